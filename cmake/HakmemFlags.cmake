@@ -1,0 +1,66 @@
+# Compiler and linker flags of the library, as lists used by HakmemLibraries.cmake.
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(HAKMEM_WARNINGS -Wall -Wextra)
+set(HAKMEM_CORE_WARNINGS ${HAKMEM_WARNINGS} -Wshadow -Wundef -Wvla -Wpointer-arith -Wwrite-strings
+    -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wformat=2
+    -Wimplicit-fallthrough)
+# Tests misuse memory on purpose; the compiler need not point it out.
+set(HAKMEM_TEST_WARNINGS ${HAKMEM_WARNINGS})
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    list(APPEND HAKMEM_TEST_WARNINGS -Wno-use-after-free -Wno-free-nonheap-object
+        -Wno-alloc-size-larger-than -Wno-mismatched-dealloc
+        $<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
+endif()
+if(HAKMEM_WERROR)
+    list(APPEND HAKMEM_WARNINGS -Werror)
+    list(APPEND HAKMEM_CORE_WARNINGS -Werror)
+    list(APPEND HAKMEM_TEST_WARNINGS -Werror)
+endif()
+
+set(HAKMEM_CORE_FLAGS
+    -fPIC
+    -fvisibility=hidden
+    -fno-semantic-interposition
+    # Calls into libc go through the GOT directly: with -z now there is nothing to bind lazily.
+    -fno-plt
+    # One load from the thread pointer. Works with dlopen as long as the TLS block stays small.
+    -ftls-model=initial-exec
+    # The exception of a C++ new_handler travels through our C frames.
+    -fexceptions
+    # Keeps the compiler from using what it believes of malloc, e.g. making malloc + memset calloc.
+    -fno-builtin
+    -ffunction-sections
+    -fdata-sections)
+
+set(HAKMEM_LINK_FLAGS -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--gc-sections -Wl,-O1
+    # dlclose must be harmless: live blocks and thread heaps outlive any handle.
+    -Wl,-z,nodelete)
+
+# The macros that the C code may test.
+set(HAKMEM_DEFINITIONS HAKMEM_DEBUG=${HAKMEM_DEBUG})
+foreach(tool ADDRESS THREAD UNDEFINED)
+    string(TOLOWER ${tool} word)
+    if(HAKMEM_SANITIZE STREQUAL word)
+        list(APPEND HAKMEM_DEFINITIONS HAKMEM_SANITIZE_${tool}=1)
+    else()
+        list(APPEND HAKMEM_DEFINITIONS HAKMEM_SANITIZE_${tool}=0)
+    endif()
+endforeach()
+
+# A sanitizer brings undefined symbols that only its run-time library in the program resolves.
+if(HAKMEM_SANITIZE)
+    set(HAKMEM_SANITIZE_FLAGS -fsanitize=${HAKMEM_SANITIZE} -fno-sanitize-recover=all
+        -fno-omit-frame-pointer)
+    add_compile_options(${HAKMEM_SANITIZE_FLAGS})
+    add_link_options(${HAKMEM_SANITIZE_FLAGS})
+else()
+    list(APPEND HAKMEM_LINK_FLAGS -Wl,--no-undefined)
+endif()

@@ -1,0 +1,71 @@
+# The products: libhakmem.so, libhakmem.a and hakmem.o, and the objects they are made of.
+#
+# core/CMakeLists.txt lists the sources in HAKMEM_CORE_SOURCES and HAKMEM_OVERRIDE_SOURCES. The
+# core objects are a target of their own so that unit tests can reach what the products hide.
+
+function(hakmem_add_objects name)
+    list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
+    add_library(${name} OBJECT ${ARGN})
+    target_compile_options(${name} PRIVATE ${HAKMEM_CORE_FLAGS} ${HAKMEM_CORE_WARNINGS})
+    target_compile_definitions(${name} PRIVATE _GNU_SOURCE ${HAKMEM_DEFINITIONS})
+    target_include_directories(${name} PRIVATE
+        ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/core)
+endfunction()
+
+find_package(Threads REQUIRED)
+hakmem_add_objects(hakmem_core ${HAKMEM_CORE_SOURCES})
+hakmem_add_objects(hakmem_override_names ${HAKMEM_OVERRIDE_SOURCES})
+set(all_objects $<TARGET_OBJECTS:hakmem_core> $<TARGET_OBJECTS:hakmem_override_names>)
+
+# libhakmem.so
+set(version_script ${PROJECT_SOURCE_DIR}/core/hakmem.map)
+add_library(hakmem SHARED ${all_objects})
+add_library(hakmem::hakmem ALIAS hakmem)
+set_target_properties(hakmem PROPERTIES
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}
+    LINKER_LANGUAGE C
+    LINK_DEPENDS ${version_script})
+target_link_options(hakmem PRIVATE ${HAKMEM_LINK_FLAGS} -Wl,--version-script=${version_script})
+target_link_libraries(hakmem PRIVATE Threads::Threads)
+
+# hakmem.o: everything in one object, the hidden names made local so that they cannot clash with
+# a program's own. A program that links it overrides malloc for certain, whatever the order of
+# its libraries.
+set(HAKMEM_OBJECT ${PROJECT_BINARY_DIR}/hakmem.o)
+add_custom_command(OUTPUT ${HAKMEM_OBJECT}
+    COMMAND ${CMAKE_LINKER} -r -o ${HAKMEM_OBJECT} ${all_objects}
+    COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${HAKMEM_OBJECT}
+    DEPENDS ${all_objects} hakmem_core hakmem_override_names
+    COMMAND_EXPAND_LISTS VERBATIM
+    COMMENT "Linking hakmem.o")
+add_custom_target(hakmem_object DEPENDS ${HAKMEM_OBJECT})
+add_library(hakmem_override INTERFACE)
+add_library(hakmem::override ALIAS hakmem_override)
+add_dependencies(hakmem_override hakmem_object)
+target_link_libraries(hakmem_override INTERFACE
+    $<BUILD_INTERFACE:${HAKMEM_OBJECT}>
+    $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/hakmem.o>
+    Threads::Threads)
+
+# libhakmem.a holds that one object. An archive of many would let the linker take malloc from
+# here and realloc from the C library, when a program names only the former.
+set_source_files_properties(${HAKMEM_OBJECT} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+add_library(hakmem_static STATIC ${HAKMEM_OBJECT})
+add_library(hakmem::static ALIAS hakmem_static)
+add_dependencies(hakmem_static hakmem_object)
+set_target_properties(hakmem_static PROPERTIES
+    OUTPUT_NAME hakmem
+    EXPORT_NAME static
+    LINKER_LANGUAGE C)
+target_link_libraries(hakmem_static INTERFACE Threads::Threads)
+set_target_properties(hakmem_override PROPERTIES EXPORT_NAME override)
+
+foreach(target hakmem hakmem_static hakmem_override)
+    target_include_directories(${target} INTERFACE
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+
+# What `make` builds: the products without the tests.
+add_custom_target(library DEPENDS hakmem hakmem_static hakmem_object)

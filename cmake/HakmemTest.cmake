@@ -1,0 +1,46 @@
+# hakmem_test(): builds one test program and adds it to CTest.
+#
+#   hakmem_test(NAME name SOURCES file... [LIBS lib...] [TIMEOUT seconds] [LABELS label...]
+#               [ENV "K=V"...] [ARGS arg...] [INTERNAL] [SERIAL])
+#
+# The program is linked with libhakmem.so, so all its allocations are served by it. With INTERNAL
+# it is linked with the core's objects instead: it sees core/ and every hidden function, and
+# malloc stays the C library's. C programs get cmocka; C++ programs name their framework in LIBS.
+# A test that times something is SERIAL: nothing else runs beside it.
+
+enable_testing()
+
+function(hakmem_test)
+    cmake_parse_arguments(TEST "INTERNAL;SERIAL" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS;ENV;ARGS"
+        ${ARGN})
+    if(TEST_UNPARSED_ARGUMENTS OR NOT TEST_NAME OR NOT TEST_SOURCES)
+        message(FATAL_ERROR "hakmem_test(${TEST_NAME}): bad arguments ${TEST_UNPARSED_ARGUMENTS}")
+    endif()
+    if(NOT TEST_TIMEOUT)
+        set(TEST_TIMEOUT 60)
+    endif()
+
+    add_executable(${TEST_NAME} ${TEST_SOURCES})
+    target_compile_options(${TEST_NAME} PRIVATE ${HAKMEM_TEST_WARNINGS} -O1 -g -fno-builtin)
+    target_compile_definitions(${TEST_NAME} PRIVATE ${HAKMEM_DEFINITIONS})
+    if(TEST_INTERNAL)
+        target_sources(${TEST_NAME} PRIVATE $<TARGET_OBJECTS:hakmem_core>)
+        target_compile_definitions(${TEST_NAME} PRIVATE _GNU_SOURCE)
+        target_include_directories(${TEST_NAME} PRIVATE
+            ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/core)
+    else()
+        target_link_libraries(${TEST_NAME} PRIVATE hakmem::hakmem)
+    endif()
+    if(NOT TEST_SOURCES MATCHES "\\.cpp")
+        target_link_libraries(${TEST_NAME} PRIVATE ${HAKMEM_CMOCKA_LIBRARY})
+        target_include_directories(${TEST_NAME} PRIVATE ${HAKMEM_CMOCKA_INCLUDE_DIR})
+    endif()
+    target_link_libraries(${TEST_NAME} PRIVATE ${TEST_LIBS} Threads::Threads)
+
+    add_test(NAME ${TEST_NAME} COMMAND ${TEST_NAME} ${TEST_ARGS})
+    set_tests_properties(${TEST_NAME} PROPERTIES
+        TIMEOUT ${TEST_TIMEOUT}
+        LABELS "${TEST_LABELS}"
+        ENVIRONMENT "${TEST_ENV}"
+        RUN_SERIAL ${TEST_SERIAL})
+endfunction()

@@ -1,0 +1,159 @@
+/* The slow paths of malloc, calloc and free: see alloc.h for the hit paths. */
+#include "api/alloc.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "api/block.h"
+#include "api/fallback.h"
+#include "base/policy.h"
+#include "os/fatal.h"
+#include "slab/bin.h"
+#include "span/purge.h"
+
+static void *out_of_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* A block of the class; NULL when no memory is left. */
+static void *alloc_block(struct heap *heap, unsigned class)
+{
+    void *block = magazine_pop(&heap->front, class);
+    if (LIKELY(block != NULL))
+        return block;
+    COUNTER_ADD(&heap->magazine[class].misses, 1);
+    if (UNLIKELY(!heap_refill(heap, class)))
+        return NULL;
+    return magazine_pop(&heap->front, class);
+}
+
+static void *alloc_pages(size_t size, size_t alignment, bool zero)
+{
+    bool span = size <= SPAN_MAX && alignment <= SPAN_ALIGNMENT_MAX;
+    void *block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
+    if (!block && purge_everything())
+        block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
+    return block;
+}
+
+void *alloc_any(size_t size, size_t alignment, unsigned class, bool zero)
+{
+    if (UNLIKELY(size > SIZE_LIMIT || alignment > SIZE_LIMIT))
+        return out_of_memory();
+    struct heap *heap = heap_enter();
+    if (UNLIKELY(!heap))
+        return out_of_memory();
+    void *block = class ? alloc_block(heap, class) : alloc_pages(size, alignment, zero);
+    heap_leave(heap);
+    return block ? block : out_of_memory();
+}
+
+void *alloc_slow(size_t size)
+{
+    if (UNLIKELY(POLICY(fallback)))
+        return libc_malloc(size);
+    return alloc_any(size, MIN_ALIGNMENT, size <= MID_MAX ? size_class_of(size) : 0, false);
+}
+
+/* True when the block that the magazine would hand out is known to be zero: it lies in a slab made
+ * of zero pages, and has never been freed, or it would carry the mark of that. Pop clears the mark,
+ * so this looks before. */
+static bool top_is_zero(struct heap_front *heap, unsigned class)
+{
+    void **block = ((void ***)heap)[heap->word[class].top];
+    if (!block || block[1])
+        return false;
+    const struct slab *slab = slab_lookup(block);
+    return ATOMIC_LOAD_RELAXED(&slab->clean);
+}
+
+void *alloc_zeroed(size_t count, size_t size)
+{
+    size_t total;
+    if (UNLIKELY(__builtin_mul_overflow(count, size, &total)))
+        return out_of_memory();
+    if (UNLIKELY(POLICY(fallback)))
+        return libc_calloc(count, size);
+    if (total > MID_MAX)
+        return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
+    struct heap_front *heap = thread_heap;
+    unsigned class = size_class_of(total);
+    bool zero = total > TINY_MAX && top_is_zero(heap, class);
+    void *block = magazine_pop(heap, class);
+    if (UNLIKELY(!block))
+        block = alloc_any(total, MIN_ALIGNMENT, class, false);
+    if (!zero && LIKELY(block != NULL))
+        memset(block, 0, total);
+    return block;
+}
+
+void block_check_marked(const struct slab *slab, const void *block, const char *call)
+{
+    struct heap *heap = heap_of_thread();
+    if ((heap && heap_caches(heap, slab->class, block)) || bin_block_is_free(block, call))
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
+}
+
+size_t block_usable_size(struct block_info info, const void *block, const char *call)
+{
+    switch (info.kind) {
+    case BLOCK_SLAB:
+        slab_index(info.slab, block, call);
+        if (((void *const *)block)[1] == class_map.classes)
+            block_check_marked(info.slab, block, call);
+        return size_classes[info.slab->class].size;
+    case BLOCK_SPAN:
+        return span_size(info.superslab, block, call);
+    case BLOCK_BIG:
+        return big_size(info.big, block, call);
+    case BLOCK_FOREIGN:
+        break;
+    }
+    fatal_pointer(
+        call, (uintptr_t)block % MIN_ALIGNMENT ? DEFECT_MISALIGNED : DEFECT_FOREIGN, block, NULL,
+        0);
+}
+
+static void free_to_slab(struct heap *heap, const struct slab *slab, void *block)
+{
+    unsigned class = slab->class;
+    if (magazine_is_full(&heap->front, class))
+        heap_overflow(heap, class);
+    ((void **)block)[1] = heap_freed_mark(&heap->front);
+    magazine_push(&heap->front, class, block);
+}
+
+/* No memory is left to give the thread a heap: the block goes straight to its slab. */
+static void free_without_heap(const struct slab *slab, void *block)
+{
+    ((void **)block)[1] = class_map.classes;
+    ATOMIC_ADD_RELAXED(&bin_of(slab->shard, slab->class)->direct_blocks, 1);
+    bin_flush(slab->shard, slab->class, &block, 1);
+}
+
+void free_slow(void *block)
+{
+    if (!block)
+        return;
+    struct block_info info = block_find(block);
+    if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
+        libc_free(block);
+        return;
+    }
+    /* Also says whether the pointer is good. */
+    if (info.kind != BLOCK_BIG)
+        block_usable_size(info, block, "free");
+    struct heap *heap = heap_enter();
+    if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
+        free_to_slab(heap, info.slab, block);
+    else if (info.kind == BLOCK_SLAB)
+        free_without_heap(info.slab, block);
+    else if (info.kind == BLOCK_SPAN)
+        span_free(info.superslab, block, "free");
+    else
+        big_free(info.big, block, "free");
+    if (heap)
+        heap_leave(heap);
+}

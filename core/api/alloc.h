@@ -1,0 +1,77 @@
+/* The hit paths of malloc and free: a screen of straight code each, without a call.
+ *
+ * Both are inlined into every exported name that is a form of malloc or free (override/), so that
+ * none of them costs a jump to another. Everything that is not a hit is a tail call.
+ */
+#ifndef API_ALLOC_H
+#define API_ALLOC_H
+
+#include "thread/heap.h"
+
+/* Sizes above this are refused with ENOMEM: pointer differences could not hold them. */
+#define SIZE_LIMIT ((size_t)PTRDIFF_MAX)
+
+/* Serve what the hit paths cannot: any size, an empty or full magazine, a thread without heap, the
+ * C library as fallback. alloc_slow returns NULL with ENOMEM; errno is kept otherwise. */
+SLOW_PATH void *alloc_slow(size_t size);
+SLOW_PATH void free_slow(void *block);
+
+/* A block of at least `size` bytes: of size class `class`, or, when that is CLASS_NONE, whole pages
+ * at a multiple of `alignment`, zeroed if `zero`. NULL and ENOMEM when there is no memory. */
+void *alloc_any(size_t size, size_t alignment, unsigned class, bool zero);
+
+/* A block at a multiple of `alignment`, a power of two. NULL and ENOMEM when there is no memory. */
+void *alloc_aligned(size_t size, size_t alignment);
+
+/* Changes the size of a block as C's realloc does; size 0 frees it and returns NULL. NULL and
+ * ENOMEM when there is no memory: the block is as before. */
+void *alloc_resize(void *block, size_t size);
+
+/* Usable bytes of a live block, 0 for NULL; `call` is named when it aborts. */
+size_t alloc_usable_size(const void *block, const char *call);
+
+/* Usable bytes that a request for `size` bytes would get; `size` when it cannot be served. */
+size_t alloc_good_size(size_t size);
+
+/* Zeroed memory; NULL and ENOMEM also when count * size overflows. */
+void *alloc_zeroed(size_t count, size_t size);
+
+/* A block from a magazine, or NULL. */
+ALWAYS_INLINE void *alloc_hit(size_t size)
+{
+    struct heap_front *heap = thread_heap;
+    if (LIKELY(size <= TINY_MAX))
+        return magazine_pop(heap, heap->tiny_class[(size + TINY_STEP - 1) / TINY_STEP]);
+    if (LIKELY(size <= MID_MAX))
+        return magazine_pop(heap, mid_class_table[(size - 1) / MID_STEP]);
+    return NULL;
+}
+
+ALWAYS_INLINE void *alloc(size_t size)
+{
+    void *block = alloc_hit(size);
+    if (LIKELY(block != NULL))
+        return block;
+    return alloc_slow(size);
+}
+
+/* Any pointer may come here: what is no block of a slab has class 0, whose magazine is full. */
+ALWAYS_INLINE void release(void *block)
+{
+    struct heap_front *heap = thread_heap;
+    size_t unit = ((uintptr_t)block - heap->classes_base) >> UNIT_SHIFT;
+    if (UNLIKELY(unit >= heap->classes_limit)) {
+        free_slow(block);
+        return;
+    }
+    size_t class = ATOMIC_LOAD_RELAXED(&heap->classes[unit]);
+    void **mark = (void **)block + 1;
+    if (UNLIKELY(magazine_is_full(heap, class) || *mark == heap_freed_mark(heap))) {
+        free_slow(block);
+        return;
+    }
+    *mark = heap_freed_mark(heap);
+    magazine_push(heap, class, block);
+}
+
+#endif

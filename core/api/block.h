@@ -1,0 +1,40 @@
+/* What a pointer from the caller is: the one place that every function asks which gets one. */
+#ifndef API_BLOCK_H
+#define API_BLOCK_H
+
+#include "slab/slab.h"
+#include "span/big.h"
+#include "span/span.h"
+
+enum block_kind { BLOCK_FOREIGN, BLOCK_SLAB, BLOCK_SPAN, BLOCK_BIG };
+
+struct block_info {
+    enum block_kind kind;
+    union {
+        struct slab *slab;
+        struct superslab *superslab;
+        struct big *big;
+    };
+};
+
+ALWAYS_INLINE struct block_info block_find(const void *block)
+{
+    struct region *region = page_map_lookup(block);
+    if (!region)
+        return (struct block_info){.kind = BLOCK_FOREIGN};
+    if (region->kind == REGION_BIG)
+        return (struct block_info){.kind = BLOCK_BIG, .big = (struct big *)region};
+    struct slab *slab = slab_lookup(block);
+    if (slab)
+        return (struct block_info){.kind = BLOCK_SLAB, .slab = slab};
+    return (struct block_info){.kind = BLOCK_SPAN, .superslab = (struct superslab *)region};
+}
+
+/* Usable bytes of a block of ours. Aborts, naming the API function `call`, when it is foreign, not
+ * the start of a block, or free. */
+size_t block_usable_size(struct block_info info, const void *block, const char *call);
+
+/* Aborts when the slab block, which carries the mark of freed blocks, is indeed free. */
+void block_check_marked(const struct slab *slab, const void *block, const char *call);
+
+#endif

@@ -1,0 +1,26 @@
+/* The C library's own allocator, for HAKMEM_FALLBACK=libc: the same binary, served by the other
+ * one.
+ *
+ * Blocks that hakmem handed out before the option was read stay its own: the callers here ask the
+ * page map first.
+ */
+#ifndef API_FALLBACK_H
+#define API_FALLBACK_H
+
+#include "base/macros.h"
+
+/* Looks the C library's functions up; false when they cannot be found (static linking). Called
+ * from the library's constructor only. */
+bool fallback_init(void);
+
+void *libc_malloc(size_t size);
+void *libc_calloc(size_t count, size_t size);
+void *libc_realloc(void *block, size_t size);
+void *libc_memalign(size_t alignment, size_t size);
+void libc_free(void *block);
+size_t libc_usable_size(const void *block);
+
+/* Calls passed on so far; counted while the option `stats` is on. */
+uint64_t fallback_calls(void);
+
+#endif

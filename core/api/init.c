@@ -1,0 +1,52 @@
+/* The library's constructor and destructor.
+ *
+ * Allocation does not wait for either: the first call, which may come earlier, from the dynamic
+ * linker or another library's constructor, runs with the default policy (thread/heap.c).
+ */
+#include "api/alloc.h"
+#include "api/fallback.h"
+#include "api/options.h"
+#include "base/policy.h"
+#include "observe/report.h"
+#include "os/os.h"
+#include "slab/bin.h"
+#include "thread/fork.h"
+
+static void start_fallback(void)
+{
+    static const char message[] =
+        "hakmem: option fallback: this program is statically linked, there is no other malloc\n";
+    if (!fallback_init()) {
+        ATOMIC_STORE_RELAXED(&policy.fallback, 0);
+        os_write(2, message, sizeof message - 1);
+        return;
+    }
+    heap_forget();
+}
+
+__attribute__((constructor)) static void library_start(void)
+{
+    options_read();
+    if (POLICY(fallback))
+        start_fallback();
+    if (POLICY(shards))
+        shard_init((unsigned)POLICY(shards));
+    fork_init();
+}
+
+/* The last of the checks: what was freed wrongly and is still in a magazine is found here. */
+static void flush_at_exit(void)
+{
+    struct heap *heap = heap_of_thread();
+    if (heap && heap->depth == 0)
+        heap_flush(heap);
+}
+
+__attribute__((destructor)) static void library_stop(void)
+{
+    if (POLICY(stats))
+        report_print(2);
+    if (options_stats_file())
+        report_write_file(options_stats_file());
+    flush_at_exit();
+}

@@ -1,0 +1,109 @@
+/* realloc, aligned allocation and size queries: what is built on alloc.c. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/alloc.h"
+#include "api/block.h"
+#include "api/fallback.h"
+#include "base/policy.h"
+
+void *alloc_aligned(size_t size, size_t alignment)
+{
+    if (UNLIKELY(POLICY(fallback)))
+        return libc_memalign(alignment, size);
+    if (alignment <= MIN_ALIGNMENT)
+        return alloc(size);
+    return alloc_any(size, alignment, size_class_aligned(size, alignment), false);
+}
+
+/* Usable bytes that a block of `size` bytes has in its tier. */
+static size_t tier_size(size_t size)
+{
+    if (size <= MID_MAX)
+        return size_classes[size_class_of(size)].size;
+    return round_up(size, PAGE_SIZE);
+}
+
+size_t alloc_good_size(size_t size)
+{
+    return size > SIZE_LIMIT - PAGE_SIZE ? size : tier_size(size);
+}
+
+size_t alloc_usable_size(const void *block, const char *call)
+{
+    if (!block)
+        return 0;
+    struct block_info info = block_find(block);
+    if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
+        return libc_usable_size(block);
+    return block_usable_size(info, block, call);
+}
+
+/* True when the block can stay where it is: it is long enough, and not more than twice as long as a
+ * new one would be. Shorter than that, moving it saves memory. */
+static bool fits(size_t usable, size_t size)
+{
+    return size <= usable && tier_size(size) >= usable / 2;
+}
+
+/* Changes the size without moving bytes; NULL when that cannot be. */
+static void *resize_in_tier(struct block_info info, void *block, size_t size)
+{
+    void *result = NULL;
+    struct heap *heap = heap_enter();
+    if (!heap)
+        return NULL;
+    if (info.kind == BLOCK_SPAN && span_resize(info.superslab, block, size))
+        result = block;
+    if (info.kind == BLOCK_BIG && size >= BIG_MIN)
+        result = big_resize(info.big, size);
+    heap_leave(heap);
+    return result;
+}
+
+/* What to ask for when a block of whole pages has to move to grow: some room behind it, which costs
+ * addresses but no memory, so that growing step by step does not copy at every step. */
+static size_t with_headroom(size_t usable, size_t size)
+{
+    if (usable <= MID_MAX || size <= usable || size >= BIG_MIN)
+        return size;
+    return size_min(size + size / 8, SPAN_MAX);
+}
+
+static void *move(void *block, size_t usable, size_t size)
+{
+    void *moved = alloc(with_headroom(usable, size));
+    if (UNLIKELY(!moved))
+        return NULL;
+    memcpy(moved, block, size_min(usable, size));
+    release(block);
+    return moved;
+}
+
+void *alloc_resize(void *block, size_t size)
+{
+    if (!block)
+        return alloc(size);
+    struct block_info info = block_find(block);
+    if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
+        return libc_realloc(block, size);
+    size_t usable = block_usable_size(info, block, "realloc");
+    if (size == 0) {
+        release(block);
+        return NULL;
+    }
+    if (UNLIKELY(size > SIZE_LIMIT)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (info.kind == BLOCK_SLAB && fits(usable, size))
+        return block;
+    if (info.kind != BLOCK_SLAB) {
+        if (size <= usable && round_up(size, PAGE_SIZE) == usable)
+            return block;
+        void *resized = resize_in_tier(info, block, size);
+        if (resized)
+            return resized;
+    }
+    return move(block, usable, size);
+}

@@ -1,0 +1,24 @@
+/* Atomic access by the order it needs. A field that is read without its lock is declared with
+ * plain type and only ever touched through these names, so that each use says its order. */
+#ifndef BASE_ATOMIC_H
+#define BASE_ATOMIC_H
+
+#define ATOMIC_LOAD_RELAXED(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define ATOMIC_LOAD_ACQUIRE(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define ATOMIC_STORE_RELAXED(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define ATOMIC_STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define ATOMIC_ADD_RELAXED(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
+
+/* For a counter with one writer that others may read at any time: no locked instruction. */
+#define COUNTER_ADD(p, v) ATOMIC_STORE_RELAXED((p), ATOMIC_LOAD_RELAXED(p) + (v))
+
+/* The same on the hit paths, where it has to be one instruction: a plain addition, which the
+ * compiler turns into one. ThreadSanitizer is told the truth that the other threads' reads may
+ * see the old or the new value. */
+#ifdef __SANITIZE_THREAD__
+#define COUNTER_ADD_HOT(p, v) COUNTER_ADD(p, v)
+#else
+#define COUNTER_ADD_HOT(p, v) ((void)(*(p) += (v)))
+#endif
+
+#endif

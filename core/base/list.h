@@ -1,0 +1,41 @@
+/* Intrusive doubly linked list with a one-pointer head: an all-zero head is the empty list, and a
+ * node can leave its list without knowing which one it is on. The owner's lock guards both. */
+#ifndef BASE_LIST_H
+#define BASE_LIST_H
+
+#include "base/macros.h"
+
+struct list_node {
+    struct list_node *next;
+    struct list_node **link; /* the pointer that points at this node; NULL: on no list */
+};
+
+struct list {
+    struct list_node *first;
+};
+
+ALWAYS_INLINE void list_push(struct list *list, struct list_node *node)
+{
+    node->next = list->first;
+    node->link = &list->first;
+    if (node->next)
+        node->next->link = &node->next;
+    list->first = node;
+}
+
+ALWAYS_INLINE void list_remove(struct list_node *node)
+{
+    *node->link = node->next;
+    if (node->next)
+        node->next->link = node->link;
+    node->link = NULL;
+}
+
+ALWAYS_INLINE bool list_contains(const struct list_node *node)
+{
+    return node->link != NULL;
+}
+
+#define LIST_ENTRY(node, type, member) ((node) ? CONTAINER_OF(node, type, member) : (type *)NULL)
+
+#endif

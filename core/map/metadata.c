@@ -1,0 +1,89 @@
+/* See metadata.h. */
+#include "map/metadata.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "os/os.h"
+
+enum { GRAIN = 64, SIZES = 64, FIRST_CHUNK = 64 * 1024, CHUNK = 256 * 1024 };
+
+_Static_assert(SIZES *GRAIN >= 4096, "the free lists cover all records");
+
+struct free_record {
+    struct free_record *next;
+};
+
+static CACHE_ALIGNED char first_chunk[FIRST_CHUNK];
+
+static struct {
+    struct lock lock;
+    char *cursor;                    /* lock: the unused rest of the newest chunk */
+    char *end;                       /* lock */
+    struct free_record *free[SIZES]; /* lock: by size in grains, less one */
+    size_t bytes;                    /* written under lock, read by any thread */
+} metadata = {.cursor = NULL};
+
+static bool add_chunk(void)
+{
+    if (!metadata.end) {
+        metadata.cursor = first_chunk;
+        metadata.end = first_chunk + FIRST_CHUNK;
+        ATOMIC_STORE_RELAXED(&metadata.bytes, FIRST_CHUNK);
+        return true;
+    }
+    char *chunk = os_map(CHUNK, GRAIN, NULL);
+    if (!chunk)
+        return false;
+    metadata.cursor = chunk;
+    metadata.end = chunk + CHUNK;
+    ATOMIC_STORE_RELAXED(&metadata.bytes, metadata.bytes + CHUNK);
+    return true;
+}
+
+static void *take(size_t size)
+{
+    struct free_record **list = &metadata.free[size / GRAIN - 1];
+    struct free_record *record = *list;
+    if (record) {
+        *list = record->next;
+        return record;
+    }
+    if ((size_t)(metadata.end - metadata.cursor) < size && !add_chunk())
+        return NULL;
+    void *fresh = metadata.cursor;
+    metadata.cursor += size;
+    return fresh;
+}
+
+void *metadata_alloc(size_t size)
+{
+    size = round_up(size, GRAIN);
+    ASSERT(size && size <= SIZES * GRAIN);
+    lock_acquire(&metadata.lock);
+    void *record = take(size);
+    lock_release(&metadata.lock);
+    if (record)
+        memset(record, 0, size);
+    return record;
+}
+
+void metadata_free(void *record, size_t size)
+{
+    struct free_record *freed = record;
+    struct free_record **list = &metadata.free[round_up(size, GRAIN) / GRAIN - 1];
+    lock_acquire(&metadata.lock);
+    freed->next = *list;
+    *list = freed;
+    lock_release(&metadata.lock);
+}
+
+size_t metadata_bytes(void)
+{
+    return ATOMIC_LOAD_RELAXED(&metadata.bytes);
+}
+
+struct lock *metadata_lock(void)
+{
+    return &metadata.lock;
+}

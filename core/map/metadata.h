@@ -1,0 +1,25 @@
+/* Memory for the allocator's own records: slabs, superslabs, big-block records.
+ *
+ * Records are cut from chunks and go back to free lists by size; chunks are never returned, so a
+ * pointer to a record stays readable for ever, even when a racing misuse of the program makes
+ * somebody look at a record that was just freed. The first chunk is part of the library, so a
+ * small program never asks the system for more.
+ */
+#ifndef MAP_METADATA_H
+#define MAP_METADATA_H
+
+#include "base/macros.h"
+#include "os/lock.h"
+
+/* Zeroed memory of `size` bytes, aligned to 64; NULL when the system has none left. */
+void *metadata_alloc(size_t size);
+
+/* Takes back what metadata_alloc gave for the same `size`. */
+void metadata_free(void *record, size_t size);
+
+/* Bytes taken from the system or the library for records; atomic relaxed, any thread. */
+size_t metadata_bytes(void);
+
+struct lock *metadata_lock(void);
+
+#endif

@@ -1,0 +1,127 @@
+/* See page_map.h.
+ *
+ * Writers hold no lock: each entry is written by the one thread that owns the region, and leaves
+ * are installed by compare-and-swap.
+ */
+#include "map/page_map.h"
+
+#include "base/assert.h"
+#include "os/os.h"
+
+/* 48 bits: the user half of x86-64 with 4-level tables and of AArch64. */
+enum { ADDRESS_BITS = 48, LEAF_BITS = 13, ROOT_BITS = ADDRESS_BITS - REGION_SHIFT - LEAF_BITS };
+
+struct leaf {
+    struct region *region[1 << LEAF_BITS]; /* atomic: release on store pairs with acquire on load */
+};
+
+static struct leaf *root[1 << ROOT_BITS]; /* atomic: release on install, acquire on load */
+
+struct class_map class_map = {.classes = NULL, .base = (uintptr_t)1 << 63, .limit = 0};
+
+/* The class map becomes writable piece by piece: one byte per 64 KiB of superslabs in use. */
+enum { PIECE = 64 * 1024 };
+
+static uint8_t piece_ready[TIB / UNIT_SIZE / PIECE]; /* atomic relaxed, any thread */
+
+bool class_map_init(const void *address)
+{
+    size_t window = TIB;
+    size_t limit = os_address_space_limit();
+    while (window > GIB && window / UNIT_SIZE > limit / 256)
+        window /= 2;
+    size_t bytes = window / UNIT_SIZE;
+    uint8_t *classes = os_reserve(bytes);
+    if (!classes)
+        return false;
+    /* Linux places mappings downwards: most of the window lies below the first one. */
+    uintptr_t centre = round_down((uintptr_t)address, REGION_SIZE);
+    uintptr_t below = window / 4 * 3;
+    class_map.classes = classes;
+    class_map.base = centre > below ? centre - below : REGION_SIZE;
+    class_map.limit = bytes;
+    return true;
+}
+
+size_t class_map_bytes(void)
+{
+    return class_map.limit;
+}
+
+bool class_map_prepare(const void *address)
+{
+    size_t index = ((uintptr_t)address - class_map.base) >> UNIT_SHIFT;
+    if (index >= class_map.limit)
+        return true;
+    size_t end = size_min(index + REGION_SIZE / UNIT_SIZE - 1, class_map.limit - 1);
+    for (size_t piece = index / PIECE; piece <= end / PIECE; piece++) {
+        if (ATOMIC_LOAD_RELAXED(&piece_ready[piece]))
+            continue;
+        size_t start = piece * PIECE;
+        if (!os_make_writable(class_map.classes + start, size_min(PIECE, class_map.limit - start)))
+            return false;
+        ATOMIC_STORE_RELAXED(&piece_ready[piece], 1);
+    }
+    return true;
+}
+
+void class_map_set(const void *address, unsigned units, unsigned class)
+{
+    size_t index = ((uintptr_t)address - class_map.base) >> UNIT_SHIFT;
+    for (unsigned i = 0; i < units && index + i < class_map.limit; i++)
+        ATOMIC_STORE_RELAXED(&class_map.classes[index + i], (uint8_t) class);
+}
+
+static struct leaf *leaf_install(size_t index)
+{
+    struct leaf *fresh = os_map(sizeof(struct leaf), os_page_size(), NULL);
+    if (!fresh)
+        return NULL;
+    struct leaf *present = NULL;
+    if (__atomic_compare_exchange_n(
+            &root[index], &present, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return fresh;
+    os_unmap(fresh, sizeof(struct leaf));
+    return present;
+}
+
+static size_t unit_of(const void *address)
+{
+    size_t unit = (uintptr_t)address >> REGION_SHIFT;
+    ASSERT(unit < (size_t)1 << (ROOT_BITS + LEAF_BITS));
+    return unit;
+}
+
+bool page_map_prepare(const void *address)
+{
+    size_t index = unit_of(address) >> LEAF_BITS;
+    return ATOMIC_LOAD_ACQUIRE(&root[index]) || leaf_install(index);
+}
+
+static void set_entry(const void *address, struct region *region)
+{
+    size_t unit = unit_of(address);
+    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&root[unit >> LEAF_BITS]);
+    ATOMIC_STORE_RELEASE(&leaf->region[unit & ((1 << LEAF_BITS) - 1)], region);
+}
+
+void page_map_register(struct region *region)
+{
+    set_entry(region->base, region);
+}
+
+void page_map_unregister(const struct region *region)
+{
+    set_entry(region->base, NULL);
+}
+
+struct region *page_map_lookup(const void *address)
+{
+    size_t unit = (uintptr_t)address >> REGION_SHIFT;
+    if (UNLIKELY(unit >= (size_t)1 << (ROOT_BITS + LEAF_BITS)))
+        return NULL;
+    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&root[unit >> LEAF_BITS]);
+    if (!leaf)
+        return NULL;
+    return ATOMIC_LOAD_ACQUIRE(&leaf->region[unit & ((1 << LEAF_BITS) - 1)]);
+}

@@ -1,0 +1,74 @@
+/* From any address to what the allocator keeps there: the two maps.
+ *
+ * The page map is complete and serves the slow paths: one entry per 2 MiB of the user address
+ * space, in two levels, pointing at the region (superslab or big block) that starts there.
+ *
+ * The class map is the hit path of free: one byte per 64 KiB unit, the size class of the slab that
+ * covers it, CLASS_NONE (0) elsewhere. It covers a window of the address space around the first
+ * superslab, 1 TiB wide unless address space is limited. Superslabs are asked for inside the
+ * window; one that lies outside works all the same, by the slow path.
+ *
+ *     address ->  (address - base) >> 16  < limit ?   class_map.classes[...]     one load
+ *     address ->  root[address >> 34] -> leaf[(address >> 21) & 8191]            two loads
+ *
+ * Both tell foreign pointers from ours: no entry, no region.
+ */
+#ifndef MAP_PAGE_MAP_H
+#define MAP_PAGE_MAP_H
+
+#include "base/atomic.h"
+#include "base/macros.h"
+#include "map/size_class.h"
+
+/* The unit of address space: superslabs are this large and aligned to it, big blocks aligned. */
+#define REGION_SHIFT 21
+#define REGION_SIZE ((size_t)1 << REGION_SHIFT)
+
+enum region_kind { REGION_SUPERSLAB, REGION_BIG };
+
+/* First member of `struct superslab` and `struct big`. */
+struct region {
+    enum region_kind kind; /* const while registered */
+    char *base;            /* const while registered */
+};
+
+struct class_map {
+    uint8_t *classes; /* const after init; entries atomic relaxed */
+    uintptr_t base;   /* const after init: first address of the window */
+    size_t limit;     /* const after init: entries */
+};
+
+extern struct class_map class_map;
+
+/* Places the window around `address` and maps the class map. False when memory is exhausted. */
+bool class_map_init(const void *address);
+
+/* Bytes of address space that the class map takes. */
+size_t class_map_bytes(void);
+
+/* Class of the slab at `address`, CLASS_NONE if none or outside the window. */
+ALWAYS_INLINE unsigned class_map_get(const void *address)
+{
+    size_t index = ((uintptr_t)address - class_map.base) >> UNIT_SHIFT;
+    return index < class_map.limit ? ATOMIC_LOAD_RELAXED(&class_map.classes[index]) : CLASS_NONE;
+}
+
+/* Publishes the class of `units` units. The thread that hands out the first block of the slab
+ * calls it before; who frees the block got the pointer from there. */
+void class_map_set(const void *address, unsigned units, unsigned class);
+
+/* Prepares the part of the class map that a superslab at `address` needs; false: no memory. */
+bool class_map_prepare(const void *address);
+
+/* Makes sure that a region at `address` can be registered; false when no memory is left for the
+ * map. What was registered there before stays valid. */
+bool page_map_prepare(const void *address);
+
+/* Registers the region at its base, for which page_map_prepare has succeeded once. */
+void page_map_register(struct region *region);
+void page_map_unregister(const struct region *region);
+
+/* Region that starts at the 2 MiB unit of `address`; NULL: none of ours. */
+struct region *page_map_lookup(const void *address);
+
+#endif

@@ -1,0 +1,65 @@
+/* Size classes of the slab tiers: which block size serves a request, and how its slabs are cut.
+ *
+ * Classes are 16 bytes apart up to 256 bytes and then eight to the doubling, so that rounding up
+ * wastes at most one ninth. Class 0 stands for "no slab": the class map reads it
+ * wherever no slab is, and its magazine is always empty and always full.
+ *
+ *     tiny    16, 32 .. 256 | 288 .. 512 | 576 .. 1024          table in steps of 16 bytes
+ *     mid     1152 .. 2048 | .. 4096 | .. 8192 | .. 16384 | .. 32768    in steps of 128 bytes
+ */
+#ifndef MAP_SIZE_CLASS_H
+#define MAP_SIZE_CLASS_H
+
+#include "base/macros.h"
+
+/* A slab is one, two or four units, and starts at a multiple of the unit. */
+#define UNIT_SHIFT 16
+#define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
+
+#define TINY_MAX ((size_t)1024)
+#define MID_MAX ((size_t)32768)
+#define TINY_STEP 16
+#define MID_STEP 128
+
+/* Every block is aligned to this, as the ABI asks of malloc. */
+#define MIN_ALIGNMENT 16
+
+enum { CLASS_NONE = 0, CLASS_COUNT = 73, TINY_CLASS_LAST = 32 };
+
+struct size_class {
+    uint32_t size;       /* bytes of a block */
+    uint16_t blocks;     /* blocks in a slab */
+    uint16_t units;      /* units of a slab */
+    uint64_t reciprocal; /* 2^RECIPROCAL_SHIFT / size, rounded up: divides by multiplying */
+};
+
+/* Exact for offsets below 4 units: the error of the rounding is below 2^18 * 1, which must stay
+ * below 2^44 / 32768. */
+#define RECIPROCAL_SHIFT 44
+
+extern const struct size_class size_classes[CLASS_COUNT];
+
+/* Class of a tiny size by (size + 15) / 16, of a mid size by (size - 1) / 128. Entry 0 of the tiny
+ * table serves malloc(0). */
+extern const uint8_t tiny_class_table[TINY_MAX / TINY_STEP + 1];
+extern const uint8_t mid_class_table[MID_MAX / MID_STEP];
+
+/* Class that serves `size` <= MID_MAX bytes. */
+ALWAYS_INLINE unsigned size_class_of(size_t size)
+{
+    if (size <= TINY_MAX)
+        return tiny_class_table[(size + TINY_STEP - 1) / TINY_STEP];
+    return mid_class_table[(size - 1) / MID_STEP];
+}
+
+/* Smallest class that serves `size` bytes at a multiple of `alignment`; CLASS_NONE: none does.
+ * Blocks lie at multiples of their size from the start of a unit. */
+unsigned size_class_aligned(size_t size, size_t alignment);
+
+/* Index of the block that holds byte `offset` of a slab of class `class`. */
+ALWAYS_INLINE unsigned size_class_index(unsigned class, size_t offset)
+{
+    return (unsigned)((offset * size_classes[class].reciprocal) >> RECIPROCAL_SHIFT);
+}
+
+#endif

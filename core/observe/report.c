@@ -1,0 +1,313 @@
+/* See report.h. */
+#include "observe/report.h"
+
+#include "api/options.h"
+#include "map/size_class.h"
+#include "observe/stats.h"
+#include "os/os.h"
+
+static const char *const tier_names[HAKMEM_TIER_COUNT] = {"tiny", "mid", "large", "big"};
+
+static const char *const usage_names[] = {
+    "live_blocks",  "live_bytes", "cached_blocks",   "cached_bytes", "malloc_calls",
+    "malloc_hits",  "free_calls", "free_hits",       "refills",      "flushes",
+    "remote_frees", "slabs",      "committed_bytes",
+};
+
+_Static_assert(
+    sizeof(struct hakmem_usage) == ARRAY_LENGTH(usage_names) * sizeof(uint64_t),
+    "every field has a name");
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void json_name(struct text *text, const char *name)
+{
+    text_char(text, '"');
+    text_string(text, name);
+    text_string(text, "\":");
+}
+
+static void json_number(struct text *text, const char *name, uint64_t value)
+{
+    json_name(text, name);
+    text_unsigned(text, value);
+    text_char(text, ',');
+}
+
+/* Replaces the comma behind the last member. */
+static void json_close(struct text *text, const char *end)
+{
+    text->length--;
+    text_string(text, end);
+}
+
+static void json_usage(struct text *text, const struct hakmem_usage *usage)
+{
+    const uint64_t *values = (const uint64_t *)usage;
+    for (size_t i = 0; i < ARRAY_LENGTH(usage_names); i++)
+        json_number(text, usage_names[i], values[i]);
+    json_close(text, "}");
+}
+
+static void json_options(struct text *text)
+{
+    for (unsigned i = 0; i < OPTION_COUNT; i++) {
+        const char *quote = options_takes_word(i) ? "\"" : "";
+        json_name(text, options_name(i));
+        text_string(text, quote);
+        options_print_value(text, i);
+        text_string(text, quote);
+        text_char(text, ',');
+    }
+    json_close(text, "}");
+}
+
+static void json_classes(struct text *text)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct hakmem_usage usage;
+        stats_collect_class(class, &usage);
+        text_char(text, '{');
+        json_number(text, "size", size_classes[class].size);
+        json_usage(text, &usage);
+        text_char(text, ',');
+    }
+    json_close(text, "]");
+}
+
+static void json_syscalls(struct text *text, const struct hakmem_syscalls *calls)
+{
+    json_number(text, "mmap", calls->mmap);
+    json_number(text, "munmap", calls->munmap);
+    json_number(text, "mremap", calls->mremap);
+    json_number(text, "madvise", calls->madvise);
+    json_number(text, "mprotect", calls->mprotect);
+    json_number(text, "futex", calls->futex);
+    json_close(text, "}");
+}
+
+void report_json(struct text *text)
+{
+    struct hakmem_stats stats;
+    stats_collect(&stats);
+    text_string(text, "{\"version\":\"" HAKMEM_VERSION "\",\"options\":{");
+    json_options(text);
+    text_string(text, ",\"tiers\":{");
+    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
+        json_name(text, tier_names[tier]);
+        text_char(text, '{');
+        json_usage(text, &stats.tier[tier]);
+        text_char(text, ',');
+    }
+    json_close(text, "},");
+    json_number(text, "libc_calls", stats.libc_calls);
+    json_number(text, "mapped_bytes", stats.mapped_bytes);
+    json_number(text, "committed_bytes", stats.committed_bytes);
+    json_number(text, "retained_bytes", stats.retained_bytes);
+    json_number(text, "purged_bytes", stats.purged_bytes);
+    json_number(text, "metadata_bytes", stats.metadata_bytes);
+    json_number(text, "threads", stats.threads);
+    text_string(text, "\"syscalls\":{");
+    json_syscalls(text, &stats.syscalls);
+    text_string(text, ",\"classes\":[");
+    json_classes(text);
+    text_char(text, '}');
+}
+
+/* ---- XML ------------------------------------------------------------------------------------- */
+
+static void xml_attribute(struct text *text, const char *name, uint64_t value)
+{
+    text_char(text, ' ');
+    text_string(text, name);
+    text_string(text, "=\"");
+    text_unsigned(text, value);
+    text_char(text, '"');
+}
+
+void report_xml(struct text *text)
+{
+    struct hakmem_stats stats;
+    stats_collect(&stats);
+    text_string(text, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n");
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct hakmem_usage usage;
+        stats_collect_class(class, &usage);
+        if (!usage.slabs)
+            continue;
+        text_string(text, "<size");
+        xml_attribute(text, "to", size_classes[class].size);
+        xml_attribute(text, "live", usage.live_blocks);
+        xml_attribute(text, "cached", usage.cached_blocks);
+        xml_attribute(text, "committed", usage.committed_bytes);
+        text_string(text, "/>\n");
+    }
+    text_string(text, "</sizes>\n");
+    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
+        text_string(text, "<total type=\"");
+        text_string(text, tier_names[tier]);
+        text_char(text, '"');
+        xml_attribute(text, "count", stats.tier[tier].live_blocks);
+        xml_attribute(text, "size", stats.tier[tier].live_bytes);
+        text_string(text, "/>\n");
+    }
+    text_string(text, "<system type=\"current\"");
+    xml_attribute(text, "size", stats.mapped_bytes);
+    text_string(text, "/>\n<system type=\"committed\"");
+    xml_attribute(text, "size", stats.committed_bytes);
+    text_string(text, "/>\n<system type=\"retained\"");
+    xml_attribute(text, "size", stats.retained_bytes);
+    text_string(text, "/>\n</heap>\n</malloc>\n");
+}
+
+/* ---- The table ------------------------------------------------------------------------------- */
+
+static void print_share(struct text *text, uint64_t part, uint64_t whole)
+{
+    uint64_t tenths = whole ? (part * 1000 + whole / 2) / whole : 0;
+    text_unsigned_padded(text, tenths / 10, 5);
+    text_char(text, '.');
+    text_unsigned(text, tenths % 10);
+    text_char(text, '%');
+}
+
+static void print_tiers(struct text *text, const struct hakmem_stats *stats)
+{
+    uint64_t mallocs = stats->libc_calls, frees = stats->libc_calls;
+    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
+        mallocs += stats->tier[tier].malloc_calls;
+        frees += stats->tier[tier].free_calls;
+    }
+    text_string(
+        text, "tier        mallocs   share   hits          frees   share   hits"
+              "     live blocks        live KiB   committed KiB\n");
+    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
+        const struct hakmem_usage *usage = &stats->tier[tier];
+        text_string_padded(text, tier_names[tier], 5);
+        text_unsigned_padded(text, usage->malloc_calls, 14);
+        print_share(text, usage->malloc_calls, mallocs);
+        print_share(text, usage->malloc_hits, usage->malloc_calls);
+        text_unsigned_padded(text, usage->free_calls, 14);
+        print_share(text, usage->free_calls, frees);
+        print_share(text, usage->free_hits, usage->free_calls);
+        text_unsigned_padded(text, usage->live_blocks, 15);
+        text_unsigned_padded(text, usage->live_bytes / KIB, 16);
+        text_unsigned_padded(text, usage->committed_bytes / KIB, 16);
+        text_char(text, '\n');
+    }
+    text_string_padded(text, "libc", 5);
+    text_unsigned_padded(text, stats->libc_calls, 14);
+    print_share(text, stats->libc_calls, mallocs);
+    text_char(text, '\n');
+}
+
+static void print_line(struct text *text, const char *name, uint64_t bytes)
+{
+    text_string_padded(text, name, 22);
+    text_unsigned_padded(text, bytes / KIB, 12);
+    text_string(text, " KiB\n");
+}
+
+static void print_classes(struct text *text)
+{
+    text_string(
+        text, "class size       mallocs         frees   refills   flushes    remote"
+              "   slabs          live   cached\n");
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct hakmem_usage usage;
+        stats_collect_class(class, &usage);
+        if (!usage.malloc_calls && !usage.slabs)
+            continue;
+        text_unsigned_padded(text, size_classes[class].size, 10);
+        text_unsigned_padded(text, usage.malloc_calls, 14);
+        text_unsigned_padded(text, usage.free_calls, 14);
+        text_unsigned_padded(text, usage.refills, 10);
+        text_unsigned_padded(text, usage.flushes, 10);
+        text_unsigned_padded(text, usage.remote_frees, 10);
+        text_unsigned_padded(text, usage.slabs, 8);
+        text_unsigned_padded(text, usage.live_blocks, 14);
+        text_unsigned_padded(text, usage.cached_blocks, 9);
+        text_char(text, '\n');
+    }
+}
+
+static void print_table(struct text *text)
+{
+    struct hakmem_stats stats;
+    stats_collect(&stats);
+    text_string(text, "hakmem " HAKMEM_VERSION " statistics of process ");
+    text_unsigned(text, (uint64_t)os_process_id());
+    text_string(text, "\noptions:");
+    for (unsigned i = 0; i < OPTION_COUNT; i++) {
+        text_char(text, ' ');
+        text_string(text, options_name(i));
+        text_char(text, '=');
+        options_print_value(text, i);
+    }
+    text_string(text, "\n\n");
+    print_tiers(text, &stats);
+    text_char(text, '\n');
+    print_line(text, "mapped", stats.mapped_bytes);
+    print_line(text, "committed", stats.committed_bytes);
+    print_line(text, "retained", stats.retained_bytes);
+    print_line(text, "purged so far", stats.purged_bytes);
+    print_line(
+        text, "cached in magazines",
+        stats.tier[HAKMEM_TIER_TINY].cached_bytes + stats.tier[HAKMEM_TIER_MID].cached_bytes);
+    print_line(text, "metadata", stats.metadata_bytes);
+    text_string(text, "thread heaps in use   ");
+    text_unsigned_padded(text, stats.threads, 12);
+    text_string(text, "\nsystem calls          ");
+    json_syscalls(text, &stats.syscalls);
+    text_string(text, "\n\n");
+    print_classes(text);
+}
+
+/* ---- Output ---------------------------------------------------------------------------------- */
+
+/* Enough for any report; mapped only while one is made. */
+static const size_t report_capacity = 128 * KIB;
+
+static void write_report(int fd, void (*make)(struct text *))
+{
+    char *buffer = os_map(report_capacity, os_page_size(), NULL);
+    if (!buffer)
+        return;
+    struct text text;
+    text_init(&text, buffer, report_capacity);
+    make(&text);
+    os_write(fd, buffer, text_stored(&text));
+    os_unmap(buffer, report_capacity);
+}
+
+void report_print(int fd)
+{
+    write_report(fd, print_table);
+}
+
+void report_write_file(const char *path)
+{
+    char buffer[4096];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    for (const char *c = path; *c; c++) {
+        if (c[0] == '%' && c[1] == 'p') {
+            text_unsigned(&text, (uint64_t)os_process_id());
+            c++;
+        } else {
+            text_char(&text, *c);
+        }
+    }
+    int fd = os_create_file(text_terminate(&text));
+    if (fd >= 0) {
+        write_report(fd, report_json);
+        os_close(fd);
+        return;
+    }
+    text_init(&text, buffer, sizeof buffer);
+    text_string(&text, "hakmem: option stats_file: cannot write ");
+    text_string(&text, path);
+    text_char(&text, '\n');
+    text_terminate(&text);
+    os_write(2, buffer, text_stored(&text));
+}

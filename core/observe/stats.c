@@ -1,0 +1,112 @@
+/* See stats.h. */
+#include "observe/stats.h"
+
+#include <string.h>
+
+#include "api/fallback.h"
+#include "map/metadata.h"
+#include "os/os.h"
+#include "slab/bin.h"
+#include "span/big.h"
+#include "span/page_heap.h"
+#include "span/purge.h"
+#include "span/span.h"
+#include "thread/heap.h"
+
+/* Adds what one heap knows of the class. */
+static void add_heap(const struct heap *heap, unsigned class, struct hakmem_usage *usage)
+{
+    const struct magazine *magazine = &heap->magazine[class];
+    uint64_t pops = ATOMIC_LOAD_RELAXED(&heap->front.word[class].word) >> SLOT_BITS;
+    uint64_t cached = heap_cached_blocks(heap, class);
+    uint64_t pushes = cached + pops + ATOMIC_LOAD_RELAXED(&magazine->flushed) -
+                      ATOMIC_LOAD_RELAXED(&magazine->refilled);
+    usage->cached_blocks += cached;
+    usage->malloc_calls += pops;
+    usage->malloc_hits += pops - ATOMIC_LOAD_RELAXED(&magazine->misses);
+    usage->free_calls += pushes;
+    usage->free_hits += pushes - ATOMIC_LOAD_RELAXED(&magazine->overflows);
+    usage->refills += ATOMIC_LOAD_RELAXED(&magazine->refills);
+    usage->flushes += ATOMIC_LOAD_RELAXED(&magazine->flushes);
+}
+
+void stats_collect_class(unsigned class, struct hakmem_usage *usage)
+{
+    size_t size = size_classes[class].size;
+    memset(usage, 0, sizeof *usage);
+    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
+        add_heap(heap, class, usage);
+    for (unsigned shard = 0; shard < shard_count(); shard++) {
+        struct bin *bin = bin_of(shard, class);
+        usage->slabs += ATOMIC_LOAD_RELAXED(&bin->slab_count);
+        usage->remote_frees += ATOMIC_LOAD_RELAXED(&bin->remote_blocks);
+        usage->free_calls += ATOMIC_LOAD_RELAXED(&bin->direct_blocks);
+    }
+    usage->live_blocks = usage->malloc_calls - usage->free_calls;
+    usage->live_bytes = usage->live_blocks * size;
+    usage->cached_bytes = usage->cached_blocks * size;
+    usage->committed_bytes = usage->slabs * size_classes[class].units * UNIT_SIZE;
+}
+
+/* All fields of hakmem_usage are counters of one type. */
+static void add_usage(struct hakmem_usage *sum, const struct hakmem_usage *usage)
+{
+    uint64_t *to = (uint64_t *)sum;
+    const uint64_t *from = (const uint64_t *)usage;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        to[i] += from[i];
+}
+
+static void collect_spans(struct hakmem_usage *usage)
+{
+    struct span_stats spans = span_stats();
+    usage->malloc_calls = spans.allocated;
+    usage->free_calls = spans.freed;
+    usage->live_blocks = usage->slabs = spans.allocated - spans.freed;
+    usage->live_bytes = usage->committed_bytes = spans.live_bytes;
+}
+
+static void collect_big(struct hakmem_usage *usage, const struct big_stats *bigs)
+{
+    usage->malloc_calls = bigs->allocated;
+    usage->free_calls = bigs->freed;
+    usage->live_blocks = usage->slabs = bigs->live_blocks;
+    usage->live_bytes = usage->committed_bytes = bigs->live_bytes;
+}
+
+static void collect_syscalls(struct hakmem_syscalls *calls)
+{
+    calls->mmap = ATOMIC_LOAD_RELAXED(&os_counts[OS_MMAP]);
+    calls->munmap = ATOMIC_LOAD_RELAXED(&os_counts[OS_MUNMAP]);
+    calls->mremap = ATOMIC_LOAD_RELAXED(&os_counts[OS_MREMAP]);
+    calls->madvise = ATOMIC_LOAD_RELAXED(&os_counts[OS_MADVISE]);
+    calls->mprotect = ATOMIC_LOAD_RELAXED(&os_counts[OS_MPROTECT]);
+    calls->futex = ATOMIC_LOAD_RELAXED(&os_counts[OS_FUTEX]);
+}
+
+void stats_collect(struct hakmem_stats *stats)
+{
+    struct page_heap_stats pages = page_heap_stats();
+    struct big_stats bigs = big_stats();
+    uint64_t heaps = 0;
+    memset(stats, 0, sizeof *stats);
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct hakmem_usage usage;
+        stats_collect_class(class, &usage);
+        add_usage(
+            &stats->tier[class <= TINY_CLASS_LAST ? HAKMEM_TIER_TINY : HAKMEM_TIER_MID], &usage);
+    }
+    collect_spans(&stats->tier[HAKMEM_TIER_LARGE]);
+    collect_big(&stats->tier[HAKMEM_TIER_BIG], &bigs);
+    for (const struct heap *heap = heap_first(); heap; heap = heap->next) {
+        heaps++;
+        stats->threads += heap_in_use(heap);
+    }
+    stats->libc_calls = fallback_calls();
+    stats->mapped_bytes = pages.superslabs * REGION_SIZE + bigs.live_bytes + bigs.cached_bytes;
+    stats->committed_bytes = pages.used_pages * PAGE_SIZE + bigs.live_bytes;
+    stats->retained_bytes = pages.dirty_free_pages * PAGE_SIZE + bigs.cached_bytes;
+    stats->purged_bytes = purge_total();
+    stats->metadata_bytes = metadata_bytes() + heaps * HEAP_BYTES;
+    collect_syscalls(&stats->syscalls);
+}

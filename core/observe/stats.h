@@ -1,0 +1,17 @@
+/* Statistics, gathered from what the tiers keep anyway when somebody asks.
+ *
+ * Nothing is counted on a hit path for this: a magazine's word counts pops as a side effect of
+ * popping, pushes follow from what went in and what is there, and the rest is counted once a batch.
+ */
+#ifndef OBSERVE_STATS_H
+#define OBSERVE_STATS_H
+
+#include "hakmem/hakmem.h"
+
+/* A snapshot of everything. */
+void stats_collect(struct hakmem_stats *stats);
+
+/* A snapshot of size class `class` (1 .. CLASS_COUNT - 1). */
+void stats_collect_class(unsigned class, struct hakmem_usage *usage);
+
+#endif

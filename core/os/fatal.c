@@ -1,0 +1,66 @@
+/* See fatal.h. */
+#include "os/fatal.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/text.h"
+#include "os/os.h"
+
+enum { STDERR = 2 };
+
+static _Noreturn void print_and_abort(struct text *text)
+{
+    text_char(text, '\n');
+    text_terminate(text);
+    os_write(STDERR, text->buffer, text_stored(text));
+    abort();
+}
+
+void fatal_pointer(
+    const char *call, enum defect defect, const void *pointer, const void *base, size_t size)
+{
+    char buffer[256];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    text_string(&text, "hakmem: ");
+    text_string(&text, call);
+    text_string(
+        &text, defect == DEFECT_DOUBLE_FREE ? "(): double free of " : "(): invalid pointer ");
+    text_hex(&text, (uintptr_t)pointer);
+    if (defect == DEFECT_FOREIGN)
+        text_string(&text, ": not allocated by hakmem");
+    if (defect == DEFECT_MISALIGNED)
+        text_string(&text, ": misaligned");
+    if (defect == DEFECT_INTERIOR) {
+        text_string(&text, ": inside a block of ");
+        text_unsigned(&text, size);
+        text_string(&text, " bytes at ");
+        text_hex(&text, (uintptr_t)base);
+    }
+    print_and_abort(&text);
+}
+
+void fatal(const char *message)
+{
+    char buffer[256];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    text_string(&text, "hakmem: ");
+    text_string(&text, message);
+    print_and_abort(&text);
+}
+
+void assert_failed(const char *expression, const char *file, int line)
+{
+    char buffer[512];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    text_string(&text, "hakmem: internal error: ");
+    text_string(&text, expression);
+    text_string(&text, " at ");
+    text_string(&text, file);
+    text_char(&text, ':');
+    text_unsigned(&text, (uint64_t)line);
+    print_and_abort(&text);
+}

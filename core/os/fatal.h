@@ -1,0 +1,19 @@
+/* The end of the program on misuse: one line on stderr that names the call, the pointer and the
+ * defect, then abort. Nothing here allocates or takes a lock. */
+#ifndef OS_FATAL_H
+#define OS_FATAL_H
+
+#include "base/macros.h"
+
+/* What is wrong with a pointer that a caller gave us. */
+enum defect { DEFECT_DOUBLE_FREE, DEFECT_FOREIGN, DEFECT_INTERIOR, DEFECT_MISALIGNED };
+
+/* `call`: the name of the API function, e.g. "free". For DEFECT_INTERIOR, `base` and `size` give
+ * the block that the pointer lies in. */
+_Noreturn SLOW_PATH void fatal_pointer(
+    const char *call, enum defect defect, const void *pointer, const void *base, size_t size);
+
+/* "hakmem: <message>", then abort. */
+_Noreturn SLOW_PATH void fatal(const char *message);
+
+#endif

@@ -1,0 +1,183 @@
+/* os.h for Linux: the only system calls of the allocator. */
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "os/syscall.h"
+
+uint64_t os_counts[OS_CALL_COUNT];
+
+static void count(enum os_call call)
+{
+    ATOMIC_ADD_RELAXED(&os_counts[call], 1);
+}
+
+static void *map_at(void *hint, size_t size, int protection, int flags)
+{
+    count(OS_MMAP);
+    long result = system_call(
+        SYS_mmap, (long)hint, (long)size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    return result < 0 && result > -4096 ? NULL : (void *)result;
+}
+
+size_t os_page_size(void)
+{
+    return getauxval(AT_PAGESZ);
+}
+
+unsigned os_cpu_count(void)
+{
+    uint64_t mask[16] = {0};
+    long bytes = system_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    unsigned cpus = 0;
+    for (long i = 0; i < bytes / 8; i++)
+        cpus += bits_count(mask[i]);
+    return cpus ? cpus : 1;
+}
+
+size_t os_address_space_limit(void)
+{
+    struct {
+        uint64_t soft, hard;
+    } limit = {0, 0};
+    long result = system_call(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0);
+    return result == 0 && limit.soft != (uint64_t)-1 ? limit.soft : SIZE_MAX;
+}
+
+bool os_is_privileged(void)
+{
+    return getauxval(AT_SECURE) != 0;
+}
+
+uint64_t os_clock_ms(void)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0)
+        return 0;
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Maps more than asked for and cuts off what sticks out. */
+static void *map_and_trim(size_t size, size_t alignment)
+{
+    size_t padded = size + alignment - os_page_size();
+    if (padded < size)
+        return NULL;
+    char *start = map_at(NULL, padded, PROT_READ | PROT_WRITE, 0);
+    if (!start)
+        return NULL;
+    char *aligned = (char *)round_up((uintptr_t)start, alignment);
+    if (aligned > start)
+        os_unmap(start, (size_t)(aligned - start));
+    size_t rest = padded - (size_t)(aligned - start) - size;
+    if (rest)
+        os_unmap(aligned + size, rest);
+    return aligned;
+}
+
+void *os_map(size_t size, size_t alignment, void *hint)
+{
+    void *address = map_at(hint, size, PROT_READ | PROT_WRITE, 0);
+    if (!address || ((uintptr_t)address & (alignment - 1)) == 0)
+        return address;
+    os_unmap(address, size);
+    return map_and_trim(size, alignment);
+}
+
+void *os_reserve(size_t size)
+{
+    return map_at(NULL, size, PROT_READ, MAP_NORESERVE);
+}
+
+bool os_make_writable(void *address, size_t size)
+{
+    count(OS_MPROTECT);
+    return system_call(SYS_mprotect, (long)address, (long)size, PROT_READ | PROT_WRITE, 0, 0, 0) ==
+           0;
+}
+
+bool os_unmap(void *address, size_t size)
+{
+    count(OS_MUNMAP);
+    return system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0) == 0;
+}
+
+bool os_purge(void *address, size_t size)
+{
+    count(OS_MADVISE);
+    return system_call(SYS_madvise, (long)address, (long)size, MADV_DONTNEED, 0, 0, 0) == 0;
+}
+
+void os_want_huge_pages(void *address, size_t size)
+{
+    count(OS_MADVISE);
+    system_call(SYS_madvise, (long)address, (long)size, MADV_HUGEPAGE, 0, 0, 0);
+}
+
+bool os_resize(void *address, size_t old_size, size_t new_size)
+{
+    count(OS_MREMAP);
+    long result = system_call(SYS_mremap, (long)address, (long)old_size, (long)new_size, 0, 0, 0);
+    return result == (long)address;
+}
+
+bool os_move(void *address, size_t old_size, void *target, size_t new_size)
+{
+    count(OS_MREMAP);
+    long result = system_call(
+        SYS_mremap, (long)address, (long)old_size, (long)new_size, MREMAP_MAYMOVE | MREMAP_FIXED,
+        (long)target, 0);
+    return result == (long)target;
+}
+
+void os_futex_wait(uint32_t *word, uint32_t expected)
+{
+    count(OS_FUTEX);
+    system_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, (long)expected, 0, 0, 0);
+}
+
+void os_futex_wake(uint32_t *word)
+{
+    count(OS_FUTEX);
+    system_call(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+void os_write(int fd, const char *text, size_t length)
+{
+    while (length) {
+        long written = system_call(SYS_write, fd, (long)text, (long)length, 0, 0, 0);
+        if (written == -EINTR)
+            continue;
+        if (written <= 0)
+            return;
+        text += written;
+        length -= (size_t)written;
+    }
+}
+
+int os_create_file(const char *path)
+{
+    long fd = system_call(
+        SYS_openat, AT_FDCWD, (long)path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644, 0, 0);
+    return fd < 0 ? -1 : (int)fd;
+}
+
+void os_close(int fd)
+{
+    system_call(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+int os_process_id(void)
+{
+    return (int)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}

@@ -1,0 +1,71 @@
+/* Everything that is asked of the operating system; one file per system implements it.
+ *
+ * No function here changes errno, is a cancellation point or calls malloc. All may be called from
+ * any thread. Each system call is counted by kind (os_counts).
+ */
+#ifndef OS_OS_H
+#define OS_OS_H
+
+#include "base/macros.h"
+
+enum os_call { OS_MMAP, OS_MUNMAP, OS_MREMAP, OS_MADVISE, OS_MPROTECT, OS_FUTEX, OS_CALL_COUNT };
+
+/* Calls made so far, by kind; atomic relaxed, any thread. */
+extern uint64_t os_counts[OS_CALL_COUNT];
+
+/* Bytes of a page of the system: 4, 16 or 64 KiB. Constant. */
+size_t os_page_size(void);
+
+/* CPUs this process may run on, at least 1. */
+unsigned os_cpu_count(void);
+
+/* The limit on address space in bytes (RLIMIT_AS); SIZE_MAX when there is none. */
+size_t os_address_space_limit(void);
+
+/* True when the program runs with more rights than who started it: its environment is not to be
+ * trusted. */
+bool os_is_privileged(void);
+
+/* Milliseconds of a monotonic clock, cheap and coarse (a few ms). */
+uint64_t os_clock_ms(void);
+
+/* Maps `size` bytes of zeroed memory that may be read and written, at an address that is a
+ * multiple of `alignment` (a power of two), near `hint` if that is free. NULL when it fails. */
+void *os_map(size_t size, size_t alignment, void *hint);
+
+/* Address space that reads as zero and costs nothing until os_make_writable: it is not charged
+ * against the commit limit. NULL when it fails. */
+void *os_reserve(size_t size);
+bool os_make_writable(void *address, size_t size);
+
+/* Returns address space. False when the system refuses (it may need a mapping more to split one):
+ * the memory is then still mapped. */
+bool os_unmap(void *address, size_t size);
+
+/* Gives the memory of whole pages back and keeps the addresses: they read as zero afterwards.
+ * False when the system refuses: contents are then unspecified. */
+bool os_purge(void *address, size_t size);
+
+/* Asks for huge pages in the range; a hint. */
+void os_want_huge_pages(void *address, size_t size);
+
+/* Changes the size of a whole mapping in place; false when the addresses behind it are taken. */
+bool os_resize(void *address, size_t old_size, size_t new_size);
+
+/* Moves a whole mapping to `target`, mapped before by os_map with `new_size` bytes, which it
+ * replaces, and makes it `new_size` long. No content is copied. */
+bool os_move(void *address, size_t old_size, void *target, size_t new_size);
+
+/* Sleeps while `*word` is `expected`; wakes at most one sleeper of `word`. */
+void os_futex_wait(uint32_t *word, uint32_t expected);
+void os_futex_wake(uint32_t *word);
+
+/* Writes the whole text to a file descriptor, as far as it goes. */
+void os_write(int fd, const char *text, size_t length);
+
+/* Creates or truncates the file and returns a descriptor, or -1. */
+int os_create_file(const char *path);
+void os_close(int fd);
+int os_process_id(void);
+
+#endif

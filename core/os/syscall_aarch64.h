@@ -1,0 +1,28 @@
+/* A system call on AArch64: see syscall_x86_64.h for why the C library is not asked. */
+#ifndef OS_SYSCALL_AARCH64_H
+#define OS_SYSCALL_AARCH64_H
+
+#include "base/macros.h"
+
+ALWAYS_INLINE long system_call(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory", "cc");
+    return x0;
+}
+
+ALWAYS_INLINE void cpu_relax(void)
+{
+    __asm__ volatile("yield");
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* A system call on x86-64: six arguments in registers, the result or a negative errno in rax.
+ *
+ * The C library's wrappers are not used because they set errno, may be cancellation points, and
+ * are interposed by other preloaded libraries, which then call malloc.
+ */
+#ifndef OS_SYSCALL_X86_64_H
+#define OS_SYSCALL_X86_64_H
+
+#include "base/macros.h"
+
+ALWAYS_INLINE long system_call(long number, long a, long b, long c, long d, long e, long f)
+{
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* Tells the CPU that this is a spin loop. */
+ALWAYS_INLINE void cpu_relax(void)
+{
+    __asm__ volatile("pause");
+}
+
+#endif

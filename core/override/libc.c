@@ -1,0 +1,214 @@
+/* The C library's names: malloc and its family, glibc's second names for them, and the functions
+ * that tune and describe the heap. */
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/alloc.h"
+#include "hakmem/hakmem.h"
+#include "observe/report.h"
+#include "observe/stats.h"
+#include "os/os.h"
+#include "override/override.h"
+
+/* ---- Allocation ------------------------------------------------------------------------------ */
+
+EXPORT void *malloc(size_t size)
+{
+    return alloc(size);
+}
+
+EXPORT void free(void *block)
+{
+    release(block);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+    return alloc_zeroed(count, size);
+}
+
+EXPORT void *realloc(void *block, size_t size)
+{
+    return alloc_resize(block, size);
+}
+
+EXPORT void *reallocarray(void *block, size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return alloc_resize(block, total);
+}
+
+/* ---- Aligned allocation ---------------------------------------------------------------------- */
+
+EXPORT void *memalign(size_t alignment, size_t size)
+{
+    if (alignment > SIZE_MAX / 2 + 1) {
+        errno = EINVAL;
+        return NULL;
+    }
+    size_t power = MIN_ALIGNMENT;
+    while (power < alignment)
+        power *= 2;
+    return alloc_aligned(size, power);
+}
+
+EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+    if (!is_power_of_two(alignment)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return alloc_aligned(size, alignment);
+}
+
+EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
+{
+    if (!is_power_of_two(alignment) || alignment % sizeof(void *))
+        return EINVAL;
+    int kept = errno;
+    void *result = alloc_aligned(size, alignment);
+    errno = kept;
+    if (!result)
+        return ENOMEM;
+    *block = result;
+    return 0;
+}
+
+EXPORT void *valloc(size_t size)
+{
+    return alloc_aligned(size, os_page_size());
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+    size_t page = os_page_size();
+    if (size > SIZE_LIMIT - page) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return alloc_aligned(round_up(size, page), page);
+}
+
+/* ---- Sizes ----------------------------------------------------------------------------------- */
+
+EXPORT size_t malloc_usable_size(void *block)
+{
+    return alloc_usable_size(block, "malloc_usable_size");
+}
+
+EXPORT size_t malloc_good_size(size_t size)
+{
+    return alloc_good_size(size);
+}
+
+EXPORT void free_sized(void *block, size_t size)
+{
+    (void)size;
+    release(block);
+}
+
+EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
+{
+    (void)alignment;
+    (void)size;
+    release(block);
+}
+
+EXPORT void sdallocx(void *block, size_t size, int flags)
+{
+    (void)size;
+    (void)flags;
+    release(block);
+}
+
+/* ---- Other names for the same ---------------------------------------------------------------- */
+
+EXPORT ALIAS_OF(free) void cfree(void *block);
+EXPORT ALIAS_OF(malloc) void *__libc_malloc(size_t size);
+EXPORT ALIAS_OF(free) void __libc_free(void *block);
+EXPORT ALIAS_OF(calloc) void *__libc_calloc(size_t count, size_t size);
+EXPORT ALIAS_OF(realloc) void *__libc_realloc(void *block, size_t size);
+EXPORT ALIAS_OF(memalign) void *__libc_memalign(size_t alignment, size_t size);
+EXPORT ALIAS_OF(valloc) void *__libc_valloc(size_t size);
+EXPORT ALIAS_OF(pvalloc) void *__libc_pvalloc(size_t size);
+EXPORT ALIAS_OF(posix_memalign)
+int __posix_memalign(void **block, size_t alignment, size_t size);
+
+/* ---- Tuning and description ------------------------------------------------------------------ */
+
+/* Of glibc's knobs one has a meaning here: misuse ends the program with a message. */
+EXPORT int mallopt(int parameter, int value)
+{
+    return parameter == M_CHECK_ACTION && (value & 3) == 3;
+}
+
+EXPORT int malloc_trim(size_t pad)
+{
+    (void)pad;
+    return hakmem_purge() != 0;
+}
+
+EXPORT void malloc_stats(void)
+{
+    report_print(STDERR_FD);
+}
+
+EXPORT int malloc_info(int options, FILE *stream)
+{
+    enum { CAPACITY = 16 * 1024 };
+    struct text text;
+    if (options != 0)
+        return EINVAL;
+    char *buffer = alloc(CAPACITY);
+    if (!buffer)
+        return ENOMEM;
+    text_init(&text, buffer, CAPACITY);
+    report_xml(&text);
+    int result = fputs(text_terminate(&text), stream) < 0 ? EIO : 0;
+    release(buffer);
+    return result;
+}
+
+EXPORT struct mallinfo2 mallinfo2(void)
+{
+    struct hakmem_stats stats;
+    stats_collect(&stats);
+    const struct hakmem_usage *big = &stats.tier[HAKMEM_TIER_BIG];
+    struct mallinfo2 info = {0};
+    info.hblks = big->live_blocks;
+    info.hblkhd = big->live_bytes;
+    for (unsigned tier = 0; tier < HAKMEM_TIER_BIG; tier++)
+        info.uordblks += stats.tier[tier].live_bytes;
+    info.arena = stats.mapped_bytes - big->live_bytes;
+    info.fordblks = info.arena - info.uordblks;
+    info.ordblks =
+        stats.tier[HAKMEM_TIER_TINY].cached_blocks + stats.tier[HAKMEM_TIER_MID].cached_blocks;
+    info.keepcost = stats.retained_bytes;
+    return info;
+}
+
+static int clamp_to_int(size_t value)
+{
+    return value > INT_MAX ? INT_MAX : (int)value;
+}
+
+EXPORT struct mallinfo mallinfo(void)
+{
+    struct mallinfo2 wide = mallinfo2();
+    struct mallinfo info = {0};
+    info.arena = clamp_to_int(wide.arena);
+    info.ordblks = clamp_to_int(wide.ordblks);
+    info.hblks = clamp_to_int(wide.hblks);
+    info.hblkhd = clamp_to_int(wide.hblkhd);
+    info.uordblks = clamp_to_int(wide.uordblks);
+    info.fordblks = clamp_to_int(wide.fordblks);
+    info.keepcost = clamp_to_int(wide.keepcost);
+    return info;
+}

@@ -1,0 +1,285 @@
+/* See bin.h. */
+#include "slab/bin.h"
+
+#include "base/assert.h"
+#include "os/fatal.h"
+#include "os/os.h"
+
+static struct bin bins[SHARD_MAX][CLASS_COUNT];
+static unsigned shards = 1;
+
+unsigned shard_count(void)
+{
+    return shards;
+}
+
+void shard_init(unsigned count)
+{
+    shards = count < 1 ? 1 : count > SHARD_MAX ? SHARD_MAX : count;
+}
+
+struct bin *bin_of(unsigned shard, unsigned class)
+{
+    return &bins[shard][class];
+}
+
+/* Which list a slab with free blocks belongs to, by quarters. */
+static unsigned fullness_of(const struct slab *slab)
+{
+    unsigned quarters = slab->free_blocks * 4u;
+    return (quarters > slab->blocks) + (quarters > slab->blocks * 2u) +
+           (quarters > slab->blocks * 3u);
+}
+
+/* Puts the slab on the list that its number of free blocks asks for. Lock held. */
+static void relist(struct bin *bin, struct slab *slab)
+{
+    bool listed = list_contains(&slab->by_fullness);
+    unsigned fullness = fullness_of(slab);
+    if (listed && slab->free_blocks && slab->fullness == fullness)
+        return;
+    if (listed)
+        list_remove(&slab->by_fullness);
+    slab->fullness = (uint8_t)fullness;
+    if (slab->free_blocks)
+        list_push(&bin->slabs[fullness], &slab->by_fullness);
+}
+
+/* Lock held. */
+static struct slab *fullest(struct bin *bin)
+{
+    for (unsigned i = 0; i < FULLNESS_LEVELS; i++)
+        if (bin->slabs[i].first)
+            return CONTAINER_OF(bin->slabs[i].first, struct slab, by_fullness);
+    return NULL;
+}
+
+unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count)
+{
+    struct bin *bin = bin_of(shard, class);
+    struct slab *slab;
+    unsigned taken = 0;
+    lock_acquire(&bin->lock);
+    while (taken < count && (slab = fullest(bin)) != NULL) {
+        taken += slab_take(slab, blocks + taken, count - taken);
+        relist(bin, slab);
+    }
+    lock_release(&bin->lock);
+    if (taken)
+        return taken;
+    slab = slab_create(class, shard);
+    if (!slab)
+        return 0;
+    taken = slab_take(slab, blocks, count);
+    lock_acquire(&bin->lock);
+    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
+    relist(bin, slab);
+    lock_release(&bin->lock);
+    return taken;
+}
+
+/* Slab of a block that a caller freed as one of `class`. The magazine it lay in says that
+ * the class map knew such a slab; when that has gone since, all its blocks were free. */
+static struct slab *slab_of(const void *block, unsigned class)
+{
+    struct slab *slab = slab_lookup(block);
+    if (UNLIKELY(!slab || slab->class != class))
+        fatal_pointer("free", DEFECT_DOUBLE_FREE, block, NULL, 0);
+    return slab;
+}
+
+/* Takes a slab that became empty away from the bin and pushes it on `*empty`. Lock held. */
+static void detach(struct bin *bin, struct slab *slab, struct list *empty)
+{
+    if (list_contains(&slab->by_fullness))
+        list_remove(&slab->by_fullness);
+    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count - 1);
+    list_push(empty, &slab->by_fullness);
+}
+
+static void destroy_all(struct list *empty)
+{
+    while (empty->first) {
+        struct slab *slab = CONTAINER_OF(empty->first, struct slab, by_fullness);
+        list_remove(&slab->by_fullness);
+        slab_destroy(slab);
+    }
+}
+
+/* Returns those of the blocks to their slabs that belong to the bin of `shard`, and marks them done
+ * by a null slab. Returns how many. */
+static unsigned flush_to_shard(
+    unsigned shard, unsigned class, void *const *blocks, struct slab **slabs, unsigned count)
+{
+    struct bin *bin = bin_of(shard, class);
+    struct list empty = {NULL};
+    unsigned done = 0;
+    lock_acquire(&bin->lock);
+    for (unsigned i = 0; i < count; i++) {
+        struct slab *slab = slabs[i];
+        if (!slab || slab->shard != shard)
+            continue;
+        slab_put(slab, blocks[i], "free");
+        slabs[i] = NULL;
+        done++;
+        if (slab->free_blocks == slab->blocks)
+            detach(bin, slab, &empty);
+        else
+            relist(bin, slab);
+    }
+    lock_release(&bin->lock);
+    destroy_all(&empty);
+    return done;
+}
+
+void bin_flush(unsigned shard, unsigned class, void *const *blocks, unsigned count)
+{
+    struct slab *slabs[FLUSH_MAX];
+    ASSERT(count <= FLUSH_MAX);
+    for (unsigned i = 0; i < count; i++)
+        slabs[i] = slab_of(blocks[i], class);
+    for (unsigned i = 0; i < count; i++) {
+        if (!slabs[i])
+            continue;
+        unsigned owner = slabs[i]->shard;
+        unsigned done = flush_to_shard(owner, class, blocks + i, slabs + i, count - i);
+        if (owner != shard)
+            ATOMIC_ADD_RELAXED(&bin_of(owner, class)->remote_blocks, done);
+    }
+}
+
+bool bin_block_is_free(const void *block, const char *call)
+{
+    struct slab *slab = slab_lookup(block);
+    if (!slab)
+        return false;
+    unsigned index = slab_index(slab, block, call);
+    struct bin *bin = bin_of(slab->shard, slab->class);
+    lock_acquire(&bin->lock);
+    bool free = bitmap_test(slab->free, index);
+    lock_release(&bin->lock);
+    return free;
+}
+
+/* Pages of the slab that blocks were taken from, none of them in use, and not purged yet: a bit a
+ * page. Lock held. */
+static uint64_t purgeable_pages(const struct slab *slab)
+{
+    size_t size = size_classes[slab->class].size;
+    size_t step = size_max(os_page_size(), PAGE_SIZE);
+    uint64_t pages = 0;
+    for (size_t start = 0; start + step <= slab->watermark * size; start += step) {
+        unsigned first = size_class_index(slab->class, start);
+        unsigned last = size_class_index(slab->class, start + step - 1);
+        if (last >= slab->blocks)
+            last = slab->blocks - 1u;
+        if (bitmap_find(slab->free, first, last + 1, false) == last + 1)
+            pages |= bitmap_word_mask(
+                0, (unsigned)(start >> PAGE_SHIFT), (unsigned)(step >> PAGE_SHIFT));
+    }
+    return pages & ~slab->purged;
+}
+
+/* Takes or returns all blocks that touch the pages, so that nobody gets one of them meanwhile.
+ * Lock held. */
+static void set_blocks_of_pages(struct slab *slab, struct run pages, bool free)
+{
+    unsigned first = size_class_index(slab->class, pages.first * PAGE_SIZE);
+    unsigned last = size_class_index(slab->class, (pages.first + pages.pages) * PAGE_SIZE - 1);
+    if (last >= slab->blocks)
+        last = slab->blocks - 1u;
+    for (unsigned i = first; i <= last; i++) {
+        if (bitmap_test(slab->free, i) == free)
+            continue;
+        (free ? bitmap_set : bitmap_clear)(slab->free, i);
+        slab->free_blocks = (uint16_t)(slab->free_blocks + (free ? 1 : -1));
+    }
+    if (free && first / 64 < slab->first_word)
+        slab->first_word = (uint16_t)(first / 64);
+}
+
+/* Purges the first run of purgeable pages of the slab. Called and returns with the bin's lock held,
+ * releases it in between. Sets `*bytes` to what was purged; false when there is no such run. */
+static bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
+{
+    uint64_t pages = purgeable_pages(slab);
+    if (!pages)
+        return false;
+    unsigned first = bits_lowest(pages);
+    uint64_t rest = ~(pages >> first);
+    struct run run = {first, rest ? bits_lowest(rest) : 64 - first};
+    ATOMIC_STORE_RELAXED(&slab->clean, false);
+    set_blocks_of_pages(slab, run, false);
+    relist(bin, slab);
+    lock_release(&bin->lock);
+    size_t length = run.pages * PAGE_SIZE;
+    bool purged = os_purge(slab->base + run.first * PAGE_SIZE, length);
+    lock_acquire(&bin->lock);
+    set_blocks_of_pages(slab, run, true);
+    slab->purged |= bitmap_word_mask(0, run.first, run.pages);
+    relist(bin, slab);
+    *bytes = purged ? length : 0;
+    return true;
+}
+
+/* Purges what can be purged in the bin's slabs. A slab that was looked at waits on a list of our
+ * own until all are done; whoever frees a block of it meanwhile may move it back. */
+static size_t purge_bin(struct bin *bin)
+{
+    struct list done = {NULL}, empty = {NULL};
+    size_t total = 0;
+    lock_acquire(&bin->lock);
+    for (unsigned left = bin->slab_count; left > 0; left--) {
+        struct slab *slab = fullest(bin);
+        if (!slab)
+            break;
+        size_t bytes;
+        while (purge_slab_run(bin, slab, &bytes))
+            total += bytes;
+        if (slab->free_blocks == slab->blocks) {
+            detach(bin, slab, &empty);
+        } else if (list_contains(&slab->by_fullness)) {
+            list_remove(&slab->by_fullness);
+            list_push(&done, &slab->by_fullness);
+        }
+    }
+    while (done.first) {
+        struct slab *slab = CONTAINER_OF(done.first, struct slab, by_fullness);
+        list_remove(&slab->by_fullness);
+        relist(bin, slab);
+    }
+    lock_release(&bin->lock);
+    destroy_all(&empty);
+    return total;
+}
+
+size_t bin_purge_all(void)
+{
+    size_t total = 0;
+    for (unsigned shard = 0; shard < shards; shard++)
+        for (unsigned class = 1; class < CLASS_COUNT; class ++)
+            if (ATOMIC_LOAD_RELAXED(&bins[shard][class].slab_count))
+                total += purge_bin(&bins[shard][class]);
+    return total;
+}
+
+void bin_check_all(void)
+{
+    for (unsigned shard = 0; shard < shards; shard++) {
+        for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+            struct bin *bin = &bins[shard][class];
+            lock_acquire(&bin->lock);
+            for (unsigned level = 0; level < FULLNESS_LEVELS; level++) {
+                struct list_node *node = bin->slabs[level].first;
+                for (; node; node = node->next) {
+                    struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
+                    slab_check(slab);
+                    ASSERT(slab->class == class && slab->shard == shard);
+                    ASSERT(slab->fullness == level && fullness_of(slab) == level);
+                    ASSERT(slab->free_blocks > 0);
+                }
+            }
+            lock_release(&bin->lock);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+/* Bins and shards: where magazines are refilled from and flushed to.
+ *
+ * A shard is a set of bins, one a size class; each thread is assigned a shard and refills from it,
+ * so that threads on different CPUs seldom meet. A bin owns slabs of its class and holds those with
+ * free blocks on lists by fullness; the fullest are used first, so that the others can run empty
+ * and serve any class again. A freed block returns to the bin of its slab, whoever frees it.
+ *
+ * One short lock a bin, held for a batch. Slabs are created and destroyed outside it.
+ */
+#ifndef SLAB_BIN_H
+#define SLAB_BIN_H
+
+#include "os/lock.h"
+#include "slab/slab.h"
+
+enum { SHARD_MAX = 64, FULLNESS_LEVELS = 4 };
+
+struct bin {
+    struct lock lock CACHE_ALIGNED;
+    struct list slabs[FULLNESS_LEVELS]; /* lock: slabs with free blocks, fullest list first */
+    uint32_t slab_count;                /* written under lock, read by any thread */
+    uint64_t remote_blocks;             /* atomic relaxed, any thread: returned by other shards */
+    uint64_t direct_blocks;             /* atomic relaxed, any thread: freed without a magazine */
+};
+
+/* Shards in use: set once before the first heap exists. */
+unsigned shard_count(void);
+void shard_init(unsigned count);
+
+struct bin *bin_of(unsigned shard, unsigned class);
+
+/* Takes up to `count` blocks of the class, lowest addresses of the fullest slabs first; returns how
+ * many, 0 when no memory is left. */
+unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count);
+
+/* Longest batch that bin_flush takes. */
+enum { FLUSH_MAX = 256 };
+
+/* Returns blocks of the class to the bins of their slabs. Aborts when one of them is not an
+ * allocated block of the class. `shard` is that of the thread, for the statistics. */
+void bin_flush(unsigned shard, unsigned class, void *const *blocks, unsigned count);
+
+/* True when the block is free in its slab's bitmap. */
+bool bin_block_is_free(const void *block, const char *call);
+
+/* Gives the whole free pages inside the slabs of all bins back to the system; returns bytes. */
+size_t bin_purge_all(void);
+
+/* Debug walker over all bins. */
+void bin_check_all(void);
+
+#endif

@@ -1,0 +1,126 @@
+/* See slab.h. */
+#include "slab/slab.h"
+
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "map/metadata.h"
+#include "os/fatal.h"
+#include "span/page_heap.h"
+
+static size_t record_size(unsigned class)
+{
+    return sizeof(struct slab) + (size_classes[class].blocks + 63u) / 64 * sizeof(uint64_t);
+}
+
+static void publish(struct slab *slab, unsigned class, struct slab *value)
+{
+    unsigned unit = superslab_page_of(slab->base) / UNIT_PAGES;
+    unsigned units = size_classes[slab->class].units;
+    for (unsigned i = 0; i < units; i++)
+        ATOMIC_STORE_RELEASE(&slab->superslab->slab_of_unit[unit + i], value);
+    class_map_set(slab->base, units, class);
+}
+
+struct slab *slab_create(unsigned class, unsigned shard)
+{
+    struct page_run taken;
+    struct slab *slab = metadata_alloc(record_size(class));
+    if (!slab)
+        return NULL;
+    if (!page_heap_take_units(size_classes[class].units, &taken)) {
+        metadata_free(slab, record_size(class));
+        return NULL;
+    }
+    slab->base = superslab_address(taken.superslab, taken.run.first);
+    slab->superslab = taken.superslab;
+    slab->class = (uint8_t) class;
+    slab->shard = (uint8_t)shard;
+    slab->clean = taken.clean;
+    slab->blocks = slab->free_blocks = size_classes[class].blocks;
+    bitmap_set_range(slab->free, 0, slab->blocks);
+    publish(slab, class, slab);
+    return slab;
+}
+
+void slab_destroy(struct slab *slab)
+{
+    ASSERT(slab->free_blocks == slab->blocks);
+    unsigned class = slab->class;
+    size_t touched = slab->watermark * (size_t)size_classes[class].size;
+    struct run run = {superslab_page_of(slab->base), size_classes[class].units * UNIT_PAGES};
+    struct superslab *superslab = slab->superslab;
+    publish(slab, CLASS_NONE, NULL);
+    metadata_free(slab, record_size(class));
+    page_heap_put(superslab, run, (unsigned)((touched + PAGE_SIZE - 1) >> PAGE_SHIFT));
+}
+
+struct slab *slab_lookup(const void *address)
+{
+    struct region *region = page_map_lookup(address);
+    if (!region || region->kind != REGION_SUPERSLAB)
+        return NULL;
+    struct superslab *superslab = (struct superslab *)region;
+    return ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[superslab_page_of(address) / UNIT_PAGES]);
+}
+
+unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
+{
+    size_t size = size_classes[slab->class].size;
+    unsigned taken = 0, word = slab->first_word, index = 0;
+    if (count > slab->free_blocks)
+        count = slab->free_blocks;
+    while (taken < count) {
+        uint64_t bits = slab->free[word];
+        while (bits && taken < count) {
+            index = word * 64 + bits_lowest(bits);
+            bits &= bits - 1;
+            blocks[taken++] = slab->base + index * size;
+        }
+        slab->free[word] = bits;
+        word += bits == 0;
+    }
+    slab->first_word = (uint16_t)word;
+    slab->free_blocks -= (uint16_t)taken;
+    slab->purged = 0;
+    if (taken && index >= slab->watermark)
+        slab->watermark = (uint16_t)(index + 1);
+    return taken;
+}
+
+unsigned slab_index(const struct slab *slab, const void *address, const char *call)
+{
+    size_t size = size_classes[slab->class].size;
+    size_t offset = (size_t)((const char *)address - slab->base);
+    unsigned index = size_class_index(slab->class, offset);
+    if (LIKELY(offset == index * size && index < slab->blocks))
+        return index;
+    if (offset % MIN_ALIGNMENT)
+        fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
+    if (index < slab->blocks)
+        fatal_pointer(call, DEFECT_INTERIOR, address, slab->base + index * size, size);
+    fatal_pointer(call, DEFECT_FOREIGN, address, NULL, 0);
+}
+
+void slab_put(struct slab *slab, void *block, const char *call)
+{
+    unsigned index = slab_index(slab, block, call);
+    if (UNLIKELY(bitmap_test(slab->free, index)))
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
+    bitmap_set(slab->free, index);
+    slab->free_blocks++;
+    if (index / 64 < slab->first_word)
+        slab->first_word = (uint16_t)(index / 64);
+}
+
+void slab_check(const struct slab *slab)
+{
+    ASSERT(slab->blocks == size_classes[slab->class].blocks);
+    ASSERT(slab->free_blocks == bitmap_count_range(slab->free, 0, slab->blocks));
+    ASSERT(slab->watermark <= slab->blocks);
+    ASSERT(bitmap_find(slab->free, 0, slab->blocks, true) >= slab->first_word * 64u);
+    ASSERT(bitmap_find(slab->free, slab->watermark, slab->blocks, false) == slab->blocks);
+    ASSERT(slab_lookup(slab->base) == slab);
+    ASSERT(
+        class_map.limit == 0 || class_map_get(slab->base) == slab->class ||
+        class_map_get(slab->base) == CLASS_NONE);
+}

@@ -1,0 +1,59 @@
+/* A slab: one to four units of address space that hold blocks of one size class.
+ *
+ * The record lies outside the slab, with one bit a block (1 = free). Blocks are taken lowest
+ * address first, so that those allocated together lie together and fresh pages are touched
+ * one by one:
+ *
+ *     base                      watermark
+ *     | block 0 | block 1 | ... |  never handed out: pages untouched          |
+ *     free:  0 1 0 0 1 ...        1 1 1 1 1 1 1 1 1 ...
+ *
+ * A slab belongs to the bin (shard, class) it was made for until it is destroyed. Pure data
+ * structure but for creation and destruction; the bin's lock guards every field not marked
+ * otherwise.
+ */
+#ifndef SLAB_SLAB_H
+#define SLAB_SLAB_H
+
+#include "span/superslab.h"
+
+struct slab {
+    struct list_node by_fullness; /* on one of the bin's lists unless no block is free */
+    char *base;                   /* const */
+    struct superslab *superslab;  /* const */
+    uint8_t class;                /* const */
+    uint8_t shard;                /* const */
+    bool clean;       /* atomic relaxed: pages were zero at creation and none was purged since */
+    uint8_t fullness; /* which of the bin's lists: 0 is the fullest */
+    uint16_t blocks;  /* const */
+    uint16_t free_blocks;
+    uint16_t first_word; /* no bit is set in words of `free` below this one */
+    uint16_t watermark;  /* blocks from here on were never handed out */
+    uint64_t purged;     /* bit per page: purged, and no block was taken since */
+    uint64_t free[];
+};
+
+/* A slab of `class` for shard `shard`, all blocks free, registered in the class map; NULL: no
+ * memory. Takes the page heap's lock. */
+struct slab *slab_create(unsigned class, unsigned shard);
+
+/* Gives the pages of a slab whose blocks are all free back to the page heap. */
+void slab_destroy(struct slab *slab);
+
+/* Slab that covers the address, NULL if none does. Any thread. */
+struct slab *slab_lookup(const void *address);
+
+/* Takes up to `count` free blocks, lowest address first, into `blocks`; returns how many. */
+unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
+
+/* Index of the block that starts at `address`. Aborts, naming the API function `call`, when no
+ * block starts there. */
+unsigned slab_index(const struct slab *slab, const void *address, const char *call);
+
+/* Marks the block free; aborts when it is free already. */
+void slab_put(struct slab *slab, void *block, const char *call);
+
+/* Debug walker. */
+void slab_check(const struct slab *slab);
+
+#endif

@@ -1,0 +1,306 @@
+/* See big.h. */
+#include "span/big.h"
+
+#include <string.h>
+
+#include "base/list.h"
+#include "base/policy.h"
+#include "map/metadata.h"
+#include "os/fatal.h"
+#include "os/os.h"
+#include "span/purge.h"
+
+struct big {
+    struct region region;    /* const while registered */
+    size_t mapped;           /* bytes of the mapping; owner of the block, or lock when cached */
+    size_t dirty;            /* leading bytes that may not be zero; as `mapped` */
+    bool live;               /* lock: handed out, not in the cache */
+    uint64_t freed_ms;       /* lock: when it entered the cache */
+    struct list_node by_age; /* lock: in the cache, youngest first */
+};
+
+static struct {
+    struct lock lock CACHE_ALIGNED;
+    struct list cache;      /* lock: youngest first */
+    struct big_stats stats; /* lock */
+} bigs;
+
+static size_t mapping_size(size_t size)
+{
+    return round_up(size, os_page_size());
+}
+
+/* Lock held. */
+static void cache_remove(struct big *big)
+{
+    list_remove(&big->by_age);
+    bigs.stats.cached_bytes -= big->mapped;
+}
+
+/* Lock held. */
+static void cache_insert(struct big *big)
+{
+    big->live = false;
+    big->freed_ms = os_clock_ms();
+    list_push(&bigs.cache, &big->by_age);
+    bigs.stats.cached_bytes += big->mapped;
+}
+
+/* The shortest cached mapping of at least `size` bytes; failing that, the longest of all. */
+static struct big *cache_find(size_t size)
+{
+    struct big *fit = NULL, *longest = NULL;
+    for (struct list_node *node = bigs.cache.first; node; node = node->next) {
+        struct big *big = CONTAINER_OF(node, struct big, by_age);
+        if (big->mapped >= size && (!fit || big->mapped < fit->mapped))
+            fit = big;
+        if (!longest || big->mapped > longest->mapped)
+            longest = big;
+    }
+    return fit ? fit : longest;
+}
+
+/* Takes a mapping out of the cache for a block of `size` bytes; NULL when the cache is empty. */
+static struct big *cache_take(size_t size)
+{
+    lock_acquire(&bigs.lock);
+    struct big *big = cache_find(size);
+    if (big) {
+        cache_remove(big);
+        big->live = true;
+    }
+    lock_release(&bigs.lock);
+    return big;
+}
+
+static size_t unmap(struct big *big)
+{
+    page_map_unregister(&big->region);
+    size_t size = big->mapped;
+    if (!os_unmap(big->region.base, size)) {
+        /* The system could not split a mapping: give at least the memory back. */
+        page_map_register(&big->region);
+        os_purge(big->region.base, size);
+        lock_acquire(&bigs.lock);
+        big->dirty = 0;
+        cache_insert(big);
+        lock_release(&bigs.lock);
+        return 0;
+    }
+    metadata_free(big, sizeof *big);
+    return size;
+}
+
+static struct big *register_mapping(char *base, size_t size)
+{
+    struct big *big = page_map_prepare(base) ? metadata_alloc(sizeof *big) : NULL;
+    if (!big)
+        return NULL;
+    big->region = (struct region){REGION_BIG, base};
+    big->mapped = size;
+    page_map_register(&big->region);
+    return big;
+}
+
+/* Cuts the mapping off behind `size` bytes, rounded up to where another block can start; the rest
+ * becomes a cached mapping. */
+static void split(struct big *big, size_t size)
+{
+    size_t kept = round_up(size, REGION_SIZE);
+    if (big->mapped < kept + REGION_SIZE)
+        return;
+    struct big *rest = register_mapping(big->region.base + kept, big->mapped - kept);
+    if (!rest)
+        return;
+    rest->dirty = big->dirty > kept ? big->dirty - kept : 0;
+    big->mapped = kept;
+    big->dirty = size_min(big->dirty, kept);
+    lock_acquire(&bigs.lock);
+    cache_insert(rest);
+    lock_release(&bigs.lock);
+}
+
+/* Makes the mapping `size` bytes long, in place or at another address; false: it is as before. */
+static bool extend(struct big *big, size_t size)
+{
+    if (os_resize(big->region.base, big->mapped, size)) {
+        big->mapped = size;
+        return true;
+    }
+    char *target = os_map(size, REGION_SIZE, NULL);
+    if (!target)
+        return false;
+    page_map_unregister(&big->region);
+    if (!page_map_prepare(target) || !os_move(big->region.base, big->mapped, target, size)) {
+        os_unmap(target, size);
+        page_map_register(&big->region);
+        return false;
+    }
+    big->region.base = target;
+    big->mapped = size;
+    page_map_register(&big->region);
+    return true;
+}
+
+static struct big *from_cache(size_t size, size_t alignment)
+{
+    if (alignment > REGION_SIZE)
+        return NULL;
+    struct big *big = cache_take(size);
+    if (!big)
+        return NULL;
+    if (big->mapped >= size) {
+        split(big, size);
+        return big;
+    }
+    if (extend(big, size))
+        return big;
+    lock_acquire(&bigs.lock);
+    cache_insert(big);
+    lock_release(&bigs.lock);
+    return NULL;
+}
+
+static struct big *from_system(size_t size, size_t alignment)
+{
+    purge_before_growth(size);
+    char *base = os_map(size, size_max(alignment, REGION_SIZE), NULL);
+    if (!base)
+        return NULL;
+    struct big *big = register_mapping(base, size);
+    if (!big) {
+        os_unmap(base, size);
+        return NULL;
+    }
+    big->live = true;
+    if (POLICY(huge_pages))
+        os_want_huge_pages(base, round_down(size, REGION_SIZE));
+    return big;
+}
+
+void *big_alloc(size_t size, size_t alignment, bool zero)
+{
+    size = mapping_size(size);
+    struct big *big = from_cache(size, alignment);
+    bool hit = big != NULL;
+    if (!big)
+        big = from_system(size, alignment);
+    if (!big)
+        return NULL;
+    if (zero && big->dirty)
+        memset(big->region.base, 0, size_min(big->dirty, size));
+    lock_acquire(&bigs.lock);
+    bigs.stats.allocated++;
+    bigs.stats.hits += hit;
+    bigs.stats.live_bytes += big->mapped;
+    lock_release(&bigs.lock);
+    return big->region.base;
+}
+
+static void check_pointer(const struct big *big, const void *block, const char *call)
+{
+    const char *base = big->region.base;
+    if (block != base && (const char *)block < base + big->mapped)
+        fatal_pointer(call, DEFECT_INTERIOR, block, base, big->mapped);
+    if (block != base)
+        fatal_pointer(call, DEFECT_FOREIGN, block, NULL, 0);
+    if (!big->live)
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
+}
+
+size_t big_size(const struct big *big, const void *block, const char *call)
+{
+    check_pointer(big, block, call);
+    return big->mapped;
+}
+
+/* Evicts from the cache while it is over its bound. */
+static void bound_cache(void)
+{
+    size_t bound = (size_t)POLICY(big_cache_mib) * MIB;
+    lock_acquire(&bigs.lock);
+    size_t cached = bigs.stats.cached_bytes;
+    lock_release(&bigs.lock);
+    if (cached > bound)
+        big_cache_evict(cached - bound);
+}
+
+void big_free(struct big *big, void *block, const char *call)
+{
+    lock_acquire(&bigs.lock);
+    check_pointer(big, block, call);
+    bigs.stats.freed++;
+    bigs.stats.live_bytes -= big->mapped;
+    big->dirty = big->mapped;
+    cache_insert(big);
+    lock_release(&bigs.lock);
+    bound_cache();
+}
+
+void *big_resize(struct big *big, size_t size)
+{
+    size_t before = big->mapped;
+    size = mapping_size(size);
+    if (size > before) {
+        if (!extend(big, size))
+            return NULL;
+    } else if (before - size >= REGION_SIZE || before - size >= before / 8) {
+        if (!os_unmap(big->region.base + size, before - size))
+            return NULL;
+        big->mapped = size;
+    }
+    lock_acquire(&bigs.lock);
+    bigs.stats.live_bytes += big->mapped - before;
+    lock_release(&bigs.lock);
+    return big->region.base;
+}
+
+/* The oldest cached mapping, if it was freed before the given time. Lock held. */
+static struct big *oldest(uint64_t freed_before_ms)
+{
+    struct big *last = NULL;
+    for (struct list_node *node = bigs.cache.first; node; node = node->next)
+        last = CONTAINER_OF(node, struct big, by_age);
+    return last && last->freed_ms < freed_before_ms ? last : NULL;
+}
+
+static size_t evict(size_t bytes, uint64_t freed_before_ms)
+{
+    size_t evicted = 0;
+    while (evicted < bytes) {
+        lock_acquire(&bigs.lock);
+        struct big *big = oldest(freed_before_ms);
+        if (big)
+            cache_remove(big);
+        lock_release(&bigs.lock);
+        size_t size = big ? unmap(big) : 0;
+        if (!size)
+            break;
+        evicted += size;
+    }
+    return evicted;
+}
+
+size_t big_cache_evict(size_t bytes)
+{
+    return evict(bytes, UINT64_MAX);
+}
+
+size_t big_cache_expire(uint64_t freed_before_ms)
+{
+    return evict(SIZE_MAX, freed_before_ms);
+}
+
+struct big_stats big_stats(void)
+{
+    lock_acquire(&bigs.lock);
+    struct big_stats stats = bigs.stats;
+    lock_release(&bigs.lock);
+    stats.live_blocks = stats.allocated - stats.freed;
+    return stats;
+}
+
+struct lock *big_lock(void)
+{
+    return &bigs.lock;
+}

@@ -1,0 +1,338 @@
+/* See page_heap.h. */
+#include "span/page_heap.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "map/metadata.h"
+#include "os/os.h"
+#include "span/purge.h"
+
+static struct {
+    struct lock lock CACHE_ALIGNED;
+    struct list by_run[SUPERSLAB_PAGES + 1];  /* lock: by longest free run */
+    struct list by_unit[SUPERSLAB_UNITS + 1]; /* lock: by number of free units */
+    struct list by_dirt;                      /* lock: with free dirty pages */
+    uint64_t runs[SUPERSLAB_WORDS + 1];       /* lock: bit per non-empty list of by_run */
+    struct page_heap_stats stats;             /* lock */
+    char *hint;                               /* lock: where the next superslab should be */
+    uint32_t purge_round;                     /* lock */
+} heap;
+
+/* Puts the superslab on the lists that its state asks for. Lock held. */
+static void relink(struct superslab *superslab, unsigned run_before, unsigned units_before)
+{
+    unsigned run = superslab->longest_run, units = bits_count(superslab->free_units);
+    if (run != run_before) {
+        list_remove(&superslab->by_run);
+        if (!heap.by_run[run_before].first)
+            bitmap_clear(heap.runs, run_before);
+        list_push(&heap.by_run[run], &superslab->by_run);
+        bitmap_set(heap.runs, run);
+    }
+    if (units != units_before) {
+        list_remove(&superslab->by_unit);
+        list_push(&heap.by_unit[units], &superslab->by_unit);
+    }
+    bool dirt = superslab->dirty_free_pages != 0;
+    if (dirt && !list_contains(&superslab->by_dirt))
+        list_push(&heap.by_dirt, &superslab->by_dirt);
+    if (!dirt && list_contains(&superslab->by_dirt))
+        list_remove(&superslab->by_dirt);
+}
+
+/* Lock held. */
+static unsigned take_run(struct superslab *superslab, struct run run)
+{
+    unsigned run_before = superslab->longest_run, units = bits_count(superslab->free_units);
+    unsigned dirty = superslab_take(superslab, run);
+    heap.stats.used_pages += run.pages;
+    heap.stats.dirty_free_pages -= dirty;
+    relink(superslab, run_before, units);
+    return dirty;
+}
+
+/* Lock held. */
+static void put_run(struct superslab *superslab, struct run run, unsigned dirty_pages)
+{
+    unsigned run_before = superslab->longest_run, units = bits_count(superslab->free_units);
+    unsigned dirty_before = superslab->dirty_free_pages;
+    superslab_put(superslab, run, dirty_pages);
+    heap.stats.used_pages -= run.pages;
+    heap.stats.dirty_free_pages += superslab->dirty_free_pages - dirty_before;
+    relink(superslab, run_before, units);
+}
+
+/* Lock held. */
+static void insert(struct superslab *superslab)
+{
+    list_push(&heap.by_run[superslab->longest_run], &superslab->by_run);
+    bitmap_set(heap.runs, superslab->longest_run);
+    list_push(&heap.by_unit[bits_count(superslab->free_units)], &superslab->by_unit);
+    heap.stats.superslabs++;
+    heap.hint = superslab->region.base - REGION_SIZE;
+}
+
+/* Lock held. The superslab is wholly free. */
+static void extract(struct superslab *superslab)
+{
+    list_remove(&superslab->by_run);
+    if (!heap.by_run[superslab->longest_run].first)
+        bitmap_clear(heap.runs, superslab->longest_run);
+    list_remove(&superslab->by_unit);
+    if (list_contains(&superslab->by_dirt))
+        list_remove(&superslab->by_dirt);
+    heap.stats.dirty_free_pages -= superslab->dirty_free_pages;
+    heap.stats.superslabs--;
+}
+
+static struct superslab *map_superslab(char *hint)
+{
+    struct superslab *superslab = metadata_alloc(sizeof *superslab);
+    if (!superslab)
+        return NULL;
+    char *base = os_map(REGION_SIZE, REGION_SIZE, hint);
+    if (base) {
+        superslab_init(superslab, base);
+        if ((class_map.limit || class_map_init(base)) && class_map_prepare(base) &&
+            page_map_prepare(base)) {
+            page_map_register(&superslab->region);
+            return superslab;
+        }
+        os_unmap(base, REGION_SIZE);
+    }
+    metadata_free(superslab, sizeof *superslab);
+    return NULL;
+}
+
+static bool grow(void)
+{
+    lock_acquire(&heap.lock);
+    char *hint = heap.hint;
+    lock_release(&heap.lock);
+    struct superslab *superslab = map_superslab(hint);
+    if (!superslab)
+        return false;
+    lock_acquire(&heap.lock);
+    insert(superslab);
+    lock_release(&heap.lock);
+    return true;
+}
+
+bool page_heap_init(void)
+{
+    return class_map.limit || grow();
+}
+
+/* Best fit: the list with the shortest sufficient longest run first. Lock held. */
+static struct superslab *find_pages(unsigned pages, unsigned alignment, struct run *run)
+{
+    for (unsigned length = pages;; length++) {
+        length = bitmap_find(heap.runs, length, SUPERSLAB_PAGES + 1, true);
+        if (length > SUPERSLAB_PAGES)
+            return NULL;
+        for (struct list_node *node = heap.by_run[length].first; node; node = node->next) {
+            struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
+            if (superslab_find(superslab, pages, alignment, run))
+                return superslab;
+        }
+    }
+}
+
+/* Fullest first: the list with the fewest free units. Lock held. */
+static struct superslab *find_units(unsigned units, struct run *run)
+{
+    for (unsigned count = units; count <= SUPERSLAB_UNITS; count++) {
+        for (struct list_node *node = heap.by_unit[count].first; node; node = node->next) {
+            struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_unit);
+            if (units == 1) {
+                *run = (struct run){bits_lowest(superslab->free_units) * UNIT_PAGES, UNIT_PAGES};
+                return superslab;
+            }
+            if (superslab_find(superslab, units * UNIT_PAGES, UNIT_PAGES, run))
+                return superslab;
+        }
+    }
+    return NULL;
+}
+
+static void describe(struct page_run *taken, struct superslab *superslab, struct run run)
+{
+    taken->superslab = superslab;
+    taken->run = run;
+    memcpy(taken->dirty, superslab->dirty, sizeof taken->dirty);
+    taken->clean = take_run(superslab, run) == 0;
+}
+
+bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken)
+{
+    do {
+        struct run run;
+        lock_acquire(&heap.lock);
+        struct superslab *superslab = find_pages(pages, alignment, &run);
+        if (superslab)
+            describe(taken, superslab, run);
+        lock_release(&heap.lock);
+        if (superslab)
+            return true;
+        purge_before_growth(pages * PAGE_SIZE);
+    } while (grow());
+    return false;
+}
+
+bool page_heap_take_units(unsigned units, struct page_run *taken)
+{
+    do {
+        struct run run;
+        lock_acquire(&heap.lock);
+        struct superslab *superslab = find_units(units, &run);
+        if (superslab)
+            describe(taken, superslab, run);
+        lock_release(&heap.lock);
+        if (superslab)
+            return true;
+        purge_before_growth(units * UNIT_SIZE);
+    } while (grow());
+    return false;
+}
+
+bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned pages)
+{
+    if (page + pages > SUPERSLAB_PAGES)
+        return false;
+    lock_acquire(&heap.lock);
+    bool free = bitmap_count_range(superslab->free, page, pages) == pages;
+    if (free)
+        take_run(superslab, (struct run){page, pages});
+    lock_release(&heap.lock);
+    return free;
+}
+
+void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_pages)
+{
+    lock_acquire(&heap.lock);
+    put_run(superslab, run, dirty_pages);
+    size_t dirty = heap.stats.dirty_free_pages, used = heap.stats.used_pages;
+    lock_release(&heap.lock);
+    purge_after_free(dirty * PAGE_SIZE, used * PAGE_SIZE);
+}
+
+/* The superslab with the most free dirty pages that this round has not seen. Lock held. */
+static struct superslab *dirtiest(uint32_t round)
+{
+    struct superslab *best = NULL;
+    for (struct list_node *node = heap.by_dirt.first; node; node = node->next) {
+        struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_dirt);
+        if (superslab->purge_round != round &&
+            (!best || superslab->dirty_free_pages > best->dirty_free_pages))
+            best = superslab;
+    }
+    if (best)
+        best->purge_round = round;
+    return best;
+}
+
+/* Purges the whole pages of the system inside a run; returns which pages these were. */
+static struct run purge_pages(const struct superslab *superslab, struct run run)
+{
+    uintptr_t start = (uintptr_t)superslab_address(superslab, run.first);
+    uintptr_t first = round_up(start, os_page_size());
+    uintptr_t end = round_down(start + run.pages * PAGE_SIZE, os_page_size());
+    if (first >= end || !os_purge((void *)first, end - first))
+        return (struct run){run.first, 0};
+    return (struct run){superslab_page_of((void *)first), (unsigned)((end - first) >> PAGE_SHIFT)};
+}
+
+/* Purges the free dirty runs of one superslab, up to `bytes`; returns bytes purged. Called and
+ * returns with the lock held, releases it in between: then a run of the superslab is taken, so
+ * that it cannot be unmapped by somebody else. */
+static size_t purge_superslab(struct superslab *superslab, size_t bytes)
+{
+    size_t purged = 0;
+    struct run run;
+    for (unsigned page = 0; purged < bytes && superslab_next_dirty(superslab, page, &run);) {
+        page = run.first + run.pages;
+        take_run(superslab, run);
+        lock_release(&heap.lock);
+        struct run clean = purge_pages(superslab, run);
+        lock_acquire(&heap.lock);
+        if (clean.pages)
+            bitmap_clear_range(superslab->dirty, clean.first, clean.pages);
+        put_run(superslab, run, 0);
+        purged += clean.pages * PAGE_SIZE;
+    }
+    return purged;
+}
+
+/* Unmaps a wholly free superslab. Called and returns with the lock held. */
+static size_t unmap_superslab(struct superslab *superslab)
+{
+    size_t dirty = superslab->dirty_free_pages * PAGE_SIZE;
+    extract(superslab);
+    lock_release(&heap.lock);
+    page_map_unregister(&superslab->region);
+    bool unmapped = os_unmap(superslab->region.base, REGION_SIZE);
+    if (unmapped)
+        metadata_free(superslab, sizeof *superslab);
+    lock_acquire(&heap.lock);
+    if (unmapped)
+        return dirty;
+    /* The system could not split a mapping: keep the superslab. */
+    page_map_register(&superslab->region);
+    insert(superslab);
+    heap.stats.dirty_free_pages += superslab->dirty_free_pages;
+    relink(superslab, superslab->longest_run, bits_count(superslab->free_units));
+    return 0;
+}
+
+size_t page_heap_purge(size_t bytes)
+{
+    size_t purged = 0;
+    lock_acquire(&heap.lock);
+    uint32_t round = ++heap.purge_round;
+    while (purged < bytes) {
+        struct superslab *superslab = dirtiest(round);
+        if (!superslab)
+            break;
+        if (superslab->free_pages == SUPERSLAB_PAGES && heap.stats.superslabs > 1)
+            purged += unmap_superslab(superslab);
+        else
+            purged += purge_superslab(superslab, bytes - purged);
+    }
+    lock_release(&heap.lock);
+    return purged;
+}
+
+struct page_heap_stats page_heap_stats(void)
+{
+    lock_acquire(&heap.lock);
+    struct page_heap_stats stats = heap.stats;
+    lock_release(&heap.lock);
+    return stats;
+}
+
+struct lock *page_heap_lock(void)
+{
+    return &heap.lock;
+}
+
+void page_heap_check(void)
+{
+    lock_acquire(&heap.lock);
+    size_t superslabs = 0, used = 0, dirty = 0;
+    for (unsigned run = 0; run <= SUPERSLAB_PAGES; run++) {
+        for (struct list_node *node = heap.by_run[run].first; node; node = node->next) {
+            struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
+            superslab_check(superslab);
+            ASSERT(superslab->longest_run == run);
+            ASSERT(page_map_lookup(superslab->region.base) == &superslab->region);
+            superslabs++;
+            used += SUPERSLAB_PAGES - superslab->free_pages;
+            dirty += superslab->dirty_free_pages;
+        }
+    }
+    ASSERT(superslabs == heap.stats.superslabs);
+    ASSERT(used == heap.stats.used_pages);
+    ASSERT(dirty == heap.stats.dirty_free_pages);
+    lock_release(&heap.lock);
+}

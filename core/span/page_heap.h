@@ -1,0 +1,58 @@
+/* The page heap: hands out and takes back runs of pages, for slabs and spans of any size.
+ *
+ * Superslabs are kept in lists by their longest free run and by their number of free units, so that
+ * the best fitting (fullest) superslab is found without a search. Freed runs stay dirty and are
+ * used again first; purging gives them back (purge.h decides when).
+ *
+ * One lock, held for a few hundred instructions and never across a system call: a run that is
+ * being purged is taken out first, like an allocation.
+ */
+#ifndef SPAN_PAGE_HEAP_H
+#define SPAN_PAGE_HEAP_H
+
+#include "os/lock.h"
+#include "span/superslab.h"
+
+struct page_run {
+    struct superslab *superslab;
+    struct run run;
+    bool clean;                      /* all pages read as zero */
+    uint64_t dirty[SUPERSLAB_WORDS]; /* the superslab's dirty bits when the run was taken */
+};
+
+/* Maps the first superslab and the class map; false when the system refuses. The caller makes
+ * sure that this happens once and before anything else here. */
+bool page_heap_init(void);
+
+/* Takes `pages` <= SUPERSLAB_PAGES pages that start at a multiple of `alignment` pages. False when
+ * no memory is left. */
+bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken);
+
+/* Takes a run of `units` whole units. */
+bool page_heap_take_units(unsigned units, struct page_run *taken);
+
+/* Takes exactly the `pages` pages behind `page` if all of them are free. */
+bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned pages);
+
+/* Puts a run back; only its first `dirty_pages` pages have been touched. */
+void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_pages);
+
+/* Gives up to `bytes` of free dirty memory back to the system, emptiest superslabs first; returns
+ * how much it was. */
+size_t page_heap_purge(size_t bytes);
+
+struct page_heap_stats {
+    size_t superslabs;
+    size_t used_pages;       /* in slabs and spans */
+    size_t dirty_free_pages; /* free, not given back */
+};
+
+/* A consistent snapshot. */
+struct page_heap_stats page_heap_stats(void);
+
+struct lock *page_heap_lock(void);
+
+/* Debug walker over all superslabs. */
+void page_heap_check(void);
+
+#endif

@@ -1,0 +1,50 @@
+/* See fork.h.
+ *
+ * Before fork, the forking thread takes every lock, so that no other thread is in the middle of a
+ * change when the child's copy is made. Since no thread ever waits for one lock while it holds
+ * another, the order is free and taking them always ends.
+ *
+ * What the copy may catch half done are the magazines of other threads, which no lock guards.
+ * The child does not look at them: those heaps restart empty.
+ */
+#include "thread/fork.h"
+
+#include <pthread.h>
+
+#include "map/metadata.h"
+#include "slab/bin.h"
+#include "span/big.h"
+#include "span/page_heap.h"
+#include "thread/heap.h"
+
+static void for_each_lock(void (*action)(struct lock *))
+{
+    action(heap_registry_lock());
+    for (unsigned shard = 0; shard < shard_count(); shard++)
+        for (unsigned class = 1; class < CLASS_COUNT; class ++)
+            action(&bin_of(shard, class)->lock);
+    action(big_lock());
+    action(page_heap_lock());
+    action(metadata_lock());
+}
+
+static void before_fork(void)
+{
+    for_each_lock(lock_prepare_fork);
+}
+
+static void in_parent(void)
+{
+    for_each_lock(lock_finish_fork);
+}
+
+static void in_child(void)
+{
+    heap_abandon_others();
+    for_each_lock(lock_finish_fork);
+}
+
+void fork_init(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}

@@ -1,0 +1,127 @@
+/* hakmem: the C interface of the allocator.
+ *
+ * Programs need none of this: preloading or linking the library replaces malloc and its family.
+ * These functions are for programs that want to ask where the memory is, or to steer when it goes
+ * back to the operating system. All of them may be called from any thread at any time, except
+ * from a signal handler. None of them changes errno unless it says so.
+ */
+#ifndef HAKMEM_H
+#define HAKMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HAKMEM_VERSION_MAJOR 0
+#define HAKMEM_VERSION_MINOR 1
+#define HAKMEM_VERSION_PATCH 0
+#define HAKMEM_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define HAKMEM_API __attribute__((visibility("default")))
+#else
+#define HAKMEM_API
+#endif
+
+/* Version of the library that is loaded, as "MAJOR.MINOR.PATCH"; compare it with HAKMEM_VERSION,
+ * the version of this header. The string is static. */
+HAKMEM_API const char *hakmem_version(void);
+
+/* Bytes that may be used in the block at `block`: at least what was asked for, the same for the
+ * whole life of the block. 0 for NULL. Aborts with a message when `block` is not a live block. */
+HAKMEM_API size_t hakmem_usable_size(const void *block);
+
+/* Usable bytes that a request for `size` bytes would get; `size` when it cannot be served. */
+HAKMEM_API size_t hakmem_good_size(size_t size);
+
+/* Gives all free memory back to the operating system that can be given back: the calling thread's
+ * cached blocks are flushed, free pages are purged (the addresses stay reserved), cached big
+ * blocks are unmapped. Returns the bytes given back. Costs system calls. */
+HAKMEM_API size_t hakmem_purge(void);
+
+/* Returns the calling thread's cached free blocks to the shared bins, so that other threads can
+ * use them. Worth calling before a thread sleeps for long. */
+HAKMEM_API void hakmem_thread_flush(void);
+
+/* The tiers, by size of the request. */
+enum hakmem_tier {
+    HAKMEM_TIER_TINY,  /* up to 1 KiB: slabs, behind magazines */
+    HAKMEM_TIER_MID,   /* up to 32 KiB: slabs, behind magazines */
+    HAKMEM_TIER_LARGE, /* below 2 MiB: page-exact spans */
+    HAKMEM_TIER_BIG,   /* from 2 MiB: mappings of their own */
+    HAKMEM_TIER_COUNT
+};
+
+/* Calls and memory of one tier or one size class. Calls count since the program started; while
+ * other threads run, the figures are a snapshot that may lag by the calls in flight. */
+struct hakmem_usage {
+    uint64_t live_blocks;     /* handed out and not freed */
+    uint64_t live_bytes;      /* usable bytes of those */
+    uint64_t cached_blocks;   /* free, in threads' magazines */
+    uint64_t cached_bytes;    /* bytes of those */
+    uint64_t malloc_calls;    /* allocations served */
+    uint64_t malloc_hits;     /* of these, by a magazine without any lock */
+    uint64_t free_calls;      /* blocks freed */
+    uint64_t free_hits;       /* of these, into a magazine without any lock */
+    uint64_t refills;         /* batches taken from bins by magazines */
+    uint64_t flushes;         /* batches returned to bins by magazines */
+    uint64_t remote_frees;    /* blocks returned to a bin of another shard */
+    uint64_t slabs;           /* slabs in use (large: spans, big: mappings) */
+    uint64_t committed_bytes; /* bytes of those slabs, spans or mappings */
+};
+
+/* System calls made by the allocator since the program started. */
+struct hakmem_syscalls {
+    uint64_t mmap;
+    uint64_t munmap;
+    uint64_t mremap;
+    uint64_t madvise;
+    uint64_t mprotect;
+    uint64_t futex;
+};
+
+struct hakmem_stats {
+    struct hakmem_usage tier[HAKMEM_TIER_COUNT];
+    uint64_t libc_calls;      /* calls passed on to the C library (HAKMEM_FALLBACK=libc) */
+    uint64_t mapped_bytes;    /* address space held for blocks */
+    uint64_t committed_bytes; /* of these: in use by slabs, spans and big blocks */
+    uint64_t retained_bytes;  /* of these: free but not given back */
+    uint64_t purged_bytes;    /* given back to the operating system since the start */
+    uint64_t metadata_bytes;  /* the allocator's own records, besides the above */
+    uint64_t threads;         /* thread heaps in use */
+    struct hakmem_syscalls syscalls;
+};
+
+/* Fills `*stats`. `size` is sizeof(struct hakmem_stats) as the caller knows it: at most that many
+ * bytes are written, so that programs built against an older header keep working. */
+HAKMEM_API void hakmem_get_stats(struct hakmem_stats *stats, size_t size);
+
+/* Number of size classes of the slab tiers. */
+HAKMEM_API unsigned hakmem_class_count(void);
+
+/* Fills `*usage` (at most `size` bytes) for size class `index` and returns the class's block size
+ * in bytes; returns 0 and writes nothing when `index` >= hakmem_class_count(). */
+HAKMEM_API size_t hakmem_get_class(unsigned index, struct hakmem_usage *usage, size_t size);
+
+/* Writes all statistics and the effective configuration as one JSON object, cut off at `capacity`
+ * and always NUL-terminated when `capacity` > 0. Returns the length of the whole text without the
+ * NUL, as snprintf does. */
+HAKMEM_API size_t hakmem_stats_json(char *buffer, size_t capacity);
+
+/* Reads the effective value of the option `name` (README, "Options") into `*value`, in the
+ * option's unit. Options that take a word report its position among the words allowed. Returns 0,
+ * or ENOENT when there is no such option. */
+HAKMEM_API int hakmem_option_get(const char *name, long *value);
+
+/* Changes an option while the program runs. Returns 0; ENOENT: no such option; ERANGE: the value
+ * is outside its limits; EPERM: this option can only be set at the start. */
+HAKMEM_API int hakmem_option_set(const char *name, long value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,144 @@
+# Tests of how the library lives in a process: start-up, dynamic linking, threads, fork, exit,
+# signals and a short environment (behaviours 14, 25-38 and 43). Included by CMakeLists.txt here.
+#
+# Programs that must be linked with the library are made by hakmem_test(); those that must not
+# know of it are plain executables, run with the library preloaded.
+
+find_package(Threads REQUIRED)
+find_program(HAKMEM_PYTHON python3 HINTS /usr/bin REQUIRED)
+
+function(runtime_options target)
+    target_compile_options(${target} PRIVATE ${HAKMEM_TEST_WARNINGS} -O1 -g -fno-builtin)
+    target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+    target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+endfunction()
+
+function(runtime_program name)
+    add_executable(${name} ${ARGN})
+    runtime_options(${name})
+endfunction()
+
+function(runtime_library name)
+    add_library(${name} SHARED ${ARGN})
+    runtime_options(${name})
+endfunction()
+
+# A test by script: runtime_script(NAME SCRIPT TIMEOUT ARGUMENT...). Status 77 means skipped.
+function(runtime_script name script timeout)
+    add_test(NAME ${name}
+        COMMAND ${HAKMEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+endfunction()
+
+# Linked with the library. runtime_*_long repeat some of them in the size that a release needs.
+hakmem_test(NAME runtime_fork SOURCES runtime_fork.c TIMEOUT 120)
+hakmem_test(NAME runtime_fork_signal SOURCES runtime_fork_signal.c TIMEOUT 60)
+hakmem_test(NAME runtime_spawn SOURCES runtime_spawn.c TIMEOUT 60)
+hakmem_test(NAME runtime_threads SOURCES runtime_threads.c TIMEOUT 120)
+hakmem_test(NAME runtime_remote SOURCES runtime_remote.c TIMEOUT 120)
+hakmem_test(NAME runtime_cancel SOURCES runtime_cancel.c TIMEOUT 60)
+hakmem_test(NAME runtime_signals SOURCES runtime_signals.c TIMEOUT 60)
+hakmem_test(NAME runtime_maps SOURCES runtime_maps.c TIMEOUT 60)
+
+add_test(NAME runtime_fork_long COMMAND runtime_fork 64 100000)
+add_test(NAME runtime_threads_long COMMAND runtime_threads 1000000)
+set_tests_properties(runtime_fork_long runtime_threads_long PROPERTIES
+    LABELS long TIMEOUT 3600)
+
+runtime_library(runtime_exit_lib runtime_exit_lib.c)
+hakmem_test(NAME runtime_exit SOURCES runtime_exit.c LIBS runtime_exit_lib TIMEOUT 60)
+
+runtime_library(runtime_tls_lib runtime_tls_lib.c)
+runtime_library(runtime_audit_lib runtime_audit_lib.c)
+hakmem_test(NAME runtime_load SOURCES runtime_load.c LIBS ${CMAKE_DL_LIBS} TIMEOUT 120
+    ARGS $<TARGET_FILE:runtime_tls_lib> $<TARGET_FILE:hakmem>)
+
+# The rest is about the shared library as it is shipped; a sanitizer's run-time library would
+# have to come first in every process.
+if(HAKMEM_SANITIZE)
+    return()
+endif()
+
+add_test(NAME runtime_load_audited COMMAND runtime_load
+    $<TARGET_FILE:runtime_tls_lib> $<TARGET_FILE:hakmem> 1000)
+set_tests_properties(runtime_load_audited PROPERTIES TIMEOUT 120
+    ENVIRONMENT "LD_AUDIT=$<TARGET_FILE:runtime_audit_lib>")
+
+# behaviour 25: the plain library knows nothing of hakmem, the linked one depends on it.
+runtime_library(runtime_early_plain runtime_early_lib.c)
+runtime_library(runtime_early_linked runtime_early_lib.c)
+target_compile_definitions(runtime_early_linked PRIVATE EARLY_RESOLVER=1)
+# A resolver that runs while its library is relocated cannot call through a lazily bound table.
+target_compile_options(runtime_early_linked PRIVATE -fno-plt)
+target_link_libraries(runtime_early_linked PRIVATE hakmem::hakmem)
+runtime_program(runtime_early runtime_early.c)
+runtime_program(runtime_early_program_linked runtime_early.c)
+foreach(program runtime_early runtime_early_program_linked)
+    target_compile_definitions(${program} PRIVATE EARLY_RESOLVER=1)
+endforeach()
+target_link_libraries(runtime_early_program_linked PRIVATE runtime_early_linked hakmem::hakmem)
+runtime_script(runtime_early_calls runtime_early.py 120
+    --library $<TARGET_FILE:hakmem>
+    --program $<TARGET_FILE:runtime_early>
+    --linked-program $<TARGET_FILE:runtime_early_program_linked>
+    --plain-library $<TARGET_FILE:runtime_early_plain>
+    --linked-library $<TARGET_FILE:runtime_early_linked>
+    --tls-library $<TARGET_FILE:runtime_tls_lib>)
+
+# behaviour 26
+runtime_library(runtime_spy runtime_spy.c)
+runtime_program(runtime_spy_main runtime_spy_main.c)
+add_test(NAME runtime_spy_calls COMMAND runtime_spy_main)
+add_test(NAME runtime_spy_high_keys COMMAND runtime_spy_main hog)
+set_tests_properties(runtime_spy_calls runtime_spy_high_keys PROPERTIES TIMEOUT 60
+    ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:runtime_spy>:$<TARGET_FILE:hakmem>")
+
+# behaviours 26 and 27
+runtime_script(runtime_elf runtime_elf.py 30 $<TARGET_FILE:hakmem>)
+runtime_program(runtime_dlopen runtime_dlopen.c)
+add_test(NAME runtime_dlopen COMMAND runtime_dlopen $<TARGET_FILE:hakmem>)
+set_tests_properties(runtime_dlopen PROPERTIES TIMEOUT 60)
+
+# behaviour 29
+runtime_program(runtime_secure runtime_secure.c)
+target_link_libraries(runtime_secure PRIVATE hakmem::hakmem)
+runtime_script(runtime_secure runtime_secure.py 60 $<TARGET_FILE:runtime_secure>)
+
+# behaviour 30: each way to put the allocator into a statically linked program, and the archive
+# and the object in a program that is linked with the C library dynamically.
+function(runtime_static_test name library)
+    runtime_program(${name} runtime_static.c)
+    target_compile_options(${name} PRIVATE -fPIE)
+    target_link_libraries(${name} PRIVATE ${library} ${ARGN})
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 60)
+endfunction()
+
+foreach(form static override)
+    runtime_static_test(runtime_${form}_full hakmem::${form} -static)
+    runtime_static_test(runtime_${form}_pie hakmem::${form} -static-pie)
+    runtime_static_test(runtime_${form}_dynamic hakmem::${form})
+endforeach()
+
+# behaviours 37 and 38; the second changes a setting of the whole system for seconds.
+runtime_program(runtime_limits runtime_limits.c)
+runtime_script(runtime_address_space runtime_limits.py 120 --library $<TARGET_FILE:hakmem>
+    --program $<TARGET_FILE:runtime_limits> address-space)
+runtime_script(runtime_overcommit runtime_limits.py 120 --library $<TARGET_FILE:hakmem>
+    --program $<TARGET_FILE:runtime_limits> overcommit)
+set_tests_properties(runtime_overcommit PROPERTIES RUN_SERIAL TRUE)
+
+# behaviour 43
+runtime_program(runtime_own_malloc runtime_aside.c)
+target_compile_definitions(runtime_own_malloc PRIVATE OWN_MALLOC=1)
+runtime_script(runtime_aside_own runtime_aside.py 60 --library $<TARGET_FILE:hakmem>
+    --program $<TARGET_FILE:runtime_own_malloc> own)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    runtime_program(runtime_asan runtime_aside.c)
+    target_compile_options(runtime_asan PRIVATE -fsanitize=address)
+    target_link_options(runtime_asan PRIVATE -fsanitize=address -static-libasan)
+    runtime_script(runtime_aside_asan runtime_aside.py 60 --library $<TARGET_FILE:hakmem>
+        --program $<TARGET_FILE:runtime_asan> asan)
+endif()
+runtime_script(runtime_aside_valgrind runtime_aside.py 120 --library $<TARGET_FILE:hakmem>
+    --program $<TARGET_FILE:runtime_early> valgrind)

@@ -1,0 +1,75 @@
+/* The smallest program that shows that the static library or the override object serves a
+ * statically linked program, with threads and fork (behaviour 30). Built in several ways.
+ */
+#include "runtime_support.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <hakmem/hakmem.h>
+
+#define CALLS 20000u
+
+static void *thread_main(void *argument)
+{
+    uint32_t seed = (uint32_t)(uintptr_t)argument;
+    for (unsigned i = 0; i < CALLS; i++) {
+        size_t size = random_size(&seed) % 30000;
+        void *block = malloc(size);
+        REQUIRE(block != NULL);
+        pattern_fill(block, size, i);
+        REQUIRE(pattern_holds(block, size, i));
+        free(block);
+    }
+    return NULL;
+}
+
+/* The C library's own allocations must come from here as well. */
+static void check_libc_uses_it(void)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    REQUIRE(file != NULL);
+    REQUIRE(getline(&line, &capacity, file) > 0);
+    REQUIRE(hakmem_usable_size(line) >= capacity);
+    REQUIRE(malloc_usable_size(line) == hakmem_usable_size(line));
+    fclose(file);
+    free(line);
+    char *copy = strdup("duplicate");
+    REQUIRE(hakmem_usable_size(copy) >= 10);
+    free(copy);
+}
+
+int main(void)
+{
+    REQUIRE(strcmp(hakmem_version(), HAKMEM_VERSION) == 0);
+    watchdog(50, "static program");
+    pthread_t threads[4];
+    for (uintptr_t i = 0; i < 4; i++) {
+        REQUIRE(pthread_create(&threads[i], NULL, thread_main, (void *)(i + 1)) == 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        REQUIRE(pthread_join(threads[i], NULL) == 0);
+    }
+    check_libc_uses_it();
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        thread_main((void *)(uintptr_t)9);
+        exit(0);
+    }
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+    struct hakmem_stats stats;
+    hakmem_get_stats(&stats, sizeof stats);
+    uint64_t served = 0;
+    for (int tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
+        served += stats.tier[tier].malloc_calls;
+    }
+    REQUIRE(served >= 4 * CALLS);
+    REQUIRE(stats.libc_calls == 0);
+    return 0;
+}

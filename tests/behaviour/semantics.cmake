@@ -1,0 +1,12 @@
+# What each call must do, whoever makes it: behaviours 1 to 23. Which names the
+# library exports beyond these is checked in tests/packaging.
+
+foreach(subject symbols sizes realloc zero errno align usable introspect)
+    hakmem_test(NAME semantics_${subject}
+        SOURCES ${CMAKE_CURRENT_LIST_DIR}/semantics_${subject}.c
+        LIBS ${CMAKE_DL_LIBS}
+        TIMEOUT 120
+        LABELS semantics)
+endforeach()
+
+add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/differential ${CMAKE_CURRENT_BINARY_DIR}/differential)

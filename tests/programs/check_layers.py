@@ -1,0 +1,157 @@
+"""check_layers.py: the layers of core/ go one way, and files keep their limits.
+
+    check_layers.py TOP             checks the tree at TOP
+    check_layers.py --self-test     checks that each kind of defect is found
+
+A file in core/ includes only from its own folder and from the folders before it in LAYERS.
+core/observe/ stands beside the line: it may look into everything up to api/, and only override/
+and the files of api/ that start the library may include it. No .c file is included by another.
+Lines have at most 100 columns and files at most 800 lines, generated tables excepted.
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+LAYERS = ["base", "os", "map", "span", "slab", "thread", "api", "override"]
+OBSERVE = "observe"
+# Files of api/ that may include observe/: they switch observation on.
+OBSERVE_USERS_IN_API = re.compile(r"^(init|options|hooks)[a-z_]*\.[ch]$")
+
+MAX_COLUMNS = 100
+MAX_LINES = 800
+ROOMS = ["core", "include", "tests", "lab", "cmake"]
+SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".cmake", ".in", ".map"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+
+def visible_folders(folder):
+    """The folders of core/ that a file in `folder` may include from."""
+    if folder == OBSERVE:
+        return set(LAYERS[: LAYERS.index("api") + 1]) | {OBSERVE}
+    seen = set(LAYERS[: LAYERS.index(folder) + 1])
+    return seen | {OBSERVE} if folder == "override" else seen
+
+
+def resolve(top, including, name):
+    """The file that a quoted include names, or None: beside the file, or from core/."""
+    for start in (including.parent, top / "core", top / "include"):
+        candidate = (start / name).resolve()
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def check_include(top, path, kind, name):
+    """The defect of one include line, or None."""
+    if name.endswith(".c"):
+        return "includes the source file %s" % name
+    target = resolve(top, path, name)
+    if target is None:
+        return "includes %s, which does not exist" % name if kind == '"' else None
+    core = top / "core"
+    if core not in target.parents or core not in path.parents:
+        return None
+    own = path.relative_to(core).parts[0]
+    other = target.relative_to(core).parts[0]
+    if own not in LAYERS + [OBSERVE]:
+        return "lies in core/%s, which is no layer" % own
+    if other in visible_folders(own):
+        return None
+    if own == "api" and other == OBSERVE and OBSERVE_USERS_IN_API.match(path.name):
+        return None
+    return "in %s/ must not include %s" % (own, name)
+
+
+def check_file(top, path):
+    """Yields (line, defect) of one file."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    if len(lines) > MAX_LINES and "generated" not in "\n".join(lines[:3]).lower():
+        yield len(lines), "has %d lines, more than %d" % (len(lines), MAX_LINES)
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_COLUMNS:
+            yield number, "has a line of %d columns, more than %d" % (len(line), MAX_COLUMNS)
+        found = INCLUDE.match(line) if path.suffix in {".c", ".h", ".cpp", ".hpp"} else None
+        defect = check_include(top, path, *found.groups()) if found else None
+        if defect:
+            yield number, defect
+
+
+def check_tree(top):
+    """All defects below `top`, as lines for the reader."""
+    top = top.resolve()
+    defects = []
+    files = [path for room in ROOMS for path in sorted((top / room).rglob("*"))
+             if path.is_file() and (path.suffix in SUFFIXES or path.name == "CMakeLists.txt")]
+    for path in files:
+        if (top / "core") in path.parents and path.suffix in {".c", ".h"}:
+            if path.parent == top / "core":
+                defects.append("%s: lies in no folder of core/" % path.relative_to(top))
+                continue
+        for number, defect in check_file(top, path):
+            defects.append("%s:%d: %s" % (path.relative_to(top), number, defect))
+    return defects, len(files)
+
+
+# Each case: files to write, and what the one expected defect says (None: no defect).
+SELF_TEST_CASES = [
+    ({"core/os/a.c": '#include "base/b.h"\n', "core/base/b.h": "\n"}, None),
+    ({"core/base/a.c": '#include "os/b.h"\n', "core/os/b.h": "\n"}, "must not include os/b.h"),
+    ({"core/slab/a.h": '#include "../api/b.h"\n', "core/api/b.h": "\n"}, "must not include"),
+    ({"core/span/a.c": '#include <thread/b.h>\n', "core/thread/b.h": "\n"}, "must not include"),
+    ({"core/observe/a.c": '#include "api/b.h"\n', "core/api/b.h": "\n"}, None),
+    ({"core/observe/a.c": '#include "override/b.h"\n', "core/override/b.h": "\n"},
+     "must not include override/b.h"),
+    ({"core/thread/a.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"},
+     "must not include observe/b.h"),
+    ({"core/api/alloc.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"},
+     "must not include observe/b.h"),
+    ({"core/api/init.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"}, None),
+    ({"core/override/a.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"}, None),
+    ({"core/extra/a.c": '#include "base/b.h"\n', "core/base/b.h": "\n"}, "which is no layer"),
+    ({"core/a.c": "\n"}, "lies in no folder"),
+    ({"tests/a.c": '#include "b.c"\n', "tests/b.c": "\n"}, "includes the source file"),
+    ({"core/base/a.c": '#include "base/gone.h"\n'}, "does not exist"),
+    ({"core/base/a.c": "x" * 101 + "\n"}, "has a line of 101 columns"),
+    ({"core/base/a.c": "x" * 100 + "\n"}, None),
+    ({"lab/a.py": "\n" * 801}, "has 801 lines"),
+    ({"lab/a.py": "\n" * 800}, None),
+]
+
+
+def self_test():
+    failures = 0
+    for files, expected in SELF_TEST_CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            top = pathlib.Path(folder)
+            for name, text in files.items():
+                path = top / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            defects, _ = check_tree(top)
+        good = (not defects if expected is None
+                else len(defects) == 1 and expected in defects[0])
+        if not good:
+            print("self-test: %s: expected %r, got %r" % (sorted(files), expected, defects))
+            failures += 1
+    print("%d cases, %d failed" % (len(SELF_TEST_CASES), failures))
+    return 1 if failures else 0
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    defects, count = check_tree(pathlib.Path(sys.argv[1]))
+    for defect in defects:
+        print(defect)
+    if count == 0:
+        print("no files found: is this the top of the source tree?")
+        return 1
+    print("%d files, %d defects" % (count, len(defects)))
+    return 1 if defects else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
