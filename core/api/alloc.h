@@ -41,7 +41,7 @@ ALWAYS_INLINE void *alloc_hit(size_t size)
 {
     struct heap_front *heap = thread_heap;
     if (LIKELY(size <= TINY_MAX))
-        return magazine_pop(heap, heap->tiny_class[(size + TINY_STEP - 1) / TINY_STEP]);
+        return magazine_pop(heap, heap->tiny_class[size]);
     if (LIKELY(size <= MID_MAX))
         return magazine_pop(heap, mid_class_table[(size - 1) / MID_STEP]);
     return NULL;

@@ -260,7 +260,8 @@ static void start(struct heap *heap)
     heap->front.classes = class_map.classes;
     heap->front.classes_base = class_map.base;
     heap->front.classes_limit = class_map.limit;
-    memcpy(heap->front.tiny_class, tiny_class_table, sizeof tiny_class_table);
+    for (size_t size = 0; size <= TINY_MAX; size++)
+        heap->front.tiny_class[size] = (uint8_t)size_class_of(size);
     reset_magazines(heap);
 }
 

@@ -74,7 +74,7 @@ struct heap_front {
     size_t classes_limit;   /* const */
     union magazine_word word[CLASS_COUNT];
     uint16_t end[CLASS_COUNT];
-    uint8_t tiny_class[TINY_MAX / TINY_STEP + 1]; /* const: copy of tiny_class_table */
+    uint8_t tiny_class[TINY_MAX + 1]; /* const: class by size, without a shift */
 };
 
 struct heap {
