@@ -60,9 +60,9 @@ void *alloc_slow(size_t size)
 /* True when the block that the magazine would hand out is known to be zero: it lies in a slab made
  * of zero pages, and has never been freed, or it would carry the mark of that. Pop clears the mark,
  * so this looks before. */
-static bool top_is_zero(struct heap_front *heap, unsigned class)
+static bool top_is_zero(struct heap_front *heap, size_t class)
 {
-    void **block = ((void ***)heap)[heap->word[class].top];
+    void **block = *heap->top[class];
     if (!block || block[1])
         return false;
     const struct slab *slab = slab_lookup(block);
@@ -79,11 +79,10 @@ void *alloc_zeroed(size_t count, size_t size)
     if (total > MID_MAX)
         return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
     struct heap_front *heap = thread_heap;
-    unsigned class = size_class_of(total);
-    bool zero = total > TINY_MAX && top_is_zero(heap, class);
-    void *block = magazine_pop(heap, class);
+    bool zero = total > TINY_MAX && top_is_zero(heap, heap->mid_class[(total - 1) / MID_STEP]);
+    void *block = alloc_hit(total);
     if (UNLIKELY(!block))
-        block = alloc_any(total, MIN_ALIGNMENT, class, false);
+        block = alloc_any(total, MIN_ALIGNMENT, size_class_of(total), false);
     if (!zero && LIKELY(block != NULL))
         memset(block, 0, total);
     return block;
@@ -116,13 +115,15 @@ size_t block_usable_size(struct block_info info, const void *block, const char *
         0);
 }
 
-static void free_to_slab(struct heap *heap, const struct slab *slab, void *block)
+/* The block is known to be live: a mark that it carries all the same is the program's doing. */
+static void free_to_slab(struct heap *heap, const struct slab *slab, void **block)
 {
     unsigned class = slab->class;
-    if (magazine_is_full(&heap->front, class))
+    block[1] = NULL;
+    if (!magazine_push(&heap->front, class, block)) {
         heap_overflow(heap, class);
-    ((void **)block)[1] = heap_freed_mark(&heap->front);
-    magazine_push(&heap->front, class, block);
+        magazine_push(&heap->front, class, block);
+    }
 }
 
 /* No memory is left to give the thread a heap: the block goes straight to its slab. */

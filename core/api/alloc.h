@@ -43,7 +43,7 @@ ALWAYS_INLINE void *alloc_hit(size_t size)
     if (LIKELY(size <= TINY_MAX))
         return magazine_pop(heap, heap->tiny_class[size]);
     if (LIKELY(size <= MID_MAX))
-        return magazine_pop(heap, mid_class_table[(size - 1) / MID_STEP]);
+        return magazine_pop(heap, heap->mid_class[(size - 1) / MID_STEP]);
     return NULL;
 }
 
@@ -64,14 +64,8 @@ ALWAYS_INLINE void release(void *block)
         free_slow(block);
         return;
     }
-    size_t class = ATOMIC_LOAD_RELAXED(&heap->classes[unit]);
-    void **mark = (void **)block + 1;
-    if (UNLIKELY(magazine_is_full(heap, class) || *mark == heap_freed_mark(heap))) {
+    if (UNLIKELY(!magazine_push(heap, ATOMIC_LOAD_RELAXED(&heap->classes[unit]), block)))
         free_slow(block);
-        return;
-    }
-    *mark = heap_freed_mark(heap);
-    magazine_push(heap, class, block);
 }
 
 #endif

@@ -17,7 +17,7 @@
 static void add_heap(const struct heap *heap, unsigned class, struct hakmem_usage *usage)
 {
     const struct magazine *magazine = &heap->magazine[class];
-    uint64_t pops = ATOMIC_LOAD_RELAXED(&heap->front.word[class].word) >> SLOT_BITS;
+    uint64_t pops = ATOMIC_LOAD_RELAXED(&heap->front.pops[class]);
     uint64_t cached = heap_cached_blocks(heap, class);
     uint64_t pushes = cached + pops + ATOMIC_LOAD_RELAXED(&magazine->flushed) -
                       ATOMIC_LOAD_RELAXED(&magazine->refilled);

@@ -18,15 +18,14 @@ enum { MAINTENANCE_PERIOD = 256 };
 
 enum { HEADER_SLOTS = (sizeof(struct heap) + sizeof(void *) - 1) / sizeof(void *) };
 
-/* No address is in a class map that starts here and is empty. */
-#define NO_HEAP                                                                                    \
-    {                                                                                              \
-        .classes_base = (uintptr_t)1 << 63                                                         \
-    }
+/* No address is in a class map that starts here and is empty; no class but 0 is ever asked for. */
+static const struct heap_front no_heap = {
+    .classes_base = (uintptr_t)1 << 63, .top = {(void **)&no_heap}, .end = {(void **)&no_heap}};
 
-static const struct heap_front unborn = NO_HEAP, exited = NO_HEAP;
+__thread struct heap_front *thread_heap = (struct heap_front *)&no_heap;
 
-__thread struct heap_front *thread_heap = (struct heap_front *)&unborn;
+/* The thread has released its heap on its way out and shall not get another one for good. */
+static __thread bool has_exited;
 
 /* The first heap is part of the library: a small program maps none. */
 static CACHE_ALIGNED char first_heap[HEAP_BYTES];
@@ -90,10 +89,14 @@ static unsigned capacity_limit(unsigned class)
     return (unsigned)size_min(size_max(blocks, 2), region_slots(REGION_KINDS - 1) - 1);
 }
 
-static void set_top(struct heap *heap, unsigned class, unsigned top)
+static unsigned top_slot(const struct heap *heap, unsigned class)
 {
-    uint64_t count = heap->front.word[class].word >> SLOT_BITS;
-    ATOMIC_STORE_RELAXED(&heap->front.word[class].word, count << SLOT_BITS | top);
+    return (unsigned)(ATOMIC_LOAD_RELAXED(&heap->front.top[class]) - (void **)heap);
+}
+
+static void set_top(struct heap *heap, unsigned class, unsigned slot)
+{
+    ATOMIC_STORE_RELAXED(&heap->front.top[class], slots_of(heap) + slot);
 }
 
 /* Moves the magazine, with the blocks it holds, to a region of another size. False when there is no
@@ -114,14 +117,13 @@ static bool magazine_move(struct heap *heap, unsigned class, unsigned kind)
     magazine->kind = (uint8_t)kind;
     ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
     set_top(heap, class, begin + held);
-    heap->front.end[class] =
-        (uint16_t)(begin + size_max(capacity < limit ? capacity : limit, held));
+    heap->front.end[class] = slots + begin + size_max(size_min(capacity, limit), held);
     return true;
 }
 
 static unsigned magazine_capacity(const struct heap *heap, unsigned class)
 {
-    return heap->front.end[class] - heap->magazine[class].begin;
+    return (unsigned)(heap->front.end[class] - (void *const *)heap) - heap->magazine[class].begin;
 }
 
 /* A magazine that needs two batches between two maintenances is too small: doubles it, up to the
@@ -140,7 +142,7 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned class)
     /* Another thread's magazine may be on its way to another region: look again then. */
     for (int i = 0; i < 1000; i++) {
         unsigned begin = ATOMIC_LOAD_RELAXED(&heap->magazine[class].begin);
-        unsigned top = (uint16_t)ATOMIC_LOAD_RELAXED(&heap->front.word[class].word);
+        unsigned top = top_slot(heap, class);
         if (top - begin < region_slots(REGION_KINDS - 1))
             return top - begin;
     }
@@ -222,7 +224,7 @@ static void maintain(struct heap *heap)
     heap->slow_calls = 0;
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
         struct magazine *magazine = &heap->magazine[class];
-        uint64_t pops = heap->front.word[class].word >> SLOT_BITS;
+        uint64_t pops = heap->front.pops[class];
         bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
         magazine->batches = 0;
         magazine->pops_seen = pops;
@@ -241,6 +243,7 @@ static void maintain(struct heap *heap)
 /* Empties all magazines and sends them home. */
 static void reset_magazines(struct heap *heap)
 {
+    heap->front.top[CLASS_NONE] = heap->front.end[CLASS_NONE] = slots_of(heap);
     heap->next_slot = (uint16_t)home_region(CLASS_COUNT);
     memset(heap->free_region, 0, sizeof heap->free_region);
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
@@ -250,7 +253,7 @@ static void reset_magazines(struct heap *heap)
         magazine->kind = 0;
         ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
         set_top(heap, class, begin);
-        heap->front.end[class] = (uint16_t)(begin + size_min(region_slots(0) - 1, limit));
+        heap->front.end[class] = slots_of(heap) + begin + size_min(region_slots(0) - 1, limit);
     }
 }
 
@@ -262,6 +265,7 @@ static void start(struct heap *heap)
     heap->front.classes_limit = class_map.limit;
     for (size_t size = 0; size <= TINY_MAX; size++)
         heap->front.tiny_class[size] = (uint8_t)size_class_of(size);
+    memcpy(heap->front.mid_class, mid_class_table, sizeof mid_class_table);
     reset_magazines(heap);
 }
 
@@ -332,7 +336,8 @@ static void thread_exits(void *round)
         return;
     }
     struct heap *heap = heap_of_thread();
-    thread_heap = (struct heap_front *)&exited;
+    has_exited = true;
+    thread_heap = (struct heap_front *)&no_heap;
     if (heap)
         give_back(heap);
 }
@@ -374,7 +379,7 @@ bool heap_init(void)
 struct heap *heap_of_thread(void)
 {
     struct heap_front *front = thread_heap;
-    return front == &unborn || front == &exited ? NULL : (struct heap *)front;
+    return front == &no_heap ? NULL : (struct heap *)front;
 }
 
 /* The first slow call of a thread, or one after its heap was released. The heap is in place before
@@ -382,7 +387,7 @@ struct heap *heap_of_thread(void)
  * below 32, which ours is as one of the first in the program, there is none. */
 static struct heap *enter_first(void)
 {
-    bool keep = thread_heap == &unborn && !POLICY(fallback);
+    bool keep = !has_exited && !POLICY(fallback);
     struct heap *heap = adopt();
     if (heap && keep) {
         thread_heap = &heap->front;
@@ -423,7 +428,7 @@ void heap_leave(struct heap *heap)
 void heap_forget(void)
 {
     struct heap *heap = heap_of_thread();
-    thread_heap = (struct heap_front *)&unborn;
+    thread_heap = (struct heap_front *)&no_heap;
     if (heap)
         give_back(heap);
 }
@@ -462,10 +467,11 @@ void heap_check(struct heap *heap)
     ASSERT(heap->next_slot <= HEAP_SLOTS);
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
         const struct magazine *magazine = &heap->magazine[class];
-        unsigned top = heap->front.word[class].top;
+        unsigned top = top_slot(heap, class);
         ASSERT(magazine->kind < REGION_KINDS);
         ASSERT(slots_of(heap)[magazine->begin] == NULL);
-        ASSERT(magazine->begin <= top && top <= heap->front.end[class]);
+        ASSERT(magazine->begin <= top);
+        ASSERT(top - magazine->begin <= magazine_capacity(heap, class));
         ASSERT(magazine_capacity(heap, class) < region_slots(magazine->kind));
         for (unsigned slot = magazine->begin + 1u; slot <= top; slot++)
             ASSERT(class_map_get(slots_of(heap)[slot]) == class);

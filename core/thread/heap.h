@@ -7,18 +7,16 @@
  *     | NULL | heap's fields ... | ... | NULL | block | block |  ...  | ...
  *                                   sentinel          ^ next to hand out
  *
- * The word of a magazine holds the index of its top slot in the low 16 bits and the number of
- * blocks ever popped in the upper 48. A pop adds 0xffff, which is one to the count and minus one to
- * the index: every call is counted, and no instruction is spent on it. Pushes are derived: what
- * went in is what came out plus what is there.
+ * `top` points at the block to hand out next. The NULL sentinel under the first block says empty;
+ * push compares with `end`. The static heap that a thread starts with knows only class 0, whose
+ * magazine is always empty and always full, so there is no "initialised?" test on any path. Foreign
+ * pointers have class 0 too, and leave the hit path of free by the same test.
  *
- * Pop reads the top slot; the NULL sentinel says empty. Push compares with `end`. A heap whose
- * words are all zero is empty and full in every class: the static heap that a thread starts with.
- * So there is no "initialised?" test on any path. Class 0 (no slab) is full for ever: foreign
- * pointers leave the hit path of free by the same test.
+ * Pops are counted, by an instruction that measured as free (docs/decisions); pushes are derived:
+ * what went in is what came out plus what is there.
  *
- * Blocks in a magazine keep one mark: the word at offset 8 holds the heap's `freed_mark`, by which
- * free notices a double free. Pop clears it.
+ * Blocks in a magazine carry one mark: the word at offset 8 holds the address of the class map, by
+ * which free notices a double free. Pop clears it.
  *
  * Every field is touched by the owner thread only, unless it says otherwise.
  */
@@ -34,22 +32,9 @@
 enum {
     HEAP_BYTES = 128 * 1024, /* of address space; touched as magazines grow */
     HEAP_SLOTS = HEAP_BYTES / sizeof(void *),
-    SLOT_BITS = 16,
     REGION_KINDS = 6, /* slot regions of 8, 16 .. 256 slots */
     REGION_SLOTS_MIN = 8
 };
-
-#define MAGAZINE_POP_STEP (((uint64_t)1 << SLOT_BITS) - 1)
-
-/* A magazine's word: one 64-bit counter, whose low half-word the hit paths read alone. */
-union magazine_word {
-    uint64_t word;
-    uint16_t top; /* little-endian: the low 16 bits */
-};
-
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the magazine word needs a little-endian machine"
-#endif
 
 /* What the slow paths keep of a magazine. The counters are atomic relaxed with one writer. */
 struct magazine {
@@ -68,13 +53,15 @@ struct magazine {
 
 /* What the hit paths read and write. */
 struct heap_front {
-    void *null_slot;        /* slot 0, always NULL: the top of every magazine without slots */
-    uint8_t *classes;       /* const: the class map, also the mark of freed blocks */
-    uintptr_t classes_base; /* const */
-    size_t classes_limit;   /* const */
-    union magazine_word word[CLASS_COUNT];
-    uint16_t end[CLASS_COUNT];
-    uint8_t tiny_class[TINY_MAX + 1]; /* const: class by size, without a shift */
+    void *null_slot;                       /* slot 0, always NULL: the magazine of class 0 */
+    uint8_t *classes;                      /* const: the class map, also the mark of freed blocks */
+    uintptr_t classes_base;                /* const */
+    size_t classes_limit;                  /* const */
+    void **top[CLASS_COUNT];               /* the block to hand out next */
+    void **end[CLASS_COUNT];               /* where `top` is when the magazine is full */
+    uint64_t pops[CLASS_COUNT];            /* blocks handed out; one writer, read by any thread */
+    uint8_t tiny_class[TINY_MAX + 1];      /* const: class by size, without a shift */
+    uint8_t mid_class[MID_MAX / MID_STEP]; /* const: copy of mid_class_table */
 };
 
 struct heap {
@@ -91,7 +78,7 @@ struct heap {
     struct magazine magazine[CLASS_COUNT];
 };
 
-_Static_assert(HEAP_SLOTS <= 1 << SLOT_BITS, "slot indices fit the word");
+_Static_assert(HEAP_SLOTS <= UINT16_MAX, "slot indices fit their fields");
 
 /* The front of the calling thread's heap; of a static one, empty and full in all classes, before
  * the thread's first call and after its heap was released. Initial-exec TLS: one load by a constant
@@ -104,32 +91,31 @@ struct heap *heap_of_thread(void);
 /* Hit path of malloc: the top block, NULL when the magazine is empty. */
 ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t class)
 {
-    void **block = ((void ***)front)[front->word[class].top];
+    void **top = front->top[class];
+    void **block = *top;
     if (LIKELY(block != NULL)) {
         FORGET(class);
-        COUNTER_ADD_HOT(&front->word[class].word, MAGAZINE_POP_STEP);
+        front->top[class] = top - 1;
+        FORGET(class);
+        COUNTER_ADD_HOT(&front->pops[class], 1);
         block[1] = NULL;
     }
     return block;
 }
 
-ALWAYS_INLINE bool magazine_is_full(const struct heap_front *front, size_t class)
+/* Hit path of free: false when the magazine is full, or the block carries the mark of a freed one
+ * already; then nothing has happened. */
+ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **block)
 {
-    return front->word[class].top == front->end[class];
-}
-
-/* Hit path of free, into a magazine that is not full. */
-ALWAYS_INLINE void magazine_push(struct heap_front *front, size_t class, void *block)
-{
-    ((void **)front)[front->word[class].top + 1] = block;
+    void **top = front->top[class];
     FORGET(class);
-    COUNTER_ADD_HOT(&front->word[class].word, 1);
-}
-
-/* The mark that a freed block carries at offset 8 while it is cached. */
-ALWAYS_INLINE void *heap_freed_mark(const struct heap_front *front)
-{
-    return front->classes;
+    if (UNLIKELY(top == front->end[class] || block[1] == front->classes))
+        return false;
+    block[1] = front->classes;
+    top[1] = block;
+    FORGET(class);
+    front->top[class]++;
+    return true;
 }
 
 /* The calling thread's heap for a slow path, made or adopted when the thread has none yet; NULL

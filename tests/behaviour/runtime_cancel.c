@@ -15,7 +15,7 @@
 #include <hakmem/hakmem.h>
 
 #define SLOTS 200
-#define CANCELS 400
+#define CANCELS 2000
 #define STALL_SECONDS 15
 
 /* Every function of the family but those that print, through the slow paths too. */

@@ -184,8 +184,11 @@ static void child_main(unsigned number)
 static void *allocating_main(void *argument)
 {
     uint32_t seed = (uint32_t)(uintptr_t)argument + 1;
+    /* Naps leave the processors to the forks, however many threads there are. */
+    const struct timespec nap = {.tv_nsec = 8000 * (long)thread_count};
     while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
-        allocate_some(&seed, 500);
+        allocate_some(&seed, 150);
+        nanosleep(&nap, NULL);
     }
     return NULL;
 }

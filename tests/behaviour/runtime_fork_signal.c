@@ -111,6 +111,9 @@ static void reap(int options)
     int status;
     while (running > 0) {
         pid_t ended = waitpid(-1, &status, options);
+        if (is_child) {
+            return; /* forked in here: the children are its parent's */
+        }
         if (ended < 0 && errno == EINTR) {
             continue;
         }

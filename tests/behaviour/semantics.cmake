@@ -1,5 +1,5 @@
-# What each call must do, whoever makes it: behaviours 1 to 23. Which names the
-# library exports beyond these is checked in tests/packaging.
+# What each call must do, whoever makes it: behaviours 1 to 23. Which names the library exports
+# beyond these is checked in tests/packaging.
 
 foreach(subject symbols sizes realloc zero errno align usable introspect)
     hakmem_test(NAME semantics_${subject}
@@ -7,6 +7,15 @@ foreach(subject symbols sizes realloc zero errno align usable introspect)
         LIBS ${CMAKE_DL_LIBS}
         TIMEOUT 120
         LABELS semantics)
+endforeach()
+
+# Presets differ in what is purged and kept, which is where calloc and realloc could go wrong.
+foreach(subject zero realloc)
+    foreach(preset speed lean)
+        add_test(NAME semantics_${subject}_${preset} COMMAND semantics_${subject})
+        set_tests_properties(semantics_${subject}_${preset} PROPERTIES
+            TIMEOUT 120 LABELS semantics ENVIRONMENT HAKMEM_PRESET=${preset})
+    endforeach()
 endforeach()
 
 add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/differential ${CMAKE_CURRENT_BINARY_DIR}/differential)

@@ -24,6 +24,9 @@ static void mallopt_knows_its_options(void **state)
         int result = mallopt(known[i], 0);
         assert_true(result == 0 || result == 1);
     }
+    /* Misuse ends the program with a message, which is what 3 asks for; 0 asks to ignore it. */
+    assert_int_equal(mallopt(M_CHECK_ACTION, 3), 1);
+    assert_int_equal(mallopt(M_CHECK_ACTION, 0), 0);
     assert_int_equal(errno, ERRNO_MARK);
     void *block = malloc(100);
     assert_non_null(block);

@@ -1,5 +1,5 @@
 /* Owns the tests that every public name is there, belongs to hakmem, and does what it says:
- * behaviours 1, 2, 3, 4 and the C side of 5.
+ * behaviours 1, 2, 3, 4 and the C side of 5 and 6.
  *
  * The names are looked up with dlsym, as a preloaded program's dynamic linker would. What the
  * library must *not* export is checked in tests/packaging.
@@ -7,6 +7,8 @@
 #include "semantics_support.h"
 
 #include <dlfcn.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 typedef void *(*allocate_fn)(size_t);
 typedef void (*release_fn)(void *);
@@ -314,6 +316,43 @@ static void good_size_is_what_malloc_gives(void **state)
     assert_int_equal(good_size(SIZE_MAX), SIZE_MAX);
 }
 
+static void new_without_memory(void)
+{
+    const struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    (void)((allocate_fn)dlsym(RTLD_DEFAULT, "_Znwm"))(opaque(SIZE_MAX));
+    _exit(0);
+}
+
+/* behaviour 6: where there is no C++ runtime, a throwing new ends the program with a message. */
+static void new_needs_no_cxx_runtime(void **state)
+{
+    (void)state;
+    assert_null(dlsym(RTLD_DEFAULT, "_ZSt15get_new_handlerv"));
+    void *(*quiet_new)(size_t, const void *) =
+        (void *(*)(size_t, const void *))find("_ZnwmRKSt9nothrow_t");
+    assert_null(quiet_new(opaque(SIZE_MAX), NULL));
+
+    char message[200] = "";
+    int ends[2];
+    int status = 0;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        new_without_memory();
+    }
+    close(ends[1]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(read(ends[0], message, sizeof(message) - 1) > 0);
+    close(ends[0]);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+    assert_ptr_equal(strstr(message, "hakmem: "), message);
+    assert_ptr_equal(strchr(message, '\n'), message + strlen(message) - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +363,7 @@ int main(void)
         cmocka_unit_test(sized_frees_take_null),
         cmocka_unit_test(sized_frees_really_free),
         cmocka_unit_test(good_size_is_what_malloc_gives),
+        cmocka_unit_test(new_needs_no_cxx_runtime),
     };
     return library_is_linked() || cmocka_run_group_tests(tests, NULL, NULL);
 }
