@@ -203,11 +203,8 @@ static void products(void **state)
     }
 }
 
-static void trust_no_purge(void)
+static void reuse_after_purge(void)
 {
-    if (!fail_syscall(SYS_madvise, EINVAL)) {
-        _exit(CHILD_SKIPPED);
-    }
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
         void *blocks[20];
         for (size_t i = 0; i < COUNT_OF(blocks); i++) {
@@ -231,11 +228,34 @@ static void trust_no_purge(void)
     }
 }
 
+static void reuse_where_advice_fails(void)
+{
+    if (!fail_syscall(SYS_madvise, EINVAL)) {
+        _exit(CHILD_SKIPPED);
+    }
+    reuse_after_purge();
+}
+
+static void reuse_where_nothing_can_be_given_back(void)
+{
+    if (!fail_syscall(SYS_madvise, EINVAL) || !fail_syscall(SYS_munmap, ENOMEM)) {
+        _exit(CHILD_SKIPPED);
+    }
+    reuse_after_purge();
+}
+
 /* behaviour 11: a purge that the kernel refuses (it does so for locked pages) leaves the dirt. */
 static void blocks_after_a_purge_that_failed(void **state)
 {
     (void)state;
-    run_in_child(trust_no_purge);
+    run_in_child(reuse_where_advice_fails);
+}
+
+/* behaviour 11: nor is the dirt gone when a mapping was to be given back and could not. */
+static void blocks_after_an_unmapping_that_failed(void **state)
+{
+    (void)state;
+    run_in_child(reuse_where_nothing_can_be_given_back);
 }
 
 /* behaviour 11: a random life, in which each block is dirtied whole and each calloc checked. */
@@ -281,6 +301,7 @@ int main(void)
         cmocka_unit_test(blocks_of_other_threads),
         cmocka_unit_test(products),
         cmocka_unit_test(blocks_after_a_purge_that_failed),
+        cmocka_unit_test(blocks_after_an_unmapping_that_failed),
         cmocka_unit_test(random_life),
     };
     return library_is_linked() || cmocka_run_group_tests(tests, NULL, NULL);
