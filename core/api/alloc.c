@@ -45,7 +45,9 @@ void *alloc_any(size_t size, size_t alignment, unsigned class, bool zero)
     struct heap *heap = heap_enter();
     if (UNLIKELY(!heap))
         return out_of_memory();
-    void *block = class ? alloc_block(heap, class) : alloc_pages(size, alignment, zero);
+    /* Whole pages for no bytes are one page: the block must have an address of its own. */
+    void *block =
+        class ? alloc_block(heap, class) : alloc_pages(size_max(size, 1), alignment, zero);
     heap_leave(heap);
     return block ? block : out_of_memory();
 }
@@ -95,6 +97,17 @@ void block_check_marked(const struct slab *slab, const void *block, const char *
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
 
+/* A pointer far behind the start of a big block is known by that start alone. */
+static _Noreturn SLOW_PATH void fatal_foreign(const void *block, const char *call)
+{
+    struct region *region = page_map_nearest(block);
+    if (region && region->kind == REGION_BIG)
+        big_size((const struct big *)region, block, call);
+    fatal_pointer(
+        call, (uintptr_t)block % MIN_ALIGNMENT ? DEFECT_MISALIGNED : DEFECT_FOREIGN, block, NULL,
+        0);
+}
+
 size_t block_usable_size(struct block_info info, const void *block, const char *call)
 {
     switch (info.kind) {
@@ -110,9 +123,7 @@ size_t block_usable_size(struct block_info info, const void *block, const char *
     case BLOCK_FOREIGN:
         break;
     }
-    fatal_pointer(
-        call, (uintptr_t)block % MIN_ALIGNMENT ? DEFECT_MISALIGNED : DEFECT_FOREIGN, block, NULL,
-        0);
+    fatal_foreign(block, call);
 }
 
 /* The block is known to be live: a mark that it carries all the same is the program's doing. */

@@ -125,3 +125,21 @@ struct region *page_map_lookup(const void *address)
         return NULL;
     return ATOMIC_LOAD_ACQUIRE(&leaf->region[unit & ((1 << LEAF_BITS) - 1)]);
 }
+
+struct region *page_map_nearest(const void *address)
+{
+    size_t unit = (uintptr_t)address >> REGION_SHIFT;
+    if (unit >= (size_t)1 << (ROOT_BITS + LEAF_BITS))
+        return NULL;
+    for (size_t next = unit + 1; next-- > 0;) {
+        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&root[next >> LEAF_BITS]);
+        if (!leaf) {
+            next &= ~(((size_t)1 << LEAF_BITS) - 1);
+            continue;
+        }
+        struct region *region = ATOMIC_LOAD_ACQUIRE(&leaf->region[next & ((1 << LEAF_BITS) - 1)]);
+        if (region)
+            return region;
+    }
+    return NULL;
+}

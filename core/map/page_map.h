@@ -71,4 +71,8 @@ void page_map_unregister(const struct region *region);
 /* Region that starts at the 2 MiB unit of `address`; NULL: none of ours. */
 struct region *page_map_lookup(const void *address);
 
+/* Region that starts at or below `address` and nearest to it; NULL: none. A search, for messages.
+ */
+struct region *page_map_nearest(const void *address);
+
 #endif

@@ -80,9 +80,9 @@ static size_t unmap(struct big *big)
     if (!os_unmap(big->region.base, size)) {
         /* The system could not split a mapping: give at least the memory back. */
         page_map_register(&big->region);
-        os_purge(big->region.base, size);
+        if (os_purge(big->region.base, size))
+            big->dirty = 0;
         lock_acquire(&bigs.lock);
-        big->dirty = 0;
         cache_insert(big);
         lock_release(&bigs.lock);
         return 0;
