@@ -15,11 +15,12 @@ endfunction()
 find_package(Threads REQUIRED)
 hakmem_add_objects(hakmem_core ${HAKMEM_CORE_SOURCES})
 hakmem_add_objects(hakmem_override_names ${HAKMEM_OVERRIDE_SOURCES})
+hakmem_add_objects(hakmem_shared_only ${HAKMEM_SHARED_SOURCES})
 set(all_objects $<TARGET_OBJECTS:hakmem_core> $<TARGET_OBJECTS:hakmem_override_names>)
 
 # libhakmem.so
 set(version_script ${PROJECT_SOURCE_DIR}/core/hakmem.map)
-add_library(hakmem SHARED ${all_objects})
+add_library(hakmem SHARED ${all_objects} $<TARGET_OBJECTS:hakmem_shared_only>)
 add_library(hakmem::hakmem ALIAS hakmem)
 set_target_properties(hakmem PROPERTIES
     VERSION ${PROJECT_VERSION}

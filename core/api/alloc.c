@@ -23,9 +23,9 @@ static void *alloc_block(struct heap *heap, unsigned class)
     void *block = magazine_pop(&heap->front, class);
     if (LIKELY(block != NULL))
         return block;
-    COUNTER_ADD(&heap->magazine[class].misses, 1);
     if (UNLIKELY(!heap_refill(heap, class)))
         return NULL;
+    COUNTER_ADD(&heap->magazine[class].misses, 1);
     return magazine_pop(&heap->front, class);
 }
 
@@ -92,8 +92,11 @@ void *alloc_zeroed(size_t count, size_t size)
 
 void block_check_marked(const struct slab *slab, const void *block, const char *call)
 {
-    struct heap *heap = heap_of_thread();
-    if ((heap && heap_caches(heap, slab->class, block)) || bin_block_is_free(block, call))
+    struct heap *heap = heap_enter();
+    bool free = heap_caches(slab->class, block) || bin_block_is_free(block, call);
+    if (heap)
+        heap_leave(heap);
+    if (free)
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
 
@@ -102,7 +105,7 @@ static _Noreturn SLOW_PATH void fatal_foreign(const void *block, const char *cal
 {
     struct region *region = page_map_nearest(block);
     if (region && region->kind == REGION_BIG)
-        big_size((const struct big *)region, block, call);
+        big_check_interior((const struct big *)region, block, call);
     fatal_pointer(
         call, (uintptr_t)block % MIN_ALIGNMENT ? DEFECT_MISALIGNED : DEFECT_FOREIGN, block, NULL,
         0);

@@ -8,8 +8,8 @@
 
 #include "thread/heap.h"
 
-/* Sizes above this are refused with ENOMEM: pointer differences could not hold them. */
-#define SIZE_LIMIT ((size_t)PTRDIFF_MAX)
+/* Sizes above this are refused with ENOMEM: no address space holds them. */
+#define SIZE_LIMIT ((size_t)1 << ADDRESS_BITS)
 
 /* Serve what the hit paths cannot: any size, an empty or full magazine, a thread without heap, the
  * C library as fallback. alloc_slow returns NULL with ENOMEM; errno is kept otherwise. */

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include "api/options.h"
 #include "base/policy.h"
 
 /* Absent from statically linked programs. */
@@ -21,7 +22,7 @@ static uint64_t calls; /* atomic relaxed, any thread */
 
 static void count(void)
 {
-    if (POLICY(stats))
+    if (POLICY(stats) || options_stats_file())
         ATOMIC_ADD_RELAXED(&calls, 1);
 }
 

@@ -20,7 +20,7 @@ void *libc_memalign(size_t alignment, size_t size);
 void libc_free(void *block);
 size_t libc_usable_size(const void *block);
 
-/* Calls passed on so far; counted while the option `stats` is on. */
+/* Calls passed on so far; counted only when statistics are asked for by option. */
 uint64_t fallback_calls(void);
 
 #endif

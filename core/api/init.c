@@ -17,17 +17,17 @@ static void start_fallback(void)
     static const char message[] =
         "hakmem: option fallback: this program is statically linked, there is no other malloc\n";
     if (!fallback_init()) {
-        ATOMIC_STORE_RELAXED(&policy.fallback, 0);
-        os_write(2, message, sizeof message - 1);
+        os_write(STDERR, message, sizeof message - 1);
         return;
     }
+    ATOMIC_STORE_RELEASE(&policy.fallback, 1);
     heap_forget();
 }
 
 __attribute__((constructor)) static void library_start(void)
 {
     options_read();
-    if (POLICY(fallback))
+    if (options_fallback_wanted())
         start_fallback();
     if (POLICY(shards))
         shard_init((unsigned)POLICY(shards));
@@ -45,7 +45,7 @@ static void flush_at_exit(void)
 __attribute__((destructor)) static void library_stop(void)
 {
     if (POLICY(stats))
-        report_print(2);
+        report_print(STDERR);
     if (options_stats_file())
         report_write_file(options_stats_file());
     flush_at_exit();

@@ -8,7 +8,7 @@
 #include "base/policy.h"
 #include "os/os.h"
 
-enum { PRESETS = 3, NAME_MAX_LENGTH = 32, STDERR = 2 };
+enum { PRESETS = 3, NAME_MAX_LENGTH = 32 };
 
 struct option {
     const char *name;
@@ -32,6 +32,7 @@ static long *const target[OPTION_COUNT] = {
 };
 
 static const char *stats_file; /* const after options_read */
+static bool fallback_wanted;   /* const after options_read */
 
 /* ---- Words and names ------------------------------------------------------------------------- */
 
@@ -203,6 +204,8 @@ static void set_from_text(int option, const char *value, size_t length)
                                      : parse_number(option, value, length, &parsed);
     if (good && option == OPTION_preset)
         apply_preset(parsed);
+    else if (good && option == OPTION_fallback)
+        fallback_wanted = parsed;
     else if (good)
         ATOMIC_STORE_RELAXED(target[option], parsed);
 }
@@ -288,6 +291,11 @@ void options_read(void)
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */
+
+bool options_fallback_wanted(void)
+{
+    return fallback_wanted;
+}
 
 const char *options_stats_file(void)
 {

@@ -20,6 +20,9 @@ enum {
 /* Reads the environment. */
 void options_read(void);
 
+/* The option `fallback`, which takes effect only when the C library's functions are found. */
+bool options_fallback_wanted(void);
+
 /* As hakmem_option_get and hakmem_option_set. */
 int options_get(const char *name, long *value);
 int options_set(const char *name, long value);

@@ -72,9 +72,15 @@ static size_t with_headroom(size_t usable, size_t size)
 
 static void *move(void *block, size_t usable, size_t size)
 {
+    int kept = errno;
     void *moved = alloc(with_headroom(usable, size));
     if (UNLIKELY(!moved))
+        moved = alloc(size);
+    if (UNLIKELY(!moved && size > usable))
         return NULL;
+    errno = kept;
+    if (UNLIKELY(!moved))
+        return block; /* no memory even for less: then more will have to do */
     memcpy(moved, block, size_min(usable, size));
     release(block);
     return moved;
@@ -99,7 +105,8 @@ void *alloc_resize(void *block, size_t size)
     if (info.kind == BLOCK_SLAB && fits(usable, size))
         return block;
     if (info.kind != BLOCK_SLAB) {
-        if (size <= usable && round_up(size, PAGE_SIZE) == usable)
+        /* Giving back less than an eighth would undo the headroom of the last step. */
+        if (size <= usable && size > usable - usable / 8)
             return block;
         void *resized = resize_in_tier(info, block, size);
         if (resized)

@@ -24,23 +24,15 @@ static struct {
     size_t bytes;                    /* written under lock, read by any thread */
 } metadata = {.cursor = NULL};
 
-static bool add_chunk(void)
+/* Lock held. */
+static void use_chunk(char *chunk, size_t size)
 {
-    if (!metadata.end) {
-        metadata.cursor = first_chunk;
-        metadata.end = first_chunk + FIRST_CHUNK;
-        ATOMIC_STORE_RELAXED(&metadata.bytes, FIRST_CHUNK);
-        return true;
-    }
-    char *chunk = os_map(CHUNK, GRAIN, NULL);
-    if (!chunk)
-        return false;
     metadata.cursor = chunk;
-    metadata.end = chunk + CHUNK;
-    ATOMIC_STORE_RELAXED(&metadata.bytes, metadata.bytes + CHUNK);
-    return true;
+    metadata.end = chunk + size;
+    ATOMIC_STORE_RELAXED(&metadata.bytes, metadata.bytes + size);
 }
 
+/* Lock held. */
 static void *take(size_t size)
 {
     struct free_record **list = &metadata.free[size / GRAIN - 1];
@@ -49,7 +41,9 @@ static void *take(size_t size)
         *list = record->next;
         return record;
     }
-    if ((size_t)(metadata.end - metadata.cursor) < size && !add_chunk())
+    if (!metadata.end)
+        use_chunk(first_chunk, FIRST_CHUNK);
+    if ((size_t)(metadata.end - metadata.cursor) < size)
         return NULL;
     void *fresh = metadata.cursor;
     metadata.cursor += size;
@@ -63,8 +57,16 @@ void *metadata_alloc(size_t size)
     lock_acquire(&metadata.lock);
     void *record = take(size);
     lock_release(&metadata.lock);
-    if (record)
-        memset(record, 0, size);
+    if (!record) {
+        char *chunk = os_map(CHUNK, GRAIN, NULL);
+        if (!chunk)
+            return NULL;
+        lock_acquire(&metadata.lock);
+        use_chunk(chunk, CHUNK);
+        record = take(size);
+        lock_release(&metadata.lock);
+    }
+    memset(record, 0, size);
     return record;
 }
 

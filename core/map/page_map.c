@@ -8,14 +8,15 @@
 #include "base/assert.h"
 #include "os/os.h"
 
-/* 48 bits: the user half of x86-64 with 4-level tables and of AArch64. */
-enum { ADDRESS_BITS = 48, LEAF_BITS = 13, ROOT_BITS = ADDRESS_BITS - REGION_SHIFT - LEAF_BITS };
+enum { LEAF_BITS = 13, ROOT_BITS = ADDRESS_BITS - REGION_SHIFT - LEAF_BITS };
 
 struct leaf {
     struct region *region[1 << LEAF_BITS]; /* atomic: release on store pairs with acquire on load */
 };
 
 static struct leaf *root[1 << ROOT_BITS]; /* atomic: release on install, acquire on load */
+
+static size_t map_bytes; /* atomic relaxed, any thread: leaves and writable pieces */
 
 struct class_map class_map = {.classes = NULL, .base = (uintptr_t)1 << 63, .limit = 0};
 
@@ -43,9 +44,9 @@ bool class_map_init(const void *address)
     return true;
 }
 
-size_t class_map_bytes(void)
+size_t page_map_bytes(void)
 {
-    return class_map.limit;
+    return ATOMIC_LOAD_RELAXED(&map_bytes);
 }
 
 bool class_map_prepare(const void *address)
@@ -61,6 +62,7 @@ bool class_map_prepare(const void *address)
         if (!os_make_writable(class_map.classes + start, size_min(PIECE, class_map.limit - start)))
             return false;
         ATOMIC_STORE_RELAXED(&piece_ready[piece], 1);
+        ATOMIC_ADD_RELAXED(&map_bytes, size_min(PIECE, class_map.limit - start));
     }
     return true;
 }
@@ -79,8 +81,10 @@ static struct leaf *leaf_install(size_t index)
         return NULL;
     struct leaf *present = NULL;
     if (__atomic_compare_exchange_n(
-            &root[index], &present, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            &root[index], &present, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        ATOMIC_ADD_RELAXED(&map_bytes, sizeof(struct leaf));
         return fresh;
+    }
     os_unmap(fresh, sizeof(struct leaf));
     return present;
 }

@@ -20,6 +20,9 @@
 #include "base/macros.h"
 #include "map/size_class.h"
 
+/* The user half of x86-64 with 4-level tables and of AArch64. */
+#define ADDRESS_BITS 48
+
 /* The unit of address space: superslabs are this large and aligned to it, big blocks aligned. */
 #define REGION_SHIFT 21
 #define REGION_SIZE ((size_t)1 << REGION_SHIFT)
@@ -43,8 +46,8 @@ extern struct class_map class_map;
 /* Places the window around `address` and maps the class map. False when memory is exhausted. */
 bool class_map_init(const void *address);
 
-/* Bytes of address space that the class map takes. */
-size_t class_map_bytes(void);
+/* Bytes of memory in use by both maps. */
+size_t page_map_bytes(void);
 
 /* Class of the slab at `address`, CLASS_NONE if none or outside the window. */
 ALWAYS_INLINE unsigned class_map_get(const void *address)

@@ -75,14 +75,17 @@ static void json_classes(struct text *text)
     json_close(text, "]");
 }
 
+static const char *const syscall_names[] = {"mmap",    "munmap",   "mremap",
+                                            "madvise", "mprotect", "futex"};
+
+_Static_assert(
+    sizeof(struct hakmem_syscalls) == ARRAY_LENGTH(syscall_names) * sizeof(uint64_t),
+    "every field has a name");
+
 static void json_syscalls(struct text *text, const struct hakmem_syscalls *calls)
 {
-    json_number(text, "mmap", calls->mmap);
-    json_number(text, "munmap", calls->munmap);
-    json_number(text, "mremap", calls->mremap);
-    json_number(text, "madvise", calls->madvise);
-    json_number(text, "mprotect", calls->mprotect);
-    json_number(text, "futex", calls->futex);
+    for (size_t i = 0; i < ARRAY_LENGTH(syscall_names); i++)
+        json_number(text, syscall_names[i], ((const uint64_t *)calls)[i]);
     json_close(text, "}");
 }
 
@@ -257,8 +260,13 @@ static void print_table(struct text *text)
     print_line(text, "metadata", stats.metadata_bytes);
     text_string(text, "thread heaps in use   ");
     text_unsigned_padded(text, stats.threads, 12);
-    text_string(text, "\nsystem calls          ");
-    json_syscalls(text, &stats.syscalls);
+    text_string(text, "\nsystem calls:");
+    for (size_t i = 0; i < ARRAY_LENGTH(syscall_names); i++) {
+        text_char(text, ' ');
+        text_string(text, syscall_names[i]);
+        text_char(text, '=');
+        text_unsigned(text, ((const uint64_t *)&stats.syscalls)[i]);
+    }
     text_string(text, "\n\n");
     print_classes(text);
 }
@@ -309,5 +317,5 @@ void report_write_file(const char *path)
     text_string(&text, path);
     text_char(&text, '\n');
     text_terminate(&text);
-    os_write(2, buffer, text_stored(&text));
+    os_write(STDERR, buffer, text_stored(&text));
 }

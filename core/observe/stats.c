@@ -1,6 +1,7 @@
 /* See stats.h. */
 #include "observe/stats.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "api/fallback.h"
@@ -19,13 +20,15 @@ static void add_heap(const struct heap *heap, unsigned class, struct hakmem_usag
     const struct magazine *magazine = &heap->magazine[class];
     uint64_t pops = ATOMIC_LOAD_RELAXED(&heap->front.pops[class]);
     uint64_t cached = heap_cached_blocks(heap, class);
-    uint64_t pushes = cached + pops + ATOMIC_LOAD_RELAXED(&magazine->flushed) -
-                      ATOMIC_LOAD_RELAXED(&magazine->refilled);
+    int64_t pushes = (int64_t)(cached + pops + ATOMIC_LOAD_RELAXED(&magazine->flushed) -
+                               ATOMIC_LOAD_RELAXED(&magazine->refilled));
+    if (pushes < 0)
+        pushes = 0; /* the thread is at work: a moment ago it was so */
     usage->cached_blocks += cached;
     usage->malloc_calls += pops;
     usage->malloc_hits += pops - ATOMIC_LOAD_RELAXED(&magazine->misses);
-    usage->free_calls += pushes;
-    usage->free_hits += pushes - ATOMIC_LOAD_RELAXED(&magazine->overflows);
+    usage->free_calls += (uint64_t)pushes;
+    usage->free_hits += (uint64_t)pushes - ATOMIC_LOAD_RELAXED(&magazine->overflows);
     usage->refills += ATOMIC_LOAD_RELAXED(&magazine->refills);
     usage->flushes += ATOMIC_LOAD_RELAXED(&magazine->flushes);
 }
@@ -86,8 +89,12 @@ static void collect_syscalls(struct hakmem_syscalls *calls)
 
 void stats_collect(struct hakmem_stats *stats)
 {
+    int cancel_type;
+    /* An asynchronous cancellation must not find a lock held. */
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
     struct page_heap_stats pages = page_heap_stats();
     struct big_stats bigs = big_stats();
+    pthread_setcanceltype(cancel_type, NULL);
     uint64_t heaps = 0;
     memset(stats, 0, sizeof *stats);
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
@@ -107,6 +114,6 @@ void stats_collect(struct hakmem_stats *stats)
     stats->committed_bytes = pages.used_pages * PAGE_SIZE + bigs.live_bytes;
     stats->retained_bytes = pages.dirty_free_pages * PAGE_SIZE + bigs.cached_bytes;
     stats->purged_bytes = purge_total();
-    stats->metadata_bytes = metadata_bytes() + heaps * HEAP_BYTES;
+    stats->metadata_bytes = metadata_bytes() + page_map_bytes() + heaps * HEAP_BYTES;
     collect_syscalls(&stats->syscalls);
 }

@@ -1,7 +1,7 @@
 /* Statistics, gathered from what the tiers keep anyway when somebody asks.
  *
- * Nothing is counted on a hit path for this: a magazine's word counts pops as a side effect of
- * popping, pushes follow from what went in and what is there, and the rest is counted once a batch.
+ * A magazine counts its pops, by one instruction that measured as free; pushes follow from what
+ * went in and what is there, and the rest is counted once a batch.
  */
 #ifndef OBSERVE_STATS_H
 #define OBSERVE_STATS_H

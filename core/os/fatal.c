@@ -7,8 +7,6 @@
 #include "base/text.h"
 #include "os/os.h"
 
-enum { STDERR = 2 };
-
 static _Noreturn void print_and_abort(struct text *text)
 {
     text_char(text, '\n');

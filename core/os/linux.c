@@ -61,9 +61,10 @@ bool os_is_privileged(void)
 
 uint64_t os_clock_ms(void)
 {
-    struct timespec now;
-    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0)
-        return 0;
+    struct timespec now = {0};
+    int kept = errno;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    errno = kept;
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
@@ -180,4 +181,14 @@ void os_close(int fd)
 int os_process_id(void)
 {
     return (int)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+uint32_t os_thread_id(void)
+{
+    return (uint32_t)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+bool os_thread_exists(uint32_t id)
+{
+    return system_call(SYS_tgkill, os_process_id(), id, 0, 0, 0, 0) != -ESRCH;
 }

@@ -60,6 +60,8 @@ bool os_move(void *address, size_t old_size, void *target, size_t new_size);
 void os_futex_wait(uint32_t *word, uint32_t expected);
 void os_futex_wake(uint32_t *word);
 
+enum { STDERR = 2 };
+
 /* Writes the whole text to a file descriptor, as far as it goes. */
 void os_write(int fd, const char *text, size_t length);
 
@@ -67,5 +69,11 @@ void os_write(int fd, const char *text, size_t length);
 int os_create_file(const char *path);
 void os_close(int fd);
 int os_process_id(void);
+
+/* The calling thread's id, above 0 and below 2^30. */
+uint32_t os_thread_id(void);
+
+/* True while a thread of this process has the id. */
+bool os_thread_exists(uint32_t id);
 
 #endif

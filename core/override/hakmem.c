@@ -41,7 +41,9 @@ size_t hakmem_purge(void)
     if (!heap)
         return 0;
     heap_flush(heap);
-    size_t purged = bin_purge_all() + purge_everything();
+    size_t in_slabs = bin_purge_all();
+    purge_account(in_slabs);
+    size_t purged = in_slabs + purge_everything();
     heap_leave(heap);
     return purged;
 }

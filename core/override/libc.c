@@ -157,7 +157,7 @@ EXPORT int malloc_trim(size_t pad)
 
 EXPORT void malloc_stats(void)
 {
-    report_print(STDERR_FD);
+    report_print(STDERR);
 }
 
 EXPORT int malloc_info(int options, FILE *stream)

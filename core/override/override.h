@@ -14,6 +14,4 @@
 #define ALIAS_OF(name) __attribute__((alias(#name), copy(name)))
 #endif
 
-enum { STDERR_FD = 2 };
-
 #endif

@@ -6,16 +6,25 @@
 #include "os/os.h"
 
 static struct bin bins[SHARD_MAX][CLASS_COUNT];
-static unsigned shards = 1;
-
-unsigned shard_count(void)
-{
-    return shards;
-}
+static unsigned shards_active = 1; /* atomic relaxed, any thread */
+static unsigned shards_ever = 1;   /* atomic relaxed, any thread */
 
 void shard_init(unsigned count)
 {
-    shards = count < 1 ? 1 : count > SHARD_MAX ? SHARD_MAX : count;
+    count = count < 1 ? 1 : count > SHARD_MAX ? SHARD_MAX : count;
+    if (count > shard_count())
+        ATOMIC_STORE_RELAXED(&shards_ever, count);
+    ATOMIC_STORE_RELAXED(&shards_active, count);
+}
+
+unsigned shard_of_heap(unsigned index)
+{
+    return index % ATOMIC_LOAD_RELAXED(&shards_active);
+}
+
+unsigned shard_count(void)
+{
+    return ATOMIC_LOAD_RELAXED(&shards_ever);
 }
 
 struct bin *bin_of(unsigned shard, unsigned class)
@@ -51,7 +60,7 @@ static struct slab *fullest(struct bin *bin)
     for (unsigned i = 0; i < FULLNESS_LEVELS; i++)
         if (bin->slabs[i].first)
             return CONTAINER_OF(bin->slabs[i].first, struct slab, by_fullness);
-    return NULL;
+    return LIST_ENTRY(bin->purged.first, struct slab, by_fullness);
 }
 
 unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count)
@@ -222,16 +231,16 @@ static bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
     return true;
 }
 
-/* Purges what can be purged in the bin's slabs. A slab that was looked at waits on a list of our
- * own until all are done; whoever frees a block of it meanwhile may move it back. */
+/* Purges what can be purged in the bin's slabs. A slab that was looked at waits on a list of its
+ * own until all are done; whoever takes or frees a block of it meanwhile may move it back. */
 static size_t purge_bin(struct bin *bin)
 {
-    struct list done = {NULL}, empty = {NULL};
+    struct list empty = {NULL};
     size_t total = 0;
     lock_acquire(&bin->lock);
     for (unsigned left = bin->slab_count; left > 0; left--) {
         struct slab *slab = fullest(bin);
-        if (!slab)
+        if (!slab || &slab->by_fullness == bin->purged.first)
             break;
         size_t bytes;
         while (purge_slab_run(bin, slab, &bytes))
@@ -240,11 +249,11 @@ static size_t purge_bin(struct bin *bin)
             detach(bin, slab, &empty);
         } else if (list_contains(&slab->by_fullness)) {
             list_remove(&slab->by_fullness);
-            list_push(&done, &slab->by_fullness);
+            list_push(&bin->purged, &slab->by_fullness);
         }
     }
-    while (done.first) {
-        struct slab *slab = CONTAINER_OF(done.first, struct slab, by_fullness);
+    while (bin->purged.first) {
+        struct slab *slab = CONTAINER_OF(bin->purged.first, struct slab, by_fullness);
         list_remove(&slab->by_fullness);
         relist(bin, slab);
     }
@@ -256,7 +265,7 @@ static size_t purge_bin(struct bin *bin)
 size_t bin_purge_all(void)
 {
     size_t total = 0;
-    for (unsigned shard = 0; shard < shards; shard++)
+    for (unsigned shard = 0; shard < shard_count(); shard++)
         for (unsigned class = 1; class < CLASS_COUNT; class ++)
             if (ATOMIC_LOAD_RELAXED(&bins[shard][class].slab_count))
                 total += purge_bin(&bins[shard][class]);
@@ -265,7 +274,7 @@ size_t bin_purge_all(void)
 
 void bin_check_all(void)
 {
-    for (unsigned shard = 0; shard < shards; shard++) {
+    for (unsigned shard = 0; shard < shard_count(); shard++) {
         for (unsigned class = 1; class < CLASS_COUNT; class ++) {
             struct bin *bin = &bins[shard][class];
             lock_acquire(&bin->lock);

@@ -18,14 +18,20 @@ enum { SHARD_MAX = 64, FULLNESS_LEVELS = 4 };
 struct bin {
     struct lock lock CACHE_ALIGNED;
     struct list slabs[FULLNESS_LEVELS]; /* lock: slabs with free blocks, fullest list first */
+    struct list purged;                 /* lock: of these, those that a purge has looked at */
     uint32_t slab_count;                /* written under lock, read by any thread */
     uint64_t remote_blocks;             /* atomic relaxed, any thread: returned by other shards */
     uint64_t direct_blocks;             /* atomic relaxed, any thread: freed without a magazine */
 };
 
-/* Shards in use: set once before the first heap exists. */
-unsigned shard_count(void);
+/* Spreads the heaps made from now on over `count` shards. */
 void shard_init(unsigned count);
+
+/* Shard of the `index`th heap. */
+unsigned shard_of_heap(unsigned index);
+
+/* Shards that may hold slabs; never shrinks. */
+unsigned shard_count(void);
 
 struct bin *bin_of(unsigned shard, unsigned class);
 

@@ -38,12 +38,20 @@ static void cache_remove(struct big *big)
 }
 
 /* Lock held. */
-static void cache_insert(struct big *big)
+static void cache_insert(struct big *big, uint64_t now_ms)
 {
     big->live = false;
-    big->freed_ms = os_clock_ms();
+    big->freed_ms = now_ms;
     list_push(&bigs.cache, &big->by_age);
     bigs.stats.cached_bytes += big->mapped;
+}
+
+static void put_in_cache(struct big *big)
+{
+    uint64_t now_ms = os_clock_ms();
+    lock_acquire(&bigs.lock);
+    cache_insert(big, now_ms);
+    lock_release(&bigs.lock);
 }
 
 /* The shortest cached mapping of at least `size` bytes; failing that, the longest of all. */
@@ -82,9 +90,7 @@ static size_t unmap(struct big *big)
         page_map_register(&big->region);
         if (os_purge(big->region.base, size))
             big->dirty = 0;
-        lock_acquire(&bigs.lock);
-        cache_insert(big);
-        lock_release(&bigs.lock);
+        put_in_cache(big);
         return 0;
     }
     metadata_free(big, sizeof *big);
@@ -115,9 +121,7 @@ static void split(struct big *big, size_t size)
     rest->dirty = big->dirty > kept ? big->dirty - kept : 0;
     big->mapped = kept;
     big->dirty = size_min(big->dirty, kept);
-    lock_acquire(&bigs.lock);
-    cache_insert(rest);
-    lock_release(&bigs.lock);
+    put_in_cache(rest);
 }
 
 /* Makes the mapping `size` bytes long, in place or at another address; false: it is as before. */
@@ -130,9 +134,15 @@ static bool extend(struct big *big, size_t size)
     char *target = os_map(size, REGION_SIZE, NULL);
     if (!target)
         return false;
-    page_map_unregister(&big->region);
-    if (!page_map_prepare(target) || !os_move(big->region.base, big->mapped, target, size)) {
+    if (!page_map_prepare(target)) {
         os_unmap(target, size);
+        return false;
+    }
+    page_map_unregister(&big->region);
+    if (!os_move(big->region.base, big->mapped, target, size)) {
+        /* Whether the target is still mapped depends on the kernel and the cause. Unmapping it
+         * could hit what somebody else has mapped there since; so its addresses, untouched, are
+         * lost. */
         page_map_register(&big->region);
         return false;
     }
@@ -155,18 +165,16 @@ static struct big *from_cache(size_t size, size_t alignment)
     }
     if (extend(big, size))
         return big;
-    lock_acquire(&bigs.lock);
-    cache_insert(big);
-    lock_release(&bigs.lock);
+    put_in_cache(big);
     return NULL;
 }
 
 static struct big *from_system(size_t size, size_t alignment)
 {
-    purge_before_growth(size);
     char *base = os_map(size, size_max(alignment, REGION_SIZE), NULL);
     if (!base)
         return NULL;
+    purge_before_growth(size);
     struct big *big = register_mapping(base, size);
     if (!big) {
         os_unmap(base, size);
@@ -174,7 +182,7 @@ static struct big *from_system(size_t size, size_t alignment)
     }
     big->live = true;
     if (POLICY(huge_pages))
-        os_want_huge_pages(base, round_down(size, REGION_SIZE));
+        os_want_huge_pages(base, size);
     return big;
 }
 
@@ -197,20 +205,24 @@ void *big_alloc(size_t size, size_t alignment, bool zero)
     return big->region.base;
 }
 
-static void check_pointer(const struct big *big, const void *block, const char *call)
+void big_check_interior(const struct big *big, const void *block, const char *call)
 {
     const char *base = big->region.base;
-    if (block != base && (const char *)block < base + big->mapped)
+    if (big->live && (const char *)block > base && (const char *)block < base + big->mapped)
         fatal_pointer(call, DEFECT_INTERIOR, block, base, big->mapped);
-    if (block != base)
-        fatal_pointer(call, DEFECT_FOREIGN, block, NULL, 0);
-    if (!big->live)
-        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
+}
+
+static _Noreturn void fatal_big(const struct big *big, const void *block, const char *call)
+{
+    big_check_interior(big, block, call);
+    fatal_pointer(
+        call, block == big->region.base ? DEFECT_DOUBLE_FREE : DEFECT_FOREIGN, block, NULL, 0);
 }
 
 size_t big_size(const struct big *big, const void *block, const char *call)
 {
-    check_pointer(big, block, call);
+    if (UNLIKELY(block != big->region.base || !big->live))
+        fatal_big(big, block, call);
     return big->mapped;
 }
 
@@ -227,13 +239,18 @@ static void bound_cache(void)
 
 void big_free(struct big *big, void *block, const char *call)
 {
+    uint64_t now_ms = os_clock_ms();
     lock_acquire(&bigs.lock);
-    check_pointer(big, block, call);
-    bigs.stats.freed++;
-    bigs.stats.live_bytes -= big->mapped;
-    big->dirty = big->mapped;
-    cache_insert(big);
+    bool live = big->live && block == big->region.base;
+    if (LIKELY(live)) {
+        bigs.stats.freed++;
+        bigs.stats.live_bytes -= big->mapped;
+        big->dirty = big->mapped;
+        cache_insert(big, now_ms);
+    }
     lock_release(&bigs.lock);
+    if (UNLIKELY(!live))
+        fatal_big(big, block, call);
     bound_cache();
 }
 

@@ -24,6 +24,9 @@ void *big_alloc(size_t size, size_t alignment, bool zero);
 /* Usable bytes. `call` names the API function: aborts when `block` is not a live big block. */
 size_t big_size(const struct big *big, const void *block, const char *call);
 
+/* Aborts when `block` lies inside the live big block, but not at its start. */
+void big_check_interior(const struct big *big, const void *block, const char *call);
+
 /* Frees the block; aborts as big_size does. */
 void big_free(struct big *big, void *block, const char *call);
 

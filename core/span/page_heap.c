@@ -217,11 +217,14 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
     purge_after_free(dirty * PAGE_SIZE, used * PAGE_SIZE);
 }
 
-/* The superslab with the most free dirty pages that this round has not seen. Lock held. */
+/* Of the first superslabs with free dirty pages that this round has not seen, the one with the
+ * most. Lock held. */
 static struct superslab *dirtiest(uint32_t round)
 {
+    enum { CANDIDATES = 64 };
     struct superslab *best = NULL;
-    for (struct list_node *node = heap.by_dirt.first; node; node = node->next) {
+    struct list_node *node = heap.by_dirt.first;
+    for (int left = CANDIDATES; node && (left > 0 || !best); left--, node = node->next) {
         struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_dirt);
         if (superslab->purge_round != round &&
             (!best || superslab->dirty_free_pages > best->dirty_free_pages))

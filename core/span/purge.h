@@ -2,8 +2,10 @@
  *
  *  - growth: before memory is mapped, free dirty memory that did not fit is given back, so that
  *    resident memory does not grow by what lies idle;
- *  - excess: when more than `retain_percent` of the memory in use lies free and dirty;
- *  - idle: what lay unused for `purge_delay_ms` goes, a half at a time;
+ *  - excess: when more than `retain_percent` of the memory in use lies free and dirty, but not for
+ *    the few MiB that the program had in use a moment ago and may take again at once;
+ *  - idle: every `purge_delay_ms` half of what is free and dirty goes, and cached big blocks that
+ * are older than that;
  *  - on request: hakmem_purge and malloc_trim.
  *
  * No lock of its own: the few words of state are atomic and a race costs a superfluous purge.
@@ -24,6 +26,9 @@ void purge_idle(void);
 
 /* Gives everything back that is free; returns bytes. */
 size_t purge_everything(void);
+
+/* Adds to purge_total what was given back by others: pages inside slabs. */
+void purge_account(size_t bytes);
 
 /* Bytes given back since the start. */
 uint64_t purge_total(void);

@@ -6,6 +6,9 @@
  *
  * What the copy may catch half done are the magazines of other threads, which no lock guards.
  * The child does not look at them: those heaps restart empty.
+ *
+ * A signal handler may fork while the thread it interrupted holds a lock: that one lock stays held
+ * until the interrupted code goes on, in both processes.
  */
 #include "thread/fork.h"
 
@@ -38,10 +41,20 @@ static void in_parent(void)
     for_each_lock(lock_finish_fork);
 }
 
+/* Until all locks are open the child goes by its parent's thread id, which holds them. */
+static uint32_t id_before_fork;
+
+static void adopt_lock(struct lock *lock)
+{
+    lock_adopt_in_child(lock, id_before_fork);
+}
+
 static void in_child(void)
 {
-    heap_abandon_others();
-    for_each_lock(lock_finish_fork);
+    id_before_fork = lock_self();
+    uint32_t id = lock_identify();
+    heap_adopt_in_child(id_before_fork, id);
+    for_each_lock(adopt_lock);
 }
 
 void fork_init(void)

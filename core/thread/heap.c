@@ -1,22 +1,17 @@
-/* See heap.h: the slow paths of magazines and the life of heaps. */
+/* See heap.h: the life of heaps. magazine.c has the slow paths of their magazines. */
 #include "thread/heap.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/policy.h"
 #include "os/os.h"
 #include "os/syscall.h"
 #include "slab/bin.h"
 #include "span/page_heap.h"
-#include "span/purge.h"
 
 /* After so many slow calls a heap looks after its magazines. */
 enum { MAINTENANCE_PERIOD = 256 };
-
-enum { HEADER_SLOTS = (sizeof(struct heap) + sizeof(void *) - 1) / sizeof(void *) };
 
 /* No address is in a class map that starts here and is empty; no class but 0 is ever asked for. */
 static const struct heap_front no_heap = {
@@ -32,230 +27,20 @@ static CACHE_ALIGNED char first_heap[HEAP_BYTES];
 
 static struct {
     struct lock lock CACHE_ALIGNED;
-    struct heap *all;  /* atomic: release on store pairs with acquire on load */
-    struct heap *free; /* lock */
-    unsigned count;    /* lock */
-    bool key_made;     /* lock */
-    pthread_key_t key; /* const once key_made */
+    struct heap *all;          /* atomic: release on store pairs with acquire on load */
+    struct heap *free;         /* lock: heaps that no thread owns */
+    unsigned count;            /* lock */
+    pthread_key_t key;         /* const after initialisation */
+    bool has_key;              /* const after initialisation */
+    bool early;                /* see heap_start_early */
+    struct heap *next_suspect; /* atomic relaxed, any thread: see reclaim */
 } registry;
 
-static void **slots_of(struct heap *heap)
-{
-    return (void **)heap;
-}
+enum { FRESH, BUSY, READY };
 
-/* ---- Slot regions ---------------------------------------------------------------------------- */
+static uint32_t init_state; /* atomic: release when ready pairs with acquire */
 
-static unsigned region_slots(unsigned kind)
-{
-    return REGION_SLOTS_MIN << kind;
-}
-
-/* Every class has a region of the smallest kind of its own, so that a magazine can always be. */
-static unsigned home_region(unsigned class)
-{
-    return HEADER_SLOTS + (class - 1) * REGION_SLOTS_MIN;
-}
-
-/* First slot of a region for the class; 0 when the slot area is used up. */
-static unsigned region_alloc(struct heap *heap, unsigned class, unsigned kind)
-{
-    if (kind == 0)
-        return home_region(class);
-    unsigned first = heap->free_region[kind];
-    if (first) {
-        heap->free_region[kind] = (uint16_t)(uintptr_t)slots_of(heap)[first];
-        return first;
-    }
-    first = heap->next_slot;
-    if (first + region_slots(kind) > HEAP_SLOTS)
-        return 0;
-    heap->next_slot = (uint16_t)(first + region_slots(kind));
-    return first;
-}
-
-static void region_free(struct heap *heap, unsigned first, unsigned kind)
-{
-    if (kind == 0)
-        return;
-    slots_of(heap)[first] = (void *)(uintptr_t)heap->free_region[kind];
-    heap->free_region[kind] = (uint16_t)first;
-}
-
-/* Most blocks of the class that a magazine may hold. */
-static unsigned capacity_limit(unsigned class)
-{
-    size_t blocks = (size_t)POLICY(magazine_kib) * KIB / size_classes[class].size;
-    return (unsigned)size_min(size_max(blocks, 2), region_slots(REGION_KINDS - 1) - 1);
-}
-
-static unsigned top_slot(const struct heap *heap, unsigned class)
-{
-    return (unsigned)(ATOMIC_LOAD_RELAXED(&heap->front.top[class]) - (void **)heap);
-}
-
-static void set_top(struct heap *heap, unsigned class, unsigned slot)
-{
-    ATOMIC_STORE_RELAXED(&heap->front.top[class], slots_of(heap) + slot);
-}
-
-/* Moves the magazine, with the blocks it holds, to a region of another size. False when there is no
- * room for one; the magazine is then as before. */
-static bool magazine_move(struct heap *heap, unsigned class, unsigned kind)
-{
-    struct magazine *magazine = &heap->magazine[class];
-    unsigned begin = region_alloc(heap, class, kind);
-    if (!begin)
-        return false;
-    void **slots = slots_of(heap);
-    unsigned held = heap_cached_blocks(heap, class);
-    unsigned capacity = region_slots(kind) - 1, limit = capacity_limit(class);
-    ASSERT(held <= capacity);
-    slots[begin] = NULL;
-    memcpy(&slots[begin + 1], &slots[magazine->begin + 1], held * sizeof(void *));
-    region_free(heap, magazine->begin, magazine->kind);
-    magazine->kind = (uint8_t)kind;
-    ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
-    set_top(heap, class, begin + held);
-    heap->front.end[class] = slots + begin + size_max(size_min(capacity, limit), held);
-    return true;
-}
-
-static unsigned magazine_capacity(const struct heap *heap, unsigned class)
-{
-    return (unsigned)(heap->front.end[class] - (void *const *)heap) - heap->magazine[class].begin;
-}
-
-/* A magazine that needs two batches between two maintenances is too small: doubles it, up to the
- * limit in bytes. True when it has grown. */
-static bool magazine_adapt(struct heap *heap, unsigned class)
-{
-    struct magazine *magazine = &heap->magazine[class];
-    if (++magazine->batches < 2 || magazine->kind + 1 >= REGION_KINDS ||
-        region_slots(magazine->kind) - 1 >= capacity_limit(class))
-        return false;
-    return magazine_move(heap, class, magazine->kind + 1u);
-}
-
-unsigned heap_cached_blocks(const struct heap *heap, unsigned class)
-{
-    /* Another thread's magazine may be on its way to another region: look again then. */
-    for (int i = 0; i < 1000; i++) {
-        unsigned begin = ATOMIC_LOAD_RELAXED(&heap->magazine[class].begin);
-        unsigned top = top_slot(heap, class);
-        if (top - begin < region_slots(REGION_KINDS - 1))
-            return top - begin;
-    }
-    return 0;
-}
-
-/* ---- Refill and flush ------------------------------------------------------------------------ */
-
-bool heap_refill(struct heap *heap, unsigned class)
-{
-    struct magazine *magazine = &heap->magazine[class];
-    magazine_adapt(heap, class);
-    unsigned capacity = magazine_capacity(heap, class);
-    unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
-    void **slots = slots_of(heap) + magazine->begin + 1;
-    unsigned got = bin_refill(heap->shard, class, slots, count);
-    if (!got && purge_everything())
-        got = bin_refill(heap->shard, class, slots, count);
-    if (!got)
-        return false;
-    /* The lowest address goes to the top. */
-    for (unsigned low = 0, high = got - 1; low < high; low++, high--) {
-        void *block = slots[low];
-        slots[low] = slots[high];
-        slots[high] = block;
-    }
-    set_top(heap, class, magazine->begin + got);
-    magazine->flushed_last = false;
-    COUNTER_ADD(&magazine->refills, 1);
-    COUNTER_ADD(&magazine->refilled, got);
-    return true;
-}
-
-/* Returns the `count` blocks that were freed first. */
-static void flush_oldest(struct heap *heap, unsigned class, unsigned count)
-{
-    struct magazine *magazine = &heap->magazine[class];
-    void **slots = slots_of(heap) + magazine->begin + 1;
-    unsigned held = heap_cached_blocks(heap, class);
-    if (!count)
-        return;
-    bin_flush(heap->shard, class, slots, count);
-    memmove(slots, slots + count, (held - count) * sizeof(void *));
-    set_top(heap, class, magazine->begin + held - count);
-    COUNTER_ADD(&magazine->flushes, 1);
-    COUNTER_ADD(&magazine->flushed, count);
-}
-
-void heap_overflow(struct heap *heap, unsigned class)
-{
-    struct magazine *magazine = &heap->magazine[class];
-    COUNTER_ADD(&magazine->overflows, 1);
-    if (magazine_adapt(heap, class))
-        return;
-    unsigned capacity = magazine_capacity(heap, class);
-    flush_oldest(
-        heap, class, magazine->flushed_last ? capacity - capacity / 4 : (capacity + 1) / 2);
-    magazine->flushed_last = true;
-}
-
-void heap_flush(struct heap *heap)
-{
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        flush_oldest(heap, class, heap_cached_blocks(heap, class));
-}
-
-bool heap_caches(struct heap *heap, unsigned class, const void *block)
-{
-    void **slots = slots_of(heap) + heap->magazine[class].begin + 1;
-    for (unsigned i = 0, held = heap_cached_blocks(heap, class); i < held; i++)
-        if (slots[i] == block)
-            return true;
-    return false;
-}
-
-/* Classes that nothing happened to since the last time return half of what they hold and shrink. */
-static void maintain(struct heap *heap)
-{
-    heap->slow_calls = 0;
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        struct magazine *magazine = &heap->magazine[class];
-        uint64_t pops = heap->front.pops[class];
-        bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
-        magazine->batches = 0;
-        magazine->pops_seen = pops;
-        if (!idle)
-            continue;
-        unsigned held = heap_cached_blocks(heap, class);
-        flush_oldest(heap, class, (held + 1) / 2);
-        if (magazine->kind > 0 && held / 2 < region_slots(magazine->kind - 1u) - 1)
-            magazine_move(heap, class, magazine->kind - 1u);
-    }
-    purge_idle();
-}
-
-/* ---- Life of heaps --------------------------------------------------------------------------- */
-
-/* Empties all magazines and sends them home. */
-static void reset_magazines(struct heap *heap)
-{
-    heap->front.top[CLASS_NONE] = heap->front.end[CLASS_NONE] = slots_of(heap);
-    heap->next_slot = (uint16_t)home_region(CLASS_COUNT);
-    memset(heap->free_region, 0, sizeof heap->free_region);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        struct magazine *magazine = &heap->magazine[class];
-        unsigned begin = home_region(class), limit = capacity_limit(class);
-        slots_of(heap)[begin] = NULL;
-        magazine->kind = 0;
-        ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
-        set_top(heap, class, begin);
-        heap->front.end[class] = slots_of(heap) + begin + size_min(region_slots(0) - 1, limit);
-    }
-}
+/* ---- Owners ---------------------------------------------------------------------------------- */
 
 /* A zero-filled heap becomes one that can be linked. */
 static void start(struct heap *heap)
@@ -266,13 +51,13 @@ static void start(struct heap *heap)
     for (size_t size = 0; size <= TINY_MAX; size++)
         heap->front.tiny_class[size] = (uint8_t)size_class_of(size);
     memcpy(heap->front.mid_class, mid_class_table, sizeof mid_class_table);
-    reset_magazines(heap);
+    heap_reset_magazines(heap);
 }
 
 /* Registry lock held. */
 static void link_heap(struct heap *heap)
 {
-    heap->shard = (uint8_t)(registry.count++ % shard_count());
+    heap->shard = (uint8_t)shard_of_heap(registry.count++);
     heap->next = registry.all;
     ATOMIC_STORE_RELEASE(&registry.all, heap);
 }
@@ -280,7 +65,7 @@ static void link_heap(struct heap *heap)
 /* Registry lock held. */
 static void pool(struct heap *heap)
 {
-    ATOMIC_STORE_RELAXED(&heap->in_use, false);
+    ATOMIC_STORE_RELAXED(&heap->owner, 0);
     heap->next_free = registry.free;
     registry.free = heap;
 }
@@ -291,10 +76,43 @@ static struct heap *take_pooled(void)
     lock_acquire(&registry.lock);
     struct heap *heap = registry.free;
     if (heap) {
+        ATOMIC_STORE_RELAXED(&heap->owner, lock_self());
         registry.free = heap->next_free;
-        ATOMIC_STORE_RELAXED(&heap->in_use, true);
     }
     lock_release(&registry.lock);
+    return heap;
+}
+
+/* A heap whose owner is gone without giving it back: its first call ever came from the very last
+ * of its destructors, when no hook was called any more. Looks at a few heaps each time. */
+static struct heap *reclaim(void)
+{
+    enum { SUSPECTS = 8 };
+    struct heap *heap = ATOMIC_LOAD_RELAXED(&registry.next_suspect);
+    for (int i = 0; i < SUSPECTS; i++) {
+        heap = heap ? heap : heap_first();
+        uint32_t owner = ATOMIC_LOAD_RELAXED(&heap->owner);
+        if (owner && !os_thread_exists(owner) &&
+            __atomic_compare_exchange_n(
+                &heap->owner, &owner, lock_self(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            heap->depth = 0;
+            return heap;
+        }
+        heap = heap->next;
+        ATOMIC_STORE_RELAXED(&registry.next_suspect, heap);
+    }
+    return NULL;
+}
+
+/* The heap that this thread got before its thread-local variables were set to their first values:
+ * see heap_start_early. */
+static struct heap *find_own(void)
+{
+    if (LIKELY(!registry.early))
+        return NULL;
+    struct heap *heap = heap_first();
+    while (heap && ATOMIC_LOAD_RELAXED(&heap->owner) != lock_self())
+        heap = heap->next;
     return heap;
 }
 
@@ -304,7 +122,7 @@ static struct heap *create(void)
     if (!heap)
         return NULL;
     start(heap);
-    heap->in_use = true;
+    heap->owner = lock_self();
     lock_acquire(&registry.lock);
     link_heap(heap);
     lock_release(&registry.lock);
@@ -313,9 +131,11 @@ static struct heap *create(void)
 
 static struct heap *adopt(void)
 {
-    if (!heap_init())
-        return NULL;
-    struct heap *heap = take_pooled();
+    struct heap *heap = find_own();
+    if (!heap)
+        heap = take_pooled();
+    if (!heap)
+        heap = reclaim();
     return heap ? heap : create();
 }
 
@@ -327,15 +147,13 @@ static void give_back(struct heap *heap)
     lock_release(&registry.lock);
 }
 
-/* Runs when a thread exits, once in each round of destructors. Others may allocate in the rounds
- * that follow, so the heap is kept until the last but one; the last belongs to tools that watch the
- * thread to its end, such as ThreadSanitizer. `round` counts from 1. */
-static void thread_exits(void *round)
+/* ---- Start and end --------------------------------------------------------------------------- */
+
+/* Runs when a thread exits, among its other destructors. Those that come later and allocate borrow
+ * a heap for each call. */
+static void thread_exits(void *unused)
 {
-    if ((uintptr_t)round < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
-        pthread_setspecific(registry.key, (char *)round + 1);
-        return;
-    }
+    (void)unused;
     struct heap *heap = heap_of_thread();
     has_exited = true;
     thread_heap = (struct heap_front *)&no_heap;
@@ -356,26 +174,62 @@ static bool initialise(void)
         pool(heap);
         lock_release(&registry.lock);
     }
-    return pthread_key_create(&registry.key, thread_exits) == 0;
+    /* Without a key (a program may use them up) heaps of exited threads are found by reclaim. */
+    registry.has_key = pthread_key_create(&registry.key, thread_exits) == 0;
+    return true;
 }
 
-bool heap_init(void)
+/* Prepares everything that heaps need, once; false when the system has no memory. */
+static bool init_once(void)
 {
-    enum { FRESH, BUSY, READY };
-    static uint32_t state; /* atomic: release when ready pairs with acquire */
     for (;;) {
-        uint32_t seen = ATOMIC_LOAD_ACQUIRE(&state);
-        if (seen == READY)
+        uint32_t seen = ATOMIC_LOAD_ACQUIRE(&init_state);
+        if (LIKELY(seen == READY))
             return true;
-        if (seen == FRESH && __atomic_compare_exchange_n(
-                                 &state, &seen, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        if (seen == FRESH &&
+            __atomic_compare_exchange_n(
+                &init_state, &seen, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
             bool ready = initialise();
-            ATOMIC_STORE_RELEASE(&state, ready ? READY : FRESH);
+            ATOMIC_STORE_RELEASE(&init_state, ready ? READY : FRESH);
             return ready;
         }
         cpu_relax();
     }
 }
+
+void heap_start_early(void)
+{
+    registry.early = true;
+    if (!thread_heap)
+        thread_heap = (struct heap_front *)&no_heap;
+}
+
+void heap_forget(void)
+{
+    struct heap *heap = heap_of_thread();
+    thread_heap = (struct heap_front *)&no_heap;
+    if (heap)
+        give_back(heap);
+}
+
+void heap_adopt_in_child(uint32_t before, uint32_t after)
+{
+    if (init_state == BUSY)
+        ATOMIC_STORE_RELAXED(&init_state, FRESH);
+    for (struct heap *heap = registry.all; heap; heap = heap->next) {
+        if (heap->owner == before)
+            heap->owner = after;
+        if (heap->owner == 0 || heap->owner == after)
+            continue;
+        for (unsigned class = 1; class < CLASS_COUNT; class ++)
+            heap->magazine[class].flushed += heap_cached_blocks(heap, class);
+        heap_reset_magazines(heap);
+        heap->depth = 0;
+        pool(heap);
+    }
+}
+
+/* ---- Entry to the slow paths ----------------------------------------------------------------- */
 
 struct heap *heap_of_thread(void)
 {
@@ -389,29 +243,32 @@ struct heap *heap_of_thread(void)
 static struct heap *enter_first(void)
 {
     bool keep = !has_exited && !POLICY(fallback);
-    struct heap *heap = adopt();
+    struct heap *heap = init_once() ? adopt() : NULL;
     if (heap && keep) {
         thread_heap = &heap->front;
-        pthread_setspecific(registry.key, (void *)1);
+        if (registry.has_key)
+            pthread_setspecific(registry.key, heap);
     }
     return heap;
 }
 
 struct heap *heap_enter(void)
 {
-    int cancel_state;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    int cancel_type;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
     struct heap *heap = heap_of_thread();
     if (UNLIKELY(!heap))
         heap = enter_first();
     if (UNLIKELY(!heap)) {
-        pthread_setcancelstate(cancel_state, NULL);
+        pthread_setcanceltype(cancel_type, NULL);
         return NULL;
     }
     if (heap->depth++ == 0) {
-        heap->cancel_state = cancel_state;
-        if (++heap->slow_calls >= MAINTENANCE_PERIOD)
-            maintain(heap);
+        heap->cancel_type = cancel_type;
+        if (++heap->slow_calls >= MAINTENANCE_PERIOD) {
+            heap->slow_calls = 0;
+            heap_maintain(heap);
+        }
     }
     return heap;
 }
@@ -420,19 +277,13 @@ void heap_leave(struct heap *heap)
 {
     if (--heap->depth)
         return;
-    int cancel_state = heap->cancel_state;
+    int cancel_type = heap->cancel_type;
     if (UNLIKELY(&heap->front != thread_heap))
         give_back(heap);
-    pthread_setcancelstate(cancel_state, NULL);
+    pthread_setcanceltype(cancel_type, NULL);
 }
 
-void heap_forget(void)
-{
-    struct heap *heap = heap_of_thread();
-    thread_heap = (struct heap_front *)&no_heap;
-    if (heap)
-        give_back(heap);
-}
+/* ---- For statistics and fork ----------------------------------------------------------------- */
 
 struct heap *heap_first(void)
 {
@@ -441,40 +292,10 @@ struct heap *heap_first(void)
 
 bool heap_in_use(const struct heap *heap)
 {
-    return ATOMIC_LOAD_RELAXED(&heap->in_use);
-}
-
-void heap_abandon_others(void)
-{
-    for (struct heap *heap = registry.all; heap; heap = heap->next) {
-        if (!heap->in_use || heap == heap_of_thread())
-            continue;
-        for (unsigned class = 1; class < CLASS_COUNT; class ++)
-            heap->magazine[class].flushed += heap_cached_blocks(heap, class);
-        reset_magazines(heap);
-        heap->depth = 0;
-        pool(heap);
-    }
+    return ATOMIC_LOAD_RELAXED(&heap->owner) != 0;
 }
 
 struct lock *heap_registry_lock(void)
 {
     return &registry.lock;
-}
-
-void heap_check(struct heap *heap)
-{
-    ASSERT(heap->front.null_slot == NULL);
-    ASSERT(heap->next_slot <= HEAP_SLOTS);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        const struct magazine *magazine = &heap->magazine[class];
-        unsigned top = top_slot(heap, class);
-        ASSERT(magazine->kind < REGION_KINDS);
-        ASSERT(slots_of(heap)[magazine->begin] == NULL);
-        ASSERT(magazine->begin <= top);
-        ASSERT(top - magazine->begin <= magazine_capacity(heap, class));
-        ASSERT(magazine_capacity(heap, class) < region_slots(magazine->kind));
-        for (unsigned slot = magazine->begin + 1u; slot <= top; slot++)
-            ASSERT(class_map_get(slots_of(heap)[slot]) == class);
-    }
 }

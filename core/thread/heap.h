@@ -66,9 +66,9 @@ struct heap_front {
 
 struct heap {
     struct heap_front front;
-    uint8_t depth;       /* slow paths entered: a signal handler must not flush then */
-    int cancel_state;    /* of the thread when it entered the outermost */
-    bool in_use;         /* written under the registry lock, read by any thread */
+    uint8_t depth;       /* slow paths entered; not 0 when a signal handler interrupts one */
+    int cancel_type;     /* of the thread when it entered the outermost */
+    uint32_t owner;      /* atomic relaxed, any thread: id of the owner thread, 0 in the pool */
     uint8_t shard;       /* const */
     uint16_t slow_calls; /* since the last maintenance */
     uint16_t next_slot;  /* first slot never used by a region */
@@ -134,8 +134,9 @@ void heap_overflow(struct heap *heap, unsigned class);
 /* Returns all cached blocks to the bins. */
 void heap_flush(struct heap *heap);
 
-/* True when the magazine of the class holds the block. */
-bool heap_caches(struct heap *heap, unsigned class, const void *block);
+/* True when a magazine of the class, of any heap, holds the block. Other threads' magazines may
+ * change meanwhile: false may be wrong then, true is not for a block that the caller holds. */
+bool heap_caches(unsigned class, const void *block);
 
 /* Blocks in the magazine of the class. */
 unsigned heap_cached_blocks(const struct heap *heap, unsigned class);
@@ -146,17 +147,27 @@ struct heap *heap_first(void);
 /* True while a thread owns the heap. */
 bool heap_in_use(const struct heap *heap);
 
-/* Prepares everything that heaps need, once; false when the system has no memory. */
-bool heap_init(void);
+/* Called while the dynamic linker still relocates, by the resolver in override/early.c: then the
+ * thread-local variables are zero, and get their first values later. A heap that the thread takes
+ * before that is found again by its owner's id. */
+void heap_start_early(void);
 
 /* Releases the calling thread's heap as its exit would, and lets it start afresh. */
 void heap_forget(void);
 
-/* In the child of fork: the heaps of the threads that do not exist there become free. What they
- * cached stays allocated: it may have been in the middle of a change. */
-void heap_abandon_others(void);
+/* In the child of fork, where the calling thread has the id `after` instead of `before`: its heap
+ * stays its own; those of the threads that do not exist there become free. What they cached stays
+ * allocated: it may have been in the middle of a change. */
+void heap_adopt_in_child(uint32_t before, uint32_t after);
 
 struct lock *heap_registry_lock(void);
+
+/* Empties all magazines, forgetting what they hold, and sends them home. */
+void heap_reset_magazines(struct heap *heap);
+
+/* Shrinks the magazines of classes that nothing happened to since the last time, and purges what is
+ * due. */
+void heap_maintain(struct heap *heap);
 
 /* Debug walker over the heap's magazines and slot regions. */
 void heap_check(struct heap *heap);

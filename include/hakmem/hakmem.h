@@ -85,7 +85,8 @@ struct hakmem_syscalls {
 
 struct hakmem_stats {
     struct hakmem_usage tier[HAKMEM_TIER_COUNT];
-    uint64_t libc_calls;      /* calls passed on to the C library (HAKMEM_FALLBACK=libc) */
+    uint64_t libc_calls;      /* calls passed on to the C library (HAKMEM_FALLBACK=libc);
+                               * counted only when statistics are asked for by option */
     uint64_t mapped_bytes;    /* address space held for blocks */
     uint64_t committed_bytes; /* of these: in use by slabs, spans and big blocks */
     uint64_t retained_bytes;  /* of these: free but not given back */

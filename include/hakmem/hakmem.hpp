@@ -33,8 +33,7 @@ namespace detail {
 inline constexpr std::size_t malloc_alignment = 16;
 
 /* Throws where the program has exceptions, and ends it where it has none. */
-template <class Exception>
-[[noreturn]] void fail()
+template <class Exception> [[noreturn]] void fail()
 {
 #if defined(__cpp_exceptions)
     throw Exception();
@@ -72,7 +71,7 @@ inline void deallocate(void *block, std::size_t size, std::size_t alignment) noe
  * on different instances exchange their memory instead of copying elements. `allocate` throws
  * std::bad_alloc when there is no memory; 0 bytes give a block of its own. */
 class memory_resource : public std::pmr::memory_resource {
-private:
+  private:
     void *do_allocate(std::size_t size, std::size_t alignment) override
     {
         return detail::allocate(size, alignment);
@@ -98,9 +97,8 @@ private:
  *
  * Stateless: all instances are equal, and a container pays no byte for it. Types with an alignment
  * above malloc's get it. */
-template <class T>
-class allocator {
-public:
+template <class T> class allocator {
+  public:
     using value_type = T;
     using size_type = std::size_t;
     using difference_type = std::ptrdiff_t;
@@ -109,8 +107,7 @@ public:
 
     constexpr allocator() noexcept = default;
 
-    template <class U>
-    constexpr allocator(const allocator<U> &) noexcept
+    template <class U> constexpr allocator(const allocator<U> &) noexcept
     {
     }
 

@@ -32,7 +32,7 @@ def run_case(case, command, environment, wants_library):
 def cases(options):
     """Every program with every way to load the libraries, as (name, command, env, library)."""
     for first in FIRST_CALLS:
-        tail = [first, os.path.basename(options.library), options.tls_library]
+        tail = [first, "libhakmem.so", options.tls_library]
         for binding, bound in (("lazy", {}), ("now", {"LD_BIND_NOW": "1"})):
             name = f"{first}, {binding}"
             yield (f"{name}, linked", [options.linked_program] + tail, bound, True)

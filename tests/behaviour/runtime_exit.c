@@ -17,7 +17,8 @@
 
 #define KEYS 40
 #define ROUNDS 4
-#define CYCLES 1000
+#define BURST 40
+#define CYCLES 600
 
 extern int exit_report;
 void exit_report_step(char step);
@@ -42,12 +43,12 @@ static void key_destructor(void *argument)
     struct key_value *value = argument;
     REQUIRE(pattern_holds(value->block, 100 + value->round * 1000, value->round));
     free(value->block);
-    void *burst[150];
-    for (unsigned i = 0; i < 150; i++) {
+    void *burst[BURST];
+    for (unsigned i = 0; i < BURST; i++) {
         burst[i] = malloc(1 + value->key * 16);
         REQUIRE(burst[i] != NULL);
     }
-    for (unsigned i = 0; i < 150; i++) {
+    for (unsigned i = 0; i < BURST; i++) {
         free(burst[i]);
     }
     unsigned next_round = value->round + 1;
@@ -139,38 +140,72 @@ static void test_thread_destructors(void **state)
     }
 }
 
-static pthread_key_t only_key;
+/* One key made before the allocator can have made its own, and one made after: the C library calls
+ * destructors in the order of the keys, round by round. */
+static pthread_key_t early_key;
+static pthread_key_t late_key;
 
-static void first_use_destructor(void *value)
+/* What a thread of the next test is to do: use the heap for the first time in this round. */
+struct first_use {
+    pthread_key_t key;
+    unsigned round;
+    unsigned rounds_seen;
+};
+
+static void first_use_destructor(void *argument)
 {
-    (void)value;
+    struct first_use *use = argument;
+    if (++use->rounds_seen < use->round) {
+        REQUIRE(pthread_setspecific(use->key, use) == 0);
+        return;
+    }
     free(malloc(100));
     free(calloc(1, 5000));
+    atomic_fetch_add(&destructor_calls, 1);
 }
+
+static void make_early_key(void)
+{
+    REQUIRE(pthread_key_create(&early_key, first_use_destructor) == 0);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(void) =
+    make_early_key;
 
 static void *first_use_main(void *argument)
 {
-    (void)argument;
-    REQUIRE(pthread_setspecific(only_key, &only_key) == 0);
+    struct first_use *use = argument;
+    REQUIRE(pthread_setspecific(use->key, use) == 0);
     return NULL;
+}
+
+static void check_first_use(pthread_key_t key, unsigned round, const char *name)
+{
+    long resident = 0;
+    atomic_store(&destructor_calls, 0);
+    for (unsigned cycle = 0; cycle < CYCLES; cycle++) {
+        struct first_use use = {.key = key, .round = round};
+        run_thread(first_use_main, (uintptr_t)&use);
+        if (cycle == CYCLES / 10) {
+            resident = resident_kib();
+        }
+    }
+    long growth = resident_kib() - resident;
+    print_message("%s key, round %u: resident %+ld KiB\n", name, round, growth);
+    assert_int_equal(atomic_load(&destructor_calls), CYCLES);
+    assert_true(growth < 1024);
 }
 
 /* behaviours 33 and 34: a thread whose first allocation is in a destructor leaks nothing. */
 static void test_first_use_in_destructor(void **state)
 {
     (void)state;
-    assert_int_equal(pthread_key_create(&only_key, first_use_destructor), 0);
-    long resident = 0;
-    for (unsigned cycle = 0; cycle < CYCLES; cycle++) {
-        run_thread(first_use_main, 0);
-        if (cycle == CYCLES / 10) {
-            resident = resident_kib();
-        }
+    assert_int_equal(pthread_key_create(&late_key, first_use_destructor), 0);
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        check_first_use(early_key, round, "early");
+        check_first_use(late_key, round, "late");
     }
-    long growth = resident_kib() - resident;
-    print_message("resident %+ld KiB\n", growth);
-    assert_true(growth < 1024);
-    assert_int_equal(pthread_key_delete(only_key), 0);
+    assert_int_equal(pthread_key_delete(late_key), 0);
 }
 
 static void atexit_handler(void)

@@ -31,10 +31,12 @@ static atomic_uint forks_left;
 static atomic_bool stopping;
 static __thread uint32_t thread_seed = 77;
 
+/* Mostly small: each page that a thread writes to after a fork is copied, and costs more time than
+ * all else here. */
 static size_t fork_size(uint32_t *seed)
 {
     size_t size = random_size(seed);
-    return random_next(seed) % 64 == 0 ? size : size % 3000;
+    return random_next(seed) % 128 == 0 ? size : size % 500;
 }
 
 static void hand_over(uint32_t *seed)
@@ -89,7 +91,7 @@ static __thread void *prepared[2];
 static void handler_prepare(unsigned which)
 {
     REQUIRE(prepared[which] == NULL);
-    allocate_run(16 + random_next(&thread_seed) % 2000);
+    allocate_run(16 + random_next(&thread_seed) % 500);
     hand_over(&thread_seed);
     prepared[which] = malloc(1 + random_next(&thread_seed) % 40000);
     REQUIRE(prepared[which] != NULL);
@@ -97,7 +99,7 @@ static void handler_prepare(unsigned which)
 
 static void handler_finish(unsigned which)
 {
-    allocate_run(16 + random_next(&thread_seed) % 2000);
+    allocate_run(16 + random_next(&thread_seed) % 500);
     free(prepared[which]);
     prepared[which] = NULL;
     hand_over(&thread_seed);
@@ -185,7 +187,7 @@ static void *allocating_main(void *argument)
 {
     uint32_t seed = (uint32_t)(uintptr_t)argument + 1;
     /* Naps leave the processors to the forks, however many threads there are. */
-    const struct timespec nap = {.tv_nsec = 8000 * (long)thread_count};
+    const struct timespec nap = {.tv_nsec = 30000 * (long)thread_count};
     while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
         allocate_some(&seed, 150);
         nanosleep(&nap, NULL);

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -179,6 +180,7 @@ static inline int run_guarded(void (*body)(void), unsigned stall_seconds)
     if (child == 0) {
         const struct rlimit no_core = {0, 0};
         setpgid(0, 0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a guard that was killed takes it along */
         setrlimit(RLIMIT_CORE, &no_core);
         body();
         _exit(0);

@@ -208,7 +208,7 @@ TEST(Resource, HonoursAlignment)
 {
     hakmem::memory_resource resource;
     for (std::size_t alignment = 1; alignment <= 1u << 20; alignment *= 2) {
-        for (std::size_t size : {1, 16, 100, 5000, 100000}) {
+        for (std::size_t size : {1u, 16u, 100u, 5000u, 100000u}) {
             void *block = resource.allocate(size, alignment);
             ASSERT_TRUE(is_aligned(block, alignment));
             ASSERT_GE(hakmem_usable_size(block), size);

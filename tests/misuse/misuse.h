@@ -31,6 +31,7 @@ struct misuse_case {
 /* The cases, each part's list ended by a NULL name. */
 extern const struct misuse_case invalid_cases[];
 extern const struct misuse_case double_cases[];
+extern const struct misuse_case thread_cases[];
 extern const struct misuse_case limit_cases[];
 extern const struct misuse_case valid_cases[];
 
@@ -61,6 +62,22 @@ static inline void *need(void *block)
         broken("out of memory");
     }
     return hide(block);
+}
+
+/* The second free of a block, or whatever else is wrong with the pointer. */
+static inline void free_again(void *block)
+{
+    free(hide(block));
+    survived();
+}
+
+/* Keeps some blocks, so that the thread's cache is not full and takes the blocks freed next. A full
+ * one is looked through, which would catch mistakes by accident. */
+static inline void make_room(size_t size)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        (void)need(malloc(size));
+    }
 }
 
 /* The C library no longer declares it, but old programs call it. */

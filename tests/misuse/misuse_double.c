@@ -3,7 +3,6 @@
  */
 #include "misuse.h"
 
-#include <semaphore.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,14 +13,9 @@ static size_t many(size_t size)
     return count > 20000 ? 20000 : count < 40 ? 40 : count;
 }
 
-static void free_again(void *block)
-{
-    free(hide(block));
-    survived();
-}
-
 static void double_at_once(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     announce(block, block);
     free(block);
@@ -30,6 +24,7 @@ static void double_at_once(size_t size)
 
 static void double_with_one_between(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     void *other = need(malloc(size));
     announce(block, block);
@@ -40,6 +35,7 @@ static void double_with_one_between(size_t size)
 
 static void double_with_ten_between(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     void *others[10];
     for (size_t i = 0; i < COUNT_OF(others); i++) {
@@ -55,6 +51,7 @@ static void double_with_ten_between(size_t size)
 
 static void double_with_many_between(size_t size)
 {
+    make_room(size);
     size_t count = many(size);
     void **others = need(malloc(count * sizeof(void *)));
     void *block = need(malloc(size));
@@ -72,6 +69,7 @@ static void double_with_many_between(size_t size)
 /* The neighbours stay in use, so that the page of the block cannot go back. */
 static void double_after_flush(size_t size)
 {
+    make_room(size);
     void *before = need(malloc(size));
     void *block = need(malloc(size));
     void *after = need(malloc(size));
@@ -85,6 +83,7 @@ static void double_after_flush(size_t size)
 
 static void double_after_purge(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     announce(block, block);
     free(block);
@@ -94,6 +93,7 @@ static void double_after_purge(size_t size)
 
 static void double_after_purge_beside_neighbours(size_t size)
 {
+    make_room(size);
     void *before = need(malloc(size));
     void *block = need(malloc(size));
     void *after = need(malloc(size));
@@ -109,6 +109,7 @@ static void double_after_purge_beside_neighbours(size_t size)
  * which nobody can see; that owner's own free is the double one. */
 static void double_after_reuse(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     announce(block, block);
     free(block);
@@ -120,106 +121,9 @@ static void double_after_reuse(size_t size)
     free_again(reused);
 }
 
-/* A thread that is there before the first free: starting one allocates, and could be given the
- * freed block. Until it is told to, it makes no call into the library. */
-struct helper {
-    pthread_t thread;
-    sem_t go;
-    sem_t freed;
-    sem_t leave;
-    void *block;
-    bool loud;
-};
-
-static void *help(void *argument)
-{
-    struct helper *helper = argument;
-    sem_wait(&helper->go);
-    free(helper->block);
-    if (helper->loud) {
-        survived();
-    }
-    sem_post(&helper->freed);
-    sem_wait(&helper->leave);
-    return NULL;
-}
-
-static void start_helper(struct helper *helper, bool loud)
-{
-    helper->loud = loud;
-    sem_init(&helper->go, 0, 0);
-    sem_init(&helper->freed, 0, 0);
-    sem_init(&helper->leave, 0, 0);
-    if (pthread_create(&helper->thread, NULL, help, helper) != 0) {
-        broken("no thread");
-    }
-}
-
-static void free_by_helper(struct helper *helper, void *block)
-{
-    helper->block = hide(block);
-    sem_post(&helper->go);
-    sem_wait(&helper->freed);
-}
-
-static void end_helper(struct helper *helper)
-{
-    sem_post(&helper->leave);
-    pthread_join(helper->thread, NULL);
-}
-
-static void double_first_in_another_thread(size_t size)
-{
-    struct helper helper;
-    start_helper(&helper, false);
-    void *block = need(malloc(size));
-    announce(block, block);
-    free_by_helper(&helper, block);
-    end_helper(&helper);
-    free_again(block);
-}
-
-/* The second free is the other thread's first call. */
-static void double_second_in_another_thread(size_t size)
-{
-    struct helper helper;
-    start_helper(&helper, true);
-    void *block = need(malloc(size));
-    announce(block, block);
-    free(block);
-    free_by_helper(&helper, block);
-    end_helper(&helper);
-}
-
-static void double_in_two_threads(size_t size)
-{
-    struct helper first, second;
-    start_helper(&first, false);
-    start_helper(&second, true);
-    void *block = need(malloc(size));
-    announce(block, block);
-    free_by_helper(&first, block);
-    end_helper(&first);
-    free_by_helper(&second, block);
-    end_helper(&second);
-}
-
-/* Both copies lie in caches of threads that are alive at the same time. */
-static void double_in_two_live_threads(size_t size)
-{
-    struct helper first, second;
-    start_helper(&first, false);
-    start_helper(&second, true);
-    void *block = need(malloc(size));
-    announce(block, block);
-    free_by_helper(&first, block);
-    free_by_helper(&second, block);
-    end_helper(&first);
-    end_helper(&second);
-}
-
 static void double_after_realloc_moved(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     void *pin = need(malloc(size));
     announce(block, block);
@@ -234,6 +138,7 @@ static void double_after_realloc_moved(size_t size)
 
 static void double_after_realloc_to_nothing(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     announce(block, block);
     if (realloc(hide(block), 0) != NULL) {
@@ -244,6 +149,7 @@ static void double_after_realloc_to_nothing(size_t size)
 
 static void double_of_aligned(size_t size)
 {
+    make_room(size);
     void *block = need(memalign(4096, size));
     announce(block, block);
     free(block);
@@ -252,6 +158,7 @@ static void double_of_aligned(size_t size)
 
 static void double_of_calloc(size_t size)
 {
+    make_room(size);
     void *block = need(calloc(1, size));
     announce(block, block);
     free(block);
@@ -260,6 +167,7 @@ static void double_of_calloc(size_t size)
 
 static void double_by_realloc(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     announce(block, block);
     free(block);
@@ -270,6 +178,7 @@ static void double_by_realloc(size_t size)
 
 static void double_by_usable_size(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     announce(block, block);
     free(block);
@@ -279,6 +188,7 @@ static void double_by_usable_size(size_t size)
 
 static void double_by_delete(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     announce(block, block);
     free(block);
@@ -288,6 +198,7 @@ static void double_by_delete(size_t size)
 
 static void double_by_free_sized(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     announce(block, block);
     free(block);
@@ -304,6 +215,7 @@ static void free_at_exit(void)
 
 static void double_at_exit(size_t size)
 {
+    make_room(size);
     block_for_exit = need(malloc(size));
     atexit(free_at_exit);
     announce(block_for_exit, block_for_exit);
@@ -313,6 +225,7 @@ static void double_at_exit(size_t size)
 /* The child has its own copy of the heap, in which the block is free already. */
 static void double_in_forked_child(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     announce(block, block);
     free(block);
@@ -333,6 +246,7 @@ static void double_in_forked_child(size_t size)
 /* Two mistakes: the freed block is written to, which may destroy what told that it was free. */
 static void double_after_overwriting(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     announce(block, block);
     free(block);
@@ -344,6 +258,7 @@ static void double_after_overwriting(size_t size)
 
 static void double_after_overwriting_with_one_between(size_t size)
 {
+    make_room(size);
     void *block = need(malloc(size));
     void *other = need(malloc(size));
     announce(block, block);
@@ -358,6 +273,7 @@ static void double_after_overwriting_with_one_between(size_t size)
 /* The block lies in the cache twice and is handed out twice; its second owner frees it again. */
 static void double_after_overwriting_and_reuse(size_t size)
 {
+    make_room(size);
     if (size > 32768) {
         not_applicable();
     }
@@ -382,10 +298,6 @@ const struct misuse_case double_cases[] = {
     {"double_after_purge", double_after_purge},
     {"double_after_purge_beside_neighbours", double_after_purge_beside_neighbours},
     {"double_after_reuse", double_after_reuse},
-    {"double_first_in_another_thread", double_first_in_another_thread},
-    {"double_second_in_another_thread", double_second_in_another_thread},
-    {"double_in_two_threads", double_in_two_threads},
-    {"double_in_two_live_threads", double_in_two_live_threads},
     {"double_after_realloc_moved", double_after_realloc_moved},
     {"double_after_realloc_to_nothing", double_after_realloc_to_nothing},
     {"double_of_aligned", double_of_aligned},

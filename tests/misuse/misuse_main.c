@@ -46,7 +46,7 @@ _Noreturn void broken(const char *what)
 }
 
 static const struct misuse_case *const parts[] = {
-    invalid_cases, double_cases, limit_cases, valid_cases};
+    invalid_cases, double_cases, thread_cases, limit_cases, valid_cases};
 
 int main(int count, char **arguments)
 {

@@ -34,7 +34,6 @@ TIERS = {
     "big, 40 MiB": 40 << 20,
 }
 SLAB_MAX = 32768
-BIG_MIN = 2 << 20
 TIMEOUT_S = 20
 
 AT_ONCE = "at once"
@@ -61,8 +60,7 @@ class Expectation:
 
     def messages(self, size, forgetful):
         defects = set(self.defects)
-        may_be_gone = size > SLAB_MAX and not self.at_once or size >= BIG_MIN and forgetful
-        if "double" in defects and may_be_gone:
+        if "double" in defects and size > SLAB_MAX and (forgetful or not self.at_once):
             # The pages or the mapping of the block went back before the second free.
             defects.add("foreign")
         return [f"hakmem: {call}(): {MESSAGES[defect]}"
@@ -191,7 +189,7 @@ def main():
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                         help="set an environment variable for the cases")
     parser.add_argument("--forgetful", action="store_true",
-                        help="big blocks are unmapped at once, so that nothing is known of them")
+                        help="freed pages go back at once, so that nothing is known of them")
     arguments = parser.parse_args()
 
     environment = dict(os.environ)

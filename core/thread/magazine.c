@@ -1,0 +1,253 @@
+/* The slow paths of magazines: see heap.h for what a magazine is.
+ *
+ * A refill or flush moves a batch between the magazine and the bins. A magazine that is refilled or
+ * flushed twice between two maintenances is too small and moves to a slot region of twice the
+ * size; one that nothing happened to gives half of its blocks back and shrinks.
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/policy.h"
+#include "slab/bin.h"
+#include "span/purge.h"
+#include "thread/heap.h"
+
+enum { HEADER_SLOTS = (sizeof(struct heap) + sizeof(void *) - 1) / sizeof(void *) };
+
+static void **slots_of(struct heap *heap)
+{
+    return (void **)heap;
+}
+
+/* ---- Slot regions ---------------------------------------------------------------------------- */
+
+static unsigned region_slots(unsigned kind)
+{
+    return REGION_SLOTS_MIN << kind;
+}
+
+/* Every class has a region of the smallest kind of its own, so that a magazine can always be. */
+static unsigned home_region(unsigned class)
+{
+    return HEADER_SLOTS + (class - 1) * REGION_SLOTS_MIN;
+}
+
+/* First slot of a region for the class; 0 when the slot area is used up. */
+static unsigned region_alloc(struct heap *heap, unsigned class, unsigned kind)
+{
+    if (kind == 0)
+        return home_region(class);
+    unsigned first = heap->free_region[kind];
+    if (first) {
+        heap->free_region[kind] = (uint16_t)(uintptr_t)slots_of(heap)[first];
+        return first;
+    }
+    first = heap->next_slot;
+    if (first + region_slots(kind) > HEAP_SLOTS)
+        return 0;
+    heap->next_slot = (uint16_t)(first + region_slots(kind));
+    return first;
+}
+
+static void region_free(struct heap *heap, unsigned first, unsigned kind)
+{
+    if (kind == 0)
+        return;
+    slots_of(heap)[first] = (void *)(uintptr_t)heap->free_region[kind];
+    heap->free_region[kind] = (uint16_t)first;
+}
+
+/* Most blocks of the class that a magazine may hold. */
+static unsigned capacity_limit(unsigned class)
+{
+    size_t blocks = (size_t)POLICY(magazine_kib) * KIB / size_classes[class].size;
+    return (unsigned)size_min(size_max(blocks, 2), region_slots(REGION_KINDS - 1) - 1);
+}
+
+static unsigned top_slot(const struct heap *heap, unsigned class)
+{
+    return (unsigned)(ATOMIC_LOAD_RELAXED(&heap->front.top[class]) - (void **)heap);
+}
+
+static void set_top(struct heap *heap, unsigned class, unsigned slot)
+{
+    ATOMIC_STORE_RELAXED(&heap->front.top[class], slots_of(heap) + slot);
+}
+
+/* Moves the magazine, with the blocks it holds, to a region of another size. False when there is no
+ * room for one; the magazine is then as before. */
+static bool magazine_move(struct heap *heap, unsigned class, unsigned kind)
+{
+    struct magazine *magazine = &heap->magazine[class];
+    unsigned begin = region_alloc(heap, class, kind);
+    if (!begin)
+        return false;
+    void **slots = slots_of(heap);
+    unsigned held = heap_cached_blocks(heap, class);
+    unsigned capacity = region_slots(kind) - 1, limit = capacity_limit(class);
+    ASSERT(held <= capacity);
+    slots[begin] = NULL;
+    memcpy(&slots[begin + 1], &slots[magazine->begin + 1], held * sizeof(void *));
+    region_free(heap, magazine->begin, magazine->kind);
+    magazine->kind = (uint8_t)kind;
+    ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
+    set_top(heap, class, begin + held);
+    heap->front.end[class] = slots + begin + size_max(size_min(capacity, limit), held);
+    return true;
+}
+
+static unsigned magazine_capacity(const struct heap *heap, unsigned class)
+{
+    return (unsigned)(heap->front.end[class] - (void *const *)heap) - heap->magazine[class].begin;
+}
+
+/* A magazine that needs two batches between two maintenances is too small: doubles it, up to the
+ * limit in bytes. True when it has grown. */
+static bool magazine_adapt(struct heap *heap, unsigned class)
+{
+    struct magazine *magazine = &heap->magazine[class];
+    if (++magazine->batches < 2 || magazine->kind + 1 >= REGION_KINDS ||
+        region_slots(magazine->kind) - 1 >= capacity_limit(class))
+        return false;
+    return magazine_move(heap, class, magazine->kind + 1u);
+}
+
+unsigned heap_cached_blocks(const struct heap *heap, unsigned class)
+{
+    /* Another thread's magazine may be on its way to another region: look again then. */
+    for (int i = 0; i < 1000; i++) {
+        unsigned begin = ATOMIC_LOAD_RELAXED(&heap->magazine[class].begin);
+        unsigned top = top_slot(heap, class);
+        if (top - begin < region_slots(REGION_KINDS - 1))
+            return top - begin;
+    }
+    return 0;
+}
+
+/* ---- Refill and flush ------------------------------------------------------------------------ */
+
+bool heap_refill(struct heap *heap, unsigned class)
+{
+    struct magazine *magazine = &heap->magazine[class];
+    magazine_adapt(heap, class);
+    unsigned capacity = magazine_capacity(heap, class);
+    unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
+    void **slots = slots_of(heap) + magazine->begin + 1;
+    unsigned got = bin_refill(heap->shard, class, slots, count);
+    if (!got && purge_everything())
+        got = bin_refill(heap->shard, class, slots, count);
+    if (!got)
+        return false;
+    /* The lowest address goes to the top. */
+    for (unsigned low = 0, high = got - 1; low < high; low++, high--) {
+        void *block = slots[low];
+        slots[low] = slots[high];
+        slots[high] = block;
+    }
+    set_top(heap, class, magazine->begin + got);
+    magazine->flushed_last = false;
+    COUNTER_ADD(&magazine->refills, 1);
+    COUNTER_ADD(&magazine->refilled, got);
+    return true;
+}
+
+/* Returns the `count` blocks that were freed first. */
+static void flush_oldest(struct heap *heap, unsigned class, unsigned count)
+{
+    struct magazine *magazine = &heap->magazine[class];
+    void **slots = slots_of(heap) + magazine->begin + 1;
+    unsigned held = heap_cached_blocks(heap, class);
+    if (!count)
+        return;
+    bin_flush(heap->shard, class, slots, count);
+    memmove(slots, slots + count, (held - count) * sizeof(void *));
+    set_top(heap, class, magazine->begin + held - count);
+    COUNTER_ADD(&magazine->flushes, 1);
+    COUNTER_ADD(&magazine->flushed, count);
+}
+
+void heap_overflow(struct heap *heap, unsigned class)
+{
+    struct magazine *magazine = &heap->magazine[class];
+    COUNTER_ADD(&magazine->overflows, 1);
+    if (magazine_adapt(heap, class))
+        return;
+    unsigned capacity = magazine_capacity(heap, class);
+    flush_oldest(
+        heap, class, magazine->flushed_last ? capacity - capacity / 4 : (capacity + 1) / 2);
+    magazine->flushed_last = true;
+}
+
+void heap_flush(struct heap *heap)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        flush_oldest(heap, class, heap_cached_blocks(heap, class));
+}
+
+static bool holds(const struct heap *heap, unsigned class, const void *block)
+{
+    void *const *slots = (void *const *)heap + heap->magazine[class].begin + 1;
+    for (unsigned i = 0, held = heap_cached_blocks(heap, class); i < held; i++)
+        if (slots[i] == block)
+            return true;
+    return false;
+}
+
+bool heap_caches(unsigned class, const void *block)
+{
+    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
+        if (holds(heap, class, block) && holds(heap, class, block))
+            return true;
+    return false;
+}
+
+void heap_maintain(struct heap *heap)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct magazine *magazine = &heap->magazine[class];
+        uint64_t pops = heap->front.pops[class];
+        bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
+        magazine->batches = 0;
+        magazine->pops_seen = pops;
+        if (!idle)
+            continue;
+        unsigned held = heap_cached_blocks(heap, class);
+        flush_oldest(heap, class, (held + 1) / 2);
+        if (magazine->kind > 0 && held / 2 < region_slots(magazine->kind - 1u) - 1)
+            magazine_move(heap, class, magazine->kind - 1u);
+    }
+    purge_idle();
+}
+
+void heap_reset_magazines(struct heap *heap)
+{
+    heap->front.top[CLASS_NONE] = heap->front.end[CLASS_NONE] = slots_of(heap);
+    heap->next_slot = (uint16_t)home_region(CLASS_COUNT);
+    memset(heap->free_region, 0, sizeof heap->free_region);
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct magazine *magazine = &heap->magazine[class];
+        unsigned begin = home_region(class), limit = capacity_limit(class);
+        slots_of(heap)[begin] = NULL;
+        magazine->kind = 0;
+        ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
+        set_top(heap, class, begin);
+        heap->front.end[class] = slots_of(heap) + begin + size_min(region_slots(0) - 1, limit);
+    }
+}
+
+void heap_check(struct heap *heap)
+{
+    ASSERT(heap->front.null_slot == NULL);
+    ASSERT(heap->next_slot <= HEAP_SLOTS);
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        const struct magazine *magazine = &heap->magazine[class];
+        unsigned top = top_slot(heap, class);
+        ASSERT(magazine->kind < REGION_KINDS);
+        ASSERT(slots_of(heap)[magazine->begin] == NULL);
+        ASSERT(magazine->begin <= top);
+        ASSERT(top - magazine->begin <= magazine_capacity(heap, class));
+        ASSERT(magazine_capacity(heap, class) < region_slots(magazine->kind));
+        for (unsigned slot = magazine->begin + 1u; slot <= top; slot++)
+            ASSERT(class_map_get(slots_of(heap)[slot]) == class);
+    }
+}

@@ -1,0 +1,338 @@
+/* The statistics of the library itself: a script of calls whose numbers are known, against
+ * hakmem_get_stats, hakmem_get_class and hakmem_stats_json. Here malloc is hakmem. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pthread.h>
+
+#include <cmocka.h>
+
+#include "hakmem/hakmem.h"
+#include "json_check.h"
+
+enum { BLOCKS = 1000 };
+
+static void *blocks[BLOCKS];
+
+static struct hakmem_stats stats_now(void)
+{
+    struct hakmem_stats stats;
+    hakmem_get_stats(&stats, sizeof stats);
+    return stats;
+}
+
+static unsigned class_of(size_t size)
+{
+    struct hakmem_usage usage;
+    unsigned index = 0;
+    while (hakmem_get_class(index, &usage, sizeof usage) < size)
+        index++;
+    return index;
+}
+
+static struct hakmem_usage usage_of(unsigned index)
+{
+    struct hakmem_usage usage;
+    assert_int_not_equal(hakmem_get_class(index, &usage, sizeof usage), 0);
+    return usage;
+}
+
+/* Nothing but the script may allocate between two looks at the figures: no cmocka call. */
+struct look {
+    struct hakmem_usage usage;
+    struct hakmem_stats stats;
+};
+
+static void look(struct look *at, unsigned index)
+{
+    hakmem_get_class(index, &at->usage, sizeof at->usage);
+    hakmem_get_stats(&at->stats, sizeof at->stats);
+}
+
+static void calls_are_counted_exactly(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {24, 500, 1024, 1025, 9000, 32768};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        unsigned index = class_of(sizes[s]);
+        struct look start, full, half;
+        look(&start, index);
+        for (int i = 0; i < BLOCKS; i++)
+            blocks[i] = malloc(sizes[s]);
+        look(&full, index);
+        for (int i = 0; i < BLOCKS / 2; i++)
+            free(blocks[2 * i]);
+        look(&half, index);
+        for (int i = 0; i < BLOCKS / 2; i++)
+            free(blocks[2 * i + 1]);
+
+        size_t usable = hakmem_get_class(index, &(struct hakmem_usage){0}, 0);
+        enum hakmem_tier tier = sizes[s] <= 1024 ? HAKMEM_TIER_TINY : HAKMEM_TIER_MID;
+        assert_int_equal(full.usage.malloc_calls - start.usage.malloc_calls, BLOCKS);
+        assert_int_equal(full.usage.free_calls, start.usage.free_calls);
+        assert_int_equal(full.usage.live_blocks - start.usage.live_blocks, BLOCKS);
+        assert_int_equal(full.usage.live_bytes - start.usage.live_bytes, BLOCKS * usable);
+        assert_int_equal(half.usage.malloc_calls, full.usage.malloc_calls);
+        assert_int_equal(half.usage.free_calls - full.usage.free_calls, BLOCKS / 2);
+        assert_int_equal(full.usage.live_blocks - half.usage.live_blocks, BLOCKS / 2);
+        /* What did not hit went to a bin for a batch. */
+        uint64_t calls = full.usage.malloc_calls - start.usage.malloc_calls;
+        uint64_t hits = full.usage.malloc_hits - start.usage.malloc_hits;
+        assert_int_equal(calls - hits, full.usage.refills - start.usage.refills);
+        uint64_t misses = half.usage.free_calls - half.usage.free_hits -
+                          (full.usage.free_calls - full.usage.free_hits);
+        assert_true(half.usage.flushes - full.usage.flushes <= misses);
+        assert_true(full.usage.committed_bytes >= full.usage.live_bytes);
+        /* The tier tells the same story as its class. */
+        assert_int_equal(
+            full.stats.tier[tier].malloc_calls - start.stats.tier[tier].malloc_calls, BLOCKS);
+        assert_int_equal(
+            half.stats.tier[tier].free_calls - full.stats.tier[tier].free_calls, BLOCKS / 2);
+    }
+}
+
+static void hits_are_the_rule(void **state)
+{
+    (void)state;
+    unsigned index = class_of(100);
+    for (int i = 0; i < 100; i++)
+        free(malloc(100));
+    struct look start, end;
+    look(&start, index);
+    for (int i = 0; i < 10000; i++)
+        free(malloc(100));
+    look(&end, index);
+    assert_int_equal(end.usage.malloc_calls - start.usage.malloc_calls, 10000);
+    assert_int_equal(end.usage.malloc_hits - start.usage.malloc_hits, 10000);
+    assert_int_equal(end.usage.free_calls - start.usage.free_calls, 10000);
+    assert_int_equal(end.usage.free_hits - start.usage.free_hits, 10000);
+    assert_int_equal(end.usage.refills, start.usage.refills);
+    assert_int_equal(end.usage.flushes, start.usage.flushes);
+}
+
+static void check_page_tier(enum hakmem_tier tier, size_t size, size_t usable)
+{
+    struct look start, full, end;
+    look(&start, 0);
+    for (int i = 0; i < 20; i++)
+        blocks[i] = i % 2 ? malloc(size) : calloc(1, size);
+    look(&full, 0);
+    for (int i = 0; i < 20; i++)
+        free(blocks[i]);
+    look(&end, 0);
+    const struct hakmem_usage *before = &start.stats.tier[tier], *now = &full.stats.tier[tier];
+    assert_int_equal(now->malloc_calls - before->malloc_calls, 20);
+    assert_int_equal(now->live_blocks - before->live_blocks, 20);
+    assert_int_equal(now->slabs - before->slabs, 20);
+    assert_int_equal(now->live_bytes - before->live_bytes, 20 * usable);
+    assert_int_equal(now->committed_bytes, now->live_bytes);
+    assert_int_equal(end.stats.tier[tier].free_calls - now->free_calls, 20);
+    assert_int_equal(end.stats.tier[tier].live_bytes, before->live_bytes);
+}
+
+static void large_and_big_blocks_are_counted_exactly(void **state)
+{
+    (void)state;
+    check_page_tier(HAKMEM_TIER_LARGE, 32769, 36864);
+    check_page_tier(HAKMEM_TIER_LARGE, 1 << 20, 1 << 20);
+    check_page_tier(HAKMEM_TIER_BIG, 2 << 20, 2 << 20);
+}
+
+static void *free_all(void *argument)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+    return argument;
+}
+
+static void *allocate_all(void *argument)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = malloc(3000); /* no size that pthread_create needs */
+    return argument;
+}
+
+static void threads_that_are_gone_still_count(void **state)
+{
+    (void)state;
+    unsigned index = class_of(3000);
+    pthread_t thread;
+    struct hakmem_usage start = usage_of(index);
+    assert_int_equal(pthread_create(&thread, NULL, allocate_all, NULL), 0);
+    pthread_join(thread, NULL);
+    struct hakmem_usage full = usage_of(index);
+    assert_int_equal(pthread_create(&thread, NULL, free_all, NULL), 0);
+    pthread_join(thread, NULL);
+    struct hakmem_usage end = usage_of(index);
+    assert_int_equal(full.malloc_calls - start.malloc_calls, BLOCKS);
+    assert_int_equal(full.live_blocks - start.live_blocks, BLOCKS);
+    assert_int_equal(end.free_calls - full.free_calls, BLOCKS);
+    assert_int_equal(end.live_blocks, start.live_blocks);
+}
+
+static void tiers_are_the_sums_of_their_classes(void **state)
+{
+    (void)state;
+    struct hakmem_usage sum[2] = {{0}};
+    struct hakmem_stats stats = stats_now();
+    unsigned count = hakmem_class_count();
+    size_t last = 0;
+    for (unsigned index = 0; index < count; index++) {
+        struct hakmem_usage usage;
+        size_t size = hakmem_get_class(index, &usage, sizeof usage);
+        assert_true(size > last);
+        last = size;
+        uint64_t *to = (uint64_t *)&sum[size > 1024], *from = (uint64_t *)&usage;
+        for (size_t i = 0; i < sizeof usage / sizeof *from; i++)
+            to[i] += from[i];
+        assert_int_equal(usage.live_blocks, usage.malloc_calls - usage.free_calls);
+        assert_true(usage.malloc_hits <= usage.malloc_calls);
+        assert_true(usage.free_hits <= usage.free_calls);
+        assert_true(usage.live_bytes + usage.cached_bytes <= usage.committed_bytes);
+    }
+    assert_int_equal(last, 32768);
+    assert_memory_equal(&sum[0], &stats.tier[HAKMEM_TIER_TINY], sizeof sum[0]);
+    assert_memory_equal(&sum[1], &stats.tier[HAKMEM_TIER_MID], sizeof sum[1]);
+}
+
+static void totals_fit_together(void **state)
+{
+    (void)state;
+    void *big = malloc(8 << 20), *large = malloc(100000);
+    struct hakmem_stats stats = stats_now();
+    uint64_t committed = 0;
+    for (int tier = 0; tier < HAKMEM_TIER_COUNT; tier++)
+        committed += stats.tier[tier].committed_bytes;
+    assert_int_equal(stats.committed_bytes, committed);
+    assert_true(stats.mapped_bytes >= stats.committed_bytes + stats.retained_bytes);
+    assert_true(stats.metadata_bytes > 0 && stats.metadata_bytes < 16 << 20);
+    assert_int_equal(stats.threads, 1);
+    assert_int_equal(stats.libc_calls, 0);
+    assert_true(stats.syscalls.mmap > 0);
+    free(big);
+    free(large);
+    uint64_t purged = stats_now().purged_bytes;
+    size_t said = hakmem_purge();
+    assert_true(said >= 8 << 20);
+    assert_true(stats_now().purged_bytes - purged >= 8 << 20);
+    assert_int_equal(stats_now().retained_bytes, 0);
+}
+
+static void no_more_is_written_than_the_caller_knows(void **state)
+{
+    (void)state;
+    struct hakmem_stats stats;
+    struct hakmem_usage usage;
+    memset(&stats, 0xee, sizeof stats);
+    hakmem_get_stats(&stats, sizeof stats.tier[0]);
+    assert_int_not_equal(stats.tier[0].malloc_calls, 0xeeeeeeeeeeeeeeeeu);
+    assert_int_equal(stats.tier[1].live_blocks, 0xeeeeeeeeeeeeeeeeu);
+    memset(&usage, 0xee, sizeof usage);
+    assert_int_equal(hakmem_get_class(0, &usage, sizeof usage.live_blocks), 16);
+    assert_int_equal(usage.live_bytes, 0xeeeeeeeeeeeeeeeeu);
+    memset(&usage, 0xee, sizeof usage);
+    assert_int_equal(hakmem_get_class(hakmem_class_count(), &usage, sizeof usage), 0);
+    assert_int_equal(hakmem_get_class(~0u, &usage, sizeof usage), 0);
+    assert_int_equal(usage.live_blocks, 0xeeeeeeeeeeeeeeeeu);
+}
+
+static uint64_t number_at(const char *json, const char *path)
+{
+    uint64_t value = 0;
+    if (!json_number(json, path, &value))
+        fail_msg("no number at %s", path);
+    return value;
+}
+
+static void json_says_what_the_structs_say(void **state)
+{
+    (void)state;
+    static char json[128 * 1024];
+    char path[64];
+    struct hakmem_stats stats = stats_now();
+    size_t length = hakmem_stats_json(json, sizeof json);
+    assert_int_equal(strlen(json), length);
+    assert_true(json_is_valid(json));
+    assert_int_equal(number_at(json, "tiers.tiny.malloc_calls"), stats.tier[0].malloc_calls);
+    assert_int_equal(number_at(json, "tiers.mid.free_calls"), stats.tier[1].free_calls);
+    assert_int_equal(number_at(json, "tiers.large.live_bytes"), stats.tier[2].live_bytes);
+    assert_int_equal(number_at(json, "tiers.big.committed_bytes"), stats.tier[3].committed_bytes);
+    assert_int_equal(number_at(json, "mapped_bytes"), stats.mapped_bytes);
+    assert_int_equal(number_at(json, "purged_bytes"), stats.purged_bytes);
+    assert_int_equal(number_at(json, "threads"), stats.threads);
+    assert_int_equal(number_at(json, "syscalls.mmap"), stats.syscalls.mmap);
+    for (unsigned index = 0; index < hakmem_class_count(); index++) {
+        struct hakmem_usage usage;
+        size_t size = hakmem_get_class(index, &usage, sizeof usage);
+        snprintf(path, sizeof path, "classes.%u.size", index);
+        assert_int_equal(number_at(json, path), size);
+        snprintf(path, sizeof path, "classes.%u.malloc_calls", index);
+        assert_int_equal(number_at(json, path), usage.malloc_calls);
+    }
+    uint64_t value;
+    snprintf(path, sizeof path, "classes.%u.size", hakmem_class_count());
+    assert_false(json_number(json, path, &value));
+    long option;
+    assert_int_equal(hakmem_option_get("purge_delay_ms", &option), 0);
+    assert_int_equal(number_at(json, "options.purge_delay_ms"), option);
+}
+
+static void json_is_cut_at_the_capacity(void **state)
+{
+    (void)state;
+    static char json[128 * 1024];
+    size_t whole = hakmem_stats_json(NULL, 0);
+    size_t capacities[] = {1, 2, 100, whole, whole + 1};
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+        memset(json, '#', sizeof json);
+        assert_int_equal(hakmem_stats_json(json, capacities[i]), whole);
+        size_t stored = capacities[i] <= whole ? capacities[i] - 1 : whole;
+        assert_int_equal(strlen(json), stored);
+        assert_int_equal(json[capacities[i]], '#');
+        assert_int_equal(json_is_valid(json), capacities[i] > whole);
+    }
+}
+
+/* The checker itself must be able to say no. */
+static void the_checker_refuses_what_is_not_json(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"{}", "[1,-2,0]", "{\"a\":{\"b\":[true,null,\"x\"]}} \n"};
+    static const char *const bad[] = {"",           "{",     "{\"a\":}", "{\"a\" 1}", "[1,]",
+                                      "{\"a\":1,}", "{} {}", "01",       "\"x",       "[1 2]",
+                                      "{a:1}",      "nullx", "{\"a\":1]"};
+    uint64_t value;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_true(json_is_valid(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(json_is_valid(bad[i]));
+    assert_true(json_number("{\"a\":[5,{\"bc\":77}]}", "a.1.bc", &value));
+    assert_int_equal(value, 77);
+    assert_false(json_number("{\"a\":[5,{\"bc\":77}]}", "a.1.b", &value));
+    assert_false(json_number("{\"a\":[5,{\"bc\":77}]}", "a.2", &value));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_are_counted_exactly),
+        cmocka_unit_test(hits_are_the_rule),
+        cmocka_unit_test(large_and_big_blocks_are_counted_exactly),
+        cmocka_unit_test(threads_that_are_gone_still_count),
+        cmocka_unit_test(tiers_are_the_sums_of_their_classes),
+        cmocka_unit_test(totals_fit_together),
+        cmocka_unit_test(no_more_is_written_than_the_caller_knows),
+        cmocka_unit_test(the_checker_refuses_what_is_not_json),
+        cmocka_unit_test(json_says_what_the_structs_say),
+        cmocka_unit_test(json_is_cut_at_the_capacity),
+    };
+    if (strcmp(hakmem_version(), HAKMEM_VERSION) != 0)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,363 @@
+/* slab/bin: refill and flush against a list of what is out; the order of refills; empty slabs
+ * returned; blocks of other shards; purging inside slabs (behaviours 22, 24, 35). */
+#include "unit.h"
+
+#include <pthread.h>
+
+#include "slab/bin.h"
+#include "span/page_heap.h"
+
+enum { BATCH = 64, HELD_MAX = 20000, STEPS = 3000, THREADS = 3 };
+
+static void *held[HELD_MAX];
+static unsigned held_count;
+
+/* What a block carries while it is out: its address, at both ends. */
+static void stamp(void *block, size_t size)
+{
+    *(void **)block = block;
+    *(void **)((char *)block + size - sizeof(void *)) = block;
+}
+
+static void check_stamp(void *block, size_t size)
+{
+    CHECK(*(void **)block == block);
+    CHECK(*(void **)((char *)block + size - sizeof(void *)) == block);
+}
+
+static unsigned level_of(const struct slab *slab)
+{
+    unsigned quarters = slab->free_blocks * 4u, blocks = slab->blocks;
+    return quarters <= blocks ? 0 : quarters <= 2 * blocks ? 1 : quarters <= 3 * blocks ? 2 : 3;
+}
+
+/* Before a refill: the fullest level that any slab with free blocks is on; afterwards the first
+ * block must come from such a slab. */
+static unsigned best_level(struct bin *bin)
+{
+    for (unsigned level = 0; level < FULLNESS_LEVELS; level++)
+        if (bin->slabs[level].first)
+            return level;
+    return FULLNESS_LEVELS;
+}
+
+static unsigned lowest_free(const struct slab *slab)
+{
+    return bitmap_find(slab->free, 0, slab->blocks, true);
+}
+
+/* Blocks of one slab come in rising order, all below what is left free in it. */
+static void check_order(void *const *blocks, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct slab *slab = slab_lookup(blocks[i]);
+        unsigned index = slab_index(slab, blocks[i], "test");
+        CHECK(index < lowest_free(slab));
+        if (i && slab_lookup(blocks[i - 1]) == slab)
+            CHECK(slab_index(slab, blocks[i - 1], "test") < index);
+    }
+}
+
+static void refill(unsigned shard, unsigned class, unsigned count)
+{
+    void **blocks = held + held_count;
+    struct bin *bin = bin_of(shard, class);
+    unsigned level = best_level(bin), slabs = bin->slab_count;
+    struct slab *expected = level < FULLNESS_LEVELS
+                                ? CONTAINER_OF(bin->slabs[level].first, struct slab, by_fullness)
+                                : NULL;
+    unsigned got = bin_refill(shard, class, blocks, count);
+    CHECK(got > 0 && got <= count);
+    CHECK(!expected || slab_lookup(blocks[0]) == expected);
+    /* A slab is made only when there is none with a free block. */
+    CHECK(bin->slab_count == slabs + (level == FULLNESS_LEVELS));
+    check_order(blocks, got);
+    for (unsigned i = 0; i < got; i++) {
+        const struct slab *slab = slab_lookup(blocks[i]);
+        CHECK(slab->class == class && slab->shard == shard);
+        CHECK(class_map_get(blocks[i]) == class);
+        stamp(blocks[i], size_classes[class].size);
+    }
+    held_count += got;
+}
+
+static void shuffle(uint64_t *random)
+{
+    for (unsigned i = held_count; i > 1; i--) {
+        unsigned other = unit_below(random, i);
+        void *block = held[i - 1];
+        held[i - 1] = held[other];
+        held[other] = block;
+    }
+}
+
+static void flush(unsigned shard, unsigned class, unsigned count)
+{
+    count = (unsigned)size_min(count, held_count);
+    if (!count)
+        return;
+    held_count -= count;
+    for (unsigned i = 0; i < count; i++)
+        check_stamp(held[held_count + i], size_classes[class].size);
+    bin_flush(shard, class, held + held_count, count);
+}
+
+static unsigned live_blocks(unsigned class)
+{
+    unsigned live = 0;
+    for (unsigned i = 0; i < held_count; i++)
+        live += slab_lookup(held[i])->class == class;
+    return live;
+}
+
+/* Blocks out = blocks of all slabs - free ones, seen through the slabs of the held blocks. */
+static void check(unsigned class)
+{
+    bin_check_all();
+    CHECK(live_blocks(class) == held_count);
+    for (unsigned i = 0; i < held_count; i += 97)
+        CHECK(!bin_block_is_free(held[i], "test"));
+}
+
+static void run_class(unsigned class)
+{
+    uint64_t random = class * 7u;
+    unsigned shards = shard_count();
+    size_t used = page_heap_stats().used_pages;
+    for (int step = 0; step < STEPS; step++) {
+        bool filling = step / 200 % 2 == 0;
+        if (step % 20 == 0)
+            shuffle(&random);
+        if (unit_below(&random, 10) < (filling ? 7u : 3u) && held_count + BATCH <= HELD_MAX)
+            refill(unit_below(&random, shards), class, 1 + unit_below(&random, BATCH));
+        else
+            flush(unit_below(&random, shards), class, 1 + unit_below(&random, BATCH));
+        if (unit_below(&random, 100) == 0)
+            bin_purge_all();
+        if (step % 10 == 0)
+            check(class);
+    }
+    shuffle(&random);
+    while (held_count)
+        flush(0, class, BATCH);
+    for (unsigned shard = 0; shard < shards; shard++)
+        CHECK(bin_of(shard, class)->slab_count == 0);
+    CHECK(page_heap_stats().used_pages == used);
+    page_heap_check();
+}
+
+static void random_steps_agree_with_the_model(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {16, 48, 256, 1024, 3328, 9216, 32768};
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++)
+        run_class(size_class_of(sizes[i]));
+}
+
+static void lowest_addresses_of_the_fullest_slab_first(void **state)
+{
+    (void)state;
+    unsigned class = size_class_of(1024); /* 64 blocks a slab */
+    for (unsigned i = 0; i < 3; i++)
+        refill(0, class, 64);
+    assert_int_equal(held_count, 192);
+    void *sparse[60], *dense[4];
+    /* Of the first slab 60 blocks are freed, of the second 4. */
+    for (unsigned i = 0; i < 60; i++)
+        sparse[i] = held[63 - i];
+    for (unsigned i = 0; i < 4; i++)
+        dense[i] = held[64 + 10 * (3 - i)];
+    bin_flush(0, class, sparse, 60);
+    bin_flush(0, class, dense, 4);
+    assert_int_equal(level_of(slab_lookup(sparse[0])), 3);
+    assert_int_equal(level_of(slab_lookup(dense[0])), 0);
+    void *got[6];
+    assert_int_equal(bin_refill(0, class, got, 6), 6);
+    for (unsigned i = 0; i < 4; i++)
+        assert_ptr_equal(got[i], held[64 + 10 * i]);
+    assert_ptr_equal(got[4], held[4]);
+    assert_ptr_equal(got[5], held[5]);
+    bin_flush(0, class, got, 6);
+    bin_flush(0, class, held, 4);
+    for (unsigned i = 64; i < 192; i++)
+        if (i % 10 != 4 || i > 94)
+            bin_flush(0, class, &held[i], 1);
+    held_count = 0;
+    bin_check_all();
+    assert_int_equal(bin_of(0, class)->slab_count, 0);
+}
+
+/* Blocks freed by another shard's thread go back to their own bin, and are counted. */
+static void remote_blocks_go_home(void **state)
+{
+    (void)state;
+    unsigned class = size_class_of(128);
+    refill(0, class, 40);
+    refill(1, class, 40);
+    uint64_t remote[2] = {bin_of(0, class)->remote_blocks, bin_of(1, class)->remote_blocks};
+    uint64_t random = 9;
+    shuffle(&random);
+    unsigned of_shard[2] = {0, 0};
+    for (unsigned i = held_count - 50; i < held_count; i++)
+        of_shard[slab_lookup(held[i])->shard]++;
+    flush(1, class, 50);
+    assert_int_equal(bin_of(0, class)->remote_blocks - remote[0], of_shard[0]);
+    assert_int_equal(bin_of(1, class)->remote_blocks - remote[1], 0);
+    of_shard[0] = of_shard[1] = 0;
+    for (unsigned i = 0; i < held_count; i++)
+        of_shard[slab_lookup(held[i])->shard]++;
+    unsigned rest = of_shard[1];
+    flush(0, class, held_count);
+    assert_int_equal(bin_of(1, class)->remote_blocks - remote[1], rest);
+    assert_int_equal(bin_of(0, class)->slab_count + bin_of(1, class)->slab_count, 0);
+}
+
+/* Free pages inside slabs are given back; what is live keeps every byte. */
+static void purging_inside_slabs_keeps_live_blocks(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {16, 80, 512, 1152, 5120, 12288, 32768};
+    for (size_t s = 0; s < ARRAY_LENGTH(sizes); s++) {
+        unsigned class = size_class_of(sizes[s]);
+        size_t size = size_classes[class].size, amount = size < 1024 ? 256 * KIB : MIB;
+        while (held_count + 64 <= HELD_MAX && held_count * size < amount)
+            refill(0, class, 64);
+        for (unsigned i = 0; i < held_count; i++)
+            memset(held[i], (int)(1 + i % 200), size);
+        /* Leave islands: one block in every 40 KiB or so. */
+        unsigned island = (unsigned)(40 * KIB / size) + 1, kept = 0;
+        for (unsigned i = 0; i < held_count; i++) {
+            if (i % island == 0)
+                held[kept++] = held[i];
+            else
+                bin_flush(0, class, &held[i], 1);
+        }
+        size_t purged = bin_purge_all();
+        assert_true(purged >= amount / 4);
+        assert_int_equal(bin_purge_all(), 0);
+        bin_check_all();
+        for (unsigned i = 0; i < kept; i++)
+            CHECK(unit_all_bytes(held[i], size, (unsigned char)(1 + i * island % 200)));
+        /* What was purged can be handed out again, and then be purged again. */
+        unsigned all = held_count;
+        for (held_count = kept; held_count + 16 < all;) {
+            unsigned got = bin_refill(0, class, held + held_count, 16);
+            for (unsigned i = 0; i < got; i++)
+                memset(held[held_count + i], 0xee, size);
+            held_count += got;
+        }
+        for (unsigned i = 0; i < kept; i++)
+            CHECK(unit_all_bytes(held[i], size, (unsigned char)(1 + i * island % 200)));
+        for (unsigned i = 0; i < held_count; i++)
+            bin_flush(0, class, &held[i], 1);
+        held_count = 0;
+        bin_purge_all();
+        bin_check_all();
+        assert_int_equal(bin_of(0, class)->slab_count, 0);
+    }
+}
+
+static void *churn(void *argument)
+{
+    unsigned shard = (unsigned)(uintptr_t)argument % shard_count(), class = size_class_of(640);
+    uint64_t random = (uintptr_t)argument + 100;
+    void *mine[256];
+    unsigned count = 0;
+    for (int step = 0; step < 20000; step++) {
+        unsigned batch = 1 + unit_below(&random, 32);
+        if (count + batch <= 256 && unit_below(&random, 2)) {
+            unsigned got = bin_refill(shard, class, mine + count, batch);
+            CHECK(got);
+            for (unsigned i = count; i < count + got; i++)
+                stamp(mine[i], 640);
+            count += got;
+        } else if (count >= batch) {
+            count -= batch;
+            for (unsigned i = count; i < count + batch; i++)
+                check_stamp(mine[i], 640);
+            bin_flush(unit_below(&random, shard_count()), class, mine + count, batch);
+        }
+        if (unit_below(&random, 500) == 0)
+            bin_purge_all();
+    }
+    if (count)
+        bin_flush(shard, class, mine, count);
+    return NULL;
+}
+
+static void threads_share_bins(void **state)
+{
+    (void)state;
+    pthread_t thread[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, churn, (void *)i), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    bin_check_all();
+    page_heap_check();
+    for (unsigned shard = 0; shard < shard_count(); shard++)
+        assert_int_equal(bin_of(shard, size_class_of(640))->slab_count, 0);
+}
+
+static void flush_twice(void *block)
+{
+    bin_flush(0, size_class_of(128), &block, 1);
+    bin_flush(0, size_class_of(128), &block, 1);
+}
+
+static void flush_inside(void *block)
+{
+    void *inside = (char *)block + 32;
+    bin_flush(0, size_class_of(128), &inside, 1);
+}
+
+static void misuse_is_named(void **state)
+{
+    (void)state;
+    char line[200];
+    void *blocks[2];
+    unsigned class = size_class_of(128);
+    assert_int_equal(bin_refill(0, class, blocks, 2), 2);
+    snprintf(line, sizeof line, "hakmem: free(): double free of %p", blocks[1]);
+    unit_expect_abort(flush_twice, blocks[1], line);
+    snprintf(
+        line, sizeof line, "hakmem: free(): invalid pointer %p: inside a block of 128 bytes at %p",
+        (void *)((char *)blocks[1] + 32), blocks[1]);
+    unit_expect_abort(flush_inside, blocks[1], line);
+    bin_flush(0, class, &blocks[0], 1);
+    assert_true(bin_block_is_free(blocks[0], "test"));
+    assert_false(bin_block_is_free(blocks[1], "test"));
+    assert_false(bin_block_is_free(line, "test"));
+    bin_flush(0, class, &blocks[1], 1);
+}
+
+static void the_number_of_shards_is_bounded(void **state)
+{
+    (void)state;
+    shard_init(0);
+    assert_int_equal(shard_count(), 1);
+    shard_init(1000);
+    assert_int_equal(shard_count(), SHARD_MAX);
+    shard_init(3);
+    assert_int_equal(shard_count(), 3);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    return page_heap_init() ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_number_of_shards_is_bounded),
+        cmocka_unit_test(lowest_addresses_of_the_fullest_slab_first),
+        cmocka_unit_test(remote_blocks_go_home),
+        cmocka_unit_test(purging_inside_slabs_keeps_live_blocks),
+        cmocka_unit_test(random_steps_agree_with_the_model),
+        cmocka_unit_test(threads_share_bins),
+        cmocka_unit_test(misuse_is_named),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}

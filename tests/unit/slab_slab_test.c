@@ -1,0 +1,209 @@
+/* slab/slab: for every class, blocks taken and put back against an array of bool, the walker after
+ * every step; creation, lookup and destruction; the messages on misuse (behaviour 24). */
+#include "unit.h"
+
+#include "map/metadata.h"
+#include "slab/slab.h"
+#include "span/page_heap.h"
+
+enum { BLOCKS_MAX = 4096 };
+
+struct model {
+    bool free[BLOCKS_MAX];
+    unsigned free_blocks;
+    unsigned watermark;
+};
+
+static struct model model;
+
+static unsigned index_of(const struct slab *slab, const void *block)
+{
+    size_t offset = (size_t)((const char *)block - slab->base);
+    CHECK(offset % size_classes[slab->class].size == 0);
+    return (unsigned)(offset / size_classes[slab->class].size);
+}
+
+static void compare(const struct slab *slab)
+{
+    slab_check(slab);
+    CHECK(slab->free_blocks == model.free_blocks);
+    CHECK(slab->watermark == model.watermark);
+    for (unsigned i = 0; i < slab->blocks; i++)
+        CHECK(bitmap_test(slab->free, i) == model.free[i]);
+}
+
+static void take(struct slab *slab, unsigned count)
+{
+    void *blocks[BLOCKS_MAX];
+    unsigned taken = slab_take(slab, blocks, count), next = 0;
+    CHECK(taken == size_min(count, model.free_blocks));
+    for (unsigned i = 0; i < taken; i++) {
+        while (!model.free[next])
+            next++;
+        CHECK(index_of(slab, blocks[i]) == next);
+        CHECK(slab_index(slab, blocks[i], "test") == next);
+        model.free[next] = false;
+        model.watermark = (unsigned)size_max(model.watermark, next + 1);
+    }
+    model.free_blocks -= taken;
+}
+
+static void put(struct slab *slab, unsigned from)
+{
+    for (unsigned i = 0; i < slab->blocks; i++) {
+        unsigned index = (from + i) % slab->blocks;
+        if (model.free[index])
+            continue;
+        slab_put(slab, slab->base + (size_t)index * size_classes[slab->class].size, "free");
+        model.free[index] = true;
+        model.free_blocks++;
+        return;
+    }
+}
+
+static void check_lookup(const struct slab *slab, const struct slab *expected, unsigned class)
+{
+    size_t units = size_classes[slab->class].units;
+    for (size_t unit = 0; unit < units; unit++) {
+        CHECK(slab_lookup(slab->base + unit * UNIT_SIZE) == expected);
+        CHECK(slab_lookup(slab->base + (unit + 1) * UNIT_SIZE - 1) == expected);
+        CHECK(class_map_get(slab->base + unit * UNIT_SIZE) == class);
+        CHECK(class_map_get(slab->base + (unit + 1) * UNIT_SIZE - 1) == class);
+    }
+}
+
+static struct slab *create(unsigned class, unsigned shard)
+{
+    struct slab *slab = slab_create(class, shard);
+    CHECK(slab && slab->class == class && slab->shard == shard);
+    CHECK((uintptr_t)slab->base % UNIT_SIZE == 0);
+    memset(&model, 0, sizeof model);
+    memset(model.free, true, slab->blocks);
+    model.free_blocks = slab->blocks;
+    return slab;
+}
+
+static void run_class(unsigned class)
+{
+    uint64_t random = class;
+    size_t used = page_heap_stats().used_pages;
+    struct slab *slab = create(class, class % 3);
+    CHECK(page_heap_stats().used_pages == used + size_classes[class].units * UNIT_PAGES);
+    check_lookup(slab, slab, class);
+    compare(slab);
+    for (int step = 0; step < 300; step++) {
+        bool filling = step / 60 % 2 == 0;
+        if (unit_below(&random, 4) < (filling ? 3u : 1u))
+            take(slab, unit_below(&random, slab->blocks / 4 + 2));
+        for (unsigned i = unit_below(&random, slab->blocks / 4 + 2); i > 0; i--)
+            put(slab, unit_below(&random, slab->blocks));
+        compare(slab);
+    }
+    take(slab, BLOCKS_MAX);
+    CHECK(slab->free_blocks == 0);
+    compare(slab);
+    take(slab, 1);
+    while (slab->free_blocks < slab->blocks)
+        put(slab, unit_below(&random, slab->blocks));
+    compare(slab);
+    struct slab copy = *slab;
+    slab_destroy(slab);
+    check_lookup(&copy, NULL, CLASS_NONE);
+    CHECK(page_heap_stats().used_pages == used);
+    page_heap_check();
+}
+
+static void every_class_agrees_with_the_model(void **state)
+{
+    (void)state;
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        run_class(class);
+}
+
+/* Only what was handed out is dirty afterwards; a slab made of the rest knows that it is zero. */
+static void pages_never_handed_out_stay_clean(void **state)
+{
+    (void)state;
+    page_heap_purge(SIZE_MAX);
+    assert_int_equal(page_heap_stats().dirty_free_pages, 0);
+    struct slab *slab = create(size_class_of(64), 0);
+    assert_true(slab->clean);
+    void *blocks[100];
+    assert_int_equal(slab_take(slab, blocks, 100), 100);
+    for (int i = 0; i < 100; i++)
+        memset(blocks[i], 1, 64);
+    for (int i = 0; i < 100; i++)
+        slab_put(slab, blocks[i], "free");
+    slab_destroy(slab);
+    assert_int_equal(page_heap_stats().dirty_free_pages, 2); /* 6400 bytes */
+    slab = create(size_class_of(64), 0);
+    assert_false(slab->clean);
+    slab_destroy(slab);
+    assert_int_equal(page_heap_stats().dirty_free_pages, 2);
+}
+
+static void nothing_is_found_in_spans_and_elsewhere(void **state)
+{
+    (void)state;
+    struct page_run taken;
+    int local;
+    assert_true(page_heap_take(100, 1, &taken));
+    assert_null(slab_lookup(superslab_address(taken.superslab, taken.run.first)));
+    assert_null(slab_lookup(&local));
+    assert_null(slab_lookup(NULL));
+    page_heap_put(taken.superslab, taken.run, 0);
+}
+
+static struct slab *misused;
+
+static void put_offset(void *offset)
+{
+    slab_put(misused, misused->base + *(size_t *)offset, "free");
+}
+
+static void misuse_is_named(void **state)
+{
+    (void)state;
+    char line[200];
+    void *blocks[4];
+    misused = create(size_class_of(96), 0);
+    assert_int_equal(slab_take(misused, blocks, 4), 4);
+    struct {
+        size_t offset;
+        const char *defect;
+    } cases[] = {
+        {5 * 96, ""},
+        {96 + 16, ": inside a block of 96 bytes at "},
+        {96 + 17, ": misaligned"},
+        {65536 / 96 * 96, ": not allocated by hakmem"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char *pointer = misused->base + cases[i].offset;
+        int length = snprintf(
+            line, sizeof line, "hakmem: free(): %s %p%s",
+            i == 0 ? "double free of" : "invalid pointer", (void *)pointer, cases[i].defect);
+        if (i == 1)
+            snprintf(line + length, sizeof line - (size_t)length, "%p", blocks[1]);
+        unit_expect_abort(put_offset, &cases[i].offset, line);
+    }
+    for (int i = 0; i < 4; i++)
+        slab_put(misused, blocks[i], "free");
+    slab_destroy(misused);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    return page_heap_init() ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_class_agrees_with_the_model),
+        cmocka_unit_test(pages_never_handed_out_stay_clean),
+        cmocka_unit_test(nothing_is_found_in_spans_and_elsewhere),
+        cmocka_unit_test(misuse_is_named),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}

@@ -1,0 +1,247 @@
+/* span/page_heap: random steps against a list of what was handed out. Every page carries its
+ * owner's stamp while it is out, so overlaps show; pages that are said to be clean must read as
+ * zero (behaviour 11); the walker runs after every step. */
+#include "unit.h"
+
+#include "base/policy.h"
+#include "os/os.h"
+#include "span/page_heap.h"
+
+enum { RUNS = 300, STEPS = 6000 };
+
+struct held {
+    struct page_run taken;
+    unsigned touched; /* leading pages that were written */
+    uint64_t stamp;
+};
+
+static struct held held[RUNS];
+static size_t held_pages;
+
+static uint64_t *page_at(const struct held *held_run, unsigned page)
+{
+    return (uint64_t *)superslab_address(
+        held_run->taken.superslab, held_run->taken.run.first + page);
+}
+
+/* The pages that are not marked dirty read as zero. */
+static void check_clean_pages(const struct held *held_run)
+{
+    bool all_clean = true;
+    for (unsigned page = 0; page < held_run->taken.run.pages; page++) {
+        bool dirty = bitmap_test(held_run->taken.dirty, held_run->taken.run.first + page);
+        all_clean = all_clean && !dirty;
+        if (!dirty)
+            CHECK(unit_all_bytes(page_at(held_run, page), PAGE_SIZE, 0));
+    }
+    CHECK(held_run->taken.clean == all_clean);
+}
+
+static void stamp(struct held *held_run, unsigned touched)
+{
+    for (unsigned page = 0; page < touched; page++)
+        for (unsigned word = 0; word < PAGE_SIZE / 8; word += 73)
+            page_at(held_run, page)[word] = held_run->stamp + page;
+    held_run->touched = touched;
+}
+
+static void check_stamp(const struct held *held_run)
+{
+    for (unsigned page = 0; page < held_run->touched; page++)
+        for (unsigned word = 0; word < PAGE_SIZE / 8; word += 73)
+            CHECK(page_at(held_run, page)[word] == held_run->stamp + page);
+}
+
+static void take(struct held *slot, uint64_t *random)
+{
+    bool taken;
+    if (unit_below(random, 3) == 0) {
+        unsigned units = 1u << unit_below(random, 3);
+        taken = page_heap_take_units(units, &slot->taken);
+        CHECK(!taken || slot->taken.run.pages == units * UNIT_PAGES);
+        CHECK(!taken || slot->taken.run.first % UNIT_PAGES == 0);
+    } else {
+        unsigned pages = 1 + unit_below(random, 1u << unit_below(random, 9));
+        unsigned alignment = unit_below(random, 4) ? 1 : 1u << unit_below(random, 9);
+        taken = page_heap_take(pages, alignment, &slot->taken);
+        CHECK(!taken || slot->taken.run.pages == pages);
+        CHECK(!taken || slot->taken.run.first % alignment == 0);
+    }
+    CHECK(taken);
+    held_pages += slot->taken.run.pages;
+    CHECK(slot->taken.run.first + slot->taken.run.pages <= SUPERSLAB_PAGES);
+    slot->stamp = unit_random(random) | 1;
+    check_clean_pages(slot);
+    stamp(slot, unit_below(random, slot->taken.run.pages + 1));
+}
+
+static void put(struct held *slot)
+{
+    check_stamp(slot);
+    held_pages -= slot->taken.run.pages;
+    page_heap_put(slot->taken.superslab, slot->taken.run, slot->touched);
+    slot->taken.superslab = NULL;
+}
+
+/* Takes the pages behind a run, if they are free by the superslab's own record. */
+static void extend(struct held *slot, uint64_t *random)
+{
+    struct superslab *superslab = slot->taken.superslab;
+    unsigned end = slot->taken.run.first + slot->taken.run.pages;
+    unsigned more = 1 + unit_below(random, 8);
+    bool free =
+        end + more <= SUPERSLAB_PAGES && bitmap_count_range(superslab->free, end, more) == more;
+    CHECK(page_heap_take_at(superslab, end, more) == free);
+    if (!free)
+        return;
+    held_pages += more;
+    slot->taken.run.pages += more;
+    stamp(slot, slot->taken.run.pages);
+}
+
+static void purge(uint64_t *random)
+{
+    struct page_heap_stats before = page_heap_stats();
+    size_t bytes = unit_below(random, 3) ? unit_below(random, 4 * MIB) : SIZE_MAX;
+    size_t purged = page_heap_purge(bytes);
+    struct page_heap_stats after = page_heap_stats();
+    CHECK(before.dirty_free_pages - after.dirty_free_pages == purged / PAGE_SIZE);
+    CHECK(purged >= size_min(bytes, before.dirty_free_pages * PAGE_SIZE));
+    CHECK(bytes != SIZE_MAX || after.dirty_free_pages == 0);
+}
+
+static void check(void)
+{
+    page_heap_check();
+    CHECK(page_heap_stats().used_pages == held_pages);
+}
+
+static void put_all(void)
+{
+    for (unsigned i = 0; i < RUNS; i++)
+        if (held[i].taken.superslab)
+            put(&held[i]);
+    check();
+    assert_int_equal(held_pages, 0);
+}
+
+static void run_steps(uint64_t random)
+{
+    for (int step = 0; step < STEPS; step++) {
+        struct held *slot = &held[unit_below(&random, RUNS)];
+        unsigned choice = unit_below(&random, 100);
+        if (choice == 0)
+            purge(&random);
+        else if (!slot->taken.superslab)
+            take(slot, &random);
+        else if (choice < 20)
+            extend(slot, &random);
+        else
+            put(slot);
+        check();
+    }
+    put_all();
+}
+
+static void random_steps_agree_with_the_model(void **state)
+{
+    (void)state;
+    const long retain[] = {25, 0, 1000};
+    for (unsigned i = 0; i < ARRAY_LENGTH(retain); i++) {
+        policy.retain_percent = retain[i];
+        run_steps(i + 1);
+    }
+    policy.retain_percent = 25;
+}
+
+static void empty_superslabs_go_back_to_the_system(void **state)
+{
+    (void)state;
+    enum { SUPERSLABS = 5 };
+    struct page_run taken[SUPERSLABS];
+    char *base[SUPERSLABS];
+    put_all();
+    policy.retain_percent = 1000;
+    for (unsigned i = 0; i < SUPERSLABS; i++) {
+        assert_true(page_heap_take(SUPERSLAB_PAGES, 1, &taken[i]));
+        base[i] = superslab_address(taken[i].superslab, 0);
+        memset(base[i], 1, REGION_SIZE);
+    }
+    assert_true(page_heap_stats().superslabs >= SUPERSLABS);
+    uint64_t unmaps = os_counts[OS_MUNMAP];
+    for (unsigned i = 0; i < SUPERSLABS; i++)
+        page_heap_put(taken[i].superslab, taken[i].run, SUPERSLAB_PAGES);
+    page_heap_purge(SIZE_MAX);
+    page_heap_check();
+    policy.retain_percent = 25;
+    unsigned known = 0;
+    for (unsigned i = 0; i < SUPERSLABS; i++)
+        known += page_map_lookup(base[i]) != NULL;
+    assert_int_equal(page_heap_stats().dirty_free_pages, 0);
+    assert_true(known <= 1);
+    assert_true(os_counts[OS_MUNMAP] - unmaps >= SUPERSLABS - 1);
+}
+
+/* A block that fits a hole goes there, and not into the wide free space. */
+static void the_best_fit_is_used(void **state)
+{
+    (void)state;
+    struct page_run hole, wall, wide, got;
+    put_all();
+    page_heap_purge(SIZE_MAX);
+    assert_true(page_heap_take(7, 1, &hole));
+    assert_true(page_heap_take(3, 1, &wall));
+    assert_true(page_heap_take(40, 1, &wide));
+    page_heap_put(hole.superslab, hole.run, 7);
+    assert_true(page_heap_take(6, 1, &got));
+    assert_ptr_equal(got.superslab, hole.superslab);
+    assert_int_equal(got.run.first, hole.run.first);
+    assert_false(got.clean);
+    page_heap_put(got.superslab, got.run, 0);
+    page_heap_put(wall.superslab, wall.run, 0);
+    page_heap_put(wide.superslab, wide.run, 0);
+    page_heap_check();
+}
+
+/* behaviours 37 and 39: no memory is a false, and what is freed serves again. */
+static void exhaust(void *argument)
+{
+    (void)argument;
+    struct rlimit none = {4096, 4096};
+    struct page_run taken[64];
+    unsigned count = 0;
+    CHECK(setrlimit(RLIMIT_AS, &none) == 0);
+    while (count < 64 && page_heap_take(100, 1, &taken[count]))
+        count++;
+    CHECK(count > 0 && count < 64);
+    page_heap_check();
+    CHECK(!page_heap_take(SUPERSLAB_PAGES, 1, &taken[63]));
+    CHECK(!page_heap_take_units(4, &taken[63]) || taken[63].run.pages == 4 * UNIT_PAGES);
+    page_heap_put(taken[0].superslab, taken[0].run, 100);
+    CHECK(page_heap_take(100, 1, &taken[0]));
+    page_heap_check();
+}
+
+static void exhaustion_is_reported_and_passes(void **state)
+{
+    (void)state;
+    put_all();
+    unit_in_child(exhaust, NULL);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    return page_heap_init() && page_heap_init() && page_heap_stats().superslabs == 1 ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_best_fit_is_used),
+        cmocka_unit_test(empty_superslabs_go_back_to_the_system),
+        cmocka_unit_test(random_steps_agree_with_the_model),
+        cmocka_unit_test(exhaustion_is_reported_and_passes),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}

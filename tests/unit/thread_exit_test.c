@@ -1,0 +1,312 @@
+/* thread/heap: exit and adoption of heaps, destructors in all rounds, fork
+ * (behaviours 31, 33, 34, 35). */
+#include "unit.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+#include "api/alloc.h"
+#include "observe/stats.h"
+#include "os/os.h"
+#include "slab/bin.h"
+#include "span/page_heap.h"
+
+enum { THREADS = 6, BLOCKS = 500 };
+
+static unsigned heaps_made(void)
+{
+    unsigned count = 0;
+    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
+        count++;
+    return count;
+}
+
+static unsigned heaps_in_use(void)
+{
+    unsigned count = 0;
+    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
+        count += heap_in_use(heap);
+    return count;
+}
+
+static void run_thread(void *(*function)(void *), void *argument)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, function, argument) == 0);
+    pthread_join(thread, NULL);
+}
+
+/* Little enough that one superslab holds it and nothing is purged when it is freed. */
+static void use_some(void)
+{
+    void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) {
+        size_t size = (size_t)(i % 8 * 150 + 1);
+        blocks[i] = alloc(size);
+        CHECK(blocks[i]);
+        memset(blocks[i], 1, size);
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        release(blocks[i]);
+    heap_check(heap_of_thread());
+}
+
+static void *use_and_tell(void *result)
+{
+    use_some();
+    *(struct heap **)result = heap_of_thread();
+    return NULL;
+}
+
+static void a_heap_is_adopted_by_the_next_thread(void **state)
+{
+    (void)state;
+    struct heap *first = NULL, *next = NULL;
+    run_thread(use_and_tell, &first);
+    assert_non_null(first);
+    unsigned made = heaps_made();
+    uint64_t maps = os_counts[OS_MMAP];
+    for (int i = 0; i < 100; i++) {
+        run_thread(use_and_tell, &next);
+        assert_ptr_equal(next, first);
+    }
+    assert_false(heap_in_use(first));
+    assert_int_equal(heaps_made(), made);
+    assert_int_equal(os_counts[OS_MMAP], maps);
+    assert_int_equal(heaps_in_use(), 0);
+    /* Nothing is left behind in its magazines, so no slab stays either. */
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        assert_int_equal(heap_cached_blocks(first, class), 0);
+    assert_int_equal(page_heap_stats().used_pages, 0);
+}
+
+static void *do_nothing(void *argument)
+{
+    return argument;
+}
+
+static void a_thread_that_never_allocates_has_no_heap(void **state)
+{
+    (void)state;
+    unsigned made = heaps_made();
+    uint64_t maps = os_counts[OS_MMAP];
+    for (int i = 0; i < 50; i++)
+        run_thread(do_nothing, NULL);
+    assert_int_equal(heaps_made(), made);
+    assert_int_equal(os_counts[OS_MMAP], maps);
+}
+
+static pthread_barrier_t barrier;
+
+static void *use_together(void *argument)
+{
+    use_some();
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    use_some();
+    return argument;
+}
+
+static void threads_at_once_have_heaps_of_their_own(void **state)
+{
+    (void)state;
+    pthread_t thread[THREADS];
+    unsigned made = 0;
+    for (int round = 0; round < 10; round++) {
+        pthread_barrier_init(&barrier, NULL, THREADS + 1);
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&thread[i], NULL, use_together, NULL), 0);
+        pthread_barrier_wait(&barrier);
+        assert_int_equal(heaps_in_use(), THREADS);
+        pthread_barrier_wait(&barrier);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(thread[i], NULL);
+        assert_int_equal(heaps_in_use(), 0);
+        if (round == 0)
+            made = heaps_made();
+        assert_int_equal(heaps_made(), made);
+        pthread_barrier_destroy(&barrier);
+    }
+    assert_int_equal(made, THREADS);
+    bin_check_all();
+    assert_int_equal(page_heap_stats().used_pages, 0);
+}
+
+/* ---- Destructors ------------------------------------------------------------------------------
+ */
+
+static pthread_key_t early_key, late_key;
+static unsigned rounds_run;
+
+/* Allocates in every round of destructors; what it allocates in one it frees in the next. */
+static void destructor(void *block)
+{
+    rounds_run++;
+    CHECK(((char *)block)[99] == 7);
+    for (size_t size = 1; size < 3000; size += 200) {
+        void *other = alloc(size);
+        CHECK(other);
+        memset(other, 1, size);
+        release(other);
+    }
+    release(block);
+}
+
+static void destructor_that_returns(void *block)
+{
+    char *fresh = alloc(100);
+    destructor(block);
+    CHECK(fresh);
+    fresh[99] = 7;
+    pthread_setspecific(late_key, fresh);
+}
+
+static void *set_keys(void *argument)
+{
+    char *early = alloc(100), *late = alloc(100);
+    early[99] = late[99] = 7;
+    pthread_setspecific(early_key, early);
+    pthread_setspecific(late_key, late);
+    return argument;
+}
+
+static void destructors_allocate_in_all_rounds(void **state)
+{
+    (void)state;
+    unsigned made = heaps_made();
+    struct hakmem_usage before, after;
+    stats_collect_class(size_class_of(100), &before);
+    for (int i = 0; i < 50; i++) {
+        rounds_run = 0;
+        run_thread(set_keys, NULL);
+        assert_int_equal(rounds_run, 1 + PTHREAD_DESTRUCTOR_ITERATIONS);
+        assert_int_equal(heaps_in_use(), 0);
+    }
+    assert_int_equal(heaps_made(), made);
+    stats_collect_class(size_class_of(100), &after);
+    /* The last round's block stays: nobody is left to free it. */
+    assert_int_equal(after.live_blocks - before.live_blocks, 50);
+    assert_int_equal(after.cached_blocks, 0);
+    bin_check_all();
+}
+
+/* ---- Blocks that outlive or cross threads -----------------------------------------------------
+ */
+
+static void *crossing[BLOCKS];
+
+static void *fill_crossing(void *argument)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        crossing[i] = alloc(200);
+        memset(crossing[i], i % 250, 200);
+    }
+    return argument;
+}
+
+static void *free_crossing(void *argument)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        CHECK(unit_all_bytes(crossing[i], 200, (unsigned char)(i % 250)));
+        release(crossing[i]);
+    }
+    return argument;
+}
+
+static void blocks_outlive_their_thread(void **state)
+{
+    (void)state;
+    unsigned class = size_class_of(200);
+    struct hakmem_usage before, between, after;
+    stats_collect_class(class, &before);
+    run_thread(fill_crossing, NULL);
+    stats_collect_class(class, &between);
+    run_thread(free_crossing, NULL);
+    stats_collect_class(class, &after);
+    assert_int_equal(between.malloc_calls - before.malloc_calls, BLOCKS);
+    assert_int_equal(between.live_blocks - before.live_blocks, BLOCKS);
+    assert_int_equal(between.cached_blocks, 0);
+    assert_int_equal(after.free_calls - before.free_calls, BLOCKS);
+    assert_int_equal(after.live_blocks, before.live_blocks);
+    assert_int_equal(after.slabs, before.slabs);
+}
+
+/* A thread that only frees gives what it caches back when it flushes. */
+static void *only_free(void *argument)
+{
+    free_crossing(argument);
+    CHECK(heap_cached_blocks(heap_of_thread(), size_class_of(200)) <= 255);
+    heap_flush(heap_of_thread());
+    CHECK(heap_cached_blocks(heap_of_thread(), size_class_of(200)) == 0);
+    return argument;
+}
+
+static void a_thread_that_only_frees_does_not_hoard(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        run_thread(fill_crossing, NULL);
+        run_thread(only_free, NULL);
+    }
+    bin_check_all();
+}
+
+/* ---- Fork -------------------------------------------------------------------------------------
+ */
+
+static void child_of_many_threads(void *argument)
+{
+    (void)argument;
+    alarm(20);
+    CHECK(heaps_in_use() == 1);
+    use_some();
+    for (int i = 0; i < 5; i++)
+        run_thread(do_nothing, NULL);
+    struct heap *other = NULL;
+    run_thread(use_and_tell, &other);
+    CHECK(other && other != heap_of_thread());
+    for (struct heap *heap = heap_first(); heap; heap = heap->next)
+        heap_check(heap);
+    bin_check_all();
+    page_heap_check();
+}
+
+/* The heaps of threads that do not exist in the child are free there, and empty. */
+static void the_child_of_fork_abandons_other_heaps(void **state)
+{
+    (void)state;
+    pthread_t thread[THREADS];
+    use_some();
+    pthread_barrier_init(&barrier, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, use_together, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    assert_int_equal(heaps_in_use(), THREADS + 1);
+    unit_in_child(child_of_many_threads, NULL);
+    assert_int_equal(heaps_in_use(), THREADS + 1);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(heaps_in_use(), 1);
+    heap_forget();
+    assert_null(heap_of_thread());
+    assert_int_equal(heaps_in_use(), 0);
+    use_some();
+    assert_int_equal(heaps_in_use(), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_heap_is_adopted_by_the_next_thread),
+        cmocka_unit_test(a_thread_that_never_allocates_has_no_heap),
+        cmocka_unit_test(threads_at_once_have_heaps_of_their_own),
+        cmocka_unit_test(destructors_allocate_in_all_rounds),
+        cmocka_unit_test(blocks_outlive_their_thread),
+        cmocka_unit_test(a_thread_that_only_frees_does_not_hoard),
+        cmocka_unit_test(the_child_of_fork_abandons_other_heaps),
+    };
+    pthread_key_create(&early_key, destructor);
+    pthread_key_create(&late_key, destructor_that_returns);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,307 @@
+/* thread/heap: magazines that fill, empty, grow and shrink, with the walker after every step, and
+ * the figures that are derived from them. All through the same functions that malloc and free
+ * call. */
+#include "unit.h"
+
+#include "api/alloc.h"
+#include "base/policy.h"
+#include "observe/stats.h"
+#include "slab/bin.h"
+#include "span/page_heap.h"
+
+enum { HELD = 4000, STEPS = 60000 };
+
+static void **held;
+
+static struct heap *heap(void)
+{
+    struct heap *mine = heap_enter();
+    CHECK(mine);
+    heap_leave(mine);
+    return mine;
+}
+
+static struct hakmem_usage usage_of(unsigned class)
+{
+    struct hakmem_usage usage;
+    stats_collect_class(class, &usage);
+    return usage;
+}
+
+/* Slow calls make time pass for the magazines. */
+static void pass_maintenance(unsigned times)
+{
+    for (unsigned i = 0; i < times * 256; i++)
+        heap();
+}
+
+static unsigned capacity_of(const struct heap *mine, unsigned class)
+{
+    return (unsigned)(mine->front.end[class] - (void *const *)mine) - mine->magazine[class].begin;
+}
+
+static void a_thread_starts_without_a_heap(void **state)
+{
+    (void)state;
+    assert_null(heap_of_thread());
+    for (size_t size = 0; size <= MID_MAX + 1; size += 97)
+        assert_null(alloc_hit(size));
+    int local;
+    assert_false(magazine_push(thread_heap, CLASS_NONE, (void **)&local));
+    struct heap *mine = heap();
+    assert_ptr_equal(heap_of_thread(), mine);
+    assert_true(heap_in_use(mine));
+    heap_check(mine);
+    assert_null(alloc_hit(16));
+}
+
+static void the_size_tables_of_the_front_are_those_of_the_classes(void **state)
+{
+    (void)state;
+    const struct heap_front *front = &heap()->front;
+    for (size_t size = 0; size <= TINY_MAX; size++)
+        CHECK(front->tiny_class[size] == size_class_of(size));
+    for (size_t size = TINY_MAX + 1; size <= MID_MAX; size++)
+        CHECK(front->mid_class[(size - 1) / MID_STEP] == size_class_of(size));
+}
+
+static void a_refill_is_handed_out_in_rising_order(void **state)
+{
+    (void)state;
+    struct heap *mine = heap();
+    unsigned class = size_class_of(224);
+    char *last = alloc(224);
+    unsigned count = heap_cached_blocks(mine, class);
+    assert_true(count > 0);
+    for (unsigned i = 0; i < count; i++) {
+        char *block = alloc(224);
+        assert_ptr_equal(block, last + 224);
+        assert_false(heap_caches(mine, class, block));
+        last = block;
+    }
+    assert_int_equal(heap_cached_blocks(mine, class), 0);
+    for (unsigned i = 0; i <= count; i++)
+        release(last - i * 224);
+    assert_true(heap_caches(mine, class, last - count * 224));
+    heap_check(mine);
+    heap_flush(mine);
+    assert_int_equal(heap_cached_blocks(mine, class), 0);
+    assert_int_equal(bin_of(mine->shard, class)->slab_count, 0);
+}
+
+static void magazines_grow_under_load_to_their_limit(void **state)
+{
+    (void)state;
+    struct heap *mine = heap();
+    static const size_t sizes[] = {16, 256, 1024, 4096, 32768};
+    for (size_t s = 0; s < ARRAY_LENGTH(sizes); s++) {
+        unsigned class = size_class_of(sizes[s]), before = capacity_of(mine, class);
+        for (int round = 0; round < 8; round++) {
+            for (int i = 0; i < 1000; i++)
+                held[i] = alloc(sizes[s]);
+            for (int i = 0; i < 1000; i++)
+                release(held[i]);
+            heap_check(mine);
+        }
+        unsigned blocks = (unsigned)((size_t)policy.magazine_kib * KIB / sizes[s]);
+        unsigned limit = (unsigned)size_min(size_max(blocks, 2), 255);
+        assert_true(capacity_of(mine, class) <= limit);
+        assert_true(capacity_of(mine, class) >= size_min(limit, 2 * before));
+    }
+}
+
+static void idle_magazines_shrink_and_return_their_blocks(void **state)
+{
+    (void)state;
+    struct heap *mine = heap();
+    unsigned class = size_class_of(64), cached_before, kind_before;
+    for (int round = 0; round < 8; round++) {
+        for (int i = 0; i < 1000; i++)
+            held[i] = alloc(64);
+        for (int i = 0; i < 1000; i++)
+            release(held[i]);
+    }
+    pass_maintenance(1);
+    cached_before = heap_cached_blocks(mine, class);
+    kind_before = mine->magazine[class].kind;
+    assert_true(cached_before > 8 && kind_before > 0);
+    for (int i = 0; i < 20; i++) {
+        unsigned before = heap_cached_blocks(mine, class);
+        pass_maintenance(1);
+        heap_check(mine);
+        assert_true(heap_cached_blocks(mine, class) <= before / 2);
+    }
+    assert_int_equal(heap_cached_blocks(mine, class), 0);
+    assert_int_equal(mine->magazine[class].kind, 0);
+}
+
+/* More classes want long magazines than the slot area holds: all go on working. */
+static void all_classes_at_once(void **state)
+{
+    (void)state;
+    struct heap *mine = heap();
+    policy.magazine_kib = 1024;
+    for (int round = 0; round < 6; round++) {
+        for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+            size_t size = size_classes[class].size;
+            for (int i = 0; i < 600; i++)
+                held[i] = alloc(size);
+            for (int i = 0; i < 600; i++)
+                release(held[i]);
+        }
+        heap_check(mine);
+        if (round == 3) /* the limit sinks while magazines are longer */
+            policy.magazine_kib = 1;
+    }
+    policy.magazine_kib = 64;
+    pass_maintenance(30);
+    heap_check(mine);
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        assert_int_equal(heap_cached_blocks(mine, class), 0);
+    bin_check_all();
+}
+
+/* What the heap counts, against a count kept here. */
+struct count {
+    uint64_t mallocs, malloc_hits, frees, free_hits;
+};
+
+static void check_counts(unsigned class, struct hakmem_usage start, const struct count *count)
+{
+    struct hakmem_usage now = usage_of(class);
+    CHECK(now.malloc_calls - start.malloc_calls == count->mallocs);
+    CHECK(now.malloc_hits - start.malloc_hits == count->malloc_hits);
+    CHECK(now.free_calls - start.free_calls == count->frees);
+    CHECK(now.free_hits - start.free_hits == count->free_hits);
+    CHECK(now.live_blocks - start.live_blocks == count->mallocs - count->frees);
+    CHECK(now.cached_blocks == heap_cached_blocks(heap_of_thread(), class));
+    CHECK(now.live_bytes == now.live_blocks * size_classes[class].size);
+    CHECK(now.refills - start.refills == count->mallocs - count->malloc_hits);
+    CHECK(now.flushes - start.flushes <= count->frees - count->free_hits);
+}
+
+static void random_calls_are_counted_exactly(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {40, 1000, 2000, 20000};
+    uint64_t random = 51;
+    for (size_t s = 0; s < ARRAY_LENGTH(sizes); s++) {
+        struct heap *mine = heap();
+        unsigned class = size_class_of(sizes[s]), live = 0;
+        unsigned most = sizes[s] > 10000 ? 400 : HELD;
+        struct hakmem_usage start = usage_of(class);
+        struct count count = {0, 0, 0, 0};
+        for (int step = 0; step < STEPS; step++) {
+            bool filling = step / 2000 % 2 == 0;
+            if (live < most && (!live || unit_below(&random, 10) < (filling ? 6u : 4u))) {
+                void **block = alloc_hit(sizes[s]);
+                count.mallocs++;
+                count.malloc_hits += block != NULL;
+                held[live] = block ? block : alloc_slow(sizes[s]);
+                CHECK(held[live]);
+                memset(held[live++], 0xaa, sizes[s]);
+            } else {
+                unsigned i = unit_below(&random, live);
+                void **block = held[i];
+                held[i] = held[--live];
+                count.frees++;
+                bool hit = magazine_push(&mine->front, class, block);
+                count.free_hits += hit;
+                if (!hit)
+                    free_slow(block);
+            }
+            if (step % 16 == 0)
+                heap_check(mine);
+            check_counts(class, start, &count);
+        }
+        while (live) {
+            release(held[--live]);
+        }
+        CHECK(usage_of(class).live_blocks == start.live_blocks);
+        bin_check_all();
+    }
+}
+
+static void contents_are_whole_in_a_mixture(void **state)
+{
+    (void)state;
+    uint64_t random = 61;
+    static unsigned size[HELD];
+    memset(held, 0, HELD * sizeof *held);
+    for (int step = 0; step < STEPS; step++) {
+        unsigned i = unit_below(&random, HELD);
+        if (held[i]) {
+            CHECK(unit_all_bytes(held[i], size[i], (unsigned char)(1 + i % 255)));
+            release(held[i]);
+            held[i] = NULL;
+        } else {
+            size[i] = 1 + unit_below(&random, 1u << unit_below(&random, 14));
+            bool zeroed = unit_below(&random, 3) == 0;
+            held[i] = zeroed ? alloc_zeroed(1, size[i]) : alloc(size[i]);
+            CHECK(held[i] && (uintptr_t)held[i] % MIN_ALIGNMENT == 0);
+            if (zeroed)
+                CHECK(unit_all_bytes(held[i], size[i], 0));
+            memset(held[i], (int)(1 + i % 255), size[i]);
+        }
+        if (step % 200 == 0) {
+            heap_check(heap());
+            bin_purge_all();
+        }
+    }
+    for (unsigned i = 0; i < HELD; i++)
+        if (held[i])
+            release(held[i]);
+    heap_flush(heap());
+    bin_check_all();
+    page_heap_check();
+    assert_int_equal(page_heap_stats().used_pages, 0);
+}
+
+static void free_twice(void *block)
+{
+    release(block);
+    release(block);
+}
+
+static void free_twice_with_a_flush(void *block)
+{
+    release(block);
+    heap_flush(heap());
+    release(block);
+}
+
+/* behaviour 24 */
+static void double_frees_are_named(void **state)
+{
+    (void)state;
+    char line[200];
+    void *neighbour = alloc(48), *block = alloc(48);
+    snprintf(line, sizeof line, "hakmem: free(): double free of %p", block);
+    unit_expect_abort(free_twice, block, line);
+    unit_expect_abort(free_twice_with_a_flush, block, line);
+    release(block);
+    release(neighbour);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    held = calloc(HELD, sizeof *held);
+    return held ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_starts_without_a_heap),
+        cmocka_unit_test(the_size_tables_of_the_front_are_those_of_the_classes),
+        cmocka_unit_test(a_refill_is_handed_out_in_rising_order),
+        cmocka_unit_test(magazines_grow_under_load_to_their_limit),
+        cmocka_unit_test(idle_magazines_shrink_and_return_their_blocks),
+        cmocka_unit_test(all_classes_at_once),
+        cmocka_unit_test(random_calls_are_counted_exactly),
+        cmocka_unit_test(contents_are_whole_in_a_mixture),
+        cmocka_unit_test(double_frees_are_named),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}

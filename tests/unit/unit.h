@@ -1,0 +1,118 @@
+/* What the unit tests share: cmocka, a check that is cheap enough for every step of a model test,
+ * random numbers, and a look at code that ends the process. */
+#ifndef UNIT_UNIT_H
+#define UNIT_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static pid_t unit_process;
+
+__attribute__((constructor)) static void unit_remember_process(void)
+{
+    unit_process = getpid();
+}
+
+/* Fails the test; in other threads and in child processes, from where cmocka cannot be reached,
+ * the process. */
+__attribute__((noinline)) static void unit_check_failed(
+    const char *what, const char *file, int line)
+{
+    fprintf(stderr, "%s:%d: check failed: %s\n", file, line, what);
+    if (getpid() == unit_process && gettid() == unit_process)
+        _fail(file, line);
+    abort();
+}
+
+#define CHECK(x)                                                                                   \
+    do {                                                                                           \
+        if (!(x))                                                                                  \
+            unit_check_failed(#x, __FILE__, __LINE__);                                             \
+    } while (0)
+
+/* Random numbers with a fixed start (SplitMix64). */
+static inline uint64_t unit_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* A number in [0, bound). */
+static inline unsigned unit_below(uint64_t *state, unsigned bound)
+{
+    return (unsigned)(unit_random(state) % bound);
+}
+
+/* Runs `function` in a child process and returns its wait status; `output` receives what it wrote
+ * to stderr. */
+static inline int unit_run_child(
+    void (*function)(void *), void *argument, char *output, size_t size)
+{
+    int pipe_ends[2], status = -1;
+    size_t length = 0;
+    ssize_t got;
+    CHECK(pipe(pipe_ends) == 0);
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        dup2(pipe_ends[1], 2);
+        close(pipe_ends[0]);
+        function(argument);
+        _exit(0);
+    }
+    close(pipe_ends[1]);
+    while (length < size - 1 && (got = read(pipe_ends[0], output + length, size - 1 - length)) > 0)
+        length += (size_t)got;
+    output[length] = '\0';
+    close(pipe_ends[0]);
+    CHECK(waitpid(child, &status, 0) == child);
+    return status;
+}
+
+/* The function must abort with exactly this line on stderr. */
+static inline void unit_expect_abort(void (*function)(void *), void *argument, const char *line)
+{
+    char output[1024];
+    int status = unit_run_child(function, argument, output, sizeof output);
+    size_t length = strlen(output);
+    if (length && output[length - 1] == '\n')
+        output[length - 1] = '\0';
+    assert_string_equal(output, line);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+}
+
+/* The function must return, in a process of its own: it changes limits or state for good. */
+static inline void unit_in_child(void (*function)(void *), void *argument)
+{
+    char output[4096];
+    int status = unit_run_child(function, argument, output, sizeof output);
+    if (status != 0)
+        print_error("%s", output);
+    assert_int_equal(status, 0);
+}
+
+/* True when the bytes all have the value. */
+static inline bool unit_all_bytes(const void *start, size_t size, unsigned char value)
+{
+    const unsigned char *bytes = start;
+    return size == 0 || (bytes[0] == value && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+#endif
