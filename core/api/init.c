@@ -44,6 +44,8 @@ static void flush_at_exit(void)
 
 __attribute__((destructor)) static void library_stop(void)
 {
+    if (POLICY(stats) || options_stats_file())
+        report_warn_if_idle();
     if (POLICY(stats))
         report_print(STDERR);
     if (options_stats_file())

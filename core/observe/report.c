@@ -288,6 +288,19 @@ static void write_report(int fd, void (*make)(struct text *))
     os_unmap(buffer, report_capacity);
 }
 
+void report_warn_if_idle(void)
+{
+    static const char message[] =
+        "hakmem: served no call: this program has a malloc of its own, or never called it\n";
+    struct hakmem_stats stats;
+    uint64_t calls = 0;
+    stats_collect(&stats);
+    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++)
+        calls += stats.tier[tier].malloc_calls;
+    if (calls + stats.libc_calls == 0)
+        os_write(STDERR, message, sizeof message - 1);
+}
+
 void report_print(int fd)
 {
     write_report(fd, print_table);

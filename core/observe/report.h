@@ -17,4 +17,7 @@ void report_print(int fd);
  * cannot. */
 void report_write_file(const char *path);
 
+/* Says so on stderr when no call was served at all. */
+void report_warn_if_idle(void);
+
 #endif

@@ -12,7 +12,7 @@ static const size_t retain_min = 512 * KIB;
 
 /* Memory in use not long ago is kept up to this bound at the balanced `retain_percent`: a program
  * whose use swings by so much purges only when it is idle. */
-static const size_t retain_recent_max = 8 * MIB;
+static const size_t retain_recent_max = 2 * MIB;
 
 static uint64_t purged_total;  /* atomic relaxed, any thread */
 static size_t recent_peak;     /* atomic relaxed, any thread: of bytes in use, halved when idle */

@@ -7,7 +7,7 @@
 #include "slab/bin.h"
 #include "span/page_heap.h"
 
-enum { BATCH = 64, HELD_MAX = 20000, STEPS = 3000, THREADS = 3 };
+enum { BATCH = 64, HELD_MAX = 20000, STEPS = 3000, THREADS = 3, SHARDS = 3 };
 
 static void *held[HELD_MAX];
 static unsigned held_count;
@@ -331,20 +331,33 @@ static void misuse_is_named(void **state)
     bin_flush(0, class, &blocks[1], 1);
 }
 
+static void change_shards(void *argument)
+{
+    (void)argument;
+    shard_init(0);
+    CHECK(shard_count() == SHARDS && shard_of_heap(0) == 0 && shard_of_heap(77) == 0);
+    shard_init(2);
+    CHECK(shard_of_heap(0) != shard_of_heap(1) && shard_of_heap(2) == shard_of_heap(0));
+    shard_init(1000);
+    CHECK(shard_count() == SHARD_MAX);
+    for (unsigned i = 0; i < 1000; i++)
+        CHECK(shard_of_heap(i) < SHARD_MAX);
+    /* Slabs of the shards that were are still looked after. */
+    shard_init(1);
+    CHECK(shard_count() == SHARD_MAX && shard_of_heap(5) == 0);
+}
+
 static void the_number_of_shards_is_bounded(void **state)
 {
     (void)state;
-    shard_init(0);
-    assert_int_equal(shard_count(), 1);
-    shard_init(1000);
-    assert_int_equal(shard_count(), SHARD_MAX);
-    shard_init(3);
-    assert_int_equal(shard_count(), 3);
+    assert_int_equal(shard_count(), SHARDS);
+    unit_in_child(change_shards, NULL);
 }
 
 static int start(void **state)
 {
     (void)state;
+    shard_init(SHARDS);
     return page_heap_init() ? 0 : -1;
 }
 

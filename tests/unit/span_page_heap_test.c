@@ -208,15 +208,17 @@ static void exhaust(void *argument)
 {
     (void)argument;
     struct rlimit none = {4096, 4096};
-    struct page_run taken[64];
+    enum { MOST = 2000 };
+    static struct page_run taken[MOST];
     unsigned count = 0;
     CHECK(setrlimit(RLIMIT_AS, &none) == 0);
-    while (count < 64 && page_heap_take(100, 1, &taken[count]))
+    while (count < MOST && page_heap_take(100, 1, &taken[count]))
         count++;
-    CHECK(count > 0 && count < 64);
+    CHECK(count > 0 && count < MOST);
     page_heap_check();
-    CHECK(!page_heap_take(SUPERSLAB_PAGES, 1, &taken[63]));
-    CHECK(!page_heap_take_units(4, &taken[63]) || taken[63].run.pages == 4 * UNIT_PAGES);
+    CHECK(!page_heap_take(SUPERSLAB_PAGES, 1, &taken[MOST - 1]));
+    CHECK(
+        !page_heap_take_units(4, &taken[MOST - 1]) || taken[MOST - 1].run.pages == 4 * UNIT_PAGES);
     page_heap_put(taken[0].superslab, taken[0].run, 100);
     CHECK(page_heap_take(100, 1, &taken[0]));
     page_heap_check();
