@@ -31,12 +31,12 @@ static atomic_uint forks_left;
 static atomic_bool stopping;
 static __thread uint32_t thread_seed = 77;
 
-/* Mostly small: each page that a thread writes to after a fork is copied, and costs more time than
- * all else here. */
+/* Mostly small, and of fewer classes the more threads there are: each page that a thread writes to
+ * after a fork is copied, and costs more time than all else here. */
 static size_t fork_size(uint32_t *seed)
 {
     size_t size = random_size(seed);
-    return random_next(seed) % 128 == 0 ? size : size % 500;
+    return random_next(seed) % 512 == 0 ? size : size % (thread_count > 16 ? 50 : 500);
 }
 
 static void hand_over(uint32_t *seed)
@@ -187,7 +187,7 @@ static void *allocating_main(void *argument)
 {
     uint32_t seed = (uint32_t)(uintptr_t)argument + 1;
     /* Naps leave the processors to the forks, however many threads there are. */
-    const struct timespec nap = {.tv_nsec = 30000 * (long)thread_count};
+    const struct timespec nap = {.tv_nsec = 100000 * (long)thread_count};
     while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
         allocate_some(&seed, 150);
         nanosleep(&nap, NULL);
