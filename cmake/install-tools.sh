@@ -43,6 +43,7 @@ need_check() {
     need /usr/include/gtest/gtest.h libgtest-dev
     need bash bash
     need clang-format clang-format
+    need clang-tidy clang-tidy
     need pkg-config pkg-config
     need prlimit util-linux
     need strace strace

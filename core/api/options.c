@@ -88,6 +88,16 @@ static int find_option(const char *name, size_t length)
 
 /* ---- Complaints ------------------------------------------------------------------------------ */
 
+static char to_upper(char c)
+{
+    return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+}
+
+static char to_lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
 static void text_piece(struct text *text, const char *piece, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -143,7 +153,7 @@ static void complain_value(int option, const char *value, size_t length, const c
 
 static bool parse_word(int option, const char *value, size_t length, long *parsed)
 {
-    const char *words = table[option].words, *word, *nearest = NULL;
+    const char *words = table[option].words, *word, *nearest = "";
     size_t word_length, nearest_length = 0;
     unsigned best = 2 * NAME_MAX_LENGTH;
     for (long i = 0; (word = next_word(&words, &word_length)) != NULL; i++) {
@@ -239,7 +249,7 @@ static void variable_name(int option, char name[NAME_MAX_LENGTH + 8])
     text_init(&text, name, NAME_MAX_LENGTH + 8);
     text_string(&text, "HAKMEM_");
     for (const char *c = table[option].name; *c; c++)
-        text_char(&text, *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c);
+        text_char(&text, to_upper(*c));
     text_terminate(&text);
 }
 
@@ -249,8 +259,7 @@ static void check_variable(const char *variable)
     char name[NAME_MAX_LENGTH + 1] = {0};
     size_t length = strcspn(variable, "=");
     for (size_t i = 0; i < length && i < NAME_MAX_LENGTH; i++)
-        name[i] = variable[i] >= 'A' && variable[i] <= 'Z' ? (char)(variable[i] - 'A' + 'a')
-                                                           : variable[i];
+        name[i] = to_lower(variable[i]);
     length = size_min(length, NAME_MAX_LENGTH);
     if (find_option(name, length) < 0 && !same_name(name, length, "options") &&
         !same_name(name, length, "stats_file"))

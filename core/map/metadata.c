@@ -53,7 +53,7 @@ static void *take(size_t size)
 void *metadata_alloc(size_t size)
 {
     size = round_up(size, GRAIN);
-    ASSERT(size && size <= SIZES * GRAIN);
+    ASSERT(size && size / GRAIN <= SIZES);
     lock_acquire(&metadata.lock);
     void *record = take(size);
     lock_release(&metadata.lock);

@@ -13,7 +13,7 @@ static void nothing(void)
 }
 
 /* The dynamic linker's calling convention: returns the address of the function. */
-static void (*resolve(void))(void)
+__attribute__((used)) static void (*resolve(void))(void)
 {
     heap_start_early();
     return nothing;

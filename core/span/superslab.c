@@ -13,7 +13,7 @@ static void summarize(struct superslab *superslab)
         if (end - first > longest)
             longest = end - first;
         unsigned unit = (first + UNIT_PAGES - 1) / UNIT_PAGES;
-        for (; (unit + 1) * UNIT_PAGES <= end; unit++)
+        for (; unit < SUPERSLAB_UNITS && (unit + 1) * UNIT_PAGES <= end; unit++)
             units |= (uint32_t)1 << unit;
         page = end;
     }
@@ -115,6 +115,7 @@ void superslab_check(const struct superslab *superslab)
     ASSERT(copy.free_units == superslab->free_units);
     for (unsigned page = 0; page < SUPERSLAB_PAGES; page++) {
         unsigned pages = superslab->span_pages[page];
+        (void)pages; /* only asserted on */
         ASSERT(page + pages <= SUPERSLAB_PAGES);
         ASSERT(!pages || bitmap_count_range(superslab->free, page, pages) == 0);
         ASSERT(!pages || superslab_span_start(superslab, page + pages - 1) == page);

@@ -135,7 +135,8 @@ void heap_overflow(struct heap *heap, unsigned class);
 void heap_flush(struct heap *heap);
 
 /* True when a magazine of the class, of any heap, holds the block. Other threads' magazines may
- * change meanwhile: false may be wrong then, true is not for a block that the caller holds. */
+ * change meanwhile: false may be wrong then; true is not, for a block that carries the mark, which
+ * it loses when it leaves the magazine. */
 bool heap_caches(unsigned class, const void *block);
 
 /* Blocks in the magazine of the class. */

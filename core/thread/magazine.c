@@ -196,7 +196,7 @@ static bool holds(const struct heap *heap, unsigned class, const void *block)
 bool heap_caches(unsigned class, const void *block)
 {
     for (const struct heap *heap = heap_first(); heap; heap = heap->next)
-        if (holds(heap, class, block) && holds(heap, class, block))
+        if (holds(heap, class, block))
             return true;
     return false;
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PRESETS = 3 };
+enum { PRESETS = 3, BALANCED = 1 };
 
 struct row {
     const char *name, *unit, *words, *help;
@@ -20,20 +20,12 @@ static const struct row rows[] = {
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-static void print_variable(const char *name)
-{
-    printf("`HAKMEM_");
-    for (; *name; name++)
-        putchar(*name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name);
-    printf("`");
-}
-
 /* The n-th word of a list separated by blanks. */
 static void print_word(const char *words, long n)
 {
     while (n-- > 0)
         words += strcspn(words, " ") + 1;
-    printf("%.*s", (int)strcspn(words, " "), words);
+    printf("`%.*s`", (int)strcspn(words, " "), words);
 }
 
 static void print_value(const struct row *row, long value)
@@ -47,7 +39,7 @@ static void print_value(const struct row *row, long value)
 static void print_range(const struct row *row)
 {
     if (!*row->words) {
-        printf("%ld..%ld", row->min, row->max);
+        printf("%ld to %ld", row->min, row->max);
         return;
     }
     for (long value = row->min; value <= row->max; value++) {
@@ -58,22 +50,22 @@ static void print_range(const struct row *row)
 
 static void print_options(void)
 {
-    printf("| Variable | Unit | Default | Values | Meaning |\n|---|---|---|---|---|\n");
+    printf("| Option | Unit | Values | Default | While running | Meaning |\n");
+    printf("|---|---|---|---|---|---|\n");
     for (int i = 0; i < ROWS; i++) {
-        printf("| ");
-        print_variable(rows[i].name);
-        printf(" | %s | ", rows[i].unit);
-        print_value(&rows[i], rows[i].preset[1]);
+        const struct row *row = &rows[i];
+        printf("| `%s` | %s%s| ", row->name, row->unit, *row->unit ? " " : "");
+        print_range(row);
         printf(" | ");
-        print_range(&rows[i]);
-        printf(" | %s |\n", rows[i].help);
+        print_value(row, row->preset[BALANCED]);
+        printf(" | %s | %s |\n", row->settable ? "yes" : "no", row->help);
     }
 }
 
 /* Options that are the same in all presets, and the preset itself, have no place in this one. */
 static void print_presets(void)
 {
-    printf("| Option | speed | balanced | lean |\n|---|---|---|---|\n");
+    printf("| Option | `speed` | `balanced` | `lean` |\n|---|---|---|---|\n");
     for (int i = 0; i < ROWS; i++) {
         const struct row *row = &rows[i];
         if (strcmp(row->name, "preset") == 0 ||
@@ -83,8 +75,6 @@ static void print_presets(void)
         for (int preset = 0; preset < PRESETS; preset++) {
             printf(" | ");
             print_value(row, row->preset[preset]);
-            if (*row->unit)
-                printf(" %s", row->unit);
         }
         printf(" |\n");
     }

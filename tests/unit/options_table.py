@@ -30,7 +30,7 @@ def filled_in(text, tables):
         pattern = re.compile(re.escape(begin) + r"\n.*?" + re.escape(end), re.DOTALL)
         if len(pattern.findall(text)) != 1:
             raise ValueError(f"{begin} and {end} must each stand once, on lines of their own")
-        text = pattern.sub(lambda _: f"{begin}\n{content}{end}", text)
+        text = pattern.sub(lambda _: f"{begin}\n\n{content}\n{end}", text)
     return text
 
 

@@ -115,8 +115,11 @@ static void check(unsigned class)
 {
     bin_check_all();
     CHECK(live_blocks(class) == held_count);
-    for (unsigned i = 0; i < held_count; i += 97)
+    for (unsigned i = 0; i < held_count; i += 97) {
+        const struct slab *slab = slab_lookup(held[i]);
         CHECK(!bin_block_is_free(held[i], "test"));
+        CHECK(!slab->free_blocks || slab->fullness == level_of(slab));
+    }
 }
 
 static void run_class(unsigned class)
@@ -277,22 +280,34 @@ static void *churn(void *argument)
                 check_stamp(mine[i], 640);
             bin_flush(unit_below(&random, shard_count()), class, mine + count, batch);
         }
-        if (unit_below(&random, 500) == 0)
-            bin_purge_all();
     }
     if (count)
         bin_flush(shard, class, mine, count);
     return NULL;
 }
 
+static bool stop_purging; /* atomic */
+
+/* What is being purged must not be handed out: its stamps would be lost. */
+static void *purge_all_the_time(void *argument)
+{
+    while (!__atomic_load_n(&stop_purging, __ATOMIC_RELAXED))
+        bin_purge_all();
+    return argument;
+}
+
 static void threads_share_bins(void **state)
 {
     (void)state;
-    pthread_t thread[THREADS];
+    pthread_t thread[THREADS], purger;
+    stop_purging = false;
+    assert_int_equal(pthread_create(&purger, NULL, purge_all_the_time, NULL), 0);
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, churn, (void *)i), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
+    __atomic_store_n(&stop_purging, true, __ATOMIC_RELAXED);
+    pthread_join(purger, NULL);
     bin_check_all();
     page_heap_check();
     for (unsigned shard = 0; shard < shard_count(); shard++)
