@@ -127,7 +127,7 @@ static void complain_name(const char *name, size_t length)
         }
     }
     text_string(&text, "hakmem: option ");
-    text_piece(&text, name, length);
+    text_piece(&text, name, size_min(length, 64));
     text_string(&text, " does not exist; the nearest is ");
     text_string(&text, nearest);
     complain(&text);

@@ -117,7 +117,9 @@ void slab_check(const struct slab *slab)
     ASSERT(slab->blocks == size_classes[slab->class].blocks);
     ASSERT(slab->free_blocks == bitmap_count_range(slab->free, 0, slab->blocks));
     ASSERT(slab->watermark <= slab->blocks);
-    ASSERT(bitmap_find(slab->free, 0, slab->blocks, true) >= slab->first_word * 64u);
+    ASSERT(
+        !slab->free_blocks ||
+        bitmap_find(slab->free, 0, slab->blocks, true) >= slab->first_word * 64u);
     ASSERT(bitmap_find(slab->free, slab->watermark, slab->blocks, false) == slab->blocks);
     ASSERT(slab_lookup(slab->base) == slab);
     ASSERT(

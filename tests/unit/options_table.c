@@ -62,14 +62,18 @@ static void print_options(void)
     }
 }
 
-/* Options that are the same in all presets, and the preset itself, have no place in this one. */
+/* The options that presets leave alone, and the preset itself, have no place in the second one. */
+static int is_in_presets(const char *name)
+{
+    return strcmp(name, "preset") && strcmp(name, "fallback") && strcmp(name, "stats");
+}
+
 static void print_presets(void)
 {
     printf("| Option | `speed` | `balanced` | `lean` |\n|---|---|---|---|\n");
     for (int i = 0; i < ROWS; i++) {
         const struct row *row = &rows[i];
-        if (strcmp(row->name, "preset") == 0 ||
-            (row->preset[0] == row->preset[1] && row->preset[1] == row->preset[2]))
+        if (!is_in_presets(row->name))
             continue;
         printf("| `%s`", row->name);
         for (int preset = 0; preset < PRESETS; preset++) {
