@@ -15,12 +15,16 @@ endfunction()
 find_package(Threads REQUIRED)
 hakmem_add_objects(hakmem_core ${HAKMEM_CORE_SOURCES})
 hakmem_add_objects(hakmem_override_names ${HAKMEM_OVERRIDE_SOURCES})
-hakmem_add_objects(hakmem_shared_only ${HAKMEM_SHARED_SOURCES})
+set(shared_only_objects)
+if(HAKMEM_SHARED_SOURCES)
+    hakmem_add_objects(hakmem_shared_only ${HAKMEM_SHARED_SOURCES})
+    set(shared_only_objects $<TARGET_OBJECTS:hakmem_shared_only>)
+endif()
 set(all_objects $<TARGET_OBJECTS:hakmem_core> $<TARGET_OBJECTS:hakmem_override_names>)
 
 # libhakmem.so
 set(version_script ${PROJECT_SOURCE_DIR}/core/hakmem.map)
-add_library(hakmem SHARED ${all_objects} $<TARGET_OBJECTS:hakmem_shared_only>)
+add_library(hakmem SHARED ${all_objects} ${shared_only_objects})
 add_library(hakmem::hakmem ALIAS hakmem)
 set_target_properties(hakmem PROPERTIES
     VERSION ${PROJECT_VERSION}

@@ -12,13 +12,18 @@
 /* For a counter with one writer that others may read at any time: no locked instruction. */
 #define COUNTER_ADD(p, v) ATOMIC_STORE_RELAXED((p), ATOMIC_LOAD_RELAXED(p) + (v))
 
-/* The same on the hit paths, where it has to be one instruction: a plain addition, which the
+/* The same on the hit paths, where it has to be one instruction: a plain access, which the
  * compiler turns into one. ThreadSanitizer is told the truth that the other threads' reads may
  * see the old or the new value. */
 #ifdef __SANITIZE_THREAD__
 #define COUNTER_ADD_HOT(p, v) COUNTER_ADD(p, v)
+#define STORE_HOT(p, v) ATOMIC_STORE_RELAXED(p, v)
 #else
 #define COUNTER_ADD_HOT(p, v) ((void)(*(p) += (v)))
+#define STORE_HOT(p, v) ((void)(*(p) = (v)))
 #endif
+
+/* A function whose plain reads may race with a writer, because its result is a hint. */
+#define RACY __attribute__((no_sanitize("thread")))
 
 #endif

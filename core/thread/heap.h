@@ -57,7 +57,7 @@ struct heap_front {
     uint8_t *classes;                      /* const: the class map, also the mark of freed blocks */
     uintptr_t classes_base;                /* const */
     size_t classes_limit;                  /* const */
-    void **top[CLASS_COUNT];               /* the block to hand out next */
+    void **top[CLASS_COUNT];               /* next to hand out; one writer, any reader */
     void **end[CLASS_COUNT];               /* where `top` is when the magazine is full */
     uint64_t pops[CLASS_COUNT];            /* blocks handed out; one writer, read by any thread */
     uint8_t tiny_class[TINY_MAX + 1];      /* const: class by size, without a shift */
@@ -95,7 +95,7 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t class)
     void **block = *top;
     if (LIKELY(block != NULL)) {
         FORGET(class);
-        front->top[class] = top - 1;
+        STORE_HOT(&front->top[class], top - 1);
         FORGET(class);
         COUNTER_ADD_HOT(&front->pops[class], 1);
         block[1] = NULL;
@@ -114,7 +114,7 @@ ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **
     block[1] = front->classes;
     top[1] = block;
     FORGET(class);
-    front->top[class]++;
+    COUNTER_ADD_HOT(&front->top[class], 1);
     return true;
 }
 

@@ -184,7 +184,8 @@ void heap_flush(struct heap *heap)
         flush_oldest(heap, class, heap_cached_blocks(heap, class));
 }
 
-static bool holds(const struct heap *heap, unsigned class, const void *block)
+/* Another thread may change the slots meanwhile: see heap_caches. */
+RACY static bool holds(const struct heap *heap, unsigned class, const void *block)
 {
     void *const *slots = (void *const *)heap + heap->magazine[class].begin + 1;
     for (unsigned i = 0, held = heap_cached_blocks(heap, class); i < held; i++)
