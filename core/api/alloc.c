@@ -93,7 +93,7 @@ void *alloc_zeroed(size_t count, size_t size)
 void block_check_marked(const struct slab *slab, const void *block, const char *call)
 {
     struct heap *heap = heap_enter();
-    bool free = heap_caches(slab->class, block) || bin_block_is_free(block, call);
+    bool free = (heap && heap_caches(heap, slab->class, block)) || bin_block_is_free(block, call);
     if (heap)
         heap_leave(heap);
     if (free)

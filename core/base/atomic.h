@@ -23,7 +23,4 @@
 #define STORE_HOT(p, v) ((void)(*(p) = (v)))
 #endif
 
-/* A function whose plain reads may race with a writer, because its result is a hint. */
-#define RACY __attribute__((no_sanitize("thread")))
-
 #endif

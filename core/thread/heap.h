@@ -134,10 +134,9 @@ void heap_overflow(struct heap *heap, unsigned class);
 /* Returns all cached blocks to the bins. */
 void heap_flush(struct heap *heap);
 
-/* True when a magazine of the class, of any heap, holds the block. Other threads' magazines may
- * change meanwhile: false may be wrong then; true is not, for a block that carries the mark, which
- * it loses when it leaves the magazine. */
-bool heap_caches(unsigned class, const void *block);
+/* True when the magazine of the class holds the block. Only the owner can ask: a look into the
+ * changing magazine of another thread may see what is no longer there. */
+bool heap_caches(struct heap *heap, unsigned class, const void *block);
 
 /* Blocks in the magazine of the class. */
 unsigned heap_cached_blocks(const struct heap *heap, unsigned class);

@@ -184,20 +184,11 @@ void heap_flush(struct heap *heap)
         flush_oldest(heap, class, heap_cached_blocks(heap, class));
 }
 
-/* Another thread may change the slots meanwhile: see heap_caches. */
-RACY static bool holds(const struct heap *heap, unsigned class, const void *block)
+bool heap_caches(struct heap *heap, unsigned class, const void *block)
 {
-    void *const *slots = (void *const *)heap + heap->magazine[class].begin + 1;
+    void **slots = slots_of(heap) + heap->magazine[class].begin + 1;
     for (unsigned i = 0, held = heap_cached_blocks(heap, class); i < held; i++)
         if (slots[i] == block)
-            return true;
-    return false;
-}
-
-bool heap_caches(unsigned class, const void *block)
-{
-    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
-        if (holds(heap, class, block))
             return true;
     return false;
 }
