@@ -76,13 +76,13 @@ static void a_refill_is_handed_out_in_rising_order(void **state)
     for (unsigned i = 0; i < count; i++) {
         char *block = alloc(224);
         assert_ptr_equal(block, last + 224);
-        assert_false(heap_caches(heap, class, block));
+        assert_false(heap_caches(mine, class, block));
         last = block;
     }
     assert_int_equal(heap_cached_blocks(mine, class), 0);
     for (unsigned i = 0; i <= count; i++)
         release(last - i * 224);
-    assert_true(heap_caches(heap, class, last - count * 224));
+    assert_true(heap_caches(mine, class, last - count * 224));
     heap_check(mine);
     heap_flush(mine);
     assert_int_equal(heap_cached_blocks(mine, class), 0);
