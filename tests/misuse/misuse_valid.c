@@ -5,6 +5,8 @@
  */
 #include "misuse.h"
 
+#include <stdatomic.h>
+
 enum { BLOCKS = 300 };
 
 /* Blocks may be large; only so many of those are used that memory does not run out. */
@@ -184,6 +186,64 @@ static void valid_same_address_many_times(size_t size)
     }
 }
 
+/* Blocks change hands while the threads' caches grow and shrink; each holder writes the word of a
+ * freed block into the live one. A look into another thread's cache, by the allocator, must not
+ * take such a block for one that lies there. */
+enum { EXCHANGED = 64, EXCHANGE_ROUNDS = 20000 };
+
+static struct {
+    void *_Atomic block[EXCHANGED];
+    size_t size;
+    uintptr_t word;
+} exchange;
+
+static void *exchange_marked(void *argument)
+{
+    void *burst[96];
+    unsigned at = (unsigned)(uintptr_t)argument;
+    for (unsigned round = 0; round < EXCHANGE_ROUNDS; round++) {
+        size_t count = round % 64 == 0 ? COUNT_OF(burst) : 1 + round % 3;
+        for (size_t i = 0; i < count; i++) {
+            burst[i] = need(malloc(exchange.size));
+            ((uintptr_t *)burst[i])[1] = exchange.word;
+        }
+        at = (at * 5 + 1) % EXCHANGED;
+        burst[0] = atomic_exchange(&exchange.block[at], burst[0]);
+        if (burst[0] && malloc_usable_size(burst[0]) < exchange.size) {
+            broken("usable size");
+        }
+        for (size_t i = 0; i < count; i++) {
+            free(burst[i]);
+        }
+    }
+    return NULL;
+}
+
+static void valid_words_of_freed_between_threads(size_t size)
+{
+    pthread_t threads[4];
+    uintptr_t words[8];
+    if (size > 1024) {
+        not_applicable(); /* nothing new beyond the first tier, and much slower */
+    }
+    size_t found = words_of_freed(size, words, COUNT_OF(words));
+    exchange.size = size;
+    for (size_t w = 0; w < found; w++) {
+        exchange.word = words[w];
+        for (size_t i = 0; i < COUNT_OF(threads); i++) {
+            if (pthread_create(&threads[i], NULL, exchange_marked, (void *)(i * 13)) != 0) {
+                broken("no thread");
+            }
+        }
+        for (size_t i = 0; i < COUNT_OF(threads); i++) {
+            pthread_join(threads[i], NULL);
+        }
+    }
+    for (size_t i = 0; i < EXCHANGED; i++) {
+        free(atomic_exchange(&exchange.block[i], NULL));
+    }
+}
+
 static void valid_every_usable_byte(size_t size)
 {
     void *blocks[BLOCKS];
@@ -249,6 +309,7 @@ const struct misuse_case valid_cases[] = {
     {"valid_words_of_freed_in_other_sizes", valid_words_of_freed_in_other_sizes},
     {"valid_memory_that_changes_its_size", valid_memory_that_changes_its_size},
     {"valid_same_address_many_times", valid_same_address_many_times},
+    {"valid_words_of_freed_between_threads", valid_words_of_freed_between_threads},
     {"valid_every_usable_byte", valid_every_usable_byte},
     {"valid_free_at_exit", valid_free_at_exit},
     {"valid_free_in_new_thread", valid_free_in_new_thread},
