@@ -164,36 +164,32 @@ static void describe(struct page_run *taken, struct superslab *superslab, struct
     taken->clean = take_run(superslab, run) == 0;
 }
 
-bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken)
+/* Takes `units` whole units, or, when that is 0, `pages` pages at a multiple of `alignment`. */
+static bool take(unsigned units, unsigned pages, unsigned alignment, struct page_run *taken)
 {
     do {
         struct run run;
         lock_acquire(&heap.lock);
-        struct superslab *superslab = find_pages(pages, alignment, &run);
+        struct superslab *superslab =
+            units ? find_units(units, &run) : find_pages(pages, alignment, &run);
         if (superslab)
             describe(taken, superslab, run);
         lock_release(&heap.lock);
         if (superslab)
             return true;
-        purge_before_growth(pages * PAGE_SIZE);
+        purge_before_growth(units * UNIT_SIZE + pages * PAGE_SIZE);
     } while (grow());
     return false;
 }
 
+bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken)
+{
+    return take(0, pages, alignment, taken);
+}
+
 bool page_heap_take_units(unsigned units, struct page_run *taken)
 {
-    do {
-        struct run run;
-        lock_acquire(&heap.lock);
-        struct superslab *superslab = find_units(units, &run);
-        if (superslab)
-            describe(taken, superslab, run);
-        lock_release(&heap.lock);
-        if (superslab)
-            return true;
-        purge_before_growth(units * UNIT_SIZE);
-    } while (grow());
-    return false;
+    return take(units, 0, 0, taken);
 }
 
 bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned pages)
