@@ -74,6 +74,21 @@ static void set_top(struct heap *heap, unsigned class, unsigned slot)
     ATOMIC_STORE_RELAXED(&heap->front.top[class], slots_of(heap) + slot);
 }
 
+/* Makes the region of kind `kind` at slot `begin`, which holds `held` blocks, the magazine of the
+ * class. */
+static void magazine_place(
+    struct heap *heap, unsigned class, unsigned begin, unsigned kind, unsigned held)
+{
+    struct magazine *magazine = &heap->magazine[class];
+    void **slots = slots_of(heap);
+    size_t capacity = size_min(region_slots(kind) - 1, capacity_limit(class));
+    slots[begin] = NULL;
+    magazine->kind = (uint8_t)kind;
+    ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
+    set_top(heap, class, begin + held);
+    heap->front.end[class] = slots + begin + size_max(capacity, held);
+}
+
 /* Moves the magazine, with the blocks it holds, to a region of another size. False when there is no
  * room for one; the magazine is then as before. */
 static bool magazine_move(struct heap *heap, unsigned class, unsigned kind)
@@ -84,15 +99,10 @@ static bool magazine_move(struct heap *heap, unsigned class, unsigned kind)
         return false;
     void **slots = slots_of(heap);
     unsigned held = heap_cached_blocks(heap, class);
-    unsigned capacity = region_slots(kind) - 1, limit = capacity_limit(class);
-    ASSERT(held <= capacity);
-    slots[begin] = NULL;
+    ASSERT(held < region_slots(kind));
     memcpy(&slots[begin + 1], &slots[magazine->begin + 1], held * sizeof(void *));
     region_free(heap, magazine->begin, magazine->kind);
-    magazine->kind = (uint8_t)kind;
-    ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
-    set_top(heap, class, begin + held);
-    heap->front.end[class] = slots + begin + size_max(size_min(capacity, limit), held);
+    magazine_place(heap, class, begin, kind, held);
     return true;
 }
 
@@ -216,15 +226,8 @@ void heap_reset_magazines(struct heap *heap)
     heap->front.top[CLASS_NONE] = heap->front.end[CLASS_NONE] = slots_of(heap);
     heap->next_slot = (uint16_t)home_region(CLASS_COUNT);
     memset(heap->free_region, 0, sizeof heap->free_region);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        struct magazine *magazine = &heap->magazine[class];
-        unsigned begin = home_region(class), limit = capacity_limit(class);
-        slots_of(heap)[begin] = NULL;
-        magazine->kind = 0;
-        ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
-        set_top(heap, class, begin);
-        heap->front.end[class] = slots_of(heap) + begin + size_min(region_slots(0) - 1, limit);
-    }
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        magazine_place(heap, class, home_region(class), 0, 0);
 }
 
 void heap_check(struct heap *heap)
