@@ -7,7 +7,6 @@
 #include "api/block.h"
 #include "api/fallback.h"
 #include "base/policy.h"
-#include "os/fatal.h"
 #include "slab/bin.h"
 #include "span/purge.h"
 
@@ -90,45 +89,6 @@ void *alloc_zeroed(size_t count, size_t size)
     return block;
 }
 
-void block_check_marked(const struct slab *slab, const void *block, const char *call)
-{
-    struct heap *heap = heap_enter();
-    bool free = (heap && heap_caches(heap, slab->class, block)) || bin_block_is_free(block, call);
-    if (heap)
-        heap_leave(heap);
-    if (free)
-        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
-}
-
-/* A pointer far behind the start of a big block is known by that start alone. */
-static _Noreturn SLOW_PATH void fatal_foreign(const void *block, const char *call)
-{
-    struct region *region = page_map_nearest(block);
-    if (region && region->kind == REGION_BIG)
-        big_check_interior((const struct big *)region, block, call);
-    fatal_pointer(
-        call, (uintptr_t)block % MIN_ALIGNMENT ? DEFECT_MISALIGNED : DEFECT_FOREIGN, block, NULL,
-        0);
-}
-
-size_t block_usable_size(struct block_info info, const void *block, const char *call)
-{
-    switch (info.kind) {
-    case BLOCK_SLAB:
-        slab_index(info.slab, block, call);
-        if (((void *const *)block)[1] == class_map.classes)
-            block_check_marked(info.slab, block, call);
-        return size_classes[info.slab->class].size;
-    case BLOCK_SPAN:
-        return span_size(info.superslab, block, call);
-    case BLOCK_BIG:
-        return big_size(info.big, block, call);
-    case BLOCK_FOREIGN:
-        break;
-    }
-    fatal_foreign(block, call);
-}
-
 /* The block is known to be live: a mark that it carries all the same is the program's doing. */
 static void free_to_slab(struct heap *heap, const struct slab *slab, void **block)
 {
@@ -157,8 +117,8 @@ void free_slow(void *block)
         libc_free(block);
         return;
     }
-    /* Also says whether the pointer is good. */
-    if (info.kind != BLOCK_BIG)
+    /* Only for its checks; those of spans and big blocks are made where they are freed. */
+    if (info.kind == BLOCK_SLAB || info.kind == BLOCK_FOREIGN)
         block_usable_size(info, block, "free");
     struct heap *heap = heap_enter();
     if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))

@@ -34,7 +34,4 @@ ALWAYS_INLINE struct block_info block_find(const void *block)
  * the start of a block, or free. */
 size_t block_usable_size(struct block_info info, const void *block, const char *call);
 
-/* Aborts when the slab block, which carries the mark of freed blocks, is indeed free. */
-void block_check_marked(const struct slab *slab, const void *block, const char *call);
-
 #endif

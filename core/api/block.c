@@ -1,0 +1,46 @@
+/* See block.h. */
+#include "api/block.h"
+
+#include "os/fatal.h"
+#include "slab/bin.h"
+#include "thread/heap.h"
+
+/* Aborts when the slab block, which carries the mark of freed blocks, is indeed free. */
+static void check_marked(const struct slab *slab, const void *block, const char *call)
+{
+    struct heap *heap = heap_enter();
+    bool free = (heap && heap_caches(heap, slab->class, block)) || bin_block_is_free(block, call);
+    if (heap)
+        heap_leave(heap);
+    if (free)
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
+}
+
+/* A pointer far behind the start of a big block is known by that start alone. */
+static _Noreturn SLOW_PATH void fatal_foreign(const void *block, const char *call)
+{
+    struct region *region = page_map_nearest(block);
+    if (region && region->kind == REGION_BIG)
+        big_check_interior((const struct big *)region, block, call);
+    fatal_pointer(
+        call, (uintptr_t)block % MIN_ALIGNMENT ? DEFECT_MISALIGNED : DEFECT_FOREIGN, block, NULL,
+        0);
+}
+
+size_t block_usable_size(struct block_info info, const void *block, const char *call)
+{
+    switch (info.kind) {
+    case BLOCK_SLAB:
+        slab_index(info.slab, block, call);
+        if (((void *const *)block)[1] == class_map.classes)
+            check_marked(info.slab, block, call);
+        return size_classes[info.slab->class].size;
+    case BLOCK_SPAN:
+        return span_size(info.superslab, block, call);
+    case BLOCK_BIG:
+        return big_size(info.big, block, call);
+    case BLOCK_FOREIGN:
+        break;
+    }
+    fatal_foreign(block, call);
+}
