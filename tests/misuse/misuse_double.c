@@ -67,7 +67,7 @@ static void double_with_many_between(size_t size)
 }
 
 /* The neighbours stay in use, so that the page of the block cannot go back. */
-static void double_after_flush(size_t size)
+static void double_beside_neighbours(size_t size, void (*between)(void))
 {
     make_room(size);
     void *before = need(malloc(size));
@@ -75,10 +75,20 @@ static void double_after_flush(size_t size)
     void *after = need(malloc(size));
     announce(block, block);
     free(block);
-    hakmem_thread_flush();
+    between();
     free_again(block);
     free(before);
     free(after);
+}
+
+static void purge(void)
+{
+    (void)hakmem_purge();
+}
+
+static void double_after_flush(size_t size)
+{
+    double_beside_neighbours(size, hakmem_thread_flush);
 }
 
 static void double_after_purge(size_t size)
@@ -93,16 +103,7 @@ static void double_after_purge(size_t size)
 
 static void double_after_purge_beside_neighbours(size_t size)
 {
-    make_room(size);
-    void *before = need(malloc(size));
-    void *block = need(malloc(size));
-    void *after = need(malloc(size));
-    announce(block, block);
-    free(block);
-    (void)hakmem_purge();
-    free_again(block);
-    free(before);
-    free(after);
+    double_beside_neighbours(size, purge);
 }
 
 /* The address is handed out again in between: the second free takes the new owner's block away,
