@@ -1,4 +1,5 @@
-# The commands of this project. CMake and Ninja do the work; everything they make is in build/.
+# The commands of this project. CMake, Ninja and Cargo do the work; everything they make is in
+# build/.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -7,52 +8,71 @@ CTEST_FLAGS ?= --output-on-failure
 STRESS_FLAGS ?= --operations 100000000 --seeds 20 --threads 1,2,8,64
 TRY_FLAGS ?=
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+# The profile of the command, so that its dependencies are compiled once.
+CARGO_FLAGS := --release --locked --workspace --target-dir $(BUILD)/cargo
 LINTED = $(wildcard core/*/*.c)
-SOURCES = $(shell find core include tests lab -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
+SOURCES = $(shell find core include tests lab crates/peers -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
-.DEFAULT_GOAL := library
-.PHONY: library all try check stress install format format-check lint clean help
+.DEFAULT_GOAL := build
+.PHONY: build library all peers try check test-crates stress install format format-check lint \
+	clean help
 
-# Builds libhakmem.so, libhakmem.a and hakmem.o.
-library:
+# Builds the libraries and the command.
+build:
 	@sh cmake/install-tools.sh build
+	@test -f $(BUILD)/build.ninja || $(CONFIGURE)
+	@cmake --build $(BUILD) --target library command
+
+# Builds libhakmem.so, libhakmem.a and hakmem.o alone, for which no Rust is needed.
+library:
+	@sh cmake/install-tools.sh library
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE)
 	@cmake --build $(BUILD) --target library
 
-# Builds the library and all tests, with warnings as errors.
+# Builds everything but the peers, with warnings as errors.
 all:
 	@sh cmake/install-tools.sh check
 	@$(CONFIGURE) -DHAKMEM_WERROR=1
 	@cmake --build $(BUILD)
 
-# Shows real programs under hakmem beside the system's malloc.
+# Builds other allocators to compare with.
+peers:
+	@sh cmake/install-tools.sh peers
+	@sh crates/peers/build.sh $(BUILD)
+
+# Shows workloads and the installed programs under hakmem and other allocators.
 try:
 	@sh cmake/install-tools.sh try
-	@$(MAKE) --no-print-directory library
-	@cmake --build $(BUILD) --target measure
-	@/usr/bin/python3 lab/try/try.py --build $(BUILD) $(TRY_FLAGS)
+	@$(MAKE) --no-print-directory build
+	@$(BUILD)/bin/hakmem bench --quick $(TRY_FLAGS)
 
 # Runs every check of a commit: format, lint, layers and all tests but the long ones.
-check: all format-check lint
+check: all format-check lint test-crates
 	@cd $(BUILD) && ctest -LE long $(CTEST_FLAGS)
+
+# The tests of the crates, which use the programs and libraries in build/.
+test-crates: all
+	@HAKMEM_TEST_BUILD=$(CURDIR)/$(BUILD) cargo test $(CARGO_FLAGS)
 
 # Runs the shadow-model stress in the form it has to pass before a release.
 stress: all
 	$(BUILD)/tests/stress/stress $(STRESS_FLAGS)
 
-install: library
+install: build
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
 format:
 	@sh cmake/install-tools.sh check
 	@clang-format -i $(SOURCES)
+	@cargo fmt --all
 
 format-check:
-	@clang-format --dry-run -Werror --ferror-limit=1 $(SOURCES) || \
+	@clang-format --dry-run -Werror --ferror-limit=1 $(SOURCES) && cargo fmt --all --check || \
 		{ echo 'The format differs: run make format.' >&2; exit 1; }
 
-# The analyzer; .clang-tidy says what is left out.
+# The analyzers; .clang-tidy says what is left out.
 lint:
+	@cargo clippy --quiet $(CARGO_FLAGS) --all-targets -- -D warnings
 	@clang-tidy --quiet $(LINTED) -- -std=gnu17 -D_GNU_SOURCE -DHAKMEM_DEBUG=1 -Icore -Iinclude \
 		2>/dev/null
 
@@ -60,10 +80,12 @@ clean:
 	@rm -rf $(BUILD)
 
 help:
-	@echo 'make            build libhakmem.so, libhakmem.a and hakmem.o in $(BUILD)/'
-	@echo 'make try        run real programs under hakmem and under the system malloc'
+	@echo 'make            build the libraries and the command hakmem in $(BUILD)/'
+	@echo 'make library    build libhakmem.so, libhakmem.a and hakmem.o alone'
+	@echo 'make peers      build other allocators to compare with'
+	@echo 'make try        workloads and programs under hakmem and other allocators'
 	@echo 'make check      build everything, check format and lint, run the tests'
 	@echo 'make stress     the long stress test, for a release'
 	@echo 'make install    install into PREFIX ($(PREFIX)), below DESTDIR if set'
-	@echo 'make format     format the C and C++ sources'
+	@echo 'make format     format the sources'
 	@echo 'make clean      remove $(BUILD)/'

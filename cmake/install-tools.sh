@@ -1,5 +1,5 @@
 #!/bin/sh
-# install-tools.sh build|try|check: makes sure that what the command needs is installed.
+# install-tools.sh library|build|peers|try|check: makes sure that what is needed is installed.
 #
 # Silent and quick when everything is there. Otherwise installs Debian packages when it may (root
 # with apt-get), and else says what to install and fails.
@@ -20,12 +20,46 @@ need() {
     esac
 }
 
-need_build() {
+# The oldest Rust that builds the command.
+RUST=1.85
+
+# Debian 12 has a Rust that is new enough under names of its own.
+rust_package() {
+    case $(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-}") in
+    'debian 12') echo "$2" ;;
+    *) echo "$1" ;;
+    esac
+}
+
+has_rust() {
+    command -v cargo >/dev/null 2>&1 || return 1
+    version=$(rustc --version 2>/dev/null | cut -d' ' -f2)
+    [ -n "$version" ] && [ "$(printf '%s\n' "$RUST" "$version" | sort -V | head -n 1)" = "$RUST" ]
+}
+
+need_rust() {
+    has_rust || missing="$missing $(rust_package cargo cargo-web) $(rust_package rustc rustc-web)"
+}
+
+need_library() {
     need gcc gcc
     need ld binutils
     need cmake cmake
     need ninja ninja-build
     need /usr/include/stdio.h libc6-dev
+}
+
+need_build() {
+    need_library
+    need_rust
+}
+
+need_peers() {
+    need_build
+    need g++ g++
+    need make make
+    need /usr/bin/python3 python3
+    need sqlite3 sqlite3
 }
 
 need_try() {
@@ -42,6 +76,8 @@ need_check() {
     need /usr/include/cmocka.h libcmocka-dev
     need /usr/include/gtest/gtest.h libgtest-dev
     need bash bash
+    need cargo-clippy "$(rust_package rust-clippy rust-web-clippy)"
+    need rustfmt "$(rust_package rustfmt rustfmt-web)"
     need clang-format clang-format
     need clang-tidy clang-tidy
     need pkg-config pkg-config
@@ -51,11 +87,13 @@ need_check() {
 }
 
 case $goal in
+library) need_library ;;
 build) need_build ;;
+peers) need_peers ;;
 try) need_try ;;
 check) need_check ;;
 *)
-    echo "usage: install-tools.sh build|try|check" >&2
+    echo "usage: install-tools.sh library|build|peers|try|check" >&2
     exit 2
     ;;
 esac
@@ -77,3 +115,9 @@ export DEBIAN_FRONTEND=noninteractive
 # shellcheck disable=SC2086
 apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 ||
     { apt-get update >/dev/null && apt-get install -y --no-install-recommends $missing >/dev/null; }
+
+if [ "$goal" != library ] && ! has_rust; then
+    echo "The command needs Rust $RUST or newer, and the system's packages have an older one:" \
+        "please install it with rustup." >&2
+    exit 1
+fi

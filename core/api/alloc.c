@@ -20,12 +20,11 @@ static void *out_of_memory(void)
 static void *alloc_block(struct heap *heap, unsigned class)
 {
     void *block = magazine_pop(&heap->front, class);
+    if (!block && heap_refill(heap, class))
+        block = magazine_pop(&heap->front, class);
     if (LIKELY(block != NULL))
-        return block;
-    if (UNLIKELY(!heap_refill(heap, class)))
-        return NULL;
-    COUNTER_ADD(&heap->magazine[class].misses, 1);
-    return magazine_pop(&heap->front, class);
+        COUNTER_ADD(&heap->magazine[class].misses, 1);
+    return block;
 }
 
 static void *alloc_pages(size_t size, size_t alignment, bool zero)
@@ -94,6 +93,7 @@ static void free_to_slab(struct heap *heap, const struct slab *slab, void **bloc
 {
     unsigned class = slab->class;
     block[1] = NULL;
+    COUNTER_ADD(&heap->magazine[class].overflows, 1);
     if (!magazine_push(&heap->front, class, block)) {
         heap_overflow(heap, class);
         magazine_push(&heap->front, class, block);

@@ -31,8 +31,10 @@ static long *const target[OPTION_COUNT] = {
 #undef OPTION
 };
 
-static const char *stats_file; /* const after options_read */
-static bool fallback_wanted;   /* const after options_read */
+/* A copy: a program may write over its environment, as those do that set their title. */
+static char stats_file[4096];
+
+static bool fallback_wanted; /* const after options_read */
 
 /* ---- Words and names ------------------------------------------------------------------------- */
 
@@ -275,6 +277,19 @@ static void read_variable(int option)
         set_from_text(option, value, strlen(value));
 }
 
+static void read_stats_file(void)
+{
+    static const char too_long[] = "hakmem: option stats_file: the path is too long\n";
+    const char *path = secure_getenv("HAKMEM_STATS_FILE");
+    size_t length = path ? strlen(path) : 0;
+    if (!length)
+        return;
+    if (length < sizeof stats_file)
+        memcpy(stats_file, path, length);
+    else
+        os_write(STDERR, too_long, sizeof too_long - 1);
+}
+
 void options_read(void)
 {
     extern char **environ;
@@ -293,7 +308,7 @@ void options_read(void)
     for (int i = 0; i < OPTION_COUNT; i++)
         if (i != OPTION_preset)
             read_variable(i);
-    stats_file = secure_getenv("HAKMEM_STATS_FILE");
+    read_stats_file();
     for (char **entry = environ; *entry; entry++)
         if (strncmp(*entry, "HAKMEM_", 7) == 0)
             check_variable(*entry + 7);
@@ -308,7 +323,7 @@ bool options_fallback_wanted(void)
 
 const char *options_stats_file(void)
 {
-    return stats_file;
+    return stats_file[0] ? stats_file : NULL;
 }
 
 const char *options_name(unsigned option)

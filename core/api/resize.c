@@ -13,7 +13,11 @@ void *alloc_aligned(size_t size, size_t alignment)
         return libc_memalign(alignment, size);
     if (alignment <= MIN_ALIGNMENT)
         return alloc(size);
-    return alloc_any(size, alignment, size_class_aligned(size, alignment), false);
+    unsigned class = size_class_aligned(size, alignment);
+    struct heap_front *heap = thread_heap;
+    /* The static heap of a thread without one has no magazines but that of class 0. */
+    void *block = heap->classes_limit ? magazine_pop(heap, class) : NULL;
+    return LIKELY(block != NULL) ? block : alloc_any(size, alignment, class, false);
 }
 
 /* Usable bytes that a block of `size` bytes has in its tier. */
@@ -70,6 +74,14 @@ static size_t with_headroom(size_t usable, size_t size)
     return size_min(size + size / 8, SPAN_MAX);
 }
 
+static void *in_place(void *block)
+{
+    struct heap *heap = heap_of_thread();
+    if (LIKELY(heap != NULL))
+        COUNTER_ADD(&heap->reallocs_in_place, 1);
+    return block;
+}
+
 static void *move(void *block, size_t usable, size_t size)
 {
     int kept = errno;
@@ -103,14 +115,14 @@ void *alloc_resize(void *block, size_t size)
         return NULL;
     }
     if (info.kind == BLOCK_SLAB && fits(usable, size))
-        return block;
+        return in_place(block);
     if (info.kind != BLOCK_SLAB) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
         if (size <= usable && size > usable - usable / 8)
-            return block;
+            return in_place(block);
         void *resized = resize_in_tier(info, block, size);
         if (resized)
-            return resized;
+            return in_place(resized);
     }
     return move(block, usable, size);
 }

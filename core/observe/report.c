@@ -104,6 +104,7 @@ void report_json(struct text *text)
     }
     json_close(text, "},");
     json_number(text, "libc_calls", stats.libc_calls);
+    json_number(text, "reallocs_in_place", stats.reallocs_in_place);
     json_number(text, "mapped_bytes", stats.mapped_bytes);
     json_number(text, "committed_bytes", stats.committed_bytes);
     json_number(text, "retained_bytes", stats.retained_bytes);

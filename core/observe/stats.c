@@ -108,6 +108,7 @@ void stats_collect(struct hakmem_stats *stats)
     for (const struct heap *heap = heap_first(); heap; heap = heap->next) {
         heaps++;
         stats->threads += heap_in_use(heap);
+        stats->reallocs_in_place += ATOMIC_LOAD_RELAXED(&heap->reallocs_in_place);
     }
     stats->libc_calls = fallback_calls();
     stats->mapped_bytes = pages.superslabs * REGION_SIZE + bigs.live_bytes + bigs.cached_bytes;

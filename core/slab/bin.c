@@ -60,7 +60,13 @@ static struct slab *fullest(struct bin *bin)
     for (unsigned i = 0; i < FULLNESS_LEVELS; i++)
         if (bin->slabs[i].first)
             return CONTAINER_OF(bin->slabs[i].first, struct slab, by_fullness);
-    return LIST_ENTRY(bin->purged.first, struct slab, by_fullness);
+    return LIST_ENTRY(bin->swept.first, struct slab, by_fullness);
+}
+
+static void lower(uint32_t *value, uint32_t bound)
+{
+    if (*value > bound)
+        *value = bound;
 }
 
 unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count)
@@ -73,6 +79,9 @@ unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned coun
         taken += slab_take(slab, blocks + taken, count - taken);
         relist(bin, slab);
     }
+    bin->free_blocks -= taken;
+    lower(&bin->free_swept, bin->free_blocks);
+    lower(&bin->free_unused, bin->free_blocks);
     lock_release(&bin->lock);
     if (taken)
         return taken;
@@ -82,6 +91,7 @@ unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned coun
     taken = slab_take(slab, blocks, count);
     lock_acquire(&bin->lock);
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
+    bin->free_blocks += slab->free_blocks;
     relist(bin, slab);
     lock_release(&bin->lock);
     return taken;
@@ -103,6 +113,9 @@ static void detach(struct bin *bin, struct slab *slab, struct list *empty)
     if (list_contains(&slab->by_fullness))
         list_remove(&slab->by_fullness);
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count - 1);
+    bin->free_blocks -= slab->blocks;
+    lower(&bin->free_swept, bin->free_blocks);
+    lower(&bin->free_unused, bin->free_blocks);
     list_push(empty, &slab->by_fullness);
 }
 
@@ -113,61 +126,6 @@ static void destroy_all(struct list *empty)
         list_remove(&slab->by_fullness);
         slab_destroy(slab);
     }
-}
-
-/* Returns those of the blocks to their slabs that belong to the bin of `shard`, and marks them done
- * by a null slab. Returns how many. */
-static unsigned flush_to_shard(
-    unsigned shard, unsigned class, void *const *blocks, struct slab **slabs, unsigned count)
-{
-    struct bin *bin = bin_of(shard, class);
-    struct list empty = {NULL};
-    unsigned done = 0;
-    lock_acquire(&bin->lock);
-    for (unsigned i = 0; i < count; i++) {
-        struct slab *slab = slabs[i];
-        if (!slab || slab->shard != shard)
-            continue;
-        slab_put(slab, blocks[i], "free");
-        slabs[i] = NULL;
-        done++;
-        if (slab->free_blocks == slab->blocks)
-            detach(bin, slab, &empty);
-        else
-            relist(bin, slab);
-    }
-    lock_release(&bin->lock);
-    destroy_all(&empty);
-    return done;
-}
-
-void bin_flush(unsigned shard, unsigned class, void *const *blocks, unsigned count)
-{
-    struct slab *slabs[FLUSH_MAX];
-    ASSERT(count <= FLUSH_MAX);
-    for (unsigned i = 0; i < count; i++)
-        slabs[i] = slab_of(blocks[i], class);
-    for (unsigned i = 0; i < count; i++) {
-        if (!slabs[i])
-            continue;
-        unsigned owner = slabs[i]->shard;
-        unsigned done = flush_to_shard(owner, class, blocks + i, slabs + i, count - i);
-        if (owner != shard)
-            ATOMIC_ADD_RELAXED(&bin_of(owner, class)->remote_blocks, done);
-    }
-}
-
-bool bin_block_is_free(const void *block, const char *call)
-{
-    struct slab *slab = slab_lookup(block);
-    if (!slab)
-        return false;
-    unsigned index = slab_index(slab, block, call);
-    struct bin *bin = bin_of(slab->shard, slab->class);
-    lock_acquire(&bin->lock);
-    bool free = bitmap_test(slab->free, index);
-    lock_release(&bin->lock);
-    return free;
 }
 
 /* Pages of the slab that blocks were taken from, none of them in use, and not purged yet: a bit a
@@ -231,45 +189,199 @@ static bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
     return true;
 }
 
-/* Purges what can be purged in the bin's slabs. A slab that was looked at waits on a list of its
- * own until all are done; whoever takes or frees a block of it meanwhile may move it back. */
-static size_t purge_bin(struct bin *bin)
+/* A step of a sweep looks at so many slabs at a time, and only at those that are at
+ * least half empty: in others few pages are free as a whole. */
+enum { SWEEP_SLABS = 64, SWEEP_FULLNESS_MIN = FULLNESS_LEVELS / 2 };
+
+/* Less idle memory than this is not worth a sweep. */
+static const size_t idle_bytes_min = 64 * KIB;
+
+static void end_sweep(struct bin *bin)
 {
-    struct list empty = {NULL};
+    while (bin->swept.first) {
+        struct slab *slab = CONTAINER_OF(bin->swept.first, struct slab, by_fullness);
+        list_remove(&slab->by_fullness);
+        relist(bin, slab);
+    }
+    ATOMIC_STORE_RELAXED(&bin->sweeping, false);
+    bin->free_swept = bin->free_blocks;
+}
+
+/* The emptiest slab that the sweep has not looked at yet and is not fuller than that. */
+static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
+{
+    for (unsigned i = FULLNESS_LEVELS; i-- > fullness_min;)
+        if (bin->slabs[i].first)
+            return CONTAINER_OF(bin->slabs[i].first, struct slab, by_fullness);
+    return NULL;
+}
+
+/* Purges what can be purged in up to `slabs` slabs; returns bytes. A slab that was looked at waits
+ * on a list of its own until the sweep ends; whoever takes or frees a block of it meanwhile may
+ * move it back. Lock held, but released now and then; slabs that became empty are pushed on
+ * `*empty`. */
+static size_t sweep(struct bin *bin, unsigned slabs, unsigned fullness_min, struct list *empty)
+{
     size_t total = 0;
-    lock_acquire(&bin->lock);
-    for (unsigned left = bin->slab_count; left > 0; left--) {
-        struct slab *slab = fullest(bin);
-        if (!slab || &slab->by_fullness == bin->purged.first)
-            break;
+    struct slab *slab;
+    while ((slab = next_to_sweep(bin, fullness_min)) != NULL && slabs-- > 0) {
         size_t bytes;
         while (purge_slab_run(bin, slab, &bytes))
             total += bytes;
         if (slab->free_blocks == slab->blocks) {
-            detach(bin, slab, &empty);
+            detach(bin, slab, empty);
         } else if (list_contains(&slab->by_fullness)) {
             list_remove(&slab->by_fullness);
-            list_push(&bin->purged, &slab->by_fullness);
+            list_push(&bin->swept, &slab->by_fullness);
         }
     }
-    while (bin->purged.first) {
-        struct slab *slab = CONTAINER_OF(bin->purged.first, struct slab, by_fullness);
-        list_remove(&slab->by_fullness);
-        relist(bin, slab);
+    if (!slab)
+        end_sweep(bin);
+    return total;
+}
+
+static unsigned class_of(const struct bin *bin)
+{
+    return (unsigned)((size_t)(bin - &bins[0][0]) % CLASS_COUNT);
+}
+
+/* Much more is free than after the last sweep. Lock held. */
+static bool has_excess(const struct bin *bin)
+{
+    const struct size_class *class = &size_classes[class_of(bin)];
+    size_t used = (size_t)bin->slab_count * class->blocks - bin->free_blocks;
+    size_t fresh = bin->free_blocks - bin->free_swept;
+    return fresh * class->size > purge_keep(used * class->size);
+}
+
+/* Returns those of the blocks to their slabs that belong to the bin of `shard`, and marks them done
+ * by a null slab. Returns how many. */
+static unsigned flush_to_shard(
+    unsigned shard, unsigned class, void *const *blocks, struct slab **slabs, unsigned count)
+{
+    struct bin *bin = bin_of(shard, class);
+    struct list empty = {NULL};
+    unsigned done = 0;
+    lock_acquire(&bin->lock);
+    for (unsigned i = 0; i < count; i++) {
+        struct slab *slab = slabs[i];
+        if (!slab || slab->shard != shard)
+            continue;
+        slab_put(slab, blocks[i], "free");
+        slabs[i] = NULL;
+        done++;
+        bin->free_blocks++;
+        if (slab->free_blocks == slab->blocks)
+            detach(bin, slab, &empty);
+        else
+            relist(bin, slab);
     }
+    bool excess = has_excess(bin);
+    lock_release(&bin->lock);
+    destroy_all(&empty);
+    if (excess)
+        purge_arm();
+    return done;
+}
+
+void bin_flush(unsigned shard, unsigned class, void *const *blocks, unsigned count)
+{
+    struct slab *slabs[FLUSH_MAX];
+    ASSERT(count <= FLUSH_MAX);
+    for (unsigned i = 0; i < count; i++)
+        slabs[i] = slab_of(blocks[i], class);
+    for (unsigned i = 0; i < count; i++) {
+        if (!slabs[i])
+            continue;
+        unsigned owner = slabs[i]->shard;
+        unsigned done = flush_to_shard(owner, class, blocks + i, slabs + i, count - i);
+        if (owner != shard)
+            ATOMIC_ADD_RELAXED(&bin_of(owner, class)->remote_blocks, done);
+    }
+}
+
+bool bin_block_is_free(const void *block, const char *call)
+{
+    struct slab *slab = slab_lookup(block);
+    if (!slab)
+        return false;
+    unsigned index = slab_index(slab, block, call);
+    struct bin *bin = bin_of(slab->shard, slab->class);
+    lock_acquire(&bin->lock);
+    bool free = bitmap_test(slab->free, index);
+    lock_release(&bin->lock);
+    return free;
+}
+
+/* The next bin that has slabs; the first one after NULL. */
+static struct bin *next_bin(struct bin *bin)
+{
+    struct bin *end = &bins[shard_count()][0];
+    for (bin = bin ? bin + 1 : &bins[0][0]; bin < end; bin++)
+        if (ATOMIC_LOAD_RELAXED(&bin->slab_count))
+            return bin;
+    return NULL;
+}
+
+static size_t purge_bin(struct bin *bin)
+{
+    struct list empty = {NULL};
+    lock_acquire(&bin->lock);
+    size_t total = sweep(bin, bin->slab_count, 0, &empty);
+    end_sweep(bin);
     lock_release(&bin->lock);
     destroy_all(&empty);
     return total;
 }
 
+static void tick_bin(struct bin *bin, enum purge_tick tick)
+{
+    lock_acquire(&bin->lock);
+    size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
+    bool idle = unused * size_classes[class_of(bin)].size > idle_bytes_min;
+    bool excess = has_excess(bin);
+    if (tick == PURGE_TICK_GROWTH ? excess : idle)
+        ATOMIC_STORE_RELAXED(&bin->sweeping, true);
+    if (tick == PURGE_TICK_IDLE)
+        bin->free_unused = bin->free_blocks;
+    lock_release(&bin->lock);
+    if (excess)
+        purge_arm();
+}
+
+/* Goes on with the bin's sweep, if there is one. */
+static bool step_bin(struct bin *bin)
+{
+    struct list empty = {NULL};
+    if (!ATOMIC_LOAD_RELAXED(&bin->sweeping))
+        return false;
+    lock_acquire(&bin->lock);
+    purge_account(sweep(bin, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &empty));
+    lock_release(&bin->lock);
+    destroy_all(&empty);
+    return true;
+}
+
 size_t bin_purge_all(void)
 {
     size_t total = 0;
-    for (unsigned shard = 0; shard < shard_count(); shard++)
-        for (unsigned class = 1; class < CLASS_COUNT; class ++)
-            if (ATOMIC_LOAD_RELAXED(&bins[shard][class].slab_count))
-                total += purge_bin(&bins[shard][class]);
+    for (struct bin *bin = NULL; (bin = next_bin(bin)) != NULL;)
+        total += purge_bin(bin);
     return total;
+}
+
+void bin_tick(enum purge_tick tick)
+{
+    for (struct bin *bin = NULL; (bin = next_bin(bin)) != NULL;)
+        tick_bin(bin, tick);
+}
+
+bool bin_sweep_step(void)
+{
+    for (struct bin *bin = NULL; (bin = next_bin(bin)) != NULL;)
+        if (step_bin(bin))
+            return true;
+    return false;
 }
 
 void bin_check_all(void)

@@ -5,6 +5,10 @@
  * free blocks on lists by fullness; the fullest are used first, so that the others can run empty
  * and serve any class again. A freed block returns to the bin of its slab, whoever frees it.
  *
+ * Whole free pages inside slabs that are in use go back to the system by a sweep over the emptiest
+ * slabs of a bin: when a tick of the purge finds memory that nobody needed, piecemeal, or on
+ * request.
+ *
  * One short lock a bin, held for a batch. Slabs are created and destroyed outside it.
  */
 #ifndef SLAB_BIN_H
@@ -12,14 +16,19 @@
 
 #include "os/lock.h"
 #include "slab/slab.h"
+#include "span/purge.h"
 
 enum { SHARD_MAX = 64, FULLNESS_LEVELS = 4 };
 
 struct bin {
     struct lock lock CACHE_ALIGNED;
     struct list slabs[FULLNESS_LEVELS]; /* lock: slabs with free blocks, fullest list first */
-    struct list purged;                 /* lock: of these, those that a purge has looked at */
+    struct list swept;                  /* lock: of these, those that a sweep has looked at */
     uint32_t slab_count;                /* written under lock, read by any thread */
+    uint32_t free_blocks;               /* lock: in all its slabs */
+    uint32_t free_swept;                /* lock: least of free_blocks since the last sweep's end */
+    uint32_t free_unused;               /* lock: least of them since the last tick */
+    bool sweeping;                      /* written under lock, read by any thread: goes on */
     uint64_t remote_blocks;             /* atomic relaxed, any thread: returned by other shards */
     uint64_t direct_blocks;             /* atomic relaxed, any thread: freed without a magazine */
 };
@@ -51,6 +60,13 @@ bool bin_block_is_free(const void *block, const char *call);
 
 /* Gives the whole free pages inside the slabs of all bins back to the system; returns bytes. */
 size_t bin_purge_all(void);
+
+/* A tick of the purge: decides which bins to sweep. Arms the purge when one has much more free than
+ * after its last sweep. */
+void bin_tick(enum purge_tick tick);
+
+/* Goes on with one of the sweeps; true when there was one. */
+bool bin_sweep_step(void);
 
 /* Debug walker over all bins. */
 void bin_check_all(void);

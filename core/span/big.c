@@ -15,7 +15,6 @@ struct big {
     size_t mapped;           /* bytes of the mapping; owner of the block, or lock when cached */
     size_t dirty;            /* leading bytes that may not be zero; as `mapped` */
     bool live;               /* lock: handed out, not in the cache */
-    uint64_t freed_ms;       /* lock: when it entered the cache */
     struct list_node by_age; /* lock: in the cache, youngest first */
 };
 
@@ -23,6 +22,7 @@ static struct {
     struct lock lock CACHE_ALIGNED;
     struct list cache;      /* lock: youngest first */
     struct big_stats stats; /* lock */
+    size_t unused_bytes;    /* lock: least that was cached since the last tick of the purge */
 } bigs;
 
 static size_t mapping_size(size_t size)
@@ -35,22 +35,21 @@ static void cache_remove(struct big *big)
 {
     list_remove(&big->by_age);
     bigs.stats.cached_bytes -= big->mapped;
+    bigs.unused_bytes = size_min(bigs.unused_bytes, bigs.stats.cached_bytes);
 }
 
 /* Lock held. */
-static void cache_insert(struct big *big, uint64_t now_ms)
+static void cache_insert(struct big *big)
 {
     big->live = false;
-    big->freed_ms = now_ms;
     list_push(&bigs.cache, &big->by_age);
     bigs.stats.cached_bytes += big->mapped;
 }
 
 static void put_in_cache(struct big *big)
 {
-    uint64_t now_ms = os_clock_ms();
     lock_acquire(&bigs.lock);
-    cache_insert(big, now_ms);
+    cache_insert(big);
     lock_release(&bigs.lock);
 }
 
@@ -239,18 +238,18 @@ static void bound_cache(void)
 
 void big_free(struct big *big, void *block, const char *call)
 {
-    uint64_t now_ms = os_clock_ms();
     lock_acquire(&bigs.lock);
     bool live = big->live && block == big->region.base;
     if (LIKELY(live)) {
         bigs.stats.freed++;
         bigs.stats.live_bytes -= big->mapped;
         big->dirty = big->mapped;
-        cache_insert(big, now_ms);
+        cache_insert(big);
     }
     lock_release(&bigs.lock);
     if (UNLIKELY(!live))
         fatal_big(big, block, call);
+    purge_arm();
     bound_cache();
 }
 
@@ -272,40 +271,48 @@ void *big_resize(struct big *big, size_t size)
     return big->region.base;
 }
 
-/* The oldest cached mapping, if it was freed before the given time. Lock held. */
-static struct big *oldest(uint64_t freed_before_ms)
+/* The oldest cached mapping. Lock held. */
+static struct big *oldest(void)
 {
     struct big *last = NULL;
     for (struct list_node *node = bigs.cache.first; node; node = node->next)
         last = CONTAINER_OF(node, struct big, by_age);
-    return last && last->freed_ms < freed_before_ms ? last : NULL;
+    return last;
 }
 
-static size_t evict(size_t bytes, uint64_t freed_before_ms)
+/* Unmaps the oldest cached mapping, unless it is longer than that; returns its bytes. */
+static size_t evict(size_t bytes_max)
 {
-    size_t evicted = 0;
-    while (evicted < bytes) {
-        lock_acquire(&bigs.lock);
-        struct big *big = oldest(freed_before_ms);
-        if (big)
-            cache_remove(big);
-        lock_release(&bigs.lock);
-        size_t size = big ? unmap(big) : 0;
-        if (!size)
-            break;
-        evicted += size;
-    }
-    return evicted;
+    lock_acquire(&bigs.lock);
+    struct big *big = oldest();
+    if (big && big->mapped > bytes_max)
+        big = NULL;
+    if (big)
+        cache_remove(big);
+    lock_release(&bigs.lock);
+    return big ? unmap(big) : 0;
 }
 
 size_t big_cache_evict(size_t bytes)
 {
-    return evict(bytes, UINT64_MAX);
+    size_t evicted = 0, size;
+    while (evicted < bytes && (size = evict(SIZE_MAX)) != 0)
+        evicted += size;
+    return evicted;
 }
 
-size_t big_cache_expire(uint64_t freed_before_ms)
+size_t big_cache_expire(void)
 {
-    return evict(SIZE_MAX, freed_before_ms);
+    size_t evicted = 0, size;
+    lock_acquire(&bigs.lock);
+    size_t unused = bigs.unused_bytes;
+    lock_release(&bigs.lock);
+    while ((size = evict(unused - evicted)) != 0)
+        evicted += size;
+    lock_acquire(&bigs.lock);
+    bigs.unused_bytes = bigs.stats.cached_bytes;
+    lock_release(&bigs.lock);
+    return evicted;
 }
 
 struct big_stats big_stats(void)

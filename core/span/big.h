@@ -34,10 +34,10 @@ void big_free(struct big *big, void *block, const char *call);
  * was. `size` >= BIG_MIN. */
 void *big_resize(struct big *big, size_t size);
 
-/* Unmap cached mappings, oldest first: until `bytes` are gone, or all that were freed before
- * `freed_before_ms`. Return bytes unmapped. */
+/* Unmap cached mappings, oldest first: until `bytes` are gone, or as many bytes as were cached at
+ * any time since the last call of big_cache_expire. Return bytes unmapped. */
 size_t big_cache_evict(size_t bytes);
-size_t big_cache_expire(uint64_t freed_before_ms);
+size_t big_cache_expire(void);
 
 struct big_stats {
     uint64_t allocated; /* since the start */

@@ -16,7 +16,8 @@ static struct {
     uint64_t runs[SUPERSLAB_WORDS + 1];       /* lock: bit per non-empty list of by_run */
     struct page_heap_stats stats;             /* lock */
     char *hint;                               /* lock: where the next superslab should be */
-    uint32_t purge_round;                     /* lock */
+    size_t unused_pages;  /* lock: least of free dirty ones since the last tick */
+    uint32_t purge_round; /* lock */
 } heap;
 
 /* Puts the superslab on the lists that its state asks for. Lock held. */
@@ -42,12 +43,19 @@ static void relink(struct superslab *superslab, unsigned run_before, unsigned un
 }
 
 /* Lock held. */
+static void lower_unused(void)
+{
+    heap.unused_pages = size_min(heap.unused_pages, heap.stats.dirty_free_pages);
+}
+
+/* Lock held. */
 static unsigned take_run(struct superslab *superslab, struct run run)
 {
     unsigned run_before = superslab->longest_run, units = bits_count(superslab->free_units);
     unsigned dirty = superslab_take(superslab, run);
     heap.stats.used_pages += run.pages;
     heap.stats.dirty_free_pages -= dirty;
+    lower_unused();
     relink(superslab, run_before, units);
     return dirty;
 }
@@ -83,6 +91,7 @@ static void extract(struct superslab *superslab)
     if (list_contains(&superslab->by_dirt))
         list_remove(&superslab->by_dirt);
     heap.stats.dirty_free_pages -= superslab->dirty_free_pages;
+    lower_unused();
     heap.stats.superslabs--;
 }
 
@@ -300,6 +309,15 @@ size_t page_heap_purge(size_t bytes)
     }
     lock_release(&heap.lock);
     return purged;
+}
+
+size_t page_heap_unused_pages(void)
+{
+    lock_acquire(&heap.lock);
+    size_t unused = heap.unused_pages;
+    heap.unused_pages = heap.stats.dirty_free_pages;
+    lock_release(&heap.lock);
+    return unused;
 }
 
 struct page_heap_stats page_heap_stats(void)

@@ -37,6 +37,9 @@ bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned page
 /* Puts a run back; only its first `dirty_pages` pages have been touched. */
 void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_pages);
 
+/* Free dirty pages that nobody took since the last call. */
+size_t page_heap_unused_pages(void);
+
 /* Gives up to `bytes` of free dirty memory back to the system, emptiest superslabs first; returns
  * how much it was. */
 size_t page_heap_purge(size_t bytes);

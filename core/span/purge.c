@@ -10,18 +10,38 @@
 /* Below this it is not worth a system call: free dirty memory that is always kept. */
 static const size_t retain_min = 512 * KIB;
 
-/* Memory in use not long ago is kept up to this bound at the balanced `retain_percent`: a program
- * whose use swings by so much purges only when it is idle. */
-static const size_t retain_recent_max = 2 * MIB;
+/* One slow path purges no more than this of what a tick left to do. */
+static const size_t step_bytes = 4 * MIB;
 
-static uint64_t purged_total;  /* atomic relaxed, any thread */
-static size_t recent_peak;     /* atomic relaxed, any thread: of bytes in use, halved when idle */
-static uint64_t idle_since_ms; /* atomic relaxed, any thread: last time of an idle purge */
+bool purge_is_armed;
+
+static uint64_t purged_total; /* atomic relaxed, any thread */
+static uint64_t next_tick_ms; /* atomic relaxed, any thread */
+static size_t step_left;      /* atomic relaxed, any thread: bytes */
+static bool grown;            /* atomic relaxed, any thread: since the last tick, while armed */
 
 void purge_account(size_t bytes)
 {
     if (bytes)
         ATOMIC_ADD_RELAXED(&purged_total, bytes);
+}
+
+void purge_arm(void)
+{
+    ATOMIC_STORE_RELAXED(&purge_is_armed, true);
+}
+
+size_t purge_keep(size_t used_bytes)
+{
+    return size_max(used_bytes / 100 * (size_t)POLICY(retain_percent), retain_min);
+}
+
+size_t purge_share(size_t unused_bytes, size_t used_bytes)
+{
+    if (unused_bytes <= retain_min)
+        return 0;
+    size_t share = unused_bytes - retain_min;
+    return unused_bytes > purge_keep(used_bytes) ? share : share / 2;
 }
 
 void purge_before_growth(size_t bytes)
@@ -36,31 +56,46 @@ void purge_before_growth(size_t bytes)
     }
     if (bytes)
         purge_account(big_cache_evict(bytes));
+    if (purge_armed())
+        ATOMIC_STORE_RELAXED(&grown, true);
 }
 
 void purge_after_free(size_t dirty_bytes, size_t used_bytes)
 {
-    size_t percent = (size_t)POLICY(retain_percent), peak = ATOMIC_LOAD_RELAXED(&recent_peak);
-    if (used_bytes + dirty_bytes > peak)
-        ATOMIC_STORE_RELAXED(&recent_peak, peak = used_bytes + dirty_bytes);
-    size_t recent = size_min(peak, retain_recent_max / 25 * percent);
-    size_t keep = size_max(used_bytes / 100 * percent, size_max(retain_min, recent));
-    if (dirty_bytes > keep)
-        purge_account(page_heap_purge(dirty_bytes - keep / 2));
+    if (dirty_bytes > purge_keep(used_bytes))
+        purge_arm();
 }
 
-void purge_idle(void)
+enum purge_tick purge_tick(uint64_t now_ms)
 {
-    uint64_t now = os_clock_ms(), since = ATOMIC_LOAD_RELAXED(&idle_since_ms);
-    uint64_t delay = (uint64_t)POLICY(purge_delay_ms);
-    if (now - since < delay)
-        return;
-    ATOMIC_STORE_RELAXED(&idle_since_ms, now);
-    ATOMIC_STORE_RELAXED(&recent_peak, ATOMIC_LOAD_RELAXED(&recent_peak) / 2);
-    size_t dirty = page_heap_stats().dirty_free_pages * PAGE_SIZE;
-    if (dirty > retain_min)
-        purge_account(page_heap_purge((dirty - retain_min) / 2));
-    purge_account(big_cache_expire(now - size_min(now, delay)));
+    uint64_t delay_ms = (uint64_t)POLICY(purge_delay_ms);
+    if (ATOMIC_LOAD_RELAXED(&grown)) {
+        ATOMIC_STORE_RELAXED(&grown, false);
+        return PURGE_TICK_GROWTH;
+    }
+    if (now_ms < ATOMIC_LOAD_RELAXED(&next_tick_ms))
+        return PURGE_TICK_NONE;
+    ATOMIC_STORE_RELAXED(&next_tick_ms, now_ms + delay_ms);
+    size_t unused = page_heap_unused_pages() * PAGE_SIZE;
+    struct page_heap_stats stats = page_heap_stats();
+    size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
+    ATOMIC_STORE_RELAXED(&step_left, purge_share(unused, used));
+    purge_account(big_cache_expire());
+    bool excess = dirty > purge_keep(used) || big_stats().cached_bytes > retain_min;
+    ATOMIC_STORE_RELAXED(&purge_is_armed, excess);
+    return PURGE_TICK_IDLE;
+}
+
+bool purge_step(void)
+{
+    size_t left = ATOMIC_LOAD_RELAXED(&step_left);
+    if (!left)
+        return false;
+    size_t purged = page_heap_purge(size_min(left, step_bytes));
+    purge_account(purged);
+    left = purged ? left - size_min(left, purged) : 0;
+    ATOMIC_STORE_RELAXED(&step_left, left);
+    return left != 0;
 }
 
 size_t purge_everything(void)

@@ -19,6 +19,14 @@ static const struct heap_front no_heap = {
 
 __thread struct heap_front *thread_heap = (struct heap_front *)&no_heap;
 
+/* The thread's heap while it is parked: out of the way of the hit paths, so that the next call
+ * comes by a slow path and looks after the purge. */
+static __thread struct heap *parked_heap;
+
+/* A heap is parked so often in a tick of the clock: enough to see a busy thread become one that
+ * allocates now and then, and little beside what a busy thread does in a tick. */
+enum { PARKS_MAX = 256 };
+
 /* The thread has released its heap on its way out and shall not get another one for good. */
 static __thread bool has_exited;
 
@@ -147,6 +155,28 @@ static void give_back(struct heap *heap)
     lock_release(&registry.lock);
 }
 
+/* ---- The thread's own ------------------------------------------------------------------------ */
+
+struct heap *heap_of_thread(void)
+{
+    struct heap_front *front = thread_heap;
+    return front == &no_heap ? parked_heap : (struct heap *)front;
+}
+
+/* Makes the heap, or none, that of the thread. */
+static void set_heap(struct heap *heap)
+{
+    parked_heap = NULL;
+    thread_heap = heap ? &heap->front : (struct heap_front *)&no_heap;
+}
+
+static void park(struct heap *heap)
+{
+    heap->parks_left--;
+    parked_heap = heap;
+    thread_heap = (struct heap_front *)&no_heap;
+}
+
 /* ---- Start and end --------------------------------------------------------------------------- */
 
 /* Runs when a thread exits, among its other destructors. Those that come later and allocate borrow
@@ -156,7 +186,7 @@ static void thread_exits(void *unused)
     (void)unused;
     struct heap *heap = heap_of_thread();
     has_exited = true;
-    thread_heap = (struct heap_front *)&no_heap;
+    set_heap(NULL);
     if (heap)
         give_back(heap);
 }
@@ -207,7 +237,7 @@ void heap_start_early(void)
 void heap_forget(void)
 {
     struct heap *heap = heap_of_thread();
-    thread_heap = (struct heap_front *)&no_heap;
+    set_heap(NULL);
     if (heap)
         give_back(heap);
 }
@@ -231,12 +261,6 @@ void heap_adopt_in_child(uint32_t before, uint32_t after)
 
 /* ---- Entry to the slow paths ----------------------------------------------------------------- */
 
-struct heap *heap_of_thread(void)
-{
-    struct heap_front *front = thread_heap;
-    return front == &no_heap ? NULL : (struct heap *)front;
-}
-
 /* The first slow call of a thread, or one after its heap was released. The heap is in place before
  * the exit hook is set, so that an allocation inside pthread_setspecific would find it; for a key
  * below 32, which ours is as one of the first in the program, there is none. */
@@ -245,11 +269,25 @@ static struct heap *enter_first(void)
     bool keep = !has_exited && !POLICY(fallback);
     struct heap *heap = init_once() ? adopt() : NULL;
     if (heap && keep) {
-        thread_heap = &heap->front;
+        set_heap(heap);
         if (registry.has_key)
             pthread_setspecific(registry.key, heap);
     }
     return heap;
+}
+
+static void look_after_purge(struct heap *heap)
+{
+    uint64_t now_ms = os_clock_ms();
+    if (heap->parked_ms != now_ms) {
+        heap->parked_ms = now_ms;
+        heap->parks_left = PARKS_MAX;
+    }
+    enum purge_tick tick = purge_tick(now_ms);
+    if (tick != PURGE_TICK_NONE)
+        bin_tick(tick);
+    if (bin_sweep_step() | purge_step())
+        purge_arm();
 }
 
 struct heap *heap_enter(void)
@@ -265,10 +303,15 @@ struct heap *heap_enter(void)
     }
     if (heap->depth++ == 0) {
         heap->cancel_type = cancel_type;
-        if (++heap->slow_calls >= MAINTENANCE_PERIOD) {
+        if (heap == parked_heap)
+            set_heap(heap);
+        bool periodic = ++heap->slow_calls >= MAINTENANCE_PERIOD;
+        if (periodic) {
             heap->slow_calls = 0;
             heap_maintain(heap);
         }
+        if (periodic || purge_armed())
+            look_after_purge(heap);
     }
     return heap;
 }
@@ -278,8 +321,10 @@ void heap_leave(struct heap *heap)
     if (--heap->depth)
         return;
     int cancel_type = heap->cancel_type;
-    if (UNLIKELY(&heap->front != thread_heap))
+    if (UNLIKELY(heap != heap_of_thread()))
         give_back(heap);
+    else if (UNLIKELY(purge_armed()) && heap->parks_left)
+        park(heap);
     pthread_setcanceltype(cancel_type, NULL);
 }
 

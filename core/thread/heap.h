@@ -43,8 +43,8 @@ struct magazine {
     bool flushed_last;  /* the last batch was a flush, not a refill */
     uint16_t batches;   /* refills and flushes since the last maintenance */
     uint64_t pops_seen; /* pops at the last maintenance */
-    uint64_t misses;    /* pops that had to wait for a refill */
-    uint64_t overflows; /* pushes that had to wait for a flush */
+    uint64_t misses;    /* pops by the slow path */
+    uint64_t overflows; /* pushes by the slow path */
     uint64_t refills;
     uint64_t flushes;
     uint64_t refilled; /* blocks */
@@ -71,7 +71,10 @@ struct heap {
     uint32_t owner;      /* atomic relaxed, any thread: id of the owner thread, 0 in the pool */
     uint8_t shard;       /* const */
     uint16_t slow_calls; /* since the last maintenance */
-    uint16_t next_slot;  /* first slot never used by a region */
+    uint16_t parks_left; /* at `parked_ms`: see PARKS_MAX in heap.c */
+    uint64_t parked_ms;
+    uint64_t reallocs_in_place;         /* atomic relaxed, one writer */
+    uint16_t next_slot;                 /* first slot never used by a region */
     uint16_t free_region[REGION_KINDS]; /* free slot regions, linked through their first slot */
     struct heap *next;                  /* registry: const once linked */
     struct heap *next_free;             /* registry lock */
@@ -81,8 +84,8 @@ struct heap {
 _Static_assert(HEAP_SLOTS <= UINT16_MAX, "slot indices fit their fields");
 
 /* The front of the calling thread's heap; of a static one, empty and full in all classes, before
- * the thread's first call and after its heap was released. Initial-exec TLS: one load by a constant
- * offset. */
+ * the thread's first call, after its heap was released, and while it is parked. Initial-exec TLS:
+ * one load by a constant offset. */
 extern __thread struct heap_front *thread_heap __attribute__((tls_model("initial-exec")));
 
 /* The calling thread's heap, NULL when it has none. */
@@ -165,8 +168,7 @@ struct lock *heap_registry_lock(void);
 /* Empties all magazines, forgetting what they hold, and sends them home. */
 void heap_reset_magazines(struct heap *heap);
 
-/* Shrinks the magazines of classes that nothing happened to since the last time, and purges what is
- * due. */
+/* Shrinks the magazines of classes that nothing happened to since the last time. */
 void heap_maintain(struct heap *heap);
 
 /* Debug walker over the heap's magazines and slot regions. */

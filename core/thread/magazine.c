@@ -179,7 +179,6 @@ static void flush_oldest(struct heap *heap, unsigned class, unsigned count)
 void heap_overflow(struct heap *heap, unsigned class)
 {
     struct magazine *magazine = &heap->magazine[class];
-    COUNTER_ADD(&magazine->overflows, 1);
     if (magazine_adapt(heap, class))
         return;
     unsigned capacity = magazine_capacity(heap, class);
@@ -218,7 +217,6 @@ void heap_maintain(struct heap *heap)
         if (magazine->kind > 0 && held / 2 < region_slots(magazine->kind - 1u) - 1)
             magazine_move(heap, class, magazine->kind - 1u);
     }
-    purge_idle();
 }
 
 void heap_reset_magazines(struct heap *heap)

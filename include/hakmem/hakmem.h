@@ -94,6 +94,8 @@ struct hakmem_stats {
     uint64_t metadata_bytes;  /* the allocator's own records, besides the above */
     uint64_t threads;         /* thread heaps in use */
     struct hakmem_syscalls syscalls;
+    uint64_t reallocs_in_place; /* calls of realloc that left the block where it was; the others
+                                 * count as a malloc and a free */
 };
 
 /* Fills `*stats`. `size` is sizeof(struct hakmem_stats) as the caller knows it: at most that many

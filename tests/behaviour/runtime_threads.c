@@ -16,7 +16,7 @@
 
 #define AT_A_TIME 8
 #define BLOCKS 40
-#define RESIDENT_LIMIT_KIB 3072
+#define RESIDENT_LIMIT_KIB 6144
 #define MAPPED_LIMIT_KIB (32 * 1024)
 
 static unsigned cycles = 20000;

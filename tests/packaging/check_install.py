@@ -1,8 +1,8 @@
 """check_install.py BUILD: installs hakmem, moves the tree, and builds programs against it.
 
 Each program (consumer/) fails unless hakmem serves its calls. Covered: the CMake package with its
-three targets, pkg-config, static and static-PIE programs (behaviour 30), and DESTDIR. Works below
-BUILD/tests/packaging/work, which it removes when everything passed.
+three targets, pkg-config, static and static-PIE programs (behaviour 30), DESTDIR, and the command.
+Works below BUILD/tests/packaging/work, which it removes when everything passed.
 """
 
 import os
@@ -20,6 +20,11 @@ INSTALLED = [
     "lib/hakmem.o", "lib/pkgconfig/hakmem.pc", "lib/cmake/hakmem/hakmem-config.cmake",
     "lib/cmake/hakmem/hakmem-config-version.cmake", "lib/cmake/hakmem/hakmem-targets.cmake",
     "include/hakmem/hakmem.h", "share/doc/hakmem/LICENSE",
+    "bin/hakmem", "libexec/hakmem/measure", "libexec/hakmem/libhakmem-probe.so",
+    "libexec/hakmem/workloads/larson", "share/hakmem/workloads.toml", "share/hakmem/programs.toml",
+    "share/man/man1/hakmem.1", "share/man/man1/hakmem-compare.1",
+    "share/bash-completion/completions/hakmem", "share/zsh/site-functions/_hakmem",
+    "share/fish/vendor_completions.d/hakmem.fish",
 ]
 
 # Program: what its ELF file must look like.
@@ -136,6 +141,14 @@ def check_pkg_config(prefix, work):
     print("ok: pkg-config, static")
 
 
+def check_command(prefix):
+    """The command finds its parts in the moved tree."""
+    command = prefix / "bin/hakmem"
+    run(command, "doctor", "--", "ls", prefix)
+    run(command, "bench", "--quick", "--runs", "1", "--with", "system", "startup", "sort")
+    print("ok: the command")
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     work = build / "tests/packaging/work"
@@ -146,6 +159,7 @@ def main():
         print("ok: installed and moved")
         check_destdir(build, work)
         print("ok: DESTDIR")
+        check_command(prefix)
         check_cmake_package(prefix, work)
         check_pkg_config(prefix, work)
     except CheckError as error:

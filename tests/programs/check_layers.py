@@ -21,8 +21,8 @@ OBSERVE_USERS_IN_API = re.compile(r"^(init|options|hooks)[a-z_]*\.[ch]$")
 
 MAX_COLUMNS = 100
 MAX_LINES = 800
-ROOMS = ["core", "include", "tests", "lab", "cmake"]
-SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".cmake", ".in", ".map"}
+ROOMS = ["core", "include", "tests", "lab", "crates", "cmake"]
+SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".rs", ".py", ".sh", ".cmake", ".in", ".map", ".toml"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
@@ -116,6 +116,7 @@ SELF_TEST_CASES = [
     ({"core/base/a.c": '#include "base/gone.h"\n'}, "does not exist"),
     ({"core/base/a.c": "x" * 101 + "\n"}, "has a line of 101 columns"),
     ({"core/base/a.c": "x" * 100 + "\n"}, None),
+    ({"crates/a/src/b.rs": "x" * 101 + "\n"}, "has a line of 101 columns"),
     ({"lab/a.py": "\n" * 801}, "has 801 lines"),
     ({"lab/a.py": "\n" * 800}, None),
 ]

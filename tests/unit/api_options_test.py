@@ -248,6 +248,16 @@ class Reports(unittest.TestCase):
         self.assertEqual(sizes, sorted(set(sizes)))
         self.assertEqual((sizes[0], sizes[-1]), (16, 32768))
 
+    def test_file_of_a_program_that_overwrites_its_environment(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = run(("overwrite",), STATS_FILE=f"{directory}/stats.json")
+            self.assertEqual(done.stderr, "")
+            self.assertTrue(Path(directory, "stats.json").exists())
+
+    def test_file_with_a_path_that_is_too_long(self):
+        done = run(STATS_FILE="/tmp/" + "x" * 4096)
+        self.assertEqual(done.stderr, "hakmem: option stats_file: the path is too long\n")
+
     def test_file_that_cannot_be_written(self):
         done = run(STATS_FILE="/nonexistent/stats.json")
         self.assertEqual(done.stderr, "hakmem: option stats_file: cannot write "

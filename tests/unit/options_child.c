@@ -3,6 +3,7 @@
  *
  *     options_child get          options and counts
  *     options_child set N V      hakmem_option_set(N, V): its result, and the value afterwards
+ *     options_child overwrite    writes over its environment
  */
 #include <errno.h>
 #include <stdio.h>
@@ -78,6 +79,15 @@ static int set(const char *name, long new_value)
     return 0;
 }
 
+/* As programs do that set the title that ps shows. */
+static int overwrite_environment(void)
+{
+    extern char **environ;
+    for (char **entry = environ; *entry; entry++)
+        memset(*entry, 0, strlen(*entry));
+    return use_heap() ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     if (strcmp(hakmem_version(), HAKMEM_VERSION) != 0)
@@ -86,5 +96,7 @@ int main(int argc, char **argv)
         return show();
     if (argc == 4 && strcmp(argv[1], "set") == 0)
         return set(argv[2], strtol(argv[3], NULL, 10));
+    if (argc == 2 && strcmp(argv[1], "overwrite") == 0)
+        return overwrite_environment();
     return 2;
 }

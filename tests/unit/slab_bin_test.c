@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/policy.h"
 #include "slab/bin.h"
 #include "span/page_heap.h"
 
@@ -260,6 +261,59 @@ static void purging_inside_slabs_keeps_live_blocks(void **state)
     }
 }
 
+/* Two ticks after most blocks of a peak were freed, the pages that nobody used in between are given
+ * back, a step at a time; those that were used in between are not. */
+static void ticks_purge_what_lay_unused(void **state)
+{
+    (void)state;
+    unsigned class = size_class_of(2048);
+    struct bin *bin = bin_of(0, class);
+    policy.retain_percent = 25;
+    while (held_count + 64 <= HELD_MAX)
+        refill(0, class, 64);
+    ATOMIC_STORE_RELAXED(&purge_is_armed, false);
+    unsigned kept = 0, freed = 0;
+    for (unsigned i = 0; i < held_count; i++) {
+        if (i % 20 == 0) {
+            held[kept++] = held[i];
+        } else {
+            bin_flush(0, class, &held[i], 1);
+            freed++;
+        }
+    }
+    held_count = kept;
+    assert_int_equal(purge_armed(), freed * (size_t)2048 > 512 * KIB);
+    bin_tick(PURGE_TICK_IDLE);
+    assert_false(bin_sweep_step());
+    uint64_t purged = purge_total();
+    bin_tick(PURGE_TICK_IDLE);
+    assert_true(bin->sweeping);
+    while (bin_sweep_step()) {
+    }
+    assert_false(bin->sweeping);
+    assert_true(purge_total() - purged >= freed * (size_t)2048 / 2);
+    bin_check_all();
+    /* The same memory is not looked at again. */
+    bin_tick(PURGE_TICK_IDLE);
+    assert_false(bin->sweeping);
+    for (unsigned i = 0; i < held_count; i++)
+        check_stamp(held[i], 2048);
+    /* All of it is taken and freed again: at the next tick it was not unused. */
+    for (unsigned i = 0; i < freed / 16; i++)
+        refill(0, class, 16);
+    bin_tick(PURGE_TICK_IDLE);
+    for (unsigned i = 0; i < freed / 16; i++)
+        flush(0, class, 16);
+    bin_tick(PURGE_TICK_IDLE);
+    assert_false(bin->sweeping);
+    bin_tick(PURGE_TICK_GROWTH);
+    assert_int_equal(bin->sweeping, freed / 16 * 16 * (size_t)2048 > 512 * KIB);
+    while (held_count)
+        flush(0, class, BATCH);
+    bin_check_all();
+    assert_int_equal(bin->slab_count, 0);
+}
+
 static void *churn(void *argument)
 {
     unsigned shard = (unsigned)(uintptr_t)argument % shard_count(), class = size_class_of(640);
@@ -291,8 +345,12 @@ static bool stop_purging; /* atomic */
 /* What is being purged must not be handed out: its stamps would be lost. */
 static void *purge_all_the_time(void *argument)
 {
-    while (!__atomic_load_n(&stop_purging, __ATOMIC_RELAXED))
+    while (!__atomic_load_n(&stop_purging, __ATOMIC_RELAXED)) {
         bin_purge_all();
+        bin_tick(PURGE_TICK_GROWTH);
+        bin_tick(PURGE_TICK_IDLE);
+        bin_sweep_step();
+    }
     return argument;
 }
 
@@ -383,6 +441,7 @@ int main(void)
         cmocka_unit_test(lowest_addresses_of_the_fullest_slab_first),
         cmocka_unit_test(remote_blocks_go_home),
         cmocka_unit_test(purging_inside_slabs_keeps_live_blocks),
+        cmocka_unit_test(ticks_purge_what_lay_unused),
         cmocka_unit_test(random_steps_agree_with_the_model),
         cmocka_unit_test(threads_share_bins),
         cmocka_unit_test(misuse_is_named),

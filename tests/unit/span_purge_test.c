@@ -1,8 +1,6 @@
-/* span/purge: what makes free memory go back: growth, excess, idleness, a request
+/* span/purge: what makes free memory go back: growth, idleness, a request
  * (behaviours 22, 40). */
 #include "unit.h"
-
-#include <time.h>
 
 #include "base/policy.h"
 #include "os/os.h"
@@ -55,36 +53,74 @@ static void a_request_gives_all_back(void **state)
     purge_everything();
 }
 
-/* More free dirty memory than the policy allows is not kept; until then, all of it is. What was in
- * use a moment ago may be kept too, up to 8 MiB at 25 percent. */
-static void check_excess(long percent)
+/* Dirty bytes are down to `expected`; a superslab that is unmapped as a whole may be too much. */
+static void check_left(size_t expected)
 {
-    policy.retain_percent = percent;
-    purge_everything();
-    take_runs(RUNS);
-    size_t used = RUNS * RUN_PAGES * PAGE_SIZE, freed = 0;
-    size_t recent = 8 * MIB / 25 * (size_t)percent;
-    bool exceeded = false;
-    for (unsigned i = 0; i < RUNS / 2; i++) {
-        put_runs(i, i + 1);
-        used -= RUN_PAGES * PAGE_SIZE;
-        freed += RUN_PAGES * PAGE_SIZE;
-        size_t keep = size_max(512 * KIB, used / 100 * (size_t)percent);
-        CHECK(dirty_bytes() <= size_max(keep, recent));
-        exceeded = exceeded || freed > keep;
-        CHECK(exceeded || dirty_bytes() == freed);
-    }
-    assert_true(exceeded == (percent < 100));
-    put_runs(RUNS / 2, RUNS);
-    purge_everything();
+    CHECK(dirty_bytes() <= expected && dirty_bytes() + SUPERSLAB_PAGES * PAGE_SIZE > expected);
 }
 
-static void excess_goes_back(void **state)
+/* A tick, and all of what it left to do; true when there was one. */
+static bool tick(uint64_t now_ms)
+{
+    enum purge_tick kind = purge_tick(now_ms);
+    if (kind == PURGE_TICK_GROWTH) /* from before: it comes first */
+        kind = purge_tick(now_ms);
+    while (purge_step()) {
+    }
+    return kind == PURGE_TICK_IDLE;
+}
+
+/* Nothing goes at the moment it is freed; the purge is armed when more lies free than the policy
+ * keeps, and no more when that is over. */
+static void excess_arms_the_purge(void **state)
 {
     (void)state;
     static const long percents[] = {0, 5, 25, 300};
-    for (size_t i = 0; i < ARRAY_LENGTH(percents); i++)
-        check_excess(percents[i]);
+    uint64_t now_ms = os_clock_ms() + 3600000;
+    policy.purge_delay_ms = 100;
+    for (size_t i = 0; i < ARRAY_LENGTH(percents); i++) {
+        policy.retain_percent = percents[i];
+        purge_everything();
+        take_runs(RUNS);
+        assert_true(tick(now_ms += 100));
+        size_t used = RUNS * RUN_PAGES * PAGE_SIZE, freed = 0;
+        uint64_t calls = os_counts[OS_MADVISE] + os_counts[OS_MUNMAP];
+        for (unsigned run = 0; run < RUNS / 2; run++) {
+            put_runs(run, run + 1);
+            used -= RUN_PAGES * PAGE_SIZE;
+            freed += RUN_PAGES * PAGE_SIZE;
+            size_t keep = size_max(512 * KIB, used / 100 * (size_t)percents[i]);
+            CHECK(dirty_bytes() == freed);
+            CHECK(purge_armed() == (freed > keep));
+        }
+        assert_int_equal(os_counts[OS_MADVISE] + os_counts[OS_MUNMAP], calls);
+        put_runs(RUNS / 2, RUNS);
+        purge_everything();
+        assert_true(tick(now_ms += 100));
+        assert_false(purge_armed());
+    }
+}
+
+/* What was taken for a moment since the last tick is not purged. */
+static void only_unused_memory_goes(void **state)
+{
+    (void)state;
+    uint64_t now_ms = os_clock_ms() + 2 * 3600000;
+    policy.purge_delay_ms = 100;
+    policy.retain_percent = 25;
+    purge_everything();
+    take_runs(80);
+    put_runs(0, 80);
+    size_t dirty = dirty_bytes();
+    assert_true(tick(now_ms += 100)); /* unused was nothing until now */
+    assert_int_equal(dirty_bytes(), dirty);
+    take_runs(70);
+    put_runs(0, 70);
+    assert_false(tick(now_ms + 99));
+    assert_true(tick(now_ms += 100));
+    check_left(dirty - (10 * RUN_PAGES * PAGE_SIZE - 512 * KIB));
+    assert_true(tick(now_ms += 100));
+    check_left(512 * KIB);
 }
 
 static void little_is_always_kept(void **state)
@@ -131,14 +167,7 @@ static void growth_is_paid_for(void **state)
     assert_int_equal(big_stats().cached_bytes, 0);
 }
 
-static void sleep_past(uint64_t milliseconds)
-{
-    struct timespec pause = {0, 2000000};
-    uint64_t start = os_clock_ms();
-    while (os_clock_ms() <= start + milliseconds)
-        nanosleep(&pause, NULL);
-}
-
+/* Memory that the policy allows to keep goes too when nobody needs it, but slowly. */
 static void idle_memory_goes_by_halves(void **state)
 {
     (void)state;
@@ -150,21 +179,36 @@ static void idle_memory_goes_by_halves(void **state)
     void *block = big_alloc(4 * MIB, 16, false);
     put_runs(0, 40);
     big_free((struct big *)page_map_lookup(block), block, "free");
-    sleep_past(20);
-    purge_idle();
+    assert_true(purge_armed());
+    uint64_t now_ms = os_clock_ms() + 3 * 3600000;
+    tick(now_ms);
+    size_t begun = dirty_bytes();
+    assert_int_equal(begun, 40 * RUN_PAGES * PAGE_SIZE);
+    assert_int_equal(big_stats().cached_bytes, 4 * MIB);
+    assert_true(tick(now_ms += 20));
     assert_int_equal(big_stats().cached_bytes, 0);
-    size_t once = dirty_bytes(), begun = 40 * RUN_PAGES * PAGE_SIZE;
-    assert_true(once <= begun / 2 + 512 * KIB && once > begun / 4);
-    /* At once again: nothing happens before the delay is over. */
-    policy.purge_delay_ms = 3600000;
-    purge_idle();
+    check_left(begun - (begun - 512 * KIB) / 2);
+    size_t once = dirty_bytes();
+    assert_false(tick(now_ms + 19));
     assert_int_equal(dirty_bytes(), once);
-    policy.purge_delay_ms = 20;
-    sleep_past(20);
-    purge_idle();
-    assert_true(dirty_bytes() <= once / 2 + 512 * KIB);
+    assert_true(tick(now_ms += 20));
+    check_left(once - (once - 512 * KIB) / 2);
     put_runs(40, 80);
     purge_everything();
+}
+
+/* Growth while much lies free is told to the bins. */
+static void growth_ticks_while_armed(void **state)
+{
+    (void)state;
+    uint64_t now_ms = os_clock_ms() + 4 * 3600000;
+    tick(now_ms);
+    purge_before_growth(1);
+    assert_int_equal(purge_tick(now_ms), PURGE_TICK_NONE);
+    purge_arm();
+    purge_before_growth(1);
+    assert_int_equal(purge_tick(now_ms), PURGE_TICK_GROWTH);
+    assert_int_equal(purge_tick(now_ms), PURGE_TICK_NONE);
 }
 
 static int start(void **state)
@@ -176,9 +220,10 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_gives_all_back),   cmocka_unit_test(excess_goes_back),
-        cmocka_unit_test(little_is_always_kept),      cmocka_unit_test(growth_is_paid_for),
-        cmocka_unit_test(idle_memory_goes_by_halves),
+        cmocka_unit_test(a_request_gives_all_back), cmocka_unit_test(excess_arms_the_purge),
+        cmocka_unit_test(only_unused_memory_goes),  cmocka_unit_test(little_is_always_kept),
+        cmocka_unit_test(growth_is_paid_for),       cmocka_unit_test(idle_memory_goes_by_halves),
+        cmocka_unit_test(growth_ticks_while_armed),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

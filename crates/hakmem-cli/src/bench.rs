@@ -1,0 +1,194 @@
+//! `hakmem bench`: the workloads and programs of the catalogue under every allocator.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{bail, Context, Result};
+use hakmem_lab::catalogue::{
+    input_directory, read_programs, read_workloads, select, Places, ProgramRow, WorkloadRow,
+};
+use hakmem_lab::plan::Task;
+use hakmem_results::RowKind;
+use tempfile::TempDir;
+
+use crate::cli::{BenchArguments, Kind};
+use crate::experiment::Experiment;
+use crate::locate::{find_program, Installation};
+use crate::output::{print, Outputs};
+
+/// Measured runs when the user does not say.
+const RUNS: u32 = 10;
+const QUICK_RUNS: u32 = 5;
+
+/// Measures the rows that are asked for.
+///
+/// # Errors
+/// A list cannot be read, a name is in none of them, an allocator or a part of the installation is
+/// missing, an output cannot be written, or a package cannot be installed.
+pub fn bench(arguments: BenchArguments) -> Result<ExitCode> {
+    let installation = Installation::current()?;
+    let outputs = Outputs::new(&arguments.output)?;
+    let scratch = tempfile::Builder::new().prefix("hakmem-bench-").tempdir();
+    let scratch = scratch.context("cannot make a scratch directory")?;
+    let catalogue = Catalogue::read(&installation, &arguments, scratch)?;
+    let mut tasks = select(catalogue.tasks()?, &arguments.names)?;
+    if arguments.list {
+        print(&list(&tasks))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.install {
+        install(&catalogue.missing_packages(&tasks))?;
+        tasks = select(catalogue.tasks()?, &arguments.names)?;
+    }
+    if tasks.is_empty() {
+        bail!("there is nothing to measure: no row is of this kind");
+    }
+    let experiment = Experiment {
+        installation: &installation,
+        tasks,
+        options: &arguments.experiment,
+        default_runs: if arguments.quick { QUICK_RUNS } else { RUNS },
+        quick: arguments.quick,
+        outputs: &outputs,
+    };
+    experiment.run()
+}
+
+/// The rows of all lists, and what is needed to make tasks of them.
+struct Catalogue {
+    workloads: Vec<WorkloadRow>,
+    workload_programs: PathBuf,
+    /// Each with the directory of its inputs.
+    programs: Vec<(ProgramRow, PathBuf)>,
+    quick: bool,
+    latency: bool,
+    /// Each program has a directory of its own in it.
+    scratch: TempDir,
+}
+
+impl Catalogue {
+    fn read(
+        installation: &Installation,
+        arguments: &BenchArguments,
+        scratch: TempDir,
+    ) -> Result<Catalogue> {
+        let share = installation.share()?;
+        let workloads = match arguments.kind {
+            Some(Kind::Programs) => Vec::new(),
+            _ => read_workloads(&share.join("workloads.toml"))?,
+        };
+        let lists: Vec<PathBuf> = match arguments.kind {
+            Some(Kind::Workloads) => Vec::new(),
+            _ => [share.join("programs.toml")]
+                .into_iter()
+                .chain(arguments.programs.clone())
+                .collect(),
+        };
+        let mut programs = Vec::new();
+        for list in &lists {
+            let list = std::path::absolute(list)?;
+            let input = input_directory(&list);
+            programs.extend(
+                read_programs(&list)?
+                    .into_iter()
+                    .map(|row| (row, input.clone())),
+            );
+        }
+        Ok(Catalogue {
+            workloads,
+            workload_programs: installation.workloads()?,
+            programs,
+            quick: arguments.quick,
+            latency: arguments.latency,
+            scratch,
+        })
+    }
+
+    fn tasks(&self) -> Result<Vec<Task>> {
+        let mut tasks = Vec::new();
+        for row in &self.workloads {
+            let mut task = row.task(&self.workload_programs, self.quick);
+            if self.latency {
+                task.command.push("--latency".into());
+            }
+            tasks.push(task);
+        }
+        for (row, input) in &self.programs {
+            let work = self.scratch.path().join(&row.name);
+            fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
+            tasks.push(row.task(&Places { input, work: &work }, self.quick));
+        }
+        let mut names = HashSet::new();
+        if let Some(task) = tasks.iter().find(|task| !names.insert(task.name.as_str())) {
+            bail!("two rows are called {}: give yours another name", task.name);
+        }
+        Ok(tasks)
+    }
+
+    /// The packages of those programs among the tasks that cannot run.
+    fn missing_packages(&self, tasks: &[Task]) -> BTreeSet<&str> {
+        let skipped = tasks.iter().filter(|task| task.skipped.is_some());
+        let names: HashSet<&str> = skipped.map(|task| task.name.as_str()).collect();
+        let rows = self.programs.iter().map(|(row, _)| row);
+        let rows = rows.filter(|row| names.contains(row.name.as_str()));
+        rows.flat_map(|row| row.packages.iter().map(String::as_str))
+            .collect()
+    }
+}
+
+/// Installs Debian packages, which is for root alone.
+fn install(packages: &BTreeSet<&str>) -> Result<()> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let names = packages.iter().copied().collect::<Vec<_>>().join(" ");
+    if find_program(Path::new("apt-get")).is_none() {
+        bail!("there is no apt-get here; install what these Debian packages hold: {names}");
+    }
+    if !rustix::process::geteuid().is_root() {
+        bail!("only root may install packages: sudo apt-get install {names}");
+    }
+    eprintln!("Installing {names}");
+    let install = || apt_get(&["install", "-y", "--no-install-recommends"], packages);
+    // The first try fails when the package lists are missing or old.
+    if install()? || (apt_get(&["update"], &BTreeSet::new())? && install()?) {
+        return Ok(());
+    }
+    bail!("apt-get could not install them; try it by hand: apt-get install {names}")
+}
+
+fn apt_get(arguments: &[&str], packages: &BTreeSet<&str>) -> Result<bool> {
+    let status = Command::new("apt-get")
+        .args(arguments)
+        .args(packages)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status();
+    Ok(status.context("cannot run apt-get")?.success())
+}
+
+fn list(tasks: &[Task]) -> String {
+    let width = tasks.iter().map(|task| task.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (kind, title) in [
+        (RowKind::Workload, "Workloads"),
+        (RowKind::Program, "Programs"),
+    ] {
+        let mut rows = tasks.iter().filter(|task| task.kind == kind).peekable();
+        if rows.peek().is_none() {
+            continue;
+        }
+        let _ = writeln!(text, "{title}");
+        for task in rows {
+            let _ = writeln!(text, "  {:width$}  {}", task.name, task.summary);
+            if let Some(reason) = &task.skipped {
+                let _ = writeln!(text, "  {:width$}  ({reason})", "");
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,363 @@
+//! The command line: one definition, from which the help, the man pages and the completions come.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+use crate::values::{duration, option_setting, OptionSetting};
+
+/// Run programs on hakmem, a malloc for Linux, and measure what it brings.
+#[derive(Debug, Parser)]
+#[command(name = "hakmem", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem run -- redis-server      run a program on hakmem
+  hakmem doctor -- git status     is hakmem the malloc of this program?
+  hakmem compare -- sort big.txt  which allocator is best for this program?
+  hakmem bench --quick            the same for the built-in list of programs";
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program on hakmem
+    Run(RunArguments),
+    /// Say whether hakmem serves a program, and if not, why
+    Doctor(DoctorArguments),
+    /// Measure a program on hakmem, the system's malloc and other allocators
+    Compare(CompareArguments),
+    /// Measure the built-in workloads and the listed real programs
+    Bench(BenchArguments),
+    /// Show a result file that --json wrote, in any format
+    Report(ReportArguments),
+    /// Write shell completions or man pages
+    #[command(hide = true)]
+    Generate(GenerateArguments),
+}
+
+/// The presets of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Preset {
+    /// More memory kept at hand, for time
+    Speed,
+    /// The default of the library
+    Balanced,
+    /// Memory goes back early, for a small footprint
+    Lean,
+}
+
+impl Preset {
+    /// The word that the library knows it by.
+    pub fn word(self) -> &'static str {
+        match self {
+            Preset::Speed => "speed",
+            Preset::Balanced => "balanced",
+            Preset::Lean => "lean",
+        }
+    }
+}
+
+/// The settings of the library that several subcommands take.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LibraryOptions {
+    /// Starting point of hakmem's options
+    #[arg(long, value_enum)]
+    pub preset: Option<Preset>,
+    /// Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times
+    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = option_setting)]
+    pub options: Vec<OptionSetting>,
+}
+
+/// `hakmem run`
+#[derive(Args, Debug)]
+#[command(override_usage = "hakmem run [OPTIONS] -- PROGRAM [ARGUMENT]...")]
+#[command(after_help = "\
+The program keeps its exit code, signals, standard streams and LD_PRELOAD: it takes the place of
+the hakmem command. Exit status: that of the program; 127 when it was not found, 126 when it could
+not be executed, 125 when hakmem itself failed.
+
+Examples:
+  hakmem run -- python3 script.py
+  hakmem run --preset lean --stats -- redis-server --port 7000
+  hakmem run --option purge_delay_ms=50 -- make -j8")]
+pub struct RunArguments {
+    /// The library's settings.
+    #[command(flatten)]
+    pub library: LibraryOptions,
+    /// Print hakmem's statistics when the program exits, on standard error
+    #[arg(long)]
+    pub stats: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// `hakmem doctor`
+#[derive(Args, Debug)]
+#[command(override_usage = "hakmem doctor [OPTIONS] -- PROGRAM [ARGUMENT]...")]
+#[command(after_help = "\
+The program's file is looked at; then the program runs once, watched, with nothing to read. One that
+does not end by itself, such as a server, can be run by timeout.
+
+Exit status: 0 when hakmem serves the program (with --no-run: when nothing speaks against it),
+1 when not, 2 when the doctor could not do its work.
+
+Examples:
+  hakmem doctor -- git gc
+  hakmem doctor -- timeout 3 redis-server --port 7000
+  hakmem doctor --no-run -- /usr/sbin/nginx")]
+pub struct DoctorArguments {
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Only look at the program's file
+    #[arg(long)]
+    pub no_run: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// How an experiment is run: common to `compare` and `bench`.
+#[derive(Args, Clone, Debug)]
+pub struct ExperimentOptions {
+    /// Compare with these only, separated by commas: `system`, names of peers, `peers` for all
+    /// that are found, or paths of libraries
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub with: Vec<String>,
+    /// Measured runs per allocator
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(conflicts_with = "time")]
+    pub runs: Option<u32>,
+    /// Measure for about this long per program instead (ms, s, m, h)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub time: Option<Duration>,
+    /// Unmeasured runs per allocator besides the watched one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub warm_up: u32,
+    /// Seed of the order of the runs and of the intervals
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Count system calls by name, in the watched run
+    #[arg(long)]
+    pub system_calls: bool,
+    /// The library's settings, for hakmem alone.
+    #[command(flatten)]
+    pub library: LibraryOptions,
+}
+
+/// Where the results go.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
+pub struct OutputOptions {
+    /// Write everything as JSON, to standard output or to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "-", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Write every figure as CSV, likewise
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "-", value_hint = ValueHint::FilePath)]
+    pub csv: Option<PathBuf>,
+    /// Write the table as Markdown, likewise
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "-", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
+    /// Write a page with plots to a file (`-`: standard output)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+}
+
+/// `hakmem compare`
+#[derive(Args, Debug)]
+#[command(override_usage = "hakmem compare [OPTIONS] -- PROGRAM [ARGUMENT]...")]
+#[command(after_help = "\
+The runs of the allocators take turns in random order. One run per allocator is watched first, to
+prove that the allocator serves the program; an allocator that does not is an error, not a figure.
+hakmem takes part twice: the row A/A shows how far apart equal things come out.
+
+Exit status: 0 when every allocator was measured, 1 when one was not, 2 when nothing could be done,
+130 after Ctrl-C (what was finished is shown).
+
+Examples:
+  hakmem compare -- sort -S 64M big.txt
+  hakmem compare --with system,jemalloc,./libmine.so --runs 30 -- ./server --selftest
+  hakmem compare --prepare 'rm -f out.o' --check 'cmp - expected' -- ./tool input
+  hakmem compare --json=result.json --html=result.html -- ./tool input")]
+pub struct CompareArguments {
+    /// How to measure.
+    #[command(flatten)]
+    pub experiment: ExperimentOptions,
+    /// Shell command to run before each run, unmeasured
+    #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    pub prepare: Option<String>,
+    /// Shell command that gets the program's output as input and fails when it is wrong
+    #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    pub check: Option<String>,
+    /// Stop a run, as an error, after this time (ms, s, m, h)
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
+    pub time_limit: Duration,
+    /// Name of the row in the results [default: the name of the program]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Where the results go.
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// The kinds of rows of the catalogue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Synthetic programs that do nothing but allocate
+    Workloads,
+    /// Real programs
+    Programs,
+}
+
+/// `hakmem bench`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A program that is not installed is skipped, and the results say so. Exit status: as for compare.
+
+Examples:
+  hakmem bench --list
+  hakmem bench --quick
+  hakmem bench 'random-*' larson --runs 30
+  hakmem bench --kind programs --install --json=result.json")]
+pub struct BenchArguments {
+    /// Names of rows, or patterns such as 'random-*' [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Less work per row and fewer runs: a first look
+    #[arg(long)]
+    pub quick: bool,
+    /// Only rows of this kind
+    #[arg(long, value_enum)]
+    pub kind: Option<Kind>,
+    /// List the rows and whether they can run here, and measure nothing
+    #[arg(long)]
+    pub list: bool,
+    /// Add the programs of this file to the list; it looks like share/hakmem/programs.toml
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub programs: Option<PathBuf>,
+    /// Install the programs that are missing first, as the list says
+    #[arg(long)]
+    pub install: bool,
+    /// Have the workloads time each call too; slower, so not for comparing times
+    #[arg(long)]
+    pub latency: bool,
+    /// How to measure.
+    #[command(flatten)]
+    pub experiment: ExperimentOptions,
+    /// Where the results go.
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
+/// `hakmem report`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  hakmem report result.json --html=result.html --markdown=result.md")]
+pub struct ReportArguments {
+    /// The result file
+    #[arg(value_name = "RESULT", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Where the results go.
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
+/// `hakmem generate`
+#[derive(Args, Debug)]
+pub struct GenerateArguments {
+    /// What to write.
+    #[command(subcommand)]
+    pub what: Generate,
+}
+
+/// What can be generated.
+#[derive(Debug, Subcommand)]
+pub enum Generate {
+    /// Print the completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a directory
+    Man {
+        /// The directory; it is made if needed
+        #[arg(value_hint = ValueHint::DirPath)]
+        directory: PathBuf,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from([&["hakmem"], arguments].concat())
+    }
+
+    #[test]
+    fn a_program_keeps_its_own_options() {
+        for line in [
+            &["run", "--stats", "prog", "--stats", "-x"][..],
+            &["run", "--stats", "--", "prog", "--stats", "-x"],
+        ] {
+            let Command::Run(run) = parse(line).unwrap().command else {
+                panic!("not run")
+            };
+            assert!(run.stats);
+            assert_eq!(run.command, ["prog", "--stats", "-x"]);
+        }
+    }
+
+    #[test]
+    fn an_output_option_takes_no_word_that_follows() {
+        let Command::Compare(compare) = parse(&["compare", "--json", "prog"]).unwrap().command
+        else {
+            panic!("not compare")
+        };
+        assert_eq!(compare.output.json, Some("-".into()));
+        assert_eq!(compare.command, ["prog"]);
+    }
+
+    #[test]
+    fn nonsense_is_rejected() {
+        for line in [
+            &["run"][..],
+            &["run", "--preset", "fast", "--", "true"],
+            &["run", "--option", "stats", "--", "true"],
+            &["run", "--unknown", "--", "true"],
+            &["compare", "--runs", "0", "--", "true"],
+            &["compare", "--runs", "5", "--time", "1s", "--", "true"],
+            &["compare", "--time", "soon", "--", "true"],
+            &["bench", "--kind", "toys"],
+            &["report"],
+        ] {
+            assert!(parse(line).is_err(), "{line:?}");
+        }
+    }
+}

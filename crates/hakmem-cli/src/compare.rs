@@ -1,0 +1,79 @@
+//! `hakmem compare`: one program under every allocator.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{bail, Result};
+use hakmem_lab::plan::{Output, Task};
+use hakmem_results::RowKind;
+
+use crate::cli::CompareArguments;
+use crate::experiment::Experiment;
+use crate::inspect::warn;
+use crate::locate::{find_program, Installation};
+use crate::output::Outputs;
+
+/// Measured runs when the user does not say.
+const RUNS: u32 = 10;
+
+/// Measures the program.
+///
+/// # Errors
+/// The program, an allocator or a part of the installation is missing, or an output cannot be
+/// written.
+pub fn compare(arguments: CompareArguments) -> Result<ExitCode> {
+    let installation = Installation::current()?;
+    let outputs = Outputs::new(&arguments.output)?;
+    let task = task(&arguments)?;
+    let experiment = Experiment {
+        installation: &installation,
+        tasks: vec![task],
+        options: &arguments.experiment,
+        default_runs: RUNS,
+        quick: false,
+        outputs: &outputs,
+    };
+    experiment.run()
+}
+
+fn task(arguments: &CompareArguments) -> Result<Task> {
+    let command = arguments
+        .command
+        .iter()
+        .map(as_text)
+        .collect::<Result<Vec<_>>>()?;
+    let program = Path::new(&command[0]);
+    if find_program(program).is_none() {
+        bail!("cannot find the program {}", program.display());
+    }
+    warn(program);
+    let base_name = program.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Task {
+        name: arguments
+            .name
+            .clone()
+            .unwrap_or_else(|| base_name.into_owned()),
+        kind: RowKind::Command,
+        summary: command.join(" "),
+        command,
+        environment: BTreeMap::new(),
+        directory: None,
+        prepare: arguments.prepare.clone(),
+        output: arguments.check.clone().map_or(Output::Any, Output::Check),
+        processes: Vec::new(),
+        time_limit: arguments.time_limit,
+        skipped: None,
+    })
+}
+
+/// The result file is text.
+fn as_text(argument: &OsString) -> Result<String> {
+    match argument.to_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => {
+            bail!("the argument {argument:?} is not UTF-8; give the program another name for it")
+        }
+    }
+}

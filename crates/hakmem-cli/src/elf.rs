@@ -1,0 +1,216 @@
+//! What an ELF file says about preloading a malloc: how it is linked, and whose malloc is in it.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context, Result};
+use object::elf::Machine;
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{elf, Endianness, FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef};
+
+/// The machine that this command, and so the library, is built for.
+pub const HOST_MACHINE: Machine = if cfg!(target_arch = "aarch64") {
+    elf::EM_AARCH64
+} else {
+    elf::EM_X86_64
+};
+
+/// An executable file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// 64, or 32, of which nothing more is read.
+    pub bits: u8,
+    /// `EM_*`.
+    pub machine: Machine,
+    /// The dynamic linker that it asks for; `None`: statically linked.
+    pub interpreter: Option<PathBuf>,
+    /// The libraries that it asks for.
+    pub needed: Vec<String>,
+    /// Whether it was made by the Go tool chain.
+    pub go: bool,
+    /// Functions of allocators and sanitizers that it defines and exports to its libraries.
+    pub exported: BTreeSet<String>,
+    /// Likewise, those that it defines for itself.
+    pub own: BTreeSet<String>,
+    /// Likewise, those that it asks its libraries for.
+    pub imported: BTreeSet<String>,
+    /// Allocators whose messages are among its constants, for files without symbols.
+    pub messages_of: BTreeSet<&'static str>,
+}
+
+/// Allocators that programs carry: their name, the beginnings of the names of their functions, and
+/// a message that no other program has.
+pub const ALLOCATORS: [(&str, &[&str], &str); 6] = [
+    (
+        "jemalloc",
+        &["je_", "_rjem_", "mallctl", "mallocx"],
+        "<jemalloc>: ",
+    ),
+    (
+        "mimalloc",
+        &["mi_malloc", "mi_free", "mi_heap_", "_mi_"],
+        "mimalloc: ",
+    ),
+    (
+        "tcmalloc",
+        &[
+            "tc_malloc",
+            "tc_free",
+            "TCMallocInternal",
+            "MallocExtension_",
+        ],
+        "TCMALLOC_",
+    ),
+    ("snmalloc", &["sn_malloc", "sn_rust_"], "snmalloc: "),
+    ("rpmalloc", &["rpmalloc", "rpfree"], "rpmalloc: "),
+    ("hakmem", &["hakmem_"], "hakmem: option "),
+];
+
+/// The names by which a program calls or replaces malloc.
+const MALLOC_NAMES: [&str; 6] = ["malloc", "free", "calloc", "realloc", "memalign", "_Znwm"];
+
+/// The functions by which sanitizers start.
+pub const SANITIZERS: [(&str, &str); 4] = [
+    ("AddressSanitizer", "__asan_init"),
+    ("ThreadSanitizer", "__tsan_init"),
+    ("MemorySanitizer", "__msan_init"),
+    ("HWAddressSanitizer", "__hwasan_init"),
+];
+
+fn is_telling(name: &str) -> bool {
+    MALLOC_NAMES.contains(&name)
+        || SANITIZERS.iter().any(|(_, init)| *init == name)
+        || ALLOCATORS
+            .iter()
+            .any(|(_, beginnings, _)| beginnings.iter().any(|start| name.starts_with(start)))
+}
+
+impl Image {
+    fn new(bits: u8, machine: Machine) -> Image {
+        Image {
+            bits,
+            machine,
+            interpreter: None,
+            needed: Vec::new(),
+            go: false,
+            exported: BTreeSet::new(),
+            own: BTreeSet::new(),
+            imported: BTreeSet::new(),
+            messages_of: BTreeSet::new(),
+        }
+    }
+
+    /// Reads a file. `None`: it is no ELF file.
+    pub fn read(path: &Path) -> Result<Option<Image>> {
+        let describe = || format!("cannot read {}", path.display());
+        let file = File::open(path).with_context(describe)?;
+        let data = ReadCache::new(file);
+        let magic = match (&data).read_bytes_at(0, 4) {
+            Ok(magic) => magic,
+            Err(()) => return Ok(None),
+        };
+        if magic != elf::ELFMAG {
+            return Ok(None);
+        }
+        match FileKind::parse(&data).with_context(describe)? {
+            FileKind::Elf64 => read_64(&data).with_context(describe).map(Some),
+            FileKind::Elf32 => {
+                let header = elf::FileHeader32::<Endianness>::parse(&data)?;
+                let endian = header.endian()?;
+                Ok(Some(Image::new(32, header.e_machine(endian))))
+            }
+            _ => bail!("{} is an ELF file of an unknown kind", path.display()),
+        }
+    }
+
+    /// Whether nothing can be preloaded.
+    pub fn is_static(&self) -> bool {
+        self.bits == 64 && self.interpreter.is_none()
+    }
+
+    /// The name of the allocator whose functions are among `names`, if any.
+    pub fn allocator_among(names: &BTreeSet<String>) -> Option<&'static str> {
+        let has_any = |beginnings: &[&str]| {
+            names
+                .iter()
+                .any(|name| beginnings.iter().any(|start| name.starts_with(start)))
+        };
+        let found = ALLOCATORS
+            .iter()
+            .find(|(_, beginnings, _)| has_any(beginnings));
+        found.map(|(name, _, _)| *name)
+    }
+}
+
+fn read_64<'data, R: ReadRef<'data>>(data: R) -> Result<Image> {
+    let file: ElfFile64<'data, Endianness, R> = ElfFile64::parse(data)?;
+    let endian = file.endian();
+    let mut image = Image::new(64, file.elf_header().e_machine(endian));
+    for segment in file.elf_program_headers() {
+        if let Some(path) = segment.interpreter(endian, data)? {
+            image.interpreter = Some(PathBuf::from(String::from_utf8_lossy(path).into_owned()));
+        }
+    }
+    image.needed = needed(&file)?;
+    image.go = [".go.buildinfo", ".note.go.buildid"]
+        .iter()
+        .any(|section| file.section_by_name(section).is_some());
+    collect_symbols(&file, &mut image);
+    collect_messages(&file, &mut image);
+    Ok(image)
+}
+
+fn needed<'data, R: ReadRef<'data>>(file: &ElfFile64<'data, Endianness, R>) -> Result<Vec<String>> {
+    let table = file
+        .elf_section_table()
+        .dynamic_table(file.endian(), file.data())?;
+    let names = table
+        .iter()
+        .filter(|entry| entry.tag == elf::DT_NEEDED)
+        .filter_map(|entry| entry.string(table.strings()).ok());
+    Ok(names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect())
+}
+
+fn collect_symbols<'data, R: ReadRef<'data>>(
+    file: &ElfFile64<'data, Endianness, R>,
+    image: &mut Image,
+) {
+    for symbol in file.dynamic_symbols() {
+        let Ok(name) = symbol.name() else { continue };
+        if is_telling(name) {
+            let names = match symbol.is_undefined() {
+                true => &mut image.imported,
+                false => &mut image.exported,
+            };
+            names.insert(name.to_owned());
+        }
+    }
+    for symbol in file.symbols().filter(|symbol| symbol.is_definition()) {
+        let Ok(name) = symbol.name() else { continue };
+        if is_telling(name) && !image.exported.contains(name) {
+            image.own.insert(name.to_owned());
+        }
+    }
+}
+
+/// A file with a symbol table needs no search, which could find what only mentions an allocator.
+fn collect_messages<'data, R: ReadRef<'data>>(
+    file: &ElfFile64<'data, Endianness, R>,
+    image: &mut Image,
+) {
+    if file.symbols().next().is_some() {
+        return;
+    }
+    let Some(constants) = file.section_by_name(".rodata") else {
+        return;
+    };
+    let Ok(bytes) = constants.data() else { return };
+    for (name, _, message) in ALLOCATORS {
+        if memchr::memmem::find(bytes, message.as_bytes()).is_some() {
+            image.messages_of.insert(name);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What `compare` and `bench` have in common: from the options to the results.
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::Result;
+use hakmem_lab::allocators::Finder;
+use hakmem_lab::executor::Programs;
+use hakmem_lab::experiment::{run, Header};
+use hakmem_lab::machine;
+use hakmem_lab::plan::{Budget, Plan, Task};
+use hakmem_report::table::MOST_BLOCKS;
+use hakmem_results::{Arm, ArmKind, Outcome, ResultFile};
+
+use crate::cli::ExperimentOptions;
+use crate::interrupt::Interrupt;
+use crate::locate::Installation;
+use crate::output::Outputs;
+use crate::progress::Progress;
+use crate::run::environment;
+
+/// Level of the intervals.
+const CONFIDENCE: f64 = 0.99;
+
+/// Exit statuses.
+const ROW_FAILED: u8 = 1;
+const INTERRUPTED: u8 = 130;
+
+/// An experiment that is ready to begin.
+pub struct Experiment<'a> {
+    /// The parts of the command.
+    pub installation: &'a Installation,
+    /// The rows.
+    pub tasks: Vec<Task>,
+    /// How to measure.
+    pub options: &'a ExperimentOptions,
+    /// Measured runs when the options do not say.
+    pub default_runs: u32,
+    /// Whether the tasks are those of a quick run.
+    pub quick: bool,
+    /// Where the results go.
+    pub outputs: &'a Outputs,
+}
+
+impl Experiment<'_> {
+    /// Measures, and writes the results.
+    ///
+    /// # Errors
+    /// An allocator or a part of the installation is missing, or an output cannot be written.
+    /// What goes wrong with a program is no error here but told in the results, and the exit
+    /// status is 1.
+    pub fn run(self) -> Result<ExitCode> {
+        let mut executor = Programs::new(self.installation.tools()?);
+        let plan = self.plan()?;
+        let header = header(self.installation);
+        let interrupt = Interrupt::catch()?;
+        let shown_at_once = plan.tasks.len() > MOST_BLOCKS && self.outputs.shows_table();
+        let rows_of = shown_at_once.then(|| plan.arms_with_control());
+        let mut progress = Progress::new(plan.steps(), rows_of, &interrupt);
+        let file = run(&plan, header, &mut executor, &mut progress);
+        progress.finish();
+        if !file.rows.is_empty() {
+            self.outputs.write(&file)?;
+        }
+        if interrupt.was_asked() {
+            let (finished, all) = (file.rows.len(), plan.tasks.len());
+            eprintln!("hakmem: stopped; {finished} of {all} rows were finished");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        Ok(ExitCode::from(if has_errors(&file) {
+            ROW_FAILED
+        } else {
+            0
+        }))
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let options = self.options;
+        Ok(Plan {
+            arms: arms(self.installation, options)?,
+            tasks: self.tasks.clone(),
+            budget: match options.time {
+                Some(time) => Budget::Time(time),
+                None => Budget::Rounds(options.runs.unwrap_or(self.default_runs)),
+            },
+            warm_up: options.warm_up,
+            seed: options.seed,
+            confidence: CONFIDENCE,
+            control: true,
+            system_calls: options.system_calls,
+            quick: self.quick,
+        })
+    }
+}
+
+/// hakmem and those to compare it with. The library's settings are for every build of hakmem.
+fn arms(installation: &Installation, options: &ExperimentOptions) -> Result<Vec<Arm>> {
+    let finder = Finder::new(installation.library()?, installation.peers());
+    let mut arms = finder.select(&options.with)?;
+    for arm in arms.iter_mut().filter(|arm| arm.kind == ArmKind::Hakmem) {
+        arm.environment.extend(environment(&options.library));
+    }
+    Ok(arms)
+}
+
+fn header(installation: &Installation) -> Header {
+    let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    Header {
+        version: env!("CARGO_PKG_VERSION").into(),
+        commit: installation
+            .source_tree()
+            .and_then(|tree| machine::source_commit(&tree)),
+        started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        command: arguments.collect(),
+        machine: machine::describe(),
+    }
+}
+
+fn has_errors(file: &ResultFile) -> bool {
+    let mut cells = file.rows.iter().flat_map(|row| &row.cells);
+    cells.any(|cell| matches!(cell.outcome, Outcome::Error(_)))
+}

@@ -1,0 +1,397 @@
+//! Looks at a program's file and says whether a malloc can be preloaded into it.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context, Result};
+use object::elf;
+use serde::Serialize;
+
+use crate::elf::{Image, HOST_MACHINE, SANITIZERS};
+use crate::locate::find_program;
+
+/// What a finding means for hakmem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// As it should be.
+    Good,
+    /// Works, but there is something to know.
+    Note,
+    /// hakmem cannot serve the program, or not all of it.
+    Obstacle,
+}
+
+/// Something that was found out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it means.
+    pub level: Level,
+    /// A word for programs, e.g. `static`.
+    pub topic: &'static str,
+    /// One sentence or less.
+    pub text: String,
+    /// What to do about it.
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    fn good(topic: &'static str, text: impl Into<String>) -> Finding {
+        Finding {
+            level: Level::Good,
+            topic,
+            text: text.into(),
+            advice: None,
+        }
+    }
+
+    fn note(topic: &'static str, text: impl Into<String>, advice: impl Into<String>) -> Finding {
+        Finding {
+            level: Level::Note,
+            topic,
+            text: text.into(),
+            advice: Some(advice.into()),
+        }
+    }
+
+    fn obstacle(
+        topic: &'static str,
+        text: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            level: Level::Obstacle,
+            topic,
+            text: text.into(),
+            advice: Some(advice.into()),
+        }
+    }
+}
+
+/// How to link a program with hakmem instead of preloading it.
+const LINK: &str = "link it with hakmem.o, which replaces malloc at link time";
+
+/// Everything that can be said of a program without running it. The program is searched in PATH.
+/// When it is a script, what is said is about the interpreter that runs it.
+pub fn inspect(program: &Path) -> Result<Vec<Finding>> {
+    let Some(path) = find_program(program) else {
+        bail!("cannot find the program {}", program.display());
+    };
+    let mut findings = Vec::new();
+    let path = follow_scripts(path, &mut findings)?;
+    let Some(image) = Image::read(&path)? else {
+        bail!(
+            "{} is neither an ELF file nor a script that begins with #!; the kernel cannot run it",
+            path.display()
+        );
+    };
+    if let Some(finding) = check_machine(&path, &image) {
+        findings.push(finding);
+        return Ok(findings);
+    }
+    findings.push(check_linkage(&path, &image));
+    findings.extend(check_privileges(&path)?);
+    findings.extend(check_sanitizers(&image));
+    if !image.is_static() {
+        findings.extend(check_allocators(&image));
+    }
+    if image.go {
+        findings.push(Finding::note(
+            "go",
+            "it is a Go program: Go's own heap does not come from malloc",
+            "expect hakmem to serve only the C code that it calls by cgo",
+        ));
+    }
+    Ok(findings)
+}
+
+/// Says on standard error when something speaks against preloading into the program, which is then
+/// run all the same.
+pub fn warn(program: &Path) {
+    let findings = inspect(program).unwrap_or_default();
+    if let Some(obstacle) = findings
+        .iter()
+        .find(|finding| finding.level == Level::Obstacle)
+    {
+        eprintln!(
+            "hakmem: warning: {}; hakmem doctor says more",
+            obstacle.text
+        );
+    }
+}
+
+/// The kernel follows this many scripts that run one another.
+const MOST_SCRIPTS: usize = 5;
+
+fn follow_scripts(mut path: PathBuf, findings: &mut Vec<Finding>) -> Result<PathBuf> {
+    for _ in 0..MOST_SCRIPTS {
+        let Some(interpreter) = interpreter_of_script(&path)? else {
+            return Ok(path);
+        };
+        let Some(found) = find_program(&interpreter) else {
+            bail!(
+                "{} is run by {}, which does not exist",
+                path.display(),
+                interpreter.display()
+            );
+        };
+        let text = format!("{} is a script, run by {}", path.display(), found.display());
+        findings.push(Finding::good("script", text));
+        path = found;
+    }
+    bail!(
+        "{}: more than {MOST_SCRIPTS} scripts run one another",
+        path.display()
+    )
+}
+
+/// The program that the first line of a script names; what `env` is told to run, not env itself.
+fn interpreter_of_script(path: &Path) -> Result<Option<PathBuf>> {
+    let mut start = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(4096).read_to_end(&mut start))
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let Some(line) = start.strip_prefix(b"#!") else {
+        return Ok(None);
+    };
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split_whitespace();
+    let Some(interpreter) = words.next() else {
+        bail!("{}: no program after #!", path.display());
+    };
+    if Path::new(interpreter)
+        .file_name()
+        .is_some_and(|name| name == "env")
+    {
+        let is_program = |word: &&str| !word.starts_with('-') && !word.contains('=');
+        if let Some(program) = words.find(is_program) {
+            return Ok(Some(program.into()));
+        }
+    }
+    Ok(Some(interpreter.into()))
+}
+
+fn check_machine(path: &Path, image: &Image) -> Option<Finding> {
+    if image.machine == HOST_MACHINE && image.bits == 64 {
+        return None;
+    }
+    let machine = match image.machine {
+        elf::EM_386 => "32-bit x86".to_owned(),
+        elf::EM_ARM => "32-bit ARM".to_owned(),
+        elf::EM_X86_64 if image.bits == 32 => "x86-64 with 32-bit pointers (x32)".to_owned(),
+        elf::EM_X86_64 => "x86-64".to_owned(),
+        elf::EM_AARCH64 => "AArch64".to_owned(),
+        other => format!("machine {}, {} bits", other.0, image.bits),
+    };
+    Some(Finding::obstacle(
+        "machine",
+        format!(
+            "{} is built for {machine}, hakmem for {}",
+            path.display(),
+            std::env::consts::ARCH
+        ),
+        "use a program and a hakmem of the same kind; hakmem exists for x86-64 and AArch64",
+    ))
+}
+
+fn check_linkage(path: &Path, image: &Image) -> Finding {
+    let path = path.display();
+    let Some(interpreter) = &image.interpreter else {
+        return Finding::obstacle(
+            "static",
+            format!("{path} is statically linked: nothing can be preloaded"),
+            format!("build it dynamically linked, or {LINK}"),
+        );
+    };
+    let name = interpreter
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    if name.starts_with("ld-musl") {
+        return Finding::obstacle(
+            "musl",
+            format!("{path} uses musl as its C library; hakmem needs glibc"),
+            "run a build of the program for glibc",
+        );
+    }
+    if !interpreter.exists() {
+        return Finding::obstacle(
+            "interpreter",
+            format!(
+                "{path} asks for {}, which does not exist",
+                interpreter.display()
+            ),
+            "install the C library that the program was built for",
+        );
+    }
+    Finding::good("dynamic", format!("{path} is dynamically linked"))
+}
+
+/// The dynamic linker preloads nothing into a program that gets more rights than its caller has.
+fn check_privileges(path: &Path) -> Result<Vec<Finding>> {
+    let metadata = path
+        .metadata()
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let mode = metadata.mode();
+    let user = rustix::process::getuid();
+    let mut findings = Vec::new();
+    let advice = "run a copy of the program that has no such right, or link it with hakmem.o";
+    let mut raised = |topic, what: String| {
+        let text = format!("{what}: the dynamic linker then preloads nothing");
+        findings.push(Finding::obstacle(topic, text, advice));
+    };
+    if mode & 0o4000 != 0 && metadata.uid() != user.as_raw() {
+        raised(
+            "setuid",
+            format!("it runs with the rights of user {}", metadata.uid()),
+        );
+    }
+    // Without the right to execute for the group, the bit once meant something else.
+    let group = rustix::process::getgid().as_raw();
+    if mode & 0o2010 == 0o2010 && metadata.gid() != group {
+        raised(
+            "setgid",
+            format!("it runs with the rights of group {}", metadata.gid()),
+        );
+    }
+    if !user.is_root() && has_capabilities(path) {
+        raised("capabilities", "the file has capabilities".to_owned());
+    }
+    if findings.is_empty() {
+        findings.push(Finding::good(
+            "privileges",
+            "it runs with no more rights than you have",
+        ));
+    }
+    Ok(findings)
+}
+
+fn has_capabilities(path: &Path) -> bool {
+    let mut value = [0u8; 64];
+    rustix::fs::getxattr(path, "security.capability", &mut value[..]).is_ok_and(|size| size > 0)
+}
+
+fn check_sanitizers(image: &Image) -> Option<Finding> {
+    let functions = || {
+        image
+            .exported
+            .iter()
+            .chain(&image.own)
+            .chain(&image.imported)
+    };
+    let library = ["libasan.so", "libtsan.so", "libhwasan.so", "liblsan.so"]
+        .into_iter()
+        .find(|library| {
+            image
+                .needed
+                .iter()
+                .any(|needed| needed.starts_with(library))
+        });
+    let name = SANITIZERS
+        .iter()
+        .find(|(_, init)| functions().any(|function| function == init))
+        .map(|(name, _)| (*name).to_owned())
+        .or_else(|| library.map(str::to_owned))?;
+    Some(Finding::obstacle(
+        "sanitizer",
+        format!("it is built with {name}, which has a malloc of its own"),
+        "build it without -fsanitize",
+    ))
+}
+
+fn check_allocators(image: &Image) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let replaces = |name: &str| image.exported.contains(name) || image.own.contains(name);
+    if replaces("hakmem_version") {
+        return vec![Finding::good("hakmem", "it is linked with hakmem already")];
+    }
+    if replaces("malloc") {
+        let whose = Image::allocator_among(&image.own)
+            .or_else(|| Image::allocator_among(&image.exported))
+            .map_or_else(String::new, |name| format!(" ({name})"));
+        findings.push(Finding::obstacle(
+            "own_malloc",
+            format!("it defines malloc itself{whose}; a preloaded one comes too late"),
+            format!("build it without its allocator, or {LINK} instead"),
+        ));
+    } else if let Some(name) = Image::allocator_among(&image.own)
+        .or_else(|| Image::allocator_among(&image.exported))
+        .or_else(|| image.messages_of.first().copied())
+    {
+        findings.push(Finding::note(
+            "own_allocator",
+            format!("it has {name} linked in; what it asks of that does not reach malloc"),
+            "build it with the system's malloc (an option of its build), if hakmem shall serve it",
+        ));
+    }
+    for library in &image.needed {
+        let known = ["jemalloc", "mimalloc", "tcmalloc", "snmalloc", "rpmalloc"]
+            .iter()
+            .any(|name| library.starts_with(&format!("lib{name}")));
+        if known {
+            findings.push(library_finding(library, image));
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::good(
+            "malloc",
+            "it has no allocator of its own that we know of",
+        ));
+    }
+    findings
+}
+
+fn library_finding(library: &str, image: &Image) -> Finding {
+    match Image::allocator_among(&image.imported) {
+        Some(name) => Finding::note(
+            "allocator_library",
+            format!("it calls functions of {library} that are {name}'s alone"),
+            "blocks from these do not come from hakmem, and must not be given to free: build the \
+             program with the system's malloc",
+        ),
+        None => Finding::note(
+            "allocator_library",
+            format!("it is linked with {library}"),
+            "hakmem, preloaded, comes before it and serves malloc in its place",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(first_line: &str) -> Result<Option<PathBuf>> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("script");
+        fs::write(&path, format!("{first_line}\nrest\n")).unwrap();
+        interpreter_of_script(&path)
+    }
+
+    #[test]
+    fn interpreters_of_scripts() {
+        for (line, interpreter) in [
+            ("#!/bin/sh", "/bin/sh"),
+            ("#! /bin/sh -e", "/bin/sh"),
+            ("#!/usr/bin/env python3", "python3"),
+            ("#!/usr/bin/env -S A=1 python3 -u", "python3"),
+            ("#!/usr/bin/env", "/usr/bin/env"),
+        ] {
+            assert_eq!(script(line).unwrap(), Some(interpreter.into()), "{line}");
+        }
+        assert_eq!(script("plain text").unwrap(), None);
+        assert!(script("#!").is_err());
+    }
+
+    #[test]
+    fn an_ordinary_program_is_fine() {
+        let findings = inspect(Path::new("/bin/true")).unwrap();
+        assert!(
+            findings.iter().all(|finding| finding.level == Level::Good),
+            "{findings:?}"
+        );
+    }
+}

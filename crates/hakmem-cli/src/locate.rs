@@ -1,0 +1,167 @@
+//! Finds what belongs to the command: the library, the helpers, the workloads and the lists.
+//!
+//! Everything lies at fixed places below one prefix, the parent of the directory that the
+//! executable is in. The rule is the same in a build tree and in an installed one, so an
+//! installed tree may be moved.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context, Result};
+use hakmem_process::Tools;
+
+/// The tree that this command is part of.
+#[derive(Clone, Debug)]
+pub struct Installation {
+    prefix: PathBuf,
+}
+
+impl Installation {
+    /// The tree of the running executable.
+    pub fn current() -> Result<Installation> {
+        let executable = std::env::current_exe().context("cannot find the hakmem executable")?;
+        let prefix = executable.parent().and_then(Path::parent);
+        Ok(Installation {
+            prefix: prefix
+                .context("the hakmem executable is in no bin directory")?
+                .into(),
+        })
+    }
+
+    /// The prefix itself.
+    pub fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
+    /// `libhakmem.so`. Distributions put the name without a version into a development package,
+    /// so the versioned one serves as well.
+    pub fn library(&self) -> Result<PathBuf> {
+        let machine = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
+        let candidates = ["", &machine, "lib64", "lib"]
+            .into_iter()
+            .flat_map(|directory| {
+                ["libhakmem.so", "libhakmem.so.0"]
+                    .map(|name| self.prefix.join(directory).join(name))
+            });
+        for candidate in candidates {
+            if candidate.is_file() {
+                return Ok(candidate);
+            }
+        }
+        bail!(
+            "libhakmem.so is missing: looked in {0}, {0}/lib, {0}/lib64 and {0}/{machine}; \
+             run make in the source tree, or make install",
+            self.prefix.display()
+        )
+    }
+
+    /// The helpers that start and witness programs.
+    pub fn tools(&self) -> Result<Tools> {
+        Ok(Tools {
+            measure: self.part("libexec/hakmem/measure")?,
+            probe: self.part("libexec/hakmem/libhakmem-probe.so")?,
+        })
+    }
+
+    /// The directory of the workload programs.
+    pub fn workloads(&self) -> Result<PathBuf> {
+        self.part("libexec/hakmem/workloads")
+    }
+
+    /// The directory of the peer allocators; it need not exist.
+    pub fn peers(&self) -> PathBuf {
+        self.prefix.join("libexec/hakmem/peers")
+    }
+
+    /// The directory of the lists of workloads and programs, and of the programs' inputs.
+    pub fn share(&self) -> Result<PathBuf> {
+        self.part("share/hakmem")
+    }
+
+    /// The source tree, when this is a build tree: there, the lists are a link into it.
+    pub fn source_tree(&self) -> Option<PathBuf> {
+        let share = self.prefix.join("share/hakmem");
+        if !share.is_symlink() {
+            return None;
+        }
+        Some(share.canonicalize().ok()?.parent()?.to_path_buf())
+    }
+
+    fn part(&self, path: &str) -> Result<PathBuf> {
+        let full = self.prefix.join(path);
+        if !full.exists() {
+            bail!(
+                "{} is missing: run make in the source tree, or make install",
+                full.display()
+            );
+        }
+        Ok(full)
+    }
+}
+
+/// The program that a command names: the path itself when there is a slash in it, else the first
+/// executable file of that name in PATH.
+pub fn find_program(name: &Path) -> Option<PathBuf> {
+    if name.as_os_str().as_encoded_bytes().contains(&b'/') {
+        return name.exists().then(|| name.to_path_buf());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let mut candidates = std::env::split_paths(&path).map(|directory| directory.join(name));
+    candidates.find(|candidate| is_executable(candidate))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn tree(files: &[&str]) -> (tempfile::TempDir, Installation) {
+        let directory = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = directory.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let prefix = directory.path().to_path_buf();
+        (directory, Installation { prefix })
+    }
+
+    #[test]
+    fn library_in_every_layout() {
+        let machine = format!("lib/{}-linux-gnu/libhakmem.so", std::env::consts::ARCH);
+        for file in [
+            "libhakmem.so",
+            "lib/libhakmem.so",
+            "lib64/libhakmem.so.0",
+            &machine,
+        ] {
+            let (directory, installation) = tree(&[file]);
+            assert_eq!(installation.library().unwrap(), directory.path().join(file));
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let (_directory, installation) = tree(&["libexec/hakmem/measure"]);
+        let message = installation.library().unwrap_err().to_string();
+        assert!(message.contains("libhakmem.so is missing"), "{message}");
+        let message = installation.tools().unwrap_err().to_string();
+        assert!(
+            message.contains("libhakmem-probe.so is missing"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn programs_are_found_like_a_shell_finds_them() {
+        assert!(find_program(Path::new("sh")).unwrap().is_absolute());
+        assert_eq!(find_program(Path::new("/bin/sh")), Some("/bin/sh".into()));
+        assert_eq!(find_program(Path::new("/nowhere/sh")), None);
+        assert_eq!(find_program(Path::new("no-such-program-anywhere")), None);
+    }
+}

@@ -1,0 +1,75 @@
+//! `hakmem run`: becomes the program, with hakmem preloaded.
+
+use std::env;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+use hakmem_process::preload_value;
+
+use crate::cli::{LibraryOptions, RunArguments};
+use crate::inspect::warn;
+use crate::locate::Installation;
+
+/// Exit statuses of a command that runs another, as env and nohup have them.
+const FAILED: u8 = 125;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// Replaces this process by the program. Returns only when that fails, with the exit status.
+pub fn run(arguments: &RunArguments) -> ExitCode {
+    match command(arguments) {
+        Ok(command) => {
+            warn(Path::new(command.get_program()));
+            become_program(command)
+        }
+        Err(error) => {
+            eprintln!("hakmem: {error:#}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn command(arguments: &RunArguments) -> Result<Command> {
+    let library = Installation::current()?.library()?;
+    let mut command = Command::new(&arguments.command[0]);
+    command
+        .args(&arguments.command[1..])
+        .env(
+            "LD_PRELOAD",
+            preload_value(&[&library], env::var_os("LD_PRELOAD").as_deref())?,
+        )
+        .envs(environment(&arguments.library));
+    if arguments.stats {
+        command.env("HAKMEM_STATS", "1");
+    }
+    Ok(command)
+}
+
+fn become_program(mut command: Command) -> ExitCode {
+    let error = command.exec();
+    let program = Path::new(command.get_program()).display();
+    let (status, reason) = match error.kind() {
+        ErrorKind::NotFound if Path::new(command.get_program()).exists() => {
+            (NOT_FOUND, "its interpreter does not exist".to_owned())
+        }
+        ErrorKind::NotFound => (NOT_FOUND, "not found".to_owned()),
+        _ => (NOT_EXECUTABLE, error.to_string()),
+    };
+    eprintln!("hakmem: cannot run {program}: {reason}");
+    ExitCode::from(status)
+}
+
+/// The variables that carry the settings of the library.
+pub fn environment(options: &LibraryOptions) -> Vec<(String, String)> {
+    let preset = options
+        .preset
+        .map(|preset| ("HAKMEM_PRESET".into(), preset.word().into()));
+    let settings = options
+        .options
+        .iter()
+        .map(|setting| (setting.variable(), setting.value.clone()));
+    preset.into_iter().chain(settings).collect()
+}

@@ -1,0 +1,143 @@
+//! Values of options that clap does not know: durations and `NAME=VALUE`.
+
+use std::fmt;
+use std::time::Duration;
+
+/// An option of the library, as `--option` takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionSetting {
+    /// Its name, e.g. `purge_delay_ms`.
+    pub name: String,
+    /// Its value; the library judges it.
+    pub value: String,
+}
+
+impl OptionSetting {
+    /// The environment variable that sets the option.
+    pub fn variable(&self) -> String {
+        format!("HAKMEM_{}", self.name.to_ascii_uppercase())
+    }
+}
+
+impl fmt::Display for OptionSetting {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        write!(formatter, "{}={}", self.name, self.value)
+    }
+}
+
+/// Parses `NAME=VALUE`. Whether the option exists is for the library to say: it names the nearest.
+pub fn option_setting(text: &str) -> Result<OptionSetting, String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("expected NAME=VALUE, e.g. purge_delay_ms=50")?;
+    let is_name_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if name.is_empty() || !name.chars().all(is_name_letter) {
+        return Err("a name has only small letters, digits and _, e.g. purge_delay_ms".into());
+    }
+    if value.is_empty() || value.contains('\0') {
+        return Err("the value is missing".into());
+    }
+    Ok(OptionSetting {
+        name: name.into(),
+        value: value.into(),
+    })
+}
+
+/// Parses a duration: a number and one of ms, s, m, h; seconds when there is no unit. The result
+/// is above zero and at most [`LONGEST_HOURS`].
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds_per_unit = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("expected a number and ms, s, m or h, e.g. 90s".into()),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "expected a number and ms, s, m or h, e.g. 90s")?;
+    let seconds = number * seconds_per_unit;
+    if seconds <= 0.0 {
+        return Err("a duration is more than zero".into());
+    }
+    if seconds > f64::from(LONGEST_HOURS) * 3600.0 {
+        return Err(format!("a duration is at most {LONGEST_HOURS} h"));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// The longest duration that [`duration`] takes.
+pub const LONGEST_HOURS: u32 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn durations_of_every_unit() {
+        assert_eq!(duration("250ms").unwrap(), Duration::from_millis(250));
+        assert_eq!(duration("1.5").unwrap(), Duration::from_millis(1500));
+        assert_eq!(duration("90s").unwrap(), Duration::from_secs(90));
+        assert_eq!(duration("2m").unwrap(), Duration::from_secs(120));
+        assert_eq!(duration("2min").unwrap(), Duration::from_secs(120));
+        assert_eq!(duration("1h").unwrap(), Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn nonsense_durations() {
+        for text in [
+            "", "s", "-1s", "0", "0ms", "1d", "1 s", "1.2.3", "1e9h", "1001h", ".", "inf", "nan",
+        ] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn option_settings() {
+        let setting = option_setting("purge_delay_ms=50").unwrap();
+        assert_eq!(setting.variable(), "HAKMEM_PURGE_DELAY_MS");
+        assert_eq!(setting.value, "50");
+        assert_eq!(
+            option_setting("stats_file=/tmp/a=b").unwrap().value,
+            "/tmp/a=b"
+        );
+        for text in [
+            "",
+            "=",
+            "=1",
+            "stats",
+            "stats=",
+            "Stats=1",
+            "purge-delay-ms=1",
+            "a b=1",
+        ] {
+            assert!(option_setting(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parsers_never_panic(text in "\\PC*") {
+            let _ = duration(&text);
+            let _ = option_setting(&text);
+        }
+
+        #[test]
+        fn milliseconds_keep_their_value(number in 1u64..3_600_000_000) {
+            let parsed = duration(&format!("{number}ms")).unwrap();
+            let error = parsed.as_secs_f64() - number as f64 / 1000.0;
+            prop_assert!(error.abs() < 1e-6);
+        }
+
+        #[test]
+        fn settings_come_back(name in "[a-z_][a-z0-9_]{0,30}", value in "[^\\x00]{1,40}") {
+            let setting = option_setting(&format!("{name}={value}")).unwrap();
+            prop_assert_eq!(setting.to_string(), format!("{name}={value}"));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `hakmem bench`
+
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use crate::fixtures::{hakmem, scratch};
+
+const OWN_PROGRAMS: &str = r#"
+    [[row]]
+    name = "here"
+    summary = "a program that is here"
+    command = ["echo", "{work}"]
+    output = "any"
+
+    [[row]]
+    name = "not-here"
+    summary = "a program that is not"
+    packages = ["no-such-package"]
+    command = ["no-such-program-anywhere"]
+"#;
+
+#[test]
+fn the_list_has_workloads_and_programs() {
+    hakmem()
+        .args(["bench", "--list"])
+        .assert()
+        .success()
+        .stdout(
+            contains("Workloads")
+                .and(contains("larson"))
+                .and(contains("python-json")),
+        );
+    hakmem()
+        .args(["bench", "--list", "--kind", "programs"])
+        .assert()
+        .stdout(contains("python-json").and(contains("Workloads").not()));
+}
+
+#[test]
+fn a_quick_workload() {
+    let output = hakmem()
+        .args([
+            "bench",
+            "--quick",
+            "--runs",
+            "1",
+            "--with",
+            "system",
+            "--json",
+            "random-mixed-*",
+        ])
+        .output()
+        .unwrap();
+    let file: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success(), "{file}");
+    assert_eq!(file["settings"]["quick"], true);
+    let measured = &file["rows"][0]["cells"][0]["outcome"]["measured"];
+    let operations = measured["proof"]["operations"].as_u64().unwrap();
+    let served = measured["proof"]["calls_served"].as_u64().unwrap();
+    assert!(served * 100 >= operations * 99, "{served} of {operations}");
+    assert!(measured["report"]["latency_ns"].is_null());
+}
+
+#[test]
+fn latency_is_asked_of_the_workloads() {
+    let output = hakmem()
+        .args([
+            "bench",
+            "--quick",
+            "--runs",
+            "1",
+            "--with",
+            "system",
+            "--json",
+            "--latency",
+        ])
+        .arg("random-mixed-*")
+        .output()
+        .unwrap();
+    let file: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let measured = &file["rows"][0]["cells"][0]["outcome"]["measured"];
+    assert!(
+        measured["report"]["latency_ns"]["malloc"]["p99"].is_number(),
+        "{file}"
+    );
+}
+
+#[test]
+fn programs_of_the_user_and_a_program_that_is_missing() {
+    let directory = scratch();
+    let list = directory.path().join("mine.toml");
+    std::fs::write(&list, OWN_PROGRAMS).unwrap();
+    hakmem()
+        .args(["bench", "--runs", "1", "--with", "system", "--programs"])
+        .arg(&list)
+        .args(["here", "not-here"])
+        .assert()
+        .success()
+        .stdout(contains("here").and(contains("not installed: no-such-program-anywhere")));
+}
+
+#[test]
+fn nonsense_is_rejected() {
+    let directory = scratch();
+    let list = directory.path().join("mine.toml");
+    std::fs::write(&list, "[[row]]\nname = 1\n").unwrap();
+    hakmem()
+        .args(["bench", "--list", "--programs"])
+        .arg(&list)
+        .assert()
+        .code(2)
+        .stderr(contains("mine.toml:2"));
+    hakmem()
+        .args(["bench", "--list", "larsen"])
+        .assert()
+        .code(2)
+        .stderr(contains("nothing is called 'larsen'"));
+    hakmem().args(["bench", "--kind", "toys"]).assert().code(2);
+}

@@ -1,0 +1,235 @@
+//! `hakmem compare`
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command as Process, Stdio};
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+
+use crate::fixtures::{compile, hakmem, scratch, FAKE, PROGRAM};
+
+/// Runs `compare --json` and returns the result file and the exit status.
+fn compare(arguments: &[&str]) -> (Value, i32) {
+    let output = hakmem()
+        .args(["compare", "--json"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let file = serde_json::from_slice(&output.stdout);
+    let file = file.unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
+    });
+    (file, output.status.code().unwrap())
+}
+
+fn cell<'a>(file: &'a Value, arm: &str) -> &'a Value {
+    let cells = file["rows"][0]["cells"].as_array().unwrap();
+    &cells.iter().find(|cell| cell["arm"] == arm).unwrap()["outcome"]
+}
+
+#[test]
+fn a_program_under_two_allocators_and_the_control() {
+    let directory = scratch();
+    let path = directory.path().join("program");
+    compile("cc", PROGRAM, &[], &path).unwrap();
+    let program = path.to_str().unwrap();
+    let (file, status) = compare(&[
+        "--with", "system", "--runs", "5", "--preset", "lean", program,
+    ]);
+    assert_eq!(status, 0, "{file}");
+    assert_eq!(file["settings"]["rounds"], 5);
+    let arms: Vec<_> = file["arms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|arm| &arm["name"])
+        .collect();
+    assert_eq!(arms, ["hakmem", "hakmem (A/A)", "system"]);
+    assert_eq!(file["arms"][0]["environment"]["HAKMEM_PRESET"], "lean");
+    assert_eq!(file["rows"][0]["name"], "program");
+    for arm in ["hakmem", "hakmem (A/A)", "system"] {
+        let measured = &cell(&file, arm)["measured"];
+        assert_eq!(measured["samples"].as_array().unwrap().len(), 5, "{arm}");
+        assert!(
+            measured["figures"]["peak_rss"]["median"].as_f64().unwrap() > 0.0,
+            "{arm}"
+        );
+    }
+    let proof = &cell(&file, "hakmem")["measured"]["proof"];
+    assert!(proof["calls_served"].as_u64().unwrap() >= 2000, "{proof}");
+    assert!(proof["share"].as_f64().unwrap() >= 0.99, "{proof}");
+}
+
+#[test]
+fn the_table_names_every_allocator() {
+    hakmem()
+        .args([
+            "compare", "--with", "system", "--runs", "2", "--name", "a-name", "--", "true",
+        ])
+        .assert()
+        .success()
+        .stdout(
+            contains("a-name")
+                .and(contains("hakmem (A/A)"))
+                .and(contains("system")),
+        );
+}
+
+#[test]
+fn a_library_that_forwards_to_the_c_library_is_caught() {
+    let directory = scratch();
+    let fake = directory.path().join("libfake.so");
+    compile("cc", FAKE, &["-shared", "-fPIC", "-fno-builtin"], &fake).unwrap();
+    let (file, status) = compare(&[
+        "--with",
+        fake.to_str().unwrap(),
+        "--runs",
+        "1",
+        "--",
+        "true",
+    ]);
+    assert_eq!(status, 1, "{file}");
+    let error = cell(&file, "fake")["error"].as_str().unwrap();
+    assert!(error.contains("forwards to the C library"), "{error}");
+    assert!(cell(&file, "hakmem")["measured"].is_object(), "{file}");
+}
+
+#[test]
+fn a_program_that_drops_the_preload_is_caught() {
+    let program = ["env", "-i", "/bin/true"];
+    let (file, status) =
+        compare(&[&["--with", "system", "--runs", "1", "--"], &program[..]].concat());
+    assert_eq!(status, 1, "{file}");
+    let error = cell(&file, "hakmem")["error"].as_str().unwrap();
+    assert!(error.contains("was not mapped"), "{error}");
+}
+
+#[test]
+fn a_program_that_fails_is_an_error() {
+    let (file, status) = compare(&[
+        "--with", "system", "--runs", "1", "--", "sh", "-c", "exit 3",
+    ]);
+    assert_eq!(status, 1, "{file}");
+    let error = cell(&file, "system")["error"].as_str().unwrap();
+    assert!(error.contains("exited with 3"), "{error}");
+}
+
+#[test]
+fn prepare_and_check_are_used() {
+    let directory = scratch();
+    let log = directory.path().join("log");
+    let prepare = format!("echo x >>{}", log.display());
+    let run = |check: &str| {
+        let options = [
+            "--with",
+            "system",
+            "--runs",
+            "1",
+            "--prepare",
+            &prepare,
+            "--check",
+            check,
+        ];
+        compare(&[&options[..], &["--", "echo", "hello"]].concat())
+    };
+    assert_eq!(run("grep -q hello").1, 0);
+    // Three arms, each watched once and measured once.
+    assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 6);
+    let (file, status) = run("grep -q goodbye");
+    assert_eq!(status, 1);
+    let error = cell(&file, "hakmem")["error"].as_str().unwrap();
+    assert!(error.contains("grep -q goodbye"), "{error}");
+}
+
+#[test]
+fn files_are_written_in_every_format() {
+    let directory = scratch();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    hakmem()
+        .args(["compare", "--with", "system", "--runs", "1"])
+        .args([
+            format!("--json={}", path("r.json")),
+            format!("--csv={}", path("r.csv")),
+        ])
+        .args([
+            format!("--markdown={}", path("r.md")),
+            format!("--html={}", path("r.html")),
+        ])
+        .args(["--", "true"])
+        .assert()
+        .success()
+        .stdout(contains("system"));
+    for (name, start) in [("r.json", "{"), ("r.csv", "row,arm,"), ("r.html", "<!")] {
+        let text = std::fs::read_to_string(path(name)).unwrap();
+        assert!(
+            text.to_lowercase().starts_with(start),
+            "{name}: {text:.100}"
+        );
+    }
+    assert!(std::fs::read_to_string(path("r.md"))
+        .unwrap()
+        .contains("| system |"));
+}
+
+#[test]
+fn progress_goes_to_standard_error_as_lines() {
+    hakmem()
+        .args(["compare", "--with", "system", "--runs", "1", "--", "true"])
+        .assert()
+        .stderr(contains("0 of 6: true, hakmem, watched"));
+}
+
+#[test]
+fn an_interrupted_experiment_says_so() {
+    let mut command = Process::new(hakmem().get_program());
+    command.args(["compare", "--with", "system", "--", "sleep", "30"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // The first line says that the first run begins.
+    lines.next().unwrap().unwrap();
+    rustix::process::kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let last = lines.last().unwrap().unwrap();
+    assert!(
+        last.contains("stopped; 0 of 1 rows were finished"),
+        "{last}"
+    );
+}
+
+#[test]
+fn nonsense_is_rejected() {
+    for (arguments, message) in [
+        (&["--runs", "0", "--", "true"][..], "0 is not in 1..=100000"),
+        (
+            &["--runs", "2", "--time", "1s", "--", "true"],
+            "cannot be used with",
+        ),
+        (
+            &["--time", "soon", "--", "true"],
+            "expected a number and ms, s, m or h",
+        ),
+        (
+            &["--with", "jemaloc", "--", "true"],
+            "there is no allocator `jemaloc`",
+        ),
+        (&["--with", "/no/such.so", "--", "true"], "/no/such.so"),
+        (&["--json", "--csv", "--", "true"], "only one format"),
+        (
+            &["--html=/no/such/dir/x.html", "--", "true"],
+            "cannot write /no/such/dir/x.html",
+        ),
+        (
+            &["--", "no-such-program-anywhere"],
+            "cannot find the program",
+        ),
+    ] {
+        hakmem()
+            .arg("compare")
+            .args(arguments)
+            .assert()
+            .code(2)
+            .stderr(contains(message));
+    }
+}

@@ -1,0 +1,109 @@
+//! An installation to test, and programs to test it with.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::sync::OnceLock;
+
+use assert_cmd::Command;
+
+/// The command under test, in an installation of its own, with a clean environment.
+pub fn hakmem() -> Command {
+    let mut command = Command::new(prefix().join("bin/hakmem"));
+    for (name, _) in std::env::vars() {
+        if name.starts_with("HAKMEM_") || name == "LD_PRELOAD" {
+            command.env_remove(name);
+        }
+    }
+    command.timeout(std::time::Duration::from_secs(120));
+    command
+}
+
+/// The library that the command preloads.
+pub fn library() -> PathBuf {
+    prefix().join("libhakmem.so")
+}
+
+/// The build tree with the command that was built last in it: the layout in which it finds its
+/// parts, as links.
+fn prefix() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefix");
+        let _ = fs::remove_dir_all(&prefix);
+        fs::create_dir_all(prefix.join("bin")).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_hakmem"), prefix.join("bin/hakmem")).unwrap();
+        for part in ["libhakmem.so", "libexec", "share"] {
+            let original = build().join(part);
+            assert!(
+                original.exists(),
+                "{} is missing: run make",
+                original.display()
+            );
+            symlink(original, prefix.join(part)).unwrap();
+        }
+        prefix
+    })
+}
+
+fn build() -> PathBuf {
+    let named = std::env::var_os("HAKMEM_TEST_BUILD").map(PathBuf::from);
+    named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build"))
+}
+
+/// A directory that is removed in the end.
+pub fn scratch() -> tempfile::TempDir {
+    tempfile::Builder::new()
+        .prefix("hakmem-cli-")
+        .tempdir()
+        .unwrap()
+}
+
+/// Compiles a C program or library. `None`: there is no such compiler.
+pub fn compile(compiler: &str, source: &str, flags: &[&str], output: &Path) -> Option<()> {
+    let file = output.with_extension("c");
+    fs::write(&file, source).unwrap();
+    let status = Process::new(compiler)
+        .arg("-o")
+        .args([output, &file])
+        .args(flags)
+        .status();
+    let status = status.ok()?;
+    assert!(status.success(), "{compiler} {flags:?} failed");
+    Some(())
+}
+
+/// Writes an executable file.
+pub fn write_script(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Says that a test was left out because a tool is missing.
+pub fn skip(what: &str) {
+    eprintln!("skipped: there is no {what} here");
+}
+
+/// A program that allocates a little.
+pub const PROGRAM: &str = "
+    #include <stdio.h>
+    #include <stdlib.h>
+    int main(void) {
+        for (volatile int i = 0; i < 1000; i++)
+            free(malloc(100));
+        puts(\"done\");
+    }";
+
+/// A library that claims to be an allocator and forwards to the C library.
+pub const FAKE: &str = "
+    #include <stddef.h>
+    void *__libc_malloc(size_t);
+    void *__libc_calloc(size_t, size_t);
+    void *__libc_realloc(void *, size_t);
+    void __libc_free(void *);
+    void *malloc(size_t size) { return __libc_malloc(size); }
+    void *calloc(size_t count, size_t size) { return __libc_calloc(count, size); }
+    void *realloc(void *block, size_t size) { return __libc_realloc(block, size); }
+    void free(void *block) { __libc_free(block); }";

@@ -1,0 +1,10 @@
+//! The command from end to end. The programs and libraries that it needs are those of a build
+//! tree: build/, or the directory that HAKMEM_TEST_BUILD names.
+
+mod bench;
+mod compare;
+mod doctor;
+mod fixtures;
+mod generate;
+mod report;
+mod run;

@@ -1,0 +1,144 @@
+//! `hakmem run`
+
+use std::os::unix::process::ExitStatusExt;
+
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use crate::fixtures::{compile, hakmem, library, scratch, write_script, PROGRAM};
+
+#[test]
+fn the_exit_code_is_that_of_the_program() {
+    for code in [0, 1, 42, 125, 255] {
+        let script = format!("exit {code}");
+        hakmem()
+            .args(["run", "--", "sh", "-c", &script])
+            .assert()
+            .code(code);
+    }
+}
+
+#[test]
+fn a_signal_ends_both() {
+    let output = hakmem()
+        .args(["run", "sh", "-c", "kill -TERM $$"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.signal(), Some(15));
+}
+
+#[test]
+fn the_library_comes_first_and_what_was_preloaded_stays() {
+    hakmem()
+        .args(["run", "--", "sh", "-c", "echo $LD_PRELOAD"])
+        .assert()
+        .success()
+        .stdout(format!("{}\n", library().display()));
+    let other = "/usr/lib/x86_64-linux-gnu/libdl.so.2";
+    hakmem()
+        .env("LD_PRELOAD", other)
+        .args(["run", "--", "sh", "-c", "echo $LD_PRELOAD"])
+        .assert()
+        .stdout(format!("{}:{other}\n", library().display()));
+}
+
+#[test]
+fn hakmem_is_the_malloc_of_the_program() {
+    let directory = scratch();
+    let statistics = directory.path().join("statistics.json");
+    hakmem()
+        .args(["run", "--preset", "lean", "--option"])
+        .arg(format!("stats_file={}", statistics.display()))
+        .args(["--", "ls", "/"])
+        .assert()
+        .success()
+        .stderr("");
+    let text = std::fs::read_to_string(statistics).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["options"]["preset"], "lean", "{text}");
+}
+
+#[test]
+fn stats_prints_a_table() {
+    hakmem()
+        .args(["run", "--stats", "--", "true"])
+        .assert()
+        .success()
+        .stderr(contains("malloc"));
+}
+
+#[test]
+fn standard_streams_pass_through() {
+    hakmem()
+        .args(["run", "--", "cat"])
+        .write_stdin("hello")
+        .assert()
+        .success()
+        .stdout("hello");
+}
+
+#[test]
+fn a_program_that_is_not_there() {
+    hakmem()
+        .args(["run", "--", "no-such-program-anywhere"])
+        .assert()
+        .code(127)
+        .stderr("hakmem: cannot run no-such-program-anywhere: not found\n");
+}
+
+#[test]
+fn a_program_that_cannot_be_executed() {
+    let directory = scratch();
+    let path = directory.path().join("text");
+    std::fs::write(&path, "text").unwrap();
+    hakmem()
+        .args(["run", "--"])
+        .arg(&path)
+        .assert()
+        .code(126)
+        .stderr(contains("cannot run"));
+    write_script(&path, "#!/no/such/interpreter\n");
+    hakmem()
+        .args(["run", "--"])
+        .arg(&path)
+        .assert()
+        .code(127)
+        .stderr(contains("interpreter"));
+}
+
+#[test]
+fn a_static_program_runs_with_a_warning() {
+    let directory = scratch();
+    let path = directory.path().join("static");
+    compile("cc", PROGRAM, &["-static"], &path).unwrap();
+    hakmem()
+        .args(["run", "--"])
+        .arg(&path)
+        .assert()
+        .success()
+        .stdout("done\n")
+        .stderr(contains("warning").and(contains("statically linked")));
+}
+
+#[test]
+fn nonsense_is_rejected() {
+    for (arguments, message) in [
+        (&["run"][..], "Usage: hakmem run"),
+        (
+            &["run", "--preset", "fast", "--", "true"],
+            "possible values: speed, balanced, lean",
+        ),
+        (
+            &["run", "--option", "stats", "--", "true"],
+            "expected NAME=VALUE",
+        ),
+        (&["run", "--no-such", "--", "true"], "--no-such"),
+        (&["walk"], "unrecognized subcommand 'walk'"),
+    ] {
+        hakmem()
+            .args(arguments)
+            .assert()
+            .code(2)
+            .stderr(contains(message));
+    }
+}

@@ -1,0 +1,295 @@
+//! Finds the allocators: hakmem, the system's malloc, the peers that were built, those that the
+//! distribution has installed, and libraries named by their path.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use hakmem_results::{Arm, ArmKind};
+use serde::Deserialize;
+
+use crate::executor::digest_of_file;
+use crate::machine::{first_line_of, libc_version};
+
+/// The name of the arm that has nothing preloaded.
+pub const SYSTEM: &str = "system";
+
+/// Stands in a selection for all peers that are found.
+pub const PEERS: &str = "peers";
+
+/// Allocators that Debian packages, by the names of their libraries.
+const DEBIAN: [(&str, &str); 4] = [
+    ("jemalloc-debian", "libjemalloc.so.2"),
+    ("mimalloc-debian", "libmimalloc.so.2"),
+    ("tcmalloc-minimal-debian", "libtcmalloc_minimal.so.4"),
+    ("tcmalloc-debian", "libtcmalloc.so.4"),
+];
+
+/// Where allocators are looked for.
+#[derive(Clone, Debug)]
+pub struct Finder {
+    /// hakmem's library.
+    pub library: PathBuf,
+    /// Directory of the peers that were built; it need not exist.
+    pub peers_directory: PathBuf,
+    /// Directories in which the distribution installs libraries.
+    pub system_directories: Vec<PathBuf>,
+}
+
+/// Why an allocator is not an arm.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// Nothing has this name.
+    #[error("there is no allocator `{name}`{}; found: {found}", hint(.nearest))]
+    Unknown {
+        /// As it was given.
+        name: String,
+        /// The name that is most like it.
+        nearest: Option<String>,
+        /// All names.
+        found: String,
+    },
+    /// The library cannot be read.
+    #[error("cannot read {path}: {reason}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// From the system.
+        reason: io::Error,
+    },
+    /// The dynamic linker could not be told this path.
+    #[error(
+        "{path} cannot be preloaded: LD_PRELOAD has no way to write a space or a colon, or bytes \
+         that are not UTF-8; use a link elsewhere"
+    )]
+    Unspeakable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The list of the peers is broken.
+    #[error("{path} is not a list of peers: {reason}; `make peers` writes it anew")]
+    PeerList {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        reason: serde_json::Error,
+    },
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest
+        .as_ref()
+        .map(|name| format!(", did you mean `{name}`?"))
+        .unwrap_or_default()
+}
+
+/// `peers.json`, as far as it matters here.
+#[derive(Default, Deserialize)]
+struct PeerList {
+    peers: Vec<Peer>,
+}
+
+#[derive(Deserialize)]
+struct Peer {
+    library: String,
+    version: Option<String>,
+    /// What has to be in the environment for the peer to work as meant, `NAME=value` each.
+    #[serde(default)]
+    environment: Vec<String>,
+}
+
+impl Finder {
+    /// Looks beside the distribution's libraries in these two places.
+    pub fn new(library: PathBuf, peers_directory: PathBuf) -> Finder {
+        let machine = format!("{}-linux-gnu", std::env::consts::ARCH);
+        let system_directories =
+            ["/usr/lib", "/lib", "/usr/local/lib"].map(|prefix| Path::new(prefix).join(&machine));
+        Finder {
+            library,
+            peers_directory,
+            system_directories: system_directories.to_vec(),
+        }
+    }
+
+    /// Everything that is found: hakmem, the system's malloc, the peers.
+    pub fn found(&self) -> Result<Vec<Arm>, FindError> {
+        let mut arms = vec![arm("hakmem", &self.library, None)?, system()];
+        arms.extend(self.built_peers()?);
+        arms.extend(self.installed_peers()?);
+        Ok(arms)
+    }
+
+    /// hakmem and what the list says: names of arms, [`PEERS`], or paths of libraries. An empty
+    /// list stands for everything that is found. A name that occurs again gets a number.
+    pub fn select(&self, with: &[String]) -> Result<Vec<Arm>, FindError> {
+        let found = self.found()?;
+        if with.is_empty() {
+            return Ok(found);
+        }
+        let mut selected = vec![found[0].clone()];
+        for name in with {
+            if name == PEERS {
+                selected.extend(
+                    found
+                        .iter()
+                        .filter(|arm| arm.kind == ArmKind::Peer)
+                        .cloned(),
+                );
+            } else if let Some(arm) = found.iter().find(|arm| arm.name == *name) {
+                selected.push(arm.clone());
+            } else if is_path(name) {
+                let path = Path::new(name);
+                selected.push(arm(&name_of_library(path), path, None)?);
+            } else {
+                return Err(unknown(name, &found));
+            }
+        }
+        make_unique(&mut selected);
+        Ok(selected)
+    }
+
+    /// The libraries in the peers' directory. The list says more about those that it holds.
+    fn built_peers(&self) -> Result<Vec<Arm>, FindError> {
+        let list = self.peer_list()?;
+        let Ok(entries) = fs::read_dir(&self.peers_directory) else {
+            return Ok(Vec::new());
+        };
+        let mut files: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|file| file.starts_with("lib") && file.ends_with(".so"))
+            .collect();
+        files.sort();
+        let peer = |file: String| {
+            let listed = list.peers.iter().find(|peer| peer.library == file);
+            let path = self.peers_directory.join(file);
+            let mut arm = arm(&name_of_library(&path), &path, None)?;
+            if let Some(listed) = listed {
+                let pairs = listed
+                    .environment
+                    .iter()
+                    .filter_map(|pair| pair.split_once('='));
+                arm.environment
+                    .extend(pairs.map(|(name, value)| (name.into(), value.into())));
+                arm.version.clone_from(&listed.version);
+            }
+            Ok(arm)
+        };
+        files.into_iter().map(peer).collect()
+    }
+
+    fn peer_list(&self) -> Result<PeerList, FindError> {
+        let path = self.peers_directory.join("peers.json");
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                serde_json::from_str(&text).map_err(|reason| FindError::PeerList { path, reason })
+            }
+            Err(_) => Ok(PeerList::default()),
+        }
+    }
+
+    fn installed_peers(&self) -> Result<Vec<Arm>, FindError> {
+        let mut arms = Vec::new();
+        for (name, file) in DEBIAN {
+            let mut candidates = self.system_directories.iter().map(|path| path.join(file));
+            if let Some(path) = candidates.find(|path| path.is_file()) {
+                arms.push(arm(name, &path, debian_version(&path))?);
+            }
+        }
+        Ok(arms)
+    }
+}
+
+/// The system's malloc: nothing is preloaded.
+fn system() -> Arm {
+    Arm {
+        name: SYSTEM.to_string(),
+        kind: ArmKind::System,
+        library: None,
+        version: libc_version(),
+        digest: None,
+        environment: BTreeMap::new(),
+        options: None,
+    }
+}
+
+/// The arm of a library. A file called `libhakmem*` is hakmem, so that two builds of it can be
+/// compared, and has to prove it.
+fn arm(name: &str, path: &Path, version: Option<String>) -> Result<Arm, FindError> {
+    let unreadable = |reason| FindError::Unreadable {
+        path: path.to_path_buf(),
+        reason,
+    };
+    let absolute = std::path::absolute(path).map_err(unreadable)?;
+    let Some(library) = absolute.to_str().filter(|path| !path.contains([' ', ':'])) else {
+        return Err(FindError::Unspeakable { path: absolute });
+    };
+    Ok(Arm {
+        name: name.to_string(),
+        kind: if is_hakmem_library(path) {
+            ArmKind::Hakmem
+        } else {
+            ArmKind::Peer
+        },
+        library: Some(library.to_string()),
+        version,
+        digest: Some(digest_of_file(path).map_err(unreadable)?),
+        environment: BTreeMap::new(),
+        options: None,
+    })
+}
+
+/// Whether a library is a build of hakmem, by the name of its file.
+pub(crate) fn is_hakmem_library(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with("libhakmem"))
+}
+
+/// `jemalloc` for `/some/where/libjemalloc.so.2`.
+fn name_of_library(path: &Path) -> String {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = file.split(".so").next().unwrap_or(&file);
+    stem.strip_prefix("lib").unwrap_or(stem).to_string()
+}
+
+fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".so") || name.contains(".so.")
+}
+
+/// Numbers the names that occur again: `hakmem`, `hakmem-2`.
+fn make_unique(arms: &mut [Arm]) {
+    for index in 1..arms.len() {
+        let base = arms[index].name.clone();
+        let mut number = 2;
+        while arms[..index].iter().any(|arm| arm.name == arms[index].name) {
+            arms[index].name = format!("{base}-{number}");
+            number += 1;
+        }
+    }
+}
+
+fn unknown(name: &str, found: &[Arm]) -> FindError {
+    let names: Vec<&str> = found.iter().map(|arm| arm.name.as_str()).collect();
+    let likeness = |candidate: &&str| strsim::jaro_winkler(name, candidate);
+    let nearest = names
+        .iter()
+        .copied()
+        .max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+    FindError::Unknown {
+        name: name.to_string(),
+        nearest: nearest
+            .filter(|nearest| likeness(nearest) > 0.7)
+            .map(str::to_string),
+        found: names.join(", "),
+    }
+}
+
+/// The version of the package that a file belongs to.
+fn debian_version(path: &Path) -> Option<String> {
+    let file = fs::canonicalize(path).ok()?;
+    let owner = first_line_of("dpkg-query", &["--search", file.to_str()?])?;
+    let (package, _) = owner.rsplit_once(": ")?;
+    first_line_of(
+        "dpkg-query",
+        &["--show", "--showformat=${Version}\n", package],
+    )
+}

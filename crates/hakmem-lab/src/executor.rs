@@ -1,0 +1,234 @@
+//! Runs programs for an experiment. The trait is there so that the experiment can be tested
+//! without programs and without a clock.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use hakmem_process::{
+    hardware_counters_missing, run_timed, run_witnessed, Exit, Launch, LaunchError, TimedRun,
+    Tools, Watch, WitnessedRun,
+};
+use hakmem_results::Arm;
+use sha2::{Digest, Sha256};
+
+use crate::plan::{Output, Task};
+
+/// Time between two samples of memory.
+const RSS_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Why a run did not count. The message says what to do where that is known.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The program could not be run.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// A shell command around the run failed.
+    #[error("the command `{command}` {end}")]
+    Command {
+        /// As it was given.
+        command: String,
+        /// How it ended.
+        end: String,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {reason}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// From the system.
+        reason: io::Error,
+    },
+}
+
+/// What an experiment needs done.
+pub trait Executor {
+    /// Makes everything ready for one run of the task.
+    fn prepare(&mut self, task: &Task) -> Result<(), RunError>;
+
+    /// Runs the task under the tracer.
+    fn witnessed(
+        &mut self,
+        task: &Task,
+        arm: &Arm,
+        system_calls: bool,
+    ) -> Result<WitnessedRun, RunError>;
+
+    /// Runs the task and measures it.
+    fn timed(&mut self, task: &Task, arm: &Arm) -> Result<TimedRun, RunError>;
+
+    /// Runs the task's check command with the standard output of a run as its input.
+    fn check(&mut self, task: &Task, command: &str, stdout: &[u8]) -> Result<(), RunError>;
+
+    /// The contents of the task's product, as a digest.
+    fn product_digest(&mut self, task: &Task, product: &Path) -> Result<String, RunError>;
+
+    /// Why the runs have no hardware counters; `None` when they have, or when that is not known.
+    fn hardware_counters_missing(&mut self) -> Option<String>;
+
+    /// Time since some moment before the experiment.
+    fn now(&self) -> Duration;
+}
+
+/// SHA-256 in hex.
+pub fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// SHA-256 of a file, in hex.
+pub fn digest_of_file(path: &Path) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    io::copy(&mut fs::File::open(path)?, &mut hasher)?;
+    Ok(hasher
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+/// How a program ended, for people, with the last line that it wrote on stderr.
+pub fn describe_end(exit: Exit, stderr: &[u8]) -> String {
+    let end = match exit {
+        Exit::Code(code) => format!("exited with {code}"),
+        Exit::Signal(signal) => format!("was ended by signal {signal}"),
+    };
+    let stderr = String::from_utf8_lossy(stderr);
+    match stderr
+        .lines()
+        .rev()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+    {
+        Some(line) => format!("{end}: {line}"),
+        None => end,
+    }
+}
+
+/// Runs real programs.
+pub struct Programs {
+    tools: Tools,
+    started: Instant,
+}
+
+impl Programs {
+    /// Runs programs with these helpers.
+    pub fn new(tools: Tools) -> Programs {
+        Programs {
+            tools,
+            started: Instant::now(),
+        }
+    }
+
+    /// Runs a shell command for the task, without its allocator.
+    fn shell(&self, task: &Task, command: &str, script: &[&str]) -> Result<(), RunError> {
+        let launch = Launch {
+            command: ["sh", "-c"]
+                .iter()
+                .chain(script)
+                .map(OsString::from)
+                .collect(),
+            environment: task.environment.clone(),
+            preload: None,
+            directory: task.directory.clone(),
+            time_limit: task.time_limit,
+        };
+        let run = run_timed(&self.tools, &launch)?;
+        match run.exit {
+            Exit::Code(0) => Ok(()),
+            exit => Err(RunError::Command {
+                command: command.to_string(),
+                end: describe_end(exit, &run.stderr),
+            }),
+        }
+    }
+}
+
+impl Executor for Programs {
+    fn prepare(&mut self, task: &Task) -> Result<(), RunError> {
+        if let Output::Product(product) = &task.output {
+            remove_if_there(&in_directory(task, product))?;
+        }
+        match &task.prepare {
+            Some(command) => self.shell(task, command, &[command]),
+            None => Ok(()),
+        }
+    }
+
+    fn witnessed(
+        &mut self,
+        task: &Task,
+        arm: &Arm,
+        system_calls: bool,
+    ) -> Result<WitnessedRun, RunError> {
+        let watch = Watch {
+            rss_interval: RSS_INTERVAL,
+            system_calls,
+        };
+        Ok(run_witnessed(&self.tools, &launch(task, arm), &watch)?)
+    }
+
+    fn timed(&mut self, task: &Task, arm: &Arm) -> Result<TimedRun, RunError> {
+        Ok(run_timed(&self.tools, &launch(task, arm))?)
+    }
+
+    fn check(&mut self, task: &Task, command: &str, stdout: &[u8]) -> Result<(), RunError> {
+        let failed = |reason| RunError::File {
+            path: std::env::temp_dir(),
+            reason,
+        };
+        let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
+        file.write_all(stdout).map_err(failed)?;
+        // The shell's $0 is the file: no quoting, whatever the path is.
+        let script = format!("exec <\"$0\"\n{command}");
+        self.shell(task, command, &[&script, &file.path().to_string_lossy()])
+    }
+
+    fn product_digest(&mut self, task: &Task, product: &Path) -> Result<String, RunError> {
+        let path = in_directory(task, product);
+        digest_of_file(&path).map_err(|reason| RunError::File { path, reason })
+    }
+
+    fn hardware_counters_missing(&mut self) -> Option<String> {
+        hardware_counters_missing(&self.tools).ok().flatten()
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+/// The task under the arm. What the arm sets wins.
+fn launch(task: &Task, arm: &Arm) -> Launch {
+    let mut environment: BTreeMap<_, _> = task.environment.clone();
+    environment.extend(arm.environment.clone());
+    Launch {
+        command: task.command.iter().map(OsString::from).collect(),
+        environment,
+        preload: arm.library.as_ref().map(PathBuf::from),
+        directory: task.directory.clone(),
+        time_limit: task.time_limit,
+    }
+}
+
+fn in_directory(task: &Task, product: &Path) -> PathBuf {
+    task.directory
+        .as_deref()
+        .unwrap_or(Path::new(""))
+        .join(product)
+}
+
+fn remove_if_there(path: &Path) -> Result<(), RunError> {
+    match fs::remove_file(path) {
+        Err(reason) if reason.kind() != io::ErrorKind::NotFound => Err(RunError::File {
+            path: path.to_path_buf(),
+            reason,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,125 @@
+//! An experiment: every row under every arm, in rounds, in random order.
+//!
+//! Per row, every arm first has a witnessed run, which proves who serves the calls and warms the
+//! caches. Then come the rounds. In each, every arm runs once, in an order that is drawn anew, so
+//! that neither a drift of the machine nor a neighbour in the order favours an arm. An arm that
+//! fails drops out of its row; the others go on.
+
+use hakmem_results::{Machine, Metric, Outcome, ResultFile, Row, FORMAT};
+
+use crate::executor::Executor;
+use crate::plan::Plan;
+use crate::row::{row, Interrupted, RowRun};
+
+/// What the result file says besides what the experiment finds out.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Version of the `hakmem` command.
+    pub version: String,
+    /// Commit of the source tree, if known.
+    pub commit: Option<String>,
+    /// When the experiment began, RFC 3339, UTC.
+    pub started: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Where it runs.
+    pub machine: Machine,
+}
+
+/// What a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Under the tracer.
+    Witnessed,
+    /// Unmeasured.
+    WarmUp,
+    /// Measured, in this round, counted from 1.
+    Round(u32),
+}
+
+/// A run that is about to begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// Runs of the plan that are over or have been dropped, of [`Plan::steps`].
+    pub done: u64,
+    /// Name of the row.
+    pub row: &'a str,
+    /// Name of the arm.
+    pub arm: &'a str,
+    /// What the run is for.
+    pub phase: Phase,
+}
+
+/// Looks on while an experiment runs.
+pub trait Observer {
+    /// A run begins.
+    fn step(&mut self, step: &Step);
+
+    /// A row is complete.
+    fn row(&mut self, row: &Row);
+
+    /// Whether the experiment is to end now. The row that is under way is dropped.
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// Does what the plan says. What goes wrong is told in the cells.
+pub fn run(
+    plan: &Plan,
+    header: Header,
+    executor: &mut dyn Executor,
+    observer: &mut dyn Observer,
+) -> ResultFile {
+    let began = executor.now();
+    let mut arms = plan.arms_with_control();
+    let mut rows = Vec::with_capacity(plan.tasks.len());
+    let mut done = 0;
+    for (index, task) in plan.tasks.iter().enumerate() {
+        let row = match &task.skipped {
+            Some(reason) => row(task, Some(reason.clone()), Vec::new()),
+            None => {
+                let (arms, done) = (&mut arms[..], &mut done);
+                let mut run = RowRun {
+                    plan,
+                    task,
+                    arms,
+                    executor,
+                    observer,
+                    done,
+                };
+                match run.run(index) {
+                    Ok(row) => row,
+                    Err(Interrupted) => break,
+                }
+            }
+        };
+        observer.row(&row);
+        rows.push(row);
+    }
+    let mut machine = header.machine;
+    if !have_counters(&rows) {
+        machine.hardware_counters_missing = executor.hardware_counters_missing();
+    }
+    ResultFile {
+        format: FORMAT,
+        version: header.version,
+        commit: header.commit,
+        started: header.started,
+        duration_s: (executor.now() - began).as_secs_f64(),
+        command: header.command,
+        machine,
+        settings: plan.settings(),
+        arms,
+        rows,
+    }
+}
+
+/// Whether a run had hardware counters.
+fn have_counters(rows: &[Row]) -> bool {
+    let mut cells = rows.iter().flat_map(|row| &row.cells);
+    cells.any(|cell| match &cell.outcome {
+        Outcome::Measured(measured) => measured.figures.contains_key(&Metric::Instructions),
+        Outcome::Error(_) => false,
+    })
+}

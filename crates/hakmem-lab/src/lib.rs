@@ -1,0 +1,16 @@
+//! Experiments: which allocators, which rows, how often, and what may be said of the figures.
+//!
+//! [`allocators`] finds the arms, [`catalogue`] reads the rows, [`plan`] says what is to be done,
+//! and [`experiment`] does it by an [`executor`]. [`proof`] decides whether a run may count, and
+//! [`statistics`] what the figures allow to say.
+
+pub mod allocators;
+pub mod catalogue;
+pub mod executor;
+pub mod experiment;
+mod figures;
+pub mod machine;
+pub mod plan;
+pub mod proof;
+mod row;
+pub mod statistics;

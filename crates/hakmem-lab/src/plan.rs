@@ -1,0 +1,134 @@
+//! What an experiment is to do: plain data, complete before the first program starts.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hakmem_results::{Arm, ArmKind, RowKind, Settings};
+
+/// A program that runs under every arm: a row to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Unique in the plan.
+    pub name: String,
+    /// What it is.
+    pub kind: RowKind,
+    /// One line for people.
+    pub summary: String,
+    /// Program and arguments; the program is searched in PATH.
+    pub command: Vec<String>,
+    /// Environment of the program and of `prepare`.
+    pub environment: BTreeMap<String, String>,
+    /// Directory to start in; `None`: the current one.
+    pub directory: Option<PathBuf>,
+    /// Shell command that runs before every run, untimed and under the system's malloc.
+    pub prepare: Option<String>,
+    /// What shows that a run was right.
+    pub output: Output,
+    /// Base names of the executables that the proof is about; empty: all that are dynamically
+    /// linked.
+    pub processes: Vec<String>,
+    /// A run that takes longer is an error.
+    pub time_limit: Duration,
+    /// Why the row cannot be run here, e.g. the program is not installed.
+    pub skipped: Option<String>,
+}
+
+/// What shows that a run was right, besides exit code 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Standard output is a workload's report: checksum and operations must be the same in all
+    /// runs, and the time that counts is the workload's own.
+    Report,
+    /// Standard output must be the same in all runs, byte for byte, as far as
+    /// [`CAPTURE_LIMIT`](hakmem_process::CAPTURE_LIMIT).
+    Stdout,
+    /// This file, which the program writes, must be the same in all runs. A relative path starts
+    /// at the task's directory. The file is removed before every run.
+    Product(PathBuf),
+    /// This shell command must exit with 0 after every run; it reads the standard output of the
+    /// run on its standard input.
+    Check(String),
+    /// The output is not deterministic.
+    Any,
+}
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// So many rounds per row.
+    Rounds(u32),
+    /// Rounds until every row has used this time, but at least
+    /// [`MINIMUM_ROUNDS`](crate::statistics::MINIMUM_ROUNDS). The time of the runs before the
+    /// first round does not count.
+    Time(Duration),
+}
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The arms, without the control. The ratios are about the first one.
+    pub arms: Vec<Arm>,
+    /// The rows.
+    pub tasks: Vec<Task>,
+    /// How long to measure.
+    pub budget: Budget,
+    /// Unmeasured runs of every arm after the witnessed one and before the first round.
+    pub warm_up: u32,
+    /// Seed of the order of the runs and of the bootstrap.
+    pub seed: u64,
+    /// Level of the intervals, e.g. 0.99.
+    pub confidence: f64,
+    /// Whether the first arm runs once more under another name, to show the noise floor.
+    pub control: bool,
+    /// Whether to count system calls in the witnessed runs (slow).
+    pub system_calls: bool,
+    /// Whether the tasks were made for a quick run. Recorded, no more.
+    pub quick: bool,
+}
+
+impl Plan {
+    /// The arms as they run: the control stands behind the first one.
+    pub fn arms_with_control(&self) -> Vec<Arm> {
+        let mut arms = self.arms.clone();
+        if let (true, Some(first)) = (self.control, self.arms.first()) {
+            let control = Arm {
+                name: format!("{} (A/A)", first.name),
+                kind: ArmKind::Control,
+                ..first.clone()
+            };
+            arms.insert(1, control);
+        }
+        arms
+    }
+
+    /// How many runs there will be if nothing fails; `None` when time decides.
+    pub fn steps(&self) -> Option<u64> {
+        let Budget::Rounds(rounds) = self.budget else {
+            return None;
+        };
+        let rows = self
+            .tasks
+            .iter()
+            .filter(|task| task.skipped.is_none())
+            .count() as u64;
+        let arms = self.arms_with_control().len() as u64;
+        Some(rows * arms * (1 + u64::from(self.warm_up) + u64::from(rounds)))
+    }
+
+    /// What the result file says of it.
+    pub fn settings(&self) -> Settings {
+        let (rounds, time_s) = match self.budget {
+            Budget::Rounds(rounds) => (Some(rounds), None),
+            Budget::Time(time) => (None, Some(time.as_secs_f64())),
+        };
+        Settings {
+            rounds,
+            time_s,
+            warm_up: 1 + self.warm_up,
+            seed: self.seed,
+            confidence: self.confidence,
+            quick: self.quick,
+        }
+    }
+}

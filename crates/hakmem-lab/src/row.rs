@@ -1,0 +1,346 @@
+//! One row of an experiment: a task under every arm.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hakmem_process::Exit;
+use hakmem_results::{Arm, ArmKind, Cell, Measured, Outcome, Proof, Row, RssSample, Sample};
+use rand::seq::SliceRandom;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::Deserialize;
+
+use crate::executor::{describe_end, digest, Executor, RunError};
+use crate::experiment::{Observer, Phase, Step};
+use crate::figures::{sample, Comparison};
+use crate::plan::{Budget, Output, Plan, Task};
+use crate::proof::{is_hakmem, Claim, ProofError};
+use crate::statistics::{Bootstrap, MINIMUM_ROUNDS};
+
+/// The experiment is to end now; the row is incomplete.
+pub(crate) struct Interrupted;
+
+/// What of a workload's report the experiment reads.
+#[derive(Deserialize)]
+struct Report {
+    operations: u64,
+    seconds: f64,
+    checksum: String,
+}
+
+/// Why a cell has no figures.
+#[derive(Debug, thiserror::Error)]
+enum CellError {
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error("the program {0}")]
+    Exit(String),
+    #[error("the program's standard output is not a workload's report: {0}")]
+    Report(serde_json::Error),
+    #[error(
+        "the output differs from that of {other}: {own} here, {theirs} there; if it is different \
+         in every run, it needs a check of its own"
+    )]
+    Output {
+        other: String,
+        own: String,
+        theirs: String,
+    },
+    #[error(transparent)]
+    Proof(#[from] ProofError),
+}
+
+/// What a run put out, as far as it has been found right.
+struct Accepted {
+    /// What must be the same in all runs, for people; `None`: nothing.
+    output: Option<String>,
+    /// What a workload reported, and the same complete.
+    report: Option<(Report, serde_json::Value)>,
+}
+
+/// An arm on its way through the row.
+struct Lane {
+    proof: Proof,
+    output: Option<String>,
+    rss_over_time: Vec<RssSample>,
+    system_calls: Option<BTreeMap<String, u64>>,
+    samples: Vec<Sample>,
+    report: Option<serde_json::Value>,
+}
+
+/// A row under way.
+pub(crate) struct RowRun<'a> {
+    pub plan: &'a Plan,
+    pub task: &'a Task,
+    /// The arms of the result file, the control included; what hakmem says of itself is added.
+    pub arms: &'a mut [Arm],
+    pub executor: &'a mut dyn Executor,
+    pub observer: &'a mut dyn Observer,
+    /// Steps of the plan that are over.
+    pub done: &'a mut u64,
+}
+
+impl RowRun<'_> {
+    /// Runs the row. `index` is its place in the plan: every row has an order of its own.
+    pub fn run(&mut self, index: usize) -> Result<Row, Interrupted> {
+        let mut lanes = Vec::with_capacity(self.arms.len());
+        for arm in 0..self.arms.len() {
+            self.begin(arm, Phase::Witnessed)?;
+            lanes.push(self.witness(arm));
+            // A program that Ctrl-C ended is no failure of the arm.
+            self.check_interrupted()?;
+        }
+        self.compare_outputs(&mut lanes);
+        let mut generator = ChaCha8Rng::seed_from_u64(self.plan.seed);
+        generator.set_stream(index as u64);
+        for _ in 0..self.plan.warm_up {
+            self.round(&mut lanes, Phase::WarmUp, &mut generator)?;
+        }
+        let began = self.executor.now();
+        let mut rounds = 0;
+        while self.goes_on(&lanes, rounds, began) {
+            rounds += 1;
+            self.round(&mut lanes, Phase::Round(rounds), &mut generator)?;
+        }
+        Ok(row(self.task, None, self.cells(lanes)))
+    }
+
+    /// Whether another round is due. With a time budget: as long as one more of the average length
+    /// fits in. Rounds without an arm only count steps, so that progress reaches its end.
+    fn goes_on(&self, lanes: &[Result<Lane, String>], rounds: u32, began: Duration) -> bool {
+        match self.plan.budget {
+            Budget::Rounds(wanted) => rounds < wanted,
+            Budget::Time(_) if lanes.iter().all(Result::is_err) => false,
+            Budget::Time(_) if rounds < MINIMUM_ROUNDS => true,
+            Budget::Time(time) => {
+                let spent = self.executor.now() - began;
+                spent + spent / rounds <= time
+            }
+        }
+    }
+
+    /// Says that a run begins.
+    fn begin(&mut self, arm: usize, phase: Phase) -> Result<(), Interrupted> {
+        let step = Step {
+            done: *self.done,
+            row: &self.task.name,
+            arm: &self.arms[arm].name,
+            phase,
+        };
+        *self.done += 1;
+        self.observer.step(&step);
+        self.check_interrupted()
+    }
+
+    fn check_interrupted(&self) -> Result<(), Interrupted> {
+        if self.observer.interrupted() {
+            return Err(Interrupted);
+        }
+        Ok(())
+    }
+
+    /// Every arm that is still there once, in random order.
+    fn round(
+        &mut self,
+        lanes: &mut [Result<Lane, String>],
+        phase: Phase,
+        generator: &mut ChaCha8Rng,
+    ) -> Result<(), Interrupted> {
+        let mut order: Vec<usize> = (0..lanes.len()).collect();
+        order.shuffle(generator);
+        for arm in order {
+            let Ok(lane) = &mut lanes[arm] else {
+                *self.done += 1;
+                continue;
+            };
+            self.begin(arm, phase)?;
+            if let Err(error) = self.measure(arm, phase, lane) {
+                lanes[arm] = Err(match phase {
+                    Phase::Round(round) => format!("in round {round}: {error}"),
+                    _ => format!("in the warm-up: {error}"),
+                });
+            }
+            self.check_interrupted()?;
+        }
+        Ok(())
+    }
+
+    fn witness(&mut self, arm: usize) -> Result<Lane, String> {
+        self.try_witness(arm).map_err(|error| error.to_string())
+    }
+
+    fn try_witness(&mut self, arm: usize) -> Result<Lane, CellError> {
+        self.executor.prepare(self.task)?;
+        let run = self
+            .executor
+            .witnessed(self.task, &self.arms[arm], self.plan.system_calls)?;
+        let accepted = self.accept(run.exit, &run.stdout, &run.stderr)?;
+        let operations = accepted
+            .report
+            .as_ref()
+            .map(|(report, _)| report.operations);
+        let claim = Claim {
+            arm: &self.arms[arm],
+            processes: &self.task.processes,
+            operations,
+        };
+        let proof = claim.prove(&run)?;
+        if is_hakmem(&self.arms[arm]) {
+            let statistics = run
+                .processes
+                .iter()
+                .find_map(|p| p.hakmem_statistics.as_ref());
+            describe_hakmem(&mut self.arms[arm], statistics);
+        }
+        Ok(Lane {
+            proof,
+            output: accepted.output,
+            rss_over_time: run.rss_over_time,
+            system_calls: run.system_calls,
+            samples: Vec::new(),
+            report: None,
+        })
+    }
+
+    fn measure(&mut self, arm: usize, phase: Phase, lane: &mut Lane) -> Result<(), CellError> {
+        self.executor.prepare(self.task)?;
+        let run = self.executor.timed(self.task, &self.arms[arm])?;
+        let accepted = self.accept(run.exit, &run.stdout, &run.stderr)?;
+        require_same(&accepted.output, "its own earlier run", &lane.output)?;
+        if let Phase::Round(_) = phase {
+            let own_time = accepted.report.as_ref().map(|(report, _)| report.seconds);
+            lane.samples.push(sample(&run.cost, own_time));
+            lane.report = accepted.report.map(|(_, complete)| complete);
+        }
+        Ok(())
+    }
+
+    /// Whether a run was right, as far as it can be told from this run alone.
+    fn accept(&mut self, exit: Exit, stdout: &[u8], stderr: &[u8]) -> Result<Accepted, CellError> {
+        if exit != Exit::Code(0) {
+            return Err(CellError::Exit(describe_end(exit, stderr)));
+        }
+        let mut report = None;
+        let output = match &self.task.output {
+            Output::Report => {
+                let complete: serde_json::Value =
+                    serde_json::from_slice(stdout).map_err(CellError::Report)?;
+                let read = Report::deserialize(&complete).map_err(CellError::Report)?;
+                let output = format!("checksum {}, {} operations", read.checksum, read.operations);
+                report = Some((read, complete));
+                Some(output)
+            }
+            Output::Stdout => Some(format!("SHA-256 {}", digest(stdout))),
+            Output::Product(product) => {
+                let digest = self.executor.product_digest(self.task, product)?;
+                Some(format!("SHA-256 {digest}"))
+            }
+            Output::Check(command) => {
+                self.executor.check(self.task, command, stdout)?;
+                None
+            }
+            Output::Any => None,
+        };
+        Ok(Accepted { output, report })
+    }
+
+    /// Drops the arms whose output is not that of the system's malloc, or without it of the first
+    /// arm that has one.
+    fn compare_outputs(&self, lanes: &mut [Result<Lane, String>]) {
+        let system = self.arms.iter().position(|arm| arm.kind == ArmKind::System);
+        let system = system.filter(|&arm| lanes[arm].is_ok());
+        let Some(reference) = system.or_else(|| lanes.iter().position(Result::is_ok)) else {
+            return;
+        };
+        let expected = lanes[reference]
+            .as_ref()
+            .ok()
+            .and_then(|lane| lane.output.clone());
+        for lane in lanes {
+            let Ok(progress) = lane else { continue };
+            let name = &self.arms[reference].name;
+            if let Err(error) = require_same(&progress.output, name, &expected) {
+                *lane = Err(error.to_string());
+            }
+        }
+    }
+
+    /// The cells of the complete row.
+    fn cells(&self, lanes: Vec<Result<Lane, String>>) -> Vec<Cell> {
+        let samples = |arm: usize| Some(&lanes.get(arm)?.as_ref().ok()?.samples[..]);
+        let control = self
+            .arms
+            .iter()
+            .position(|arm| arm.kind == ArmKind::Control);
+        // All arms that are left have the same number.
+        let rounds = lanes
+            .iter()
+            .flatten()
+            .next()
+            .map_or(0, |lane| lane.samples.len());
+        let bootstrap = Bootstrap::new(rounds, self.plan.confidence, self.plan.seed);
+        let comparison = Comparison::new(bootstrap, samples(0), control.and_then(samples));
+        let mut cells = Vec::with_capacity(lanes.len());
+        for (index, lane) in lanes.into_iter().enumerate() {
+            let outcome = match lane {
+                Ok(lane) => {
+                    let (figures, ratios) = comparison.compare(&lane.samples);
+                    Outcome::Measured(Measured {
+                        proof: lane.proof,
+                        samples: lane.samples,
+                        figures,
+                        ratios: if index == 0 { BTreeMap::new() } else { ratios },
+                        rss_over_time: lane.rss_over_time,
+                        system_calls: lane.system_calls,
+                        report: lane.report,
+                    })
+                }
+                Err(error) => Outcome::Error(error),
+            };
+            cells.push(Cell {
+                arm: self.arms[index].name.clone(),
+                outcome,
+            });
+        }
+        cells
+    }
+}
+
+/// The row of a task.
+pub(crate) fn row(task: &Task, skipped: Option<String>, cells: Vec<Cell>) -> Row {
+    Row {
+        name: task.name.clone(),
+        kind: task.kind,
+        summary: task.summary.clone(),
+        command: task.command.clone(),
+        environment: task.environment.clone(),
+        skipped,
+        cells,
+    }
+}
+
+fn require_same(
+    own: &Option<String>,
+    other: &str,
+    theirs: &Option<String>,
+) -> Result<(), CellError> {
+    match (own, theirs) {
+        (Some(own), Some(theirs)) if own != theirs => Err(CellError::Output {
+            other: other.to_string(),
+            own: own.clone(),
+            theirs: theirs.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Adds to the arm what the library said of itself.
+fn describe_hakmem(arm: &mut Arm, statistics: Option<&serde_json::Value>) {
+    let Some(statistics) = statistics else { return };
+    if arm.options.is_none() {
+        arm.options = statistics.get("options").cloned();
+    }
+    if arm.version.is_none() {
+        arm.version = statistics["version"].as_str().map(str::to_string);
+    }
+}

@@ -1,0 +1,122 @@
+//! The kernel's tracing interface, as far as the tracer uses it.
+//!
+//! Signals are plain numbers here: nix's type knows no real-time signals, which the threads of
+//! the C library use.
+
+use std::ptr;
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::ptrace::{self, Options};
+use nix::unistd::Pid;
+
+/// Why a traced thread stopped, or that it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The thread is gone; for the first thread of a process, the process.
+    Gone,
+    /// It runs a new program; its process has no other threads any more.
+    Exec,
+    /// It made a thread or a process.
+    Created(i32),
+    /// It is about to end; its memory is still there.
+    Ending,
+    /// It enters or leaves a system call.
+    SystemCall,
+    /// It stopped because its process was stopped, and waits for SIGCONT.
+    Suspended,
+    /// It has just begun, or goes on after SIGCONT.
+    Started,
+    /// A signal is about to be delivered to it.
+    Signal(i32),
+}
+
+/// Begins to trace a process, and with it what it will create. When the tracer ends, they are
+/// killed.
+pub(crate) fn seize(pid: i32) -> Result<(), Errno> {
+    let options = Options::PTRACE_O_TRACEFORK
+        | Options::PTRACE_O_TRACEVFORK
+        | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_TRACEEXIT
+        | Options::PTRACE_O_TRACESYSGOOD
+        | Options::PTRACE_O_EXITKILL;
+    ptrace::seize(Pid::from_raw(pid), options)
+}
+
+/// Waits for the next event of what this thread traces; `None`: nothing is left.
+pub(crate) fn wait() -> Result<Option<(i32, Event)>, Errno> {
+    // __WNOTHREAD: the children of other threads are not ours to reap.
+    let flags = libc::__WALL | libc::__WNOTHREAD;
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is a valid place for the status.
+        #[allow(unsafe_code)]
+        let tid = unsafe { libc::waitpid(-1, &mut status, flags) };
+        match Errno::result(tid) {
+            Ok(tid) => return Ok(Some((tid, decode(tid, status)))),
+            Err(Errno::EINTR) => {}
+            Err(Errno::ECHILD) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn decode(tid: i32, status: i32) -> Event {
+    if !libc::WIFSTOPPED(status) {
+        return Event::Gone;
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        libc::PTRACE_EVENT_EXEC => Event::Exec,
+        libc::PTRACE_EVENT_EXIT => Event::Ending,
+        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+            // It fails if the thread was killed meanwhile; then no thread has the number 0.
+            Event::Created(ptrace::getevent(Pid::from_raw(tid)).unwrap_or(0) as i32)
+        }
+        libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Event::Started,
+        libc::PTRACE_EVENT_STOP => Event::Suspended,
+        _ if signal == libc::SIGTRAP | 0x80 => Event::SystemCall,
+        _ => Event::Signal(signal),
+    }
+}
+
+/// The number of the system call that a thread enters; `None`: it leaves one.
+pub(crate) fn entered_system_call(tid: i32) -> Option<u64> {
+    let call = ptrace::syscall_info(Pid::from_raw(tid)).ok()?;
+    if call.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
+        return None;
+    }
+    // SAFETY: `op` says that this member of the union was filled in.
+    #[allow(unsafe_code)]
+    Some(unsafe { call.u.entry.nr })
+}
+
+/// How a stopped thread goes on.
+#[derive(Clone, Copy)]
+pub(crate) enum Continue {
+    /// Until the next event.
+    Run,
+    /// Until the next event or system call.
+    ToSystemCall,
+    /// It stays stopped until SIGCONT or another event.
+    Listen,
+}
+
+/// Lets a stopped thread go on and delivers a signal to it; 0: none. One that was killed meanwhile
+/// is left alone.
+pub(crate) fn resume(tid: i32, how: Continue, signal: i32) -> Result<(), Errno> {
+    let request = match how {
+        Continue::Run => libc::PTRACE_CONT,
+        Continue::ToSystemCall => libc::PTRACE_SYSCALL,
+        Continue::Listen => libc::PTRACE_LISTEN,
+    };
+    let signal = ptr::without_provenance_mut::<libc::c_void>(signal as usize);
+    // SAFETY: these requests take no address, and their data is a number.
+    #[allow(unsafe_code)]
+    let result = unsafe { libc::ptrace(request, tid, ptr::null_mut::<libc::c_void>(), signal) };
+    match Errno::result(result) {
+        Err(error) if error != Errno::ESRCH => Err(error),
+        _ => Ok(()),
+    }
+}

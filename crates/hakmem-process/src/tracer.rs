@@ -1,0 +1,297 @@
+//! The tracer of a witnessed run: follows every process of a program and writes down, for every
+//! image, which allocator it had.
+//!
+//! An *image* is a program in a process, from its exec to the next exec or to the end of the
+//! process. A forked process goes on with a copy of its parent's image: it has a record if it
+//! ends so, and none if it turns into another program at once, as most do.
+//!
+//! Threads are traced too, though nothing is asked of them: the kernel follows fork and exec only
+//! of threads that are traced. So the last of a process's threads to end is known; the memory is
+//! gone with it, so that is when the tracer looks whether the library is mapped.
+//!
+//! When the kernel reports an exec, the memory of the image that is replaced is already gone. Of
+//! such an image only the probe can tell whether the library was loaded; preloaded libraries are
+//! never unloaded, so what was true at the start is true at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+use nix::errno::Errno;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use syscalls::Sysno;
+
+use crate::memory::Alive;
+use crate::ptrace::{self, Continue, Event};
+use crate::records::{Probe, Records};
+use crate::witness::ProcessRecord;
+use crate::{elf, proc};
+
+/// A program in a process.
+#[derive(Clone)]
+struct Image {
+    executable: PathBuf,
+    dynamic: bool,
+    /// What the probe wrote, as soon as it was read.
+    probe: Option<Probe>,
+    /// Whether it is a copy of the parent's image.
+    forked: bool,
+}
+
+/// How an image ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// By exec; its memory is gone.
+    Replaced,
+    /// With the process, whose last thread this is. It still has the memory.
+    OfLastThread(i32),
+    /// With the process, which was killed so abruptly that the tracer only heard of it afterwards.
+    Unannounced,
+}
+
+#[derive(Default)]
+struct Process {
+    /// `None`: before the first exec, or when the end has been recorded.
+    image: Option<Image>,
+    /// Those whose end has not been announced.
+    threads: BTreeSet<i32>,
+}
+
+/// Follows the processes that the calling thread traces.
+pub(crate) struct Tracer<'run> {
+    /// The small parent, which is not part of the program.
+    root: i32,
+    records: &'run Records,
+    /// Without links in its path.
+    library: Option<&'run Path>,
+    alive: &'run Alive,
+    count_system_calls: bool,
+    processes: BTreeMap<i32, Process>,
+    process_of_thread: BTreeMap<i32, i32>,
+    seen: Seen,
+}
+
+/// What the tracer saw.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// Every image, in the order of their ends.
+    pub images: Vec<ProcessRecord>,
+    /// Number of calls by name, if counted.
+    pub system_calls: BTreeMap<String, u64>,
+}
+
+impl<'run> Tracer<'run> {
+    pub fn new(
+        root: i32,
+        records: &'run Records,
+        library: Option<&'run Path>,
+        alive: &'run Alive,
+        count_system_calls: bool,
+    ) -> Tracer<'run> {
+        Tracer {
+            root,
+            records,
+            library,
+            alive,
+            count_system_calls,
+            processes: BTreeMap::new(),
+            process_of_thread: BTreeMap::new(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// Follows the root, which is seized, and what it creates until all have ended. The root is
+    /// the last to end; should it be killed, the rest has to end as well.
+    pub fn follow(mut self) -> Result<Seen, Errno> {
+        self.add_thread(self.root, self.root);
+        while let Some((tid, event)) = ptrace::wait()? {
+            if event == Event::Gone {
+                self.forget(tid);
+                if tid == self.root {
+                    self.kill_all();
+                }
+                continue;
+            }
+            if !self.process_of_thread.contains_key(&tid) {
+                // A new thread may stop before its creator reports it, or instead, if that one was
+                // killed.
+                self.adopt(tid, proc::parent_of_process(tid));
+            }
+            let (how, signal) = self.handle(tid, event);
+            ptrace::resume(tid, how, signal)?;
+        }
+        Ok(self.seen)
+    }
+
+    /// Takes notice of an event; the answer is how the thread goes on.
+    fn handle(&mut self, tid: i32, event: Event) -> (Continue, i32) {
+        let on = if self.count_system_calls {
+            Continue::ToSystemCall
+        } else {
+            Continue::Run
+        };
+        match event {
+            Event::Suspended => return (Continue::Listen, 0),
+            Event::Signal(signal) => return (on, signal),
+            // The root may be seized so early that its own exec is still to be reported.
+            Event::Exec if tid != self.root => self.begin_image(tid),
+            Event::Created(new) if new > 0 => {
+                self.adopt(new, self.process_of_thread.get(&tid).copied())
+            }
+            Event::Ending => self.end_thread(tid),
+            Event::SystemCall => self.count_system_call(tid),
+            Event::Exec | Event::Created(_) | Event::Started | Event::Gone => {}
+        }
+        (on, 0)
+    }
+
+    fn add_thread(&mut self, tid: i32, pid: i32) {
+        self.process_of_thread.insert(tid, pid);
+        self.processes.entry(pid).or_default().threads.insert(tid);
+    }
+
+    /// Begins to follow a new thread or process, if it is not known yet.
+    fn adopt(&mut self, tid: i32, creator: Option<i32>) {
+        if self.process_of_thread.contains_key(&tid) {
+            return;
+        }
+        let pid = proc::process_of_thread(tid).unwrap_or(tid);
+        self.add_thread(tid, pid);
+        if pid == tid {
+            let image = creator
+                .and_then(|creator| self.image_with_probe(creator))
+                .cloned();
+            self.set_image(
+                pid,
+                image.map(|image| Image {
+                    forked: true,
+                    ..image
+                }),
+            );
+        }
+    }
+
+    /// A process runs a new program. Its other threads are gone, and the one that called exec has
+    /// taken the number of the first.
+    fn begin_image(&mut self, pid: i32) {
+        let former = self
+            .processes
+            .get(&pid)
+            .and_then(|process| process.image.as_ref());
+        if former.is_some_and(|image| !image.forked) {
+            self.end_image(pid, End::Replaced);
+        }
+        self.process_of_thread.retain(|_, process| *process != pid);
+        self.processes.remove(&pid);
+        self.add_thread(pid, pid);
+        let executable = proc::executable(pid).unwrap_or_default();
+        // Through /proc the file is found wherever the program lives, even if it was removed.
+        let file = PathBuf::from(format!("/proc/{pid}/exe"));
+        // One that may not be read counts as dynamic, so that it has to be proven as well.
+        let dynamic = elf::is_dynamic(&file).unwrap_or(true);
+        let image = Image {
+            executable,
+            dynamic,
+            probe: None,
+            forked: false,
+        };
+        self.set_image(pid, Some(image));
+    }
+
+    /// A thread is about to end, and with the last one the process.
+    fn end_thread(&mut self, tid: i32) {
+        let Some(&pid) = self.process_of_thread.get(&tid) else {
+            return;
+        };
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        process.threads.remove(&tid);
+        if process.threads.is_empty() {
+            self.end_image(pid, End::OfLastThread(tid));
+        }
+    }
+
+    /// A thread is gone. Mostly its end was announced, but a killed one may go without.
+    fn forget(&mut self, tid: i32) {
+        let Some(pid) = self.process_of_thread.remove(&tid) else {
+            return;
+        };
+        if tid == pid {
+            self.end_image(pid, End::Unannounced);
+            self.processes.remove(&pid);
+        } else if let Some(process) = self.processes.get_mut(&pid) {
+            process.threads.remove(&tid);
+        }
+    }
+
+    /// Writes the record of a process's image.
+    fn end_image(&mut self, pid: i32, end: End) {
+        let statistics = self.records.take_statistics(pid);
+        let Some(image) = self.image_with_probe(pid).cloned() else {
+            return;
+        };
+        self.set_image(pid, None);
+        let probe = image.probe.as_ref();
+        let library_mapped = self.library.is_some_and(|library| {
+            let in_memory = match end {
+                End::OfLastThread(tid) => proc::is_mapped(tid, library),
+                End::Replaced | End::Unannounced => None,
+            };
+            in_memory.unwrap_or_else(|| probe.is_some_and(|probe| probe.has_loaded(library)))
+        });
+        self.seen.images.push(ProcessRecord {
+            pid,
+            executable: image.executable,
+            replaced: end == End::Replaced,
+            dynamic: image.dynamic,
+            library_mapped,
+            malloc_object: probe.and_then(|probe| probe.malloc.clone()),
+            free_object: probe.and_then(|probe| probe.free.clone()),
+            served_by_libc: probe.and_then(|probe| probe.served_by_libc),
+            hakmem_statistics: statistics,
+        });
+    }
+
+    /// The image of a process, with what the probe has written by now.
+    fn image_with_probe(&mut self, pid: i32) -> Option<&Image> {
+        let image = self.processes.get_mut(&pid)?.image.as_mut()?;
+        if let Some(probe) = self.records.take_probe(pid) {
+            image.probe = Some(probe);
+        }
+        Some(image)
+    }
+
+    fn set_image(&mut self, pid: i32, image: Option<Image>) {
+        let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        match image {
+            Some(_) => alive.insert(pid),
+            None => alive.remove(&pid),
+        };
+        self.processes.entry(pid).or_default().image = image;
+    }
+
+    fn count_system_call(&mut self, tid: i32) {
+        let pid = self.process_of_thread.get(&tid);
+        let process = pid.and_then(|pid| self.processes.get(pid));
+        if process.is_none_or(|process| process.image.is_none()) {
+            return;
+        }
+        if let Some(number) = ptrace::entered_system_call(tid) {
+            let name = match Sysno::new(number as usize) {
+                Some(call) => call.name().to_string(),
+                None => format!("number {number}"),
+            };
+            *self.seen.system_calls.entry(name).or_default() += 1;
+        }
+    }
+
+    fn kill_all(&self) {
+        for &pid in self.processes.keys() {
+            // None of them has been reaped, so the number is still theirs. One that has ended
+            // cannot be killed, and need not.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Witnessed runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{mpsc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use hakmem_results::RssSample;
+use nix::errno::Errno;
+
+use crate::interrupt::Interrupt;
+use crate::launch::{Exit, Launch, LaunchError, Tools};
+use crate::parent::{Parent, Report};
+use crate::records::{real, Records};
+use crate::tracer::{Seen, Tracer};
+use crate::{memory, ptrace};
+
+/// What the tracer saw of one image of a process: exec begins a new record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessRecord {
+    /// Process id.
+    pub pid: i32,
+    /// The program file.
+    pub executable: PathBuf,
+    /// Whether this image was replaced by exec (then a later record has the same pid).
+    pub replaced: bool,
+    /// Whether the image is dynamically linked; one that is not can have nothing preloaded.
+    pub dynamic: bool,
+    /// Whether the preloaded library was mapped when the image ended.
+    pub library_mapped: bool,
+    /// The object that `malloc` resolved to, from the probe; `None`: no probe was in the process.
+    pub malloc_object: Option<PathBuf>,
+    /// Likewise for `free`.
+    pub free_object: Option<PathBuf>,
+    /// Whether the C library's own malloc served test allocations made by the probe.
+    pub served_by_libc: Option<bool>,
+    /// What hakmem reported of itself at exit.
+    pub hakmem_statistics: Option<serde_json::Value>,
+}
+
+/// What to watch in a witnessed run.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// Time between samples of memory.
+    pub rss_interval: Duration,
+    /// Whether to count system calls (slow).
+    pub system_calls: bool,
+}
+
+/// A witnessed run.
+#[derive(Clone, Debug)]
+pub struct WitnessedRun {
+    /// How the first process ended.
+    pub exit: Exit,
+    /// The first [`CAPTURE_LIMIT`](crate::CAPTURE_LIMIT) bytes of its standard output.
+    pub stdout: Vec<u8>,
+    /// Likewise of its standard error.
+    pub stderr: Vec<u8>,
+    /// Every image of every process, in the order of their ends.
+    pub processes: Vec<ProcessRecord>,
+    /// Memory over time, thinned to at most 500 samples.
+    pub rss_over_time: Vec<RssSample>,
+    /// System calls by name, if asked for.
+    pub system_calls: Option<BTreeMap<String, u64>>,
+}
+
+/// Runs a program under the tracer.
+///
+/// The probe is preloaded besides the library of the launch; HAKMEM_STATS_FILE and LAB_PROBE_DIR
+/// are set for it. A program that traces others itself, such as a debugger, cannot do so here, and
+/// one with the set-user-ID bit runs without raised privileges. That the program itself fails is
+/// no error: see [`WitnessedRun::exit`].
+pub fn run_witnessed(
+    tools: &Tools,
+    launch: &Launch,
+    watch: &Watch,
+) -> Result<WitnessedRun, LaunchError> {
+    let interrupt = Interrupt::watch()?;
+    let records = Records::new()?;
+    let mut pairs = launch.pairs(Some(&tools.probe))?;
+    pairs.extend(
+        records
+            .environment()
+            .map(|(name, value)| format!("{name}={value}").into()),
+    );
+    let mut parent = Parent::start(tools, launch, &pairs)?;
+
+    let library = launch.preload.as_deref().map(real);
+    let alive = Mutex::new(BTreeSet::new());
+    let tracer = Tracer::new(
+        parent.pid(),
+        &records,
+        library.as_deref(),
+        &alive,
+        watch.system_calls,
+    );
+    let (running, stop) = mpsc::channel();
+    let (seen, report, rss_over_time) = thread::scope(|scope| {
+        let tracer = scope.spawn(|| trace(tracer, &parent));
+        let (alive, interval) = (&alive, watch.rss_interval);
+        let sampler = scope.spawn(move || memory::sample(alive, interval, stop));
+        let report = parent.await_report(&interrupt);
+        let seen = tracer.join();
+        drop(running);
+        (seen, report, sampler.join())
+    });
+    let broken = || LaunchError::Helper("the tracer broke down; please report this".to_string());
+    let seen = match seen.map_err(|_| broken())? {
+        Ok(seen) => seen,
+        Err(reason) => {
+            parent.reap();
+            return Err(cannot_trace(&launch.program(), reason));
+        }
+    };
+    if interrupt.arrived() {
+        return Err(LaunchError::Interrupted {
+            program: launch.program(),
+        });
+    }
+    let exit = Report::parse(&report, launch)?.exit;
+    let output = parent.output()?;
+    launch.check_preloaded(&output.stderr)?;
+    Ok(WitnessedRun {
+        exit,
+        stdout: output.stdout,
+        stderr: output.stderr,
+        processes: seen.images,
+        rss_over_time: rss_over_time.map_err(|_| broken())?,
+        system_calls: watch.system_calls.then_some(seen.system_calls),
+    })
+}
+
+/// Attaches to the waiting parent, lets the program begin, and follows it to the end. Has to be
+/// done by one thread: to the kernel, that thread is the tracer.
+fn trace(tracer: Tracer, parent: &Parent) -> Result<Seen, Errno> {
+    let attached = ptrace::seize(parent.pid());
+    if attached.is_err() || parent.release().is_err() {
+        parent.stop();
+    }
+    attached.and_then(|()| tracer.follow())
+}
+
+fn cannot_trace(program: &str, reason: Errno) -> LaunchError {
+    LaunchError::Helper(format!(
+        "cannot trace {program}: {}. Without tracing it cannot be proved who served the calls. \
+         Tracing is forbidden where /proc/sys/kernel/yama/ptrace_scope is 3, in containers \
+         without the capability SYS_PTRACE, and under another tracer such as strace or gdb",
+        reason.desc()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forbidden_tracing_is_explained() {
+        // No process may trace itself.
+        let reason = ptrace::seize(std::process::id() as i32).unwrap_err();
+        let message = cannot_trace("prog", reason).to_string();
+        assert!(
+            message.starts_with("cannot trace prog: Operation not permitted."),
+            "{message}"
+        );
+    }
+}

@@ -1,0 +1,204 @@
+//! Timed runs of real programs.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{
+    fixture, fixture_with, launch, library, processes_with, script, tools, unique_sleep, with,
+};
+use hakmem_process::{hardware_counters_missing, run_timed, Exit, LaunchError};
+
+#[test]
+fn codes_and_signals_pass() {
+    for code in [0, 1, 3, 255] {
+        let run = run_timed(&tools(), &script(&format!("exit {code}"))).unwrap();
+        assert_eq!(run.exit, Exit::Code(code));
+    }
+    for signal in [9, 11, 15, 40] {
+        let run = run_timed(&tools(), &script(&format!("kill -{signal} $$"))).unwrap();
+        assert_eq!(run.exit, Exit::Signal(signal));
+    }
+}
+
+#[test]
+fn output_is_captured_and_input_is_empty() {
+    // Far more than a pipe holds, on both at once.
+    let text = "cat; head -c 3000000 /dev/zero; head -c 2000000 /dev/zero >&2";
+    let run = run_timed(&tools(), &script(text)).unwrap();
+    assert_eq!((run.stdout.len(), run.stderr.len()), (3_000_000, 2_000_000));
+}
+
+#[test]
+fn environment_and_directory_are_set() {
+    let mut launch = script("echo \"$A\"; pwd");
+    launch
+        .environment
+        .insert("A".to_string(), "x = y z".to_string());
+    launch.directory = Some("/usr".into());
+    let run = run_timed(&tools(), &launch).unwrap();
+    assert_eq!(String::from_utf8(run.stdout).unwrap(), "x = y z\n/usr\n");
+}
+
+#[test]
+fn signals_are_as_usual_in_the_program() {
+    // Nothing blocked, and SIGPIPE (bit 13) not ignored.
+    let run = run_timed(&tools(), &launch(["grep", "^Sig[BI]", "/proc/self/status"])).unwrap();
+    let text = String::from_utf8(run.stdout).unwrap();
+    let masks: Vec<u64> = text
+        .lines()
+        .map(|line| u64::from_str_radix(line.split_whitespace().last().unwrap(), 16).unwrap())
+        .collect();
+    assert_eq!(masks[0], 0, "blocked: {text}");
+    assert_eq!(masks[1] & (1 << 12), 0, "ignored: {text}");
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let reason = |launch| match run_timed(&tools(), &launch).unwrap_err() {
+        LaunchError::CannotStart { reason, .. } => reason,
+        other => panic!("{other}"),
+    };
+    assert_eq!(
+        reason(launch(["no-such-program"])),
+        "No such file or directory"
+    );
+    assert_eq!(reason(launch(["/etc/passwd"])), "Permission denied");
+    let mut elsewhere = launch(["true"]);
+    elsewhere.directory = Some("/no/such/directory".into());
+    assert_eq!(reason(elsewhere), "/no/such/directory is not a directory");
+    let nothing = run_timed(&tools(), &launch::<&str>([])).unwrap_err();
+    assert_eq!(nothing.to_string(), "there is no program to run");
+}
+
+#[test]
+fn a_missing_helper_is_named() {
+    let mut tools = tools();
+    tools.measure = "/no/measure".into();
+    let error = run_timed(&tools, &launch(["true"]))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("cannot start /no/measure: No such file"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_time_limit_ends_the_whole_tree() {
+    let time = unique_sleep();
+    // A child, a grandchild that nobody waits for, a daemon, and one that does not heed SIGTERM.
+    let mut launch = script(&format!(
+        "sleep {time} & sh -c 'sleep {time} & sleep {time}' & setsid sh -c 'sleep {time} &' \n\
+         sh -c 'trap \"\" TERM; sleep {time}; sleep {time}' & wait"
+    ));
+    launch.time_limit = Duration::from_millis(500);
+    let start = Instant::now();
+    let error = run_timed(&tools(), &launch).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "sh had not ended after 1 s and was stopped"
+    );
+    assert!(start.elapsed() < Duration::from_secs(10));
+    assert_eq!(processes_with(&time), 0);
+}
+
+#[test]
+fn daemons_do_not_survive() {
+    let time = unique_sleep();
+    let text = format!("(setsid sleep {time} &); (trap '' TERM; sleep {time}) & sleep 0.2; exit 5");
+    let run = run_timed(&tools(), &script(&text)).unwrap();
+    assert_eq!(run.exit, Exit::Code(5));
+    assert!(run.cost.wall_s < 5.0);
+    assert_eq!(processes_with(&time), 0);
+}
+
+#[test]
+fn daemons_may_end_in_peace() {
+    let text = "(setsid sh -c 'trap \"echo bye; exit\" TERM; echo up >&2; while :; do sleep 0.01; \
+                done' &) ; sleep 0.3";
+    let run = run_timed(&tools(), &script(text)).unwrap();
+    assert_eq!(
+        (run.stdout.as_slice(), run.stderr.as_slice()),
+        (&b"bye\n"[..], &b"up\n"[..])
+    );
+}
+
+#[test]
+fn the_peak_is_that_of_the_program_alone() {
+    let program = fixture("peak");
+    let large = std::hint::black_box(vec![1u8; 300 << 20]);
+    let run = run_timed(&tools(), &launch([&program])).unwrap();
+    drop(large);
+    let own: u64 = String::from_utf8(run.stdout)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(own < 10_000, "a small program has {own} KiB");
+    // The kernel counts pages per CPU and sums up lazily: a few are missing or too many.
+    assert!(
+        run.cost.peak_rss_kib.abs_diff(own) <= 256,
+        "{} KiB reported, {own} KiB by its own account",
+        run.cost.peak_rss_kib
+    );
+}
+
+#[test]
+fn the_cost_covers_children_that_were_waited_for() {
+    let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+    let run = run_timed(&tools(), &script(&format!("sh -c '{work}'; true"))).unwrap();
+    let cost = run.cost;
+    assert!(cost.user_s > 0.01, "{cost:?}");
+    assert!(
+        cost.wall_s >= 0.9 * cost.user_s && cost.wall_s < 30.0,
+        "{cost:?}"
+    );
+    assert!(
+        cost.minor_faults > 50 && cost.voluntary_switches > 0,
+        "{cost:?}"
+    );
+    let largest = fixture("grow");
+    let run = run_timed(&tools(), &script(&format!("{}; true", largest.display()))).unwrap();
+    assert!(run.cost.peak_rss_kib > 64 << 10, "{:?}", run.cost);
+}
+
+#[test]
+fn hardware_counters_are_there_or_missing_for_a_reason() {
+    let reason = hardware_counters_missing(&tools()).unwrap();
+    let cost = run_timed(&tools(), &launch(["true"])).unwrap().cost;
+    assert_eq!(
+        cost.instructions.is_none(),
+        reason.is_some(),
+        "{reason:?} {cost:?}"
+    );
+    assert!(
+        cost.instructions.is_none_or(|count| count > 10_000),
+        "{cost:?}"
+    );
+    assert!(reason.is_none_or(|reason| !reason.is_empty()));
+}
+
+#[test]
+fn the_library_is_preloaded_before_others() {
+    let forward = fixture_with("forward", &["-shared", "-fPIC"]);
+    let mut launch = with(
+        script("echo $LD_PRELOAD; grep -m1 -o libhakmem /proc/self/maps"),
+        library(),
+    );
+    launch
+        .environment
+        .insert("LD_PRELOAD".to_string(), forward.display().to_string());
+    let run = run_timed(&tools(), &launch).unwrap();
+    let expected = format!("{}:{}\nlibhakmem\n", library().display(), forward.display());
+    assert_eq!(String::from_utf8(run.stdout).unwrap(), expected);
+}
+
+#[test]
+fn a_library_that_cannot_be_preloaded_is_an_error() {
+    let error = run_timed(&tools(), &with(launch(["true"]), "/no/such.so".into())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the dynamic linker did not preload /no/such.so: cannot open shared object file"
+    );
+}

@@ -1,0 +1,110 @@
+//! Rows x arms: a ratio per cell, coloured by who needs less.
+
+use hakmem_results::Metric;
+use maud::{html, Markup};
+
+use super::{mean_class, strength, verdict_class, Page};
+use crate::format;
+use crate::summary::{Entry, Matrix, Mean, Versus};
+
+pub fn render(page: &Page, matrix: &Matrix) -> Markup {
+    let (id, title) = match matrix.metric {
+        Metric::Time => ("time", "Time"),
+        _ => ("memory", "Peak RSS"),
+    };
+    html! {
+        section id=(id) {
+            h2 { (title) ", row by row" }
+            p.lead {
+                (page.first) " ÷ the allocator of the column. Blue, below 1: " (page.first)
+                " needs less. Orange, above 1: it needs more. Hover for intervals."
+            }
+            div.scroll {
+                table.heat {
+                    thead {
+                        tr {
+                            th {}
+                            @for versus in &matrix.columns {
+                                th scope="col" class=(column_class(versus)) { (versus.title()) }
+                            }
+                        }
+                    }
+                    tbody {
+                        tr.means {
+                            th scope="row" { "All: geometric mean" }
+                            (means(page, matrix, &matrix.means))
+                        }
+                    }
+                    @for group in &matrix.groups {
+                        tbody {
+                            @if matrix.groups.len() > 1 {
+                                tr.means {
+                                    th scope="row" { (format::row_kind_name(group.kind)) }
+                                    (means(page, matrix, &group.means))
+                                }
+                            }
+                            @for (row, entries) in &group.rows {
+                                tr {
+                                    th scope="row" title=(row.summary) {
+                                        a href={ "#row-" (page.row_number(row)) } { (row.name) }
+                                    }
+                                    @for (versus, entry) in matrix.columns.iter().zip(entries) {
+                                        (cell(page, matrix.metric, &row.name, versus, entry))
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn column_class(versus: &Versus) -> &'static str {
+    match versus {
+        Versus::BestPeer => "best",
+        Versus::Arm(_) if versus.is_control() => "control",
+        Versus::Arm(_) => "arm",
+    }
+}
+
+fn means(page: &Page, matrix: &Matrix, means: &[Option<Mean>]) -> Markup {
+    html! {
+        @for (versus, mean) in matrix.columns.iter().zip(means) {
+            @let class = column_class(versus);
+            @match mean {
+                Some(mean) => {
+                    @let rows = format::count(mean.rows, "row");
+                    @let title = format!(
+                        "geometric mean of {rows}: {} needs {}",
+                        page.first,
+                        format::needs(matrix.metric, mean.ratio, &versus.title()),
+                    );
+                    td class={ (class) " " (mean_class(mean.ratio)) } style=(strength(mean.ratio))
+                        title=(title) { (format::short_ratio(mean.ratio)) }
+                }
+                None => td class={ (class) " missing" } { (format::NOTHING) },
+            }
+        }
+    }
+}
+
+fn cell(page: &Page, metric: Metric, row: &str, versus: &Versus, entry: &Entry) -> Markup {
+    let class = column_class(versus);
+    match entry {
+        Entry::Ratio(ratio, arm) => html! {
+            td class={ (class) " " (verdict_class(ratio.verdict)) } style=(strength(ratio.ratio))
+                title={ (row) ": " (page.sentence(metric, ratio, &arm.name)) } {
+                (format::short_ratio(ratio.ratio))
+                @if *versus == Versus::BestPeer { " " small { (arm.name) } }
+            }
+        },
+        Entry::Error(arm, reason) => html! {
+            td class={ (class) " error" } title={ (row) ", " (arm.name) ": " (reason) } { "error" }
+        },
+        Entry::Missing => html! {
+            td class={ (class) " missing" } title={ (row) ": no ratio" } { (format::NOTHING) }
+        },
+    }
+}

@@ -1,0 +1,178 @@
+//! The top of the page: what came out, in words, and how to read the rest.
+
+use hakmem_results::{Arm, ArmKind, Metric, Ratio, Verdict};
+use maud::{html, Markup};
+
+use super::{mean_class, strength, verdict_class, Page};
+use crate::format;
+use crate::summary::{self, Matrix, Mean, Tally, Versus};
+
+pub fn render(page: &Page) -> Markup {
+    let system = summary::peers(&page.file.arms).find(|arm| arm.kind == ArmKind::System);
+    let best = page
+        .time
+        .columns
+        .contains(&Versus::BestPeer)
+        .then_some(Versus::BestPeer);
+    let only = summary::peers(&page.file.arms).next().map(Versus::Arm);
+    let mut against: Vec<Versus> = system.map(Versus::Arm).into_iter().chain(best).collect();
+    if against.is_empty() {
+        against.extend(only);
+    }
+    let metrics = [&page.time, &page.memory];
+    html! {
+        section #summary {
+            div.tiles {
+                @for matrix in metrics {
+                    @for versus in &against { (tile(page, matrix, *versus)) }
+                }
+            }
+            (noise(page))
+            (how_to_read(page))
+        }
+    }
+}
+
+fn tile(page: &Page, matrix: &Matrix, versus: Versus) -> Markup {
+    let (what, words) = match matrix.metric {
+        Metric::Time => ("time", ["faster", "slower"]),
+        _ => ("memory", ["smaller", "larger"]),
+    };
+    match matrix.single(versus) {
+        Some((ratio, arm)) => tile_of_row(page, matrix.metric, what, versus, &ratio, arm),
+        None => matrix
+            .column(versus)
+            .map_or_else(Markup::default, |(mean, tally)| {
+                tile_of_rows(page, what, words, versus, mean, tally)
+            }),
+    }
+}
+
+fn tile_of_row(
+    page: &Page,
+    metric: Metric,
+    what: &str,
+    versus: Versus,
+    ratio: &Ratio,
+    arm: &Arm,
+) -> Markup {
+    let than = match versus {
+        Versus::BestPeer => format!("the best peer, {}", format::one_line(&arm.name)),
+        Versus::Arm(arm) => format::one_line(&arm.name),
+    };
+    html! {
+        div.tile {
+            div class={ "figure " (verdict_class(ratio.verdict)) } {
+                @match ratio.verdict {
+                    Verdict::Better | Verdict::Worse => { (format::change(ratio.ratio)) " " }
+                    Verdict::NoDifference | Verdict::TooFewRounds => {
+                        (format::verdict(metric, ratio.verdict)) ", "
+                    }
+                }
+                span { (what) }
+            }
+            div.than { (page.first) " against " (than) }
+            div.note {
+                "ratio " (format::ratio(ratio.ratio)) ", "
+                (format::share(page.file.settings.confidence)) " interval "
+                (format::ratio_interval(ratio))
+            }
+        }
+    }
+}
+
+fn tile_of_rows(
+    page: &Page,
+    what: &str,
+    [better, worse]: [&str; 2],
+    versus: Versus,
+    mean: Mean,
+    tally: Tally,
+) -> Markup {
+    let parts = [
+        (tally.better, "better", better),
+        (tally.same, "same", "no difference"),
+        (tally.undecided, "few", "too few rounds"),
+        (tally.worse, "worse", worse),
+    ];
+    let shown = || parts.iter().filter(|part| part.0 > 0);
+    let than = match versus {
+        Versus::BestPeer => "the best peer of each row".to_string(),
+        Versus::Arm(_) => versus.title(),
+    };
+    html! {
+        div.tile {
+            div class={ "figure " (mean_class(mean.ratio)) } {
+                (format::change(mean.ratio)) " " span { (what) }
+            }
+            div.than { (page.first) " against " (than) }
+            div.stack {
+                @for (number, class, word) in shown() {
+                    i class=(class) style={ "flex-grow:" (number) }
+                        title={ (word) " in " (format::count(*number, "row")) } {}
+                }
+            }
+            div.counts {
+                @for (number, class, word) in shown() {
+                    span class=(class) { b { (number) } " " (word) }
+                }
+            }
+            div.note {
+                "geometric mean " (format::ratio(mean.ratio))
+                " of " (format::count(mean.rows, "row"))
+            }
+        }
+    }
+}
+
+fn noise(page: &Page) -> Markup {
+    let noise = |metric| summary::noise(page.file, metric);
+    let (Some(time), Some(control)) = (noise(Metric::Time), summary::control(&page.file.arms))
+    else {
+        return html! {
+            p.noise { b { "No noise floor: " } "the run had no control arm that was measured." }
+        };
+    };
+    let text = |noise: summary::Noise| match noise.rows {
+        1 => format::percent(noise.median),
+        _ => format!(
+            "{} (median of the rows; largest {})",
+            format::percent(noise.median),
+            format::percent(noise.largest)
+        ),
+    };
+    html! {
+        p.noise {
+            b { "Noise floor. " }
+            (page.first) " was also run against itself, as " (control.name)
+            ". So differences in time up to " (text(time)) " mean nothing"
+            @if let Some(memory) = noise(Metric::PeakRss) {
+                "; in peak RSS, up to " (text(memory))
+            }
+            "."
+        }
+    }
+}
+
+fn how_to_read(page: &Page) -> Markup {
+    let examples = [0.5, 0.67, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0];
+    html! {
+        div.key {
+            div {
+                b { "How to read a ratio. " }
+                "It is " (page.first) " ÷ the other allocator, paired round by round. "
+                "0.80 means that " (page.first) " needs 20% less; 1.25, that it needs 25% more. "
+                "Without colour: no difference that the measurement can tell from noise."
+            }
+            div.scale {
+                span.better { (page.first) " needs less" }
+                @for ratio in examples {
+                    i class=(mean_class(ratio)) style=(strength(ratio)) {
+                        (format::short_ratio(ratio))
+                    }
+                }
+                span.worse { (page.first) " needs more" }
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! A page in Markdown, for repositories and reviews.
+
+use std::fmt::Write;
+
+use hakmem_results::{Arm, ArmKind, Metric, ResultFile, Row};
+
+use crate::facts;
+use crate::format;
+use crate::summary::{self, Entry, Matrix, Mean};
+
+/// The whole page.
+pub fn render(file: &ResultFile) -> String {
+    let matrices = [Metric::Time, Metric::PeakRss].map(|metric| summary::matrix(file, metric));
+    let sections = [
+        heading(file),
+        overview(file, &matrices),
+        how_to_read(file),
+        ratios(file, &matrices[0], "Time: ratios"),
+        ratios(file, &matrices[1], "Peak RSS: ratios"),
+        medians(file, Metric::Time, "Time: medians"),
+        medians(file, Metric::PeakRss, "Peak RSS: medians"),
+        gaps(file),
+        allocators(file),
+        setup(file),
+    ];
+    sections
+        .into_iter()
+        .filter(|section| !section.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn heading(file: &ResultFile) -> String {
+    let command = file.command.join(" ");
+    let date = file.started.get(..10).unwrap_or(&file.started);
+    format!(
+        "# Benchmarks\n\nMade by {} on {}, with hakmem {}. Do not edit: run it again.\n",
+        code(&command),
+        text(date),
+        text(&file.version)
+    )
+}
+
+fn overview(file: &ResultFile, matrices: &[Matrix; 2]) -> String {
+    let first = text(&summary::first_name(&file.arms));
+    let mut out = format!("## Summary\n\nHow {first} compares with the others, over all rows.\n\n");
+    let mut lines = Vec::new();
+    let [time, memory] = matrices;
+    for (column, versus) in time.columns.iter().enumerate() {
+        let mut line = vec![text(&versus.title())];
+        for matrix in [time, memory] {
+            let tally = matrix.tallies[column];
+            line.push(mean(&matrix.means[column]));
+            line.extend(
+                [tally.better, tally.same + tally.undecided, tally.worse].map(|n| n.to_string()),
+            );
+        }
+        line.push(time.means[column].map_or(0, |mean| mean.rows).to_string());
+        lines.push(line);
+    }
+    let header = [
+        format!("{first} ÷"),
+        "time".into(),
+        "faster".into(),
+        "neither".into(),
+        "slower".into(),
+        "peak RSS".into(),
+        "smaller".into(),
+        "neither".into(),
+        "larger".into(),
+        "rows".into(),
+    ];
+    out += &table(Columns::Figures, &header, &lines);
+    for (metric, what) in [(Metric::Time, "time"), (Metric::PeakRss, "peak RSS")] {
+        if let Some(noise) = summary::noise(file, metric) {
+            let _ = write!(
+                out,
+                "\nNoise floor of {what}, {first} against itself: {} (median of {}; largest {}).\n",
+                format::percent(noise.median),
+                format::count(noise.rows, "row"),
+                format::percent(noise.largest)
+            );
+        }
+    }
+    out
+}
+
+fn how_to_read(file: &ResultFile) -> String {
+    let first = text(&summary::first_name(&file.arms));
+    format!(
+        "## How to read it\n\n\
+         - A ratio is {first} ÷ the other allocator. 0.80 means that {first} needs 20% less time \
+         or memory;\n  1.25, that it needs 25% more.\n\
+         - ▼ {first} needs less, ▲ {first} needs more, = no difference: the {confidence} interval \
+         of the ratio holds 1,\n  or the distance from 1 is within the noise floor. \
+         ? too few rounds to say.\n\
+         - *{best}* is in each row the allocator that {first} fares worst against, the system's \
+         malloc included.\n\
+         - *time* is what a workload measured of itself, of a program the wall clock; *peak RSS* \
+         is that of\n  its largest process. Means are geometric.\n\
+         - Each figure comes with a proof that the allocator served the program's calls. Where the \
+         proof\n  failed, there is an error and no figure.\n",
+        confidence = format::share(file.settings.confidence),
+        best = summary::BEST_PEER,
+    )
+}
+
+fn ratios(file: &ResultFile, matrix: &Matrix, title: &str) -> String {
+    let first = text(&summary::first_name(&file.arms));
+    let header: Vec<String> = std::iter::once(format!("{first} ÷"))
+        .chain(matrix.columns.iter().map(|versus| text(&versus.title())))
+        .collect();
+    let mut lines = Vec::new();
+    for group in &matrix.groups {
+        for (row, entries) in &group.rows {
+            let cells = matrix
+                .columns
+                .iter()
+                .zip(entries)
+                .map(|(versus, entry)| match entry {
+                    Entry::Ratio(ratio, _) if versus.is_control() => {
+                        format::short_ratio(ratio.ratio)
+                    }
+                    Entry::Ratio(ratio, _) => {
+                        format!(
+                            "{} {}",
+                            format::short_ratio(ratio.ratio),
+                            format::mark(ratio.verdict)
+                        )
+                    }
+                    Entry::Error(..) => "error".to_string(),
+                    Entry::Missing => format::NOTHING.to_string(),
+                });
+            lines.push(std::iter::once(text(&row.name)).chain(cells).collect());
+        }
+        if matrix.groups.len() > 1 {
+            let title = format!(
+                "mean of {}",
+                format::row_kind_name(group.kind).to_lowercase()
+            );
+            lines.push(mean_line(&title, &group.means));
+        }
+    }
+    lines.push(mean_line("mean of all", &matrix.means));
+    format!("## {title}\n\n{}", table(Columns::Figures, &header, &lines))
+}
+
+fn mean_line(title: &str, means: &[Option<Mean>]) -> Vec<String> {
+    let cells = means.iter().map(mean);
+    std::iter::once(format!("**{title}**"))
+        .chain(cells)
+        .collect()
+}
+
+fn mean(mean: &Option<Mean>) -> String {
+    let mean = mean.map(|mean| format!("**{}**", format::short_ratio(mean.ratio)));
+    mean.unwrap_or_else(|| format::NOTHING.to_string())
+}
+
+fn medians(file: &ResultFile, metric: Metric, title: &str) -> String {
+    let arms: Vec<&Arm> = file
+        .arms
+        .iter()
+        .filter(|arm| arm.kind != ArmKind::Control)
+        .collect();
+    let header: Vec<String> = std::iter::once("row".to_string())
+        .chain(arms.iter().map(|arm| text(&arm.name)))
+        .collect();
+    let cell = |row: &Row, arm: &Arm| match summary::figure(row, &arm.name, metric) {
+        Some(figure) => format::median(metric, figure),
+        None if summary::error(row, &arm.name).is_some() => "error".to_string(),
+        None => format::NOTHING.to_string(),
+    };
+    let lines: Vec<Vec<String>> = summary::rows_run(file)
+        .map(|row| {
+            let cells = arms.iter().map(|arm| cell(row, arm));
+            std::iter::once(text(&row.name)).chain(cells).collect()
+        })
+        .collect();
+    format!("## {title}\n\n{}", table(Columns::Figures, &header, &lines))
+}
+
+fn gaps(file: &ResultFile) -> String {
+    let mut list = String::new();
+    for (row, arm, reason) in summary::errors(file) {
+        let _ = writeln!(
+            list,
+            "- {}, {}: {}",
+            text(&row.name),
+            text(arm),
+            text(reason)
+        );
+    }
+    for (row, reason) in summary::skipped(file) {
+        let _ = writeln!(list, "- {}, not run: {}", text(&row.name), text(reason));
+    }
+    match list.is_empty() {
+        true => list,
+        false => format!("## Errors and rows that were not run\n\n{list}"),
+    }
+}
+
+fn allocators(file: &ResultFile) -> String {
+    let header = ["name", "version", "library", "SHA-256", "environment"].map(String::from);
+    let lines: Vec<Vec<String>> = file
+        .arms
+        .iter()
+        .map(|arm| {
+            let library = arm
+                .library
+                .as_deref()
+                .map(|path| path.rsplit('/').next().unwrap_or(path));
+            let digest = arm
+                .digest
+                .as_deref()
+                .map(|it| code(it.get(..12).unwrap_or(it)));
+            let environment: Vec<String> = arm
+                .environment
+                .iter()
+                .map(|(name, value)| code(&format!("{name}={value}")))
+                .collect();
+            vec![
+                text(&arm.name),
+                text(arm.version.as_deref().unwrap_or("not known")),
+                library.map_or_else(|| "nothing preloaded".to_string(), code),
+                digest.unwrap_or_default(),
+                environment.join(" "),
+            ]
+        })
+        .collect();
+    format!("## Allocators\n\n{}", table(Columns::Text, &header, &lines))
+}
+
+fn setup(file: &ResultFile) -> String {
+    let header = ["what", "value"].map(String::from);
+    let lines = |facts: Vec<(&str, String)>| -> Vec<Vec<String>> {
+        facts
+            .into_iter()
+            .map(|(name, value)| vec![text(name), text(&value)])
+            .collect()
+    };
+    format!(
+        "## Machine\n\n{}\n## Run\n\n{}",
+        table(Columns::Text, &header, &lines(facts::machine(file))),
+        table(Columns::Text, &header, &lines(facts::run(file)))
+    )
+}
+
+/// The alignment of all columns but the first.
+#[derive(Clone, Copy)]
+enum Columns {
+    Figures,
+    Text,
+}
+
+fn table(columns: Columns, header: &[String], lines: &[Vec<String>]) -> String {
+    let rule = match columns {
+        Columns::Figures => "---:",
+        Columns::Text => "---",
+    };
+    let rules: Vec<&str> = (0..header.len())
+        .map(|n| if n == 0 { "---" } else { rule })
+        .collect();
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let body: String = lines.iter().map(|cells| line(cells)).collect();
+    format!("{}|{}|\n{body}", line(header), rules.join("|"))
+}
+
+/// Text from outside, so that it is shown as it is and does not end a cell or begin markup.
+fn text(text: &str) -> String {
+    let mut out = String::new();
+    for c in format::one_line(text).chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '|' | '*' | '`' | '[' | ']' | '\\' => out.extend(['\\', c]),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text from outside as code.
+fn code(text: &str) -> String {
+    let text = format::one_line(text).replace('`', "'").replace('|', "\\|");
+    format!("`{text}`")
+}

@@ -1,0 +1,383 @@
+//! Tables for a terminal.
+//!
+//! Few rows: a block per row with a line per arm. Many rows: a matrix of ratios, rows x arms, for
+//! time and one for memory. A block can also be rendered alone, while an experiment runs.
+
+use comfy_table::{presets, Attribute, Cell, CellAlignment, Color, Table, TableComponent};
+use hakmem_results::{Arm, Metric, Ratio, ResultFile, Row, Verdict};
+
+use crate::format;
+use crate::summary::{self, Entry, Matrix};
+
+/// Up to this many rows, each is shown as a block with all its figures.
+pub const MOST_BLOCKS: usize = 3;
+
+/// How a table is rendered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableOptions {
+    /// Columns of the terminal; `None`: as wide as it gets.
+    pub width: Option<u16>,
+    /// Whether to use colour.
+    pub colour: bool,
+}
+
+impl TableOptions {
+    /// What suits the standard output: its width, and colour if it is a terminal and `NO_COLOR`
+    /// is not set.
+    pub fn for_stdout() -> TableOptions {
+        let table = Table::new();
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        TableOptions {
+            width: table.width(),
+            colour: table.is_tty() && !no_colour,
+        }
+    }
+}
+
+/// The whole file: blocks or matrices, then errors, skipped rows, and how to read it.
+pub fn render(file: &ResultFile, options: &TableOptions) -> String {
+    let mut sections = Vec::new();
+    if summary::rows_run(file).count() <= MOST_BLOCKS {
+        let block = |row| render_row(&file.arms, row, options);
+        sections.extend(summary::rows_run(file).map(block));
+    } else {
+        for metric in [Metric::Time, Metric::PeakRss] {
+            sections.push(render_matrix(file, metric, options));
+        }
+        sections.extend(render_list("Errors:", error_lines(file)));
+    }
+    let skipped = summary::skipped(file).into_iter();
+    let skipped = skipped
+        .map(|(row, reason)| line(&row.name, reason))
+        .collect();
+    sections.extend(render_list("Not run:", skipped));
+    sections.push(legend(file));
+    sections.join("\n")
+}
+
+/// A row that has just been finished: a title, a line per arm, and its errors.
+pub fn render_row(arms: &[Arm], row: &Row, options: &TableOptions) -> String {
+    let title = format!(
+        "{}: {}",
+        format::one_line(&row.name),
+        format::one_line(&row.summary)
+    );
+    let title = title.trim_end_matches([':', ' ']).to_string();
+    if let Some(reason) = &row.skipped {
+        return format!("{title}\n  not run: {}\n", format::one_line(reason));
+    }
+    let table = fitting(options, |columns| block(arms, row, options, columns));
+    let errors = arms
+        .iter()
+        .filter_map(|arm| Some((arm, summary::error(row, &arm.name)?)));
+    let errors: String = errors
+        .map(|(arm, reason)| format!("  {}\n", line(&arm.name, reason)))
+        .collect();
+    format!("{title}\n{table}{errors}")
+}
+
+/// Renders with all columns, or with as few left out as make the lines fit.
+fn fitting(options: &TableOptions, render: impl Fn(&[Column]) -> Table) -> String {
+    let mut columns = ALL_COLUMNS.to_vec();
+    let mut table = render(&columns);
+    for (column, shorter) in LESS_DETAIL {
+        if fits(&table, options) {
+            break;
+        }
+        match (columns.iter().position(|it| *it == column), shorter) {
+            (Some(index), Some(shorter)) => columns[index] = shorter,
+            (Some(index), None) => drop(columns.remove(index)),
+            (None, _) => {}
+        }
+        table = render(&columns);
+    }
+    table.trim_fmt() + "\n"
+}
+
+/// Whether a table is not too wide for the terminal.
+fn fits(table: &Table, options: &TableOptions) -> bool {
+    // Measured without the styles, which take no room.
+    let mut plain = table.clone();
+    let lines: Vec<String> = plain.force_no_tty().lines().collect();
+    let width = options.width.map_or(usize::MAX, usize::from);
+    lines
+        .iter()
+        .all(|line| line.trim_end().chars().count() <= width)
+}
+
+/// A column of a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Allocator,
+    Median(Metric),
+    MedianAndInterval(Metric),
+    Ratio(Metric),
+    RatioAndInterval(Metric),
+    Verdict(Metric),
+}
+
+const ALL_COLUMNS: [Column; 8] = [
+    Column::Allocator,
+    Column::MedianAndInterval(Metric::Time),
+    Column::RatioAndInterval(Metric::Time),
+    Column::Verdict(Metric::Time),
+    Column::Median(Metric::PeakRss),
+    Column::Ratio(Metric::PeakRss),
+    Column::Verdict(Metric::PeakRss),
+    Column::Median(Metric::MinorFaults),
+];
+
+/// What is left out first when there is no room, and what takes its place.
+const LESS_DETAIL: [(Column, Option<Column>); 4] = [
+    (Column::Median(Metric::MinorFaults), None),
+    (
+        Column::MedianAndInterval(Metric::Time),
+        Some(Column::Median(Metric::Time)),
+    ),
+    (
+        Column::RatioAndInterval(Metric::Time),
+        Some(Column::Ratio(Metric::Time)),
+    ),
+    (Column::Verdict(Metric::PeakRss), None),
+];
+
+impl Column {
+    fn title(self, first: &str) -> String {
+        match self {
+            Column::Allocator => "allocator".to_string(),
+            Column::Median(metric) | Column::MedianAndInterval(metric) => {
+                format::metric_name(metric).to_string()
+            }
+            Column::Ratio(_) | Column::RatioAndInterval(_) => "ratio".to_string(),
+            Column::Verdict(_) => format!("{first} is"),
+        }
+    }
+
+    fn is_figure(self) -> bool {
+        !matches!(self, Column::Allocator | Column::Verdict(_))
+    }
+
+    fn cell(self, arms: &[Arm], row: &Row, arm: &Arm) -> Cell {
+        match self {
+            Column::Allocator => Cell::new(format::one_line(&arm.name)),
+            Column::Median(metric) => Cell::new(median_text(row, arm, metric, false)),
+            Column::MedianAndInterval(metric) => Cell::new(median_text(row, arm, metric, true)),
+            Column::Ratio(metric) => Cell::new(ratio_text(row, arm, metric, false)),
+            Column::RatioAndInterval(metric) => Cell::new(ratio_text(row, arm, metric, true)),
+            Column::Verdict(metric) => {
+                let is_control = summary::control(arms).is_some_and(|it| it.name == arm.name);
+                match summary::ratio(row, &arm.name, metric) {
+                    Some(_) if is_control => dim("noise floor"),
+                    Some(Ratio { verdict, .. }) => {
+                        coloured(Cell::new(format::verdict(metric, verdict)), verdict)
+                    }
+                    None => Cell::new(""),
+                }
+            }
+        }
+    }
+}
+
+fn block(arms: &[Arm], row: &Row, options: &TableOptions, columns: &[Column]) -> Table {
+    let first = summary::first_name(arms);
+    let mut table = plain_table(options);
+    let header = columns.iter().map(|column| bold(&column.title(&first)));
+    table.set_header(header);
+    for arm in arms {
+        table.add_row(columns.iter().map(|column| column.cell(arms, row, arm)));
+    }
+    let figures = columns
+        .iter()
+        .enumerate()
+        .filter(|(_, column)| column.is_figure());
+    align_right(&mut table, figures.map(|(index, _)| index));
+    table
+}
+
+fn median_text(row: &Row, arm: &Arm, metric: Metric, with_interval: bool) -> String {
+    match summary::figure(row, &arm.name, metric) {
+        Some(figure) if with_interval => {
+            let interval = format::interval(metric, figure);
+            format!("{} [{interval}]", format::median(metric, figure))
+        }
+        Some(figure) => format::median(metric, figure),
+        // The reason is told below the table, once.
+        None if summary::error(row, &arm.name).is_some() && metric == Metric::Time => {
+            "error".to_string()
+        }
+        None => format::NOTHING.to_string(),
+    }
+}
+
+fn ratio_text(row: &Row, arm: &Arm, metric: Metric, with_interval: bool) -> String {
+    match summary::ratio(row, &arm.name, metric) {
+        Some(ratio) if with_interval => {
+            format!(
+                "{} [{}]",
+                format::ratio(ratio.ratio),
+                format::ratio_interval(&ratio)
+            )
+        }
+        Some(ratio) => format::ratio(ratio.ratio),
+        None => String::new(),
+    }
+}
+
+/// The matrix of a metric, in as many parts one below the other as the width asks for.
+fn render_matrix(file: &ResultFile, metric: Metric, options: &TableOptions) -> String {
+    let matrix = summary::matrix(file, metric);
+    let mut parts: Vec<Table> = Vec::new();
+    let mut columns: Vec<usize> = Vec::new();
+    for column in 0..matrix.columns.len() {
+        columns.push(column);
+        let wider = matrix_part(&matrix, &columns, options);
+        if columns.len() == 1 {
+            parts.push(wider);
+        } else if fits(&wider, options) {
+            parts.pop();
+            parts.push(wider);
+        } else {
+            columns = vec![column];
+            parts.push(matrix_part(&matrix, &columns, options));
+        }
+    }
+    let first = summary::first_name(&file.arms);
+    let title = format!(
+        "{first} / other allocator, {}\n",
+        format::metric_name(metric)
+    );
+    let parts: Vec<String> = parts.iter().map(|part| part.trim_fmt() + "\n").collect();
+    title + &parts.join("\n")
+}
+
+fn matrix_part(matrix: &Matrix, columns: &[usize], options: &TableOptions) -> Table {
+    let mut table = plain_table(options);
+    let titles = columns.iter().map(|&column| matrix.columns[column].title());
+    let header = std::iter::once(String::new()).chain(titles);
+    table.set_header(header.map(|title| bold(&title)));
+    let mean_line = |title: &str, means: &[Option<summary::Mean>]| -> Vec<Cell> {
+        let cells = columns.iter().map(|&column| {
+            let mean = means[column].map(|mean| format::short_ratio(mean.ratio));
+            bold(&format!("{}  ", mean.as_deref().unwrap_or(format::NOTHING)))
+        });
+        std::iter::once(bold(title)).chain(cells).collect()
+    };
+    for group in &matrix.groups {
+        for (row, entries) in &group.rows {
+            let name = Cell::new(format::one_line(&row.name));
+            let cells = columns
+                .iter()
+                .map(|&column| entry_cell(&entries[column], matrix.columns[column].is_control()));
+            table.add_row(std::iter::once(name).chain(cells));
+        }
+        if matrix.groups.len() > 1 {
+            let kind = format::row_kind_name(group.kind).to_lowercase();
+            table.add_row(mean_line(&format!("mean of {kind}"), &group.means));
+        }
+    }
+    table.add_row(mean_line("geometric mean", &matrix.means));
+    align_right(&mut table, 1..=columns.len());
+    table
+}
+
+fn entry_cell(entry: &Entry, is_control: bool) -> Cell {
+    match entry {
+        Entry::Ratio(ratio, _) if is_control => {
+            dim(&format!("{}  ", format::short_ratio(ratio.ratio)))
+        }
+        Entry::Ratio(ratio, _) => {
+            let text = format!(
+                "{} {}",
+                format::short_ratio(ratio.ratio),
+                format::mark(ratio.verdict)
+            );
+            coloured(Cell::new(text), ratio.verdict)
+        }
+        Entry::Error(..) => Cell::new("error").fg(Color::Magenta),
+        Entry::Missing => dim(&format!("{}  ", format::NOTHING)),
+    }
+}
+
+fn legend(file: &ResultFile) -> String {
+    let first = summary::first_name(&file.arms);
+    let mut text =
+        format!("Ratios are {first} / other allocator: 0.80 means that {first} needs 20% less.\n");
+    if summary::rows_run(file).count() > MOST_BLOCKS {
+        let marks = [Verdict::Better, Verdict::Worse, Verdict::NoDifference].map(format::mark);
+        text += &format!(
+            "{} {first} needs less, {} {first} needs more, {} no difference.\n",
+            marks[0], marks[1], marks[2]
+        );
+    }
+    if let Some(noise) = summary::noise(file, Metric::Time) {
+        let control = summary::control(&file.arms).map_or("", |arm| arm.name.as_str());
+        let largest = match noise.rows {
+            1 => String::new(),
+            rows => format!(
+                " (median of {rows} rows; largest {})",
+                format::percent(noise.largest)
+            ),
+        };
+        text += &format!(
+            "Noise floor, {first} / {}: differences in time up to {}{largest} mean nothing.\n",
+            format::one_line(control),
+            format::percent(noise.median)
+        );
+    }
+    let confidence = format::share(file.settings.confidence);
+    text + &format!("Intervals are at {confidence} confidence.\n")
+}
+
+fn error_lines(file: &ResultFile) -> Vec<String> {
+    let errors = summary::errors(file).into_iter();
+    errors
+        .map(|(row, arm, reason)| line(&format!("{}, {arm}", row.name), reason))
+        .collect()
+}
+
+fn line(what: &str, text: &str) -> String {
+    format!("{}: {}", format::one_line(what), format::one_line(text))
+}
+
+fn render_list(title: &str, lines: Vec<String>) -> Option<String> {
+    let list: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+    (!lines.is_empty()).then(|| format!("{title}\n{list}"))
+}
+
+/// A table without any lines but the one below its header.
+fn plain_table(options: &TableOptions) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_style(TableComponent::HeaderLines, '─');
+    table.remove_style(TableComponent::VerticalLines);
+    table.remove_style(TableComponent::MiddleHeaderIntersections);
+    match options.colour {
+        true => table.enforce_styling(),
+        false => table.force_no_tty(),
+    };
+    table
+}
+
+fn align_right(table: &mut Table, columns: impl Iterator<Item = usize>) {
+    for index in columns {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+fn bold(text: &str) -> Cell {
+    Cell::new(text).add_attribute(Attribute::Bold)
+}
+
+fn coloured(cell: Cell, verdict: Verdict) -> Cell {
+    match verdict {
+        Verdict::Better => cell.fg(Color::Green),
+        Verdict::Worse => cell.fg(Color::Red),
+        Verdict::NoDifference | Verdict::TooFewRounds => cell.add_attribute(Attribute::Dim),
+    }
+}
+
+fn dim(text: &str) -> Cell {
+    Cell::new(text).add_attribute(Attribute::Dim)
+}

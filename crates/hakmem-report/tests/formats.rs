@@ -1,0 +1,115 @@
+//! The formats for reading, against what they looked like when a person last looked at them.
+
+use hakmem_report::json::ParseError;
+use hakmem_report::table::TableOptions;
+use hakmem_report::{csv, json, markdown, table};
+
+mod support;
+
+const PLAIN: TableOptions = TableOptions {
+    width: None,
+    colour: false,
+};
+
+#[test]
+fn table_of_many_rows() {
+    insta::assert_snapshot!(table::render(&support::small(), &PLAIN));
+}
+
+#[test]
+fn table_of_one_row() {
+    insta::assert_snapshot!(table::render(&support::compared(), &PLAIN));
+}
+
+#[test]
+fn table_of_one_row_in_a_narrow_terminal() {
+    let options = TableOptions {
+        width: Some(80),
+        colour: false,
+    };
+    insta::assert_snapshot!(table::render(&support::compared(), &options));
+}
+
+#[test]
+fn csv_of_many_rows() {
+    insta::assert_snapshot!(csv::render(&support::small()));
+}
+
+#[test]
+fn markdown_of_many_rows() {
+    insta::assert_snapshot!(markdown::render(&support::small()));
+}
+
+#[test]
+fn tables_keep_to_the_width() {
+    for width in [80, 100, 132] {
+        let options = TableOptions {
+            width: Some(width),
+            colour: false,
+        };
+        let file = support::synthetic::large();
+        let row = table::render_row(&file.arms, &file.rows[0], &options);
+        let matrices = table::render(&file, &options);
+        let matrices = matrices.split("Errors:").next().unwrap();
+        for line in row.lines().chain(matrices.lines()) {
+            assert!(
+                line.chars().count() <= usize::from(width),
+                "wider than {width}: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn narrow_matrices_lose_no_column() {
+    let file = support::synthetic::large();
+    let text = table::render(
+        &file,
+        &TableOptions {
+            width: Some(80),
+            colour: false,
+        },
+    );
+    for arm in file.arms.iter().skip(1) {
+        assert!(text.contains(&arm.name), "{} is missing", arm.name);
+    }
+}
+
+#[test]
+fn colour_is_used_only_when_asked_for() {
+    let file = support::compared();
+    assert!(!table::render(&file, &PLAIN).contains('\u{1b}'));
+    let colour = TableOptions {
+        width: None,
+        colour: true,
+    };
+    assert!(table::render(&file, &colour).contains('\u{1b}'));
+}
+
+#[test]
+fn a_newer_format_is_refused_with_its_number() {
+    let mut file = support::small();
+    file.format = hakmem_results::FORMAT + 1;
+    let error = json::parse(&json::render(&file)).unwrap_err();
+    assert!(
+        matches!(error, ParseError::NewerFormat { found: 2 }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("format 2"), "{error}");
+}
+
+#[test]
+fn damaged_files_are_told_from_others() {
+    let text = json::render(&support::small());
+    let cut = &text[..text.len() / 2];
+    assert!(matches!(json::parse(cut), Err(ParseError::NotJson(_))));
+    assert!(matches!(json::parse("[1, 2]"), Err(ParseError::NoFormat)));
+    assert!(matches!(
+        json::parse("{\"name\": 1}"),
+        Err(ParseError::NoFormat)
+    ));
+    let damaged = text.replace("\"machine\"", "\"maschine\"");
+    let error = json::parse(&damaged).unwrap_err();
+    assert!(matches!(error, ParseError::Damaged(_)));
+    assert!(error.to_string().contains("machine"), "{error}");
+}

@@ -1,0 +1,99 @@
+//! The page: well-formed, self-contained, complete, and safe whatever the names are.
+
+use hakmem_report::html;
+use scraper::{Html, Selector};
+
+mod support;
+
+fn select<'a>(page: &'a Html, selector: &'a str) -> Vec<scraper::ElementRef<'a>> {
+    page.select(&Selector::parse(selector).unwrap()).collect()
+}
+
+#[test]
+fn it_is_well_formed() {
+    for file in [
+        support::small(),
+        support::compared(),
+        support::synthetic::large(),
+    ] {
+        let page = Html::parse_document(&html::render(&file));
+        assert_eq!(page.errors, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn it_loads_nothing() {
+    let text = html::render(&support::synthetic::large());
+    let page = Html::parse_document(&text);
+    assert!(select(&page, "script, link, img, iframe, object, embed, [src]").is_empty());
+    for link in select(&page, "[href]") {
+        assert!(link.value().attr("href").unwrap().starts_with('#'));
+    }
+    for style in select(&page, "style") {
+        let style = style.text().collect::<String>();
+        assert!(!style.contains("url(") && !style.contains("@import"));
+    }
+    assert!(text.len() < 6 << 20, "{} bytes", text.len());
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let page = Html::parse_document(&html::render(&support::synthetic::large()));
+    for link in select(&page, "[href]") {
+        let target = link.value().attr("href").unwrap();
+        assert_eq!(select(&page, target).len(), 1, "{target}");
+    }
+}
+
+#[test]
+fn it_names_every_row_arm_and_error() {
+    let file = support::synthetic::large();
+    let page = Html::parse_document(&html::render(&file));
+    let text: String = page.root_element().text().collect();
+    for name in file
+        .rows
+        .iter()
+        .map(|row| &row.name)
+        .chain(file.arms.iter().map(|arm| &arm.name))
+    {
+        assert!(text.contains(name.as_str()), "{name} is missing");
+    }
+    let problems: String = select(&page, "#problems")[0].text().collect();
+    for (_, _, reason) in hakmem_report::summary::errors(&file) {
+        assert!(problems.contains(reason), "{reason} is missing");
+    }
+    for (_, reason) in hakmem_report::summary::skipped(&file) {
+        assert!(problems.contains(reason), "{reason} is missing");
+    }
+    let cells = select(&page, "#time .heat tbody tr:not(.means) td").len();
+    assert_eq!(
+        cells,
+        38 * 12,
+        "rows that were run x (arms but the first, and the best peer)"
+    );
+    assert_eq!(select(&page, ".memory").len(), 38);
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let evil = "<script>alert(1)</script>\"'><img src=x>";
+    let mut file = support::small();
+    file.arms[3].name = evil.into();
+    file.arms[2].environment.insert(evil.into(), evil.into());
+    file.arms[2].digest = Some("é".repeat(20));
+    file.machine.cpu = Some(evil.into());
+    file.started = "é".repeat(9);
+    for row in &mut file.rows {
+        row.name += evil;
+        row.summary = evil.into();
+        row.command = vec![evil.into()];
+        for cell in row.cells.iter_mut().skip(3) {
+            cell.arm = evil.into();
+        }
+    }
+    let text = html::render(&file);
+    assert!(text.contains("&lt;script&gt;"));
+    let page = Html::parse_document(&text);
+    assert!(select(&page, "script, img").is_empty());
+    assert_eq!(page.errors, Vec::<String>::new());
+}

@@ -1,0 +1,212 @@
+//! Result files for tests and for looking at the formats: small ones by hand, a large one by
+//! arithmetic.
+
+#![allow(dead_code)] // Each test uses a part of it.
+
+use std::collections::BTreeMap;
+
+use hakmem_results::*;
+
+pub mod synthetic;
+
+/// An arm with nothing but a name and a kind.
+pub fn arm(name: &str, kind: ArmKind) -> Arm {
+    Arm {
+        name: name.into(),
+        kind,
+        library: (kind != ArmKind::System).then(|| library(name)),
+        version: Some("1.2.3".into()),
+        digest: None,
+        environment: BTreeMap::new(),
+        options: None,
+    }
+}
+
+/// The library of an arm; the control's is that of the first one.
+fn library(arm: &str) -> String {
+    format!("/usr/lib/lib{}.so", arm.split(' ').next().unwrap_or(arm))
+}
+
+/// A summary whose interval is 1% to either side.
+pub fn summary(median: f64) -> Summary {
+    let (low, high) = (median * 0.99, median * 1.01);
+    Summary {
+        median,
+        low,
+        high,
+        minimum: low,
+        maximum: high,
+    }
+}
+
+/// A ratio whose interval is 0.01 to either side, with the verdict that follows from it.
+pub fn ratio(ratio: f64) -> Ratio {
+    let verdict = match ratio {
+        r if r < 0.99 => Verdict::Better,
+        r if r > 1.01 => Verdict::Worse,
+        _ => Verdict::NoDifference,
+    };
+    Ratio {
+        ratio,
+        low: ratio - 0.01,
+        high: ratio + 0.01,
+        verdict,
+    }
+}
+
+/// A measured cell: time in seconds, memory in KiB, and the ratios to them, if any.
+pub fn measured(arm: &str, figures: [f64; 2], ratios: Option<[f64; 2]>) -> Cell {
+    let metrics = [Metric::Time, Metric::PeakRss];
+    let proof = Proof {
+        malloc_object: library(arm),
+        processes: 2,
+        processes_served: 2,
+        operations: Some(1000),
+        calls_served: Some(999),
+        calls_passed_on: Some(1),
+        share: Some(0.999),
+    };
+    let measured = Measured {
+        proof,
+        samples: Vec::new(),
+        figures: metrics.into_iter().zip(figures.map(summary)).collect(),
+        ratios: ratios.map_or_else(BTreeMap::new, |ratios| {
+            metrics.into_iter().zip(ratios.map(ratio)).collect()
+        }),
+        rss_over_time: Vec::new(),
+        system_calls: None,
+        report: None,
+    };
+    Cell {
+        arm: arm.into(),
+        outcome: Outcome::Measured(measured),
+    }
+}
+
+/// A cell without figures.
+pub fn failed(arm: &str, reason: &str) -> Cell {
+    Cell {
+        arm: arm.into(),
+        outcome: Outcome::Error(reason.into()),
+    }
+}
+
+/// A row that was run.
+pub fn row(name: &str, kind: RowKind, cells: Vec<Cell>) -> Row {
+    Row {
+        name: name.into(),
+        kind,
+        summary: format!("what {name} does"),
+        command: vec![name.into(), "--flag".into()],
+        environment: BTreeMap::new(),
+        skipped: None,
+        cells,
+    }
+}
+
+/// A row that was not run.
+pub fn skipped(name: &str, reason: &str) -> Row {
+    Row {
+        skipped: Some(reason.into()),
+        ..row(name, RowKind::Program, Vec::new())
+    }
+}
+
+/// A file with these arms and rows.
+pub fn file(arms: Vec<Arm>, rows: Vec<Row>) -> ResultFile {
+    ResultFile {
+        format: FORMAT,
+        version: "0.1.0".into(),
+        commit: Some("0123abc".into()),
+        started: "2026-11-21T10:00:00Z".into(),
+        duration_s: 125.0,
+        command: vec!["hakmem".into(), "bench".into()],
+        machine: Machine {
+            cpu: Some("Example CPU".into()),
+            cpus: 2,
+            memory_kib: Some(8 << 20),
+            architecture: "x86_64".into(),
+            kernel: Some("6.1.0".into()),
+            libc: Some("glibc 2.36".into()),
+            page_size: 4096,
+            overcommit_memory: Some(0),
+            hardware_counters_missing: Some("perf_event_open: permission denied".into()),
+            ..Machine::default()
+        },
+        settings: Settings {
+            rounds: Some(11),
+            time_s: None,
+            warm_up: 1,
+            seed: 7,
+            confidence: 0.99,
+            quick: false,
+        },
+        arms,
+        rows,
+    }
+}
+
+/// Four arms, six rows: wins, a loss, no difference, an error, a failed first arm, a skipped row.
+pub fn small() -> ResultFile {
+    let arms = vec![
+        arm("hakmem", ArmKind::Hakmem),
+        arm("hakmem (A/A)", ArmKind::Control),
+        arm("system", ArmKind::System),
+        arm("mimalloc3", ArmKind::Peer),
+    ];
+    let cells = |hakmem: [f64; 2], system: [f64; 2], peer: [f64; 2]| {
+        let ratios = |other: [f64; 2]| Some([hakmem[0] / other[0], hakmem[1] / other[1]]);
+        let control = [hakmem[0] * 1.002, hakmem[1]];
+        vec![
+            measured("hakmem", hakmem, None),
+            measured("hakmem (A/A)", control, ratios(control)),
+            measured("system", system, ratios(system)),
+            measured("mimalloc3", peer, ratios(peer)),
+        ]
+    };
+    let mut broken = cells([0.2, 4096.0], [0.25, 4096.0], [0.2, 4096.0]);
+    broken[3] = failed(
+        "mimalloc3",
+        "exit status 139: killed by signal 11 (SIGSEGV)",
+    );
+    let mut first_broken = cells([0.2, 4096.0], [0.25, 4096.0], [0.2, 4096.0]);
+    first_broken[0] = failed("hakmem", "the output differs from that of system");
+    for cell in &mut first_broken[1..] {
+        let Outcome::Measured(measured) = &mut cell.outcome else {
+            continue;
+        };
+        measured.ratios.clear();
+    }
+    let rows = vec![
+        row(
+            "larson",
+            RowKind::Workload,
+            cells([0.4, 8192.0], [0.8, 10240.0], [0.5, 16384.0]),
+        ),
+        row(
+            "bursts",
+            RowKind::Workload,
+            cells([0.05, 2048.0], [0.1, 2048.0], [0.04, 4096.0]),
+        ),
+        row(
+            "sqlite",
+            RowKind::Program,
+            cells([1.5, 40960.0], [1.5, 40000.0], [1.25, 50000.0]),
+        ),
+        row("xz", RowKind::Program, broken),
+        row("perl", RowKind::Program, first_broken),
+        skipped(
+            "redis",
+            "redis-server is not installed; install it with: apt install redis",
+        ),
+    ];
+    file(arms, rows)
+}
+
+/// One row under the arms of [`small`], as `hakmem compare` makes it.
+pub fn compared() -> ResultFile {
+    let mut file = small();
+    file.rows.truncate(1);
+    file.rows[0].kind = RowKind::Command;
+    file
+}

@@ -1,0 +1,310 @@
+//! The result file of an experiment: what `--json` writes and every report is made of.
+//!
+//! An experiment has *rows* (a program or workload each) and *arms* (an allocator each). A cell,
+//! row x arm, holds either figures with the proof of who served the calls, or the reason why
+//! there are none. All types are plain data; times are in seconds, memory in KiB, unless a name
+//! says otherwise.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the format that this crate writes. A reader refuses a newer one.
+pub const FORMAT: u32 = 1;
+
+/// One experiment, complete.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct ResultFile {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// Version of the `hakmem` command.
+    pub version: String,
+    /// Commit of the source tree that the allocator under test was built from, if known; ends in
+    /// `-dirty` when the tree had changes.
+    pub commit: Option<String>,
+    /// When the experiment began, RFC 3339, UTC.
+    pub started: String,
+    /// How long it took.
+    pub duration_s: f64,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Where it ran.
+    pub machine: Machine,
+    /// How it was run.
+    pub settings: Settings,
+    /// The arms, in the order of the reports. The first is the one the ratios are about.
+    pub arms: Vec<Arm>,
+    /// The rows, in the order of the reports.
+    pub rows: Vec<Row>,
+}
+
+/// The machine and the kernel settings that figures depend on. `None`: not available here.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+#[allow(missing_docs)]
+pub struct Machine {
+    pub cpu: Option<String>,
+    /// CPUs that this process may use.
+    pub cpus: u32,
+    pub memory_kib: Option<u64>,
+    pub architecture: String,
+    pub kernel: Option<String>,
+    pub libc: Option<String>,
+    pub distribution: Option<String>,
+    pub page_size: u64,
+    /// `/sys/kernel/mm/transparent_hugepage/enabled`, the chosen word.
+    pub transparent_hugepage: Option<String>,
+    /// `/proc/sys/vm/overcommit_memory`.
+    pub overcommit_memory: Option<u32>,
+    pub max_map_count: Option<u64>,
+    pub swap_kib: Option<u64>,
+    pub cpu_governor: Option<String>,
+    /// Load average over one minute when the experiment began.
+    pub load_average: Option<f64>,
+    /// Why there are no hardware counters; `None` when there are.
+    pub hardware_counters_missing: Option<String>,
+}
+
+/// How an experiment was run.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Settings {
+    /// Measured rounds asked for; `None` when a time budget decided.
+    pub rounds: Option<u32>,
+    /// Time budget, if that decided.
+    pub time_s: Option<f64>,
+    /// Unmeasured runs before the first round.
+    pub warm_up: u32,
+    /// Seed of the order of the runs and of the bootstrap.
+    pub seed: u64,
+    /// Level of the intervals, e.g. 0.99.
+    pub confidence: f64,
+    /// Whether this was a quick run: less work per program, fewer rounds.
+    pub quick: bool,
+}
+
+/// What an arm is.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ArmKind {
+    /// hakmem.
+    Hakmem,
+    /// The first arm once more, under another name: its ratio to itself is the noise floor.
+    Control,
+    /// The C library's malloc, nothing preloaded.
+    System,
+    /// Another allocator, preloaded.
+    Peer,
+}
+
+/// One allocator under test.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Arm {
+    /// Unique in the file, e.g. `hakmem`, `hakmem (A/A)`, `system`, `mimalloc3`.
+    pub name: String,
+    /// What it is.
+    pub kind: ArmKind,
+    /// The preloaded library; `None` for the system's malloc.
+    pub library: Option<String>,
+    /// What is known of the version, e.g. `3.4.3`; `None` when not known.
+    pub version: Option<String>,
+    /// SHA-256 of the library, hex.
+    pub digest: Option<String>,
+    /// Environment set for this arm alone, e.g. `HAKMEM_PRESET`.
+    pub environment: BTreeMap<String, String>,
+    /// For hakmem: the effective options, as the library reported them in the first witnessed run.
+    pub options: Option<serde_json::Value>,
+}
+
+/// What a row runs.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum RowKind {
+    /// A synthetic program of the lab, which reports operations and its own time.
+    Workload,
+    /// A real program of the list.
+    Program,
+    /// What the user gave on the command line.
+    Command,
+}
+
+/// One program or workload under all arms.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Row {
+    /// Unique in the file.
+    pub name: String,
+    /// What it is.
+    pub kind: RowKind,
+    /// One line for people.
+    pub summary: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Environment that the row sets.
+    pub environment: BTreeMap<String, String>,
+    /// Why the whole row was not run (e.g. the program is not installed); then `cells` is empty.
+    pub skipped: Option<String>,
+    /// One per arm, in the order of [`ResultFile::arms`].
+    pub cells: Vec<Cell>,
+}
+
+/// One row under one arm.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Cell {
+    /// Name of the arm.
+    pub arm: String,
+    /// Figures or the reason why there are none.
+    pub outcome: Outcome,
+}
+
+/// What came of a cell.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant)]
+pub enum Outcome {
+    /// Figures, with their proof.
+    Measured(Measured),
+    /// What was wrong, e.g. the program failed, its output differed, or the proof was not given.
+    Error(String),
+}
+
+/// The figures of a cell.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Measured {
+    /// Who served the calls, and how that is known.
+    pub proof: Proof,
+    /// Every measured run, in the order of the rounds.
+    pub samples: Vec<Sample>,
+    /// Median and interval per metric; a metric that was not collected is absent.
+    pub figures: BTreeMap<Metric, Summary>,
+    /// First arm / this arm, round by round (below 1: the first arm is better). Absent in the
+    /// first arm itself. The control's ratios are the noise floor.
+    pub ratios: BTreeMap<Metric, Ratio>,
+    /// Memory over time in the witnessed run.
+    pub rss_over_time: Vec<RssSample>,
+    /// System calls by name in the witnessed run; `None` unless asked for.
+    pub system_calls: Option<BTreeMap<String, u64>>,
+    /// What a workload printed in the last measured run.
+    pub report: Option<serde_json::Value>,
+}
+
+/// Who served the calls of a cell.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Proof {
+    /// The object that `malloc` resolved to in the program's processes.
+    pub malloc_object: String,
+    /// Processes of the witnessed run, and how many of them had the library mapped.
+    pub processes: u32,
+    /// See [`Proof::processes`].
+    pub processes_served: u32,
+    /// Operations that the workload counted itself.
+    pub operations: Option<u64>,
+    /// Calls that the allocator counted itself (hakmem only).
+    pub calls_served: Option<u64>,
+    /// Calls that it passed on to the C library (hakmem only).
+    pub calls_passed_on: Option<u64>,
+    /// Share of the operations that the allocator accounts for, 0 to 1 (hakmem only).
+    pub share: Option<f64>,
+}
+
+/// What can be measured. The name in files is the snake-case one.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// The time that counts, seconds: a workload's own, else that of the wall clock.
+    Time,
+    /// Wall clock of the whole process, seconds.
+    Wall,
+    /// CPU time in user mode, seconds, of the program and the children it waited for.
+    User,
+    /// CPU time in the kernel, seconds, likewise.
+    System,
+    /// Peak resident set of the largest process, KiB.
+    PeakRss,
+    /// Page faults without I/O.
+    MinorFaults,
+    /// Page faults with I/O.
+    MajorFaults,
+    /// Context switches by waiting.
+    VoluntarySwitches,
+    /// Context switches by the scheduler.
+    InvoluntarySwitches,
+    /// Instructions in user mode, from the hardware counters.
+    Instructions,
+    /// Cycles in user mode, from the hardware counters.
+    Cycles,
+    /// Cache misses in user mode, from the hardware counters.
+    CacheMisses,
+    /// Data TLB misses in user mode, from the hardware counters.
+    TlbMisses,
+}
+
+impl Metric {
+    /// All metrics, in the order of the reports.
+    pub const ALL: [Metric; 13] = [
+        Metric::Time,
+        Metric::Wall,
+        Metric::User,
+        Metric::System,
+        Metric::PeakRss,
+        Metric::MinorFaults,
+        Metric::MajorFaults,
+        Metric::VoluntarySwitches,
+        Metric::InvoluntarySwitches,
+        Metric::Instructions,
+        Metric::Cycles,
+        Metric::CacheMisses,
+        Metric::TlbMisses,
+    ];
+}
+
+/// One measured run: metric to value. A metric that is not available is absent.
+pub type Sample = BTreeMap<Metric, f64>;
+
+/// Median and interval of one metric.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Summary {
+    /// Median of the samples.
+    pub median: f64,
+    /// Lower end of the bootstrap interval of the median.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Smallest sample.
+    pub minimum: f64,
+    /// Largest sample.
+    pub maximum: f64,
+}
+
+/// Ratio first arm / other arm, paired by round.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Ratio {
+    /// Median of the ratios of the rounds.
+    pub ratio: f64,
+    /// Lower end of the bootstrap interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// What may be said.
+    pub verdict: Verdict,
+}
+
+/// What a ratio allows to say.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The first arm needs less.
+    Better,
+    /// The first arm needs more.
+    Worse,
+    /// The interval holds 1, or the deviation is within the noise floor.
+    NoDifference,
+    /// Too few rounds to say anything.
+    TooFewRounds,
+}
+
+/// Resident memory at one moment of the witnessed run, all processes together.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq)]
+pub struct RssSample {
+    /// Milliseconds since the start.
+    pub time_ms: u64,
+    /// Resident set, KiB.
+    pub rss_kib: u64,
+}

@@ -1,0 +1,1 @@
+//! Holds nothing: Cargo wants a target, and the package exists for its lock file alone.

@@ -1,0 +1,27 @@
+/* The usual mix: a random block of the working set is freed, and one of a random size takes its
+ * place. */
+#include "replace.h"
+
+static struct replace_settings settings;
+
+static const struct lab_flag flags[] = {
+    LAB_OPERATIONS(&settings.operations, 20000000),
+    LAB_WORKING_SET(&settings.working_set, 400),
+    LAB_SIZES(&settings.size_min, 16, &settings.size_max, 1040),
+    LAB_THREADS(&settings.threads, 1),
+};
+
+static void work(struct lab_worker *worker)
+{
+    replace_work(worker, &settings, lab_block_allocate, lab_block_free);
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(
+        "random-mixed", "Replaces random blocks of a working set by blocks of random sizes.", flags,
+        LAB_LENGTH(flags), argc, argv);
+    replace_check(&settings);
+    lab_run(settings.threads, work);
+    return lab_report();
+}

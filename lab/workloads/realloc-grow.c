@@ -1,0 +1,139 @@
+/* Vectors that grow: several are alive at a time, every second one grows by half of its size, the
+ * others by a 64th of their final size. A full vector is checked, freed, and a new one begins. */
+#include "lab.h"
+
+static struct {
+    uint64_t operations, vectors, size_min, size_max;
+} settings;
+
+/* A vector has elements of this many bytes, of which both ends are written. */
+#define ELEMENT 256
+#define CONSTANT_STEPS 64
+
+static const struct lab_flag flags[] = {
+    LAB_OPERATIONS(&settings.operations, 4000),
+    {.name = "vectors",
+     .kind = LAB_COUNT,
+     .variable = &settings.vectors,
+     .standard = 16,
+     .least = 1,
+     .most = 1000000,
+     .unit = "vectors",
+     .help = "vectors alive at a time"},
+    {.name = "size-min",
+     .kind = LAB_BYTES,
+     .variable = &settings.size_min,
+     .standard = 4096,
+     .least = ELEMENT,
+     .most = LAB_SIZE_MOST,
+     .help = "smallest vector, when full"},
+    {.name = "size-max",
+     .kind = LAB_BYTES,
+     .variable = &settings.size_max,
+     .standard = 32 << 20,
+     .least = ELEMENT,
+     .most = LAB_SIZE_MOST,
+     .help = "largest vector, when full"},
+};
+
+struct vector {
+    char *base; /* NULL: there is none */
+    size_t size, full_size;
+    size_t step; /* 0: grows by half */
+    uint32_t tag;
+};
+
+static size_t whole_elements(size_t size)
+{
+    return (size + ELEMENT - 1) / ELEMENT * ELEMENT;
+}
+
+static void write_elements(struct vector *vector, size_t from)
+{
+    for (size_t offset = from; offset < vector->size; offset += ELEMENT) {
+        lab_mark(vector->base + offset, ELEMENT, vector->tag + (uint32_t)offset);
+    }
+}
+
+static void begin(
+    struct lab_recorder *recorder, struct vector *vector, size_t full_size, uint32_t tag)
+{
+    vector->size = ELEMENT;
+    vector->full_size = whole_elements(full_size);
+    vector->step = tag % 2 ? whole_elements(full_size / CONSTANT_STEPS) : 0;
+    vector->tag = tag;
+    vector->base = lab_malloc(recorder, ELEMENT);
+    lab_count_size(recorder, ELEMENT, 1);
+    write_elements(vector, 0);
+}
+
+/* True: the block moved. */
+static bool grow(struct lab_recorder *recorder, struct vector *vector)
+{
+    size_t old_size = vector->size;
+    size_t size = old_size + (vector->step ? vector->step : whole_elements(old_size / 2));
+    vector->size = size < vector->full_size ? size : vector->full_size;
+    uintptr_t old_address = (uintptr_t)vector->base;
+    vector->base = lab_realloc(recorder, vector->base, vector->size);
+    lab_count_size(recorder, vector->size, 1);
+    write_elements(vector, old_size);
+    return (uintptr_t)vector->base != old_address;
+}
+
+static void end(struct lab_recorder *recorder, struct vector *vector)
+{
+    for (size_t offset = 0; offset < vector->size; offset += ELEMENT) {
+        lab_verify(recorder, vector->base + offset, ELEMENT, vector->tag + (uint32_t)offset);
+    }
+    lab_free(recorder, vector->base);
+    vector->base = NULL;
+}
+
+static void work(struct lab_worker *worker)
+{
+    struct lab_recorder *recorder = &worker->recorder;
+    struct lab_random random = worker->random;
+    const struct lab_sizes *sizes =
+        lab_sizes_create(LAB_DOUBLINGS, settings.size_min, settings.size_max, &random);
+    struct vector *vectors = lab_reserve(settings.vectors * sizeof *vectors);
+    uint64_t calls = 0, begun = 0, moved = 0, in_place = 0;
+
+    lab_clock_start(worker);
+    for (; calls < settings.operations; calls++) {
+        uint64_t draw = lab_random_next(&random);
+        struct vector *vector = &vectors[lab_below(draw, settings.vectors)];
+        if (!vector->base) {
+            begin(recorder, vector, lab_sizes_at(sizes, begun), (uint32_t)begun);
+            begun++;
+        } else if (vector->size < vector->full_size) {
+            if (grow(recorder, vector)) {
+                moved++;
+            } else {
+                in_place++;
+            }
+        } else {
+            end(recorder, vector);
+        }
+    }
+    for (uint64_t i = 0; i < settings.vectors; i++) {
+        if (vectors[i].base) {
+            end(recorder, &vectors[i]);
+            calls++;
+        }
+    }
+    lab_clock_stop(worker);
+
+    recorder->operations += calls;
+    lab_figure((double)in_place, "reallocs_in_place");
+    lab_figure((double)moved, "reallocs_moved");
+    lab_release(vectors, settings.vectors * sizeof *vectors);
+}
+
+int main(int argc, char **argv)
+{
+    lab_begin(
+        "realloc-grow", "Grows vectors with realloc, by half or in constant steps.", flags,
+        LAB_LENGTH(flags), argc, argv);
+    lab_run(1, work);
+    return lab_report();
+}

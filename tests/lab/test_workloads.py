@@ -1,0 +1,316 @@
+"""Runs every workload program small and checks what the lab relies on.
+
+- The report is one JSON object with the agreed keys; flags come back as they were given.
+- Operations, sizes and checksum are the same in every run, under every allocator; another seed
+  gives another checksum.
+- With --library: hakmem's own counters account for the operations that the workload counted.
+- --latency adds percentiles and changes nothing else.
+- Flags that make no sense end with status 2 and one line that names the flag.
+- A malloc with a fault ends the workload with status 1 and one line.
+"""
+
+import argparse
+import functools
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TIME_LIMIT_S = 60
+
+# Flags of a run that takes some milliseconds.
+SMALL = {
+    "aligned": ["--operations", "10000"],
+    "big-blocks": ["--operations", "400", "--size-min", "64K", "--size-max", "128K"],
+    "bursts": ["--operations", "40000", "--count", "1000", "--order", "shuffled"],
+    "calloc-sparse": ["--operations", "4000", "--size-max", "256K"],
+    "churn-threads": ["--generations", "50"],
+    "false-sharing": ["--operations", "20000"],
+    "fragment": ["--rounds", "6", "--live", "1M"],
+    "graph": ["--operations", "100000", "--phases", "4", "--vertices", "1000"],
+    "handoff": ["--operations", "100000"],
+    "larson": ["--operations", "100000", "--rounds", "5", "--blocks-per-thread", "100"],
+    "mid-large": ["--operations", "40000", "--size-min", "8K", "--size-max", "32K"],
+    "patterns": ["--operations", "50000"],
+    "phase-change": ["--peak", "4M", "--wait-ms", "10"],
+    "random-mixed": ["--operations", "40000", "--threads", "2"],
+    "realloc-grow": ["--operations", "3000", "--size-max", "1M"],
+    "soak": ["--epochs", "8", "--operations", "10000", "--working-set", "500"],
+    "startup": ["--processes", "4"],
+}
+
+# The same work by other means: each must run as well.
+VARIANTS = [
+    ["random-mixed", "--operations", "40000", "--size-min", "8", "--size-max", "8"],
+    ["handoff", "--operations", "100000", "--producers", "3"],
+    ["handoff", "--operations", "100000", "--consumers", "3"],
+    ["false-sharing", "--operations", "20000", "--mode", "passive", "--threads", "3"],
+    ["bursts", "--operations", "40000", "--order", "reverse"],
+    ["soak", "--epochs", "9", "--operations", "10000", "--threads", "3", "--working-set", "2"],
+    *(["patterns", "--operations", "40000", "--blocks", "7", "--pattern", pattern]
+      for pattern in ("lifo", "fifo", "random", "interleaved", "long-lived")),
+]
+
+KEYS = ["workload", "config", "operations", "seconds", "checksum", "sizes", "latency_ns",
+        "figures"]
+PERCENTILES = ["p50", "p99", "p99.9", "p99.99", "max"]
+
+options = argparse.Namespace()
+
+
+def start(command, preload=None, **environment):
+    """Runs [WORKLOAD, FLAG...] and returns the finished process."""
+    program = os.path.join(options.workloads, command[0])
+    variables = dict(os.environ, **environment)
+    variables.pop("LD_PRELOAD", None)
+    if preload:
+        variables["LD_PRELOAD"] = preload
+    return subprocess.run([program, *command[1:]], env=variables, capture_output=True, text=True,
+                          timeout=TIME_LIMIT_S, check=False)
+
+
+def small(workload, *flags):
+    return [workload, *SMALL[workload], *flags]
+
+
+def work_of(report):
+    """What must not depend on the allocator or on the time."""
+    return {key: report[key] for key in ("workload", "operations", "checksum", "sizes")}
+
+
+def for_each_workload(test):
+    """Makes one subtest for every workload of test(self, workload)."""
+    @functools.wraps(test)
+    def all_subtests(self):
+        for workload in SMALL:
+            with self.subTest(workload=workload):
+                test(self, workload)
+    return all_subtests
+
+
+class WorkloadTest(unittest.TestCase):
+    """What the cases share."""
+
+    def report(self, command, preload=None, **environment):
+        run = start(command, preload, **environment)
+        self.assertEqual((run.returncode, run.stderr), (0, ""), command)
+        self.assertEqual(run.stdout.count("\n"), 1, "the report is one line")
+        return json.loads(run.stdout)
+
+    def assert_fails(self, run, status, pattern):
+        self.assertEqual((run.returncode, run.stdout), (status, ""), run.stderr)
+        self.assertRegex(run.stderr, r"\A[^\n]+\n\Z")
+        self.assertRegex(run.stderr, pattern)
+
+
+class Reports(WorkloadTest):
+    """The report of a run that went well."""
+
+    def check_sizes(self, report):
+        """The histogram holds every request: between half of the calls and all of them."""
+        limits = [bucket["up_to"] for bucket in report["sizes"]]
+        self.assertEqual(limits, sorted(set(limits)))
+        self.assertTrue(all(limit & (limit - 1) == 0 for limit in limits))
+        self.assertTrue(all(bucket["count"] > 0 for bucket in report["sizes"]))
+        requests = sum(bucket["count"] for bucket in report["sizes"])
+        self.assertLessEqual(report["operations"] / 2, requests)
+        self.assertLessEqual(requests, report["operations"])
+
+    def check_config(self, report, flags):
+        scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+        for name, text in zip(flags[0::2], flags[1::2]):
+            value = report["config"][name[2:]]
+            if isinstance(value, int):
+                text = int(text[:-1]) * scale[text[-1]] if text[-1] in scale else int(text)
+            self.assertEqual(value, text, name)
+
+    def check(self, command):
+        report = self.report(command)
+        self.assertEqual(list(report), KEYS)
+        self.assertEqual(report["workload"], command[0])
+        self.check_config(report, command[1:])
+        self.assertGreater(report["operations"], 0)
+        self.assertGreater(report["seconds"], 0)
+        self.assertRegex(report["checksum"], r"\A[0-9a-f]{16}\Z")
+        self.check_sizes(report)
+        self.assertIsNone(report["latency_ns"])
+        for value in report["figures"].values():
+            self.assertIsInstance(value, (int, float))
+        return report
+
+    @for_each_workload
+    def test_keys_and_config(self, workload):
+        self.check(small(workload))
+
+    def test_variants(self):
+        for command in VARIANTS:
+            with self.subTest(command=command):
+                self.check(command)
+
+    def test_every_program_is_tested(self):
+        programs = os.listdir(options.workloads)
+        self.assertEqual(sorted(programs), sorted(SMALL))
+
+    @for_each_workload
+    def test_same_work_in_every_run(self, workload):
+        report = self.report(small(workload))
+        self.assertEqual(work_of(report), work_of(self.report(small(workload))))
+        other_seed = self.report(small(workload, "--seed", "2"))
+        self.assertNotEqual(report["checksum"], other_seed["checksum"])
+
+    def test_last_flag_wins(self):
+        report = self.report(small("random-mixed", "--operations", "2K", "--size-max", "1K"))
+        self.assertEqual(report["config"]["operations"], 2000)
+        self.assertEqual(report["config"]["size-max"], 1024)
+        self.assertEqual(report["operations"], 2000)
+
+    @for_each_workload
+    def test_latency(self, workload):
+        report = self.report(small(workload, "--latency"))
+        self.assertTrue(report["config"]["latency"])
+        self.assertEqual(work_of(report), work_of(self.report(small(workload))))
+        for call in ("malloc", "free"):
+            times = report["latency_ns"][call]
+            self.assertEqual(list(times), PERCENTILES)
+            self.assertEqual(list(times.values()), sorted(times.values()))
+            self.assertGreater(times["max"], 0)
+
+    def test_figures(self):
+        figures = self.report(small("soak"))["figures"]
+        for name in ("rss_drift_percent", "throughput_variation_percent", "rss_epoch_8_kib"):
+            self.assertIn(name, figures)
+        self.assertIn("long-lived_ns", self.report(small("patterns"))["figures"])
+        self.assertIn("reallocs_in_place", self.report(small("realloc-grow"))["figures"])
+        self.assertIn("process_us", self.report(small("startup"))["figures"])
+
+
+class UnderHakmem(WorkloadTest):
+    """The same under the library, which counts for itself."""
+
+    def setUp(self):
+        if not options.library:
+            self.skipTest("no --library")
+
+    def calls_served(self, folder):
+        calls = 0
+        for path in glob.glob(os.path.join(folder, "*.json")):
+            with open(path, encoding="utf-8") as file:
+                tiers = json.load(file)["tiers"].values()
+            calls += sum(tier["malloc_calls"] + tier["free_calls"] for tier in tiers)
+        return calls
+
+    @for_each_workload
+    def test_same_work_and_all_of_it_served(self, workload):
+        with tempfile.TemporaryDirectory() as folder:
+            report = self.report(small(workload), preload=options.library,
+                                 HAKMEM_STATS_FILE=os.path.join(folder, "%p.json"))
+            served = self.calls_served(folder)
+        self.assertEqual(work_of(report), work_of(self.report(small(workload))))
+        # A block that grows where it is counts as no call there.
+        in_place = report["figures"].get("reallocs_in_place", 0)
+        self.assertGreaterEqual(served, 0.99 * (report["operations"] - in_place))
+
+
+class Flags(WorkloadTest):
+    """The command line."""
+
+    @for_each_workload
+    def test_help_names_all_flags(self, workload):
+        run = start([workload, "--help"])
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        named = re.findall(r"^  --([a-z-]+)", run.stdout, re.MULTILINE)
+        config = self.report(small(workload))["config"]
+        self.assertEqual(named, [*config, "help"])
+        self.assertEqual(run.stdout.count("; default "), len(config) - 1)
+
+    @for_each_workload
+    def test_nonsense_values(self, workload):
+        values = ["nonsense", "", "-1", "1.5", "12Q", "1K1", "0x10", " 1", "99999999999999999999"]
+        for flag, value in self.report(small(workload))["config"].items():
+            if isinstance(value, bool):
+                continue
+            for nonsense in values:
+                self.assert_fails(start([workload, f"--{flag}", nonsense]), 2,
+                                  rf"^{workload}: --{flag} {re.escape(nonsense)}: must be ")
+            self.assert_fails(start([workload, f"--{flag}"]), 2,
+                              rf"^{workload}: --{flag} needs a value")
+
+    @for_each_workload
+    def test_unknown_flags(self, workload):
+        for unknown in ("--nonsense", "operations", "-h", "--operation", ""):
+            self.assert_fails(start([workload, unknown, "1"]), 2,
+                              rf"^{workload}: {unknown}: no such flag; --help")
+
+    @for_each_workload
+    def test_sizes_out_of_order(self, workload):
+        if "size-min" in self.report(small(workload))["config"]:
+            run = start([workload, "--size-min", "8K", "--size-max", "4K"])
+            self.assert_fails(run, 2, rf"^{workload}: --size-min 8K: .*--size-max 4K")
+
+    def test_values_that_do_not_fit_together(self):
+        for workload in ("random-mixed", "mid-large", "calloc-sparse", "aligned"):
+            run = start([workload, "--operations", "19", "--working-set", "10"])
+            self.assert_fails(run, 2, r"--operations 19: must be at least")
+        self.assert_fails(start(["bursts", "--operations", "19", "--count", "10"]), 2,
+                          "--operations 19: must be at least 20")
+        self.assert_fails(start(["patterns", "--operations", "99", "--blocks", "10"]), 2,
+                          "--operations 99: must be at least 100")
+        self.assert_fails(start(["aligned", "--alignment-max", "48"]), 2,
+                          "--alignment-max 48: must be a power of two")
+
+    def test_report_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            program = os.path.join(options.workloads, "random-mixed")
+            run = subprocess.run([program, *SMALL["random-mixed"]], stdout=full, check=False,
+                                 stderr=subprocess.PIPE, text=True, timeout=TIME_LIMIT_S)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("cannot write the report", run.stderr)
+
+
+class Faults(WorkloadTest):
+    """A malloc with a fault is found out."""
+
+    def assert_found(self, command, fault, pattern):
+        run = start(command, options.faulty, FAULTY_MALLOC=fault)
+        self.assert_fails(run, 1, rf"^{command[0]}: .*{pattern}")
+
+    @for_each_workload
+    def test_changed_block(self, workload):
+        if workload != "calloc-sparse":
+            # Nothing but calloc there: the fault is planted in malloc.
+            run = start(small(workload), options.faulty, FAULTY_MALLOC="clobber")
+            self.assertEqual(run.returncode, 1, run)
+            self.assertIn("was changed", run.stderr)
+
+    def test_calloc_that_does_not_clear(self):
+        self.assert_found(small("calloc-sparse"), "dirty", "instead of 00000000")
+
+    def test_wrong_alignment(self):
+        self.assert_found(small("aligned"), "misalign", "which is no multiple of")
+
+    @for_each_workload
+    def test_out_of_memory(self, workload):
+        run = start(small(workload), options.faulty, FAULTY_MALLOC="fail")
+        self.assertEqual(run.returncode, 1, run)
+        self.assertIn("failed", run.stderr)
+
+    def test_the_faulty_malloc_without_a_fault(self):
+        self.report(small("random-mixed"), options.faulty)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workloads", required=True, help="the folder of the programs")
+    parser.add_argument("--faulty", required=True, help="the library of faulty_malloc.c")
+    parser.add_argument("--library", help="libhakmem.so")
+    parser.parse_known_args(namespace=options)
+    _, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
