@@ -52,7 +52,7 @@ check: all format-check lint test-crates
 
 # The tests of the crates, which use the programs and libraries in build/.
 test-crates: all
-	@HAKMEM_TEST_BUILD=$(CURDIR)/$(BUILD) cargo test $(CARGO_FLAGS)
+	@LAB_TEST_BUILD=$(CURDIR)/$(BUILD) cargo test $(CARGO_FLAGS)
 
 # Runs the shadow-model stress in the form it has to pass before a release.
 stress: all

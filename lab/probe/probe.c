@@ -3,12 +3,13 @@
  * When it is loaded it writes one JSON object to the new file $LAB_PROBE_DIR/<process id>.probe:
  *
  *     {"malloc":"/usr/lib/libjemalloc.so.2","free":"/usr/lib/libjemalloc.so.2",
- *      "served_by_libc":false,"objects":["/usr/lib/libjemalloc.so.2",...]}
+ *      "served_by_libc":false,"calls":98,"objects":["/usr/lib/libjemalloc.so.2",...]}
  *
  * malloc and free: the object whose function serves calls of that name in this process.
  * served_by_libc: whether glibc's own account of bytes in use grew by test allocations made through
  * plain malloc; null where glibc keeps no such account. A library that merely forwards to glibc is
- * caught by this, whatever it is called. objects: everything that is loaded.
+ * caught by this, whatever it is called. calls: how many of malloc and free that took, which the
+ * allocator's own count contains. objects: everything that is loaded.
  *
  * It stands first in LD_PRELOAD: constructors run in the reverse of that order, so the allocator
  * has read its options when it is tested. To leave no traces in the program there is no stream, no
@@ -84,6 +85,13 @@ static void put_quoted(const char *text)
     put_char('"');
 }
 
+static void put_number(unsigned number)
+{
+    if (number >= 10)
+        put_number(number / 10);
+    put_char((char)('0' + number % 10));
+}
+
 /* ---- What there is to say -------------------------------------------------------------------- */
 
 static char executable[PATH_MAX];
@@ -137,6 +145,8 @@ static struct mallinfo2 (*libc_mallinfo2(void))(void)
 
 enum { TEST_BLOCKS = 16, FREED_AT_MOST = 64 * 1024 };
 
+static unsigned calls_made; /* of malloc and free */
+
 /* Whether glibc's malloc serves requests of this size.
  *
  * Several blocks, because up to seven small ones may come from glibc's thread cache, which it
@@ -146,13 +156,15 @@ enum { TEST_BLOCKS = 16, FREED_AT_MOST = 64 * 1024 };
 static bool libc_serves(size_t size, struct mallinfo2 (*mallinfo2)(void))
 {
     void *volatile blocks[TEST_BLOCKS]; /* volatile: the compiler must not remove the calls */
-    int count = size <= FREED_AT_MOST ? TEST_BLOCKS : 1;
+    bool freed = size <= FREED_AT_MOST;
+    int count = freed ? TEST_BLOCKS : 1;
     struct mallinfo2 before = mallinfo2();
     for (int i = 0; i < count; i++)
         blocks[i] = malloc(size);
     struct mallinfo2 after = mallinfo2();
-    for (int i = 0; size <= FREED_AT_MOST && i < count; i++)
+    for (int i = 0; freed && i < count; i++)
         free(blocks[i]);
+    calls_made += (unsigned)count * (freed ? 2 : 1);
     size_t used_before = before.uordblks + before.hblkhd;
     size_t used_after = after.uordblks + after.hblkhd;
     return used_after >= used_before + count * size / 2;
@@ -195,6 +207,8 @@ __attribute__((constructor)) static void write_record(void)
         put_quoted(object_of("free"));
         put(",\"served_by_libc\":");
         put(served_by_libc());
+        put(",\"calls\":");
+        put_number(calls_made);
         put(",\"objects\":[");
         bool first = true;
         dl_iterate_phdr(put_object, &first);

@@ -110,6 +110,9 @@ impl Catalogue {
     fn tasks(&self) -> Result<Vec<Task>> {
         let mut tasks = Vec::new();
         for row in &self.workloads {
+            if self.quick && !row.is_quick() {
+                continue;
+            }
             let mut task = row.task(&self.workload_programs, self.quick);
             if self.latency {
                 task.command.push("--latency".into());
@@ -117,6 +120,9 @@ impl Catalogue {
             tasks.push(task);
         }
         for (row, input) in &self.programs {
+            if self.quick && !row.is_quick() {
+                continue;
+            }
             let work = self.scratch.path().join(&row.name);
             fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
             tasks.push(row.task(&Places { input, work: &work }, self.quick));

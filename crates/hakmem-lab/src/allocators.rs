@@ -17,12 +17,13 @@ pub const SYSTEM: &str = "system";
 /// Stands in a selection for all peers that are found.
 pub const PEERS: &str = "peers";
 
-/// Allocators that Debian packages, by the names of their libraries.
-const DEBIAN: [(&str, &str); 4] = [
-    ("jemalloc-debian", "libjemalloc.so.2"),
-    ("mimalloc-debian", "libmimalloc.so.2"),
-    ("tcmalloc-minimal-debian", "libtcmalloc_minimal.so.4"),
-    ("tcmalloc-debian", "libtcmalloc.so.4"),
+/// Allocators that Debian packages, the names of their libraries, and the peer that is a newer
+/// version of the same. What Debian calls tcmalloc is that of gperftools, not Google's of today.
+const DEBIAN: [(&str, &str, Option<&str>); 4] = [
+    ("jemalloc-debian", "libjemalloc.so.2", Some("jemalloc")),
+    ("mimalloc-debian", "libmimalloc.so.2", Some("mimalloc2")),
+    ("gperftools-minimal", "libtcmalloc_minimal.so.4", None),
+    ("gperftools", "libtcmalloc.so.4", Some("gperftools-minimal")),
 ];
 
 /// Where allocators are looked for.
@@ -120,21 +121,18 @@ impl Finder {
     }
 
     /// hakmem and what the list says: names of arms, [`PEERS`], or paths of libraries. An empty
-    /// list stands for everything that is found. A name that occurs again gets a number.
+    /// list stands for everything that is found, but for old versions of what was built. A name
+    /// that occurs again gets a number.
     pub fn select(&self, with: &[String]) -> Result<Vec<Arm>, FindError> {
         let found = self.found()?;
         if with.is_empty() {
-            return Ok(found);
+            return Ok(newest(found));
         }
         let mut selected = vec![found[0].clone()];
         for name in with {
             if name == PEERS {
-                selected.extend(
-                    found
-                        .iter()
-                        .filter(|arm| arm.kind == ArmKind::Peer)
-                        .cloned(),
-                );
+                let peers = newest(found.clone()).into_iter();
+                selected.extend(peers.filter(|arm| arm.kind == ArmKind::Peer));
             } else if let Some(arm) = found.iter().find(|arm| arm.name == *name) {
                 selected.push(arm.clone());
             } else if is_path(name) {
@@ -189,7 +187,7 @@ impl Finder {
 
     fn installed_peers(&self) -> Result<Vec<Arm>, FindError> {
         let mut arms = Vec::new();
-        for (name, file) in DEBIAN {
+        for (name, file, _) in DEBIAN {
             let mut candidates = self.system_directories.iter().map(|path| path.join(file));
             if let Some(path) = candidates.find(|path| path.is_file()) {
                 arms.push(arm(name, &path, debian_version(&path))?);
@@ -253,6 +251,17 @@ fn name_of_library(path: &Path) -> String {
 
 fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".so") || name.contains(".so.")
+}
+
+/// Leaves out what the distribution has where a newer version of the same is there.
+fn newest(found: Vec<Arm>) -> Vec<Arm> {
+    let names: Vec<String> = found.iter().map(|arm| arm.name.clone()).collect();
+    let is_old = |arm: &Arm| {
+        DEBIAN.iter().any(|(name, _, newer)| {
+            arm.name == *name && newer.is_some_and(|newer| names.iter().any(|name| name == newer))
+        })
+    };
+    found.into_iter().filter(|arm| !is_old(arm)).collect()
 }
 
 /// Numbers the names that occur again: `hakmem`, `hakmem-2`.

@@ -48,9 +48,9 @@ pub struct WorkloadRow {
     /// Arguments of every run.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Arguments that follow those in a quick run; the last occurrence of a flag wins.
-    #[serde(default)]
-    pub quick: Vec<String>,
+    /// Arguments that follow those in a quick run; the last occurrence of a flag wins. Without
+    /// them the row is no part of a quick run.
+    pub quick: Option<Vec<String>>,
 }
 
 /// A real program with its input.
@@ -78,7 +78,7 @@ pub struct ProgramRow {
     pub prepare: Option<String>,
     /// How much work an ordinary run does, in a unit of the row's own.
     pub size: Option<u64>,
-    /// How much work a quick run does.
+    /// How much work a quick run does. A row with a size but without this one is no part of it.
     pub quick_size: Option<u64>,
     /// What shows that a run was right.
     #[serde(default)]
@@ -190,6 +190,11 @@ pub fn select(tasks: Vec<Task>, patterns: &[String]) -> Result<Vec<Task>, Catalo
 }
 
 impl WorkloadRow {
+    /// Whether the row is part of a quick run.
+    pub fn is_quick(&self) -> bool {
+        self.quick.is_some()
+    }
+
     /// The row, ready to run. `workloads` is the directory of the workload programs.
     pub fn task(&self, workloads: &Path, quick: bool) -> Task {
         let program = workloads
@@ -201,7 +206,7 @@ impl WorkloadRow {
         let mut command = vec![program];
         command.extend(self.args.iter().cloned());
         if quick {
-            command.extend(self.quick.iter().cloned());
+            command.extend(self.quick.iter().flatten().cloned());
         }
         Task {
             name: self.name.clone(),
@@ -220,6 +225,11 @@ impl WorkloadRow {
 }
 
 impl ProgramRow {
+    /// Whether the row is part of a quick run.
+    pub fn is_quick(&self) -> bool {
+        self.size.is_none() || self.quick_size.is_some()
+    }
+
     /// The row, ready to run, if the machine has what it needs; otherwise `skipped` says what is
     /// missing.
     pub fn task(&self, places: &Places, quick: bool) -> Task {
@@ -252,7 +262,7 @@ impl ProgramRow {
                 OutputRule::Check(command) => Output::Check(fill_shell(command)),
                 OutputRule::Any => Output::Any,
             },
-            processes: self.processes.clone(),
+            processes: self.processes.iter().map(|name| real_name(name)).collect(),
             time_limit: Duration::from_secs(self.time_limit_s),
             skipped: self.describe_missing(&values),
         }
@@ -294,11 +304,24 @@ fn is_present(thing: &str) -> bool {
     if thing.contains('/') {
         return Path::new(thing).exists();
     }
-    let is_command = |directory: PathBuf| {
-        fs::metadata(directory.join(thing))
+    find_command(thing).is_some()
+}
+
+fn find_command(name: &str) -> Option<PathBuf> {
+    let is_command = |file: &PathBuf| {
+        fs::metadata(file)
             .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(is_command))
+    let path = std::env::var_os("PATH")?;
+    let mut files = std::env::split_paths(&path).map(|directory| directory.join(name));
+    files.find(is_command)
+}
+
+/// What the kernel calls a command: the name of the file that a link leads to.
+fn real_name(command: &str) -> String {
+    let file = find_command(command).and_then(|file| fs::canonicalize(file).ok());
+    file.and_then(|file| Some(file.file_name()?.to_str()?.to_string()))
+        .unwrap_or_else(|| command.to_string())
 }
 
 /// ": did you mean 'x'?" for the name that comes nearest, or nothing if none is near.

@@ -52,6 +52,10 @@ pub enum ProofError {
         "not proven: hakmem left no statistics; did every process end by _exit or by a signal?"
     )]
     NoStatistics,
+    #[error(
+        "not proven: the program made no call that reached hakmem; has it an allocator of its own?"
+    )]
+    NoCalls,
     #[error("not proven: hakmem's statistics lack {field}")]
     BadStatistics { field: String },
     #[error("not proven: hakmem served {served} calls and passed {passed_on} on to the C library")]
@@ -200,17 +204,20 @@ impl Claim<'_> {
         processes: &[&ProcessRecord],
         proof: &mut Proof,
     ) -> Result<(), ProofError> {
-        let statistics: Vec<_> = processes
-            .iter()
-            .filter_map(|process| process.hakmem_statistics.as_ref())
-            .collect();
-        if statistics.is_empty() {
+        let (mut reports, mut served, mut passed_on) = (0, 0, 0);
+        for process in processes {
+            let Some(statistics) = &process.hakmem_statistics else {
+                continue;
+            };
+            reports += 1;
+            served += calls_served(statistics)?.saturating_sub(process.probe_calls);
+            passed_on += count(statistics, "libc_calls")?;
+        }
+        if reports == 0 {
             return Err(ProofError::NoStatistics);
         }
-        let (mut served, mut passed_on) = (0, 0);
-        for statistics in statistics {
-            served += calls_served(statistics)?;
-            passed_on += count(statistics, "libc_calls")?;
+        if served + passed_on == 0 {
+            return Err(ProofError::NoCalls);
         }
         let mut share = served as f64 / (served + passed_on).max(1) as f64;
         if share < SMALLEST_SHARE {
@@ -242,7 +249,8 @@ fn calls_served(statistics: &serde_json::Value) -> Result<u64, ProofError> {
             field: "tiers".to_string(),
         });
     };
-    tiers.values().try_fold(0, |sum, tier| {
+    let in_place = count(statistics, "reallocs_in_place")?;
+    tiers.values().try_fold(in_place, |sum, tier| {
         Ok(sum + count(tier, "malloc_calls")? + count(tier, "free_calls")?)
     })
 }

@@ -16,11 +16,12 @@ use support::{measured, plan, task, Notes};
 
 /// libhakmem.so under test.
 fn library() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/libhakmem.so");
-    let library = env::var_os("LAB_TEST_LIBRARY").map_or(default, PathBuf::from);
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
+    let build = env::var_os("LAB_TEST_BUILD").map_or(default, PathBuf::from);
+    let library = build.join("libhakmem.so");
     fs::canonicalize(&library).unwrap_or_else(|reason| {
         panic!(
-            "{}: {reason}; run make, or set LAB_TEST_LIBRARY",
+            "{}: {reason}; run make, or set LAB_TEST_BUILD",
             library.display()
         )
     })

@@ -21,6 +21,8 @@ pub(crate) struct Probe {
     pub free: Option<PathBuf>,
     /// Whether the C library served test allocations; `None`: it cannot be asked.
     pub served_by_libc: Option<bool>,
+    /// Calls of malloc and free that this took.
+    pub calls: u64,
     /// Everything that was loaded.
     pub objects: Vec<PathBuf>,
 }
@@ -100,13 +102,14 @@ mod tests {
         let path = records.directory.path().join("7.probe");
         fs::write(
             &path,
-            b"{\"malloc\":\"/\xff.so\",\"free\":null,\"served_by_libc\":null,\"objects\":[]}",
+            b"{\"malloc\":\"/\xff.so\",\"free\":null,\"served_by_libc\":null,\"calls\":9,\"objects\":[]}",
         )
         .unwrap();
         assert_eq!(records.take_probe(8), None);
         let probe = records.take_probe(7).unwrap();
         assert_eq!(probe.malloc, Some(PathBuf::from("/\u{fffd}.so")));
         assert_eq!(probe.free, None);
+        assert_eq!(probe.calls, 9);
         assert_eq!(records.take_probe(7), None);
     }
 

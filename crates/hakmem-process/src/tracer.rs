@@ -250,6 +250,7 @@ impl<'run> Tracer<'run> {
             malloc_object: probe.and_then(|probe| probe.malloc.clone()),
             free_object: probe.and_then(|probe| probe.free.clone()),
             served_by_libc: probe.and_then(|probe| probe.served_by_libc),
+            probe_calls: probe.map_or(0, |probe| probe.calls),
             hakmem_statistics: statistics,
         });
     }

@@ -35,6 +35,8 @@ pub struct ProcessRecord {
     pub free_object: Option<PathBuf>,
     /// Whether the C library's own malloc served test allocations made by the probe.
     pub served_by_libc: Option<bool>,
+    /// Calls of malloc and free that the probe made, which hakmem's statistics contain.
+    pub probe_calls: u64,
     /// What hakmem reported of itself at exit.
     pub hakmem_statistics: Option<serde_json::Value>,
 }

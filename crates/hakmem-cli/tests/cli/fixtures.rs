@@ -48,7 +48,7 @@ fn prefix() -> &'static Path {
 }
 
 fn build() -> PathBuf {
-    let named = std::env::var_os("HAKMEM_TEST_BUILD").map(PathBuf::from);
+    let named = std::env::var_os("LAB_TEST_BUILD").map(PathBuf::from);
     named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build"))
 }
 

@@ -1,5 +1,5 @@
 //! The command from end to end. The programs and libraries that it needs are those of a build
-//! tree: build/, or the directory that HAKMEM_TEST_BUILD names.
+//! tree: build/, or the directory that LAB_TEST_BUILD names.
 
 mod bench;
 mod compare;

@@ -69,8 +69,8 @@ impl Row for ProgramRow {
             uses_size |= name == "size";
         }
         match (uses_size, self.size, self.quick_size) {
-            (true, Some(_), Some(_)) | (false, None, None) => Ok(()),
-            (true, _, _) => Err("{size} needs both 'size' and 'quick_size'".into()),
+            (true, Some(_), _) | (false, None, None) => Ok(()),
+            (true, _, _) => Err("{size} needs 'size'".into()),
             (false, _, _) => {
                 Err("'size' and 'quick_size' are for {size}, which is not used".into())
             }

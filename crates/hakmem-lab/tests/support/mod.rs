@@ -89,7 +89,8 @@ pub fn record(arm: &Arm) -> ProcessRecord {
         malloc_object: Some(object.clone()),
         free_object: Some(object),
         served_by_libc: Some(arm.library.is_none()),
-        hakmem_statistics: is_hakmem.then(|| statistics(500, 500, 0)),
+        probe_calls: 98,
+        hakmem_statistics: is_hakmem.then(|| statistics(598, 500, 0)),
     }
 }
 
@@ -103,6 +104,7 @@ pub fn statistics(malloc_calls: u64, free_calls: u64, libc_calls: u64) -> serde_
             "mid": {"malloc_calls": 0, "free_calls": free_calls},
         },
         "libc_calls": libc_calls,
+        "reallocs_in_place": 0,
     })
 }
 

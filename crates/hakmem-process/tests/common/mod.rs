@@ -15,13 +15,12 @@ use hakmem_process::{Launch, Tools};
 
 /// libhakmem.so under test.
 pub fn library() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/libhakmem.so");
-    let library = env::var_os("LAB_TEST_LIBRARY")
-        .map(PathBuf::from)
-        .unwrap_or(default);
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
+    let build = env::var_os("LAB_TEST_BUILD").map_or(default, PathBuf::from);
+    let library = build.join("libhakmem.so");
     fs::canonicalize(&library).unwrap_or_else(|reason| {
         panic!(
-            "{}: {reason}; run make, or set LAB_TEST_LIBRARY",
+            "{}: {reason}; run make, or set LAB_TEST_BUILD",
             library.display()
         )
     })
