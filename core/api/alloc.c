@@ -8,7 +8,7 @@
 #include "api/fallback.h"
 #include "base/policy.h"
 #include "slab/bin.h"
-#include "span/purge.h"
+#include "slab/depot.h"
 
 static void *out_of_memory(void)
 {
@@ -31,7 +31,7 @@ static void *alloc_pages(size_t size, size_t alignment, bool zero)
 {
     bool span = size <= SPAN_MAX && alignment <= SPAN_ALIGNMENT_MAX;
     void *block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
-    if (!block && purge_everything())
+    if (!block && depot_purge())
         block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
     return block;
 }

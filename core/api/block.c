@@ -3,13 +3,15 @@
 
 #include "os/fatal.h"
 #include "slab/bin.h"
+#include "slab/depot.h"
 #include "thread/heap.h"
 
 /* Aborts when the slab block, which carries the mark of freed blocks, is indeed free. */
 static void check_marked(const struct slab *slab, const void *block, const char *call)
 {
     struct heap *heap = heap_enter();
-    bool free = (heap && heap_caches(heap, slab->class, block)) || bin_block_is_free(block, call);
+    bool free = (heap && heap_caches(heap, slab->class, block)) ||
+                depot_holds(slab->class, block) || bin_block_is_free(block, call);
     if (heap)
         heap_leave(heap);
     if (free)

@@ -10,6 +10,7 @@
 #include "observe/report.h"
 #include "os/os.h"
 #include "slab/bin.h"
+#include "slab/depot.h"
 #include "thread/fork.h"
 
 static void start_fallback(void)
@@ -34,12 +35,14 @@ __attribute__((constructor)) static void library_start(void)
     fork_init();
 }
 
-/* The last of the checks: what was freed wrongly and is still in a magazine is found here. */
+/* The last of the checks: what was freed wrongly and is still cached is found here. */
 static void flush_at_exit(void)
 {
     struct heap *heap = heap_of_thread();
-    if (heap && heap->depth == 0)
-        heap_flush(heap);
+    if (!heap || heap->depth)
+        return;
+    heap_flush(heap);
+    depot_spill();
 }
 
 __attribute__((destructor)) static void library_stop(void)

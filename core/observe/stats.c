@@ -8,6 +8,7 @@
 #include "map/metadata.h"
 #include "os/os.h"
 #include "slab/bin.h"
+#include "slab/depot.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "span/purge.h"
@@ -45,6 +46,7 @@ void stats_collect_class(unsigned class, struct hakmem_usage *usage)
         usage->remote_frees += ATOMIC_LOAD_RELAXED(&bin->remote_blocks);
         usage->free_calls += ATOMIC_LOAD_RELAXED(&bin->direct_blocks);
     }
+    usage->cached_blocks += depot_blocks(class);
     usage->live_blocks = usage->malloc_calls - usage->free_calls;
     usage->live_bytes = usage->live_blocks * size;
     usage->cached_bytes = usage->cached_blocks * size;

@@ -8,8 +8,7 @@
 #include "base/text.h"
 #include "observe/report.h"
 #include "observe/stats.h"
-#include "slab/bin.h"
-#include "span/purge.h"
+#include "slab/depot.h"
 
 const char *hakmem_version(void)
 {
@@ -41,9 +40,7 @@ size_t hakmem_purge(void)
     if (!heap)
         return 0;
     heap_flush(heap);
-    size_t in_slabs = bin_purge_all();
-    purge_account(in_slabs);
-    size_t purged = in_slabs + purge_everything();
+    size_t purged = depot_purge();
     heap_leave(heap);
     return purged;
 }

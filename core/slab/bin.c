@@ -69,7 +69,7 @@ static void lower(uint32_t *value, uint32_t bound)
         *value = bound;
 }
 
-unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count)
+unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, bool may_grow)
 {
     struct bin *bin = bin_of(shard, class);
     struct slab *slab;
@@ -85,7 +85,7 @@ unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned coun
     lock_release(&bin->lock);
     if (taken)
         return taken;
-    slab = slab_create(class, shard);
+    slab = slab_create(class, shard, may_grow);
     if (!slab)
         return 0;
     taken = slab_take(slab, blocks, count);
@@ -130,7 +130,7 @@ static void destroy_all(struct list *empty)
 
 /* Pages of the slab that blocks were taken from, none of them in use, and not purged yet: a bit a
  * page. Lock held. */
-static uint64_t purgeable_pages(const struct slab *slab)
+static SLOW_PATH uint64_t purgeable_pages(const struct slab *slab)
 {
     size_t size = size_classes[slab->class].size;
     size_t step = size_max(os_page_size(), PAGE_SIZE);
@@ -149,7 +149,7 @@ static uint64_t purgeable_pages(const struct slab *slab)
 
 /* Takes or returns all blocks that touch the pages, so that nobody gets one of them meanwhile.
  * Lock held. */
-static void set_blocks_of_pages(struct slab *slab, struct run pages, bool free)
+static SLOW_PATH void set_blocks_of_pages(struct slab *slab, struct run pages, bool free)
 {
     unsigned first = size_class_index(slab->class, pages.first * PAGE_SIZE);
     unsigned last = size_class_index(slab->class, (pages.first + pages.pages) * PAGE_SIZE - 1);
@@ -167,7 +167,7 @@ static void set_blocks_of_pages(struct slab *slab, struct run pages, bool free)
 
 /* Purges the first run of purgeable pages of the slab. Called and returns with the bin's lock held,
  * releases it in between. Sets `*bytes` to what was purged; false when there is no such run. */
-static bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
+static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
 {
     uint64_t pages = purgeable_pages(slab);
     if (!pages)
@@ -216,15 +216,15 @@ static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
     return NULL;
 }
 
-/* Purges what can be purged in up to `slabs` slabs; returns bytes. A slab that was looked at waits
- * on a list of its own until the sweep ends; whoever takes or frees a block of it meanwhile may
- * move it back. Lock held, but released now and then; slabs that became empty are pushed on
- * `*empty`. */
-static size_t sweep(struct bin *bin, unsigned slabs, unsigned fullness_min, struct list *empty)
+/* Purges what can be purged in at most so many slabs of this level of fullness or emptier; returns
+ * bytes. A slab that was looked at waits on a list of its own until the sweep ends; whoever takes
+ * or frees a block of it meanwhile may move it back. Lock held, but released now and then; slabs
+ * that became empty are pushed on `*empty`. */
+static SLOW_PATH size_t sweep(struct bin *bin, unsigned most, unsigned level, struct list *empty)
 {
     size_t total = 0;
     struct slab *slab;
-    while ((slab = next_to_sweep(bin, fullness_min)) != NULL && slabs-- > 0) {
+    while ((slab = next_to_sweep(bin, level)) != NULL && most-- > 0) {
         size_t bytes;
         while (purge_slab_run(bin, slab, &bytes))
             total += bytes;
@@ -334,7 +334,7 @@ static size_t purge_bin(struct bin *bin)
     return total;
 }
 
-static void tick_bin(struct bin *bin, enum purge_tick tick)
+static SLOW_PATH void tick_bin(struct bin *bin, enum purge_tick tick)
 {
     lock_acquire(&bin->lock);
     size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);

@@ -45,8 +45,8 @@ unsigned shard_count(void);
 struct bin *bin_of(unsigned shard, unsigned class);
 
 /* Takes up to `count` blocks of the class, lowest addresses of the fullest slabs first; returns how
- * many, 0 when no memory is left. */
-unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count);
+ * many, 0 when no memory is left, or none unless more is mapped and it must not grow. */
+unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, bool may_grow);
 
 /* Longest batch that bin_flush takes. */
 enum { FLUSH_MAX = 256 };

@@ -21,13 +21,13 @@ static void publish(struct slab *slab, unsigned class, struct slab *value)
     class_map_set(slab->base, units, class);
 }
 
-struct slab *slab_create(unsigned class, unsigned shard)
+struct slab *slab_create(unsigned class, unsigned shard, bool may_grow)
 {
     struct page_run taken;
     struct slab *slab = metadata_alloc(record_size(class));
     if (!slab)
         return NULL;
-    if (!page_heap_take_units(size_classes[class].units, &taken)) {
+    if (!page_heap_take_units(size_classes[class].units, may_grow, &taken)) {
         metadata_free(slab, record_size(class));
         return NULL;
     }

@@ -33,9 +33,10 @@ struct slab {
     uint64_t free[];
 };
 
-/* A slab of `class` for shard `shard`, all blocks free, registered in the class map; NULL: no
- * memory. Takes the page heap's lock. */
-struct slab *slab_create(unsigned class, unsigned shard);
+/* A slab of `class` for shard `shard`, all blocks free, registered in the class map; it starts at a
+ * multiple of its size. NULL: no memory, or none unless more is mapped and it must not grow. Takes
+ * the page heap's lock. */
+struct slab *slab_create(unsigned class, unsigned shard, bool may_grow);
 
 /* Gives the pages of a slab whose blocks are all free back to the page heap. */
 void slab_destroy(struct slab *slab);

@@ -158,7 +158,7 @@ static struct superslab *find_units(unsigned units, struct run *run)
                 *run = (struct run){bits_lowest(superslab->free_units) * UNIT_PAGES, UNIT_PAGES};
                 return superslab;
             }
-            if (superslab_find(superslab, units * UNIT_PAGES, UNIT_PAGES, run))
+            if (superslab_find(superslab, units * UNIT_PAGES, units * UNIT_PAGES, run))
                 return superslab;
         }
     }
@@ -174,7 +174,8 @@ static void describe(struct page_run *taken, struct superslab *superslab, struct
 }
 
 /* Takes `units` whole units, or, when that is 0, `pages` pages at a multiple of `alignment`. */
-static bool take(unsigned units, unsigned pages, unsigned alignment, struct page_run *taken)
+static bool take(
+    unsigned units, unsigned pages, unsigned alignment, bool may_grow, struct page_run *taken)
 {
     do {
         struct run run;
@@ -186,6 +187,8 @@ static bool take(unsigned units, unsigned pages, unsigned alignment, struct page
         lock_release(&heap.lock);
         if (superslab)
             return true;
+        if (!may_grow)
+            return false;
         purge_before_growth(units * UNIT_SIZE + pages * PAGE_SIZE);
     } while (grow());
     return false;
@@ -193,12 +196,12 @@ static bool take(unsigned units, unsigned pages, unsigned alignment, struct page
 
 bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken)
 {
-    return take(0, pages, alignment, taken);
+    return take(0, pages, alignment, true, taken);
 }
 
-bool page_heap_take_units(unsigned units, struct page_run *taken)
+bool page_heap_take_units(unsigned units, bool may_grow, struct page_run *taken)
 {
-    return take(units, 0, 0, taken);
+    return take(units, 0, 0, may_grow, taken);
 }
 
 bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned pages)

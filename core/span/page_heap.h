@@ -28,8 +28,9 @@ bool page_heap_init(void);
  * no memory is left. */
 bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken);
 
-/* Takes a run of `units` whole units. */
-bool page_heap_take_units(unsigned units, struct page_run *taken);
+/* Takes a run of `units` whole units at a multiple of its size; maps memory for it only if it may
+ * grow. */
+bool page_heap_take_units(unsigned units, bool may_grow, struct page_run *taken);
 
 /* Takes exactly the `pages` pages behind `page` if all of them are free. */
 bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned pages);

@@ -16,6 +16,7 @@
 
 #include "map/metadata.h"
 #include "slab/bin.h"
+#include "slab/depot.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -26,6 +27,8 @@ static void for_each_lock(void (*action)(struct lock *))
     for (unsigned shard = 0; shard < shard_count(); shard++)
         for (unsigned class = 1; class < CLASS_COUNT; class ++)
             action(&bin_of(shard, class)->lock);
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        action(depot_lock(class));
     action(big_lock());
     action(page_heap_lock());
     action(metadata_lock());

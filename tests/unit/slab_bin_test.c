@@ -67,7 +67,7 @@ static void refill(unsigned shard, unsigned class, unsigned count)
     struct slab *expected = level < FULLNESS_LEVELS
                                 ? CONTAINER_OF(bin->slabs[level].first, struct slab, by_fullness)
                                 : NULL;
-    unsigned got = bin_refill(shard, class, blocks, count);
+    unsigned got = bin_refill(shard, class, blocks, count, true);
     CHECK(got > 0 && got <= count);
     CHECK(!expected || slab_lookup(blocks[0]) == expected);
     /* A slab is made only when there is none with a free block. */
@@ -176,7 +176,7 @@ static void lowest_addresses_of_the_fullest_slab_first(void **state)
     assert_int_equal(level_of(slab_lookup(sparse[0])), 3);
     assert_int_equal(level_of(slab_lookup(dense[0])), 0);
     void *got[6];
-    assert_int_equal(bin_refill(0, class, got, 6), 6);
+    assert_int_equal(bin_refill(0, class, got, 6, true), 6);
     for (unsigned i = 0; i < 4; i++)
         assert_ptr_equal(got[i], held[64 + 10 * i]);
     assert_ptr_equal(got[4], held[4]);
@@ -245,7 +245,7 @@ static void purging_inside_slabs_keeps_live_blocks(void **state)
         /* What was purged can be handed out again, and then be purged again. */
         unsigned all = held_count;
         for (held_count = kept; held_count + 16 < all;) {
-            unsigned got = bin_refill(0, class, held + held_count, 16);
+            unsigned got = bin_refill(0, class, held + held_count, 16, true);
             for (unsigned i = 0; i < got; i++)
                 memset(held[held_count + i], 0xee, size);
             held_count += got;
@@ -323,7 +323,7 @@ static void *churn(void *argument)
     for (int step = 0; step < 20000; step++) {
         unsigned batch = 1 + unit_below(&random, 32);
         if (count + batch <= 256 && unit_below(&random, 2)) {
-            unsigned got = bin_refill(shard, class, mine + count, batch);
+            unsigned got = bin_refill(shard, class, mine + count, batch, true);
             CHECK(got);
             for (unsigned i = count; i < count + got; i++)
                 stamp(mine[i], 640);
@@ -390,7 +390,7 @@ static void misuse_is_named(void **state)
     char line[200];
     void *blocks[2];
     unsigned class = size_class_of(128);
-    assert_int_equal(bin_refill(0, class, blocks, 2), 2);
+    assert_int_equal(bin_refill(0, class, blocks, 2, true), 2);
     snprintf(line, sizeof line, "hakmem: free(): double free of %p", blocks[1]);
     unit_expect_abort(flush_twice, blocks[1], line);
     snprintf(

@@ -74,7 +74,7 @@ static void check_lookup(const struct slab *slab, const struct slab *expected, u
 
 static struct slab *create(unsigned class, unsigned shard)
 {
-    struct slab *slab = slab_create(class, shard);
+    struct slab *slab = slab_create(class, shard, true);
     CHECK(slab && slab->class == class && slab->shard == shard);
     CHECK((uintptr_t)slab->base % UNIT_SIZE == 0);
     memset(&model, 0, sizeof model);

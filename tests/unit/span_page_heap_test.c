@@ -57,7 +57,7 @@ static void take(struct held *slot, uint64_t *random)
     bool taken;
     if (unit_below(random, 3) == 0) {
         unsigned units = 1u << unit_below(random, 3);
-        taken = page_heap_take_units(units, &slot->taken);
+        taken = page_heap_take_units(units, true, &slot->taken);
         CHECK(!taken || slot->taken.run.pages == units * UNIT_PAGES);
         CHECK(!taken || slot->taken.run.first % UNIT_PAGES == 0);
     } else {
@@ -218,7 +218,8 @@ static void exhaust(void *argument)
     page_heap_check();
     CHECK(!page_heap_take(SUPERSLAB_PAGES, 1, &taken[MOST - 1]));
     CHECK(
-        !page_heap_take_units(4, &taken[MOST - 1]) || taken[MOST - 1].run.pages == 4 * UNIT_PAGES);
+        !page_heap_take_units(4, true, &taken[MOST - 1]) ||
+        taken[MOST - 1].run.pages == 4 * UNIT_PAGES);
     page_heap_put(taken[0].superslab, taken[0].run, 100);
     CHECK(page_heap_take(100, 1, &taken[0]));
     page_heap_check();

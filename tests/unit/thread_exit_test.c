@@ -9,6 +9,7 @@
 #include "observe/stats.h"
 #include "os/os.h"
 #include "slab/bin.h"
+#include "slab/depot.h"
 #include "span/page_heap.h"
 
 enum { THREADS = 6, BLOCKS = 500 };
@@ -77,6 +78,7 @@ static void a_heap_is_adopted_by_the_next_thread(void **state)
     /* Nothing is left behind in its magazines, so no slab stays either. */
     for (unsigned class = 1; class < CLASS_COUNT; class ++)
         assert_int_equal(heap_cached_blocks(first, class), 0);
+    depot_spill();
     assert_int_equal(page_heap_stats().used_pages, 0);
 }
 
@@ -128,6 +130,7 @@ static void threads_at_once_have_heaps_of_their_own(void **state)
         pthread_barrier_destroy(&barrier);
     }
     assert_int_equal(made, THREADS);
+    depot_spill();
     bin_check_all();
     assert_int_equal(page_heap_stats().used_pages, 0);
 }
@@ -186,6 +189,7 @@ static void destructors_allocate_in_all_rounds(void **state)
         assert_int_equal(heaps_in_use(), 0);
     }
     assert_int_equal(heaps_made(), made);
+    depot_spill();
     stats_collect_class(size_class_of(100), &after);
     /* The last round's block stays: nobody is left to free it. */
     assert_int_equal(after.live_blocks - before.live_blocks, 50);
@@ -223,8 +227,10 @@ static void blocks_outlive_their_thread(void **state)
     struct hakmem_usage before, between, after;
     stats_collect_class(class, &before);
     run_thread(fill_crossing, NULL);
+    depot_spill();
     stats_collect_class(class, &between);
     run_thread(free_crossing, NULL);
+    depot_spill();
     stats_collect_class(class, &after);
     assert_int_equal(between.malloc_calls - before.malloc_calls, BLOCKS);
     assert_int_equal(between.live_blocks - before.live_blocks, BLOCKS);

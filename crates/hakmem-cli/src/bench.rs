@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::cli::{BenchArguments, Kind};
 use crate::experiment::Experiment;
 use crate::locate::{find_program, Installation};
-use crate::output::{print, Outputs};
+use crate::output::{print, say, Outputs};
 
 /// Measured runs when the user does not say.
 const RUNS: u32 = 10;
@@ -64,6 +64,8 @@ struct Catalogue {
     /// Each with the directory of its inputs.
     programs: Vec<(ProgramRow, PathBuf)>,
     quick: bool,
+    /// Whether the user names the rows.
+    named: bool,
     latency: bool,
     /// Each program has a directory of its own in it.
     scratch: TempDir,
@@ -102,15 +104,21 @@ impl Catalogue {
             workload_programs: installation.workloads()?,
             programs,
             quick: arguments.quick,
+            named: !arguments.names.is_empty(),
             latency: arguments.latency,
             scratch,
         })
     }
 
+    /// A quick run leaves rows without a quick form out, unless they are named.
+    fn is_left_out(&self, is_quick: bool) -> bool {
+        self.quick && !is_quick && !self.named
+    }
+
     fn tasks(&self) -> Result<Vec<Task>> {
         let mut tasks = Vec::new();
         for row in &self.workloads {
-            if self.quick && !row.is_quick() {
+            if self.is_left_out(row.is_quick()) {
                 continue;
             }
             let mut task = row.task(&self.workload_programs, self.quick);
@@ -120,7 +128,7 @@ impl Catalogue {
             tasks.push(task);
         }
         for (row, input) in &self.programs {
-            if self.quick && !row.is_quick() {
+            if self.is_left_out(row.is_quick()) {
                 continue;
             }
             let work = self.scratch.path().join(&row.name);
@@ -157,7 +165,7 @@ fn install(packages: &BTreeSet<&str>) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!("only root may install packages: sudo apt-get install {names}");
     }
-    eprintln!("Installing {names}");
+    say(format_args!("Installing {names}"));
     let install = || apt_get(&["install", "-y", "--no-install-recommends"], packages);
     // The first try fails when the package lists are missing or old.
     if install()? || (apt_get(&["update"], &BTreeSet::new())? && install()?) {

@@ -15,7 +15,7 @@ use hakmem_results::{Arm, ArmKind, Outcome, ResultFile};
 use crate::cli::ExperimentOptions;
 use crate::interrupt::Interrupt;
 use crate::locate::Installation;
-use crate::output::Outputs;
+use crate::output::{say, Outputs};
 use crate::progress::Progress;
 use crate::run::environment;
 
@@ -64,7 +64,9 @@ impl Experiment<'_> {
         }
         if interrupt.was_asked() {
             let (finished, all) = (file.rows.len(), plan.tasks.len());
-            eprintln!("hakmem: stopped; {finished} of {all} rows were finished");
+            say(format_args!(
+                "hakmem: stopped; {finished} of {all} rows were finished"
+            ));
             return Ok(ExitCode::from(INTERRUPTED));
         }
         Ok(ExitCode::from(if has_errors(&file) {
@@ -112,6 +114,7 @@ fn header(installation: &Installation) -> Header {
             .and_then(|tree| machine::source_commit(&tree)),
         started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         command: arguments.collect(),
+        environment: machine::telling_variables(std::env::vars_os()),
         machine: machine::describe(),
     }
 }

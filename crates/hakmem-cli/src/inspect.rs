@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::elf::{Image, HOST_MACHINE, SANITIZERS};
 use crate::locate::find_program;
+use crate::output::say;
 
 /// What a finding means for hakmem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -115,10 +116,10 @@ pub fn warn(program: &Path) {
         .iter()
         .find(|finding| finding.level == Level::Obstacle)
     {
-        eprintln!(
+        say(format_args!(
             "hakmem: warning: {}; hakmem doctor says more",
             obstacle.text
-        );
+        ));
     }
 }
 

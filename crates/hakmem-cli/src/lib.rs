@@ -36,7 +36,7 @@ pub fn main() -> ExitCode {
     match dispatch(Cli::parse().command) {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("hakmem: {error:#}");
+            output::say(format_args!("hakmem: {error:#}"));
             ExitCode::from(FAILED)
         }
     }

@@ -1,6 +1,7 @@
 //! Where the results go: files, and standard output, which shows the table unless another format
 //! was asked for there.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -62,8 +63,7 @@ impl Outputs {
             bail!("only one format can go to standard output: give the others a file, --csv=FILE");
         }
         for (_, path) in &files {
-            let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-            opened.with_context(|| format!("cannot write {}", path.display()))?;
+            try_to_write(path).with_context(|| format!("cannot write {}", path.display()))?;
         }
         let stdout = on_stdout
             .first()
@@ -89,6 +89,25 @@ impl Outputs {
         }
         result
     }
+}
+
+/// Finds out whether a file can be written, and leaves everything as it was.
+fn try_to_write(path: &Path) -> io::Result<()> {
+    let is_new = path.symlink_metadata().is_err();
+    fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)?;
+    if is_new {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// Writes a line to standard error. That nobody reads it any more is no reason to stop, though it
+/// is one for `eprintln!`.
+pub fn say(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Writes text to standard output. That nobody reads it any more, as with `| head`, is no error.
@@ -125,6 +144,21 @@ mod tests {
         assert!(Outputs::new(&OutputOptions::default())
             .unwrap()
             .shows_table());
+    }
+
+    #[test]
+    fn nothing_is_written_before_there_are_results() {
+        let directory = tempfile::tempdir().unwrap();
+        let [old, new] = ["old", "new"].map(|name| directory.path().join(name));
+        fs::write(&old, "earlier results").unwrap();
+        let options = OutputOptions {
+            json: Some(old.clone()),
+            html: Some(new.clone()),
+            ..OutputOptions::default()
+        };
+        Outputs::new(&options).unwrap();
+        assert_eq!(fs::read_to_string(&old).unwrap(), "earlier results");
+        assert!(!new.exists());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use hakmem_results::{Arm, Row};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::interrupt::Interrupt;
-use crate::output::print;
+use crate::output::{print, say};
 
 /// Time between two lines when there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ impl<'a> Progress<'a> {
             return;
         }
         self.last_line = Some(now);
-        eprintln!("{}", line(done, self.steps, now - self.started, what));
+        say(line(done, self.steps, now - self.started, what));
     }
 }
 

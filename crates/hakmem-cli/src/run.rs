@@ -12,6 +12,7 @@ use hakmem_process::preload_value;
 use crate::cli::{LibraryOptions, RunArguments};
 use crate::inspect::warn;
 use crate::locate::Installation;
+use crate::output::say;
 
 /// Exit statuses of a command that runs another, as env and nohup have them.
 const FAILED: u8 = 125;
@@ -26,7 +27,7 @@ pub fn run(arguments: &RunArguments) -> ExitCode {
             become_program(command)
         }
         Err(error) => {
-            eprintln!("hakmem: {error:#}");
+            say(format_args!("hakmem: {error:#}"));
             ExitCode::from(FAILED)
         }
     }
@@ -58,7 +59,7 @@ fn become_program(mut command: Command) -> ExitCode {
         ErrorKind::NotFound => (NOT_FOUND, "not found".to_owned()),
         _ => (NOT_EXECUTABLE, error.to_string()),
     };
-    eprintln!("hakmem: cannot run {program}: {reason}");
+    say(format_args!("hakmem: cannot run {program}: {reason}"));
     ExitCode::from(status)
 }
 

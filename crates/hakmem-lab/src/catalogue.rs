@@ -233,7 +233,8 @@ impl ProgramRow {
     /// The row, ready to run, if the machine has what it needs; otherwise `skipped` says what is
     /// missing.
     pub fn task(&self, places: &Places, quick: bool) -> Task {
-        let size = if quick { self.quick_size } else { self.size }.unwrap_or_default();
+        let quick_size = self.quick_size.filter(|_| quick);
+        let size = quick_size.or(self.size).unwrap_or_default();
         let values = Values {
             input: places.input.to_string_lossy().into_owned(),
             work: places.work.to_string_lossy().into_owned(),

@@ -66,7 +66,7 @@ pub trait Executor {
     /// The contents of the task's product, as a digest.
     fn product_digest(&mut self, task: &Task, product: &Path) -> Result<String, RunError>;
 
-    /// Why the runs have no hardware counters; `None` when they have, or when that is not known.
+    /// Why the runs have no hardware counters; `None` when they have.
     fn hardware_counters_missing(&mut self) -> Option<String>;
 
     /// Time since some moment before the experiment.
@@ -75,21 +75,18 @@ pub trait Executor {
 
 /// SHA-256 in hex.
 pub fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&Sha256::digest(bytes))
 }
 
 /// SHA-256 of a file, in hex.
 pub fn digest_of_file(path: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
     io::copy(&mut fs::File::open(path)?, &mut hasher)?;
-    Ok(hasher
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(hex(&hasher.finalize()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// How a program ended, for people, with the last line that it wrote on stderr.
@@ -195,7 +192,7 @@ impl Executor for Programs {
     }
 
     fn hardware_counters_missing(&mut self) -> Option<String> {
-        hardware_counters_missing(&self.tools).ok().flatten()
+        hardware_counters_missing(&self.tools).unwrap_or_else(|error| Some(error.to_string()))
     }
 
     fn now(&self) -> Duration {

@@ -5,6 +5,8 @@
 //! that neither a drift of the machine nor a neighbour in the order favours an arm. An arm that
 //! fails drops out of its row; the others go on.
 
+use std::collections::BTreeMap;
+
 use hakmem_results::{Machine, Metric, Outcome, ResultFile, Row, FORMAT};
 
 use crate::executor::Executor;
@@ -22,6 +24,8 @@ pub struct Header {
     pub started: String,
     /// The command line.
     pub command: Vec<String>,
+    /// See [`ResultFile::environment`].
+    pub environment: BTreeMap<String, String>,
     /// Where it runs.
     pub machine: Machine,
 }
@@ -108,6 +112,7 @@ pub fn run(
         started: header.started,
         duration_s: (executor.now() - began).as_secs_f64(),
         command: header.command,
+        environment: header.environment,
         machine,
         settings: plan.settings(),
         arms,

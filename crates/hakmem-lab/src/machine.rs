@@ -1,5 +1,7 @@
 //! Where an experiment runs, and from which source tree.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +13,25 @@ use hakmem_results::Machine;
 /// `hardware_counters_missing` is left to the experiment, which sees whether there are any.
 pub fn describe() -> Machine {
     describe_below(Path::new("/"))
+}
+
+/// Of the variables of an environment those that change what is measured: those of allocators and
+/// of the dynamic linker.
+pub fn telling_variables(
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> BTreeMap<String, String> {
+    let is_telling = |name: &str| {
+        name.contains("MALLOC")
+            || name == "GLIBC_TUNABLES"
+            || ["HAKMEM_", "LD_"]
+                .iter()
+                .any(|start| name.starts_with(start))
+    };
+    environment
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
+        .filter(|(name, _)| is_telling(name))
+        .map(|(name, value)| (name, value.to_string_lossy().into_owned()))
+        .collect()
 }
 
 /// The version of the C library, e.g. `glibc 2.36`.
@@ -144,6 +165,26 @@ mod tests {
         assert!(machine.cpus >= 1);
         assert!(machine.page_size >= 4096);
         assert_eq!(source_commit(root.path()), None);
+    }
+
+    #[test]
+    fn settings_of_allocators_and_of_the_linker_are_telling() {
+        let names = [
+            "PATH",
+            "MALLOC_ARENA_MAX",
+            "_RJEM_MALLOC_CONF",
+            "MIMALLOC_VERBOSE",
+            "GLIBC_TUNABLES",
+            "HAKMEM_PRESET",
+            "LD_PRELOAD",
+            "LAB_TEST_BUILD",
+        ];
+        let environment = names.map(|name| (name.into(), "1".into()));
+        let telling = telling_variables(environment.into_iter());
+        let mut expected = names[1..7].to_vec();
+        expected.sort_unstable();
+        assert_eq!(telling.keys().collect::<Vec<_>>(), expected);
+        assert_eq!(telling["HAKMEM_PRESET"], "1");
     }
 
     #[test]

@@ -198,14 +198,23 @@ impl Claim<'_> {
     }
 
     /// hakmem's own count, over all processes that left one: one that ends by `_exit` or by exec
-    /// leaves none.
+    /// leaves none. A forked process's begins with its parent's, and is heard only when no other
+    /// is.
     fn prove_calls(
         &self,
         processes: &[&ProcessRecord],
         proof: &mut Proof,
     ) -> Result<(), ProofError> {
         let (mut reports, mut served, mut passed_on) = (0, 0, 0);
-        for process in processes {
+        let has_report = |process: &&&ProcessRecord| process.hakmem_statistics.is_some();
+        let all_forked = processes
+            .iter()
+            .filter(has_report)
+            .all(|process| process.forked);
+        for process in processes
+            .iter()
+            .filter(|process| all_forked || !process.forked)
+        {
             let Some(statistics) = &process.hakmem_statistics else {
                 continue;
             };

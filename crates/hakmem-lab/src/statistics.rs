@@ -41,15 +41,6 @@ pub fn median(samples: &[f64]) -> Option<f64> {
     }
 }
 
-/// The geometric mean of positive numbers, the right one for ratios; `None` without any.
-pub fn geometric_mean(ratios: &[f64]) -> Option<f64> {
-    if ratios.is_empty() {
-        return None;
-    }
-    let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
-    Some((sum / ratios.len() as f64).exp())
-}
-
 /// First / other, round by round. `None` when there are none, or when one of the two was zero in
 /// some round and the other was not: such a ratio means nothing.
 pub fn paired_ratios(first: &[f64], other: &[f64]) -> Option<Vec<f64>> {

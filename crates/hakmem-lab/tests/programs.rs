@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -102,6 +103,16 @@ fn an_old_product_is_not_taken_for_a_new_one() {
 }
 
 #[test]
+fn counters_that_cannot_be_asked_for_are_missing() {
+    let mut programs = Programs::new(Tools {
+        measure: "/no/measure".into(),
+        probe: "/no/probe".into(),
+    });
+    let reason = programs.hardware_counters_missing().unwrap();
+    assert!(reason.contains("/no/measure"), "{reason}");
+}
+
+#[test]
 fn what_the_arm_sets_wins() {
     let directory = tempfile::tempdir().unwrap();
     let task = script("echo $WORD", directory.path());
@@ -130,6 +141,7 @@ fn an_experiment_with_real_programs() {
         commit: None,
         started: String::new(),
         command: Vec::new(),
+        environment: BTreeMap::new(),
         machine: Machine::default(),
     };
     let file = run(&plan, header, &mut programs(), &mut Notes::default());

@@ -225,6 +225,13 @@ fn every_process_counts() {
     assert_eq!(proof.calls_served, Some(820));
     assert_eq!((proof.processes, proof.processes_served), (3, 3));
 
+    // A forked process counts on from where its parent was.
+    child.forked = true;
+    let proof = prove_all(&hakmem, &[], vec![child.clone(), parent.clone()]).unwrap();
+    assert_eq!(proof.calls_served, Some(20));
+    let proof = prove_all(&hakmem, &[], vec![child.clone()]).unwrap();
+    assert_eq!(proof.calls_served, Some(800));
+
     child.library_mapped = false;
     let error = prove_all(&hakmem, &[], vec![child, parent]).unwrap_err();
     assert!(error.to_string().contains("(process 8)"), "{error}");

@@ -2,8 +2,7 @@
 //! which the truth is known. All noise is seeded.
 
 use hakmem_lab::statistics::{
-    geometric_mean, median, paired_ratios, Bootstrap, NoiseFloor, MINIMUM_ROUNDS,
-    MINIMUM_ROUNDS_WITHOUT_CONTROL,
+    median, paired_ratios, Bootstrap, NoiseFloor, MINIMUM_ROUNDS, MINIMUM_ROUNDS_WITHOUT_CONTROL,
 };
 use hakmem_results::Verdict;
 use rand::seq::SliceRandom;
@@ -177,13 +176,6 @@ fn medians() {
     assert_eq!(median(&[3.0]), Some(3.0));
     assert_eq!(median(&[9.0, 1.0, 4.0]), Some(4.0));
     assert_eq!(median(&[4.0, 9.0, 1.0, 5.0]), Some(4.5));
-}
-
-#[test]
-fn geometric_means() {
-    assert_eq!(geometric_mean(&[]), None);
-    let mean = geometric_mean(&[0.5, 2.0, 4.0, 0.25]).unwrap();
-    assert!((mean - 1.0).abs() < 1e-12);
 }
 
 #[test]

@@ -102,7 +102,8 @@ mod tests {
         let path = records.directory.path().join("7.probe");
         fs::write(
             &path,
-            b"{\"malloc\":\"/\xff.so\",\"free\":null,\"served_by_libc\":null,\"calls\":9,\"objects\":[]}",
+            b"{\"malloc\":\"/\xff.so\",\"free\":null,\"served_by_libc\":null,\
+              \"calls\":9,\"objects\":[]}",
         )
         .unwrap();
         assert_eq!(records.take_probe(8), None);

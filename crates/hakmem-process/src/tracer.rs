@@ -245,6 +245,7 @@ impl<'run> Tracer<'run> {
             pid,
             executable: image.executable,
             replaced: end == End::Replaced,
+            forked: image.forked,
             dynamic: image.dynamic,
             library_mapped,
             malloc_object: probe.and_then(|probe| probe.malloc.clone()),

@@ -25,6 +25,9 @@ pub struct ProcessRecord {
     pub executable: PathBuf,
     /// Whether this image was replaced by exec (then a later record has the same pid).
     pub replaced: bool,
+    /// Whether the process goes on with the image of the one that forked it: its statistics then
+    /// begin with those of its parent.
+    pub forked: bool,
     /// Whether the image is dynamically linked; one that is not can have nothing preloaded.
     pub dynamic: bool,
     /// Whether the preloaded library was mapped when the image ended.

@@ -2,6 +2,10 @@
 
 mod common;
 
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{
@@ -201,4 +205,45 @@ fn a_library_that_cannot_be_preloaded_is_an_error() {
         error.to_string(),
         "the dynamic linker did not preload /no/such.so: cannot open shared object file"
     );
+}
+
+/// Runs `measure` with a command that sleeps for half a second, and sends it signals meanwhile; the
+/// answer is its report.
+fn report_despite(ignored: &str, signals: &[&str], pause: Duration) -> serde_json::Value {
+    let (mut line, other_end) = UnixStream::pair().unwrap();
+    let mut child = Command::new("sh")
+        .arg("-c")
+        .arg(format!("trap '' {ignored}; exec \"$0\" 10000 -- sleep 0.5"))
+        .arg(tools().measure)
+        .stdin(OwnedFd::from(other_end))
+        .spawn()
+        .unwrap();
+    line.write_all(b"\n").unwrap();
+    // By now the shell has become measure, and the command runs.
+    std::thread::sleep(Duration::from_millis(250));
+    for signal in signals {
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args([*signal, &pid]).status().unwrap();
+        assert!(sent.success());
+        std::thread::sleep(pause);
+    }
+    let mut text = String::new();
+    line.read_to_string(&mut text).unwrap();
+    child.wait().unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_signal_that_is_ignored_ends_no_run() {
+    let report = report_despite("HUP", &["-HUP"], Duration::ZERO);
+    assert_eq!(report["end"]["code"], 0, "{report}");
+    let report = report_despite("INT", &["-HUP"], Duration::ZERO);
+    assert_eq!(report["end"], "interrupted", "{report}");
+}
+
+#[test]
+fn the_clock_goes_on_while_the_job_is_stopped() {
+    let report = report_despite("HUP", &["-TSTP", "-CONT"], Duration::from_secs(2));
+    let wall_s = report["wall_s"].as_f64().unwrap();
+    assert!(wall_s < 1.8, "{report}");
 }

@@ -63,8 +63,9 @@ pub fn run(file: &ResultFile) -> Vec<(&'static str, String)> {
     } else {
         "no"
     };
-    vec![
-        ("Command", file.command.join(" ")),
+    let mut facts = vec![("Command", file.command.join(" "))];
+    facts.extend(environment(file).map(|variables| ("Environment of all", variables)));
+    facts.extend([
         ("Started", file.started.clone()),
         ("Took", format::duration(file.duration_s)),
         (
@@ -84,7 +85,17 @@ pub fn run(file: &ResultFile) -> Vec<(&'static str, String)> {
                 .clone()
                 .unwrap_or_else(|| "not known".to_string()),
         ),
-    ]
+    ]);
+    facts
+}
+
+/// The variables that reached every arm and may have changed its figures, if there were any.
+pub fn environment(file: &ResultFile) -> Option<String> {
+    let variables = file.environment.iter();
+    let variables: Vec<String> = variables
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    (!variables.is_empty()).then(|| variables.join(" "))
 }
 
 /// The proof of a cell in one line: who served the calls, and how that is known.

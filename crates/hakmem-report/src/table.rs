@@ -6,6 +6,7 @@
 use comfy_table::{presets, Attribute, Cell, CellAlignment, Color, Table, TableComponent};
 use hakmem_results::{Arm, Metric, Ratio, ResultFile, Row, Verdict};
 
+use crate::facts;
 use crate::format;
 use crate::summary::{self, Entry, Matrix};
 
@@ -325,7 +326,12 @@ fn legend(file: &ResultFile) -> String {
         );
     }
     let confidence = format::share(file.settings.confidence);
-    text + &format!("Intervals are at {confidence} confidence.\n")
+    text += &format!("Intervals are at {confidence} confidence.\n");
+    if let Some(variables) = facts::environment(file) {
+        let variables = format::one_line(&variables);
+        text += &format!("In the environment of all allocators: {variables}\n");
+    }
+    text
 }
 
 fn error_lines(file: &ResultFile) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use hakmem_report::json::ParseError;
 use hakmem_report::table::TableOptions;
-use hakmem_report::{csv, json, markdown, table};
+use hakmem_report::{csv, html, json, markdown, table};
 
 mod support;
 
@@ -38,6 +38,27 @@ fn csv_of_many_rows() {
 #[test]
 fn markdown_of_many_rows() {
     insta::assert_snapshot!(markdown::render(&support::small()));
+}
+
+#[test]
+fn what_every_allocator_found_in_its_environment_is_told() {
+    let mut file = support::compared();
+    let told = "MALLOC_ARENA_MAX=1 MALLOC_CONF=x:y";
+    for text in [table::render(&file, &PLAIN), markdown::render(&file)] {
+        assert!(!text.contains("nvironment of all"), "{text}");
+    }
+    file.environment.insert("MALLOC_CONF".into(), "x:y".into());
+    file.environment
+        .insert("MALLOC_ARENA_MAX".into(), "1".into());
+    let rendered = [
+        table::render(&file, &PLAIN),
+        markdown::render(&file),
+        html::render(&file),
+    ];
+    for text in rendered {
+        assert!(text.contains(told), "{text}");
+    }
+    assert_eq!(json::parse(&json::render(&file)).unwrap(), file);
 }
 
 #[test]

@@ -28,6 +28,10 @@ pub struct ResultFile {
     pub duration_s: f64,
     /// The command line.
     pub command: Vec<String>,
+    /// What the caller's environment held of variables that allocators or the dynamic linker heed.
+    /// Every arm got it.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
     /// Where it ran.
     pub machine: Machine,
     /// How it was run.

@@ -1,6 +1,8 @@
 //! `hakmem compare`
 
 use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Command as Process, Stdio};
 
 use predicates::prelude::*;
@@ -97,6 +99,18 @@ fn a_library_that_forwards_to_the_c_library_is_caught() {
 }
 
 #[test]
+fn settings_of_allocators_in_the_environment_are_told() {
+    let output = hakmem()
+        .args(["compare", "--json", "--with", "system", "--runs", "1"])
+        .args(["--", "true"])
+        .env("MALLOC_ARENA_MAX", "1")
+        .output()
+        .unwrap();
+    let file: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(file["environment"]["MALLOC_ARENA_MAX"], "1", "{file}");
+}
+
+#[test]
 fn a_program_that_drops_the_preload_is_caught() {
     let program = ["env", "-i", "/bin/true"];
     let (file, status) =
@@ -181,21 +195,60 @@ fn progress_goes_to_standard_error_as_lines() {
         .stderr(contains("0 of 6: true, hakmem, watched"));
 }
 
+/// Starts `compare` of `sleep`, with SIGHUP ignored or not, and sends a signal as soon as the first
+/// run begins; the answer is the exit status and the last line on standard error.
+fn interrupt(signal: Signal, trap: &str, seconds: &str) -> (Option<i32>, String) {
+    let options = "compare --with system --runs 1 -- sleep";
+    let mut child = Process::new("sh")
+        .arg("-c")
+        .arg(format!("{trap} exec \"$0\" {options} {seconds}"))
+        .arg(hakmem().get_program())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    rustix::process::kill_process(Pid::from_child(&child), signal).unwrap();
+    let status = child.wait().unwrap().code();
+    (status, lines.last().map_or(first, Result::unwrap))
+}
+
 #[test]
 fn an_interrupted_experiment_says_so() {
-    let mut command = Process::new(hakmem().get_program());
-    command.args(["compare", "--with", "system", "--", "sleep", "30"]);
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // The first line says that the first run begins.
-    lines.next().unwrap().unwrap();
-    rustix::process::kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    let last = lines.last().unwrap().unwrap();
-    assert!(
-        last.contains("stopped; 0 of 1 rows were finished"),
-        "{last}"
-    );
+    for signal in [Signal::INT, Signal::HUP] {
+        let (status, last) = interrupt(signal, "", "30");
+        assert_eq!(status, Some(130));
+        assert!(
+            last.contains("stopped; 0 of 1 rows were finished"),
+            "{last}"
+        );
+    }
+}
+
+#[test]
+fn under_nohup_an_experiment_goes_on() {
+    let (status, last) = interrupt(Signal::HUP, "trap '' HUP;", "0.1");
+    assert_eq!(status, Some(0), "{last}");
+}
+
+#[test]
+fn an_experiment_that_nobody_watches_goes_on() {
+    let directory = scratch();
+    let path = directory.path().join("result.json");
+    let (reader, closed) = UnixStream::pair().unwrap();
+    drop(reader);
+    let closed = OwnedFd::from(closed);
+    let status = Process::new(hakmem().get_program())
+        .args(["compare", "--with", "system", "--runs", "1"])
+        .arg(format!("--json={}", path.display()))
+        .args(["--", "true"])
+        .stdout(closed.try_clone().unwrap())
+        .stderr(closed)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(path.exists());
 }
 
 #[test]

@@ -84,6 +84,7 @@ pub fn record(arm: &Arm) -> ProcessRecord {
         pid: 7,
         executable: PathBuf::from("/bin/work"),
         replaced: false,
+        forked: false,
         dynamic: true,
         library_mapped: arm.library.is_some(),
         malloc_object: Some(object.clone()),
@@ -284,6 +285,7 @@ pub fn run_with(plan: &Plan, mock: &mut Mock, notes: &mut Notes) -> ResultFile {
         commit: None,
         started: String::new(),
         command: Vec::new(),
+        environment: BTreeMap::new(),
         machine: Machine::default(),
     };
     run(plan, header, mock, notes)

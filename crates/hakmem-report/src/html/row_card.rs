@@ -262,6 +262,9 @@ fn own_figures(cell: &Measured) -> Vec<(String, String)> {
 }
 
 fn own_figure(name: &str, value: f64) -> (String, String) {
+    if let Some(name) = name.strip_suffix("_percent") {
+        return (name.replace('_', " "), format!("{value:.1}%"));
+    }
     let units = [
         ("_kib", Metric::PeakRss, 1.0),
         ("_ns", Metric::Time, 1e-9),

@@ -121,6 +121,7 @@ pub fn file(arms: Vec<Arm>, rows: Vec<Row>) -> ResultFile {
         started: "2026-11-21T10:00:00Z".into(),
         duration_s: 125.0,
         command: vec!["hakmem".into(), "bench".into()],
+        environment: BTreeMap::new(),
         machine: Machine {
             cpu: Some("Example CPU".into()),
             cpus: 2,

@@ -1,0 +1,170 @@
+/* See depot.h. */
+#include "slab/depot.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/policy.h"
+#include "slab/bin.h"
+
+/* Room for a long burst of small blocks; only what is used is ever touched. */
+enum { DEPOT_SLOTS = 8192 };
+
+/* A depot holds at most as much as so many of the longest magazines. */
+enum { MAGAZINES_MAX = 16 };
+
+static struct depot {
+    struct lock lock CACHE_ALIGNED;
+    uint32_t count;  /* written under lock, read by any thread */
+    uint32_t unused; /* lock: least of `count` since the last tick */
+} depots[CLASS_COUNT];
+
+static CACHE_ALIGNED void *slots[CLASS_COUNT][DEPOT_SLOTS]; /* the depot's lock; oldest first */
+
+static unsigned limit(unsigned class)
+{
+    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * MAGAZINES_MAX;
+    return (unsigned)size_min(bytes / size_classes[class].size, DEPOT_SLOTS);
+}
+
+/* Lock held. */
+static void set_count(struct depot *depot, uint32_t count)
+{
+    ATOMIC_STORE_RELAXED(&depot->count, count);
+    if (depot->unused > count)
+        depot->unused = count;
+}
+
+/* The class map has sent the blocks here, so each lies in a slab of the class, which starts at a
+ * multiple of its size: arithmetic tells whether they are starts of blocks. */
+static void check_starts(unsigned class, void *const *blocks, unsigned count)
+{
+    const struct size_class *kind = &size_classes[class];
+    uintptr_t mask = kind->units * UNIT_SIZE - 1;
+    bool good = true;
+    for (unsigned i = 0; i < count; i++) {
+        size_t offset = (uintptr_t)blocks[i] & mask;
+        unsigned index = size_class_index(class, offset);
+        good &= index * (size_t)kind->size == offset && index < kind->blocks;
+    }
+    for (unsigned i = 0; UNLIKELY(!good) && i < count; i++) {
+        const struct slab *slab = slab_lookup(blocks[i]);
+        if (slab)
+            slab_index(slab, blocks[i], "free");
+    }
+}
+
+unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
+{
+    struct depot *depot = &depots[class];
+    unsigned most = limit(class);
+    check_starts(class, blocks, count);
+    lock_acquire(&depot->lock);
+    unsigned held = depot->count, room = most > held ? most - held : 0;
+    if (count > room)
+        count = room;
+    memcpy(&slots[class][held], blocks, count * sizeof *blocks);
+    set_count(depot, held + count);
+    lock_release(&depot->lock);
+    return count;
+}
+
+unsigned depot_take(unsigned class, void **blocks, unsigned count)
+{
+    struct depot *depot = &depots[class];
+    if (!depot_blocks(class))
+        return 0;
+    lock_acquire(&depot->lock);
+    if (count > depot->count)
+        count = depot->count;
+    set_count(depot, depot->count - count);
+    memcpy(blocks, &slots[class][depot->count], count * sizeof *blocks);
+    lock_release(&depot->lock);
+    return count;
+}
+
+SLOW_PATH bool depot_holds(unsigned class, const void *block)
+{
+    struct depot *depot = &depots[class];
+    bool found = false;
+    lock_acquire(&depot->lock);
+    for (unsigned i = 0; i < depot->count && !found; i++)
+        found = slots[class][i] == block;
+    lock_release(&depot->lock);
+    return found;
+}
+
+unsigned depot_blocks(unsigned class)
+{
+    return ATOMIC_LOAD_RELAXED(&depots[class].count);
+}
+
+/* Returns up to `count` of the oldest blocks to the bins; true when there were any. */
+static SLOW_PATH bool spill_oldest(unsigned class, unsigned count)
+{
+    struct depot *depot = &depots[class];
+    void *oldest[FLUSH_MAX];
+    lock_acquire(&depot->lock);
+    count = (unsigned)size_min(size_min(count, FLUSH_MAX), depot->count);
+    memcpy(oldest, slots[class], count * sizeof *oldest);
+    set_count(depot, depot->count - count);
+    memmove(slots[class], &slots[class][count], depot->count * sizeof *oldest);
+    lock_release(&depot->lock);
+    if (count)
+        bin_flush(slab_lookup(oldest[0])->shard, class, oldest, count);
+    return count != 0;
+}
+
+void depot_tick(void)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct depot *depot = &depots[class];
+        if (!depot_blocks(class))
+            continue;
+        lock_acquire(&depot->lock);
+        unsigned unused = depot->unused;
+        lock_release(&depot->lock);
+        for (; unused > 0; unused -= (unsigned)size_min(unused, FLUSH_MAX))
+            if (!spill_oldest(class, unused))
+                break;
+        lock_acquire(&depot->lock);
+        depot->unused = depot->count;
+        lock_release(&depot->lock);
+    }
+}
+
+bool depot_spill(void)
+{
+    bool any = false;
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        while (depot_blocks(class) && spill_oldest(class, FLUSH_MAX))
+            any = true;
+    return any;
+}
+
+size_t depot_purge(void)
+{
+    depot_spill();
+    size_t in_slabs = bin_purge_all();
+    purge_account(in_slabs);
+    return in_slabs + purge_everything();
+}
+
+struct lock *depot_lock(unsigned class)
+{
+    return &depots[class].lock;
+}
+
+void depot_check_all(void)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct depot *depot = &depots[class];
+        lock_acquire(&depot->lock);
+        ASSERT(depot->count <= DEPOT_SLOTS && depot->unused <= depot->count);
+        for (unsigned i = 0; i < depot->count; i++) {
+            const struct slab *slab = slab_lookup(slots[class][i]);
+            ASSERT(slab && slab->class == class);
+        }
+        lock_release(&depot->lock);
+    }
+}
