@@ -6,6 +6,7 @@
 #include "os/os.h"
 
 static struct bin bins[SHARD_MAX][CLASS_COUNT];
+static bool sweeps_go_on;          /* atomic relaxed, any thread: in some bin */
 static unsigned shards_active = 1; /* atomic relaxed, any thread */
 static unsigned shards_ever = 1;   /* atomic relaxed, any thread */
 
@@ -340,8 +341,10 @@ static SLOW_PATH void tick_bin(struct bin *bin, enum purge_tick tick)
     size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
     bool idle = unused * size_classes[class_of(bin)].size > idle_bytes_min;
     bool excess = has_excess(bin);
-    if (tick == PURGE_TICK_GROWTH ? excess : idle)
+    if (tick == PURGE_TICK_GROWTH ? excess : idle) {
         ATOMIC_STORE_RELAXED(&bin->sweeping, true);
+        ATOMIC_STORE_RELAXED(&sweeps_go_on, true);
+    }
     if (tick == PURGE_TICK_IDLE)
         bin->free_unused = bin->free_blocks;
     lock_release(&bin->lock);
@@ -378,9 +381,12 @@ void bin_tick(enum purge_tick tick)
 
 bool bin_sweep_step(void)
 {
+    if (LIKELY(!ATOMIC_LOAD_RELAXED(&sweeps_go_on)))
+        return false;
     for (struct bin *bin = NULL; (bin = next_bin(bin)) != NULL;)
         if (step_bin(bin))
             return true;
+    ATOMIC_STORE_RELAXED(&sweeps_go_on, false);
     return false;
 }
 

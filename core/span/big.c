@@ -168,7 +168,7 @@ static struct big *from_cache(size_t size, size_t alignment)
     return NULL;
 }
 
-static struct big *from_system(size_t size, size_t alignment)
+static struct big *from_system(size_t size, size_t alignment, bool zero)
 {
     char *base = os_map(size, size_max(alignment, REGION_SIZE), NULL);
     if (!base)
@@ -180,9 +180,18 @@ static struct big *from_system(size_t size, size_t alignment)
         return NULL;
     }
     big->live = true;
-    if (POLICY(huge_pages))
-        os_want_huge_pages(base, size);
+    /* Who asks for zeroes may want to touch but few of them. */
+    if (POLICY(huge_pages) && !zero)
+        os_want_huge_pages(base, round_down(size, REGION_SIZE));
     return big;
+}
+
+/* Fresh pages rather than a memset: who wants this much zeroed may touch little of it. */
+static void clear(struct big *big)
+{
+    if (!os_purge(big->region.base, big->dirty))
+        memset(big->region.base, 0, big->dirty);
+    big->dirty = 0;
 }
 
 void *big_alloc(size_t size, size_t alignment, bool zero)
@@ -191,11 +200,11 @@ void *big_alloc(size_t size, size_t alignment, bool zero)
     struct big *big = from_cache(size, alignment);
     bool hit = big != NULL;
     if (!big)
-        big = from_system(size, alignment);
+        big = from_system(size, alignment, zero);
     if (!big)
         return NULL;
     if (zero && big->dirty)
-        memset(big->region.base, 0, size_min(big->dirty, size));
+        clear(big);
     lock_acquire(&bigs.lock);
     bigs.stats.allocated++;
     bigs.stats.hits += hit;

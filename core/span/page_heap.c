@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/policy.h"
 #include "map/metadata.h"
 #include "os/os.h"
 #include "span/purge.h"
@@ -95,6 +96,9 @@ static void extract(struct superslab *superslab)
     heap.stats.superslabs--;
 }
 
+/* A heap of this size uses a new superslab densely enough for a huge page. */
+static const size_t huge_heap_min = 32 * MIB;
+
 static struct superslab *map_superslab(char *hint)
 {
     struct superslab *superslab = metadata_alloc(sizeof *superslab);
@@ -118,10 +122,13 @@ static bool grow(void)
 {
     lock_acquire(&heap.lock);
     char *hint = heap.hint;
+    bool dense = heap.stats.used_pages * PAGE_SIZE >= huge_heap_min;
     lock_release(&heap.lock);
     struct superslab *superslab = map_superslab(hint);
     if (!superslab)
         return false;
+    if (POLICY(huge_pages) && dense)
+        os_want_huge_pages(superslab->region.base, REGION_SIZE);
     lock_acquire(&heap.lock);
     insert(superslab);
     lock_release(&heap.lock);

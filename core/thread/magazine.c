@@ -58,11 +58,14 @@ static void region_free(struct heap *heap, unsigned first, unsigned kind)
     heap->free_region[kind] = (uint16_t)first;
 }
 
+/* Every magazine may hold so many blocks, whatever their size: fewer would not pay for a batch. */
+enum { BLOCKS_MIN = 8 };
+
 /* Most blocks of the class that a magazine may hold. */
 static unsigned capacity_limit(unsigned class)
 {
     size_t blocks = (size_t)POLICY(magazine_kib) * KIB / size_classes[class].size;
-    return (unsigned)size_min(size_max(blocks, 2), region_slots(REGION_KINDS - 1) - 1);
+    return (unsigned)size_min(size_max(blocks, BLOCKS_MIN), region_slots(REGION_KINDS - 1) - 1);
 }
 
 static unsigned top_slot(const struct heap *heap, unsigned class)
