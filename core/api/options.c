@@ -281,11 +281,11 @@ static void read_stats_file(void)
 {
     static const char too_long[] = "hakmem: option stats_file: the path is too long\n";
     const char *path = secure_getenv("HAKMEM_STATS_FILE");
-    size_t length = path ? strlen(path) : 0;
-    if (!length)
+    if (!path)
         return;
-    if (length < sizeof stats_file)
-        memcpy(stats_file, path, length);
+    size_t bytes = strlen(path) + 1;
+    if (bytes <= sizeof stats_file)
+        memcpy(stats_file, path, bytes);
     else
         os_write(STDERR, too_long, sizeof too_long - 1);
 }

@@ -201,6 +201,7 @@ static void end_sweep(struct bin *bin)
 {
     while (bin->swept.first) {
         struct slab *slab = CONTAINER_OF(bin->swept.first, struct slab, by_fullness);
+        ASSERT(list_contains(&slab->by_fullness) && slab->free_blocks);
         list_remove(&slab->by_fullness);
         relist(bin, slab);
     }

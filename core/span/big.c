@@ -180,9 +180,10 @@ static struct big *from_system(size_t size, size_t alignment, bool zero)
         return NULL;
     }
     big->live = true;
-    /* Who asks for zeroes may want to touch but few of them. */
+    /* Who asks for zeroes may want to touch but few of them. The advice is for the whole mapping,
+     * or the system could not resize it in one piece. */
     if (POLICY(huge_pages) && !zero)
-        os_want_huge_pages(base, round_down(size, REGION_SIZE));
+        os_want_huge_pages(base, size);
     return big;
 }
 

@@ -16,7 +16,7 @@ PRESETS = {
     "speed": {"magazine_kib": 128, "big_cache_mib": 256, "retain_percent": 100,
               "purge_delay_ms": 2000, "huge_pages": 1, "shards": 0},
     "balanced": {"magazine_kib": 64, "big_cache_mib": 64, "retain_percent": 25,
-                 "purge_delay_ms": 250, "huge_pages": 0, "shards": 0},
+                 "purge_delay_ms": 250, "huge_pages": 1, "shards": 0},
     "lean": {"magazine_kib": 16, "big_cache_mib": 0, "retain_percent": 5,
              "purge_delay_ms": 50, "huge_pages": 0, "shards": 1},
 }
