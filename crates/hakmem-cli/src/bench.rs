@@ -20,7 +20,7 @@ use crate::locate::{find_program, Installation};
 use crate::output::{print, say, Outputs};
 
 /// Measured runs when the user does not say.
-const RUNS: u32 = 10;
+const RUNS: u32 = 7;
 const QUICK_RUNS: u32 = 5;
 
 /// Measures the rows that are asked for.
