@@ -119,10 +119,11 @@ bool os_purge(void *address, size_t size)
     return system_call(SYS_madvise, (long)address, (long)size, MADV_DONTNEED, 0, 0, 0) == 0;
 }
 
-void os_want_huge_pages(void *address, size_t size)
+void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
+    int advice = wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
     count(OS_MADVISE);
-    system_call(SYS_madvise, (long)address, (long)size, MADV_HUGEPAGE, 0, 0, 0);
+    system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0);
 }
 
 bool os_resize(void *address, size_t old_size, size_t new_size)

@@ -46,8 +46,8 @@ bool os_unmap(void *address, size_t size);
  * False when the system refuses: contents are then unspecified. */
 bool os_purge(void *address, size_t size);
 
-/* Asks for huge pages in the range; a hint. */
-void os_want_huge_pages(void *address, size_t size);
+/* Asks for huge pages in the range, or for none; a hint. */
+void os_advise_huge_pages(void *address, size_t size, bool wanted);
 
 /* Changes the size of a whole mapping in place; false when the addresses behind it are taken. */
 bool os_resize(void *address, size_t old_size, size_t new_size);

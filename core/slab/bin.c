@@ -4,9 +4,10 @@
 #include "base/assert.h"
 #include "os/fatal.h"
 #include "os/os.h"
+#include "span/page_heap.h"
 
 static struct bin bins[SHARD_MAX][CLASS_COUNT];
-static bool sweeps_go_on;          /* atomic relaxed, any thread: in some bin */
+static bool sweeps_go_on;          /* atomic, any thread: in some bin */
 static unsigned shards_active = 1; /* atomic relaxed, any thread */
 static unsigned shards_ever = 1;   /* atomic relaxed, any thread */
 
@@ -181,7 +182,8 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t 
     relist(bin, slab);
     lock_release(&bin->lock);
     size_t length = run.pages * PAGE_SIZE;
-    bool purged = os_purge(slab->base + run.first * PAGE_SIZE, length);
+    char *start = slab->base + run.first * PAGE_SIZE;
+    bool purged = page_heap_purge_pages(slab->superslab, start, length);
     lock_acquire(&bin->lock);
     set_blocks_of_pages(slab, run, true);
     slab->purged |= bitmap_word_mask(0, run.first, run.pages);
@@ -193,6 +195,9 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t 
 /* A step of a sweep looks at so many slabs at a time, and only at those that are at
  * least half empty: in others few pages are free as a whole. */
 enum { SWEEP_SLABS = 64, SWEEP_FULLNESS_MIN = FULLNESS_LEVELS / 2 };
+
+/* A slab has no more runs of pages than this; more can only come while others use it. */
+enum { RUNS_MAX = 32 };
 
 /* Less idle memory than this is not worth a sweep. */
 static const size_t idle_bytes_min = 64 * KIB;
@@ -228,7 +233,7 @@ static SLOW_PATH size_t sweep(struct bin *bin, unsigned most, unsigned level, st
     struct slab *slab;
     while ((slab = next_to_sweep(bin, level)) != NULL && most-- > 0) {
         size_t bytes;
-        while (purge_slab_run(bin, slab, &bytes))
+        for (int runs = 0; runs < RUNS_MAX && purge_slab_run(bin, slab, &bytes); runs++)
             total += bytes;
         if (slab->free_blocks == slab->blocks) {
             detach(bin, slab, empty);
@@ -237,7 +242,8 @@ static SLOW_PATH size_t sweep(struct bin *bin, unsigned most, unsigned level, st
             list_push(&bin->swept, &slab->by_fullness);
         }
     }
-    if (!slab)
+    /* Somebody else may have ended it while the lock was open. */
+    if (!slab || !bin->sweeping)
         end_sweep(bin);
     return total;
 }
@@ -344,7 +350,7 @@ static SLOW_PATH void tick_bin(struct bin *bin, enum purge_tick tick)
     bool excess = has_excess(bin);
     if (tick == PURGE_TICK_GROWTH ? excess : idle) {
         ATOMIC_STORE_RELAXED(&bin->sweeping, true);
-        ATOMIC_STORE_RELAXED(&sweeps_go_on, true);
+        ATOMIC_STORE_RELEASE(&sweeps_go_on, true);
     }
     if (tick == PURGE_TICK_IDLE)
         bin->free_unused = bin->free_blocks;
@@ -360,7 +366,8 @@ static bool step_bin(struct bin *bin)
     if (!ATOMIC_LOAD_RELAXED(&bin->sweeping))
         return false;
     lock_acquire(&bin->lock);
-    purge_account(sweep(bin, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &empty));
+    if (bin->sweeping)
+        purge_account(sweep(bin, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &empty));
     lock_release(&bin->lock);
     destroy_all(&empty);
     return true;
@@ -384,10 +391,16 @@ bool bin_sweep_step(void)
 {
     if (LIKELY(!ATOMIC_LOAD_RELAXED(&sweeps_go_on)))
         return false;
-    for (struct bin *bin = NULL; (bin = next_bin(bin)) != NULL;)
-        if (step_bin(bin))
+    /* Before the look, so that a sweep that begins meanwhile is not forgotten. Acquire pairs with
+     * release in tick_bin. */
+    if (!__atomic_exchange_n(&sweeps_go_on, false, __ATOMIC_ACQ_REL))
+        return false;
+    for (struct bin *bin = NULL; (bin = next_bin(bin)) != NULL;) {
+        if (step_bin(bin)) {
+            ATOMIC_STORE_RELAXED(&sweeps_go_on, true);
             return true;
-    ATOMIC_STORE_RELAXED(&sweeps_go_on, false);
+        }
+    }
     return false;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/policy.h"
+#include "os/fatal.h"
 #include "slab/bin.h"
 
 /* Room for a long burst of small blocks; only what is used is ever touched. */
@@ -17,6 +18,7 @@ static struct depot {
     struct lock lock CACHE_ALIGNED;
     uint32_t count;  /* written under lock, read by any thread */
     uint32_t unused; /* lock: least of `count` since the last tick */
+    uint32_t excess; /* written under lock, read by any thread: the tick wants it spilled */
 } depots[CLASS_COUNT];
 
 static CACHE_ALIGNED void *slots[CLASS_COUNT][DEPOT_SLOTS]; /* the depot's lock; oldest first */
@@ -49,8 +51,9 @@ static void check_starts(unsigned class, void *const *blocks, unsigned count)
     }
     for (unsigned i = 0; UNLIKELY(!good) && i < count; i++) {
         const struct slab *slab = slab_lookup(blocks[i]);
-        if (slab)
-            slab_index(slab, blocks[i], "free");
+        if (!slab || slab->class != class)
+            fatal_pointer("free", DEFECT_DOUBLE_FREE, blocks[i], NULL, 0);
+        slab_index(slab, blocks[i], "free");
     }
 }
 
@@ -66,6 +69,8 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
     memcpy(&slots[class][held], blocks, count * sizeof *blocks);
     set_count(depot, held + count);
     lock_release(&depot->lock);
+    if (held + count > most / 2)
+        purge_arm();
     return count;
 }
 
@@ -109,10 +114,13 @@ static SLOW_PATH bool spill_oldest(unsigned class, unsigned count)
     memcpy(oldest, slots[class], count * sizeof *oldest);
     set_count(depot, depot->count - count);
     memmove(slots[class], &slots[class][count], depot->count * sizeof *oldest);
+    ATOMIC_STORE_RELAXED(&depot->excess, depot->excess - (uint32_t)size_min(count, depot->excess));
     lock_release(&depot->lock);
-    if (count)
-        bin_flush(slab_lookup(oldest[0])->shard, class, oldest, count);
-    return count != 0;
+    if (!count)
+        return false;
+    const struct slab *slab = slab_lookup(oldest[0]);
+    bin_flush(slab ? slab->shard : 0, class, oldest, count);
+    return true;
 }
 
 void depot_tick(void)
@@ -122,22 +130,31 @@ void depot_tick(void)
         if (!depot_blocks(class))
             continue;
         lock_acquire(&depot->lock);
-        unsigned unused = depot->unused;
-        lock_release(&depot->lock);
-        for (; unused > 0; unused -= (unsigned)size_min(unused, FLUSH_MAX))
-            if (!spill_oldest(class, unused))
-                break;
-        lock_acquire(&depot->lock);
+        ATOMIC_STORE_RELAXED(&depot->excess, depot->unused);
         depot->unused = depot->count;
+        bool much = depot->count > limit(class) / 2;
         lock_release(&depot->lock);
+        if (much)
+            purge_arm();
     }
+}
+
+bool depot_step(void)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        uint32_t excess = ATOMIC_LOAD_RELAXED(&depots[class].excess);
+        if (excess && spill_oldest(class, excess))
+            return true;
+    }
+    return false;
 }
 
 bool depot_spill(void)
 {
     bool any = false;
     for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        while (depot_blocks(class) && spill_oldest(class, FLUSH_MAX))
+        for (unsigned left = depot_blocks(class); left > 0 && spill_oldest(class, FLUSH_MAX);
+             left -= (unsigned)size_min(left, FLUSH_MAX))
             any = true;
     return any;
 }

@@ -8,8 +8,8 @@
  *                     bounded in bytes; spills when full, when memory has to grow, what lay unused
  *                     since the last tick of the purge, and when the process exits
  *
- * A depot serves all shards. In the bitmaps its blocks count as handed out, and they carry the mark
- * of freed blocks. That each is the start of a block of the class is checked when it comes in.
+ * A depot serves all shards. In the bitmaps its blocks count as handed out; those that a program
+ * freed carry the mark. That each is the start of a block of the class is checked when it comes in.
  *
  * One lock a depot, held while pointers are copied.
  */
@@ -31,8 +31,11 @@ SLOW_PATH bool depot_holds(unsigned class, const void *block);
 /* Blocks in the depot of the class. Any thread. */
 unsigned depot_blocks(unsigned class);
 
-/* Returns to the bins what nobody took since the last call. */
+/* A tick of the purge: what nobody took since the last one is to be spilled. */
 void depot_tick(void);
+
+/* Spills some of that; true when there was any. */
+bool depot_step(void);
 
 /* Returns everything to the bins; true when there was anything. */
 bool depot_spill(void);

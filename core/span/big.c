@@ -183,7 +183,7 @@ static struct big *from_system(size_t size, size_t alignment, bool zero)
     /* Who asks for zeroes may want to touch but few of them. The advice is for the whole mapping,
      * or the system could not resize it in one piece. */
     if (POLICY(huge_pages) && !zero)
-        os_want_huge_pages(base, size);
+        os_advise_huge_pages(base, size, true);
     return big;
 }
 

@@ -127,8 +127,9 @@ static bool grow(void)
     struct superslab *superslab = map_superslab(hint);
     if (!superslab)
         return false;
-    if (POLICY(huge_pages) && dense)
-        os_want_huge_pages(superslab->region.base, REGION_SIZE);
+    superslab->huge = POLICY(huge_pages) && dense;
+    if (superslab->huge)
+        os_advise_huge_pages(superslab->region.base, REGION_SIZE, true);
     lock_acquire(&heap.lock);
     insert(superslab);
     lock_release(&heap.lock);
@@ -250,13 +251,21 @@ static struct superslab *dirtiest(uint32_t round)
     return best;
 }
 
+bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t size)
+{
+    /* Or the system would make huge pages of what is left, and fill in what was purged. */
+    if (__atomic_exchange_n(&superslab->huge, false, __ATOMIC_RELAXED))
+        os_advise_huge_pages(superslab->region.base, REGION_SIZE, false);
+    return os_purge(address, size);
+}
+
 /* Purges the whole pages of the system inside a run; returns which pages these were. */
-static struct run purge_pages(const struct superslab *superslab, struct run run)
+static struct run purge_pages(struct superslab *superslab, struct run run)
 {
     uintptr_t start = (uintptr_t)superslab_address(superslab, run.first);
     uintptr_t first = round_up(start, os_page_size());
     uintptr_t end = round_down(start + run.pages * PAGE_SIZE, os_page_size());
-    if (first >= end || !os_purge((void *)first, end - first))
+    if (first >= end || !page_heap_purge_pages(superslab, (void *)first, end - first))
         return (struct run){run.first, 0};
     return (struct run){superslab_page_of((void *)first), (unsigned)((end - first) >> PAGE_SHIFT)};
 }

@@ -38,6 +38,10 @@ bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned page
 /* Puts a run back; only its first `dirty_pages` pages have been touched. */
 void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_pages);
 
+/* Gives pages of a superslab, whole ones of the system that the caller has taken, back to the
+ * system and keeps their addresses; false when it did not work. */
+bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t size);
+
 /* Free dirty pages that nobody took since the last call. */
 size_t page_heap_unused_pages(void);
 

@@ -16,7 +16,7 @@ static const size_t step_bytes = 4 * MIB;
 bool purge_is_armed;
 
 static uint64_t purged_total; /* atomic relaxed, any thread */
-static uint64_t next_tick_ms; /* atomic relaxed, any thread */
+static uint64_t last_tick_ms; /* atomic relaxed, any thread */
 static size_t step_left;      /* atomic relaxed, any thread: bytes */
 static bool grown;            /* atomic relaxed, any thread: since the last tick, while armed */
 
@@ -28,7 +28,9 @@ void purge_account(size_t bytes)
 
 void purge_arm(void)
 {
-    ATOMIC_STORE_RELAXED(&purge_is_armed, true);
+    /* Every slow path reads it: only a change is worth a write. */
+    if (!purge_armed())
+        ATOMIC_STORE_RELAXED(&purge_is_armed, true);
 }
 
 size_t purge_keep(size_t used_bytes)
@@ -68,21 +70,24 @@ void purge_after_free(size_t dirty_bytes, size_t used_bytes)
 
 enum purge_tick purge_tick(uint64_t now_ms)
 {
-    uint64_t delay_ms = (uint64_t)POLICY(purge_delay_ms);
-    if (ATOMIC_LOAD_RELAXED(&grown)) {
-        ATOMIC_STORE_RELAXED(&grown, false);
-        return PURGE_TICK_GROWTH;
-    }
-    if (now_ms < ATOMIC_LOAD_RELAXED(&next_tick_ms))
-        return PURGE_TICK_NONE;
-    ATOMIC_STORE_RELAXED(&next_tick_ms, now_ms + delay_ms);
+    uint64_t delay_ms = size_max((size_t)POLICY(purge_delay_ms), 1);
+    uint64_t last = ATOMIC_LOAD_RELAXED(&last_tick_ms);
+    /* One thread has the tick: a second one would take what the first has just begun to watch for
+     * unused. */
+    if (now_ms < last + delay_ms ||
+        !__atomic_compare_exchange_n(
+            &last_tick_ms, &last, now_ms, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return __atomic_exchange_n(&grown, false, __ATOMIC_RELAXED) ? PURGE_TICK_GROWTH
+                                                                    : PURGE_TICK_NONE;
+    /* Before the look at what is there: what is freed after it arms anew. */
+    ATOMIC_STORE_RELAXED(&purge_is_armed, false);
     size_t unused = page_heap_unused_pages() * PAGE_SIZE;
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     ATOMIC_STORE_RELAXED(&step_left, purge_share(unused, used));
     purge_account(big_cache_expire());
-    bool excess = dirty > purge_keep(used) || big_stats().cached_bytes > retain_min;
-    ATOMIC_STORE_RELAXED(&purge_is_armed, excess);
+    if (dirty > purge_keep(used) || big_stats().cached_bytes > retain_min)
+        purge_arm();
     return PURGE_TICK_IDLE;
 }
 

@@ -164,17 +164,20 @@ struct heap *heap_of_thread(void)
     return front == &no_heap ? parked_heap : (struct heap *)front;
 }
 
-/* Makes the heap, or none, that of the thread. */
+/* Makes the heap, or none, that of the thread. A signal handler in between finds a heap that is
+ * unparked in one place or the other. */
 static void set_heap(struct heap *heap)
 {
-    parked_heap = NULL;
     thread_heap = heap ? &heap->front : (struct heap_front *)&no_heap;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    parked_heap = NULL;
 }
 
 static void park(struct heap *heap)
 {
     heap->parks_left--;
     parked_heap = heap;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread_heap = (struct heap_front *)&no_heap;
 }
 
@@ -289,7 +292,7 @@ static void look_after_purge(struct heap *heap)
         depot_tick();
     if (tick != PURGE_TICK_NONE)
         bin_tick(tick);
-    if (bin_sweep_step() | purge_step())
+    if (depot_step() | bin_sweep_step() | purge_step())
         purge_arm();
 }
 
@@ -321,13 +324,18 @@ struct heap *heap_enter(void)
 
 void heap_leave(struct heap *heap)
 {
-    if (--heap->depth)
+    if (heap->depth > 1) {
+        heap->depth--;
         return;
+    }
     int cancel_type = heap->cancel_type;
-    if (UNLIKELY(heap != heap_of_thread()))
-        give_back(heap);
-    else if (UNLIKELY(purge_armed()) && heap->parks_left)
+    bool borrowed = heap != heap_of_thread();
+    /* While the heap is in use: a handler that comes now leaves it parked. */
+    if (UNLIKELY(purge_armed()) && !borrowed && heap->parks_left)
         park(heap);
+    heap->depth = 0;
+    if (UNLIKELY(borrowed))
+        give_back(heap);
     pthread_setcanceltype(cancel_type, NULL);
 }
 

@@ -82,6 +82,16 @@ static void a_depot_is_bounded(void **state)
     flush(class, held, 1000);
 }
 
+/* A tick, and all of what it left to do; true when that was anything. */
+static bool tick(void)
+{
+    bool any = false;
+    depot_tick();
+    while (depot_step())
+        any = true;
+    return any;
+}
+
 static void ticks_spill_what_lay_unused(void **state)
 {
     (void)state;
@@ -89,18 +99,39 @@ static void ticks_spill_what_lay_unused(void **state)
     void *got[300];
     refill(class, 1000);
     assert_int_equal(depot_put(class, held, 1000), 1000);
-    depot_tick();
+    assert_false(tick());
     assert_int_equal(depot_blocks(class), 1000);
     assert_int_equal(depot_take(class, got, 300), 300);
     assert_int_equal(depot_put(class, got, 300), 300);
-    depot_tick();
+    assert_true(tick());
     /* The 700 oldest were never needed. */
     assert_int_equal(depot_blocks(class), 300);
     for (unsigned i = 0; i < 1000; i++)
         CHECK(bin_block_is_free(held[i], "test") == (i < 700));
-    depot_tick();
+    assert_true(tick());
     assert_int_equal(depot_blocks(class), 0);
     assert_int_equal(bin_of(0, class)->slab_count, 0);
+}
+
+/* A second copy of a block that left the depot with its slab is a double free, not a crash. */
+static void spill_again(void *block)
+{
+    (void)block;
+    depot_spill();
+}
+
+static void a_block_without_a_slab_is_named(void **state)
+{
+    (void)state;
+    char line[200];
+    unsigned class = size_class_of(288);
+    refill(class, 1);
+    assert_int_equal(depot_put(class, held, 1), 1);
+    flush(class, held, 1);
+    assert_null(slab_lookup(held[0]));
+    snprintf(line, sizeof line, "hakmem: free(): double free of %p", held[0]);
+    unit_expect_abort(spill_again, NULL, line);
+    assert_int_equal(depot_take(class, held, 1), 1);
 }
 
 /* Memory does not grow for one class while the depot of another has some. */
@@ -182,7 +213,7 @@ static void *exchange(void *argument)
             bin_flush(0, class, mine + count + kept, batch - kept);
         }
         if (step % 1000 == 0)
-            depot_tick();
+            tick();
     }
     bin_flush(0, class, mine, count);
     return NULL;
@@ -216,6 +247,7 @@ int main(void)
         cmocka_unit_test(the_last_in_are_the_first_out),
         cmocka_unit_test(a_depot_is_bounded),
         cmocka_unit_test(ticks_spill_what_lay_unused),
+        cmocka_unit_test(a_block_without_a_slab_is_named),
         cmocka_unit_test(growth_takes_from_other_depots),
         cmocka_unit_test(misuse_is_named),
         cmocka_unit_test(threads_share_a_depot),
