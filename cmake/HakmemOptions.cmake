@@ -2,12 +2,13 @@
 # a macro that is always defined, for use in C `if`.
 
 set(HAKMEM_DEBUG 0 CACHE STRING "1: check internal invariants at run time (slow)")
+set(HAKMEM_FAULTS 0 CACHE STRING "Test builds: 1: a test may let system calls fail")
 set(HAKMEM_WERROR 0 CACHE STRING "1: a compiler warning is an error")
 set(HAKMEM_SANITIZE "" CACHE STRING "Test builds: empty, address, thread or undefined")
-set_property(CACHE HAKMEM_DEBUG HAKMEM_WERROR PROPERTY STRINGS 0 1)
+set_property(CACHE HAKMEM_DEBUG HAKMEM_FAULTS HAKMEM_WERROR PROPERTY STRINGS 0 1)
 set_property(CACHE HAKMEM_SANITIZE PROPERTY STRINGS "" address thread undefined)
 
-foreach(option HAKMEM_DEBUG HAKMEM_WERROR)
+foreach(option HAKMEM_DEBUG HAKMEM_FAULTS HAKMEM_WERROR)
     if(NOT ${option} MATCHES "^[01]$")
         message(FATAL_ERROR "${option} must be 0 or 1, not '${${option}}'")
     endif()

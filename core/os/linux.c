@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "os/fault.h"
 #include "os/syscall.h"
 
 uint64_t os_counts[OS_CALL_COUNT];
@@ -22,9 +23,17 @@ static void count(enum os_call call)
     ATOMIC_ADD_RELAXED(&os_counts[call], 1);
 }
 
+/* Counts the call; true when a test wants it to fail. */
+ALWAYS_INLINE bool refused(enum os_call call)
+{
+    count(call);
+    return HAKMEM_FAULTS && fault_hook && fault_hook(call);
+}
+
 static void *map_at(void *hint, size_t size, int protection, int flags)
 {
-    count(OS_MMAP);
+    if (refused(OS_MMAP))
+        return NULL;
     long result = system_call(
         SYS_mmap, (long)hint, (long)size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     return result < 0 && result > -4096 ? NULL : (void *)result;
@@ -102,40 +111,42 @@ void *os_reserve(size_t size)
 
 bool os_make_writable(void *address, size_t size)
 {
-    count(OS_MPROTECT);
-    return system_call(SYS_mprotect, (long)address, (long)size, PROT_READ | PROT_WRITE, 0, 0, 0) ==
-           0;
+    return !refused(OS_MPROTECT) &&
+           system_call(SYS_mprotect, (long)address, (long)size, PROT_READ | PROT_WRITE, 0, 0, 0) ==
+               0;
 }
 
 bool os_unmap(void *address, size_t size)
 {
-    count(OS_MUNMAP);
-    return system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0) == 0;
+    return !refused(OS_MUNMAP) &&
+           system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0) == 0;
 }
 
 bool os_purge(void *address, size_t size)
 {
-    count(OS_MADVISE);
-    return system_call(SYS_madvise, (long)address, (long)size, MADV_DONTNEED, 0, 0, 0) == 0;
+    return !refused(OS_MADVISE) &&
+           system_call(SYS_madvise, (long)address, (long)size, MADV_DONTNEED, 0, 0, 0) == 0;
 }
 
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
     int advice = wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
-    count(OS_MADVISE);
-    system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0);
+    if (!refused(OS_MADVISE))
+        system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0);
 }
 
 bool os_resize(void *address, size_t old_size, size_t new_size)
 {
-    count(OS_MREMAP);
+    if (refused(OS_MREMAP))
+        return false;
     long result = system_call(SYS_mremap, (long)address, (long)old_size, (long)new_size, 0, 0, 0);
     return result == (long)address;
 }
 
 bool os_move(void *address, size_t old_size, void *target, size_t new_size)
 {
-    count(OS_MREMAP);
+    if (refused(OS_MREMAP))
+        return false;
     long result = system_call(
         SYS_mremap, (long)address, (long)old_size, (long)new_size, MREMAP_MAYMOVE | MREMAP_FIXED,
         (long)target, 0);

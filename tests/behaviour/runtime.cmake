@@ -1,5 +1,5 @@
 # Tests of how the library lives in a process: start-up, dynamic linking, threads, fork, exit,
-# signals and a short environment (behaviours 14, 25-38 and 43). Included by CMakeLists.txt here.
+# signals and scarce mappings (behaviours 14, 25-36, 38 and 43). Included by CMakeLists.txt here.
 #
 # Programs that must be linked with the library are made by hakmem_test(); those that must not
 # know of it are plain executables, run with the library preloaded.
@@ -124,14 +124,6 @@ foreach(form static override)
     runtime_static_test(runtime_${form}_pie hakmem::${form} -static-pie)
     runtime_static_test(runtime_${form}_dynamic hakmem::${form})
 endforeach()
-
-# behaviours 37 and 38; the second changes a setting of the whole system for seconds.
-runtime_program(runtime_limits runtime_limits.c)
-runtime_script(runtime_address_space runtime_limits.py 120 --library $<TARGET_FILE:hakmem>
-    --program $<TARGET_FILE:runtime_limits> address-space)
-runtime_script(runtime_overcommit runtime_limits.py 120 --library $<TARGET_FILE:hakmem>
-    --program $<TARGET_FILE:runtime_limits> overcommit)
-set_tests_properties(runtime_overcommit PROPERTIES RUN_SERIAL TRUE)
 
 # behaviour 43
 runtime_program(runtime_own_malloc runtime_aside.c)

@@ -1,0 +1,4 @@
+/* See fault.h. */
+#include "os/fault.h"
+
+bool (*fault_hook)(enum os_call call);
