@@ -2,7 +2,8 @@
  *
  * Normally these are the plain names, bound by the linker to the library like any program's. In
  * a build with a sanitizer the sanitizer's own allocator has those names, so there the functions
- * are looked up in the library itself. */
+ * are looked up in the library itself. The fuzzer links the library's objects under other names,
+ * which hold in any build: it defines ENTRIES_LINKED. */
 #include "stress.h"
 
 #include <malloc.h>
@@ -12,7 +13,8 @@
 extern void free_sized(void *block, size_t size);
 extern void free_aligned_sized(void *block, size_t alignment, size_t size);
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(ENTRIES_LINKED)
+#elif defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define BEHIND_SANITIZER 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) ||                         \

@@ -24,7 +24,8 @@ static void fail_overlap(
     report_failure(seat, operation, block, "blocks overlap: a live block of another thread");
 }
 
-void model_retire(struct seat *seat, enum operation operation, const struct block *block)
+static void verify_contents(
+    const struct seat *seat, enum operation operation, const struct block *block)
 {
     const uint8_t *bytes = block->address;
     bool intact =
@@ -41,9 +42,27 @@ void model_retire(struct seat *seat, enum operation operation, const struct bloc
         report_failure(
             seat, operation, block, "contents changed while live: last usable byte, offset %u",
             block->usable - 1);
-    if (UNLIKELY(!shadow_clear(block->address, block->usable != 0 ? block->usable : 1)))
+}
+
+/* A block without a byte has its address all the same. */
+static size_t shadowed(const struct block *block)
+{
+    return block->usable != 0 ? block->usable : 1;
+}
+
+void model_retire(struct seat *seat, enum operation operation, const struct block *block)
+{
+    verify_contents(seat, operation, block);
+    if (UNLIKELY(!shadow_clear(block->address, shadowed(block))))
         report_failure(
             seat, operation, block, "the shadow lost this block: another one ended in it");
+}
+
+void model_readmit(struct seat *seat, enum operation operation, const struct block *block)
+{
+    if (UNLIKELY(!shadow_mark(block->address, shadowed(block))))
+        fail_overlap(seat, operation, block);
+    verify_contents(seat, operation, block);
 }
 
 void model_admit(struct seat *seat, struct block *slot, void *address)
@@ -69,7 +88,7 @@ void model_admit(struct seat *seat, struct block *slot, void *address)
     slot->usable = (uint32_t)usable;
     if (UNLIKELY(!shadow_covers(address, usable)))
         report_failure(seat, operation, slot, "address beyond %d bits", SHADOW_ADDRESS_BITS);
-    if (UNLIKELY(!shadow_mark(address, usable != 0 ? usable : 1)))
+    if (UNLIKELY(!shadow_mark(address, shadowed(slot))))
         fail_overlap(seat, operation, slot);
 }
 

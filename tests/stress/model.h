@@ -33,6 +33,9 @@ void model_fill(struct seat *seat, struct block *slot);
 /* Verifies a block that ends or moves, and takes it out of the shadow. */
 void model_retire(struct seat *seat, enum operation operation, const struct block *block);
 
+/* Takes a block back into the shadow after a call that left it as it was, and verifies that. */
+void model_readmit(struct seat *seat, enum operation operation, const struct block *block);
+
 /* Takes `bytes` from the seat's lease, which is renewed from the run's budget when it is short. */
 static inline bool budget_take(struct seat *seat, uint64_t bytes)
 {

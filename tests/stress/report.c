@@ -12,24 +12,6 @@
 
 enum { MESSAGE_BYTES = 2048 };
 
-const char *const operation_names[OP_COUNT] = {
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "free",
-    "free_sized",
-    "free_aligned_sized",
-    "aligned_alloc",
-    "memalign",
-    "posix_memalign",
-    "valloc",
-    "malloc_usable_size",
-    "malloc_trim",
-    "hakmem_purge",
-    "hakmem_thread_flush",
-};
-
 const char *const tier_names[HAKMEM_TIER_COUNT] = {"tiny", "mid", "large", "big"};
 
 /* Written by the main thread while no other runs, read by a signal handler or a failing thread. */

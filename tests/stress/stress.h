@@ -4,9 +4,11 @@
  *     main      options, seeds, the report            selftest  plants faults, expects reports
  *     crew      threads, generations, drift, proof    faults    the broken allocators for that
  *     worker    one random operation after another    entries   the functions under test
- *     model     what a block must be                  report    failures, results
- *     shadow    no two live blocks overlap            content   blocks keep what was written
- *     random    sizes, alignments, choices
+ *     perform   an operation, and what it must do     report    failures, results
+ *     model     what a block must be                  content   blocks keep what was written
+ *     shadow    no two live blocks overlap            random    sizes, alignments, choices
+ *
+ * The fuzzer (tests/fuzz) shares perform and what is below it, and entries.
  *
  * The harness allocates nothing by malloc: its memory is mapped, so that the library's live
  * figures must return exactly to where they were.
@@ -117,7 +119,8 @@ struct seat {
     const struct entries *entries;
     struct block *slots;
     uint64_t random;
-    int *errno_place; /* of the thread that sits here now */
+    int *errno_place;         /* of the thread that sits here now */
+    const uint64_t *refusals; /* memory that the system refused so far; NULL: none ever is */
     uint32_t active_mask;
     uint32_t give_chance; /* of 256: a full slot is first swapped with an exchange place */
     uint32_t lean;        /* 0: take the slot that comes, 1: prefer empty ones, 2: full ones */
@@ -188,8 +191,10 @@ bool crew_run(
 /* selftest.c: number of faults that went unnoticed. */
 int self_test(void);
 
-/* report.c */
+/* perform.c */
 extern const char *const operation_names[OP_COUNT];
+
+/* report.c */
 extern const char *const tier_names[HAKMEM_TIER_COUNT];
 void report_watch_signals(void);
 void report_now_running(const struct run *run); /* NULL: none */

@@ -1,0 +1,51 @@
+/* The walkers of the core. In a file of its own: the core and the stress both have a `struct run`.
+ */
+#include "core_check.h"
+
+#include "fuzz.h"
+#include "hakmem/hakmem.h"
+#include "slab/bin.h"
+#include "slab/depot.h"
+#include "span/page_heap.h"
+#include "system.h"
+#include "thread/heap.h"
+
+void core_check(uint64_t *live_blocks, uint64_t *live_bytes)
+{
+    struct hakmem_stats stats;
+    bool full_class_map = fuzz_system.address_space_bytes == SIZE_MAX && !fuzz_system.scattered;
+
+    page_heap_check();
+    bin_check_all();
+    depot_check_all();
+    /* The walker asks the class map, which only in its full length reaches all mappings. */
+    for (struct heap *heap = full_class_map ? heap_first() : NULL; heap; heap = heap->next)
+        heap_check(heap);
+    hakmem_get_stats(&stats, sizeof stats);
+    *live_blocks = *live_bytes = 0;
+    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
+        *live_blocks += stats.tier[tier].live_blocks;
+        *live_bytes += stats.tier[tier].live_bytes;
+    }
+}
+
+void core_check_empty(void)
+{
+    struct hakmem_stats stats;
+    struct page_heap_stats pages = page_heap_stats();
+
+    hakmem_get_stats(&stats, sizeof stats);
+    FUZZ_CHECK(stats.threads == 0);
+    FUZZ_CHECK(stats.committed_bytes == 0 && stats.retained_bytes == 0);
+    FUZZ_CHECK(pages.used_pages == 0 && pages.dirty_free_pages == 0);
+    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
+        FUZZ_CHECK(stats.tier[tier].live_blocks == 0 && stats.tier[tier].live_bytes == 0);
+        FUZZ_CHECK(stats.tier[tier].cached_blocks == 0 && stats.tier[tier].slabs == 0);
+        FUZZ_CHECK(stats.tier[tier].malloc_calls == stats.tier[tier].free_calls);
+    }
+}
+
+void *core_mark(void)
+{
+    return class_map.classes;
+}

@@ -1,0 +1,68 @@
+/* The target `heap`: the numbers in a record. Most of them lie where something begins or ends. */
+#include "heap_record.h"
+
+#include "api/alloc.h"
+
+/* Where tiers and their parts begin and end. */
+static const size_t borders[] = {
+    0,
+    16,
+    256,
+    TINY_MAX,
+    4096,
+    MID_MAX,
+    UNIT_SIZE,
+    2 * UNIT_SIZE,
+    4 * UNIT_SIZE,
+    REGION_SIZE / 2,
+    REGION_SIZE - 4096,
+    REGION_SIZE - 1,
+    REGION_SIZE,
+    REGION_SIZE + 4096,
+    2 * REGION_SIZE,
+    4 * REGION_SIZE,
+};
+
+/* What nobody can have. */
+static const size_t refused_sizes[] = {
+    SIZE_MAX,       SIZE_MAX - 4095, (size_t)PTRDIFF_MAX + 1, PTRDIFF_MAX,
+    SIZE_LIMIT + 1, SIZE_LIMIT,      SIZE_LIMIT - 1,          SIZE_LIMIT - 4096,
+};
+
+/* Size classes and their neighbours first, then pages, borders and, at last, big blocks. */
+size_t decode_size(const struct record *record)
+{
+    enum { CLASSES = 3 * (CLASS_COUNT - 1), PAGES = 16, BORDERS = ARRAY_LENGTH(borders) };
+    unsigned selector = record->size;
+    long delta = (long)record->fine - 128;
+    long size;
+
+    if (selector < CLASSES)
+        size = (long)size_classes[1 + selector / 3].size + delta / 8;
+    else if (selector < CLASSES + PAGES)
+        size = (9 + (long)(selector - CLASSES) * 32) * 4096 + delta;
+    else if (selector < CLASSES + PAGES + BORDERS)
+        size = (long)borders[selector - CLASSES - PAGES] + delta / 64;
+    else
+        size = (long)REGION_SIZE + (long)(selector % 4) * (512 << 10) + delta * 4096;
+    return size > 0 ? (size_t)size : 0;
+}
+
+unsigned decode_align_log2(const struct record *record)
+{
+    unsigned log2 = 3 + (record->fine & 15);
+    return (record->fine & 0xC0) == 0xC0 ? log2 + 8 : log2 <= 12 ? log2 : log2 - 6;
+}
+
+size_t decode_refused_size(const struct record *record)
+{
+    return refused_sizes[record->size % ARRAY_LENGTH(refused_sizes)];
+}
+
+unsigned decode_repetitions(const struct record *record)
+{
+    static const uint8_t repetitions[] = {1, 1, 1, 2, 5, 16, 64, 255};
+    unsigned count = repetitions[record->step >> 5];
+    /* Many long blocks would only take the time that other inputs need. */
+    return decode_size(record) <= MID_MAX || count < 3 ? count : 3;
+}
