@@ -1,18 +1,17 @@
-/* Owns what the parts of the misuse program share: the shape of a case, and how it tells the
- * runner which pointer is about to be misused.
+/* What the misuse programs share: how each tells the runner which pointer it is about to misuse,
+ * and how far it came.
  *
- * Each case is a small program with one mistake (or, if its name starts with "valid", none). The
- * program runs one case for blocks of one size; run_misuse.py runs all of them and reads from
- * standard output and standard error what became of the mistake.
+ * Each program is one file below this directory that defines misuse(). The comment at its top says
+ * what the mistake is and what must come of it, in the form that run_misuse.py explains. The
+ * program is started as `program SIZE [staged]` and makes the mistake with a block of SIZE bytes.
  */
 #ifndef MISUSE_H
 #define MISUSE_H
 
-#define _GNU_SOURCE 1
-
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,25 +20,18 @@
 
 #include <hakmem/hakmem.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+/* The largest block that lies in a slab and passes through the threads' caches. */
+#define SLAB_BLOCK_MAX ((size_t)32 << 10)
 
-struct misuse_case {
-    const char *name;
-    void (*run)(size_t size);
-};
+/* The program itself. */
+void misuse(size_t size);
 
-/* The cases, each part's list ended by a NULL name. */
-extern const struct misuse_case invalid_cases[];
-extern const struct misuse_case double_cases[];
-extern const struct misuse_case thread_cases[];
-extern const struct misuse_case limit_cases[];
-extern const struct misuse_case valid_cases[];
-
-/* Tells the runner what comes next: `bad` will be misused; `base` is the block that it lies in, or
- * NULL. Must come before the mistake, and after it only survived(). */
+/* Says that `bad` will be misused; `base` is the block that it lies in, or NULL. Comes before the
+ * mistake. */
 void announce(const void *bad, const void *base);
 
-/* Tells the runner that the call with the mistake has returned. */
+/* Says that the call with the mistake has returned. In a staged run the thread then flushes its
+ * cache, and everything spills, so that the runner sees which of these finds the mistake. */
 void survived(void);
 
 /* Ends the program where a case has no meaning: realloc did not move the block, for instance. */
@@ -58,27 +50,66 @@ static inline void *hide(const void *pointer)
 /* A block, or the end of the program. */
 static inline void *need(void *block)
 {
-    if (block == NULL) {
+    if (!block)
         broken("out of memory");
-    }
     return hide(block);
 }
 
-/* The second free of a block, or whatever else is wrong with the pointer. */
-static inline void free_again(void *block)
-{
-    free(hide(block));
-    survived();
-}
+/* A block to be misused; announces it. Some others are kept, so that the thread's cache is not full
+ * and takes the blocks freed next. A full one is looked through, which finds mistakes early. */
+void *new_victim(size_t size);
 
-/* Keeps some blocks, so that the thread's cache is not full and takes the blocks freed next. A full
- * one is looked through, which would catch mistakes by accident. */
-static inline void make_room(size_t size)
-{
-    for (unsigned i = 0; i < 5; i++) {
-        (void)need(malloc(size));
-    }
-}
+/* The mistake, where it is a free. */
+void free_wrongly(const void *pointer);
+
+/* Announces a pointer that lies in no block, and frees it. */
+void free_foreign(const void *pointer);
+
+/* Announces the pointer `offset` bytes into a new block, and frees it. */
+void free_inside(size_t size, size_t offset);
+
+/* How many blocks of the size it takes to be sure that a thread's cache was flushed. */
+size_t many(size_t size);
+
+/* Runs the function in a new thread and waits for its end. */
+void run_in_thread(void *(*body)(void *), const void *argument);
+
+/* A thread that lives from helper_start to helper_end and makes no call into the library but the
+ * frees that it is asked for. Starting one allocates, so that comes before the first free. */
+struct helper {
+    pthread_t thread;
+    sem_t asked, done;
+    void *block;
+    bool ends;
+};
+
+void helper_start(struct helper *helper);
+void helper_free(struct helper *helper, const void *block);
+void helper_end(struct helper *helper);
+
+/* Ends the program unless the next block of the size is this one, which was just freed. */
+void check_freed(const void *block, size_t size);
+
+/* A block with neighbours of its size on both sides, at least 2 MiB of them: what is written out of
+ * its bounds hits these. Announced. */
+char *surrounded(size_t size);
+
+/* Frees them all and makes some ordinary calls, which do not mind what was written. */
+void free_surrounded(void);
+
+/* How many blocks of the size a group has, so that memory does not run out. */
+enum { GROUP_MAX = 300 };
+size_t group_for(size_t size);
+
+/* Frees an array of blocks up to the first NULL; returns NULL. */
+void *free_group(void *blocks);
+
+void fill_words(void *block, size_t size, uintptr_t word);
+
+/* The words that a freed slab block of this size begins with; returns how many. A program that
+ * copies uninitialised memory brings what hakmem writes into freed blocks into live ones. */
+enum { WORDS_MAX = 8 };
+size_t words_of_freed(size_t size, uintptr_t *words);
 
 /* The C library no longer declares it, but old programs call it. */
 extern void cfree(void *block);
@@ -87,7 +118,11 @@ extern void cfree(void *block);
 extern void free_sized(void *block, size_t size);
 extern void free_aligned_sized(void *block, size_t alignment, size_t size);
 
-/* The C++ operator delete, called by its mangled name. */
+/* C++'s operators, by their mangled names: delete, sized delete, aligned delete, delete[], new. */
 extern void _ZdlPv(void *block);
+extern void _ZdlPvm(void *block, size_t size);
+extern void _ZdlPvSt11align_val_t(void *block, size_t alignment);
+extern void _ZdaPv(void *block);
+extern void *_Znwm(size_t size);
 
 #endif

@@ -1,229 +1,244 @@
 #!/usr/bin/env python3
-"""Runs every misuse case for every tier and checks when and how it was caught: behaviour 24.
+"""Runs every misuse program with blocks of each tier and compares what becomes of the mistake with
+what the program's source says: behaviour 24.
 
-A case is one run of the misuse program, which announces the pointer that it is about to misuse,
-makes the mistake, and says "survived" when the call has returned. What is checked:
+The comment at the top of a program ends with its expectations:
 
-- the program ends by SIGABRT, with exactly one line on standard error, which names the function,
-  the pointer and the defect; no case may end without;
-- where that is promised, it ends inside the call that made the mistake ("at once"); elsewhere it
-  may also be when the thread's cache is flushed, at the latest when the thread or process ends;
-- programs without a mistake end well and say nothing;
-- the cases called "limit" show what is not caught, so that the table tells the whole truth. They
-  cannot fail; one that comes to be caught should become a case of its own.
+    TIERS: FINDING [or FINDING]
+        MESSAGE
 
-With --table the findings are printed as a Markdown table, for the documentation.
+TIERS are `tiny`, `mid`, `large`, `big`, or `all` of these, or `any` where the tier means nothing. A
+FINDING is one of
+
+    at once             ended by SIGABRT inside the call that made the mistake
+    at flush, at spill, ended by SIGABRT later: in a run that flushes and spills after the mistake,
+    at exit             there; in another run, which just goes on, at its exit
+    not caught          ended well and said nothing: a limit that the documentation has to tell of
+    ends by SIGNAL      the kernel saw it
+    no mistake          ended well, as it should
+    not applicable      there is no such case
+
+MESSAGE is the one line on standard error, one of those given, with BAD for the misused pointer,
+BASE for the start of the block that it lies in and N for the size of that. The preset `lean` unmaps
+a big block when it is freed, and then knows nothing of it: there a second free may be that of a
+foreign pointer.
+
+--table prints the expectations as Markdown when all of them were met.
 """
 
 import argparse
+import concurrent.futures
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import sys
+import typing
 
-# Column name and size of the blocks. Slab tiers go through magazines; their mistakes may wait.
-TIERS = {
-    "tiny, 64 B": 64,
-    "tiny, 1000 B": 1000,
-    "mid, 5000 B": 5000,
-    "mid, 30000 B": 30000,
-    "large, 100 kB": 100000,
-    "large, 1.5 MB": 1500000,
-    "big, 3 MiB": 3 << 20,
-    "big, 40 MiB": 40 << 20,
+# Two sizes of blocks for each tier, which have to come to the same end.
+SIZES = {
+    "tiny": (64, 1000),
+    "mid": (5000, 30000),
+    "large": (100000, 1500000),
+    "big": (3 << 20, 40 << 20),
 }
-SLAB_MAX = 32768
-TIMEOUT_S = 20
-
-AT_ONCE = "at once"
-LATER = "at flush or exit"
-NOT_CAUGHT = "not caught"
-NOT_APPLICABLE = "-"
-NOT_FLAGGED = "not flagged"
-
-MESSAGES = {
-    "double": "double free of BAD",
-    "foreign": "invalid pointer BAD: not allocated by hakmem",
-    "interior": "invalid pointer BAD: inside a block of USABLE bytes at BASE",
-    "misaligned": "invalid pointer BAD: misaligned",
+ANY_SIZE = 64
+LATER = ("at flush", "at spill", "at exit")
+# What a staged run says last before it ends, and what then has found the mistake.
+STAGES = {"survived": "at flush", "flushed": "at spill", "spilled": "at exit"}
+FORGOTTEN = ("double free of BAD", "invalid pointer BAD: not allocated by hakmem")
+DISTANCES = ("1", "8", "32")
+TIME_LIMIT_S = 60
+# Folder of the programs, and its part of the table.
+CHAPTERS = {
+    "double": "Freed twice",
+    "invalid": "Pointers that are no block",
+    "bounds": "Access out of bounds or after free",
+    "mismatch": "Freed by the wrong function, or with the wrong size",
+    "valid": "No mistake",
 }
+TABLE_HEAD = """# Misuse, case by case
+
+What becomes of each of the programs in `tests/misuse`, which make one mistake each, with the
+default options. They are run with blocks of two sizes from each tier (tiny: to 1 KiB; mid: to
+32 KiB; large: below 2 MiB; big: from 2 MiB). The source of a program has the exact message.
+
+| Finding | Meaning |
+|---|---|
+| at once | the call that makes the mistake ends the program with a message (SIGABRT) |
+| at flush | the program ends so when the thread's cache is flushed, at the latest at exit |
+| at spill | so when the freed blocks leave the depot, at the latest at exit |
+| at exit | so when the process exits |
+| not caught | hakmem does not notice |
+| ends by SIGSEGV | the kernel ends the program: nothing is mapped there |
+| no mistake | the program is right, and hakmem agrees |
+| - | there is no such case |
+
+The [README](../README.md#misuse) explains flush and spill.
+`make check` runs all of this and fails when it does not come out as the table says. To print it:
+`python3 tests/misuse/run_misuse.py --programs build/tests/misuse --table`.
+"""
 
 
-class Expectation:
-    """What a case must end with: one of the defects, seen by one of the calls."""
-
-    def __init__(self, defects, calls="free", at_once=False):
-        self.defects = defects.split()
-        self.calls = calls.split()
-        self.at_once = at_once
-
-    def messages(self, size, forgetful):
-        defects = set(self.defects)
-        if "double" in defects and size > SLAB_MAX and (forgetful or not self.at_once):
-            # The pages or the mapping of the block went back before the second free.
-            defects.add("foreign")
-        return [f"hakmem: {call}(): {MESSAGES[defect]}"
-                for call in self.calls for defect in defects]
+class Expectation(typing.NamedTuple):
+    findings: tuple
+    messages: tuple  # one of them, when it is caught
 
 
-# Pointers that are no multiple of 16 may be called misaligned before anything else is known.
-ODD = "misaligned interior"
-# The slab of the block may have gone back before the second free.
-GONE = "double foreign"
-
-EXPECTATIONS = {
-    "foreign_misaligned": Expectation("misaligned foreign", at_once=True),
-    "foreign_small_integer": Expectation("misaligned foreign", at_once=True),
-    "foreign_minus_one": Expectation("misaligned foreign", at_once=True),
-    "foreign_realloc": Expectation("foreign", "realloc", at_once=True),
-    "foreign_reallocarray": Expectation("foreign", "realloc reallocarray", at_once=True),
-    "foreign_realloc_to_nothing": Expectation("foreign", "realloc", at_once=True),
-    "foreign_usable_size": Expectation("foreign", "malloc_usable_size", at_once=True),
-    "foreign_own_usable_size": Expectation("foreign", "hakmem_usable_size", at_once=True),
-    "interior_realloc": Expectation("interior", "realloc", at_once=True),
-    "interior_usable_size": Expectation("interior", "malloc_usable_size", at_once=True),
-    "misaligned_realloc": Expectation(ODD, "realloc", at_once=True),
-    "misaligned_usable_size": Expectation(ODD, "malloc_usable_size", at_once=True),
-    "double_at_once": Expectation("double", at_once=True),
-    "double_of_aligned": Expectation("double", at_once=True),
-    "double_of_calloc": Expectation("double", at_once=True),
-    "double_by_delete": Expectation("double", at_once=True),
-    "double_by_free_sized": Expectation("double", at_once=True),
-    "double_by_realloc": Expectation("double", "realloc", at_once=True),
-    "double_by_usable_size": Expectation("double", "malloc_usable_size", at_once=True),
-    "double_with_many_between": Expectation(GONE),
-    "double_after_flush": Expectation(GONE),
-    "double_after_purge": Expectation(GONE),
-    "double_after_purge_beside_neighbours": Expectation(GONE),
-    "double_first_in_another_thread": Expectation(GONE),
-    "double_in_two_threads": Expectation(GONE),
-}
-FAMILIES = {
-    "foreign": Expectation("foreign", at_once=True),
-    "interior": Expectation("interior"),
-    "misaligned": Expectation(ODD),
-    "double": Expectation("double"),
-}
+class Program(typing.NamedTuple):
+    name: str  # folder/stem
+    summary: str
+    expectations: dict  # tier or "any": Expectation, for the preset that was asked for
 
 
-def expectation_of(case):
-    family = case.partition("_")[0]
-    return EXPECTATIONS.get(case) or FAMILIES[family]
+class Outcome(typing.NamedTuple):
+    finding: str
+    message: str
 
 
-def judge_limit(status, stdout):
-    if "not applicable" in stdout:
-        return NOT_APPLICABLE, None
-    if status == 0:
-        return NOT_CAUGHT, None
-    return (LATER if "survived" in stdout else AT_ONCE), None
+def parse_program(path, preset, distance=None):
+    comment = path.read_text().partition("/*")[2].partition("*/")[0]
+    lines = [line.strip().removeprefix("*").removeprefix(" ") for line in comment.split("\n")]
+    text = "\n".join(lines).strip()
+    summary, _, rest = text.partition("\n\n")
+    expectations = {}
+    for match in re.finditer(r"^([a-z, ]+): ([\w ]+)((?:\n {4}.+)*)$", rest, re.MULTILINE):
+        words = match[1].split(", ")
+        messages = tuple(line.strip() for line in match[3].split("\n")[1:])
+        for tier in SIZES if words == ["all"] else words:
+            forgotten = FORGOTTEN if (preset, tier) == ("lean", "big") else ()
+            expectations[tier] = Expectation(
+                tuple(match[2].split(" or ")),
+                messages + tuple(message.replace(*forgotten) for message in messages if forgotten))
+    if set(expectations) not in ({"any"}, set(SIZES)):
+        sys.exit(f"FAILED: {path}: expectations for {sorted(expectations)}")
+    name = f"{path.parent.name}/{path.stem}"
+    summary = " ".join(summary.split())
+    if distance:
+        name = name.removesuffix("_n") + "_" + distance
+        if distance == "1":
+            summary = summary.replace("bytes are", "byte is").replace("bytes", "byte")
+        summary = summary.replace("DISTANCE", distance)
+    return Program(name, summary, expectations)
 
 
-def sizes_of(case):
-    """Foreign pointers have no tier."""
-    if case.startswith("foreign_") or case == "valid_null":
-        return {"tiny, 64 B": 64}
-    return TIERS
-
-
-def run_case(driver, case, size, environment):
-    process = subprocess.run([driver, case, str(size)], env=environment, capture_output=True,
-                             text=True, timeout=TIMEOUT_S, check=False)
-    return process.returncode, process.stdout, process.stderr
+def find_programs(sources, preset, only):
+    for chapter in CHAPTERS:
+        for path in sorted((sources / chapter).glob("*.c")):
+            for distance in DISTANCES if path.stem.endswith("_by_n") else [None]:
+                program = parse_program(path, preset, distance)
+                if only in program.name:
+                    yield program
 
 
 def normalised(stderr, stdout):
-    """The message with the addresses and the size that the program announced taken out."""
+    """The message, with names for the addresses and the size that the program announced."""
     announced = re.search(r"bad (0x\w+) base (0x\w+) usable (\d+)", stdout)
     if not announced:
-        return stderr
+        return stderr.strip()
     bad, base, usable = announced.groups()
     text = re.sub(rf"(of|pointer) {bad}\b", r"\1 BAD", stderr)
     text = re.sub(rf"at {base}\b", "at BASE", text)
-    return re.sub(rf"block of {usable} bytes", "block of USABLE bytes", text)
+    return re.sub(rf"block of {usable} bytes", "block of N bytes", text).removesuffix("\n")
 
 
-def judge_valid(status, stdout, stderr):
-    if "not applicable" in stdout:
-        return NOT_APPLICABLE, None
-    if status != 0 or stderr:
-        return "flagged", f"a program without a mistake ends with {status}: {stderr.strip()}"
-    return NOT_FLAGGED, None
+def run(command, environment):
+    try:
+        process = subprocess.run(command, env=environment, capture_output=True, text=True,
+                                 timeout=TIME_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return Outcome(f"no end after {TIME_LIMIT_S} s", "")
+    said = process.stdout.split("\n")[-2:-1]
+    message = normalised(process.stderr, process.stdout)
+    if said == ["not applicable"]:
+        return Outcome("not applicable", message)
+    if process.returncode == 0:
+        return Outcome("not caught", message)
+    if process.returncode == -signal.SIGABRT:
+        return Outcome(STAGES.get(said[0] if said else "", "at once"), message)
+    if process.returncode < 0:
+        return Outcome(f"ends by {signal.Signals(-process.returncode).name}", message)
+    return Outcome(f"status {process.returncode} ({' '.join(said)})", message)
 
 
-def judge_mistake(case, size, forgetful, status, stdout, stderr):
-    """Returns when the mistake was caught, and what is wrong with that."""
-    expectation = expectation_of(case)
-    if "not applicable" in stdout:
-        return NOT_APPLICABLE, None
-    if status == 0:
-        return NOT_CAUGHT, "it ends as if nothing had happened"
-    if status != -signal.SIGABRT or "bad " not in stdout:
-        return f"status {status}", f"status {status}: {stdout.strip()} {stderr.strip()}"
-    when = LATER if "survived" in stdout else AT_ONCE
-    message = normalised(stderr, stdout)
-    if message not in [f"{wanted}\n" for wanted in expectation.messages(size, forgetful)]:
-        return when, f"the message is: {message.strip()} [{stdout.strip()}]"
-    double_of_pages = size > SLAB_MAX and not case.startswith("foreign")
-    if when == LATER and (expectation.at_once or double_of_pages):
-        return when, "it is caught late, but was promised to be caught at once"
-    return when, None
+def run_case(directory, program, size, environment):
+    """Yields what came of it: of a plain run and, if that was caught late, of a staged one."""
+    command = [str(directory / program.name), str(size)]
+    plain = run(command, environment)
+    if plain.finding not in LATER:
+        yield plain
+        return
+    staged = run([*command, "staged"], environment)
+    yield staged
+    if plain.message != staged.message:
+        yield Outcome("at exit", plain.message)
 
 
-def print_table(findings):
-    print("| case | " + " | ".join(TIERS) + " |")
-    print("|---|" + "---|" * len(TIERS))
-    for case, row in findings.items():
-        cells = [row.get(tier, "") for tier in TIERS]
-        if len(row) == 1:
-            cells = list(row.values()) + [""] * (len(TIERS) - 1)
-        print(f"| {case.replace('_', ' ')} | " + " | ".join(cells) + " |")
+def check_case(directory, program, tier, size, environment):
+    """Yields what is not as the source says."""
+    expected = program.expectations[tier]
+    findings = ["not caught" if each == "no mistake" else each for each in expected.findings]
+    for finding, message in run_case(directory, program, size, environment):
+        caught = finding == "at once" or finding in LATER
+        if finding not in findings:
+            yield (f"{program.name} {size}: expected '{' or '.join(expected.findings)}', "
+                   f"found '{finding}' {message}")
+        elif message not in (expected.messages if caught else ("",)):
+            yield f"{program.name} {size}: the message is: {message}"
+
+
+def table_of(programs):
+    yield TABLE_HEAD
+    for chapter, title in CHAPTERS.items():
+        yield f"## {title}\n\n| Program | {' | '.join(SIZES)} | What it does |"
+        yield "|---" * (len(SIZES) + 2) + "|"
+        for program in programs:
+            folder, _, stem = program.name.partition("/")
+            if folder != chapter:
+                continue
+            cells = [" or ".join(program.expectations.get(tier, program.expectations.get("any"))
+                                 .findings).replace("not applicable", "-") for tier in SIZES]
+            yield f"| `{stem}` | {' | '.join(cells)} | {program.summary} |"
+        yield ""
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("driver")
-    parser.add_argument("--table", action="store_true", help="print the findings as Markdown")
-    parser.add_argument("--only", default="", help="run the cases whose name contains this")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--programs", type=pathlib.Path, required=True,
+                        help="directory of the built programs")
+    parser.add_argument("--preset", default="balanced", choices=("balanced", "speed", "lean"))
+    parser.add_argument("--only", default="", help="run those whose name contains this")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
-                        help="set an environment variable for the cases")
-    parser.add_argument("--forgetful", action="store_true",
-                        help="freed pages go back at once, so that nothing is known of them")
+                        help="set an environment variable for the programs")
+    parser.add_argument("--table", action="store_true", help="print the findings as Markdown")
+    parser.add_argument("--check-table", type=pathlib.Path, metavar="FILE",
+                        help="fail if FILE is not what --table prints")
     arguments = parser.parse_args()
 
-    environment = dict(os.environ)
+    environment = dict(os.environ, HAKMEM_PRESET=arguments.preset)
     environment.update(setting.split("=", 1) for setting in arguments.set)
-    listed = subprocess.run([arguments.driver, "--list"], capture_output=True, text=True,
-                            timeout=TIMEOUT_S, check=True).stdout.split()
-    findings = {}
-    failures = []
-    runs = 0
-    for case in (name for name in listed if arguments.only in name):
-        findings[case] = {}
-        for tier, size in sizes_of(case).items():
-            runs += 1
-            try:
-                outcome = run_case(arguments.driver, case, size, environment)
-            except subprocess.TimeoutExpired:
-                finding, problem = "hangs", f"no end after {TIMEOUT_S} s"
-            else:
-                if case.startswith("valid_"):
-                    finding, problem = judge_valid(*outcome)
-                elif case.startswith("limit_"):
-                    finding, problem = judge_limit(*outcome[:2])
-                else:
-                    finding, problem = judge_mistake(case, size, arguments.forgetful,
-                                                      *outcome)
-            findings[case][tier] = finding
-            if problem:
-                failures.append(f"{case} {size}: {problem}")
-    if arguments.table:
-        print_table(findings)
-    for failure in failures:
-        print(failure, file=sys.stderr)
-    print(f"{runs} runs of {len(findings)} cases, {len(failures)} failures", file=sys.stderr)
-    return 1 if failures or runs < 1 else 0
+    sources = pathlib.Path(__file__).parent
+    programs = list(find_programs(sources, arguments.preset, arguments.only))
+    cases = [(arguments.programs, program, tier, size, environment)
+             for program in programs for tier in program.expectations
+             for size in SIZES.get(tier, (ANY_SIZE,))]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        problems = [problem for found in pool.map(lambda case: list(check_case(*case)), cases)
+                    for problem in found]
+    table = "\n".join(table_of(programs))
+    kept = arguments.check_table
+    if kept and (not kept.exists() or kept.read_text() != table):
+        problems.append(f"{kept} is not what --table prints; put that there")
+    if not cases:
+        problems.append("no program was run")
+    if arguments.table and not problems:
+        sys.stdout.write(table)
+    for problem in problems:
+        print(f"FAILED: {problem}", file=sys.stderr)
+    print(f"{len(cases)} runs of {len(programs)} programs, {len(problems)} failures",
+          file=sys.stderr)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,16 @@
+/* A freed block is written to when its memory has gone back to the system.
+ *
+ * tiny, mid: not caught
+ * large: not caught or ends by SIGSEGV
+ * big: ends by SIGSEGV
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = new_victim(size);
+    free(block);
+    (void)hakmem_purge();
+    memset(hide(block), 0x41, size);
+    survived();
+}

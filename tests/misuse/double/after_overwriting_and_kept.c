@@ -1,0 +1,18 @@
+/* The freed block is written to, freed again and handed out twice, and neither owner frees it.
+ *
+ * tiny, mid: not caught
+ * large, big: not applicable
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    if (size > SLAB_BLOCK_MAX)
+        not_applicable();
+    void *block = new_victim(size);
+    free(block);
+    memset(hide(block), 0, size);
+    free(hide(block));
+    if (need(malloc(size)) != need(malloc(size)))
+        broken("the two blocks are not one");
+}

@@ -1,0 +1,19 @@
+/* All free memory has gone back to the system between the two frees.
+ *
+ * tiny, mid: at once
+ *     hakmem: free(): double free of BAD
+ * large: at once
+ *     hakmem: free(): double free of BAD
+ *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ * big: at once
+ *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = new_victim(size);
+    free(block);
+    (void)hakmem_purge();
+    free_wrongly(block);
+}

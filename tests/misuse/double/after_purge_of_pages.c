@@ -1,0 +1,30 @@
+/* The pages of the block have gone back to the system while its slab is in use: the mark that tells
+ * of the first free is lost.
+ *
+ * tiny: not applicable
+ * mid: at spill
+ *     hakmem: free(): double free of BAD
+ * large, big: not applicable
+ */
+#include "misuse.h"
+
+enum { BLOCKS = 16 };
+
+void misuse(size_t size)
+{
+    /* The mark is in the second word: the page that holds it has to be wholly free. */
+    if (size <= 1024 || size > SLAB_BLOCK_MAX)
+        not_applicable();
+    size = size > 16384 ? size : 16384;
+    void *blocks[BLOCKS], *block;
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = need(malloc(size));
+    /* Between two that go as well. */
+    block = blocks[BLOCKS / 2 + 2];
+    announce(block, block);
+    for (int i = 0; i < BLOCKS; i++)
+        if (i % 4 != 0)
+            free(blocks[i]);
+    (void)hakmem_purge();
+    free_wrongly(block);
+}

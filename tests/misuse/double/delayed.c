@@ -1,0 +1,27 @@
+/* The second free comes after a hundred thousand calls of malloc and free with other sizes.
+ *
+ * tiny, mid: at once
+ *     hakmem: free(): double free of BAD
+ * large, big: at once
+ *     hakmem: free(): double free of BAD
+ *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ */
+#include "misuse.h"
+
+enum { CALLS = 100000, HELD = 512 };
+
+void misuse(size_t size)
+{
+    void *held[HELD] = {NULL};
+    uint32_t random = 1;
+    void *block = new_victim(size);
+    free(block);
+    for (int i = 0; i < CALLS; i++) {
+        random = random * 1664525 + 1013904223;
+        void **slot = &held[random >> 23];
+        free(*slot);
+        /* A quarter of the victim's size at most: nobody may be given its block. */
+        *slot = need(malloc((random >> 8) % (size / 4) % 4000));
+    }
+    free_wrongly(block);
+}

@@ -1,0 +1,21 @@
+/* Two threads free the same block, and both end after that.
+ *
+ * tiny, mid: at spill
+ *     hakmem: free(): double free of BAD
+ * large, big: at once
+ *     hakmem: free(): double free of BAD
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    struct helper first, second;
+    helper_start(&first);
+    helper_start(&second);
+    void *block = new_victim(size);
+    helper_free(&first, block);
+    helper_free(&second, block);
+    helper_end(&first);
+    helper_end(&second);
+    survived();
+}

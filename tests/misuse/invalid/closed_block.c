@@ -1,0 +1,24 @@
+/* A block is freed again when its memory has gone back and belongs to a mapping of the program's
+ * own.
+ *
+ * tiny, mid: not applicable
+ * large: not applicable
+ * big: at once
+ *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ */
+#include "misuse.h"
+
+#include <sys/mman.h>
+
+void misuse(size_t size)
+{
+    if (size < (size_t)2 << 20)
+        not_applicable();
+    void *block = new_victim(size);
+    free(block);
+    (void)hakmem_purge();
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    if (mmap(block, 4096, PROT_READ | PROT_WRITE, flags, -1, 0) != block)
+        broken("the block is still mapped");
+    free_wrongly(block);
+}

@@ -1,0 +1,16 @@
+/* realloc with size 0 is given a pointer that hakmem never handed out.
+ *
+ * any: at once
+ *     hakmem: realloc(): invalid pointer BAD: not allocated by hakmem
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    static _Alignas(16) char storage[64];
+    (void)size;
+    announce(storage, NULL);
+    void *volatile result = realloc(hide(storage), 0);
+    (void)result;
+    survived();
+}

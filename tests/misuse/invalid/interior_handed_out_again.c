@@ -1,0 +1,16 @@
+/* A freed pointer into a block is handed out by the next malloc, and stays in use.
+ *
+ * tiny, mid: not caught
+ * large, big: at once
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    char *block = need(malloc(size));
+    announce(block + 16, block);
+    free(hide(block + 16));
+    if (need(malloc(size)) != block + 16)
+        broken("another block comes first");
+}

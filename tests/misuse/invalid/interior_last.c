@@ -1,0 +1,13 @@
+/* A pointer to the last 16 bytes of a block is freed.
+ *
+ * tiny, mid: at flush
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
+ * large, big: at once
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    free_inside(size, (size - 1) / 16 * 16);
+}

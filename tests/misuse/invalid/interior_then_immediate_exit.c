@@ -1,0 +1,16 @@
+/* A pointer into a block is freed, and the process ends by _exit, without a last look at its
+ * caches.
+ *
+ * tiny, mid: not caught
+ * large, big: at once
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
+ */
+#include "misuse.h"
+
+#include <unistd.h>
+
+void misuse(size_t size)
+{
+    free_inside(size, 16);
+    _exit(0);
+}

@@ -1,0 +1,13 @@
+/* A pointer to an odd address in the middle of a block is freed.
+ *
+ * tiny, mid: at flush
+ *     hakmem: free(): invalid pointer BAD: misaligned
+ * large, big: at once
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    free_inside(size, size / 2 / 16 * 16 + 9);
+}

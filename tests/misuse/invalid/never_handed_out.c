@@ -1,0 +1,18 @@
+/* The block behind the newest one is freed: malloc has never handed it out.
+ *
+ * tiny, mid: at spill
+ *     hakmem: free(): double free of BAD
+ * large: at once
+ *     hakmem: free(): double free of BAD
+ * big: at once
+ *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    char *block = need(malloc(size));
+    char *next = block + malloc_usable_size(block);
+    announce(next, NULL);
+    free_wrongly(next);
+}

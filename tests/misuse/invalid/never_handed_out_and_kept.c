@@ -1,0 +1,19 @@
+/* The block behind the newest one is freed, handed out twice, and freed by neither owner.
+ *
+ * tiny, mid: not caught
+ * large: at once
+ *     hakmem: free(): double free of BAD
+ * big: at once
+ *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    char *block = need(malloc(size));
+    char *next = block + malloc_usable_size(block);
+    announce(next, NULL);
+    free(hide(next));
+    if (need(malloc(size)) != need(malloc(size)))
+        broken("the two blocks are not one");
+}

@@ -1,0 +1,12 @@
+/* A pointer to hakmem's own data is freed.
+ *
+ * any: at once
+ *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    (void)size;
+    free_foreign((void *)((uintptr_t)hakmem_version() & ~(uintptr_t)15));
+}

@@ -1,0 +1,14 @@
+/* What operator new returned is given to operator delete[]. The block is freed.
+ *
+ * all: not caught
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = need(_Znwm(size));
+    announce(block, block);
+    _ZdaPv(hide(block));
+    survived();
+    check_freed(block, size);
+}

@@ -1,0 +1,13 @@
+/* free_sized is told sixteen times the block's size. hakmem knows better: the block is freed.
+ *
+ * all: not caught
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = new_victim(size);
+    free_sized(hide(block), 16 * size);
+    survived();
+    check_freed(block, size);
+}

@@ -1,0 +1,14 @@
+/* operator delete is told twice the size that operator new was. The block is freed.
+ *
+ * all: not caught
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = need(_Znwm(size));
+    announce(block, block);
+    _ZdlPvm(hide(block), 2 * size);
+    survived();
+    check_freed(block, size);
+}

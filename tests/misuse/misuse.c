@@ -1,0 +1,214 @@
+/* main() of every misuse program, its words to the runner, and what several programs need. */
+#include "misuse.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static bool staged;
+
+/* Nothing here may allocate between the announcement and the mistake. */
+static void say(const char *text)
+{
+    if (write(STDOUT_FILENO, text, strlen(text)) < 0)
+        _exit(3);
+}
+
+void announce(const void *bad, const void *base)
+{
+    char text[128];
+    size_t usable = base ? malloc_usable_size((void *)base) : 0;
+    snprintf(
+        text, sizeof text, "bad 0x%zx base 0x%zx usable %zu\n", (size_t)bad, (size_t)base, usable);
+    say(text);
+}
+
+void survived(void)
+{
+    say("survived\n");
+    if (!staged)
+        return;
+    hakmem_thread_flush();
+    say("flushed\n");
+    (void)hakmem_purge();
+    say("spilled\n");
+}
+
+_Noreturn void not_applicable(void)
+{
+    say("not applicable\n");
+    _exit(77);
+}
+
+_Noreturn void broken(const char *what)
+{
+    say("broken: ");
+    say(what);
+    say("\n");
+    _exit(3);
+}
+
+void *new_victim(size_t size)
+{
+    for (int i = 0; i < 5; i++)
+        (void)need(malloc(size));
+    void *block = need(malloc(size));
+    announce(block, block);
+    return block;
+}
+
+void free_wrongly(const void *pointer)
+{
+    free(hide(pointer));
+    survived();
+}
+
+void free_foreign(const void *pointer)
+{
+    announce(pointer, NULL);
+    free_wrongly(pointer);
+}
+
+void free_inside(size_t size, size_t offset)
+{
+    char *block = need(malloc(size));
+    announce(block + offset, block);
+    free_wrongly(block + offset);
+}
+
+size_t many(size_t size)
+{
+    size_t count = ((size_t)64 << 20) / size;
+    return count > 20000 ? 20000 : count < 40 ? 40 : count;
+}
+
+void run_in_thread(void *(*body)(void *), const void *argument)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, body, hide(argument)) != 0 || pthread_join(thread, NULL) != 0)
+        broken("no thread");
+}
+
+static void *help(void *argument)
+{
+    struct helper *helper = argument;
+    for (;;) {
+        sem_wait(&helper->asked);
+        if (helper->ends)
+            return NULL;
+        free(helper->block);
+        sem_post(&helper->done);
+    }
+}
+
+void helper_start(struct helper *helper)
+{
+    helper->ends = false;
+    sem_init(&helper->asked, 0, 0);
+    sem_init(&helper->done, 0, 0);
+    if (pthread_create(&helper->thread, NULL, help, helper) != 0)
+        broken("no thread");
+}
+
+void helper_free(struct helper *helper, const void *block)
+{
+    helper->block = hide(block);
+    sem_post(&helper->asked);
+    sem_wait(&helper->done);
+}
+
+void helper_end(struct helper *helper)
+{
+    helper->ends = true;
+    sem_post(&helper->asked);
+    pthread_join(helper->thread, NULL);
+}
+
+void check_freed(const void *block, size_t size)
+{
+    if (need(malloc(size)) != block)
+        broken("the block is not free");
+}
+
+static struct {
+    char **blocks;
+    size_t count, size;
+} surroundings;
+
+static int compare_addresses(const void *a, const void *b)
+{
+    const char *left = *(char *const *)a, *right = *(char *const *)b;
+    return (left > right) - (left < right);
+}
+
+char *surrounded(size_t size)
+{
+    size_t count = ((size_t)5 << 20) / size, middle;
+    count = count < 5 ? 5 : count;
+    char **blocks = need(calloc(count, sizeof *blocks));
+    for (size_t i = 0; i < count; i++)
+        blocks[i] = memset(need(malloc(size)), 1, size);
+    qsort(blocks, count, sizeof *blocks, compare_addresses);
+    middle = count / 2;
+    surroundings.blocks = blocks;
+    surroundings.count = count;
+    surroundings.size = size;
+    announce(blocks[middle], blocks[middle]);
+    return blocks[middle];
+}
+
+void free_surrounded(void)
+{
+    for (size_t i = 0; i < surroundings.count; i++)
+        free(surroundings.blocks[i]);
+    for (size_t i = 0; i < surroundings.count; i++) {
+        size_t size = 1 + i * 37 % surroundings.size;
+        free(memset(need(malloc(size)), 2, size));
+    }
+}
+
+size_t group_for(size_t size)
+{
+    size_t count = ((size_t)64 << 20) / size;
+    return count > GROUP_MAX ? GROUP_MAX : count < 4 ? 4 : count;
+}
+
+void *free_group(void *blocks)
+{
+    for (void **block = blocks; *block; block++)
+        free(*block);
+    return NULL;
+}
+
+void fill_words(void *block, size_t size, uintptr_t word)
+{
+    uintptr_t *words = block;
+    for (size_t i = 0; i < size / sizeof word; i++)
+        words[i] = word;
+}
+
+size_t words_of_freed(size_t size, uintptr_t *words)
+{
+    void *block = need(malloc(size));
+    size_t count = size / sizeof *words < WORDS_MAX ? size / sizeof *words : WORDS_MAX;
+    fill_words(block, count * sizeof *words, 0x5555);
+    free(block);
+    /* Slab memory stays readable; looking at it is the point here. */
+    memcpy(words, hide(block), count * sizeof *words);
+    return count;
+}
+
+int main(int count, char **arguments)
+{
+    const struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    staged = count == 3 && strcmp(arguments[2], "staged") == 0;
+    if (count != 2 && !staged) {
+        fprintf(stderr, "usage: %s SIZE [staged]\n", arguments[0]);
+        return 2;
+    }
+    if (strcmp(hakmem_version(), HAKMEM_VERSION) != 0)
+        broken("another version of the library");
+    misuse(strtoul(arguments[1], NULL, 10));
+    return 0;
+}
