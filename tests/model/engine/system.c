@@ -1,0 +1,366 @@
+/* The system below the core: os.h, the end of the program, thread keys, and the model of the lock.
+ *
+ * Memory comes from two places: regions of 2 MiB, of which the lowest free ones are mapped, so that
+ * addresses are used again; and small mappings, from an area of each thread's own.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "api/fallback.h"
+#include "base/assert.h"
+#include "base/bits.h"
+#include "engine/engine.h"
+#include "engine/report.h"
+#include "engine/search.h"
+#include "map/page_map.h"
+#include "os/fatal.h"
+#include "os/os.h"
+
+enum { REGIONS = 12, AREA_BYTES = 8 << 20 };
+
+#define CODE __builtin_return_address(0)
+
+static char *regions;
+static struct region_state {
+    bool used;
+    struct clock unmapped; /* what happened before its last unmapping */
+} region_states[REGIONS], region_states_at_start[REGIONS];
+
+static unsigned failures, failures_left; /* of os_make_writable */
+
+static char *areas;
+static size_t area_used[CLOCKS], area_used_at_start[CLOCKS];
+
+static struct {
+    uint32_t id;
+    uint64_t time_ms;
+    void *key_value;
+} threads[CLOCKS];
+
+unsigned system_locks_held[CLOCKS];
+
+static void (*key_destructor)(void *);
+
+/* An address that leaves room below it in the class map's window. */
+static const uintptr_t regions_base = (uintptr_t)1 << 44;
+
+static void *reserve(void *hint, size_t size)
+{
+    void *memory = mmap(
+        hint, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED || (hint && memory != hint))
+        model_fail("the checker's own memory could not be mapped");
+    return memory;
+}
+
+void system_init(void)
+{
+    regions = reserve((void *)regions_base, REGIONS * REGION_SIZE);
+    areas = reserve(NULL, CLOCKS * AREA_BYTES);
+    for (int i = 0; i < CLOCKS; i++) {
+        threads[i].id = 100 + (uint32_t)i;
+        threads[i].time_ms = 1;
+    }
+}
+
+/* The first execution shows what the preparation has used. */
+void system_start(void)
+{
+    static bool prepared;
+    if (!prepared) {
+        memcpy(region_states_at_start, region_states, sizeof region_states);
+        memcpy(area_used_at_start, area_used, sizeof area_used);
+    }
+    prepared = true;
+    failures_left = failures;
+    memcpy(region_states, region_states_at_start, sizeof region_states);
+    memcpy(area_used, area_used_at_start, sizeof area_used);
+    for (int i = 0; i < CLOCKS; i++)
+        system_thread_starts(i);
+}
+
+void system_thread_starts(int thread)
+{
+    threads[thread].id = 100 + (uint32_t)thread;
+    system_locks_held[thread] = 0;
+    threads[thread].time_ms = 1;
+    threads[thread].key_value = NULL;
+}
+
+void system_give_new_id(int thread)
+{
+    threads[thread].id += 100;
+}
+
+void model_set_time(uint64_t time_ms)
+{
+    threads[current].time_ms = time_ms;
+}
+
+void model_fail_protect(unsigned count)
+{
+    failures = count;
+}
+
+char *model_region(unsigned index)
+{
+    return regions + index * REGION_SIZE;
+}
+
+bool model_region_is_mapped(unsigned index)
+{
+    return region_states[index].used;
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+/* Invariant 3: no system call under a lock. */
+static void check_system_call(const void *code)
+{
+    if (system_locks_held[current])
+        model_fail("a system call under a lock, at %s", report_place(code));
+}
+
+static struct op mapping_op(const char *name, const void *code)
+{
+    return (struct op){OP_WRITE, region_states, name, code};
+}
+
+static unsigned region_count(size_t size)
+{
+    return (unsigned)(round_up(size, REGION_SIZE) / REGION_SIZE);
+}
+
+static void *map_regions(size_t size, const void *code)
+{
+    unsigned count = region_count(size), first = 0, found = 0;
+    search_step(mapping_op("map", code));
+    for (unsigned i = 0; i < REGIONS && found < count; i++) {
+        found = region_states[i].used ? 0 : found + 1;
+        first = i + 1 - found;
+    }
+    if (found < count)
+        return NULL;
+    for (unsigned i = first; i < first + count; i++) {
+        region_states[i].used = true;
+        clock_join(shadow_clock(), &region_states[i].unmapped);
+    }
+    shadow_range(model_region(first), size, RANGE_MAPPED, code);
+    return model_region(first);
+}
+
+static bool is_region(const void *address)
+{
+    return (size_t)((const char *)address - regions) < REGIONS * REGION_SIZE;
+}
+
+static void free_regions(char *address, size_t size)
+{
+    unsigned first = (unsigned)((size_t)(address - regions) / REGION_SIZE);
+    for (unsigned i = first; i < first + region_count(size); i++) {
+        region_states[i].used = false;
+        region_states[i].unmapped = *shadow_clock();
+    }
+    shadow_tick();
+}
+
+void *os_map(size_t size, size_t alignment, void *hint)
+{
+    (void)hint;
+    check_system_call(CODE);
+    if (size >= REGION_SIZE)
+        return map_regions(size, CODE);
+    size_t start = round_up(area_used[current], alignment);
+    if (start + size > AREA_BYTES)
+        return NULL;
+    area_used[current] = start + size;
+    char *memory = areas + (size_t)current * AREA_BYTES + start;
+    shadow_range(memory, size, RANGE_MAPPED, CODE);
+    return memory;
+}
+
+bool os_unmap(void *address, size_t size)
+{
+    check_system_call(CODE);
+    if (is_region(address))
+        search_step(mapping_op("unmap", CODE));
+    shadow_range(address, size, RANGE_UNMAPPED, CODE);
+    if (is_region(address))
+        free_regions(address, size);
+    return true;
+}
+
+bool os_purge(void *address, size_t size)
+{
+    check_system_call(CODE);
+    shadow_range(address, size, RANGE_PURGED, CODE);
+    return true;
+}
+
+/* There is never room behind a mapping, so that it has to move. */
+bool os_resize(void *address, size_t old_size, size_t new_size)
+{
+    (void)address, (void)old_size, (void)new_size;
+    check_system_call(CODE);
+    return false;
+}
+
+bool os_move(void *address, size_t old_size, void *target, size_t new_size)
+{
+    (void)target, (void)new_size;
+    return os_unmap(address, old_size);
+}
+
+/* Asked for once in a process; and each execution begins the process anew. */
+void *os_reserve(size_t size)
+{
+    static void *reserved;
+    if (!reserved)
+        reserved = reserve(NULL, size);
+    return reserved;
+}
+
+bool os_make_writable(void *address, size_t size)
+{
+    (void)address, (void)size;
+    check_system_call(CODE);
+    search_step(mapping_op("protect", CODE));
+    if (!failures_left)
+        return true;
+    failures_left--;
+    return false;
+}
+
+void os_advise_huge_pages(void *address, size_t size, bool wanted)
+{
+    (void)address, (void)size, (void)wanted;
+    check_system_call(CODE);
+}
+
+size_t os_page_size(void)
+{
+    return 4096;
+}
+
+size_t os_address_space_limit(void)
+{
+    return SIZE_MAX;
+}
+
+unsigned os_cpu_count(void)
+{
+    return 1;
+}
+
+uint64_t os_clock_ms(void)
+{
+    return threads[current].time_ms;
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+/* The kernel compares with the newest value and goes to sleep in one step. */
+void os_futex_wait(uint32_t *word, uint32_t expected)
+{
+    search_step((struct op){OP_WRITE, word, "wait", CODE});
+    if (atomic_newest(word, sizeof *word) == expected)
+        search_sleep(word, CODE);
+}
+
+void os_futex_wake(uint32_t *word)
+{
+    search_step((struct op){OP_WRITE, word, "wake", CODE});
+    search_wake_one(word);
+}
+
+uint32_t os_thread_id(void)
+{
+    return threads[current].id;
+}
+
+/* Whoever learns from the kernel that a thread has ended comes after it. */
+bool os_thread_exists(uint32_t id)
+{
+    for (int i = 0; i < CLOCKS; i++) {
+        if (threads[i].id != id)
+            continue;
+        if (i == MAIN || !exploring || !search_has_ended(i))
+            return true;
+        shadow_join(i);
+    }
+    return false;
+}
+
+int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
+{
+    *key = 0;
+    key_destructor = destructor;
+    return 0;
+}
+
+int pthread_setspecific(pthread_key_t key, const void *value)
+{
+    (void)key;
+    threads[current].key_value = (void *)value;
+    return 0;
+}
+
+struct fork_handlers fork_handlers;
+
+int pthread_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
+{
+    fork_handlers = (struct fork_handlers){before, in_parent, in_child};
+    return 0;
+}
+
+int pthread_setcanceltype(int type, int *before)
+{
+    if (before)
+        *before = type;
+    return 0;
+}
+
+void model_exit_thread(void)
+{
+    if (threads[current].key_value)
+        key_destructor(threads[current].key_value);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+void fatal(const char *message)
+{
+    model_fail("hakmem: %s", message);
+}
+
+void fatal_pointer(
+    const char *call, enum defect defect, const void *pointer, const void *base, size_t size)
+{
+    (void)base, (void)size;
+    search_abort();
+    model_fail("hakmem: %s: defect %d of %p", call, (int)defect, pointer);
+}
+
+void assert_failed(const char *expression, const char *file, int line)
+{
+    model_fail("%s:%d: %s", file, line, expression);
+}
+
+void *libc_malloc(size_t size)
+{
+    (void)size;
+    model_fail("the C library's malloc is not modelled");
+}
+
+void *libc_calloc(size_t count, size_t size)
+{
+    (void)count;
+    return libc_malloc(size);
+}
+
+void libc_free(void *block)
+{
+    libc_malloc((size_t)block);
+}

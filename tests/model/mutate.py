@@ -1,0 +1,329 @@
+"""mutate.py --source DIR --build DIR [--sample N] [--report FILE]: weakens the core on purpose.
+
+Each mutant of the core's sources has one memory order made relaxed, one lock left out of one
+function, one lock forgotten by the fork handlers, or one step of a protocol left out. The models
+have to fail for each of them; those that cannot are in SURVIVORS, with the reason. Nothing in the
+source tree is changed. Exit status 0: all as it should be.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+PROGRAMS = ("model_core", "model_locks")
+RUN_LIMIT_S = 300
+EXECUTIONS_MAX = 200000
+
+WEAKER = (
+    (r"ATOMIC_LOAD_ACQUIRE\(", "ATOMIC_LOAD_RELAXED("),
+    (r"ATOMIC_STORE_RELEASE\(", "ATOMIC_STORE_RELAXED("),
+    (r"__ATOMIC_ACQUIRE\b", "__ATOMIC_RELAXED"),
+    (r"__ATOMIC_RELEASE\b", "__ATOMIC_RELAXED"),
+    (r"__ATOMIC_ACQ_REL\b", "__ATOMIC_ACQUIRE"),
+    (r"__ATOMIC_ACQ_REL\b", "__ATOMIC_RELEASE"),
+)
+
+# Steps of protocols: file, text that occurs once, what to put there, and what that breaks.
+STEPS = (
+    ("os/lock.c", "os_futex_wake(&lock->word);", ";", "nobody is woken"),
+    ("os/lock.c", "try_word(lock, 0, self | LOCK_WAITERS)", "try_word(lock, 0, self)",
+     "who has waited forgets the others"),
+    ("os/lock.c", "fork ? 0 : lock_self()", "0", "the child opens a lock that it is inside of"),
+    ("slab/bin.c", "    set_blocks_of_pages(slab, run, false);\n", "",
+     "blocks are handed out while their pages are purged"),
+    ("span/page_heap.c", "        take_run(superslab, run);\n        lock_release",
+     "        lock_release", "pages are handed out while they are purged"),
+    ("span/page_heap.c", "    page_map_unregister(&superslab->region);\n", "",
+     "a superslab that is gone is still found"),
+    ("span/big.c", "        cache_remove(big);\n        big->live = true;",
+     "        big->live = true;", "a mapping that was taken is still in the cache"),
+    ("thread/heap.c", "        registry.free = heap->next_free;\n", "",
+     "two threads take the same heap"),
+    ("thread/heap.c", "    heap_flush(heap);\n    lock_acquire", "    lock_acquire",
+     "a heap is pooled with blocks"),
+)
+
+WALKERS = re.compile(r"_check(_all)?$")
+
+Mutant = collections.namedtuple("Mutant", "file line function kind text")
+
+# Mutants that no model can see, by (file, function, kind); the value says why.
+_SET_ENTRY = "stronger than needed: set_entry, which every user of the leaf calls, acquires it"
+_SPAN = "stronger than needed: who has the block got it from its owner, in order"
+SURVIVORS = {
+    ("map/page_map.c", "leaf_install", "acquire to relaxed"): _SET_ENTRY,
+    ("map/page_map.c", "leaf_install", "acq_rel to release"): _SET_ENTRY,
+    ("map/page_map.c", "page_map_prepare", "atomic_load_acquire to atomic_load_relaxed"):
+        _SET_ENTRY,
+    ("map/page_map.c", "set_entry", "atomic_load_acquire to atomic_load_relaxed"):
+        "stronger than needed: page_map_prepare has acquired the leaf, or one of the two has to",
+    ("span/span.c", "span_alloc", "atomic_store_release to atomic_store_relaxed"): _SPAN,
+    ("span/span.c", "span_resize", "atomic_store_release to atomic_store_relaxed"): _SPAN,
+    ("span/span.c", "span_free", "acq_rel to release"): _SPAN,
+    ("slab/bin.c", "bin_sweep_step", "acq_rel to acquire"):
+        "stronger than needed: nobody learns from the flag what the sweeper wrote",
+    ("thread/heap.c", "reclaim", "acquire to relaxed"):
+        "stronger than needed: who learns from the kernel that the owner is gone comes after it",
+    ("thread/heap.c", "initialise", "without lock registry.lock"):
+        "not needed: it runs once, and others wait for it",
+    ("os/lock.c", "lock_adopt_in_child", "release to relaxed"):
+        "stronger than needed: the child has one thread",
+}
+
+
+def core_sources(commands, source):
+    """The files of the core that the programs are built from, and the lock's header."""
+    core = source / "core"
+    files = {pathlib.Path(entry["file"]) for entry in commands}
+    return sorted(file for file in files if core in file.parents) + [core / "os" / "lock.h"]
+
+
+def functions(text):
+    """(name, first line, line after the last) of the functions in a C file, lines from 0."""
+    lines = text.split("\n")
+    start = None
+    for number, line in enumerate(lines):
+        if line == "{":
+            start = number
+        elif line == "}" and start is not None:
+            head = " ".join(lines[max(0, start - 4):start])
+            head = re.split(r"[;}]|\*/", head)[-1]
+            found = re.search(r"(\w+)\s*\(", head)
+            yield found.group(1) if found else "?", start, number + 1
+            start = None
+
+
+def order_mutants(name, text):
+    spans = list(functions(text))
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        function = next((f for f, first, end in spans if first <= number < end), None)
+        if function is None or WALKERS.search(function):
+            continue
+        for pattern, weaker in WEAKER:
+            for found in re.finditer(pattern, line):
+                changed = line[:found.start()] + weaker + line[found.end():]
+                rest = lines[:number] + [changed] + lines[number + 1:]
+                kind = "%s to %s" % (found.group().rstrip("(").replace("__ATOMIC_", ""),
+                                     weaker.rstrip("(").replace("__ATOMIC_", ""))
+                yield Mutant(name, number + 1, function, kind.lower(), "\n".join(rest))
+
+
+def lock_mutants(name, text):
+    lines = text.split("\n")
+    for function, first, end in functions(text):
+        body = "\n".join(lines[first:end])
+        if WALKERS.search(function) or function.startswith("lock_"):
+            continue
+        for lock in sorted(set(re.findall(r"\block_acquire\(([^;]+)\);", body))):
+            changed = re.sub(r"\block_(acquire|release)\(%s\);" % re.escape(lock), ";", body)
+            rest = "\n".join(lines[:first]) + "\n" + changed + "\n" + "\n".join(lines[end:])
+            yield Mutant(name, first, function, "without lock " + lock.lstrip("&"), rest)
+
+
+def fork_mutants(name, text):
+    for found in re.finditer(r"\baction\((.*)\);", text):
+        rest = text[:found.start()] + ";" + text[found.end():]
+        line = text.count("\n", 0, found.start()) + 1
+        yield Mutant(name, line, "for_each_lock", "without " + found.group(1), rest)
+
+
+def step_mutants(name, text):
+    for file, old, new, why in STEPS:
+        if file != name:
+            continue
+        if text.count(old) != 1:
+            raise SystemExit("FAILED: %r is in core/%s %d times: renew STEPS in mutate.py"
+                             % (old, file, text.count(old)))
+        line = text.count("\n", 0, text.index(old)) + 1
+        spans = list(functions(text))
+        function = next((f for f, first, end in spans if first < line <= end), "?")
+        yield Mutant(name, line, function, why, text.replace(old, new))
+
+
+def all_mutants(sources, core):
+    for file in sources:
+        name, text = str(file.relative_to(core)), file.read_text()
+        makers = [order_mutants, lock_mutants, step_mutants]
+        if name == "thread/fork.c":
+            makers.append(fork_mutants)
+        for maker in makers:
+            yield from maker(name, text)
+
+
+def object_of(entry):
+    words = shlex.split(entry["command"])
+    return pathlib.Path(entry["directory"]) / words[words.index("-o") + 1]
+
+
+class Builder:
+    """Builds a program with some files replaced, by the commands of the build itself."""
+
+    def __init__(self, source, commands):
+        self.core = source / "core"
+        self.entries = {program: [] for program in PROGRAMS + ("model_engine",)}
+        for entry in commands:
+            for program, entries in self.entries.items():
+                if "/%s.dir/" % program in str(object_of(entry)):
+                    entries.append(entry)
+
+    def compile(self, entry, mutant, directory):
+        """Returns the new object; the mutant's file takes the place of the one of that name."""
+        words = shlex.split(entry["command"])
+        target = directory / (str(abs(hash(entry["file"]))) + ".o")
+        words[words.index("-o") + 1] = str(target)
+        if entry["file"] == str(self.core / mutant.file):
+            words[words.index(entry["file"])] = str(directory / mutant.file)
+        words[1:1] = ["-w", "-I", str(directory)]
+        subprocess.run(words, cwd=entry["directory"], check=True, capture_output=True, text=True)
+        return target
+
+    def program(self, program, mutant, directory):
+        """The path of the program with the mutant in it; None when it is not part of it."""
+        header = mutant.file.endswith(".h")
+        entries = self.entries[program]
+        if header and program == "model_core":
+            return None
+        if not header and not any(e["file"] == str(self.core / mutant.file) for e in entries):
+            return None
+        objects = []
+        for entry in entries:
+            changed = header or entry["file"] == str(self.core / mutant.file)
+            objects.append(self.compile(entry, mutant, directory) if changed else object_of(entry))
+        objects += [object_of(entry) for entry in self.entries["model_engine"]]
+        compiler = shlex.split(entries[0]["command"])[0]
+        target = directory / program
+        subprocess.run([compiler, "-no-pie", "-o", str(target)] + [str(o) for o in objects],
+                       check=True, capture_output=True, text=True)
+        return target
+
+
+def try_mutant(builder, mutant):
+    """(who killed it, how), or (None, why not)."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        directory = pathlib.Path(name)
+        (directory / mutant.file).parent.mkdir(parents=True)
+        (directory / mutant.file).write_text(mutant.text)
+        for program in PROGRAMS:
+            try:
+                path = builder.program(program, mutant, directory)
+            except subprocess.CalledProcessError as error:
+                return None, "does not compile: " + (error.stderr or "").strip()[:300]
+            if not path:
+                continue
+            run = subprocess.run([str(path), "--brief", "--limit", str(EXECUTIONS_MAX)],
+                                 capture_output=True, text=True, timeout=RUN_LIMIT_S)
+            found = re.search(r"^FAILED: (\w+): (.*)", run.stdout, re.MULTILINE)
+            if found and "the checker" in found.group(2):
+                return None, found.group(2)
+            if found:
+                return found.group(1), found.group(2)
+        return None, "no model fails"
+
+
+def verdicts(builder, mutants, jobs):
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        results = pool.map(lambda mutant: try_mutant(builder, mutant), mutants)
+        for mutant, (killer, how) in zip(mutants, results):
+            expected = SURVIVORS.get((mutant.file, mutant.function, mutant.kind))
+            print("%-8s %s:%d %s: %s; %s" % ("killed" if killer else "survived", mutant.file,
+                                           mutant.line, mutant.function, mutant.kind,
+                                           killer or expected or how), flush=True)
+            yield mutant, killer, how, expected
+
+
+def check_baseline(build):
+    """Where the core itself fails, a mutant that fails shows nothing."""
+    for program in PROGRAMS:
+        path = build / "tests" / "model" / program
+        run = subprocess.run([str(path), "--brief", "--limit", "1000"], capture_output=True,
+                             text=True)
+        if run.returncode == 1:
+            raise SystemExit(run.stdout + "FAILED: no mutant was tried: the core itself fails")
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def write_report(path, models, results):
+    """The tables of docs/model-checking.md, behind the line that says so."""
+    marker = "<!-- written by tests/model/mutate.py -->\n"
+    head = path.read_text().partition(marker)[0] if path.exists() else ""
+    lines = ["", "## Scenarios", "", "| Scenario | What happens | Result |",
+             "|---|---|---|"]
+    lines += ["| `%s` | %s | %s |" % (name, cell(about), cell(result))
+              for name, about, result in models]
+    killed = [r for r in results if r[1]]
+    lines += ["", "## Mutants", "", "%d mutants: %d make a model fail, %d cannot."
+              % (len(results), len(killed), len(results) - len(killed)), "",
+              "| Where | Mutation | Fails in |", "|---|---|---|"]
+    lines += ["| `%s`, `%s` | %s | `%s` |" % (m.file, m.function, cell(m.kind), killer)
+              for m, killer, _, _ in killed]
+    lines += ["", "## Mutants that no model can see", "", "| Where | Mutation | Why |",
+              "|---|---|---|"]
+    lines += ["| `%s`, `%s` | %s | %s |" % (m.file, m.function, cell(m.kind),
+                                           cell(expected or "**not explained**"))
+              for m, killer, _, expected in results if not killer]
+    path.write_text(head + marker + "\n".join(lines) + "\n")
+
+
+def run_models(build):
+    """(name, about, result) of all scenarios, from the programs as they are."""
+    for program in ("model_litmus",) + PROGRAMS:
+        path = str(build / "tests" / "model" / program)
+        listed = subprocess.run([path, "--list"], capture_output=True, text=True, check=True)
+        for line in listed.stdout.splitlines():
+            name, _, about = line.partition("\t")
+            run = subprocess.run([path, name], capture_output=True, text=True)
+            last = run.stdout.strip().splitlines()[-1]
+            result = re.sub(r"\s+", " ", last[len(name):]).strip()
+            yield name, about, re.sub(r" it should: .*", " it should", result)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--source", type=pathlib.Path, required=True, help="the project")
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="its binary directory")
+    parser.add_argument("--sample", type=int, help="try so many mutants, evenly spread")
+    parser.add_argument("--only", default="", help="try those whose file has this in its name")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--report", type=pathlib.Path, help="the page to write the tables to")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    commands = json.loads((options.build / "compile_commands.json").read_text())
+    commands = [entry for entry in commands if "/tests/model/" in str(object_of(entry))]
+    check_baseline(options.build)
+    builder = Builder(options.source.resolve(), commands)
+    core = options.source.resolve() / "core"
+    mutants = [m for m in all_mutants(core_sources(commands, options.source.resolve()), core)
+               if options.only in m.file]
+    if options.sample:
+        mutants = mutants[::max(1, len(mutants) // options.sample)][:options.sample]
+    results = list(verdicts(builder, mutants, options.jobs))
+    if options.report:
+        write_report(options.report, list(run_models(options.build)), results)
+    failures = 0
+    for mutant, killer, how, expected in results:
+        if bool(killer) == bool(expected):
+            failures += 1
+            print("FAILED: %s:%d %s: %s: %s" % (mutant.file, mutant.line, mutant.function,
+                  mutant.kind, "SURVIVORS says that no model sees it, but " + killer + " does"
+                  if killer else how))
+    print("%d mutants, %d killed, %d as they should not be"
+          % (len(results), sum(bool(r[1]) for r in results), failures))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+/* Big blocks and the BigCache. */
+#include "engine/model.h"
+#include "map/page_map.h"
+#include "span/big.h"
+
+enum { BIG = 2 << 20 };
+
+static char *blocks[4];
+
+static struct big *big_of(void *block)
+{
+    return (struct big *)page_map_lookup(block);
+}
+
+static char *take_big(size_t size)
+{
+    char *block = big_alloc(size, 1, false);
+    CHECK(block);
+    CHECK(big_size(big_of(block), block, "free") >= size);
+    *(volatile char *)block = 1;
+    return block;
+}
+
+static void give_big(void *block)
+{
+    *(volatile char *)block = 1;
+    big_free(big_of(block), block, "free");
+}
+
+static void one_in_use_one_cached(void)
+{
+    blocks[0] = take_big(BIG);
+    blocks[1] = take_big(BIG);
+    give_big(blocks[1]);
+}
+
+static void take_2(void)
+{
+    blocks[2] = take_big(BIG);
+}
+
+static void give_0(void)
+{
+    give_big(blocks[0]);
+}
+
+static void evict_all(void)
+{
+    big_cache_evict(SIZE_MAX);
+}
+
+/* What is live is what was taken and not given; and all that is cached can be had. */
+static void consistent(void)
+{
+    struct big_stats stats = big_stats();
+    CHECK(stats.live_blocks * BIG == stats.live_bytes);
+    big_cache_evict(SIZE_MAX);
+    CHECK(big_stats().cached_bytes == 0);
+}
+
+SCENARIO(bigs_cache) = {
+    .name = "bigs_cache",
+    .about = "one takes from the cache, one frees, one evicts",
+    .prepare = one_in_use_one_cached,
+    .thread = {take_2, give_0, evict_all},
+    .finish = consistent};
+
+static void take_3(void)
+{
+    blocks[3] = take_big(BIG);
+}
+
+static void count(void)
+{
+    CHECK(big_stats().cached_bytes <= BIG);
+}
+
+SCENARIO(bigs_compete) = {
+    .name = "bigs_compete",
+    .about = "two want the one mapping in the cache, one counts",
+    .prepare = one_in_use_one_cached,
+    .thread = {take_2, take_3, count},
+    .finish = consistent};
+
+static void expire(void)
+{
+    big_cache_expire();
+}
+
+SCENARIO(bigs_expire) = {
+    .name = "bigs_expire",
+    .about = "a tick looks for unused mappings while one is taken",
+    .prepare = one_in_use_one_cached,
+    .thread = {expire, take_2, give_0},
+    .finish = consistent};
+
+/* A longer mapping is split, or a shorter one moves to be longer. */
+static void one_long_cached(void)
+{
+    blocks[0] = take_big(BIG);
+    blocks[1] = take_big(2 * BIG);
+    give_big(blocks[1]);
+}
+
+static void take_long(void)
+{
+    blocks[3] = take_big(2 * BIG);
+    give_big(blocks[3]);
+}
+
+static void all_cached(void)
+{
+    big_cache_evict(SIZE_MAX);
+    CHECK(big_stats().cached_bytes == 0);
+}
+
+SCENARIO(bigs_split) = {
+    .name = "bigs_split",
+    .about = "a cached mapping is split, or made longer",
+    .prepare = one_long_cached,
+    .thread = {take_2, take_long},
+    .finish = all_cached};
+
+static void grow_0(void)
+{
+    CHECK(big_resize(big_of(blocks[0]), 2 * BIG));
+}
+
+SCENARIO(bigs_resize) = {
+    .name = "bigs_resize",
+    .about = "a block moves to grow, while others take and evict",
+    .prepare = one_in_use_one_cached,
+    .thread = {grow_0, take_2, evict_all},
+    .finish = all_cached};
+
+static void free_0_twice(void)
+{
+    big_free(big_of(blocks[0]), blocks[0], "free");
+}
+
+SCENARIO(bigs_freed_twice) = {
+    .name = "bigs_freed_twice",
+    .about = "of two frees of a big block one is noticed",
+    .prepare = one_in_use_one_cached,
+    .thread = {free_0_twice, free_0_twice},
+    .aborts = true};
+
+/* A look at an address that nobody gave the thread, while a block is made there. */
+static void look_for_2(void)
+{
+    struct region *region = page_map_lookup(model_region(2));
+    if (region)
+        CHECK(region->kind == REGION_BIG && region->base == model_region(2));
+}
+
+static void both_in_use(void)
+{
+    blocks[0] = take_big(BIG);
+    blocks[1] = take_big(BIG);
+}
+
+SCENARIO(bigs_lookup) = {
+    .name = "bigs_lookup",
+    .about = "a big block is registered while two others look for it",
+    .prepare = both_in_use,
+    .thread = {take_2, look_for_2, look_for_2}};

@@ -1,0 +1,209 @@
+/* Thread heaps: the first call ever, thread exit, adoption, and blocks that outlive their thread;
+ * by the slow paths of malloc and free themselves. */
+#include "api/alloc.h"
+#include "base/atomic.h"
+#include "engine/model.h"
+#include "slab/bin.h"
+#include "slab/depot.h"
+#include "span/page_heap.h"
+#include "thread/heap.h"
+
+enum { SIZE = 8192 };
+
+static void *mailbox; /* release on store pairs with acquire on load, as a program has to */
+
+static void *take(void)
+{
+    void *block = alloc_slow(SIZE);
+    CHECK(block);
+    *(volatile char *)block = 1;
+    return block;
+}
+
+static void give(void *block)
+{
+    *(volatile char *)block = 1;
+    free_slow(block);
+}
+
+static void use_one(void)
+{
+    give(take());
+}
+
+/* All structures are sound, and heaps that nobody owns hold no blocks. */
+static void consistent(void)
+{
+    bin_check_all();
+    depot_check_all();
+    page_heap_check();
+    for (struct heap *heap = heap_first(); heap; heap = heap->next) {
+        heap_check(heap);
+        for (unsigned class = 1; class < CLASS_COUNT && !heap_in_use(heap); class ++)
+            CHECK(heap_cached_blocks(heap, class) == 0);
+    }
+}
+
+/* ---- The first call ---------------------------------------------------------------------------
+ */
+
+static void enter(void)
+{
+    struct heap *heap = heap_enter();
+    CHECK(heap && heap_in_use(heap) && heap == heap_of_thread());
+    CHECK(heap->front.classes == class_map.classes);
+    heap_leave(heap);
+}
+
+SCENARIO(heaps_once) = {
+    .name = "heaps_once",
+    .about = "the first call ever, by two threads at once",
+    .thread = {enter, enter},
+    .finish = consistent};
+
+static void fail_in_the_middle(void)
+{
+    model_fail_protect(1);
+}
+
+static void try_to_enter(void)
+{
+    struct heap *heap = heap_enter();
+    if (heap)
+        heap_leave(heap);
+}
+
+SCENARIO(heaps_once_more) = {
+    .name = "heaps_once_more",
+    .about = "the first call ever fails half way, and another thread tries again",
+    .prepare = fail_in_the_middle,
+    .thread = {try_to_enter, try_to_enter},
+    .finish = consistent};
+
+/* ---- Exit and adoption ------------------------------------------------------------------------
+ */
+
+static void initialise(void)
+{
+    use_one();
+    model_exit_thread();
+}
+
+/* Three heaps in the pool, so that nobody has to make one. */
+static void fill_pool(void)
+{
+    struct heap_front *none = thread_heap, *fronts[3];
+    for (int i = 0; i < 3; i++) {
+        use_one();
+        fronts[i] = thread_heap;
+        thread_heap = none;
+    }
+    for (int i = 0; i < 3; i++) {
+        thread_heap = fronts[i];
+        heap_forget();
+    }
+}
+
+static void use_and_exit(void)
+{
+    use_one();
+    model_exit_thread();
+}
+
+SCENARIO(heaps_exit) = {
+    .name = "heaps_exit",
+    .about = "a thread exits while another begins",
+    .prepare = initialise,
+    .thread = {use_and_exit, use_one},
+    .finish = consistent};
+
+static void enter_and_exit(void)
+{
+    enter();
+    model_exit_thread();
+}
+
+SCENARIO(heaps_pool) = {
+    .name = "heaps_pool",
+    .about = "three threads take heaps from the pool and give them back",
+    .prepare = fill_pool,
+    .thread = {enter_and_exit, enter_and_exit, enter_and_exit},
+    .finish = consistent};
+
+/* The only heap belongs to a thread that is gone and never gave it back. */
+static void leave_heap_behind(void)
+{
+    enum { GONE = 999 };
+    use_one();
+    heap_of_thread()->owner = GONE;
+}
+
+SCENARIO(heaps_reclaim) = {
+    .name = "heaps_reclaim",
+    .about = "two threads find the heap of one that is gone",
+    .prepare = leave_heap_behind,
+    .thread = {enter, enter},
+    .finish = consistent};
+
+/* A second heap for the same thread, as if two threads had begun one after the other. */
+static void enter_twice(void)
+{
+    struct heap_front *none = thread_heap;
+    enter();
+    thread_heap = none;
+    enter();
+}
+
+SCENARIO(heaps_suspects) = {
+    .name = "heaps_suspects",
+    .about = "threads look for dead owners where others have just looked",
+    .prepare = use_one,
+    .thread = {enter, enter_twice, enter},
+    .preemptions_max = 1};
+
+static void walk(void)
+{
+    size_t cached = 0;
+    for (struct heap *heap = heap_first(); heap; heap = heap->next)
+        for (unsigned class = 1; class < 3; class ++)
+            cached += heap_cached_blocks(heap, class);
+    CHECK(cached == 0);
+}
+
+SCENARIO(heaps_walk) = {
+    .name = "heaps_walk",
+    .about = "statistics walk the heaps while one is made",
+    .prepare = initialise,
+    .thread = {enter, enter, walk},
+    .finish = consistent};
+
+/* ---- Remote frees -------------------------------------------------------------------------------
+ */
+
+static void send_and_exit(void)
+{
+    ATOMIC_STORE_RELEASE(&mailbox, take());
+    model_exit_thread();
+}
+
+static void receive_and_exit(void)
+{
+    void *block = ATOMIC_LOAD_ACQUIRE(&mailbox);
+    if (block)
+        give(block);
+    model_exit_thread();
+}
+
+SCENARIO(heaps_remote) = {
+    .name = "heaps_remote",
+    .about = "a block is freed by another thread while its own exits",
+    .prepare = initialise,
+    .thread = {send_and_exit, receive_and_exit},
+    .finish = consistent};
+
+SCENARIO(heaps_remote_adopted) = {
+    .name = "heaps_remote_adopted",
+    .about = "and a third takes blocks, perhaps with their heap",
+    .prepare = fill_pool,
+    .thread = {send_and_exit, receive_and_exit, use_one},
+    .finish = consistent};

@@ -1,0 +1,176 @@
+/* Publication: the page map, and records that are found by it. Legal frees find what they look for
+ * by what their program has synchronised; these look up what nobody gave them. */
+#include "engine/model.h"
+#include "map/page_map.h"
+#include "slab/bin.h"
+#include "span/page_heap.h"
+#include "span/span.h"
+
+static struct region regions[3];
+
+/* Looks at a region that somebody else may just be registering. */
+static struct region *look(unsigned index)
+{
+    struct region *found = page_map_lookup(model_region(index));
+    if (found) {
+        CHECK(found->kind == REGION_BIG);
+        CHECK(found->base == model_region(index));
+    }
+    return found;
+}
+
+static void publish(unsigned index)
+{
+    CHECK(page_map_prepare(model_region(index)));
+    regions[index] = (struct region){REGION_BIG, model_region(index)};
+    page_map_register(&regions[index]);
+    CHECK(look(index) == &regions[index]);
+}
+
+static void publish_0(void)
+{
+    publish(0);
+    look(1);
+}
+
+static void publish_1(void)
+{
+    publish(1);
+}
+
+static void look_0(void)
+{
+    look(0);
+}
+
+static void both_found(void)
+{
+    CHECK(look(0) == &regions[0] && look(1) == &regions[1]);
+}
+
+SCENARIO(maps_install) = {
+    .name = "maps_install",
+    .about = "two threads make the same leaf of the page map, a third looks",
+    .thread = {publish_0, publish_1, look_0},
+    .finish = both_found};
+
+/* ---- Removing ---------------------------------------------------------------------------------
+ */
+
+static void publish_all(void)
+{
+    for (unsigned i = 0; i < 2; i++)
+        publish(i);
+}
+
+static void unpublish_0(void)
+{
+    page_map_unregister(&regions[0]);
+}
+
+static void find_nearest(void)
+{
+    struct region *found = page_map_nearest(model_region(2) + 100);
+    CHECK(found == &regions[1] || found == &regions[2]);
+    CHECK(found->base <= model_region(2));
+}
+
+static void publish_2(void)
+{
+    publish(2);
+}
+
+SCENARIO(maps_nearest) = {
+    .name = "maps_nearest",
+    .about = "a search of the page map while entries come and go",
+    .prepare = publish_all,
+    .thread = {unpublish_0, publish_2, find_nearest}};
+
+/* A search before anything is there: it meets the leaf first. */
+static void find_in_new_leaf(void)
+{
+    struct region *found = page_map_nearest(model_region(0) + 100);
+    CHECK(!found || found->base == model_region(0));
+}
+
+SCENARIO(maps_nearest_in_new_leaf) = {
+    .name = "maps_nearest_in_new_leaf",
+    .about = "a search of the page map while a leaf is made",
+    .thread = {publish_0, find_in_new_leaf}};
+
+/* ---- Slabs and spans --------------------------------------------------------------------------
+ */
+
+enum { BLOCK_SIZE = 8192 };
+
+static void map_first(void)
+{
+    CHECK(page_heap_init());
+    shard_init(1);
+}
+
+static void make_slab(void)
+{
+    void *block;
+    CHECK(bin_refill(0, size_class_of(BLOCK_SIZE), &block, 1, false) == 1);
+}
+
+/* What free asks of a pointer before it believes it. */
+static void look_for_slab(void)
+{
+    struct slab *slab = slab_lookup(model_region(0) + BLOCK_SIZE);
+    if (slab)
+        CHECK(slab_index(slab, model_region(0) + BLOCK_SIZE, "free") == 1);
+}
+
+SCENARIO(maps_slab) = {
+    .name = "maps_slab",
+    .about = "a slab is made while another thread looks into its unit",
+    .prepare = map_first,
+    .thread = {make_slab, look_for_slab, look_for_slab}};
+
+static void map_another(void)
+{
+    struct page_run taken;
+    CHECK(page_heap_take(SUPERSLAB_PAGES, 1, &taken));
+}
+
+static void look_for_superslab(void)
+{
+    struct slab *slab = slab_lookup(model_region(1));
+    CHECK(!slab);
+    CHECK(!page_map_nearest(model_region(0) - 1));
+}
+
+static void make_first_slab(void)
+{
+    map_first();
+    make_slab();
+}
+
+SCENARIO(maps_superslab) = {
+    .name = "maps_superslab",
+    .about = "a superslab is mapped while another thread looks for it",
+    .prepare = make_first_slab,
+    .thread = {map_another, look_for_superslab, look_for_superslab}};
+
+static void *span;
+
+static void make_span(void)
+{
+    map_first();
+    span = span_alloc(40 * PAGE_SIZE, 1, false);
+    CHECK(span);
+}
+
+static void free_span(void)
+{
+    span_free((struct superslab *)page_map_lookup(span), span, "free");
+}
+
+SCENARIO(maps_span_freed_twice) = {
+    .name = "maps_span_freed_twice",
+    .about = "of two frees of a span one is noticed",
+    .prepare = make_span,
+    .thread = {free_span, free_span},
+    .aborts = true};

@@ -1,0 +1,314 @@
+/* Bins and depots: remote frees, refills, sweeps and spills at the same time. The class is one
+ * with eight blocks a slab, of two pages each. */
+#include "api/block.h"
+#include "engine/model.h"
+#include "slab/bin.h"
+#include "slab/depot.h"
+#include "span/page_heap.h"
+
+enum { SIZE = 8192, SLAB_BLOCKS = 8, BLOCKS_MAX = 40 };
+
+static void *blocks[BLOCKS_MAX];
+
+static unsigned class(void)
+{
+    return size_class_of(SIZE);
+}
+
+/* The block is this thread's alone: a second owner is a data race. */
+static void use(void *block)
+{
+    CHECK(block);
+    *(volatile char *)block = 1;
+}
+
+static void refill(void **taken, unsigned count, bool may_grow)
+{
+    unsigned got = bin_refill(0, class(), taken, count, may_grow);
+    CHECK(got > 0);
+    for (unsigned i = 0; i < got; i++)
+        use(taken[i]);
+}
+
+static void flush(unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++)
+        use(blocks[i]);
+    bin_flush(0, class(), blocks + first, count);
+}
+
+static void consistent(void)
+{
+    bin_check_all();
+    depot_check_all();
+    page_heap_check();
+}
+
+/* ---- Refill and flush -------------------------------------------------------------------------
+ */
+
+static void one_slab(void)
+{
+    CHECK(page_heap_init());
+    shard_init(1);
+    refill(blocks, SLAB_BLOCKS, true);
+}
+
+static void refill_2(void)
+{
+    void *taken[2];
+    refill(taken, 2, true);
+}
+
+static void flush_0(void)
+{
+    flush(0, 2);
+}
+
+static void flush_2(void)
+{
+    flush(2, 2);
+}
+
+SCENARIO(slabs_refill_flush) = {
+    .name = "slabs_refill_flush",
+    .about = "two threads free blocks of a slab, one takes some",
+    .prepare = one_slab,
+    .thread = {refill_2, flush_0, flush_2},
+    .finish = consistent};
+
+static void look_at_7(void)
+{
+    use(blocks[7]);
+    CHECK(!bin_block_is_free(blocks[7], "free"));
+}
+
+SCENARIO(slabs_look) = {
+    .name = "slabs_look",
+    .about = "a look into the bitmap while others change it",
+    .prepare = one_slab,
+    .thread = {look_at_7, flush_0, flush_2},
+    .finish = consistent};
+
+static void free_0_again(void)
+{
+    bin_flush(0, class(), blocks, 1);
+}
+
+SCENARIO(slabs_freed_twice) = {
+    .name = "slabs_freed_twice",
+    .about = "of two frees of a block one is noticed",
+    .prepare = one_slab,
+    .thread = {free_0_again, free_0_again},
+    .aborts = true};
+
+/* ---- The end of a slab ------------------------------------------------------------------------
+ */
+
+static void two_in_use(void)
+{
+    one_slab();
+    flush(2, SLAB_BLOCKS - 2);
+}
+
+static void flush_first(void)
+{
+    flush(0, 1);
+}
+
+static void flush_second(void)
+{
+    flush(1, 1);
+}
+
+SCENARIO(slabs_end) = {
+    .name = "slabs_end",
+    .about = "the last blocks of a slab are freed while one takes from it",
+    .prepare = two_in_use,
+    .thread = {flush_first, flush_second, refill_2},
+    .finish = consistent};
+
+static void refill_other(void)
+{
+    void *taken;
+    CHECK(bin_refill(0, size_class_of(1024), &taken, 1, true) == 1);
+    use(taken);
+}
+
+SCENARIO(slabs_unit_again) = {
+    .name = "slabs_unit_again",
+    .about = "the unit of a slab that ends serves another class",
+    .prepare = two_in_use,
+    .thread = {flush_0, refill_other, refill_2},
+    .finish = consistent};
+
+/* ---- Purge ------------------------------------------------------------------------------------
+ */
+
+static void purge_bins(void)
+{
+    bin_purge_all();
+}
+
+SCENARIO(slabs_purge_refill) = {
+    .name = "slabs_purge_refill",
+    .about = "pages are purged while their slab's blocks are taken",
+    .prepare = two_in_use,
+    .thread = {purge_bins, refill_2, flush_first},
+    .finish = consistent};
+
+SCENARIO(slabs_purge_end) = {
+    .name = "slabs_purge_end",
+    .about = "pages are purged while the slab becomes empty",
+    .prepare = two_in_use,
+    .thread = {purge_bins, flush_first, flush_second},
+    .finish = consistent};
+
+SCENARIO(slabs_purge_twice) = {
+    .name = "slabs_purge_twice",
+    .about = "two threads purge the same slab, one takes from it",
+    .prepare = two_in_use,
+    .thread = {purge_bins, purge_bins, refill_2},
+    .finish = consistent};
+
+/* ---- Sweeps -----------------------------------------------------------------------------------
+ */
+
+/* So much that a tick begins a sweep: most of three slabs of the longest blocks. */
+static void much_is_free(void)
+{
+    enum { LONG_BLOCKS = 24 };
+    unsigned longest = size_class_of(MID_MAX);
+    CHECK(page_heap_init());
+    shard_init(1);
+    for (unsigned got = 0; got < LONG_BLOCKS;)
+        got += bin_refill(0, longest, blocks + got, LONG_BLOCKS - got, true);
+    for (unsigned i = 0; i < LONG_BLOCKS; i++)
+        if (i % 8 != 0)
+            bin_flush(0, longest, blocks + i, 1);
+}
+
+static void tick(void)
+{
+    bin_tick(PURGE_TICK_GROWTH);
+}
+
+static void sweep(void)
+{
+    bin_sweep_step();
+}
+
+/* A sweep that a tick has begun is not forgotten. */
+static void no_sweep_left(void)
+{
+    consistent();
+    while (bin_sweep_step())
+        continue;
+    CHECK(!bin_of(0, size_class_of(MID_MAX))->sweeping);
+}
+
+SCENARIO(slabs_sweep) = {
+    .name = "slabs_sweep",
+    .about = "a tick begins a sweep that another thread goes on with",
+    .prepare = much_is_free,
+    .thread = {tick, sweep},
+    .finish = no_sweep_left};
+
+static void sweep_twice(void)
+{
+    sweep();
+    sweep();
+}
+
+SCENARIO(slabs_sweep_again) = {
+    .name = "slabs_sweep_again",
+    .about = "two ticks, and a thread that sweeps twice",
+    .prepare = much_is_free,
+    .thread = {tick, sweep_twice, tick},
+    .finish = no_sweep_left};
+
+/* ---- Depots -----------------------------------------------------------------------------------
+ */
+
+static void put(unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; i++)
+        use(blocks[i]);
+    CHECK(depot_put(class(), blocks + first, count) == count);
+}
+
+static void some_in_depot(void)
+{
+    one_slab();
+    put(0, 3);
+}
+
+static void put_3(void)
+{
+    put(3, 2);
+}
+
+static void take_2(void)
+{
+    void *taken[2];
+    unsigned got = depot_take(class(), taken, 2);
+    for (unsigned i = 0; i < got; i++)
+        use(taken[i]);
+}
+
+static void spill(void)
+{
+    depot_spill();
+}
+
+SCENARIO(depots_spill) = {
+    .name = "depots_spill",
+    .about = "put, take and spill",
+    .prepare = some_in_depot,
+    .thread = {put_3, take_2, spill},
+    .finish = consistent};
+
+static void tick_and_step(void)
+{
+    depot_tick();
+    depot_step();
+}
+
+static void two_ticks(void)
+{
+    depot_tick();
+    depot_tick();
+    depot_step();
+}
+
+SCENARIO(depots_tick) = {
+    .name = "depots_tick",
+    .about = "two threads tick and spill, one takes",
+    .prepare = some_in_depot,
+    .thread = {tick_and_step, two_ticks, take_2},
+    .finish = consistent};
+
+static void look_into_depot(void)
+{
+    CHECK(!depot_holds(class(), blocks[7]));
+}
+
+SCENARIO(depots_look) = {
+    .name = "depots_look",
+    .about = "a look into a depot while others put and take",
+    .prepare = some_in_depot,
+    .thread = {put_3, take_2, look_into_depot},
+    .finish = consistent};
+
+static void free_remote(void)
+{
+    put(5, 2);
+    spill();
+}
+
+SCENARIO(depots_remote) = {
+    .name = "depots_remote",
+    .about = "a block goes from one thread to another by the depot",
+    .prepare = one_slab,
+    .thread = {free_remote, take_2, refill_2},
+    .finish = consistent};
