@@ -19,6 +19,7 @@ static void *out_of_memory(void)
 /* A block of the class; NULL when no memory is left. */
 static void *alloc_block(struct heap *heap, unsigned class)
 {
+    class = size_class_for_shard(class, heap->shard);
     void *block = magazine_pop(&heap->front, class);
     if (!block && heap_refill(heap, class))
         block = magazine_pop(&heap->front, class);

@@ -64,7 +64,7 @@ static void json_options(struct text *text)
 
 static void json_classes(struct text *text)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
         struct hakmem_usage usage;
         stats_collect_class(class, &usage);
         text_char(text, '{');
@@ -134,7 +134,7 @@ void report_xml(struct text *text)
     struct hakmem_stats stats;
     stats_collect(&stats);
     text_string(text, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n");
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
         struct hakmem_usage usage;
         stats_collect_class(class, &usage);
         if (!usage.slabs)
@@ -217,7 +217,7 @@ static void print_classes(struct text *text)
     text_string(
         text, "class size       mallocs         frees   refills   flushes    remote"
               "   slabs          live   cached\n");
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
         struct hakmem_usage usage;
         stats_collect_class(class, &usage);
         if (!usage.malloc_calls && !usage.slabs)

@@ -54,11 +54,15 @@ static uint32_t init_state; /* atomic: release when ready pairs with acquire */
 /* A zero-filled heap becomes one that can be linked. */
 static void start(struct heap *heap)
 {
+    lock_acquire(&registry.lock);
+    heap->shard = (uint8_t)shard_of_heap(registry.count++);
+    lock_release(&registry.lock);
     heap->front.classes = class_map.classes;
     heap->front.classes_base = class_map.base;
     heap->front.classes_limit = class_map.limit;
     for (size_t size = 0; size <= TINY_MAX; size++)
-        heap->front.tiny_class[size] = (uint8_t)size_class_of(size);
+        heap->front.tiny_class[size] =
+            (uint8_t)size_class_for_shard(size_class_of(size), heap->shard);
     memcpy(heap->front.mid_class, mid_class_table, sizeof mid_class_table);
     heap_reset_magazines(heap);
 }
@@ -66,7 +70,6 @@ static void start(struct heap *heap)
 /* Registry lock held. */
 static void link_heap(struct heap *heap)
 {
-    heap->shard = (uint8_t)shard_of_heap(registry.count++);
     heap->next = registry.all;
     ATOMIC_STORE_RELEASE(&registry.all, heap);
 }
