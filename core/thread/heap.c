@@ -283,20 +283,36 @@ static struct heap *enter_first(void)
     return heap;
 }
 
+/* The last tick left work, in depots, bins or page heap; atomic, any thread. */
+static bool steps_left;
+
+/* Does some of it; more is left until a step finds none. */
+static void go_on_purging(void)
+{
+    /* Before the steps, so that work of a tick that begins meanwhile is not forgotten. */
+    ATOMIC_STORE_RELAXED(&steps_left, false);
+    if (depot_step() | bin_sweep_step() | purge_step()) {
+        ATOMIC_STORE_RELAXED(&steps_left, true);
+        purge_arm();
+    }
+}
+
 static void look_after_purge(struct heap *heap)
 {
     uint64_t now_ms = os_clock_ms();
     if (heap->parked_ms != now_ms) {
         heap->parked_ms = now_ms;
         heap->parks_left = PARKS_MAX;
+        enum purge_tick tick = purge_tick(now_ms);
+        if (tick == PURGE_TICK_IDLE)
+            depot_tick();
+        if (tick != PURGE_TICK_NONE) {
+            bin_tick(tick);
+            ATOMIC_STORE_RELAXED(&steps_left, true);
+        }
     }
-    enum purge_tick tick = purge_tick(now_ms);
-    if (tick == PURGE_TICK_IDLE)
-        depot_tick();
-    if (tick != PURGE_TICK_NONE)
-        bin_tick(tick);
-    if (depot_step() | bin_sweep_step() | purge_step())
-        purge_arm();
+    if (ATOMIC_LOAD_RELAXED(&steps_left))
+        go_on_purging();
 }
 
 struct heap *heap_enter(void)
