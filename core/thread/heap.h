@@ -32,7 +32,7 @@
 enum {
     HEAP_BYTES = 128 * 1024, /* of address space; touched as magazines grow */
     HEAP_SLOTS = HEAP_BYTES / sizeof(void *),
-    REGION_KINDS = 6, /* slot regions of 8, 16 .. 256 slots */
+    REGION_KINDS = 8, /* slot regions of 8, 16 .. 1024 slots */
     REGION_SLOTS_MIN = 8
 };
 
@@ -117,7 +117,7 @@ ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **
     block[1] = front->classes;
     top[1] = block;
     FORGET(class);
-    COUNTER_ADD_HOT(&front->top[class], 1);
+    STORE_HOT(&front->top[class], top + 1);
     return true;
 }
 

@@ -187,8 +187,10 @@ static void flush_oldest(struct heap *heap, unsigned class, unsigned count)
     if (!count)
         return;
     unsigned kept = depot_put(class, slots, count);
-    if (kept < count)
-        bin_flush(heap->shard, class, slots + kept, count - kept);
+    for (unsigned batch; kept < count; kept += batch) {
+        batch = (unsigned)size_min(count - kept, FLUSH_MAX);
+        bin_flush(heap->shard, class, slots + kept, batch);
+    }
     memmove(slots, slots + count, (held - count) * sizeof(void *));
     set_top(heap, class, magazine->begin + held - count);
     COUNTER_ADD(&magazine->flushes, 1);
