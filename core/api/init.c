@@ -42,6 +42,7 @@ static void flush_at_exit(void)
     if (!heap || heap->depth)
         return;
     heap_flush(heap);
+    heap_flush_pooled(0);
     depot_spill();
 }
 

@@ -37,7 +37,9 @@ static CACHE_ALIGNED char first_heap[HEAP_BYTES];
 static struct {
     struct lock lock CACHE_ALIGNED;
     struct heap *all;          /* atomic: release on store pairs with acquire on load */
-    struct heap *free;         /* lock: heaps that no thread owns */
+    struct heap *warm;         /* lock: heaps that no thread owns, with blocks in magazines */
+    struct heap *free;         /* lock: heaps that no thread owns, with empty magazines */
+    unsigned warm_count;       /* lock */
     unsigned count;            /* lock */
     pthread_key_t key;         /* const after initialisation */
     bool has_key;              /* const after initialisation */
@@ -74,7 +76,7 @@ static void link_heap(struct heap *heap)
     ATOMIC_STORE_RELEASE(&registry.all, heap);
 }
 
-/* Registry lock held. */
+/* Puts a heap with empty magazines into the pool. Registry lock held. */
 static void pool(struct heap *heap)
 {
     ATOMIC_STORE_RELAXED(&heap->owner, 0);
@@ -82,17 +84,76 @@ static void pool(struct heap *heap)
     registry.free = heap;
 }
 
+/* Puts a heap into the pool as it is: the next thread goes on with its blocks. False when there are
+ * as many of the kind as shards, one a CPU. */
+static bool pool_warm(struct heap *heap)
+{
+    lock_acquire(&registry.lock);
+    bool room = registry.warm_count < shard_count();
+    if (room) {
+        registry.warm_count++;
+        heap->warm_ticks = 0;
+        heap->next_free = registry.warm;
+        ATOMIC_STORE_RELAXED(&heap->owner, 0);
+        registry.warm = heap;
+    }
+    lock_release(&registry.lock);
+    return room;
+}
+
+/* Takes the first warm heap that nobody took for so many ticks; NULL when there is none. Registry
+ * lock held. */
+static struct heap *take_warm(unsigned ticks)
+{
+    struct heap **link = &registry.warm;
+    while (*link && (*link)->warm_ticks < ticks)
+        link = &(*link)->next_free;
+    struct heap *heap = *link;
+    if (heap) {
+        *link = heap->next_free;
+        registry.warm_count--;
+        ATOMIC_STORE_RELAXED(&heap->owner, lock_self());
+    }
+    return heap;
+}
+
 /* A heap out of the pool, NULL when that is empty. */
 static struct heap *take_pooled(void)
 {
     lock_acquire(&registry.lock);
-    struct heap *heap = registry.free;
-    if (heap) {
+    struct heap *heap = take_warm(0);
+    if (!heap && registry.free) {
+        heap = registry.free;
         ATOMIC_STORE_RELAXED(&heap->owner, lock_self());
         registry.free = heap->next_free;
     }
     lock_release(&registry.lock);
     return heap;
+}
+
+void heap_flush_pooled(unsigned ticks)
+{
+    for (;;) {
+        lock_acquire(&registry.lock);
+        struct heap *heap = take_warm(ticks);
+        lock_release(&registry.lock);
+        if (!heap)
+            return;
+        heap_flush(heap);
+        lock_acquire(&registry.lock);
+        pool(heap);
+        lock_release(&registry.lock);
+    }
+}
+
+/* A tick of the purge: what lay in pooled heaps since the last one goes home. */
+static void tick_pool(void)
+{
+    lock_acquire(&registry.lock);
+    for (struct heap *heap = registry.warm; heap; heap = heap->next_free)
+        heap->warm_ticks++;
+    lock_release(&registry.lock);
+    heap_flush_pooled(2);
 }
 
 /* A heap whose owner is gone without giving it back: its first call ever came from the very last
@@ -153,6 +214,8 @@ static struct heap *adopt(void)
 
 static void give_back(struct heap *heap)
 {
+    if (pool_warm(heap))
+        return;
     heap_flush(heap);
     lock_acquire(&registry.lock);
     pool(heap);
@@ -304,8 +367,10 @@ static void look_after_purge(struct heap *heap)
         heap->parked_ms = now_ms;
         heap->parks_left = PARKS_MAX;
         enum purge_tick tick = purge_tick(now_ms);
-        if (tick == PURGE_TICK_IDLE)
+        if (tick == PURGE_TICK_IDLE) {
+            tick_pool();
             depot_tick();
+        }
         if (tick != PURGE_TICK_NONE) {
             bin_tick(tick);
             ATOMIC_STORE_RELAXED(&steps_left, true);

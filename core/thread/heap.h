@@ -78,6 +78,7 @@ struct heap {
     uint16_t free_region[REGION_KINDS]; /* free slot regions, linked through their first slot */
     struct heap *next;                  /* registry: const once linked */
     struct heap *next_free;             /* registry lock */
+    uint8_t warm_ticks;                 /* registry lock: ticks of the purge in the warm pool */
     struct magazine magazine[CLASS_COUNT];
 };
 
@@ -136,6 +137,10 @@ void heap_overflow(struct heap *heap, unsigned class);
 
 /* Sends all cached blocks home: to the depots, or, where these are full, to the bins. */
 void heap_flush(struct heap *heap);
+
+/* Does that for heaps whose threads have exited and that were left as they were, for the next
+ * thread, if they lay in the pool for so many ticks of the purge. */
+void heap_flush_pooled(unsigned ticks);
 
 /* True when the magazine of the class holds the block. Only the owner can ask: a look into the
  * changing magazine of another thread may see what is no longer there. */
