@@ -354,7 +354,8 @@ static void go_on_purging(void)
 {
     /* Before the steps, so that work of a tick that begins meanwhile is not forgotten. */
     ATOMIC_STORE_RELAXED(&steps_left, false);
-    if (depot_step() | bin_sweep_step() | purge_step()) {
+    bool in_depots = depot_step(), in_bins = bin_sweep_step(), in_page_heap = purge_step();
+    if (in_depots || in_bins || in_page_heap) {
         ATOMIC_STORE_RELAXED(&steps_left, true);
         purge_arm();
     }

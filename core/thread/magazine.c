@@ -261,7 +261,10 @@ void heap_check(struct heap *heap)
         ASSERT(magazine->begin <= top);
         ASSERT(top - magazine->begin <= magazine_capacity(heap, class));
         ASSERT(magazine_capacity(heap, class) < region_slots(magazine->kind));
-        for (unsigned slot = magazine->begin + 1u; slot <= top; slot++)
-            ASSERT(class_map_get(slots_of(heap)[slot]) == class);
+        for (unsigned slot = magazine->begin + 1u; slot <= top; slot++) {
+            /* The class map has class 0 for slabs beyond its window. */
+            const struct slab *slab = slab_lookup(slots_of(heap)[slot]);
+            ASSERT(slab && slab->class == class);
+        }
     }
 }
