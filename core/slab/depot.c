@@ -21,7 +21,11 @@ static struct depot {
     uint32_t excess; /* written under lock, read by any thread: the tick wants it spilled */
 } depots[CLASS_COUNT];
 
-static CACHE_ALIGNED void *slots[CLASS_COUNT][DEPOT_SLOTS]; /* the depot's lock; oldest first */
+/* The slots of a depot, oldest first, lie in rows, so that those of many small depots share pages.
+ */
+enum { ROW_SLOTS = 64 };
+
+static CACHE_ALIGNED void *rows[DEPOT_SLOTS / ROW_SLOTS][CLASS_COUNT][ROW_SLOTS]; /* its lock */
 
 static unsigned limit(unsigned class)
 {
@@ -35,6 +39,28 @@ static void set_count(struct depot *depot, uint32_t count)
     ATOMIC_STORE_RELAXED(&depot->count, count);
     if (depot->unused > count)
         depot->unused = count;
+}
+
+static void **slot(unsigned class, unsigned index)
+{
+    return &rows[index / ROW_SLOTS][class][index % ROW_SLOTS];
+}
+
+/* Copies slots of the depot from `index` on, row by row. Lock held. */
+static void copy_in(unsigned class, unsigned index, void *const *blocks, unsigned count)
+{
+    for (unsigned part; count; index += part, blocks += part, count -= part) {
+        part = (unsigned)size_min(count, ROW_SLOTS - index % ROW_SLOTS);
+        memcpy(slot(class, index), blocks, part * sizeof *blocks);
+    }
+}
+
+static void copy_out(unsigned class, unsigned index, void **blocks, unsigned count)
+{
+    for (unsigned part; count; index += part, blocks += part, count -= part) {
+        part = (unsigned)size_min(count, ROW_SLOTS - index % ROW_SLOTS);
+        memcpy(blocks, slot(class, index), part * sizeof *blocks);
+    }
 }
 
 /* The class map has sent the blocks here, so each lies in a slab of the class, which starts at a
@@ -66,7 +92,7 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
     unsigned held = depot->count, room = most > held ? most - held : 0;
     if (count > room)
         count = room;
-    memcpy(&slots[class][held], blocks, count * sizeof *blocks);
+    copy_in(class, held, blocks, count);
     set_count(depot, held + count);
     lock_release(&depot->lock);
     if (held + count > most / 2)
@@ -83,7 +109,7 @@ unsigned depot_take(unsigned class, void **blocks, unsigned count)
     if (count > depot->count)
         count = depot->count;
     set_count(depot, depot->count - count);
-    memcpy(blocks, &slots[class][depot->count], count * sizeof *blocks);
+    copy_out(class, depot->count, blocks, count);
     lock_release(&depot->lock);
     return count;
 }
@@ -94,7 +120,7 @@ SLOW_PATH bool depot_holds(unsigned class, const void *block)
     bool found = false;
     lock_acquire(&depot->lock);
     for (unsigned i = 0; i < depot->count && !found; i++)
-        found = slots[class][i] == block;
+        found = *slot(class, i) == block;
     lock_release(&depot->lock);
     return found;
 }
@@ -111,9 +137,10 @@ static SLOW_PATH bool spill_oldest(unsigned class, unsigned count)
     void *oldest[FLUSH_MAX];
     lock_acquire(&depot->lock);
     count = (unsigned)size_min(size_min(count, FLUSH_MAX), depot->count);
-    memcpy(oldest, slots[class], count * sizeof *oldest);
+    copy_out(class, 0, oldest, count);
     set_count(depot, depot->count - count);
-    memmove(slots[class], &slots[class][count], depot->count * sizeof *oldest);
+    for (unsigned i = 0; count && i < depot->count; i++)
+        *slot(class, i) = *slot(class, i + count);
     ATOMIC_STORE_RELAXED(&depot->excess, depot->excess - (uint32_t)size_min(count, depot->excess));
     lock_release(&depot->lock);
     if (!count)
@@ -179,7 +206,7 @@ void depot_check_all(void)
         lock_acquire(&depot->lock);
         ASSERT(depot->count <= DEPOT_SLOTS && depot->unused <= depot->count);
         for (unsigned i = 0; i < depot->count; i++) {
-            const struct slab *slab = slab_lookup(slots[class][i]);
+            const struct slab *slab = slab_lookup(*slot(class, i));
             ASSERT(slab && slab->class == class);
         }
         lock_release(&depot->lock);

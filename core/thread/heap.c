@@ -28,6 +28,9 @@ static __thread struct heap *parked_heap;
  * allocates now and then, and little beside what a busy thread does in a tick. */
 enum { PARKS_MAX = 256 };
 
+/* From so many threads per CPU on, most of them wait, and what they cache lies idle. */
+enum { CROWD_MIN = 2 };
+
 /* The thread has released its heap on its way out and shall not get another one for good. */
 static __thread bool has_exited;
 
@@ -41,6 +44,8 @@ static struct {
     struct heap *free;         /* lock: heaps that no thread owns, with empty magazines */
     unsigned warm_count;       /* lock */
     unsigned count;            /* lock */
+    unsigned owned;            /* written under lock, read by any thread: heaps with an owner */
+    unsigned cpus;             /* const after initialisation */
     pthread_key_t key;         /* const after initialisation */
     bool has_key;              /* const after initialisation */
     bool early;                /* see heap_start_early */
@@ -70,8 +75,15 @@ static void start(struct heap *heap)
 }
 
 /* Registry lock held. */
+static void count_owned(unsigned change)
+{
+    ATOMIC_STORE_RELAXED(&registry.owned, registry.owned + change);
+}
+
+/* Registry lock held. */
 static void link_heap(struct heap *heap)
 {
+    count_owned(1);
     heap->next = registry.all;
     ATOMIC_STORE_RELEASE(&registry.all, heap);
 }
@@ -80,6 +92,7 @@ static void link_heap(struct heap *heap)
 static void pool(struct heap *heap)
 {
     ATOMIC_STORE_RELAXED(&heap->owner, 0);
+    count_owned(-1u);
     heap->next_free = registry.free;
     registry.free = heap;
 }
@@ -92,6 +105,7 @@ static bool pool_warm(struct heap *heap)
     bool room = registry.warm_count < shard_count();
     if (room) {
         registry.warm_count++;
+        count_owned(-1u);
         heap->warm_ticks = 0;
         heap->next_free = registry.warm;
         ATOMIC_STORE_RELAXED(&heap->owner, 0);
@@ -112,6 +126,7 @@ static struct heap *take_warm(unsigned ticks)
     if (heap) {
         *link = heap->next_free;
         registry.warm_count--;
+        count_owned(1);
         ATOMIC_STORE_RELAXED(&heap->owner, lock_self());
     }
     return heap;
@@ -126,6 +141,7 @@ static struct heap *take_pooled(void)
         heap = registry.free;
         ATOMIC_STORE_RELAXED(&heap->owner, lock_self());
         registry.free = heap->next_free;
+        count_owned(1);
     }
     lock_release(&registry.lock);
     return heap;
@@ -266,7 +282,8 @@ static bool initialise(void)
     if (!page_heap_init())
         return false;
     if (!registry.all) {
-        shard_init(POLICY(shards) ? (unsigned)POLICY(shards) : os_cpu_count());
+        registry.cpus = os_cpu_count();
+        shard_init(POLICY(shards) ? (unsigned)POLICY(shards) : registry.cpus);
         struct heap *heap = (struct heap *)first_heap;
         start(heap);
         lock_acquire(&registry.lock);
@@ -434,6 +451,11 @@ struct heap *heap_first(void)
 bool heap_in_use(const struct heap *heap)
 {
     return ATOMIC_LOAD_RELAXED(&heap->owner) != 0;
+}
+
+unsigned heap_crowd(void)
+{
+    return ATOMIC_LOAD_RELAXED(&registry.owned) / (CROWD_MIN * registry.cpus) + 1;
 }
 
 struct lock *heap_registry_lock(void)

@@ -42,9 +42,12 @@ struct magazine {
     uint8_t kind;       /* size of its slot region */
     bool flushed_last;  /* the last batch was a flush, not a refill */
     uint16_t batches;   /* refills and flushes since the last maintenance */
+    bool two_way;       /* before the last maintenance blocks came and went */
     uint64_t pops_seen; /* pops at the last maintenance */
-    uint64_t misses;    /* pops by the slow path */
-    uint64_t overflows; /* pushes by the slow path */
+    uint64_t pushes_seen;
+    uint64_t pops_at_batch; /* pops at the last refill or flush */
+    uint64_t misses;        /* pops by the slow path */
+    uint64_t overflows;     /* pushes by the slow path */
     uint64_t refills;
     uint64_t flushes;
     uint64_t refilled; /* blocks */
@@ -151,6 +154,9 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned class);
 
 /* All heaps ever made, newest first, linked by `next`; they are never unmapped. */
 struct heap *heap_first(void);
+
+/* How many threads share what one may cache where few run at a time; 1 or more. */
+unsigned heap_crowd(void);
 
 /* True while a thread owns the heap. */
 bool heap_in_use(const struct heap *heap);
