@@ -27,8 +27,12 @@ enum { ROW_SLOTS = 64 };
 
 static CACHE_ALIGNED void *rows[DEPOT_SLOTS / ROW_SLOTS][CLASS_COUNT][ROW_SLOTS]; /* its lock */
 
+static bool closed; /* atomic relaxed, any thread */
+
 static unsigned limit(unsigned class)
 {
+    if (ATOMIC_LOAD_RELAXED(&closed))
+        return 0;
     size_t bytes = (size_t)POLICY(magazine_kib) * KIB * MAGAZINES_MAX;
     return (unsigned)size_min(bytes / size_classes[class].size, DEPOT_SLOTS);
 }
@@ -88,6 +92,8 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
     struct depot *depot = &depots[class];
     unsigned most = limit(class);
     check_starts(class, blocks, count);
+    if (!most)
+        return 0;
     lock_acquire(&depot->lock);
     unsigned held = depot->count, room = most > held ? most - held : 0;
     if (count > room)
@@ -184,6 +190,11 @@ bool depot_spill(void)
              left -= (unsigned)size_min(left, FLUSH_MAX))
             any = true;
     return any;
+}
+
+void depot_close(void)
+{
+    ATOMIC_STORE_RELAXED(&closed, true);
 }
 
 size_t depot_purge(void)
