@@ -28,8 +28,8 @@ static __thread struct heap *parked_heap;
  * allocates now and then, and little beside what a busy thread does in a tick. */
 enum { PARKS_MAX = 256 };
 
-/* From so many threads per CPU on, most of them wait, and what they cache lies idle. */
-enum { CROWD_MIN = 2 };
+/* From so many threads per CPU on, some of them wait, and what they cache lies idle. */
+enum { CROWD_MIN = 1 };
 
 /* The thread has released its heap on its way out and shall not get another one for good. */
 static __thread bool has_exited;
