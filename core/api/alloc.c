@@ -24,7 +24,8 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned class)
 {
     if (!bin_may_borrow(heap->shard, class))
         return NULL;
-    unsigned last = (unsigned)size_min(class + LENDERS, CLASS_COUNT - 1);
+    unsigned largest = class <= SIZE_COUNT ? SIZE_COUNT : CLASS_COUNT - 1;
+    unsigned last = (unsigned)size_min(class + LENDERS, largest);
     for (unsigned lender = class + 1; lender <= last; lender++) {
         void *block = magazine_pop(&heap->front, lender);
         if (block) {

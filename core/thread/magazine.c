@@ -119,8 +119,12 @@ static unsigned magazine_capacity(const struct heap *heap, unsigned class)
     return (unsigned)(heap->front.end[class] - (void *const *)heap) - heap->magazine[class].begin;
 }
 
+/* More at a time is hardly cheaper, and a long magazine that is a little too short would send much
+ * back and forth. */
+enum { BATCH_MAX = 128 };
+
 /* A magazine is long enough when a batch comes with so many pops: then it costs little. */
-enum { POPS_PER_BATCH = 512 };
+enum { POPS_PER_BATCH = 2048 };
 
 /* Where blocks only come or only go, a longer magazine keeps more from others and saves little. */
 enum { ONE_WAY_KIND_MAX = 2 };
@@ -185,6 +189,7 @@ bool heap_refill(struct heap *heap, unsigned class)
     magazine_adapt(heap, class, magazine_capacity(heap, class));
     unsigned capacity = magazine_capacity(heap, class);
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
+    count = (unsigned)size_min(count, BATCH_MAX);
     void **slots = slots_of(heap) + magazine->begin + 1;
     unsigned got = depot_take(class, slots, count);
     if (!got)
@@ -198,21 +203,20 @@ bool heap_refill(struct heap *heap, unsigned class)
     return true;
 }
 
-/* Returns the `count` blocks that were freed first. */
-static void flush_oldest(struct heap *heap, unsigned class, unsigned count)
+/* Returns `count` blocks from the top: those below need not move. */
+static void flush_top(struct heap *heap, unsigned class, unsigned count)
 {
     struct magazine *magazine = &heap->magazine[class];
-    void **slots = slots_of(heap) + magazine->begin + 1;
-    unsigned held = heap_cached_blocks(heap, class);
     if (!count)
         return;
-    unsigned kept = depot_put(class, slots, count);
+    unsigned first = top_slot(heap, class) + 1 - count;
+    void **blocks = slots_of(heap) + first;
+    unsigned kept = depot_put(class, blocks, count);
     for (unsigned batch; kept < count; kept += batch) {
         batch = (unsigned)size_min(count - kept, FLUSH_MAX);
-        bin_flush(heap->shard, class, slots + kept, batch);
+        bin_flush(heap->shard, class, blocks + kept, batch);
     }
-    memmove(slots, slots + count, (held - count) * sizeof(void *));
-    set_top(heap, class, magazine->begin + held - count);
+    set_top(heap, class, first - 1);
     COUNTER_ADD(&magazine->flushes, 1);
     COUNTER_ADD(&magazine->flushed, count);
 }
@@ -220,16 +224,11 @@ static void flush_oldest(struct heap *heap, unsigned class, unsigned count)
 void heap_overflow(struct heap *heap, unsigned class)
 {
     struct magazine *magazine = &heap->magazine[class];
-    bool only_frees = magazine->flushed_last && heap->front.pops[class] == magazine->pops_at_batch;
     if (magazine_adapt(heap, class, 0))
         return;
-    if (only_frees && heap_crowd() > 1) {
-        heap_flush(heap);
-        return;
-    }
     unsigned capacity = magazine_capacity(heap, class);
-    flush_oldest(
-        heap, class, magazine->flushed_last ? capacity - capacity / 4 : (capacity + 1) / 2);
+    unsigned count = magazine->flushed_last ? capacity - capacity / 4 : (capacity + 1) / 2;
+    flush_top(heap, class, (unsigned)size_min(count, BATCH_MAX));
     magazine->flushed_last = true;
 }
 
@@ -237,7 +236,7 @@ void heap_flush(struct heap *heap)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
         struct magazine *magazine = &heap->magazine[class];
-        flush_oldest(heap, class, heap_cached_blocks(heap, class));
+        flush_top(heap, class, heap_cached_blocks(heap, class));
         magazine->batches = 0;
         /* The next owner of the heap, or phase of the program, may need less. */
         if (magazine->kind > 0)
@@ -268,7 +267,7 @@ void heap_maintain(struct heap *heap)
         magazine->pushes_seen = pushes;
         if (!idle && magazine->kind <= kind_limit(magazine))
             continue;
-        flush_oldest(heap, class, (held + 1) / 2);
+        flush_top(heap, class, (held + 1) / 2);
         if (magazine->kind > 0 && held / 2 < region_slots(magazine->kind - 1u) - 1)
             magazine_move(heap, class, magazine->kind - 1u);
     }
