@@ -16,10 +16,33 @@ static void *out_of_memory(void)
     return NULL;
 }
 
-/* A block of the class; NULL when no memory is left. */
-static void *alloc_block(struct heap *heap, unsigned class)
+/* A class that has no slab yet borrows its first blocks from the next larger ones, where that costs
+ * no fresh page: most classes of a small program never need more. */
+enum { LENDERS = 5 };
+
+static SLOW_PATH void *borrow_block(struct heap *heap, unsigned class)
 {
+    if (!bin_may_borrow(heap->shard, class))
+        return NULL;
+    unsigned largest = class <= SIZE_COUNT ? SIZE_COUNT : CLASS_COUNT - 1;
+    unsigned last = (unsigned)size_min(class + LENDERS, largest);
+    for (unsigned lender = class + 1; lender <= last; lender++) {
+        void *block = magazine_pop(&heap->front, lender);
+        if (block) {
+            COUNTER_ADD(&heap->magazine[lender].misses, 1);
+            return block;
+        }
+    }
+    return NULL;
+}
+
+/* A block of the class; NULL when no memory is left. */
+static void *alloc_block(struct heap *heap, unsigned class, size_t alignment)
+{
+    class = size_class_for_shard(class, heap->shard);
     void *block = magazine_pop(&heap->front, class);
+    if (!block && alignment <= MIN_ALIGNMENT && (block = borrow_block(heap, class)) != NULL)
+        return block;
     if (!block && heap_refill(heap, class))
         block = magazine_pop(&heap->front, class);
     if (LIKELY(block != NULL))
@@ -45,7 +68,7 @@ void *alloc_any(size_t size, size_t alignment, unsigned class, bool zero)
         return out_of_memory();
     /* Whole pages for no bytes are one page: the block must have an address of its own. */
     void *block =
-        class ? alloc_block(heap, class) : alloc_pages(size_max(size, 1), alignment, zero);
+        class ? alloc_block(heap, class, alignment) : alloc_pages(size_max(size, 1), alignment, zero);
     heap_leave(heap);
     return block ? block : out_of_memory();
 }

@@ -41,7 +41,10 @@ static void flush_at_exit(void)
     struct heap *heap = heap_of_thread();
     if (!heap || heap->depth)
         return;
+    /* Straight to the slabs: on their way they would touch fresh pages of the depots. */
+    depot_close();
     heap_flush(heap);
+    heap_flush_pooled(0);
     depot_spill();
 }
 

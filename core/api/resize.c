@@ -16,7 +16,7 @@ void *alloc_aligned(size_t size, size_t alignment)
     unsigned class = size_class_aligned(size, alignment);
     struct heap_front *heap = thread_heap;
     /* The static heap of a thread without one has no magazines but that of class 0. */
-    void *block = heap->classes_limit ? magazine_pop(heap, class) : NULL;
+    void *block = heap->classes_limit && class > TWINS ? magazine_pop(heap, class) : NULL;
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, class, false);
 }
 

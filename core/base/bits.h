@@ -81,4 +81,19 @@ ALWAYS_INLINE unsigned bitmap_find(const uint64_t *map, unsigned from, unsigned 
     return limit;
 }
 
+/* First bit of the run of equal bits that ends below `end` > 0: all bits from there to `end` are set
+ * (or clear). `end` when the bit below it is not. */
+ALWAYS_INLINE unsigned bitmap_run_start(const uint64_t *map, unsigned end, bool set)
+{
+    uint64_t flip = set ? ~(uint64_t)0 : 0;
+    while (end > 0) {
+        unsigned below = (end - 1) % 64 + 1; /* bits of the word below `end` */
+        uint64_t other = (map[(end - 1) / 64] ^ flip) << (64 - below);
+        if (other)
+            return end - (unsigned)__builtin_clzll(other);
+        end -= below;
+    }
+    return 0;
+}
+
 #endif

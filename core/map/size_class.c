@@ -21,7 +21,7 @@ const struct size_class size_classes[CLASS_COUNT] = {
     CLASS(7168),  CLASS(7680),  CLASS(8192),  CLASS(9216),  CLASS(10240), CLASS(11264),
     CLASS(12288), CLASS(13312), CLASS(14336), CLASS(15360), CLASS(16384), CLASS(18432),
     CLASS(20480), CLASS(22528), CLASS(24576), CLASS(26624), CLASS(28672), CLASS(30720),
-    CLASS(32768),
+    CLASS(32768), CLASS(16),    CLASS(32),    CLASS(48),
 };
 
 const uint8_t tiny_class_table[TINY_MAX / TINY_STEP + 1] = {
@@ -49,7 +49,7 @@ unsigned size_class_aligned(size_t size, size_t alignment)
     if (size > MID_MAX || alignment > MID_MAX)
         return CLASS_NONE;
     unsigned class = size_class_of(size_max(size, alignment));
-    while (class < CLASS_COUNT && (size_classes[class].size & (alignment - 1)) != 0)
+    while (class <= SIZE_COUNT && (size_classes[class].size & (alignment - 1)) != 0)
         class ++;
-    return class < CLASS_COUNT ? class : CLASS_NONE;
+    return class <= SIZE_COUNT ? class : CLASS_NONE;
 }

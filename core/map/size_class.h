@@ -24,7 +24,21 @@
 /* Every block is aligned to this, as the ABI asks of malloc. */
 #define MIN_ALIGNMENT 16
 
-enum { CLASS_NONE = 0, CLASS_COUNT = 73, TINY_CLASS_LAST = 32 };
+enum {
+    CLASS_NONE = 0,
+    SIZE_COUNT = 72,                      /* classes 1 .. 72 have different sizes */
+    TWINS = 3,                            /* of the first classes, smaller than a cache line */
+    CLASS_COUNT = 1 + SIZE_COUNT + TWINS, /* the twins come last */
+    TINY_CLASS_LAST = 32
+};
+
+/* Two threads that write to neighbouring blocks in one cache line slow each other down, so a thread
+ * should not get such blocks of another. For this the classes smaller than a line exist twice, for
+ * the even shards and for the odd ones: no magazine or depot mixes them. */
+ALWAYS_INLINE unsigned size_class_for_shard(unsigned class, unsigned shard)
+{
+    return class <= TWINS && shard % 2 ? class + SIZE_COUNT : class;
+}
 
 struct size_class {
     uint32_t size;       /* bytes of a block */

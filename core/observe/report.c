@@ -64,7 +64,7 @@ static void json_options(struct text *text)
 
 static void json_classes(struct text *text)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
         struct hakmem_usage usage;
         stats_collect_class(class, &usage);
         text_char(text, '{');
@@ -134,7 +134,7 @@ void report_xml(struct text *text)
     struct hakmem_stats stats;
     stats_collect(&stats);
     text_string(text, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n");
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
         struct hakmem_usage usage;
         stats_collect_class(class, &usage);
         if (!usage.slabs)
@@ -217,7 +217,7 @@ static void print_classes(struct text *text)
     text_string(
         text, "class size       mallocs         frees   refills   flushes    remote"
               "   slabs          live   cached\n");
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
         struct hakmem_usage usage;
         stats_collect_class(class, &usage);
         if (!usage.malloc_calls && !usage.slabs)
@@ -307,9 +307,26 @@ void report_print(int fd)
     write_report(fd, print_table);
 }
 
+/* Longer paths no system call takes. */
+enum { PATH_BYTES = 4096 };
+
+static void complain_unwritable(const char *path)
+{
+    static const char prefix[] = "hakmem: option stats_file: cannot write ";
+    char buffer[sizeof prefix + PATH_BYTES];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    text_string(&text, prefix);
+    for (; *path && text.length < sizeof buffer - 2; path++)
+        text_char(&text, *path);
+    text_char(&text, '\n');
+    text_terminate(&text);
+    os_write(STDERR, buffer, text_stored(&text));
+}
+
 void report_write_file(const char *path)
 {
-    char buffer[4096];
+    char buffer[PATH_BYTES];
     struct text text;
     text_init(&text, buffer, sizeof buffer);
     for (const char *c = path; *c; c++) {
@@ -320,16 +337,13 @@ void report_write_file(const char *path)
             text_char(&text, *c);
         }
     }
-    int fd = os_create_file(text_terminate(&text));
-    if (fd >= 0) {
-        write_report(fd, report_json);
-        os_close(fd);
+    /* A path that was cut off would be that of another file. */
+    bool whole = text.length < sizeof buffer;
+    int fd = whole ? os_create_file(text_terminate(&text)) : -1;
+    if (fd < 0) {
+        complain_unwritable(path);
         return;
     }
-    text_init(&text, buffer, sizeof buffer);
-    text_string(&text, "hakmem: option stats_file: cannot write ");
-    text_string(&text, path);
-    text_char(&text, '\n');
-    text_terminate(&text);
-    os_write(STDERR, buffer, text_stored(&text));
+    write_report(fd, report_json);
+    os_close(fd);
 }

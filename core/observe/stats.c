@@ -34,10 +34,8 @@ static void add_heap(const struct heap *heap, unsigned class, struct hakmem_usag
     usage->flushes += ATOMIC_LOAD_RELAXED(&magazine->flushes);
 }
 
-void stats_collect_class(unsigned class, struct hakmem_usage *usage)
+static void add_class(unsigned class, struct hakmem_usage *usage)
 {
-    size_t size = size_classes[class].size;
-    memset(usage, 0, sizeof *usage);
     for (const struct heap *heap = heap_first(); heap; heap = heap->next)
         add_heap(heap, class, usage);
     for (unsigned shard = 0; shard < shard_count(); shard++) {
@@ -47,6 +45,15 @@ void stats_collect_class(unsigned class, struct hakmem_usage *usage)
         usage->free_calls += ATOMIC_LOAD_RELAXED(&bin->direct_blocks);
     }
     usage->cached_blocks += depot_blocks(class);
+}
+
+void stats_collect_class(unsigned class, struct hakmem_usage *usage)
+{
+    size_t size = size_classes[class].size;
+    memset(usage, 0, sizeof *usage);
+    add_class(class, usage);
+    if (class <= TWINS)
+        add_class(class + SIZE_COUNT, usage);
     usage->live_blocks = usage->malloc_calls - usage->free_calls;
     usage->live_bytes = usage->live_blocks * size;
     usage->cached_bytes = usage->cached_blocks * size;
@@ -99,7 +106,7 @@ void stats_collect(struct hakmem_stats *stats)
     pthread_setcanceltype(cancel_type, NULL);
     uint64_t heaps = 0;
     memset(stats, 0, sizeof *stats);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
         struct hakmem_usage usage;
         stats_collect_class(class, &usage);
         add_usage(

@@ -11,7 +11,7 @@
 /* A snapshot of everything. */
 void stats_collect(struct hakmem_stats *stats);
 
-/* A snapshot of size class `class` (1 .. CLASS_COUNT - 1). */
+/* A snapshot of the classes of one size, `class` (1 .. SIZE_COUNT) and its twin. */
 void stats_collect_class(unsigned class, struct hakmem_usage *usage);
 
 #endif

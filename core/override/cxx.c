@@ -49,7 +49,7 @@ ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)
 /* ---- new, new[]: plain, nothrow, aligned, aligned and nothrow; each with a hint of how hot the
  * memory is, which is not used ----------------------------------------------------------------- */
 
-EXPORT void *_Znwm(size_t size)
+EXPORT HOT_ENTRY void *_Znwm(size_t size)
 {
     return new_block(size);
 }
@@ -118,7 +118,7 @@ EXPORT ALIAS_OF(_ZnwmSt11align_val_tRKSt9nothrow_t12__hot_cold_t) void
 
 /* What a delete is told beyond the pointer, size and alignment, it does not need: the block's slab
  * or span knows. All forms take the pointer first, so all are one function. */
-EXPORT void _ZdlPv(void *block)
+EXPORT HOT_ENTRY void _ZdlPv(void *block)
 {
     release(block);
 }

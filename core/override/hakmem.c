@@ -40,6 +40,7 @@ size_t hakmem_purge(void)
     if (!heap)
         return 0;
     heap_flush(heap);
+    heap_flush_pooled(0);
     size_t purged = depot_purge();
     heap_leave(heap);
     return purged;
@@ -54,13 +55,13 @@ void hakmem_get_stats(struct hakmem_stats *stats, size_t size)
 
 unsigned hakmem_class_count(void)
 {
-    return CLASS_COUNT - 1;
+    return SIZE_COUNT;
 }
 
 size_t hakmem_get_class(unsigned index, struct hakmem_usage *usage, size_t size)
 {
     struct hakmem_usage all;
-    if (index >= CLASS_COUNT - 1)
+    if (index >= SIZE_COUNT)
         return 0;
     stats_collect_class(index + 1, &all);
     memcpy(usage, &all, size_min(size, sizeof all));

@@ -15,12 +15,12 @@
 
 /* ---- Allocation ------------------------------------------------------------------------------ */
 
-EXPORT void *malloc(size_t size)
+EXPORT HOT_ENTRY void *malloc(size_t size)
 {
     return alloc(size);
 }
 
-EXPORT void free(void *block)
+EXPORT HOT_ENTRY void free(void *block)
 {
     release(block);
 }

@@ -71,6 +71,18 @@ static void lower(uint32_t *value, uint32_t bound)
         *value = bound;
 }
 
+bool bin_may_borrow(unsigned shard, unsigned class)
+{
+    enum { LOANS_MAX = 8 };
+    struct bin *bin = bin_of(shard, class);
+    uint8_t loans = ATOMIC_LOAD_RELAXED(&bin->loans);
+    if (ATOMIC_LOAD_RELAXED(&bin->slab_count) || loans >= LOANS_MAX)
+        return false;
+    /* A race costs a loan too many. */
+    ATOMIC_STORE_RELAXED(&bin->loans, (uint8_t)(loans + 1));
+    return true;
+}
+
 unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, bool may_grow)
 {
     struct bin *bin = bin_of(shard, class);

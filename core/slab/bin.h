@@ -28,6 +28,7 @@ struct bin {
     uint32_t free_blocks;               /* lock: in all its slabs */
     uint32_t free_swept;                /* lock: least of free_blocks since the last sweep's end */
     uint32_t free_unused;               /* lock: least of them since the last tick */
+    uint8_t loans;                      /* atomic relaxed, any thread: see bin_may_borrow */
     bool sweeping;                      /* written under lock, read by any thread: goes on */
     uint64_t remote_blocks;             /* atomic relaxed, any thread: returned by other shards */
     uint64_t direct_blocks;             /* atomic relaxed, any thread: freed without a magazine */
@@ -47,6 +48,10 @@ struct bin *bin_of(unsigned shard, unsigned class);
 /* Takes up to `count` blocks of the class, lowest addresses of the fullest slabs first; returns how
  * many, 0 when no memory is left, or none unless more is mapped and it must not grow. */
 unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, bool may_grow);
+
+/* True for the first few blocks wanted of a class that has no slab in the shard: then a block of a
+ * larger class may serve instead. */
+bool bin_may_borrow(unsigned shard, unsigned class);
 
 /* Longest batch that bin_flush takes. */
 enum { FLUSH_MAX = 256 };

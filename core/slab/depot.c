@@ -21,10 +21,18 @@ static struct depot {
     uint32_t excess; /* written under lock, read by any thread: the tick wants it spilled */
 } depots[CLASS_COUNT];
 
-static CACHE_ALIGNED void *slots[CLASS_COUNT][DEPOT_SLOTS]; /* the depot's lock; oldest first */
+/* The slots of a depot, oldest first, lie in rows, so that those of many small depots share pages.
+ */
+enum { ROW_SLOTS = 64 };
+
+static CACHE_ALIGNED void *rows[DEPOT_SLOTS / ROW_SLOTS][CLASS_COUNT][ROW_SLOTS]; /* its lock */
+
+static bool closed; /* atomic relaxed, any thread */
 
 static unsigned limit(unsigned class)
 {
+    if (ATOMIC_LOAD_RELAXED(&closed))
+        return 0;
     size_t bytes = (size_t)POLICY(magazine_kib) * KIB * MAGAZINES_MAX;
     return (unsigned)size_min(bytes / size_classes[class].size, DEPOT_SLOTS);
 }
@@ -35,6 +43,28 @@ static void set_count(struct depot *depot, uint32_t count)
     ATOMIC_STORE_RELAXED(&depot->count, count);
     if (depot->unused > count)
         depot->unused = count;
+}
+
+static void **slot(unsigned class, unsigned index)
+{
+    return &rows[index / ROW_SLOTS][class][index % ROW_SLOTS];
+}
+
+/* Copies slots of the depot from `index` on, row by row. Lock held. */
+static void copy_in(unsigned class, unsigned index, void *const *blocks, unsigned count)
+{
+    for (unsigned part; count; index += part, blocks += part, count -= part) {
+        part = (unsigned)size_min(count, ROW_SLOTS - index % ROW_SLOTS);
+        memcpy(slot(class, index), blocks, part * sizeof *blocks);
+    }
+}
+
+static void copy_out(unsigned class, unsigned index, void **blocks, unsigned count)
+{
+    for (unsigned part; count; index += part, blocks += part, count -= part) {
+        part = (unsigned)size_min(count, ROW_SLOTS - index % ROW_SLOTS);
+        memcpy(blocks, slot(class, index), part * sizeof *blocks);
+    }
 }
 
 /* The class map has sent the blocks here, so each lies in a slab of the class, which starts at a
@@ -62,11 +92,13 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
     struct depot *depot = &depots[class];
     unsigned most = limit(class);
     check_starts(class, blocks, count);
+    if (!most)
+        return 0;
     lock_acquire(&depot->lock);
     unsigned held = depot->count, room = most > held ? most - held : 0;
     if (count > room)
         count = room;
-    memcpy(&slots[class][held], blocks, count * sizeof *blocks);
+    copy_in(class, held, blocks, count);
     set_count(depot, held + count);
     lock_release(&depot->lock);
     if (held + count > most / 2)
@@ -83,7 +115,7 @@ unsigned depot_take(unsigned class, void **blocks, unsigned count)
     if (count > depot->count)
         count = depot->count;
     set_count(depot, depot->count - count);
-    memcpy(blocks, &slots[class][depot->count], count * sizeof *blocks);
+    copy_out(class, depot->count, blocks, count);
     lock_release(&depot->lock);
     return count;
 }
@@ -94,7 +126,7 @@ SLOW_PATH bool depot_holds(unsigned class, const void *block)
     bool found = false;
     lock_acquire(&depot->lock);
     for (unsigned i = 0; i < depot->count && !found; i++)
-        found = slots[class][i] == block;
+        found = *slot(class, i) == block;
     lock_release(&depot->lock);
     return found;
 }
@@ -111,9 +143,10 @@ static SLOW_PATH bool spill_oldest(unsigned class, unsigned count)
     void *oldest[FLUSH_MAX];
     lock_acquire(&depot->lock);
     count = (unsigned)size_min(size_min(count, FLUSH_MAX), depot->count);
-    memcpy(oldest, slots[class], count * sizeof *oldest);
+    copy_out(class, 0, oldest, count);
     set_count(depot, depot->count - count);
-    memmove(slots[class], &slots[class][count], depot->count * sizeof *oldest);
+    for (unsigned i = 0; count && i < depot->count; i++)
+        *slot(class, i) = *slot(class, i + count);
     ATOMIC_STORE_RELAXED(&depot->excess, depot->excess - (uint32_t)size_min(count, depot->excess));
     lock_release(&depot->lock);
     if (!count)
@@ -159,6 +192,11 @@ bool depot_spill(void)
     return any;
 }
 
+void depot_close(void)
+{
+    ATOMIC_STORE_RELAXED(&closed, true);
+}
+
 size_t depot_purge(void)
 {
     depot_spill();
@@ -179,7 +217,7 @@ void depot_check_all(void)
         lock_acquire(&depot->lock);
         ASSERT(depot->count <= DEPOT_SLOTS && depot->unused <= depot->count);
         for (unsigned i = 0; i < depot->count; i++) {
-            const struct slab *slab = slab_lookup(slots[class][i]);
+            const struct slab *slab = slab_lookup(*slot(class, i));
             ASSERT(slab && slab->class == class);
         }
         lock_release(&depot->lock);

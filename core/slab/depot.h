@@ -40,6 +40,9 @@ bool depot_step(void);
 /* Returns everything to the bins; true when there was anything. */
 bool depot_spill(void);
 
+/* From now on nothing comes in: for the exit of the process. */
+void depot_close(void);
+
 /* Spills, and gives back all free memory; returns bytes. */
 size_t depot_purge(void);
 

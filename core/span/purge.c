@@ -77,8 +77,10 @@ enum purge_tick purge_tick(uint64_t now_ms)
     if (now_ms < last + delay_ms ||
         !__atomic_compare_exchange_n(
             &last_tick_ms, &last, now_ms, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        return __atomic_exchange_n(&grown, false, __ATOMIC_RELAXED) ? PURGE_TICK_GROWTH
-                                                                    : PURGE_TICK_NONE;
+        return ATOMIC_LOAD_RELAXED(&grown) &&
+                       __atomic_exchange_n(&grown, false, __ATOMIC_RELAXED)
+                   ? PURGE_TICK_GROWTH
+                   : PURGE_TICK_NONE;
     /* Before the look at what is there: what is freed after it arms anew. */
     ATOMIC_STORE_RELAXED(&purge_is_armed, false);
     size_t unused = page_heap_unused_pages() * PAGE_SIZE;

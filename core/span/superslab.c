@@ -3,23 +3,39 @@
 
 #include "base/assert.h"
 
-static void summarize(struct superslab *superslab)
+/* Length of the longest run of free pages. */
+static unsigned longest_run(const struct superslab *superslab)
 {
     unsigned longest = 0;
-    uint32_t units = 0;
     for (unsigned page = 0; page < SUPERSLAB_PAGES;) {
         unsigned first = bitmap_find(superslab->free, page, SUPERSLAB_PAGES, true);
-        unsigned end = bitmap_find(superslab->free, first, SUPERSLAB_PAGES, false);
-        if (end - first > longest)
-            longest = end - first;
-        unsigned unit = (first + UNIT_PAGES - 1) / UNIT_PAGES;
-        for (; unit < SUPERSLAB_UNITS && (unit + 1) * UNIT_PAGES <= end; unit++)
-            units |= (uint32_t)1 << unit;
-        page = end;
+        page = bitmap_find(superslab->free, first, SUPERSLAB_PAGES, false);
+        if (page - first > longest)
+            longest = page - first;
     }
-    superslab->longest_run = (uint16_t)longest;
-    superslab->free_units = units;
+    return longest;
 }
+
+/* The units that the run touches, a bit each. */
+static uint32_t units_of(struct run run)
+{
+    unsigned first = run.first / UNIT_PAGES, last = (run.first + run.pages - 1) / UNIT_PAGES;
+    return (uint32_t)bitmap_word_mask(0, first, last - first + 1);
+}
+
+/* Of these units, those whose pages are all free. */
+static uint32_t free_units(const struct superslab *superslab, uint32_t units)
+{
+    uint32_t result = 0;
+    for (; units; units &= units - 1) {
+        unsigned page = bits_lowest(units) * UNIT_PAGES;
+        if ((uint16_t)(superslab->free[page / 64] >> page % 64) == UINT16_MAX)
+            result |= units & -units;
+    }
+    return result;
+}
+
+_Static_assert(UNIT_PAGES == 16, "free_units reads the bits of a unit as a 16-bit integer");
 
 void superslab_init(struct superslab *superslab, char *base)
 {
@@ -27,37 +43,58 @@ void superslab_init(struct superslab *superslab, char *base)
     superslab->region.base = base;
     bitmap_set_range(superslab->free, 0, SUPERSLAB_PAGES);
     superslab->free_pages = SUPERSLAB_PAGES;
-    summarize(superslab);
+    superslab->longest_run = SUPERSLAB_PAGES;
+    superslab->free_units = UINT32_MAX;
 }
 
 bool superslab_find(
     const struct superslab *superslab, unsigned pages, unsigned alignment, struct run *found)
 {
+    const uint64_t *free = superslab->free;
     unsigned best = SUPERSLAB_PAGES + 1;
     if (superslab->longest_run < pages)
         return false;
-    for (unsigned page = 0; page < SUPERSLAB_PAGES;) {
-        unsigned first = bitmap_find(superslab->free, page, SUPERSLAB_PAGES, true);
-        unsigned end = bitmap_find(superslab->free, first, SUPERSLAB_PAGES, false);
+    for (unsigned page = 0; page < SUPERSLAB_PAGES && best != pages;) {
+        unsigned first = bitmap_find(free, page, SUPERSLAB_PAGES, true);
         unsigned start = (first + alignment - 1) & ~(alignment - 1);
+        if (start + pages > SUPERSLAB_PAGES)
+            break;
+        /* Whatever lies between the two cannot hold an aligned run. */
+        page = start;
+        if (!bitmap_test(free, start)) {
+            page++;
+            continue;
+        }
+        unsigned end = bitmap_find(free, start, SUPERSLAB_PAGES, false);
+        if (start != first)
+            first = bitmap_run_start(free, start, true);
         if (start + pages <= end && end - first < best) {
             best = end - first;
             *found = (struct run){start, pages};
-            if (best == pages)
-                break;
         }
         page = end;
     }
     return best <= SUPERSLAB_PAGES;
 }
 
+/* The maximal run of free pages that holds `run`. */
+static struct run around(const struct superslab *superslab, struct run run)
+{
+    unsigned first = bitmap_run_start(superslab->free, run.first, true);
+    unsigned end = bitmap_find(superslab->free, run.first + run.pages, SUPERSLAB_PAGES, false);
+    return (struct run){first, end - first};
+}
+
 unsigned superslab_take(struct superslab *superslab, struct run run)
 {
     unsigned dirty = bitmap_count_range(superslab->dirty, run.first, run.pages);
+    unsigned length = around(superslab, run).pages;
     bitmap_clear_range(superslab->free, run.first, run.pages);
     superslab->free_pages -= (uint16_t)run.pages;
     superslab->dirty_free_pages -= (uint16_t)dirty;
-    summarize(superslab);
+    if (length == superslab->longest_run)
+        superslab->longest_run = (uint16_t)longest_run(superslab);
+    superslab->free_units &= ~units_of(run);
     return dirty;
 }
 
@@ -70,7 +107,10 @@ void superslab_put(struct superslab *superslab, struct run run, unsigned dirty_p
     superslab->free_pages += (uint16_t)run.pages;
     superslab->dirty_free_pages +=
         (uint16_t)bitmap_count_range(superslab->dirty, run.first, run.pages);
-    summarize(superslab);
+    unsigned length = around(superslab, run).pages;
+    if (length > superslab->longest_run)
+        superslab->longest_run = (uint16_t)length;
+    superslab->free_units |= free_units(superslab, units_of(run));
 }
 
 bool superslab_next_dirty(const struct superslab *superslab, unsigned page, struct run *found)
@@ -109,10 +149,8 @@ void superslab_check(const struct superslab *superslab)
     for (unsigned w = 0; w < SUPERSLAB_WORDS; w++)
         dirty_free += bits_count(superslab->free[w] & superslab->dirty[w]);
     ASSERT(superslab->dirty_free_pages == dirty_free);
-    struct superslab copy = *superslab;
-    summarize(&copy);
-    ASSERT(copy.longest_run == superslab->longest_run);
-    ASSERT(copy.free_units == superslab->free_units);
+    ASSERT(superslab->longest_run == longest_run(superslab));
+    ASSERT(superslab->free_units == free_units(superslab, UINT32_MAX));
     for (unsigned page = 0; page < SUPERSLAB_PAGES; page++) {
         unsigned pages = superslab->span_pages[page];
         (void)pages; /* only asserted on */

@@ -28,6 +28,9 @@ static __thread struct heap *parked_heap;
  * allocates now and then, and little beside what a busy thread does in a tick. */
 enum { PARKS_MAX = 256 };
 
+/* From so many threads per CPU on, some of them wait, and what they cache lies idle. */
+enum { CROWD_MIN = 1 };
+
 /* The thread has released its heap on its way out and shall not get another one for good. */
 static __thread bool has_exited;
 
@@ -37,8 +40,12 @@ static CACHE_ALIGNED char first_heap[HEAP_BYTES];
 static struct {
     struct lock lock CACHE_ALIGNED;
     struct heap *all;          /* atomic: release on store pairs with acquire on load */
-    struct heap *free;         /* lock: heaps that no thread owns */
+    struct heap *warm;         /* lock: heaps that no thread owns, with blocks in magazines */
+    struct heap *free;         /* lock: heaps that no thread owns, with empty magazines */
+    unsigned warm_count;       /* lock */
     unsigned count;            /* lock */
+    unsigned owned;            /* written under lock, read by any thread: heaps with an owner */
+    unsigned cpus;             /* const after initialisation */
     pthread_key_t key;         /* const after initialisation */
     bool has_key;              /* const after initialisation */
     bool early;                /* see heap_start_early */
@@ -54,42 +61,115 @@ static uint32_t init_state; /* atomic: release when ready pairs with acquire */
 /* A zero-filled heap becomes one that can be linked. */
 static void start(struct heap *heap)
 {
+    lock_acquire(&registry.lock);
+    heap->shard = (uint8_t)shard_of_heap(registry.count++);
+    lock_release(&registry.lock);
     heap->front.classes = class_map.classes;
     heap->front.classes_base = class_map.base;
     heap->front.classes_limit = class_map.limit;
     for (size_t size = 0; size <= TINY_MAX; size++)
-        heap->front.tiny_class[size] = (uint8_t)size_class_of(size);
+        heap->front.tiny_class[size] =
+            (uint8_t)size_class_for_shard(size_class_of(size), heap->shard);
     memcpy(heap->front.mid_class, mid_class_table, sizeof mid_class_table);
     heap_reset_magazines(heap);
 }
 
 /* Registry lock held. */
+static void count_owned(unsigned change)
+{
+    ATOMIC_STORE_RELAXED(&registry.owned, registry.owned + change);
+}
+
+/* Registry lock held. */
 static void link_heap(struct heap *heap)
 {
-    heap->shard = (uint8_t)shard_of_heap(registry.count++);
+    count_owned(1);
     heap->next = registry.all;
     ATOMIC_STORE_RELEASE(&registry.all, heap);
 }
 
-/* Registry lock held. */
+/* Puts a heap with empty magazines into the pool. Registry lock held. */
 static void pool(struct heap *heap)
 {
     ATOMIC_STORE_RELAXED(&heap->owner, 0);
+    count_owned(-1u);
     heap->next_free = registry.free;
     registry.free = heap;
+}
+
+/* Puts a heap into the pool as it is: the next thread goes on with its blocks. False when there are
+ * as many of the kind as shards, one a CPU. */
+static bool pool_warm(struct heap *heap)
+{
+    lock_acquire(&registry.lock);
+    bool room = registry.warm_count < shard_count();
+    if (room) {
+        registry.warm_count++;
+        count_owned(-1u);
+        heap->warm_ticks = 0;
+        heap->next_free = registry.warm;
+        ATOMIC_STORE_RELAXED(&heap->owner, 0);
+        registry.warm = heap;
+    }
+    lock_release(&registry.lock);
+    return room;
+}
+
+/* Takes the first warm heap that nobody took for so many ticks; NULL when there is none. Registry
+ * lock held. */
+static struct heap *take_warm(unsigned ticks)
+{
+    struct heap **link = &registry.warm;
+    while (*link && (*link)->warm_ticks < ticks)
+        link = &(*link)->next_free;
+    struct heap *heap = *link;
+    if (heap) {
+        *link = heap->next_free;
+        registry.warm_count--;
+        count_owned(1);
+        ATOMIC_STORE_RELAXED(&heap->owner, lock_self());
+    }
+    return heap;
 }
 
 /* A heap out of the pool, NULL when that is empty. */
 static struct heap *take_pooled(void)
 {
     lock_acquire(&registry.lock);
-    struct heap *heap = registry.free;
-    if (heap) {
+    struct heap *heap = take_warm(0);
+    if (!heap && registry.free) {
+        heap = registry.free;
         ATOMIC_STORE_RELAXED(&heap->owner, lock_self());
         registry.free = heap->next_free;
+        count_owned(1);
     }
     lock_release(&registry.lock);
     return heap;
+}
+
+void heap_flush_pooled(unsigned ticks)
+{
+    for (;;) {
+        lock_acquire(&registry.lock);
+        struct heap *heap = take_warm(ticks);
+        lock_release(&registry.lock);
+        if (!heap)
+            return;
+        heap_flush(heap);
+        lock_acquire(&registry.lock);
+        pool(heap);
+        lock_release(&registry.lock);
+    }
+}
+
+/* A tick of the purge: what lay in pooled heaps since the last one goes home. */
+static void tick_pool(void)
+{
+    lock_acquire(&registry.lock);
+    for (struct heap *heap = registry.warm; heap; heap = heap->next_free)
+        heap->warm_ticks++;
+    lock_release(&registry.lock);
+    heap_flush_pooled(2);
 }
 
 /* A heap whose owner is gone without giving it back: its first call ever came from the very last
@@ -150,6 +230,8 @@ static struct heap *adopt(void)
 
 static void give_back(struct heap *heap)
 {
+    if (pool_warm(heap))
+        return;
     heap_flush(heap);
     lock_acquire(&registry.lock);
     pool(heap);
@@ -200,7 +282,8 @@ static bool initialise(void)
     if (!page_heap_init())
         return false;
     if (!registry.all) {
-        shard_init(POLICY(shards) ? (unsigned)POLICY(shards) : os_cpu_count());
+        registry.cpus = os_cpu_count();
+        shard_init(POLICY(shards) ? (unsigned)POLICY(shards) : registry.cpus);
         struct heap *heap = (struct heap *)first_heap;
         start(heap);
         lock_acquire(&registry.lock);
@@ -280,20 +363,39 @@ static struct heap *enter_first(void)
     return heap;
 }
 
+/* The last tick left work, in depots, bins or page heap; atomic, any thread. */
+static bool steps_left;
+
+/* Does some of it; more is left until a step finds none. */
+static void go_on_purging(void)
+{
+    /* Before the steps, so that work of a tick that begins meanwhile is not forgotten. */
+    ATOMIC_STORE_RELAXED(&steps_left, false);
+    bool in_depots = depot_step(), in_bins = bin_sweep_step(), in_page_heap = purge_step();
+    if (in_depots || in_bins || in_page_heap) {
+        ATOMIC_STORE_RELAXED(&steps_left, true);
+        purge_arm();
+    }
+}
+
 static void look_after_purge(struct heap *heap)
 {
     uint64_t now_ms = os_clock_ms();
     if (heap->parked_ms != now_ms) {
         heap->parked_ms = now_ms;
         heap->parks_left = PARKS_MAX;
+        enum purge_tick tick = purge_tick(now_ms);
+        if (tick == PURGE_TICK_IDLE) {
+            tick_pool();
+            depot_tick();
+        }
+        if (tick != PURGE_TICK_NONE) {
+            bin_tick(tick);
+            ATOMIC_STORE_RELAXED(&steps_left, true);
+        }
     }
-    enum purge_tick tick = purge_tick(now_ms);
-    if (tick == PURGE_TICK_IDLE)
-        depot_tick();
-    if (tick != PURGE_TICK_NONE)
-        bin_tick(tick);
-    if (depot_step() | bin_sweep_step() | purge_step())
-        purge_arm();
+    if (ATOMIC_LOAD_RELAXED(&steps_left))
+        go_on_purging();
 }
 
 struct heap *heap_enter(void)
@@ -349,6 +451,11 @@ struct heap *heap_first(void)
 bool heap_in_use(const struct heap *heap)
 {
     return ATOMIC_LOAD_RELAXED(&heap->owner) != 0;
+}
+
+unsigned heap_crowd(void)
+{
+    return ATOMIC_LOAD_RELAXED(&registry.owned) / (CROWD_MIN * registry.cpus) + 1;
 }
 
 struct lock *heap_registry_lock(void)

@@ -32,7 +32,7 @@
 enum {
     HEAP_BYTES = 128 * 1024, /* of address space; touched as magazines grow */
     HEAP_SLOTS = HEAP_BYTES / sizeof(void *),
-    REGION_KINDS = 6, /* slot regions of 8, 16 .. 256 slots */
+    REGION_KINDS = 8, /* slot regions of 8, 16 .. 1024 slots */
     REGION_SLOTS_MIN = 8
 };
 
@@ -42,9 +42,12 @@ struct magazine {
     uint8_t kind;       /* size of its slot region */
     bool flushed_last;  /* the last batch was a flush, not a refill */
     uint16_t batches;   /* refills and flushes since the last maintenance */
+    bool two_way;       /* before the last maintenance blocks came and went */
     uint64_t pops_seen; /* pops at the last maintenance */
-    uint64_t misses;    /* pops by the slow path */
-    uint64_t overflows; /* pushes by the slow path */
+    uint64_t pushes_seen;
+    uint64_t pops_at_batch; /* pops at the last refill or flush */
+    uint64_t misses;        /* pops by the slow path */
+    uint64_t overflows;     /* pushes by the slow path */
     uint64_t refills;
     uint64_t flushes;
     uint64_t refilled; /* blocks */
@@ -78,6 +81,7 @@ struct heap {
     uint16_t free_region[REGION_KINDS]; /* free slot regions, linked through their first slot */
     struct heap *next;                  /* registry: const once linked */
     struct heap *next_free;             /* registry lock */
+    uint8_t warm_ticks;                 /* registry lock: ticks of the purge in the warm pool */
     struct magazine magazine[CLASS_COUNT];
 };
 
@@ -117,7 +121,7 @@ ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **
     block[1] = front->classes;
     top[1] = block;
     FORGET(class);
-    COUNTER_ADD_HOT(&front->top[class], 1);
+    STORE_HOT(&front->top[class], top + 1);
     return true;
 }
 
@@ -137,6 +141,10 @@ void heap_overflow(struct heap *heap, unsigned class);
 /* Sends all cached blocks home: to the depots, or, where these are full, to the bins. */
 void heap_flush(struct heap *heap);
 
+/* Does that for heaps whose threads have exited and that were left as they were, for the next
+ * thread, if they lay in the pool for so many ticks of the purge. */
+void heap_flush_pooled(unsigned ticks);
+
 /* True when the magazine of the class holds the block. Only the owner can ask: a look into the
  * changing magazine of another thread may see what is no longer there. */
 bool heap_caches(struct heap *heap, unsigned class, const void *block);
@@ -146,6 +154,9 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned class);
 
 /* All heaps ever made, newest first, linked by `next`; they are never unmapped. */
 struct heap *heap_first(void);
+
+/* How many threads share what one may cache where few run at a time; 1 or more. */
+unsigned heap_crowd(void);
 
 /* True while a thread owns the heap. */
 bool heap_in_use(const struct heap *heap);

@@ -1,8 +1,10 @@
 /* The slow paths of magazines: see heap.h for what a magazine is.
  *
- * A refill or flush moves a batch between the magazine and the depot or the bins. A magazine that
- * is refilled or flushed twice between two maintenances is too small and moves to a slot region of
- * twice the size; one that nothing happened to gives half of its blocks back and shrinks.
+ * A refill or flush moves a batch between the magazine and the depot or the bins. A magazine is as
+ * long as it has to be for batches to cost little, and no longer, since what it holds is lost to
+ * others: one that needs a second batch soon after the first moves to a slot region of twice the
+ * size, if blocks come and go; one that nothing happened to gives half of its blocks back and
+ * shrinks, and each one shrinks when the heap is flushed.
  */
 #include <string.h>
 
@@ -58,14 +60,16 @@ static void region_free(struct heap *heap, unsigned first, unsigned kind)
     heap->free_region[kind] = (uint16_t)first;
 }
 
-/* Every magazine may hold so many blocks, whatever their size: fewer would not pay for a batch. */
-enum { BLOCKS_MIN = 8 };
+/* Every magazine may hold so many blocks, of any size or of tiny ones, however many threads there
+ * are: fewer would not pay for a batch. */
+enum { BLOCKS_MIN = 8, TINY_BLOCKS_MIN = 15 };
 
 /* Most blocks of the class that a magazine may hold. */
 static unsigned capacity_limit(unsigned class)
 {
-    size_t blocks = (size_t)POLICY(magazine_kib) * KIB / size_classes[class].size;
-    return (unsigned)size_min(size_max(blocks, BLOCKS_MIN), region_slots(REGION_KINDS - 1) - 1);
+    size_t blocks = (size_t)POLICY(magazine_kib) * KIB / heap_crowd() / size_classes[class].size;
+    unsigned least = class <= TINY_CLASS_LAST ? TINY_BLOCKS_MIN : BLOCKS_MIN;
+    return (unsigned)size_min(size_max(blocks, least), region_slots(REGION_KINDS - 1) - 1);
 }
 
 static unsigned top_slot(const struct heap *heap, unsigned class)
@@ -115,12 +119,31 @@ static unsigned magazine_capacity(const struct heap *heap, unsigned class)
     return (unsigned)(heap->front.end[class] - (void *const *)heap) - heap->magazine[class].begin;
 }
 
-/* A magazine that needs two batches between two maintenances is too small: doubles it, up to the
- * limit in bytes. True when it has grown. */
-static bool magazine_adapt(struct heap *heap, unsigned class)
+/* More at a time is hardly cheaper, and a long magazine that is a little too short would send much
+ * back and forth. */
+enum { BATCH_MAX = 128 };
+
+/* A magazine is long enough when a batch comes with so many pops: then it costs little. */
+enum { POPS_PER_BATCH = 2048 };
+
+/* Where blocks only come or only go, a longer magazine keeps more from others and saves little. */
+enum { ONE_WAY_KIND_MAX = 2 };
+
+static unsigned kind_limit(const struct magazine *magazine)
+{
+    return magazine->two_way ? REGION_KINDS - 1 : ONE_WAY_KIND_MAX;
+}
+
+/* A magazine that needs a second batch between two maintenances, and soon after the first, is too
+ * small: doubles it, up to the limit in bytes. True when it has grown. */
+static bool magazine_adapt(struct heap *heap, unsigned class, unsigned pops_min)
 {
     struct magazine *magazine = &heap->magazine[class];
-    if (++magazine->batches < 2 || magazine->kind + 1 >= REGION_KINDS ||
+    uint64_t pops = heap->front.pops[class];
+    uint64_t since = pops - magazine->pops_at_batch;
+    bool soon = since >= pops_min && since < POPS_PER_BATCH;
+    magazine->pops_at_batch = pops;
+    if (++magazine->batches < 2 || !soon || magazine->kind >= kind_limit(magazine) ||
         region_slots(magazine->kind) - 1 >= capacity_limit(class))
         return false;
     return magazine_move(heap, class, magazine->kind + 1u);
@@ -162,9 +185,11 @@ static unsigned refill_from_bins(unsigned shard, unsigned class, void **slots, u
 bool heap_refill(struct heap *heap, unsigned class)
 {
     struct magazine *magazine = &heap->magazine[class];
-    magazine_adapt(heap, class);
+    /* The depot may have had little to give: then a longer magazine would not have helped. */
+    magazine_adapt(heap, class, magazine_capacity(heap, class));
     unsigned capacity = magazine_capacity(heap, class);
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
+    count = (unsigned)size_min(count, BATCH_MAX);
     void **slots = slots_of(heap) + magazine->begin + 1;
     unsigned got = depot_take(class, slots, count);
     if (!got)
@@ -178,19 +203,20 @@ bool heap_refill(struct heap *heap, unsigned class)
     return true;
 }
 
-/* Returns the `count` blocks that were freed first. */
-static void flush_oldest(struct heap *heap, unsigned class, unsigned count)
+/* Returns `count` blocks from the top: those below need not move. */
+static void flush_top(struct heap *heap, unsigned class, unsigned count)
 {
     struct magazine *magazine = &heap->magazine[class];
-    void **slots = slots_of(heap) + magazine->begin + 1;
-    unsigned held = heap_cached_blocks(heap, class);
     if (!count)
         return;
-    unsigned kept = depot_put(class, slots, count);
-    if (kept < count)
-        bin_flush(heap->shard, class, slots + kept, count - kept);
-    memmove(slots, slots + count, (held - count) * sizeof(void *));
-    set_top(heap, class, magazine->begin + held - count);
+    unsigned first = top_slot(heap, class) + 1 - count;
+    void **blocks = slots_of(heap) + first;
+    unsigned kept = depot_put(class, blocks, count);
+    for (unsigned batch; kept < count; kept += batch) {
+        batch = (unsigned)size_min(count - kept, FLUSH_MAX);
+        bin_flush(heap->shard, class, blocks + kept, batch);
+    }
+    set_top(heap, class, first - 1);
     COUNTER_ADD(&magazine->flushes, 1);
     COUNTER_ADD(&magazine->flushed, count);
 }
@@ -198,18 +224,24 @@ static void flush_oldest(struct heap *heap, unsigned class, unsigned count)
 void heap_overflow(struct heap *heap, unsigned class)
 {
     struct magazine *magazine = &heap->magazine[class];
-    if (magazine_adapt(heap, class))
+    if (magazine_adapt(heap, class, 0))
         return;
     unsigned capacity = magazine_capacity(heap, class);
-    flush_oldest(
-        heap, class, magazine->flushed_last ? capacity - capacity / 4 : (capacity + 1) / 2);
+    unsigned count = magazine->flushed_last ? capacity - capacity / 4 : (capacity + 1) / 2;
+    flush_top(heap, class, (unsigned)size_min(count, BATCH_MAX));
     magazine->flushed_last = true;
 }
 
 void heap_flush(struct heap *heap)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        flush_oldest(heap, class, heap_cached_blocks(heap, class));
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct magazine *magazine = &heap->magazine[class];
+        flush_top(heap, class, heap_cached_blocks(heap, class));
+        magazine->batches = 0;
+        /* The next owner of the heap, or phase of the program, may need less. */
+        if (magazine->kind > 0)
+            magazine_move(heap, class, magazine->kind - 1u);
+    }
 }
 
 bool heap_caches(struct heap *heap, unsigned class, const void *block)
@@ -225,14 +257,17 @@ void heap_maintain(struct heap *heap)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
         struct magazine *magazine = &heap->magazine[class];
+        unsigned held = heap_cached_blocks(heap, class);
         uint64_t pops = heap->front.pops[class];
+        uint64_t pushes = held + pops + magazine->flushed - magazine->refilled;
         bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
+        magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;
         magazine->batches = 0;
         magazine->pops_seen = pops;
-        if (!idle)
+        magazine->pushes_seen = pushes;
+        if (!idle && magazine->kind <= kind_limit(magazine))
             continue;
-        unsigned held = heap_cached_blocks(heap, class);
-        flush_oldest(heap, class, (held + 1) / 2);
+        flush_top(heap, class, (held + 1) / 2);
         if (magazine->kind > 0 && held / 2 < region_slots(magazine->kind - 1u) - 1)
             magazine_move(heap, class, magazine->kind - 1u);
     }
@@ -259,7 +294,10 @@ void heap_check(struct heap *heap)
         ASSERT(magazine->begin <= top);
         ASSERT(top - magazine->begin <= magazine_capacity(heap, class));
         ASSERT(magazine_capacity(heap, class) < region_slots(magazine->kind));
-        for (unsigned slot = magazine->begin + 1u; slot <= top; slot++)
-            ASSERT(class_map_get(slots_of(heap)[slot]) == class);
+        for (unsigned slot = magazine->begin + 1u; slot <= top; slot++) {
+            /* The class map has class 0 for slabs beyond its window. */
+            const struct slab *slab = slab_lookup(slots_of(heap)[slot]);
+            ASSERT(slab && slab->class == class);
+        }
     }
 }

@@ -150,7 +150,8 @@ static void growth_takes_from_other_depots(void **state)
     for (unsigned i = 0; i < blocks; i++)
         assert_non_null(held[i] = alloc(1024));
     assert_int_equal(page_heap_stats().superslabs, superslabs);
-    assert_int_equal(depot_blocks(small), 0);
+    /* All that is there came later, from the magazine that lay idle. */
+    assert_true(depot_blocks(small) < count / 8);
     for (unsigned i = 0; i < blocks; i++)
         release(held[i]);
 }
@@ -185,9 +186,12 @@ static void misuse_is_named(void **state)
         assert_non_null(held[i] = alloc(128));
     for (unsigned i = 0; i < count; i++)
         release(held[i]);
-    assert_true(depot_holds(class, held[0]));
-    snprintf(line, sizeof line, "hakmem: free(): double free of %p", held[0]);
-    unit_expect_abort(free_again, held[0], line);
+    unsigned cached = 0;
+    while (cached < count && !depot_holds(class, held[cached]))
+        cached++;
+    assert_true(cached < count);
+    snprintf(line, sizeof line, "hakmem: free(): double free of %p", held[cached]);
+    unit_expect_abort(free_again, held[cached], line);
 }
 
 /* Each thread stamps what it takes and checks the stamps before it puts back. */

@@ -52,6 +52,13 @@ static void use_some(void)
     heap_check(heap_of_thread());
 }
 
+/* Empties what threads that exited left in their heaps, and the depots. */
+static void return_everything(void)
+{
+    heap_flush_pooled(0);
+    depot_spill();
+}
+
 static void *use_and_tell(void *result)
 {
     use_some();
@@ -75,11 +82,26 @@ static void a_heap_is_adopted_by_the_next_thread(void **state)
     assert_int_equal(heaps_made(), made);
     assert_int_equal(os_counts[OS_MMAP], maps);
     assert_int_equal(heaps_in_use(), 0);
-    /* Nothing is left behind in its magazines, so no slab stays either. */
+    return_everything();
     for (unsigned class = 1; class < CLASS_COUNT; class ++)
         assert_int_equal(heap_cached_blocks(first, class), 0);
-    depot_spill();
     assert_int_equal(page_heap_stats().used_pages, 0);
+}
+
+/* As many heaps as there are shards wait with their blocks for the next thread; two ticks of the
+ * purge without one, and they are empty. */
+static void pooled_heaps_keep_their_blocks_for_a_while(void **state)
+{
+    (void)state;
+    struct heap *kept = NULL;
+    unsigned class = size_class_of(151);
+    run_thread(use_and_tell, &kept);
+    assert_true(heap_cached_blocks(kept, class) > 0);
+    heap_flush_pooled(1);
+    assert_true(heap_cached_blocks(kept, class) > 0);
+    heap_flush_pooled(0);
+    assert_int_equal(heap_cached_blocks(kept, class), 0);
+    depot_spill();
 }
 
 static void *do_nothing(void *argument)
@@ -130,7 +152,7 @@ static void threads_at_once_have_heaps_of_their_own(void **state)
         pthread_barrier_destroy(&barrier);
     }
     assert_int_equal(made, THREADS);
-    depot_spill();
+    return_everything();
     bin_check_all();
     assert_int_equal(page_heap_stats().used_pages, 0);
 }
@@ -189,7 +211,7 @@ static void destructors_allocate_in_all_rounds(void **state)
         assert_int_equal(heaps_in_use(), 0);
     }
     assert_int_equal(heaps_made(), made);
-    depot_spill();
+    return_everything();
     stats_collect_class(size_class_of(100), &after);
     /* The last round's block stays: nobody is left to free it. */
     assert_int_equal(after.live_blocks - before.live_blocks, 50);
@@ -227,10 +249,10 @@ static void blocks_outlive_their_thread(void **state)
     struct hakmem_usage before, between, after;
     stats_collect_class(class, &before);
     run_thread(fill_crossing, NULL);
-    depot_spill();
+    return_everything();
     stats_collect_class(class, &between);
     run_thread(free_crossing, NULL);
-    depot_spill();
+    return_everything();
     stats_collect_class(class, &after);
     assert_int_equal(between.malloc_calls - before.malloc_calls, BLOCKS);
     assert_int_equal(between.live_blocks - before.live_blocks, BLOCKS);
@@ -327,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_heap_is_adopted_by_the_next_thread),
+        cmocka_unit_test(pooled_heaps_keep_their_blocks_for_a_while),
         cmocka_unit_test(a_thread_that_never_allocates_has_no_heap),
         cmocka_unit_test(threads_at_once_have_heaps_of_their_own),
         cmocka_unit_test(destructors_allocate_in_all_rounds),

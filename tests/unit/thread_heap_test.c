@@ -106,7 +106,7 @@ static void magazines_grow_under_load_to_their_limit(void **state)
             heap_check(mine);
         }
         unsigned blocks = (unsigned)((size_t)policy.magazine_kib * KIB / sizes[s]);
-        unsigned limit = (unsigned)size_min(size_max(blocks, 8), 255);
+        unsigned limit = (unsigned)size_min(size_max(blocks, 8), 1023);
         assert_true(capacity_of(mine, class) <= limit);
         assert_true(capacity_of(mine, class) >= size_min(limit, 2 * before));
     }
