@@ -5,17 +5,20 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 CTEST_FLAGS ?= --output-on-failure
+FUZZ_SECONDS ?= 60
+PROGRAMS_FLAGS ?=
 STRESS_FLAGS ?= --operations 100000000 --seeds 20 --threads 1,2,8,64
 TRY_FLAGS ?=
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+CONFIGURE_FUZZ := cmake -S . -G Ninja --log-level=WARNING
 # The profile of the command, so that its dependencies are compiled once.
 CARGO_FLAGS := --release --locked --workspace --target-dir $(BUILD)/cargo
 LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := build
-.PHONY: build library all peers try check test-crates stress install format format-check lint \
-	clean help
+.PHONY: build library all peers try check test-crates stress fuzz coverage programs install format \
+	format-check lint clean help
 
 # Builds the libraries and the command.
 build:
@@ -58,6 +61,28 @@ test-crates: all
 stress: all
 	$(BUILD)/tests/stress/stress $(STRESS_FLAGS)
 
+# Fuzzes the calls, the options and the text, with libFuzzer and AFL++.
+fuzz:
+	@sh cmake/install-tools.sh fuzz
+	@$(CONFIGURE_FUZZ) -B $(BUILD)/fuzz -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
+		-DHAKMEM_SANITIZE=undefined
+	@$(CONFIGURE_FUZZ) -B $(BUILD)/fuzz-afl -DCMAKE_C_COMPILER=afl-clang-fast \
+		-DCMAKE_CXX_COMPILER=afl-clang-fast++
+	@cmake --build $(BUILD)/fuzz --target fuzz
+	@AFL_QUIET=1 cmake --build $(BUILD)/fuzz-afl --target fuzz
+	@python3 tests/fuzz/fuzz.py $(BUILD)/fuzz --afl $(BUILD)/fuzz-afl --seconds $(FUZZ_SECONDS)
+
+# Runs real programs under the C library's malloc and under hakmem in each preset.
+programs: library
+	@sh cmake/install-tools.sh programs
+	@python3 tests/programs/run_programs.py --library $(BUILD)/libhakmem.so --install \
+		$(PROGRAMS_FLAGS)
+
+# Says which lines of the core the tests run, and which ways to abort they reach.
+coverage:
+	@sh cmake/install-tools.sh coverage
+	@python3 tests/coverage/coverage.py --build $(BUILD)/coverage
+
 install: build
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
@@ -73,7 +98,7 @@ format-check:
 # The analyzers; .clang-tidy says what is left out.
 lint:
 	@cargo clippy --quiet $(CARGO_FLAGS) --all-targets -- -D warnings
-	@clang-tidy --quiet $(LINTED) -- -std=gnu17 -D_GNU_SOURCE -DHAKMEM_DEBUG=1 -Icore -Iinclude \
+	@clang-tidy --quiet $(LINTED) -- -std=gnu17 -D_GNU_SOURCE -DHAKMEM_DEBUG=1 -DHAKMEM_FAULTS=0 -Icore -Iinclude \
 		2>/dev/null
 
 clean:
@@ -86,6 +111,9 @@ help:
 	@echo 'make try        workloads and programs under hakmem and other allocators'
 	@echo 'make check      build everything, check format and lint, run the tests'
 	@echo 'make stress     the long stress test, for a release'
+	@echo 'make fuzz       look for inputs that break it, FUZZ_SECONDS ($(FUZZ_SECONDS)) a target'
+	@echo 'make programs   real programs under the C library and under hakmem'
+	@echo 'make coverage   what the tests reach of the core'
 	@echo 'make install    install into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make format     format the sources'
 	@echo 'make clean      remove $(BUILD)/'

@@ -1,5 +1,6 @@
 #!/bin/sh
-# install-tools.sh library|build|peers|try|check: makes sure that what is needed is installed.
+# install-tools.sh library|build|peers|try|check|fuzz|coverage|programs: makes sure that what
+# is needed is installed.
 #
 # Silent and quick when everything is there. Otherwise installs Debian packages when it may (root
 # with apt-get), and else says what to install and fails.
@@ -84,6 +85,44 @@ need_check() {
     need prlimit util-linux
     need strace strace
     need valgrind valgrind
+    # Programs of the quick dozen; one that is missing would be left out.
+    need perl perl
+    need lua5.4 lua5.4
+    need jq jq
+    need z3 z3
+    need redis-server redis-server
+    need redis-benchmark redis-tools
+    need nginx nginx
+    need zstd zstd
+    need pigz pigz
+    need dot graphviz
+}
+
+# The run-time libraries of clang, wherever the installed version has them.
+has_clang_runtime() {
+    for file in /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt."$1"-"$(uname -m)".a; do
+        [ -e "$file" ] && return 0
+    done
+    return 1
+}
+
+clang_runtime_package() {
+    version=$(clang --version 2>/dev/null | sed -n 's/.*clang version \([0-9]*\).*/\1/p')
+    echo "libclang-rt-${version:-14}-dev"
+}
+
+need_fuzz() {
+    need_check
+    need clang clang
+    need afl-fuzz afl++
+    has_clang_runtime fuzzer || missing="$missing $(clang_runtime_package)"
+}
+
+need_coverage() {
+    need_check
+    need clang clang
+    need llvm-cov llvm
+    has_clang_runtime profile || missing="$missing $(clang_runtime_package)"
 }
 
 case $goal in
@@ -92,8 +131,11 @@ build) need_build ;;
 peers) need_peers ;;
 try) need_try ;;
 check) need_check ;;
+fuzz) need_fuzz ;;
+coverage) need_coverage ;;
+programs) need_library; need /usr/bin/python3 python3 ;;
 *)
-    echo "usage: install-tools.sh library|build|peers|try|check" >&2
+    echo "usage: install-tools.sh library|build|peers|try|check|fuzz|coverage|programs" >&2
     exit 2
     ;;
 esac

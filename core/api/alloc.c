@@ -67,8 +67,8 @@ void *alloc_any(size_t size, size_t alignment, unsigned class, bool zero)
     if (UNLIKELY(!heap))
         return out_of_memory();
     /* Whole pages for no bytes are one page: the block must have an address of its own. */
-    void *block =
-        class ? alloc_block(heap, class, alignment) : alloc_pages(size_max(size, 1), alignment, zero);
+    void *block = class ? alloc_block(heap, class, alignment)
+                        : alloc_pages(size_max(size, 1), alignment, zero);
     heap_leave(heap);
     return block ? block : out_of_memory();
 }

@@ -11,7 +11,8 @@ static void check_marked(const struct slab *slab, const void *block, const char 
 {
     struct heap *heap = heap_enter();
     bool free = (heap && heap_caches(heap, slab->class, block)) ||
-                depot_holds(slab->class, block) || bin_block_is_free(block, call);
+                heap_pool_caches(slab->class, block) || depot_holds(slab->class, block) ||
+                bin_block_is_free(block, call);
     if (heap)
         heap_leave(heap);
     if (free)

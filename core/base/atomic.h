@@ -15,6 +15,11 @@
 /* The same on the hit paths, where it has to be one instruction: a plain access, which the
  * compiler turns into one. ThreadSanitizer is told the truth that the other threads' reads may
  * see the old or the new value. */
+#if defined(__has_feature) && !defined(__SANITIZE_THREAD__)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1 /* as gcc does */
+#endif
+#endif
 #ifdef __SANITIZE_THREAD__
 #define COUNTER_ADD_HOT(p, v) COUNTER_ADD(p, v)
 #define STORE_HOT(p, v) ATOMIC_STORE_RELAXED(p, v)

@@ -85,7 +85,7 @@ static struct leaf *leaf_install(size_t index)
         ATOMIC_ADD_RELAXED(&map_bytes, sizeof(struct leaf));
         return fresh;
     }
-    os_unmap(fresh, sizeof(struct leaf));
+    os_discard(fresh, sizeof(struct leaf));
     return present;
 }
 

@@ -77,6 +77,42 @@ uint64_t os_clock_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* A mapping that the system would not take back; it lies at its own start. */
+struct leftover {
+    struct leftover *next;
+    size_t size;
+};
+
+static struct leftover *leftovers; /* atomic, any thread: release on push, acquire on taking all */
+
+static void leave(struct leftover *leftover)
+{
+    leftover->next = ATOMIC_LOAD_RELAXED(&leftovers);
+    while (!__atomic_compare_exchange_n(
+        &leftovers, &leftover->next, leftover, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        continue;
+}
+
+void os_discard(void *address, size_t size)
+{
+    struct leftover *leftover = address;
+    if (os_unmap(address, size))
+        return;
+    leftover->size = size;
+    leave(leftover);
+}
+
+void os_discard_leftovers(void)
+{
+    struct leftover *leftover = __atomic_exchange_n(&leftovers, NULL, __ATOMIC_ACQUIRE);
+    while (leftover) {
+        struct leftover *next = leftover->next;
+        if (!os_unmap(leftover, leftover->size))
+            leave(leftover);
+        leftover = next;
+    }
+}
+
 /* Maps more than asked for and cuts off what sticks out. */
 static void *map_and_trim(size_t size, size_t alignment)
 {
@@ -88,10 +124,10 @@ static void *map_and_trim(size_t size, size_t alignment)
         return NULL;
     char *aligned = (char *)round_up((uintptr_t)start, alignment);
     if (aligned > start)
-        os_unmap(start, (size_t)(aligned - start));
+        os_discard(start, (size_t)(aligned - start));
     size_t rest = padded - (size_t)(aligned - start) - size;
     if (rest)
-        os_unmap(aligned + size, rest);
+        os_discard(aligned + size, rest);
     return aligned;
 }
 
@@ -100,7 +136,7 @@ void *os_map(size_t size, size_t alignment, void *hint)
     void *address = map_at(hint, size, PROT_READ | PROT_WRITE, 0);
     if (!address || ((uintptr_t)address & (alignment - 1)) == 0)
         return address;
-    os_unmap(address, size);
+    os_discard(address, size);
     return map_and_trim(size, alignment);
 }
 
@@ -143,14 +179,16 @@ bool os_resize(void *address, size_t old_size, size_t new_size)
     return result == (long)address;
 }
 
-bool os_move(void *address, size_t old_size, void *target, size_t new_size)
+enum os_move_result os_move(void *address, size_t old_size, void *target, size_t new_size)
 {
     if (refused(OS_MREMAP))
-        return false;
+        return OS_MOVE_REFUSED;
     long result = system_call(
         SYS_mremap, (long)address, (long)old_size, (long)new_size, MREMAP_MAYMOVE | MREMAP_FIXED,
         (long)target, 0);
-    return result == (long)target;
+    if (result == (long)target)
+        return OS_MOVED;
+    return result == -EPERM || result == -ENOSYS ? OS_MOVE_REFUSED : OS_MOVE_FAILED;
 }
 
 void os_futex_wait(uint32_t *word, uint32_t expected)

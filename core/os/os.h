@@ -42,6 +42,11 @@ bool os_make_writable(void *address, size_t size);
  * the memory is then still mapped. */
 bool os_unmap(void *address, size_t size);
 
+/* Returns a mapping of os_map that nobody needs. What the system refuses to take is offered to it
+ * again by os_discard_leftovers. */
+void os_discard(void *address, size_t size);
+void os_discard_leftovers(void);
+
 /* Gives the memory of whole pages back and keeps the addresses: they read as zero afterwards.
  * False when the system refuses: contents are then unspecified. */
 bool os_purge(void *address, size_t size);
@@ -52,9 +57,13 @@ void os_advise_huge_pages(void *address, size_t size, bool wanted);
 /* Changes the size of a whole mapping in place; false when the addresses behind it are taken. */
 bool os_resize(void *address, size_t old_size, size_t new_size);
 
+/* A move that is refused leaves everything as it was: a filter of system calls does that. One that
+ * fails leaves the mapping, but the target may be gone. */
+enum os_move_result { OS_MOVED, OS_MOVE_REFUSED, OS_MOVE_FAILED };
+
 /* Moves a whole mapping to `target`, mapped before by os_map with `new_size` bytes, which it
  * replaces, and makes it `new_size` long. No content is copied. */
-bool os_move(void *address, size_t old_size, void *target, size_t new_size);
+enum os_move_result os_move(void *address, size_t old_size, void *target, size_t new_size);
 
 /* Sleeps while `*word` is `expected`; wakes at most one sleeper of `word`. */
 void os_futex_wait(uint32_t *word, uint32_t expected);

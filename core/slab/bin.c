@@ -152,8 +152,6 @@ static SLOW_PATH uint64_t purgeable_pages(const struct slab *slab)
     for (size_t start = 0; start + step <= slab->watermark * size; start += step) {
         unsigned first = size_class_index(slab->class, start);
         unsigned last = size_class_index(slab->class, start + step - 1);
-        if (last >= slab->blocks)
-            last = slab->blocks - 1u;
         if (bitmap_find(slab->free, first, last + 1, false) == last + 1)
             pages |= bitmap_word_mask(
                 0, (unsigned)(start >> PAGE_SHIFT), (unsigned)(step >> PAGE_SHIFT));
@@ -161,26 +159,28 @@ static SLOW_PATH uint64_t purgeable_pages(const struct slab *slab)
     return pages & ~slab->purged;
 }
 
-/* Takes or returns all blocks that touch the pages, so that nobody gets one of them meanwhile.
- * Lock held. */
+/* Takes or returns all blocks that touch the pages, so that nobody gets one of them meanwhile; one
+ * that is free when it comes back has been freed a second time. Lock held. */
 static SLOW_PATH void set_blocks_of_pages(struct slab *slab, struct run pages, bool free)
 {
     unsigned first = size_class_index(slab->class, pages.first * PAGE_SIZE);
     unsigned last = size_class_index(slab->class, (pages.first + pages.pages) * PAGE_SIZE - 1);
-    if (last >= slab->blocks)
-        last = slab->blocks - 1u;
     for (unsigned i = first; i <= last; i++) {
-        if (bitmap_test(slab->free, i) == free)
-            continue;
+        if (UNLIKELY(bitmap_test(slab->free, i) == free))
+            fatal_pointer(
+                "free", DEFECT_DOUBLE_FREE, slab->base + i * (size_t)size_classes[slab->class].size,
+                NULL, 0);
         (free ? bitmap_set : bitmap_clear)(slab->free, i);
-        slab->free_blocks = (uint16_t)(slab->free_blocks + (free ? 1 : -1));
     }
+    unsigned count = last - first + 1;
+    slab->free_blocks = (uint16_t)(free ? slab->free_blocks + count : slab->free_blocks - count);
     if (free && first / 64 < slab->first_word)
         slab->first_word = (uint16_t)(first / 64);
 }
 
 /* Purges the first run of purgeable pages of the slab. Called and returns with the bin's lock held,
- * releases it in between. Sets `*bytes` to what was purged; false when there is no such run. */
+ * releases it in between. Sets `*bytes` to what was purged, 0 when the system refuses; false when
+ * there is no such run. */
 static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
 {
     uint64_t pages = purgeable_pages(slab);
@@ -198,7 +198,8 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t 
     bool purged = page_heap_purge_pages(slab->superslab, start, length);
     lock_acquire(&bin->lock);
     set_blocks_of_pages(slab, run, true);
-    slab->purged |= bitmap_word_mask(0, run.first, run.pages);
+    if (purged)
+        slab->purged |= bitmap_word_mask(0, run.first, run.pages);
     relist(bin, slab);
     *bytes = purged ? length : 0;
     return true;
@@ -235,17 +236,16 @@ static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
     return NULL;
 }
 
-/* Purges what can be purged in at most so many slabs of this level of fullness or emptier; returns
- * bytes. A slab that was looked at waits on a list of its own until the sweep ends; whoever takes
- * or frees a block of it meanwhile may move it back. Lock held, but released now and then; slabs
- * that became empty are pushed on `*empty`. */
+/* Purges what can be purged in at most so many slabs of this level of fullness or emptier, until
+ * the system refuses; returns bytes. A slab that was looked at waits on a list of its own until the
+ * sweep ends; whoever takes or frees a block of it meanwhile may move it back. Lock held, but
+ * released now and then; slabs that became empty are pushed on `*empty`. */
 static SLOW_PATH size_t sweep(struct bin *bin, unsigned most, unsigned level, struct list *empty)
 {
-    size_t total = 0;
+    size_t total = 0, bytes = 1;
     struct slab *slab;
-    while ((slab = next_to_sweep(bin, level)) != NULL && most-- > 0) {
-        size_t bytes;
-        for (int runs = 0; runs < RUNS_MAX && purge_slab_run(bin, slab, &bytes); runs++)
+    while ((slab = next_to_sweep(bin, level)) != NULL && bytes && most-- > 0) {
+        for (int runs = 0; runs < RUNS_MAX && bytes && purge_slab_run(bin, slab, &bytes); runs++)
             total += bytes;
         if (slab->free_blocks == slab->blocks) {
             detach(bin, slab, empty);
@@ -255,7 +255,7 @@ static SLOW_PATH size_t sweep(struct bin *bin, unsigned most, unsigned level, st
         }
     }
     /* Somebody else may have ended it while the lock was open. */
-    if (!slab || !bin->sweeping)
+    if (!slab || !bytes || !bin->sweeping)
         end_sweep(bin);
     return total;
 }

@@ -126,28 +126,33 @@ static void split(struct big *big, size_t size)
 /* Makes the mapping `size` bytes long, in place or at another address; false: it is as before. */
 static bool extend(struct big *big, size_t size)
 {
+    size_t growth = size - big->mapped;
     if (os_resize(big->region.base, big->mapped, size)) {
         big->mapped = size;
+        purge_before_growth(growth);
         return true;
     }
     char *target = os_map(size, REGION_SIZE, NULL);
     if (!target)
         return false;
     if (!page_map_prepare(target)) {
-        os_unmap(target, size);
+        os_discard(target, size);
         return false;
     }
     page_map_unregister(&big->region);
-    if (!os_move(big->region.base, big->mapped, target, size)) {
-        /* Whether the target is still mapped depends on the kernel and the cause. Unmapping it
-         * could hit what somebody else has mapped there since; so its addresses, untouched, are
-         * lost. */
+    enum os_move_result moved = os_move(big->region.base, big->mapped, target, size);
+    if (moved != OS_MOVED) {
         page_map_register(&big->region);
+        /* After a failure the target may be gone. Unmapping it could hit what somebody else has
+         * mapped there since; so its addresses, untouched, are lost. */
+        if (moved == OS_MOVE_REFUSED)
+            os_discard(target, size);
         return false;
     }
     big->region.base = target;
     big->mapped = size;
     page_map_register(&big->region);
+    purge_before_growth(growth);
     return true;
 }
 
@@ -176,7 +181,7 @@ static struct big *from_system(size_t size, size_t alignment, bool zero)
     purge_before_growth(size);
     struct big *big = register_mapping(base, size);
     if (!big) {
-        os_unmap(base, size);
+        os_discard(base, size);
         return NULL;
     }
     big->live = true;

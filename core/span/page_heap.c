@@ -112,7 +112,7 @@ static struct superslab *map_superslab(char *hint)
             page_map_register(&superslab->region);
             return superslab;
         }
-        os_unmap(base, REGION_SIZE);
+        os_discard(base, REGION_SIZE);
     }
     metadata_free(superslab, sizeof *superslab);
     return NULL;

@@ -77,8 +77,7 @@ enum purge_tick purge_tick(uint64_t now_ms)
     if (now_ms < last + delay_ms ||
         !__atomic_compare_exchange_n(
             &last_tick_ms, &last, now_ms, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        return ATOMIC_LOAD_RELAXED(&grown) &&
-                       __atomic_exchange_n(&grown, false, __ATOMIC_RELAXED)
+        return ATOMIC_LOAD_RELAXED(&grown) && __atomic_exchange_n(&grown, false, __ATOMIC_RELAXED)
                    ? PURGE_TICK_GROWTH
                    : PURGE_TICK_NONE;
     /* Before the look at what is there: what is freed after it arms anew. */
@@ -109,6 +108,7 @@ size_t purge_everything(void)
 {
     size_t purged = page_heap_purge(SIZE_MAX) + big_cache_evict(SIZE_MAX);
     purge_account(purged);
+    os_discard_leftovers();
     return purged;
 }
 

@@ -36,6 +36,7 @@ static void for_each_lock(void (*action)(struct lock *))
 
 static void before_fork(void)
 {
+    heap_prepare_fork();
     for_each_lock(lock_prepare_fork);
 }
 

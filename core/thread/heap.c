@@ -49,10 +49,12 @@ static struct {
     pthread_key_t key;         /* const after initialisation */
     bool has_key;              /* const after initialisation */
     bool early;                /* see heap_start_early */
-    struct heap *next_suspect; /* atomic relaxed, any thread: see reclaim */
+    struct heap *next_suspect; /* atomic: release on store, acquire on load; see reclaim */
 } registry;
 
-enum { FRESH, BUSY, READY };
+/* Between the two it is the id of the thread that initialises. */
+#define FRESH ((uint32_t)0)
+#define READY UINT32_MAX
 
 static uint32_t init_state; /* atomic: release when ready pairs with acquire */
 
@@ -162,6 +164,16 @@ void heap_flush_pooled(unsigned ticks)
     }
 }
 
+bool heap_pool_caches(unsigned class, const void *block)
+{
+    bool found = false;
+    lock_acquire(&registry.lock);
+    for (struct heap *heap = registry.warm; heap && !found; heap = heap->next_free)
+        found = heap_caches(heap, class, block);
+    lock_release(&registry.lock);
+    return found;
+}
+
 /* A tick of the purge: what lay in pooled heaps since the last one goes home. */
 static void tick_pool(void)
 {
@@ -177,7 +189,7 @@ static void tick_pool(void)
 static struct heap *reclaim(void)
 {
     enum { SUSPECTS = 8 };
-    struct heap *heap = ATOMIC_LOAD_RELAXED(&registry.next_suspect);
+    struct heap *heap = ATOMIC_LOAD_ACQUIRE(&registry.next_suspect);
     for (int i = 0; i < SUSPECTS; i++) {
         heap = heap ? heap : heap_first();
         uint32_t owner = ATOMIC_LOAD_RELAXED(&heap->owner);
@@ -188,7 +200,7 @@ static struct heap *reclaim(void)
             return heap;
         }
         heap = heap->next;
-        ATOMIC_STORE_RELAXED(&registry.next_suspect, heap);
+        ATOMIC_STORE_RELEASE(&registry.next_suspect, heap);
     }
     return NULL;
 }
@@ -305,7 +317,7 @@ static bool init_once(void)
             return true;
         if (seen == FRESH &&
             __atomic_compare_exchange_n(
-                &init_state, &seen, BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+                &init_state, &seen, lock_self(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
             bool ready = initialise();
             ATOMIC_STORE_RELEASE(&init_state, ready ? READY : FRESH);
             return ready;
@@ -329,10 +341,17 @@ void heap_forget(void)
         give_back(heap);
 }
 
+void heap_prepare_fork(void)
+{
+    /* A signal handler may fork inside the initialisation: both processes then go on with it. */
+    if (ATOMIC_LOAD_RELAXED(&init_state) != lock_self())
+        init_once();
+}
+
 void heap_adopt_in_child(uint32_t before, uint32_t after)
 {
-    if (init_state == BUSY)
-        ATOMIC_STORE_RELAXED(&init_state, FRESH);
+    if (init_state == before)
+        ATOMIC_STORE_RELAXED(&init_state, after);
     for (struct heap *heap = registry.all; heap; heap = heap->next) {
         if (heap->owner == before)
             heap->owner = after;
@@ -342,6 +361,8 @@ void heap_adopt_in_child(uint32_t before, uint32_t after)
             heap->magazine[class].flushed += heap_cached_blocks(heap, class);
         heap_reset_magazines(heap);
         heap->depth = 0;
+        heap->slow_calls = heap->parks_left = 0;
+        heap->parked_ms = 0;
         pool(heap);
     }
 }

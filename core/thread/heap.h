@@ -149,6 +149,9 @@ void heap_flush_pooled(unsigned ticks);
  * changing magazine of another thread may see what is no longer there. */
 bool heap_caches(struct heap *heap, unsigned class, const void *block);
 
+/* The same for heaps that wait with their blocks for the next thread. */
+bool heap_pool_caches(unsigned class, const void *block);
+
 /* Blocks in the magazine of the class. */
 unsigned heap_cached_blocks(const struct heap *heap, unsigned class);
 
@@ -168,6 +171,9 @@ void heap_start_early(void);
 
 /* Releases the calling thread's heap as its exit would, and lets it start afresh. */
 void heap_forget(void);
+
+/* Before fork: sees to it that no other thread is in the middle of initialising the allocator. */
+void heap_prepare_fork(void);
 
 /* In the child of fork, where the calling thread has the id `after` instead of `before`: its heap
  * stays its own; those of the threads that do not exist there become free. What they cached stays

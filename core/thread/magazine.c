@@ -278,8 +278,13 @@ void heap_reset_magazines(struct heap *heap)
     heap->front.top[CLASS_NONE] = heap->front.end[CLASS_NONE] = slots_of(heap);
     heap->next_slot = (uint16_t)home_region(CLASS_COUNT);
     memset(heap->free_region, 0, sizeof heap->free_region);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct magazine *magazine = &heap->magazine[class];
         magazine_place(heap, class, home_region(class), 0, 0);
+        magazine->batches = 0;
+        magazine->flushed_last = magazine->two_way = false;
+        magazine->pops_seen = magazine->pushes_seen = magazine->pops_at_batch = 0;
+    }
 }
 
 void heap_check(struct heap *heap)

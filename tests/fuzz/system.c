@@ -204,12 +204,21 @@ WRAPPED(bool, os_resize, void *address, size_t old_size, size_t new_size)
     return true;
 }
 
-WRAPPED(bool, os_move, void *address, size_t old_size, void *target, size_t new_size)
+WRAPPED(enum os_move_result, os_move, void *address, size_t old_size, void *target, size_t new_size)
 {
-    if (refused() || !__real_os_move(address, old_size, target, new_size))
-        return false;
-    remove_range((uintptr_t)address, (uintptr_t)address + old_size);
-    return true;
+    if (refused())
+        return OS_MOVE_REFUSED;
+    enum os_move_result result = __real_os_move(address, old_size, target, new_size);
+    if (result == OS_MOVED)
+        remove_range((uintptr_t)address, (uintptr_t)address + old_size);
+    return result;
+}
+
+/* Never refused: what is left behind then would be mapped when the next input begins. */
+WRAPPED(void, os_discard, void *address, size_t size)
+{
+    __real_os_discard(address, size);
+    remove_range((uintptr_t)address, (uintptr_t)address + round_up(size, os_page_size()));
 }
 
 /* A hint that changes no result, but would have 2 MiB cleared for each page that is touched. */

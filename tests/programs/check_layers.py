@@ -23,6 +23,9 @@ MAX_COLUMNS = 100
 MAX_LINES = 800
 ROOMS = ["core", "include", "tests", "lab", "crates", "cmake"]
 SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".rs", ".py", ".sh", ".cmake", ".in", ".map", ".toml"}
+# Folders of tests/ that have headers for tests in other folders.
+SHARED_BY_TESTS = ["behaviour", "stress", "misuse", "fuzz", "model", "model/engine"]
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
@@ -35,8 +38,12 @@ def visible_folders(folder):
 
 
 def resolve(top, including, name):
-    """The file that a quoted include names, or None: beside the file, or from core/."""
-    for start in (including.parent, top / "core", top / "include"):
+    """The file that a quoted include names, or None: beside the file, from core/, or, for a
+    test, from a folder that tests share."""
+    starts = [including.parent, top / "core", top / "include"]
+    if top / "tests" in including.parents:
+        starts += (top / "tests" / folder for folder in SHARED_BY_TESTS)
+    for start in starts:
         candidate = (start / name).resolve()
         if candidate.is_file():
             return candidate

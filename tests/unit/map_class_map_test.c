@@ -1,5 +1,6 @@
 /* map/page_map, the class map: its window, and what lies outside. The window is chosen once in a
  * process, so each case runs in a child. */
+#define UNIT_FORK _Fork
 #include "unit.h"
 
 #include "map/page_map.h"

@@ -1,4 +1,5 @@
 /* map/metadata: records are aligned, zeroed, apart from each other, and used again. */
+#define UNIT_FORK _Fork
 #include "unit.h"
 
 #include <pthread.h>

@@ -207,10 +207,21 @@ bool os_resize(void *address, size_t old_size, size_t new_size)
     return false;
 }
 
-bool os_move(void *address, size_t old_size, void *target, size_t new_size)
+enum os_move_result os_move(void *address, size_t old_size, void *target, size_t new_size)
 {
     (void)target, (void)new_size;
-    return os_unmap(address, old_size);
+    os_unmap(address, old_size);
+    return OS_MOVED;
+}
+
+/* Nothing refuses to unmap here, so nothing is ever left. */
+void os_discard(void *address, size_t size)
+{
+    os_unmap(address, size);
+}
+
+void os_discard_leftovers(void)
+{
 }
 
 /* Asked for once in a process; and each execution begins the process anew. */
