@@ -19,10 +19,14 @@ struct shape {
     virtual double area() const = 0;
 };
 
-template <int Sides>
-struct polygon : shape {
-    explicit polygon(double side) : side(side) {}
-    double area() const override { return side * Sides; }
+template <int Sides> struct polygon : shape {
+    explicit polygon(double side) : side(side)
+    {
+    }
+    double area() const override
+    {
+        return side * Sides;
+    }
     double side;
 };
 
