@@ -4,7 +4,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
-CTEST_FLAGS ?= --output-on-failure
+CTEST_FLAGS ?= --output-on-failure --parallel $(shell nproc)
 FUZZ_SECONDS ?= 60
 PROGRAMS_FLAGS ?=
 STRESS_FLAGS ?= --operations 100000000 --seeds 20 --threads 1,2,8,64

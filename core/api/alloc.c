@@ -16,8 +16,8 @@ static void *out_of_memory(void)
     return NULL;
 }
 
-/* A class that has no slab yet borrows its first blocks from the next larger ones, where that costs
- * no fresh page: most classes of a small program never need more. */
+/* A class that has no slab yet borrows its first blocks from the next larger ones, which mostly
+ * costs no fresh page: most classes of a small program never need more. */
 enum { LENDERS = 5 };
 
 static SLOW_PATH void *borrow_block(struct heap *heap, unsigned class)
@@ -54,7 +54,7 @@ static void *alloc_pages(size_t size, size_t alignment, bool zero)
 {
     bool span = size <= SPAN_MAX && alignment <= SPAN_ALIGNMENT_MAX;
     void *block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
-    if (!block && depot_purge())
+    if (!block && heap_purge())
         block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
     return block;
 }

@@ -16,8 +16,9 @@
 SLOW_PATH void *alloc_slow(size_t size);
 SLOW_PATH void free_slow(void *block);
 
-/* A block of at least `size` bytes: of size class `class`, or, when that is CLASS_NONE, whole pages
- * at a multiple of `alignment`, zeroed if `zero`. NULL and ENOMEM when there is no memory. */
+/* A block of at least `size` bytes: of size class `class` or a larger one, or, when that is
+ * CLASS_NONE, whole pages at a multiple of `alignment`, zeroed if `zero`. NULL and ENOMEM when
+ * there is no memory. */
 void *alloc_any(size_t size, size_t alignment, unsigned class, bool zero);
 
 /* A block at a multiple of `alignment`, a power of two. NULL and ENOMEM when there is no memory. */
@@ -30,7 +31,7 @@ void *alloc_resize(void *block, size_t size);
 /* Usable bytes of a live block, 0 for NULL; `call` is named when it aborts. */
 size_t alloc_usable_size(const void *block, const char *call);
 
-/* Usable bytes that a request for `size` bytes would get; `size` when it cannot be served. */
+/* Usable bytes that a request for `size` bytes gets at least; `size` when it cannot be served. */
 size_t alloc_good_size(size_t size);
 
 /* Zeroed memory; NULL and ENOMEM also when count * size overflows. */

@@ -15,8 +15,11 @@ void *alloc_aligned(size_t size, size_t alignment)
         return alloc(size);
     unsigned class = size_class_aligned(size, alignment);
     struct heap_front *heap = thread_heap;
-    /* The static heap of a thread without one has no magazines but that of class 0. */
-    void *block = heap->classes_limit && class > TWINS ? magazine_pop(heap, class) : NULL;
+    /* The thread's own of two twins. The static heap of a thread without one has no magazines but
+     * that of class 0. */
+    bool twin = class != CLASS_NONE && class <= TWINS;
+    unsigned own = twin ? heap->tiny_class[size_classes[class].size] : class;
+    void *block = heap->classes_limit ? magazine_pop(heap, own) : NULL;
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, class, false);
 }
 

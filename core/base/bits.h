@@ -81,7 +81,7 @@ ALWAYS_INLINE unsigned bitmap_find(const uint64_t *map, unsigned from, unsigned 
     return limit;
 }
 
-/* First bit of the run that ends below `end` > 0: all bits from there to `end` are set (or clear).
+/* First bit of the run that ends below `end`: all bits from there to `end` are set (or clear).
  * `end` when the bit below it is not. */
 ALWAYS_INLINE unsigned bitmap_run_start(const uint64_t *map, unsigned end, bool set)
 {

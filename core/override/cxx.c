@@ -77,17 +77,18 @@ EXPORT ALIAS_OF(_ZnwmSt11align_val_t) void *_ZnamSt11align_val_t(size_t size, si
 EXPORT ALIAS_OF(_ZnwmSt11align_val_tRKSt9nothrow_t) void *_ZnamSt11align_val_tRKSt9nothrow_t(
     size_t size, size_t alignment, const void *tag);
 
+/* Only few compilers call these, so they are no hit paths: small rather than fast. */
 EXPORT void *_Znwm12__hot_cold_t(size_t size, unsigned char hint)
 {
     (void)hint;
-    return new_block(size);
+    return new_slow(size, MIN_ALIGNMENT);
 }
 
 EXPORT void *_ZnwmRKSt9nothrow_t12__hot_cold_t(size_t size, const void *tag, unsigned char hint)
 {
     (void)tag;
     (void)hint;
-    return alloc(size);
+    return alloc_aligned(size, MIN_ALIGNMENT);
 }
 
 EXPORT void *_ZnwmSt11align_val_t12__hot_cold_t(size_t size, size_t alignment, unsigned char hint)

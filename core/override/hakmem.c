@@ -40,8 +40,7 @@ size_t hakmem_purge(void)
     if (!heap)
         return 0;
     heap_flush(heap);
-    heap_flush_pooled(0);
-    size_t purged = depot_purge();
+    size_t purged = heap_purge();
     heap_leave(heap);
     return purged;
 }

@@ -21,7 +21,12 @@ void shard_init(unsigned count)
 
 unsigned shard_of_heap(unsigned index)
 {
-    return index % ATOMIC_LOAD_RELAXED(&shards_active);
+    return index % shards_in_use();
+}
+
+unsigned shards_in_use(void)
+{
+    return ATOMIC_LOAD_RELAXED(&shards_active);
 }
 
 unsigned shard_count(void)

@@ -40,6 +40,9 @@ void shard_init(unsigned count);
 /* Shard of the `index`th heap. */
 unsigned shard_of_heap(unsigned index);
 
+/* Shards that new heaps are spread over. */
+unsigned shards_in_use(void);
+
 /* Shards that may hold slabs; never shrinks. */
 unsigned shard_count(void);
 

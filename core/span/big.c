@@ -204,7 +204,6 @@ void *big_alloc(size_t size, size_t alignment, bool zero)
 {
     size = mapping_size(size);
     struct big *big = from_cache(size, alignment);
-    bool hit = big != NULL;
     if (!big)
         big = from_system(size, alignment, zero);
     if (!big)
@@ -213,7 +212,6 @@ void *big_alloc(size_t size, size_t alignment, bool zero)
         clear(big);
     lock_acquire(&bigs.lock);
     bigs.stats.allocated++;
-    bigs.stats.hits += hit;
     bigs.stats.live_bytes += big->mapped;
     lock_release(&bigs.lock);
     return big->region.base;

@@ -42,7 +42,6 @@ size_t big_cache_expire(void);
 struct big_stats {
     uint64_t allocated; /* since the start */
     uint64_t freed;
-    uint64_t hits; /* allocations served from the BigCache */
     uint64_t live_blocks;
     uint64_t live_bytes;
     uint64_t cached_bytes;

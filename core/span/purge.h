@@ -20,7 +20,7 @@
 #include "base/atomic.h"
 #include "base/macros.h"
 
-/* Called without locks before `bytes` of new address space are mapped. */
+/* Called without locks before `bytes` of new memory are touched. */
 void purge_before_growth(size_t bytes);
 
 /* Called without locks after pages were freed, with the page heap's figures. */

@@ -1,8 +1,8 @@
 /* See fork.h.
  *
- * Before fork, the forking thread takes every lock, so that no other thread is in the middle of a
- * change when the child's copy is made. Since no thread ever waits for one lock while it holds
- * another, the order is free and taking them always ends.
+ * Before fork, the forking thread waits for an initialisation and takes every lock, so that no
+ * other thread is in the middle of a change when the child's copy is made. Since no thread ever
+ * waits for one lock while it holds another, the order is free and taking them always ends.
  *
  * What the copy may catch half done are the magazines of other threads, which no lock guards.
  * The child does not look at them: those heaps restart empty.

@@ -28,9 +28,6 @@ static __thread struct heap *parked_heap;
  * allocates now and then, and little beside what a busy thread does in a tick. */
 enum { PARKS_MAX = 256 };
 
-/* From so many threads per CPU on, some of them wait, and what they cache lies idle. */
-enum { CROWD_MIN = 1 };
-
 /* The thread has released its heap on its way out and shall not get another one for good. */
 static __thread bool has_exited;
 
@@ -104,7 +101,7 @@ static void pool(struct heap *heap)
 static bool pool_warm(struct heap *heap)
 {
     lock_acquire(&registry.lock);
-    bool room = registry.warm_count < shard_count();
+    bool room = registry.warm_count < shards_in_use();
     if (room) {
         registry.warm_count++;
         count_owned(-1u);
@@ -162,6 +159,12 @@ void heap_flush_pooled(unsigned ticks)
         pool(heap);
         lock_release(&registry.lock);
     }
+}
+
+size_t heap_purge(void)
+{
+    heap_flush_pooled(0);
+    return depot_purge();
 }
 
 bool heap_pool_caches(unsigned class, const void *block)
@@ -294,7 +297,7 @@ static bool initialise(void)
     if (!page_heap_init())
         return false;
     if (!registry.all) {
-        registry.cpus = os_cpu_count();
+        registry.cpus = (unsigned)size_max(os_cpu_count(), 1);
         shard_init(POLICY(shards) ? (unsigned)POLICY(shards) : registry.cpus);
         struct heap *heap = (struct heap *)first_heap;
         start(heap);
@@ -352,6 +355,8 @@ void heap_adopt_in_child(uint32_t before, uint32_t after)
 {
     if (init_state == before)
         ATOMIC_STORE_RELAXED(&init_state, after);
+    else if (init_state != READY)
+        ATOMIC_STORE_RELAXED(&init_state, FRESH);
     for (struct heap *heap = registry.all; heap; heap = heap->next) {
         if (heap->owner == before)
             heap->owner = after;
@@ -384,17 +389,19 @@ static struct heap *enter_first(void)
     return heap;
 }
 
-/* The last tick left work, in depots, bins or page heap; atomic, any thread. */
+/* The last tick left work, in depots, bins or page heap; atomic, any thread: release on store pairs
+ * with acquire on the exchange that takes it. */
 static bool steps_left;
 
 /* Does some of it; more is left until a step finds none. */
 static void go_on_purging(void)
 {
     /* Before the steps, so that work of a tick that begins meanwhile is not forgotten. */
-    ATOMIC_STORE_RELAXED(&steps_left, false);
+    if (!__atomic_exchange_n(&steps_left, false, __ATOMIC_ACQUIRE))
+        return;
     bool in_depots = depot_step(), in_bins = bin_sweep_step(), in_page_heap = purge_step();
     if (in_depots || in_bins || in_page_heap) {
-        ATOMIC_STORE_RELAXED(&steps_left, true);
+        ATOMIC_STORE_RELEASE(&steps_left, true);
         purge_arm();
     }
 }
@@ -412,7 +419,7 @@ static void look_after_purge(struct heap *heap)
         }
         if (tick != PURGE_TICK_NONE) {
             bin_tick(tick);
-            ATOMIC_STORE_RELAXED(&steps_left, true);
+            ATOMIC_STORE_RELEASE(&steps_left, true);
         }
     }
     if (ATOMIC_LOAD_RELAXED(&steps_left))
@@ -476,7 +483,8 @@ bool heap_in_use(const struct heap *heap)
 
 unsigned heap_crowd(void)
 {
-    return ATOMIC_LOAD_RELAXED(&registry.owned) / (CROWD_MIN * registry.cpus) + 1;
+    unsigned owned = ATOMIC_LOAD_RELAXED(&registry.owned);
+    return owned ? (owned - 1) / registry.cpus + 1 : 1;
 }
 
 struct lock *heap_registry_lock(void)

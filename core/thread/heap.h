@@ -145,6 +145,9 @@ void heap_flush(struct heap *heap);
  * thread, if they lay in the pool for so many ticks of the purge. */
 void heap_flush_pooled(unsigned ticks);
 
+/* Gives back everything that is free, but for what threads cache that run; returns bytes. */
+size_t heap_purge(void);
+
 /* True when the magazine of the class holds the block. Only the owner can ask: a look into the
  * changing magazine of another thread may see what is no longer there. */
 bool heap_caches(struct heap *heap, unsigned class, const void *block);

@@ -172,7 +172,7 @@ static unsigned refill_from_bins(unsigned shard, unsigned class, void **slots, u
         got = bin_refill(shard, class, slots, count, false);
     if (!got)
         got = bin_refill(shard, class, slots, count, true);
-    if (UNLIKELY(!got) && depot_purge())
+    if (UNLIKELY(!got) && heap_purge())
         got = bin_refill(shard, class, slots, count, true);
     for (unsigned low = 0, high = got; low + 1 < high; low++) {
         void *block = slots[low];
@@ -224,9 +224,11 @@ static void flush_top(struct heap *heap, unsigned class, unsigned count)
 void heap_overflow(struct heap *heap, unsigned class)
 {
     struct magazine *magazine = &heap->magazine[class];
-    if (magazine_adapt(heap, class, 0))
-        return;
+    bool grown = magazine_adapt(heap, class, 0);
     unsigned capacity = magazine_capacity(heap, class);
+    /* The limit may have fallen meanwhile, so that the longer region has no more room. */
+    if (grown && heap_cached_blocks(heap, class) < capacity)
+        return;
     unsigned count = magazine->flushed_last ? capacity - capacity / 4 : (capacity + 1) / 2;
     flush_top(heap, class, (unsigned)size_min(count, BATCH_MAX));
     magazine->flushed_last = true;

@@ -34,12 +34,13 @@ HAKMEM_API const char *hakmem_version(void);
  * whole life of the block. 0 for NULL. Aborts with a message when `block` is not a live block. */
 HAKMEM_API size_t hakmem_usable_size(const void *block);
 
-/* Usable bytes that a request for `size` bytes would get; `size` when it cannot be served. */
+/* Usable bytes that a request for `size` bytes gets at least; `size` when it cannot be served. */
 HAKMEM_API size_t hakmem_good_size(size_t size);
 
-/* Gives all free memory back to the operating system that can be given back: the calling thread's
- * cached blocks are flushed, free pages are purged (the addresses stay reserved), cached big
- * blocks are unmapped. Returns the bytes given back. Costs system calls. */
+/* Gives all free memory back to the operating system that can be given back: what the calling
+ * thread has cached, and what threads left when they exited, is flushed, free pages are purged (the
+ * addresses stay reserved), cached big blocks are unmapped. Returns the bytes given back. Costs
+ * system calls. */
 HAKMEM_API size_t hakmem_purge(void);
 
 /* Returns the calling thread's cached free blocks to the shared bins, so that other threads can

@@ -131,6 +131,31 @@ SCENARIO(heaps_pool) = {
     .thread = {enter_and_exit, enter_and_exit, enter_and_exit},
     .finish = consistent};
 
+static void use_exit_and_look(void)
+{
+    use_and_exit();
+    heap_pool_caches(1, NULL);
+}
+
+static void flush_pool(void)
+{
+    heap_flush_pooled(0);
+}
+
+SCENARIO(heaps_flush_pooled) = {
+    .name = "heaps_flush_pooled",
+    .about = "heaps in the pool are emptied while threads take them and give them back",
+    .prepare = initialise,
+    .thread = {use_and_exit, flush_pool},
+    .finish = consistent};
+
+SCENARIO(heaps_search_pool) = {
+    .name = "heaps_search_pool",
+    .about = "a block is looked for in heaps of the pool while another thread empties them",
+    .prepare = initialise,
+    .thread = {use_exit_and_look, flush_pool},
+    .finish = consistent};
+
 /* The only heap belongs to a thread that is gone and never gave it back. */
 static void leave_heap_behind(void)
 {
@@ -146,20 +171,11 @@ SCENARIO(heaps_reclaim) = {
     .thread = {enter, enter},
     .finish = consistent};
 
-/* A second heap for the same thread, as if two threads had begun one after the other. */
-static void enter_twice(void)
-{
-    struct heap_front *none = thread_heap;
-    enter();
-    thread_heap = none;
-    enter();
-}
-
 SCENARIO(heaps_suspects) = {
     .name = "heaps_suspects",
     .about = "threads look for dead owners where others have just looked",
     .prepare = use_one,
-    .thread = {enter, enter_twice},
+    .thread = {enter, enter},
     .preemptions_max = 1};
 
 static void walk(void)
