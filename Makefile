@@ -7,6 +7,7 @@ BUILD := build
 CTEST_FLAGS ?= --output-on-failure --parallel $(shell nproc)
 FUZZ_SECONDS ?= 60
 PROGRAMS_FLAGS ?=
+PLATFORMS ?=
 STRESS_FLAGS ?= --operations 100000000 --seeds 20 --threads 1,2,8,64
 TRY_FLAGS ?=
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
@@ -17,8 +18,8 @@ LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := build
-.PHONY: build library all peers try check test-crates stress fuzz coverage programs install format \
-	format-check lint clean help
+.PHONY: build library all peers try check test-crates stress fuzz coverage programs platforms \
+	install format format-check lint clean help
 
 # Builds the libraries and the command.
 build:
@@ -78,6 +79,12 @@ programs: library
 	@python3 tests/programs/run_programs.py --library $(BUILD)/libhakmem.so --install \
 		$(PROGRAMS_FLAGS)
 
+# Builds and tests hakmem for each platform, or for PLATFORMS=NAME,... alone.
+platforms:
+	@sh cmake/install-tools.sh platforms
+	@python3 tests/platforms/run_platforms.py --build $(BUILD)/platforms \
+		$(if $(PLATFORMS),--only $(PLATFORMS))
+
 # Says which lines of the core the tests run, and which ways to abort they reach.
 coverage:
 	@sh cmake/install-tools.sh coverage
@@ -98,7 +105,8 @@ format-check:
 # The analyzers; .clang-tidy says what is left out.
 lint:
 	@cargo clippy --quiet $(CARGO_FLAGS) --all-targets -- -D warnings
-	@clang-tidy --quiet $(LINTED) -- -std=gnu17 -D_GNU_SOURCE -DHAKMEM_DEBUG=1 -DHAKMEM_FAULTS=0 -Icore -Iinclude \
+	@clang-tidy --quiet $(LINTED) -- -std=gnu17 -D_GNU_SOURCE -DHAKMEM_DEBUG=1 \
+		-DHAKMEM_FAULTS=0 -DHAKMEM_SANITIZE_ADDRESS=0 -Icore -Iinclude \
 		2>/dev/null
 
 clean:
@@ -113,6 +121,7 @@ help:
 	@echo 'make stress     the long stress test, for a release'
 	@echo 'make fuzz       look for inputs that break it, FUZZ_SECONDS ($(FUZZ_SECONDS)) a target'
 	@echo 'make programs   real programs under the C library and under hakmem'
+	@echo 'make platforms  other compilers, processors, page sizes and C libraries, sanitizers'
 	@echo 'make coverage   what the tests reach of the core'
 	@echo 'make install    install into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make format     format the sources'

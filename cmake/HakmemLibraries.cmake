@@ -37,9 +37,15 @@ target_link_libraries(hakmem PRIVATE Threads::Threads)
 # hakmem.o: everything in one object, the hidden names made local so that they cannot clash with
 # a program's own. A program that links it overrides malloc for certain, whatever the order of
 # its libraries.
+# The compiler calls the linker, so that with link-time optimisation (-flto) the object holds code
+# and not what the optimiser keeps of it, which cannot stand `objcopy`.
 set(HAKMEM_OBJECT ${PROJECT_BINARY_DIR}/hakmem.o)
+separate_arguments(relocatable UNIX_COMMAND "${CMAKE_EXE_LINKER_FLAGS} -r -nostdlib")
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    list(APPEND relocatable -flinker-output=nolto-rel)
+endif()
 add_custom_command(OUTPUT ${HAKMEM_OBJECT}
-    COMMAND ${CMAKE_LINKER} -r -o ${HAKMEM_OBJECT} ${all_objects}
+    COMMAND ${CMAKE_C_COMPILER} ${relocatable} -o ${HAKMEM_OBJECT} ${all_objects}
     COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${HAKMEM_OBJECT}
     DEPENDS ${all_objects} hakmem_core hakmem_override_names
     COMMAND_EXPAND_LISTS VERBATIM

@@ -1,6 +1,6 @@
 #!/bin/sh
-# install-tools.sh library|build|peers|try|check|fuzz|coverage|programs: makes sure that what
-# is needed is installed.
+# install-tools.sh library|build|peers|try|check|fuzz|coverage|programs|platforms: makes sure that
+# what is needed is installed.
 #
 # Silent and quick when everything is there. Otherwise installs Debian packages when it may (root
 # with apt-get), and else says what to install and fails.
@@ -125,6 +125,18 @@ need_coverage() {
     has_clang_runtime profile || missing="$missing $(clang_runtime_package)"
 }
 
+need_platforms() {
+    need_check
+    need clang clang
+    need ld.lld lld
+    need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+    need qemu-aarch64 qemu-user
+    need musl-gcc musl-tools
+    need /usr/src/googletest/googletest/CMakeLists.txt googletest
+    need dpkg-source dpkg-dev
+    has_clang_runtime ubsan_standalone || missing="$missing $(clang_runtime_package)"
+}
+
 case $goal in
 library) need_library ;;
 build) need_build ;;
@@ -134,8 +146,9 @@ check) need_check ;;
 fuzz) need_fuzz ;;
 coverage) need_coverage ;;
 programs) need_library; need /usr/bin/python3 python3 ;;
+platforms) need_platforms ;;
 *)
-    echo "usage: install-tools.sh library|build|peers|try|check|fuzz|coverage|programs" >&2
+    echo "usage: $0 library|build|peers|try|check|fuzz|coverage|programs|platforms" >&2
     exit 2
     ;;
 esac

@@ -211,7 +211,7 @@ static void apply_preset(long preset)
 
 static void set_from_text(int option, const char *value, size_t length)
 {
-    long parsed;
+    long parsed = 0;
     bool good = *table[option].words ? parse_word(option, value, length, &parsed)
                                      : parse_number(option, value, length, &parsed);
     if (good && option == OPTION_preset)

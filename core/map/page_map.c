@@ -98,6 +98,10 @@ static size_t unit_of(const void *address)
 
 bool page_map_prepare(const void *address)
 {
+    /* Processors with five levels of page tables have addresses beyond the map. Linux gives them
+     * out only to who asks for one; nobody here does. */
+    if (UNLIKELY((uintptr_t)address >> ADDRESS_BITS != 0))
+        return false;
     size_t index = unit_of(address) >> LEAF_BITS;
     return ATOMIC_LOAD_ACQUIRE(&root[index]) || leaf_install(index);
 }

@@ -64,7 +64,7 @@ void class_map_set(const void *address, unsigned units, unsigned class);
 bool class_map_prepare(const void *address);
 
 /* Makes sure that a region at `address` can be registered; false when no memory is left for the
- * map. What was registered there before stays valid. */
+ * map, or when the address lies beyond it. What was registered there before stays valid. */
 bool page_map_prepare(const void *address);
 
 /* Registers the region at its base, for which page_map_prepare has succeeded once. */

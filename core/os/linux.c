@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/poison.h"
 #include "os/fault.h"
 #include "os/syscall.h"
 
@@ -154,8 +155,10 @@ bool os_make_writable(void *address, size_t size)
 
 bool os_unmap(void *address, size_t size)
 {
-    return !refused(OS_MUNMAP) &&
-           system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0) == 0;
+    if (refused(OS_MUNMAP))
+        return false;
+    unpoison(address, size);
+    return system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0) == 0;
 }
 
 bool os_purge(void *address, size_t size)
@@ -183,6 +186,7 @@ enum os_move_result os_move(void *address, size_t old_size, void *target, size_t
 {
     if (refused(OS_MREMAP))
         return OS_MOVE_REFUSED;
+    unpoison(address, old_size);
     long result = system_call(
         SYS_mremap, (long)address, (long)old_size, (long)new_size, MREMAP_MAYMOVE | MREMAP_FIXED,
         (long)target, 0);

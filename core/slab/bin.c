@@ -341,7 +341,7 @@ bool bin_block_is_free(const void *block, const char *call)
 /* The next bin that has slabs; the first one after NULL. */
 static struct bin *next_bin(struct bin *bin)
 {
-    struct bin *end = &bins[shard_count()][0];
+    struct bin *end = &bins[0][0] + (size_t)shard_count() * CLASS_COUNT;
     for (bin = bin ? bin + 1 : &bins[0][0]; bin < end; bin++)
         if (ATOMIC_LOAD_RELAXED(&bin->slab_count))
             return bin;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/poison.h"
 #include "base/policy.h"
 #include "os/fatal.h"
 #include "slab/bin.h"
@@ -94,6 +95,7 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
     check_starts(class, blocks, count);
     if (!most)
         return 0;
+    poison_blocks(blocks, count, size_classes[class].size);
     lock_acquire(&depot->lock);
     unsigned held = depot->count, room = most > held ? most - held : 0;
     if (count > room)
@@ -117,6 +119,7 @@ unsigned depot_take(unsigned class, void **blocks, unsigned count)
     set_count(depot, depot->count - count);
     copy_out(class, depot->count, blocks, count);
     lock_release(&depot->lock);
+    unpoison_blocks(blocks, count, size_classes[class].size);
     return count;
 }
 

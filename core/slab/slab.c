@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/poison.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "span/page_heap.h"
@@ -38,6 +39,8 @@ struct slab *slab_create(unsigned class, unsigned shard, bool may_grow)
     slab->clean = taken.clean;
     slab->blocks = slab->free_blocks = size_classes[class].blocks;
     bitmap_set_range(slab->free, 0, slab->blocks);
+    for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
+        poison_block(slab->base + i * (size_t)size_classes[class].size, size_classes[class].size);
     publish(slab, class, slab);
     return slab;
 }
@@ -79,6 +82,7 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
         slab->free[word] = bits;
         word += bits == 0;
     }
+    unpoison_blocks(blocks, taken, size);
     slab->first_word = (uint16_t)word;
     slab->free_blocks -= (uint16_t)taken;
     slab->purged = 0;
@@ -106,6 +110,7 @@ void slab_put(struct slab *slab, void *block, const char *call)
     unsigned index = slab_index(slab, block, call);
     if (UNLIKELY(bitmap_test(slab->free, index)))
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
+    poison_block(block, size_classes[slab->class].size);
     bitmap_set(slab->free, index);
     slab->free_blocks++;
     if (index / 64 < slab->first_word)

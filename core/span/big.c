@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "base/poison.h"
 #include "base/policy.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
@@ -42,6 +43,7 @@ static void cache_remove(struct big *big)
 static void cache_insert(struct big *big)
 {
     big->live = false;
+    poison(big->region.base, big->mapped);
     list_push(&bigs.cache, &big->by_age);
     bigs.stats.cached_bytes += big->mapped;
 }
@@ -208,6 +210,7 @@ void *big_alloc(size_t size, size_t alignment, bool zero)
         big = from_system(size, alignment, zero);
     if (!big)
         return NULL;
+    unpoison(big->region.base, big->mapped);
     if (zero && big->dirty)
         clear(big);
     lock_acquire(&bigs.lock);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/poison.h"
 #include "base/policy.h"
 #include "map/metadata.h"
 #include "os/os.h"
@@ -107,9 +108,11 @@ static struct superslab *map_superslab(char *hint)
     char *base = os_map(REGION_SIZE, REGION_SIZE, hint);
     if (base) {
         superslab_init(superslab, base);
-        if ((class_map.limit || class_map_init(base)) && class_map_prepare(base) &&
-            page_map_prepare(base)) {
+        /* The page map first: the window must not lie around an address that it refuses. */
+        if (page_map_prepare(base) && (class_map.limit || class_map_init(base)) &&
+            class_map_prepare(base)) {
             page_map_register(&superslab->region);
+            poison(base, REGION_SIZE);
             return superslab;
         }
         os_discard(base, REGION_SIZE);
@@ -193,8 +196,10 @@ static bool take(
         if (superslab)
             describe(taken, superslab, run);
         lock_release(&heap.lock);
-        if (superslab)
+        if (superslab) {
+            unpoison(superslab_address(superslab, run.first), run.pages * PAGE_SIZE);
             return true;
+        }
         if (!may_grow)
             return false;
         purge_before_growth(units * UNIT_SIZE + pages * PAGE_SIZE);
@@ -221,11 +226,14 @@ bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned page
     if (free)
         take_run(superslab, (struct run){page, pages});
     lock_release(&heap.lock);
+    if (free)
+        unpoison(superslab_address(superslab, page), pages * PAGE_SIZE);
     return free;
 }
 
 void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_pages)
 {
+    poison(superslab_address(superslab, run.first), run.pages * PAGE_SIZE);
     lock_acquire(&heap.lock);
     put_run(superslab, run, dirty_pages);
     size_t dirty = heap.stats.dirty_free_pages, used = heap.stats.used_pages;
@@ -305,6 +313,7 @@ static size_t unmap_superslab(struct superslab *superslab)
     if (unmapped)
         return dirty;
     /* The system could not split a mapping: keep the superslab. */
+    poison(superslab->region.base, REGION_SIZE);
     page_map_register(&superslab->region);
     insert(superslab);
     heap.stats.dirty_free_pages += superslab->dirty_free_pages;

@@ -25,6 +25,7 @@
 
 #include "base/atomic.h"
 #include "base/list.h"
+#include "base/poison.h"
 #include "map/page_map.h"
 #include "map/size_class.h"
 #include "os/lock.h"
@@ -106,6 +107,7 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t class)
         FORGET(class);
         COUNTER_ADD_HOT(&front->pops[class], 1);
         block[1] = NULL;
+        unpoison(block, size_classes[class].size);
     }
     return block;
 }
@@ -119,6 +121,7 @@ ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **
     if (UNLIKELY(top == front->end[class] || block[1] == front->classes))
         return false;
     block[1] = front->classes;
+    poison_block(block, size_classes[class].size);
     top[1] = block;
     FORGET(class);
     STORE_HOT(&front->top[class], top + 1);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/poison.h"
 #include "base/policy.h"
 #include "slab/bin.h"
 #include "slab/depot.h"
@@ -196,6 +197,7 @@ bool heap_refill(struct heap *heap, unsigned class)
         got = refill_from_bins(heap->shard, class, slots, count);
     if (!got)
         return false;
+    poison_blocks(slots, got, size_classes[class].size);
     set_top(heap, class, magazine->begin + got);
     magazine->flushed_last = false;
     COUNTER_ADD(&magazine->refills, 1);

@@ -94,7 +94,7 @@ static bool resolver_worked(void)
     return pattern_holds(resolver_block, 500, 3);
 }
 
-static resolved_function *resolve(void)
+__attribute__((used)) static resolved_function *resolve(void)
 {
     resolver_block = malloc(500);
     REQUIRE(resolver_block != NULL);

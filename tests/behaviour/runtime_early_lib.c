@@ -49,7 +49,7 @@ static bool resolved_late(void)
     return resolver_block != NULL && pattern_holds(resolver_block, 100, 7);
 }
 
-static resolved_function *resolve(void)
+__attribute__((used)) static resolved_function *resolve(void)
 {
     resolver_block = malloc(100);
     REQUIRE(resolver_block != NULL);

@@ -66,7 +66,8 @@ TEST_F(NewHandler, NothrowFormsReturnNull)
 TEST_F(NewHandler, ExpressionsThrow)
 {
     EXPECT_THROW(delete[](new char[half]), std::bad_alloc);
-    EXPECT_THROW(delete[](new double[impossible]), std::bad_array_new_length);
+    /* gcc's is a bad_array_new_length, which is a bad_alloc; clang leaves it to the operator. */
+    EXPECT_THROW(delete[](new double[impossible]), std::bad_alloc);
     EXPECT_EQ(new (nothrow) char[half], nullptr);
     EXPECT_THROW(std::vector<char>().reserve(half), std::bad_alloc);
 }

@@ -55,7 +55,7 @@ static void edges_of_the_address_space(void **state)
         check_region(&region, NULL);
         page_map_register(&region);
         check_region(&region, &region);
-        assert_null(page_map_lookup(region.base + REGION_SIZE));
+        assert_null(page_map_lookup(pointer(bases[i] + REGION_SIZE)));
         assert_null(page_map_lookup(pointer(bases[i] - 1)));
         page_map_unregister(&region);
         check_region(&region, NULL);

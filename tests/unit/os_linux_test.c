@@ -13,12 +13,14 @@
 /* Bytes of address space of the process. */
 static size_t address_space(void)
 {
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
+    size_t kib = 0;
+    char line[256];
+    FILE *file = fopen("/proc/self/status", "r");
     assert_non_null(file);
-    assert_int_equal(fscanf(file, "%zu", &pages), 1);
+    while (fgets(line, sizeof line, file) && sscanf(line, "VmSize: %zu kB", &kib) != 1)
+        continue;
     fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
+    return kib * KIB;
 }
 
 static bool is_mapped(const void *address)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/policy.h"
+#include "os/os.h"
 #include "slab/bin.h"
 #include "span/page_heap.h"
 
@@ -237,7 +238,8 @@ static void purging_inside_slabs_keeps_live_blocks(void **state)
                 bin_flush(0, class, &held[i], 1);
         }
         size_t purged = bin_purge_all();
-        assert_true(purged >= amount / 4);
+        /* Pages as large as a unit leave nothing to purge inside of a slab. */
+        assert_true(purged >= amount / 4 || os_page_size() >= UNIT_SIZE);
         assert_int_equal(bin_purge_all(), 0);
         bin_check_all();
         for (unsigned i = 0; i < kept; i++)
@@ -291,7 +293,7 @@ static void ticks_purge_what_lay_unused(void **state)
     while (bin_sweep_step()) {
     }
     assert_false(bin->sweeping);
-    assert_true(purge_total() - purged >= freed * (size_t)2048 / 2);
+    assert_true(purge_total() - purged >= freed * (size_t)2048 / 2 || os_page_size() >= UNIT_SIZE);
     bin_check_all();
     /* The same memory is not looked at again. */
     bin_tick(PURGE_TICK_IDLE);

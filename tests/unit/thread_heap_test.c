@@ -47,8 +47,8 @@ static void a_thread_starts_without_a_heap(void **state)
     assert_null(heap_of_thread());
     for (size_t size = 0; size <= MID_MAX + 1; size += 97)
         assert_null(alloc_hit(size));
-    int local;
-    assert_false(magazine_push(thread_heap, CLASS_NONE, (void **)&local));
+    void *local[2];
+    assert_false(magazine_push(thread_heap, CLASS_NONE, local));
     struct heap *mine = heap();
     assert_ptr_equal(heap_of_thread(), mine);
     assert_true(heap_in_use(mine));

@@ -1,0 +1,46 @@
+/* What AddressSanitizer is told, in builds with HAKMEM_SANITIZE=address; no code in others.
+ *
+ * Free memory is poisoned: whoever reads or writes it, this library included, is reported. The rule
+ * of every layer: what it hands out is open, what it gets back it poisons. Open stays the word at
+ * offset 8 of a block of a slab, which holds the mark (thread/heap.h). Addresses that go back to
+ * the system are opened, since others may get them. */
+#ifndef BASE_POISON_H
+#define BASE_POISON_H
+
+#include "base/macros.h"
+
+void __asan_poison_memory_region(const volatile void *start, size_t size);
+void __asan_unpoison_memory_region(const volatile void *start, size_t size);
+
+ALWAYS_INLINE void poison(const void *start, size_t size)
+{
+    if (HAKMEM_SANITIZE_ADDRESS)
+        __asan_poison_memory_region(start, size);
+}
+
+ALWAYS_INLINE void unpoison(const void *start, size_t size)
+{
+    if (HAKMEM_SANITIZE_ADDRESS)
+        __asan_unpoison_memory_region(start, size);
+}
+
+/* A block of a slab that is free. */
+ALWAYS_INLINE void poison_block(const void *block, size_t size)
+{
+    poison(block, size);
+    unpoison((const void *const *)block + 1, sizeof(void *));
+}
+
+ALWAYS_INLINE void poison_blocks(void *const *blocks, unsigned count, size_t size)
+{
+    for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < count; i++)
+        poison_block(blocks[i], size);
+}
+
+ALWAYS_INLINE void unpoison_blocks(void *const *blocks, unsigned count, size_t size)
+{
+    for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < count; i++)
+        unpoison(blocks[i], size);
+}
+
+#endif

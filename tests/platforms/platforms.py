@@ -1,0 +1,153 @@
+"""The platforms that hakmem is tested on: a row each, as plain data.
+
+A platform is a compiler, its options and what the programs run under. Everything else, from the
+build to the table, is the same for all of them (run_platforms.py).
+"""
+
+import dataclasses
+import pathlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# Directories of tests/ that a row runs. `platforms` has a stress of its own, a tenth as long.
+BASE = ("unit", "platforms")
+HEAP = (*BASE, "misuse")
+ALL = (*HEAP, "stress", "cxx", "behaviour")
+
+
+@dataclasses.dataclass(frozen=True)
+class Platform:
+    """One configuration. Text in braces is filled in by run_platforms.py."""
+
+    name: str
+    what: str
+    compiler: str = "gcc"
+    cxx_compiler: str = "g++"
+    suites: tuple = BASE        # directories of tests
+    short: tuple = ()           # those of the short form; none: it is not part of that
+    level: str = ""             # a compiler option that is put behind all others
+    settings: tuple = ()        # CMake variables
+    emulator: tuple = ()        # what each program runs under
+    environment: tuple = ()     # pairs, for the tests
+    needs: tuple = ()           # commands that must exist
+    targets: tuple = ()         # what is built instead of the suites' own targets
+    only: str = ""              # regular expression of the tests that mean something here
+    skipped: tuple = ()         # pairs: regular expression of tests, why they cannot run here
+    failing: tuple = ()         # pairs: regular expression of "test: case", why it must fail here
+    own_frameworks: bool = False  # cmocka and GoogleTest are built by this compiler
+    slower: int = 1             # factor on the time limits
+
+
+def levels(compiler, cxx_compiler):
+    for level in ("-O0", "-O1", "-O2", "-O3"):
+        short = ("unit",) if (compiler, level) == ("clang", "-O3") else ()
+        yield Platform(f"{compiler}{level}", f"every file with {level}", compiler, cxx_compiler,
+                       suites=HEAP, short=short, level=level)
+
+
+QEMU_FAILS = (
+    ("unit_os_linux: the_limit_on_address_space_is_known|"
+     "unit_map_class_map: the_window_shrinks_with_the_address_space|"
+     "unit_map_metadata: a_small_program_maps_nothing|"
+     "unit_span_page_heap: exhaustion_is_reported_and_passes|"
+     "unit_span_big: no_memory_changes_nothing",
+     "qemu does not enforce limits on address space"),
+    ("unit_os_linux: mappings_are_aligned_zero_and_exact|"
+     "semantics_align: (gibibyte_alignments|tebibyte_sizes)|"
+     "runtime_remote: test_blocks_outlive_their_thread|runtime_load: test_load_and_unload|"
+     "runtime_exit: (test_thread_destructors|test_first_use_in_destructor)",
+     "the kernel counts qemu's memory with that of the program"),
+    ("runtime_spawn: (test_vfork|test_clone_vm)",
+     "qemu makes a fork of vfork, and knows no such clone"),
+    ("unit_thread_exit: the_child_of_fork_abandons_other_heaps",
+     "qemu fails an assertion of its own when a child of several threads starts one"),
+)
+
+
+def aarch64(name, what, page_size, suites):
+    return Platform(
+        name, what, "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", suites,
+        settings=("CMAKE_SYSTEM_NAME=Linux", "CMAKE_SYSTEM_PROCESSOR=aarch64"),
+        emulator=("env", "LD_PRELOAD={quiet_qemu}", "qemu-aarch64", "-U", "LD_PRELOAD",
+                  "-L", "/usr/aarch64-linux-gnu", "-p", str(page_size),
+                  "-R", "0x40000000000"),  # 4 TiB, in which qemu places mappings as a kernel does
+        needs=("aarch64-linux-gnu-g++", "qemu-aarch64"), own_frameworks=True, slower=10,
+        failing=QEMU_FAILS,
+        skipped=(("runtime_fork$|runtime_threads$",
+                  "qemu fails an assertion of its own in children of several threads, and loses "
+                  "270 KiB with every thread that ends"),
+                 ("_audited", "LD_AUDIT would reach qemu"),
+                 ("_early|_spy_|runtime_elf|runtime_dlopen|_secure|_address_space|_overcommit|"
+                  "_aside_|differential|unit_api_options|unit_options_table",
+                  "a script starts the program, or preloads the library, outside of qemu"),))
+
+
+def large_pages(kib):
+    return Platform(
+        f"pages-{kib}k", f"pages of {kib} KiB, simulated", suites=("unit", "stress", "platforms"),
+        emulator=("env", f"LD_PRELOAD={{large_pages_{kib}}}"),
+        skipped=(("platforms_stress_static", "nothing can be preloaded into a static program"),))
+
+
+WRAPPED = (("platforms_high_addresses",
+            "the linker cannot replace functions that are optimised together with their callers"),)
+OWN_MALLOC = (("unit_observe_stats|unit_api_options",
+               "malloc is the sanitizer's in programs that are linked with the library"),)
+NAME_SPACES = (("runtime_load: test_(name_spaces|second_copy)",
+                "with the sanitizer's libraries in every name space, static TLS runs out"),)
+
+
+def sanitizer(name, what, variable, options="", compiler="gcc", cxx_compiler="g++", **row):
+    return Platform(
+        name, what, compiler, cxx_compiler, slower=20,
+        settings=(f"HAKMEM_SANITIZE={name.removeprefix('clang-')}",),
+        environment=((variable, "log_path={reports}" + options),), **row)
+
+
+PLATFORMS = (
+    Platform("gcc", "as shipped", suites=ALL),
+    *levels("gcc", "g++"),
+    Platform("gcc-lto", "link-time optimisation", suites=HEAP, skipped=WRAPPED,
+             settings=("CMAKE_C_FLAGS=-flto=auto -ffat-lto-objects",)),
+    # valgrind 3.19, which is among the tests, does not read what clang writes of itself.
+    Platform("clang", "as shipped", "clang", "clang++", suites=ALL,
+             settings=("CMAKE_C_FLAGS=-gdwarf-4",)),
+    *levels("clang", "clang++"),
+    Platform("clang-lto", "link-time optimisation", "clang", "clang++", HEAP,
+             skipped=WRAPPED,
+             settings=("CMAKE_C_FLAGS=-flto", "CMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld",
+                       "CMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld", "CMAKE_LINKER=ld.lld"),
+             needs=("ld.lld",)),
+    Platform("static-pie", "static and static-PIE programs", suites=("platforms", "behaviour"),
+             only="_static|_override"),
+    Platform("musl", "musl in place of glibc; hakmem.o, static and static-PIE", "musl-gcc",
+             suites=("unit", "platforms"), own_frameworks=True,
+             settings=("CMAKE_C_FLAGS=-I{here}/musl -idirafter {kernel_headers}",),
+             skipped=(("unit_observe_stats|unit_api_options|platforms_stress$",
+                       "it needs the shared library, which starts by an indirect function, and "
+                       "musl has none"),)),
+    aarch64("aarch64", "under qemu-user", 4096, ALL),
+    aarch64("aarch64-16k", "under qemu-user, pages of 16 KiB", 16384, BASE),
+    aarch64("aarch64-64k", "under qemu-user, pages of 64 KiB", 65536, BASE),
+    large_pages(16),
+    large_pages(64),
+    Platform("debug", "`HAKMEM_DEBUG=1`", suites=ALL, settings=("HAKMEM_DEBUG=1",), slower=4),
+    sanitizer("thread", "ThreadSanitizer", "TSAN_OPTIONS", suites=(*BASE, "stress"),
+              short=("platforms",), skipped=OWN_MALLOC),
+    sanitizer("address", "AddressSanitizer", "ASAN_OPTIONS", suites=(*BASE, "stress"),
+              short=("platforms",), skipped=OWN_MALLOC),
+    sanitizer("undefined", "UndefinedBehaviorSanitizer", "UBSAN_OPTIONS", ":print_stacktrace=1",
+              suites=(*BASE, "stress", "behaviour"), short=("platforms",), failing=NAME_SPACES),
+    sanitizer("clang-undefined", "UndefinedBehaviorSanitizer of clang", "UBSAN_OPTIONS",
+              ":print_stacktrace=1", "clang", "clang++", suites=(*BASE, "behaviour"),
+              failing=NAME_SPACES),
+    Platform("valgrind", "memcheck, which leaves malloc to hakmem",
+             suites=("unit", "behaviour", "platforms"), needs=("valgrind",), slower=30,
+             failing=((r"semantics_\w+: .*(kernel_refuses|_that_failed|munmap\w*_fails).*",
+                       "valgrind itself cannot do without what the kernel refuses there"),
+                      ("unit_os_linux: mappings_are_aligned_zero_and_exact",
+                       "the kernel counts valgrind's memory with that of the program")),
+             emulator=("{without_mremap}", "valgrind", "--quiet", "--error-exitcode=9",
+                       "--log-file={reports}.%p", "--soname-synonyms=somalloc=nouserintercepts",
+                       "--fair-sched=yes")),
+)

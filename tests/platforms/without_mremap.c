@@ -1,0 +1,32 @@
+/* without_mremap PROGRAM ARGUMENT...: becomes the program, for which the kernel has no mremap.
+ *
+ * For valgrind: version 3.19 takes the end of a mapping that mremap moved and made longer for
+ * memory that nobody may touch. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mremap, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (argc < 2) {
+        fputs("usage: without_mremap PROGRAM ARGUMENT...\n", stderr);
+        return 2;
+    }
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
+        execvp(argv[1], argv + 1);
+    perror("without_mremap");
+    return 127;
+}
