@@ -98,7 +98,7 @@ static void extract(struct superslab *superslab)
 }
 
 /* A heap of this size uses a new superslab densely enough for a huge page. */
-static const size_t huge_heap_min = 32 * MIB;
+static const size_t huge_heap_min = 256 * MIB;
 
 static struct superslab *map_superslab(char *hint)
 {
