@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/poison.h"
 #include "map/page_map.h"
 #include "os/os.h"
 
@@ -83,8 +84,10 @@ void system_reset(void)
 {
     static const struct system first = {.cpus = 1, .address_space_bytes = SIZE_MAX, .now_ms = 1000};
 
-    for (unsigned i = 0; i < range_count; i++)
+    for (unsigned i = 0; i < range_count; i++) {
+        unpoison((void *)ranges[i].start, ranges[i].end - ranges[i].start);
         munmap((void *)ranges[i].start, ranges[i].end - ranges[i].start);
+    }
     range_count = 0;
     while (key_count > 0)
         pthread_key_delete(keys[--key_count]);
