@@ -228,8 +228,11 @@ def try_mutant(builder, mutant):
                 return None, "does not compile: " + (error.stderr or "").strip()[:300]
             if not path:
                 continue
-            run = subprocess.run([str(path), "--brief", "--limit", str(EXECUTIONS_MAX)],
-                                 capture_output=True, text=True, timeout=RUN_LIMIT_S)
+            try:
+                run = subprocess.run([str(path), "--brief", "--limit", str(EXECUTIONS_MAX)],
+                                     capture_output=True, text=True, timeout=RUN_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                return None, f"{program} did not end within {RUN_LIMIT_S} s"
             found = re.search(r"^FAILED: (\w+): (.*)", run.stdout, re.MULTILINE)
             if found and "the checker" in found.group(2):
                 return None, found.group(2)
