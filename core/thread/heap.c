@@ -487,6 +487,11 @@ unsigned heap_crowd(void)
     return owned ? (owned - 1) / registry.cpus + 1 : 1;
 }
 
+bool heap_is_only_one(void)
+{
+    return ATOMIC_LOAD_RELAXED(&registry.owned) <= 1;
+}
+
 struct lock *heap_registry_lock(void)
 {
     return &registry.lock;

@@ -167,6 +167,9 @@ struct heap *heap_first(void);
 /* How many threads share what one may cache where few run at a time; 1 or more. */
 unsigned heap_crowd(void);
 
+/* No thread but the caller has a heap. */
+bool heap_is_only_one(void);
+
 /* True while a thread owns the heap. */
 bool heap_in_use(const struct heap *heap);
 

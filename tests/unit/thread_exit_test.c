@@ -262,11 +262,12 @@ static void blocks_outlive_their_thread(void **state)
     assert_int_equal(after.slabs, before.slabs);
 }
 
-/* A thread that only frees gives what it caches back when it flushes. */
+/* A thread that only frees gives what it caches back when it flushes. It is the only one that has a
+ * heap, so it may cache four times as much. */
 static void *only_free(void *argument)
 {
     free_crossing(argument);
-    CHECK(heap_cached_blocks(heap_of_thread(), size_class_of(200)) <= 64 * KIB / 208);
+    CHECK(heap_cached_blocks(heap_of_thread(), size_class_of(200)) <= 4 * 64 * KIB / 208);
     heap_flush(heap_of_thread());
     CHECK(heap_cached_blocks(heap_of_thread(), size_class_of(200)) == 0);
     return argument;
