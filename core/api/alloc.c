@@ -81,12 +81,11 @@ void *alloc_slow(size_t size)
 }
 
 /* True when the block that the magazine would hand out is known to be zero: it lies in a slab made
- * of zero pages, and has never been freed, or it would carry the mark of that. Pop clears the mark,
- * so this looks before. */
+ * of zero pages, and has never been freed, or it would carry the mark of that. */
 static bool top_is_zero(struct heap_front *heap, size_t class)
 {
     void **block = *heap->top[class];
-    if (!block || block[1])
+    if (!block || block[0])
         return false;
     const struct slab *slab = slab_lookup(block);
     return ATOMIC_LOAD_RELAXED(&slab->clean);
@@ -115,25 +114,36 @@ void *alloc_zeroed(size_t count, size_t size)
 static void free_to_slab(struct heap *heap, const struct slab *slab, void **block)
 {
     unsigned class = slab->class;
-    block[1] = NULL;
     COUNTER_ADD(&heap->magazine[class].overflows, 1);
-    if (!magazine_push(&heap->front, class, block)) {
+    if (magazine_is_full(&heap->front, class))
         heap_overflow(heap, class);
-        magazine_push(&heap->front, class, block);
-    }
+    magazine_put(&heap->front, class, block);
 }
 
 /* No memory is left to give the thread a heap: the block goes straight to its slab. */
 static void free_without_heap(const struct slab *slab, void *block)
 {
-    ((void **)block)[1] = class_map.classes;
+    *(void **)block = class_map.classes;
     ATOMIC_ADD_RELAXED(&bin_of(slab->shard, slab->class)->direct_blocks, 1);
     bin_flush(slab->shard, slab->class, &block, 1);
 }
 
+/* Frees a block that came here only because the program has not written to it, so that it carries
+ * the mark still. */
+static bool free_unwritten(void **block)
+{
+    struct heap_front *heap = thread_heap;
+    unsigned class = class_map_get(block);
+    if (magazine_is_full(heap, class) || block[0] != heap->classes ||
+        heap_suspects((struct heap *)heap, class, block))
+        return false;
+    magazine_put(heap, class, block);
+    return true;
+}
+
 void free_slow(void *block)
 {
-    if (!block)
+    if (!block || free_unwritten(block))
         return;
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {

@@ -6,13 +6,19 @@
 #include "slab/depot.h"
 #include "thread/heap.h"
 
-/* Aborts when the slab block, which carries the mark of freed blocks, is indeed free. */
+/* Aborts when the slab block, which carries the mark of freed blocks, is indeed free. Most that do
+ * are blocks that the program has not written to. */
 static void check_marked(const struct slab *slab, const void *block, const char *call)
 {
     struct heap *heap = heap_enter();
-    bool free = (heap && heap_caches(heap, slab->class, block)) ||
-                heap_pool_caches(slab->class, block) || depot_holds(slab->class, block) ||
-                bin_block_is_free(block, call);
+    bool free = false;
+    if (!heap || heap_suspects(heap, slab->class, block)) {
+        free = (heap && heap_caches(heap, slab->class, block)) ||
+               heap_pool_caches(slab->class, block) || depot_holds(slab->class, block) ||
+               bin_block_is_free(block, call);
+        if (heap)
+            heap->magazine[slab->class].searches++;
+    }
     if (heap)
         heap_leave(heap);
     if (free)
@@ -35,7 +41,7 @@ size_t block_usable_size(struct block_info info, const void *block, const char *
     switch (info.kind) {
     case BLOCK_SLAB:
         slab_index(info.slab, block, call);
-        if (((void *const *)block)[1] == class_map.classes)
+        if (*(void *const *)block == class_map.classes)
             check_marked(info.slab, block, call);
         return size_classes[info.slab->class].size;
     case BLOCK_SPAN:

@@ -11,7 +11,7 @@
 enum { PRESETS = 3, NAME_MAX_LENGTH = 32 };
 
 struct option {
-    const char *name;
+    char name[16];
     const char *words;
     bool settable;
     long min, max;
@@ -25,11 +25,12 @@ static const struct option table[OPTION_COUNT] = {
 #undef OPTION
 };
 
-static long *const target[OPTION_COUNT] = {
-#define OPTION(name, ...) &policy.name,
-#include "base/options.def"
-#undef OPTION
-};
+_Static_assert(sizeof policy == OPTION_COUNT * sizeof(long), "a field an option, in their order");
+
+static long *field(unsigned option)
+{
+    return (long *)&policy + option;
+}
 
 /* A copy: a program may write over its environment, as those do that set their title. */
 static char stats_file[4096];
@@ -191,7 +192,7 @@ static bool parse_number(int option, const char *value, size_t length, long *par
         *parsed = result;
         return true;
     }
-    long nearest = *target[option];
+    long nearest = *field(option);
     if (number)
         nearest = result < table[option].min ? table[option].min : table[option].max;
     char digits[32];
@@ -206,7 +207,7 @@ static void apply_preset(long preset)
 {
     for (int i = 0; i < OPTION_COUNT; i++)
         if (i != OPTION_fallback && i != OPTION_stats)
-            ATOMIC_STORE_RELAXED(target[i], table[i].preset[preset]);
+            ATOMIC_STORE_RELAXED(field(i), table[i].preset[preset]);
 }
 
 static void set_from_text(int option, const char *value, size_t length)
@@ -219,7 +220,7 @@ static void set_from_text(int option, const char *value, size_t length)
     else if (good && option == OPTION_fallback)
         fallback_wanted = parsed;
     else if (good)
-        ATOMIC_STORE_RELAXED(target[option], parsed);
+        ATOMIC_STORE_RELAXED(field(option), parsed);
 }
 
 /* ---- The environment ------------------------------------------------------------------------- */
@@ -338,7 +339,7 @@ bool options_takes_word(unsigned option)
 
 void options_print_value(struct text *text, unsigned option)
 {
-    long value = ATOMIC_LOAD_RELAXED(target[option]);
+    long value = ATOMIC_LOAD_RELAXED(field(option));
     size_t length;
     if (options_takes_word(option)) {
         const char *word = nth_word(table[option].words, value, &length);
@@ -353,7 +354,7 @@ int options_get(const char *name, long *value)
     int option = find_option(name, strlen(name));
     if (option < 0)
         return ENOENT;
-    *value = ATOMIC_LOAD_RELAXED(target[option]);
+    *value = ATOMIC_LOAD_RELAXED(field(option));
     return 0;
 }
 
@@ -366,6 +367,6 @@ int options_set(const char *name, long value)
         return EPERM;
     if (value < table[option].min || value > table[option].max)
         return ERANGE;
-    ATOMIC_STORE_RELAXED(target[option], value);
+    ATOMIC_STORE_RELAXED(field(option), value);
     return 0;
 }

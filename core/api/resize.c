@@ -43,6 +43,8 @@ size_t alloc_usable_size(const void *block, const char *call)
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
         return libc_usable_size(block);
+    if (info.kind == BLOCK_SLAB && magazine_gave_last(thread_heap, info.slab->class, block))
+        return size_classes[info.slab->class].size;
     return block_usable_size(info, block, call);
 }
 

@@ -1,9 +1,9 @@
 /* What AddressSanitizer is told, in builds with HAKMEM_SANITIZE=address; no code in others.
  *
  * Free memory is poisoned: whoever reads or writes it, this library included, is reported. The rule
- * of every layer: what it hands out is open, what it gets back it poisons. Open stays the word at
- * offset 8 of a block of a slab, which holds the mark (thread/heap.h). Addresses that go back to
- * the system are opened, since others may get them. */
+ * of every layer: what it hands out is open, what it gets back it poisons. Open stays the first
+ * word of a block of a slab, which holds the mark (thread/heap.h). Addresses that go back to the
+ * system are opened, since others may get them. */
 #ifndef BASE_POISON_H
 #define BASE_POISON_H
 
@@ -28,7 +28,7 @@ ALWAYS_INLINE void unpoison(const void *start, size_t size)
 ALWAYS_INLINE void poison_block(const void *block, size_t size)
 {
     poison(block, size);
-    unpoison((const void *const *)block + 1, sizeof(void *));
+    unpoison(block, sizeof(void *));
 }
 
 ALWAYS_INLINE void poison_blocks(void *const *blocks, unsigned count, size_t size)

@@ -6,9 +6,9 @@
 #include "observe/stats.h"
 #include "os/os.h"
 
-static const char *const tier_names[HAKMEM_TIER_COUNT] = {"tiny", "mid", "large", "big"};
+static const char tier_names[HAKMEM_TIER_COUNT][6] = {"tiny", "mid", "large", "big"};
 
-static const char *const usage_names[] = {
+static const char usage_names[][16] = {
     "live_blocks",  "live_bytes", "cached_blocks",   "cached_bytes", "malloc_calls",
     "malloc_hits",  "free_calls", "free_hits",       "refills",      "flushes",
     "remote_frees", "slabs",      "committed_bytes",
@@ -75,7 +75,7 @@ static void json_classes(struct text *text)
     json_close(text, "]");
 }
 
-static const char *const syscall_names[] = {"mmap",    "munmap",   "mremap",
+static const char syscall_names[][9] = {"mmap",    "munmap",   "mremap",
                                             "madvise", "mprotect", "futex"};
 
 _Static_assert(

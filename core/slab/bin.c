@@ -1,6 +1,8 @@
 /* See bin.h. */
 #include "slab/bin.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -288,14 +290,16 @@ static unsigned flush_to_shard(
     struct list empty = {NULL};
     unsigned done = 0;
     lock_acquire(&bin->lock);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0, run; i < count; i += run) {
         struct slab *slab = slabs[i];
+        for (run = 1; i + run < count && slabs[i + run] == slab; run++) {
+        }
         if (!slab || slab->shard != shard)
             continue;
-        slab_put(slab, blocks[i], "free");
-        slabs[i] = NULL;
-        done++;
-        bin->free_blocks++;
+        slab_put(slab, blocks + i, run, "free");
+        memset(slabs + i, 0, run * sizeof *slabs);
+        done += run;
+        bin->free_blocks += run;
         if (slab->free_blocks == slab->blocks)
             detach(bin, slab, &empty);
         else
@@ -312,9 +316,17 @@ static unsigned flush_to_shard(
 void bin_flush(unsigned shard, unsigned class, void *const *blocks, unsigned count)
 {
     struct slab *slabs[FLUSH_MAX];
+    size_t slab_bytes = size_classes[class].units * UNIT_SIZE;
     ASSERT(count <= FLUSH_MAX);
-    for (unsigned i = 0; i < count; i++)
-        slabs[i] = slab_of(blocks[i], class);
+    struct slab *slab = NULL;
+    uintptr_t base = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if ((uintptr_t)blocks[i] - base >= slab_bytes) {
+            slab = slab_of(blocks[i], class);
+            base = (uintptr_t)slab->base;
+        }
+        slabs[i] = slab;
+    }
     for (unsigned i = 0; i < count; i++) {
         if (!slabs[i])
             continue;

@@ -92,9 +92,9 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
 {
     struct depot *depot = &depots[class];
     unsigned most = limit(class);
-    check_starts(class, blocks, count);
-    if (!most)
+    if (depot_blocks(class) >= most)
         return 0;
+    check_starts(class, blocks, count);
     poison_blocks(blocks, count, size_classes[class].size);
     lock_acquire(&depot->lock);
     unsigned held = depot->count, room = most > held ? most - held : 0;

@@ -91,30 +91,52 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
     return taken;
 }
 
-unsigned slab_index(const struct slab *slab, const void *address, const char *call)
+/* Index of the block that `address` lies in; false when it is not the start of one. */
+ALWAYS_INLINE bool find_index(const struct slab *slab, const void *address, unsigned *index)
+{
+    size_t offset = (size_t)((const char *)address - slab->base);
+    *index = size_class_index(slab->class, offset);
+    return offset == *index * (size_t)size_classes[slab->class].size && *index < slab->blocks;
+}
+
+static _Noreturn SLOW_PATH void fatal_index(
+    const struct slab *slab, const void *address, const char *call)
 {
     size_t size = size_classes[slab->class].size;
-    size_t offset = (size_t)((const char *)address - slab->base);
-    unsigned index = size_class_index(slab->class, offset);
-    if (LIKELY(offset == index * size && index < slab->blocks))
-        return index;
-    if (offset % MIN_ALIGNMENT)
+    unsigned index;
+    find_index(slab, address, &index);
+    if ((uintptr_t)address % MIN_ALIGNMENT)
         fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
     if (index < slab->blocks)
         fatal_pointer(call, DEFECT_INTERIOR, address, slab->base + index * size, size);
     fatal_pointer(call, DEFECT_FOREIGN, address, NULL, 0);
 }
 
-void slab_put(struct slab *slab, void *block, const char *call)
+unsigned slab_index(const struct slab *slab, const void *address, const char *call)
 {
-    unsigned index = slab_index(slab, block, call);
-    if (UNLIKELY(bitmap_test(slab->free, index)))
-        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
-    poison_block(block, size_classes[slab->class].size);
-    bitmap_set(slab->free, index);
-    slab->free_blocks++;
-    if (index / 64 < slab->first_word)
-        slab->first_word = (uint16_t)(index / 64);
+    unsigned index;
+    if (UNLIKELY(!find_index(slab, address, &index)))
+        fatal_index(slab, address, call);
+    return index;
+}
+
+void slab_put(struct slab *slab, void *const *blocks, unsigned count, const char *call)
+{
+    unsigned lowest = slab->blocks;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned index;
+        if (UNLIKELY(!find_index(slab, blocks[i], &index)))
+            fatal_index(slab, blocks[i], call);
+        if (UNLIKELY(bitmap_test(slab->free, index)))
+            fatal_pointer(call, DEFECT_DOUBLE_FREE, blocks[i], NULL, 0);
+        bitmap_set(slab->free, index);
+        if (lowest > index)
+            lowest = index;
+    }
+    poison_blocks(blocks, count, size_classes[slab->class].size);
+    slab->free_blocks += (uint16_t)count;
+    if (lowest / 64 < slab->first_word)
+        slab->first_word = (uint16_t)(lowest / 64);
 }
 
 void slab_check(const struct slab *slab)

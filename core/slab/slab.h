@@ -51,8 +51,8 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
  * block starts there. */
 unsigned slab_index(const struct slab *slab, const void *address, const char *call);
 
-/* Marks the block free; aborts when it is free already. */
-void slab_put(struct slab *slab, void *block, const char *call);
+/* Marks the blocks free; aborts when one of them is free already. */
+void slab_put(struct slab *slab, void *const *blocks, unsigned count, const char *call);
 
 /* Debug walker. */
 void slab_check(const struct slab *slab);

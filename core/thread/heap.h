@@ -15,8 +15,9 @@
  * Pops are counted, by an instruction that measured as free (docs/decisions); pushes are derived:
  * what went in is what came out plus what is there.
  *
- * Blocks in a magazine carry one mark: the word at offset 8 holds the address of the class map, by
- * which free notices a double free. Pop clears it.
+ * Blocks in a magazine carry one mark: their first word holds the address of the class map, by
+ * which free notices a double free. Nothing clears it but the program that writes to its block: a
+ * block that comes back with the mark was freed twice, or never written to.
  *
  * Every field is touched by the owner thread only, unless it says otherwise.
  */
@@ -44,6 +45,7 @@ struct magazine {
     bool flushed_last;  /* the last batch was a flush, not a refill */
     uint16_t batches;   /* refills and flushes since the last maintenance */
     bool two_way;       /* before the last maintenance blocks came and went */
+    uint8_t searches;   /* for blocks with the mark, since the last maintenance */
     uint64_t pops_seen; /* pops at the last maintenance */
     uint64_t pushes_seen;
     uint64_t pops_at_batch; /* pops at the last refill or flush */
@@ -106,26 +108,45 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t class)
         STORE_HOT(&front->top[class], top - 1);
         FORGET(class);
         COUNTER_ADD_HOT(&front->pops[class], 1);
-        block[1] = NULL;
         unpoison(block, size_classes[class].size);
     }
     return block;
 }
 
-/* Hit path of free: false when the magazine is full, or the block carries the mark of a freed one
- * already; then nothing has happened. */
-ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **block)
+ALWAYS_INLINE bool magazine_is_full(const struct heap_front *front, size_t class)
+{
+    return front->top[class] == front->end[class];
+}
+
+/* Puts a block into a magazine that is not full. */
+ALWAYS_INLINE void magazine_put(struct heap_front *front, size_t class, void **block)
 {
     void **top = front->top[class];
-    FORGET(class);
-    if (UNLIKELY(top == front->end[class] || block[1] == front->classes))
-        return false;
-    block[1] = front->classes;
+    block[0] = front->classes;
     poison_block(block, size_classes[class].size);
     top[1] = block;
     FORGET(class);
     STORE_HOT(&front->top[class], top + 1);
+}
+
+/* Hit path of free: false when the magazine is full, or the block carries the mark of a freed one;
+ * then nothing has happened. */
+ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **block)
+{
+    FORGET(class);
+    if (UNLIKELY(magazine_is_full(front, class) || block[0] == front->classes))
+        return false;
+    magazine_put(front, class, block);
     return true;
+}
+
+/* True when the block is the last that the magazine handed out: asked of one that carries the mark,
+ * since a program may ask for the size of a block before it writes to it. */
+ALWAYS_INLINE bool magazine_gave_last(
+    const struct heap_front *front, size_t class, const void *block)
+{
+    void **top = front->top[class];
+    return top != front->end[class] && top[1] == block && top[0] != block;
 }
 
 /* The calling thread's heap for a slow path, made or adopted when the thread has none yet; NULL
@@ -150,6 +171,10 @@ void heap_flush_pooled(unsigned ticks);
 
 /* Gives back everything that is free, but for what threads cache that run; returns bytes. */
 size_t heap_purge(void);
+
+/* True when the block, which carries the mark, is worth a search among the free ones: it is one of
+ * those that the thread has just freed, or few were searched for since the last maintenance. */
+bool heap_suspects(struct heap *heap, unsigned class, const void *block);
 
 /* True when the magazine of the class holds the block. Only the owner can ask: a look into the
  * changing magazine of another thread may see what is no longer there. */

@@ -223,6 +223,7 @@ static void flush_top(struct heap *heap, unsigned class, unsigned count)
         batch = (unsigned)size_min(count - kept, FLUSH_MAX);
         bin_flush(heap->shard, class, blocks + kept, batch);
     }
+    slots_of(heap)[first] = NULL; /* not handed out: see magazine_gave_last */
     set_top(heap, class, first - 1);
     COUNTER_ADD(&magazine->flushes, 1);
     COUNTER_ADD(&magazine->flushed, count);
@@ -262,6 +263,19 @@ bool heap_caches(struct heap *heap, unsigned class, const void *block)
     return false;
 }
 
+/* A search looks at thousands of blocks where the depot is full. A program that writes to its
+ * blocks causes none but for its defects; one that does not pays for so many a maintenance. */
+enum { SEARCHES_MAX = 8, JUST_FREED = 8 };
+
+bool heap_suspects(struct heap *heap, unsigned class, const void *block)
+{
+    void **top = heap->front.top[class];
+    for (unsigned i = 0; i < JUST_FREED && *top; i++, top--)
+        if (*top == block)
+            return true;
+    return heap->magazine[class].searches < SEARCHES_MAX;
+}
+
 void heap_maintain(struct heap *heap)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
@@ -272,6 +286,7 @@ void heap_maintain(struct heap *heap)
         bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
         magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;
         magazine->batches = 0;
+        magazine->searches = 0;
         magazine->pops_seen = pops;
         magazine->pushes_seen = pushes;
         if (!idle && magazine->kind <= kind_limit(magazine))
@@ -291,6 +306,7 @@ void heap_reset_magazines(struct heap *heap)
         struct magazine *magazine = &heap->magazine[class];
         magazine_place(heap, class, home_region(class), 0, 0);
         magazine->batches = 0;
+        magazine->searches = 0;
         magazine->flushed_last = magazine->two_way = false;
         magazine->pops_seen = magazine->pushes_seen = magazine->pops_at_batch = 0;
     }

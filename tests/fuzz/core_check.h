@@ -11,7 +11,7 @@ void core_check(uint64_t *live_blocks, uint64_t *live_bytes);
  * a purge. */
 void core_check_empty(void);
 
-/* The word at offset 8 of a freed block. */
+/* The first word of a freed block. */
 void *core_mark(void);
 
 #endif

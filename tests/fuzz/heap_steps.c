@@ -99,7 +99,7 @@ static void step_free_forged(struct actor *actor, struct block *slot)
     if (!slot->address || slot->usable < 16)
         return;
     model_retire(seat, OP_FREE, slot);
-    ((void **)slot->address)[1] = core_mark();
+    *(void **)slot->address = core_mark();
     seat->entries->free(slot->address);
     model_check_errno(seat, OP_FREE, slot);
     budget_return(seat, slot->size);

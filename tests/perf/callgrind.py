@@ -16,7 +16,7 @@ from perf_support import Failure, parse_figures, run
 PAIRS = 200_000
 
 # Instructions for one malloc and one free, per workload.
-LIMITS = {"fixed": 33, "mixed": 36}
+LIMITS = {"fixed": 32, "mixed": 34}
 
 # What may happen now and then, such as a look at the clock, in calls per pair.
 RARE = 0.001

@@ -1,7 +1,7 @@
 /* Pairs of malloc and free in last-in-first-out order, for counting instructions.
  *
  * usage: perf_pairs fixed|mixed PAIRS: all of 64 bytes, or of 16 to 1024 bytes by a table
- * Prints mallocs=N frees=N.
+ * Writes to each block, as programs do. Prints mallocs=N frees=N.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -31,6 +31,7 @@ static void run_pairs(unsigned long pairs)
     for (unsigned long done = 0; done < pairs; done += DEPTH) {
         for (unsigned i = 0; i < DEPTH; i++) {
             stack[i] = malloc(sizes[(done + i) % TABLE]);
+            *(unsigned *)stack[i] = i;
         }
         for (unsigned i = DEPTH; i > 0; i--) {
             free(stack[i - 1]);

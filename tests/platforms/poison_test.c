@@ -11,7 +11,7 @@
 
 #include "api/alloc.h"
 
-enum { MARK_BEGIN = 8, MARK_END = 16 };
+enum { MARK_BEGIN = 0, MARK_END = 8 };
 
 static const size_t sizes[] = {1, 16, 100, 1024, 5000, 32768, 100000, 1 << 20, 4 << 20};
 

@@ -182,8 +182,10 @@ static void misuse_is_named(void **state)
     unit_expect_abort(put, inside + 1, line);
     flush(class, held, 1);
     /* A freed block that lies in the depot is known to be free. */
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         assert_non_null(held[i] = alloc(128));
+        memset(held[i], 1, 128);
+    }
     for (unsigned i = 0; i < count; i++)
         release(held[i]);
     unsigned cached = 0;

@@ -54,7 +54,8 @@ static void put(struct slab *slab, unsigned from)
         unsigned index = (from + i) % slab->blocks;
         if (model.free[index])
             continue;
-        slab_put(slab, slab->base + (size_t)index * size_classes[slab->class].size, "free");
+        void *block = slab->base + (size_t)index * size_classes[slab->class].size;
+        slab_put(slab, &block, 1, "free");
         model.free[index] = true;
         model.free_blocks++;
         return;
@@ -132,8 +133,7 @@ static void pages_never_handed_out_stay_clean(void **state)
     assert_int_equal(slab_take(slab, blocks, 100), 100);
     for (int i = 0; i < 100; i++)
         memset(blocks[i], 1, 64);
-    for (int i = 0; i < 100; i++)
-        slab_put(slab, blocks[i], "free");
+    slab_put(slab, blocks, 100, "free");
     slab_destroy(slab);
     assert_int_equal(page_heap_stats().dirty_free_pages, 2); /* 6400 bytes */
     slab = create(size_class_of(64), 0);
@@ -158,7 +158,8 @@ static struct slab *misused;
 
 static void put_offset(void *offset)
 {
-    slab_put(misused, misused->base + *(size_t *)offset, "free");
+    void *block = misused->base + *(size_t *)offset;
+    slab_put(misused, &block, 1, "free");
 }
 
 static void misuse_is_named(void **state)
@@ -186,8 +187,7 @@ static void misuse_is_named(void **state)
             snprintf(line + length, sizeof line - (size_t)length, "%p", blocks[1]);
         unit_expect_abort(put_offset, &cases[i].offset, line);
     }
-    for (int i = 0; i < 4; i++)
-        slab_put(misused, blocks[i], "free");
+    slab_put(misused, blocks, 4, "free");
     slab_destroy(misused);
 }
 

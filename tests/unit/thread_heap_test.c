@@ -301,6 +301,38 @@ static void contents_are_whole_in_a_mixture(void **state)
     assert_int_equal(page_heap_stats().used_pages, 0);
 }
 
+/* Blocks that the program never writes to still carry the mark of their last free. Few of them are
+ * searched for. */
+static void unwritten_blocks_are_freed_as_others(void **state)
+{
+    (void)state;
+    unsigned class = size_class_of(400);
+    uint64_t live = usage_of(class).live_blocks;
+    struct heap *mine = heap();
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < HELD; i++)
+            assert_non_null(held[i] = alloc(400));
+        for (unsigned i = 0; i < HELD; i++)
+            release(held[round % 2 ? HELD - 1 - i : i]);
+        heap_check(mine);
+        assert_true(mine->magazine[class].searches <= 8);
+    }
+    assert_int_equal(usage_of(class).live_blocks, live);
+}
+
+static void free_unwritten_then_one_twice(void *among)
+{
+    for (unsigned i = 0; i < HELD; i++)
+        CHECK(held[i] = alloc(48));
+    for (unsigned i = 0; i < HELD; i++)
+        if (held[i] != among)
+            release(held[i]);
+    release(among);
+    for (unsigned i = 0; i < 5; i++)
+        release(alloc(64));
+    release(among);
+}
+
 static void free_twice(void *block)
 {
     release(block);
@@ -323,6 +355,14 @@ static void double_frees_are_named(void **state)
     snprintf(line, sizeof line, "hakmem: free(): double free of %p", block);
     unit_expect_abort(free_twice, block, line);
     unit_expect_abort(free_twice_with_a_flush, block, line);
+    /* What was just freed is known without a search, however many false alarms there were. */
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < HELD; i++)
+            held[i] = alloc(48);
+        for (unsigned i = 0; i < HELD; i++)
+            release(held[i]);
+    }
+    unit_expect_abort(free_unwritten_then_one_twice, block, line);
     release(block);
     release(neighbour);
 }
@@ -346,6 +386,7 @@ int main(void)
         cmocka_unit_test(all_classes_at_once),
         cmocka_unit_test(random_calls_are_counted_exactly),
         cmocka_unit_test(contents_are_whole_in_a_mixture),
+        cmocka_unit_test(unwritten_blocks_are_freed_as_others),
         cmocka_unit_test(double_frees_are_named),
     };
     return cmocka_run_group_tests(tests, start, NULL);

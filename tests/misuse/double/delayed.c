@@ -10,12 +10,11 @@
 
 enum { CALLS = 100000, HELD = 512 };
 
-void misuse(size_t size)
+static void *held[HELD];
+
+static void allocate_and_free(size_t size)
 {
-    void *held[HELD] = {NULL};
     uint32_t random = 1;
-    void *block = new_victim(size);
-    free(block);
     for (int i = 0; i < CALLS; i++) {
         random = random * 1664525 + 1013904223;
         void **slot = &held[random >> 23];
@@ -23,5 +22,14 @@ void misuse(size_t size)
         /* A quarter of the victim's size at most: nobody may be given its block. */
         *slot = need(malloc((random >> 8) % (size / 4) % 4000));
     }
+}
+
+void misuse(size_t size)
+{
+    /* Once before: nor may memory grow into the pages of a large one. */
+    allocate_and_free(size);
+    void *block = new_victim(size);
+    free(block);
+    allocate_and_free(size);
     free_wrongly(block);
 }
