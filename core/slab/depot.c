@@ -92,14 +92,12 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
 {
     struct depot *depot = &depots[class];
     unsigned most = limit(class);
-    if (depot_blocks(class) >= most)
-        return 0;
-    check_starts(class, blocks, count);
-    poison_blocks(blocks, count, size_classes[class].size);
     lock_acquire(&depot->lock);
     unsigned held = depot->count, room = most > held ? most - held : 0;
     if (count > room)
         count = room;
+    check_starts(class, blocks, count);
+    poison_blocks(blocks, count, size_classes[class].size);
     copy_in(class, held, blocks, count);
     set_count(depot, held + count);
     lock_release(&depot->lock);
@@ -111,8 +109,6 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
 unsigned depot_take(unsigned class, void **blocks, unsigned count)
 {
     struct depot *depot = &depots[class];
-    if (!depot_blocks(class))
-        return 0;
     lock_acquire(&depot->lock);
     if (count > depot->count)
         count = depot->count;
