@@ -135,7 +135,7 @@ static bool free_unwritten(void **block)
     struct heap_front *heap = thread_heap;
     unsigned class = class_map_get(block);
     if (magazine_is_full(heap, class) || block[0] != heap->classes ||
-        heap_suspects((struct heap *)heap, class, block))
+        heap_suspects((struct heap *)heap, class, block, true) || magazine_is_full(heap, class))
         return false;
     magazine_put(heap, class, block);
     return true;
@@ -152,7 +152,7 @@ void free_slow(void *block)
     }
     /* Only for its checks; those of spans and big blocks are made where they are freed. */
     if (info.kind == BLOCK_SLAB || info.kind == BLOCK_FOREIGN)
-        block_usable_size(info, block, "free");
+        block_usable_size(info, block, "free", true);
     struct heap *heap = heap_enter();
     if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
         free_to_slab(heap, info.slab, block);

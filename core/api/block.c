@@ -6,18 +6,23 @@
 #include "slab/depot.h"
 #include "thread/heap.h"
 
+/* What a search costs, for the debt of the magazine: one for so many blocks. */
+enum { BLOCKS_PER_DEBT = 128 };
+
 /* Aborts when the slab block, which carries the mark of freed blocks, is indeed free. Most that do
  * are blocks that the program has not written to. */
-static void check_marked(const struct slab *slab, const void *block, const char *call)
+static void check_marked(
+    const struct slab *slab, const void *block, const char *call, bool may_search)
 {
+    unsigned class = slab->class;
     struct heap *heap = heap_enter();
     bool free = false;
-    if (!heap || heap_suspects(heap, slab->class, block)) {
-        free = (heap && heap_caches(heap, slab->class, block)) ||
-               heap_pool_caches(slab->class, block) || depot_holds(slab->class, block) ||
-               bin_block_is_free(block, call);
-        if (heap)
-            heap->magazine[slab->class].searches++;
+    if (!heap || heap_suspects(heap, class, block, may_search)) {
+        free = (heap && heap_caches(heap, class, block)) || heap_pool_caches(class, block) ||
+               depot_holds(class, block) || bin_block_is_free(block, call);
+        /* Tests of these checks want them all. */
+        if (heap && !HAKMEM_DEBUG)
+            heap->magazine[class].debt += (uint8_t)(1 + depot_blocks(class) / BLOCKS_PER_DEBT);
     }
     if (heap)
         heap_leave(heap);
@@ -36,13 +41,14 @@ static _Noreturn SLOW_PATH void fatal_foreign(const void *block, const char *cal
         0);
 }
 
-size_t block_usable_size(struct block_info info, const void *block, const char *call)
+size_t block_usable_size(
+    struct block_info info, const void *block, const char *call, bool may_search)
 {
     switch (info.kind) {
     case BLOCK_SLAB:
         slab_index(info.slab, block, call);
         if (*(void *const *)block == class_map.classes)
-            check_marked(info.slab, block, call);
+            check_marked(info.slab, block, call, may_search);
         return size_classes[info.slab->class].size;
     case BLOCK_SPAN:
         return span_size(info.superslab, block, call);

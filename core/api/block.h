@@ -31,7 +31,9 @@ ALWAYS_INLINE struct block_info block_find(const void *block)
 }
 
 /* Usable bytes of a block of ours. Aborts, naming the API function `call`, when it is foreign, not
- * the start of a block, or free. */
-size_t block_usable_size(struct block_info info, const void *block, const char *call);
+ * the start of a block, or free. A tiny or mid block that was freed some time ago is found only by
+ * a search, if that may be. */
+size_t block_usable_size(
+    struct block_info info, const void *block, const char *call, bool may_search);
 
 #endif

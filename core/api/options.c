@@ -8,15 +8,19 @@
 #include "base/policy.h"
 #include "os/os.h"
 
-enum { PRESETS = 3, NAME_MAX_LENGTH = 32 };
+enum { PRESETS = 3, NAME_SIZE = 16, NAME_MAX_LENGTH = 32 };
 
 struct option {
-    char name[16];
+    char name[NAME_SIZE];
     const char *words;
     bool settable;
     long min, max;
     long preset[PRESETS];
 };
+
+#define OPTION(name, ...) _Static_assert(sizeof #name <= NAME_SIZE, "the table has room");
+#include "base/options.def"
+#undef OPTION
 
 static const struct option table[OPTION_COUNT] = {
 #define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, help)                 \

@@ -43,9 +43,8 @@ size_t alloc_usable_size(const void *block, const char *call)
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
         return libc_usable_size(block);
-    if (info.kind == BLOCK_SLAB && magazine_gave_last(thread_heap, info.slab->class, block))
-        return size_classes[info.slab->class].size;
-    return block_usable_size(info, block, call);
+    /* Programs ask for the size of a block before they write to it, so the mark says little. */
+    return block_usable_size(info, block, call, false);
 }
 
 /* True when the block can stay where it is: it is long enough, and not more than twice as long as a
@@ -110,7 +109,7 @@ void *alloc_resize(void *block, size_t size)
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
         return libc_realloc(block, size);
-    size_t usable = block_usable_size(info, block, "realloc");
+    size_t usable = block_usable_size(info, block, "realloc", true);
     if (size == 0) {
         release(block);
         return NULL;

@@ -23,7 +23,11 @@ struct class_map class_map = {.classes = NULL, .base = (uintptr_t)1 << 63, .limi
 /* The class map becomes writable piece by piece: one byte per 64 KiB of superslabs in use. */
 enum { PIECE = 64 * 1024 };
 
-static uint8_t piece_ready[TIB / UNIT_SIZE / PIECE]; /* atomic relaxed, any thread */
+static uint8_t piece_ready[TIB / UNIT_SIZE / PIECE + 1]; /* atomic relaxed, any thread */
+
+/* The map starts so far behind the start of its pages. Its address marks freed blocks: no byte of a
+ * mark that a program may overwrite first shall be one that programs write, such as 0. */
+enum { MAP_OFFSET = 0xa5 };
 
 bool class_map_init(const void *address)
 {
@@ -32,13 +36,13 @@ bool class_map_init(const void *address)
     while (window > GIB && window / UNIT_SIZE > limit / 256)
         window /= 2;
     size_t bytes = window / UNIT_SIZE;
-    uint8_t *classes = os_reserve(bytes);
-    if (!classes)
+    uint8_t *pages = os_reserve(bytes + PIECE);
+    if (!pages)
         return false;
     /* Linux places mappings downwards: most of the window lies below the first one. */
     uintptr_t centre = round_down((uintptr_t)address, REGION_SIZE);
     uintptr_t below = window / 4 * 3;
-    class_map.classes = classes;
+    class_map.classes = pages + MAP_OFFSET;
     class_map.base = centre > below ? centre - below : REGION_SIZE;
     class_map.limit = bytes;
     return true;
@@ -54,15 +58,14 @@ bool class_map_prepare(const void *address)
     size_t index = ((uintptr_t)address - class_map.base) >> UNIT_SHIFT;
     if (index >= class_map.limit)
         return true;
-    size_t end = size_min(index + REGION_SIZE / UNIT_SIZE - 1, class_map.limit - 1);
-    for (size_t piece = index / PIECE; piece <= end / PIECE; piece++) {
+    size_t end = size_min(index + REGION_SIZE / UNIT_SIZE, class_map.limit) + MAP_OFFSET;
+    for (size_t piece = (index + MAP_OFFSET) / PIECE; piece * PIECE < end; piece++) {
         if (ATOMIC_LOAD_RELAXED(&piece_ready[piece]))
             continue;
-        size_t start = piece * PIECE;
-        if (!os_make_writable(class_map.classes + start, size_min(PIECE, class_map.limit - start)))
+        if (!os_make_writable(class_map.classes - MAP_OFFSET + piece * PIECE, PIECE))
             return false;
         ATOMIC_STORE_RELAXED(&piece_ready[piece], 1);
-        ATOMIC_ADD_RELAXED(&map_bytes, size_min(PIECE, class_map.limit - start));
+        ATOMIC_ADD_RELAXED(&map_bytes, PIECE);
     }
     return true;
 }

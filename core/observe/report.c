@@ -75,8 +75,7 @@ static void json_classes(struct text *text)
     json_close(text, "]");
 }
 
-static const char syscall_names[][9] = {"mmap",    "munmap",   "mremap",
-                                            "madvise", "mprotect", "futex"};
+static const char syscall_names[][9] = {"mmap", "munmap", "mremap", "madvise", "mprotect", "futex"};
 
 _Static_assert(
     sizeof(struct hakmem_syscalls) == ARRAY_LENGTH(syscall_names) * sizeof(uint64_t),

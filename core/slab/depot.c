@@ -70,7 +70,7 @@ static void copy_out(unsigned class, unsigned index, void **blocks, unsigned cou
 
 /* The class map has sent the blocks here, so each lies in a slab of the class, which starts at a
  * multiple of its size: arithmetic tells whether they are starts of blocks. */
-static void check_starts(unsigned class, void *const *blocks, unsigned count)
+static bool are_starts(unsigned class, void *const *blocks, unsigned count)
 {
     const struct size_class *kind = &size_classes[class];
     uintptr_t mask = kind->units * UNIT_SIZE - 1;
@@ -80,7 +80,13 @@ static void check_starts(unsigned class, void *const *blocks, unsigned count)
         unsigned index = size_class_index(class, offset);
         good &= index * (size_t)kind->size == offset && index < kind->blocks;
     }
-    for (unsigned i = 0; UNLIKELY(!good) && i < count; i++) {
+    return good;
+}
+
+/* Says what is wrong with one of the blocks. */
+static SLOW_PATH void fatal_starts(unsigned class, void *const *blocks, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
         const struct slab *slab = slab_lookup(blocks[i]);
         if (!slab || slab->class != class)
             fatal_pointer("free", DEFECT_DOUBLE_FREE, blocks[i], NULL, 0);
@@ -96,11 +102,15 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
     unsigned held = depot->count, room = most > held ? most - held : 0;
     if (count > room)
         count = room;
-    check_starts(class, blocks, count);
-    poison_blocks(blocks, count, size_classes[class].size);
-    copy_in(class, held, blocks, count);
-    set_count(depot, held + count);
+    bool good = are_starts(class, blocks, count);
+    if (LIKELY(good)) {
+        poison_blocks(blocks, count, size_classes[class].size);
+        copy_in(class, held, blocks, count);
+        set_count(depot, held + count);
+    }
     lock_release(&depot->lock);
+    if (UNLIKELY(!good))
+        fatal_starts(class, blocks, count);
     if (held + count > most / 2)
         purge_arm();
     return count;
@@ -109,6 +119,8 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
 unsigned depot_take(unsigned class, void **blocks, unsigned count)
 {
     struct depot *depot = &depots[class];
+    if (!depot_blocks(class))
+        return 0;
     lock_acquire(&depot->lock);
     if (count > depot->count)
         count = depot->count;

@@ -45,7 +45,7 @@ struct magazine {
     bool flushed_last;  /* the last batch was a flush, not a refill */
     uint16_t batches;   /* refills and flushes since the last maintenance */
     bool two_way;       /* before the last maintenance blocks came and went */
-    uint8_t searches;   /* for blocks with the mark, since the last maintenance */
+    uint8_t debt;       /* of searches for blocks with the mark: see magazine.c */
     uint64_t pops_seen; /* pops at the last maintenance */
     uint64_t pushes_seen;
     uint64_t pops_at_batch; /* pops at the last refill or flush */
@@ -140,15 +140,6 @@ ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **
     return true;
 }
 
-/* True when the block is the last that the magazine handed out: asked of one that carries the mark,
- * since a program may ask for the size of a block before it writes to it. */
-ALWAYS_INLINE bool magazine_gave_last(
-    const struct heap_front *front, size_t class, const void *block)
-{
-    void **top = front->top[class];
-    return top != front->end[class] && top[1] == block && top[0] != block;
-}
-
 /* The calling thread's heap for a slow path, made or adopted when the thread has none yet; NULL
  * when no memory is left. Puts off cancellation of the thread until heap_leave, so that it cannot
  * die with a lock in its hand. After the thread's heap was released (late in its exit) a pooled
@@ -173,8 +164,9 @@ void heap_flush_pooled(unsigned ticks);
 size_t heap_purge(void);
 
 /* True when the block, which carries the mark, is worth a search among the free ones: it is one of
- * those that the thread has just freed, or few were searched for since the last maintenance. */
-bool heap_suspects(struct heap *heap, unsigned class, const void *block);
+ * the next that the magazine would hand out, or, if `may_search`, there is little debt of searches.
+ */
+bool heap_suspects(struct heap *heap, unsigned class, const void *block, bool may_search);
 
 /* True when the magazine of the class holds the block. Only the owner can ask: a look into the
  * changing magazine of another thread may see what is no longer there. */

@@ -223,7 +223,6 @@ static void flush_top(struct heap *heap, unsigned class, unsigned count)
         batch = (unsigned)size_min(count - kept, FLUSH_MAX);
         bin_flush(heap->shard, class, blocks + kept, batch);
     }
-    slots_of(heap)[first] = NULL; /* not handed out: see magazine_gave_last */
     set_top(heap, class, first - 1);
     COUNTER_ADD(&magazine->flushes, 1);
     COUNTER_ADD(&magazine->flushed, count);
@@ -232,6 +231,7 @@ static void flush_top(struct heap *heap, unsigned class, unsigned count)
 void heap_overflow(struct heap *heap, unsigned class)
 {
     struct magazine *magazine = &heap->magazine[class];
+    magazine->debt -= magazine->debt > 0;
     bool grown = magazine_adapt(heap, class, 0);
     unsigned capacity = magazine_capacity(heap, class);
     /* The limit may have fallen meanwhile, so that the longer region has no more room. */
@@ -263,17 +263,21 @@ bool heap_caches(struct heap *heap, unsigned class, const void *block)
     return false;
 }
 
-/* A search looks at thousands of blocks where the depot is full. A program that writes to its
- * blocks causes none but for its defects; one that does not pays for so many a maintenance. */
-enum { SEARCHES_MAX = 8, JUST_FREED = 8 };
+/* Programs cause searches in vain, by blocks that they never wrote to, and a search looks at
+ * thousands of blocks where the depot is full. So it makes a debt (api/block.c); each overflow pays
+ * some off, and there is no search while there is more than so much. */
+enum { DEBT_MAX = 64 };
 
-bool heap_suspects(struct heap *heap, unsigned class, const void *block)
+/* Most double frees follow soon upon the first. */
+enum { JUST_FREED = 16 };
+
+bool heap_suspects(struct heap *heap, unsigned class, const void *block, bool may_search)
 {
     void **top = heap->front.top[class];
     for (unsigned i = 0; i < JUST_FREED && *top; i++, top--)
         if (*top == block)
             return true;
-    return heap->magazine[class].searches < SEARCHES_MAX;
+    return may_search && heap->magazine[class].debt < DEBT_MAX;
 }
 
 void heap_maintain(struct heap *heap)
@@ -286,7 +290,6 @@ void heap_maintain(struct heap *heap)
         bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
         magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;
         magazine->batches = 0;
-        magazine->searches = 0;
         magazine->pops_seen = pops;
         magazine->pushes_seen = pushes;
         if (!idle && magazine->kind <= kind_limit(magazine))
@@ -306,7 +309,7 @@ void heap_reset_magazines(struct heap *heap)
         struct magazine *magazine = &heap->magazine[class];
         magazine_place(heap, class, home_region(class), 0, 0);
         magazine->batches = 0;
-        magazine->searches = 0;
+        magazine->debt = 0;
         magazine->flushed_last = magazine->two_way = false;
         magazine->pops_seen = magazine->pushes_seen = magazine->pops_at_batch = 0;
     }

@@ -23,7 +23,7 @@ static void *exchange(void *argument)
         size_t count = round % 64 == 0 ? BURST : 1 + round % 3;
         for (size_t i = 0; i < count; i++) {
             burst[i] = need(malloc(block_size));
-            ((uintptr_t *)burst[i])[1] = word;
+            *(uintptr_t *)burst[i] = word;
         }
         at = (at * 5 + 1) % EXCHANGED;
         burst[0] = atomic_exchange(&exchanged[at], burst[0]);
