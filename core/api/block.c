@@ -20,8 +20,7 @@ static void check_marked(
     if (!heap || heap_suspects(heap, class, block, may_search)) {
         free = (heap && heap_caches(heap, class, block)) || heap_pool_caches(class, block) ||
                depot_holds(class, block) || bin_block_is_free(block, call);
-        /* Tests of these checks want them all. */
-        if (heap && !HAKMEM_DEBUG)
+        if (heap)
             heap->magazine[class].debt += (uint8_t)(1 + depot_blocks(class) / BLOCKS_PER_DEBT);
     }
     if (heap)

@@ -269,22 +269,35 @@ void big_free(struct big *big, void *block, const char *call)
     bound_cache();
 }
 
-void *big_resize(struct big *big, size_t size)
+/* Makes the live mapping `size` bytes long; false: it is as before. */
+static bool resize(struct big *big, size_t size)
 {
     size_t before = big->mapped;
-    size = mapping_size(size);
-    if (size > before) {
-        if (!extend(big, size))
-            return NULL;
-    } else if (before - size >= REGION_SIZE || before - size >= before / 8) {
-        if (!os_unmap(big->region.base + size, before - size))
-            return NULL;
-        big->mapped = size;
-    }
+    if (size > before)
+        return extend(big, size);
+    if (before - size < REGION_SIZE && before - size < before / 8)
+        return true;
+    if (!os_unmap(big->region.base + size, before - size))
+        return false;
+    big->mapped = size;
+    return true;
+}
+
+static void count_live(size_t bytes)
+{
     lock_acquire(&bigs.lock);
-    bigs.stats.live_bytes += big->mapped - before;
+    bigs.stats.live_bytes += bytes;
     lock_release(&bigs.lock);
-    return big->region.base;
+}
+
+void *big_resize(struct big *big, size_t size)
+{
+    /* Not counted meanwhile. Whoever maps the addresses that become free takes the lock later: so
+     * what this thread did to them has happened before, which only the system knows otherwise. */
+    count_live(-big->mapped);
+    bool done = resize(big, mapping_size(size));
+    count_live(big->mapped);
+    return done ? big->region.base : NULL;
 }
 
 /* The oldest cached mapping. Lock held. */

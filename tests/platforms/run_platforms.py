@@ -209,8 +209,8 @@ def compiler_version(compiler):
 
 def known_failures(name, output, failing):
     """The cases that failed, each with the reason; None if one of them has none."""
-    cases = sorted(set(re.findall(r"^\[  FAILED  \] ([a-z]\w+)$", output, re.MULTILINE)))
-    if f"\n {len(cases)} FAILED TEST(S)" not in output:
+    cases = sorted(set(re.findall(r"^\[  FAILED  \] ([A-Za-z][\w.]+)$", output, re.MULTILINE)))
+    if not re.search(rf"^ {len(cases)} FAILED TEST(\(S\)|S)?$", output, re.MULTILINE):
         return None  # it did not come to its end
     reasons = [next((reason for pattern, reason in failing
                      if re.fullmatch(pattern, f"{name}: {case}")), None) for case in cases]

@@ -59,6 +59,8 @@ class Results(unittest.TestCase):
             return run_platforms.known_failures("test", output, (("test: first", "no limits"),))
         first, second = "[  FAILED  ] first\n", "[  FAILED  ] second\n"
         self.assertEqual(known(first + "\n 1 FAILED TEST(S)\n"), [("first", "no limits")])
+        google_test = first + "\n 1 FAILED TEST\n"
+        self.assertEqual(known(google_test), [("first", "no limits")])
         self.assertIsNone(known(first + second + "\n 2 FAILED TEST(S)\n"))
         self.assertIsNone(known(first + "it crashed"))
         self.assertIsNone(known("it crashed"))
