@@ -364,7 +364,8 @@ static void free_twice_with_a_flush(void *block)
 {
     release(block);
     heap_flush(heap());
-    heap()->magazine[size_class_of(48)].debt = 0;
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        heap()->magazine[class].debt = 0;
     release(block);
 }
 
