@@ -11,12 +11,13 @@ use hakmem_lab::catalogue::{
     input_directory, read_programs, read_workloads, select, Places, ProgramRow, WorkloadRow,
 };
 use hakmem_lab::plan::Task;
+use hakmem_process::find_program;
 use hakmem_results::RowKind;
 use tempfile::TempDir;
 
 use crate::cli::{BenchArguments, Kind};
 use crate::experiment::Experiment;
-use crate::locate::{find_program, Installation};
+use crate::locate::Installation;
 use crate::output::{print, say, Outputs};
 
 /// Measured runs when the user does not say.

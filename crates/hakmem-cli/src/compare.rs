@@ -7,12 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::{bail, Result};
 use hakmem_lab::plan::{Output, Task};
+use hakmem_process::find_program;
 use hakmem_results::RowKind;
 
 use crate::cli::CompareArguments;
 use crate::experiment::Experiment;
 use crate::inspect::warn;
-use crate::locate::{find_program, Installation};
+use crate::locate::Installation;
 use crate::output::Outputs;
 
 /// Measured runs when the user does not say.

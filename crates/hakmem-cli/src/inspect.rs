@@ -6,11 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
+use hakmem_process::find_program;
 use object::elf;
 use serde::Serialize;
 
 use crate::elf::{Image, HOST_MACHINE, SANITIZERS};
-use crate::locate::find_program;
 use crate::output::say;
 
 /// What a finding means for hakmem.

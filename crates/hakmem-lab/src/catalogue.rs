@@ -22,10 +22,10 @@ mod template;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hakmem_process::find_program;
 use hakmem_results::RowKind;
 use serde::Deserialize;
 
@@ -201,8 +201,9 @@ impl WorkloadRow {
             .join(&self.workload)
             .to_string_lossy()
             .into_owned();
-        let skipped =
-            (!is_present(&program)).then(|| format!("{program} is missing: run make to build it"));
+        let skipped = find_program(Path::new(&program))
+            .is_none()
+            .then(|| format!("{program} is missing: run make to build it"));
         let mut command = vec![program];
         command.extend(self.args.iter().cloned());
         if quick {
@@ -273,7 +274,7 @@ impl ProgramRow {
         let needed = self.command.iter().take(1).chain(&self.requires);
         let missing: Vec<String> = needed
             .map(|thing| values.fill(thing))
-            .filter(|thing| !is_present(thing))
+            .filter(|thing| find_program(Path::new(thing)).is_none())
             .collect();
         if missing.is_empty() {
             return None;
@@ -300,27 +301,9 @@ impl ProgramRow {
     }
 }
 
-/// Whether a file (if the text holds a slash) or else a command is there.
-fn is_present(thing: &str) -> bool {
-    if thing.contains('/') {
-        return Path::new(thing).exists();
-    }
-    find_command(thing).is_some()
-}
-
-fn find_command(name: &str) -> Option<PathBuf> {
-    let is_command = |file: &PathBuf| {
-        fs::metadata(file)
-            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    let path = std::env::var_os("PATH")?;
-    let mut files = std::env::split_paths(&path).map(|directory| directory.join(name));
-    files.find(is_command)
-}
-
 /// What the kernel calls a command: the name of the file that a link leads to.
 fn real_name(command: &str) -> String {
-    let file = find_command(command).and_then(|file| fs::canonicalize(file).ok());
+    let file = find_program(Path::new(command)).and_then(|file| fs::canonicalize(file).ok());
     file.and_then(|file| Some(file.file_name()?.to_str()?.to_string()))
         .unwrap_or_else(|| command.to_string())
 }

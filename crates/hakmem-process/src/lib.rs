@@ -14,6 +14,7 @@ mod interrupt;
 mod launch;
 mod memory;
 mod parent;
+mod path;
 mod proc;
 mod ptrace;
 mod records;
@@ -23,5 +24,6 @@ mod witness;
 
 pub use launch::{preload_value, Exit, Launch, LaunchError, Tools};
 pub use parent::CAPTURE_LIMIT;
+pub use path::find_program;
 pub use timed::{hardware_counters_missing, run_timed, Cost, TimedRun};
 pub use witness::{run_witnessed, ProcessRecord, Watch, WitnessedRun};
