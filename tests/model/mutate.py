@@ -19,6 +19,7 @@ import tempfile
 
 PROGRAMS = ("model_core", "model_locks")
 RUN_LIMIT_S = 300
+SCENARIO_LIMIT_S = 60
 EXECUTIONS_MAX = 200000
 
 WEAKER = (
@@ -215,6 +216,26 @@ class Builder:
         return target
 
 
+def failure_of(path, scenarios, limit_s):
+    """The first failure as a match of (scenario, what), None if all goes well."""
+    run = subprocess.run([str(path), "--brief", "--limit", str(EXECUTIONS_MAX), *scenarios],
+                         capture_output=True, text=True, timeout=limit_s)
+    return re.search(r"^FAILED: (\w+): (.*)", run.stdout, re.MULTILINE)
+
+
+def failure_beside_endless(path):
+    """The same, where a mutant goes round in circles in one of the scenarios."""
+    listed = subprocess.run([str(path), "--list"], capture_output=True, text=True, check=True)
+    for line in listed.stdout.splitlines():
+        try:
+            found = failure_of(path, [line.partition("\t")[0]], SCENARIO_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            continue
+        if found:
+            return found
+    return None
+
+
 def try_mutant(builder, mutant):
     """(who killed it, how), or (None, why not)."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
@@ -229,11 +250,11 @@ def try_mutant(builder, mutant):
             if not path:
                 continue
             try:
-                run = subprocess.run([str(path), "--brief", "--limit", str(EXECUTIONS_MAX)],
-                                     capture_output=True, text=True, timeout=RUN_LIMIT_S)
+                found = failure_of(path, [], RUN_LIMIT_S)
             except subprocess.TimeoutExpired:
-                return None, f"{program} did not end within {RUN_LIMIT_S} s"
-            found = re.search(r"^FAILED: (\w+): (.*)", run.stdout, re.MULTILINE)
+                found = failure_beside_endless(path)
+                if not found:
+                    return None, f"{program} did not end within {RUN_LIMIT_S} s"
             if found and "the checker" in found.group(2):
                 return None, found.group(2)
             if found:

@@ -104,9 +104,10 @@ class Runner:
         self.logged(["ninja", "-C", self.directory, "-j", self.jobs, "-k", "0", *targets],
                     BUILD_LIMIT_S)
         if self.platform.emulator and "misuse" in self.suites:
-            for program in (self.directory / "tests/misuse").glob("*/*"):
-                if program.suffix not in (".elf", ".dir") and program.parent.name != "CMakeFiles":
-                    self.wrap(program)
+            for folder in {source.parent.name for source in (ROOT / "tests/misuse").glob("*/*.c")}:
+                for program in list((self.directory / "tests/misuse" / folder).iterdir()):
+                    if program.suffix != ".elf":
+                        self.wrap(program)
         if self.platform.slower > 1:
             for file in (self.directory / "tests").rglob("CTestTestfile.cmake"):
                 text = file.read_text(encoding="utf-8")
