@@ -129,7 +129,7 @@ static void free_without_heap(const struct slab *slab, void *block)
 }
 
 /* Frees a block that came here only because the program has not written to it, so that it carries
- * the mark still. */
+ * the mark still. Looks at the magazine again at the end: a signal handler may have filled it. */
 static bool free_unwritten(void **block)
 {
     struct heap_front *heap = thread_heap;

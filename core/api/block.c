@@ -6,9 +6,6 @@
 #include "slab/depot.h"
 #include "thread/heap.h"
 
-/* What a search costs, for the debt of the magazine: one for so many blocks. */
-enum { BLOCKS_PER_DEBT = 128 };
-
 /* Aborts when the slab block, which carries the mark of freed blocks, is indeed free. Most that do
  * are blocks that the program has not written to. */
 static void check_marked(
@@ -21,7 +18,7 @@ static void check_marked(
         free = (heap && heap_caches(heap, class, block)) || heap_pool_caches(class, block) ||
                depot_holds(class, block) || bin_block_is_free(block, call);
         if (heap)
-            heap->magazine[class].debt += (uint8_t)(1 + depot_blocks(class) / BLOCKS_PER_DEBT);
+            heap_searched(heap, class, depot_blocks(class));
     }
     if (heap)
         heap_leave(heap);

@@ -76,4 +76,12 @@ ALWAYS_INLINE unsigned size_class_index(unsigned class, size_t offset)
     return (unsigned)((offset * size_classes[class].reciprocal) >> RECIPROCAL_SHIFT);
 }
 
+/* Whether block `index`, which holds byte `offset` of a slab of the class, exists and starts there.
+ */
+ALWAYS_INLINE bool size_class_is_start(unsigned class, unsigned index, size_t offset)
+{
+    const struct size_class *kind = &size_classes[class];
+    return index * (size_t)kind->size == offset && index < kind->blocks;
+}
+
 #endif

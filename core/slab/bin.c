@@ -297,7 +297,7 @@ static unsigned flush_to_shard(
         if (!slab || slab->shard != shard)
             continue;
         slab_put(slab, blocks + i, run, "free");
-        memset(slabs + i, 0, run * sizeof *slabs);
+        memset(slabs + i, 0, run * sizeof(void *));
         done += run;
         bin->free_blocks += run;
         if (slab->free_blocks == slab->blocks)

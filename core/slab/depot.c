@@ -72,13 +72,11 @@ static void copy_out(unsigned class, unsigned index, void **blocks, unsigned cou
  * multiple of its size: arithmetic tells whether they are starts of blocks. */
 static bool are_starts(unsigned class, void *const *blocks, unsigned count)
 {
-    const struct size_class *kind = &size_classes[class];
-    uintptr_t mask = kind->units * UNIT_SIZE - 1;
+    uintptr_t mask = size_classes[class].units * UNIT_SIZE - 1;
     bool good = true;
     for (unsigned i = 0; i < count; i++) {
         size_t offset = (uintptr_t)blocks[i] & mask;
-        unsigned index = size_class_index(class, offset);
-        good &= index * (size_t)kind->size == offset && index < kind->blocks;
+        good &= size_class_is_start(class, size_class_index(class, offset), offset);
     }
     return good;
 }

@@ -91,20 +91,11 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
     return taken;
 }
 
-/* Index of the block that `address` lies in; false when it is not the start of one. */
-ALWAYS_INLINE bool find_index(const struct slab *slab, const void *address, unsigned *index)
-{
-    size_t offset = (size_t)((const char *)address - slab->base);
-    *index = size_class_index(slab->class, offset);
-    return offset == *index * (size_t)size_classes[slab->class].size && *index < slab->blocks;
-}
-
 static _Noreturn SLOW_PATH void fatal_index(
     const struct slab *slab, const void *address, const char *call)
 {
     size_t size = size_classes[slab->class].size;
-    unsigned index;
-    find_index(slab, address, &index);
+    unsigned index = size_class_index(slab->class, (size_t)((const char *)address - slab->base));
     if ((uintptr_t)address % MIN_ALIGNMENT)
         fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
     if (index < slab->blocks)
@@ -112,21 +103,25 @@ static _Noreturn SLOW_PATH void fatal_index(
     fatal_pointer(call, DEFECT_FOREIGN, address, NULL, 0);
 }
 
-unsigned slab_index(const struct slab *slab, const void *address, const char *call)
+ALWAYS_INLINE unsigned index_of(const struct slab *slab, const void *address, const char *call)
 {
-    unsigned index;
-    if (UNLIKELY(!find_index(slab, address, &index)))
+    size_t offset = (size_t)((const char *)address - slab->base);
+    unsigned index = size_class_index(slab->class, offset);
+    if (UNLIKELY(!size_class_is_start(slab->class, index, offset)))
         fatal_index(slab, address, call);
     return index;
+}
+
+unsigned slab_index(const struct slab *slab, const void *address, const char *call)
+{
+    return index_of(slab, address, call);
 }
 
 void slab_put(struct slab *slab, void *const *blocks, unsigned count, const char *call)
 {
     unsigned lowest = slab->blocks;
     for (unsigned i = 0; i < count; i++) {
-        unsigned index;
-        if (UNLIKELY(!find_index(slab, blocks[i], &index)))
-            fatal_index(slab, blocks[i], call);
+        unsigned index = index_of(slab, blocks[i], call);
         if (UNLIKELY(bitmap_test(slab->free, index)))
             fatal_pointer(call, DEFECT_DOUBLE_FREE, blocks[i], NULL, 0);
         bitmap_set(slab->free, index);

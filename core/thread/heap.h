@@ -168,6 +168,17 @@ size_t heap_purge(void);
  */
 bool heap_suspects(struct heap *heap, unsigned class, const void *block, bool may_search);
 
+/* Programs cause searches in vain, by blocks that they never wrote to, and a search looks at
+ * thousands of blocks where the depot is full. So it makes a debt of one for so many blocks; each
+ * overflow pays one off, and there is no search while there is more than so much. */
+enum { BLOCKS_PER_DEBT = 128, DEBT_MAX = 64 };
+
+/* Counts a search of the class, with so many blocks in the depot. */
+ALWAYS_INLINE void heap_searched(struct heap *heap, unsigned class, unsigned blocks)
+{
+    heap->magazine[class].debt += (uint8_t)(1 + blocks / BLOCKS_PER_DEBT);
+}
+
 /* True when the magazine of the class holds the block. Only the owner can ask: a look into the
  * changing magazine of another thread may see what is no longer there. */
 bool heap_caches(struct heap *heap, unsigned class, const void *block);

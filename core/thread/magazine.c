@@ -263,11 +263,6 @@ bool heap_caches(struct heap *heap, unsigned class, const void *block)
     return false;
 }
 
-/* Programs cause searches in vain, by blocks that they never wrote to, and a search looks at
- * thousands of blocks where the depot is full. So it makes a debt (api/block.c); each overflow pays
- * some off, and there is no search while there is more than so much. */
-enum { DEBT_MAX = 64 };
-
 /* Most double frees follow soon upon the first. */
 enum { JUST_FREED = 16 };
 

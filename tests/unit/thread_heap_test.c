@@ -342,16 +342,22 @@ static void the_least_write_destroys_the_mark(void **state)
 
 /* What the magazine would hand out next is known without a search; what was freed long ago is not.
  */
-static void free_among_others_then_again(void *block)
+struct freed {
+    void *block;
+    unsigned between; /* blocks that are freed before it is freed again */
+};
+
+static void free_among_others_then_again(void *argument)
 {
+    const struct freed *freed = argument;
     void *others[20];
     for (unsigned i = 0; i < 20; i++)
         CHECK(others[i] = alloc(256));
-    release(block);
-    for (unsigned i = 0; i < *(unsigned *)held[0]; i++)
+    release(freed->block);
+    for (unsigned i = 0; i < freed->between; i++)
         release(others[i]);
     heap()->magazine[size_class_of(256)].debt = UINT8_MAX;
-    release(block);
+    release(freed->block);
 }
 
 static void free_twice(void *block)
@@ -380,16 +386,13 @@ static void double_frees_are_named(void **state)
     unit_expect_abort(free_twice_with_a_flush, block, line);
     release(block);
     release(neighbour);
-    unsigned between;
     capacity_after_load(heap(), 256);
-    block = alloc(256);
-    held[0] = &between;
-    snprintf(line, sizeof line, "hakmem: free(): double free of %p", block);
-    between = 15;
-    unit_expect_abort(free_among_others_then_again, block, line);
-    between = 16;
-    unit_in_child(free_among_others_then_again, block);
-    release(block);
+    struct freed freed = {alloc(256), 15};
+    snprintf(line, sizeof line, "hakmem: free(): double free of %p", freed.block);
+    unit_expect_abort(free_among_others_then_again, &freed, line);
+    freed.between = 16;
+    unit_in_child(free_among_others_then_again, &freed);
+    release(freed.block);
 }
 
 static int start(void **state)
