@@ -110,7 +110,7 @@ void *alloc_zeroed(size_t count, size_t size)
     return block;
 }
 
-/* The block is known to be live: a mark that it carries all the same is the program's doing. */
+/* The block has been checked: a mark that it carries all the same does not matter. */
 static void free_to_slab(struct heap *heap, const struct slab *slab, void **block)
 {
     unsigned class = slab->class;
@@ -128,12 +128,14 @@ static void free_without_heap(const struct slab *slab, void *block)
     bin_flush(slab->shard, slab->class, &block, 1);
 }
 
-/* Frees a block that came here only because the program has not written to it, so that it carries
- * the mark still. Looks at the magazine again at the end: a signal handler may have filled it. */
+/* Frees a block that came here only because the program has not written to its first word, which
+ * is the mark still. Looks at the magazine again at the end: a signal handler may have filled it.
+ */
 static bool free_unwritten(void **block)
 {
     struct heap_front *heap = thread_heap;
-    unsigned class = class_map_get(block);
+    size_t unit = unit_of(heap, block);
+    unsigned class = unit < heap->classes_limit ? heap->classes[unit] : CLASS_NONE;
     if (magazine_is_full(heap, class) || block[0] != heap->classes ||
         heap_suspects((struct heap *)heap, class, block, true) || magazine_is_full(heap, class))
         return false;

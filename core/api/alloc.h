@@ -56,11 +56,17 @@ ALWAYS_INLINE void *alloc(size_t size)
     return alloc_slow(size);
 }
 
+/* Where the class map has the class of the block, if below `classes_limit`. */
+ALWAYS_INLINE size_t unit_of(const struct heap_front *heap, const void *block)
+{
+    return ((uintptr_t)block - heap->classes_base) >> UNIT_SHIFT;
+}
+
 /* Any pointer may come here: what is no block of a slab has class 0, whose magazine is full. */
 ALWAYS_INLINE void release(void *block)
 {
     struct heap_front *heap = thread_heap;
-    size_t unit = ((uintptr_t)block - heap->classes_base) >> UNIT_SHIFT;
+    size_t unit = unit_of(heap, block);
     if (UNLIKELY(unit >= heap->classes_limit)) {
         free_slow(block);
         return;

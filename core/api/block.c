@@ -6,8 +6,8 @@
 #include "slab/depot.h"
 #include "thread/heap.h"
 
-/* Aborts when the slab block, which carries the mark of freed blocks, is indeed free. Most that do
- * are blocks that the program has not written to. */
+/* Aborts when the slab block, which carries the mark of freed blocks, is found to be free indeed.
+ * Most are not: the program has not written to their first word. */
 static void check_marked(
     const struct slab *slab, const void *block, const char *call, bool may_search)
 {

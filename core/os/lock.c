@@ -7,7 +7,8 @@
 
 __thread uint32_t lock_thread_id;
 
-/* Critical sections are a few hundred instructions: worth a short wait before a system call. */
+/* Most critical sections are a few hundred instructions: worth a short wait before a system call.
+ */
 enum { SPIN_ROUNDS = 100 };
 
 uint32_t lock_identify(void)

@@ -292,8 +292,9 @@ static void count_live(size_t bytes)
 
 void *big_resize(struct big *big, size_t size)
 {
-    /* Not counted meanwhile. Whoever maps the addresses that become free takes the lock later: so
-     * what this thread did to them has happened before, which only the system knows otherwise. */
+    /* Not counted meanwhile. Who maps a big block at the addresses that become free takes the lock
+     * later: so what this thread did to them has happened before, which else only the system knows.
+     */
     count_live(-big->mapped);
     bool done = resize(big, mapping_size(size));
     count_live(big->mapped);

@@ -47,7 +47,7 @@ struct big_stats {
     uint64_t cached_bytes;
 };
 
-/* A consistent snapshot. */
+/* A snapshot, in which a block that is just being resized has no bytes. */
 struct big_stats big_stats(void);
 
 struct lock *big_lock(void);

@@ -45,7 +45,7 @@ struct magazine {
     bool flushed_last;  /* the last batch was a flush, not a refill */
     uint16_t batches;   /* refills and flushes since the last maintenance */
     bool two_way;       /* before the last maintenance blocks came and went */
-    uint8_t debt;       /* of searches for blocks with the mark: see magazine.c */
+    uint8_t debt;       /* of searches for blocks with the mark: see DEBT_MAX */
     uint64_t pops_seen; /* pops at the last maintenance */
     uint64_t pushes_seen;
     uint64_t pops_at_batch; /* pops at the last refill or flush */
@@ -168,9 +168,10 @@ size_t heap_purge(void);
  */
 bool heap_suspects(struct heap *heap, unsigned class, const void *block, bool may_search);
 
-/* Programs cause searches in vain, by blocks that they never wrote to, and a search looks at
- * thousands of blocks where the depot is full. So it makes a debt of one for so many blocks; each
- * overflow pays one off, and there is no search while there is more than so much. */
+/* Programs cause searches in vain, by blocks whose first word they never wrote, and a search
+ * looks at thousands of blocks where the depot is full. So it makes a debt of one for so many
+ * blocks; each overflow and each maintenance pays one off, and there is no search while there is
+ * more than so much. */
 enum { BLOCKS_PER_DEBT = 128, DEBT_MAX = 64 };
 
 /* Counts a search of the class, with so many blocks in the depot. */

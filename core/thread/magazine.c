@@ -285,6 +285,7 @@ void heap_maintain(struct heap *heap)
         bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
         magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;
         magazine->batches = 0;
+        magazine->debt -= magazine->debt > 0;
         magazine->pops_seen = pops;
         magazine->pushes_seen = pushes;
         if (!idle && magazine->kind <= kind_limit(magazine))

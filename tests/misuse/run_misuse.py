@@ -60,8 +60,8 @@ CHAPTERS = {
 }
 TABLE_HEAD = """# Misuse, case by case
 
-What becomes of each of the programs in `tests/misuse`, which make one mistake each, with the
-default options. They are run with blocks of two sizes from each tier (tiny: to 1 KiB; mid: to
+What becomes of each of the programs in `tests/misuse`, which make one mistake each or none, with
+the default options. They are run with blocks of two sizes from each tier (tiny: to 1 KiB; mid: to
 32 KiB; large: below 2 MiB; big: from 2 MiB). The source of a program has the exact message.
 
 | Finding | Meaning |

@@ -12,8 +12,9 @@ enum { BLOCKS = 100, ROUNDS = 20, BETWEEN = 20 };
 void misuse(size_t size)
 {
     void *blocks[BLOCKS];
+    /* Short magazines, those of mid blocks, may find it again among the 16 on top. */
     if (size > 1024)
-        not_applicable(); /* the caches for larger blocks are looked through in any case */
+        not_applicable();
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < BLOCKS; i++)
             blocks[i] = need(malloc(size));
