@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hakmem_lab::experiment::{Observer, Phase, Step};
+use hakmem_lab::observer::{Observer, Phase, Step};
 use hakmem_report::format;
 use hakmem_report::table::{self, TableOptions};
 use hakmem_results::{Arm, Row};

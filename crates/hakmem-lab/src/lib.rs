@@ -10,6 +10,7 @@ pub mod executor;
 pub mod experiment;
 mod figures;
 pub mod machine;
+pub mod observer;
 pub mod plan;
 pub mod proof;
 mod row;

@@ -11,8 +11,8 @@ use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 
 use crate::executor::{describe_end, digest, Executor, RunError};
-use crate::experiment::{Observer, Phase, Step};
 use crate::figures::{sample, Comparison};
+use crate::observer::{Observer, Phase, Step};
 use crate::plan::{Budget, Output, Plan, Task};
 use crate::proof::{is_hakmem, Claim, ProofError};
 use crate::statistics::{Bootstrap, MINIMUM_ROUNDS};

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use hakmem_lab::experiment::Phase;
+use hakmem_lab::observer::Phase;
 use hakmem_lab::plan::{Budget, Output};
 use hakmem_lab::statistics::MINIMUM_ROUNDS;
 use hakmem_results::{ArmKind, Metric, RowKind, Verdict};

@@ -26,4 +26,5 @@ pub use launch::{preload_value, Exit, Launch, LaunchError, Tools};
 pub use parent::CAPTURE_LIMIT;
 pub use path::find_program;
 pub use timed::{hardware_counters_missing, run_timed, Cost, TimedRun};
-pub use witness::{run_witnessed, ProcessRecord, Watch, WitnessedRun};
+pub use tracer::ProcessRecord;
+pub use witness::{run_witnessed, Watch, WitnessedRun};

@@ -1,7 +1,6 @@
 //! Witnessed runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::{mpsc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -13,36 +12,8 @@ use crate::interrupt::Interrupt;
 use crate::launch::{Exit, Launch, LaunchError, Tools};
 use crate::parent::{Parent, Report};
 use crate::records::{real, Records};
-use crate::tracer::{Seen, Tracer};
+use crate::tracer::{ProcessRecord, Seen, Tracer};
 use crate::{memory, ptrace};
-
-/// What the tracer saw of one image of a process: exec begins a new record.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProcessRecord {
-    /// Process id.
-    pub pid: i32,
-    /// The program file.
-    pub executable: PathBuf,
-    /// Whether this image was replaced by exec (then a later record has the same pid).
-    pub replaced: bool,
-    /// Whether the process goes on with the image of the one that forked it: its statistics then
-    /// begin with those of its parent.
-    pub forked: bool,
-    /// Whether the image is dynamically linked; one that is not can have nothing preloaded.
-    pub dynamic: bool,
-    /// Whether the preloaded library was mapped when the image ended.
-    pub library_mapped: bool,
-    /// The object that `malloc` resolved to, from the probe; `None`: no probe was in the process.
-    pub malloc_object: Option<PathBuf>,
-    /// Likewise for `free`.
-    pub free_object: Option<PathBuf>,
-    /// Whether the C library's own malloc served test allocations made by the probe.
-    pub served_by_libc: Option<bool>,
-    /// Calls of malloc and free that the probe made, which hakmem's statistics contain.
-    pub probe_calls: u64,
-    /// What hakmem reported of itself at exit.
-    pub hakmem_statistics: Option<serde_json::Value>,
-}
 
 /// What to watch in a witnessed run.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hakmem_lab::executor::{Executor, RunError};
-use hakmem_lab::experiment::{run, Header, Observer, Phase, Step};
+use hakmem_lab::experiment::{run, Header};
+use hakmem_lab::observer::{Observer, Phase, Step};
 use hakmem_lab::plan::{Budget, Output, Plan, Task};
 use hakmem_process::{Cost, Exit, ProcessRecord, TimedRun, WitnessedRun};
 use hakmem_results::{Arm, ArmKind, Cell, Machine, Measured, Outcome, ResultFile, Row, RowKind};
