@@ -4,10 +4,12 @@
  * that led to a failure and ends with the first one. Exit status 0: none failed;
  * 1: one did, and the report says how; 77: a search was cut short by the limit.
  */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,14 +107,17 @@ static int check(const struct scenario *scenario, uint64_t limit)
     return result.complete ? 0 : 77;
 }
 
-/* In a process of its own, so that each begins with a core that was never used. */
+/* In a process of its own, so that each begins with a core that was never used; it ends with this
+ * one, however that ends. */
 static int check_apart(const struct scenario *scenario, uint64_t limit)
 {
     int status = 0;
     fflush(stdout);
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         _exit(check(scenario, limit));
+    }
     if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) {
         printf("FAILED: %s: the checker ended with status %d\n", scenario->name, status);
         return 1;
