@@ -120,6 +120,11 @@ static void spill_again(void *block)
     depot_spill();
 }
 
+static void put_288(void *block)
+{
+    depot_put(size_class_of(288), &block, 1);
+}
+
 static void a_block_without_a_slab_is_named(void **state)
 {
     (void)state;
@@ -132,6 +137,9 @@ static void a_block_without_a_slab_is_named(void **state)
     snprintf(line, sizeof line, "hakmem: free(): double free of %p", held[0]);
     unit_expect_abort(spill_again, NULL, line);
     assert_int_equal(depot_take(class, held, 1), 1);
+    char *inside = (char *)held[0] + 16;
+    snprintf(line, sizeof line, "hakmem: free(): double free of %p", (void *)inside);
+    unit_expect_abort(put_288, inside, line);
 }
 
 /* Memory does not grow for one class while the depot of another has some. */
