@@ -150,8 +150,22 @@ PLATFORMS = (
              suites=("unit", "behaviour", "platforms"), needs=("valgrind",), slower=30,
              failing=((r"semantics_\w+: .*(kernel_refuses|_that_failed|munmap\w*_fails).*",
                        "valgrind itself cannot do without what the kernel refuses there"),
-                      ("unit_os_linux: mappings_are_aligned_zero_and_exact",
-                       "the kernel counts valgrind's memory with that of the program")),
+                      ("unit_os_linux: mappings_are_aligned_zero_and_exact|"
+                       r"runtime_load\w*: test_load_and_unload",
+                       "the kernel counts valgrind's memory with that of the program"),
+                      ("unit_os_linux: mappings_grow_in_place_or_move|"
+                       "unit_span_big: (resizing|random_steps)_keeps?_contents",
+                       "they need mremap, which valgrind does not get right"),
+                      ("unit_span_big: no_memory_changes_nothing|"
+                       "runtime_maps: test_mappings_exhausted",
+                       "valgrind itself comes to its end there"),
+                      ("runtime_spawn: test_clone_vm",
+                       "valgrind knows clone only as threads and fork use it"),
+                      ("runtime_spawn: test_vfork",
+                       "valgrind makes a fork of it, which takes too long beside busy threads")),
+             skipped=((r"(_static|_override)(_full|_pie)$|platforms_stress_static",
+                       "memcheck takes what a static C library gets from brk for its threads, "
+                       "which is zero, for uninitialised"),),
              emulator=("{without_mremap}", "valgrind", "--quiet", "--error-exitcode=9",
                        "--log-file={reports}.%p", "--soname-synonyms=somalloc=nouserintercepts",
                        "--fair-sched=yes")),
