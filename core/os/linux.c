@@ -167,6 +167,12 @@ bool os_purge(void *address, size_t size)
            system_call(SYS_madvise, (long)address, (long)size, MADV_DONTNEED, 0, 0, 0) == 0;
 }
 
+void os_populate(void *address, size_t size)
+{
+    if (!refused(OS_MADVISE))
+        system_call(SYS_madvise, (long)address, (long)size, MADV_POPULATE_WRITE, 0, 0, 0);
+}
+
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
     int advice = wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;

@@ -51,6 +51,10 @@ void os_discard_leftovers(void);
  * False when the system refuses: contents are then unspecified. */
 bool os_purge(void *address, size_t size);
 
+/* Gives the pages memory before they are touched, which costs less than a page fault each; a hint.
+ */
+void os_populate(void *address, size_t size);
+
 /* Asks for huge pages in the range, or for none; a hint. */
 void os_advise_huge_pages(void *address, size_t size, bool wanted);
 

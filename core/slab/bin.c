@@ -109,6 +109,9 @@ unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned coun
     slab = slab_create(class, shard, may_grow);
     if (!slab)
         return 0;
+    if (slab->clean && size_classes[class].size <= PAGE_SIZE)
+        os_populate(
+            slab->base, PAGE_SIZE * size_min(ATOMIC_LOAD_RELAXED(&bin->slab_count), UNIT_PAGES));
     taken = slab_take(slab, blocks, count);
     lock_acquire(&bin->lock);
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);

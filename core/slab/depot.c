@@ -19,7 +19,7 @@ static struct depot {
     struct lock lock CACHE_ALIGNED;
     uint32_t count;  /* written under lock, read by any thread */
     uint32_t unused; /* lock: least of `count` since the last tick */
-    uint32_t excess; /* written under lock, read by any thread: the tick wants it spilled */
+    uint32_t excess; /* atomic relaxed, any thread: what the tick wants spilled */
 } depots[CLASS_COUNT];
 
 /* The slots of a depot, oldest first, lie in rows, so that those of many small depots share pages.
@@ -145,23 +145,15 @@ unsigned depot_blocks(unsigned class)
     return ATOMIC_LOAD_RELAXED(&depots[class].count);
 }
 
-/* Returns up to `count` of the oldest blocks to the bins; true when there were any. */
-static SLOW_PATH bool spill_oldest(unsigned class, unsigned count)
+/* Returns up to `count` blocks, those that came last, to the bins; true when there were any. */
+static SLOW_PATH bool spill(unsigned class, unsigned count)
 {
-    struct depot *depot = &depots[class];
-    void *oldest[FLUSH_MAX];
-    lock_acquire(&depot->lock);
-    count = (unsigned)size_min(size_min(count, FLUSH_MAX), depot->count);
-    copy_out(class, 0, oldest, count);
-    set_count(depot, depot->count - count);
-    for (unsigned i = 0; count && i < depot->count; i++)
-        *slot(class, i) = *slot(class, i + count);
-    ATOMIC_STORE_RELAXED(&depot->excess, depot->excess - (uint32_t)size_min(count, depot->excess));
-    lock_release(&depot->lock);
+    void *blocks[FLUSH_MAX];
+    count = depot_take(class, blocks, (unsigned)size_min(count, FLUSH_MAX));
     if (!count)
         return false;
-    const struct slab *slab = slab_lookup(oldest[0]);
-    bin_flush(slab ? slab->shard : 0, class, oldest, count);
+    const struct slab *slab = slab_lookup(blocks[0]);
+    bin_flush(slab ? slab->shard : 0, class, blocks, count);
     return true;
 }
 
@@ -184,8 +176,13 @@ void depot_tick(void)
 bool depot_step(void)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        uint32_t excess = ATOMIC_LOAD_RELAXED(&depots[class].excess);
-        if (excess && spill_oldest(class, excess))
+        struct depot *depot = &depots[class];
+        uint32_t excess = ATOMIC_LOAD_RELAXED(&depot->excess);
+        if (!excess)
+            continue;
+        /* A race with the step of another thread spills too much or too little. */
+        ATOMIC_STORE_RELAXED(&depot->excess, excess - (uint32_t)size_min(excess, FLUSH_MAX));
+        if (spill(class, excess))
             return true;
     }
     return false;
@@ -195,7 +192,7 @@ bool depot_spill(void)
 {
     bool any = false;
     for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        for (unsigned left = depot_blocks(class); left > 0 && spill_oldest(class, FLUSH_MAX);
+        for (unsigned left = depot_blocks(class); left > 0 && spill(class, FLUSH_MAX);
              left -= (unsigned)size_min(left, FLUSH_MAX))
             any = true;
     return any;

@@ -12,7 +12,7 @@
 
 static struct {
     struct lock lock CACHE_ALIGNED;
-    struct list by_run[SUPERSLAB_PAGES + 1];  /* lock: by longest free run */
+    struct list by_run[SUPERSLAB_PAGES + 1];  /* lock: by the bound on free runs */
     struct list by_unit[SUPERSLAB_UNITS + 1]; /* lock: by number of free units */
     struct list by_dirt;                      /* lock: with free dirty pages */
     uint64_t runs[SUPERSLAB_WORDS + 1];       /* lock: bit per non-empty list of by_run */
@@ -144,17 +144,20 @@ bool page_heap_init(void)
     return class_map.limit || grow();
 }
 
-/* Best fit: the list with the shortest sufficient longest run first. Lock held. */
+/* Of the superslabs that may have a long enough run, those first that promise the shortest. Lock
+ * held. */
 static struct superslab *find_pages(unsigned pages, unsigned alignment, struct run *run)
 {
     for (unsigned length = pages;; length++) {
         length = bitmap_find(heap.runs, length, SUPERSLAB_PAGES + 1, true);
         if (length > SUPERSLAB_PAGES)
             return NULL;
-        for (struct list_node *node = heap.by_run[length].first; node; node = node->next) {
+        for (struct list_node *node = heap.by_run[length].first, *next; node; node = next) {
             struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
+            next = node->next;
             if (superslab_find(superslab, pages, alignment, run))
                 return superslab;
+            relink(superslab, length, bits_count(superslab->free_units));
         }
     }
 }

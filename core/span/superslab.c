@@ -3,19 +3,6 @@
 
 #include "base/assert.h"
 
-/* Length of the longest run of free pages. */
-static unsigned longest_run(const struct superslab *superslab)
-{
-    unsigned longest = 0;
-    for (unsigned page = 0; page < SUPERSLAB_PAGES;) {
-        unsigned first = bitmap_find(superslab->free, page, SUPERSLAB_PAGES, true);
-        page = bitmap_find(superslab->free, first, SUPERSLAB_PAGES, false);
-        if (page - first > longest)
-            longest = page - first;
-    }
-    return longest;
-}
-
 /* The units that the run touches, a bit each. */
 static uint32_t units_of(struct run run)
 {
@@ -48,52 +35,37 @@ void superslab_init(struct superslab *superslab, char *base)
 }
 
 bool superslab_find(
-    const struct superslab *superslab, unsigned pages, unsigned alignment, struct run *found)
+    struct superslab *superslab, unsigned pages, unsigned alignment, struct run *found)
 {
     const uint64_t *free = superslab->free;
-    unsigned best = SUPERSLAB_PAGES + 1;
+    unsigned longest = 0, first;
     if (superslab->longest_run < pages)
         return false;
-    for (unsigned page = 0; page < SUPERSLAB_PAGES && best != pages;) {
-        unsigned first = bitmap_find(free, page, SUPERSLAB_PAGES, true);
+    for (unsigned page = 0;; page++) {
+        first = bitmap_find(free, page, SUPERSLAB_PAGES, true);
         unsigned start = (first + alignment - 1) & ~(alignment - 1);
         if (start + pages > SUPERSLAB_PAGES)
             break;
-        /* Whatever lies between the two cannot hold an aligned run. */
-        page = start;
-        if (!bitmap_test(free, start)) {
-            page++;
-            continue;
-        }
-        unsigned end = bitmap_find(free, start, SUPERSLAB_PAGES, false);
-        if (start != first)
-            first = bitmap_run_start(free, start, true);
-        if (start + pages <= end && end - first < best) {
-            best = end - first;
+        /* Below `page`, which is not free, no run can begin that is long enough. */
+        page = bitmap_find(free, start, start + pages, false);
+        if (page == start + pages) {
             *found = (struct run){start, pages};
+            return true;
         }
-        page = end;
+        if (longest < page - start)
+            longest = page - start;
     }
-    return best <= SUPERSLAB_PAGES;
-}
-
-/* The maximal run of free pages that holds `run`. */
-static struct run around(const struct superslab *superslab, struct run run)
-{
-    unsigned first = bitmap_run_start(superslab->free, run.first, true);
-    unsigned end = bitmap_find(superslab->free, run.first + run.pages, SUPERSLAB_PAGES, false);
-    return (struct run){first, end - first};
+    if (alignment == 1)
+        superslab->longest_run = (uint16_t)size_max(longest, SUPERSLAB_PAGES - first);
+    return false;
 }
 
 unsigned superslab_take(struct superslab *superslab, struct run run)
 {
     unsigned dirty = bitmap_count_range(superslab->dirty, run.first, run.pages);
-    unsigned length = around(superslab, run).pages;
     bitmap_clear_range(superslab->free, run.first, run.pages);
     superslab->free_pages -= (uint16_t)run.pages;
     superslab->dirty_free_pages -= (uint16_t)dirty;
-    if (length == superslab->longest_run)
-        superslab->longest_run = (uint16_t)longest_run(superslab);
     superslab->free_units &= ~units_of(run);
     return dirty;
 }
@@ -107,9 +79,10 @@ void superslab_put(struct superslab *superslab, struct run run, unsigned dirty_p
     superslab->free_pages += (uint16_t)run.pages;
     superslab->dirty_free_pages +=
         (uint16_t)bitmap_count_range(superslab->dirty, run.first, run.pages);
-    unsigned length = around(superslab, run).pages;
-    if (length > superslab->longest_run)
-        superslab->longest_run = (uint16_t)length;
+    unsigned first = bitmap_run_start(superslab->free, run.first, true);
+    unsigned end = bitmap_find(superslab->free, run.first + run.pages, SUPERSLAB_PAGES, false);
+    if (end - first > superslab->longest_run)
+        superslab->longest_run = (uint16_t)(end - first);
     superslab->free_units |= free_units(superslab, units_of(run));
 }
 
@@ -149,7 +122,10 @@ void superslab_check(const struct superslab *superslab)
     for (unsigned w = 0; w < SUPERSLAB_WORDS; w++)
         dirty_free += bits_count(superslab->free[w] & superslab->dirty[w]);
     ASSERT(superslab->dirty_free_pages == dirty_free);
-    ASSERT(superslab->longest_run == longest_run(superslab));
+    for (unsigned page = 0, end; page < SUPERSLAB_PAGES; page = end + 1) {
+        end = bitmap_find(superslab->free, page, SUPERSLAB_PAGES, false);
+        ASSERT(end - page <= superslab->longest_run);
+    }
     ASSERT(superslab->free_units == free_units(superslab, UINT32_MAX));
     for (unsigned page = 0; page < SUPERSLAB_PAGES; page++) {
         unsigned pages = superslab->span_pages[page];

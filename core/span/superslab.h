@@ -35,7 +35,7 @@ struct superslab {
     struct list_node by_run;   /* page heap: list of superslabs with the same longest run */
     struct list_node by_unit;  /* page heap: list of superslabs with as many free units */
     struct list_node by_dirt;  /* page heap: list of superslabs with free dirty pages */
-    uint16_t longest_run;      /* pages of the longest free run */
+    uint16_t longest_run;      /* no free run has more pages: a bound, put right by searches */
     uint16_t free_pages;       /* pages that are free */
     uint16_t dirty_free_pages; /* pages that are free and dirty */
     bool huge;                 /* atomic relaxed, any thread: huge pages are advised */
@@ -55,10 +55,11 @@ struct run {
 /* An all-zero record becomes a superslab of clean free pages at `base`. */
 void superslab_init(struct superslab *superslab, char *base);
 
-/* Finds the shortest free run of at least `pages` pages that start at a multiple of `alignment`
- * pages; the lowest of several. False when there is none. Takes nothing. */
+/* Finds the lowest `pages` free pages in a row that start at a multiple of `alignment` pages. False
+ * when there are none; without alignment, the bound on runs then falls below `pages`. Takes
+ * nothing. */
 bool superslab_find(
-    const struct superslab *superslab, unsigned pages, unsigned alignment, struct run *found);
+    struct superslab *superslab, unsigned pages, unsigned alignment, struct run *found);
 
 /* Takes the free pages of `run`. Returns how many of them are dirty. */
 unsigned superslab_take(struct superslab *superslab, struct run run);
