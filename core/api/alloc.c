@@ -18,11 +18,11 @@ static void *out_of_memory(void)
 
 /* A class that has no slab yet borrows its first blocks from the next larger ones, which mostly
  * costs no fresh page: most classes of a small program never need more. */
-enum { LENDERS = 5 };
+enum { LENDERS = 3 };
 
 static SLOW_PATH void *borrow_block(struct heap *heap, unsigned class)
 {
-    if (!bin_may_borrow(heap->shard, class))
+    if (!size_class_is_long(class) && !bin_may_borrow(heap->shard, class))
         return NULL;
     unsigned largest = class <= SIZE_COUNT ? SIZE_COUNT : CLASS_COUNT - 1;
     unsigned last = (unsigned)size_min(class + LENDERS, largest);
@@ -41,9 +41,11 @@ static void *alloc_block(struct heap *heap, unsigned class, size_t alignment)
 {
     class = size_class_for_shard(class, heap->shard);
     void *block = magazine_pop(&heap->front, class);
+    if (!block && size_class_is_long(class) && heap_refill(heap, class, false))
+        block = magazine_pop(&heap->front, class);
     if (!block && alignment <= MIN_ALIGNMENT && (block = borrow_block(heap, class)) != NULL)
         return block;
-    if (!block && heap_refill(heap, class))
+    if (!block && heap_refill(heap, class, true))
         block = magazine_pop(&heap->front, class);
     if (LIKELY(block != NULL))
         COUNTER_ADD(&heap->magazine[class].misses, 1);

@@ -29,7 +29,8 @@ enum {
     SIZE_COUNT = 72,                      /* classes 1 .. 72 have different sizes */
     TWINS = 3,                            /* of the first classes, smaller than a cache line */
     CLASS_COUNT = 1 + SIZE_COUNT + TWINS, /* the twins come last */
-    TINY_CLASS_LAST = 32
+    TINY_CLASS_LAST = 32,
+    LONG_CLASS_FIRST = 49 /* of blocks longer than a page */
 };
 
 /* Two threads that write to neighbouring blocks in one cache line slow each other down, so a thread
@@ -38,6 +39,13 @@ enum {
 ALWAYS_INLINE unsigned size_class_for_shard(unsigned class, unsigned shard)
 {
     return class <= TWINS && shard % 2 ? class + SIZE_COUNT : class;
+}
+
+/* Fresh blocks of these classes are taken one at a time, when no other block serves: each costs
+ * pages. */
+ALWAYS_INLINE bool size_class_is_long(unsigned class)
+{
+    return class >= LONG_CLASS_FIRST && class <= SIZE_COUNT;
 }
 
 struct size_class {

@@ -63,13 +63,19 @@ static void relist(struct bin *bin, struct slab *slab)
         list_push(&bin->slabs[fullness], &slab->by_fullness);
 }
 
-/* Lock held. */
-static struct slab *fullest(struct bin *bin)
+/* The fullest slab with free blocks, or, unless `fresh`, with such as were handed out before: one of
+ * a bin's slabs at most has others only. Lock held. */
+static struct slab *fullest(struct bin *bin, bool fresh)
 {
-    for (unsigned i = 0; i < FULLNESS_LEVELS; i++)
-        if (bin->slabs[i].first)
-            return CONTAINER_OF(bin->slabs[i].first, struct slab, by_fullness);
-    return LIST_ENTRY(bin->swept.first, struct slab, by_fullness);
+    for (unsigned i = 0; i <= FULLNESS_LEVELS; i++) {
+        struct list_node *node = (i < FULLNESS_LEVELS ? &bin->slabs[i] : &bin->swept)->first;
+        for (; node; node = node->next) {
+            struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
+            if (fresh || slab_used_blocks(slab))
+                return slab;
+        }
+    }
+    return NULL;
 }
 
 static void lower(uint32_t *value, uint32_t bound)
@@ -90,23 +96,26 @@ bool bin_may_borrow(unsigned shard, unsigned class)
     return true;
 }
 
-unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, bool may_grow)
+unsigned bin_refill(
+    unsigned shard, unsigned class, void **blocks, unsigned count, enum refill cost)
 {
+    bool fresh = cost != REFILL_USED;
     struct bin *bin = bin_of(shard, class);
     struct slab *slab;
     unsigned taken = 0;
     lock_acquire(&bin->lock);
-    while (taken < count && (slab = fullest(bin)) != NULL) {
-        taken += slab_take(slab, blocks + taken, count - taken);
+    while (taken < count && (slab = fullest(bin, fresh)) != NULL) {
+        unsigned most = fresh ? count - taken : (unsigned)size_min(count - taken, slab_used_blocks(slab));
+        taken += slab_take(slab, blocks + taken, most);
         relist(bin, slab);
     }
     bin->free_blocks -= taken;
     lower(&bin->free_swept, bin->free_blocks);
     lower(&bin->free_unused, bin->free_blocks);
     lock_release(&bin->lock);
-    if (taken)
+    if (taken || !fresh)
         return taken;
-    slab = slab_create(class, shard, may_grow);
+    slab = slab_create(class, shard, cost == REFILL_MAP);
     if (!slab)
         return 0;
     if (slab->clean && size_classes[class].size <= PAGE_SIZE)

@@ -48,9 +48,14 @@ unsigned shard_count(void);
 
 struct bin *bin_of(unsigned shard, unsigned class);
 
+/* What a refill may cost: only blocks that were handed out before, fresh pages too, or more memory
+ * from the system. */
+enum refill { REFILL_USED, REFILL_FRESH, REFILL_MAP };
+
 /* Takes up to `count` blocks of the class, lowest addresses of the fullest slabs first; returns how
- * many, 0 when no memory is left, or none unless more is mapped and it must not grow. */
-unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, bool may_grow);
+ * many, 0 when no memory is left, or none at that cost. */
+unsigned bin_refill(
+    unsigned shard, unsigned class, void **blocks, unsigned count, enum refill cost);
 
 /* True for the first few blocks wanted of a class that has no slab in the shard: then a block of a
  * larger class may serve instead. */

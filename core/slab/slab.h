@@ -44,6 +44,12 @@ void slab_destroy(struct slab *slab);
 /* Slab that covers the address, NULL if none does. Any thread. */
 struct slab *slab_lookup(const void *address);
 
+/* Free blocks that were handed out before. */
+ALWAYS_INLINE unsigned slab_used_blocks(const struct slab *slab)
+{
+    return (unsigned)slab->free_blocks - (slab->blocks - slab->watermark);
+}
+
 /* Takes up to `count` free blocks, lowest address first, into `blocks`; returns how many. */
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
 

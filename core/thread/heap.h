@@ -147,8 +147,9 @@ ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **
 struct heap *heap_enter(void);
 void heap_leave(struct heap *heap);
 
-/* Fills the empty magazine; false when no memory is left. */
-bool heap_refill(struct heap *heap, unsigned class);
+/* Fills the empty magazine, with blocks that were handed out before or, if `fresh`, with any; false
+ * when there are none. */
+bool heap_refill(struct heap *heap, unsigned class, bool fresh);
 
 /* Makes room in the full magazine, by a longer region or by returning blocks. */
 void heap_overflow(struct heap *heap, unsigned class);

@@ -61,9 +61,9 @@ static void region_free(struct heap *heap, unsigned first, unsigned kind)
     heap->free_region[kind] = (uint16_t)first;
 }
 
-/* Every magazine may hold so many blocks, of any size or of tiny ones, however many threads there
- * are: fewer would not pay for a batch. */
-enum { BLOCKS_MIN = 8, TINY_BLOCKS_MIN = 15 };
+/* Every magazine may hold so many blocks, of any size, however many threads there are: fewer would
+ * not pay for a batch. */
+enum { BLOCKS_MIN = 2 * REGION_SLOTS_MIN - 1 };
 
 /* What the only thread caches is lost to nobody: so many times as many tiny blocks. */
 enum { ONLY_ONE_FACTOR = 4 };
@@ -72,10 +72,9 @@ enum { ONLY_ONE_FACTOR = 4 };
 static unsigned capacity_limit(unsigned class)
 {
     size_t blocks = (size_t)POLICY(magazine_kib) * KIB / heap_crowd() / size_classes[class].size;
-    unsigned least = class <= TINY_CLASS_LAST ? TINY_BLOCKS_MIN : BLOCKS_MIN;
     if (class <= TINY_CLASS_LAST && heap_is_only_one())
         blocks *= ONLY_ONE_FACTOR;
-    return (unsigned)size_min(size_max(blocks, least), region_slots(REGION_KINDS - 1) - 1);
+    return (unsigned)size_min(size_max(blocks, BLOCKS_MIN), region_slots(REGION_KINDS - 1) - 1);
 }
 
 static unsigned top_slot(const struct heap *heap, unsigned class)
@@ -171,15 +170,18 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned class)
 
 /* A batch from the bins. Its lowest address goes to the top. Before memory grows for this class, it
  * takes what lies in the depots of others. */
-static unsigned refill_from_bins(unsigned shard, unsigned class, void **slots, unsigned count)
+static unsigned refill_from_bins(
+    unsigned shard, unsigned class, void **slots, unsigned count, bool fresh)
 {
-    unsigned got = bin_refill(shard, class, slots, count, false);
+    unsigned got = bin_refill(shard, class, slots, count, fresh ? REFILL_FRESH : REFILL_USED);
+    if (!got && !fresh)
+        return 0;
     if (!got && depot_spill())
-        got = bin_refill(shard, class, slots, count, false);
+        got = bin_refill(shard, class, slots, count, REFILL_FRESH);
     if (!got)
-        got = bin_refill(shard, class, slots, count, true);
+        got = bin_refill(shard, class, slots, count, REFILL_MAP);
     if (UNLIKELY(!got) && heap_purge())
-        got = bin_refill(shard, class, slots, count, true);
+        got = bin_refill(shard, class, slots, count, REFILL_MAP);
     for (unsigned low = 0, high = got; low + 1 < high; low++) {
         void *block = slots[low];
         slots[low] = slots[--high];
@@ -197,7 +199,7 @@ static void prefetch(void *const *blocks, unsigned count)
         __builtin_prefetch(blocks[count - 1 - i], 1);
 }
 
-bool heap_refill(struct heap *heap, unsigned class)
+bool heap_refill(struct heap *heap, unsigned class, bool fresh)
 {
     struct magazine *magazine = &heap->magazine[class];
     /* The depot may have had little to give: then a longer magazine would not have helped. */
@@ -205,11 +207,13 @@ bool heap_refill(struct heap *heap, unsigned class)
     unsigned capacity = magazine_capacity(heap, class);
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
     count = (unsigned)size_min(count, BATCH_MAX);
+    if (fresh && size_class_is_long(class))
+        count = 1;
     void **slots = slots_of(heap) + magazine->begin + 1;
     unsigned got = depot_take(class, slots, count);
     prefetch(slots, got);
     if (!got)
-        got = refill_from_bins(heap->shard, class, slots, count);
+        got = refill_from_bins(heap->shard, class, slots, count, fresh);
     if (!got)
         return false;
     poison_blocks(slots, got, size_classes[class].size);
