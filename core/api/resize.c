@@ -36,14 +36,36 @@ size_t alloc_good_size(size_t size)
     return size > SIZE_LIMIT - PAGE_SIZE ? size : tier_size(size);
 }
 
+/* True when the block is the one that this thread got last of its class: the slot above the top
+ * names it still. Programs ask for the size of a block before they write to it. */
+static bool just_allocated(const struct heap_front *heap, unsigned class, const void *block)
+{
+    void *const *top = heap->top[class];
+    return top != heap->end[class] && top[1] == block && top[0] != block;
+}
+
+/* Usable bytes of what surely is a live block of a slab, else 0. */
+static size_t usable_hit(const void *block)
+{
+    const struct heap_front *heap = thread_heap;
+    size_t unit = unit_of(heap, block);
+    if (UNLIKELY(unit >= heap->classes_limit))
+        return 0;
+    unsigned class = ATOMIC_LOAD_RELAXED(&heap->classes[unit]);
+    if (UNLIKELY(class == CLASS_NONE || !size_class_starts_at(class, block)))
+        return 0;
+    bool marked = *(void *const *)block == heap->classes;
+    return !marked || just_allocated(heap, class, block) ? size_classes[class].size : 0;
+}
+
 size_t alloc_usable_size(const void *block, const char *call)
 {
-    if (!block)
-        return 0;
+    size_t usable = usable_hit(block);
+    if (LIKELY(usable || !block))
+        return usable;
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
         return libc_usable_size(block);
-    /* Programs ask for the size of a block before they write to it, so the mark says little. */
     return block_usable_size(info, block, call, false);
 }
 

@@ -92,4 +92,12 @@ ALWAYS_INLINE bool size_class_is_start(unsigned class, unsigned index, size_t of
     return index * (size_t)kind->size == offset && index < kind->blocks;
 }
 
+/* Whether a block starts at the address, which lies in a slab of the class: that starts at a
+ * multiple of its size, so arithmetic tells. */
+ALWAYS_INLINE bool size_class_starts_at(unsigned class, const void *address)
+{
+    size_t offset = (uintptr_t)address & (size_classes[class].units * UNIT_SIZE - 1);
+    return size_class_is_start(class, size_class_index(class, offset), offset);
+}
+
 #endif

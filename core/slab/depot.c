@@ -68,16 +68,12 @@ static void copy_out(unsigned class, unsigned index, void **blocks, unsigned cou
     }
 }
 
-/* The class map has sent the blocks here, so each lies in a slab of the class, which starts at a
- * multiple of its size: arithmetic tells whether they are starts of blocks. */
+/* The class map has sent the blocks here, so each lies in a slab of the class. */
 static bool are_starts(unsigned class, void *const *blocks, unsigned count)
 {
-    uintptr_t mask = size_classes[class].units * UNIT_SIZE - 1;
     bool good = true;
-    for (unsigned i = 0; i < count; i++) {
-        size_t offset = (uintptr_t)blocks[i] & mask;
-        good &= size_class_is_start(class, size_class_index(class, offset), offset);
-    }
+    for (unsigned i = 0; i < count; i++)
+        good &= size_class_starts_at(class, blocks[i]);
     return good;
 }
 
