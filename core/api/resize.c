@@ -44,8 +44,9 @@ static bool just_allocated(const struct heap_front *heap, unsigned class, const 
     return top != heap->end[class] && top[1] == block && top[0] != block;
 }
 
-/* Usable bytes of what surely is a live block of a slab, else 0. */
-static size_t usable_hit(const void *block)
+/* Usable bytes of what surely is a live block of a slab, else 0. With the mark of a freed block it
+ * is surely live only if `just_allocated` says so, and that may err for once. */
+static size_t usable_hit(const void *block, bool may_err)
 {
     const struct heap_front *heap = thread_heap;
     size_t unit = unit_of(heap, block);
@@ -55,12 +56,14 @@ static size_t usable_hit(const void *block)
     if (UNLIKELY(class == CLASS_NONE || !size_class_starts_at(class, block)))
         return 0;
     bool marked = *(void *const *)block == heap->classes;
-    return !marked || just_allocated(heap, class, block) ? size_classes[class].size : 0;
+    if (marked && !(may_err && just_allocated(heap, class, block)))
+        return 0;
+    return size_classes[class].size;
 }
 
 size_t alloc_usable_size(const void *block, const char *call)
 {
-    size_t usable = usable_hit(block);
+    size_t usable = usable_hit(block, true);
     if (LIKELY(usable || !block))
         return usable;
     struct block_info info = block_find(block);
@@ -128,10 +131,14 @@ void *alloc_resize(void *block, size_t size)
 {
     if (!block)
         return alloc(size);
-    struct block_info info = block_find(block);
-    if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
-        return libc_realloc(block, size);
-    size_t usable = block_usable_size(info, block, "realloc", true);
+    struct block_info info = {.kind = BLOCK_SLAB};
+    size_t usable = usable_hit(block, false);
+    if (!usable) {
+        info = block_find(block);
+        if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
+            return libc_realloc(block, size);
+        usable = block_usable_size(info, block, "realloc", true);
+    }
     if (size == 0) {
         release(block);
         return NULL;
