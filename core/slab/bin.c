@@ -63,8 +63,8 @@ static void relist(struct bin *bin, struct slab *slab)
         list_push(&bin->slabs[fullness], &slab->by_fullness);
 }
 
-/* The fullest slab with free blocks, or, unless `fresh`, with such as were handed out before: one of
- * a bin's slabs at most has others only. Lock held. */
+/* The fullest slab with free blocks, or, unless `fresh`, with such as were handed out before: one
+ * of a bin's slabs at most has others only. Lock held. */
 static struct slab *fullest(struct bin *bin, bool fresh)
 {
     for (unsigned i = 0; i <= FULLNESS_LEVELS; i++) {
@@ -96,8 +96,7 @@ bool bin_may_borrow(unsigned shard, unsigned class)
     return true;
 }
 
-unsigned bin_refill(
-    unsigned shard, unsigned class, void **blocks, unsigned count, enum refill cost)
+unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, enum refill cost)
 {
     bool fresh = cost != REFILL_USED;
     struct bin *bin = bin_of(shard, class);
@@ -105,7 +104,8 @@ unsigned bin_refill(
     unsigned taken = 0;
     lock_acquire(&bin->lock);
     while (taken < count && (slab = fullest(bin, fresh)) != NULL) {
-        unsigned most = fresh ? count - taken : (unsigned)size_min(count - taken, slab_used_blocks(slab));
+        unsigned most =
+            fresh ? count - taken : (unsigned)size_min(count - taken, slab_used_blocks(slab));
         taken += slab_take(slab, blocks + taken, most);
         relist(bin, slab);
     }

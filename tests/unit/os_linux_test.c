@@ -135,6 +135,28 @@ static void mappings_grow_in_place_or_move(void **state)
     assert_true(os_unmap(target, 3 * size));
 }
 
+static bool is_resident(void *page)
+{
+    unsigned char state = 0;
+    assert_int_equal(mincore(page, os_page_size(), &state), 0);
+    return state & 1;
+}
+
+static void populated_pages_have_memory(void **state)
+{
+    (void)state;
+    size_t page = os_page_size();
+    char *map = os_map(4 * page, page, NULL);
+    assert_false(is_resident(map));
+    if (madvise(map, page, MADV_POPULATE_WRITE) != 0)
+        skip(); /* before Linux 5.14 */
+    os_populate(map + page, 2 * page);
+    assert_true(is_resident(map + page) && is_resident(map + 2 * page));
+    assert_false(is_resident(map + 3 * page));
+    assert_true(unit_all_bytes(map, 4 * page, 0));
+    assert_true(os_unmap(map, 4 * page));
+}
+
 static void calls_are_counted_by_kind(void **state)
 {
     (void)state;
@@ -145,6 +167,7 @@ static void calls_are_counted_by_kind(void **state)
     char *map = os_map(2 * page, page, NULL);
     os_make_writable(map, page);
     os_purge(map, page);
+    os_populate(map, page);
     os_advise_huge_pages(map, page, true);
     os_advise_huge_pages(map, page, false);
     os_resize(map, 2 * page, page);
@@ -153,7 +176,7 @@ static void calls_are_counted_by_kind(void **state)
     os_futex_wait(&word, 1);
     assert_int_equal(os_counts[OS_MMAP] - before[OS_MMAP], 1);
     assert_int_equal(os_counts[OS_MPROTECT] - before[OS_MPROTECT], 1);
-    assert_int_equal(os_counts[OS_MADVISE] - before[OS_MADVISE], 3);
+    assert_int_equal(os_counts[OS_MADVISE] - before[OS_MADVISE], 4);
     assert_int_equal(os_counts[OS_MREMAP] - before[OS_MREMAP], 1);
     assert_int_equal(os_counts[OS_MUNMAP] - before[OS_MUNMAP], 1);
     assert_int_equal(os_counts[OS_FUTEX] - before[OS_FUTEX], 2);
@@ -223,6 +246,7 @@ int main(void)
         cmocka_unit_test(reserved_memory_becomes_writable_by_parts),
         cmocka_unit_test(purged_pages_read_as_zero),
         cmocka_unit_test(mappings_grow_in_place_or_move),
+        cmocka_unit_test(populated_pages_have_memory),
         cmocka_unit_test(calls_are_counted_by_kind),
         cmocka_unit_test(facts_agree_with_the_c_library),
         cmocka_unit_test(the_limit_on_address_space_is_known),

@@ -2,6 +2,8 @@
  * returned; blocks of other shards; purging inside slabs (behaviours 22, 24, 35). */
 #include "unit.h"
 
+#include <sys/mman.h>
+
 #include <pthread.h>
 
 #include "base/policy.h"
@@ -68,7 +70,7 @@ static void refill(unsigned shard, unsigned class, unsigned count)
     struct slab *expected = level < FULLNESS_LEVELS
                                 ? CONTAINER_OF(bin->slabs[level].first, struct slab, by_fullness)
                                 : NULL;
-    unsigned got = bin_refill(shard, class, blocks, count, true);
+    unsigned got = bin_refill(shard, class, blocks, count, REFILL_MAP);
     CHECK(got > 0 && got <= count);
     CHECK(!expected || slab_lookup(blocks[0]) == expected);
     /* A slab is made only when there is none with a free block. */
@@ -177,7 +179,7 @@ static void lowest_addresses_of_the_fullest_slab_first(void **state)
     assert_int_equal(level_of(slab_lookup(sparse[0])), 3);
     assert_int_equal(level_of(slab_lookup(dense[0])), 0);
     void *got[6];
-    assert_int_equal(bin_refill(0, class, got, 6, true), 6);
+    assert_int_equal(bin_refill(0, class, got, 6, REFILL_MAP), 6);
     for (unsigned i = 0; i < 4; i++)
         assert_ptr_equal(got[i], held[64 + 10 * i]);
     assert_ptr_equal(got[4], held[4]);
@@ -193,6 +195,71 @@ static void lowest_addresses_of_the_fullest_slab_first(void **state)
 }
 
 /* Blocks freed by another shard's thread go back to their own bin, and are counted. */
+static void used_blocks_can_be_had_alone(void **state)
+{
+    (void)state;
+    unsigned class = size_class_of(1024);
+    void *back[4];
+    refill(0, class, 10);
+    const struct slab *slab = slab_lookup(held[0]);
+    assert_int_equal(slab_used_blocks(slab), 0);
+    assert_int_equal(bin_refill(0, class, held + held_count, 4, REFILL_USED), 0);
+    for (unsigned i = 0; i < 3; i++)
+        back[i] = held[3 * i];
+    bin_flush(0, class, back, 3);
+    assert_int_equal(slab_used_blocks(slab), 3);
+    assert_int_equal(bin_refill(0, class, back, 2, REFILL_USED), 2);
+    assert_int_equal(bin_refill(0, class, back + 2, 2, REFILL_USED), 1);
+    for (unsigned i = 0; i < 3; i++)
+        assert_ptr_equal(back[i], held[3 * i]);
+    assert_int_equal(bin_refill(0, class, held + held_count, 4, REFILL_USED), 0);
+    assert_int_equal(bin_refill(0, class, held + held_count, 1, REFILL_FRESH), 1);
+    assert_ptr_equal(held[held_count], (char *)held[9] + 1024);
+    stamp(held[held_count++], 1024);
+    while (held_count)
+        flush(0, class, BATCH);
+    assert_int_equal(bin_of(0, class)->slab_count, 0);
+}
+
+/* Hands out a whole slab of the class; returns how many of its pages had memory before, or -1 when
+ * the slab was made of pages that were in use before. */
+static int resident_of_next(unsigned class)
+{
+    unsigned char state[UNIT_PAGES];
+    int pages = 0;
+    unsigned count = size_classes[class].blocks;
+    assert_int_equal(bin_refill(0, class, held + held_count, count, REFILL_MAP), count);
+    const struct slab *slab = slab_lookup(held[held_count]);
+    assert_int_equal(mincore(slab->base, UNIT_SIZE, state), 0);
+    for (unsigned i = 0; i < UNIT_PAGES; i++)
+        pages += state[i] & 1;
+    for (unsigned i = 0; i < count; i++)
+        stamp(held[held_count++], size_classes[class].size);
+    return slab->clean ? pages : -1;
+}
+
+/* The more slabs a class has, the more of its next one has memory at once. */
+static void slabs_of_growing_classes_are_populated(void **state)
+{
+    (void)state;
+    void *probe = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool supported = madvise(probe, PAGE_SIZE, MADV_POPULATE_WRITE) == 0;
+    munmap(probe, PAGE_SIZE);
+    if (!supported || sysconf(_SC_PAGESIZE) != PAGE_SIZE)
+        skip();
+    page_heap_purge(SIZE_MAX);
+    unsigned class = size_class_of(PAGE_SIZE), long_class = size_class_of(2 * PAGE_SIZE);
+    for (int slabs = 0; slabs < 20; slabs++)
+        assert_int_equal(resident_of_next(class), slabs < UNIT_PAGES ? slabs : UNIT_PAGES);
+    /* What is longer than a page may be used in part only. */
+    unsigned held_before = held_count;
+    for (int slabs = 0; slabs < 3; slabs++)
+        assert_int_equal(resident_of_next(long_class), 0);
+    flush(0, long_class, held_count - held_before);
+    while (held_count)
+        flush(0, class, BATCH);
+}
+
 static void remote_blocks_go_home(void **state)
 {
     (void)state;
@@ -247,7 +314,7 @@ static void purging_inside_slabs_keeps_live_blocks(void **state)
         /* What was purged can be handed out again, and then be purged again. */
         unsigned all = held_count;
         for (held_count = kept; held_count + 16 < all;) {
-            unsigned got = bin_refill(0, class, held + held_count, 16, true);
+            unsigned got = bin_refill(0, class, held + held_count, 16, REFILL_MAP);
             for (unsigned i = 0; i < got; i++)
                 memset(held[held_count + i], 0xee, size);
             held_count += got;
@@ -325,7 +392,7 @@ static void *churn(void *argument)
     for (int step = 0; step < 20000; step++) {
         unsigned batch = 1 + unit_below(&random, 32);
         if (count + batch <= 256 && unit_below(&random, 2)) {
-            unsigned got = bin_refill(shard, class, mine + count, batch, true);
+            unsigned got = bin_refill(shard, class, mine + count, batch, REFILL_MAP);
             CHECK(got);
             for (unsigned i = count; i < count + got; i++)
                 stamp(mine[i], 640);
@@ -392,7 +459,7 @@ static void misuse_is_named(void **state)
     char line[200];
     void *blocks[2];
     unsigned class = size_class_of(128);
-    assert_int_equal(bin_refill(0, class, blocks, 2, true), 2);
+    assert_int_equal(bin_refill(0, class, blocks, 2, REFILL_MAP), 2);
     snprintf(line, sizeof line, "hakmem: free(): double free of %p", blocks[1]);
     unit_expect_abort(flush_twice, blocks[1], line);
     snprintf(
@@ -441,6 +508,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_number_of_shards_is_bounded),
         cmocka_unit_test(lowest_addresses_of_the_fullest_slab_first),
+        cmocka_unit_test(used_blocks_can_be_had_alone),
+        cmocka_unit_test(slabs_of_growing_classes_are_populated),
         cmocka_unit_test(remote_blocks_go_home),
         cmocka_unit_test(purging_inside_slabs_keeps_live_blocks),
         cmocka_unit_test(ticks_purge_what_lay_unused),

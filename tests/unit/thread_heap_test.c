@@ -119,7 +119,7 @@ static void magazines_grow_under_load_to_their_limit(void **state)
         unsigned capacity = capacity_after_load(mine, sizes[s]);
         unsigned blocks = (unsigned)((size_t)policy.magazine_kib * KIB / sizes[s]);
         blocks *= class <= TINY_CLASS_LAST ? 4 : 1; /* for an only thread */
-        unsigned limit = (unsigned)size_min(size_max(blocks, 8), 1023);
+        unsigned limit = (unsigned)size_min(size_max(blocks, 15), 1023);
         assert_in_range(capacity, size_min(limit, 2 * before), limit);
     }
 }

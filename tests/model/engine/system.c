@@ -244,6 +244,12 @@ bool os_make_writable(void *address, size_t size)
     return false;
 }
 
+void os_populate(void *address, size_t size)
+{
+    (void)address, (void)size;
+    check_system_call(CODE);
+}
+
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
     (void)address, (void)size, (void)wanted;

@@ -71,14 +71,14 @@ static void use_bin(void)
 {
     void *taken[2];
     unsigned class = size_class_of(SIZE);
-    unsigned got = bin_refill(0, class, taken, 2, true);
+    unsigned got = bin_refill(0, class, taken, 2, REFILL_MAP);
     bin_flush(0, class, taken, got);
 }
 
 static void use_depot(void)
 {
     void *taken[2];
-    unsigned class = size_class_of(SIZE), got = bin_refill(0, class, taken, 2, true);
+    unsigned class = size_class_of(SIZE), got = bin_refill(0, class, taken, 2, REFILL_MAP);
     depot_put(class, taken, got);
     depot_take(class, taken, got);
 }

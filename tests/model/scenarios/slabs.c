@@ -22,9 +22,9 @@ static void use(void *block)
     *(volatile char *)block = 1;
 }
 
-static void refill(void **taken, unsigned count, bool may_grow)
+static void refill(void **taken, unsigned count)
 {
-    unsigned got = bin_refill(0, class(), taken, count, may_grow);
+    unsigned got = bin_refill(0, class(), taken, count, REFILL_MAP);
     CHECK(got > 0);
     for (unsigned i = 0; i < got; i++)
         use(taken[i]);
@@ -51,13 +51,13 @@ static void one_slab(void)
 {
     CHECK(page_heap_init());
     shard_init(1);
-    refill(blocks, SLAB_BLOCKS, true);
+    refill(blocks, SLAB_BLOCKS);
 }
 
 static void refill_2(void)
 {
     void *taken[2];
-    refill(taken, 2, true);
+    refill(taken, 2);
 }
 
 static void flush_0(void)
@@ -131,7 +131,7 @@ SCENARIO(slabs_end) = {
 static void refill_other(void)
 {
     void *taken;
-    CHECK(bin_refill(0, size_class_of(1024), &taken, 1, true) == 1);
+    CHECK(bin_refill(0, size_class_of(1024), &taken, 1, REFILL_MAP) == 1);
     use(taken);
 }
 
@@ -182,7 +182,7 @@ static void much_is_free(void)
     CHECK(page_heap_init());
     shard_init(1);
     for (unsigned got = 0; got < LONG_BLOCKS;)
-        got += bin_refill(0, longest, blocks + got, LONG_BLOCKS - got, true);
+        got += bin_refill(0, longest, blocks + got, LONG_BLOCKS - got, REFILL_MAP);
     for (unsigned i = 0; i < LONG_BLOCKS; i++)
         if (i % 8 != 0)
             bin_flush(0, longest, blocks + i, 1);
