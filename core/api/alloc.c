@@ -16,12 +16,13 @@ static void *out_of_memory(void)
     return NULL;
 }
 
-/* A class that has no slab yet borrows its first blocks from the next larger ones, which mostly
- * costs no fresh page: most classes of a small program never need more. */
-enum { LENDERS = 3 };
-
+/* A block of one of the next larger classes in the thread's magazines, or NULL: it mostly costs no
+ * fresh page. A class without a slab borrows its first blocks, since most classes of a small
+ * program never need more; long blocks have been used, so borrowing them is always right, if not
+ * much is wasted. */
 static SLOW_PATH void *borrow_block(struct heap *heap, unsigned class)
 {
+    enum { LENDERS = 3 };
     if (!size_class_is_long(class) && !bin_may_borrow(heap->shard, class))
         return NULL;
     unsigned largest = class <= SIZE_COUNT ? SIZE_COUNT : CLASS_COUNT - 1;
