@@ -83,15 +83,11 @@ void *alloc_slow(size_t size)
     return alloc_any(size, MIN_ALIGNMENT, size <= MID_MAX ? size_class_of(size) : 0, false);
 }
 
-/* True when the block that the magazine would hand out is known to be zero: it lies in a slab made
- * of zero pages, and has never been freed, or it would carry the mark of that. */
-static bool top_is_zero(struct heap_front *heap, size_t class)
+/* True when the block, just handed out, is known to be zero: it lies in a slab made of zero pages,
+ * and has never been freed, or it would carry the mark of that. */
+static bool is_zero(void *const *block)
 {
-    void **block = *heap->top[class];
-    if (!block || block[0])
-        return false;
-    const struct slab *slab = slab_lookup(block);
-    return ATOMIC_LOAD_RELAXED(&slab->clean);
+    return !block[0] && ATOMIC_LOAD_RELAXED(&slab_lookup(block)->clean);
 }
 
 void *alloc_zeroed(size_t count, size_t size)
@@ -103,12 +99,10 @@ void *alloc_zeroed(size_t count, size_t size)
         return libc_calloc(count, size);
     if (total > MID_MAX)
         return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
-    struct heap_front *heap = thread_heap;
-    bool zero = total > TINY_MAX && top_is_zero(heap, heap->mid_class[(total - 1) / MID_STEP]);
     void *block = alloc_hit(total);
     if (UNLIKELY(!block))
         block = alloc_any(total, MIN_ALIGNMENT, size_class_of(total), false);
-    if (!zero && LIKELY(block != NULL))
+    if (LIKELY(block != NULL) && (total <= TINY_MAX || !is_zero(block)))
         memset(block, 0, total);
     return block;
 }

@@ -17,6 +17,10 @@
 #include "os/fault.h"
 #include "os/syscall.h"
 
+#ifndef MADV_POPULATE_WRITE /* glibc 2.35 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
 uint64_t os_counts[OS_CALL_COUNT];
 
 static void count(enum os_call call)

@@ -63,8 +63,8 @@ static void relist(struct bin *bin, struct slab *slab)
         list_push(&bin->slabs[fullness], &slab->by_fullness);
 }
 
-/* The fullest slab with free blocks, or, unless `fresh`, with such as were handed out before: one
- * of a bin's slabs at most has others only. Lock held. */
+/* The fullest slab with free blocks, or, unless `fresh`, with such as were handed out before: few
+ * of a bin's slabs have others only. Lock held. */
 static struct slab *fullest(struct bin *bin, bool fresh)
 {
     for (unsigned i = 0; i <= FULLNESS_LEVELS; i++) {
@@ -96,6 +96,16 @@ bool bin_may_borrow(unsigned shard, unsigned class)
     return true;
 }
 
+/* Gives the first pages of a fresh slab memory in one call, instead of by a page fault each: the
+ * more, the more slabs the bin has. Of long blocks a program may use a part only. */
+static void populate(struct slab *slab, size_t slabs)
+{
+    if (!slab->clean || !slabs || size_class_is_long(slab->class))
+        return;
+    slab->populated = (uint8_t)size_min(slabs, UNIT_PAGES);
+    os_populate(slab->base, slab->populated * PAGE_SIZE);
+}
+
 unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, enum refill cost)
 {
     bool fresh = cost != REFILL_USED;
@@ -118,9 +128,7 @@ unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned coun
     slab = slab_create(class, shard, cost == REFILL_MAP);
     if (!slab)
         return 0;
-    if (slab->clean && size_classes[class].size <= PAGE_SIZE)
-        os_populate(
-            slab->base, PAGE_SIZE * size_min(ATOMIC_LOAD_RELAXED(&bin->slab_count), UNIT_PAGES));
+    populate(slab, ATOMIC_LOAD_RELAXED(&bin->slab_count));
     taken = slab_take(slab, blocks, count);
     lock_acquire(&bin->lock);
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);

@@ -5,7 +5,7 @@
  * one by one:
  *
  *     base                      watermark
- *     | block 0 | block 1 | ... |  never handed out: pages untouched          |
+ *     | block 0 | block 1 | ... |  never handed out                           |
  *     free:  0 1 0 0 1 ...        1 1 1 1 1 1 1 1 1 ...
  *
  * A slab belongs to the bin (shard, class) it was made for until it is destroyed. Pure data
@@ -29,6 +29,7 @@ struct slab {
     uint16_t free_blocks;
     uint16_t first_word; /* no bit is set in words of `free` below this one */
     uint16_t watermark;  /* blocks from here on were never handed out */
+    uint8_t populated;   /* pages that were given memory at creation */
     uint64_t purged;     /* bit per page: purged, and no block was taken since */
     uint64_t free[];
 };

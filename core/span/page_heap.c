@@ -168,11 +168,7 @@ static struct superslab *find_units(unsigned units, struct run *run)
     for (unsigned count = units; count <= SUPERSLAB_UNITS; count++) {
         for (struct list_node *node = heap.by_unit[count].first; node; node = node->next) {
             struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_unit);
-            if (units == 1) {
-                *run = (struct run){bits_lowest(superslab->free_units) * UNIT_PAGES, UNIT_PAGES};
-                return superslab;
-            }
-            if (superslab_find(superslab, units * UNIT_PAGES, units * UNIT_PAGES, run))
+            if (superslab_find_units(superslab, units, run))
                 return superslab;
         }
     }

@@ -1,11 +1,11 @@
 /* The page heap: hands out and takes back runs of pages, for slabs and spans of any size.
  *
- * Superslabs are kept in lists by their longest free run and by their number of free units, so that
- * the best fitting (fullest) superslab is found without a search. Freed runs stay dirty and are
+ * Superslabs are kept in lists by a bound on their longest free run and by their number of free
+ * units, so that one that fits well (the fullest) is found soon. Freed runs stay dirty and are
  * used again first; purging gives them back (purge.h decides when).
  *
- * One lock, held for a few hundred instructions and never across a system call: a run that is
- * being purged is taken out first, like an allocation.
+ * One lock, mostly held for a few hundred instructions and never across a system call: a run that
+ * is being purged is taken out first, like an allocation.
  */
 #ifndef SPAN_PAGE_HEAP_H
 #define SPAN_PAGE_HEAP_H

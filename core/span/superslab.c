@@ -55,9 +55,21 @@ bool superslab_find(
         if (longest < page - start)
             longest = page - start;
     }
-    if (alignment == 1)
-        superslab->longest_run = (uint16_t)size_max(longest, SUPERSLAB_PAGES - first);
+    size_t bound =
+        alignment == 1 ? size_max(longest, SUPERSLAB_PAGES - first) : superslab->free_pages;
+    superslab->longest_run = (uint16_t)size_min(superslab->longest_run, bound);
     return false;
+}
+
+bool superslab_find_units(const struct superslab *superslab, unsigned units, struct run *found)
+{
+    uint32_t free = superslab->free_units;
+    for (unsigned n = 1; n < units; n *= 2)
+        free &= free >> n;
+    free &= UINT32_MAX / (((uint32_t)1 << units) - 1); /* every `units`th bit */
+    *found =
+        (struct run){(unsigned)__builtin_ctz(free | 1u << 31) * UNIT_PAGES, units * UNIT_PAGES};
+    return free != 0;
 }
 
 unsigned superslab_take(struct superslab *superslab, struct run run)

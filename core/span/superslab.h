@@ -32,7 +32,7 @@ struct slab;
 
 struct superslab {
     struct region region;      /* const while registered */
-    struct list_node by_run;   /* page heap: list of superslabs with the same longest run */
+    struct list_node by_run;   /* page heap: list of superslabs with the same bound on runs */
     struct list_node by_unit;  /* page heap: list of superslabs with as many free units */
     struct list_node by_dirt;  /* page heap: list of superslabs with free dirty pages */
     uint16_t longest_run;      /* no free run has more pages: a bound, put right by searches */
@@ -60,6 +60,9 @@ void superslab_init(struct superslab *superslab, char *base);
  * nothing. */
 bool superslab_find(
     struct superslab *superslab, unsigned pages, unsigned alignment, struct run *found);
+
+/* The same for `units` free units, 1, 2 or 4, at a multiple of their number. */
+bool superslab_find_units(const struct superslab *superslab, unsigned units, struct run *found);
 
 /* Takes the free pages of `run`. Returns how many of them are dirty. */
 unsigned superslab_take(struct superslab *superslab, struct run run);

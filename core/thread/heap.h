@@ -43,12 +43,12 @@ struct magazine {
     uint16_t begin;     /* slot of the sentinel; atomic relaxed, written by the owner */
     uint8_t kind;       /* size of its slot region */
     bool flushed_last;  /* the last batch was a flush, not a refill */
-    uint16_t batches;   /* refills and flushes since the last maintenance */
+    uint16_t batches;   /* flushes, and refills that were tried, since the last maintenance */
     bool two_way;       /* before the last maintenance blocks came and went */
     uint8_t debt;       /* of searches for blocks with the mark: see DEBT_MAX */
     uint64_t pops_seen; /* pops at the last maintenance */
     uint64_t pushes_seen;
-    uint64_t pops_at_batch; /* pops at the last refill or flush */
+    uint64_t pops_at_batch; /* pops at the last one of these */
     uint64_t misses;        /* pops by the slow path */
     uint64_t overflows;     /* pushes by the slow path */
     uint64_t refills;

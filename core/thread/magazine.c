@@ -202,13 +202,13 @@ static void prefetch(void *const *blocks, unsigned count)
 bool heap_refill(struct heap *heap, unsigned class, bool fresh)
 {
     struct magazine *magazine = &heap->magazine[class];
+    bool single = fresh && size_class_is_long(class);
     /* The depot may have had little to give: then a longer magazine would not have helped. */
-    magazine_adapt(heap, class, magazine_capacity(heap, class));
+    if (!single)
+        magazine_adapt(heap, class, magazine_capacity(heap, class));
     unsigned capacity = magazine_capacity(heap, class);
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
-    count = (unsigned)size_min(count, BATCH_MAX);
-    if (fresh && size_class_is_long(class))
-        count = 1;
+    count = single ? 1 : (unsigned)size_min(count, BATCH_MAX);
     void **slots = slots_of(heap) + magazine->begin + 1;
     unsigned got = depot_take(class, slots, count);
     prefetch(slots, got);

@@ -31,7 +31,8 @@ extern "C" {
 HAKMEM_API const char *hakmem_version(void);
 
 /* Bytes that may be used in the block at `block`: at least what was asked for, the same for the
- * whole life of the block. 0 for NULL. Aborts with a message when `block` is not a live block. */
+ * whole life of the block. 0 for NULL. Aborts with a message when `block` is not a live block, but
+ * may miss one that was freed a moment ago. */
 HAKMEM_API size_t hakmem_usable_size(const void *block);
 
 /* Usable bytes that a request for `size` bytes gets at least; `size` when it cannot be served. */

@@ -1,6 +1,8 @@
 /* Which block a call gets, and what the hit paths of realloc and malloc_usable_size know of it. */
 #include "unit.h"
 
+#include <sys/mman.h>
+
 #include "api/alloc.h"
 #include "slab/bin.h"
 
@@ -51,6 +53,40 @@ static void fresh_long_blocks_come_singly(void **state)
     assert_ptr_equal(alloc(30720), first);
     assert_int_equal(slab->watermark, watermark + 1);
     release(first);
+    release(second);
+}
+
+static bool is_resident(char *address)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char state = 0;
+    assert_int_equal(mincore((void *)((uintptr_t)address & ~(page - 1)), 1, &state), 0);
+    return state & 1;
+}
+
+/* calloc does not touch what is known to be zero, and clears what is not. */
+static void fresh_long_blocks_need_no_clearing(void **state)
+{
+    (void)state;
+    enum { SIZE = 32768 }; /* no larger class to borrow from */
+    char *first = alloc_zeroed(8, SIZE / 8);
+    bool clean = slab_lookup(first)->clean;
+    if (clean)
+        assert_false(is_resident(first + SIZE / 2));
+    assert_true(unit_all_bytes(first, SIZE, 0));
+    memset(first, 'x', SIZE);
+    char *second = alloc_zeroed(1, SIZE);
+    assert_ptr_not_equal(second, first);
+    assert_true(!clean || !is_resident(second + SIZE / 2));
+    release(first);
+    assert_ptr_equal(alloc_zeroed(1, SIZE), first);
+    assert_true(unit_all_bytes(first, SIZE, 0));
+    memset(first, 'x', SIZE);
+    release(first);
+    /* A borrowed block was used before. */
+    char *borrowed = alloc_zeroed(1, SIZE - SIZE / 8);
+    assert_true(unit_all_bytes(borrowed, SIZE, 0));
+    release(borrowed);
     release(second);
 }
 
@@ -151,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_blocks_are_reused_before_fresh_ones),
         cmocka_unit_test(fresh_long_blocks_come_singly),
+        cmocka_unit_test(fresh_long_blocks_need_no_clearing),
         cmocka_unit_test(sizes_of_live_blocks_are_known),
         cmocka_unit_test(misuse_is_named),
         cmocka_unit_test(resizing_in_a_slab_moves_nothing),

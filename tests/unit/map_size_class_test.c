@@ -21,6 +21,7 @@ static void classes_are_what_the_header_promises(void **state)
     (void)state;
     assert_int_equal(size_classes[CLASS_NONE].size, 0);
     assert_int_equal(size_classes[TINY_CLASS_LAST].size, TINY_MAX);
+    assert_int_equal(size_classes[LONG_CLASS_FIRST - 1].size, 4096);
     assert_int_equal(size_classes[SIZE_COUNT].size, MID_MAX);
     for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
         const struct size_class *entry = &size_classes[class];

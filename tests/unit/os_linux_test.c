@@ -10,6 +10,10 @@
 
 #include "os/os.h"
 
+#ifndef MADV_POPULATE_WRITE /* glibc 2.35 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
 /* Bytes of address space of the process. */
 static size_t address_space(void)
 {
@@ -138,7 +142,7 @@ static void mappings_grow_in_place_or_move(void **state)
 static bool is_resident(void *page)
 {
     unsigned char state = 0;
-    assert_int_equal(mincore(page, os_page_size(), &state), 0);
+    assert_int_equal(mincore(page, 1, &state), 0);
     return state & 1;
 }
 

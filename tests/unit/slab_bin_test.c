@@ -4,6 +4,10 @@
 
 #include <sys/mman.h>
 
+#ifndef MADV_POPULATE_WRITE /* glibc 2.35 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
 #include <pthread.h>
 
 #include "base/policy.h"
@@ -194,7 +198,6 @@ static void lowest_addresses_of_the_fullest_slab_first(void **state)
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
-/* Blocks freed by another shard's thread go back to their own bin, and are counted. */
 static void used_blocks_can_be_had_alone(void **state)
 {
     (void)state;
@@ -260,6 +263,7 @@ static void slabs_of_growing_classes_are_populated(void **state)
         flush(0, class, BATCH);
 }
 
+/* Blocks freed by another shard's thread go back to their own bin, and are counted. */
 static void remote_blocks_go_home(void **state)
 {
     (void)state;

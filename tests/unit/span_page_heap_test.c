@@ -186,7 +186,7 @@ static void empty_superslabs_go_back_to_the_system(void **state)
 }
 
 /* A block that fits a hole goes there, and not into the wide free space. */
-static void the_best_fit_is_used(void **state)
+static void the_hole_that_fits_is_used(void **state)
 {
     (void)state;
     struct page_run hole, wall, wide, got;
@@ -244,7 +244,7 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_fit_is_used),
+        cmocka_unit_test(the_hole_that_fits_is_used),
         cmocka_unit_test(empty_superslabs_go_back_to_the_system),
         cmocka_unit_test(random_steps_agree_with_the_model),
         cmocka_unit_test(exhaustion_is_reported_and_passes),

@@ -66,6 +66,14 @@ static bool naive_find(unsigned pages, unsigned alignment, struct run *found)
     return false;
 }
 
+static void compare_units(unsigned units)
+{
+    struct run expected, found;
+    bool exists = naive_find(units * UNIT_PAGES, units * UNIT_PAGES, &expected);
+    CHECK(superslab_find_units(&superslab, units, &found) == exists);
+    CHECK(!exists || (found.first == expected.first && found.pages == expected.pages));
+}
+
 static void take(struct run run, bool span)
 {
     unsigned dirty = 0;
@@ -89,6 +97,8 @@ static void find_and_take(uint64_t *random)
         alignment = 1;
     pages = (unsigned)size_min(pages, SUPERSLAB_PAGES);
     struct run expected = {0, 0}, found = {0, 0};
+    for (unsigned units = 1; units <= 4; units *= 2)
+        compare_units(units);
     bool exists = naive_find(pages, alignment, &expected);
     CHECK(superslab_find(&superslab, pages, alignment, &found) == exists);
     /* The bound on runs has become exact enough not to search in vain again. */
