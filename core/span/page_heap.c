@@ -148,6 +148,11 @@ bool page_heap_init(void)
  * held. */
 static struct superslab *find_pages(unsigned pages, unsigned alignment, struct run *run)
 {
+    /* A search in vain for aligned pages leaves the bound as it is: a second one, without
+     * alignment, puts it right. But a few superslabs pack better in the order in which they stand.
+     */
+    enum { PATIENCE = 16 };
+    unsigned vain = 0;
     for (unsigned length = pages;; length++) {
         length = bitmap_find(heap.runs, length, SUPERSLAB_PAGES + 1, true);
         if (length > SUPERSLAB_PAGES)
@@ -157,6 +162,8 @@ static struct superslab *find_pages(unsigned pages, unsigned alignment, struct r
             next = node->next;
             if (superslab_find(superslab, pages, alignment, run))
                 return superslab;
+            if (++vain > PATIENCE && alignment > 1)
+                superslab_find(superslab, pages, 1, run);
             relink(superslab, length, bits_count(superslab->free_units));
         }
     }

@@ -55,9 +55,8 @@ bool superslab_find(
         if (longest < page - start)
             longest = page - start;
     }
-    size_t bound =
-        alignment == 1 ? size_max(longest, SUPERSLAB_PAGES - first) : superslab->free_pages;
-    superslab->longest_run = (uint16_t)size_min(superslab->longest_run, bound);
+    if (alignment == 1)
+        superslab->longest_run = (uint16_t)size_max(longest, SUPERSLAB_PAGES - first);
     return false;
 }
 
