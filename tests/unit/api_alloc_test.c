@@ -70,9 +70,9 @@ static void fresh_long_blocks_need_no_clearing(void **state)
     (void)state;
     enum { SIZE = 32768 }; /* no larger class to borrow from */
     char *first = alloc_zeroed(8, SIZE / 8);
-    bool clean = slab_lookup(first)->clean;
-    if (clean)
-        assert_false(is_resident(first + SIZE / 2));
+    /* With long pages a look at the first word touches them all. */
+    bool clean = slab_lookup(first)->clean && sysconf(_SC_PAGESIZE) <= SIZE / 4;
+    assert_true(!clean || !is_resident(first + SIZE / 2));
     assert_true(unit_all_bytes(first, SIZE, 0));
     memset(first, 'x', SIZE);
     char *second = alloc_zeroed(1, SIZE);
@@ -85,7 +85,7 @@ static void fresh_long_blocks_need_no_clearing(void **state)
     release(first);
     /* A borrowed block was used before. */
     char *borrowed = alloc_zeroed(1, SIZE - SIZE / 8);
-    assert_true(unit_all_bytes(borrowed, SIZE, 0));
+    assert_true(unit_all_bytes(borrowed, SIZE - SIZE / 8, 0));
     release(borrowed);
     release(second);
 }
