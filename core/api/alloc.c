@@ -131,8 +131,7 @@ static void free_without_heap(const struct slab *slab, void *block)
 static bool free_unwritten(void **block)
 {
     struct heap_front *heap = thread_heap;
-    size_t unit = unit_of(heap, block);
-    unsigned class = unit < heap->classes_limit ? heap->classes[unit] : CLASS_NONE;
+    unsigned class = class_at(heap, block);
     if (magazine_is_full(heap, class) || block[0] != heap->classes ||
         heap_suspects((struct heap *)heap, class, block, true) || magazine_is_full(heap, class))
         return false;

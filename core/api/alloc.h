@@ -62,6 +62,13 @@ ALWAYS_INLINE size_t unit_of(const struct heap_front *heap, const void *block)
     return ((uintptr_t)block - heap->classes_base) >> UNIT_SHIFT;
 }
 
+/* Class of the slab that the pointer lies in; CLASS_NONE when the class map knows none. */
+ALWAYS_INLINE unsigned class_at(const struct heap_front *heap, const void *block)
+{
+    size_t unit = unit_of(heap, block);
+    return unit < heap->classes_limit ? ATOMIC_LOAD_RELAXED(&heap->classes[unit]) : CLASS_NONE;
+}
+
 /* Any pointer may come here: what is no block of a slab has class 0, whose magazine is full. */
 ALWAYS_INLINE void release(void *block)
 {

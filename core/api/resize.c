@@ -49,10 +49,7 @@ static bool just_allocated(const struct heap_front *heap, unsigned class, const 
 static size_t usable_hit(const void *block, bool may_err)
 {
     const struct heap_front *heap = thread_heap;
-    size_t unit = unit_of(heap, block);
-    if (UNLIKELY(unit >= heap->classes_limit))
-        return 0;
-    unsigned class = ATOMIC_LOAD_RELAXED(&heap->classes[unit]);
+    unsigned class = class_at(heap, block);
     if (UNLIKELY(class == CLASS_NONE || !size_class_starts_at(class, block)))
         return 0;
     bool marked = *(void *const *)block == heap->classes;
@@ -69,6 +66,7 @@ size_t alloc_usable_size(const void *block, const char *call)
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
         return libc_usable_size(block);
+    /* The program may ask before it writes to the block: the mark says little. */
     return block_usable_size(info, block, call, false);
 }
 

@@ -165,23 +165,25 @@ bool os_unmap(void *address, size_t size)
     return system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0) == 0;
 }
 
-bool os_purge(void *address, size_t size)
+static bool advise(void *address, size_t size, int advice)
 {
     return !refused(OS_MADVISE) &&
-           system_call(SYS_madvise, (long)address, (long)size, MADV_DONTNEED, 0, 0, 0) == 0;
+           system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0) == 0;
+}
+
+bool os_purge(void *address, size_t size)
+{
+    return advise(address, size, MADV_DONTNEED);
 }
 
 void os_populate(void *address, size_t size)
 {
-    if (!refused(OS_MADVISE))
-        system_call(SYS_madvise, (long)address, (long)size, MADV_POPULATE_WRITE, 0, 0, 0);
+    advise(address, size, MADV_POPULATE_WRITE);
 }
 
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
-    int advice = wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
-    if (!refused(OS_MADVISE))
-        system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0);
+    advise(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 bool os_resize(void *address, size_t old_size, size_t new_size)

@@ -66,9 +66,10 @@ bool superslab_find_units(const struct superslab *superslab, unsigned units, str
     for (unsigned n = 1; n < units; n *= 2)
         free &= free >> n;
     free &= UINT32_MAX / (((uint32_t)1 << units) - 1); /* every `units`th bit */
-    *found =
-        (struct run){(unsigned)__builtin_ctz(free | 1u << 31) * UNIT_PAGES, units * UNIT_PAGES};
-    return free != 0;
+    if (!free)
+        return false;
+    *found = (struct run){bits_lowest(free) * UNIT_PAGES, units * UNIT_PAGES};
+    return true;
 }
 
 unsigned superslab_take(struct superslab *superslab, struct run run)

@@ -1,8 +1,6 @@
 /* Which block a call gets, and what the hit paths of realloc and malloc_usable_size know of it. */
 #include "unit.h"
 
-#include <sys/mman.h>
-
 #include "api/alloc.h"
 #include "slab/bin.h"
 
@@ -56,14 +54,6 @@ static void fresh_long_blocks_come_singly(void **state)
     release(second);
 }
 
-static bool is_resident(char *address)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    unsigned char state = 0;
-    assert_int_equal(mincore((void *)((uintptr_t)address & ~(page - 1)), 1, &state), 0);
-    return state & 1;
-}
-
 /* calloc does not touch what is known to be zero, and clears what is not. */
 static void fresh_long_blocks_need_no_clearing(void **state)
 {
@@ -72,12 +62,12 @@ static void fresh_long_blocks_need_no_clearing(void **state)
     char *first = alloc_zeroed(8, SIZE / 8);
     /* With long pages a look at the first word touches them all. */
     bool clean = slab_lookup(first)->clean && sysconf(_SC_PAGESIZE) <= SIZE / 4;
-    assert_true(!clean || !is_resident(first + SIZE / 2));
+    assert_true(!clean || !unit_is_resident(first + SIZE / 2));
     assert_true(unit_all_bytes(first, SIZE, 0));
     memset(first, 'x', SIZE);
     char *second = alloc_zeroed(1, SIZE);
     assert_ptr_not_equal(second, first);
-    assert_true(!clean || !is_resident(second + SIZE / 2));
+    assert_true(!clean || !unit_is_resident(second + SIZE / 2));
     release(first);
     assert_ptr_equal(alloc_zeroed(1, SIZE), first);
     assert_true(unit_all_bytes(first, SIZE, 0));

@@ -139,25 +139,18 @@ static void mappings_grow_in_place_or_move(void **state)
     assert_true(os_unmap(target, 3 * size));
 }
 
-static bool is_resident(void *page)
-{
-    unsigned char state = 0;
-    assert_int_equal(mincore(page, 1, &state), 0);
-    return state & 1;
-}
-
 static void populated_pages_have_memory(void **state)
 {
     (void)state;
     size_t page = os_page_size();
     char *map = os_map(4 * page, page, NULL);
-    assert_false(is_resident(map));
+    assert_false(unit_is_resident(map));
     /* Linux before 5.14 refuses it, an emulator may do nothing. */
-    if (madvise(map, page, MADV_POPULATE_WRITE) != 0 || !is_resident(map))
+    if (madvise(map, page, MADV_POPULATE_WRITE) != 0 || !unit_is_resident(map))
         skip();
     os_populate(map + page, 2 * page);
-    assert_true(is_resident(map + page) && is_resident(map + 2 * page));
-    assert_false(is_resident(map + 3 * page));
+    assert_true(unit_is_resident(map + page) && unit_is_resident(map + 2 * page));
+    assert_false(unit_is_resident(map + 3 * page));
     assert_true(unit_all_bytes(map, 4 * page, 0));
     assert_true(os_unmap(map, 4 * page));
 }

@@ -2,12 +2,6 @@
  * returned; blocks of other shards; purging inside slabs (behaviours 22, 24, 35). */
 #include "unit.h"
 
-#include <sys/mman.h>
-
-#ifndef MADV_POPULATE_WRITE /* glibc 2.35 */
-#define MADV_POPULATE_WRITE 23
-#endif
-
 #include <pthread.h>
 
 #include "base/policy.h"
@@ -228,14 +222,12 @@ static void used_blocks_can_be_had_alone(void **state)
  * the slab was made of pages that were in use before. */
 static int resident_of_next(unsigned class)
 {
-    unsigned char state[UNIT_PAGES];
     int pages = 0;
     unsigned count = size_classes[class].blocks;
     assert_int_equal(bin_refill(0, class, held + held_count, count, REFILL_MAP), count);
     const struct slab *slab = slab_lookup(held[held_count]);
-    assert_int_equal(mincore(slab->base, UNIT_SIZE, state), 0);
     for (unsigned i = 0; i < UNIT_PAGES; i++)
-        pages += state[i] & 1;
+        pages += unit_is_resident(slab->base + i * PAGE_SIZE);
     for (unsigned i = 0; i < count; i++)
         stamp(held[held_count++], size_classes[class].size);
     return slab->clean ? pages : -1;
@@ -245,11 +237,10 @@ static int resident_of_next(unsigned class)
 static void slabs_of_growing_classes_are_populated(void **state)
 {
     (void)state;
-    void *probe = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    unsigned char resident = 0;
-    bool supported = madvise(probe, PAGE_SIZE, MADV_POPULATE_WRITE) == 0 &&
-                     mincore(probe, 1, &resident) == 0 && (resident & 1);
-    munmap(probe, PAGE_SIZE);
+    void *probe = os_map(os_page_size(), os_page_size(), NULL);
+    os_populate(probe, os_page_size());
+    bool supported = unit_is_resident(probe);
+    os_unmap(probe, os_page_size());
     /* Linux before 5.14 refuses it, an emulator may do nothing. */
     if (!supported || sysconf(_SC_PAGESIZE) != PAGE_SIZE)
         skip();

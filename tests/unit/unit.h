@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,6 +113,15 @@ static inline void unit_in_child(void (*function)(void *), void *argument)
     if (status != 0)
         print_error("%s", output);
     assert_int_equal(status, 0);
+}
+
+/* True when the system's page that holds the address has memory. */
+static inline bool unit_is_resident(const void *address)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char state = 0;
+    CHECK(mincore((void *)((uintptr_t)address & ~(page - 1)), 1, &state) == 0);
+    return state & 1;
 }
 
 /* True when the bytes all have the value. */
