@@ -102,8 +102,10 @@ static void populate(struct slab *slab, size_t slabs)
 {
     if (!slab->clean || !slabs || size_class_is_long(slab->class))
         return;
-    slab->populated = (uint8_t)size_min(slabs, UNIT_PAGES);
-    os_populate(slab->base, slab->populated * PAGE_SIZE);
+    size_t bytes = size_min(slabs, UNIT_PAGES) * PAGE_SIZE;
+    slab->watermark =
+        (uint16_t)size_min(size_class_index(slab->class, bytes - 1) + 1, slab->blocks);
+    os_populate(slab->base, bytes);
 }
 
 unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, enum refill cost)
@@ -169,7 +171,7 @@ static void destroy_all(struct list *empty)
     }
 }
 
-/* Pages of the slab that blocks were taken from, none of them in use, and not purged yet: a bit a
+/* Pages of the slab that have memory, no block of theirs in use, and were not purged yet: a bit a
  * page. Lock held. */
 static SLOW_PATH uint64_t purgeable_pages(const struct slab *slab)
 {

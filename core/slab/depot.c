@@ -10,7 +10,7 @@
 #include "slab/bin.h"
 
 /* Room for a long burst of small blocks; only what is used is ever touched. */
-enum { DEPOT_SLOTS = 8192 };
+enum { DEPOT_SLOTS = 2048 };
 
 /* A depot holds at most as much as so many of the longest magazines. */
 enum { MAGAZINES_MAX = 16 };

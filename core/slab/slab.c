@@ -50,7 +50,6 @@ void slab_destroy(struct slab *slab)
     ASSERT(slab->free_blocks == slab->blocks);
     unsigned class = slab->class;
     size_t touched = slab->watermark * (size_t)size_classes[class].size;
-    touched = size_max(touched, slab->populated * PAGE_SIZE);
     struct run run = {superslab_page_of(slab->base), size_classes[class].units * UNIT_PAGES};
     struct superslab *superslab = slab->superslab;
     publish(slab, CLASS_NONE, NULL);

@@ -5,7 +5,7 @@
  * one by one:
  *
  *     base                      watermark
- *     | block 0 | block 1 | ... |  never handed out                           |
+ *     | block 0 | block 1 | ... |  pages untouched                            |
  *     free:  0 1 0 0 1 ...        1 1 1 1 1 1 1 1 1 ...
  *
  * A slab belongs to the bin (shard, class) it was made for until it is destroyed. Pure data
@@ -28,8 +28,7 @@ struct slab {
     uint16_t blocks;  /* const */
     uint16_t free_blocks;
     uint16_t first_word; /* no bit is set in words of `free` below this one */
-    uint16_t watermark;  /* blocks from here on were never handed out */
-    uint8_t populated;   /* pages that were given memory at creation */
+    uint16_t watermark;  /* blocks from here on were neither handed out nor populated */
     uint64_t purged;     /* bit per page: purged, and no block was taken since */
     uint64_t free[];
 };
@@ -45,7 +44,7 @@ void slab_destroy(struct slab *slab);
 /* Slab that covers the address, NULL if none does. Any thread. */
 struct slab *slab_lookup(const void *address);
 
-/* Free blocks that were handed out before. */
+/* Free blocks below the watermark: their pages have memory already. */
 ALWAYS_INLINE unsigned slab_used_blocks(const struct slab *slab)
 {
     return (unsigned)slab->free_blocks - (slab->blocks - slab->watermark);

@@ -248,8 +248,8 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
 }
 
 /* Of the first superslabs with free dirty pages that this round has not seen, the one with the
- * most. Lock held. */
-static struct superslab *dirtiest(uint32_t round)
+ * most; when there is none, one that is wholly free. Lock held. */
+static struct superslab *next_to_purge(uint32_t round)
 {
     enum { CANDIDATES = 64 };
     struct superslab *best = NULL;
@@ -258,6 +258,11 @@ static struct superslab *dirtiest(uint32_t round)
         struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_dirt);
         if (superslab->purge_round != round &&
             (!best || superslab->dirty_free_pages > best->dirty_free_pages))
+            best = superslab;
+    }
+    for (node = heap.by_unit[SUPERSLAB_UNITS].first; node && !best; node = node->next) {
+        struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_unit);
+        if (superslab->purge_round != round)
             best = superslab;
     }
     if (best)
@@ -333,7 +338,7 @@ size_t page_heap_purge(size_t bytes)
     lock_acquire(&heap.lock);
     uint32_t round = ++heap.purge_round;
     while (purged < bytes) {
-        struct superslab *superslab = dirtiest(round);
+        struct superslab *superslab = next_to_purge(round);
         if (!superslab)
             break;
         if (superslab->free_pages == SUPERSLAB_PAGES && heap.stats.superslabs > 1)

@@ -257,6 +257,25 @@ static void slabs_of_growing_classes_are_populated(void **state)
         flush(0, class, BATCH);
 }
 
+/* What was populated and never handed out goes back with the rest. */
+static void populated_pages_are_purged(void **state)
+{
+    (void)state;
+    unsigned class = size_class_of(PAGE_SIZE);
+    page_heap_purge(SIZE_MAX);
+    for (unsigned slabs = 0; slabs < UNIT_PAGES; slabs++)
+        resident_of_next(class);
+    refill(0, class, 1);
+    const struct slab *slab = slab_lookup(held[held_count - 1]);
+    bin_purge_all();
+    assert_true(unit_is_resident(slab->base));
+    for (unsigned i = 1; i < UNIT_PAGES; i++)
+        assert_false(unit_is_resident(slab->base + i * PAGE_SIZE));
+    slab_check(slab);
+    while (held_count)
+        flush(0, class, (unsigned)size_min(held_count, BATCH));
+}
+
 /* Blocks freed by another shard's thread go back to their own bin, and are counted. */
 static void remote_blocks_go_home(void **state)
 {
@@ -508,6 +527,7 @@ int main(void)
         cmocka_unit_test(lowest_addresses_of_the_fullest_slab_first),
         cmocka_unit_test(used_blocks_can_be_had_alone),
         cmocka_unit_test(slabs_of_growing_classes_are_populated),
+        cmocka_unit_test(populated_pages_are_purged),
         cmocka_unit_test(remote_blocks_go_home),
         cmocka_unit_test(purging_inside_slabs_keeps_live_blocks),
         cmocka_unit_test(ticks_purge_what_lay_unused),

@@ -49,14 +49,14 @@ static void the_last_in_are_the_first_out(void **state)
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
-/* Sixteen times as much as the longest magazine, and no more than 8192 blocks. */
+/* Sixteen times as much as the longest magazine, and no more than 2048 blocks. */
 static void a_depot_is_bounded(void **state)
 {
     (void)state;
     static const struct {
         size_t size;
         unsigned most;
-    } bounds[] = {{16, 8192}, {64, 8192}, {256, 4096}, {32768, 32}};
+    } bounds[] = {{16, 2048}, {512, 2048}, {1024, 1024}, {32768, 32}};
     policy.magazine_kib = 64;
     for (size_t i = 0; i < ARRAY_LENGTH(bounds); i++) {
         unsigned class = size_class_of(bounds[i].size), most = bounds[i].most;
@@ -157,14 +157,15 @@ static void growth_takes_from_other_depots(void **state)
         assert_non_null(held[i] = alloc(64));
     for (unsigned i = 0; i < count; i++)
         release(held[i]);
-    assert_true(depot_blocks(small) > count / 2);
+    unsigned full = depot_blocks(small);
+    assert_int_equal(full, 2048);
     uint64_t superslabs = page_heap_stats().superslabs;
     unsigned blocks = (unsigned)((superslabs * REGION_SIZE - 256 * KIB) / 1024);
     for (unsigned i = 0; i < blocks; i++)
         assert_non_null(held[i] = alloc(1024));
     assert_int_equal(page_heap_stats().superslabs, superslabs);
     /* All that is there came later, from the magazine that lay idle. */
-    assert_true(depot_blocks(small) < count / 8);
+    assert_true(depot_blocks(small) < full / 2);
     for (unsigned i = 0; i < blocks; i++)
         release(held[i]);
 }

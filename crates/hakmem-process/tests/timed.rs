@@ -140,9 +140,10 @@ fn the_peak_is_that_of_the_program_alone() {
         .parse()
         .unwrap();
     assert!(own < 10_000, "a small program has {own} KiB");
-    // The kernel counts pages per CPU and sums up lazily: a few are missing or too many.
+    // The kernel counts pages per CPU and sums up lazily: up to some tens on each are missing or too
+    // many.
     assert!(
-        run.cost.peak_rss_kib.abs_diff(own) <= 256,
+        run.cost.peak_rss_kib.abs_diff(own) <= 4096,
         "{} KiB reported, {own} KiB by its own account",
         run.cost.peak_rss_kib
     );
