@@ -63,7 +63,7 @@ static void relist(struct bin *bin, struct slab *slab)
         list_push(&bin->slabs[fullness], &slab->by_fullness);
 }
 
-/* The fullest slab with free blocks, or, unless `fresh`, with such as were handed out before: few
+/* The fullest slab with free blocks, or, unless `fresh`, with such as lie below the watermark: few
  * of a bin's slabs have others only. Lock held. */
 static struct slab *fullest(struct bin *bin, bool fresh)
 {
@@ -97,7 +97,8 @@ bool bin_may_borrow(unsigned shard, unsigned class)
 }
 
 /* Gives the first pages of a fresh slab memory in one call, instead of by a page fault each: the
- * more, the more slabs the bin has. Of long blocks a program may use a part only. */
+ * more, the more slabs the bin has. Of long blocks a program may use a part only. Where the system
+ * refuses, it may have given some of them. */
 static void populate(struct slab *slab, size_t slabs)
 {
     if (!slab->clean || !slabs || size_class_is_long(slab->class))

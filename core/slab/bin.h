@@ -48,8 +48,8 @@ unsigned shard_count(void);
 
 struct bin *bin_of(unsigned shard, unsigned class);
 
-/* What a refill may cost: only blocks that were handed out before, fresh pages too, or more memory
- * from the system. */
+/* What a refill may cost: only blocks below the watermarks, fresh pages too, or more memory from
+ * the system. */
 enum refill { REFILL_USED, REFILL_FRESH, REFILL_MAP };
 
 /* Takes up to `count` blocks of the class, lowest addresses of the fullest slabs first; returns how

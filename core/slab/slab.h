@@ -44,7 +44,7 @@ void slab_destroy(struct slab *slab);
 /* Slab that covers the address, NULL if none does. Any thread. */
 struct slab *slab_lookup(const void *address);
 
-/* Free blocks below the watermark: their pages have memory already. */
+/* Free blocks below the watermark: those that were handed out before, or populated. */
 ALWAYS_INLINE unsigned slab_used_blocks(const struct slab *slab)
 {
     return (unsigned)slab->free_blocks - (slab->blocks - slab->watermark);

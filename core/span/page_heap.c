@@ -19,7 +19,7 @@ static struct {
     struct page_heap_stats stats;             /* lock */
     char *hint;                               /* lock: where the next superslab should be */
     size_t unused_pages;  /* lock: least of free dirty ones since the last tick */
-    uint32_t purge_round; /* lock */
+    uint64_t purge_round; /* lock */
 } heap;
 
 /* Puts the superslab on the lists that its state asks for. Lock held. */
@@ -121,27 +121,19 @@ static struct superslab *map_superslab(char *hint)
     return NULL;
 }
 
-static bool grow(void)
+/* Maps a superslab that is on no list yet; NULL when no memory is left. */
+static struct superslab *grow(void)
 {
     lock_acquire(&heap.lock);
     char *hint = heap.hint;
     bool dense = heap.stats.used_pages * PAGE_SIZE >= huge_heap_min;
     lock_release(&heap.lock);
     struct superslab *superslab = map_superslab(hint);
-    if (!superslab)
-        return false;
-    superslab->huge = POLICY(huge_pages) && dense;
-    if (superslab->huge)
+    if (superslab && dense && POLICY(huge_pages)) {
+        superslab->huge = true;
         os_advise_huge_pages(superslab->region.base, REGION_SIZE, true);
-    lock_acquire(&heap.lock);
-    insert(superslab);
-    lock_release(&heap.lock);
-    return true;
-}
-
-bool page_heap_init(void)
-{
-    return class_map.limit || grow();
+    }
+    return superslab;
 }
 
 /* Of the superslabs that may have a long enough run, those first that promise the shortest. Lock
@@ -194,9 +186,13 @@ static void describe(struct page_run *taken, struct superslab *superslab, struct
 static bool take(
     unsigned units, unsigned pages, unsigned alignment, bool may_grow, struct page_run *taken)
 {
+    struct superslab *fresh = NULL;
     do {
         struct run run;
         lock_acquire(&heap.lock);
+        /* Not before, or a purge could unmap it again. */
+        if (fresh)
+            insert(fresh);
         struct superslab *superslab =
             units ? find_units(units, &run) : find_pages(pages, alignment, &run);
         if (superslab)
@@ -209,13 +205,24 @@ static bool take(
         if (!may_grow)
             return false;
         purge_before_growth(units * UNIT_SIZE + pages * PAGE_SIZE);
-    } while (grow());
+    } while ((fresh = grow()) != NULL);
     return false;
 }
 
 bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken)
 {
     return take(0, pages, alignment, true, taken);
+}
+
+bool page_heap_init(void)
+{
+    struct page_run first;
+    if (class_map.limit)
+        return true;
+    if (!page_heap_take(1, 1, &first))
+        return false;
+    page_heap_put(first.superslab, first.run, 0);
+    return true;
 }
 
 bool page_heap_take_units(unsigned units, bool may_grow, struct page_run *taken)
@@ -247,26 +254,25 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
     purge_after_free(dirty * PAGE_SIZE, used * PAGE_SIZE);
 }
 
-/* Of the first superslabs with free dirty pages that this round has not seen, the one with the
- * most; when there is none, one that is wholly free. Lock held. */
-static struct superslab *next_to_purge(uint32_t round)
+/* Of the first superslabs with free dirty pages that neither this round nor a later one has seen,
+ * the one with the most; when there is none, one that is wholly free. Lock held. */
+static struct superslab *next_to_purge(uint64_t round)
 {
     enum { CANDIDATES = 64 };
     struct superslab *best = NULL;
     struct list_node *node = heap.by_dirt.first;
     for (int left = CANDIDATES; node && (left > 0 || !best); left--, node = node->next) {
         struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_dirt);
-        if (superslab->purge_round != round &&
+        if (superslab->purge_round < round &&
             (!best || superslab->dirty_free_pages > best->dirty_free_pages))
             best = superslab;
     }
-    for (node = heap.by_unit[SUPERSLAB_UNITS].first; node && !best; node = node->next) {
-        struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_unit);
-        if (superslab->purge_round != round)
-            best = superslab;
-    }
-    if (best)
-        best->purge_round = round;
+    node = heap.by_unit[SUPERSLAB_UNITS].first;
+    if (!best && node)
+        best = CONTAINER_OF(node, struct superslab, by_unit);
+    if (!best || best->purge_round >= round)
+        return NULL;
+    best->purge_round = round;
     return best;
 }
 
@@ -336,7 +342,7 @@ size_t page_heap_purge(size_t bytes)
 {
     size_t purged = 0;
     lock_acquire(&heap.lock);
-    uint32_t round = ++heap.purge_round;
+    uint64_t round = ++heap.purge_round;
     while (purged < bytes) {
         struct superslab *superslab = next_to_purge(round);
         if (!superslab)

@@ -45,8 +45,9 @@ bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t si
 /* Free dirty pages that nobody took since the last call. */
 size_t page_heap_unused_pages(void);
 
-/* Gives up to `bytes` of free dirty memory back to the system, emptiest superslabs first; returns
- * how much it was. */
+/* Gives up to `bytes` of free dirty memory back to the system, where most of it lies first; returns
+ * how much it was. When there is no more, superslabs that are wholly free and have no memory are
+ * unmapped, all but the last one. */
 size_t page_heap_purge(size_t bytes);
 
 struct page_heap_stats {

@@ -40,7 +40,7 @@ struct superslab {
     uint16_t dirty_free_pages; /* pages that are free and dirty */
     bool huge;                 /* atomic relaxed, any thread: huge pages are advised */
     uint32_t free_units;       /* bit per unit: all its pages are free */
-    uint32_t purge_round;      /* last round of purging that looked at this superslab */
+    uint64_t purge_round;      /* last round of purging that looked at this superslab */
     uint64_t free[SUPERSLAB_WORDS];
     uint64_t dirty[SUPERSLAB_WORDS];
     struct slab *slab_of_unit[SUPERSLAB_UNITS]; /* atomic: release on store, acquire on load */

@@ -39,8 +39,8 @@ HAKMEM_API size_t hakmem_usable_size(const void *block);
 HAKMEM_API size_t hakmem_good_size(size_t size);
 
 /* Gives all free memory back to the operating system that can be given back: what the calling
- * thread has cached, and what threads left when they exited, is flushed, free pages are purged (the
- * addresses stay reserved), cached big blocks are unmapped. Returns the bytes given back. Costs
+ * thread has cached, and what threads left when they exited, is flushed, free pages are purged,
+ * wholly free 2 MiB pieces and cached big blocks are unmapped. Returns the bytes given back. Costs
  * system calls. */
 HAKMEM_API size_t hakmem_purge(void);
 

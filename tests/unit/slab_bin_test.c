@@ -269,8 +269,8 @@ static void populated_pages_are_purged(void **state)
     const struct slab *slab = slab_lookup(held[held_count - 1]);
     bin_purge_all();
     assert_true(unit_is_resident(slab->base));
-    for (unsigned i = 1; i < UNIT_PAGES; i++)
-        assert_false(unit_is_resident(slab->base + i * PAGE_SIZE));
+    for (size_t page = os_page_size(); page < UNIT_SIZE; page += os_page_size())
+        assert_false(unit_is_resident(slab->base + page));
     slab_check(slab);
     while (held_count)
         flush(0, class, (unsigned)size_min(held_count, BATCH));

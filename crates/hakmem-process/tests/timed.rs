@@ -140,7 +140,7 @@ fn the_peak_is_that_of_the_program_alone() {
         .parse()
         .unwrap();
     assert!(own < 10_000, "a small program has {own} KiB");
-    // The kernel counts pages per CPU and sums up lazily: up to some tens on each are missing or too
+    // The kernel counts pages per CPU and sums up lazily: some tens on each are missing or too
     // many.
     assert!(
         run.cost.peak_rss_kib.abs_diff(own) <= 4096,
