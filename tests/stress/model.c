@@ -55,7 +55,8 @@ void model_retire(struct seat *seat, enum operation operation, const struct bloc
     verify_contents(seat, operation, block);
     if (UNLIKELY(!shadow_clear(block->address, shadowed(block))))
         report_failure(
-            seat, operation, block, "the shadow lost this block: another one ended in it");
+            seat, operation, block,
+            "blocks overlap: the shadow lost this one, another ended in it");
 }
 
 void model_readmit(struct seat *seat, enum operation operation, const struct block *block)
