@@ -16,6 +16,7 @@ struct big {
     size_t mapped;           /* bytes of the mapping; owner of the block, or lock when cached */
     size_t dirty;            /* leading bytes that may not be zero; as `mapped` */
     bool live;               /* lock: handed out, not in the cache */
+    bool huge;               /* huge pages are advised; as `mapped` */
     struct list_node by_age; /* lock: in the cache, youngest first */
 };
 
@@ -25,6 +26,10 @@ static struct {
     struct big_stats stats; /* lock */
     size_t unused_bytes;    /* lock: least that was cached since the last tick of the purge */
 } bigs;
+
+/* A program with less than this in big blocks may use a small part of them, as sort does of its
+ * buffer for a pipe: 2 MiB each would be most of its memory. */
+static const size_t huge_bytes_min = 16 * MIB;
 
 static size_t mapping_size(size_t size)
 {
@@ -119,6 +124,7 @@ static void split(struct big *big, size_t size)
     struct big *rest = register_mapping(big->region.base + kept, big->mapped - kept);
     if (!rest)
         return;
+    rest->huge = big->huge;
     rest->dirty = big->dirty > kept ? big->dirty - kept : 0;
     big->mapped = kept;
     big->dirty = size_min(big->dirty, kept);
@@ -175,7 +181,7 @@ static struct big *from_cache(size_t size, size_t alignment)
     return NULL;
 }
 
-static struct big *from_system(size_t size, size_t alignment, bool zero)
+static struct big *from_system(size_t size, size_t alignment)
 {
     char *base = os_map(size, size_max(alignment, REGION_SIZE), NULL);
     if (!base)
@@ -187,10 +193,6 @@ static struct big *from_system(size_t size, size_t alignment, bool zero)
         return NULL;
     }
     big->live = true;
-    /* Who asks for zeroes may want to touch but few of them. The advice is for the whole mapping,
-     * or the system could not resize it in one piece. */
-    if (POLICY(huge_pages) && !zero)
-        os_advise_huge_pages(base, size, true);
     return big;
 }
 
@@ -202,21 +204,33 @@ static void clear(struct big *big)
     big->dirty = 0;
 }
 
+/* Counts the bytes of a block, and the block if it is new. Who asks for zeroes may touch but few of
+ * them; others will use it all, in huge pages. */
+static void count_block(struct big *big, bool new, bool sparse)
+{
+    lock_acquire(&bigs.lock);
+    bigs.stats.allocated += new;
+    uint64_t live = bigs.stats.live_bytes += big->mapped;
+    lock_release(&bigs.lock);
+    if (!sparse && !big->huge && live >= huge_bytes_min && POLICY(huge_pages)) {
+        /* For the whole mapping, or the system could not resize it in one piece. */
+        os_advise_huge_pages(big->region.base, big->mapped, true);
+        big->huge = true;
+    }
+}
+
 void *big_alloc(size_t size, size_t alignment, bool zero)
 {
     size = mapping_size(size);
     struct big *big = from_cache(size, alignment);
     if (!big)
-        big = from_system(size, alignment, zero);
+        big = from_system(size, alignment);
     if (!big)
         return NULL;
     unpoison(big->region.base, big->mapped);
     if (zero && big->dirty)
         clear(big);
-    lock_acquire(&bigs.lock);
-    bigs.stats.allocated++;
-    bigs.stats.live_bytes += big->mapped;
-    lock_release(&bigs.lock);
+    count_block(big, true, zero);
     return big->region.base;
 }
 
@@ -241,17 +255,6 @@ size_t big_size(const struct big *big, const void *block, const char *call)
     return big->mapped;
 }
 
-/* Evicts from the cache while it is over its bound. */
-static void bound_cache(void)
-{
-    size_t bound = (size_t)POLICY(big_cache_mib) * MIB;
-    lock_acquire(&bigs.lock);
-    size_t cached = bigs.stats.cached_bytes;
-    lock_release(&bigs.lock);
-    if (cached > bound)
-        big_cache_evict(cached - bound);
-}
-
 void big_free(struct big *big, void *block, const char *call)
 {
     lock_acquire(&bigs.lock);
@@ -262,11 +265,14 @@ void big_free(struct big *big, void *block, const char *call)
         big->dirty = big->mapped;
         cache_insert(big);
     }
+    size_t cached = bigs.stats.cached_bytes;
     lock_release(&bigs.lock);
     if (UNLIKELY(!live))
         fatal_big(big, block, call);
     purge_arm();
-    bound_cache();
+    size_t bound = (size_t)POLICY(big_cache_mib) * MIB;
+    if (cached > bound)
+        big_cache_evict(cached - bound);
 }
 
 /* Makes the live mapping `size` bytes long; false: it is as before. */
@@ -283,21 +289,17 @@ static bool resize(struct big *big, size_t size)
     return true;
 }
 
-static void count_live(size_t bytes)
-{
-    lock_acquire(&bigs.lock);
-    bigs.stats.live_bytes += bytes;
-    lock_release(&bigs.lock);
-}
-
 void *big_resize(struct big *big, size_t size)
 {
     /* Not counted meanwhile. Who maps a big block at the addresses that become free takes the lock
      * later: so what this thread did to them has happened before, which else only the system knows.
      */
-    count_live(-big->mapped);
+    size_t before = big->mapped;
+    lock_acquire(&bigs.lock);
+    bigs.stats.live_bytes -= before;
+    lock_release(&bigs.lock);
     bool done = resize(big, mapping_size(size));
-    count_live(big->mapped);
+    count_block(big, false, big->mapped <= before);
     return done ? big->region.base : NULL;
 }
 

@@ -312,6 +312,56 @@ static void misuse_is_named(void **state)
 }
 
 /* behaviour 39: without address space the block stays as it was, and the cache still serves. */
+static uint64_t advice_of_alloc(size_t size, bool zero, char **block)
+{
+    uint64_t before = os_counts[OS_MADVISE];
+    assert_non_null(*block = big_alloc(size, 16, zero));
+    return os_counts[OS_MADVISE] - before;
+}
+
+static uint64_t advice_of_resize(char **block, size_t size)
+{
+    uint64_t before = os_counts[OS_MADVISE];
+    assert_non_null(*block = big_resize(big_of(*block), size));
+    return os_counts[OS_MADVISE] - before;
+}
+
+static void huge_pages_are_for_16_mib_and_more(void **state)
+{
+    (void)state;
+    policy.big_cache_mib = 0;
+    empty_cache();
+    char *first, *second, *zeroed, *long_one;
+    assert_int_equal(advice_of_alloc(8 * MIB, false, &first), 0);
+    assert_int_equal(advice_of_alloc(8 * MIB, false, &second), 1);
+    assert_int_equal(advice_of_alloc(32 * MIB, true, &zeroed), 0);
+    release_block(zeroed);
+    release_block(second);
+    assert_int_equal(advice_of_resize(&first, 15 * MIB), 0);
+    assert_int_equal(advice_of_resize(&first, 16 * MIB), 1);
+    assert_int_equal(advice_of_resize(&first, 32 * MIB), 0);
+    release_block(first);
+    assert_int_equal(advice_of_alloc(16 * MIB, false, &long_one), 1);
+    release_block(long_one);
+    /* A cached mapping is made longer: one call for huge pages, or one to clear it. */
+    policy.big_cache_mib = 64;
+    for (int zero = 0; zero <= 1; zero++) {
+        assert_int_equal(advice_of_alloc(8 * MIB, false, &first), 0);
+        release_block(first);
+        assert_int_equal(advice_of_alloc(16 * MIB, zero, &long_one), 1);
+        release_block(long_one);
+        empty_cache();
+    }
+    policy.big_cache_mib = 0;
+    policy.huge_pages = 0;
+    assert_int_equal(advice_of_alloc(16 * MIB, false, &long_one), 0);
+    assert_int_equal(advice_of_resize(&long_one, 8 * MIB), 0);
+    assert_int_equal(advice_of_resize(&long_one, 16 * MIB), 0);
+    release_block(long_one);
+    policy.huge_pages = 1;
+    policy.big_cache_mib = 64;
+}
+
 static void resize_without_memory(void *argument)
 {
     (void)argument;
@@ -351,6 +401,7 @@ int main(void)
         cmocka_unit_test(resizing_keeps_contents),
         cmocka_unit_test(random_steps_keep_contents),
         cmocka_unit_test(misuse_is_named),
+        cmocka_unit_test(huge_pages_are_for_16_mib_and_more),
         cmocka_unit_test(no_memory_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
