@@ -16,7 +16,8 @@ struct big {
     size_t mapped;           /* bytes of the mapping; owner of the block, or lock when cached */
     size_t dirty;            /* leading bytes that may not be zero; as `mapped` */
     bool live;               /* lock: handed out, not in the cache */
-    bool huge;               /* huge pages are advised; as `mapped` */
+    bool sparse;             /* owner: zeroes were asked for, of which few may be touched */
+    bool huge;               /* huge pages were asked for; as `mapped` */
     struct list_node by_age; /* lock: in the cache, youngest first */
 };
 
@@ -27,8 +28,8 @@ static struct {
     size_t unused_bytes;    /* lock: least that was cached since the last tick of the purge */
 } bigs;
 
-/* A program with less than this in big blocks may use a small part of them, as sort does of its
- * buffer for a pipe: 2 MiB each would be most of its memory. */
+/* A program with less than this in big blocks may use small parts of them, as sort does of its
+ * buffer for a pipe: each part in a huge page would take 2 MiB, most of the program's memory. */
 static const size_t huge_bytes_min = 16 * MIB;
 
 static size_t mapping_size(size_t size)
@@ -204,15 +205,15 @@ static void clear(struct big *big)
     big->dirty = 0;
 }
 
-/* Counts the bytes of a block, and the block if it is new. Who asks for zeroes may touch but few of
- * them; others will use it all, in huge pages. */
-static void count_block(struct big *big, bool new, bool sparse)
+/* Counts the bytes of a block, and the block if it is new; asks for huge pages. A mapping from the
+ * cache keeps those that it has. */
+static void count_block(struct big *big, bool new)
 {
     lock_acquire(&bigs.lock);
     bigs.stats.allocated += new;
     uint64_t live = bigs.stats.live_bytes += big->mapped;
     lock_release(&bigs.lock);
-    if (!sparse && !big->huge && live >= huge_bytes_min && POLICY(huge_pages)) {
+    if (!big->sparse && !big->huge && live >= huge_bytes_min && POLICY(huge_pages)) {
         /* For the whole mapping, or the system could not resize it in one piece. */
         os_advise_huge_pages(big->region.base, big->mapped, true);
         big->huge = true;
@@ -230,7 +231,8 @@ void *big_alloc(size_t size, size_t alignment, bool zero)
     unpoison(big->region.base, big->mapped);
     if (zero && big->dirty)
         clear(big);
-    count_block(big, true, zero);
+    big->sparse = zero;
+    count_block(big, true);
     return big->region.base;
 }
 
@@ -294,12 +296,11 @@ void *big_resize(struct big *big, size_t size)
     /* Not counted meanwhile. Who maps a big block at the addresses that become free takes the lock
      * later: so what this thread did to them has happened before, which else only the system knows.
      */
-    size_t before = big->mapped;
     lock_acquire(&bigs.lock);
-    bigs.stats.live_bytes -= before;
+    bigs.stats.live_bytes -= big->mapped;
     lock_release(&bigs.lock);
     bool done = resize(big, mapping_size(size));
-    count_block(big, false, big->mapped <= before);
+    count_block(big, false);
     return done ? big->region.base : NULL;
 }
 

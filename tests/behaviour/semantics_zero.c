@@ -99,8 +99,8 @@ static void memory_that_changes_its_size(void **state)
 static void partly_touched_blocks(void **state)
 {
     (void)state;
-    static const size_t whole[] = {20000, 100000, 700000, 1900000, 3 * MIB, 9 * MIB};
-    static const size_t parts[] = {3000, 30000, 90000, 600000, 2 * MIB, 9 * MIB};
+    static const size_t whole[] = {20000, 100000, 700000, 1900000, 3 * MIB, 9 * MIB, 20 * MIB};
+    static const size_t parts[] = {3000, 30000, 90000, 600000, 2 * MIB, 9 * MIB, 30 * MIB};
     for (size_t w = 0; w < COUNT_OF(whole); w++) {
         for (size_t p = 0; p < COUNT_OF(parts); p++) {
             for (unsigned where = 0; where < 3; where++) {

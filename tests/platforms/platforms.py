@@ -154,7 +154,8 @@ PLATFORMS = (
                        r"runtime_load\w*: test_load_and_unload",
                        "the kernel counts valgrind's memory with that of the program"),
                       ("unit_os_linux: mappings_grow_in_place_or_move|"
-                       "unit_span_big: ((resizing|random_steps)_keeps?_contents|huge_pages_.*)",
+                       "unit_span_big: ((resizing|random_steps)_keeps?_contents|"
+                       r"(huge_pages|cached_mappings)_\w+)",
                        "they need mremap, which valgrind does not get right"),
                       ("unit_span_big: no_memory_changes_nothing|"
                        "runtime_maps: test_mappings_exhausted",

@@ -311,7 +311,6 @@ static void misuse_is_named(void **state)
     release_block(block);
 }
 
-/* behaviour 39: without address space the block stays as it was, and the cache still serves. */
 static uint64_t advice_of_alloc(size_t size, bool zero, char **block)
 {
     uint64_t before = os_counts[OS_MADVISE];
@@ -331,37 +330,55 @@ static void huge_pages_are_for_16_mib_and_more(void **state)
     (void)state;
     policy.big_cache_mib = 0;
     empty_cache();
-    char *first, *second, *zeroed, *long_one;
+    assert_int_equal(big_stats().live_bytes, 0);
+    char *first, *second, *zeroed;
     assert_int_equal(advice_of_alloc(8 * MIB, false, &first), 0);
     assert_int_equal(advice_of_alloc(8 * MIB, false, &second), 1);
-    assert_int_equal(advice_of_alloc(32 * MIB, true, &zeroed), 0);
-    release_block(zeroed);
     release_block(second);
     assert_int_equal(advice_of_resize(&first, 15 * MIB), 0);
     assert_int_equal(advice_of_resize(&first, 16 * MIB), 1);
     assert_int_equal(advice_of_resize(&first, 32 * MIB), 0);
-    release_block(first);
-    assert_int_equal(advice_of_alloc(16 * MIB, false, &long_one), 1);
-    release_block(long_one);
-    /* A cached mapping is made longer: one call for huge pages, or one to clear it. */
-    policy.big_cache_mib = 64;
-    for (int zero = 0; zero <= 1; zero++) {
-        assert_int_equal(advice_of_alloc(8 * MIB, false, &first), 0);
-        release_block(first);
-        assert_int_equal(advice_of_alloc(16 * MIB, zero, &long_one), 1);
-        release_block(long_one);
-        empty_cache();
-    }
-    policy.big_cache_mib = 0;
+    assert_int_equal(advice_of_resize(&first, 20 * MIB), 0);
+    assert_int_equal(advice_of_alloc(16 * MIB, true, &zeroed), 0);
+    assert_int_equal(advice_of_resize(&zeroed, 32 * MIB), 0);
+    release_block(zeroed);
     policy.huge_pages = 0;
-    assert_int_equal(advice_of_alloc(16 * MIB, false, &long_one), 0);
-    assert_int_equal(advice_of_resize(&long_one, 8 * MIB), 0);
-    assert_int_equal(advice_of_resize(&long_one, 16 * MIB), 0);
-    release_block(long_one);
+    assert_int_equal(advice_of_alloc(16 * MIB, false, &second), 0);
+    release_block(second);
+    release_block(first);
     policy.huge_pages = 1;
     policy.big_cache_mib = 64;
 }
 
+static void cached_mappings_keep_their_huge_pages(void **state)
+{
+    (void)state;
+    empty_cache();
+    char *first, *second;
+    assert_int_equal(advice_of_alloc(40 * MIB, false, &first), 1);
+    release_block(first);
+    assert_int_equal(advice_of_alloc(20 * MIB, false, &first), 0);
+    assert_int_equal(advice_of_alloc(20 * MIB, false, &second), 0);
+    release_block(first);
+    release_block(second);
+    empty_cache();
+    /* Those of a sparse block get them when somebody else has the mapping. */
+    assert_int_equal(advice_of_alloc(20 * MIB, true, &first), 0);
+    release_block(first);
+    assert_int_equal(advice_of_alloc(20 * MIB, false, &first), 1);
+    release_block(first);
+    empty_cache();
+    /* A mapping is made longer: one call for huge pages, or one to clear it. */
+    for (int zero = 0; zero <= 1; zero++) {
+        assert_int_equal(advice_of_alloc(8 * MIB, false, &first), 0);
+        release_block(first);
+        assert_int_equal(advice_of_alloc(16 * MIB, zero, &first), 1);
+        release_block(first);
+        empty_cache();
+    }
+}
+
+/* behaviour 39: without address space the block stays as it was, and the cache still serves. */
 static void resize_without_memory(void *argument)
 {
     (void)argument;
@@ -402,6 +419,7 @@ int main(void)
         cmocka_unit_test(random_steps_keep_contents),
         cmocka_unit_test(misuse_is_named),
         cmocka_unit_test(huge_pages_are_for_16_mib_and_more),
+        cmocka_unit_test(cached_mappings_keep_their_huge_pages),
         cmocka_unit_test(no_memory_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
