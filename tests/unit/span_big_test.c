@@ -362,7 +362,7 @@ static void cached_mappings_keep_their_huge_pages(void **state)
     release_block(first);
     release_block(second);
     empty_cache();
-    /* Those of a sparse block get them when somebody else has the mapping. */
+    /* The mapping of a sparse block asks for them when it holds another block. */
     assert_int_equal(advice_of_alloc(20 * MIB, true, &first), 0);
     release_block(first);
     assert_int_equal(advice_of_alloc(20 * MIB, false, &first), 1);
