@@ -9,6 +9,7 @@
 #include "base/policy.h"
 #include "slab/bin.h"
 #include "slab/depot.h"
+#include "span/purge.h"
 
 static void *out_of_memory(void)
 {
@@ -57,7 +58,7 @@ static void *alloc_pages(size_t size, size_t alignment, bool zero)
 {
     bool span = size <= SPAN_MAX && alignment <= SPAN_ALIGNMENT_MAX;
     void *block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
-    if (!block && heap_purge())
+    if (UNLIKELY(!block) && purge_may_make_room(size_max(size, alignment)) && heap_purge())
         block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
     return block;
 }

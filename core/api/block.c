@@ -26,12 +26,9 @@ static void check_marked(
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
 
-/* A pointer far behind the start of a big block is known by that start alone. */
 static _Noreturn SLOW_PATH void fatal_foreign(const void *block, const char *call)
 {
-    struct region *region = page_map_nearest(block);
-    if (region && region->kind == REGION_BIG)
-        big_check_interior((const struct big *)region, block, call);
+    big_check_interior(block, call);
     fatal_pointer(
         call, (uintptr_t)block % MIN_ALIGNMENT ? DEFECT_MISALIGNED : DEFECT_FOREIGN, block, NULL,
         0);

@@ -36,6 +36,27 @@ ALWAYS_INLINE bool list_contains(const struct list_node *node)
     return node->link != NULL;
 }
 
+/* A queue of such nodes: what is pushed comes last. All-zero is empty. */
+struct queue {
+    struct list_node *first;
+    struct list_node **end; /* where the next one is to be linked; NULL before the first */
+};
+
+ALWAYS_INLINE void queue_push(struct queue *queue, struct list_node *node)
+{
+    node->next = NULL;
+    node->link = queue->first ? queue->end : &queue->first;
+    *node->link = node;
+    queue->end = &node->next;
+}
+
+ALWAYS_INLINE void queue_remove(struct queue *queue, struct list_node *node)
+{
+    if (!node->next)
+        queue->end = node->link;
+    list_remove(node);
+}
+
 #define LIST_ENTRY(node, type, member) ((node) ? CONTAINER_OF(node, type, member) : (type *)NULL)
 
 #endif

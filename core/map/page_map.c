@@ -77,20 +77,23 @@ void class_map_set(const void *address, unsigned units, unsigned class)
         ATOMIC_STORE_RELAXED(&class_map.classes[index + i], (uint8_t) class);
 }
 
-static struct leaf *leaf_install(size_t index)
+static struct leaf *leaf_map(void)
 {
-    struct leaf *fresh = os_map(sizeof(struct leaf), os_page_size(), NULL);
-    if (!fresh)
-        return NULL;
+    return os_map(sizeof(struct leaf), os_page_size(), NULL);
+}
+
+/* Makes the zeroed leaf that of the index, unless it has one. */
+static void leaf_install(size_t index, struct leaf *fresh)
+{
     struct leaf *present = NULL;
     if (__atomic_compare_exchange_n(
-            &root[index], &present, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            &root[index], &present, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ATOMIC_ADD_RELAXED(&map_bytes, sizeof(struct leaf));
-        return fresh;
-    }
-    os_discard(fresh, sizeof(struct leaf));
-    return present;
+    else
+        os_discard(fresh, sizeof(struct leaf));
 }
+
+static struct leaf *spare_leaf; /* atomic: release on store pairs with acquire on taking it */
 
 static size_t unit_of(const void *address)
 {
@@ -106,7 +109,31 @@ bool page_map_prepare(const void *address)
     if (UNLIKELY((uintptr_t)address >> ADDRESS_BITS != 0))
         return false;
     size_t index = unit_of(address) >> LEAF_BITS;
-    return ATOMIC_LOAD_ACQUIRE(&root[index]) || leaf_install(index);
+    if (ATOMIC_LOAD_ACQUIRE(&root[index]))
+        return true;
+    struct leaf *leaf = leaf_map();
+    if (leaf)
+        leaf_install(index, leaf);
+    return leaf != NULL;
+}
+
+bool page_map_take_spare(struct page_map_spare *spare)
+{
+    spare->leaf = __atomic_exchange_n(&spare_leaf, NULL, __ATOMIC_ACQUIRE);
+    if (!spare->leaf)
+        spare->leaf = leaf_map();
+    return spare->leaf != NULL;
+}
+
+void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address)
+{
+    size_t index = unit_of(address) >> LEAF_BITS;
+    struct leaf *none = NULL;
+    if (!ATOMIC_LOAD_ACQUIRE(&root[index]))
+        leaf_install(index, spare->leaf);
+    else if (!__atomic_compare_exchange_n(
+                 &spare_leaf, &none, spare->leaf, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        os_discard(spare->leaf, sizeof(struct leaf));
 }
 
 static void set_entry(const void *address, struct region *region)
@@ -149,7 +176,7 @@ struct region *page_map_nearest(const void *address)
             continue;
         }
         struct region *region = ATOMIC_LOAD_ACQUIRE(&leaf->region[next & ((1 << LEAF_BITS) - 1)]);
-        if (region)
+        if (region && (const char *)region->base <= (const char *)address)
             return region;
     }
     return NULL;

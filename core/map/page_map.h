@@ -1,7 +1,8 @@
 /* From any address to what the allocator keeps there: the two maps.
  *
  * The page map is complete and serves the slow paths: one entry per 2 MiB of the user address
- * space, in two levels, pointing at the region (superslab or big block) that starts there.
+ * space, in two levels, pointing at the region (superslab or big block) that starts there: no
+ * region is shorter than 2 MiB, so that there is one at most.
  *
  * The class map is the hit path of free: one byte per 64 KiB unit, the size class of the slab that
  * covers it, CLASS_NONE (0) elsewhere. It covers a window of the address space around the first
@@ -23,7 +24,8 @@
 /* The user half of x86-64 with 4-level tables and of AArch64. */
 #define ADDRESS_BITS 48
 
-/* The unit of address space: superslabs are this large and aligned to it, big blocks aligned. */
+/* The unit of address space: superslabs are this large and aligned to it, big blocks at least as
+ * large. */
 #define REGION_SHIFT 21
 #define REGION_SIZE ((size_t)1 << REGION_SHIFT)
 
@@ -67,11 +69,20 @@ bool class_map_prepare(const void *address);
  * map, or when the address lies beyond it. What was registered there before stays valid. */
 bool page_map_prepare(const void *address);
 
+/* For a region of which the address is not known before it is too late to fail: take_spare sees to
+ * it that prepare_by_spare will succeed; false when no memory is left. */
+struct leaf;
+struct page_map_spare {
+    struct leaf *leaf;
+};
+bool page_map_take_spare(struct page_map_spare *spare);
+void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address);
+
 /* Registers the region at its base, for which page_map_prepare has succeeded once. */
 void page_map_register(struct region *region);
 void page_map_unregister(const struct region *region);
 
-/* Region that starts at the 2 MiB unit of `address`; NULL: none of ours. */
+/* Region that starts in the 2 MiB of `address`, before or behind it; NULL: none of ours. */
 struct region *page_map_lookup(const void *address);
 
 /* Region that starts at or below `address` and nearest to it; NULL: none. A search, for messages.

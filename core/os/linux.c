@@ -194,6 +194,16 @@ bool os_resize(void *address, size_t old_size, size_t new_size)
     return result == (long)address;
 }
 
+void *os_relocate(void *address, size_t old_size, size_t new_size)
+{
+    if (refused(OS_MREMAP))
+        return NULL;
+    unpoison(address, old_size);
+    long result = system_call(
+        SYS_mremap, (long)address, (long)old_size, (long)new_size, MREMAP_MAYMOVE, 0, 0);
+    return result < 0 && result > -4096 ? NULL : (void *)result;
+}
+
 enum os_move_result os_move(void *address, size_t old_size, void *target, size_t new_size)
 {
     if (refused(OS_MREMAP))

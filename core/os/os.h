@@ -61,6 +61,9 @@ void os_advise_huge_pages(void *address, size_t size, bool wanted);
 /* Changes the size of a whole mapping in place; false when the addresses behind it are taken. */
 bool os_resize(void *address, size_t old_size, size_t new_size);
 
+/* Makes a whole mapping longer at whatever address has room; NULL: it is as before. */
+void *os_relocate(void *address, size_t old_size, size_t new_size);
+
 /* A move that is refused leaves everything as it was: a filter of system calls does that. One that
  * fails leaves the mapping, but the target may be gone. */
 enum os_move_result { OS_MOVED, OS_MOVE_REFUSED, OS_MOVE_FAILED };

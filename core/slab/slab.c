@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/poison.h"
+#include "base/policy.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "span/page_heap.h"
@@ -22,16 +23,38 @@ static void publish(struct slab *slab, unsigned class, struct slab *value)
     class_map_set(slab->base, units, class);
 }
 
+/* Bytes of address space in slabs of blocks of which every page is touched, since none is longer;
+ * atomic relaxed, any thread. */
+static size_t dense_bytes;
+
+/* Page tables for so much fill what the second-level cache of a core holds. */
+static const size_t huge_heap_min = 256 * MIB;
+
+static void count_dense(unsigned class, size_t change)
+{
+    if (!size_class_is_long(class))
+        ATOMIC_ADD_RELAXED(&dense_bytes, change);
+}
+
+/* What a slab of the class may map: a huge page only where its blocks use all of one. */
+static enum growth growth_for(unsigned class)
+{
+    bool dense = !size_class_is_long(class) && ATOMIC_LOAD_RELAXED(&dense_bytes) >= huge_heap_min;
+    return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
+}
+
 struct slab *slab_create(unsigned class, unsigned shard, bool may_grow)
 {
     struct page_run taken;
     struct slab *slab = metadata_alloc(record_size(class));
     if (!slab)
         return NULL;
-    if (!page_heap_take_units(size_classes[class].units, may_grow, &taken)) {
+    enum growth growth = may_grow ? growth_for(class) : GROWTH_NONE;
+    if (!page_heap_take_units(size_classes[class].units, growth, &taken)) {
         metadata_free(slab, record_size(class));
         return NULL;
     }
+    count_dense(class, size_classes[class].units * UNIT_SIZE);
     slab->base = superslab_address(taken.superslab, taken.run.first);
     slab->superslab = taken.superslab;
     slab->class = (uint8_t) class;
@@ -53,6 +76,7 @@ void slab_destroy(struct slab *slab)
     struct run run = {superslab_page_of(slab->base), size_classes[class].units * UNIT_PAGES};
     struct superslab *superslab = slab->superslab;
     publish(slab, CLASS_NONE, NULL);
+    count_dense(class, -(size_classes[class].units * UNIT_SIZE));
     metadata_free(slab, record_size(class));
     page_heap_put(superslab, run, (unsigned)((touched + PAGE_SIZE - 1) >> PAGE_SHIFT));
 }

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/list.h"
 #include "base/poison.h"
 #include "base/policy.h"
 #include "map/metadata.h"
@@ -11,165 +10,142 @@
 #include "os/os.h"
 #include "span/purge.h"
 
-struct big {
-    struct region region;    /* const while registered */
-    size_t mapped;           /* bytes of the mapping; owner of the block, or lock when cached */
-    size_t dirty;            /* leading bytes that may not be zero; as `mapped` */
-    bool live;               /* lock: handed out, not in the cache */
-    bool sparse;             /* owner: zeroes were asked for, of which few may be touched */
-    bool huge;               /* huge pages were asked for; as `mapped` */
-    struct list_node by_age; /* lock: in the cache, youngest first */
-};
+static struct big_stats totals; /* big_lock */
 
-static struct {
-    struct lock lock CACHE_ALIGNED;
-    struct list cache;      /* lock: youngest first */
-    struct big_stats stats; /* lock */
-    size_t unused_bytes;    /* lock: least that was cached since the last tick of the purge */
-} bigs;
+static size_t mapping_size(size_t size)
+{
+    return round_up(size_max(size, REGION_SIZE), os_page_size());
+}
+
+/* ---- Huge pages ------------------------------------------------------------------------------ */
 
 /* A program with less than this in big blocks may use small parts of them, as sort does of its
  * buffer for a pipe: each part in a huge page would take 2 MiB, most of the program's memory. */
 static const size_t huge_bytes_min = 16 * MIB;
 
-static size_t mapping_size(size_t size)
-{
-    return round_up(size, os_page_size());
-}
+/* So many bytes may be in huge pages on trust: as many as were in blocks that had been used whole
+ * when they were freed. A huge page for a block of which little is touched wastes its memory, and
+ * nobody can tell before: stacks of fibers and ring buffers look like matrices. Atomic relaxed, any
+ * thread; a race loses an update. */
+static size_t proved;
 
-/* Lock held. */
-static void cache_remove(struct big *big)
+/* True when the block, all zero when it was handed out, seems to have been written to everywhere.
+ * Looks at few places: this is no more than a guess, and one that errs towards false. */
+static bool is_dense(const struct big *big)
 {
-    list_remove(&big->by_age);
-    bigs.stats.cached_bytes -= big->mapped;
-    bigs.unused_bytes = size_min(bigs.unused_bytes, bigs.stats.cached_bytes);
-}
-
-/* Lock held. */
-static void cache_insert(struct big *big)
-{
-    big->live = false;
-    poison(big->region.base, big->mapped);
-    list_push(&bigs.cache, &big->by_age);
-    bigs.stats.cached_bytes += big->mapped;
-}
-
-static void put_in_cache(struct big *big)
-{
-    lock_acquire(&bigs.lock);
-    cache_insert(big);
-    lock_release(&bigs.lock);
-}
-
-/* The shortest cached mapping of at least `size` bytes; failing that, the longest of all. */
-static struct big *cache_find(size_t size)
-{
-    struct big *fit = NULL, *longest = NULL;
-    for (struct list_node *node = bigs.cache.first; node; node = node->next) {
-        struct big *big = CONTAINER_OF(node, struct big, by_age);
-        if (big->mapped >= size && (!fit || big->mapped < fit->mapped))
-            fit = big;
-        if (!longest || big->mapped > longest->mapped)
-            longest = big;
+    enum { PLACES = 16, DENSE_PLACES = 12, WORDS = 8 };
+    size_t stride = round_down(big->mapped / PLACES, CACHE_LINE);
+    unsigned written = 0;
+    for (unsigned place = 0; place < PLACES; place++) {
+        const uint64_t *line = (const uint64_t *)(big->region.base + place * stride);
+        uint64_t any = 0;
+        for (unsigned word = 0; word < WORDS; word++)
+            any |= line[word];
+        written += any != 0;
     }
-    return fit ? fit : longest;
+    return written >= DENSE_PLACES;
 }
 
-/* Takes a mapping out of the cache for a block of `size` bytes; NULL when the cache is empty. */
-static struct big *cache_take(size_t size)
+/* Learns from a block that is freed. */
+static void learn(const struct big *big)
 {
-    lock_acquire(&bigs.lock);
-    struct big *big = cache_find(size);
-    if (big) {
-        cache_remove(big);
-        big->live = true;
-    }
-    lock_release(&bigs.lock);
-    return big;
+    size_t trust = ATOMIC_LOAD_RELAXED(&proved);
+    if (!big->zeroed)
+        return;
+    if (is_dense(big))
+        trust = size_min(trust + big->mapped * (big->huge ? 2 : 1), TIB);
+    else
+        trust /= 4;
+    ATOMIC_STORE_RELAXED(&proved, trust);
 }
 
-static size_t unmap(struct big *big)
+static bool is_trusted(size_t size)
 {
-    page_map_unregister(&big->region);
-    size_t size = big->mapped;
-    if (!os_unmap(big->region.base, size)) {
-        /* The system could not split a mapping: give at least the memory back. */
-        page_map_register(&big->region);
-        if (os_purge(big->region.base, size))
-            big->dirty = 0;
-        put_in_cache(big);
-        return 0;
-    }
-    metadata_free(big, sizeof *big);
-    return size;
+    return ATOMIC_LOAD_RELAXED(&proved) >= size;
 }
 
-static struct big *register_mapping(char *base, size_t size)
+static void set_huge(struct big *big, bool huge)
 {
-    struct big *big = page_map_prepare(base) ? metadata_alloc(sizeof *big) : NULL;
-    if (!big)
-        return NULL;
-    big->region = (struct region){REGION_BIG, base};
-    big->mapped = size;
-    page_map_register(&big->region);
-    return big;
+    /* For the whole mapping, or the system could not resize it in one piece. */
+    os_advise_huge_pages(big->region.base, big->mapped, huge);
+    big->huge = huge;
 }
 
-/* Cuts the mapping off behind `size` bytes, rounded up to where another block can start; the rest
- * becomes a cached mapping. */
+/* Asks for huge pages if they pay; a mapping from the cache keeps those that it has. */
+static void advise(struct big *big, bool dense, uint64_t live_bytes)
+{
+    if (big->huge || live_bytes < huge_bytes_min || !POLICY(huge_pages))
+        return;
+    if (!dense && !is_trusted(big->mapped))
+        return;
+    if (!dense)
+        ATOMIC_STORE_RELAXED(&proved, ATOMIC_LOAD_RELAXED(&proved) - big->mapped);
+    set_huge(big, true);
+}
+
+/* ---- Mappings -------------------------------------------------------------------------------- */
+
+/* Cuts the mapping off behind `size` bytes, rounded up so that what is left of a huge page is not
+ * cut in two; the rest becomes a cached mapping. */
 static void split(struct big *big, size_t size)
 {
     size_t kept = round_up(size, REGION_SIZE);
     if (big->mapped < kept + REGION_SIZE)
         return;
-    struct big *rest = register_mapping(big->region.base + kept, big->mapped - kept);
+    struct big *rest = big_register(big->region.base + kept, big->mapped - kept);
     if (!rest)
         return;
     rest->huge = big->huge;
     rest->dirty = big->dirty > kept ? big->dirty - kept : 0;
     big->mapped = kept;
     big->dirty = size_min(big->dirty, kept);
-    put_in_cache(rest);
+    big_cache_put(rest);
+}
+
+/* Moves the mapping to where `size` bytes are free; NULL: it is as before. Huge pages stay whole if
+ * their addresses are aligned, for which the target is mapped first. */
+static char *move(const struct big *big, size_t size)
+{
+    char *target = big->huge ? os_map(size, REGION_SIZE, NULL) : NULL;
+    if (!target)
+        return os_relocate(big->region.base, big->mapped, size);
+    enum os_move_result moved = os_move(big->region.base, big->mapped, target, size);
+    if (moved == OS_MOVED)
+        return target;
+    /* After a failure the target may be gone. Unmapping it could hit what somebody else has
+     * mapped there since; so its addresses, untouched, are lost. */
+    if (moved == OS_MOVE_REFUSED)
+        os_discard(target, size);
+    return NULL;
 }
 
 /* Makes the mapping `size` bytes long, in place or at another address; false: it is as before. */
 static bool extend(struct big *big, size_t size)
 {
     size_t growth = size - big->mapped;
-    if (os_resize(big->region.base, big->mapped, size)) {
-        big->mapped = size;
-        purge_before_growth(growth);
-        return true;
-    }
-    char *target = os_map(size, REGION_SIZE, NULL);
-    if (!target)
-        return false;
-    if (!page_map_prepare(target)) {
-        os_discard(target, size);
-        return false;
-    }
-    page_map_unregister(&big->region);
-    enum os_move_result moved = os_move(big->region.base, big->mapped, target, size);
-    if (moved != OS_MOVED) {
+    if (!os_resize(big->region.base, big->mapped, size)) {
+        struct page_map_spare spare;
+        if (!page_map_take_spare(&spare))
+            return false;
+        page_map_unregister(&big->region);
+        char *target = move(big, size);
+        if (target)
+            big->region.base = target;
+        page_map_prepare_by_spare(&spare, big->region.base);
         page_map_register(&big->region);
-        /* After a failure the target may be gone. Unmapping it could hit what somebody else has
-         * mapped there since; so its addresses, untouched, are lost. */
-        if (moved == OS_MOVE_REFUSED)
-            os_discard(target, size);
-        return false;
+        if (!target)
+            return false;
     }
-    big->region.base = target;
     big->mapped = size;
-    page_map_register(&big->region);
     purge_before_growth(growth);
     return true;
 }
 
 static struct big *from_cache(size_t size, size_t alignment)
 {
-    if (alignment > REGION_SIZE)
-        return NULL;
-    struct big *big = cache_take(size);
+    if (size > (size_t)POLICY(big_cache_mib) * MIB)
+        return NULL; /* would take in with it what serves others */
+    struct big *big = big_cache_take(size, alignment);
     if (!big)
         return NULL;
     if (big->mapped >= size) {
@@ -178,46 +154,55 @@ static struct big *from_cache(size_t size, size_t alignment)
     }
     if (extend(big, size))
         return big;
-    put_in_cache(big);
+    lock_acquire(big_lock());
+    big->live = false;
+    lock_release(big_lock());
+    big_cache_put(big);
     return NULL;
 }
 
 static struct big *from_system(size_t size, size_t alignment)
 {
-    char *base = os_map(size, size_max(alignment, REGION_SIZE), NULL);
+    /* Huge pages take aligned addresses. */
+    if (is_trusted(size))
+        alignment = size_max(alignment, REGION_SIZE);
+    char *base = os_map(size, size_max(alignment, os_page_size()), NULL);
     if (!base)
         return NULL;
     purge_before_growth(size);
-    struct big *big = register_mapping(base, size);
+    struct big *big = big_register(base, size);
     if (!big) {
         os_discard(base, size);
         return NULL;
     }
     big->live = true;
+    /* The system may give huge pages to who does not ask. */
+    set_huge(big, false);
     return big;
 }
 
-/* Fresh pages rather than a memset: who wants this much zeroed may touch little of it. */
+/* Makes all of it read as zero: by a memset if it will be touched anyway, else by fresh pages: who
+ * wants this much zeroed may use little of it. */
 static void clear(struct big *big)
 {
-    if (!os_purge(big->region.base, big->dirty))
+    bool written = is_trusted(big->dirty) || !os_purge(big->region.base, big->dirty);
+    if (written)
         memset(big->region.base, 0, big->dirty);
+    else if (big->huge)
+        set_huge(big, false);
     big->dirty = 0;
 }
 
-/* Counts the bytes of a block, and the block if it is new; asks for huge pages. A mapping from the
- * cache keeps those that it has. */
-static void count_block(struct big *big, bool new)
+/* ---- Blocks ---------------------------------------------------------------------------------- */
+
+/* Counts the bytes of a block, and the block if it is new; returns the bytes of all. */
+static uint64_t count_block(const struct big *big, bool new)
 {
-    lock_acquire(&bigs.lock);
-    bigs.stats.allocated += new;
-    uint64_t live = bigs.stats.live_bytes += big->mapped;
-    lock_release(&bigs.lock);
-    if (!big->sparse && !big->huge && live >= huge_bytes_min && POLICY(huge_pages)) {
-        /* For the whole mapping, or the system could not resize it in one piece. */
-        os_advise_huge_pages(big->region.base, big->mapped, true);
-        big->huge = true;
-    }
+    lock_acquire(big_lock());
+    totals.allocated += new;
+    uint64_t live = totals.live_bytes += big->mapped;
+    lock_release(big_lock());
+    return live;
 }
 
 void *big_alloc(size_t size, size_t alignment, bool zero)
@@ -231,13 +216,17 @@ void *big_alloc(size_t size, size_t alignment, bool zero)
     unpoison(big->region.base, big->mapped);
     if (zero && big->dirty)
         clear(big);
-    big->sparse = zero;
-    count_block(big, true);
+    big->zeroed = big->dirty == 0;
+    advise(big, false, count_block(big, true));
     return big->region.base;
 }
 
-void big_check_interior(const struct big *big, const void *block, const char *call)
+void big_check_interior(const void *block, const char *call)
 {
+    const struct region *region = page_map_nearest(block);
+    if (!region || region->kind != REGION_BIG)
+        return;
+    const struct big *big = (const struct big *)region;
     const char *base = big->region.base;
     if (big->live && (const char *)block > base && (const char *)block < base + big->mapped)
         fatal_pointer(call, DEFECT_INTERIOR, block, base, big->mapped);
@@ -245,7 +234,7 @@ void big_check_interior(const struct big *big, const void *block, const char *ca
 
 static _Noreturn void fatal_big(const struct big *big, const void *block, const char *call)
 {
-    big_check_interior(big, block, call);
+    big_check_interior(block, call);
     fatal_pointer(
         call, block == big->region.base ? DEFECT_DOUBLE_FREE : DEFECT_FOREIGN, block, NULL, 0);
 }
@@ -259,22 +248,20 @@ size_t big_size(const struct big *big, const void *block, const char *call)
 
 void big_free(struct big *big, void *block, const char *call)
 {
-    lock_acquire(&bigs.lock);
+    lock_acquire(big_lock());
     bool live = big->live && block == big->region.base;
     if (LIKELY(live)) {
-        bigs.stats.freed++;
-        bigs.stats.live_bytes -= big->mapped;
-        big->dirty = big->mapped;
-        cache_insert(big);
+        big->live = false;
+        totals.freed++;
+        totals.live_bytes -= big->mapped;
     }
-    size_t cached = bigs.stats.cached_bytes;
-    lock_release(&bigs.lock);
+    lock_release(big_lock());
     if (UNLIKELY(!live))
         fatal_big(big, block, call);
+    learn(big);
+    big->dirty = big->mapped;
+    big_cache_put(big);
     purge_arm();
-    size_t bound = (size_t)POLICY(big_cache_mib) * MIB;
-    if (cached > bound)
-        big_cache_evict(cached - bound);
 }
 
 /* Makes the live mapping `size` bytes long; false: it is as before. */
@@ -296,68 +283,24 @@ void *big_resize(struct big *big, size_t size)
     /* Not counted meanwhile. Who maps a big block at the addresses that become free takes the lock
      * later: so what this thread did to them has happened before, which else only the system knows.
      */
-    lock_acquire(&bigs.lock);
-    bigs.stats.live_bytes -= big->mapped;
-    lock_release(&bigs.lock);
+    lock_acquire(big_lock());
+    totals.live_bytes -= big->mapped;
+    lock_release(big_lock());
+    /* What has been filled and grows will be filled again. */
+    bool dense = size > big->mapped && !big->huge && big->zeroed && is_dense(big);
     bool done = resize(big, mapping_size(size));
-    count_block(big, false);
+    uint64_t live = count_block(big, false);
+    if (done)
+        advise(big, dense, live);
     return done ? big->region.base : NULL;
-}
-
-/* The oldest cached mapping. Lock held. */
-static struct big *oldest(void)
-{
-    struct big *last = NULL;
-    for (struct list_node *node = bigs.cache.first; node; node = node->next)
-        last = CONTAINER_OF(node, struct big, by_age);
-    return last;
-}
-
-/* Unmaps the oldest cached mapping, unless it is longer than that; returns its bytes. */
-static size_t evict(size_t bytes_max)
-{
-    lock_acquire(&bigs.lock);
-    struct big *big = oldest();
-    if (big && big->mapped > bytes_max)
-        big = NULL;
-    if (big)
-        cache_remove(big);
-    lock_release(&bigs.lock);
-    return big ? unmap(big) : 0;
-}
-
-size_t big_cache_evict(size_t bytes)
-{
-    size_t evicted = 0, size;
-    while (evicted < bytes && (size = evict(SIZE_MAX)) != 0)
-        evicted += size;
-    return evicted;
-}
-
-size_t big_cache_expire(void)
-{
-    size_t evicted = 0, size;
-    lock_acquire(&bigs.lock);
-    size_t unused = bigs.unused_bytes;
-    lock_release(&bigs.lock);
-    while ((size = evict(unused - evicted)) != 0)
-        evicted += size;
-    lock_acquire(&bigs.lock);
-    bigs.unused_bytes = bigs.stats.cached_bytes;
-    lock_release(&bigs.lock);
-    return evicted;
 }
 
 struct big_stats big_stats(void)
 {
-    lock_acquire(&bigs.lock);
-    struct big_stats stats = bigs.stats;
-    lock_release(&bigs.lock);
+    lock_acquire(big_lock());
+    struct big_stats stats = totals;
+    lock_release(big_lock());
+    stats.cached_bytes = big_cache_bytes();
     stats.live_blocks = stats.allocated - stats.freed;
     return stats;
-}
-
-struct lock *big_lock(void)
-{
-    return &bigs.lock;
 }

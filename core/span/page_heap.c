@@ -5,37 +5,70 @@
 
 #include "base/assert.h"
 #include "base/poison.h"
-#include "base/policy.h"
 #include "map/metadata.h"
 #include "os/os.h"
 #include "span/purge.h"
 
 static struct {
     struct lock lock CACHE_ALIGNED;
-    struct list by_run[SUPERSLAB_PAGES + 1];  /* lock: by the bound on free runs */
-    struct list by_unit[SUPERSLAB_UNITS + 1]; /* lock: by number of free units */
-    struct list by_dirt;                      /* lock: with free dirty pages */
-    uint64_t runs[SUPERSLAB_WORDS + 1];       /* lock: bit per non-empty list of by_run */
-    struct page_heap_stats stats;             /* lock */
-    char *hint;                               /* lock: where the next superslab should be */
-    size_t unused_pages;  /* lock: least of free dirty ones since the last tick */
-    uint64_t purge_round; /* lock */
+    struct list by_run[SUPERSLAB_PAGES + 1]; /* lock: by the bound on free runs */
+    /* lock: by the largest group of free units, then by number of free units */
+    struct list by_unit[SUPERSLAB_GROUPS][SUPERSLAB_UNITS + 1];
+    struct list by_dirt;                /* lock: with free dirty pages */
+    uint64_t runs[SUPERSLAB_WORDS + 1]; /* lock: bit per non-empty list of by_run */
+    uint64_t units[SUPERSLAB_GROUPS];   /* lock: bit per non-empty list of by_unit */
+    struct page_heap_stats stats;       /* lock */
+    char *hint;                         /* lock: where the next superslab should be */
+    struct idle unused;                 /* lock: of free dirty pages */
+    uint64_t purge_round;               /* lock */
 } heap;
 
-/* Puts the superslab on the lists that its state asks for. Lock held. */
-static void relink(struct superslab *superslab, unsigned run_before, unsigned units_before)
+/* Lock held. */
+static void link_by_run(struct superslab *superslab)
 {
-    unsigned run = superslab->longest_run, units = bits_count(superslab->free_units);
-    if (run != run_before) {
-        list_remove(&superslab->by_run);
-        if (!heap.by_run[run_before].first)
-            bitmap_clear(heap.runs, run_before);
-        list_push(&heap.by_run[run], &superslab->by_run);
-        bitmap_set(heap.runs, run);
+    unsigned run = superslab->longest_run;
+    list_push(&heap.by_run[run], &superslab->by_run);
+    bitmap_set(heap.runs, run);
+    superslab->listed_run = (uint16_t)run;
+}
+
+/* Lock held. */
+static void unlink_by_run(struct superslab *superslab)
+{
+    list_remove(&superslab->by_run);
+    if (!heap.by_run[superslab->listed_run].first)
+        bitmap_clear(heap.runs, superslab->listed_run);
+}
+
+/* Lock held. */
+static void link_by_unit(struct superslab *superslab, unsigned group, unsigned units)
+{
+    list_push(&heap.by_unit[group][units], &superslab->by_unit);
+    bitmap_set(&heap.units[group], units);
+    superslab->listed_group = (uint8_t)group;
+    superslab->listed_units = (uint8_t)units;
+}
+
+/* Lock held. */
+static void unlink_by_unit(struct superslab *superslab)
+{
+    unsigned group = superslab->listed_group, units = superslab->listed_units;
+    list_remove(&superslab->by_unit);
+    if (!heap.by_unit[group][units].first)
+        bitmap_clear(&heap.units[group], units);
+}
+
+/* Puts the superslab on the lists that its state asks for. Lock held. */
+static void relink(struct superslab *superslab)
+{
+    unsigned units = bits_count(superslab->free_units), group = superslab_group(superslab);
+    if (superslab->longest_run != superslab->listed_run) {
+        unlink_by_run(superslab);
+        link_by_run(superslab);
     }
-    if (units != units_before) {
-        list_remove(&superslab->by_unit);
-        list_push(&heap.by_unit[units], &superslab->by_unit);
+    if (units != superslab->listed_units || group != superslab->listed_group) {
+        unlink_by_unit(superslab);
+        link_by_unit(superslab, group, units);
     }
     bool dirt = superslab->dirty_free_pages != 0;
     if (dirt && !list_contains(&superslab->by_dirt))
@@ -47,38 +80,35 @@ static void relink(struct superslab *superslab, unsigned run_before, unsigned un
 /* Lock held. */
 static void lower_unused(void)
 {
-    heap.unused_pages = size_min(heap.unused_pages, heap.stats.dirty_free_pages);
+    idle_lower(&heap.unused, heap.stats.dirty_free_pages);
 }
 
 /* Lock held. */
 static unsigned take_run(struct superslab *superslab, struct run run)
 {
-    unsigned run_before = superslab->longest_run, units = bits_count(superslab->free_units);
     unsigned dirty = superslab_take(superslab, run);
     heap.stats.used_pages += run.pages;
     heap.stats.dirty_free_pages -= dirty;
     lower_unused();
-    relink(superslab, run_before, units);
+    relink(superslab);
     return dirty;
 }
 
 /* Lock held. */
 static void put_run(struct superslab *superslab, struct run run, unsigned dirty_pages)
 {
-    unsigned run_before = superslab->longest_run, units = bits_count(superslab->free_units);
     unsigned dirty_before = superslab->dirty_free_pages;
     superslab_put(superslab, run, dirty_pages);
     heap.stats.used_pages -= run.pages;
     heap.stats.dirty_free_pages += superslab->dirty_free_pages - dirty_before;
-    relink(superslab, run_before, units);
+    relink(superslab);
 }
 
 /* Lock held. */
 static void insert(struct superslab *superslab)
 {
-    list_push(&heap.by_run[superslab->longest_run], &superslab->by_run);
-    bitmap_set(heap.runs, superslab->longest_run);
-    list_push(&heap.by_unit[bits_count(superslab->free_units)], &superslab->by_unit);
+    link_by_run(superslab);
+    link_by_unit(superslab, superslab_group(superslab), bits_count(superslab->free_units));
     heap.stats.superslabs++;
     heap.hint = superslab->region.base - REGION_SIZE;
 }
@@ -86,19 +116,14 @@ static void insert(struct superslab *superslab)
 /* Lock held. The superslab is wholly free. */
 static void extract(struct superslab *superslab)
 {
-    list_remove(&superslab->by_run);
-    if (!heap.by_run[superslab->longest_run].first)
-        bitmap_clear(heap.runs, superslab->longest_run);
-    list_remove(&superslab->by_unit);
+    unlink_by_run(superslab);
+    unlink_by_unit(superslab);
     if (list_contains(&superslab->by_dirt))
         list_remove(&superslab->by_dirt);
     heap.stats.dirty_free_pages -= superslab->dirty_free_pages;
     lower_unused();
     heap.stats.superslabs--;
 }
-
-/* A heap of this size uses a new superslab densely enough for a huge page. */
-static const size_t huge_heap_min = 256 * MIB;
 
 static struct superslab *map_superslab(char *hint)
 {
@@ -122,18 +147,33 @@ static struct superslab *map_superslab(char *hint)
 }
 
 /* Maps a superslab that is on no list yet; NULL when no memory is left. */
-static struct superslab *grow(void)
+static struct superslab *grow(enum growth growth)
 {
     lock_acquire(&heap.lock);
     char *hint = heap.hint;
-    bool dense = heap.stats.used_pages * PAGE_SIZE >= huge_heap_min;
     lock_release(&heap.lock);
     struct superslab *superslab = map_superslab(hint);
-    if (superslab && dense && POLICY(huge_pages)) {
-        superslab->huge = true;
-        os_advise_huge_pages(superslab->region.base, REGION_SIZE, true);
+    if (superslab) {
+        superslab->huge = growth == GROWTH_HUGE_PAGE;
+        /* Either way: the system may give huge pages to who does not ask. */
+        os_advise_huge_pages(superslab->region.base, REGION_SIZE, superslab->huge);
     }
     return superslab;
+}
+
+/* Of the superslabs with a group of so many free units, a power of two, the fullest: the one with
+ * the fewest free units; NULL when there is none. In constant time. Lock held. */
+static struct superslab *find_group(unsigned units)
+{
+    struct superslab *best = NULL;
+    for (unsigned group = bits_lowest(units) + 1; group < SUPERSLAB_GROUPS; group++) {
+        if (!heap.units[group])
+            continue;
+        unsigned count = bits_lowest(heap.units[group]);
+        if (!best || count < best->listed_units)
+            best = CONTAINER_OF(heap.by_unit[group][count].first, struct superslab, by_unit);
+    }
+    return best;
 }
 
 /* Of the superslabs that may have a long enough run, those first that promise the shortest. Lock
@@ -142,36 +182,38 @@ static struct superslab *find_pages(unsigned pages, unsigned alignment, struct r
 {
     /* A search in vain for aligned pages leaves the bound as it is: a second one, without
      * alignment, puts it right. But a few superslabs pack better in the order in which they stand.
+     * However many there are, no call looks at more than EFFORT_MAX: a large heap may rather grow.
      */
-    enum { PATIENCE = 16 };
+    enum { PATIENCE = 16, EFFORT_MAX = 64 };
     unsigned vain = 0;
-    for (unsigned length = pages;; length++) {
+    for (unsigned length = pages; vain < EFFORT_MAX; length++) {
         length = bitmap_find(heap.runs, length, SUPERSLAB_PAGES + 1, true);
         if (length > SUPERSLAB_PAGES)
             return NULL;
-        for (struct list_node *node = heap.by_run[length].first, *next; node; node = next) {
+        struct list_node *node = heap.by_run[length].first, *next;
+        for (; node && vain < EFFORT_MAX; node = next, vain++) {
             struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
             next = node->next;
             if (superslab_find(superslab, pages, alignment, run))
                 return superslab;
-            if (++vain > PATIENCE && alignment > 1)
+            if (vain >= PATIENCE && alignment > 1)
                 superslab_find(superslab, pages, 1, run);
-            relink(superslab, length, bits_count(superslab->free_units));
+            relink(superslab);
         }
     }
+    /* Whole units are known without a search. */
+    unsigned units = 1;
+    while (units * UNIT_PAGES < size_max(pages, alignment))
+        units *= 2;
+    struct superslab *superslab = find_group(units);
+    return superslab && superslab_find(superslab, pages, alignment, run) ? superslab : NULL;
 }
 
-/* Fullest first: the list with the fewest free units. Lock held. */
+/* Fullest first. Lock held. */
 static struct superslab *find_units(unsigned units, struct run *run)
 {
-    for (unsigned count = units; count <= SUPERSLAB_UNITS; count++) {
-        for (struct list_node *node = heap.by_unit[count].first; node; node = node->next) {
-            struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_unit);
-            if (superslab_find_units(superslab, units, run))
-                return superslab;
-        }
-    }
-    return NULL;
+    struct superslab *superslab = find_group(units);
+    return superslab && superslab_find_units(superslab, units, run) ? superslab : NULL;
 }
 
 static void describe(struct page_run *taken, struct superslab *superslab, struct run run)
@@ -184,7 +226,7 @@ static void describe(struct page_run *taken, struct superslab *superslab, struct
 
 /* Takes `units` whole units, or, when that is 0, `pages` pages at a multiple of `alignment`. */
 static bool take(
-    unsigned units, unsigned pages, unsigned alignment, bool may_grow, struct page_run *taken)
+    unsigned units, unsigned pages, unsigned alignment, enum growth growth, struct page_run *taken)
 {
     struct superslab *fresh = NULL;
     do {
@@ -202,16 +244,16 @@ static bool take(
             unpoison(superslab_address(superslab, run.first), run.pages * PAGE_SIZE);
             return true;
         }
-        if (!may_grow)
+        if (growth == GROWTH_NONE)
             return false;
         purge_before_growth(units * UNIT_SIZE + pages * PAGE_SIZE);
-    } while ((fresh = grow()) != NULL);
+    } while ((fresh = grow(growth)) != NULL);
     return false;
 }
 
 bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken)
 {
-    return take(0, pages, alignment, true, taken);
+    return take(0, pages, alignment, GROWTH_SMALL_PAGES, taken);
 }
 
 bool page_heap_init(void)
@@ -225,9 +267,9 @@ bool page_heap_init(void)
     return true;
 }
 
-bool page_heap_take_units(unsigned units, bool may_grow, struct page_run *taken)
+bool page_heap_take_units(unsigned units, enum growth growth, struct page_run *taken)
 {
-    return take(units, 0, 0, may_grow, taken);
+    return take(units, 0, 0, growth, taken);
 }
 
 bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned pages)
@@ -267,7 +309,7 @@ static struct superslab *next_to_purge(uint64_t round)
             (!best || superslab->dirty_free_pages > best->dirty_free_pages))
             best = superslab;
     }
-    node = heap.by_unit[SUPERSLAB_UNITS].first;
+    node = heap.by_unit[SUPERSLAB_GROUPS - 1][SUPERSLAB_UNITS].first;
     if (!best && node)
         best = CONTAINER_OF(node, struct superslab, by_unit);
     if (!best || best->purge_round >= round)
@@ -334,7 +376,7 @@ static size_t unmap_superslab(struct superslab *superslab)
     page_map_register(&superslab->region);
     insert(superslab);
     heap.stats.dirty_free_pages += superslab->dirty_free_pages;
-    relink(superslab, superslab->longest_run, bits_count(superslab->free_units));
+    relink(superslab);
     return 0;
 }
 
@@ -356,11 +398,10 @@ size_t page_heap_purge(size_t bytes)
     return purged;
 }
 
-size_t page_heap_unused_pages(void)
+size_t page_heap_unused_pages(enum idle_watcher watcher)
 {
     lock_acquire(&heap.lock);
-    size_t unused = heap.unused_pages;
-    heap.unused_pages = heap.stats.dirty_free_pages;
+    size_t unused = idle_ask(&heap.unused, watcher, heap.stats.dirty_free_pages);
     lock_release(&heap.lock);
     return unused;
 }
@@ -386,7 +427,9 @@ void page_heap_check(void)
         for (struct list_node *node = heap.by_run[run].first; node; node = node->next) {
             struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
             superslab_check(superslab);
-            ASSERT(superslab->longest_run == run);
+            ASSERT(superslab->longest_run == run && superslab->listed_run == run);
+            ASSERT(superslab->listed_units == bits_count(superslab->free_units));
+            ASSERT(superslab->listed_group == superslab_group(superslab));
             ASSERT(page_map_lookup(superslab->region.base) == &superslab->region);
             superslabs++;
             used += SUPERSLAB_PAGES - superslab->free_pages;

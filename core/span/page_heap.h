@@ -10,6 +10,7 @@
 #ifndef SPAN_PAGE_HEAP_H
 #define SPAN_PAGE_HEAP_H
 
+#include "base/idle.h"
 #include "os/lock.h"
 #include "span/superslab.h"
 
@@ -28,9 +29,12 @@ bool page_heap_init(void);
  * no memory is left. */
 bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken);
 
-/* Takes a run of `units` whole units at a multiple of its size; maps memory for it only if it may
- * grow. */
-bool page_heap_take_units(unsigned units, bool may_grow, struct page_run *taken);
+/* What may be mapped when no superslab has room: nothing, one for small pages, or one for a huge
+ * page, of which the caller then touches nearly all. */
+enum growth { GROWTH_NONE, GROWTH_SMALL_PAGES, GROWTH_HUGE_PAGE };
+
+/* Takes a run of `units` whole units, 1, 2 or 4, at a multiple of its size. */
+bool page_heap_take_units(unsigned units, enum growth growth, struct page_run *taken);
 
 /* Takes exactly the `pages` pages behind `page` if all of them are free. */
 bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned pages);
@@ -42,8 +46,8 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
  * system and keeps their addresses; false when it did not work. */
 bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t size);
 
-/* Free dirty pages that nobody took since the last call. */
-size_t page_heap_unused_pages(void);
+/* Free dirty pages that nobody took since the last call by the same watcher. */
+size_t page_heap_unused_pages(enum idle_watcher watcher);
 
 /* Gives up to `bytes` of free dirty memory back to the system, where most of it lies first; returns
  * how much it was. When there is no more, superslabs that are wholly free and have no memory are

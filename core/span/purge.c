@@ -4,7 +4,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "os/os.h"
-#include "span/big.h"
+#include "span/big_cache.h"
 #include "span/page_heap.h"
 
 /* Below this it is not worth a system call: free dirty memory that is always kept. */
@@ -18,6 +18,7 @@ bool purge_is_armed;
 static uint64_t purged_total; /* atomic relaxed, any thread */
 static uint64_t last_tick_ms; /* atomic relaxed, any thread */
 static size_t step_left;      /* atomic relaxed, any thread: bytes */
+static size_t grown_bytes;    /* atomic relaxed, any thread: since the last purge for growth */
 static bool grown;            /* atomic relaxed, any thread: since the last tick, while armed */
 
 void purge_account(size_t bytes)
@@ -46,20 +47,30 @@ size_t purge_share(size_t unused_bytes, size_t used_bytes)
     return unused_bytes > purge_keep(used_bytes) ? share : share / 2;
 }
 
+/* Bytes of growth after which what lies free still is thought not to be needed: a little of what
+ * lies free, so that little is added to what is resident. */
+static size_t growth_window(size_t free_bytes)
+{
+    return size_max(REGION_SIZE, free_bytes / 8);
+}
+
 void purge_before_growth(size_t bytes)
 {
     struct page_heap_stats stats = page_heap_stats();
-    size_t dirty = stats.dirty_free_pages * PAGE_SIZE;
-    size_t keep = size_max(retain_min, stats.used_pages * PAGE_SIZE / 16);
-    if (dirty > keep) {
-        size_t purged = page_heap_purge(size_min(bytes, dirty - keep));
-        purge_account(purged);
-        bytes -= size_min(bytes, purged);
-    }
-    if (bytes)
-        purge_account(big_cache_evict(bytes));
+    size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     if (purge_armed())
         ATOMIC_STORE_RELAXED(&grown, true);
+    size_t due = ATOMIC_ADD_RELAXED(&grown_bytes, bytes) + bytes;
+    if (due < growth_window(dirty + big_cache_bytes()))
+        return;
+    ATOMIC_STORE_RELAXED(&grown_bytes, 0);
+    size_t keep = size_max(retain_min, used / 16);
+    size_t idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
+    size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
+    size_t purged = idle > keep ? page_heap_purge(size_min(due, idle - keep)) : 0;
+    if (due > purged && idle_cached)
+        purged += big_cache_evict(size_min(due - purged, idle_cached));
+    purge_account(purged);
 }
 
 void purge_after_free(size_t dirty_bytes, size_t used_bytes)
@@ -82,12 +93,12 @@ enum purge_tick purge_tick(uint64_t now_ms)
                    : PURGE_TICK_NONE;
     /* Before the look at what is there: what is freed after it arms anew. */
     ATOMIC_STORE_RELAXED(&purge_is_armed, false);
-    size_t unused = page_heap_unused_pages() * PAGE_SIZE;
+    size_t unused = page_heap_unused_pages(IDLE_SINCE_TICK) * PAGE_SIZE;
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     ATOMIC_STORE_RELAXED(&step_left, purge_share(unused, used));
-    purge_account(big_cache_expire());
-    if (dirty > purge_keep(used) || big_stats().cached_bytes > retain_min)
+    purge_account(big_cache_trim(big_cache_unused(IDLE_SINCE_TICK)));
+    if (dirty > purge_keep(used) || big_cache_bytes() > retain_min)
         purge_arm();
     return PURGE_TICK_IDLE;
 }
@@ -110,6 +121,18 @@ size_t purge_everything(void)
     purge_account(purged);
     os_discard_leftovers();
     return purged;
+}
+
+bool purge_may_make_room(size_t bytes)
+{
+    size_t mapped = page_heap_stats().superslabs * REGION_SIZE + big_cache_bytes();
+    if (bytes <= mapped)
+        return true;
+    size_t rest = round_up(bytes - mapped, os_page_size());
+    void *probe = os_map(rest, os_page_size(), NULL);
+    if (probe)
+        os_discard(probe, rest);
+    return probe != NULL;
 }
 
 uint64_t purge_total(void)

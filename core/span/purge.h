@@ -1,7 +1,8 @@
 /* When free memory goes back to the system; page heap, BigCache and bins know how.
  *
- *  - growth: before memory is mapped, free dirty memory that did not fit is given back, so that
- *    resident memory does not grow by what lies idle;
+ *  - growth: when memory is mapped, as much of what lies free goes back, so that resident memory
+ *    does not grow by what is idle; but only what lay free ever since the last such purge, or
+ *    blocks of two tiers that come and go in turns would drive each other out;
  *  - idle: at each tick, every `purge_delay_ms`, what lay free and dirty ever since the last tick:
  *    all of it when it is more than `retain_percent` of the memory in use, else half of it; and
  *    as much of the BigCache;
@@ -20,7 +21,8 @@
 #include "base/atomic.h"
 #include "base/macros.h"
 
-/* Called without locks before `bytes` of new memory are touched. */
+/* Called without locks before `bytes` of new memory are touched. Idle is what nobody took since so
+ * much was mapped as an eighth of what lies free, 2 MiB at least. */
 void purge_before_growth(size_t bytes);
 
 /* Called without locks after pages were freed, with the page heap's figures. */
@@ -52,6 +54,10 @@ bool purge_step(void);
 
 /* Gives everything back that is free; returns bytes. */
 size_t purge_everything(void);
+
+/* False when the system would refuse so many bytes even if everything were given back: then trying
+ * is not worth the time. */
+bool purge_may_make_room(size_t bytes);
 
 /* Adds to purge_total what was given back by others: pages inside slabs. */
 void purge_account(size_t bytes);

@@ -72,6 +72,17 @@ bool superslab_find_units(const struct superslab *superslab, unsigned units, str
     return true;
 }
 
+unsigned superslab_group(const struct superslab *superslab)
+{
+    static const uint32_t starts[SUPERSLAB_GROUPS] = {
+        0x55555555, 0x11111111, 0x01010101, 0x00010001, 0x00000001};
+    uint32_t free = superslab->free_units;
+    unsigned group = 0;
+    for (; free; group++)
+        free &= (free >> (1u << group)) & starts[group];
+    return group;
+}
+
 unsigned superslab_take(struct superslab *superslab, struct run run)
 {
     unsigned dirty = bitmap_count_range(superslab->dirty, run.first, run.pages);

@@ -25,7 +25,8 @@ enum {
     SUPERSLAB_PAGES = REGION_SIZE / PAGE_SIZE,
     SUPERSLAB_WORDS = SUPERSLAB_PAGES / 64,
     SUPERSLAB_UNITS = REGION_SIZE / UNIT_SIZE,
-    UNIT_PAGES = UNIT_SIZE / PAGE_SIZE
+    UNIT_PAGES = UNIT_SIZE / PAGE_SIZE,
+    SUPERSLAB_GROUPS = 7 /* kinds of groups of units: see superslab_group */
 };
 
 struct slab;
@@ -33,11 +34,14 @@ struct slab;
 struct superslab {
     struct region region;      /* const while registered */
     struct list_node by_run;   /* page heap: list of superslabs with the same bound on runs */
-    struct list_node by_unit;  /* page heap: list of superslabs with as many free units */
+    struct list_node by_unit;  /* page heap: list of superslabs with as many free units, grouped */
     struct list_node by_dirt;  /* page heap: list of superslabs with free dirty pages */
     uint16_t longest_run;      /* no free run has more pages: a bound, put right by searches */
     uint16_t free_pages;       /* pages that are free */
     uint16_t dirty_free_pages; /* pages that are free and dirty */
+    uint16_t listed_run;       /* page heap: which list `by_run` is on */
+    uint8_t listed_units;      /* page heap: which list `by_unit` is on, */
+    uint8_t listed_group;      /* of which kind */
     bool huge;                 /* atomic relaxed, any thread: huge pages are advised */
     uint32_t free_units;       /* bit per unit: all its pages are free */
     uint64_t purge_round;      /* last round of purging that looked at this superslab */
@@ -63,6 +67,10 @@ bool superslab_find(
 
 /* The same for `units` free units, 1, 2 or 4, at a multiple of their number. */
 bool superslab_find_units(const struct superslab *superslab, unsigned units, struct run *found);
+
+/* The largest group of free units: 0 when no unit is free, else one more than the binary logarithm
+ * of its length, which is a power of two; groups start at multiples of their length. */
+unsigned superslab_group(const struct superslab *superslab);
 
 /* Takes the free pages of `run`. Returns how many of them are dirty. */
 unsigned superslab_take(struct superslab *superslab, struct run run);

@@ -224,6 +224,18 @@ WRAPPED(void, os_discard, void *address, size_t size)
     remove_range((uintptr_t)address, (uintptr_t)address + round_up(size, os_page_size()));
 }
 
+/* Where this system, and not the kernel, has room, so that each run of an input is the same. */
+WRAPPED(void *, os_relocate, void *address, size_t old_size, size_t new_size)
+{
+    char *target = __wrap_os_map(new_size, os_page_size(), NULL);
+    if (!target)
+        return NULL;
+    if (__wrap_os_move(address, old_size, target, new_size) == OS_MOVED)
+        return target;
+    __wrap_os_discard(target, new_size);
+    return NULL;
+}
+
 /* A hint that changes no result, but would have 2 MiB cleared for each page that is touched. */
 WRAPPED(void, os_advise_huge_pages, void *address, size_t size, bool wanted)
 {

@@ -43,7 +43,7 @@ STEPS = (
      "        lock_release", "pages are handed out while they are purged"),
     ("span/page_heap.c", "    page_map_unregister(&superslab->region);\n", "",
      "a superslab that is gone is still found"),
-    ("span/big.c", "        cache_remove(big);\n        big->live = true;",
+    ("span/big_cache.c", "        extract(big);\n        big->live = true;",
      "        big->live = true;", "a mapping that was taken is still in the cache"),
     ("thread/heap.c", "        registry.free = heap->next_free;\n", "",
      "two threads take the same heap"),

@@ -155,7 +155,7 @@ PLATFORMS = (
                        "the kernel counts valgrind's memory with that of the program"),
                       ("unit_os_linux: mappings_grow_in_place_or_move|"
                        "unit_span_big: ((resizing|random_steps)_keeps?_contents|"
-                       r"(huge_pages|cached_mappings)_\w+)",
+                       r"a_block_that_grows_\w+|many_blocks_are_few_mappings)",
                        "they need mremap, which valgrind does not get right"),
                       ("unit_span_big: no_memory_changes_nothing|"
                        "runtime_maps: test_mappings_exhausted",

@@ -79,8 +79,39 @@ static void lists_agree_with_arrays(void **state)
     }
 }
 
+/* A queue against an array: what is pushed comes last, anyone may leave. */
+static void a_queue_keeps_its_order(void **state)
+{
+    (void)state;
+    struct queue queue = {NULL, NULL};
+    struct item *order[NODES];
+    unsigned count = 0;
+    uint64_t random = 13;
+    memset(items, 0, sizeof items);
+    for (int step = 0; step < 20000; step++) {
+        struct item *item = &items[unit_below(&random, NODES)];
+        if (list_contains(&item->node)) {
+            unsigned at = 0;
+            while (order[at] != item)
+                at++;
+            memmove(&order[at], &order[at + 1], (--count - at) * sizeof order[0]);
+            queue_remove(&queue, &item->node);
+        } else {
+            order[count++] = item;
+            queue_push(&queue, &item->node);
+        }
+        struct list_node *node = queue.first;
+        for (unsigned i = 0; i < count; i++, node = node->next)
+            CHECK(node == &order[i]->node);
+        CHECK(node == NULL);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_agree_with_arrays)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_agree_with_arrays),
+        cmocka_unit_test(a_queue_keeps_its_order),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

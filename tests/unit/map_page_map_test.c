@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "map/page_map.h"
+#include "os/os.h"
 
 enum { REGIONS = 400, THREADS = 4 };
 
@@ -102,6 +103,46 @@ static void regions_come_and_go(void **state)
     }
 }
 
+/* A region may start behind the start of its 2 MiB; the nearest one at or below an address is
+ * what it may lie in. */
+static void regions_start_anywhere(void **state)
+{
+    (void)state;
+    struct region low = {REGION_BIG, pointer(40 * REGION_SIZE + 5 * 4096)};
+    struct region high = {REGION_BIG, pointer(43 * REGION_SIZE + 9 * 4096)};
+    assert_true(page_map_prepare(low.base) && page_map_prepare(high.base));
+    page_map_register(&low);
+    page_map_register(&high);
+    assert_ptr_equal(page_map_lookup(low.base), &low);
+    assert_ptr_equal(page_map_lookup(pointer(43 * REGION_SIZE)), &high);
+    assert_ptr_equal(page_map_nearest(high.base), &high);
+    assert_ptr_equal(page_map_nearest(high.base - 1), &low);
+    assert_ptr_equal(page_map_nearest(pointer(42 * REGION_SIZE)), &low);
+    assert_ptr_equal(page_map_nearest(low.base), &low);
+    assert_ptr_not_equal(page_map_nearest(low.base - 1), &low);
+    page_map_unregister(&low);
+    page_map_unregister(&high);
+}
+
+/* A spare makes the map ready for an address that nobody knew before; an unused one is kept. */
+static void a_spare_serves_any_address(void **state)
+{
+    (void)state;
+    struct page_map_spare spare;
+    for (uintptr_t i = 0; i < 20; i++) {
+        struct region region = {REGION_BIG, pointer((i / 2 + 900) << 34)};
+        assert_true(page_map_take_spare(&spare));
+        page_map_prepare_by_spare(&spare, region.base);
+        page_map_register(&region);
+        check_region(&region, &region);
+        page_map_unregister(&region);
+    }
+    uint64_t maps = os_counts[OS_MMAP];
+    assert_true(page_map_take_spare(&spare));
+    page_map_prepare_by_spare(&spare, pointer((uintptr_t)900 << 34));
+    assert_int_equal(os_counts[OS_MMAP], maps);
+}
+
 /* All threads work in the same leaves, each on addresses of its own: a leaf that were installed
  * twice would lose entries. */
 static void *register_many(void *argument)
@@ -139,6 +180,8 @@ int main(void)
         cmocka_unit_test(edges_of_the_address_space),
         cmocka_unit_test(beyond_the_address_space_nothing_is_ours),
         cmocka_unit_test(regions_come_and_go),
+        cmocka_unit_test(regions_start_anywhere),
+        cmocka_unit_test(a_spare_serves_any_address),
         cmocka_unit_test(threads_install_leaves_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,14 @@ static void mappings_grow_in_place_or_move(void **state)
     assert_false(is_mapped(map));
     assert_true(unit_all_bytes(target, size, 'x'));
     assert_true(unit_all_bytes(target + size, 2 * size, 0));
-    assert_true(os_unmap(target, 3 * size));
+
+    char *elsewhere = os_relocate(target, 3 * size, 64 * MIB);
+    assert_non_null(elsewhere);
+    assert_true(unit_all_bytes(elsewhere, size, 'x'));
+    assert_true(unit_all_bytes(elsewhere + size, 64 * MIB - size, 0));
+    assert_null(os_relocate(elsewhere, 64 * MIB, (size_t)1 << 62));
+    assert_true(unit_all_bytes(elsewhere, size, 'x'));
+    assert_true(os_unmap(elsewhere, 64 * MIB));
 }
 
 static void populated_pages_have_memory(void **state)

@@ -1,6 +1,8 @@
 /* span/big: mappings of their own and the BigCache (behaviours 11, 13, 23, 24). */
 #include "unit.h"
 
+#include <fcntl.h>
+
 #include "base/policy.h"
 #include "os/os.h"
 #include "span/big.h"
@@ -44,7 +46,7 @@ static void sizes_and_alignments(void **state)
         for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
             char *block = big_alloc(sizes[i], alignment, true);
             assert_non_null(block);
-            assert_int_equal((uintptr_t)block % size_max(alignment, REGION_SIZE), 0);
+            assert_int_equal((uintptr_t)block % size_max(alignment, os_page_size()), 0);
             assert_true(size_of(block) >= sizes[i]);
             assert_int_equal(block[0] | block[sizes[i] - 1], 0);
             block[0] = block[sizes[i] - 1] = 1;
@@ -105,18 +107,21 @@ static void a_shorter_block_is_made_longer(void **state)
 {
     (void)state;
     empty_cache();
-    char *small = big_alloc(2 * MIB, 16, false);
-    memset(small, 'x', 2 * MIB);
+    char *small = big_alloc(5 * MIB, 16, false);
+    memset(small, 'x', 5 * MIB);
     release_block(small);
     uint64_t remaps = os_counts[OS_MREMAP];
     char *large = big_alloc(9 * MIB, 16, true);
     assert_int_equal(big_stats().cached_bytes, 0);
     assert_true(os_counts[OS_MREMAP] > remaps);
-    assert_int_equal((uintptr_t)large % REGION_SIZE, 0);
     assert_true(unit_all_bytes(large, 9 * MIB, 0));
     if (large != small)
         assert_null(page_map_lookup(small));
     release_block(large);
+    /* One of less than half the size stays for those that it fits. */
+    char *longer = big_alloc(30 * MIB, 16, false);
+    assert_int_equal(big_stats().cached_bytes, 9 * MIB);
+    release_block(longer);
 }
 
 static void more_alignment_than_the_cache_has(void **state)
@@ -125,10 +130,13 @@ static void more_alignment_than_the_cache_has(void **state)
     empty_cache();
     char *block = big_alloc(4 * MIB, 16, false);
     release_block(block);
+    bool fits = (uintptr_t)block % (64 * MIB) == 0;
     char *aligned = big_alloc(4 * MIB, 64 * MIB, false);
     assert_int_equal((uintptr_t)aligned % (64 * MIB), 0);
-    /* What was cached went back when more was mapped. */
-    assert_int_equal(big_stats().cached_bytes, 0);
+    assert_true(fits == (aligned == block));
+    /* One that happens to be aligned serves who wants it. */
+    release_block(aligned);
+    assert_ptr_equal(big_alloc(4 * MIB, 64 * MIB, false), aligned);
     release_block(aligned);
 }
 
@@ -152,26 +160,31 @@ static void the_oldest_leave_first(void **state)
     assert_non_null(page_map_lookup(block[3]));
 }
 
+static size_t expire(void)
+{
+    return big_cache_trim(big_cache_unused(IDLE_SINCE_TICK));
+}
+
 /* As much expires as nobody needed since the last time, whichever blocks were taken meanwhile. */
 static void unused_bytes_expire(void **state)
 {
     (void)state;
     char *block[3];
     empty_cache();
-    big_cache_expire();
+    expire();
     for (int i = 0; i < 3; i++)
         block[i] = big_alloc(2 * MIB, 16, false);
     for (int i = 0; i < 3; i++)
         release_block(block[i]);
-    assert_int_equal(big_cache_expire(), 0);
+    assert_int_equal(expire(), 0);
     block[0] = big_alloc(2 * MIB, 16, false);
     block[1] = big_alloc(2 * MIB, 16, false);
     release_block(block[0]);
     release_block(block[1]);
     assert_int_equal(big_stats().cached_bytes, 6 * MIB);
-    assert_int_equal(big_cache_expire(), 2 * MIB);
-    assert_int_equal(big_cache_expire(), 4 * MIB);
-    assert_int_equal(big_cache_expire(), 0);
+    assert_int_equal(expire(), 2 * MIB);
+    assert_int_equal(expire(), 4 * MIB);
+    assert_int_equal(expire(), 0);
     assert_int_equal(big_stats().cached_bytes, 0);
 }
 
@@ -227,7 +240,7 @@ static void step(struct held *slot, uint64_t *random)
         bool zero = unit_below(random, 2);
         slot->size = BIG_MIN + unit_random(random) % (8 * MIB);
         slot->block = big_alloc(slot->size, 16, zero);
-        CHECK(slot->block && (uintptr_t)slot->block % REGION_SIZE == 0);
+        CHECK(slot->block && (uintptr_t)slot->block % os_page_size() == 0);
         if (zero)
             CHECK(unit_all_bytes(slot->block, slot->size, 0));
     } else if (unit_below(random, 3)) {
@@ -259,6 +272,7 @@ static void random_steps_keep_contents(void **state)
         step(&held[unit_below(&random, BLOCKS)], &random);
         if (unit_below(&random, 50) == 0)
             big_cache_evict(unit_below(&random, 8 * MIB));
+        big_cache_check();
         size_t live = 0, blocks = 0;
         for (int b = 0; b < BLOCKS; b++) {
             live += held[b].block ? size_of(held[b].block) : 0;
@@ -311,71 +325,175 @@ static void misuse_is_named(void **state)
     release_block(block);
 }
 
-static uint64_t advice_of_alloc(size_t size, bool zero, char **block)
+/* ---- Huge pages: none but where all of a block will be touched ------------------------------- */
+
+static bool is_huge(const void *block)
 {
-    uint64_t before = os_counts[OS_MADVISE];
-    assert_non_null(*block = big_alloc(size, 16, zero));
-    return os_counts[OS_MADVISE] - before;
+    return big_of(block)->huge;
 }
 
-static uint64_t advice_of_resize(char **block, size_t size)
+/* Lets the allocator see blocks of so many bytes in all that were used whole, or at one end. */
+static void show_blocks(size_t bytes, bool dense)
 {
-    uint64_t before = os_counts[OS_MADVISE];
-    assert_non_null(*block = big_resize(big_of(*block), size));
-    return os_counts[OS_MADVISE] - before;
+    enum { SIZE = 4 * MIB };
+    long bound = policy.big_cache_mib;
+    policy.big_cache_mib = 0; /* each is fresh */
+    for (size_t shown = 0; shown < bytes; shown += SIZE) {
+        char *block = big_alloc(SIZE, 16, false);
+        memset(block, 'x', dense ? SIZE : 4096);
+        release_block(block);
+    }
+    policy.big_cache_mib = bound;
 }
 
-static void huge_pages_are_for_16_mib_and_more(void **state)
+static void huge_pages_need_proof(void **state)
 {
     (void)state;
     policy.big_cache_mib = 0;
-    empty_cache();
-    assert_int_equal(big_stats().live_bytes, 0);
-    char *first, *second, *zeroed;
-    assert_int_equal(advice_of_alloc(8 * MIB, false, &first), 0);
-    assert_int_equal(advice_of_alloc(8 * MIB, false, &second), 1);
+    show_blocks(200 * MIB, false);
+    char *block = big_alloc(64 * MIB, 16, false);
+    assert_false(is_huge(block));
+    release_block(block);
+    /* As many bytes as were seen to be used: no more. */
+    show_blocks(40 * MIB, true);
+    char *first = big_alloc(32 * MIB, 16, false), *second = big_alloc(32 * MIB, 16, false);
+    assert_true(is_huge(first));
+    assert_int_equal((uintptr_t)first % REGION_SIZE, 0);
+    assert_false(is_huge(second));
     release_block(second);
-    assert_int_equal(advice_of_resize(&first, 15 * MIB), 0);
-    assert_int_equal(advice_of_resize(&first, 16 * MIB), 1);
-    assert_int_equal(advice_of_resize(&first, 32 * MIB), 0);
-    assert_int_equal(advice_of_resize(&first, 20 * MIB), 0);
-    assert_int_equal(advice_of_alloc(16 * MIB, true, &zeroed), 0);
-    assert_int_equal(advice_of_resize(&zeroed, 32 * MIB), 0);
-    release_block(zeroed);
-    policy.huge_pages = 0;
-    assert_int_equal(advice_of_alloc(16 * MIB, false, &second), 0);
-    release_block(second);
+    /* Trust that was right grows, trust that was wrong goes. */
+    memset(first, 'x', 32 * MIB);
     release_block(first);
-    policy.huge_pages = 1;
+    first = big_alloc(64 * MIB, 16, false);
+    assert_true(is_huge(first));
+    release_block(first);
+    show_blocks(8 * MIB, false);
+    first = big_alloc(32 * MIB, 16, false);
+    assert_false(is_huge(first));
+    release_block(first);
     policy.big_cache_mib = 64;
 }
 
-static void cached_mappings_keep_their_huge_pages(void **state)
+static void little_gets_no_huge_pages(void **state)
 {
     (void)state;
-    empty_cache();
-    char *first, *second;
-    assert_int_equal(advice_of_alloc(40 * MIB, false, &first), 1);
-    release_block(first);
-    assert_int_equal(advice_of_alloc(20 * MIB, false, &first), 0);
-    assert_int_equal(advice_of_alloc(20 * MIB, false, &second), 0);
-    release_block(first);
-    release_block(second);
-    empty_cache();
-    /* The mapping of a sparse block asks for them when it holds another block. */
-    assert_int_equal(advice_of_alloc(20 * MIB, true, &first), 0);
-    release_block(first);
-    assert_int_equal(advice_of_alloc(20 * MIB, false, &first), 1);
-    release_block(first);
-    empty_cache();
-    /* A mapping is made longer: one call for huge pages, or one to clear it. */
-    for (int zero = 0; zero <= 1; zero++) {
-        assert_int_equal(advice_of_alloc(8 * MIB, false, &first), 0);
-        release_block(first);
-        assert_int_equal(advice_of_alloc(16 * MIB, zero, &first), 1);
-        release_block(first);
+    policy.big_cache_mib = 0;
+    show_blocks(400 * MIB, true);
+    assert_int_equal(big_stats().live_bytes, 0);
+    char *block = big_alloc(15 * MIB, 16, false);
+    assert_false(is_huge(block));
+    policy.huge_pages = 0;
+    char *more = big_alloc(32 * MIB, 16, false);
+    assert_false(is_huge(more));
+    policy.huge_pages = 1;
+    release_block(block);
+    release_block(more);
+    policy.big_cache_mib = 64;
+}
+
+/* What was filled before it grows will be filled again. */
+static void a_block_that_grows_proves_itself(void **state)
+{
+    (void)state;
+    policy.big_cache_mib = 0;
+    show_blocks(200 * MIB, false);
+    char *sparse = big_alloc(16 * MIB, 16, false), *dense = big_alloc(16 * MIB, 16, false);
+    memset(sparse, 'x', 4096);
+    memset(dense, 'x', 16 * MIB);
+    assert_non_null(sparse = big_resize(big_of(sparse), 64 * MIB));
+    assert_non_null(dense = big_resize(big_of(dense), 64 * MIB));
+    assert_false(is_huge(sparse));
+    assert_true(is_huge(dense));
+    assert_true(unit_all_bytes(dense, 16 * MIB, 'x'));
+    assert_non_null(dense = big_resize(big_of(dense), 200 * MIB));
+    assert_true(is_huge(dense));
+    assert_true(unit_all_bytes(dense, 16 * MIB, 'x'));
+    assert_true(unit_all_bytes(dense + 16 * MIB, 184 * MIB, 0));
+    release_block(sparse);
+    release_block(dense);
+    policy.big_cache_mib = 64;
+}
+
+/* Zeroes come from the system, or from a memset where all of it will be touched anyway. */
+static void clearing_takes_the_cheaper_way(void **state)
+{
+    (void)state;
+    for (int dense = 0; dense <= 1; dense++) {
         empty_cache();
+        show_blocks(200 * MIB, dense);
+        char *block = big_alloc(8 * MIB, 16, true);
+        memset(block, 'x', dense ? 8 * MIB : 4096);
+        release_block(block);
+        uint64_t advice = os_counts[OS_MADVISE];
+        assert_ptr_equal(big_alloc(8 * MIB, 16, true), block);
+        assert_int_equal(os_counts[OS_MADVISE] - advice, dense ? 0 : 1);
+        assert_true(unit_all_bytes(block, 8 * MIB, 0));
+        release_block(block);
     }
+    empty_cache();
+}
+
+/* ---- Borders --------------------------------------------------------------------------------- */
+
+/* A mapping longer than the bound goes back at once, and what others use stays. */
+static void a_block_beyond_the_bound_drives_nobody_out(void **state)
+{
+    (void)state;
+    policy.big_cache_mib = 64;
+    empty_cache();
+    char *small = big_alloc(4 * MIB, 16, false);
+    release_block(small);
+    for (int i = 0; i < 5; i++) {
+        char *large = big_alloc(65 * MIB, 16, false);
+        large[0] = 1;
+        release_block(large);
+    }
+    assert_ptr_equal(big_alloc(4 * MIB, 16, false), small);
+    release_block(small);
+}
+
+static unsigned count_mappings(void)
+{
+    static char buffer[1 << 16];
+    unsigned count = 0;
+    int fd = open("/proc/self/maps", O_RDONLY);
+    CHECK(fd >= 0);
+    for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;)
+        for (ssize_t i = 0; i < got; i++)
+            count += buffer[i] == '\n';
+    close(fd);
+    return count;
+}
+
+/* Neighbours in the address space are one mapping to the system, which limits their number. */
+static void many_blocks_are_few_mappings(void **state)
+{
+    (void)state;
+    enum { MANY = 2000 };
+    static char *blocks[MANY];
+    unsigned before = count_mappings();
+    for (int i = 0; i < MANY; i++)
+        CHECK((blocks[i] = big_alloc(2200000, 16, false)) != NULL);
+    unsigned after = count_mappings();
+    CHECK(after < before + MANY / 10);
+    for (int i = 0; i < MANY; i++)
+        release_block(blocks[i]);
+    empty_cache();
+}
+
+/* A short block with a large alignment has the 2 MiB that the page map wants. */
+static void no_two_blocks_start_in_the_same_2_mib(void **state)
+{
+    (void)state;
+    char *blocks[40];
+    empty_cache();
+    for (size_t i = 0; i < ARRAY_LENGTH(blocks); i++)
+        blocks[i] = big_alloc(i % 2 ? 100 : BIG_MIN + 4096, i % 2 ? 2 * MIB : 16, false);
+    for (size_t i = 0; i < ARRAY_LENGTH(blocks); i++) {
+        CHECK(size_of(blocks[i]) >= REGION_SIZE);
+        release_block(blocks[i]);
+    }
+    empty_cache();
 }
 
 /* behaviour 39: without address space the block stays as it was, and the cache still serves. */
@@ -418,8 +536,13 @@ int main(void)
         cmocka_unit_test(resizing_keeps_contents),
         cmocka_unit_test(random_steps_keep_contents),
         cmocka_unit_test(misuse_is_named),
-        cmocka_unit_test(huge_pages_are_for_16_mib_and_more),
-        cmocka_unit_test(cached_mappings_keep_their_huge_pages),
+        cmocka_unit_test(huge_pages_need_proof),
+        cmocka_unit_test(little_gets_no_huge_pages),
+        cmocka_unit_test(a_block_that_grows_proves_itself),
+        cmocka_unit_test(clearing_takes_the_cheaper_way),
+        cmocka_unit_test(a_block_beyond_the_bound_drives_nobody_out),
+        cmocka_unit_test(many_blocks_are_few_mappings),
+        cmocka_unit_test(no_two_blocks_start_in_the_same_2_mib),
         cmocka_unit_test(no_memory_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,8 @@
  * zero (behaviour 11); the walker runs after every step. */
 #include "unit.h"
 
+#include <time.h>
+
 #include "base/policy.h"
 #include "os/os.h"
 #include "span/page_heap.h"
@@ -57,7 +59,7 @@ static void take(struct held *slot, uint64_t *random)
     bool taken;
     if (unit_below(random, 3) == 0) {
         unsigned units = 1u << unit_below(random, 3);
-        taken = page_heap_take_units(units, true, &slot->taken);
+        taken = page_heap_take_units(units, GROWTH_SMALL_PAGES, &slot->taken);
         CHECK(!taken || slot->taken.run.pages == units * UNIT_PAGES);
         CHECK(!taken || slot->taken.run.first % UNIT_PAGES == 0);
     } else {
@@ -209,6 +211,39 @@ static void the_hole_that_fits_is_used(void **state)
     page_heap_check();
 }
 
+/* behaviour 50: however many superslabs have no room, a search ends soon; and what has room for
+ * sure is found. */
+static void searches_do_not_grow_with_the_heap(void **state)
+{
+    (void)state;
+    enum { MANY = 20000, SEARCHES = 200 };
+    static struct page_run whole[MANY], aligned[SEARCHES];
+    for (int i = 0; i < MANY; i++)
+        CHECK(page_heap_take(SUPERSLAB_PAGES, 1, &whole[i]));
+    /* Holes of 24 pages, of which none holds a unit, nor ten pages that begin where one does. */
+    for (int i = 0; i < MANY; i++)
+        for (unsigned page = 0; page < SUPERSLAB_PAGES; page += 32)
+            page_heap_put(whole[i].superslab, (struct run){page + 7, 24}, 0);
+    struct timespec before, after;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+    for (int i = 0; i < SEARCHES; i++)
+        CHECK(page_heap_take(17, 16, &aligned[i]));
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+    double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 +
+                (double)(after.tv_nsec - before.tv_nsec) / 1e6;
+    CHECK(ms / SEARCHES < 0.5); /* to look at all of them takes 2 ms */
+    page_heap_check();
+    for (int i = 0; i < SEARCHES; i++)
+        page_heap_put(aligned[i].superslab, aligned[i].run, 0);
+    for (int i = 0; i < MANY; i++)
+        for (unsigned page = 0; page < SUPERSLAB_PAGES; page += 32) {
+            page_heap_put(whole[i].superslab, (struct run){page, 7}, 0);
+            page_heap_put(whole[i].superslab, (struct run){page + 31, 1}, 0);
+        }
+    page_heap_purge(SIZE_MAX);
+    check();
+}
+
 /* behaviours 37 and 39: no memory is a false, and what is freed serves again. */
 static void exhaust(void *argument)
 {
@@ -224,7 +259,7 @@ static void exhaust(void *argument)
     page_heap_check();
     CHECK(!page_heap_take(SUPERSLAB_PAGES, 1, &taken[MOST - 1]));
     CHECK(
-        !page_heap_take_units(4, true, &taken[MOST - 1]) ||
+        !page_heap_take_units(4, GROWTH_SMALL_PAGES, &taken[MOST - 1]) ||
         taken[MOST - 1].run.pages == 4 * UNIT_PAGES);
     page_heap_put(taken[0].superslab, taken[0].run, 100);
     CHECK(page_heap_take(100, 1, &taken[0]));
@@ -250,6 +285,7 @@ int main(void)
         cmocka_unit_test(the_hole_that_fits_is_used),
         cmocka_unit_test(empty_superslabs_go_back_to_the_system),
         cmocka_unit_test(random_steps_agree_with_the_model),
+        cmocka_unit_test(searches_do_not_grow_with_the_heap),
         cmocka_unit_test(exhaustion_is_reported_and_passes),
     };
     return cmocka_run_group_tests(tests, start, NULL);

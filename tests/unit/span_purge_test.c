@@ -138,7 +138,13 @@ static void little_is_always_kept(void **state)
     put_runs(0, 2);
 }
 
-/* Before memory is mapped, what lies idle is given back. */
+/* Lets memory be mapped, at least so much that it counts. */
+static void grow_by(size_t bytes)
+{
+    purge_before_growth(size_max(bytes, REGION_SIZE));
+}
+
+/* When memory is mapped, what lies idle is given back. */
 static void growth_is_paid_for(void **state)
 {
     (void)state;
@@ -150,11 +156,12 @@ static void growth_is_paid_for(void **state)
         put_runs(i, i + 1);
     size_t dirty = dirty_bytes();
     uint64_t before = purge_total();
-    struct page_run large;
-    assert_true(page_heap_take(4 * RUN_PAGES, 1, &large));
-    assert_true(purge_total() - before >= 4 * RUN_PAGES * PAGE_SIZE);
-    assert_true(dirty_bytes() <= dirty - 4 * RUN_PAGES * PAGE_SIZE);
-    page_heap_put(large.superslab, large.run, 0);
+    /* It may be needed at once, so the first growth only begins to watch. */
+    grow_by(dirty / 8);
+    assert_int_equal(purge_total(), before);
+    grow_by(dirty / 8);
+    assert_true(purge_total() - before >= size_max(dirty / 8, REGION_SIZE));
+    assert_true(dirty_bytes() <= dirty - size_max(dirty / 8, REGION_SIZE));
     for (unsigned i = 1; i < RUNS; i += 2)
         put_runs(i, i + 1);
     purge_everything();
@@ -163,8 +170,36 @@ static void growth_is_paid_for(void **state)
     policy.big_cache_mib = 64;
     void *block = big_alloc(8 * MIB, 16, false);
     big_free((struct big *)page_map_lookup(block), block, "free");
-    purge_before_growth(1);
+    grow_by(1);
+    assert_int_equal(big_stats().cached_bytes, 8 * MIB);
+    grow_by(1);
     assert_int_equal(big_stats().cached_bytes, 0);
+}
+
+/* What comes and goes is left alone, however much is mapped meanwhile. */
+static void growth_leaves_what_is_in_use(void **state)
+{
+    (void)state;
+    policy.retain_percent = 1000;
+    policy.big_cache_mib = 64;
+    purge_everything();
+    void *block = big_alloc(8 * MIB, 16, false);
+    big_free((struct big *)page_map_lookup(block), block, "free");
+    take_runs(RUNS);
+    put_runs(0, RUNS);
+    size_t dirty = dirty_bytes();
+    uint64_t before = purge_total();
+    for (int round = 0; round < 20; round++) {
+        assert_ptr_equal(big_alloc(8 * MIB, 16, false), block);
+        take_runs(RUNS);
+        grow_by(1);
+        put_runs(0, RUNS);
+        big_free((struct big *)page_map_lookup(block), block, "free");
+        grow_by(1);
+    }
+    assert_int_equal(dirty_bytes(), dirty);
+    assert_int_equal(purge_total(), before);
+    purge_everything();
 }
 
 /* Memory that the policy allows to keep goes too when nobody needs it, but slowly. */
@@ -220,9 +255,13 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_gives_all_back), cmocka_unit_test(excess_arms_the_purge),
-        cmocka_unit_test(only_unused_memory_goes),  cmocka_unit_test(little_is_always_kept),
-        cmocka_unit_test(growth_is_paid_for),       cmocka_unit_test(idle_memory_goes_by_halves),
+        cmocka_unit_test(a_request_gives_all_back),
+        cmocka_unit_test(excess_arms_the_purge),
+        cmocka_unit_test(only_unused_memory_goes),
+        cmocka_unit_test(little_is_always_kept),
+        cmocka_unit_test(growth_is_paid_for),
+        cmocka_unit_test(growth_leaves_what_is_in_use),
+        cmocka_unit_test(idle_memory_goes_by_halves),
         cmocka_unit_test(growth_ticks_while_armed),
     };
     return cmocka_run_group_tests(tests, start, NULL);

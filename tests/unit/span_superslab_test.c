@@ -74,6 +74,16 @@ static void compare_units(unsigned units)
     CHECK(!exists || (found.first == expected.first && found.pages == expected.pages));
 }
 
+/* The largest group: no larger one is free, and one of its length is. */
+static void compare_group(void)
+{
+    struct run found;
+    unsigned expected = 0;
+    for (unsigned units = 1; units <= SUPERSLAB_UNITS; units *= 2)
+        expected += naive_find(units * UNIT_PAGES, units * UNIT_PAGES, &found);
+    CHECK(superslab_group(&superslab) == expected);
+}
+
 static void take(struct run run, bool span)
 {
     unsigned dirty = 0;
@@ -99,6 +109,7 @@ static void find_and_take(uint64_t *random)
     struct run expected = {0, 0}, found = {0, 0};
     for (unsigned units = 1; units <= 4; units *= 2)
         compare_units(units);
+    compare_group();
     bool exists = naive_find(pages, alignment, &expected);
     CHECK(superslab_find(&superslab, pages, alignment, &found) == exists);
     /* The bound on runs has become exact enough not to search in vain again. */

@@ -207,6 +207,15 @@ bool os_resize(void *address, size_t old_size, size_t new_size)
     return false;
 }
 
+void *os_relocate(void *address, size_t old_size, size_t new_size)
+{
+    check_system_call(CODE);
+    char *target = map_regions(new_size, CODE);
+    if (target)
+        os_unmap(address, old_size);
+    return target;
+}
+
 enum os_move_result os_move(void *address, size_t old_size, void *target, size_t new_size)
 {
     (void)target, (void)new_size;

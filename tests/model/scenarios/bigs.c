@@ -84,7 +84,7 @@ SCENARIO(bigs_compete) = {
 
 static void expire(void)
 {
-    big_cache_expire();
+    big_cache_trim(big_cache_unused(IDLE_SINCE_TICK));
 }
 
 SCENARIO(bigs_expire) = {

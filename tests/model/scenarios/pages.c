@@ -104,7 +104,7 @@ static void count_pages(void)
     CHECK(
         stats.used_pages == 24 || stats.used_pages == 44 || stats.used_pages == 20 ||
         stats.used_pages == 0);
-    CHECK(page_heap_unused_pages() <= SUPERSLAB_PAGES);
+    CHECK(page_heap_unused_pages(IDLE_SINCE_TICK) <= SUPERSLAB_PAGES);
 }
 
 SCENARIO(pages_count) = {
