@@ -246,7 +246,7 @@ static bool take(
         }
         if (growth == GROWTH_NONE)
             return false;
-        purge_before_growth(units * UNIT_SIZE + pages * PAGE_SIZE);
+        purge_before_growth(REGION_SIZE);
     } while ((fresh = grow(growth)) != NULL);
     return false;
 }

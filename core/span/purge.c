@@ -61,13 +61,18 @@ void purge_before_growth(size_t bytes)
     if (purge_armed())
         ATOMIC_STORE_RELAXED(&grown, true);
     size_t due = ATOMIC_ADD_RELAXED(&grown_bytes, bytes) + bytes;
-    if (due < growth_window(dirty + big_cache_bytes()))
+    size_t cached = big_cache_bytes(), window = growth_window(dirty + cached);
+    if (due < window)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
+    /* Much at once is paid for by what may not be idle. */
+    size_t at_once = due - window;
     size_t keep = size_max(retain_min, used / 16);
     size_t idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
+    idle = size_max(idle, size_min(at_once, dirty));
     size_t purged = idle > keep ? page_heap_purge(size_min(due, idle - keep)) : 0;
+    idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, purged), cached));
     if (due > purged && idle_cached)
         purged += big_cache_evict(size_min(due - purged, idle_cached));
     purge_account(purged);

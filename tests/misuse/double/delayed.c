@@ -8,6 +8,8 @@
  */
 #include "misuse.h"
 
+#include <sys/mman.h>
+
 enum { CALLS = 100000, HELD = 512 };
 
 static void *held[HELD];
@@ -30,6 +32,8 @@ void misuse(size_t size)
     allocate_and_free(size);
     void *block = new_victim(size);
     free(block);
+    /* Where it was unmapped at once, no new mapping may take its address. */
+    mmap(block, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     allocate_and_free(size);
     free_wrongly(block);
 }
