@@ -9,6 +9,7 @@
 #include "os/fatal.h"
 #include "os/os.h"
 #include "span/purge.h"
+#include "span/superslab.h"
 
 static struct big_stats totals; /* big_lock */
 
@@ -23,26 +24,31 @@ static size_t mapping_size(size_t size)
  * buffer for a pipe: each part in a huge page would take 2 MiB, most of the program's memory. */
 static const size_t huge_bytes_min = 16 * MIB;
 
-/* So many bytes may be in huge pages on trust: as many as were in blocks that had been used whole
- * when they were freed. A huge page for a block of which little is touched wastes its memory, and
- * nobody can tell before: stacks of fibers and ring buffers look like matrices. Atomic relaxed, any
- * thread; a race loses an update. */
+/* So many bytes may be in huge pages on trust: twice as many as were in blocks that had been used
+ * whole when they were freed. A huge page for a block of which little is touched wastes its memory,
+ * and nobody can tell before: stacks of fibers and ring buffers look like matrices. Atomic relaxed,
+ * any thread; a race loses an update. */
 static size_t proved;
 
+/* True when the page, all zero once, was written to; one that got zeroes is taken for untouched. */
+static bool is_written(const char *page)
+{
+    const uint64_t *words = (const uint64_t *)page;
+    for (unsigned i = 0; i < PAGE_SIZE / sizeof *words; i++)
+        if (words[i])
+            return true;
+    return false;
+}
+
 /* True when the block, all zero when it was handed out, seems to have been written to everywhere.
- * Looks at few places: this is no more than a guess, and one that errs towards false. */
+ * Looks at few pages: this is no more than a guess. */
 static bool is_dense(const struct big *big)
 {
-    enum { PLACES = 16, DENSE_PLACES = 12, WORDS = 8 };
-    size_t stride = round_down(big->mapped / PLACES, CACHE_LINE);
+    enum { PLACES = 16, DENSE_PLACES = 12 };
+    size_t stride = round_down(big->mapped / PLACES, PAGE_SIZE);
     unsigned written = 0;
-    for (unsigned place = 0; place < PLACES; place++) {
-        const uint64_t *line = (const uint64_t *)(big->region.base + place * stride);
-        uint64_t any = 0;
-        for (unsigned word = 0; word < WORDS; word++)
-            any |= line[word];
-        written += any != 0;
-    }
+    for (unsigned place = 0; place < PLACES; place++)
+        written += is_written(big->region.base + place * stride);
     return written >= DENSE_PLACES;
 }
 
@@ -53,7 +59,7 @@ static void learn(const struct big *big)
     if (!big->zeroed)
         return;
     if (is_dense(big))
-        trust = size_min(trust + big->mapped * (big->huge ? 2 : 1), TIB);
+        trust = size_min(trust + 2 * big->mapped, TIB);
     else
         trust /= 4;
     ATOMIC_STORE_RELAXED(&proved, trust);
