@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
-use crate::values::{duration, option_setting, OptionSetting};
+use crate::options::{self, option_setting, OptionSetting};
+use crate::values::duration;
 
 /// Run programs on hakmem, a malloc for Linux, and measure what it brings.
 #[derive(Debug, Parser)]
@@ -71,8 +72,10 @@ pub struct LibraryOptions {
     /// Starting point of hakmem's options
     #[arg(long, value_enum)]
     pub preset: Option<Preset>,
-    /// Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times
+    /// Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times. --help lists
+    /// them
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = option_setting)]
+    #[arg(long_help = options::help())]
     pub options: Vec<OptionSetting>,
 }
 
@@ -82,7 +85,7 @@ pub struct LibraryOptions {
 #[command(after_help = "\
 The program keeps its exit code, signals, standard streams and LD_PRELOAD: it takes the place of
 the hakmem command. Exit status: that of the program; 127 when it was not found, 126 when it could
-not be executed, 125 when hakmem itself failed.
+not be executed, 125 when hakmem itself failed, a wrong command line included.
 
 Examples:
   hakmem run -- python3 script.py

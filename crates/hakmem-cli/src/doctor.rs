@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::cli::DoctorArguments;
 use crate::inspect::{inspect, Finding, Level};
 use crate::locate::Installation;
+use crate::options::check_environment;
 use crate::output::print;
 
 /// What the doctor says.
@@ -67,6 +68,7 @@ struct ProcessReport {
 /// The program or a part of the installation is missing, or the run could not be watched.
 pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
     let program = Path::new(&arguments.command[0]);
+    check_environment()?;
     let file = inspect(program)?;
     let run = match arguments.no_run {
         true => None,

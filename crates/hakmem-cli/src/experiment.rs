@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use hakmem_lab::allocators::Finder;
 use hakmem_lab::executor::Programs;
 use hakmem_lab::experiment::{run, Header};
@@ -15,9 +15,9 @@ use hakmem_results::{Arm, ArmKind, Outcome, ResultFile};
 use crate::cli::ExperimentOptions;
 use crate::interrupt::Interrupt;
 use crate::locate::Installation;
+use crate::options::{check_environment, check_variables, environment};
 use crate::output::{say, Outputs};
 use crate::progress::Progress;
-use crate::run::environment;
 
 /// Level of the intervals.
 const CONFIDENCE: f64 = 0.99;
@@ -51,6 +51,7 @@ impl Experiment<'_> {
     /// status is 1.
     pub fn run(self) -> Result<ExitCode> {
         let mut executor = Programs::new(self.installation.tools()?);
+        check_environment()?;
         let plan = self.plan()?;
         let header = header(self.installation);
         let interrupt = Interrupt::catch()?;
@@ -78,6 +79,11 @@ impl Experiment<'_> {
 
     fn plan(&self) -> Result<Plan> {
         let options = self.options;
+        for task in &self.tasks {
+            let variables = task.environment.iter();
+            check_variables(variables.map(|(variable, value)| (&**variable, &**value)))
+                .with_context(|| format!("in the environment of {}", task.name))?;
+        }
         Ok(Plan {
             arms: arms(self.installation, options)?,
             tasks: self.tasks.clone(),
@@ -99,8 +105,9 @@ impl Experiment<'_> {
 fn arms(installation: &Installation, options: &ExperimentOptions) -> Result<Vec<Arm>> {
     let finder = Finder::new(installation.library()?, installation.peers());
     let mut arms = finder.select(&options.with)?;
+    let settings = environment(&options.library)?;
     for arm in arms.iter_mut().filter(|arm| arm.kind == ArmKind::Hakmem) {
-        arm.environment.extend(environment(&options.library));
+        arm.environment.extend(settings.clone());
     }
     Ok(arms)
 }

@@ -1,8 +1,8 @@
 //! The `hakmem` command: one module per subcommand, and what they share.
 //!
 //! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`report`] and
-//! [`generate`] are the subcommands. [`locate`] finds the parts of the installation, [`inspect`]
-//! and [`elf`] look at programs, [`experiment`], [`progress`], [`interrupt`] and [`output`] carry
+//! [`generate`] are the subcommands. [`locate`] finds the parts of the installation, [`options`]
+//! knows those of the library, [`inspect`] and [`elf`] look at programs, [`experiment`], [`progress`], [`interrupt`] and [`output`] carry
 //! the two subcommands that measure.
 
 use std::process::ExitCode;
@@ -20,6 +20,7 @@ pub mod generate;
 pub mod inspect;
 pub mod interrupt;
 pub mod locate;
+pub mod options;
 pub mod output;
 pub mod progress;
 pub mod report;
@@ -28,17 +29,34 @@ pub mod values;
 
 use cli::{Cli, Command};
 
-/// Exit status when a subcommand could not do its work; clap's for a wrong command line.
+/// Exit status when a subcommand could not do its work, a wrong command line included.
 const FAILED: u8 = 2;
 
 /// The whole command.
 pub fn main() -> ExitCode {
-    match dispatch(Cli::parse().command) {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return answer(&error),
+    };
+    match dispatch(cli.command) {
         Ok(status) => status,
         Err(error) => {
             output::say(format_args!("hakmem: {error:#}"));
             ExitCode::from(FAILED)
         }
+    }
+}
+
+/// Says what is wrong with the command line, or what it asks to be told: help, or the version.
+fn answer(error: &clap::Error) -> ExitCode {
+    // That nobody reads it is no failure.
+    let _ = error.print();
+    // Below 125, an exit status of `run` is that of the program.
+    let is_run = std::env::args_os().nth(1).is_some_and(|word| word == "run");
+    match (error.use_stderr(), is_run) {
+        (false, _) => ExitCode::SUCCESS,
+        (true, true) => ExitCode::from(run::FAILED),
+        (true, false) => ExitCode::from(FAILED),
     }
 }
 

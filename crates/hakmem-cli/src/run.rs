@@ -9,13 +9,14 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use hakmem_process::preload_value;
 
-use crate::cli::{LibraryOptions, RunArguments};
+use crate::cli::RunArguments;
 use crate::inspect::warn;
 use crate::locate::Installation;
+use crate::options::environment;
 use crate::output::say;
 
 /// Exit statuses of a command that runs another, as env and nohup have them.
-const FAILED: u8 = 125;
+pub const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
@@ -42,7 +43,7 @@ fn command(arguments: &RunArguments) -> Result<Command> {
             "LD_PRELOAD",
             preload_value(&[&library], env::var_os("LD_PRELOAD").as_deref())?,
         )
-        .envs(environment(&arguments.library));
+        .envs(environment(&arguments.library)?);
     if arguments.stats {
         command.env("HAKMEM_STATS", "1");
     }
@@ -61,16 +62,4 @@ fn become_program(mut command: Command) -> ExitCode {
     };
     say(format_args!("hakmem: cannot run {program}: {reason}"));
     ExitCode::from(status)
-}
-
-/// The variables that carry the settings of the library.
-pub fn environment(options: &LibraryOptions) -> Vec<(String, String)> {
-    let preset = options
-        .preset
-        .map(|preset| ("HAKMEM_PRESET".into(), preset.word().into()));
-    let settings = options
-        .options
-        .iter()
-        .map(|setting| (setting.variable(), setting.value.clone()));
-    preset.into_iter().chain(settings).collect()
 }

@@ -1,47 +1,6 @@
-//! Values of options that clap does not know: durations and `NAME=VALUE`.
+//! Values of options that clap does not know: durations.
 
-use std::fmt;
 use std::time::Duration;
-
-/// An option of the library, as `--option` takes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OptionSetting {
-    /// Its name, e.g. `purge_delay_ms`.
-    pub name: String,
-    /// Its value; the library judges it.
-    pub value: String,
-}
-
-impl OptionSetting {
-    /// The environment variable that sets the option.
-    pub fn variable(&self) -> String {
-        format!("HAKMEM_{}", self.name.to_ascii_uppercase())
-    }
-}
-
-impl fmt::Display for OptionSetting {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        write!(formatter, "{}={}", self.name, self.value)
-    }
-}
-
-/// Parses `NAME=VALUE`. Whether the option exists is for the library to say: it names the nearest.
-pub fn option_setting(text: &str) -> Result<OptionSetting, String> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or("expected NAME=VALUE, e.g. purge_delay_ms=50")?;
-    let is_name_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if name.is_empty() || !name.chars().all(is_name_letter) {
-        return Err("a name has only small letters, digits and _, e.g. purge_delay_ms".into());
-    }
-    if value.is_empty() || value.contains('\0') {
-        return Err("the value is missing".into());
-    }
-    Ok(OptionSetting {
-        name: name.into(),
-        value: value.into(),
-    })
-}
 
 /// Parses a duration: a number and one of ms, s, m, h; seconds when there is no unit. The result
 /// is above zero and at most [`LONGEST_HOURS`].
@@ -97,34 +56,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn option_settings() {
-        let setting = option_setting("purge_delay_ms=50").unwrap();
-        assert_eq!(setting.variable(), "HAKMEM_PURGE_DELAY_MS");
-        assert_eq!(setting.value, "50");
-        assert_eq!(
-            option_setting("stats_file=/tmp/a=b").unwrap().value,
-            "/tmp/a=b"
-        );
-        for text in [
-            "",
-            "=",
-            "=1",
-            "stats",
-            "stats=",
-            "Stats=1",
-            "purge-delay-ms=1",
-            "a b=1",
-        ] {
-            assert!(option_setting(text).is_err(), "{text}");
-        }
-    }
-
     proptest! {
         #[test]
-        fn parsers_never_panic(text in "\\PC*") {
+        fn the_parser_never_panics(text in "\\PC*") {
             let _ = duration(&text);
-            let _ = option_setting(&text);
         }
 
         #[test]
@@ -132,12 +67,6 @@ mod tests {
             let parsed = duration(&format!("{number}ms")).unwrap();
             let error = parsed.as_secs_f64() - number as f64 / 1000.0;
             prop_assert!(error.abs() < 1e-6);
-        }
-
-        #[test]
-        fn settings_come_back(name in "[a-z_][a-z0-9_]{0,30}", value in "[^\\x00]{1,40}") {
-            let setting = option_setting(&format!("{name}={value}")).unwrap();
-            prop_assert_eq!(setting.to_string(), format!("{name}={value}"));
         }
     }
 }

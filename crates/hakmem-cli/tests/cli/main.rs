@@ -6,5 +6,6 @@ mod compare;
 mod doctor;
 mod fixtures;
 mod generate;
+mod options;
 mod report;
 mod run;

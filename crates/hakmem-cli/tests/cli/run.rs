@@ -121,7 +121,7 @@ fn a_static_program_runs_with_a_warning() {
 }
 
 #[test]
-fn nonsense_is_rejected() {
+fn nonsense_is_rejected_with_a_status_that_no_program_has() {
     for (arguments, message) in [
         (&["run"][..], "Usage: hakmem run"),
         (
@@ -132,13 +132,37 @@ fn nonsense_is_rejected() {
             &["run", "--option", "stats", "--", "true"],
             "expected NAME=VALUE",
         ),
+        (
+            &["run", "--option", "purge_delay=1", "--", "true"],
+            "hakmem has no option `purge_delay`; the nearest is `purge_delay_ms`",
+        ),
+        (
+            &["run", "--option", "stats=2", "--", "true"],
+            "stats is 0 or 1, not `2`",
+        ),
+        (
+            &[
+                "run",
+                "--preset",
+                "lean",
+                "--option",
+                "preset=speed",
+                "true",
+            ],
+            "the option preset is set twice",
+        ),
         (&["run", "--no-such", "--", "true"], "--no-such"),
-        (&["walk"], "unrecognized subcommand 'walk'"),
     ] {
         hakmem()
             .args(arguments)
             .assert()
-            .code(2)
+            .code(125)
+            .stdout("")
             .stderr(contains(message));
     }
+    hakmem()
+        .args(["run", "--help"])
+        .assert()
+        .success()
+        .stdout(contains("purge_delay_ms (0 to 3600000 ms; default 250): "));
 }

@@ -1,0 +1,426 @@
+//! The options of the library: which there are, what they can be, and how they reach a program.
+//!
+//! The library's own table, core/base/options.def, is compiled in, so the command knows what the
+//! library knows. A setting is judged before anything runs: a measurement keeps what the library
+//! says on standard error to itself, and would measure as if nothing were wrong.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use anyhow::{anyhow, bail, Context, Result};
+
+use crate::cli::LibraryOptions;
+
+/// An option of the library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryOption {
+    /// Its name, e.g. `purge_delay_ms`.
+    pub name: String,
+    /// E.g. `ms`; empty: it has none.
+    pub unit: String,
+    /// The words that it can be; empty: it is a number.
+    pub words: Vec<String>,
+    /// Smallest number.
+    pub minimum: i64,
+    /// Largest number.
+    pub maximum: i64,
+    /// What it is unless somebody says otherwise; of words, the place among them.
+    pub default: i64,
+    /// One line for people.
+    pub meaning: String,
+}
+
+/// A path, so the table of the library does not have it.
+pub const STATS_FILE: &str = "stats_file";
+
+const PREFIX: &str = "HAKMEM_";
+
+/// The variable that sets several options at once.
+const LIST: &str = "HAKMEM_OPTIONS";
+
+/// All options, in the order of the library.
+pub static TABLE: LazyLock<Vec<LibraryOption>> = LazyLock::new(|| {
+    parse_table(include_str!("../../../core/base/options.def")).expect("options.def is well-formed")
+});
+
+/// An option with its value, as `--option` takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionSetting {
+    /// Its name, e.g. `purge_delay_ms`.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl OptionSetting {
+    /// The environment variable that sets the option.
+    pub fn variable(&self) -> String {
+        format!("{PREFIX}{}", self.name.to_ascii_uppercase())
+    }
+}
+
+/// Parses `NAME=VALUE`. The option exists, and can have the value.
+pub fn option_setting(text: &str) -> Result<OptionSetting, String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("expected NAME=VALUE, e.g. purge_delay_ms=50")?;
+    check(name, value)?;
+    Ok(OptionSetting {
+        name: name.into(),
+        value: value.into(),
+    })
+}
+
+/// The variables that carry the settings to the library.
+///
+/// # Errors
+/// An option is set twice.
+pub fn environment(options: &LibraryOptions) -> Result<BTreeMap<String, String>> {
+    let preset = options.preset.map(|preset| OptionSetting {
+        name: "preset".into(),
+        value: preset.word().into(),
+    });
+    let mut variables = BTreeMap::new();
+    for setting in preset.iter().chain(&options.options) {
+        if variables
+            .insert(setting.variable(), setting.value.clone())
+            .is_some()
+        {
+            bail!("the option {} is set twice; keep one", setting.name);
+        }
+    }
+    Ok(variables)
+}
+
+/// Finds variables of this process that the library would complain about: every program gets them.
+///
+/// # Errors
+/// As [`check_variables`].
+pub fn check_environment() -> Result<()> {
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    let variables: Vec<_> = env::vars_os()
+        .map(|(variable, value)| (text(variable), text(value)))
+        .collect();
+    check_variables(
+        variables
+            .iter()
+            .map(|(variable, value)| (&**variable, &**value)),
+    )
+    .context("in the environment")
+}
+
+/// Finds variables that the library would complain about.
+///
+/// # Errors
+/// A variable that begins with `HAKMEM_` sets no option of the library, or one to a value that it
+/// cannot have.
+pub fn check_variables<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<()> {
+    for (variable, value) in variables {
+        let Some(name) = variable.strip_prefix(PREFIX) else {
+            continue;
+        };
+        // An empty variable counts as unset.
+        if value.is_empty() {
+            continue;
+        }
+        let checked = match variable {
+            LIST => value
+                .split(',')
+                .filter(|entry| !entry.is_empty())
+                .try_for_each(check_entry),
+            _ => check(&name.to_ascii_lowercase(), value),
+        };
+        checked
+            .map_err(|reason| anyhow!(reason))
+            .with_context(|| variable.to_owned())?;
+    }
+    Ok(())
+}
+
+/// An entry of [`LIST`], in which a path cannot stand.
+fn check_entry(entry: &str) -> Result<(), String> {
+    let setting = option_setting(entry)?;
+    match setting.name == STATS_FILE {
+        true => Err("stats_file has a variable of its own: HAKMEM_STATS_FILE=PATH".into()),
+        false => Ok(()),
+    }
+}
+
+/// Whether the library has the option and takes the value, by the same rules.
+fn check(name: &str, value: &str) -> Result<(), String> {
+    if name == STATS_FILE {
+        return match value.is_empty() || value.contains('\0') {
+            true => Err("stats_file is the path of a file".into()),
+            false => Ok(()),
+        };
+    }
+    let Some(option) = TABLE.iter().find(|option| option.name == name) else {
+        let names = TABLE.iter().map(|option| option.name.as_str());
+        let nearest = nearest(name, names.chain([STATS_FILE]));
+        return Err(format!(
+            "hakmem has no option `{name}`; the nearest is `{nearest}`"
+        ));
+    };
+    option.check(value)
+}
+
+impl LibraryOption {
+    fn check(&self, value: &str) -> Result<(), String> {
+        let name = &self.name;
+        if !self.words.is_empty() {
+            if self.words.iter().any(|word| word == value) {
+                return Ok(());
+            }
+            let nearest = nearest(value, self.words.iter().map(String::as_str));
+            let words = self.words.join(", ");
+            return Err(format!(
+                "{name} is one of {words}, not `{value}`; the nearest is {nearest}"
+            ));
+        }
+        let digits = value.strip_prefix('-').unwrap_or(value);
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        // A number too large for the type is outside of every range.
+        match value.parse::<i64>() {
+            Ok(number) if is_number && (self.minimum..=self.maximum).contains(&number) => Ok(()),
+            _ => Err(format!("{name} is {}, not `{value}`", self.range())),
+        }
+    }
+
+    /// What it can be, for people.
+    fn range(&self) -> String {
+        match (self.words.is_empty(), self.maximum - self.minimum) {
+            (false, _) => self.words.join(", "),
+            (true, 1) => format!("{} or {}", self.minimum, self.maximum),
+            (true, _) => format!("a number from {} to {}", self.minimum, self.maximum),
+        }
+    }
+
+    fn default(&self) -> String {
+        let word = usize::try_from(self.default).ok();
+        match word.and_then(|place| self.words.get(place)) {
+            Some(word) => word.clone(),
+            None => self.default.to_string(),
+        }
+    }
+}
+
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> &'a str {
+    let distance = |candidate: &&str| strsim::osa_distance(name, candidate);
+    names.min_by_key(distance).unwrap_or_default()
+}
+
+/// The help of `--option`, with a line for each option.
+pub fn help() -> String {
+    let mut text = String::from(
+        "Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times.\n\n",
+    );
+    for option in TABLE.iter() {
+        let (range, default) = (option.range(), option.default());
+        let range = range.trim_start_matches("a number from ");
+        let range = format!("{range} {}", option.unit);
+        let (name, meaning) = (&option.name, &option.meaning);
+        let _ = writeln!(
+            text,
+            "- {name} ({}; default {default}): {meaning}",
+            range.trim_end()
+        );
+    }
+    let _ = write!(
+        text,
+        "- {STATS_FILE} (a path): write statistics as JSON to this file at exit; %p in the path \
+         becomes the process id"
+    );
+    text
+}
+
+/// The rows of options.def: `OPTION(name, unit, words, settable, min, max, speed, balanced, lean,
+/// help)`. `None`: one of them is not like that.
+fn parse_table(text: &str) -> Option<Vec<LibraryOption>> {
+    let rows = text.lines().collect::<Vec<_>>().join(" ");
+    // The comment at the head has a sample row.
+    let (_, rows) = rows.split_once("*/")?;
+    let mut table = Vec::new();
+    for row in rows.split("OPTION(").skip(1) {
+        let fields: [String; 10] = fields(row)?.try_into().ok()?;
+        let [name, unit, words, _settable, minimum, maximum, _speed, balanced, _lean, meaning] =
+            fields;
+        table.push(LibraryOption {
+            name,
+            unit,
+            words: words.split_whitespace().map(String::from).collect(),
+            minimum: minimum.parse().ok()?,
+            maximum: maximum.parse().ok()?,
+            default: balanced.parse().ok()?,
+            meaning,
+        });
+    }
+    Some(table)
+}
+
+/// The fields up to the closing bracket: words, numbers and strings, which may come in pieces.
+fn fields(row: &str) -> Option<Vec<String>> {
+    let mut fields = vec![String::new()];
+    let mut in_string = false;
+    for c in row.chars() {
+        let field = fields.last_mut()?;
+        match c {
+            '"' => in_string = !in_string,
+            _ if in_string => field.push(c),
+            ')' => return Some(fields),
+            ',' => fields.push(String::new()),
+            c if c.is_whitespace() => {}
+            c => field.push(c),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+    use proptest::prelude::*;
+
+    use crate::cli::Preset;
+
+    #[test]
+    fn every_row_of_the_table_is_read() {
+        let definition = include_str!("../../../core/base/options.def");
+        let rows = definition
+            .lines()
+            .filter(|line| line.starts_with("OPTION("));
+        assert_eq!(TABLE.len(), rows.count());
+        let fallback = &TABLE[1];
+        assert_eq!(fallback.name, "fallback");
+        assert_eq!(fallback.words, ["none", "libc"]);
+        let purge_delay = TABLE.iter().find(|option| option.name == "purge_delay_ms");
+        let purge_delay = purge_delay.unwrap();
+        assert_eq!(purge_delay.unit, "ms");
+        assert_eq!((purge_delay.minimum, purge_delay.maximum), (0, 3_600_000));
+        assert_eq!(purge_delay.default, 250);
+        // A string in two pieces.
+        let huge_pages = TABLE.iter().find(|option| option.name == "huge_pages");
+        assert!(huge_pages.unwrap().meaning.ends_with("or the rest 256 MiB"));
+    }
+
+    #[test]
+    fn half_a_table_is_none() {
+        for text in [
+            "",
+            "/* */ OPTION(name)",
+            "/* */ OPTION(name, \"\", \"\", 1, 0, 1, 0, 0, 0, \"x\"",
+            "/* */ OPTION(name, \"\", \"\", 1, zero, 1, 0, 0, 0, \"x\")",
+        ] {
+            let table = parse_table(text);
+            assert_eq!(table, None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_presets_are_those_of_the_library() {
+        let words: Vec<_> = Preset::value_variants()
+            .iter()
+            .map(|it| it.word())
+            .collect();
+        assert_eq!(TABLE[0].name, "preset");
+        assert_eq!(TABLE[0].words, words);
+    }
+
+    #[test]
+    fn settings_that_the_library_takes() {
+        let setting = option_setting("purge_delay_ms=50").unwrap();
+        assert_eq!(setting.variable(), "HAKMEM_PURGE_DELAY_MS");
+        assert_eq!(setting.value, "50");
+        for text in ["stats_file=/tmp/a=b", "preset=lean", "stats=1", "stats=-0"] {
+            assert!(option_setting(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_that_it_does_not_take() {
+        for (text, message) in [
+            ("", "expected NAME=VALUE"),
+            ("stats", "expected NAME=VALUE"),
+            ("=", "no option ``"),
+            ("foo=1", "no option `foo`"),
+            ("purge_delay=1", "the nearest is `purge_delay_ms`"),
+            ("Stats=1", "the nearest is `stats`"),
+            ("stat_file=x", "the nearest is `stats_file`"),
+            ("stats=2", "stats is 0 or 1, not `2`"),
+            ("stats=", "stats is 0 or 1, not ``"),
+            ("stats=+1", "stats is 0 or 1"),
+            ("shards=65", "shards is a number from 0 to 64, not `65`"),
+            ("shards=99999999999999999999", "from 0 to 64"),
+            ("fallback=lib", "the nearest is libc"),
+            ("stats_file=", "the path of a file"),
+        ] {
+            let error = option_setting(text).unwrap_err();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_option_is_set_once() {
+        let setting = |text| option_setting(text).unwrap();
+        let mut options = LibraryOptions {
+            preset: Some(Preset::Lean),
+            options: vec![setting("shards=1")],
+        };
+        let variables = environment(&options).unwrap();
+        assert_eq!(variables["HAKMEM_PRESET"], "lean");
+        assert_eq!(variables["HAKMEM_SHARDS"], "1");
+        for twice in ["shards=2", "preset=speed"] {
+            options.options.push(setting(twice));
+            let error = environment(&options).unwrap_err().to_string();
+            assert!(error.contains("is set twice"), "{error}");
+            options.options.pop();
+        }
+    }
+
+    #[test]
+    fn variables_that_the_library_would_complain_about() {
+        for (variable, value, message) in [
+            ("HAKMEM_FOO", "1", "no option `foo`"),
+            ("HAKMEM_STATS", "2", "stats is 0 or 1"),
+            (
+                "HAKMEM_OPTIONS",
+                "stats=1,shard=1",
+                "the nearest is `shards`",
+            ),
+            ("HAKMEM_OPTIONS", "stats", "expected NAME=VALUE"),
+            ("HAKMEM_OPTIONS", "stats_file=x", "HAKMEM_STATS_FILE"),
+        ] {
+            let error = check_variables([("PATH", ""), (variable, value)]).unwrap_err();
+            let error = format!("{error:#}");
+            assert!(error.contains(variable), "{error}");
+            assert!(error.contains(message), "{error}");
+        }
+        let good = [
+            ("HAKMEM_STATS", ""),
+            ("HAKMEM_OPTIONS", ",stats=1,,shards=2"),
+            ("HAKMEM_STATS_FILE", "/x"),
+            ("OTHER", "1"),
+        ];
+        check_variables(good).unwrap();
+    }
+
+    #[test]
+    fn the_help_names_every_option() {
+        let help = help();
+        for option in TABLE.iter() {
+            assert!(help.contains(&format!("\n- {} (", option.name)), "{help}");
+        }
+        assert!(help.contains("(0 to 3600000 ms; default 250): "));
+        assert!(help.contains("(speed, balanced, lean; default balanced): "));
+    }
+
+    proptest! {
+        #[test]
+        fn the_parser_never_panics(text in "\\PC*") {
+            let _ = option_setting(&text);
+        }
+    }
+}
