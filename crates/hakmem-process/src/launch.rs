@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
+use crate::records::real;
+
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -139,7 +141,8 @@ impl Launch {
     }
 }
 
-/// The value of LD_PRELOAD that loads these libraries before those of an existing value.
+/// The value of LD_PRELOAD that loads these libraries before those of an existing value, each once:
+/// one that is there already, as in a shell that runs on it itself, moves to the front.
 ///
 /// The paths are made absolute, for the program may start in another directory. Fails if one has
 /// a colon or white space in it, which separate the entries: the dynamic linker knows no quoting.
@@ -168,9 +171,16 @@ pub fn preload_value(
         }
         value.push(library);
     }
-    if let Some(existing) = existing.filter(|existing| !existing.is_empty()) {
-        value.push(":");
-        value.push(existing);
+    let existing = existing.unwrap_or_default().as_bytes();
+    for entry in existing.split(|byte| b" :".contains(byte)) {
+        let entry = OsStr::from_bytes(entry);
+        // A name without a slash is searched elsewhere than here.
+        let is_path = entry.as_bytes().contains(&b'/');
+        let is_there = |library: &&Path| is_path && real(Path::new(entry)) == real(library);
+        if !entry.is_empty() && !libraries.iter().any(is_there) {
+            value.push(":");
+            value.push(entry);
+        }
     }
     Ok(value)
 }
@@ -205,12 +215,23 @@ mod tests {
         let existing = Some(OsStr::new("c.so d.so"));
         assert_eq!(
             preload_value(&libraries, existing).unwrap(),
-            "/lib/a.so:/lib/b.so:c.so d.so"
+            "/lib/a.so:/lib/b.so:c.so:d.so"
         );
         assert_eq!(
             preload_value(&libraries[..1], Some(OsStr::new(""))).unwrap(),
             "/lib/a.so"
         );
+    }
+
+    #[test]
+    fn a_library_that_is_there_already_stands_there_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let [library, link] = ["x.so", "link.so"].map(|name| directory.path().join(name));
+        std::fs::write(&library, "").unwrap();
+        std::os::unix::fs::symlink(&library, &link).unwrap();
+        let existing = format!("c.so {} x.so:{}", library.display(), link.display());
+        let value = preload_value(&[&link], Some(OsStr::new(&existing))).unwrap();
+        assert_eq!(value, format!("{}:c.so:x.so", link.display()).as_str());
     }
 
     #[test]

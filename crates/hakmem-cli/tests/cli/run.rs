@@ -43,6 +43,23 @@ fn the_library_comes_first_and_what_was_preloaded_stays() {
 }
 
 #[test]
+fn the_library_is_preloaded_once_however_often_it_is_asked_for() {
+    let nested = hakmem().get_program().to_owned();
+    hakmem()
+        .args([
+            "run",
+            "--",
+            "sh",
+            "-c",
+            "exec \"$0\" run -- sh -c 'echo $LD_PRELOAD'",
+        ])
+        .arg(nested)
+        .assert()
+        .success()
+        .stdout(format!("{}\n", library().display()));
+}
+
+#[test]
 fn hakmem_is_the_malloc_of_the_program() {
     let directory = scratch();
     let statistics = directory.path().join("statistics.json");
