@@ -12,6 +12,7 @@ use hakmem_lab::catalogue::{
 };
 use hakmem_lab::plan::Task;
 use hakmem_process::find_program;
+use hakmem_report::format::one_line;
 use hakmem_results::RowKind;
 use tempfile::TempDir;
 
@@ -199,9 +200,10 @@ fn list(tasks: &[Task]) -> String {
         }
         let _ = writeln!(text, "{title}");
         for task in rows {
-            let _ = writeln!(text, "  {:width$}  {}", task.name, task.summary);
+            let summary = one_line(&task.summary);
+            let _ = writeln!(text, "  {:width$}  {summary}", one_line(&task.name));
             if let Some(reason) = &task.skipped {
-                let _ = writeln!(text, "  {:width$}  ({reason})", "");
+                let _ = writeln!(text, "  {:width$}  ({})", "", one_line(reason));
             }
         }
     }

@@ -7,12 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::{bail, Result};
 use hakmem_lab::plan::{Output, Task};
-use hakmem_process::find_program;
 use hakmem_results::RowKind;
 
 use crate::cli::CompareArguments;
 use crate::experiment::Experiment;
-use crate::inspect::warn;
+use crate::inspect::{find, warn};
 use crate::locate::Installation;
 use crate::output::Outputs;
 
@@ -46,9 +45,7 @@ fn task(arguments: &CompareArguments) -> Result<Task> {
         .map(as_text)
         .collect::<Result<Vec<_>>>()?;
     let program = Path::new(&command[0]);
-    if find_program(program).is_none() {
-        bail!("cannot find the program {}", program.display());
-    }
+    find(program)?;
     warn(program);
     let base_name = program.file_name().unwrap_or_default().to_string_lossy();
     Ok(Task {

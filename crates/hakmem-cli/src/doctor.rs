@@ -13,6 +13,7 @@ use anyhow::Result;
 use hakmem_lab::executor::describe_end;
 use hakmem_lab::proof::{Claim, ProofError};
 use hakmem_process::{run_witnessed, Launch, LaunchError, ProcessRecord, Watch, WitnessedRun};
+use hakmem_report::format::one_line;
 use hakmem_results::{Arm, ArmKind};
 use serde::Serialize;
 
@@ -197,7 +198,7 @@ fn explain(claim: &Claim, process: &ProcessRecord) -> Option<(String, Option<Str
 }
 
 fn render(report: &Report) -> String {
-    let mut text = format!("{}\n\nThe file\n", report.program);
+    let mut text = format!("{}\n\nThe file\n", one_line(&report.program));
     for finding in &report.file {
         push_finding(
             &mut text,
@@ -208,7 +209,7 @@ fn render(report: &Report) -> String {
     }
     if let Some(run) = &report.run {
         text.push_str("\nThe run\n");
-        let _ = writeln!(text, "    {}", run.end);
+        let _ = writeln!(text, "    {}", one_line(&run.end));
         push_processes(&mut text, &run.processes);
         match &run.problem {
             // A process that was not served says more than the whole.
@@ -264,8 +265,8 @@ fn push_finding(text: &mut String, level: Level, line: &str, advice: Option<&str
         Level::Note => '!',
         Level::Obstacle => '✗',
     };
-    let _ = writeln!(text, "  {mark} {line}");
+    let _ = writeln!(text, "  {mark} {}", one_line(line));
     if let Some(advice) = advice {
-        let _ = writeln!(text, "    → {advice}");
+        let _ = writeln!(text, "    → {}", one_line(advice));
     }
 }

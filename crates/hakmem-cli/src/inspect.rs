@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use hakmem_process::find_program;
 use object::elf;
+use rustix::fs::Access;
 use serde::Serialize;
 
 use crate::elf::{Image, HOST_MACHINE, SANITIZERS};
@@ -77,16 +78,10 @@ const LINK: &str = "link it with hakmem.o, which replaces malloc at link time";
 /// Everything that can be said of a program without running it. The program is searched in PATH.
 /// When it is a script, what is said is about the interpreter that runs it.
 pub fn inspect(program: &Path) -> Result<Vec<Finding>> {
-    let Some(path) = find_program(program) else {
-        bail!("cannot find the program {}", program.display());
-    };
     let mut findings = Vec::new();
-    let path = follow_scripts(path, &mut findings)?;
+    let path = follow_scripts(find(program)?, &mut findings)?;
     let Some(image) = Image::read(&path)? else {
-        bail!(
-            "{} is neither an ELF file nor a script that begins with #!; the kernel cannot run it",
-            path.display()
-        );
+        bail!("{} is neither an ELF file nor a script", path.display());
     };
     if let Some(finding) = check_machine(&path, &image) {
         findings.push(finding);
@@ -106,6 +101,21 @@ pub fn inspect(program: &Path) -> Result<Vec<Finding>> {
         ));
     }
     Ok(findings)
+}
+
+/// The file of a program that may be started.
+pub fn find(program: &Path) -> Result<PathBuf> {
+    let Some(path) = find_program(program) else {
+        bail!("cannot find the program {}", program.display());
+    };
+    if path.is_dir() {
+        bail!("{} is a directory, not a program", path.display());
+    }
+    if rustix::fs::access(&path, Access::EXEC_OK).is_err() {
+        let path = path.display();
+        bail!("{path} may not be executed: chmod +x it, or give the program that runs it");
+    }
+    Ok(path)
 }
 
 /// Says on standard error when something speaks against preloading into the program, which is then
@@ -148,6 +158,9 @@ fn follow_scripts(mut path: PathBuf, findings: &mut Vec<Finding>) -> Result<Path
     )
 }
 
+/// What runs a script without `#!`, of which the kernel wants to know nothing.
+const SHELL: &str = "/bin/sh";
+
 /// The program that the first line of a script names; what `env` is told to run, not env itself.
 fn interpreter_of_script(path: &Path) -> Result<Option<PathBuf>> {
     let mut start = Vec::new();
@@ -155,7 +168,8 @@ fn interpreter_of_script(path: &Path) -> Result<Option<PathBuf>> {
         .and_then(|file| file.take(4096).read_to_end(&mut start))
         .with_context(|| format!("cannot read {}", path.display()))?;
     let Some(line) = start.strip_prefix(b"#!") else {
-        return Ok(None);
+        let is_text = !start.starts_with(&elf::ELFMAG) && !start.contains(&0);
+        return Ok(is_text.then(|| SHELL.into()));
     };
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
@@ -383,7 +397,9 @@ mod tests {
         ] {
             assert_eq!(script(line).unwrap(), Some(interpreter.into()), "{line}");
         }
-        assert_eq!(script("plain text").unwrap(), None);
+        assert_eq!(script("echo plain").unwrap(), Some("/bin/sh".into()));
+        assert_eq!(script("binary\0").unwrap(), None);
+        assert_eq!(script("\x7fELF").unwrap(), None);
         assert!(script("#!").is_err());
     }
 

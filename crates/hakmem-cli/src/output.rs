@@ -2,14 +2,17 @@
 //! was asked for there.
 
 use std::fmt::Display;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
+use hakmem_report::format::one_line;
 use hakmem_report::table::{self, TableOptions};
 use hakmem_report::{csv, html, json, markdown};
 use hakmem_results::ResultFile;
+use tempfile::NamedTempFile;
 
 use crate::cli::OutputOptions;
 
@@ -34,19 +37,37 @@ impl Format {
     }
 }
 
+/// A file to write, as it was given.
+#[derive(Debug)]
+struct Target {
+    format: Format,
+    path: PathBuf,
+    how: How,
+}
+
+/// How a file is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum How {
+    /// As a new file in the same directory, which then takes the name: nobody ever sees half of
+    /// it, and what was there before stays until then. The path has no links in it.
+    Replace(PathBuf),
+    /// As it is: a pipe, a device, or a file in a directory that takes no new ones.
+    InPlace,
+}
+
 /// The outputs of one run of the command.
 #[derive(Debug)]
 pub struct Outputs {
     stdout: Format,
-    files: Vec<(Format, PathBuf)>,
+    files: Vec<Target>,
 }
 
 impl Outputs {
     /// What the options ask for.
     ///
     /// # Errors
-    /// Two formats want standard output, or a file cannot be written: better said before the
-    /// experiment than after it.
+    /// Two formats want standard output or the same file, or a file cannot be written: better said
+    /// before the experiment than after it.
     pub fn new(options: &OutputOptions) -> Result<Outputs> {
         let asked = [
             (Format::Json, &options.json),
@@ -57,13 +78,20 @@ impl Outputs {
         let asked = asked
             .into_iter()
             .filter_map(|(format, path)| Some((format, path.clone()?)));
-        let (on_stdout, files): (Vec<_>, Vec<_>) =
+        let (on_stdout, asked): (Vec<_>, Vec<_>) =
             asked.partition(|(_, path)| path == Path::new("-"));
         if on_stdout.len() > 1 {
             bail!("only one format can go to standard output: give the others a file, --csv=FILE");
         }
-        for (_, path) in &files {
-            try_to_write(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let mut files: Vec<Target> = Vec::new();
+        for (format, path) in asked {
+            let how = how_to_write(&path).with_context(|| cannot_write(&path))?;
+            let is_same = |other: &&Target| how != How::InPlace && other.how == how;
+            if let Some(other) = files.iter().find(is_same) {
+                let (path, other) = (path.display(), other.path.display());
+                bail!("two formats would be written to the same file: {other} and {path}");
+            }
+            files.push(Target { format, path, how });
         }
         let stdout = on_stdout
             .first()
@@ -82,32 +110,81 @@ impl Outputs {
     /// A file cannot be written. The others, and standard output, are written all the same.
     pub fn write(&self, file: &ResultFile) -> Result<()> {
         let mut result = print(&self.stdout.render(file));
-        for (format, path) in &self.files {
-            let written = fs::write(path, format.render(file));
-            let written = written.with_context(|| format!("cannot write {}", path.display()));
-            result = result.and(written);
+        for target in &self.files {
+            let text = target.format.render(file);
+            let written = match &target.how {
+                How::Replace(path) => replace(path, &text),
+                How::InPlace => fs::write(&target.path, text),
+            };
+            result = result.and(written.with_context(|| cannot_write(&target.path)));
         }
         result
     }
 }
 
-/// Finds out whether a file can be written, and leaves everything as it was.
-fn try_to_write(path: &Path) -> io::Result<()> {
-    let is_new = path.symlink_metadata().is_err();
-    fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)?;
-    if is_new {
-        fs::remove_file(path)?;
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+/// Finds out whether and how a file can be written, and leaves everything as it was.
+fn how_to_write(path: &Path) -> io::Result<How> {
+    let destination = match path.canonicalize() {
+        Ok(existing) => {
+            let metadata = existing.metadata()?;
+            if metadata.is_dir() {
+                return Err(io::Error::other("it is a directory"));
+            }
+            if !metadata.is_file() {
+                return Ok(How::InPlace);
+            }
+            // Not even by a new file of its name, if it must not be written.
+            fs::OpenOptions::new().append(true).open(&existing)?;
+            existing
+        }
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Err(_) => {
+            let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
+            directory_of(path).canonicalize()?.join(name)
+        }
+    };
+    match new_file_beside(&destination) {
+        Ok(_) => Ok(How::Replace(destination)),
+        Err(_) if destination.exists() => Ok(How::InPlace),
+        Err(error) => Err(error),
     }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    let parent = path.parent();
+    parent
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+fn new_file_beside(path: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".hakmem-")
+        // What the umask takes away is taken away.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory_of(path))
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = new_file_beside(path)?;
+    file.write_all(text.as_bytes())?;
+    if let Ok(former) = path.metadata() {
+        file.as_file().set_permissions(former.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path)?;
     Ok(())
 }
 
 /// Writes a line to standard error. That nobody reads it any more is no reason to stop, though it
-/// is one for `eprintln!`.
+/// is one for `eprintln!`. Names of files may be in it, and these may hold what would steer a
+/// terminal.
 pub fn say(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", one_line(&line.to_string()));
 }
 
 /// Writes text to standard output. That nobody reads it any more, as with `| head`, is no error.
@@ -127,6 +204,8 @@ pub fn print_bytes(bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
+    use std::os::unix::fs::{symlink, MetadataExt};
 
     #[test]
     fn one_format_on_standard_output() {
@@ -158,7 +237,58 @@ mod tests {
         };
         Outputs::new(&options).unwrap();
         assert_eq!(fs::read_to_string(&old).unwrap(), "earlier results");
-        assert!(!new.exists());
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn two_formats_in_one_file_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| directory.path().join(name));
+        let both = |json: &Path, csv: &Path| {
+            Outputs::new(&OutputOptions {
+                json: Some(json.to_path_buf()),
+                csv: Some(csv.to_path_buf()),
+                ..OutputOptions::default()
+            })
+        };
+        for present in [false, true] {
+            if present {
+                fs::write(&file, "earlier results").unwrap();
+                symlink(&file, &link).unwrap();
+                both(&file, &link).unwrap_err();
+            }
+            let message = both(&file, &directory.path().join("./file")).unwrap_err();
+            let message = message.to_string();
+            assert!(message.contains("the same file"), "{message}");
+        }
+        let null = Path::new("/dev/null");
+        both(null, null).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_stays_what_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let [file, link, new] = ["file", "link", "new"].map(|name| directory.path().join(name));
+        fs::write(&file, "earlier results").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o604)).unwrap();
+        symlink(&file, &link).unwrap();
+        let mut former = fs::File::open(&file).unwrap();
+        let How::Replace(destination) = how_to_write(&link).unwrap() else {
+            panic!("in place")
+        };
+        replace(&destination, "results").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "results");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o604);
+        // Whoever reads the former file reads it to its end.
+        let mut text = String::new();
+        former.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "earlier results");
+        replace(&new, "results").unwrap();
+        fs::write(directory.path().join("ordinary"), "").unwrap();
+        let mode = |name: &str| directory.path().join(name).metadata().unwrap().mode();
+        assert_eq!(mode("new"), mode("ordinary"));
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 4);
     }
 
     #[test]

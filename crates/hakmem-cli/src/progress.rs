@@ -93,7 +93,7 @@ impl Observer for Progress<'_> {
             Phase::WarmUp => "warm-up".to_owned(),
             Phase::Round(round) => format!("round {round}"),
         };
-        let what = format!("{}, {}, {phase}", step.row, step.arm);
+        let what = format::one_line(&format!("{}, {}, {phase}", step.row, step.arm));
         if self.bar.is_hidden() {
             return self.write_line(step.done, &what);
         }

@@ -52,14 +52,16 @@ fn command(arguments: &RunArguments) -> Result<Command> {
 
 fn become_program(mut command: Command) -> ExitCode {
     let error = command.exec();
-    let program = Path::new(command.get_program()).display();
+    let program = Path::new(command.get_program());
     let (status, reason) = match error.kind() {
-        ErrorKind::NotFound if Path::new(command.get_program()).exists() => {
+        ErrorKind::NotFound if program.exists() => {
             (NOT_FOUND, "its interpreter does not exist".to_owned())
         }
         ErrorKind::NotFound => (NOT_FOUND, "not found".to_owned()),
+        _ if program.is_dir() => (NOT_EXECUTABLE, "it is a directory".to_owned()),
         _ => (NOT_EXECUTABLE, error.to_string()),
     };
+    let program = program.display();
     say(format_args!("hakmem: cannot run {program}: {reason}"));
     ExitCode::from(status)
 }

@@ -195,6 +195,25 @@ fn progress_goes_to_standard_error_as_lines() {
         .stderr(contains("0 of 6: true, hakmem, watched"));
 }
 
+#[test]
+fn a_name_that_would_steer_a_terminal_reaches_none() {
+    let directory = scratch();
+    let path = directory.path().join("a\u{1b}[31m\nb");
+    std::fs::copy("/bin/true", &path).unwrap();
+    for arguments in [
+        &["compare", "--with", "system", "--runs", "1", "--"][..],
+        &["doctor", "--"],
+        &["run", "--", "/no/such"],
+        &["doctor", "--", "/no/such"],
+    ] {
+        let output = hakmem().args(arguments).arg(&path).output().unwrap();
+        for stream in [output.stdout, output.stderr] {
+            let text = String::from_utf8_lossy(&stream);
+            assert!(!text.contains('\u{1b}'), "{arguments:?}: {text:?}");
+        }
+    }
+}
+
 /// Starts `compare` of `sleep`, with SIGHUP ignored or not, and sends a signal as soon as the first
 /// run begins; the answer is the exit status and the last line on standard error.
 fn interrupt(signal: Signal, trap: &str, seconds: &str) -> (Option<i32>, String) {
@@ -271,6 +290,14 @@ fn nonsense_is_rejected() {
         (&["--with", "/no/such.so", "--", "true"], "/no/such.so"),
         (&["--json", "--csv", "--", "true"], "only one format"),
         (
+            &["--json=same", "--csv=./same", "--", "true"],
+            "two formats would be written to the same file: same and ./same",
+        ),
+        (
+            &["--json=/", "--", "true"],
+            "cannot write /: it is a directory",
+        ),
+        (
             &["--html=/no/such/dir/x.html", "--", "true"],
             "cannot write /no/such/dir/x.html",
         ),
@@ -278,6 +305,8 @@ fn nonsense_is_rejected() {
             &["--", "no-such-program-anywhere"],
             "cannot find the program",
         ),
+        (&["--", "/tmp"], "/tmp is a directory, not a program"),
+        (&["--", "/etc/passwd"], "may not be executed: chmod +x it"),
     ] {
         hakmem()
             .arg("compare")

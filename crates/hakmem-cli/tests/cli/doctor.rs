@@ -5,7 +5,6 @@ use std::os::unix::fs::{chown, PermissionsExt};
 use std::path::Path;
 use std::process::Command as Process;
 
-use predicates::prelude::*;
 use predicates::str::contains;
 
 use crate::fixtures::{compile, hakmem, scratch, skip, write_script, PROGRAM};
@@ -173,7 +172,8 @@ fn a_program_for_musl() {
 fn a_program_for_another_machine() {
     let directory = scratch();
     let path = directory.path().join("foreign");
-    let mut header = fs::read("/bin/true").unwrap();
+    fs::copy("/bin/true", &path).unwrap();
+    let mut header = fs::read(&path).unwrap();
     header[18..20].copy_from_slice(&243u16.to_le_bytes());
     fs::write(&path, header).unwrap();
     let (text, status) = doctor(&["--no-run"], &path);
@@ -221,19 +221,37 @@ fn calls_that_hakmem_passes_on_do_not_count() {
 }
 
 #[test]
+fn a_script_that_names_no_interpreter() {
+    let directory = scratch();
+    let path = directory.path().join("script");
+    write_script(&path, "ls / >/dev/null\n");
+    let (text, status) = doctor(&[], &path);
+    assert_eq!(status, 0, "{text}");
+    assert!(text.contains("is a script, run by /bin/sh"), "{text}");
+}
+
+#[test]
 fn what_is_no_program() {
     let directory = scratch();
     let text = directory.path().join("text");
     fs::write(&text, "text").unwrap();
-    hakmem()
-        .args(["doctor", "--"])
-        .arg(&text)
-        .assert()
-        .code(2)
-        .stderr(contains("neither an ELF file nor a script"));
-    hakmem()
-        .args(["doctor", "--", "no-such-program-anywhere"])
-        .assert()
-        .code(2)
-        .stderr(contains("cannot find the program").and(contains("no-such-program-anywhere")));
+    let binary = directory.path().join("binary");
+    write_script(&binary, "MZ\0");
+    for (program, message) in [
+        (text.as_path(), "may not be executed: chmod +x it"),
+        (&binary, "neither an ELF file nor a script"),
+        (directory.path(), "is a directory, not a program"),
+        (
+            Path::new("no-such-program-anywhere"),
+            "cannot find the program no-such-program-anywhere",
+        ),
+    ] {
+        hakmem()
+            .args(["doctor", "--"])
+            .arg(program)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains(message));
+    }
 }

@@ -114,6 +114,12 @@ fn a_program_that_cannot_be_executed() {
         .assert()
         .code(126)
         .stderr(contains("cannot run"));
+    hakmem()
+        .args(["run", "--"])
+        .arg(directory.path())
+        .assert()
+        .code(126)
+        .stderr(contains("it is a directory"));
     write_script(&path, "#!/no/such/interpreter\n");
     hakmem()
         .args(["run", "--"])
