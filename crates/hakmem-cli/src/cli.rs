@@ -108,15 +108,16 @@ pub struct RunArguments {
 #[derive(Args, Debug)]
 #[command(override_usage = "hakmem doctor [OPTIONS] -- PROGRAM [ARGUMENT]...")]
 #[command(after_help = "\
-The program's file is looked at; then the program runs once, watched, with nothing to read. One that
-does not end by itself, such as a server, can be run by timeout.
+The program's file is looked at; then the program runs once, watched. One that does not end by
+itself, such as a server, is stopped by Ctrl-C or at the time limit: what was seen until then is
+told, and a server that ends in order when it is asked to (SIGTERM) has its calls counted as well.
 
 Exit status: 0 when hakmem serves the program (with --no-run: when nothing speaks against it),
-1 when not, 2 when the doctor could not do its work.
+1 when not, or not all of it, 2 when the doctor could not do its work, 3 when it cannot be told.
 
 Examples:
   hakmem doctor -- git gc
-  hakmem doctor -- timeout 3 redis-server --port 7000
+  hakmem doctor --time-limit 5s -- redis-server --port 7000
   hakmem doctor --no-run -- /usr/sbin/nginx")]
 pub struct DoctorArguments {
     /// Print the findings as JSON
@@ -125,6 +126,10 @@ pub struct DoctorArguments {
     /// Only look at the program's file
     #[arg(long)]
     pub no_run: bool,
+    /// Stop the program after this time, and tell what was seen: a number with ms, s, m or h;
+    /// seconds without
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
+    pub time_limit: Duration,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
@@ -142,7 +147,8 @@ pub struct ExperimentOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     #[arg(conflicts_with = "time")]
     pub runs: Option<u32>,
-    /// Measure for about this long per program instead (ms, s, m, h)
+    /// Measure for about this long per program instead: a number with ms, s, m or h; seconds
+    /// without
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub time: Option<Duration>,
     /// Unmeasured runs per allocator besides the watched one
@@ -207,7 +213,7 @@ pub struct CompareArguments {
     /// Shell command that gets the program's output as input and fails when it is wrong
     #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
     pub check: Option<String>,
-    /// Stop a run, as an error, after this time (ms, s, m, h)
+    /// Stop a run, as an error, after this time, likewise
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
     pub time_limit: Duration,
     /// Name of the row in the results [default: the name of the program]

@@ -7,63 +7,50 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use hakmem_lab::executor::describe_end;
-use hakmem_lab::proof::{Claim, ProofError};
-use hakmem_process::{run_witnessed, Launch, LaunchError, ProcessRecord, Watch, WitnessedRun};
-use hakmem_report::format::one_line;
+use hakmem_process::{run_witnessed, Launch, LaunchError, Watch};
+use hakmem_report::format::{duration, one_line};
 use hakmem_results::{Arm, ArmKind};
 use serde::Serialize;
 
+use crate::allocators::GO;
 use crate::cli::DoctorArguments;
-use crate::inspect::{inspect, Finding, Level};
+use crate::diagnosis::{ProcessReport, RunReport, MEMORY};
+use crate::finding::{Finding, Level, Verdict};
+use crate::inspect::inspect;
+use crate::interrupt::Interrupt;
 use crate::locate::Installation;
 use crate::options::check_environment;
-use crate::output::print;
+use crate::output::{print, say};
+
+/// Exit statuses; 2 is that of every subcommand that could not do its work.
+const NOT_SERVED: u8 = 1;
+const UNKNOWN: u8 = 3;
+
+/// Memory over time is of no interest here.
+const RSS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A program that ends before that needs no word about waiting.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Time between two words about waiting.
+const REMINDER: Duration = Duration::from_secs(30);
 
 /// What the doctor says.
 #[derive(Debug, Serialize)]
 struct Report {
     program: String,
-    served: bool,
+    verdict: Verdict,
     file: Vec<Finding>,
     run: Option<RunReport>,
 }
 
-/// What the run showed.
-#[derive(Debug, Serialize)]
-struct RunReport {
-    /// How the program ended, for people.
-    end: String,
-    /// Calls that hakmem served, and those that it passed on, by its own count.
-    calls_served: Option<u64>,
-    calls_passed_on: Option<u64>,
-    /// What speaks against hakmem, all processes together.
-    problem: Option<String>,
-    processes: Vec<ProcessReport>,
-}
-
-impl RunReport {
-    fn is_good(&self) -> bool {
-        self.problem.is_none() && self.processes.iter().all(|process| process.served)
-    }
-}
-
-/// Who served one process.
-#[derive(Debug, Serialize)]
-struct ProcessReport {
-    pid: i32,
-    executable: String,
-    served: bool,
-    malloc_object: Option<String>,
-    /// Why it was not served.
-    reason: Option<String>,
-    advice: Option<String>,
-}
-
-/// Examines a program. The exit status is 0 when hakmem serves it and 1 when not.
+/// Examines a program. The exit status is 0 when hakmem serves it, 1 when not, 3 when it cannot be
+/// told.
 ///
 /// # Errors
 /// The program or a part of the installation is missing, or the run could not be watched.
@@ -75,11 +62,12 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
         true => None,
         false => Some(watch(arguments)?),
     };
-    let served = file.iter().all(|finding| finding.level != Level::Obstacle)
-        && run.as_ref().is_none_or(RunReport::is_good);
+    // The file counts as well: a watched program does not get the privileges that it would have.
+    let of_file = file.iter().map(|finding| finding.level);
+    let verdict = Verdict::of(of_file.chain(run.iter().flat_map(RunReport::levels)));
     let report = Report {
         program: program.display().to_string(),
-        served,
+        verdict,
         file,
         run,
     };
@@ -87,28 +75,28 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
         true => serde_json::to_string_pretty(&report)? + "\n",
         false => render(&report),
     })?;
-    Ok(ExitCode::from(u8::from(!served)))
+    Ok(match verdict {
+        Verdict::Served => ExitCode::SUCCESS,
+        Verdict::NotServed => ExitCode::from(NOT_SERVED),
+        Verdict::Unknown => ExitCode::from(UNKNOWN),
+    })
 }
-
-/// A program that runs for longer is stopped, which is an error.
-const TIME_LIMIT: Duration = Duration::from_secs(600);
-
-/// Memory over time is of no interest here.
-const RSS_INTERVAL: Duration = Duration::from_secs(1);
 
 fn watch(arguments: &DoctorArguments) -> Result<RunReport> {
     let installation = Installation::current()?;
     let library = installation.library()?;
+    let tools = installation.tools()?;
     let launch = Launch {
         command: arguments.command.clone(),
         environment: BTreeMap::new(),
         preload: Some(library.clone()),
         directory: None,
-        time_limit: TIME_LIMIT,
+        time_limit: arguments.time_limit,
     };
     let watch = Watch {
         rss_interval: RSS_INTERVAL,
         system_calls: false,
+        stopped_counts: true,
     };
     let arm = Arm {
         name: "hakmem".into(),
@@ -119,118 +107,75 @@ fn watch(arguments: &DoctorArguments) -> Result<RunReport> {
         environment: BTreeMap::new(),
         options: None,
     };
-    match run_witnessed(&installation.tools()?, &launch, &watch) {
-        Ok(run) => Ok(judge(&arm, &run)),
-        Err(error @ LaunchError::NotPreloaded { .. }) => Ok(RunReport {
-            end: "the program was not run to its end".into(),
-            calls_served: None,
-            calls_passed_on: None,
-            problem: Some(error.to_string()),
-            processes: Vec::new(),
-        }),
+    // Ctrl-C ends the program, not the doctor.
+    let _interrupt = Interrupt::catch()?;
+    let run = thread::scope(|scope| {
+        let (running, end) = mpsc::channel::<()>();
+        scope.spawn(move || ask_for_patience(arguments, &end));
+        let run = run_witnessed(&tools, &launch, &watch);
+        drop(running);
+        run
+    });
+    match run {
+        Ok(run) => Ok(RunReport::of(&arm, &run)),
+        Err(error @ LaunchError::NotPreloaded { .. }) => {
+            Ok(RunReport::impossible(error.to_string()))
+        }
         Err(error) => Err(error.into()),
     }
 }
 
-fn judge(arm: &Arm, run: &WitnessedRun) -> RunReport {
-    let claim = Claim {
-        arm,
-        processes: &[],
-        operations: None,
-    };
-    let proof = claim.prove(run);
-    let problem = proof.as_ref().err().map(ProofError::to_string);
-    let proof = proof.ok();
-    RunReport {
-        end: format!("the program {}", describe_end(run.exit, &[])),
-        calls_served: proof.as_ref().and_then(|proof| proof.calls_served),
-        calls_passed_on: proof.as_ref().and_then(|proof| proof.calls_passed_on),
-        problem,
-        processes: run
-            .processes
-            .iter()
-            .map(|process| judge_process(&claim, process))
-            .collect(),
+/// Says now and then on standard error that the program still runs, until the other end of `end` is
+/// gone.
+fn ask_for_patience(arguments: &DoctorArguments, end: &Receiver<()>) {
+    let started = Instant::now();
+    let program = Path::new(&arguments.command[0]).display();
+    let limit = duration(arguments.time_limit.as_secs_f64());
+    let mut pause = PATIENCE;
+    while end.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        let elapsed = duration(started.elapsed().as_secs_f64());
+        say(format_args!(
+            "hakmem: {program} has been running for {elapsed}; Ctrl-C ends it, or the time limit \
+             of {limit}, and then follows what was seen"
+        ));
+        pause = REMINDER;
     }
-}
-
-fn judge_process(claim: &Claim, process: &ProcessRecord) -> ProcessReport {
-    let (reason, advice) = explain(claim, process).unzip();
-    ProcessReport {
-        pid: process.pid,
-        executable: process.executable.display().to_string(),
-        served: reason.is_none(),
-        malloc_object: process
-            .malloc_object
-            .as_ref()
-            .map(|path| path.display().to_string()),
-        reason,
-        advice: advice.flatten(),
-    }
-}
-
-/// Why a process was not served, and what to do about it; `None` when it was.
-///
-/// The file is asked first: it knows the cause, and alone shows a malloc that the program calls
-/// past the dynamic linker, which the run cannot see.
-fn explain(claim: &Claim, process: &ProcessRecord) -> Option<(String, Option<String>)> {
-    let findings = inspect(&process.executable).unwrap_or_default();
-    if let Some(obstacle) = findings
-        .into_iter()
-        .find(|finding| finding.level == Level::Obstacle)
-    {
-        return Some((obstacle.text, obstacle.advice));
-    }
-    let error = claim.prove_process(process).err()?;
-    Some(match &error {
-        ProofError::NotMapped { .. } => (
-            "hakmem was not in the process: its environment had no LD_PRELOAD".into(),
-            Some("whoever started it cleared the variable; let it pass LD_PRELOAD on".into()),
-        ),
-        ProofError::Resolved {
-            function, found, ..
-        } => (
-            format!("{function} is that of {found}"),
-            Some("build the program without that allocator".into()),
-        ),
-        _ => (error.to_string(), None),
-    })
 }
 
 fn render(report: &Report) -> String {
     let mut text = format!("{}\n\nThe file\n", one_line(&report.program));
     for finding in &report.file {
-        push_finding(
-            &mut text,
-            finding.level,
-            &finding.text,
-            finding.advice.as_deref(),
-        );
+        push_finding(&mut text, "", finding);
     }
     if let Some(run) = &report.run {
         text.push_str("\nThe run\n");
         let _ = writeln!(text, "    {}", one_line(&run.end));
         push_processes(&mut text, &run.processes);
-        match &run.problem {
-            // A process that was not served says more than the whole.
-            Some(problem) if run.processes.iter().all(|process| process.served) => {
-                push_finding(&mut text, Level::Obstacle, problem, None);
-            }
-            _ => {}
-        }
-        if let Some(served) = run.calls_served {
-            let all = served + run.calls_passed_on.unwrap_or(0);
-            let line = format!("hakmem served {served} of {all} calls, by its own count");
-            push_finding(&mut text, Level::Good, &line, None);
+        for finding in &run.findings {
+            push_finding(&mut text, "", finding);
         }
     }
-    text.push_str(match (report.served, report.run.is_some()) {
-        (true, true) => "\nhakmem serves this program.\n",
-        (true, false) => "\nNothing speaks against preloading hakmem.\n",
-        (false, true) => "\nhakmem does not serve this program, or not all of it.\n",
-        (false, false) => "\nhakmem cannot be preloaded into this program.\n",
+    text.push_str(match (report.verdict, &report.run) {
+        (Verdict::Served, Some(run)) if has_other_heap(&report.file, run) => {
+            "\nhakmem serves every malloc of this program, but not all of its memory comes from \
+             malloc.\n"
+        }
+        (Verdict::Served, Some(_)) => "\nhakmem serves this program.\n",
+        (Verdict::Served, None) => "\nNothing speaks against preloading hakmem.\n",
+        (Verdict::NotServed, Some(_)) => {
+            "\nhakmem does not serve this program, or not all of it.\n"
+        }
+        (Verdict::NotServed, None) => "\nhakmem, preloaded, would not serve this program.\n",
+        (Verdict::Unknown, _) => {
+            "\nIt cannot be told whether hakmem serves this program, or all of it.\n"
+        }
     });
     text
+}
+
+fn has_other_heap(file: &[Finding], run: &RunReport) -> bool {
+    let mut findings = file.iter().chain(&run.findings);
+    findings.any(|finding| finding.topic == GO || finding.topic == MEMORY)
 }
 
 /// One line for all processes of which the same is to be said.
@@ -238,7 +183,7 @@ fn push_processes(text: &mut String, processes: &[ProcessReport]) {
     let mut groups: Vec<(&ProcessReport, u32)> = Vec::new();
     for process in processes {
         let same = |other: &&ProcessReport| {
-            (&other.executable, &other.reason) == (&process.executable, &process.reason)
+            (&other.executable, &other.finding) == (&process.executable, &process.finding)
         };
         match groups.iter_mut().find(|(first, _)| same(first)) {
             Some((_, count)) => *count += 1,
@@ -246,27 +191,29 @@ fn push_processes(text: &mut String, processes: &[ProcessReport]) {
         }
     }
     for (process, count) in groups {
-        let times = match count {
-            1 => String::new(),
-            count => format!(" ({count} processes)"),
+        let executable = &process.executable;
+        let who = match count {
+            1 => format!("{executable}: "),
+            count => format!("{executable} ({count} processes): "),
         };
-        let (level, what) = match &process.reason {
-            None => (Level::Good, "malloc is hakmem's"),
-            Some(reason) => (Level::Obstacle, reason.as_str()),
-        };
-        let line = format!("{}{times}: {what}", process.executable);
-        push_finding(text, level, &line, process.advice.as_deref());
+        push_finding(text, &who, &process.finding);
     }
 }
 
-fn push_finding(text: &mut String, level: Level, line: &str, advice: Option<&str>) {
-    let mark = match level {
+fn push_finding(text: &mut String, who: &str, finding: &Finding) {
+    let mark = match finding.level {
         Level::Good => '✓',
         Level::Note => '!',
+        Level::Doubt => '?',
         Level::Obstacle => '✗',
     };
-    let _ = writeln!(text, "  {mark} {}", one_line(line));
-    if let Some(advice) = advice {
-        let _ = writeln!(text, "    → {}", one_line(advice));
+    let line = format!("{who}{}", finding.text);
+    let _ = writeln!(text, "  {mark} {}", one_line(&line));
+    let advice = finding.advice.iter();
+    for line in advice.map(|advice| format!("    → {}\n", one_line(advice))) {
+        // The run often finds what the file has shown.
+        if !text.contains(&line) {
+            text.push_str(&line);
+        }
     }
 }

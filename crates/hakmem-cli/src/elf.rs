@@ -68,7 +68,16 @@ pub const ALLOCATORS: [(&str, &[&str], &str); 6] = [
 ];
 
 /// The names by which a program calls or replaces malloc.
-const MALLOC_NAMES: [&str; 6] = ["malloc", "free", "calloc", "realloc", "memalign", "_Znwm"];
+const MALLOC_NAMES: [&str; 8] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "_Znwm",
+    "free",
+];
 
 /// The functions by which sanitizers start.
 pub const SANITIZERS: [(&str, &str); 4] = [
@@ -127,6 +136,12 @@ impl Image {
     /// Whether nothing can be preloaded.
     pub fn is_static(&self) -> bool {
         self.bits == 64 && self.interpreter.is_none()
+    }
+
+    /// Whether it asks its libraries for blocks.
+    pub fn calls_malloc(&self) -> bool {
+        let mut asks = MALLOC_NAMES.iter().filter(|name| **name != "free");
+        asks.any(|name| self.imported.contains(*name))
     }
 
     /// The name of the allocator whose functions are among `names`, if any.

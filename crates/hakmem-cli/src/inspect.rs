@@ -9,71 +9,11 @@ use anyhow::{bail, Context, Result};
 use hakmem_process::find_program;
 use object::elf;
 use rustix::fs::Access;
-use serde::Serialize;
 
-use crate::elf::{Image, HOST_MACHINE, SANITIZERS};
+use crate::allocators::{check_allocators, check_go, check_sanitizers, LINK};
+use crate::elf::{Image, HOST_MACHINE};
+use crate::finding::{Finding, Level};
 use crate::output::say;
-
-/// What a finding means for hakmem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// As it should be.
-    Good,
-    /// Works, but there is something to know.
-    Note,
-    /// hakmem cannot serve the program, or not all of it.
-    Obstacle,
-}
-
-/// Something that was found out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// What it means.
-    pub level: Level,
-    /// A word for programs, e.g. `static`.
-    pub topic: &'static str,
-    /// One sentence or less.
-    pub text: String,
-    /// What to do about it.
-    pub advice: Option<String>,
-}
-
-impl Finding {
-    fn good(topic: &'static str, text: impl Into<String>) -> Finding {
-        Finding {
-            level: Level::Good,
-            topic,
-            text: text.into(),
-            advice: None,
-        }
-    }
-
-    fn note(topic: &'static str, text: impl Into<String>, advice: impl Into<String>) -> Finding {
-        Finding {
-            level: Level::Note,
-            topic,
-            text: text.into(),
-            advice: Some(advice.into()),
-        }
-    }
-
-    fn obstacle(
-        topic: &'static str,
-        text: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Finding {
-        Finding {
-            level: Level::Obstacle,
-            topic,
-            text: text.into(),
-            advice: Some(advice.into()),
-        }
-    }
-}
-
-/// How to link a program with hakmem instead of preloading it.
-const LINK: &str = "link it with hakmem.o, which replaces malloc at link time";
 
 /// Everything that can be said of a program without running it. The program is searched in PATH.
 /// When it is a script, what is said is about the interpreter that runs it.
@@ -87,19 +27,16 @@ pub fn inspect(program: &Path) -> Result<Vec<Finding>> {
         findings.push(finding);
         return Ok(findings);
     }
-    findings.push(check_linkage(&path, &image));
+    let go = check_go(&image);
+    if go.is_none() || !image.is_static() {
+        findings.push(check_linkage(&path, &image));
+    }
     findings.extend(check_privileges(&path)?);
     findings.extend(check_sanitizers(&image));
-    if !image.is_static() {
+    if go.is_none() && !image.is_static() {
         findings.extend(check_allocators(&image));
     }
-    if image.go {
-        findings.push(Finding::note(
-            "go",
-            "it is a Go program: Go's own heap does not come from malloc",
-            "expect hakmem to serve only the C code that it calls by cgo",
-        ));
-    }
+    findings.extend(go);
     Ok(findings)
 }
 
@@ -118,19 +55,25 @@ pub fn find(program: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Says on standard error when something speaks against preloading into the program, which is then
-/// run all the same.
+/// Says on standard error when something speaks against preloading into the program, or when it may
+/// be in vain. The program is then run all the same.
 pub fn warn(program: &Path) {
     let findings = inspect(program).unwrap_or_default();
-    if let Some(obstacle) = findings
-        .iter()
-        .find(|finding| finding.level == Level::Obstacle)
-    {
+    if let Some(finding) = worst(&findings) {
+        let text = &finding.text;
         say(format_args!(
-            "hakmem: warning: {}; hakmem doctor says more",
-            obstacle.text
+            "hakmem: warning: {text}; hakmem doctor says more"
         ));
     }
+}
+
+/// What weighs most among the findings that hakmem may not serve a program.
+pub fn worst(findings: &[Finding]) -> Option<&Finding> {
+    let bad = findings
+        .iter()
+        .filter(|finding| finding.level >= Level::Doubt);
+    // The first of those that weigh the same.
+    bad.rev().max_by_key(|finding| finding.level)
 }
 
 /// The kernel follows this many scripts that run one another.
@@ -287,92 +230,6 @@ fn check_privileges(path: &Path) -> Result<Vec<Finding>> {
 fn has_capabilities(path: &Path) -> bool {
     let mut value = [0u8; 64];
     rustix::fs::getxattr(path, "security.capability", &mut value[..]).is_ok_and(|size| size > 0)
-}
-
-fn check_sanitizers(image: &Image) -> Option<Finding> {
-    let functions = || {
-        image
-            .exported
-            .iter()
-            .chain(&image.own)
-            .chain(&image.imported)
-    };
-    let library = ["libasan.so", "libtsan.so", "libhwasan.so", "liblsan.so"]
-        .into_iter()
-        .find(|library| {
-            image
-                .needed
-                .iter()
-                .any(|needed| needed.starts_with(library))
-        });
-    let name = SANITIZERS
-        .iter()
-        .find(|(_, init)| functions().any(|function| function == init))
-        .map(|(name, _)| (*name).to_owned())
-        .or_else(|| library.map(str::to_owned))?;
-    Some(Finding::obstacle(
-        "sanitizer",
-        format!("it is built with {name}, which has a malloc of its own"),
-        "build it without -fsanitize",
-    ))
-}
-
-fn check_allocators(image: &Image) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let replaces = |name: &str| image.exported.contains(name) || image.own.contains(name);
-    if replaces("hakmem_version") {
-        return vec![Finding::good("hakmem", "it is linked with hakmem already")];
-    }
-    if replaces("malloc") {
-        let whose = Image::allocator_among(&image.own)
-            .or_else(|| Image::allocator_among(&image.exported))
-            .map_or_else(String::new, |name| format!(" ({name})"));
-        findings.push(Finding::obstacle(
-            "own_malloc",
-            format!("it defines malloc itself{whose}; a preloaded one comes too late"),
-            format!("build it without its allocator, or {LINK} instead"),
-        ));
-    } else if let Some(name) = Image::allocator_among(&image.own)
-        .or_else(|| Image::allocator_among(&image.exported))
-        .or_else(|| image.messages_of.first().copied())
-    {
-        findings.push(Finding::note(
-            "own_allocator",
-            format!("it has {name} linked in; what it asks of that does not reach malloc"),
-            "build it with the system's malloc (an option of its build), if hakmem shall serve it",
-        ));
-    }
-    for library in &image.needed {
-        let known = ["jemalloc", "mimalloc", "tcmalloc", "snmalloc", "rpmalloc"]
-            .iter()
-            .any(|name| library.starts_with(&format!("lib{name}")));
-        if known {
-            findings.push(library_finding(library, image));
-        }
-    }
-    if findings.is_empty() {
-        findings.push(Finding::good(
-            "malloc",
-            "it has no allocator of its own that we know of",
-        ));
-    }
-    findings
-}
-
-fn library_finding(library: &str, image: &Image) -> Finding {
-    match Image::allocator_among(&image.imported) {
-        Some(name) => Finding::note(
-            "allocator_library",
-            format!("it calls functions of {library} that are {name}'s alone"),
-            "blocks from these do not come from hakmem, and must not be given to free: build the \
-             program with the system's malloc",
-        ),
-        None => Finding::note(
-            "allocator_library",
-            format!("it is linked with {library}"),
-            "hakmem, preloaded, comes before it and serves malloc in its place",
-        ),
-    }
 }
 
 #[cfg(test)]

@@ -2,20 +2,24 @@
 //!
 //! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`report`] and
 //! [`generate`] are the subcommands. [`locate`] finds the parts of the installation, [`options`]
-//! knows those of the library, [`inspect`] and [`elf`] look at programs, [`experiment`], [`progress`], [`interrupt`] and [`output`] carry
-//! the two subcommands that measure.
+//! knows those of the library. [`inspect`], [`elf`] and [`allocators`] look at programs' files,
+//! [`diagnosis`] at a run of one; what they find is a [`finding`]. [`experiment`], [`progress`],
+//! [`interrupt`] and [`output`] carry the two subcommands that measure.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
 
+pub mod allocators;
 pub mod bench;
 pub mod cli;
 pub mod compare;
+pub mod diagnosis;
 pub mod doctor;
 pub mod elf;
 pub mod experiment;
+pub mod finding;
 pub mod generate;
 pub mod inspect;
 pub mod interrupt;

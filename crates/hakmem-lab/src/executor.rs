@@ -94,6 +94,7 @@ pub fn describe_end(exit: Exit, stderr: &[u8]) -> String {
     let end = match exit {
         Exit::Code(code) => format!("exited with {code}"),
         Exit::Signal(signal) => format!("was ended by signal {signal}"),
+        Exit::Stopped => "was stopped".to_string(),
     };
     let stderr = String::from_utf8_lossy(stderr);
     match stderr
@@ -166,6 +167,7 @@ impl Executor for Programs {
         let watch = Watch {
             rss_interval: RSS_INTERVAL,
             system_calls,
+            stopped_counts: false,
         };
         Ok(run_witnessed(&self.tools, &launch(task, arm), &watch)?)
     }

@@ -7,8 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
-use crate::records::real;
-
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -40,6 +38,8 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
+    /// It was stopped: by the time limit, or because a signal arrived here.
+    Stopped,
 }
 
 /// Why a program could not be run. The message says what to do.
@@ -176,13 +176,18 @@ pub fn preload_value(
         let entry = OsStr::from_bytes(entry);
         // A name without a slash is searched elsewhere than here.
         let is_path = entry.as_bytes().contains(&b'/');
-        let is_there = |library: &&Path| is_path && real(Path::new(entry)) == real(library);
+        let is_there = |library: &&Path| is_path && is_same(Path::new(entry), library);
         if !entry.is_empty() && !libraries.iter().any(is_there) {
             value.push(":");
             value.push(entry);
         }
     }
     Ok(value)
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let file = |path: &Path| path.canonicalize().ok();
+    one == other || file(one).is_some_and(|one| file(other) == Some(one))
 }
 
 /// Makes a path absolute, links and all left as they are.

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The program file of a process.
 pub(crate) fn executable(pid: i32) -> Option<PathBuf> {
@@ -37,11 +38,17 @@ pub(crate) fn resident_pages(pid: i32) -> Option<u64> {
     sizes.split(' ').nth(1)?.parse().ok()
 }
 
-fn status_field(tid: i32, name: &str) -> Option<i32> {
+/// Resident memory of the process of a thread that is of no file: heaps, stacks, written data.
+pub(crate) fn anonymous_kib(tid: i32) -> Option<u64> {
+    status_field(tid, "RssAnon:")
+}
+
+fn status_field<T: FromStr>(tid: i32, name: &str) -> Option<T> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     status
         .lines()
         .find_map(|line| line.strip_prefix(name))?
+        .trim_end_matches("kB")
         .trim()
         .parse()
         .ok()
@@ -91,5 +98,7 @@ mod tests {
         assert_eq!(is_mapped(pid, Path::new("/no/such/file")), Some(false));
         assert!(resident_pages(pid).unwrap() > 0);
         assert_eq!(resident_pages(-1), None);
+        assert!(anonymous_kib(pid).unwrap() > 0);
+        assert_eq!(anonymous_kib(-1), None);
     }
 }

@@ -53,6 +53,8 @@ pub struct ProcessRecord {
     pub probe_calls: u64,
     /// What hakmem reported of itself at exit.
     pub hakmem_statistics: Option<serde_json::Value>,
+    /// Resident memory at the end that was of no file; `None`: the end came too abruptly.
+    pub anonymous_kib: Option<u64>,
 }
 
 /// A program in a process.
@@ -268,6 +270,10 @@ impl<'run> Tracer<'run> {
             };
             in_memory.unwrap_or_else(|| probe.is_some_and(|probe| probe.has_loaded(library)))
         });
+        let anonymous_kib = match end {
+            End::OfLastThread(tid) => proc::anonymous_kib(tid),
+            End::Replaced | End::Unannounced => None,
+        };
         self.seen.images.push(ProcessRecord {
             pid,
             executable: image.executable,
@@ -280,6 +286,7 @@ impl<'run> Tracer<'run> {
             served_by_libc: probe.and_then(|probe| probe.served_by_libc),
             probe_calls: probe.map_or(0, |probe| probe.calls),
             hakmem_statistics: statistics,
+            anonymous_kib,
         });
     }
 

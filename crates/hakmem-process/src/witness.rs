@@ -22,6 +22,9 @@ pub struct Watch {
     pub rss_interval: Duration,
     /// Whether to count system calls (slow).
     pub system_calls: bool,
+    /// Whether what was seen counts when the program had to be stopped: the end of the run is then
+    /// [`Exit::Stopped`], and no error.
+    pub stopped_counts: bool,
 }
 
 /// A witnessed run.
@@ -89,12 +92,20 @@ pub fn run_witnessed(
             return Err(cannot_trace(&launch.program(), reason));
         }
     };
-    if interrupt.arrived() {
-        return Err(LaunchError::Interrupted {
+    let ended = match interrupt.arrived() {
+        true => Err(LaunchError::Interrupted {
             program: launch.program(),
-        });
-    }
-    let exit = Report::parse(&report, launch)?.exit;
+        }),
+        false => Report::parse(&report, launch).map(|report| report.exit),
+    };
+    let exit = match ended {
+        Err(LaunchError::Interrupted { .. } | LaunchError::TimeLimit { .. })
+            if watch.stopped_counts =>
+        {
+            Exit::Stopped
+        }
+        ended => ended?,
+    };
     let output = parent.output()?;
     launch.check_preloaded(&output.stderr)?;
     Ok(WitnessedRun {

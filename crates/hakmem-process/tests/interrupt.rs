@@ -23,6 +23,7 @@ fn a_run_to_be_interrupted() {
     let watch = Watch {
         rss_interval: Duration::from_millis(10),
         system_calls: false,
+        stopped_counts: false,
     };
     match env::var(KIND).unwrap().as_str() {
         "timed" => drop(run_timed(&tools(), &launch)),

@@ -17,6 +17,7 @@ use hakmem_process::{
 const WATCH: Watch = Watch {
     rss_interval: Duration::from_millis(5),
     system_calls: false,
+    stopped_counts: false,
 };
 
 fn witness(launch: &Launch) -> WitnessedRun {
@@ -315,6 +316,7 @@ fn memory_is_sampled_over_time() {
 fn system_calls_are_counted_in_all_threads() {
     let watch = Watch {
         system_calls: true,
+        stopped_counts: false,
         ..WATCH
     };
     let program = fixture("allocate");

@@ -1,11 +1,13 @@
 //! `hakmem doctor`
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{chown, PermissionsExt};
 use std::path::Path;
-use std::process::Command as Process;
+use std::process::{Command as Process, Stdio};
 
 use predicates::str::contains;
+use rustix::process::{Pid, Signal};
 
 use crate::fixtures::{compile, hakmem, scratch, skip, write_script, PROGRAM};
 
@@ -61,8 +63,10 @@ fn the_same_as_json() {
         .unwrap();
     assert!(output.status.success());
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["served"], true, "{report}");
-    assert_eq!(report["run"]["processes"][0]["served"], true, "{report}");
+    assert_eq!(report["verdict"], "served", "{report}");
+    let process = &report["run"]["processes"][0];
+    assert_eq!(process["finding"]["level"], "good", "{report}");
+    assert!(process["memory"]["hakmem_kib"].is_u64(), "{report}");
     assert!(
         report["run"]["calls_served"].as_u64().unwrap() > 0,
         "{report}"
@@ -146,8 +150,122 @@ fn a_program_with_an_allocator_of_known_names() {
     let directory = scratch();
     let path = directory.path().join("jemalloc");
     compile("cc", OWN, &[], &path).unwrap();
-    let (text, _) = doctor(&["--no-run"], &path);
-    assert!(text.contains("! it has jemalloc linked in"), "{text}");
+    for options in [&["--no-run"][..], &[]] {
+        let (text, status) = doctor(options, &path);
+        assert!(text.contains("? it has jemalloc linked in"), "{text}");
+        assert!(text.contains("It cannot be told"), "{text}");
+        assert_eq!(status, 3, "{text}");
+    }
+    hakmem()
+        .args(["run", "--"])
+        .arg(&path)
+        .assert()
+        .success()
+        .stderr(contains("warning: it has jemalloc linked in"));
+}
+
+#[test]
+fn memory_that_does_not_come_from_malloc() {
+    const OWN: &str = "
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        int main(void) {
+            size_t size = 64 << 20;
+            void *heap = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                              -1, 0);
+            memset(heap, 1, size);
+            for (int i = 0; i < 100; i++)
+                free(malloc(100));
+            return 0;
+        }";
+    let directory = scratch();
+    let path = directory.path().join("program");
+    compile("cc", OWN, &["-fno-builtin"], &path).unwrap();
+    let (text, status) = doctor(&[], &path);
+    assert_eq!(status, 0, "{text}");
+    assert!(text.contains("of its memory came from elsewhere"), "{text}");
+    assert!(
+        text.contains("not all of its memory comes from malloc"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_program_that_ends_before_hakmem_can_say_anything() {
+    let exit = |script: &str| {
+        let output = hakmem()
+            .args(["doctor", "--", "sh", "-c", script])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("dash: malloc is hakmem's"), "{text}");
+        assert!(!text.contains('✗'), "{text}");
+        (output.status.code().unwrap(), text)
+    };
+    // dash ends by _exit.
+    let (status, text) = exit("exit 0");
+    assert_ne!(status, 1, "{text}");
+    let (status, text) = exit("kill -KILL $$");
+    assert_eq!(status, 3, "{text}");
+    assert!(text.contains("? malloc leads to hakmem, but"), "{text}");
+    assert!(text.contains("It cannot be told"), "{text}");
+}
+
+#[test]
+fn a_program_that_does_not_end_is_stopped_at_the_time_limit() {
+    let output = hakmem()
+        .args(["doctor", "--time-limit", "500ms", "--", "sleep", "60"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("the program was stopped"), "{text}");
+    assert!(text.contains("sleep: malloc is hakmem's"), "{text}");
+}
+
+/// A server: it ends in order when it is asked to.
+const SERVER: &str = "
+    #include <signal.h>
+    #include <stdlib.h>
+    #include <unistd.h>
+    static volatile sig_atomic_t asked;
+    static void note(int signal) { asked = signal; }
+    int main(void) {
+        signal(SIGTERM, note);
+        for (int i = 0; i < 1000; i++)
+            free(malloc(100));
+        while (!asked)
+            pause();
+        return 0;
+    }";
+
+#[test]
+fn a_server_is_watched_until_ctrl_c() {
+    let directory = scratch();
+    let path = directory.path().join("server");
+    compile("cc", SERVER, &["-fno-builtin"], &path).unwrap();
+    // Whoever runs the tests in the background may have it ignored.
+    let mut child = Process::new("env")
+        .arg("--default-signal=INT")
+        .arg(hakmem().get_program())
+        .args(["doctor", "--"])
+        .arg(&path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(
+        first.contains("server has been running for 3 s; Ctrl-C ends it"),
+        "{first}"
+    );
+    rustix::process::kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("the program was stopped"), "{text}");
+    assert!(text.contains("hakmem serves this program"), "{text}");
 }
 
 #[test]
@@ -181,21 +299,81 @@ fn a_program_for_another_machine() {
     assert_eq!(status, 1);
 }
 
+/// Builds a Go program. `None`: there is no Go.
+fn go_build(source: &str, cgo: bool, flags: &[&str], output: &Path) -> Option<()> {
+    let file = output.with_extension("go");
+    fs::write(&file, source).unwrap();
+    let status = Process::new("go")
+        .args(["build", "-o"])
+        .arg(output)
+        .args(flags)
+        .arg(&file)
+        .env("CGO_ENABLED", if cgo { "1" } else { "0" })
+        .env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go"))
+        .status()
+        .ok()?;
+    assert!(status.success(), "go build {flags:?} failed");
+    Some(())
+}
+
+const GO: &str = "package main\nfunc main() { println(len(make([]byte, 100000))) }\n";
+
+const CGO: &str = "package main
+// #include <stdlib.h>
+import \"C\"
+func main() { for i := 0; i < 1000; i++ { C.free(C.malloc(100)) } }
+";
+
 #[test]
-fn a_go_program() {
+fn a_go_program_without_c_code() {
+    let directory = scratch();
+    let path = directory.path().join("program");
+    for (flags, message) in [
+        (&[][..], "Go program, statically linked"),
+        (&["-ldflags=-s -w"], "Go program, statically linked"),
+        (&["-buildmode=pie"], "it never calls malloc"),
+    ] {
+        if go_build(GO, false, flags, &path).is_none() {
+            return skip("go");
+        }
+        assert_obstacle(&path, message);
+        let (text, _) = doctor(&[], &path);
+        assert!(text.contains("GOGC and GOMEMLIMIT"), "{text}");
+        assert!(!text.contains("hakmem.o"), "{text}");
+    }
+}
+
+#[test]
+fn a_go_program_with_c_code() {
+    let directory = scratch();
+    let path = directory.path().join("program");
+    for flags in [&[][..], &["-ldflags=-s -w"]] {
+        if go_build(CGO, true, flags, &path).is_none() {
+            return skip("go");
+        }
+        let (text, status) = doctor(&["--no-run"], &path);
+        assert_eq!(status, 0, "{text}");
+        assert!(text.contains("! it is a Go program"), "{text}");
+        let (text, status) = doctor(&[], &path);
+        assert_ne!(status, 1, "{text}");
+        assert!(text.contains("serve only the C code"), "{text}");
+        assert!(!text.contains("\nhakmem serves this"), "{text}");
+    }
+}
+
+/// The same where there is no Go: the mark that its tool chain leaves.
+#[test]
+fn a_file_with_the_mark_of_go() {
     let directory = scratch();
     let path = directory.path().join("go-program");
     compile("cc", PROGRAM, &["-static"], &path).unwrap();
-    // The mark that the Go tool chain leaves.
     let mark = format!(".go.buildinfo={}", path.with_extension("c").display());
     let marked = Process::new("objcopy")
         .args(["--add-section", &mark])
         .arg(&path)
         .status();
     assert!(marked.unwrap().success());
-    let (text, status) = doctor(&["--no-run"], &path);
-    assert!(text.contains("it is a Go program"), "{text}");
-    assert_eq!(status, 1);
+    assert_obstacle(&path, "it is a Go program, statically linked");
 }
 
 #[test]

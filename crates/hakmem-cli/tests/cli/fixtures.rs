@@ -30,7 +30,9 @@ pub fn library() -> PathBuf {
 fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
-        let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefix");
+        // Each test program has its own.
+        let name = concat!("prefix-", env!("CARGO_CRATE_NAME"));
+        let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = fs::remove_dir_all(&prefix);
         fs::create_dir_all(prefix.join("bin")).unwrap();
         fs::copy(env!("CARGO_BIN_EXE_hakmem"), prefix.join("bin/hakmem")).unwrap();

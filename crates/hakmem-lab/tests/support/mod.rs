@@ -93,6 +93,7 @@ pub fn record(arm: &Arm) -> ProcessRecord {
         served_by_libc: Some(arm.library.is_none()),
         probe_calls: 98,
         hakmem_statistics: is_hakmem.then(|| statistics(598, 500, 0)),
+        anonymous_kib: Some(1024),
     }
 }
 

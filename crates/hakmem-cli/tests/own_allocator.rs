@@ -1,0 +1,72 @@
+//! What the doctor says of a Rust program with an allocator of its own: of this one.
+
+use std::env;
+use std::hint::black_box;
+use std::mem;
+use std::path::Path;
+use std::process::Command as Process;
+
+use mimalloc::MiMalloc;
+
+#[allow(dead_code)]
+#[path = "cli/fixtures.rs"]
+mod fixtures;
+
+use fixtures::{hakmem, scratch};
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Not a test of its own: a program that makes 100,000 calls and keeps nothing.
+#[test]
+#[ignore = "started by the others"]
+fn a_hundred_thousand_calls() {
+    for i in 0..100_000 {
+        black_box(vec![0u8; 16 + i % 500]);
+    }
+}
+
+/// Likewise, one whose memory shows where it came from.
+#[test]
+#[ignore = "started by the others"]
+fn sixty_four_megabytes() {
+    let blocks: Vec<Vec<u8>> = (0..1024).map(|_| vec![1; 64 << 10]).collect();
+    mem::forget(black_box(blocks));
+}
+
+/// The doctor's words and exit status on a program above.
+fn doctor(executable: &Path, program: &str) -> (String, i32) {
+    let output = hakmem()
+        .args(["doctor", "--"])
+        .arg(executable)
+        .args(["--exact", program, "--ignored"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (text, output.status.code().unwrap())
+}
+
+#[test]
+fn calls_that_never_reach_malloc_are_told() {
+    let directory = scratch();
+    let stripped = directory.path().join("stripped");
+    let this = env::current_exe().unwrap();
+    let status = Process::new("strip")
+        .arg("-o")
+        .args([&stripped, &this])
+        .status();
+    assert!(status.unwrap().success());
+    for executable in [&this, &stripped] {
+        let (text, status) = doctor(executable, "a_hundred_thousand_calls");
+        assert_eq!(status, 3, "{text}");
+        assert!(text.contains("? it has mimalloc linked in"), "{text}");
+        assert!(text.contains("hakmem served "), "{text}");
+        assert!(!text.contains("\nhakmem serves"), "{text}");
+        let (text, status) = doctor(executable, "sixty_four_megabytes");
+        assert_eq!(status, 1, "{text}");
+        assert!(
+            text.contains("MiB of its memory came from elsewhere"),
+            "{text}"
+        );
+    }
+}
