@@ -11,12 +11,16 @@ use crate::summary::{self, Entry, Matrix, Mean};
 /// The whole page.
 pub fn render(file: &ResultFile) -> String {
     let matrices = [Metric::Time, Metric::PeakRss].map(|metric| summary::matrix(file, metric));
+    let compared = |section: &dyn Fn() -> String| match summary::has_ratios(file) {
+        true => section(),
+        false => String::new(),
+    };
     let sections = [
         heading(file),
-        overview(file, &matrices),
-        how_to_read(file),
-        ratios(file, &matrices[0], "Time: ratios"),
-        ratios(file, &matrices[1], "Peak RSS: ratios"),
+        compared(&|| overview(file, &matrices)),
+        compared(&|| how_to_read(file)),
+        compared(&|| ratios(file, &matrices[0], "Time: ratios")),
+        compared(&|| ratios(file, &matrices[1], "Peak RSS: ratios")),
         medians(file, Metric::Time, "Time: medians"),
         medians(file, Metric::PeakRss, "Peak RSS: medians"),
         gaps(file),

@@ -93,6 +93,15 @@ pub fn errors(file: &ResultFile) -> Vec<(&Row, &str, &str)> {
     file.rows.iter().flat_map(of_row).collect()
 }
 
+/// Whether there is anything that the help with reading ratios is about.
+pub fn has_ratios(file: &ResultFile) -> bool {
+    let mut cells = file.rows.iter().flat_map(|row| &row.cells);
+    cells.any(|cell| match &cell.outcome {
+        Outcome::Measured(measured) => !measured.ratios.is_empty(),
+        Outcome::Error(_) => false,
+    })
+}
+
 /// The best peer of a row, and the ratio to it.
 pub fn best_peer<'a>(arms: &'a [Arm], row: &Row, metric: Metric) -> Option<(&'a Arm, Ratio)> {
     peers(arms)

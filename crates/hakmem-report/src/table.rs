@@ -52,7 +52,7 @@ pub fn render(file: &ResultFile, options: &TableOptions) -> String {
         .map(|(row, reason)| line(&row.name, reason))
         .collect();
     sections.extend(render_list("Not run:", skipped));
-    sections.push(legend(file));
+    sections.extend(Some(legend(file)).filter(|legend| !legend.is_empty()));
     sections.join("\n")
 }
 
@@ -299,7 +299,20 @@ fn entry_cell(entry: &Entry, is_control: bool) -> Cell {
     }
 }
 
+/// How to read what there is to read, and what every allocator found in its environment.
 fn legend(file: &ResultFile) -> String {
+    let mut text = match summary::has_ratios(file) {
+        true => how_to_read(file),
+        false => String::new(),
+    };
+    if let Some(variables) = facts::environment(file) {
+        let variables = format::one_line(&variables);
+        text += &format!("In the environment of all allocators: {variables}\n");
+    }
+    text
+}
+
+fn how_to_read(file: &ResultFile) -> String {
     let first = summary::first_name(&file.arms);
     let mut text =
         format!("Ratios are {first} / other allocator: 0.80 means that {first} needs 20% less.\n");
@@ -327,10 +340,6 @@ fn legend(file: &ResultFile) -> String {
     }
     let confidence = format::share(file.settings.confidence);
     text += &format!("Intervals are at {confidence} confidence.\n");
-    if let Some(variables) = facts::environment(file) {
-        let variables = format::one_line(&variables);
-        text += &format!("In the environment of all allocators: {variables}\n");
-    }
     text
 }
 

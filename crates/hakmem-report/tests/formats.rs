@@ -62,6 +62,32 @@ fn what_every_allocator_found_in_its_environment_is_told() {
 }
 
 #[test]
+fn nothing_explains_ratios_that_are_not_there() {
+    let mut file = support::compared();
+    for text in [
+        table::render(&file, &PLAIN),
+        markdown::render(&file),
+        html::render(&file),
+    ] {
+        assert!(text.contains("needs 20% less"), "{text}");
+    }
+    for cell in file.rows.iter_mut().flat_map(|row| &mut row.cells) {
+        *cell = support::failed(&cell.arm, "the program exited with 3");
+    }
+    file.environment.insert("MALLOC_CONF".into(), "x:y".into());
+    for text in [
+        table::render(&file, &PLAIN),
+        markdown::render(&file),
+        html::render(&file),
+    ] {
+        assert!(text.contains("the program exited with 3"), "{text}");
+        assert!(text.contains("MALLOC_CONF=x:y"), "{text}");
+        assert!(!text.contains("needs 20% less"), "{text}");
+        assert!(!text.contains("oise floor,"), "{text}");
+    }
+}
+
+#[test]
 fn tables_keep_to_the_width() {
     for width in [80, 100, 132] {
         let options = TableOptions {

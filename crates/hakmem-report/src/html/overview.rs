@@ -27,8 +27,10 @@ pub fn render(page: &Page) -> Markup {
                     @for versus in &against { (tile(page, matrix, *versus)) }
                 }
             }
-            (noise(page))
-            (how_to_read(page))
+            @if summary::has_ratios(page.file) {
+                (noise(page))
+                (how_to_read(page))
+            }
         }
     }
 }
