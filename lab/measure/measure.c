@@ -1,11 +1,11 @@
 /* measure: starts one command, reports what it cost, and leaves nothing of it behind.
  *
- *     measure TIME_LIMIT_MS [NAME=VALUE ...] -- COMMAND [ARGUMENT ...]
+ *     measure TIME_LIMIT_MS INPUT [NAME=VALUE ...] -- COMMAND [ARGUMENT ...]
  *
  * Standard input is the line to the caller, a socket. The command starts when a byte arrives on
  * it, so that a caller who wants to trace has time to attach; the report goes back on it as one
  * line of JSON. When the caller closes it, or SIGINT, SIGTERM or SIGHUP arrives and is not ignored,
- * the run is over. The command reads from /dev/null, shares our standard output and error, has the
+ * the run is over. The command reads the file INPUT, shares our standard output and error, has the
  * NAME=VALUE pairs in its environment, and is the leader of a session of its own.
  *
  * The figures cover the command and the children that it waited for. A hardware counter is a
@@ -150,27 +150,27 @@ static bool read_counter(const struct counter *counter, uint64_t *value)
 
 /* Turns the child into the command; returns if that fails. The child shares our memory: it may
  * change nothing in it. */
-static void become(char **command, int null, const sigset_t *mask)
+static void become(char **command, int input, const sigset_t *mask)
 {
     setsid();
     /* Were measure killed, the command should not run on. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (dup2(null, STDIN_FILENO) < 0)
+    if (dup2(input, STDIN_FILENO) < 0)
         return;
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvp(command[0], command);
 }
 
-static void start(struct run *run, char **command, const sigset_t *mask)
+static void start(struct run *run, const char *input, char **command, const sigset_t *mask)
 {
     static volatile int exec_error; /* The child's one write into our memory. */
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0)
-        fail("/dev/null");
+    int fd = open(input, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        fail("the input cannot be read");
     run->start_s = seconds_now();
     pid_t child = vfork();
     if (child == 0) {
-        become(command, null, mask);
+        become(command, fd, mask);
         exec_error = errno;
         _exit(127);
     }
@@ -178,7 +178,7 @@ static void start(struct run *run, char **command, const sigset_t *mask)
         fail("vfork");
     run->child = child;
     run->start_error = exec_error;
-    close(null);
+    close(fd);
 }
 
 /* Reaps what has ended. Returns whether there may be more to come. */
@@ -318,7 +318,8 @@ static void report(const struct run *run, enum outcome outcome)
 
 static int usage(void)
 {
-    fputs("usage: measure TIME_LIMIT_MS [NAME=VALUE ...] -- COMMAND [ARGUMENT ...]\n", stderr);
+    fputs(
+        "usage: measure TIME_LIMIT_MS INPUT [NAME=VALUE ...] -- COMMAND [ARGUMENT ...]\n", stderr);
     return USAGE_ERROR;
 }
 
@@ -326,12 +327,12 @@ static int usage(void)
 static char **parse(char **argv, int64_t *time_limit_ms)
 {
     char *end;
-    if (!argv[0] || !argv[1])
+    if (!argv[0] || !argv[1] || !argv[2])
         return NULL;
     *time_limit_ms = strtoll(argv[1], &end, 10);
     if (*end || end == argv[1] || *time_limit_ms <= 0)
         return NULL;
-    char **argument = argv + 2;
+    char **argument = argv + 3;
     for (; *argument && strcmp(*argument, "--") != 0; argument++) {
         if (!strchr(*argument, '=') || putenv(*argument) != 0)
             return NULL;
@@ -377,7 +378,7 @@ int main(int argc, char **argv)
         fail("measure cannot watch over processes");
     open_counters();
     run.deadline_ms = milliseconds_now() + time_limit_ms;
-    start(&run, command, &mask);
+    start(&run, argv[2], command, &mask);
     signal(SIGPIPE, SIG_IGN); /* A caller that is gone is no reason to stop half-way. */
     enum outcome outcome = await_end(&run);
     stop_all(&run);

@@ -130,10 +130,22 @@ pub struct DoctorArguments {
     /// seconds without
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
     pub time_limit: Duration,
+    /// What the program reads.
+    #[command(flatten)]
+    pub input: InputOptions,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// What a program reads.
+#[derive(Args, Clone, Debug, Default)]
+pub struct InputOptions {
+    /// File that the program reads on standard input, from its beginning in every run [default:
+    /// /dev/null]
+    #[arg(long = "input", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
 }
 
 /// How an experiment is run: common to `compare` and `bench`.
@@ -201,12 +213,16 @@ Exit status: 0 when every allocator was measured, 1 when one was not, 2 when not
 Examples:
   hakmem compare -- sort -S 64M big.txt
   hakmem compare --with system,jemalloc,./libmine.so --runs 30 -- ./server --selftest
+  hakmem compare --input words.txt -- sort
   hakmem compare --prepare 'rm -f out.o' --check 'cmp - expected' -- ./tool input
   hakmem compare --json=result.json --html=result.html -- ./tool input")]
 pub struct CompareArguments {
     /// How to measure.
     #[command(flatten)]
     pub experiment: ExperimentOptions,
+    /// What the program reads.
+    #[command(flatten)]
+    pub input: InputOptions,
     /// Shell command to run before each run, unmeasured
     #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
     pub prepare: Option<String>,

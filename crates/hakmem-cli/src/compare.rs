@@ -58,6 +58,7 @@ fn task(arguments: &CompareArguments) -> Result<Task> {
         command,
         environment: BTreeMap::new(),
         directory: None,
+        input: arguments.input.input()?,
         prepare: arguments.prepare.clone(),
         output: arguments.check.clone().map_or(Output::Any, Output::Check),
         processes: Vec::new(),

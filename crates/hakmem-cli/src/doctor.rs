@@ -91,6 +91,7 @@ fn watch(arguments: &DoctorArguments) -> Result<RunReport> {
         environment: BTreeMap::new(),
         preload: Some(library.clone()),
         directory: None,
+        input: arguments.input.input()?,
         time_limit: arguments.time_limit,
     };
     let watch = Watch {

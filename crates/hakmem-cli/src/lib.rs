@@ -2,7 +2,7 @@
 //!
 //! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`report`] and
 //! [`generate`] are the subcommands. [`locate`] finds the parts of the installation, [`options`]
-//! knows those of the library. [`inspect`], [`elf`] and [`allocators`] look at programs' files,
+//! knows those of the library, [`input`] what a program reads. [`inspect`], [`elf`] and [`allocators`] look at programs' files,
 //! [`diagnosis`] at a run of one; what they find is a [`finding`]. [`experiment`], [`progress`],
 //! [`interrupt`] and [`output`] carry the two subcommands that measure.
 
@@ -21,6 +21,7 @@ pub mod elf;
 pub mod experiment;
 pub mod finding;
 pub mod generate;
+pub mod input;
 pub mod inspect;
 pub mod interrupt;
 pub mod locate;

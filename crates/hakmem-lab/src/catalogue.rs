@@ -216,6 +216,7 @@ impl WorkloadRow {
             command,
             environment: BTreeMap::new(),
             directory: None,
+            input: None,
             prepare: None,
             output: Output::Report,
             processes: Vec::new(),
@@ -257,6 +258,7 @@ impl ProgramRow {
                 Some(directory) => fill(directory).into(),
                 None => places.work.to_owned(),
             }),
+            input: None,
             prepare: self.prepare.as_ref().map(fill_shell),
             output: match &self.output {
                 OutputRule::Stdout => Output::Stdout,

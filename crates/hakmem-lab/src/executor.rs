@@ -134,6 +134,7 @@ impl Programs {
             environment: task.environment.clone(),
             preload: None,
             directory: task.directory.clone(),
+            input: None,
             time_limit: task.time_limit,
         };
         let run = run_timed(&self.tools, &launch)?;
@@ -211,6 +212,7 @@ fn launch(task: &Task, arm: &Arm) -> Launch {
         environment,
         preload: arm.library.as_ref().map(PathBuf::from),
         directory: task.directory.clone(),
+        input: task.input.clone(),
         time_limit: task.time_limit,
     }
 }

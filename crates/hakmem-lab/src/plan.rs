@@ -21,6 +21,8 @@ pub struct Task {
     pub environment: BTreeMap<String, String>,
     /// Directory to start in; `None`: the current one.
     pub directory: Option<PathBuf>,
+    /// File that the program reads on standard input; `None`: nothing.
+    pub input: Option<PathBuf>,
     /// Shell command that runs before every run, untimed and under the system's malloc.
     pub prepare: Option<String>,
     /// What shows that a run was right.

@@ -18,6 +18,8 @@ pub struct Launch {
     pub preload: Option<PathBuf>,
     /// Directory to start in; `None`: the current one.
     pub directory: Option<PathBuf>,
+    /// File to read on standard input, from its beginning in every run; `None`: nothing.
+    pub input: Option<PathBuf>,
     /// The program's whole tree is killed after this, and the run is an error.
     pub time_limit: Duration,
 }
@@ -206,6 +208,7 @@ mod tests {
             environment: BTreeMap::new(),
             preload: preload.map(PathBuf::from),
             directory: None,
+            input: None,
             time_limit: Duration::from_secs(1),
         }
     }

@@ -5,7 +5,7 @@
 //! the program, so that it can be proved which allocator served the calls. A witnessed run is
 //! slower, and its times are worth nothing.
 //!
-//! Either way the program reads from `/dev/null`, runs in a session of its own, and nothing of it
+//! Either way the program reads a file or from `/dev/null`, runs in a session of its own, and nothing of it
 //! is left when the run is over: not after an error, the time limit or SIGINT, and no daemon that
 //! it started.
 

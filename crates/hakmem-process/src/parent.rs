@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use nix::errno::Errno;
@@ -76,11 +76,16 @@ impl Parent {
             });
         }
         let measure = absolute(&tools.measure)?;
+        let input = match &launch.input {
+            Some(input) => readable(input)?,
+            None => PathBuf::from("/dev/null"),
+        };
         let spawn = || -> io::Result<Parent> {
             let (line, other_end) = UnixStream::pair()?;
             let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
             let child = Command::new(&measure)
                 .arg(launch.time_limit.as_millis().max(1).to_string())
+                .arg(&input)
                 .args(pairs)
                 .arg("--")
                 .args(&launch.command)
@@ -170,6 +175,17 @@ impl Parent {
                 LaunchError::Helper(format!("cannot read what the program wrote: {reason}"))
             })
     }
+}
+
+/// The path of an input, absolute, because the program may start in another directory.
+fn readable(input: &Path) -> Result<PathBuf, LaunchError> {
+    File::open(input).map_err(|reason| {
+        LaunchError::Helper(format!(
+            "cannot read the input {}: {reason}",
+            input.display()
+        ))
+    })?;
+    absolute(input)
 }
 
 impl Report {

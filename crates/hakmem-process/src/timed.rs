@@ -70,6 +70,7 @@ pub fn hardware_counters_missing(tools: &Tools) -> Result<Option<String>, Launch
         environment: Default::default(),
         preload: None,
         directory: None,
+        input: None,
         time_limit: Duration::from_secs(10),
     };
     let (report, _) = run(tools, &launch)?;

@@ -221,7 +221,9 @@ fn report_despite(ignored: &str, signals: &[&str], pause: Duration) -> serde_jso
     let (mut line, other_end) = UnixStream::pair().unwrap();
     let mut child = Command::new("sh")
         .arg("-c")
-        .arg(format!("trap '' {ignored}; exec \"$0\" 10000 -- sleep 0.5"))
+        .arg(format!(
+            "trap '' {ignored}; exec \"$0\" 10000 /dev/null -- sleep 0.5"
+        ))
         .arg(tools().measure)
         .stdin(OwnedFd::from(other_end))
         .spawn()
@@ -254,4 +256,21 @@ fn the_clock_goes_on_while_the_job_is_stopped() {
     let report = report_despite("HUP", &["-TSTP", "-CONT"], Duration::from_secs(2));
     let wall_s = report["wall_s"].as_f64().unwrap();
     assert!(wall_s < 1.8, "{report}");
+}
+
+#[test]
+fn the_input_is_read_from_its_beginning_in_every_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let input = directory.path().join("input");
+    std::fs::write(&input, "hello").unwrap();
+    let mut launch = launch(["cat"]);
+    launch.input = Some(input.clone());
+    for _ in 0..2 {
+        assert_eq!(run_timed(&tools(), &launch).unwrap().stdout, b"hello");
+    }
+    std::fs::remove_file(&input).unwrap();
+    let error = run_timed(&tools(), &launch).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read the input"), "{error}");
+    launch.input = None;
+    assert_eq!(run_timed(&tools(), &launch).unwrap().stdout, b"");
 }

@@ -121,6 +121,31 @@ fn a_program_that_drops_the_preload_is_caught() {
 }
 
 #[test]
+fn a_program_reads_its_input_in_every_run() {
+    let directory = scratch();
+    let input = directory.path().join("in\"put");
+    std::fs::write(&input, "hello\n").unwrap();
+    let check = ["--check", "test \"$(cat)\" = hello"];
+    let options = ["--with", "system", "--runs", "2", "--input"];
+    let program = ["--", "cat"];
+    let arguments = [&options[..], &[input.to_str().unwrap()], &check, &program].concat();
+    let (file, status) = compare(&arguments);
+    assert_eq!(status, 0, "{file}");
+}
+
+#[test]
+fn input_that_nobody_reads_is_told() {
+    let compare = |stdin: &str| {
+        let mut command = hakmem();
+        command.args(["compare", "--with", "system", "--runs", "1", "--", "cat"]);
+        command.write_stdin(stdin).assert().success()
+    };
+    let message = contains("warning: what comes on standard input is not read");
+    compare("hello").stderr(message.clone());
+    compare("").stderr(message.not());
+}
+
+#[test]
 fn a_program_that_fails_is_an_error() {
     let (file, status) = compare(&[
         "--with", "system", "--runs", "1", "--", "sh", "-c", "exit 3",
@@ -306,6 +331,18 @@ fn nonsense_is_rejected() {
             "cannot find the program",
         ),
         (&["--", "/tmp"], "/tmp is a directory, not a program"),
+        (
+            &["--input", "/tmp", "--", "cat"],
+            "the input /tmp is a directory",
+        ),
+        (
+            &["--input", "/no/such", "--", "cat"],
+            "cannot read the input /no/such",
+        ),
+        (
+            &["--input", "/dev/fd/1", "--", "cat"],
+            "the input /dev/fd/1 can be read only once",
+        ),
         (&["--", "/etc/passwd"], "may not be executed: chmod +x it"),
     ] {
         hakmem()

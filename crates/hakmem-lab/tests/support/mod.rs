@@ -51,6 +51,7 @@ pub fn task(name: &str) -> Task {
         command: vec!["/bin/work".to_string()],
         environment: BTreeMap::new(),
         directory: None,
+        input: None,
         prepare: None,
         output: Output::Report,
         processes: Vec::new(),

@@ -92,6 +92,7 @@ pub fn launch<I: Into<OsString>>(command: impl IntoIterator<Item = I>) -> Launch
         environment: BTreeMap::new(),
         preload: None,
         directory: None,
+        input: None,
         time_limit: Duration::from_secs(60),
     }
 }
