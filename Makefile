@@ -50,9 +50,9 @@ try:
 	@$(MAKE) --no-print-directory build
 	@$(BUILD)/bin/hakmem bench --quick $(TRY_FLAGS)
 
-# Runs every check of a commit: format, lint, layers and all tests but the long ones.
+# Runs every check of a commit: format, lint, layers and all tests but the long ones and the cliffs.
 check: all format-check lint test-crates
-	@cd $(BUILD) && ctest -LE long $(CTEST_FLAGS)
+	@cd $(BUILD) && ctest -LE 'long|scale' $(CTEST_FLAGS)
 
 # The tests of the crates, which use the programs and libraries in build/.
 test-crates: all

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""Runs hostile programs under the C library's malloc and under hakmem, and judges by bounds.toml.
+
+Each program is correct, and of a kind that an allocator has failed. It must end well and in time
+under both; what it prints as a figure must keep to the bounds of its row. The runs of the two
+alternate. Of each figure the best counts, the least or, where more is better, the most; rounds are
+added until the bounds hold or there have been enough of them: noise can only make a figure worse.
+Every run has to prove whose malloc served it.
+
+Exit status: 0 all is well, 1 a program failed or a bound was broken, 2 the table is no good, 77 the
+programs could not be run here.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+import typing
+
+TABLE = pathlib.Path(__file__).resolve().with_name("bounds.toml")
+HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+SKIPPED = 77
+ROUNDS_MIN = 2
+ROUNDS_MAX = 6
+# Variables by which somebody may have changed what is measured.
+FOREIGN = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")
+TERM = r"(?:(?P<factor>[\d.]+) \* )?(?P<name>(?:system\.)?[a-z]\w*)|(?P<constant>[\d.]+)"
+
+
+class TableError(Exception):
+    """What is wrong with a row."""
+
+
+class Skipped(Exception):
+    """Why a program could not do its work here."""
+
+
+class Failed(Exception):
+    """What a run did wrong."""
+
+
+class Bound(typing.NamedTuple):
+    """One of `FIGURE <= SUM` and `FIGURE >= SUM`. A term of the sum is a number, a figure, or a
+    number times a figure: NAME under hakmem, system.NAME under the C library."""
+
+    text: str
+    figure: str
+    at_most: bool
+    terms: list  # of (factor, name), name None for a constant
+
+    @classmethod
+    def parse(cls, text):
+        found = re.fullmatch(r"([a-z]\w*) (<=|>=) (.+)", text)
+        if not found:
+            raise TableError(f"bound '{text}' is not FIGURE <= SUM")
+        terms = []
+        for term in found[3].split(" + "):
+            part = re.fullmatch(TERM, term)
+            if not part:
+                raise TableError(f"bound '{text}': '{term}' is no number, figure or product")
+            terms.append((float(part["factor"] or part["constant"] or 1), part["name"]))
+        return cls(text, found[1], found[2] == "<=", terms)
+
+    def needs_system(self):
+        return any(name and name.startswith("system.") for _, name in self.terms)
+
+    def limit(self, best):
+        return sum(factor * best(name) if name else factor for factor, name in self.terms)
+
+
+@dataclasses.dataclass
+class Case:
+    """A row of the table."""
+
+    name: str
+    program: str
+    behaviours: list
+    arguments: list = dataclasses.field(default_factory=list)
+    bounds: list = dataclasses.field(default_factory=list)
+    environment: dict = dataclasses.field(default_factory=dict)  # under hakmem
+    label: str = "quick"
+    seconds: int = 30     # a run that takes longer hangs
+    system: bool = True   # False: too much for the C library's malloc
+    linked: bool = False  # with hakmem, which then is not preloaded
+    huge_pages: str = ""  # a setting of the whole system, for the time of the test
+
+    def __post_init__(self):
+        self.bounds = [Bound.parse(text) for text in self.bounds]
+        if self.label not in ("quick", "long", "scale"):
+            raise TableError(f"{self.name}: label '{self.label}' is none of quick, long, scale")
+        if not self.system and any(bound.needs_system() for bound in self.bounds):
+            raise TableError(f"{self.name}: a bound needs the figures of the C library's malloc")
+
+    def time_limit_s(self):
+        rounds = ROUNDS_MAX if self.bounds else 1
+        return rounds * 2 * self.seconds + 10
+
+
+def read_table():
+    rows = tomllib.loads(TABLE.read_text(encoding="utf-8"))["case"]
+    try:
+        cases = [Case(**row) for row in rows]
+    except TypeError as error:
+        raise TableError(str(error)) from error
+    names = [case.name for case in cases]
+    for name in names:
+        if names.count(name) > 1:
+            raise TableError(f"{name} is there twice")
+    return {case.name: case for case in cases}
+
+
+class Runner:
+    """Runs the programs of one case, and keeps the best of each figure."""
+
+    def __init__(self, case, programs, library):
+        self.case = case
+        self.programs = programs
+        self.library = library.resolve()
+        self.figures = {}  # name, with "system." before it under the C library: values
+
+    def command(self, under_hakmem):
+        linked = under_hakmem and self.case.linked
+        return [str(self.programs / (self.case.program + "_linked" * linked)), *self.case.arguments]
+
+    def environment(self, under_hakmem):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        if under_hakmem:
+            kept.update(self.case.environment)
+            if not self.case.linked:
+                kept["LD_PRELOAD"] = str(self.library)
+        return kept
+
+    def run(self, under_hakmem):
+        who = "hakmem" if under_hakmem else "the C library's malloc"
+        try:
+            done = subprocess.run(self.command(under_hakmem), capture_output=True, text=True,
+                                  env=self.environment(under_hakmem), check=False,
+                                  timeout=self.case.seconds)
+        except subprocess.TimeoutExpired as error:
+            raise Failed(f"hangs under {who}: no end after {self.case.seconds} s") from error
+        said = done.stderr.strip().replace("\n", "; ")
+        if done.returncode == SKIPPED:
+            raise Skipped(said)
+        if done.returncode != 0:
+            raise Failed(f"status {done.returncode} under {who}: {said}")
+        if said:
+            raise Failed(f"ends well under {who}, but says: {said}")
+        served = re.search(r"^served by (.+)$", done.stdout, re.MULTILINE)
+        if not served:
+            raise Failed(f"did not say who served it, under {who}")
+        if (pathlib.Path(served[1]).resolve() == self.library) != under_hakmem:
+            raise Failed(f"was to be served by {who}, but that was {served[1]}")
+        for name, value in re.findall(r"^figure (\w+) (-?[\d.]+)$", done.stdout, re.MULTILINE):
+            key = name if under_hakmem else "system." + name
+            self.figures.setdefault(key, []).append(float(value))
+
+    def best(self, name, least=True):
+        if name not in self.figures:
+            raise Failed(f"has no figure '{name}'")
+        return min(self.figures[name]) if least else max(self.figures[name])
+
+    def judge(self, bound):
+        """(whether the bound holds, a line that says so)"""
+        found = self.best(bound.figure, bound.at_most)
+        limit = bound.limit(lambda name: self.best(name, bound.at_most))
+        holds = found <= limit if bound.at_most else found >= limit
+        return holds, f"{bound.text}: {found:.1f}, limit {limit:.1f}"
+
+    def go(self):
+        """Yields (whether a bound holds, a line that says so) for each bound, having run the
+        programs as often as that takes."""
+        for done in range(1, ROUNDS_MAX + 1):
+            if self.case.system:
+                self.run(under_hakmem=False)
+            self.run(under_hakmem=True)
+            verdicts = [self.judge(bound) for bound in self.case.bounds]
+            if done >= (ROUNDS_MIN if verdicts else 1) and all(holds for holds, _ in verdicts):
+                break
+        return verdicts
+
+
+@contextlib.contextmanager
+def huge_pages(setting):
+    """The system's setting for the time of the block; "" leaves it alone."""
+    if not setting:
+        yield
+        return
+    try:
+        before = re.search(r"\[(\w+)\]", HUGE_PAGES.read_text(encoding="ascii"))[1]
+        HUGE_PAGES.write_text(setting, encoding="ascii")
+    except OSError as error:
+        raise Skipped(f"huge pages cannot be set: {error}") from error
+    try:
+        yield
+    finally:
+        HUGE_PAGES.write_text(before, encoding="ascii")
+
+
+def run_case(case, programs, library):
+    """Prints what came of it; the exit status."""
+    try:
+        with huge_pages(case.huge_pages):
+            verdicts = Runner(case, programs, library).go()
+    except Skipped as reason:
+        print(f"{case.name}: skipped: {reason}")
+        return SKIPPED
+    except Failed as reason:
+        print(f"{case.name}: FAILED: {reason}")
+        return 1
+    for holds, line in verdicts:
+        print(f"{case.name}: {'ok' if holds else 'FAILED'}: {line}")
+    if not verdicts:
+        print(f"{case.name}: ok")
+    return 0 if all(holds for holds, _ in verdicts) else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--programs", type=pathlib.Path, help="directory of the built programs")
+    parser.add_argument("--library", type=pathlib.Path, help="libhakmem.so")
+    parser.add_argument("--list", action="store_true",
+                        help="print name, label and time limit of each row, for CMake")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="rows to run; none: all")
+    arguments = parser.parse_args()
+    try:
+        table = read_table()
+        unknown = [name for name in arguments.names if name not in table]
+        if unknown:
+            raise TableError(f"there is no row {', '.join(unknown)}")
+    except TableError as error:
+        print(f"{TABLE}: {error}", file=sys.stderr)
+        return 2
+    if arguments.list:
+        for case in table.values():
+            print(f"{case.name} {case.label} {case.time_limit_s()} {int(bool(case.huge_pages))}")
+        return 0
+    if not arguments.programs or not arguments.library:
+        parser.error("--programs and --library are needed to run programs")
+    statuses = [run_case(table[name], arguments.programs, arguments.library)
+                for name in arguments.names or table]
+    failed = sum(status == 1 for status in statuses)
+    if len(statuses) > 1:
+        print(f"{len(statuses)} rows, {failed} failed, {statuses.count(SKIPPED)} skipped")
+    return 1 if failed else max(set(statuses), key=statuses.count)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
