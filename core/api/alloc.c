@@ -6,6 +6,7 @@
 
 #include "api/block.h"
 #include "api/fallback.h"
+#include "api/perturb.h"
 #include "base/policy.h"
 #include "slab/bin.h"
 #include "slab/depot.h"
@@ -74,6 +75,8 @@ void *alloc_any(size_t size, size_t alignment, unsigned class, bool zero)
     void *block = class ? alloc_block(heap, class, alignment)
                         : alloc_pages(size_max(size, 1), alignment, zero);
     heap_leave(heap);
+    if (UNLIKELY(perturb_is_on()) && block && !zero)
+        perturb_allocated(block, size);
     return block ? block : out_of_memory();
 }
 
@@ -152,6 +155,9 @@ void free_slow(void *block)
     /* Only for its checks; those of spans and big blocks are made where they are freed. */
     if (info.kind == BLOCK_SLAB || info.kind == BLOCK_FOREIGN)
         block_usable_size(info, block, "free", true);
+    /* A big block may be longer than the memory there is, and little of it touched. */
+    if (UNLIKELY(perturb_is_on()) && info.kind != BLOCK_BIG)
+        perturb_freed(block, block_usable_size(info, block, "free", true));
     struct heap *heap = heap_enter();
     if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
         free_to_slab(heap, info.slab, block);

@@ -7,11 +7,13 @@
 #include <stdlib.h>
 
 #include "api/alloc.h"
+#include "api/perturb.h"
 #include "hakmem/hakmem.h"
 #include "observe/report.h"
 #include "observe/stats.h"
 #include "os/os.h"
 #include "override/override.h"
+#include "span/purge.h"
 
 /* ---- Allocation ------------------------------------------------------------------------------ */
 
@@ -143,10 +145,33 @@ int __posix_memalign(void **block, size_t alignment, size_t size);
 
 /* ---- Tuning and description ------------------------------------------------------------------ */
 
-/* Of glibc's knobs one has a meaning here: misuse ends the program with a message. */
+/* As glibc answers: 1 for what it knows, but not for values that it refuses. Most of its knobs turn
+ * what hakmem does not have, and change nothing. */
 EXPORT int mallopt(int parameter, int value)
 {
-    return parameter == M_CHECK_ACTION && (value & 3) == 3;
+    enum { MXFAST_MAX = 160 };
+    switch (parameter) {
+    case M_TRIM_THRESHOLD:
+        purge_set_kept_bytes(value < 0 ? SIZE_MAX : (size_t)value);
+        return 1;
+    case M_PERTURB:
+        perturb_set(value);
+        return 1;
+    case M_MXFAST:
+        return value >= 0 && value <= MXFAST_MAX;
+    case M_MMAP_THRESHOLD:
+    case M_NLBLKS:
+    case M_GRAIN:
+    case M_KEEP:
+    case M_TOP_PAD:
+    case M_MMAP_MAX:
+    case M_CHECK_ACTION:
+    case M_ARENA_TEST:
+    case M_ARENA_MAX:
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 EXPORT int malloc_trim(size_t pad)

@@ -398,7 +398,8 @@ static SLOW_PATH void tick_bin(struct bin *bin, enum purge_tick tick)
 {
     lock_acquire(&bin->lock);
     size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
-    bool idle = unused * size_classes[class_of(bin)].size > idle_bytes_min;
+    bool idle =
+        unused * size_classes[class_of(bin)].size > size_max(idle_bytes_min, purge_kept_bytes());
     bool excess = has_excess(bin);
     if (tick == PURGE_TICK_GROWTH ? excess : idle) {
         ATOMIC_STORE_RELAXED(&bin->sweeping, true);

@@ -13,6 +13,10 @@ static const size_t retain_min = 512 * KIB;
 /* One slow path purges no more than this of what a tick left to do. */
 static const size_t step_bytes = 4 * MIB;
 
+/* See purge_set_kept_bytes; atomic relaxed, any thread. */
+#define KEPT_BY_POLICY (SIZE_MAX - 1)
+static size_t kept_bytes = KEPT_BY_POLICY;
+
 bool purge_is_armed;
 
 static uint64_t purged_total; /* atomic relaxed, any thread */
@@ -34,13 +38,39 @@ void purge_arm(void)
         ATOMIC_STORE_RELAXED(&purge_is_armed, true);
 }
 
+void purge_set_kept_bytes(size_t bytes)
+{
+    ATOMIC_STORE_RELAXED(&kept_bytes, bytes == KEPT_BY_POLICY ? SIZE_MAX : bytes);
+    purge_arm();
+}
+
+static bool keeps_by_policy(void)
+{
+    return LIKELY(ATOMIC_LOAD_RELAXED(&kept_bytes) == KEPT_BY_POLICY);
+}
+
+size_t purge_kept_bytes(void)
+{
+    return keeps_by_policy() ? 0 : ATOMIC_LOAD_RELAXED(&kept_bytes);
+}
+
+static size_t beyond_kept(size_t bytes)
+{
+    size_t kept = purge_kept_bytes();
+    return bytes > kept ? bytes - kept : 0;
+}
+
 size_t purge_keep(size_t used_bytes)
 {
+    if (!keeps_by_policy())
+        return purge_kept_bytes();
     return size_max(used_bytes / 100 * (size_t)POLICY(retain_percent), retain_min);
 }
 
 size_t purge_share(size_t unused_bytes, size_t used_bytes)
 {
+    if (!keeps_by_policy())
+        return beyond_kept(unused_bytes);
     if (unused_bytes <= retain_min)
         return 0;
     size_t share = unused_bytes - retain_min;
@@ -67,12 +97,13 @@ void purge_before_growth(size_t bytes)
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
     /* Much at once is paid for by what may not be idle. */
     size_t at_once = due - window;
-    size_t keep = size_max(retain_min, used / 16);
+    size_t keep = keeps_by_policy() ? size_max(retain_min, used / 16) : purge_kept_bytes();
     size_t idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
     idle = size_max(idle, size_min(at_once, dirty));
     size_t purged = idle > keep ? page_heap_purge(size_min(due, idle - keep)) : 0;
     idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, purged), cached));
+    idle_cached = size_min(idle_cached, beyond_kept(cached));
     if (due > purged && idle_cached)
         purged += big_cache_evict(size_min(due - purged, idle_cached));
     purge_account(purged);
@@ -102,8 +133,9 @@ enum purge_tick purge_tick(uint64_t now_ms)
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     ATOMIC_STORE_RELAXED(&step_left, purge_share(unused, used));
-    purge_account(big_cache_trim(big_cache_unused(IDLE_SINCE_TICK)));
-    if (dirty > purge_keep(used) || big_cache_bytes() > retain_min)
+    size_t unused_cached = big_cache_unused(IDLE_SINCE_TICK);
+    purge_account(big_cache_trim(size_min(unused_cached, beyond_kept(big_cache_bytes()))));
+    if (dirty > purge_keep(used) || big_cache_bytes() > size_max(retain_min, purge_kept_bytes()))
         purge_arm();
     return PURGE_TICK_IDLE;
 }

@@ -31,6 +31,13 @@ void purge_after_free(size_t dirty_bytes, size_t used_bytes);
 /* Bytes of free memory that are no excess beside so many in use. */
 size_t purge_keep(size_t used_bytes);
 
+/* In place of the policy's share, so many bytes may stay free in the page heap, in the BigCache and
+ * in each class of a shard; SIZE_MAX: all. What is more goes with the next tick. */
+void purge_set_kept_bytes(size_t bytes);
+
+/* That number; 0 while the policy decides. */
+size_t purge_kept_bytes(void);
+
 /* Bytes to purge out of those that lay unused since the last tick. */
 size_t purge_share(size_t unused_bytes, size_t used_bytes);
 

@@ -270,9 +270,23 @@ static void set_heap(struct heap *heap)
     parked_heap = NULL;
 }
 
+/* Heaps are parked whenever a thread leaves a slow path; atomic relaxed, any thread. */
+static bool parked_for_good;
+
+void heap_stay_parked(bool stay)
+{
+    ATOMIC_STORE_RELAXED(&parked_for_good, stay);
+}
+
+/* Whether to park the heap now. */
+static bool is_to_park(const struct heap *heap)
+{
+    return ATOMIC_LOAD_RELAXED(&parked_for_good) || (purge_armed() && heap->parks_left);
+}
+
 static void park(struct heap *heap)
 {
-    heap->parks_left--;
+    heap->parks_left -= heap->parks_left > 0;
     parked_heap = heap;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread_heap = (struct heap_front *)&no_heap;
@@ -461,7 +475,7 @@ void heap_leave(struct heap *heap)
     int cancel_type = heap->cancel_type;
     bool borrowed = heap != heap_of_thread();
     /* While the heap is in use: a handler that comes now leaves it parked. */
-    if (UNLIKELY(purge_armed()) && !borrowed && heap->parks_left)
+    if (UNLIKELY(is_to_park(heap)) && !borrowed)
         park(heap);
     heap->depth = 0;
     if (UNLIKELY(borrowed))

@@ -7,32 +7,6 @@
 
 #include "semantics_xml.h"
 
-/* behaviour 22 */
-static void mallopt_knows_its_options(void **state)
-{
-    (void)state;
-    static const int known[] = {
-        M_MXFAST,       M_TRIM_THRESHOLD, M_TOP_PAD,    M_MMAP_THRESHOLD, M_MMAP_MAX,
-        M_CHECK_ACTION, M_PERTURB,        M_ARENA_TEST, M_ARENA_MAX,
-    };
-    static const int unknown[] = {0, 2, 3, 4, 1000, 12345, -9, -100, -32768};
-    errno = ERRNO_MARK;
-    for (size_t i = 0; i < COUNT_OF(unknown); i++) {
-        assert_int_equal(mallopt(unknown[i], 1), 0);
-    }
-    for (size_t i = 0; i < COUNT_OF(known); i++) {
-        int result = mallopt(known[i], 0);
-        assert_true(result == 0 || result == 1);
-    }
-    /* Misuse ends the program with a message, which is what 3 asks for; 0 asks to ignore it. */
-    assert_int_equal(mallopt(M_CHECK_ACTION, 3), 1);
-    assert_int_equal(mallopt(M_CHECK_ACTION, 0), 0);
-    assert_int_equal(errno, ERRNO_MARK);
-    void *block = malloc(100);
-    assert_non_null(block);
-    free(block);
-}
-
 /* Everything that the program holds, as mallinfo2 tells it. */
 static size_t bytes_in_use(void)
 {
@@ -329,8 +303,6 @@ int main(void)
         cmocka_unit_test(malloc_info_follows_the_heap),
         cmocka_unit_test(the_xml_check_sees_mistakes),
         cmocka_unit_test(malloc_stats_follows_the_heap),
-        /* Last, because an option that is honoured changes the heap for those that follow. */
-        cmocka_unit_test(mallopt_knows_its_options),
     };
     return library_is_linked() || cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ MAX_LINES = 800
 ROOMS = ["core", "include", "tests", "lab", "crates", "cmake"]
 SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".rs", ".py", ".sh", ".cmake", ".in", ".map", ".toml"}
 # Folders of tests/ that have headers for tests in other folders.
-SHARED_BY_TESTS = ["behaviour", "stress", "misuse", "fuzz", "model", "model/engine"]
+SHARED_BY_TESTS = ["behaviour", "stress", "misuse", "hostile", "fuzz", "model", "model/engine"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
