@@ -147,8 +147,8 @@ ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **
 struct heap *heap_enter(void);
 void heap_leave(struct heap *heap);
 
-/* While heaps stay parked, each call takes a slow path: see api/perturb.h. Other threads follow, each
- * with its next slow path. */
+/* While heaps stay parked, each call takes a slow path: see api/perturb.h. Each thread follows with
+ * its next slow path. */
 void heap_stay_parked(bool stay);
 
 /* Fills the empty magazine, with blocks that were handed out before or, if `fresh`, with any; false
