@@ -33,12 +33,15 @@ endfunction()
 # Linked with the library. runtime_*_long repeat some of them in the size that a release needs.
 hakmem_test(NAME runtime_fork SOURCES runtime_fork.c TIMEOUT 120)
 hakmem_test(NAME runtime_fork_signal SOURCES runtime_fork_signal.c TIMEOUT 60)
+add_test(NAME runtime_fork_signal_bare COMMAND runtime_fork_signal _Fork)
+set_tests_properties(runtime_fork_signal_bare PROPERTIES TIMEOUT 60)
 hakmem_test(NAME runtime_spawn SOURCES runtime_spawn.c TIMEOUT 60)
 hakmem_test(NAME runtime_threads SOURCES runtime_threads.c TIMEOUT 120)
 hakmem_test(NAME runtime_remote SOURCES runtime_remote.c TIMEOUT 120)
 hakmem_test(NAME runtime_cancel SOURCES runtime_cancel.c TIMEOUT 60)
 hakmem_test(NAME runtime_signals SOURCES runtime_signals.c TIMEOUT 60)
 hakmem_test(NAME runtime_maps SOURCES runtime_maps.c TIMEOUT 60)
+hakmem_test(NAME runtime_turnover SOURCES runtime_turnover.c TIMEOUT 60)
 
 add_test(NAME runtime_fork_long COMMAND runtime_fork 64 100000)
 add_test(NAME runtime_threads_long COMMAND runtime_threads 1000000)
@@ -58,6 +61,9 @@ hakmem_test(NAME runtime_load SOURCES runtime_load.c LIBS ${CMAKE_DL_LIBS} TIMEO
 if(HAKMEM_SANITIZE)
     return()
 endif()
+
+hakmem_test(NAME runtime_exhaust SOURCES runtime_exhaust.c TIMEOUT 120)
+hakmem_test(NAME runtime_crash_handler SOURCES runtime_crash_handler.c TIMEOUT 60)
 
 add_test(NAME runtime_load_audited COMMAND runtime_load
     $<TARGET_FILE:runtime_tls_lib> $<TARGET_FILE:hakmem> 1000)

@@ -1,5 +1,5 @@
-/* No call is a cancellation point, and a thread that is cancelled asynchronously inside a call
- * leaves no lock held (behaviour 36).
+/* No call is a cancellation point, not even the one that prints, and a thread that is cancelled
+ * asynchronously inside a call leaves no lock held (behaviour 36).
  */
 #include "runtime_support.h"
 
@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -93,6 +94,78 @@ static void test_no_cancellation_point(void **state)
     assert_ptr_equal(result, PTHREAD_CANCELED);
 }
 
+/* Needs every lock that a victim may have held. */
+static void use_all_sizes(void)
+{
+    for (size_t size = 8; size <= 4u << 20; size += size / 4 + 8) {
+        void *run[200];
+        unsigned count = size < 2048 ? 200 : 3;
+        for (unsigned i = 0; i < count; i++) {
+            run[i] = malloc(size);
+            REQUIRE(run[i] != NULL);
+            pattern_fill(run[i], size < 64 ? size : 64, i);
+        }
+        for (unsigned i = 0; i < count; i++) {
+            REQUIRE(pattern_holds(run[i], size < 64 ? size : 64, i));
+            free(run[i]);
+        }
+    }
+}
+
+static void *printing_main(void *argument)
+{
+    int before;
+    REQUIRE(pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before) == 0);
+    REQUIRE(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before) == 0);
+    REQUIRE(pthread_cancel(pthread_self()) == 0);
+    if (argument == NULL) {
+        malloc_stats();
+    } else {
+        malloc_info(0, argument);
+    }
+    atomic_store(&survived, true);
+    pthread_testcancel();
+    return NULL;
+}
+
+/* True when the thread came back from the call, and could be cancelled then. */
+static bool prints_and_ends(FILE *stream)
+{
+    pthread_t thread;
+    void *result = NULL;
+    atomic_store(&survived, false);
+    REQUIRE(pthread_create(&thread, NULL, printing_main, stream) == 0);
+    REQUIRE(pthread_join(thread, &result) == 0);
+    REQUIRE(result == PTHREAD_CANCELED);
+    return atomic_load(&survived);
+}
+
+/* behaviours 22, 36: malloc_stats comes back and leaves cancellation as it was. malloc_info may
+ * end in the stream's write, as any call for a stream may, but keeps no lock. */
+static void test_cancellation_of_reports(void **state)
+{
+    (void)state;
+    int saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    FILE *stream = fopen("/dev/null", "w");
+    assert_true(saved >= 0 && null >= 0);
+    assert_non_null(stream);
+    assert_int_equal(setvbuf(stream, NULL, _IONBF, 0), 0);
+    watchdog(50, "a thread with a pending cancellation that prints");
+    assert_true(dup2(null, STDERR_FILENO) >= 0);
+    bool came_back = true;
+    for (int i = 0; i < 100; i++) {
+        came_back &= prints_and_ends(NULL);
+        prints_and_ends(stream);
+    }
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    assert_true(came_back);
+    use_all_sizes();
+    watchdog(0, "");
+    fclose(stream);
+    close(saved);
+    close(null);
+}
+
 static atomic_uint victim_progress;
 
 /* What the victim keeps is lost with it: a bounded number of blocks, which is its own fault. */
@@ -115,24 +188,6 @@ static void *victim_main(void *argument)
         atomic_fetch_add_explicit(&victim_progress, 1, memory_order_relaxed);
     }
     return NULL;
-}
-
-/* Needs every lock that a victim may have held. */
-static void use_all_sizes(void)
-{
-    for (size_t size = 8; size <= 4u << 20; size += size / 4 + 8) {
-        void *run[200];
-        unsigned count = size < 2048 ? 200 : 3;
-        for (unsigned i = 0; i < count; i++) {
-            run[i] = malloc(size);
-            REQUIRE(run[i] != NULL);
-            pattern_fill(run[i], size < 64 ? size : 64, i);
-        }
-        for (unsigned i = 0; i < count; i++) {
-            REQUIRE(pattern_holds(run[i], size < 64 ? size : 64, i));
-            free(run[i]);
-        }
-    }
 }
 
 static void cancel_many(void)
@@ -172,6 +227,7 @@ int main(void)
     (void)hakmem_version();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_cancellation_point),
+        cmocka_unit_test(test_cancellation_of_reports),
         cmocka_unit_test(test_asynchronous_cancel),
     };
     return cmocka_run_group_tests_name("runtime_cancel", tests, NULL, NULL);

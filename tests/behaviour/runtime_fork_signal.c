@@ -1,6 +1,8 @@
 /* fork from a signal handler that interrupted malloc or free, while other threads allocate
  * (behaviour 31). Half of the children end in the handler; the others return from it into the
  * interrupted call, which must complete, and then use the heap.
+ *
+ * usage: runtime_fork_signal [_Fork]
  */
 #include "runtime_support.h"
 
@@ -37,6 +39,8 @@ static void arm(unsigned microseconds)
     setitimer(ITIMER_REAL, &once, NULL);
 }
 
+static pid_t (*make_child)(void) = fork;
+
 static void fork_in_handler(int signal_number)
 {
     (void)signal_number;
@@ -45,7 +49,7 @@ static void fork_in_handler(int signal_number)
         return;
     }
     if (running < MAX_RUNNING) {
-        pid_t child = fork();
+        pid_t child = make_child();
         if (child == 0) {
             if (forked % 2 == 0) {
                 _exit(0);
@@ -195,9 +199,12 @@ static void test_fork_from_handler(void **state)
     assert_int_equal(run_guarded(fork_from_handlers, STALL_SECONDS), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     (void)hakmem_version();
+    if (argc > 1 && strcmp(argv[1], "_Fork") == 0) {
+        make_child = _Fork;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fork_from_handler),
     };

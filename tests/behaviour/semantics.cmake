@@ -6,7 +6,7 @@ if(HAKMEM_SANITIZE)
     return()
 endif()
 
-foreach(subject symbols sizes realloc zero errno align usable introspect mallopt)
+foreach(subject symbols sizes realloc zero errno align usable introspect mallopt libc)
     hakmem_test(NAME semantics_${subject}
         SOURCES ${CMAKE_CURRENT_LIST_DIR}/semantics_${subject}.c
         LIBS ${CMAKE_DL_LIBS}
