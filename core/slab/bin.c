@@ -305,24 +305,28 @@ static bool has_excess(const struct bin *bin)
 }
 
 /* Returns those of the blocks to their slabs that belong to the bin of `shard`, and marks them done
- * by a null slab. Returns how many. */
+ * by a null slab. Returns how many. Aborts because of the first that its slab refuses. */
 static unsigned flush_to_shard(
     unsigned shard, unsigned class, void *const *blocks, struct slab **slabs, unsigned count)
 {
     struct bin *bin = bin_of(shard, class);
     struct list empty = {NULL};
     unsigned done = 0;
+    const void *refused = NULL;
+    struct slab *slab = NULL;
     lock_acquire(&bin->lock);
-    for (unsigned i = 0, run; i < count; i += run) {
-        struct slab *slab = slabs[i];
+    for (unsigned i = 0, run; i < count && !refused; i += run) {
+        slab = slabs[i];
         for (run = 1; i + run < count && slabs[i + run] == slab; run++) {
         }
         if (!slab || slab->shard != shard)
             continue;
-        slab_put(slab, blocks + i, run, "free");
+        unsigned put = slab_put(slab, blocks + i, run);
+        if (UNLIKELY(put < run))
+            refused = blocks[i + put];
         memset(slabs + i, 0, run * sizeof(void *));
-        done += run;
-        bin->free_blocks += run;
+        done += put;
+        bin->free_blocks += put;
         if (slab->free_blocks == slab->blocks)
             detach(bin, slab, &empty);
         else
@@ -330,6 +334,8 @@ static unsigned flush_to_shard(
     }
     bool excess = has_excess(bin);
     lock_release(&bin->lock);
+    if (UNLIKELY(refused != NULL))
+        slab_refuse(slab, refused, "free");
     destroy_all(&empty);
     if (excess)
         purge_arm();

@@ -127,7 +127,7 @@ static _Noreturn SLOW_PATH void fatal_index(
     fatal_pointer(call, DEFECT_FOREIGN, address, NULL, 0);
 }
 
-ALWAYS_INLINE unsigned index_of(const struct slab *slab, const void *address, const char *call)
+unsigned slab_index(const struct slab *slab, const void *address, const char *call)
 {
     size_t offset = (size_t)((const char *)address - slab->base);
     unsigned index = size_class_index(slab->class, offset);
@@ -136,26 +136,30 @@ ALWAYS_INLINE unsigned index_of(const struct slab *slab, const void *address, co
     return index;
 }
 
-unsigned slab_index(const struct slab *slab, const void *address, const char *call)
+unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count)
 {
-    return index_of(slab, address, call);
-}
-
-void slab_put(struct slab *slab, void *const *blocks, unsigned count, const char *call)
-{
-    unsigned lowest = slab->blocks;
-    for (unsigned i = 0; i < count; i++) {
-        unsigned index = index_of(slab, blocks[i], call);
-        if (UNLIKELY(bitmap_test(slab->free, index)))
-            fatal_pointer(call, DEFECT_DOUBLE_FREE, blocks[i], NULL, 0);
+    unsigned lowest = slab->blocks, put = 0;
+    for (; put < count; put++) {
+        size_t offset = (size_t)((const char *)blocks[put] - slab->base);
+        unsigned index = size_class_index(slab->class, offset);
+        if (UNLIKELY(
+                !size_class_is_start(slab->class, index, offset) || bitmap_test(slab->free, index)))
+            break;
         bitmap_set(slab->free, index);
         if (lowest > index)
             lowest = index;
     }
-    poison_blocks(blocks, count, size_classes[slab->class].size);
-    slab->free_blocks += (uint16_t)count;
+    poison_blocks(blocks, put, size_classes[slab->class].size);
+    slab->free_blocks += (uint16_t)put;
     if (lowest / 64 < slab->first_word)
         slab->first_word = (uint16_t)(lowest / 64);
+    return put;
+}
+
+void slab_refuse(const struct slab *slab, const void *block, const char *call)
+{
+    slab_index(slab, block, call);
+    fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
 
 void slab_check(const struct slab *slab)

@@ -57,8 +57,13 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
  * block starts there. */
 unsigned slab_index(const struct slab *slab, const void *address, const char *call);
 
-/* Marks the blocks free; aborts when one of them is free already. */
-void slab_put(struct slab *slab, void *const *blocks, unsigned count, const char *call);
+/* Marks the blocks free; returns how many. They are fewer when the next one is free already, or no
+ * start of a block. */
+unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count);
+
+/* Aborts, naming the API function `call`, because of such a block. To be called without locks: a
+ * handler of SIGABRT may allocate. */
+_Noreturn SLOW_PATH void slab_refuse(const struct slab *slab, const void *block, const char *call);
 
 /* Debug walker. */
 void slab_check(const struct slab *slab);

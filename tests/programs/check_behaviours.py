@@ -1,7 +1,7 @@
 """check_behaviours.py PROJECT BUILD: docs/behaviours.md against the tests.
 
-The behaviours are numbered without a gap, every test that the page names exists, and so does every
-number that a test's source names.
+The behaviours are numbered without a gap, every test that the page names exists, also in the table
+of glibc's tests, and so does every number that a test's source names.
 """
 
 import json
@@ -13,6 +13,7 @@ import sys
 PAGE = pathlib.Path("docs", "behaviours.md")
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".py", ".cmake", ".txt"}
 ROW = re.compile(r"^\| (\d+) \|[^|]*\|([^|]*)\|$", re.MULTILINE)
+GLIBC_ROW = re.compile(r"^\| (`[^|]*) \|[^|]*\|([^|]*)\|$", re.MULTILINE)
 MENTION = re.compile(r"\bbehaviours? (\d+(?:(?:, | and | to |-)\d+)*)", re.IGNORECASE)
 
 
@@ -34,7 +35,8 @@ def mentions_in(project):
 
 def problems(project, build):
     """Yields a line for each thing that is wrong."""
-    rows = ROW.findall((project / PAGE).read_text())
+    page = (project / PAGE).read_text()
+    rows = ROW.findall(page)
     numbers = [int(number) for number, _ in rows]
     if not rows or numbers != list(range(1, len(rows) + 1)):
         yield f"{PAGE}: the rows are not numbered one by one: {numbers}"
@@ -46,6 +48,10 @@ def problems(project, build):
         for name in names:
             if name not in tests:
                 yield f"{PAGE}: behaviour {number}: there is no test {name}"
+    for theirs, named in GLIBC_ROW.findall(page):
+        for name in re.findall(r"`(\w+)`", named):
+            if name not in tests:
+                yield f"{PAGE}: {theirs}: there is no test {name}"
     for path, number in mentions_in(project):
         if number not in numbers:
             yield f"{path}: behaviour {number} is not in {PAGE}"

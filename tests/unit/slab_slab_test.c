@@ -55,7 +55,7 @@ static void put(struct slab *slab, unsigned from)
         if (model.free[index])
             continue;
         void *block = slab->base + (size_t)index * size_classes[slab->class].size;
-        slab_put(slab, &block, 1, "free");
+        CHECK(slab_put(slab, &block, 1) == 1);
         model.free[index] = true;
         model.free_blocks++;
         return;
@@ -133,7 +133,7 @@ static void pages_never_handed_out_stay_clean(void **state)
     assert_int_equal(slab_take(slab, blocks, 100), 100);
     for (int i = 0; i < 100; i++)
         memset(blocks[i], 1, 64);
-    slab_put(slab, blocks, 100, "free");
+    assert_int_equal(slab_put(slab, blocks, 100), 100);
     slab_destroy(slab);
     assert_int_equal(page_heap_stats().dirty_free_pages, 2); /* 6400 bytes */
     slab = create(size_class_of(64), 0);
@@ -159,7 +159,8 @@ static struct slab *misused;
 static void put_offset(void *offset)
 {
     void *block = misused->base + *(size_t *)offset;
-    slab_put(misused, &block, 1, "free");
+    if (slab_put(misused, &block, 1) == 0)
+        slab_refuse(misused, block, "free");
 }
 
 static void misuse_is_named(void **state)
@@ -187,7 +188,7 @@ static void misuse_is_named(void **state)
             snprintf(line + length, sizeof line - (size_t)length, "%p", blocks[1]);
         unit_expect_abort(put_offset, &cases[i].offset, line);
     }
-    slab_put(misused, blocks, 4, "free");
+    assert_int_equal(slab_put(misused, blocks, 4), 4);
     slab_destroy(misused);
 }
 
