@@ -15,8 +15,14 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT hakmem-targets NAMESPACE hakmem:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/hakmem-config.cmake.in
     ${PROJECT_BINARY_DIR}/package/hakmem-config.cmake INSTALL_DESTINATION ${package_dir})
+# Before 1.0 a minor version may change the interface; from then on only a major one.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(compatibility SameMinorVersion)
+else()
+    set(compatibility SameMajorVersion)
+endif()
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/hakmem-config-version.cmake
-    COMPATIBILITY SameMajorVersion)
+    COMPATIBILITY ${compatibility})
 install(FILES
     ${PROJECT_BINARY_DIR}/package/hakmem-config.cmake
     ${PROJECT_BINARY_DIR}/package/hakmem-config-version.cmake

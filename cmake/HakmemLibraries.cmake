@@ -24,13 +24,15 @@ endif()
 # counts (docs/decisions, magazine tops).
 set(all_objects $<TARGET_OBJECTS:hakmem_override_names> $<TARGET_OBJECTS:hakmem_core>)
 
-# libhakmem.so
+# libhakmem.so. The number of its SONAME counts up with the first change of the interface that
+# breaks programs (include/hakmem/hakmem.h has the rule), whatever the version.
+set(HAKMEM_SONAME_NUMBER 0)
 set(version_script ${PROJECT_SOURCE_DIR}/core/hakmem.map)
 add_library(hakmem SHARED ${all_objects} ${shared_only_objects})
 add_library(hakmem::hakmem ALIAS hakmem)
 set_target_properties(hakmem PROPERTIES
     VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR}
+    SOVERSION ${HAKMEM_SONAME_NUMBER}
     LINKER_LANGUAGE C
     LINK_DEPENDS ${version_script})
 target_link_options(hakmem PRIVATE ${HAKMEM_LINK_FLAGS} -Wl,--version-script=${version_script})

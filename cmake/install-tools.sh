@@ -83,6 +83,7 @@ need_check() {
     need clang-tidy clang-tidy
     need pkg-config pkg-config
     need prlimit util-linux
+    need abidiff abigail-tools
     need strace strace
     need valgrind valgrind
     # Programs of the quick dozen; one that is missing would be left out.

@@ -6,8 +6,6 @@
 #include "observe/stats.h"
 #include "os/os.h"
 
-static const char tier_names[HAKMEM_TIER_COUNT][6] = {"tiny", "mid", "large", "big"};
-
 static const char usage_names[][16] = {
     "live_blocks",  "live_bytes", "cached_blocks",   "cached_bytes", "malloc_calls",
     "malloc_hits",  "free_calls", "free_hits",       "refills",      "flushes",
@@ -75,43 +73,41 @@ static void json_classes(struct text *text)
     json_close(text, "]");
 }
 
-static const char syscall_names[][9] = {"mmap", "munmap", "mremap", "madvise", "mprotect", "futex"};
-
-_Static_assert(
-    sizeof(struct hakmem_syscalls) == ARRAY_LENGTH(syscall_names) * sizeof(uint64_t),
-    "every field has a name");
-
-static void json_syscalls(struct text *text, const struct hakmem_syscalls *calls)
+static void json_syscalls(struct text *text, const struct hakmem_stats *total)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(syscall_names); i++)
-        json_number(text, syscall_names[i], ((const uint64_t *)calls)[i]);
+    json_number(text, "mmap", total->mmap_calls);
+    json_number(text, "munmap", total->munmap_calls);
+    json_number(text, "mremap", total->mremap_calls);
+    json_number(text, "madvise", total->madvise_calls);
+    json_number(text, "mprotect", total->mprotect_calls);
+    json_number(text, "futex", total->futex_calls);
     json_close(text, "}");
 }
 
 void report_json(struct text *text)
 {
-    struct hakmem_stats stats;
-    stats_collect(&stats);
-    text_string(text, "{\"version\":\"" HAKMEM_VERSION "\",\"options\":{");
+    struct snapshot now;
+    stats_collect(&now);
+    text_string(text, "{\"format\":1,\"version\":\"" HAKMEM_VERSION "\",\"options\":{");
     json_options(text);
     text_string(text, ",\"tiers\":{");
-    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
-        json_name(text, tier_names[tier]);
+    for (unsigned tier = 0; tier < TIER_COUNT; tier++) {
+        json_name(text, stats_tier_names[tier]);
         text_char(text, '{');
-        json_usage(text, &stats.tier[tier]);
+        json_usage(text, &now.tier[tier]);
         text_char(text, ',');
     }
     json_close(text, "},");
-    json_number(text, "libc_calls", stats.libc_calls);
-    json_number(text, "reallocs_in_place", stats.reallocs_in_place);
-    json_number(text, "mapped_bytes", stats.mapped_bytes);
-    json_number(text, "committed_bytes", stats.committed_bytes);
-    json_number(text, "retained_bytes", stats.retained_bytes);
-    json_number(text, "purged_bytes", stats.purged_bytes);
-    json_number(text, "metadata_bytes", stats.metadata_bytes);
-    json_number(text, "threads", stats.threads);
+    json_number(text, "libc_calls", now.total.libc_calls);
+    json_number(text, "reallocs_in_place", now.total.reallocs_in_place);
+    json_number(text, "mapped_bytes", now.total.mapped_bytes);
+    json_number(text, "committed_bytes", now.total.committed_bytes);
+    json_number(text, "retained_bytes", now.total.retained_bytes);
+    json_number(text, "purged_bytes", now.total.purged_bytes);
+    json_number(text, "metadata_bytes", now.total.metadata_bytes);
+    json_number(text, "threads", now.total.threads);
     text_string(text, "\"syscalls\":{");
-    json_syscalls(text, &stats.syscalls);
+    json_syscalls(text, &now.total);
     text_string(text, ",\"classes\":[");
     json_classes(text);
     text_char(text, '}');
@@ -130,8 +126,8 @@ static void xml_attribute(struct text *text, const char *name, uint64_t value)
 
 void report_xml(struct text *text)
 {
-    struct hakmem_stats stats;
-    stats_collect(&stats);
+    struct snapshot now;
+    stats_collect(&now);
     text_string(text, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n");
     for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
         struct hakmem_usage usage;
@@ -146,20 +142,20 @@ void report_xml(struct text *text)
         text_string(text, "/>\n");
     }
     text_string(text, "</sizes>\n");
-    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
+    for (unsigned tier = 0; tier < TIER_COUNT; tier++) {
         text_string(text, "<total type=\"");
-        text_string(text, tier_names[tier]);
+        text_string(text, stats_tier_names[tier]);
         text_char(text, '"');
-        xml_attribute(text, "count", stats.tier[tier].live_blocks);
-        xml_attribute(text, "size", stats.tier[tier].live_bytes);
+        xml_attribute(text, "count", now.tier[tier].live_blocks);
+        xml_attribute(text, "size", now.tier[tier].live_bytes);
         text_string(text, "/>\n");
     }
     text_string(text, "<system type=\"current\"");
-    xml_attribute(text, "size", stats.mapped_bytes);
+    xml_attribute(text, "size", now.total.mapped_bytes);
     text_string(text, "/>\n<system type=\"committed\"");
-    xml_attribute(text, "size", stats.committed_bytes);
+    xml_attribute(text, "size", now.total.committed_bytes);
     text_string(text, "/>\n<system type=\"retained\"");
-    xml_attribute(text, "size", stats.retained_bytes);
+    xml_attribute(text, "size", now.total.retained_bytes);
     text_string(text, "/>\n</heap>\n</malloc>\n");
 }
 
@@ -174,19 +170,16 @@ static void print_share(struct text *text, uint64_t part, uint64_t whole)
     text_char(text, '%');
 }
 
-static void print_tiers(struct text *text, const struct hakmem_stats *stats)
+static void print_tiers(struct text *text, const struct snapshot *now)
 {
-    uint64_t mallocs = stats->libc_calls, frees = stats->libc_calls;
-    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
-        mallocs += stats->tier[tier].malloc_calls;
-        frees += stats->tier[tier].free_calls;
-    }
+    uint64_t mallocs = now->total.malloc_calls + now->total.libc_calls;
+    uint64_t frees = now->total.free_calls + now->total.libc_calls;
     text_string(
         text, "tier        mallocs   share   hits          frees   share   hits"
               "     live blocks        live KiB   committed KiB\n");
-    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
-        const struct hakmem_usage *usage = &stats->tier[tier];
-        text_string_padded(text, tier_names[tier], 5);
+    for (unsigned tier = 0; tier < TIER_COUNT; tier++) {
+        const struct hakmem_usage *usage = &now->tier[tier];
+        text_string_padded(text, stats_tier_names[tier], 5);
         text_unsigned_padded(text, usage->malloc_calls, 14);
         print_share(text, usage->malloc_calls, mallocs);
         print_share(text, usage->malloc_hits, usage->malloc_calls);
@@ -199,8 +192,8 @@ static void print_tiers(struct text *text, const struct hakmem_stats *stats)
         text_char(text, '\n');
     }
     text_string_padded(text, "libc", 5);
-    text_unsigned_padded(text, stats->libc_calls, 14);
-    print_share(text, stats->libc_calls, mallocs);
+    text_unsigned_padded(text, now->total.libc_calls, 14);
+    print_share(text, now->total.libc_calls, mallocs);
     text_char(text, '\n');
 }
 
@@ -209,6 +202,14 @@ static void print_line(struct text *text, const char *name, uint64_t bytes)
     text_string_padded(text, name, 22);
     text_unsigned_padded(text, bytes / KIB, 12);
     text_string(text, " KiB\n");
+}
+
+static void print_count(struct text *text, const char *name, uint64_t count)
+{
+    text_char(text, ' ');
+    text_string(text, name);
+    text_char(text, '=');
+    text_unsigned(text, count);
 }
 
 static void print_classes(struct text *text)
@@ -236,8 +237,8 @@ static void print_classes(struct text *text)
 
 static void print_table(struct text *text)
 {
-    struct hakmem_stats stats;
-    stats_collect(&stats);
+    struct snapshot now;
+    stats_collect(&now);
     text_string(text, "hakmem " HAKMEM_VERSION " statistics of process ");
     text_unsigned(text, (uint64_t)os_process_id());
     text_string(text, "\noptions:");
@@ -248,25 +249,23 @@ static void print_table(struct text *text)
         options_print_value(text, i);
     }
     text_string(text, "\n\n");
-    print_tiers(text, &stats);
+    print_tiers(text, &now);
     text_char(text, '\n');
-    print_line(text, "mapped", stats.mapped_bytes);
-    print_line(text, "committed", stats.committed_bytes);
-    print_line(text, "retained", stats.retained_bytes);
-    print_line(text, "purged so far", stats.purged_bytes);
-    print_line(
-        text, "cached in magazines",
-        stats.tier[HAKMEM_TIER_TINY].cached_bytes + stats.tier[HAKMEM_TIER_MID].cached_bytes);
-    print_line(text, "metadata", stats.metadata_bytes);
+    print_line(text, "mapped", now.total.mapped_bytes);
+    print_line(text, "committed", now.total.committed_bytes);
+    print_line(text, "retained", now.total.retained_bytes);
+    print_line(text, "purged so far", now.total.purged_bytes);
+    print_line(text, "cached in magazines", now.total.cached_bytes);
+    print_line(text, "metadata", now.total.metadata_bytes);
     text_string(text, "thread heaps in use   ");
-    text_unsigned_padded(text, stats.threads, 12);
+    text_unsigned_padded(text, now.total.threads, 12);
     text_string(text, "\nsystem calls:");
-    for (size_t i = 0; i < ARRAY_LENGTH(syscall_names); i++) {
-        text_char(text, ' ');
-        text_string(text, syscall_names[i]);
-        text_char(text, '=');
-        text_unsigned(text, ((const uint64_t *)&stats.syscalls)[i]);
-    }
+    print_count(text, "mmap", now.total.mmap_calls);
+    print_count(text, "munmap", now.total.munmap_calls);
+    print_count(text, "mremap", now.total.mremap_calls);
+    print_count(text, "madvise", now.total.madvise_calls);
+    print_count(text, "mprotect", now.total.mprotect_calls);
+    print_count(text, "futex", now.total.futex_calls);
     text_string(text, "\n\n");
     print_classes(text);
 }
@@ -292,12 +291,9 @@ void report_warn_if_idle(void)
 {
     static const char message[] =
         "hakmem: served no call: this program has a malloc of its own, or never called it\n";
-    struct hakmem_stats stats;
-    uint64_t calls = 0;
-    stats_collect(&stats);
-    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++)
-        calls += stats.tier[tier].malloc_calls;
-    if (calls + stats.libc_calls == 0)
+    struct snapshot now;
+    stats_collect(&now);
+    if (now.total.malloc_calls + now.total.libc_calls == 0)
         os_write(STDERR, message, sizeof message - 1);
 }
 

@@ -15,6 +15,8 @@
 #include "span/span.h"
 #include "thread/heap.h"
 
+const char stats_tier_names[TIER_COUNT][6] = {"tiny", "mid", "large", "big"};
+
 /* Adds what one heap knows of the class. */
 static void add_heap(const struct heap *heap, unsigned class, struct hakmem_usage *usage)
 {
@@ -86,44 +88,66 @@ static void collect_big(struct hakmem_usage *usage, const struct big_stats *bigs
     usage->live_bytes = usage->committed_bytes = bigs->live_bytes;
 }
 
-static void collect_syscalls(struct hakmem_syscalls *calls)
+static void collect_syscalls(struct hakmem_stats *total)
 {
-    calls->mmap = ATOMIC_LOAD_RELAXED(&os_counts[OS_MMAP]);
-    calls->munmap = ATOMIC_LOAD_RELAXED(&os_counts[OS_MUNMAP]);
-    calls->mremap = ATOMIC_LOAD_RELAXED(&os_counts[OS_MREMAP]);
-    calls->madvise = ATOMIC_LOAD_RELAXED(&os_counts[OS_MADVISE]);
-    calls->mprotect = ATOMIC_LOAD_RELAXED(&os_counts[OS_MPROTECT]);
-    calls->futex = ATOMIC_LOAD_RELAXED(&os_counts[OS_FUTEX]);
+    total->mmap_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_MMAP]);
+    total->munmap_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_MUNMAP]);
+    total->mremap_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_MREMAP]);
+    total->madvise_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_MADVISE]);
+    total->mprotect_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_MPROTECT]);
+    total->futex_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_FUTEX]);
 }
 
-void stats_collect(struct hakmem_stats *stats)
+static void collect_heaps(struct hakmem_stats *total)
 {
+    uint64_t heaps = 0;
+    for (const struct heap *heap = heap_first(); heap; heap = heap->next) {
+        heaps++;
+        total->threads += heap_in_use(heap);
+        total->reallocs_in_place += ATOMIC_LOAD_RELAXED(&heap->reallocs_in_place);
+    }
+    total->metadata_bytes = metadata_bytes() + page_map_bytes() + heaps * HEAP_BYTES;
+}
+
+static void add_tiers(struct hakmem_stats *total, const struct hakmem_usage *tiers)
+{
+    for (unsigned tier = 0; tier < TIER_COUNT; tier++) {
+        const struct hakmem_usage *usage = &tiers[tier];
+        total->live_blocks += usage->live_blocks;
+        total->live_bytes += usage->live_bytes;
+        total->cached_blocks += usage->cached_blocks;
+        total->cached_bytes += usage->cached_bytes;
+        total->malloc_calls += usage->malloc_calls;
+        total->malloc_hits += usage->malloc_hits;
+        total->free_calls += usage->free_calls;
+        total->free_hits += usage->free_hits;
+    }
+}
+
+void stats_collect(struct snapshot *snapshot)
+{
+    struct hakmem_stats *total = &snapshot->total;
     int cancel_type;
     /* An asynchronous cancellation must not find a lock held. */
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
     struct page_heap_stats pages = page_heap_stats();
     struct big_stats bigs = big_stats();
     pthread_setcanceltype(cancel_type, NULL);
-    uint64_t heaps = 0;
-    memset(stats, 0, sizeof *stats);
+    memset(snapshot, 0, sizeof *snapshot);
     for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
         struct hakmem_usage usage;
         stats_collect_class(class, &usage);
         add_usage(
-            &stats->tier[class <= TINY_CLASS_LAST ? HAKMEM_TIER_TINY : HAKMEM_TIER_MID], &usage);
+            &snapshot->tier[class <= TINY_CLASS_LAST ? HAKMEM_TIER_TINY : HAKMEM_TIER_MID], &usage);
     }
-    collect_spans(&stats->tier[HAKMEM_TIER_LARGE]);
-    collect_big(&stats->tier[HAKMEM_TIER_BIG], &bigs);
-    for (const struct heap *heap = heap_first(); heap; heap = heap->next) {
-        heaps++;
-        stats->threads += heap_in_use(heap);
-        stats->reallocs_in_place += ATOMIC_LOAD_RELAXED(&heap->reallocs_in_place);
-    }
-    stats->libc_calls = fallback_calls();
-    stats->mapped_bytes = pages.superslabs * REGION_SIZE + bigs.live_bytes + bigs.cached_bytes;
-    stats->committed_bytes = pages.used_pages * PAGE_SIZE + bigs.live_bytes;
-    stats->retained_bytes = pages.dirty_free_pages * PAGE_SIZE + bigs.cached_bytes;
-    stats->purged_bytes = purge_total();
-    stats->metadata_bytes = metadata_bytes() + page_map_bytes() + heaps * HEAP_BYTES;
-    collect_syscalls(&stats->syscalls);
+    collect_spans(&snapshot->tier[HAKMEM_TIER_LARGE]);
+    collect_big(&snapshot->tier[HAKMEM_TIER_BIG], &bigs);
+    add_tiers(total, snapshot->tier);
+    collect_heaps(total);
+    total->libc_calls = fallback_calls();
+    total->mapped_bytes = pages.superslabs * REGION_SIZE + bigs.live_bytes + bigs.cached_bytes;
+    total->committed_bytes = pages.used_pages * PAGE_SIZE + bigs.live_bytes;
+    total->retained_bytes = pages.dirty_free_pages * PAGE_SIZE + bigs.cached_bytes;
+    total->purged_bytes = purge_total();
+    collect_syscalls(total);
 }

@@ -8,10 +8,19 @@
 
 #include "hakmem/hakmem.h"
 
-/* A snapshot of everything. */
-void stats_collect(struct hakmem_stats *stats);
+enum { TIER_COUNT = HAKMEM_TIER_BIG + 1 };
 
-/* A snapshot of the classes of one size, `class` (1 .. SIZE_COUNT) and its twin. */
+extern const char stats_tier_names[TIER_COUNT][6];
+
+/* Everything but the classes, looked at once. */
+struct snapshot {
+    struct hakmem_stats total;
+    struct hakmem_usage tier[TIER_COUNT];
+};
+
+void stats_collect(struct snapshot *snapshot);
+
+/* The classes of one size, `class` (1 .. SIZE_COUNT) and its twin. */
 void stats_collect_class(unsigned class, struct hakmem_usage *usage);
 
 #endif

@@ -45,11 +45,41 @@ size_t hakmem_purge(void)
     return purged;
 }
 
-void hakmem_get_stats(struct hakmem_stats *stats, size_t size)
+/* The beginning of `from` that the caller knows; what only it knows is 0. */
+static size_t hand_out(void *to, size_t size, const void *from, size_t known)
 {
-    struct hakmem_stats all;
-    stats_collect(&all);
-    memcpy(stats, &all, size_min(size, sizeof all));
+    size_t shared = size_min(size, known);
+    memcpy(to, from, shared);
+    memset((char *)to + shared, 0, size - shared);
+    return shared;
+}
+
+size_t hakmem_get_stats(struct hakmem_stats *stats, size_t size)
+{
+    struct snapshot now;
+    stats_collect(&now);
+    return hand_out(stats, size, &now.total, sizeof now.total);
+}
+
+unsigned hakmem_tier_count(void)
+{
+    return TIER_COUNT;
+}
+
+const char *hakmem_tier_name(unsigned tier)
+{
+    return tier < TIER_COUNT ? stats_tier_names[tier] : NULL;
+}
+
+size_t hakmem_get_tier(unsigned tier, struct hakmem_usage *usage, size_t size)
+{
+    struct snapshot now;
+    if (tier >= TIER_COUNT) {
+        memset(usage, 0, size);
+        return 0;
+    }
+    stats_collect(&now);
+    return hand_out(usage, size, &now.tier[tier], sizeof now.tier[tier]);
 }
 
 unsigned hakmem_class_count(void)
@@ -57,14 +87,20 @@ unsigned hakmem_class_count(void)
     return SIZE_COUNT;
 }
 
+size_t hakmem_class_size(unsigned index)
+{
+    return index < SIZE_COUNT ? size_classes[index + 1].size : 0;
+}
+
 size_t hakmem_get_class(unsigned index, struct hakmem_usage *usage, size_t size)
 {
-    struct hakmem_usage all;
-    if (index >= SIZE_COUNT)
+    struct hakmem_usage now;
+    if (index >= SIZE_COUNT) {
+        memset(usage, 0, size);
         return 0;
-    stats_collect_class(index + 1, &all);
-    memcpy(usage, &all, size_min(size, sizeof all));
-    return size_classes[index + 1].size;
+    }
+    stats_collect_class(index + 1, &now);
+    return hand_out(usage, size, &now, sizeof now);
 }
 
 size_t hakmem_stats_json(char *buffer, size_t capacity)

@@ -203,19 +203,17 @@ EXPORT int malloc_info(int options, FILE *stream)
 
 EXPORT struct mallinfo2 mallinfo2(void)
 {
-    struct hakmem_stats stats;
-    stats_collect(&stats);
-    const struct hakmem_usage *big = &stats.tier[HAKMEM_TIER_BIG];
+    struct snapshot now;
+    stats_collect(&now);
+    const struct hakmem_usage *big = &now.tier[HAKMEM_TIER_BIG];
     struct mallinfo2 info = {0};
     info.hblks = big->live_blocks;
     info.hblkhd = big->live_bytes;
-    for (unsigned tier = 0; tier < HAKMEM_TIER_BIG; tier++)
-        info.uordblks += stats.tier[tier].live_bytes;
-    info.arena = stats.mapped_bytes - big->live_bytes;
+    info.uordblks = now.total.live_bytes - big->live_bytes;
+    info.arena = now.total.mapped_bytes - big->live_bytes;
     info.fordblks = info.arena - info.uordblks;
-    info.ordblks =
-        stats.tier[HAKMEM_TIER_TINY].cached_blocks + stats.tier[HAKMEM_TIER_MID].cached_blocks;
-    info.keepcost = stats.retained_bytes;
+    info.ordblks = now.total.cached_blocks;
+    info.keepcost = now.total.retained_bytes;
     return info;
 }
 

@@ -4,6 +4,22 @@
  * These functions are for programs that want to ask where the memory is, or to steer when it goes
  * back to the operating system. All of them may be called from any thread at any time, except
  * from a signal handler. None of them changes errno unless it says so.
+ *
+ * How it grows. A program and the library need not be of one age: what is compiled against this
+ * header works with every older and newer library whose SONAME is the same (libhakmem.so.0), as
+ * long as the older one has the functions that the program calls. Therefore
+ *
+ *  - functions are added, and never removed or changed;
+ *  - the structures hold nothing but uint64_t, and new ones come last. Whoever asks passes the
+ *    size that it knows: a field that the library does not know reads 0, one that the program does
+ *    not know is not written;
+ *  - there are no arrays: tiers and size classes are asked for one by one, by a number. A tier
+ *    keeps its number for ever, and a new one gets the next. Size classes have other numbers in
+ *    other versions: what a class is, says its size;
+ *  - what is added up over all tiers is in hakmem_stats, tiers included that a program does not
+ *    know.
+ *
+ * What cannot be done so gets a new SONAME, before 1.0 with a new minor version.
  */
 #ifndef HAKMEM_H
 #define HAKMEM_H
@@ -50,11 +66,10 @@ HAKMEM_API void hakmem_thread_flush(void);
 
 /* The tiers, by size of the request. */
 enum hakmem_tier {
-    HAKMEM_TIER_TINY,  /* up to 1 KiB: slabs, behind magazines */
-    HAKMEM_TIER_MID,   /* up to 32 KiB: slabs, behind magazines */
-    HAKMEM_TIER_LARGE, /* below 2 MiB: page-exact spans */
-    HAKMEM_TIER_BIG,   /* from 2 MiB: mappings of their own */
-    HAKMEM_TIER_COUNT
+    HAKMEM_TIER_TINY = 0,  /* up to 1 KiB: slabs, behind magazines */
+    HAKMEM_TIER_MID = 1,   /* up to 32 KiB: slabs, behind magazines */
+    HAKMEM_TIER_LARGE = 2, /* below 2 MiB: page-exact spans */
+    HAKMEM_TIER_BIG = 3    /* from 2 MiB: mappings of their own */
 };
 
 /* Calls and memory of one tier or one size class. Calls count since the program started; while
@@ -62,7 +77,7 @@ enum hakmem_tier {
 struct hakmem_usage {
     uint64_t live_blocks;     /* handed out and not freed */
     uint64_t live_bytes;      /* usable bytes of those */
-    uint64_t cached_blocks;   /* free, in threads' magazines */
+    uint64_t cached_blocks;   /* free, in magazines and depots */
     uint64_t cached_bytes;    /* bytes of those */
     uint64_t malloc_calls;    /* allocations served */
     uint64_t malloc_hits;     /* of these, by a magazine without any lock */
@@ -75,50 +90,73 @@ struct hakmem_usage {
     uint64_t committed_bytes; /* bytes of those slabs, spans or mappings */
 };
 
-/* System calls made by the allocator since the program started. */
-struct hakmem_syscalls {
-    uint64_t mmap;
-    uint64_t munmap;
-    uint64_t mremap;
-    uint64_t madvise;
-    uint64_t mprotect;
-    uint64_t futex;
-};
-
+/* The whole heap. */
 struct hakmem_stats {
-    struct hakmem_usage tier[HAKMEM_TIER_COUNT];
-    uint64_t libc_calls;      /* calls passed on to the C library (HAKMEM_FALLBACK=libc);
-                               * counted only when statistics are asked for by option */
-    uint64_t mapped_bytes;    /* address space held for blocks */
-    uint64_t committed_bytes; /* of these: in use by slabs, spans and big blocks */
-    uint64_t retained_bytes;  /* of these: free but not given back */
-    uint64_t purged_bytes;    /* given back to the operating system since the start */
-    uint64_t metadata_bytes;  /* the allocator's own records, besides the above */
-    uint64_t threads;         /* thread heaps in use */
-    struct hakmem_syscalls syscalls;
+    /* The sums of all tiers, as in hakmem_usage. */
+    uint64_t live_blocks;
+    uint64_t live_bytes;
+    uint64_t cached_blocks;
+    uint64_t cached_bytes;
+    uint64_t malloc_calls;
+    uint64_t malloc_hits;
+    uint64_t free_calls;
+    uint64_t free_hits;
+
+    uint64_t libc_calls;        /* calls passed on to the C library (HAKMEM_FALLBACK=libc);
+                                 * counted only when statistics are asked for by option */
     uint64_t reallocs_in_place; /* calls of realloc that left the block where it was; the others
                                  * count as a malloc and a free */
+    uint64_t mapped_bytes;      /* address space held for blocks */
+    uint64_t committed_bytes;   /* of these: in use by slabs, spans and big blocks */
+    uint64_t retained_bytes;    /* of these: free, dirty and not given back */
+    uint64_t purged_bytes;      /* given back to the operating system since the start */
+    uint64_t metadata_bytes;    /* the allocator's own records, besides the above */
+    uint64_t threads;           /* thread heaps in use */
+
+    /* System calls made by the allocator since the program started. */
+    uint64_t mmap_calls;
+    uint64_t munmap_calls;
+    uint64_t mremap_calls;
+    uint64_t madvise_calls;
+    uint64_t mprotect_calls;
+    uint64_t futex_calls;
 };
 
-/* Fills `*stats`. `size` is sizeof(struct hakmem_stats) as the caller knows it: at most that many
- * bytes are written, so that programs built against an older header keep working. */
-HAKMEM_API void hakmem_get_stats(struct hakmem_stats *stats, size_t size);
+/* Fills `*stats`, which is `size` bytes long: sizeof(struct hakmem_stats) as the caller knows it.
+ * Returns the bytes that the library knows of these; the others are set to 0. */
+HAKMEM_API size_t hakmem_get_stats(struct hakmem_stats *stats, size_t size);
 
-/* Number of size classes of the slab tiers. */
+/* Number of tiers of the library, which may have more than enum hakmem_tier knows, or fewer. */
+HAKMEM_API unsigned hakmem_tier_count(void);
+
+/* Name of a tier in one word, as "tiny"; NULL when `tier` >= hakmem_tier_count(). The string is
+ * static. */
+HAKMEM_API const char *hakmem_tier_name(unsigned tier);
+
+/* Fills `*usage`, which is `size` bytes long, for a tier. Returns the bytes that the library knows
+ * of these; the others are set to 0. That is all, and returns 0, when `tier` >=
+ * hakmem_tier_count(): nothing is in a tier that does not exist. */
+HAKMEM_API size_t hakmem_get_tier(unsigned tier, struct hakmem_usage *usage, size_t size);
+
+/* Number of size classes of the tiers that have such, which are tiny and mid. */
 HAKMEM_API unsigned hakmem_class_count(void);
 
-/* Fills `*usage` (at most `size` bytes) for size class `index` and returns the class's block size
- * in bytes; returns 0 and writes nothing when `index` >= hakmem_class_count(). */
+/* Bytes of the blocks of size class `index`; sizes rise with the index. 0 when `index` >=
+ * hakmem_class_count(). */
+HAKMEM_API size_t hakmem_class_size(unsigned index);
+
+/* As hakmem_get_tier, for size class `index`. */
 HAKMEM_API size_t hakmem_get_class(unsigned index, struct hakmem_usage *usage, size_t size);
 
 /* Writes all statistics and the effective configuration as one JSON object, cut off at `capacity`
  * and always NUL-terminated when `capacity` > 0. Returns the length of the whole text without the
- * NUL, as snprintf does. */
+ * NUL, as snprintf does. Members are added and never removed or changed, or "format", which is 1,
+ * counts up. */
 HAKMEM_API size_t hakmem_stats_json(char *buffer, size_t capacity);
 
 /* Reads the effective value of the option `name` (README, "Options") into `*value`, in the
- * option's unit. Options that take a word report its position among the words allowed. Returns 0,
- * or ENOENT when there is no such option. */
+ * option's unit. Options that take a word report its position among the words allowed. Returns 0;
+ * ENOENT: no such option; EINVAL: its value is a text. */
 HAKMEM_API int hakmem_option_get(const char *name, long *value);
 
 /* Changes an option while the program runs. Returns 0; ENOENT: no such option; ERANGE: the value

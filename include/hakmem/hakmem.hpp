@@ -150,6 +150,14 @@ constexpr bool operator!=(const allocator<T> &, const allocator<U> &) noexcept
     return result;
 }
 
+/* The same of one tier: one of enum hakmem_tier, or any number below ::hakmem_tier_count(). */
+[[nodiscard]] inline ::hakmem_usage tier(unsigned number) noexcept
+{
+    ::hakmem_usage result;
+    ::hakmem_get_tier(number, &result, sizeof(result));
+    return result;
+}
+
 } // namespace hakmem
 
 #endif

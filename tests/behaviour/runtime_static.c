@@ -65,11 +65,7 @@ int main(void)
     REQUIRE(waitpid(child, &status, 0) == child && status == 0);
     struct hakmem_stats stats;
     hakmem_get_stats(&stats, sizeof stats);
-    uint64_t served = 0;
-    for (int tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
-        served += stats.tier[tier].malloc_calls;
-    }
-    REQUIRE(served >= 4 * CALLS);
+    REQUIRE(stats.malloc_calls >= 4 * CALLS);
     REQUIRE(stats.libc_calls == 0);
     return 0;
 }

@@ -125,7 +125,7 @@ static uint64_t calls_that_give_back(void)
 {
     struct hakmem_stats stats;
     hakmem_get_stats(&stats, sizeof(stats));
-    return stats.syscalls.munmap + stats.syscalls.madvise;
+    return stats.munmap_calls + stats.madvise_calls;
 }
 
 static void free_against_a_refusing_kernel(void)

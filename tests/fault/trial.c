@@ -25,10 +25,8 @@ static struct footprint footprint_now(void)
     struct hakmem_stats stats;
     struct footprint now = {0};
     hakmem_get_stats(&stats, sizeof stats);
-    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
-        now.live_blocks += stats.tier[tier].live_blocks;
-        now.live_bytes += stats.tier[tier].live_bytes;
-    }
+    now.live_blocks = stats.live_blocks;
+    now.live_bytes = stats.live_bytes;
     now.mapped_bytes = stats.mapped_bytes;
     now.committed_bytes = stats.committed_bytes;
     now.retained_bytes = stats.retained_bytes;

@@ -20,11 +20,8 @@ void core_check(uint64_t *live_blocks, uint64_t *live_bytes)
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
         heap_check(heap);
     hakmem_get_stats(&stats, sizeof stats);
-    *live_blocks = *live_bytes = 0;
-    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
-        *live_blocks += stats.tier[tier].live_blocks;
-        *live_bytes += stats.tier[tier].live_bytes;
-    }
+    *live_blocks = stats.live_blocks;
+    *live_bytes = stats.live_bytes;
 }
 
 void core_check_empty(void)
@@ -36,10 +33,13 @@ void core_check_empty(void)
     FUZZ_CHECK(stats.threads == 0);
     FUZZ_CHECK(stats.committed_bytes == 0 && stats.retained_bytes == 0);
     FUZZ_CHECK(pages.used_pages == 0 && pages.dirty_free_pages == 0);
-    for (unsigned tier = 0; tier < HAKMEM_TIER_COUNT; tier++) {
-        FUZZ_CHECK(stats.tier[tier].live_blocks == 0 && stats.tier[tier].live_bytes == 0);
-        FUZZ_CHECK(stats.tier[tier].cached_blocks == 0 && stats.tier[tier].slabs == 0);
-        FUZZ_CHECK(stats.tier[tier].malloc_calls == stats.tier[tier].free_calls);
+    for (unsigned tier = 0; tier < hakmem_tier_count(); tier++) {
+        struct hakmem_usage usage;
+
+        hakmem_get_tier(tier, &usage, sizeof usage);
+        FUZZ_CHECK(usage.live_blocks == 0 && usage.live_bytes == 0);
+        FUZZ_CHECK(usage.cached_blocks == 0 && usage.slabs == 0);
+        FUZZ_CHECK(usage.malloc_calls == usage.free_calls);
     }
 }
 

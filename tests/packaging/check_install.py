@@ -19,7 +19,7 @@ INSTALLED = [
     "lib/libhakmem.so", "lib/libhakmem.so.0", "lib/libhakmem.so.0.1.0", "lib/libhakmem.a",
     "lib/hakmem.o", "lib/pkgconfig/hakmem.pc", "lib/cmake/hakmem/hakmem-config.cmake",
     "lib/cmake/hakmem/hakmem-config-version.cmake", "lib/cmake/hakmem/hakmem-targets.cmake",
-    "include/hakmem/hakmem.h", "share/doc/hakmem/LICENSE",
+    "include/hakmem/hakmem.h", "include/hakmem/hakmem.hpp", "share/doc/hakmem/LICENSE",
     "bin/hakmem", "libexec/hakmem/measure", "libexec/hakmem/libhakmem-probe.so",
     "libexec/hakmem/workloads/larson", "share/hakmem/workloads.toml", "share/hakmem/programs.toml",
     "share/man/man1/hakmem.1", "share/man/man1/hakmem-compare.1",
@@ -121,6 +121,22 @@ def check_cmake_package(prefix, work):
         print("ok: cmake, %s" % name)
 
 
+def check_versions(prefix, work):
+    """The package is found by its own minor version and by no other, before 1.0."""
+    for version, fits in (("0.1", True), ("0.1.0", True), ("0.0", False), ("0.1.1", False),
+                          ("0.2", False), ("1.0", False)):
+        source = work / ("version-" + version)
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.20)\nproject(version LANGUAGES C)\n"
+            "find_package(hakmem %s)\nmessage(STATUS found=${hakmem_FOUND})\n" % version)
+        said = run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build",
+                   "-DCMAKE_PREFIX_PATH=%s" % prefix)
+        if ("found=1" in said) != fits:
+            raise CheckError("find_package(hakmem %s): %s" % (version, said))
+    print("ok: cmake, versions")
+
+
 def check_pkg_config(prefix, work):
     libraries = library_directory(prefix)
     where = {"PKG_CONFIG_PATH": str(libraries / "pkgconfig")}
@@ -161,6 +177,7 @@ def main():
         print("ok: DESTDIR")
         check_command(prefix)
         check_cmake_package(prefix, work)
+        check_versions(prefix, work)
         check_pkg_config(prefix, work)
     except CheckError as error:
         print("FAILED: %s" % error)

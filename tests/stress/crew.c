@@ -31,11 +31,11 @@ static double now_seconds(void)
 }
 
 /* The library's figures with nothing of the calling thread left in magazines. */
-static void read_stats(struct hakmem_stats *stats)
+static void read_tiers(struct hakmem_usage *tiers)
 {
-    memset(stats, 0, sizeof(*stats));
     hakmem_thread_flush();
-    hakmem_get_stats(stats, sizeof(*stats));
+    for (unsigned i = 0; i < TIERS; i++)
+        hakmem_get_tier(i, &tiers[i], sizeof(tiers[i]));
 }
 
 static void *sitter(void *argument)
@@ -221,9 +221,9 @@ static void warm_up(void)
 }
 
 /* Compares the live blocks that the library counts with those in slots and exchange places. */
-static bool census_is_right(struct run *run, const struct hakmem_stats *before)
+static bool census_is_right(struct run *run, const struct hakmem_usage *before)
 {
-    struct hakmem_stats now;
+    struct hakmem_usage now[TIERS];
     uint64_t held = 0, requested = 0, counted = 0, counted_bytes = 0;
 
     for (unsigned i = 0; i < run->threads; i++)
@@ -237,10 +237,10 @@ static bool census_is_right(struct run *run, const struct hakmem_stats *before)
             held++;
             requested += run->places[i].block.size;
         }
-    read_stats(&now);
-    for (unsigned i = 0; i < HAKMEM_TIER_COUNT; i++) {
-        counted += now.tier[i].live_blocks - before->tier[i].live_blocks;
-        counted_bytes += now.tier[i].live_bytes - before->tier[i].live_bytes;
+    read_tiers(now);
+    for (unsigned i = 0; i < TIERS; i++) {
+        counted += now[i].live_blocks - before[i].live_blocks;
+        counted_bytes += now[i].live_bytes - before[i].live_bytes;
     }
     if (counted == held && counted_bytes >= requested)
         return true;
@@ -253,14 +253,14 @@ static bool census_is_right(struct run *run, const struct hakmem_stats *before)
 
 /* Adds what the library counted during the run; true when it accounts for all that was done. */
 static bool settle(
-    struct run *run, const struct hakmem_stats *before, const struct hakmem_stats *after,
+    struct run *run, const struct hakmem_usage *before, const struct hakmem_usage *after,
     const struct totals *own, struct totals *totals)
 {
     uint64_t served = 0, taken_back = 0;
     bool clean = true;
 
-    for (unsigned i = 0; i < HAKMEM_TIER_COUNT; i++) {
-        const struct hakmem_usage *old = &before->tier[i], *now = &after->tier[i];
+    for (unsigned i = 0; i < TIERS; i++) {
+        const struct hakmem_usage *old = &before[i], *now = &after[i];
         struct hakmem_usage *sum = &totals->tier[i];
 
         if (now->live_blocks != old->live_blocks || now->live_bytes != old->live_bytes) {
@@ -323,24 +323,24 @@ bool crew_run(
 {
     struct run *run = run_make(options, entries, seed, configuration);
     struct totals own = {0};
-    struct hakmem_stats before, after;
+    struct hakmem_usage before[TIERS], after[TIERS];
     double start;
     bool clean;
 
     report_now_running(run);
     warm_up();
-    read_stats(&before);
+    read_tiers(before);
     start = now_seconds();
     supervise(run);
     totals->seconds += now_seconds() - start;
     totals->threads = run->threads;
-    clean = census_is_right(run, &before);
+    clean = census_is_right(run, before);
     for (unsigned i = 0; i < run->threads; i++)
         worker_free_all(&run->seats[i]);
     worker_free_places(&run->seats[0]);
-    read_stats(&after);
+    read_tiers(after);
     add_up(run, &own, totals);
-    clean = settle(run, &before, &after, &own, totals) && clean;
+    clean = settle(run, before, after, &own, totals) && clean;
     report_now_running(NULL);
     run_destroy(run);
     return clean;

@@ -12,7 +12,7 @@
 
 enum { MESSAGE_BYTES = 2048 };
 
-const char *const tier_names[HAKMEM_TIER_COUNT] = {"tiny", "mid", "large", "big"};
+const char *const tier_names[TIERS] = {"tiny", "mid", "large", "big"};
 
 /* Written by the main thread while no other runs, read by a signal handler or a failing thread. */
 static const struct run *_Atomic running;
@@ -161,7 +161,7 @@ static void print_tiers(const struct totals *totals)
     printf(
         "  %-6s %14s %14s %14s %14s %12s %12s %12s\n", "tier", "malloc_calls", "hits", "free_calls",
         "hits", "refills", "flushes", "remote");
-    for (unsigned i = 0; i < HAKMEM_TIER_COUNT; i++) {
+    for (unsigned i = 0; i < TIERS; i++) {
         const struct hakmem_usage *tier = &totals->tier[i];
 
         printf(
@@ -220,7 +220,7 @@ static void print_json_configuration(const struct totals *totals)
             "%s\"%s\":%llu", op == 0 ? "" : ",", operation_names[op],
             (unsigned long long)totals->counts[op]);
     printf("},\"tiers\":{");
-    for (unsigned i = 0; i < HAKMEM_TIER_COUNT; i++) {
+    for (unsigned i = 0; i < TIERS; i++) {
         const struct hakmem_usage *tier = &totals->tier[i];
 
         printf(

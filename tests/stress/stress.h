@@ -34,6 +34,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+enum { TIERS = HAKMEM_TIER_BIG + 1 };
+
 enum operation {
     OP_MALLOC,
     OP_CALLOC,
@@ -172,7 +174,7 @@ struct totals {
     uint64_t freed;
     double seconds;
     uint64_t counts[OP_COUNT];
-    struct hakmem_usage tier[HAKMEM_TIER_COUNT]; /* growth; live figures: see crew.c */
+    struct hakmem_usage tier[TIERS]; /* growth; live figures: see crew.c */
 };
 
 /* options.c: false after a message on stderr; *status is what to exit with. */
@@ -195,7 +197,7 @@ int self_test(void);
 extern const char *const operation_names[OP_COUNT];
 
 /* report.c */
-extern const char *const tier_names[HAKMEM_TIER_COUNT];
+extern const char *const tier_names[TIERS];
 void report_watch_signals(void);
 void report_now_running(const struct run *run); /* NULL: none */
 void report_sits_here(const struct seat *seat); /* of the calling thread */

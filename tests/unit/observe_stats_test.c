@@ -17,7 +17,7 @@
 #include "hakmem/hakmem.h"
 #include "json_check.h"
 
-enum { BLOCKS = 1000 };
+enum { BLOCKS = 1000, TIERS = HAKMEM_TIER_BIG + 1 };
 
 static void *blocks[BLOCKS];
 
@@ -30,9 +30,8 @@ static struct hakmem_stats stats_now(void)
 
 static unsigned class_of(size_t size)
 {
-    struct hakmem_usage usage;
     unsigned index = 0;
-    while (hakmem_get_class(index, &usage, sizeof usage) < size)
+    while (hakmem_class_size(index) < size)
         index++;
     return index;
 }
@@ -40,20 +39,21 @@ static unsigned class_of(size_t size)
 static struct hakmem_usage usage_of(unsigned index)
 {
     struct hakmem_usage usage;
-    assert_int_not_equal(hakmem_get_class(index, &usage, sizeof usage), 0);
+    assert_int_equal(hakmem_get_class(index, &usage, sizeof usage), sizeof usage);
     return usage;
 }
 
 /* Nothing but the script may allocate between two looks at the figures: no cmocka call. */
 struct look {
     struct hakmem_usage usage;
-    struct hakmem_stats stats;
+    struct hakmem_usage tier[TIERS];
 };
 
 static void look(struct look *at, unsigned index)
 {
     hakmem_get_class(index, &at->usage, sizeof at->usage);
-    hakmem_get_stats(&at->stats, sizeof at->stats);
+    for (unsigned tier = 0; tier < TIERS; tier++)
+        hakmem_get_tier(tier, &at->tier[tier], sizeof at->tier[tier]);
 }
 
 static void calls_are_counted_exactly(void **state)
@@ -77,7 +77,7 @@ static void calls_are_counted_exactly(void **state)
         for (int i = 0; i < BLOCKS / 2; i++)
             free(blocks[2 * i + 1]);
 
-        size_t usable = hakmem_get_class(index, &(struct hakmem_usage){0}, 0);
+        size_t usable = hakmem_class_size(index);
         enum hakmem_tier tier = sizes[s] <= 1024 ? HAKMEM_TIER_TINY : HAKMEM_TIER_MID;
         assert_int_equal(full.usage.malloc_calls - start.usage.malloc_calls, BLOCKS);
         assert_int_equal(full.usage.free_calls, start.usage.free_calls);
@@ -95,10 +95,8 @@ static void calls_are_counted_exactly(void **state)
         assert_true(half.usage.flushes - full.usage.flushes <= misses);
         assert_true(full.usage.committed_bytes >= full.usage.live_bytes);
         /* The tier tells the same story as its class. */
-        assert_int_equal(
-            full.stats.tier[tier].malloc_calls - start.stats.tier[tier].malloc_calls, BLOCKS);
-        assert_int_equal(
-            half.stats.tier[tier].free_calls - full.stats.tier[tier].free_calls, BLOCKS / 2);
+        assert_int_equal(full.tier[tier].malloc_calls - start.tier[tier].malloc_calls, BLOCKS);
+        assert_int_equal(half.tier[tier].free_calls - full.tier[tier].free_calls, BLOCKS / 2);
         for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
             free(kept[i]);
     }
@@ -138,14 +136,14 @@ static void check_page_tier(enum hakmem_tier tier, size_t size, size_t usable)
     for (int i = 0; i < 20; i++)
         free(blocks[i]);
     look(&end, 0);
-    const struct hakmem_usage *before = &start.stats.tier[tier], *now = &full.stats.tier[tier];
+    const struct hakmem_usage *before = &start.tier[tier], *now = &full.tier[tier];
     assert_int_equal(now->malloc_calls - before->malloc_calls, 20);
     assert_int_equal(now->live_blocks - before->live_blocks, 20);
     assert_int_equal(now->slabs - before->slabs, 20);
     assert_int_equal(now->live_bytes - before->live_bytes, 20 * usable);
     assert_int_equal(now->committed_bytes, now->live_bytes);
-    assert_int_equal(end.stats.tier[tier].free_calls - now->free_calls, 20);
-    assert_int_equal(end.stats.tier[tier].live_bytes, before->live_bytes);
+    assert_int_equal(end.tier[tier].free_calls - now->free_calls, 20);
+    assert_int_equal(end.tier[tier].live_bytes, before->live_bytes);
 }
 
 static void large_and_big_blocks_are_counted_exactly(void **state)
@@ -191,14 +189,14 @@ static void threads_that_are_gone_still_count(void **state)
 static void tiers_are_the_sums_of_their_classes(void **state)
 {
     (void)state;
-    struct hakmem_usage sum[2] = {{0}};
-    struct hakmem_stats stats = stats_now();
+    struct hakmem_usage sum[2] = {{0}}, tier;
     unsigned count = hakmem_class_count();
     size_t last = 0;
     for (unsigned index = 0; index < count; index++) {
         struct hakmem_usage usage;
-        size_t size = hakmem_get_class(index, &usage, sizeof usage);
+        size_t size = hakmem_class_size(index);
         assert_true(size > last);
+        hakmem_get_class(index, &usage, sizeof usage);
         last = size;
         uint64_t *to = (uint64_t *)&sum[size > 1024], *from = (uint64_t *)&usage;
         for (size_t i = 0; i < sizeof usage / sizeof *from; i++)
@@ -209,8 +207,46 @@ static void tiers_are_the_sums_of_their_classes(void **state)
         assert_true(usage.live_bytes + usage.cached_bytes <= usage.committed_bytes);
     }
     assert_int_equal(last, 32768);
-    assert_memory_equal(&sum[0], &stats.tier[HAKMEM_TIER_TINY], sizeof sum[0]);
-    assert_memory_equal(&sum[1], &stats.tier[HAKMEM_TIER_MID], sizeof sum[1]);
+    hakmem_get_tier(HAKMEM_TIER_TINY, &tier, sizeof tier);
+    assert_memory_equal(&sum[0], &tier, sizeof sum[0]);
+    hakmem_get_tier(HAKMEM_TIER_MID, &tier, sizeof tier);
+    assert_memory_equal(&sum[1], &tier, sizeof sum[1]);
+}
+
+static void stats_are_the_sums_of_the_tiers(void **state)
+{
+    (void)state;
+    void *kept[] = {malloc(10), malloc(10000), malloc(100000), malloc(5 << 20)};
+    struct hakmem_stats sum = {0};
+    assert_int_equal(hakmem_tier_count(), TIERS);
+    struct hakmem_stats stats = stats_now();
+    for (unsigned tier = 0; tier < hakmem_tier_count(); tier++) {
+        struct hakmem_usage usage;
+        assert_int_equal(hakmem_get_tier(tier, &usage, sizeof usage), sizeof usage);
+        assert_true(usage.live_blocks >= 1);
+        sum.live_blocks += usage.live_blocks;
+        sum.live_bytes += usage.live_bytes;
+        sum.cached_blocks += usage.cached_blocks;
+        sum.cached_bytes += usage.cached_bytes;
+        sum.malloc_calls += usage.malloc_calls;
+        sum.malloc_hits += usage.malloc_hits;
+        sum.free_calls += usage.free_calls;
+        sum.free_hits += usage.free_hits;
+    }
+    assert_memory_equal(&sum, &stats, offsetof(struct hakmem_stats, libc_calls));
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        free(kept[i]);
+}
+
+static void tiers_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(hakmem_tier_name(HAKMEM_TIER_TINY), "tiny");
+    assert_string_equal(hakmem_tier_name(HAKMEM_TIER_MID), "mid");
+    assert_string_equal(hakmem_tier_name(HAKMEM_TIER_LARGE), "large");
+    assert_string_equal(hakmem_tier_name(HAKMEM_TIER_BIG), "big");
+    assert_null(hakmem_tier_name(hakmem_tier_count()));
+    assert_null(hakmem_tier_name(~0u));
 }
 
 static void totals_fit_together(void **state)
@@ -219,14 +255,17 @@ static void totals_fit_together(void **state)
     void *big = malloc(8 << 20), *large = malloc(100000);
     struct hakmem_stats stats = stats_now();
     uint64_t committed = 0;
-    for (int tier = 0; tier < HAKMEM_TIER_COUNT; tier++)
-        committed += stats.tier[tier].committed_bytes;
+    for (unsigned tier = 0; tier < hakmem_tier_count(); tier++) {
+        struct hakmem_usage usage;
+        hakmem_get_tier(tier, &usage, sizeof usage);
+        committed += usage.committed_bytes;
+    }
     assert_int_equal(stats.committed_bytes, committed);
     assert_true(stats.mapped_bytes >= stats.committed_bytes + stats.retained_bytes);
     assert_true(stats.metadata_bytes > 0 && stats.metadata_bytes < 16 << 20);
     assert_int_equal(stats.threads, 1);
     assert_int_equal(stats.libc_calls, 0);
-    assert_true(stats.syscalls.mmap > 0);
+    assert_true(stats.mmap_calls > 0);
     free(big);
     free(large);
     uint64_t purged = stats_now().purged_bytes;
@@ -237,22 +276,72 @@ static void totals_fit_together(void **state)
     assert_true(stats_now().retained_bytes == 0 || sysconf(_SC_PAGESIZE) > 4096);
 }
 
-static void no_more_is_written_than_the_caller_knows(void **state)
+enum { UNTOUCHED = 0xee };
+
+static bool is_filled(const void *bytes, size_t length, int byte)
+{
+    const unsigned char *at = bytes;
+    while (length > 0 && at[length - 1] == byte)
+        length--;
+    return length == 0;
+}
+
+/* A caller with an older header, which knows less, and one with a newer, which knows more: what
+ * `get` fills of a buffer, for every size. `known` is what this library has. */
+static void check_sizes(size_t (*get)(void *, size_t), size_t known)
+{
+    unsigned char whole[1024], some[1024];
+    assert_true(known + 100 <= sizeof some);
+    assert_int_equal(get(whole, known), known);
+    for (size_t size = 0; size <= known + 64; size += 8) {
+        size_t shared = size < known ? size : known;
+        memset(some, UNTOUCHED, sizeof some);
+        assert_int_equal(get(some, size), shared);
+        assert_memory_equal(some, whole, shared);
+        assert_true(is_filled(some + shared, size - shared, 0));
+        assert_true(is_filled(some + size, sizeof some - size, UNTOUCHED));
+    }
+}
+
+static size_t get_stats(void *to, size_t size)
+{
+    return hakmem_get_stats(to, size);
+}
+
+static size_t get_tier(void *to, size_t size)
+{
+    return hakmem_get_tier(HAKMEM_TIER_MID, to, size);
+}
+
+static size_t get_class(void *to, size_t size)
+{
+    return hakmem_get_class(3, to, size);
+}
+
+static size_t get_no_tier(void *to, size_t size)
+{
+    return hakmem_get_tier(hakmem_tier_count(), to, size);
+}
+
+static size_t get_no_class(void *to, size_t size)
+{
+    return hakmem_get_class(hakmem_class_count(), to, size);
+}
+
+static void callers_of_every_age_are_served(void **state)
 {
     (void)state;
-    struct hakmem_stats stats;
     struct hakmem_usage usage;
-    memset(&stats, 0xee, sizeof stats);
-    hakmem_get_stats(&stats, sizeof stats.tier[0]);
-    assert_int_not_equal(stats.tier[0].malloc_calls, 0xeeeeeeeeeeeeeeeeu);
-    assert_int_equal(stats.tier[1].live_blocks, 0xeeeeeeeeeeeeeeeeu);
-    memset(&usage, 0xee, sizeof usage);
-    assert_int_equal(hakmem_get_class(0, &usage, sizeof usage.live_blocks), 16);
-    assert_int_equal(usage.live_bytes, 0xeeeeeeeeeeeeeeeeu);
-    memset(&usage, 0xee, sizeof usage);
-    assert_int_equal(hakmem_get_class(hakmem_class_count(), &usage, sizeof usage), 0);
+    check_sizes(get_stats, sizeof(struct hakmem_stats));
+    check_sizes(get_tier, sizeof(struct hakmem_usage));
+    check_sizes(get_class, sizeof(struct hakmem_usage));
+    check_sizes(get_no_tier, 0);
+    check_sizes(get_no_class, 0);
+    assert_int_equal(hakmem_get_tier(~0u, &usage, sizeof usage), 0);
     assert_int_equal(hakmem_get_class(~0u, &usage, sizeof usage), 0);
-    assert_int_equal(usage.live_blocks, 0xeeeeeeeeeeeeeeeeu);
+    assert_int_equal(hakmem_class_size(0), 16);
+    assert_int_equal(hakmem_class_size(hakmem_class_count()), 0);
+    assert_int_equal(hakmem_class_size(~0u), 0);
 }
 
 static uint64_t number_at(const char *json, const char *path)
@@ -269,20 +358,24 @@ static void json_says_what_the_structs_say(void **state)
     static char json[128 * 1024];
     char path[64];
     struct hakmem_stats stats = stats_now();
+    struct look now;
+    look(&now, 0);
     size_t length = hakmem_stats_json(json, sizeof json);
     assert_int_equal(strlen(json), length);
     assert_true(json_is_valid(json));
-    assert_int_equal(number_at(json, "tiers.tiny.malloc_calls"), stats.tier[0].malloc_calls);
-    assert_int_equal(number_at(json, "tiers.mid.free_calls"), stats.tier[1].free_calls);
-    assert_int_equal(number_at(json, "tiers.large.live_bytes"), stats.tier[2].live_bytes);
-    assert_int_equal(number_at(json, "tiers.big.committed_bytes"), stats.tier[3].committed_bytes);
+    assert_int_equal(number_at(json, "format"), 1);
+    assert_int_equal(number_at(json, "tiers.tiny.malloc_calls"), now.tier[0].malloc_calls);
+    assert_int_equal(number_at(json, "tiers.mid.free_calls"), now.tier[1].free_calls);
+    assert_int_equal(number_at(json, "tiers.large.live_bytes"), now.tier[2].live_bytes);
+    assert_int_equal(number_at(json, "tiers.big.committed_bytes"), now.tier[3].committed_bytes);
     assert_int_equal(number_at(json, "mapped_bytes"), stats.mapped_bytes);
     assert_int_equal(number_at(json, "purged_bytes"), stats.purged_bytes);
     assert_int_equal(number_at(json, "threads"), stats.threads);
-    assert_int_equal(number_at(json, "syscalls.mmap"), stats.syscalls.mmap);
+    assert_int_equal(number_at(json, "syscalls.mmap"), stats.mmap_calls);
     for (unsigned index = 0; index < hakmem_class_count(); index++) {
         struct hakmem_usage usage;
-        size_t size = hakmem_get_class(index, &usage, sizeof usage);
+        size_t size = hakmem_class_size(index);
+        hakmem_get_class(index, &usage, sizeof usage);
         snprintf(path, sizeof path, "classes.%u.size", index);
         assert_int_equal(number_at(json, path), size);
         snprintf(path, sizeof path, "classes.%u.malloc_calls", index);
@@ -340,7 +433,9 @@ int main(void)
         cmocka_unit_test(threads_that_are_gone_still_count),
         cmocka_unit_test(tiers_are_the_sums_of_their_classes),
         cmocka_unit_test(totals_fit_together),
-        cmocka_unit_test(no_more_is_written_than_the_caller_knows),
+        cmocka_unit_test(stats_are_the_sums_of_the_tiers),
+        cmocka_unit_test(tiers_have_names),
+        cmocka_unit_test(callers_of_every_age_are_served),
         cmocka_unit_test(the_checker_refuses_what_is_not_json),
         cmocka_unit_test(json_says_what_the_structs_say),
         cmocka_unit_test(json_is_cut_at_the_capacity),

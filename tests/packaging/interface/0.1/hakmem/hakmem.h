@@ -1,0 +1,170 @@
+/* hakmem: the C interface of the allocator.
+ *
+ * Programs need none of this: preloading or linking the library replaces malloc and its family.
+ * These functions are for programs that want to ask where the memory is, or to steer when it goes
+ * back to the operating system. All of them may be called from any thread at any time, except
+ * from a signal handler. None of them changes errno unless it says so.
+ *
+ * How it grows. A program and the library need not be of one age: what is compiled against this
+ * header works with every older and newer library whose SONAME is the same (libhakmem.so.0), as
+ * long as the older one has the functions that the program calls. Therefore
+ *
+ *  - functions are added, and never removed or changed;
+ *  - the structures hold nothing but uint64_t, and new ones come last. Whoever asks passes the
+ *    size that it knows: a field that the library does not know reads 0, one that the program does
+ *    not know is not written;
+ *  - there are no arrays: tiers and size classes are asked for one by one, by a number. A tier
+ *    keeps its number for ever, and a new one gets the next. Size classes have other numbers in
+ *    other versions: what a class is, says its size;
+ *  - what is added up over all tiers is in hakmem_stats, tiers included that a program does not
+ *    know.
+ *
+ * What cannot be done so gets a new SONAME, before 1.0 with a new minor version.
+ */
+#ifndef HAKMEM_H
+#define HAKMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HAKMEM_VERSION_MAJOR 0
+#define HAKMEM_VERSION_MINOR 1
+#define HAKMEM_VERSION_PATCH 0
+#define HAKMEM_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define HAKMEM_API __attribute__((visibility("default")))
+#else
+#define HAKMEM_API
+#endif
+
+/* Version of the library that is loaded, as "MAJOR.MINOR.PATCH"; compare it with HAKMEM_VERSION,
+ * the version of this header. The string is static. */
+HAKMEM_API const char *hakmem_version(void);
+
+/* Bytes that may be used in the block at `block`: at least what was asked for, the same for the
+ * whole life of the block. 0 for NULL. Aborts with a message when `block` is not a live block, but
+ * may miss one that was freed a moment ago. */
+HAKMEM_API size_t hakmem_usable_size(const void *block);
+
+/* Usable bytes that a request for `size` bytes gets at least; `size` when it cannot be served. */
+HAKMEM_API size_t hakmem_good_size(size_t size);
+
+/* Gives all free memory back to the operating system that can be given back: what the calling
+ * thread has cached, and what threads left when they exited, is flushed, free pages are purged,
+ * wholly free 2 MiB pieces and cached big blocks are unmapped. Returns the bytes given back. Costs
+ * system calls. */
+HAKMEM_API size_t hakmem_purge(void);
+
+/* Returns the calling thread's cached free blocks to the shared bins, so that other threads can
+ * use them. Worth calling before a thread sleeps for long. */
+HAKMEM_API void hakmem_thread_flush(void);
+
+/* The tiers, by size of the request. */
+enum hakmem_tier {
+    HAKMEM_TIER_TINY = 0,  /* up to 1 KiB: slabs, behind magazines */
+    HAKMEM_TIER_MID = 1,   /* up to 32 KiB: slabs, behind magazines */
+    HAKMEM_TIER_LARGE = 2, /* below 2 MiB: page-exact spans */
+    HAKMEM_TIER_BIG = 3    /* from 2 MiB: mappings of their own */
+};
+
+/* Calls and memory of one tier or one size class. Calls count since the program started; while
+ * other threads run, the figures are a snapshot that may lag by the calls in flight. */
+struct hakmem_usage {
+    uint64_t live_blocks;     /* handed out and not freed */
+    uint64_t live_bytes;      /* usable bytes of those */
+    uint64_t cached_blocks;   /* free, in magazines and depots */
+    uint64_t cached_bytes;    /* bytes of those */
+    uint64_t malloc_calls;    /* allocations served */
+    uint64_t malloc_hits;     /* of these, by a magazine without any lock */
+    uint64_t free_calls;      /* blocks freed */
+    uint64_t free_hits;       /* of these, into a magazine without any lock */
+    uint64_t refills;         /* batches taken from depots or bins by magazines */
+    uint64_t flushes;         /* batches returned to depots or bins by magazines */
+    uint64_t remote_frees;    /* blocks returned to a bin of another shard */
+    uint64_t slabs;           /* slabs in use (large: spans, big: mappings) */
+    uint64_t committed_bytes; /* bytes of those slabs, spans or mappings */
+};
+
+/* The whole heap. */
+struct hakmem_stats {
+    /* The sums of all tiers, as in hakmem_usage. */
+    uint64_t live_blocks;
+    uint64_t live_bytes;
+    uint64_t cached_blocks;
+    uint64_t cached_bytes;
+    uint64_t malloc_calls;
+    uint64_t malloc_hits;
+    uint64_t free_calls;
+    uint64_t free_hits;
+
+    uint64_t libc_calls;        /* calls passed on to the C library (HAKMEM_FALLBACK=libc);
+                                 * counted only when statistics are asked for by option */
+    uint64_t reallocs_in_place; /* calls of realloc that left the block where it was; the others
+                                 * count as a malloc and a free */
+    uint64_t mapped_bytes;      /* address space held for blocks */
+    uint64_t committed_bytes;   /* of these: in use by slabs, spans and big blocks */
+    uint64_t retained_bytes;    /* of these: free, dirty and not given back */
+    uint64_t purged_bytes;      /* given back to the operating system since the start */
+    uint64_t metadata_bytes;    /* the allocator's own records, besides the above */
+    uint64_t threads;           /* thread heaps in use */
+
+    /* System calls made by the allocator since the program started. */
+    uint64_t mmap_calls;
+    uint64_t munmap_calls;
+    uint64_t mremap_calls;
+    uint64_t madvise_calls;
+    uint64_t mprotect_calls;
+    uint64_t futex_calls;
+};
+
+/* Fills `*stats`, which is `size` bytes long: sizeof(struct hakmem_stats) as the caller knows it.
+ * Returns the bytes that the library knows of these; the others are set to 0. */
+HAKMEM_API size_t hakmem_get_stats(struct hakmem_stats *stats, size_t size);
+
+/* Number of tiers of the library, which may have more than enum hakmem_tier knows, or fewer. */
+HAKMEM_API unsigned hakmem_tier_count(void);
+
+/* Name of a tier in one word, as "tiny"; NULL when `tier` >= hakmem_tier_count(). The string is
+ * static. */
+HAKMEM_API const char *hakmem_tier_name(unsigned tier);
+
+/* Fills `*usage`, which is `size` bytes long, for a tier. Returns the bytes that the library knows
+ * of these; the others are set to 0. That is all, and returns 0, when `tier` >=
+ * hakmem_tier_count(): nothing is in a tier that does not exist. */
+HAKMEM_API size_t hakmem_get_tier(unsigned tier, struct hakmem_usage *usage, size_t size);
+
+/* Number of size classes of the tiers that have such, which are tiny and mid. */
+HAKMEM_API unsigned hakmem_class_count(void);
+
+/* Bytes of the blocks of size class `index`; sizes rise with the index. 0 when `index` >=
+ * hakmem_class_count(). */
+HAKMEM_API size_t hakmem_class_size(unsigned index);
+
+/* As hakmem_get_tier, for size class `index`. */
+HAKMEM_API size_t hakmem_get_class(unsigned index, struct hakmem_usage *usage, size_t size);
+
+/* Writes all statistics and the effective configuration as one JSON object, cut off at `capacity`
+ * and always NUL-terminated when `capacity` > 0. Returns the length of the whole text without the
+ * NUL, as snprintf does. Members are added and never removed or changed, or "format", which is 1,
+ * counts up. */
+HAKMEM_API size_t hakmem_stats_json(char *buffer, size_t capacity);
+
+/* Reads the effective value of the option `name` (README, "Options") into `*value`, in the
+ * option's unit. Options that take a word report its position among the words allowed. Returns 0;
+ * ENOENT: no such option; EINVAL: its value is a text. */
+HAKMEM_API int hakmem_option_get(const char *name, long *value);
+
+/* Changes an option while the program runs. Returns 0; ENOENT: no such option; ERANGE: the value
+ * is outside its limits; EPERM: this option can only be set at the start. */
+HAKMEM_API int hakmem_option_set(const char *name, long value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
