@@ -3,8 +3,8 @@
 
 #include <dlfcn.h>
 
-#include "api/options.h"
-#include "base/policy.h"
+#include "api/environment.h"
+#include "base/atomic.h"
 
 /* Absent from statically linked programs. */
 #pragma weak dlsym
@@ -22,7 +22,7 @@ static uint64_t calls; /* atomic relaxed, any thread */
 
 static void count(void)
 {
-    if (POLICY(stats) || options_stats_file())
+    if (environment_wants_stats())
         ATOMIC_ADD_RELAXED(&calls, 1);
 }
 

@@ -4,6 +4,7 @@
  * linker or another library's constructor, runs with the default policy (thread/heap.c).
  */
 #include "api/alloc.h"
+#include "api/environment.h"
 #include "api/fallback.h"
 #include "api/options.h"
 #include "base/policy.h"
@@ -27,7 +28,7 @@ static void start_fallback(void)
 
 __attribute__((constructor)) static void library_start(void)
 {
-    options_read();
+    environment_read();
     if (options_fallback_wanted())
         start_fallback();
     if (POLICY(shards))
@@ -50,11 +51,11 @@ static void flush_at_exit(void)
 
 __attribute__((destructor)) static void library_stop(void)
 {
-    if (POLICY(stats) || options_stats_file())
+    if (environment_wants_stats())
         report_warn_if_idle();
     if (POLICY(stats))
         report_print(STDERR);
-    if (options_stats_file())
-        report_write_file(options_stats_file());
+    if (environment_stats_file())
+        report_write_file(environment_stats_file());
     flush_at_exit();
 }

@@ -2,13 +2,12 @@
 #include "api/options.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/policy.h"
 #include "os/os.h"
 
-enum { PRESETS = 3, NAME_SIZE = 16, NAME_MAX_LENGTH = 32 };
+enum { PRESETS = 3, NAME_SIZE = 16, SHOWN_MAX = 64 };
 
 struct option {
     char name[NAME_SIZE];
@@ -36,36 +35,7 @@ static long *field(unsigned option)
     return (long *)&policy + option;
 }
 
-/* A copy: a program may write over its environment, as those do that set their title. */
-static char stats_file[4096];
-
-static bool fallback_wanted; /* const after options_read */
-
-/* ---- Words and names ------------------------------------------------------------------------- */
-
-static bool same_name(const char *a, size_t length, const char *b)
-{
-    return strlen(b) == length && memcmp(a, b, length) == 0;
-}
-
-/* Number of single-letter edits between two names, at most NAME_MAX_LENGTH long each. */
-static unsigned edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-    unsigned row[NAME_MAX_LENGTH + 1];
-    for (unsigned j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (unsigned i = 1; i <= a_length; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i;
-        for (unsigned j = 1; j <= b_length; j++) {
-            unsigned replace = diagonal + (a[i - 1] != b[j - 1]);
-            unsigned edit = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
-            diagonal = row[j];
-            row[j] = replace < edit ? replace : edit;
-        }
-    }
-    return row[b_length];
-}
+static bool fallback_wanted; /* const after environment_read */
 
 /* The word of a list separated by blanks that starts at `*list`, which moves on to the next; NULL
  * at the end. */
@@ -85,62 +55,49 @@ static const char *nth_word(const char *words, long n, size_t *length)
     return word;
 }
 
-static int find_option(const char *name, size_t length)
+int options_find(const char *name, size_t length)
 {
     for (int i = 0; i < OPTION_COUNT; i++)
-        if (same_name(name, length, table[i].name))
+        if (strlen(table[i].name) == length && memcmp(table[i].name, name, length) == 0)
             return i;
     return -1;
 }
 
 /* ---- Complaints ------------------------------------------------------------------------------ */
 
-static char to_upper(char c)
-{
-    return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-}
-
-static char to_lower(char c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
-static void text_piece(struct text *text, const char *piece, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        text_char(text, piece[i]);
-}
-
-static void complain(struct text *text)
+void options_complain(struct text *text)
 {
     text_char(text, '\n');
     text_terminate(text);
     os_write(STDERR, text->buffer, text_stored(text));
 }
 
-static void complain_name(const char *name, size_t length)
+void options_say_it_stays(struct text *text, int option)
 {
-    char buffer[256];
-    struct text text;
-    text_init(&text, buffer, sizeof buffer);
-    const char *nearest = "stats_file";
-    size_t known = size_min(length, NAME_MAX_LENGTH);
-    unsigned best = edit_distance(name, known, nearest, strlen(nearest));
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        unsigned distance = edit_distance(name, known, table[i].name, strlen(table[i].name));
-        if (distance < best) {
-            best = distance;
-            nearest = table[i].name;
-        }
-    }
-    text_string(&text, "hakmem: option ");
-    text_piece(&text, name, size_min(length, 64));
-    text_string(&text, " does not exist; the nearest is ");
-    text_string(&text, nearest);
-    complain(&text);
+    text_string(text, "; it stays ");
+    options_print_value(text, (unsigned)option);
 }
 
-static void complain_value(int option, const char *value, size_t length, const char *nearest)
+/* What the option can be. */
+static void print_range(struct text *text, const struct option *option)
+{
+    const char *words = option->words, *word;
+    size_t length;
+    if (*words) {
+        text_string(text, "one of ");
+        while ((word = next_word(&words, &length)) != NULL) {
+            text_foreign(text, word, length);
+            text_string(text, *words ? ", " : "");
+        }
+        return;
+    }
+    text_string(text, option->max - option->min == 1 ? "" : "a number from ");
+    text_signed(text, option->min);
+    text_string(text, option->max - option->min == 1 ? " or " : " to ");
+    text_signed(text, option->max);
+}
+
+static void complain_value(int option, const char *value, size_t length)
 {
     char buffer[256];
     struct text text;
@@ -148,63 +105,37 @@ static void complain_value(int option, const char *value, size_t length, const c
     text_string(&text, "hakmem: option ");
     text_string(&text, table[option].name);
     text_string(&text, " cannot be ");
-    text_piece(&text, value, size_min(length, 64));
-    text_string(&text, "; the nearest that it can be is ");
-    text_string(&text, nearest);
-    text_string(&text, "; it stays ");
-    options_print_value(&text, (unsigned)option);
-    complain(&text);
+    text_foreign(&text, value, size_min(length, SHOWN_MAX));
+    text_string(&text, ": it is ");
+    print_range(&text, &table[option]);
+    options_say_it_stays(&text, option);
+    options_complain(&text);
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-static bool parse_word(int option, const char *value, size_t length, long *parsed)
+static bool parse_word(const char *words, const char *value, size_t length, long *parsed)
 {
-    const char *words = table[option].words, *word, *nearest = "";
-    size_t word_length, nearest_length = 0;
-    unsigned best = 2 * NAME_MAX_LENGTH;
-    for (long i = 0; (word = next_word(&words, &word_length)) != NULL; i++) {
-        if (word_length == length && memcmp(word, value, length) == 0) {
-            *parsed = i;
+    const char *word;
+    size_t word_length;
+    for (*parsed = 0; (word = next_word(&words, &word_length)) != NULL; ++*parsed)
+        if (word_length == length && memcmp(word, value, length) == 0)
             return true;
-        }
-        unsigned distance =
-            edit_distance(value, size_min(length, NAME_MAX_LENGTH), word, word_length);
-        if (distance < best) {
-            best = distance;
-            nearest = word;
-            nearest_length = word_length;
-        }
-    }
-    char copy[NAME_MAX_LENGTH + 1] = {0};
-    memcpy(copy, nearest, size_min(nearest_length, NAME_MAX_LENGTH));
-    complain_value(option, value, length, copy);
     return false;
 }
 
-static bool parse_number(int option, const char *value, size_t length, long *parsed)
+static bool parse_number(
+    const struct option *option, const char *value, size_t length, long *parsed)
 {
     bool negative = length > 0 && value[0] == '-', number = length > negative;
     long result = 0;
     for (size_t i = negative; i < length; i++) {
         number = number && value[i] >= '0' && value[i] <= '9';
-        if (number && result <= table[option].max)
+        if (number && result <= option->max)
             result = result * 10 + (value[i] - '0');
     }
-    result = negative ? -result : result;
-    if (number && result >= table[option].min && result <= table[option].max) {
-        *parsed = result;
-        return true;
-    }
-    long nearest = *field(option);
-    if (number)
-        nearest = result < table[option].min ? table[option].min : table[option].max;
-    char digits[32];
-    struct text text;
-    text_init(&text, digits, sizeof digits);
-    text_signed(&text, nearest);
-    complain_value(option, value, length, text_terminate(&text));
-    return false;
+    *parsed = negative ? -result : result;
+    return number && *parsed >= option->min && *parsed <= option->max;
 }
 
 static void apply_preset(long preset)
@@ -214,109 +145,20 @@ static void apply_preset(long preset)
             ATOMIC_STORE_RELAXED(field(i), table[i].preset[preset]);
 }
 
-static void set_from_text(int option, const char *value, size_t length)
+void options_set_text(int option, const char *value, size_t length)
 {
-    long parsed = 0;
-    bool good = *table[option].words ? parse_word(option, value, length, &parsed)
-                                     : parse_number(option, value, length, &parsed);
-    if (good && option == OPTION_preset)
+    const char *words = table[option].words;
+    long parsed;
+    bool good = *words ? parse_word(words, value, length, &parsed)
+                       : parse_number(&table[option], value, length, &parsed);
+    if (!good)
+        complain_value(option, value, length);
+    else if (option == OPTION_preset)
         apply_preset(parsed);
-    else if (good && option == OPTION_fallback)
+    else if (option == OPTION_fallback)
         fallback_wanted = parsed;
-    else if (good)
-        ATOMIC_STORE_RELAXED(field(option), parsed);
-}
-
-/* ---- The environment ------------------------------------------------------------------------- */
-
-/* Calls `set` for each name=value of HAKMEM_OPTIONS whose option is (or is not) the preset: that
- * one comes first, wherever it stands. */
-static void read_list(const char *list, bool preset)
-{
-    while (*list) {
-        size_t length = strcspn(list, ","), name_length = strcspn(list, "=,");
-        int option = find_option(list, name_length);
-        bool is_file = same_name(list, name_length, "stats_file");
-        if (option >= 0 && name_length < length && (option == OPTION_preset) == preset)
-            set_from_text(option, list + name_length + 1, length - name_length - 1);
-        else if (option >= 0 && name_length == length && !preset)
-            complain_value(option, "nothing", 7, "name=value");
-        else if (is_file && !preset)
-            complain_value(OPTION_stats, "a file here", 11, "HAKMEM_STATS_FILE=path");
-        else if (option < 0 && length && !preset)
-            complain_name(list, name_length);
-        list += length + (list[length] == ',');
-    }
-}
-
-/* The name of the variable that sets the option: HAKMEM_ and the name in capitals. */
-static void variable_name(int option, char name[NAME_MAX_LENGTH + 8])
-{
-    struct text text;
-    text_init(&text, name, NAME_MAX_LENGTH + 8);
-    text_string(&text, "HAKMEM_");
-    for (const char *c = table[option].name; *c; c++)
-        text_char(&text, to_upper(*c));
-    text_terminate(&text);
-}
-
-/* A variable that looks like an option of ours but is none is a mistake worth a line. */
-static void check_variable(const char *variable)
-{
-    char name[NAME_MAX_LENGTH + 1] = {0};
-    size_t length = strcspn(variable, "=");
-    for (size_t i = 0; i < length && i < NAME_MAX_LENGTH; i++)
-        name[i] = to_lower(variable[i]);
-    length = size_min(length, NAME_MAX_LENGTH);
-    if (find_option(name, length) < 0 && !same_name(name, length, "options") &&
-        !same_name(name, length, "stats_file"))
-        complain_name(name, length);
-}
-
-static void read_variable(int option)
-{
-    char name[NAME_MAX_LENGTH + 8];
-    variable_name(option, name);
-    const char *value = secure_getenv(name);
-    if (value)
-        set_from_text(option, value, strlen(value));
-}
-
-static void read_stats_file(void)
-{
-    static const char too_long[] = "hakmem: option stats_file: the path is too long\n";
-    const char *path = secure_getenv("HAKMEM_STATS_FILE");
-    if (!path)
-        return;
-    size_t bytes = strlen(path) + 1;
-    if (bytes <= sizeof stats_file)
-        memcpy(stats_file, path, bytes);
     else
-        os_write(STDERR, too_long, sizeof too_long - 1);
-}
-
-void options_read(void)
-{
-    extern char **environ;
-    bool any = false;
-    /* One look over the environment: most programs have nothing for us. */
-    for (char **entry = environ; entry && *entry; entry++)
-        any = any || strncmp(*entry, "HAKMEM_", 7) == 0;
-    if (!any || os_is_privileged())
-        return;
-    const char *list = secure_getenv("HAKMEM_OPTIONS");
-    if (list)
-        read_list(list, true);
-    read_variable(OPTION_preset);
-    if (list)
-        read_list(list, false);
-    for (int i = 0; i < OPTION_COUNT; i++)
-        if (i != OPTION_preset)
-            read_variable(i);
-    read_stats_file();
-    for (char **entry = environ; *entry; entry++)
-        if (strncmp(*entry, "HAKMEM_", 7) == 0)
-            check_variable(*entry + 7);
+        ATOMIC_STORE_RELAXED(field(option), parsed);
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */
@@ -324,11 +166,6 @@ void options_read(void)
 bool options_fallback_wanted(void)
 {
     return fallback_wanted;
-}
-
-const char *options_stats_file(void)
-{
-    return stats_file[0] ? stats_file : NULL;
 }
 
 const char *options_name(unsigned option)
@@ -347,7 +184,7 @@ void options_print_value(struct text *text, unsigned option)
     size_t length;
     if (options_takes_word(option)) {
         const char *word = nth_word(table[option].words, value, &length);
-        text_piece(text, word, length);
+        text_foreign(text, word, length);
     } else {
         text_signed(text, value);
     }
@@ -355,7 +192,7 @@ void options_print_value(struct text *text, unsigned option)
 
 int options_get(const char *name, long *value)
 {
-    int option = find_option(name, strlen(name));
+    int option = options_find(name, strlen(name));
     if (option < 0)
         return ENOENT;
     *value = ATOMIC_LOAD_RELAXED(field(option));
@@ -364,7 +201,7 @@ int options_get(const char *name, long *value)
 
 int options_set(const char *name, long value)
 {
-    int option = find_option(name, strlen(name));
+    int option = options_find(name, strlen(name));
     if (option < 0)
         return ENOENT;
     if (!table[option].settable)

@@ -1,9 +1,6 @@
-/* Options: from the environment into the policy, and later through hakmem_option_set.
+/* Options: the policy by name, for the environment (api/environment.c), the program and reports.
  *
- * HAKMEM_<NAME>=value sets one option; HAKMEM_OPTIONS=name=value,name=value several. A bad name or
- * value is reported in one line that gives the nearest good one, and the default holds.
- * The environment is read once, by the library's constructor, and not at all in
- * programs that run with more rights than their caller (AT_SECURE).
+ * What is wrong is reported in one line that says what would be right, and the default holds.
  */
 #ifndef API_OPTIONS_H
 #define API_OPTIONS_H
@@ -17,8 +14,17 @@ enum {
     OPTION_COUNT
 };
 
-/* Reads the environment. */
-void options_read(void);
+/* The option with the name of this length; -1 when there is none. */
+int options_find(const char *name, size_t length);
+
+/* Gives the option the value that is written there, or complains. */
+void options_set_text(int option, const char *value, size_t length);
+
+/* Ends the complaint, a line that begins with "hakmem: option ", and writes it to stderr. */
+void options_complain(struct text *text);
+
+/* "; it stays VALUE": the end of a complaint about an option. */
+void options_say_it_stays(struct text *text, int option);
 
 /* The option `fallback`, which takes effect only when the C library's functions are found. */
 bool options_fallback_wanted(void);
@@ -31,9 +37,5 @@ int options_set(const char *name, long value);
 const char *options_name(unsigned option);
 void options_print_value(struct text *text, unsigned option);
 bool options_takes_word(unsigned option);
-
-/* The file that statistics are written to at exit; NULL: none. HAKMEM_STATS_FILE, %p is the
- * process id. */
-const char *options_stats_file(void);
 
 #endif

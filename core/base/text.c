@@ -21,6 +21,14 @@ void text_string(struct text *text, const char *string)
         text_char(text, *string++);
 }
 
+void text_foreign(struct text *text, const char *piece, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)piece[i];
+        text_char(text, c < ' ' || c == 0x7f ? '?' : (char)c);
+    }
+}
+
 static unsigned digits_of(uint64_t value, unsigned base, char digits[64])
 {
     unsigned count = 0;

@@ -17,6 +17,10 @@ void text_init(struct text *text, char *buffer, size_t capacity);
 void text_char(struct text *text, char c);
 void text_string(struct text *text, const char *string);
 void text_unsigned(struct text *text, uint64_t value);
+
+/* Appends what somebody else wrote, on one line: control characters become question marks. */
+void text_foreign(struct text *text, const char *piece, size_t length);
+
 void text_signed(struct text *text, int64_t value);
 void text_hex(struct text *text, uint64_t value); /* with 0x */
 

@@ -10,6 +10,9 @@ void report_json(struct text *text);
 /* Appends the XML that malloc_info promises. */
 void report_xml(struct text *text);
 
+/* Appends the table for people. */
+void report_table(struct text *text);
+
 /* Prints the table to a file descriptor. */
 void report_print(int fd);
 

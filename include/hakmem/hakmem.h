@@ -155,8 +155,8 @@ HAKMEM_API size_t hakmem_get_class(unsigned index, struct hakmem_usage *usage, s
 HAKMEM_API size_t hakmem_stats_json(char *buffer, size_t capacity);
 
 /* Reads the effective value of the option `name` (README, "Options") into `*value`, in the
- * option's unit. Options that take a word report its position among the words allowed. Returns 0;
- * ENOENT: no such option; EINVAL: its value is a text. */
+ * option's unit. Options that take a word report its position among the words allowed. Returns 0,
+ * or ENOENT when there is no such option. */
 HAKMEM_API int hakmem_option_get(const char *name, long *value);
 
 /* Changes an option while the program runs. Returns 0; ENOENT: no such option; ERANGE: the value

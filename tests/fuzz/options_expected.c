@@ -85,10 +85,12 @@ static void read_entry(struct expected *expected, char *entry, bool presets)
 
     if (entry[0] == '\0')
         return;
-    if (option >= 0 && equals && (option == EXPECTED_preset) == presets)
-        set(expected, option, equals + 1);
-    else if (!presets && (option < 0 || !equals))
+    if (option >= 0 && equals && equals[1] != '\0') {
+        if ((option == EXPECTED_preset) == presets)
+            set(expected, option, equals + 1);
+    } else if (!presets) {
         expected->complaints++;
+    }
 }
 
 /* HAKMEM_OPTIONS: entries between commas. A preset comes before all others. */
@@ -106,7 +108,7 @@ static void read_list(struct expected *expected, const char *list, bool presets)
     free(copy);
 }
 
-/* The value of HAKMEM_<name in capitals>; NULL when it is not set. */
+/* The value of HAKMEM_<name in capitals>; NULL when it is not set, or empty. */
 static const char *variable(char *const *environment, const char *name)
 {
     char wanted[64];
@@ -118,7 +120,7 @@ static const char *variable(char *const *environment, const char *name)
     length = strlen(wanted);
     for (; *environment; environment++)
         if (strncmp(*environment, wanted, length) == 0)
-            return *environment + length;
+            return (*environment)[length] ? *environment + length : NULL;
     return NULL;
 }
 
@@ -130,10 +132,11 @@ static void read_variable(struct expected *expected, char *const *environment, i
         set(expected, option, value);
 }
 
-/* A variable that is none of ours but looks so. */
+/* A variable that is none of ours but looks so. An empty one is none at all. */
 static bool is_mistaken(const char *entry)
 {
     char *name = strdup(entry + strlen("HAKMEM_"));
+    const char *equals = strchr(entry, '=');
     bool known;
 
     name[strcspn(name, "=")] = '\0';
@@ -142,7 +145,7 @@ static bool is_mistaken(const char *entry)
     known = option_row_find(name, strlen(name)) >= 0 || strcmp(name, "options") == 0 ||
             strcmp(name, "stats_file") == 0;
     free(name);
-    return !known;
+    return !known && equals && equals[1] != '\0';
 }
 
 struct expected options_expected(char *const *environment)
@@ -163,7 +166,7 @@ struct expected options_expected(char *const *environment)
             read_variable(&expected, environment, i);
     if (path && strlen(path) >= PATH_BYTES_MAX)
         expected.complaints++;
-    else if (path && path[0])
+    else if (path)
         expected.stats_file = path;
     for (; *environment; environment++)
         expected.complaints += is_mistaken(*environment);

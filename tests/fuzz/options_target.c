@@ -17,6 +17,7 @@
 #include "options_expected.h"
 #include "system.h"
 
+#include "api/environment.h"
 #include "api/options.h"
 #include "observe/report.h"
 
@@ -84,7 +85,7 @@ static void read_environment(char **environment)
     fuzz_system.captures = true;
     fuzz_system.written_length = 0;
     environ = environment;
-    options_read();
+    environment_read();
     environ = kept;
 }
 
@@ -127,7 +128,7 @@ static void check_values(const struct expected *expected)
 static void check_stats_file(const char *path)
 {
     static char right[3 * SYSTEM_PATH_BYTES];
-    const char *found = options_stats_file();
+    const char *found = environment_stats_file();
     size_t length = 0;
 
     FUZZ_CHECK((found == NULL) == (path == NULL));

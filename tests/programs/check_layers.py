@@ -17,7 +17,7 @@ import tempfile
 LAYERS = ["base", "os", "map", "span", "slab", "thread", "api", "override"]
 OBSERVE = "observe"
 # Files of api/ that may include observe/: they switch observation on.
-OBSERVE_USERS_IN_API = re.compile(r"^(init|options|hooks)[a-z_]*\.[ch]$")
+OBSERVE_USERS_IN_API = re.compile(r"^init\.c$")
 
 MAX_COLUMNS = 100
 MAX_LINES = 800

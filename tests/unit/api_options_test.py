@@ -80,6 +80,14 @@ class Values(unittest.TestCase):
         self.check({"preset": 0}, OPTIONS="preset=lean", PRESET="speed")
 
 
+    def test_an_empty_variable_is_none(self):
+        empty = {name: "" for name in ("PRESET", "FALLBACK", "STATS", "SHARDS", "RETAIN_PERCENT",
+                                       "STATS_FILE", "OPTIONS", "NO_SUCH_OPTION")}
+        self.check({**PRESETS["balanced"], "preset": 1, "fallback": 0, "stats": 0}, **empty)
+        self.check({**PRESETS["lean"], "preset": 2}, **{**empty, "PRESET": "lean"})
+        self.check({"shards": 3}, OPTIONS="shards=3", SHARDS="")
+
+
 class Complaints(unittest.TestCase):
     """One line for each mistake; the default holds."""
 
@@ -112,44 +120,53 @@ class Complaints(unittest.TestCase):
         self.assertTrue(done.stderr.endswith("\n"), "the line is not ended")
 
     def test_numbers_out_of_range(self):
-        for name, wrong, nearest in (("shards", "65", 64), ("shards", "-1", 0),
-                                     ("magazine_kib", "0", 1), ("magazine_kib", "1025", 1024),
-                                     ("big_cache_mib", "99999999999999999999999999", 65536),
-                                     ("big_cache_mib", "-99999999999999999999999999", 0),
-                                     ("purge_delay_ms", "3600001", 3600000)):
-            line = (f"hakmem: option {name} cannot be {wrong}; the nearest that it can be is "
-                    f"{nearest}; it stays {PRESETS['balanced'][name]}")
+        for name, wrong, low, high in (
+                ("shards", "65", 0, 64), ("shards", "-1", 0, 64), ("magazine_kib", "0", 1, 1024),
+                ("magazine_kib", "1025", 1, 1024),
+                ("big_cache_mib", "99999999999999999999999999", 0, 65536),
+                ("big_cache_mib", "-99999999999999999999999999", 0, 65536),
+                ("purge_delay_ms", "3600001", 0, 3600000)):
+            line = (f"hakmem: option {name} cannot be {wrong}: it is a number from {low} to "
+                    f"{high}; it stays {PRESETS['balanced'][name]}")
             self.check([line], **{name.upper(): wrong})
             self.check([line], OPTIONS=f"{name}={wrong}")
 
     def test_what_is_no_number(self):
-        for wrong in ("", "many", "12x", "0x10", "1.5", " 3", "-", "+3"):
-            line = (f"hakmem: option retain_percent cannot be {wrong}; the nearest that it can "
-                    "be is 25; it stays 25")
+        for wrong in ("many", "12x", "0x10", "1.5", " 3", "-", "+3"):
+            line = (f"hakmem: option retain_percent cannot be {wrong}: it is a number from 0 to "
+                    "1000; it stays 25")
             self.check([line], RETAIN_PERCENT=wrong)
+        self.check(["hakmem: option stats cannot be yes: it is 0 or 1; it stays 0"], STATS="yes")
+
+    def test_a_line_stays_a_line(self):
+        self.check(["hakmem: option shards cannot be 1?2??: it is a number from 0 to 64; "
+                    "it stays 0"], SHARDS="1\n2\x1b\x7f")
 
     def test_words(self):
-        for name, wrong, nearest, stays in (("preset", "fast", "lean", "balanced"),
-                                            ("preset", "balance", "balanced", "balanced"),
-                                            ("preset", "Speed", "speed", "balanced"),
-                                            ("preset", "1", None, "balanced"),
-                                            ("fallback", "glibc", "libc", "none"),
-                                            ("fallback", "", None, "none")):
-            done = run(**{name.upper(): wrong})
-            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-            self.assertTrue(done.stderr.startswith(
-                f"hakmem: option {name} cannot be {wrong}; the nearest that it can be is "
-                f"{nearest or ''}"), done.stderr)
-            self.assertTrue(done.stderr.endswith(f"; it stays {stays}\n"), done.stderr)
-            self.assertEqual(values(done)["good"], 1)
+        for name, wrong, words, stays in (
+                ("preset", "fast", "speed, balanced, lean", "balanced"),
+                ("preset", "Speed", "speed, balanced, lean", "balanced"),
+                ("preset", "speed balanced", "speed, balanced, lean", "balanced"),
+                ("preset", "1", "speed, balanced, lean", "balanced"),
+                ("fallback", "glibc", "none, libc", "none")):
+            self.check([f"hakmem: option {name} cannot be {wrong}: it is one of {words}; "
+                        f"it stays {stays}"], **{name.upper(): wrong})
 
     def test_list_entries_without_a_value(self):
-        done = run(OPTIONS="shards,retain_percent=7,stats_file=x")
-        lines = done.stderr.splitlines()
-        self.assertEqual(len(lines), 2, lines)
-        self.assertTrue(lines[0].startswith("hakmem: option shards "), lines)
-        self.assertTrue(lines[1].startswith("hakmem: option stats"), lines)
-        self.assertEqual(values(done)["retain_percent"], 7)
+        line = ("hakmem: option shards has no value in HAKMEM_OPTIONS: write shards=VALUE; "
+                "it stays 0")
+        for entry in ("shards", "shards="):
+            done = run(OPTIONS=f"{entry},retain_percent=7")
+            self.assertEqual(done.stderr, line + "\n")
+            self.assertEqual(values(done)["retain_percent"], 7)
+        self.check(["hakmem: option preset has no value in HAKMEM_OPTIONS: write preset=VALUE; "
+                    "it stays balanced"], OPTIONS="preset=")
+
+    def test_the_file_has_a_variable_of_its_own(self):
+        line = ("hakmem: option stats_file cannot stand in HAKMEM_OPTIONS: set HAKMEM_STATS_FILE "
+                "to the path")
+        for entry in ("stats_file=x", "stats_file", "stats_file="):
+            self.check([line], OPTIONS=entry)
 
     def test_every_mistake_has_its_line(self):
         done = run(OPTIONS="nope=1,shards=99,preset=quick", RETAIN_PERCENT="x", WRONG="1")

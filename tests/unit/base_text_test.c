@@ -81,9 +81,20 @@ static void no_buffer_is_a_way_to_measure(void **state)
     assert_int_equal(text.length, strlen("some text"));
 }
 
+static void foreign_text_stays_on_its_line(void **state)
+{
+    (void)state;
+    char buffer[32];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    text_foreign(&text, "a\nb\x1b[1m\t\x7f\xc3\xa4\0z|", 13);
+    assert_string_equal(text_terminate(&text), "a?b?[1m??\xc3\xa4?z");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(foreign_text_stays_on_its_line),
         cmocka_unit_test(numbers_print_as_by_snprintf),
         cmocka_unit_test(text_is_cut_at_every_capacity),
         cmocka_unit_test(no_buffer_is_a_way_to_measure),

@@ -47,7 +47,7 @@ FUTURE = {
          r"    snapshot->tier[HAKMEM_TIER_FUTURE] = (struct hakmem_usage){.live_blocks = 7,"
          r" .live_bytes = 700, .future_usage = 43};\n    total->future_total = 42;\n\1"),
     ],
-    "core/observe/report.c": [(r'("committed_bytes"),(?=\s*\};)', r'\1, "future_usage",')],
+    "core/observe/json.c": [(r'("committed_bytes"),(?=\s*\};)', r'\1, "future_usage",')],
     "core/override/hakmem.c": [(r"\bSIZE_COUNT\b", "(SIZE_COUNT + 1)")],
 }
 
@@ -58,7 +58,7 @@ BREAKS = {
     "a field of another type": (r"uint64_t slabs;", "uint32_t slabs;"),
     "a function that is gone": (r"\bhakmem_class_size\(", "hakmem_class_bytes("),
     "another result": (r"size_t hakmem_get_tier\(", "int hakmem_get_tier("),
-    "another parameter": (r"hakmem_class_size\(unsigned index\)", "hakmem_class_size(size_t index)"),
+    "another parameter": (r"hakmem_class_size\(unsigned index", "hakmem_class_size(size_t index"),
 }
 
 

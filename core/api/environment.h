@@ -1,0 +1,22 @@
+/* The environment: what it sets of the options.
+ *
+ * HAKMEM_<NAME>=value sets one option; HAKMEM_OPTIONS=name=value,name=value several. An empty
+ * variable is none. The environment is read once, by the library's constructor, and not at all in
+ * programs that run with more rights than their caller (AT_SECURE).
+ */
+#ifndef API_ENVIRONMENT_H
+#define API_ENVIRONMENT_H
+
+#include "base/macros.h"
+
+/* Reads it. */
+void environment_read(void);
+
+/* The file that statistics are written to at exit; NULL: none. HAKMEM_STATS_FILE, in which %p is
+ * the process id and %% a percent sign. */
+const char *environment_stats_file(void);
+
+/* Whether the environment asks for statistics at exit, in whatever form. */
+bool environment_wants_stats(void);
+
+#endif
