@@ -29,6 +29,8 @@ static void start_fallback(void)
 __attribute__((constructor)) static void library_start(void)
 {
     environment_read();
+    if (environment_wants_stats())
+        report_start();
     if (options_fallback_wanted())
         start_fallback();
     if (POLICY(shards))
@@ -51,11 +53,6 @@ static void flush_at_exit(void)
 
 __attribute__((destructor)) static void library_stop(void)
 {
-    if (environment_wants_stats())
-        report_warn_if_idle();
-    if (POLICY(stats))
-        report_print(STDERR);
-    if (environment_stats_file())
-        report_write_file(environment_stats_file());
+    report_at_exit();
     flush_at_exit();
 }

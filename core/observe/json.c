@@ -1,6 +1,8 @@
 /* The statistics as one JSON object: see report.h. */
 #include "observe/report.h"
 
+#include <string.h>
+
 #include "api/options.h"
 #include "map/size_class.h"
 #include "observe/stats.h"
@@ -34,6 +36,94 @@ static void json_close(struct text *text, const char *end)
 {
     text->length--;
     text_string(text, end);
+}
+
+/* Bytes of the UTF-8 sequence that `bytes` begins with; 0 when it is none. */
+static size_t sequence_length(const char *bytes, size_t length)
+{
+    static const unsigned char leads[] = {0x80, 0xc2, 0xe0, 0xf0, 0xf5}; /* of 1 .. 4 bytes */
+    unsigned char first = (unsigned char)bytes[0];
+    size_t wanted = 1;
+    if (first >= leads[0])
+        for (wanted = 0; wanted < ARRAY_LENGTH(leads) && first >= leads[wanted]; wanted++)
+            continue;
+    if (first >= leads[0] && (first < leads[1] || first >= leads[4] || wanted > length))
+        return 0;
+    for (size_t i = 1; i < wanted; i++)
+        if (((unsigned char)bytes[i] & 0xc0) != 0x80)
+            return 0;
+    /* Longer than need be, a surrogate, or above the last character. */
+    unsigned char second = wanted > 1 ? (unsigned char)bytes[1] : 0;
+    bool is_wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+                    (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
+    return is_wrong ? 0 : wanted;
+}
+
+/* A string that somebody else wrote: paths and arguments are in any encoding, JSON is in UTF-8. */
+static void json_string(struct text *text, const char *bytes, size_t length)
+{
+    text_char(text, '"');
+    for (size_t i = 0; i < length;) {
+        size_t sequence = sequence_length(bytes + i, length - i);
+        unsigned char c = (unsigned char)bytes[i];
+        if (sequence == 0) {
+            text_string(text, "\\ufffd");
+        } else if (c < ' ') {
+            text_string(text, "\\u00");
+            text_char(text, "01"[c >> 4]);
+            text_char(text, "0123456789abcdef"[c & 15]);
+        } else {
+            if (c == '"' || c == '\\')
+                text_char(text, '\\');
+            for (size_t j = 0; j < sequence; j++)
+                text_char(text, bytes[i + j]);
+        }
+        i += sequence ? sequence : 1;
+    }
+    text_char(text, '"');
+}
+
+static void json_command(struct text *text, const struct process *process)
+{
+    text_string(text, "\"command\":[");
+    for (size_t start = 0; start < process->command_bytes;) {
+        const char *argument = process->command + start;
+        size_t length = strnlen(argument, process->command_bytes - start);
+        text_string(text, start ? "," : "");
+        json_string(text, argument, length);
+        start += length + 1;
+    }
+    text_char(text, ']');
+}
+
+static void json_process(struct text *text, const struct process *process)
+{
+    text_string(text, "\"process\":{");
+    json_number(text, "id", (uint64_t)process->id);
+    json_number(text, "parent", (uint64_t)process->parent);
+    if (process->rss_bytes)
+        json_number(text, "rss_bytes", process->rss_bytes);
+    if (process->peak_rss_bytes)
+        json_number(text, "peak_rss_bytes", process->peak_rss_bytes);
+    json_name(text, "program");
+    json_string(text, process->program, process->program_bytes);
+    text_char(text, ',');
+    json_command(text, process);
+    text_string(text, "},");
+}
+
+static void json_totals(struct text *text, const struct hakmem_stats *total)
+{
+    text_string(text, "\"totals\":{");
+    json_number(text, "live_blocks", total->live_blocks);
+    json_number(text, "live_bytes", total->live_bytes);
+    json_number(text, "cached_blocks", total->cached_blocks);
+    json_number(text, "cached_bytes", total->cached_bytes);
+    json_number(text, "malloc_calls", total->malloc_calls);
+    json_number(text, "malloc_hits", total->malloc_hits);
+    json_number(text, "free_calls", total->free_calls);
+    json_number(text, "free_hits", total->free_hits);
+    json_close(text, "},");
 }
 
 static void json_usage(struct text *text, const struct hakmem_usage *usage)
@@ -81,11 +171,14 @@ static void json_syscalls(struct text *text, const struct hakmem_stats *total)
     json_close(text, "}");
 }
 
-void report_json(struct text *text)
+void report_json(struct text *text, const struct process *process)
 {
     struct snapshot now;
     stats_collect(&now);
-    text_string(text, "{\"format\":1,\"version\":\"" HAKMEM_VERSION "\",\"options\":{");
+    text_string(text, "{\"format\":1,\"version\":\"" HAKMEM_VERSION "\",");
+    if (process)
+        json_process(text, process);
+    text_string(text, "\"options\":{");
     json_options(text);
     text_string(text, ",\"tiers\":{");
     for (unsigned tier = 0; tier < TIER_COUNT; tier++) {
@@ -95,6 +188,7 @@ void report_json(struct text *text)
         text_char(text, ',');
     }
     json_close(text, "},");
+    json_totals(text, &now.total);
     json_number(text, "libc_calls", now.total.libc_calls);
     json_number(text, "reallocs_in_place", now.total.reallocs_in_place);
     json_number(text, "mapped_bytes", now.total.mapped_bytes);

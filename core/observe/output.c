@@ -1,32 +1,87 @@
 /* Where reports go: see report.h. */
-#include "observe/report.h"
+#include <pthread.h>
 
+#include "api/environment.h"
+#include "base/policy.h"
+#include "observe/report.h"
 #include "observe/stats.h"
 #include "os/os.h"
 
-/* Enough for any report; mapped only while one is made. */
-static const size_t report_capacity = 128 * KIB;
+/* ---- Standard error -------------------------------------------------------------------------- */
 
-static void write_report(int fd, void (*make)(struct text *))
+/* Written by the constructor, and in the child of a fork. */
+static struct {
+    bool started;        /* the others are known */
+    struct os_file file; /* what standard error was at the start; 0: closed */
+    int fd;              /* another descriptor for it; -1: none */
+} kept;
+
+/* A program may have closed the descriptor and opened another file under its number. */
+static bool is_kept_file(int fd)
 {
-    char *buffer = os_map(report_capacity, os_page_size(), NULL);
-    if (!buffer)
-        return;
-    struct text text;
-    text_init(&text, buffer, report_capacity);
-    make(&text);
-    os_write(fd, buffer, text_stored(&text));
-    os_unmap(buffer, report_capacity);
+    struct os_file now = os_file_of(fd);
+    return kept.file.number && now.device == kept.file.device && now.number == kept.file.number;
 }
 
-void report_warn_if_idle(void)
+/* What a daemon leaves open keeps whoever waits for the end of its output waiting: a child does
+ * with the standard error that it has. */
+static void forget_in_child(void)
 {
-    static const char message[] =
-        "hakmem: served no call: this program has a malloc of its own, or never called it\n";
-    struct snapshot now;
-    stats_collect(&now);
-    if (now.total.malloc_calls + now.total.libc_calls == 0)
-        os_write(STDERR, message, sizeof message - 1);
+    if (kept.fd >= 0 && is_kept_file(kept.fd))
+        os_close(kept.fd);
+    kept.fd = -1;
+}
+
+void report_start(void)
+{
+    kept.started = true;
+    kept.file = os_file_of(STDERR);
+    kept.fd = kept.file.number ? os_duplicate(STDERR) : -1;
+    if (kept.fd >= 0)
+        pthread_atfork(NULL, NULL, forget_in_child);
+}
+
+/* -1: there is no place where a report would do no harm. */
+static int standard_error(void)
+{
+    if (!kept.started)
+        return STDERR; /* statistics were not asked for until the program ran */
+    if (kept.fd >= 0 && is_kept_file(kept.fd))
+        return kept.fd;
+    return is_kept_file(STDERR) ? STDERR : -1;
+}
+
+static void say(const char *message, size_t length)
+{
+    int fd = standard_error();
+    if (fd >= 0)
+        os_write_quietly(fd, message, length);
+}
+
+/* ---- Reports --------------------------------------------------------------------------------- */
+
+/* Enough for any report; mapped only while one is made, so that it does not change what it
+ * reports. */
+static const size_t report_capacity = 128 * KIB;
+
+/* False: not all of it could be written. */
+static bool write_report(int fd, void (*make)(struct text *, const struct process *))
+{
+    struct process process;
+    struct text text;
+    int cancel_type;
+    char *buffer = os_map(report_capacity, os_page_size(), NULL);
+    if (!buffer)
+        return false;
+    /* An asynchronous cancellation would leave files open and signals blocked. */
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
+    process_look(&process);
+    text_init(&text, buffer, report_capacity);
+    make(&text, &process);
+    bool whole = os_write_quietly(fd, buffer, text_stored(&text));
+    os_unmap(buffer, report_capacity);
+    pthread_setcanceltype(cancel_type, NULL);
+    return whole;
 }
 
 void report_print(int fd)
@@ -37,18 +92,33 @@ void report_print(int fd)
 /* Longer paths no system call takes. */
 enum { PATH_BYTES = 4096 };
 
-static void complain_unwritable(const char *path)
+static void complain_unwritable(const char *path, const char *reason)
 {
-    static const char prefix[] = "hakmem: option stats_file: cannot write ";
-    char buffer[sizeof prefix + PATH_BYTES];
+    char buffer[PATH_BYTES + 128];
     struct text text;
     text_init(&text, buffer, sizeof buffer);
-    text_string(&text, prefix);
-    for (; *path && text.length < sizeof buffer - 2; path++)
-        text_char(&text, *path);
+    text_string(&text, "hakmem: option stats_file: cannot write ");
+    for (; *path && text.length < PATH_BYTES; path++)
+        text_foreign(&text, path, 1);
+    text_string(&text, reason);
     text_char(&text, '\n');
     text_terminate(&text);
-    os_write(STDERR, buffer, text_stored(&text));
+    say(buffer, text_stored(&text));
+}
+
+/* The path with its percent signs resolved. False when it is too long: a path that was cut off
+ * would be that of another file. */
+static bool resolve(const char *path, struct text *text)
+{
+    for (; *path; path++) {
+        if (path[0] == '%' && path[1] == 'p')
+            text_unsigned(text, (uint64_t)os_process_id());
+        else
+            text_char(text, *path);
+        path += path[0] == '%' && (path[1] == 'p' || path[1] == '%');
+    }
+    text_terminate(text);
+    return text->length < text->capacity;
 }
 
 void report_write_file(const char *path)
@@ -56,21 +126,38 @@ void report_write_file(const char *path)
     char buffer[PATH_BYTES];
     struct text text;
     text_init(&text, buffer, sizeof buffer);
-    for (const char *c = path; *c; c++) {
-        if (c[0] == '%' && c[1] == 'p') {
-            text_unsigned(&text, (uint64_t)os_process_id());
-            c++;
-        } else {
-            text_char(&text, *c);
-        }
-    }
-    /* A path that was cut off would be that of another file. */
-    bool whole = text.length < sizeof buffer;
-    int fd = whole ? os_create_file(text_terminate(&text)) : -1;
-    if (fd < 0) {
-        complain_unwritable(path);
+    if (!resolve(path, &text)) {
+        complain_unwritable(path, ": the path is too long");
         return;
     }
-    write_report(fd, report_json);
+    int fd = os_create_file(buffer);
+    if (fd < 0) {
+        complain_unwritable(buffer, "");
+        return;
+    }
+    if (!write_report(fd, report_json))
+        complain_unwritable(buffer, " to its end: is the disk full?");
     os_close(fd);
+}
+
+static void warn_if_idle(void)
+{
+    static const char message[] =
+        "hakmem: served no call: this program has a malloc of its own, or never called it\n";
+    struct snapshot now;
+    stats_collect(&now);
+    if (now.total.malloc_calls + now.total.libc_calls == 0)
+        say(message, sizeof message - 1);
+}
+
+void report_at_exit(void)
+{
+    const char *path = environment_stats_file();
+    int fd = POLICY(stats) ? standard_error() : -1;
+    if (POLICY(stats) || path)
+        warn_if_idle();
+    if (fd >= 0)
+        report_print(fd);
+    if (path)
+        report_write_file(path);
 }

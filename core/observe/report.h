@@ -1,26 +1,36 @@
-/* Reports: the statistics as a table for people, as JSON, and as the XML of malloc_info. */
+/* Reports: the statistics as a table for people, as JSON, and as the XML of malloc_info.
+ *
+ * A report at exit goes to the standard error that the program was started with: programs close
+ * theirs before the library's destructor runs, to see whether their last words arrived, and then
+ * its number may belong to another file.
+ */
 #ifndef OBSERVE_REPORT_H
 #define OBSERVE_REPORT_H
 
 #include "base/text.h"
+#include "observe/process.h"
 
-/* Appends all statistics and the effective configuration as one JSON object. */
-void report_json(struct text *text);
+/* Appends all statistics and the effective configuration as one JSON object; with the process
+ * unless that is NULL. */
+void report_json(struct text *text, const struct process *process);
 
 /* Appends the XML that malloc_info promises. */
 void report_xml(struct text *text);
 
 /* Appends the table for people. */
-void report_table(struct text *text);
+void report_table(struct text *text, const struct process *process);
 
 /* Prints the table to a file descriptor. */
 void report_print(int fd);
 
-/* Writes the JSON to a new file; %p in the path becomes the process id. Complains on stderr when it
- * cannot. */
+/* Writes the JSON to a new file; %p in the path becomes the process id, %% a percent sign.
+ * Complains when it cannot. */
 void report_write_file(const char *path);
 
-/* Says so on stderr when no call was served at all. */
-void report_warn_if_idle(void);
+/* From the library's constructor: keeps the standard error for a report at exit. */
+void report_start(void);
+
+/* From its destructor: what the options ask for. */
+void report_at_exit(void);
 
 #endif

@@ -1,11 +1,11 @@
 /* The statistics as a table for people: see report.h. */
 #include "observe/report.h"
 
+#include <string.h>
+
 #include "api/options.h"
 #include "map/size_class.h"
 #include "observe/stats.h"
-#include "os/os.h"
-
 static void print_share(struct text *text, uint64_t part, uint64_t whole)
 {
     uint64_t tenths = whole ? (part * 1000 + whole / 2) / whole : 0;
@@ -15,38 +15,102 @@ static void print_share(struct text *text, uint64_t part, uint64_t whole)
     text_char(text, '%');
 }
 
-static void print_tiers(struct text *text, const struct snapshot *now)
+/* Bytes in the unit that leaves one to four digits before the point, right-aligned. */
+static void print_bytes(struct text *text, uint64_t bytes, unsigned width)
 {
-    uint64_t mallocs = now->total.malloc_calls + now->total.libc_calls;
-    uint64_t frees = now->total.free_calls + now->total.libc_calls;
-    text_string(
-        text, "tier        mallocs   share   hits          frees   share   hits"
-              "     live blocks        live KiB   committed KiB\n");
-    for (unsigned tier = 0; tier < TIER_COUNT; tier++) {
-        const struct hakmem_usage *usage = &now->tier[tier];
-        text_string_padded(text, stats_tier_names[tier], 5);
-        text_unsigned_padded(text, usage->malloc_calls, 14);
-        print_share(text, usage->malloc_calls, mallocs);
-        print_share(text, usage->malloc_hits, usage->malloc_calls);
-        text_unsigned_padded(text, usage->free_calls, 14);
-        print_share(text, usage->free_calls, frees);
-        print_share(text, usage->free_hits, usage->free_calls);
-        text_unsigned_padded(text, usage->live_blocks, 15);
-        text_unsigned_padded(text, usage->live_bytes / KIB, 16);
-        text_unsigned_padded(text, usage->committed_bytes / KIB, 16);
-        text_char(text, '\n');
+    static const char units[][4] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    char buffer[40];
+    struct text number;
+    unsigned unit = 0;
+    uint64_t tenths = bytes * 10;
+    for (; tenths >= 10240 && unit < ARRAY_LENGTH(units) - 1; unit++)
+        tenths = (tenths + 512) / 1024;
+    text_init(&number, buffer, sizeof buffer);
+    text_unsigned(&number, tenths / 10);
+    if (unit) {
+        text_char(&number, '.');
+        text_unsigned(&number, tenths % 10);
     }
-    text_string_padded(text, "libc", 5);
-    text_unsigned_padded(text, now->total.libc_calls, 14);
-    print_share(text, now->total.libc_calls, mallocs);
+    text_char(&number, ' ');
+    text_string(&number, units[unit]);
+    for (size_t i = number.length; i < width; i++)
+        text_char(text, ' ');
+    text_string(text, text_terminate(&number));
+}
+
+/* What the rows of tiers and of their sum have. */
+struct row {
+    uint64_t mallocs, malloc_hits, frees, free_hits, live_blocks, live_bytes, committed_bytes;
+};
+
+static void print_row(
+    struct text *text, const char *name, const struct row *row, const struct row *all)
+{
+    text_string_padded(text, name, 5);
+    text_unsigned_padded(text, row->mallocs, 14);
+    print_share(text, row->mallocs, all->mallocs);
+    print_share(text, row->malloc_hits, row->mallocs);
+    text_unsigned_padded(text, row->frees, 14);
+    print_share(text, row->frees, all->frees);
+    print_share(text, row->free_hits, row->frees);
+    text_unsigned_padded(text, row->live_blocks, 15);
+    print_bytes(text, row->live_bytes, 13);
+    print_bytes(text, row->committed_bytes, 13);
     text_char(text, '\n');
 }
 
-static void print_line(struct text *text, const char *name, uint64_t bytes)
+static void print_tiers(struct text *text, const struct snapshot *now)
 {
-    text_string_padded(text, name, 22);
-    text_unsigned_padded(text, bytes / KIB, 12);
-    text_string(text, " KiB\n");
+    const struct hakmem_stats *total = &now->total;
+    const struct row all = {
+        total->malloc_calls + total->libc_calls,
+        total->malloc_hits,
+        total->free_calls + total->libc_calls,
+        total->free_hits,
+        total->live_blocks,
+        total->live_bytes,
+        total->committed_bytes};
+    text_string(
+        text, "tier        mallocs   share   hits          frees   share   hits"
+              "    live blocks         live    committed\n");
+    for (unsigned tier = 0; tier < TIER_COUNT; tier++) {
+        const struct hakmem_usage *usage = &now->tier[tier];
+        const struct row row = {usage->malloc_calls,   usage->malloc_hits, usage->free_calls,
+                                usage->free_hits,      usage->live_blocks, usage->live_bytes,
+                                usage->committed_bytes};
+        print_row(text, stats_tier_names[tier], &row, &all);
+    }
+    print_row(text, "all", &all, &all);
+    if (total->libc_calls) {
+        text_string(text, "of these, passed on to the C library: ");
+        text_unsigned(text, total->libc_calls);
+        text_char(text, '\n');
+    }
+}
+
+static void print_line(struct text *text, const char *name, uint64_t bytes, const char *meaning)
+{
+    text_string_padded(text, name, 14);
+    print_bytes(text, bytes, 13);
+    text_string(text, "   ");
+    text_string(text, meaning);
+    text_char(text, '\n');
+}
+
+static void print_memory(
+    struct text *text, const struct hakmem_stats *total, const struct process *process)
+{
+    print_line(text, "live", total->live_bytes, "in blocks that the program has");
+    print_line(text, "cached", total->cached_bytes, "in free blocks, in magazines and depots");
+    print_line(text, "free dirty", total->retained_bytes, "free, not given back to the system");
+    print_line(text, "metadata", total->metadata_bytes, "address space of hakmem's own records");
+    print_line(text, "committed", total->committed_bytes, "in slabs, spans and big blocks");
+    print_line(text, "mapped", total->mapped_bytes, "address space for blocks");
+    print_line(text, "purged so far", total->purged_bytes, "given back to the system");
+    if (process->rss_bytes)
+        print_line(text, "RSS", process->rss_bytes, "resident memory of the process");
+    if (process->peak_rss_bytes)
+        print_line(text, "peak RSS", process->peak_rss_bytes, "at its height");
 }
 
 static void print_count(struct text *text, const char *name, uint64_t count)
@@ -80,12 +144,33 @@ static void print_classes(struct text *text)
     }
 }
 
-void report_table(struct text *text)
+/* On one line: the arguments with blanks between them. */
+static void print_command(struct text *text, const struct process *process)
+{
+    text_string(text, "\ncommand:");
+    for (size_t start = 0; start < process->command_bytes;) {
+        const char *argument = process->command + start;
+        size_t length = strnlen(argument, process->command_bytes - start);
+        text_char(text, ' ');
+        text_foreign(text, argument, length);
+        start += length + 1;
+    }
+    if (process->command_bytes == COMMAND_BYTES)
+        text_string(text, " ...");
+}
+
+void report_table(struct text *text, const struct process *process)
 {
     struct snapshot now;
     stats_collect(&now);
     text_string(text, "hakmem " HAKMEM_VERSION " statistics of process ");
-    text_unsigned(text, (uint64_t)os_process_id());
+    text_unsigned(text, (uint64_t)process->id);
+    if (process->program_bytes) {
+        text_string(text, ": ");
+        text_foreign(text, process->program, process->program_bytes);
+    }
+    if (process->command_bytes)
+        print_command(text, process);
     text_string(text, "\noptions:");
     for (unsigned i = 0; i < OPTION_COUNT; i++) {
         text_char(text, ' ');
@@ -96,14 +181,9 @@ void report_table(struct text *text)
     text_string(text, "\n\n");
     print_tiers(text, &now);
     text_char(text, '\n');
-    print_line(text, "mapped", now.total.mapped_bytes);
-    print_line(text, "committed", now.total.committed_bytes);
-    print_line(text, "retained", now.total.retained_bytes);
-    print_line(text, "purged so far", now.total.purged_bytes);
-    print_line(text, "cached in magazines", now.total.cached_bytes);
-    print_line(text, "metadata", now.total.metadata_bytes);
-    text_string(text, "thread heaps in use   ");
-    text_unsigned_padded(text, now.total.threads, 12);
+    print_memory(text, &now.total, process);
+    text_string(text, "thread heaps in use: ");
+    text_unsigned(text, now.total.threads);
     text_string(text, "\nsystem calls:");
     print_count(text, "mmap", now.total.mmap_calls);
     print_count(text, "munmap", now.total.munmap_calls);

@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -229,17 +231,85 @@ void os_futex_wake(uint32_t *word)
     system_call(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
-void os_write(int fd, const char *text, size_t length)
+static bool write_all(int fd, const char *text, size_t length)
 {
     while (length) {
         long written = system_call(SYS_write, fd, (long)text, (long)length, 0, 0, 0);
         if (written == -EINTR)
             continue;
         if (written <= 0)
-            return;
+            return false;
         text += written;
         length -= (size_t)written;
     }
+    return true;
+}
+
+void os_write(int fd, const char *text, size_t length)
+{
+    write_all(fd, text, length);
+}
+
+/* The kernel sends the two signals to the thread that writes: it puts them off and takes back what
+ * has come meanwhile. */
+bool os_write_quietly(int fd, const char *text, size_t length)
+{
+    const uint64_t signals = (uint64_t)1 << (SIGPIPE - 1) | (uint64_t)1 << (SIGXFSZ - 1);
+    const struct timespec no_time = {0, 0};
+    uint64_t kept = 0, waiting = 0;
+    system_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&signals, (long)&kept, sizeof kept, 0, 0);
+    system_call(SYS_rt_sigpending, (long)&waiting, sizeof waiting, 0, 0, 0, 0);
+    bool whole = write_all(fd, text, length);
+    uint64_t ours = signals & ~waiting;
+    if (!whole && ours)
+        system_call(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&no_time, sizeof ours, 0, 0);
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&kept, 0, sizeof kept, 0, 0);
+    return whole;
+}
+
+struct os_file os_file_of(int fd)
+{
+    struct stat status;
+    if (system_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) != 0)
+        return (struct os_file){0, 0};
+    return (struct os_file){status.st_dev, status.st_ino};
+}
+
+/* A program that counts on the next free number must get it, and so must one that takes a number of
+ * its choice, as shells do with 10 and 255. The limit on open files may be low. */
+int os_duplicate(int fd)
+{
+    for (int least = 1000; least >= 10; least /= 10) {
+        long result = system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, least, 0, 0, 0);
+        if (result >= 0)
+            return (int)result;
+    }
+    return -1;
+}
+
+size_t os_read_file(const char *path, char *buffer, size_t capacity)
+{
+    size_t length = 0;
+    long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    while (fd >= 0 && length < capacity) {
+        long bytes =
+            system_call(SYS_read, fd, (long)(buffer + length), (long)(capacity - length), 0, 0, 0);
+        if (bytes == -EINTR)
+            continue;
+        if (bytes <= 0)
+            break;
+        length += (size_t)bytes;
+    }
+    if (fd >= 0)
+        os_close((int)fd);
+    return length;
+}
+
+size_t os_read_link(const char *path, char *buffer, size_t capacity)
+{
+    long bytes =
+        system_call(SYS_readlinkat, AT_FDCWD, (long)path, (long)buffer, (long)capacity, 0, 0);
+    return bytes < 0 ? 0 : (size_t)bytes;
 }
 
 int os_create_file(const char *path)
@@ -257,6 +327,11 @@ void os_close(int fd)
 int os_process_id(void)
 {
     return (int)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+int os_parent_id(void)
+{
+    return (int)system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
 }
 
 uint32_t os_thread_id(void)

@@ -81,10 +81,30 @@ enum { STDERR = 2 };
 /* Writes the whole text to a file descriptor, as far as it goes. */
 void os_write(int fd, const char *text, size_t length);
 
+/* The same; false when it did not go to the end. A pipe that nobody reads and the limit on the size
+ * of files are such failures, and not signals that end the program. */
+bool os_write_quietly(int fd, const char *text, size_t length);
+
+/* What tells an open file from all others; all 0 for a descriptor that is closed. */
+struct os_file {
+    uint64_t device, number;
+};
+
+struct os_file os_file_of(int fd);
+
+/* Another descriptor for the file, as high a number as may be, which exec closes; -1: there is
+ * none. */
+int os_duplicate(int fd);
+
+/* Reads the beginning of a file, or where a link leads. Returns the bytes; 0 when it cannot. */
+size_t os_read_file(const char *path, char *buffer, size_t capacity);
+size_t os_read_link(const char *path, char *buffer, size_t capacity);
+
 /* Creates or truncates the file and returns a descriptor, or -1. */
 int os_create_file(const char *path);
 void os_close(int fd);
 int os_process_id(void);
+int os_parent_id(void);
 
 /* The calling thread's id, above 0 and below 2^30. */
 uint32_t os_thread_id(void);

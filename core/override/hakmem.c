@@ -107,7 +107,7 @@ size_t hakmem_stats_json(char *buffer, size_t capacity)
 {
     struct text text;
     text_init(&text, buffer, capacity);
-    report_json(&text);
+    report_json(&text, NULL);
     text_terminate(&text);
     return text.length;
 }

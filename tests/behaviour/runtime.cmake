@@ -115,6 +115,12 @@ runtime_program(runtime_secure runtime_secure.c)
 target_link_libraries(runtime_secure PRIVATE hakmem::hakmem)
 runtime_script(runtime_secure runtime_secure.py 60 $<TARGET_FILE:runtime_secure>)
 
+# Reports at exit.
+runtime_program(runtime_report runtime_report.c)
+target_link_libraries(runtime_report PRIVATE hakmem::hakmem)
+runtime_script(runtime_report runtime_report.py 120
+    $<TARGET_FILE:runtime_report> $<TARGET_FILE:hakmem>)
+
 # behaviour 30: each way to put the allocator into a statically linked program, and the archive
 # and the object in a program that is linked with the C library dynamically.
 function(runtime_static_test name library)

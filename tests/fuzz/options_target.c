@@ -138,6 +138,8 @@ static void check_stats_file(const char *path)
     for (const char *c = path; *c; c++) {
         if (c[0] == '%' && c[1] == 'p' && c++)
             length += (size_t)sprintf(right + length, "%d", (int)getpid());
+        else if (c[0] == '%' && c[1] == '%')
+            right[length++] = *c++;
         else
             right[length++] = *c;
         if (length >= SYSTEM_PATH_BYTES / 2 - 1)

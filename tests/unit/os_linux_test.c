@@ -242,6 +242,61 @@ static void files_are_created_and_written_whole(void **state)
     assert_int_equal(os_create_file("/nonexistent/file"), -1);
 }
 
+static void open_files_are_told_apart(void **state)
+{
+    (void)state;
+    int ends[2], others[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pipe(others), 0);
+    struct os_file file = os_file_of(ends[0]), same, other = os_file_of(others[0]);
+    int duplicate = os_duplicate(ends[0]);
+    assert_true(duplicate >= 10);
+    assert_true(fcntl(duplicate, F_GETFD) & FD_CLOEXEC);
+    same = os_file_of(duplicate);
+    assert_true(file.number && file.number == same.number && file.device == same.device);
+    assert_false(file.number == other.number && file.device == other.device);
+    os_close(duplicate);
+    assert_int_equal(os_file_of(duplicate).number, 0);
+    assert_int_equal(os_duplicate(duplicate), -1);
+    for (int i = 0; i < 2; i++) {
+        close(ends[i]);
+        close(others[i]);
+    }
+}
+
+static void a_pipe_without_a_reader_is_no_signal(void **state)
+{
+    (void)state;
+    int ends[2];
+    sigset_t before, after;
+    assert_int_equal(pipe(ends), 0);
+    assert_true(os_write_quietly(ends[1], "text", 4));
+    close(ends[0]);
+    errno = 77;
+    assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &before), 0);
+    assert_false(os_write_quietly(ends[1], "text", 4));
+    assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &after), 0);
+    assert_memory_equal(&before, &after, sizeof(uint64_t));
+    assert_int_equal(errno, 77);
+    close(ends[1]);
+    assert_false(os_write_quietly(ends[1], "text", 4));
+}
+
+static void files_and_links_are_read(void **state)
+{
+    (void)state;
+    char buffer[64];
+    assert_int_equal(os_read_file("/proc/self/comm", buffer, sizeof buffer), 14);
+    assert_memory_equal(buffer, "unit_os_linux\n", 14);
+    assert_int_equal(os_read_file("/proc/self/comm", buffer, 4), 4);
+    assert_int_equal(os_read_file("/nonexistent", buffer, sizeof buffer), 0);
+    assert_int_equal(os_read_file("/", buffer, sizeof buffer), 0);
+    assert_int_equal(os_read_link("/proc/self/cwd", buffer, 1), 1);
+    assert_int_equal(buffer[0], '/');
+    assert_int_equal(os_read_link("/nonexistent", buffer, sizeof buffer), 0);
+    assert_int_equal(os_parent_id(), getppid());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +311,9 @@ int main(void)
         cmocka_unit_test(facts_agree_with_the_c_library),
         cmocka_unit_test(the_limit_on_address_space_is_known),
         cmocka_unit_test(files_are_created_and_written_whole),
+        cmocka_unit_test(open_files_are_told_apart),
+        cmocka_unit_test(a_pipe_without_a_reader_is_no_signal),
+        cmocka_unit_test(files_and_links_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

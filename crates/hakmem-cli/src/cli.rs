@@ -84,7 +84,8 @@ pub struct LibraryOptions {
 #[command(override_usage = "hakmem run [OPTIONS] -- PROGRAM [ARGUMENT]...")]
 #[command(after_help = "\
 The program keeps its exit code, signals, standard streams and LD_PRELOAD: it takes the place of
-the hakmem command. Exit status: that of the program; 127 when it was not found, 126 when it could
+the hakmem command, which with --stats stays as its parent, passes signals on to it and ends as it
+ends. Exit status: that of the program; 127 when it was not found, 126 when it could
 not be executed, 125 when hakmem itself failed, a wrong command line included.
 
 Examples:
@@ -95,7 +96,8 @@ pub struct RunArguments {
     /// The library's settings.
     #[command(flatten)]
     pub library: LibraryOptions,
-    /// Print hakmem's statistics when the program exits, on standard error
+    /// Print a summary of hakmem's statistics, of all processes of the program, when it ends, on
+    /// standard error
     #[arg(long)]
     pub stats: bool,
     /// The program and its arguments

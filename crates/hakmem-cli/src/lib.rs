@@ -2,9 +2,10 @@
 //!
 //! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`report`] and
 //! [`generate`] are the subcommands. [`locate`] finds the parts of the installation, [`options`]
-//! knows those of the library, [`input`] what a program reads. [`inspect`], [`elf`] and [`allocators`] look at programs' files,
-//! [`diagnosis`] at a run of one; what they find is a [`finding`]. [`experiment`], [`progress`],
-//! [`interrupt`] and [`output`] carry the two subcommands that measure.
+//! knows those of the library, [`input`] what a program reads. [`inspect`], [`elf`] and
+//! [`allocators`] look at programs' files, [`diagnosis`] at a run of one; what they find is a
+//! [`finding`]. [`experiment`], [`progress`], [`interrupt`] and [`output`] carry the two
+//! subcommands that measure, [`summary`] the statistics of `run`.
 
 use std::process::ExitCode;
 
@@ -30,6 +31,7 @@ pub mod output;
 pub mod progress;
 pub mod report;
 pub mod run;
+pub mod summary;
 pub mod values;
 
 use cli::{Cli, Command};

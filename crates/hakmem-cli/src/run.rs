@@ -1,37 +1,65 @@
-//! `hakmem run`: becomes the program, with hakmem preloaded.
+//! `hakmem run`: becomes the program, with hakmem preloaded. Only for a summary of its statistics
+//! it stays, as the program's parent.
 
 use std::env;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anyhow::Result;
-use hakmem_process::preload_value;
+use anyhow::{bail, Result};
+use hakmem_process::{end_like, preload_value, run_foreground};
 
 use crate::cli::RunArguments;
 use crate::inspect::warn;
 use crate::locate::Installation;
 use crate::options::environment;
 use crate::output::say;
+use crate::summary::{self, Collection};
 
 /// Exit statuses of a command that runs another, as env and nohup have them.
 pub const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// Replaces this process by the program. Returns only when that fails, with the exit status.
+/// Replaces this process by the program, or ends as it has ended. Returns only when that fails,
+/// with the exit status.
 pub fn run(arguments: &RunArguments) -> ExitCode {
-    match command(arguments) {
-        Ok(command) => {
-            warn(Path::new(command.get_program()));
-            become_program(command)
-        }
-        Err(error) => {
-            say(format_args!("hakmem: {error:#}"));
-            ExitCode::from(FAILED)
-        }
+    let run = |mut command: Command| -> Result<ExitCode> {
+        warn(Path::new(command.get_program()));
+        let error = match arguments.stats {
+            true => supervise(&mut command, arguments)?,
+            false => command.exec(),
+        };
+        Ok(cannot_run(&command, &error))
+    };
+    command(arguments).and_then(run).unwrap_or_else(|error| {
+        say(format_args!("hakmem: {error:#}"));
+        ExitCode::from(FAILED)
+    })
+}
+
+/// Runs the program, shows the summary and ends as the program has ended. Returns when the program
+/// could not be started.
+fn supervise(command: &mut Command, arguments: &RunArguments) -> Result<Error> {
+    let mut options = arguments.library.options.iter();
+    if summary::is_set(env::var_os(summary::FILE_VARIABLE).as_deref())
+        || options.any(|option| option.variable() == summary::FILE_VARIABLE)
+    {
+        bail!("--stats collects the statistics itself: leave out --stats or stats_file");
     }
+    let collection = Collection::new()?;
+    command.env(summary::FILE_VARIABLE, collection.pattern());
+    let status = match run_foreground(command) {
+        Ok(status) => status,
+        Err(error) => return Ok(error),
+    };
+    match collection.summary() {
+        Ok(text) => say(text.trim_end()),
+        Err(error) => say(format_args!("hakmem: {error:#}")),
+    }
+    drop(collection);
+    end_like(status)
 }
 
 fn command(arguments: &RunArguments) -> Result<Command> {
@@ -44,14 +72,10 @@ fn command(arguments: &RunArguments) -> Result<Command> {
             preload_value(&[&library], env::var_os("LD_PRELOAD").as_deref())?,
         )
         .envs(environment(&arguments.library)?);
-    if arguments.stats {
-        command.env("HAKMEM_STATS", "1");
-    }
     Ok(command)
 }
 
-fn become_program(mut command: Command) -> ExitCode {
-    let error = command.exec();
+fn cannot_run(command: &Command, error: &Error) -> ExitCode {
     let program = Path::new(command.get_program());
     let (status, reason) = match error.kind() {
         ErrorKind::NotFound if program.exists() => {

@@ -10,6 +10,7 @@
 //! it started.
 
 mod elf;
+mod foreground;
 mod interrupt;
 mod launch;
 mod memory;
@@ -22,6 +23,7 @@ mod timed;
 mod tracer;
 mod witness;
 
+pub use foreground::{end_like, run_foreground};
 pub use launch::{preload_value, Exit, Launch, LaunchError, Tools};
 pub use parent::CAPTURE_LIMIT;
 pub use path::find_program;

@@ -9,3 +9,4 @@ mod generate;
 mod options;
 mod report;
 mod run;
+mod run_stats;

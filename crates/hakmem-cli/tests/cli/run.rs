@@ -76,15 +76,6 @@ fn hakmem_is_the_malloc_of_the_program() {
 }
 
 #[test]
-fn stats_prints_a_table() {
-    hakmem()
-        .args(["run", "--stats", "--", "true"])
-        .assert()
-        .success()
-        .stderr(contains("malloc"));
-}
-
-#[test]
 fn standard_streams_pass_through() {
     hakmem()
         .args(["run", "--", "cat"])
