@@ -25,7 +25,8 @@ void text_foreign(struct text *text, const char *piece, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)piece[i];
-        text_char(text, c < ' ' || c == 0x7f ? '?' : (char)c);
+        bool is_control = c < ' ' || c == 0x7f;
+        text_char(text, is_control ? '?' : piece[i]);
     }
 }
 

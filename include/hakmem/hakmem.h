@@ -108,7 +108,8 @@ struct hakmem_stats {
                                  * count as a malloc and a free */
     uint64_t mapped_bytes;      /* address space held for blocks */
     uint64_t committed_bytes;   /* of these: in use by slabs, spans and big blocks */
-    uint64_t retained_bytes;    /* of these: free, dirty and not given back */
+    uint64_t retained_bytes;    /* of these: free and not given back: dirty pages, and freed big
+                                 * blocks that are kept mapped */
     uint64_t purged_bytes;      /* given back to the operating system since the start */
     uint64_t metadata_bytes;    /* the allocator's own records, besides the above */
     uint64_t threads;           /* thread heaps in use */
