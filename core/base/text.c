@@ -25,8 +25,10 @@ void text_foreign(struct text *text, const char *piece, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)piece[i];
-        bool is_control = c < ' ' || c == 0x7f;
-        text_char(text, is_control ? '?' : piece[i]);
+        if (c < ' ' || c == 0x7f)
+            text_char(text, '?');
+        else
+            text_char(text, piece[i]);
     }
 }
 
