@@ -100,7 +100,8 @@ static void json_process(struct text *text, const struct process *process)
 {
     text_string(text, "\"process\":{");
     json_number(text, "id", (uint64_t)process->id);
-    json_number(text, "parent", (uint64_t)process->parent);
+    if (process->parent)
+        json_number(text, "parent", (uint64_t)process->parent);
     if (process->rss_bytes)
         json_number(text, "rss_bytes", process->rss_bytes);
     if (process->peak_rss_bytes)

@@ -329,11 +329,6 @@ int os_process_id(void)
     return (int)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-int os_parent_id(void)
-{
-    return (int)system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
-}
-
 uint32_t os_thread_id(void)
 {
     return (uint32_t)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);

@@ -104,7 +104,6 @@ size_t os_read_link(const char *path, char *buffer, size_t capacity);
 int os_create_file(const char *path);
 void os_close(int fd);
 int os_process_id(void);
-int os_parent_id(void);
 
 /* The calling thread's id, above 0 and below 2^30. */
 uint32_t os_thread_id(void);
