@@ -156,6 +156,28 @@ class Reports(unittest.TestCase):
         for name, value in report["totals"].items():
             self.assertEqual(value, sum(tier[name] for tier in tiers), name)
 
+    def test_members_stay(self):
+        """A reader of format 1 finds what there was when it was written; more may come."""
+        run("nothing", env=environment(HAKMEM_STATS_FILE=self.statistics))
+        with open(self.statistics, encoding="utf-8") as file:
+            report = json.load(file)
+        usage = {"live_blocks", "live_bytes", "cached_blocks", "cached_bytes", "malloc_calls",
+                 "malloc_hits", "free_calls", "free_hits"}
+        counts = usage | {"refills", "flushes", "remote_frees", "slabs", "committed_bytes"}
+        self.assertEqual(report["format"], 1)
+        for members, known in (
+                (report, {"version", "process", "options", "tiers", "totals", "libc_calls",
+                          "reallocs_in_place", "mapped_bytes", "committed_bytes",
+                          "retained_bytes", "purged_bytes", "metadata_bytes", "threads",
+                          "syscalls", "classes"}),
+                (report["process"], {"id", "parent", "rss_bytes", "peak_rss_bytes", "program",
+                                     "command"}),
+                (report["tiers"], {"tiny", "mid", "large", "big"}), (report["totals"], usage),
+                (report["tiers"]["big"], counts), (report["classes"][-1], counts | {"size"}),
+                (report["syscalls"], {"mmap", "munmap", "mremap", "madvise", "mprotect",
+                                      "futex"})):
+            self.assertLessEqual(known, set(members))
+
     def test_a_very_long_command_line(self):
         done = run("nothing", "x" * 10000, "y",
                    env=environment(HAKMEM_STATS="1", HAKMEM_STATS_FILE=self.statistics))
