@@ -28,6 +28,7 @@ static void start_fallback(void)
 
 __attribute__((constructor)) static void library_start(void)
 {
+    heap_end_early();
     environment_read();
     if (environment_wants_stats())
         report_start();

@@ -9,6 +9,11 @@
 #define ATOMIC_STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 #define ATOMIC_ADD_RELAXED(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
 
+/* What the thread writes before this is in the copy of the memory that a child of fork gets, if
+ * anything is that it writes after it: the copy is made between two instructions of each thread
+ * (docs/decisions), so that only the compiler has to keep the order. */
+#define KEEP_STORE_ORDER() __atomic_signal_fence(__ATOMIC_ACQ_REL)
+
 /* For a counter with one writer that others may read at any time: no locked instruction. */
 #define COUNTER_ADD(p, v) ATOMIC_STORE_RELAXED((p), ATOMIC_LOAD_RELAXED(p) + (v))
 

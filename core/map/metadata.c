@@ -76,6 +76,7 @@ void metadata_free(void *record, size_t size)
     struct free_record **list = &metadata.free[round_up(size, GRAIN) / GRAIN - 1];
     lock_acquire(&metadata.lock);
     freed->next = *list;
+    KEEP_STORE_ORDER();
     *list = freed;
     lock_release(&metadata.lock);
 }
@@ -88,4 +89,10 @@ size_t metadata_bytes(void)
 struct lock *metadata_lock(void)
 {
     return &metadata.lock;
+}
+
+void metadata_repair(void)
+{
+    /* The lists are sound after each write. Where the chunk ends may not be known. */
+    metadata.end = metadata.cursor;
 }

@@ -22,4 +22,7 @@ size_t metadata_bytes(void);
 
 struct lock *metadata_lock(void);
 
+/* Puts the free lists right after a thread that is gone held the lock. */
+void metadata_repair(void);
+
 #endif

@@ -16,6 +16,9 @@ struct leaf {
 
 static struct leaf *root[1 << ROOT_BITS]; /* atomic: release on install, acquire on load */
 
+/* The first and the last 2 MiB that a region may have started at; atomic relaxed, any thread. */
+static size_t first_unit = SIZE_MAX, last_unit;
+
 static size_t map_bytes; /* atomic relaxed, any thread: leaves and writable pieces */
 
 struct class_map class_map = {.classes = NULL, .base = (uintptr_t)1 << 63, .limit = 0};
@@ -102,12 +105,24 @@ static size_t unit_of(const void *address)
     return unit;
 }
 
+static void widen(size_t unit)
+{
+    size_t first = ATOMIC_LOAD_RELAXED(&first_unit), last = ATOMIC_LOAD_RELAXED(&last_unit);
+    while (first > unit && !__atomic_compare_exchange_n(
+                               &first_unit, &first, unit, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    while (last < unit && !__atomic_compare_exchange_n(
+                              &last_unit, &last, unit, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+}
+
 bool page_map_prepare(const void *address)
 {
     /* Processors with five levels of page tables have addresses beyond the map. Linux gives them
      * out only to who asks for one; nobody here does. */
     if (UNLIKELY((uintptr_t)address >> ADDRESS_BITS != 0))
         return false;
+    widen(unit_of(address));
     size_t index = unit_of(address) >> LEAF_BITS;
     if (ATOMIC_LOAD_ACQUIRE(&root[index]))
         return true;
@@ -129,6 +144,7 @@ void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address
 {
     size_t index = unit_of(address) >> LEAF_BITS;
     struct leaf *none = NULL;
+    widen(unit_of(address));
     if (!ATOMIC_LOAD_ACQUIRE(&root[index]))
         leaf_install(index, spare->leaf);
     else if (!__atomic_compare_exchange_n(
@@ -162,6 +178,23 @@ struct region *page_map_lookup(const void *address)
     if (!leaf)
         return NULL;
     return ATOMIC_LOAD_ACQUIRE(&leaf->region[unit & ((1 << LEAF_BITS) - 1)]);
+}
+
+struct region *page_map_next(const struct region *region)
+{
+    enum { LEAF_ENTRIES = 1 << LEAF_BITS };
+    size_t unit = region ? unit_of(region->base) + 1 : ATOMIC_LOAD_RELAXED(&first_unit);
+    while (unit <= ATOMIC_LOAD_RELAXED(&last_unit)) {
+        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&root[unit >> LEAF_BITS]);
+        if (!leaf) {
+            unit = round_down(unit, LEAF_ENTRIES) + LEAF_ENTRIES;
+            continue;
+        }
+        struct region *next = ATOMIC_LOAD_ACQUIRE(&leaf->region[unit++ & (LEAF_ENTRIES - 1)]);
+        if (next)
+            return next;
+    }
+    return NULL;
 }
 
 struct region *page_map_nearest(const void *address)

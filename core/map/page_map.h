@@ -85,6 +85,9 @@ void page_map_unregister(const struct region *region);
 /* Region that starts in the 2 MiB of `address`, before or behind it; NULL: none of ours. */
 struct region *page_map_lookup(const void *address);
 
+/* The region that starts next above another one, or the first of all; NULL: none. */
+struct region *page_map_next(const struct region *region);
+
 /* Region that starts at or below `address` and nearest to it; NULL: none. A search, for messages.
  */
 struct region *page_map_nearest(const void *address);

@@ -22,6 +22,9 @@
 #ifndef MADV_POPULATE_WRITE /* glibc 2.35 */
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_WIPEONFORK /* glibc 2.27 */
+#define MADV_WIPEONFORK 18
+#endif
 
 uint64_t os_counts[OS_CALL_COUNT];
 
@@ -178,6 +181,14 @@ bool os_purge(void *address, size_t size)
     return advise(address, size, MADV_DONTNEED);
 }
 
+void *os_map_wiped(size_t size)
+{
+    void *address = map_at(NULL, size, PROT_READ | PROT_WRITE, 0);
+    if (address)
+        advise(address, round_up(size, os_page_size()), MADV_WIPEONFORK);
+    return address;
+}
+
 void os_populate(void *address, size_t size)
 {
     advise(address, size, MADV_POPULATE_WRITE);
@@ -221,8 +232,9 @@ enum os_move_result os_move(void *address, size_t old_size, void *target, size_t
 
 void os_futex_wait(uint32_t *word, uint32_t expected)
 {
+    const struct timespec most = {.tv_nsec = 100000000};
     count(OS_FUTEX);
-    system_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, (long)expected, 0, 0, 0);
+    system_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, (long)expected, (long)&most, 0, 0);
 }
 
 void os_futex_wake(uint32_t *word)
@@ -336,5 +348,18 @@ uint32_t os_thread_id(void)
 
 bool os_thread_exists(uint32_t id)
 {
-    return system_call(SYS_tgkill, os_process_id(), id, 0, 0, 0, 0) != -ESRCH;
+    /* Not tgkill: a thread that shares the memory may belong to another process (CLONE_VM). */
+    return system_call(SYS_tkill, id, 0, 0, 0, 0, 0) != -ESRCH;
+}
+
+uint64_t os_block_signals(void)
+{
+    uint64_t all = UINT64_MAX, before = 0;
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all, 0, 0);
+    return before;
+}
+
+void os_restore_signals(uint64_t blocked)
+{
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&blocked, 0, sizeof blocked, 0, 0);
 }

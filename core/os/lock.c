@@ -5,16 +5,9 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-__thread uint32_t lock_thread_id;
-
 /* Most critical sections are a few hundred instructions: worth a short wait before a system call.
  */
 enum { SPIN_ROUNDS = 100 };
-
-uint32_t lock_identify(void)
-{
-    return lock_thread_id = os_thread_id();
-}
 
 static bool try_word(struct lock *lock, uint32_t from, uint32_t to)
 {
@@ -22,14 +15,19 @@ static bool try_word(struct lock *lock, uint32_t from, uint32_t to)
         &lock->word, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+/* The word that says that the calling thread holds the lock. Asked for in each round of a wait: a
+ * signal handler may have forked, and then whoever held the lock is gone (identity.h). */
+static uint32_t own_word(const struct lock *lock)
+{
+    uint32_t self = identity_thread(identity_self());
+    if ((ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_HOLDER) == self)
+        fatal("malloc or free called by a signal handler that interrupted malloc or free");
+    return self;
+}
+
 void lock_acquire_slow(struct lock *lock)
 {
-    uint32_t self = lock_self(), word = ATOMIC_LOAD_RELAXED(&lock->word);
-    if ((word & LOCK_HOLDER) == self) {
-        if (word & LOCK_FORK)
-            return;
-        fatal("malloc or free called by a signal handler that interrupted malloc or free");
-    }
+    uint32_t word, self = own_word(lock);
     for (int i = 0; i < SPIN_ROUNDS; i++) {
         if (ATOMIC_LOAD_RELAXED(&lock->word) == 0 && try_word(lock, 0, self))
             return;
@@ -37,6 +35,7 @@ void lock_acquire_slow(struct lock *lock)
     }
     /* Who has waited takes the lock with the waiters' bit: others may still sleep. */
     for (;;) {
+        self = own_word(lock);
         word = ATOMIC_LOAD_RELAXED(&lock->word);
         if (word == 0) {
             if (try_word(lock, 0, self | LOCK_WAITERS))
@@ -48,41 +47,23 @@ void lock_acquire_slow(struct lock *lock)
     }
 }
 
-static void open_lock(struct lock *lock)
+void lock_release(struct lock *lock)
 {
     if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) & LOCK_WAITERS)
         os_futex_wake(&lock->word);
 }
 
-void lock_release(struct lock *lock)
+bool lock_is_lost(const struct lock *lock, uint32_t before)
 {
-    if (LIKELY((ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_FORK) == 0))
-        open_lock(lock);
+    uint32_t holder = ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_HOLDER;
+    return holder && holder != before;
 }
 
-static bool held_by(const struct lock *lock, uint32_t holder)
+void lock_inherit(struct lock *lock, uint32_t before, uint32_t now)
 {
-    return (ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_HOLDER) == holder;
-}
-
-void lock_prepare_fork(struct lock *lock)
-{
-    if (held_by(lock, lock_self()))
+    uint32_t word = ATOMIC_LOAD_RELAXED(&lock->word);
+    /* Open, as most are: a write would copy the page. */
+    if (!word)
         return;
-    lock_acquire(lock);
-    __atomic_fetch_or(&lock->word, LOCK_FORK, __ATOMIC_RELAXED);
-}
-
-void lock_finish_fork(struct lock *lock)
-{
-    if (held_by(lock, lock_self()) && ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_FORK)
-        open_lock(lock);
-}
-
-void lock_adopt_in_child(struct lock *lock, uint32_t before)
-{
-    if (held_by(lock, before)) {
-        bool fork = ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_FORK;
-        __atomic_store_n(&lock->word, fork ? 0 : lock_self(), __ATOMIC_RELEASE);
-    }
+    ATOMIC_STORE_RELEASE(&lock->word, (word & LOCK_HOLDER) == before ? now : 0);
 }

@@ -38,6 +38,10 @@ void *os_map(size_t size, size_t alignment, void *hint);
 void *os_reserve(size_t size);
 bool os_make_writable(void *address, size_t size);
 
+/* Zeroed memory that is zero again in a child of fork; never returned. Where the system does not
+ * know how, it is memory like any other. NULL when there is none. */
+void *os_map_wiped(size_t size);
+
 /* Returns address space. False when the system refuses (it may need a mapping more to split one):
  * the memory is then still mapped. */
 bool os_unmap(void *address, size_t size);
@@ -72,7 +76,8 @@ enum os_move_result { OS_MOVED, OS_MOVE_REFUSED, OS_MOVE_FAILED };
  * replaces, and makes it `new_size` long. No content is copied. */
 enum os_move_result os_move(void *address, size_t old_size, void *target, size_t new_size);
 
-/* Sleeps while `*word` is `expected`; wakes at most one sleeper of `word`. */
+/* Sleeps while `*word` is `expected`, but not for long: a signal handler may have forked just
+ * before, and in the child nobody would wake the sleeper. Wakes at most one sleeper of `word`. */
 void os_futex_wait(uint32_t *word, uint32_t expected);
 void os_futex_wake(uint32_t *word);
 
@@ -108,7 +113,11 @@ int os_process_id(void);
 /* The calling thread's id, above 0 and below 2^30. */
 uint32_t os_thread_id(void);
 
-/* True while a thread of this process has the id. */
+/* False when no thread has the id. True may mean one of another process: ids are used again. */
 bool os_thread_exists(uint32_t id);
+
+/* Keeps all signals from the calling thread; returns those that were blocked before. */
+uint64_t os_block_signals(void);
+void os_restore_signals(uint64_t blocked);
 
 #endif

@@ -135,6 +135,7 @@ unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned coun
     taken = slab_take(slab, blocks, count);
     lock_acquire(&bin->lock);
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
+    slab->joined = true;
     bin->free_blocks += slab->free_blocks;
     relist(bin, slab);
     lock_release(&bin->lock);
@@ -156,6 +157,7 @@ static void detach(struct bin *bin, struct slab *slab, struct list *empty)
 {
     if (list_contains(&slab->by_fullness))
         list_remove(&slab->by_fullness);
+    slab->joined = false;
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count - 1);
     bin->free_blocks -= slab->blocks;
     lower(&bin->free_swept, bin->free_blocks);
@@ -463,11 +465,42 @@ bool bin_sweep_step(void)
     return false;
 }
 
+/* The bin's slabs in the superslab. */
+static void collect(struct bin *bin, unsigned shard, unsigned class, struct superslab *superslab)
+{
+    for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++) {
+        struct slab *slab = ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[unit]);
+        if (!slab || slab->class != class || slab->shard != shard || !slab->joined ||
+            slab->base != superslab_address(superslab, unit * UNIT_PAGES))
+            continue;
+        slab_repair(slab);
+        slab->by_fullness.link = NULL;
+        relist(bin, slab);
+        ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
+        bin->free_blocks += slab->free_blocks;
+    }
+}
+
+void bin_repair(unsigned shard, unsigned class)
+{
+    struct bin *bin = bin_of(shard, class);
+    memset(bin->slabs, 0, sizeof bin->slabs);
+    bin->swept.first = NULL;
+    ATOMIC_STORE_RELAXED(&bin->sweeping, false);
+    ATOMIC_STORE_RELAXED(&bin->slab_count, 0);
+    bin->free_blocks = 0;
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;)
+        if (region->kind == REGION_SUPERSLAB)
+            collect(bin, shard, class, (struct superslab *)region);
+    bin->free_swept = bin->free_unused = bin->free_blocks;
+}
+
 void bin_check_all(void)
 {
     for (unsigned shard = 0; shard < shard_count(); shard++) {
         for (unsigned class = 1; class < CLASS_COUNT; class ++) {
             struct bin *bin = &bins[shard][class];
+            uint32_t free_blocks = 0;
             lock_acquire(&bin->lock);
             for (unsigned level = 0; level < FULLNESS_LEVELS; level++) {
                 struct list_node *node = bin->slabs[level].first;
@@ -476,9 +509,12 @@ void bin_check_all(void)
                     slab_check(slab);
                     ASSERT(slab->class == class && slab->shard == shard);
                     ASSERT(slab->fullness == level && fullness_of(slab) == level);
-                    ASSERT(slab->free_blocks > 0);
+                    ASSERT(slab->free_blocks > 0 && slab->joined);
+                    free_blocks += slab->free_blocks;
                 }
             }
+            ASSERT(bin->swept.first || free_blocks == bin->free_blocks);
+            (void)free_blocks; /* only asserted on */
             lock_release(&bin->lock);
         }
     }

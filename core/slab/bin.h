@@ -81,6 +81,9 @@ void bin_tick(enum purge_tick tick);
 /* Goes on with one of the sweeps; true when there was one. */
 bool bin_sweep_step(void);
 
+/* Puts the bin right after a thread that is gone held its lock. */
+void bin_repair(unsigned shard, unsigned class);
+
 /* Debug walker over all bins. */
 void bin_check_all(void);
 

@@ -100,6 +100,7 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
     if (LIKELY(good)) {
         poison_blocks(blocks, count, size_classes[class].size);
         copy_in(class, held, blocks, count);
+        KEEP_STORE_ORDER();
         set_count(depot, held + count);
     }
     lock_release(&depot->lock);

@@ -162,6 +162,17 @@ void slab_refuse(const struct slab *slab, const void *block, const char *call)
     fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
 
+void slab_repair(struct slab *slab)
+{
+    unsigned used = slab->blocks;
+    while (used > 0 && bitmap_test(slab->free, used - 1))
+        used--;
+    slab->watermark = (uint16_t)size_max(slab->watermark, used);
+    slab->free_blocks = (uint16_t)bitmap_count_range(slab->free, 0, slab->blocks);
+    slab->first_word = 0;
+    slab->purged = 0;
+}
+
 void slab_check(const struct slab *slab)
 {
     ASSERT(slab->blocks == size_classes[slab->class].blocks);

@@ -23,6 +23,7 @@ struct slab {
     struct superslab *superslab;  /* const */
     uint8_t class;                /* const */
     uint8_t shard;                /* const */
+    bool joined;      /* is one of the bin's: other slabs are somebody's who makes or ends them */
     bool clean;       /* atomic relaxed: pages were zero at creation and none was purged since */
     uint8_t fullness; /* which of the bin's lists: 0 is the fullest */
     uint16_t blocks;  /* const */
@@ -64,6 +65,9 @@ unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count);
 /* Aborts, naming the API function `call`, because of such a block. To be called without locks: a
  * handler of SIGABRT may allocate. */
 _Noreturn SLOW_PATH void slab_refuse(const struct slab *slab, const void *block, const char *call);
+
+/* Makes the counts and bounds anew, from the bitmap. */
+void slab_repair(struct slab *slab);
 
 /* Debug walker. */
 void slab_check(const struct slab *slab);

@@ -310,3 +310,18 @@ struct big_stats big_stats(void)
     stats.live_blocks = stats.allocated - stats.freed;
     return stats;
 }
+
+void big_repair(void)
+{
+    size_t live_blocks = 0;
+    totals.live_bytes = 0;
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
+        const struct big *big = (const struct big *)region;
+        if (region->kind != REGION_BIG || !big->live)
+            continue;
+        live_blocks++;
+        totals.live_bytes += big->mapped;
+    }
+    totals.freed = totals.allocated - live_blocks;
+    big_cache_repair();
+}

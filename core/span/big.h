@@ -48,4 +48,7 @@ struct big_stats {
 /* A snapshot, in which a block that is just being resized has no bytes. */
 struct big_stats big_stats(void);
 
+/* Puts the figures and the cache right after a thread that is gone held the lock. */
+void big_repair(void);
+
 #endif

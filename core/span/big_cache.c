@@ -1,6 +1,8 @@
 /* See big_cache.h. */
 #include "span/big_cache.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/bits.h"
 #include "base/poison.h"
@@ -201,6 +203,23 @@ size_t big_cache_bytes(void)
 struct lock *big_lock(void)
 {
     return &cache.lock;
+}
+
+void big_cache_repair(void)
+{
+    memset(cache.by_size, 0, sizeof cache.by_size);
+    memset(cache.lengths, 0, sizeof cache.lengths);
+    cache.by_age.first = NULL;
+    cache.bytes = 0;
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
+        struct big *big = (struct big *)region;
+        if (region->kind != REGION_BIG || big->live)
+            continue;
+        /* Who worked on it may not have got so far as to say so. */
+        big->dirty = big->mapped;
+        insert(big);
+    }
+    idle_lower(&cache.unused, cache.bytes);
 }
 
 void big_cache_check(void)

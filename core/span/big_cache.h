@@ -53,6 +53,10 @@ size_t big_cache_bytes(void);
 /* Guards the cache, and what big.c counts. */
 struct lock *big_lock(void);
 
+/* Makes the cache anew, of all mappings that are not live, after a thread that is gone held the
+ * lock. */
+void big_cache_repair(void);
+
 /* Debug walker. */
 void big_cache_check(void);
 

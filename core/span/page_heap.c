@@ -107,6 +107,7 @@ static void put_run(struct superslab *superslab, struct run run, unsigned dirty_
 /* Lock held. */
 static void insert(struct superslab *superslab)
 {
+    superslab->listed = true;
     link_by_run(superslab);
     link_by_unit(superslab, superslab_group(superslab), bits_count(superslab->free_units));
     heap.stats.superslabs++;
@@ -116,6 +117,7 @@ static void insert(struct superslab *superslab)
 /* Lock held. The superslab is wholly free. */
 static void extract(struct superslab *superslab)
 {
+    superslab->listed = false;
     unlink_by_run(superslab);
     unlink_by_unit(superslab);
     if (list_contains(&superslab->by_dirt))
@@ -417,6 +419,33 @@ struct page_heap_stats page_heap_stats(void)
 struct lock *page_heap_lock(void)
 {
     return &heap.lock;
+}
+
+static void relist(struct superslab *superslab)
+{
+    superslab->by_run.link = superslab->by_unit.link = superslab->by_dirt.link = NULL;
+    superslab_repair(superslab);
+    insert(superslab);
+    if (superslab->dirty_free_pages)
+        list_push(&heap.by_dirt, &superslab->by_dirt);
+    heap.stats.used_pages += SUPERSLAB_PAGES - superslab->free_pages;
+    heap.stats.dirty_free_pages += superslab->dirty_free_pages;
+}
+
+void page_heap_repair(void)
+{
+    memset(heap.by_run, 0, sizeof heap.by_run);
+    memset(heap.by_unit, 0, sizeof heap.by_unit);
+    memset(heap.runs, 0, sizeof heap.runs);
+    memset(heap.units, 0, sizeof heap.units);
+    memset(&heap.stats, 0, sizeof heap.stats);
+    heap.by_dirt.first = NULL;
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
+        struct superslab *superslab = (struct superslab *)region;
+        if (region->kind == REGION_SUPERSLAB && superslab->listed)
+            relist(superslab);
+    }
+    idle_lower(&heap.unused, heap.stats.dirty_free_pages);
 }
 
 void page_heap_check(void)

@@ -65,6 +65,9 @@ struct page_heap_stats page_heap_stats(void);
 
 struct lock *page_heap_lock(void);
 
+/* Puts everything right after a thread that is gone held the lock. */
+void page_heap_repair(void);
+
 /* Debug walker over all superslabs. */
 void page_heap_check(void);
 

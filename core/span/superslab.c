@@ -2,6 +2,7 @@
 #include "span/superslab.h"
 
 #include "base/assert.h"
+#include "base/atomic.h"
 
 /* The units that the run touches, a bit each. */
 static uint32_t units_of(struct run run)
@@ -98,6 +99,7 @@ void superslab_put(struct superslab *superslab, struct run run, unsigned dirty_p
     ASSERT(bitmap_count_range(superslab->free, run.first, run.pages) == 0);
     if (dirty_pages)
         bitmap_set_range(superslab->dirty, run.first, dirty_pages);
+    KEEP_STORE_ORDER();
     bitmap_set_range(superslab->free, run.first, run.pages);
     superslab->free_pages += (uint16_t)run.pages;
     superslab->dirty_free_pages +=
@@ -138,13 +140,26 @@ unsigned superslab_span_start(const struct superslab *superslab, unsigned page)
     return SUPERSLAB_PAGES;
 }
 
+static unsigned dirty_free_pages(const struct superslab *superslab)
+{
+    unsigned pages = 0;
+    for (unsigned w = 0; w < SUPERSLAB_WORDS; w++)
+        pages += bits_count(superslab->free[w] & superslab->dirty[w]);
+    return pages;
+}
+
+void superslab_repair(struct superslab *superslab)
+{
+    superslab->free_pages = (uint16_t)bitmap_count_range(superslab->free, 0, SUPERSLAB_PAGES);
+    superslab->dirty_free_pages = (uint16_t)dirty_free_pages(superslab);
+    superslab->free_units = free_units(superslab, UINT32_MAX);
+    superslab->longest_run = superslab->free_pages;
+}
+
 void superslab_check(const struct superslab *superslab)
 {
     ASSERT(superslab->free_pages == bitmap_count_range(superslab->free, 0, SUPERSLAB_PAGES));
-    unsigned dirty_free = 0;
-    for (unsigned w = 0; w < SUPERSLAB_WORDS; w++)
-        dirty_free += bits_count(superslab->free[w] & superslab->dirty[w]);
-    ASSERT(superslab->dirty_free_pages == dirty_free);
+    ASSERT(superslab->dirty_free_pages == dirty_free_pages(superslab));
     for (unsigned page = 0, end; page < SUPERSLAB_PAGES; page = end + 1) {
         end = bitmap_find(superslab->free, page, SUPERSLAB_PAGES, false);
         ASSERT(end - page <= superslab->longest_run);

@@ -39,6 +39,7 @@ struct superslab {
     uint16_t longest_run;      /* no free run has more pages: a bound, put right by searches */
     uint16_t free_pages;       /* pages that are free */
     uint16_t dirty_free_pages; /* pages that are free and dirty */
+    bool listed;               /* page heap: not somebody's who maps or unmaps it */
     uint16_t listed_run;       /* page heap: which list `by_run` is on */
     uint8_t listed_units;      /* page heap: which list `by_unit` is on, */
     uint8_t listed_group;      /* of which kind */
@@ -94,6 +95,9 @@ ALWAYS_INLINE unsigned superslab_page_of(const void *address)
 {
     return (unsigned)(((uintptr_t)address & (REGION_SIZE - 1)) >> PAGE_SHIFT);
 }
+
+/* Makes the counts and bounds anew, from the bitmaps. */
+void superslab_repair(struct superslab *superslab);
 
 /* Debug walker: the counts agree with the bitmaps, spans do not overlap free pages. */
 void superslab_check(const struct superslab *superslab);

@@ -1,11 +1,21 @@
 /* See fork.h.
  *
- * Before fork, the forking thread waits for an initialisation and takes every lock, so that no
- * other thread is in the middle of a change when the child's copy is made. Since no thread ever
- * waits for one lock while it holds another, the order is free and taking them always ends.
+ * Nothing is locked before fork. Who forks may hold any lock of the C library or of another one by
+ * then, under which other threads allocate: of stdio, of the list of fork handlers, of a library
+ * with handlers of its own. A lock of ours in its hand as well would sooner or later be the second
+ * half of a deadlock; and a child made by _Fork or a bare clone would not have waited for it.
  *
- * What the copy may catch half done are the magazines of other threads, which no lock guards.
- * The child does not look at them: those heaps restart empty.
+ * Instead the child puts right what it finds. Its memory is that of the parent at one moment: of
+ * each thread it has all that the thread wrote before, and nothing that it wrote after. So a
+ * structure whose lock is open is sound. One whose lock is held was in the middle of a change by a
+ * thread that does not exist here: its lists, sums and bounds are made anew from what such a change
+ * never leaves wrong, the bitmaps of slabs and superslabs and the page map. What the thread had in
+ * its hands, at most a batch of blocks or a mapping, stays allocated.
+ *
+ * What no lock guards are the magazines of other threads. The child does not look at them.
+ *
+ * That happens when a thread of the child first asks who it is, as it does before it takes a lock
+ * (os/identity.h): a child that only calls exec pays nothing, and no handler has to have run.
  *
  * A signal handler may fork while the thread it interrupted holds a lock: that one lock stays held
  * until the interrupted code goes on, in both processes.
@@ -15,53 +25,67 @@
 #include <pthread.h>
 
 #include "map/metadata.h"
+#include "os/identity.h"
 #include "slab/bin.h"
 #include "slab/depot.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 
-static void for_each_lock(void (*action)(struct lock *))
+/* Ids of the calling thread in the parent and here. */
+static struct {
+    uint32_t before, now;
+} own_ids;
+
+/* A lost lock stays held until all is right: this process may fork in the middle as well. */
+static void inherit(struct lock *lock, void (*repair)(void))
 {
-    action(heap_registry_lock());
+    if (lock_is_lost(lock, own_ids.before))
+        repair();
+    lock_inherit(lock, own_ids.before, own_ids.now);
+}
+
+static void inherit_bin(unsigned shard, unsigned class)
+{
+    struct lock *lock = &bin_of(shard, class)->lock;
+    if (lock_is_lost(lock, own_ids.before))
+        bin_repair(shard, class);
+    lock_inherit(lock, own_ids.before, own_ids.now);
+}
+
+/* A depot is sound after each of its writes. */
+static void nothing(void)
+{
+}
+
+static void begin_process(uint32_t before, uint32_t now)
+{
+    own_ids.before = before;
+    own_ids.now = now;
+    heap_begin_process(before, now);
+    inherit(heap_registry_lock(), heap_repair_registry);
+    inherit(big_lock(), big_repair);
+    inherit(page_heap_lock(), page_heap_repair);
+    inherit(metadata_lock(), metadata_repair);
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        inherit(depot_lock(class), nothing);
     for (unsigned shard = 0; shard < shard_count(); shard++)
         for (unsigned class = 1; class < CLASS_COUNT; class ++)
-            action(&bin_of(shard, class)->lock);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        action(depot_lock(class));
-    action(big_lock());
-    action(page_heap_lock());
-    action(metadata_lock());
+            inherit_bin(shard, class);
+}
+
+void fork_start(void)
+{
+    identity_start(begin_process);
 }
 
 static void before_fork(void)
 {
     heap_prepare_fork();
-    for_each_lock(lock_prepare_fork);
-}
-
-static void in_parent(void)
-{
-    for_each_lock(lock_finish_fork);
-}
-
-/* Until all locks are open the child goes by its parent's thread id, which holds them. */
-static uint32_t id_before_fork;
-
-static void adopt_lock(struct lock *lock)
-{
-    lock_adopt_in_child(lock, id_before_fork);
-}
-
-static void in_child(void)
-{
-    id_before_fork = lock_self();
-    uint32_t id = lock_identify();
-    heap_adopt_in_child(id_before_fork, id);
-    for_each_lock(adopt_lock);
+    identity_before_fork();
 }
 
 void fork_init(void)
 {
-    pthread_atfork(before_fork, in_parent, in_child);
+    pthread_atfork(before_fork, NULL, identity_in_child);
 }

@@ -1,8 +1,11 @@
-/* Fork: the child gets consistent structures, open locks, and the heaps of threads it lacks. */
+/* Fork: a child finds sound structures, open locks, and the heaps of threads it lacks. */
 #ifndef THREAD_FORK_H
 #define THREAD_FORK_H
 
-/* Registers the handlers with the C library; called once, from the library's constructor. */
+/* Prepares for children of every kind; part of the initialisation. */
+void fork_start(void);
+
+/* Registers handlers with the C library; called once, from the library's constructor. */
 void fork_init(void);
 
 #endif

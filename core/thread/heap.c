@@ -4,12 +4,14 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/policy.h"
 #include "os/os.h"
 #include "os/syscall.h"
 #include "slab/bin.h"
 #include "slab/depot.h"
 #include "span/page_heap.h"
+#include "thread/fork.h"
 
 /* After so many slow calls a heap looks after its magazines. */
 enum { MAINTENANCE_PERIOD = 256 };
@@ -41,13 +43,24 @@ static struct {
     struct heap *free;         /* lock: heaps that no thread owns, with empty magazines */
     unsigned warm_count;       /* lock */
     unsigned count;            /* lock */
+    char *unused;              /* lock: memory for heaps, up to `unused_end` */
+    char *unused_end;          /* lock */
     unsigned owned;            /* written under lock, read by any thread: heaps with an owner */
     unsigned cpus;             /* const after initialisation */
     pthread_key_t key;         /* const after initialisation */
     bool has_key;              /* const after initialisation */
-    bool early;                /* see heap_start_early */
+    uint32_t process;          /* atomic, any thread: see enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see reclaim */
 } registry;
+
+/* See heap_start_early. */
+static struct {
+    uint64_t thread;   /* atomic relaxed, any thread: its identity, 0 when it is over */
+    struct heap *heap; /* that thread only: which it took */
+} early;
+
+/* The owner of a heap that no thread of this or a later process has. */
+#define NOBODY ((uint64_t)1)
 
 /* Between the two it is the id of the thread that initialises. */
 #define FRESH ((uint32_t)0)
@@ -73,10 +86,12 @@ static void start(struct heap *heap)
     heap_reset_magazines(heap);
 }
 
-/* Registry lock held. */
-static void count_owned(unsigned change)
+/* Registry lock held. A heap that was taken in a parent process may be given back in its child,
+ * where it was never counted. */
+static void count_owned(int change)
 {
-    ATOMIC_STORE_RELAXED(&registry.owned, registry.owned + change);
+    unsigned owned = registry.owned;
+    ATOMIC_STORE_RELAXED(&registry.owned, change < 0 && !owned ? 0 : owned + (unsigned)change);
 }
 
 /* Registry lock held. */
@@ -91,7 +106,7 @@ static void link_heap(struct heap *heap)
 static void pool(struct heap *heap)
 {
     ATOMIC_STORE_RELAXED(&heap->owner, 0);
-    count_owned(-1u);
+    count_owned(-1);
     heap->next_free = registry.free;
     registry.free = heap;
 }
@@ -104,7 +119,7 @@ static bool pool_warm(struct heap *heap)
     bool room = registry.warm_count < shards_in_use();
     if (room) {
         registry.warm_count++;
-        count_owned(-1u);
+        count_owned(-1);
         heap->warm_ticks = 0;
         heap->next_free = registry.warm;
         ATOMIC_STORE_RELAXED(&heap->owner, 0);
@@ -126,7 +141,7 @@ static struct heap *take_warm(unsigned ticks)
         *link = heap->next_free;
         registry.warm_count--;
         count_owned(1);
-        ATOMIC_STORE_RELAXED(&heap->owner, lock_self());
+        ATOMIC_STORE_RELAXED(&heap->owner, identity_self());
     }
     return heap;
 }
@@ -138,7 +153,7 @@ static struct heap *take_pooled(void)
     struct heap *heap = take_warm(0);
     if (!heap && registry.free) {
         heap = registry.free;
-        ATOMIC_STORE_RELAXED(&heap->owner, lock_self());
+        ATOMIC_STORE_RELAXED(&heap->owner, identity_self());
         registry.free = heap->next_free;
         count_owned(1);
     }
@@ -187,18 +202,46 @@ static void tick_pool(void)
     heap_flush_pooled(2);
 }
 
-/* A heap whose owner is gone without giving it back: its first call ever came from the very last
- * of its destructors, when no hook was called any more. Looks at a few heaps each time. */
+/* True when the owner is gone and did not give the heap back. One of this process made its first
+ * call ever in the very last of its destructors, when no hook was called any more, or ended by a
+ * bare system call. Those of a parent are gone in its child, but for the thread that forked: until
+ * that has shown up (enter_process), or in the middle of a slow path, a heap may be its own. */
+static bool is_left_behind(const struct heap *heap, uint64_t owner)
+{
+    if (!owner)
+        return false;
+    if (identity_is_local(owner))
+        return !os_thread_exists(identity_thread(owner));
+    return heap->depth == 0 &&
+           identity_is_local((uint64_t)ATOMIC_LOAD_ACQUIRE(&registry.process) << 32);
+}
+
+/* Makes a heap of a parent's thread one with empty magazines. */
+static void forget_blocks(struct heap *heap)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        COUNTER_ADD(&heap->magazine[class].flushed, heap_cached_blocks(heap, class));
+    heap_reset_magazines(heap);
+    heap->slow_calls = heap->parks_left = 0;
+    heap->parked_ms = 0;
+    lock_acquire(&registry.lock);
+    count_owned(1);
+    lock_release(&registry.lock);
+}
+
+/* A heap that was left behind, or NULL. Looks at a few heaps each time. */
 static struct heap *reclaim(void)
 {
     enum { SUSPECTS = 8 };
     struct heap *heap = ATOMIC_LOAD_ACQUIRE(&registry.next_suspect);
     for (int i = 0; i < SUSPECTS; i++) {
         heap = heap ? heap : heap_first();
-        uint32_t owner = ATOMIC_LOAD_RELAXED(&heap->owner);
-        if (owner && !os_thread_exists(owner) &&
+        uint64_t owner = ATOMIC_LOAD_RELAXED(&heap->owner), self = identity_self();
+        if (is_left_behind(heap, owner) &&
             __atomic_compare_exchange_n(
-                &heap->owner, &owner, lock_self(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+                &heap->owner, &owner, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            if (!identity_is_local(owner))
+                forget_blocks(heap);
             heap->depth = 0;
             return heap;
         }
@@ -208,25 +251,51 @@ static struct heap *reclaim(void)
     return NULL;
 }
 
-/* The heap that this thread got before its thread-local variables were set to their first values:
- * see heap_start_early. */
-static struct heap *find_own(void)
+/* Heaps are mapped several at a time: a process may have only so many mappings, and each stack is
+ * two of them. */
+enum { CHUNK_HEAPS = 8 };
+
+/* The next heap of the chunk, NULL when it is used up. Registry lock held. */
+static struct heap *take_unused(void)
 {
-    if (LIKELY(!registry.early))
+    char *memory = registry.unused;
+    if (memory == registry.unused_end)
         return NULL;
-    struct heap *heap = heap_first();
-    while (heap && ATOMIC_LOAD_RELAXED(&heap->owner) != lock_self())
-        heap = heap->next;
+    registry.unused = memory + HEAP_BYTES;
+    return (struct heap *)memory;
+}
+
+static struct heap *map_heap(void)
+{
+    lock_acquire(&registry.lock);
+    struct heap *heap = take_unused();
+    lock_release(&registry.lock);
+    if (heap)
+        return heap;
+    char *chunk = os_map(CHUNK_HEAPS * HEAP_BYTES, CACHE_LINE, NULL);
+    if (!chunk)
+        return os_map(HEAP_BYTES, CACHE_LINE, NULL);
+    lock_acquire(&registry.lock);
+    heap = take_unused();
+    if (!heap) {
+        registry.unused = chunk;
+        registry.unused_end = chunk + CHUNK_HEAPS * HEAP_BYTES;
+        heap = take_unused();
+        chunk = NULL;
+    }
+    lock_release(&registry.lock);
+    if (chunk)
+        os_discard(chunk, CHUNK_HEAPS * HEAP_BYTES);
     return heap;
 }
 
 static struct heap *create(void)
 {
-    struct heap *heap = os_map(HEAP_BYTES, CACHE_LINE, NULL);
+    struct heap *heap = map_heap();
     if (!heap)
         return NULL;
     start(heap);
-    heap->owner = lock_self();
+    heap->owner = identity_self();
     lock_acquire(&registry.lock);
     link_heap(heap);
     lock_release(&registry.lock);
@@ -235,9 +304,7 @@ static struct heap *create(void)
 
 static struct heap *adopt(void)
 {
-    struct heap *heap = find_own();
-    if (!heap)
-        heap = take_pooled();
+    struct heap *heap = take_pooled();
     if (!heap)
         heap = reclaim();
     return heap ? heap : create();
@@ -310,6 +377,7 @@ static bool initialise(void)
 {
     if (!page_heap_init())
         return false;
+    fork_start();
     if (!registry.all) {
         registry.cpus = (unsigned)size_max(os_cpu_count(), 1);
         shard_init(POLICY(shards) ? (unsigned)POLICY(shards) : registry.cpus);
@@ -325,29 +393,35 @@ static bool initialise(void)
     return true;
 }
 
+/* Waits a moment for the thread that initialises; false when that is over, one way or other. */
+static bool await_initialisation(void)
+{
+    enum { ROUNDS = 1000 };
+    for (int i = 0; i < ROUNDS; i++) {
+        uint32_t seen = ATOMIC_LOAD_ACQUIRE(&init_state);
+        if (seen == READY || seen == FRESH)
+            return false;
+        cpu_relax();
+    }
+    return true;
+}
+
 /* Prepares everything that heaps need, once; false when the system has no memory. */
 static bool init_once(void)
 {
-    for (;;) {
-        uint32_t seen = ATOMIC_LOAD_ACQUIRE(&init_state);
-        if (LIKELY(seen == READY))
-            return true;
-        if (seen == FRESH &&
-            __atomic_compare_exchange_n(
-                &init_state, &seen, lock_self(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    while (ATOMIC_LOAD_ACQUIRE(&init_state) != READY) {
+        /* Each time: in a child of fork this finds out that who initialised does not exist. */
+        uint32_t fresh = FRESH, self = identity_thread(identity_self());
+        if (__atomic_compare_exchange_n(
+                &init_state, &fresh, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
             bool ready = initialise();
             ATOMIC_STORE_RELEASE(&init_state, ready ? READY : FRESH);
             return ready;
         }
-        cpu_relax();
+        while (await_initialisation() && identity_thread(identity_self()) == self)
+            continue;
     }
-}
-
-void heap_start_early(void)
-{
-    registry.early = true;
-    if (!thread_heap)
-        thread_heap = (struct heap_front *)&no_heap;
+    return true;
 }
 
 void heap_forget(void)
@@ -361,29 +435,57 @@ void heap_forget(void)
 void heap_prepare_fork(void)
 {
     /* A signal handler may fork inside the initialisation: both processes then go on with it. */
-    if (ATOMIC_LOAD_RELAXED(&init_state) != lock_self())
+    if (ATOMIC_LOAD_RELAXED(&init_state) != identity_thread(identity_self()))
         init_once();
 }
 
-void heap_adopt_in_child(uint32_t before, uint32_t after)
+void heap_begin_process(uint32_t before, uint32_t now)
 {
-    if (init_state == before)
-        ATOMIC_STORE_RELAXED(&init_state, after);
+    if (before && init_state == before)
+        ATOMIC_STORE_RELAXED(&init_state, now);
     else if (init_state != READY)
         ATOMIC_STORE_RELAXED(&init_state, FRESH);
-    for (struct heap *heap = registry.all; heap; heap = heap->next) {
-        if (heap->owner == before)
-            heap->owner = after;
-        if (heap->owner == 0 || heap->owner == after)
-            continue;
-        for (unsigned class = 1; class < CLASS_COUNT; class ++)
-            heap->magazine[class].flushed += heap_cached_blocks(heap, class);
-        heap_reset_magazines(heap);
-        heap->depth = 0;
-        heap->slow_calls = heap->parks_left = 0;
-        heap->parked_ms = 0;
-        pool(heap);
-    }
+    ATOMIC_STORE_RELAXED(&registry.owned, 0);
+}
+
+void heap_repair_registry(void)
+{
+    /* The lists may be in the middle of a change: all their heaps count as left behind, and the
+     * rest of the chunk is lost. */
+    registry.warm = registry.free = NULL;
+    registry.warm_count = 0;
+    registry.unused = registry.unused_end = NULL;
+    for (struct heap *heap = registry.all; heap; heap = heap->next)
+        if (!heap->owner)
+            ATOMIC_STORE_RELAXED(&heap->owner, NOBODY);
+}
+
+/* ---- Early calls -----------------------------------------------------------------------------
+ */
+
+void heap_start_early(void)
+{
+    ATOMIC_STORE_RELAXED(&early.thread, identity_self());
+    if (!thread_heap)
+        thread_heap = (struct heap_front *)&no_heap;
+}
+
+/* The heap that this thread got before its thread-local variables were set to their first values;
+ * where it has none yet, the next one that it takes is that. */
+static struct heap *adopt_early(void)
+{
+    if (!early.heap)
+        early.heap = adopt();
+    return early.heap;
+}
+
+void heap_end_early(void)
+{
+    if (ATOMIC_LOAD_RELAXED(&early.thread) != identity_self())
+        return;
+    if (early.heap && !heap_of_thread())
+        heap_leave(heap_enter());
+    ATOMIC_STORE_RELAXED(&early.thread, 0);
 }
 
 /* ---- Entry to the slow paths ----------------------------------------------------------------- */
@@ -394,7 +496,10 @@ void heap_adopt_in_child(uint32_t before, uint32_t after)
 static struct heap *enter_first(void)
 {
     bool keep = !has_exited && !POLICY(fallback);
-    struct heap *heap = init_once() ? adopt() : NULL;
+    bool is_early = ATOMIC_LOAD_RELAXED(&early.thread) == identity_self();
+    struct heap *heap = NULL;
+    if (init_once())
+        heap = UNLIKELY(is_early && keep) ? adopt_early() : adopt();
     if (heap && keep) {
         set_heap(heap);
         if (registry.has_key)
@@ -440,6 +545,17 @@ static void look_after_purge(struct heap *heap)
         go_on_purging();
 }
 
+/* The thread's heap is one of its parent process: from now on it is this process's. The flag says
+ * that other heaps of the parent are not the thread's. */
+static SLOW_PATH void enter_process(struct heap *heap)
+{
+    lock_acquire(&registry.lock);
+    count_owned(1);
+    ATOMIC_STORE_RELAXED(&heap->owner, identity_self());
+    ATOMIC_STORE_RELEASE(&registry.process, (uint32_t)(identity_self() >> 32));
+    lock_release(&registry.lock);
+}
+
 struct heap *heap_enter(void)
 {
     int cancel_type;
@@ -453,6 +569,8 @@ struct heap *heap_enter(void)
     }
     if (heap->depth++ == 0) {
         heap->cancel_type = cancel_type;
+        if (UNLIKELY(!identity_is_local(ATOMIC_LOAD_RELAXED(&heap->owner))))
+            enter_process(heap);
         if (heap == parked_heap)
             set_heap(heap);
         bool periodic = ++heap->slow_calls >= MAINTENANCE_PERIOD;
@@ -483,6 +601,19 @@ void heap_leave(struct heap *heap)
     pthread_setcanceltype(cancel_type, NULL);
 }
 
+void heap_check_pool(void)
+{
+    unsigned warm = 0;
+    lock_acquire(&registry.lock);
+    for (struct heap *heap = registry.warm; heap; heap = heap->next_free, warm++)
+        ASSERT(!heap->owner);
+    for (struct heap *heap = registry.free; heap; heap = heap->next_free)
+        ASSERT(!heap->owner);
+    ASSERT(warm == registry.warm_count);
+    ASSERT((size_t)(registry.unused_end - registry.unused) <= CHUNK_HEAPS * HEAP_BYTES);
+    lock_release(&registry.lock);
+}
+
 /* ---- For statistics and fork ----------------------------------------------------------------- */
 
 struct heap *heap_first(void)
@@ -492,7 +623,8 @@ struct heap *heap_first(void)
 
 bool heap_in_use(const struct heap *heap)
 {
-    return ATOMIC_LOAD_RELAXED(&heap->owner) != 0;
+    uint64_t owner = ATOMIC_LOAD_RELAXED(&heap->owner);
+    return owner && (identity_is_local(owner) || heap == heap_of_thread());
 }
 
 unsigned heap_crowd(void)

@@ -74,7 +74,7 @@ struct heap {
     struct heap_front front;
     uint8_t depth;       /* slow paths entered; not 0 when a signal handler interrupts one */
     int cancel_type;     /* of the thread when it entered the outermost */
-    uint32_t owner;      /* atomic relaxed, any thread: id of the owner thread, 0 in the pool */
+    uint64_t owner;      /* atomic relaxed, any thread: identity of the owner, 0 in the pool */
     uint8_t shard;       /* const */
     uint16_t slow_calls; /* since the last maintenance */
     uint16_t parks_left; /* at `parked_ms`: see PARKS_MAX in heap.c */
@@ -208,9 +208,10 @@ bool heap_is_only_one(void);
 bool heap_in_use(const struct heap *heap);
 
 /* Called while the dynamic linker still relocates, by the resolver in override/early.c: then the
- * thread-local variables are zero, and get their first values later. A heap that the thread takes
- * before that is found again by its owner's id. */
+ * thread-local variables are zero, and get their first values later. The heap that the thread takes
+ * before that is kept for it until heap_end_early, in the constructor. */
 void heap_start_early(void);
+void heap_end_early(void);
 
 /* Releases the calling thread's heap as its exit would, and lets it start afresh. */
 void heap_forget(void);
@@ -218,10 +219,14 @@ void heap_forget(void);
 /* Before fork: sees to it that no other thread is in the middle of initialising the allocator. */
 void heap_prepare_fork(void);
 
-/* In the child of fork, where the calling thread has the id `after` instead of `before`: its heap
- * stays its own; those of the threads that do not exist there become free. What they cached stays
- * allocated: it may have been in the middle of a change. */
-void heap_adopt_in_child(uint32_t before, uint32_t after);
+/* In a new process, in which no thread has a heap yet: that of the forking thread, which has the id
+ * `now` instead of `before`, counts again when it is entered. Those of the threads that do not
+ * exist here are left behind, to be found one by one by threads that need one. What they cached
+ * stays allocated: it may have been in the middle of a change. */
+void heap_begin_process(uint32_t before, uint32_t now);
+
+/* Puts the registry right after a thread that is gone held its lock. */
+void heap_repair_registry(void);
 
 struct lock *heap_registry_lock(void);
 
@@ -233,5 +238,8 @@ void heap_maintain(struct heap *heap);
 
 /* Debug walker over the heap's magazines and slot regions. */
 void heap_check(struct heap *heap);
+
+/* Debug walker over the pool. */
+void heap_check_pool(void);
 
 #endif

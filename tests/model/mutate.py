@@ -1,9 +1,9 @@
 """mutate.py --source DIR --build DIR [--sample N] [--report FILE]: weakens the core on purpose.
 
 Each mutant of the core's sources has one memory order made relaxed, one lock left out of one
-function, one lock forgotten by the fork handlers, or one step of a protocol left out. The models
-have to fail for each of them; those that cannot are in SURVIVORS, with the reason. Nothing in the
-source tree is changed. Exit status 0: all as it should be.
+function, one structure that the child of fork does not put right, or one step of a protocol left
+out. The models have to fail for each of them; those that cannot are in SURVIVORS, with the reason.
+Nothing in the source tree is changed. Exit status 0: all as it should be.
 """
 
 import argparse
@@ -36,7 +36,36 @@ STEPS = (
     ("os/lock.c", "os_futex_wake(&lock->word);", ";", "nobody is woken"),
     ("os/lock.c", "try_word(lock, 0, self | LOCK_WAITERS)", "try_word(lock, 0, self)",
      "who has waited forgets the others"),
-    ("os/lock.c", "fork ? 0 : lock_self()", "0", "the child opens a lock that it is inside of"),
+    ("os/lock.c", "(word & LOCK_HOLDER) == before ? now : 0", "0",
+     "the child opens a lock that it is inside of"),
+    ("os/lock.c", "return holder && holder != before;", "return false;",
+     "the child takes half a change for a whole one"),
+    ("os/identity.c", "            repair_process(identity_thread(own_identity), id);",
+     "            ;",
+     "nobody puts the new process right"),
+    ("thread/fork.c", "        bin_repair(shard, class);", "        ;",
+     "the child does not put bins right"),
+    ("thread/heap.c", "        ATOMIC_STORE_RELAXED(&init_state, FRESH);\n", "        ;\n",
+     "the child waits for an initialisation that nobody goes on with"),
+    ("thread/heap.c", "    registry.warm = registry.free = NULL;\n", "",
+     "the child keeps a list that was in the middle of a change"),
+    ("thread/heap.c", "            enter_process(heap);", "            ;",
+     "a thread's heap stays one of the parent's"),
+    ("thread/heap.c", "                forget_blocks(heap);", "                ;",
+     "the child uses what a thread of the parent cached"),
+    ("slab/bin.c", "    slab->joined = false;\n", "",
+     "the child finds a slab that its parent's thread was about to end"),
+    ("slab/slab.c", "(uint16_t)bitmap_count_range(slab->free, 0, slab->blocks);",
+     "slab->free_blocks;", "the child does not count the free blocks of a slab"),
+    ("slab/depot.c", "        copy_in(class, held, blocks, count);\n        KEEP_STORE_ORDER();\n"
+     "        set_count(depot, held + count);\n",
+     "        set_count(depot, held + count);\n        copy_in(class, held, blocks, count);\n",
+     "the child finds blocks in the depot that are not there yet"),
+    ("map/metadata.c", "    freed->next = *list;\n    KEEP_STORE_ORDER();\n    *list = freed;\n",
+     "    struct free_record *next = *list;\n    *list = freed;\n    freed->next = next;\n",
+     "the child finds a record in a list that ends with it"),
+    ("span/superslab.c", "    superslab->free_units = free_units(superslab, UINT32_MAX);\n", "",
+     "the child does not look which units are free"),
     ("slab/bin.c", "    set_blocks_of_pages(slab, run, false);\n", "",
      "blocks are handed out while their pages are purged"),
     ("span/page_heap.c", "        take_run(superslab, run);\n        lock_release",
@@ -84,8 +113,8 @@ SURVIVORS = {
         _TICKS,
     ("thread/heap.c", "reclaim", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
     ("thread/heap.c", "reclaim", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,
-    ("os/lock.c", "lock_adopt_in_child", "release to relaxed"):
-        "stronger than needed: the child has one thread",
+    ("os/lock.c", "lock_inherit", "release to relaxed"):
+        "for the compiler: a child of the child may be made in the middle",
 }
 
 
@@ -140,10 +169,13 @@ def lock_mutants(name, text):
 
 
 def fork_mutants(name, text):
-    for found in re.finditer(r"\baction\((.*)\);", text):
-        rest = text[:found.start()] + ";" + text[found.end():]
+    for found in re.finditer(r"\binherit(_bin)?\((&?\w+.*), (\w+)\);", text):
         line = text.count("\n", 0, found.start()) + 1
-        yield Mutant(name, line, "for_each_lock", "without " + found.group(1), rest)
+        rest = text[:found.start()] + ";" + text[found.end():]
+        yield Mutant(name, line, "begin_process", "without " + found.group(2), rest)
+        if not found.group(1) and found.group(3) != "nothing":
+            rest = text[:found.start(3)] + "nothing" + text[found.end(3):]
+            yield Mutant(name, line, "begin_process", "without " + found.group(3), rest)
 
 
 def step_mutants(name, text):

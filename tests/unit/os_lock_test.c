@@ -1,19 +1,28 @@
-/* os/lock: mutual exclusion, sleepers that are woken, and the states around fork (behaviour 31).
+/* os/lock and os/identity: mutual exclusion, sleepers that are woken, and what a new process finds
+ * (behaviours 31 and 45).
  * A lost wake-up shows as a test that never ends: CTest bounds it. */
 #include "unit.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "os/lock.h"
 #include "os/os.h"
+#include "thread/heap.h"
 
 enum { THREADS = 4, ROUNDS = 30000 };
 
 static struct lock lock;
 static uint64_t shared_a, shared_b; /* lock */
 static uint32_t entered;            /* atomic */
+
+static uint32_t own_id(void)
+{
+    return identity_thread(identity_self());
+}
 
 static void sleep_ms(long milliseconds)
 {
@@ -26,7 +35,7 @@ static void *count_up(void *argument)
     (void)argument;
     for (int i = 0; i < ROUNDS; i++) {
         lock_acquire(&lock);
-        CHECK((ATOMIC_LOAD_RELAXED(&lock.word) & LOCK_HOLDER) == lock_self());
+        CHECK((ATOMIC_LOAD_RELAXED(&lock.word) & LOCK_HOLDER) == own_id());
         shared_a++;
         if (i % 1000 == 0)
             sched_yield(); /* the others pile up and sleep */
@@ -70,7 +79,7 @@ static void uncontended_use_makes_no_system_call(void **state)
     uint64_t before = os_counts[OS_FUTEX];
     for (int i = 0; i < 1000; i++) {
         lock_acquire(&lock);
-        assert_int_equal(lock.word, lock_self());
+        assert_int_equal(lock.word, own_id());
         lock_release(&lock);
     }
     assert_int_equal(os_counts[OS_FUTEX], before);
@@ -104,7 +113,7 @@ static void sleepers_are_all_woken(void **state)
     for (int round = 0; round < 20; round++) {
         lock_acquire(&lock);
         start_sleepers(thread);
-        assert_int_equal(ATOMIC_LOAD_RELAXED(&lock.word), lock_self() | LOCK_WAITERS);
+        assert_int_equal(ATOMIC_LOAD_RELAXED(&lock.word), own_id() | LOCK_WAITERS);
         lock_release(&lock);
         join_sleepers(thread);
     }
@@ -126,95 +135,141 @@ static void entering_twice_is_fatal(void **state)
     check_open();
 }
 
-static void held_for_fork_lets_its_thread_in(void **state)
+/* What the new process finds: how often it was put right, and the lock then. */
+static struct {
+    int count;
+    bool lost;
+} repairs;
+
+static void repair(uint32_t before, uint32_t now)
 {
-    (void)state;
-    lock_prepare_fork(&lock);
-    assert_int_equal(lock.word, lock_self() | LOCK_FORK);
-    for (int i = 0; i < 3; i++) {
-        lock_acquire(&lock);
-        lock_release(&lock);
-        assert_int_equal(lock.word, lock_self() | LOCK_FORK);
+    CHECK(now == (uint32_t)gettid() && before != now);
+    repairs.count++;
+    repairs.lost = lock_is_lost(&lock, before);
+    lock_inherit(&lock, before, now);
+}
+
+static pid_t make_child(bool by_fork)
+{
+    identity_before_fork();
+    pid_t child = by_fork ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        alarm(10);
+        if (by_fork)
+            identity_in_child();
     }
-    /* A second prepare, by a handler of the same fork, changes nothing. */
-    lock_prepare_fork(&lock);
-    assert_int_equal(lock.word, lock_self() | LOCK_FORK);
-    lock_finish_fork(&lock);
-    check_open();
-    /* Finish without prepare, as in a process that registered late, changes nothing either. */
-    lock_finish_fork(&lock);
-    check_open();
+    return child;
 }
 
-static void held_for_fork_keeps_others_out(void **state)
+static void await_child(pid_t child)
 {
-    (void)state;
-    pthread_t thread[THREADS];
-    for (int round = 0; round < 10; round++) {
-        lock_prepare_fork(&lock);
-        start_sleepers(thread);
-        assert_int_equal(ATOMIC_LOAD_RELAXED(&lock.word), lock_self() | LOCK_FORK | LOCK_WAITERS);
-        lock_acquire(&lock);
-        lock_release(&lock);
-        assert_int_equal(ATOMIC_LOAD_RELAXED(&lock.word), lock_self() | LOCK_FORK | LOCK_WAITERS);
-        assert_int_equal(ATOMIC_LOAD_RELAXED(&entered), 0);
-        lock_finish_fork(&lock);
-        join_sleepers(thread);
-    }
-}
-
-static void an_interrupted_holder_keeps_the_lock(void **state)
-{
-    (void)state;
-    pthread_t thread[THREADS];
-    lock_acquire(&lock);
-    lock_prepare_fork(&lock);
-    assert_int_equal(lock.word, lock_self());
-    lock_finish_fork(&lock);
-    assert_int_equal(lock.word, lock_self());
-    start_sleepers(thread);
-    lock_prepare_fork(&lock);
-    lock_finish_fork(&lock);
-    assert_int_equal(ATOMIC_LOAD_RELAXED(&entered), 0);
-    lock_release(&lock);
-    join_sleepers(thread);
-}
-
-/* The child's thread has another id: it adopts the locks that its old id holds. Its copy of the
- * lock opens although its sleepers do not exist there. */
-static void go_on_in_child(uint32_t before)
-{
-    alarm(10);
-    CHECK(lock_self() == (uint32_t)gettid() && lock_self() != before);
-    lock_adopt_in_child(&lock, before);
-    CHECK(lock.word == 0);
-    for (int i = 0; i < 10; i++) {
-        lock_acquire(&lock);
-        CHECK(lock.word == lock_self());
-        lock_release(&lock);
-    }
-    lock_prepare_fork(&lock);
-    lock_finish_fork(&lock);
-    CHECK(lock.word == 0);
-    lock_adopt_in_child(&lock, before);
-    CHECK(lock.word == 0);
-    _exit(0);
-}
-
-static void both_sides_of_a_fork_go_on(void **state)
-{
-    (void)state;
-    pthread_t thread[THREADS];
-    uint32_t before = lock_self();
-    lock_prepare_fork(&lock);
-    start_sleepers(thread);
-    pid_t child = fork();
-    if (child == 0)
-        go_on_in_child(before);
-    lock_finish_fork(&lock);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
+}
+
+/* Each process has a number of its own; the handlers of fork do not count it as two. */
+static void a_child_is_another_process(void **state)
+{
+    (void)state;
+    uint64_t parent = identity_self();
+    for (int by_fork = 0; by_fork < 2; by_fork++) {
+        pid_t child = make_child(by_fork);
+        if (child == 0) {
+            CHECK(identity_process_number() == 0 && !identity_is_local(parent));
+            uint64_t self = identity_self();
+            CHECK(self >> 32 == (parent >> 32) + 1 && own_id() == (uint32_t)gettid());
+            CHECK(identity_is_local(self) && !identity_is_local(parent));
+            CHECK(repairs.count == 1 && !repairs.lost);
+            identity_in_child();
+            CHECK(identity_self() == self && repairs.count == 1);
+            pid_t grandchild = make_child(by_fork);
+            if (grandchild == 0)
+                _exit(identity_self() >> 32 == (parent >> 32) + 2 ? 0 : 1);
+            int status;
+            CHECK(waitpid(grandchild, &status, 0) == grandchild && status == 0);
+            _exit(0);
+        }
+        await_child(child);
+    }
+    assert_int_equal(identity_self(), parent);
+    assert_int_equal(repairs.count, 0);
+}
+
+static void *tell_identity(void *identity)
+{
+    *(uint64_t *)identity = identity_self();
+    return NULL;
+}
+
+/* A child that shares the memory is no process of its own. */
+static int share_memory(void *identity)
+{
+    tell_identity(identity);
+    return 0;
+}
+
+static void a_child_that_shares_memory_is_not(void **state)
+{
+    (void)state;
+    static char stack[64 * 1024] __attribute__((aligned(16)));
+    uint64_t parent = identity_self(), child = 0;
+    await_child(clone(share_memory, stack + sizeof stack, CLONE_VM | SIGCHLD, &child));
+    assert_int_equal(child, parent);
+    assert_int_equal(identity_self(), parent);
+}
+
+/* The thread that made the child asks after one that it started there. */
+static void a_second_thread_may_ask_first(void **state)
+{
+    (void)state;
+    uint64_t parent = identity_self();
+    pid_t child = make_child(false);
+    if (child == 0) {
+        pthread_t thread;
+        uint64_t other = 0;
+        CHECK(pthread_create(&thread, NULL, tell_identity, &other) == 0);
+        pthread_join(thread, NULL);
+        CHECK(other >> 32 == (parent >> 32) + 1 && repairs.count == 1);
+        CHECK(identity_self() >> 32 == other >> 32 && identity_self() != other);
+        _exit(0);
+    }
+    await_child(child);
+}
+
+/* The lock of a thread that the child lacks is lost, and so are those who wait for it. */
+static void *hold_lock(void *argument)
+{
+    lock_acquire(&lock);
+    ATOMIC_STORE_RELAXED((int *)argument, 1);
+    while (ATOMIC_LOAD_RELAXED((int *)argument) == 1)
+        sleep_ms(1);
+    lock_release(&lock);
+    return NULL;
+}
+
+static void a_lost_lock_opens(void **state)
+{
+    (void)state;
+    pthread_t holder, thread[THREADS];
+    int phase = 0;
+    assert_int_equal(pthread_create(&holder, NULL, hold_lock, &phase), 0);
+    while (ATOMIC_LOAD_RELAXED(&phase) == 0)
+        sleep_ms(1);
+    start_sleepers(thread);
+    pid_t child = make_child(true);
+    if (child == 0) {
+        for (int i = 0; i < 10; i++) {
+            lock_acquire(&lock);
+            CHECK(repairs.count == 1 && repairs.lost && lock.word == own_id());
+            lock_release(&lock);
+            CHECK(lock.word == 0);
+        }
+        _exit(0);
+    }
+    await_child(child);
+    ATOMIC_STORE_RELAXED(&phase, 2);
+    pthread_join(holder, NULL);
     join_sleepers(thread);
 }
 
@@ -222,24 +277,18 @@ static void both_sides_of_a_fork_go_on(void **state)
 static void an_interrupted_holder_goes_on_in_the_child(void **state)
 {
     (void)state;
-    uint32_t before = lock_self();
+    uint32_t before = own_id();
     lock_acquire(&lock);
-    lock_prepare_fork(&lock);
-    pid_t child = fork();
+    pid_t child = make_child(true);
     if (child == 0) {
-        alarm(10);
-        lock_adopt_in_child(&lock, before);
-        CHECK(lock.word == lock_self());
+        CHECK(own_id() != before && lock.word == own_id() && !repairs.lost);
         lock_release(&lock);
         CHECK(lock.word == 0);
         lock_acquire(&lock);
         lock_release(&lock);
         _exit(0);
     }
-    lock_finish_fork(&lock);
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    await_child(child);
     assert_int_equal(lock.word, before);
     lock_release(&lock);
     check_open();
@@ -247,8 +296,8 @@ static void an_interrupted_holder_goes_on_in_the_child(void **state)
 
 static void *tell_id(void *id)
 {
-    *(uint32_t *)id = lock_self();
-    CHECK(lock_self() == *(uint32_t *)id && *(uint32_t *)id == (uint32_t)gettid());
+    *(uint32_t *)id = own_id();
+    CHECK(own_id() == *(uint32_t *)id && *(uint32_t *)id == (uint32_t)gettid());
     return NULL;
 }
 
@@ -257,12 +306,12 @@ static void threads_have_ids_of_their_own(void **state)
     (void)state;
     pthread_t thread;
     uint32_t id = 0;
-    assert_int_equal(lock_self(), gettid());
-    assert_true(os_thread_exists(lock_self()));
+    assert_int_equal(own_id(), gettid());
+    assert_true(os_thread_exists(own_id()));
     assert_int_equal(pthread_create(&thread, NULL, tell_id, &id), 0);
     pthread_join(thread, NULL);
     assert_int_not_equal(id, 0);
-    assert_int_not_equal(id, lock_self());
+    assert_int_not_equal(id, own_id());
     assert_int_equal(id & ~LOCK_HOLDER, 0);
     /* pthread_join may return a moment before the kernel forgets the thread. */
     for (int i = 0; i < 1000 && os_thread_exists(id); i++)
@@ -270,56 +319,21 @@ static void threads_have_ids_of_their_own(void **state)
     assert_false(os_thread_exists(id));
 }
 
-static uint32_t stop_forking; /* atomic */
-
-static void *prepare_and_finish(void *argument)
-{
-    (void)argument;
-    while (!ATOMIC_LOAD_RELAXED(&stop_forking)) {
-        lock_prepare_fork(&lock);
-        shared_a++;
-        lock_acquire(&lock);
-        shared_b++;
-        lock_release(&lock);
-        CHECK(shared_a == shared_b);
-        lock_finish_fork(&lock);
-        sched_yield();
-    }
-    return NULL;
-}
-
-static void fork_and_normal_use_exclude_each_other(void **state)
-{
-    (void)state;
-    pthread_t thread[THREADS], forker;
-    shared_a = shared_b = 0;
-    stop_forking = 0;
-    assert_int_equal(pthread_create(&forker, NULL, prepare_and_finish, NULL), 0);
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, count_up, NULL), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(thread[i], NULL);
-    ATOMIC_STORE_RELAXED(&stop_forking, 1);
-    pthread_join(forker, NULL);
-    assert_true(shared_a >= THREADS * ROUNDS);
-    assert_int_equal(shared_a, shared_b);
-    check_open();
-}
-
 int main(void)
 {
+    heap_prepare_fork(); /* else the allocator's own initialisation, before fork, would be later */
+    identity_start(repair);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_thread_at_a_time),
         cmocka_unit_test(uncontended_use_makes_no_system_call),
         cmocka_unit_test(sleepers_are_all_woken),
         cmocka_unit_test(entering_twice_is_fatal),
-        cmocka_unit_test(held_for_fork_lets_its_thread_in),
-        cmocka_unit_test(held_for_fork_keeps_others_out),
-        cmocka_unit_test(an_interrupted_holder_keeps_the_lock),
-        cmocka_unit_test(both_sides_of_a_fork_go_on),
-        cmocka_unit_test(an_interrupted_holder_goes_on_in_the_child),
         cmocka_unit_test(threads_have_ids_of_their_own),
-        cmocka_unit_test(fork_and_normal_use_exclude_each_other),
+        cmocka_unit_test(a_child_is_another_process),
+        cmocka_unit_test(a_child_that_shares_memory_is_not),
+        cmocka_unit_test(a_second_thread_may_ask_first),
+        cmocka_unit_test(a_lost_lock_opens),
+        cmocka_unit_test(an_interrupted_holder_goes_on_in_the_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

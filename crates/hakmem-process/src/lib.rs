@@ -5,9 +5,9 @@
 //! the program, so that it can be proved which allocator served the calls. A witnessed run is
 //! slower, and its times are worth nothing.
 //!
-//! Either way the program reads a file or from `/dev/null`, runs in a session of its own, and nothing of it
-//! is left when the run is over: not after an error, the time limit or SIGINT, and no daemon that
-//! it started.
+//! Either way the program reads a file or from `/dev/null`, runs in a session of its own, and
+//! nothing of it is left when the run is over: not after an error, the time limit or SIGINT, and no
+//! daemon that it started.
 
 mod elf;
 mod foreground;

@@ -74,7 +74,6 @@ void search_note(uint64_t value);
 void search_lock_released(const void *lock);
 void search_sleep(const void *object, const void *code);
 void search_wake_one(const void *object);
-bool search_is_dead(int thread);
 
 /* Ends the execution if its scenario expects an abort; else returns. */
 void search_abort(void);
@@ -101,6 +100,16 @@ void shadow_range(void *address, size_t size, enum range_event event, const void
 
 /* Where atomic.c keeps the history of the word. */
 struct location **shadow_location(const void *address);
+
+/* Plain writes of the bytes have been taken back. */
+void shadow_rewritten(const void *address, size_t size);
+
+/* ---- undo.c ---------------------------------------------------------------------------------- */
+
+void undo_begin(int thread);                    /* forgets what it wrote before */
+void undo_record(void *address, size_t size);   /* the running thread is about to write there */
+unsigned undo_places(int thread);               /* between its writes, to which fork can go back */
+void undo_to_place(int thread, unsigned place); /* 0: after all of them */
 
 /* ---- atomic.c -------------------------------------------------------------------------------- */
 
@@ -133,7 +142,7 @@ bool atomic_has_news(const void *address, int thread);
 void system_init(void);
 void system_start(void);
 void system_thread_starts(int thread);
-void system_give_new_id(int thread);
+void system_fork(int thread); /* gives it a new id, and wipes what fork wipes */
 
 /* By thread. */
 extern unsigned system_locks_held[CLOCKS];

@@ -4,8 +4,6 @@
 #include "engine/engine.h"
 #include "engine/report.h"
 
-__thread uint32_t lock_thread_id;
-
 enum { LOCKS_MAX = 1024 };
 
 #define CODE __builtin_return_address(0)
@@ -27,11 +25,6 @@ static struct clock *released_of(const struct lock *lock)
     releases[slot].lock = lock;
     releases[slot].execution = shadow_execution();
     return &releases[slot].released;
-}
-
-static bool held_by(const struct lock *lock, uint32_t id)
-{
-    return (lock->word & ~LOCK_FORK) == id;
 }
 
 static void take(struct lock *lock, uint32_t word, const void *code)
@@ -59,43 +52,33 @@ static void open_lock(struct lock *lock)
     }
 }
 
-/* Invariant 2 of ARCHITECTURE.md: no thread holds two locks, but for the fork handlers. */
+/* Invariant 2 of ARCHITECTURE.md: no thread holds two locks. */
 void lock_acquire(struct lock *lock)
 {
-    if (lock->word == (lock_self() | LOCK_FORK))
-        return;
+    uint32_t self = identity_thread(identity_self());
     if (system_locks_held[current])
         model_fail("a thread takes a second lock, at %s", report_place(CODE));
-    take(lock, lock_self(), CODE);
+    take(lock, self, CODE);
     system_locks_held[current] = 1;
 }
 
 void lock_release(struct lock *lock)
 {
-    if (lock->word == (lock_self() | LOCK_FORK))
-        return;
-    if (lock->word != lock_self())
+    if (lock->word != identity_thread(own_identity))
         model_fail("a lock is released that is not held, at %s", report_place(CODE));
     system_locks_held[current] = 0;
     open_lock(lock);
 }
 
-void lock_prepare_fork(struct lock *lock)
+bool lock_is_lost(const struct lock *lock, uint32_t before)
 {
-    if (!held_by(lock, lock_self()))
-        take(lock, lock_self() | LOCK_FORK, CODE);
+    return lock->word && lock->word != before;
 }
 
-void lock_finish_fork(struct lock *lock)
+void lock_inherit(struct lock *lock, uint32_t before, uint32_t now)
 {
-    if (lock->word == (lock_self() | LOCK_FORK))
-        open_lock(lock);
-}
-
-void lock_adopt_in_child(struct lock *lock, uint32_t before)
-{
-    if (lock->word == (before | LOCK_FORK))
-        open_lock(lock);
-    else if (held_by(lock, before))
-        lock->word = lock_self();
+    if (!lock->word)
+        return;
+    shadow_location(lock); /* so that the word is put back at the end */
+    lock->word = lock->word == before ? now : 0;
 }

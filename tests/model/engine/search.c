@@ -156,6 +156,7 @@ static void take(struct step *step)
 {
     int thread = step->thread;
     step->op = threads[thread].pending;
+    undo_begin(thread);
     order(thread, &step->op);
     asleep = (step->asleep | step->tried) & (uint8_t) ~(1 << thread);
     for (int i = 0; i < thread_count; i++) {
@@ -268,24 +269,40 @@ void search_wake_one(const void *object)
     clock_join(&threads[woken].before, &threads[current].before);
 }
 
+/* Of each other thread the child has all writes up to some point since its last step, by choice. */
+static void tear(void)
+{
+    unsigned outcomes = 1, chosen;
+    for (int i = 0; i < thread_count; i++)
+        if (i != current)
+            outcomes *= undo_places(i) + 1;
+    chosen = search_choose(outcomes);
+    for (int i = 0; i < thread_count; i++) {
+        if (i == current)
+            continue;
+        unsigned places = undo_places(i) + 1;
+        undo_to_place(i, chosen % places);
+        chosen /= places;
+    }
+}
+
 void model_fork(void)
 {
     search_step((struct op){OP_FORK, threads, "fork", __builtin_return_address(0)});
-    for (int i = 0; i < thread_count; i++)
-        if (i != current)
-            threads[i].state = DEAD;
-    system_give_new_id(current);
+    tear();
+    for (int i = 0; i < thread_count; i++) {
+        if (i == current)
+            continue;
+        threads[i].state = DEAD;
+        shadow_join(i);
+    }
+    system_fork(current);
 }
 
 void search_abort(void)
 {
     if (concurrent && scenario->aborts)
         fiber_switch(MAIN);
-}
-
-bool search_is_dead(int thread)
-{
-    return thread != MAIN && threads[thread].state == DEAD;
 }
 
 bool search_has_ended(int thread)
@@ -311,6 +328,8 @@ static void execute(void)
     memset(&last_step, 0, sizeof last_step);
     depth = 0;
     asleep = 0;
+    for (int i = 0; i < CLOCKS; i++)
+        undo_begin(i);
     shadow_start();
     system_start();
     exploring = concurrent = starting = true;

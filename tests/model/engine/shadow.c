@@ -89,17 +89,6 @@ void shadow_join(int thread)
 
 /* ---- Races ----------------------------------------------------------------------------------- */
 
-/* What fork's child finds of a thread that it lacks: whole words, if these were written atomically,
- * else perhaps half of it. It may write over that. */
-static bool is_relic(struct access *old, const struct access *new)
-{
-    if (!search_is_dead(old->thread))
-        return false;
-    if (new->write)
-        old->mask &= (uint8_t) ~new->mask;
-    return new->write || old->atomic;
-}
-
 static void check(struct cell *cell, const struct access *new)
 {
     for (unsigned i = 0; i < cell->count; i++) {
@@ -108,7 +97,7 @@ static void check(struct cell *cell, const struct access *new)
             continue;
         if ((old->atomic && new->atomic) || (!old->write && !new->write))
             continue;
-        if (old->clock <= clocks[new->thread].at[old->thread] || is_relic(old, new))
+        if (old->clock <= clocks[new->thread].at[old->thread])
             continue;
         report_race(cell->word, old->code, old->write, old->thread, new->code, new->write);
     }
@@ -178,6 +167,8 @@ void shadow_access(const void *address, size_t size, bool write, bool atomic, co
     if (!exploring || fiber_own_memory(address))
         return;
     uintptr_t end = (uintptr_t)address + size;
+    if (write && !atomic)
+        undo_record((void *)address, size);
     for (uintptr_t at = (uintptr_t)address; at < end; at = (at | 7) + 1) {
         struct cell *cell = cell_of(at & ~(uintptr_t)7);
         unsigned first = at & 7, last = end - (at & ~(uintptr_t)7) < 8 ? end & 7 : 8;
@@ -195,6 +186,16 @@ void shadow_access(const void *address, size_t size, bool write, bool atomic, co
         for (unsigned i = first; write && !atomic && i < last; i++)
             if (cell->location[i])
                 atomic_written_plainly(cell->location[i]);
+    }
+}
+
+void shadow_rewritten(const void *address, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        uintptr_t byte = (uintptr_t)address + i;
+        struct location *location = cell_of(byte & ~(uintptr_t)7)->location[byte & 7];
+        if (location)
+            atomic_written_plainly(location);
     }
 }
 

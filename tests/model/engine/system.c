@@ -89,9 +89,13 @@ void system_thread_starts(int thread)
     threads[thread].key_value = NULL;
 }
 
-void system_give_new_id(int thread)
+static uint32_t *wiped; /* by fork */
+
+void system_fork(int thread)
 {
     threads[thread].id += 100;
+    if (wiped)
+        atomic_store(wiped, sizeof *wiped, 0, __ATOMIC_RELAXED, CODE);
 }
 
 void model_set_time(uint64_t time_ms)
@@ -179,6 +183,12 @@ void *os_map(size_t size, size_t alignment, void *hint)
     char *memory = areas + (size_t)current * AREA_BYTES + start;
     shadow_range(memory, size, RANGE_MAPPED, CODE);
     return memory;
+}
+
+/* One word: that is all that the core asks for. */
+void *os_map_wiped(size_t size)
+{
+    return wiped = os_map(size, sizeof(uint64_t), NULL);
 }
 
 bool os_unmap(void *address, size_t size)
@@ -317,6 +327,17 @@ bool os_thread_exists(uint32_t id)
         shadow_join(i);
     }
     return false;
+}
+
+/* No signal handlers are modelled. */
+uint64_t os_block_signals(void)
+{
+    return 0;
+}
+
+void os_restore_signals(uint64_t blocked)
+{
+    (void)blocked;
 }
 
 int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))

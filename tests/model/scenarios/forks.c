@@ -1,5 +1,5 @@
 /* Fork while others work: the child, with what its copy of the memory holds, has to be able to
- * allocate, free, and fork again. By thread/fork.c and the true lock. */
+ * allocate, free, and fork again. By thread/fork.c. */
 #include "api/alloc.h"
 #include "engine/model.h"
 #include "map/metadata.h"
@@ -43,18 +43,50 @@ static void use_everything(void)
     metadata_free(metadata_alloc(64), 64);
 }
 
+/* What the other threads hold: nobody else may get it, in the child either. */
+static void *held[8];
+
+static void hold(void **taken, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        held[i] = taken[i];
+}
+
+static void let_go(void)
+{
+    for (unsigned i = 0; i < ARRAY_LENGTH(held); i++)
+        held[i] = NULL;
+}
+
+/* Takes all that it can get without more memory, and what big blocks need. */
+static void take_what_is_free(void)
+{
+    enum { MANY = 40 };
+    void *taken[MANY];
+    unsigned got = bin_refill(0, size_class_of(SIZE), taken, MANY, REFILL_USED);
+    taken[got++] = take(SIZE);
+    taken[got++] = take(LARGE);
+    taken[got++] = take(BIG);
+    for (unsigned i = 0; i < got; i++)
+        for (unsigned k = 0; k < ARRAY_LENGTH(held); k++)
+            CHECK(taken[i] != held[k]);
+}
+
+/* A bare clone: no handler runs. */
+static void clone_child(void)
+{
+    model_fork();
+    use_everything();
+    take_what_is_free();
+}
+
 static void fork_child(void)
 {
     fork_handlers.before();
     model_fork();
     fork_handlers.in_child();
     use_everything();
-}
-
-static void fork_parent(void)
-{
-    fork_handlers.before();
-    fork_handlers.in_parent();
+    take_what_is_free();
 }
 
 static void consistent(void)
@@ -62,7 +94,10 @@ static void consistent(void)
     bin_check_all();
     depot_check_all();
     page_heap_check();
-    big_stats();
+    heap_check_pool();
+    big_cache_evict(SIZE_MAX);
+    CHECK(big_stats().cached_bytes == 0);
+    CHECK(metadata_alloc(64));
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
         heap_check(heap);
 }
@@ -72,6 +107,8 @@ static void use_bin(void)
     void *taken[2];
     unsigned class = size_class_of(SIZE);
     unsigned got = bin_refill(0, class, taken, 2, REFILL_MAP);
+    hold(taken, got);
+    let_go();
     bin_flush(0, class, taken, got);
 }
 
@@ -80,12 +117,14 @@ static void use_depot(void)
     void *taken[2];
     unsigned class = size_class_of(SIZE), got = bin_refill(0, class, taken, 2, REFILL_MAP);
     depot_put(class, taken, got);
-    depot_take(class, taken, got);
+    hold(taken, depot_take(class, taken, got));
 }
 
 static void use_pages(void)
 {
     void *block = span_alloc(LARGE, 1, false);
+    hold(&block, 1);
+    let_go();
     span_free((struct superslab *)page_map_lookup(block), block, "free");
     page_heap_purge(SIZE_MAX);
 }
@@ -93,13 +132,18 @@ static void use_pages(void)
 static void use_big(void)
 {
     void *block = big_alloc(BIG, 1, false);
+    hold(&block, 1);
+    let_go();
     big_free((struct big *)page_map_lookup(block), block, "free");
     big_cache_evict(SIZE_MAX);
 }
 
 static void use_heap(void)
 {
-    free_slow(take(SIZE));
+    void *block = take(SIZE);
+    hold(&block, 1);
+    let_go();
+    free_slow(block);
     model_exit_thread();
 }
 
@@ -113,7 +157,7 @@ static void use_records(void)
         .name = "forks_" #id,                                                                      \
         .about = "fork while " text,                                                               \
         .prepare = initialise,                                                                     \
-        .thread = {fork_child, other},                                                             \
+        .thread = {clone_child, other},                                                            \
         .finish = consistent}
 
 FORK_SCENARIO(bins, "a bin is refilled from and flushed to", use_bin);
@@ -123,6 +167,31 @@ FORK_SCENARIO(bigs, "big blocks are made and evicted", use_big);
 FORK_SCENARIO(heaps, "a thread begins and exits", use_heap);
 FORK_SCENARIO(records, "records are made", use_records);
 
+/* So that the next record needs a new chunk. */
+static void initialise_and_use_up(void)
+{
+    enum { LONG = 4096 };
+    initialise();
+    for (size_t bytes = metadata_bytes(); metadata_bytes() == bytes;)
+        metadata_alloc(LONG);
+    /* Of the second chunk, which has served one. */
+    for (size_t left = 256 * KIB - LONG; left >= LONG; left -= LONG)
+        metadata_alloc(LONG);
+}
+
+static void use_chunk(void)
+{
+    metadata_alloc(4096);
+    metadata_alloc(4096);
+}
+
+SCENARIO(forks_chunk) = {
+    .name = "forks_chunk",
+    .about = "fork while memory for records is mapped",
+    .prepare = initialise_and_use_up,
+    .thread = {clone_child, use_chunk},
+    .finish = consistent};
+
 SCENARIO(forks_two_others) = {
     .name = "forks_two_others",
     .about = "fork while two threads use the same bin",
@@ -130,11 +199,20 @@ SCENARIO(forks_two_others) = {
     .thread = {fork_child, use_bin, use_records},
     .finish = consistent};
 
-SCENARIO(forks_parent) = {
-    .name = "forks_parent",
-    .about = "in the parent the others go on",
+/* The child's memory is used by its own child. */
+static void fork_twice(void)
+{
+    model_fork();
+    model_fork();
+    use_everything();
+    take_what_is_free();
+}
+
+SCENARIO(forks_twice) = {
+    .name = "forks_twice",
+    .about = "the child forks before it has put anything right",
     .prepare = initialise,
-    .thread = {fork_parent, use_bin, use_bin},
+    .thread = {fork_twice, use_bin},
     .finish = consistent};
 
 static void fork_child_briefly(void)

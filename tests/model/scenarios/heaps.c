@@ -161,7 +161,7 @@ static void leave_heap_behind(void)
 {
     enum { GONE = 999 };
     use_one();
-    heap_of_thread()->owner = GONE;
+    heap_of_thread()->owner = (uint64_t)identity_process_number() << 32 | GONE;
 }
 
 SCENARIO(heaps_reclaim) = {

@@ -40,82 +40,117 @@ SCENARIO(locks_three) = {
 /* ---- Fork -------------------------------------------------------------------------------------
  */
 
-static void prepare_and_finish(void)
+static void open_or_mend(uint32_t before, uint32_t now)
 {
-    lock_prepare_fork(&lock);
-    add();
-    lock_finish_fork(&lock);
+    if (lock_is_lost(&lock, before))
+        counter = 0;
+    lock_inherit(&lock, before, now);
 }
 
-SCENARIO(locks_fork_parent) = {
-    .name = "locks_fork_parent",
-    .about = "the fork handlers hold the lock, and may enter it",
-    .thread = {prepare_and_finish, add, add},
-    .finish = check_three,
-    .preemptions_max = 1};
-
-static void prepare_and_fork(void)
+static void prepare_for_forks(void)
 {
-    lock_prepare_fork(&lock);
-    uint32_t before = lock_self();
+    identity_start(open_or_mend);
+}
+
+static void fork_and_add(void)
+{
+    add();
     model_fork();
-    lock_identify();
-    lock_adopt_in_child(&lock, before);
     add();
 }
 
 static void child_has_lock(void)
 {
-    CHECK(counter >= 1 && counter <= 3);
-    CHECK((lock.word & LOCK_HOLDER) == 0);
+    CHECK(counter >= 1 && counter <= 4);
+    CHECK(lock.word == 0);
 }
 
 SCENARIO(locks_fork_child) = {
     .name = "locks_fork_child",
-    .about = "the child opens the lock, whoever was waiting for it",
-    .thread = {prepare_and_fork, add, add},
+    .about = "the child has the lock, whoever held it or waited for it",
+    .prepare = prepare_for_forks,
+    .thread = {fork_and_add, add, add},
     .finish = child_has_lock,
     .preemptions_max = 1};
+
+static void fork_first(void)
+{
+    model_fork();
+    add();
+}
+
+SCENARIO(locks_fork_first) = {
+    .name = "locks_fork_first",
+    .about = "the forking thread had no identity yet",
+    .prepare = prepare_for_forks,
+    .thread = {fork_first, add},
+    .finish = child_has_lock};
 
 /* A signal handler forks while the thread it interrupted holds the lock. */
 static void fork_inside(void)
 {
     lock_acquire(&lock);
+    uint32_t before = identity_thread(identity_self());
     counter++;
-    lock_prepare_fork(&lock);
-    lock_finish_fork(&lock);
-    counter++;
-    lock_release(&lock);
-}
-
-static void check_two_more(void)
-{
-    CHECK(counter == 4 && lock.word == 0);
-}
-
-SCENARIO(locks_fork_inside) = {
-    .name = "locks_fork_inside",
-    .about = "a fork inside the lock leaves it held",
-    .thread = {fork_inside, add, add},
-    .finish = check_two_more,
-    .preemptions_max = 1};
-
-static void fork_child_inside(void)
-{
-    lock_acquire(&lock);
-    counter++;
-    lock_prepare_fork(&lock);
-    uint32_t before = lock_self();
     model_fork();
-    lock_identify();
-    lock_adopt_in_child(&lock, before);
-    CHECK((lock.word & LOCK_HOLDER) == lock_self());
+    uint32_t now = identity_thread(identity_self());
+    CHECK(now != before && (lock.word & LOCK_HOLDER) == now);
+    counter++;
     lock_release(&lock);
     add();
 }
 
-SCENARIO(locks_fork_child_inside) = {
-    .name = "locks_fork_child_inside",
+SCENARIO(locks_fork_inside) = {
+    .name = "locks_fork_inside",
     .about = "the child goes on inside the lock",
-    .thread = {fork_child_inside, add},
+    .prepare = prepare_for_forks,
+    .thread = {fork_inside, add},
     .finish = child_has_lock};
+
+static void fork_twice(void)
+{
+    model_fork();
+    add();
+    model_fork();
+    add();
+}
+
+SCENARIO(locks_fork_twice) = {
+    .name = "locks_fork_twice",
+    .about = "the child forks again",
+    .prepare = prepare_for_forks,
+    .thread = {fork_twice, add},
+    .finish = child_has_lock};
+
+/* ---- A new process ----------------------------------------------------------------------------
+ */
+
+static int repairs;
+
+static void count_repair(uint32_t before, uint32_t now)
+{
+    CHECK(now != before);
+    repairs++;
+}
+
+/* As fork leaves it, for several threads. */
+static void be_a_new_process(void)
+{
+    identity_start(count_repair);
+    identity_self();
+    identity_before_fork();
+    identity_in_child();
+}
+
+static void ask_who_i_am(void)
+{
+    uint64_t self = identity_self();
+    CHECK(self >> 32 == 2 && identity_is_local(self) && identity_self() == self);
+    CHECK(repairs == 1);
+}
+
+SCENARIO(locks_new_process) = {
+    .name = "locks_new_process",
+    .about = "two threads of a new process find out at once; one of them repairs",
+    .prepare = be_a_new_process,
+    .thread = {ask_who_i_am, ask_who_i_am}};
