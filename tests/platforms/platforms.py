@@ -83,7 +83,7 @@ def aarch64(name, what, page_size, suites):
                   "270 KiB with every thread that ends"),
                  ("_audited", "LD_AUDIT would reach qemu"),
                  ("_early|_spy_|runtime_elf|runtime_dlopen|_secure|_address_space|_overcommit|"
-                  "_aside_|differential|unit_api_options|unit_options_table",
+                  "_aside_|differential|unit_api_options|unit_options_table|runtime_report",
                   "a script starts the program, or preloads the library, outside of qemu"),))
 
 
