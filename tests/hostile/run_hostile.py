@@ -19,11 +19,14 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import typing
 
 TABLE = pathlib.Path(__file__).resolve().with_name("bounds.toml")
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+CGROUPS = pathlib.Path("/proc/self/cgroup")
+CPU_GROUPS = [pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")]
 SKIPPED = 77
 ROUNDS_MIN = 2
 ROUNDS_MAX = 6
@@ -88,6 +91,7 @@ class Case:
     system: bool = True   # False: too much for the C library's malloc
     linked: bool = False  # with hakmem, which then is not preloaded
     huge_pages: str = ""  # a setting of the whole system, for the time of the test
+    quota: int = 0        # percent of a processor that the program may use, 0: no quota
 
     def __post_init__(self):
         self.bounds = [Bound.parse(text) for text in self.bounds]
@@ -121,6 +125,7 @@ class Runner:
         self.case = case
         self.programs = programs
         self.library = library.resolve()
+        self.enter = None  # run by the child before the program
         self.figures = {}  # name, with "system." before it under the C library: values
 
     def command(self, under_hakmem):
@@ -140,7 +145,7 @@ class Runner:
         try:
             done = subprocess.run(self.command(under_hakmem), capture_output=True, text=True,
                                   env=self.environment(under_hakmem), check=False,
-                                  timeout=self.case.seconds)
+                                  timeout=self.case.seconds, preexec_fn=self.enter)
         except subprocess.TimeoutExpired as error:
             raise Failed(f"hangs under {who}: no end after {self.case.seconds} s") from error
         said = done.stderr.strip().replace("\n", "; ")
@@ -201,11 +206,51 @@ def huge_pages(setting):
         HUGE_PAGES.write_text(before, encoding="ascii")
 
 
+def make_group(percent):
+    """A control group whose processes may use so much of a processor. Whoever started this process
+    may watch the group that it is in: so one is made only where that is the root of all groups."""
+    period_us = 20000
+    limit_us = period_us * percent // 100
+    at_root = re.search(r"^\d+:(cpu(,\w+)*)?:/$", CGROUPS.read_text(encoding="utf-8"), re.MULTILINE)
+    parents = [path for path in CPU_GROUPS if path.is_dir()]
+    if not at_root or not parents:
+        raise Skipped("no control group with a quota can be made here")
+    try:
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="hakmem-", dir=parents[0]))
+    except OSError as error:
+        raise Skipped(f"no control group can be made: {error}") from error
+    try:
+        if (folder / "cpu.max").exists():
+            (folder / "cpu.max").write_text(f"{limit_us} {period_us}", encoding="ascii")
+        else:
+            (folder / "cpu.cfs_period_us").write_text(str(period_us), encoding="ascii")
+            (folder / "cpu.cfs_quota_us").write_text(str(limit_us), encoding="ascii")
+    except OSError as error:
+        folder.rmdir()
+        raise Skipped(f"the control group knows no quota: {error}") from error
+    return folder
+
+
+@contextlib.contextmanager
+def quota(percent):
+    """Yields the function by which a process comes under the quota, None when there is none."""
+    if not percent:
+        yield None
+        return
+    folder = make_group(percent)
+    try:
+        yield lambda: (folder / "cgroup.procs").write_text("0", encoding="ascii")
+    finally:
+        folder.rmdir()
+
+
 def run_case(case, programs, library):
     """Prints what came of it; the exit status."""
     try:
-        with huge_pages(case.huge_pages):
-            verdicts = Runner(case, programs, library).go()
+        with huge_pages(case.huge_pages), quota(case.quota) as enter:
+            runner = Runner(case, programs, library)
+            runner.enter = enter
+            verdicts = runner.go()
     except Skipped as reason:
         print(f"{case.name}: skipped: {reason}")
         return SKIPPED
