@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use hakmem_lab::plan::ExitCodes;
 
 use crate::options::{self, option_setting, OptionSetting};
-use crate::values::duration;
+use crate::values::{duration, exit_codes};
 
 /// Run programs on hakmem, a malloc for Linux, and measure what it brings.
 #[derive(Debug, Parser)]
@@ -216,6 +217,7 @@ Examples:
   hakmem compare -- sort -S 64M big.txt
   hakmem compare --with system,jemalloc,./libmine.so --runs 30 -- ./server --selftest
   hakmem compare --input words.txt -- sort
+  hakmem compare --ignore-exit-status=1 -- grep -r nothing /usr/include
   hakmem compare --prepare 'rm -f out.o' --check 'cmp - expected' -- ./tool input
   hakmem compare --json=result.json --html=result.html -- ./tool input")]
 pub struct CompareArguments {
@@ -231,6 +233,11 @@ pub struct CompareArguments {
     /// Shell command that gets the program's output as input and fails when it is wrong
     #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
     pub check: Option<String>,
+    /// Measure the program although it exits with another status than 0, or with these alone,
+    /// separated by commas; the results say so
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "any", value_parser = exit_codes)]
+    pub ignore_exit_status: Option<ExitCodes>,
     /// Stop a run, as an error, after this time, likewise
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
     pub time_limit: Duration,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{bail, Result};
-use hakmem_lab::plan::{Output, Task};
+use hakmem_lab::plan::{ExitCodes, Output, Task};
 use hakmem_results::RowKind;
 
 use crate::cli::CompareArguments;
@@ -60,6 +60,10 @@ fn task(arguments: &CompareArguments) -> Result<Task> {
         directory: None,
         input: arguments.input.input()?,
         prepare: arguments.prepare.clone(),
+        exit_codes: arguments
+            .ignore_exit_status
+            .clone()
+            .unwrap_or(ExitCodes::Zero),
         output: arguments.check.clone().map_or(Output::Any, Output::Check),
         processes: Vec::new(),
         time_limit: arguments.time_limit,

@@ -1,6 +1,8 @@
-//! Values of options that clap does not know: durations.
+//! Values of options that clap does not know: durations and exit codes.
 
 use std::time::Duration;
+
+use hakmem_lab::plan::ExitCodes;
 
 /// Parses a duration: a number and one of ms, s, m, h; seconds when there is no unit. The result
 /// is above zero and at most [`LONGEST_HOURS`].
@@ -32,6 +34,19 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// The longest duration that [`duration`] takes.
 pub const LONGEST_HOURS: u32 = 1000;
 
+/// Parses exit codes separated by commas, or `any`.
+pub fn exit_codes(text: &str) -> Result<ExitCodes, String> {
+    if text == "any" {
+        return Ok(ExitCodes::Any);
+    }
+    let code = |text: &str| text.parse().ok().filter(|code| (1..=255).contains(code));
+    let codes: Option<Vec<i32>> = text.split(',').map(code).collect();
+    match codes {
+        Some(codes) => Ok(ExitCodes::ZeroAnd(codes)),
+        None => Err("expected numbers from 1 to 255, separated by commas, or any".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +68,15 @@ mod tests {
             "", "s", "-1s", "0", "0ms", "1d", "1 s", "1.2.3", "1e9h", "1001h", ".", "inf", "nan",
         ] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_of_exit_codes() {
+        assert_eq!(exit_codes("any").unwrap(), ExitCodes::Any);
+        assert_eq!(exit_codes("1,3").unwrap(), ExitCodes::ZeroAnd(vec![1, 3]));
+        for text in ["", "0", "256", "1,", "all", "-1", "1 2"] {
+            assert!(exit_codes(text).is_err(), "{text}");
         }
     }
 

@@ -29,7 +29,7 @@ use hakmem_process::find_program;
 use hakmem_results::RowKind;
 use serde::Deserialize;
 
-use crate::plan::{Output, Task};
+use crate::plan::{ExitCodes, Output, Task};
 use template::Values;
 
 /// A run of a workload that takes longer hangs: the longest ones take minutes.
@@ -218,6 +218,7 @@ impl WorkloadRow {
             directory: None,
             input: None,
             prepare: None,
+            exit_codes: ExitCodes::Zero,
             output: Output::Report,
             processes: Vec::new(),
             time_limit: WORKLOAD_TIME_LIMIT,
@@ -260,6 +261,7 @@ impl ProgramRow {
             }),
             input: None,
             prepare: self.prepare.as_ref().map(fill_shell),
+            exit_codes: ExitCodes::Zero,
             output: match &self.output {
                 OutputRule::Stdout => Output::Stdout,
                 OutputRule::Product(file) => Output::Product(fill(file).into()),

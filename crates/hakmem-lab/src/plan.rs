@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hakmem_process::Exit;
 use hakmem_results::{Arm, ArmKind, RowKind, Settings};
 
 /// A program that runs under every arm: a row to be.
@@ -25,6 +26,8 @@ pub struct Task {
     pub input: Option<PathBuf>,
     /// Shell command that runs before every run, untimed and under the system's malloc.
     pub prepare: Option<String>,
+    /// How a run may exit.
+    pub exit_codes: ExitCodes,
     /// What shows that a run was right.
     pub output: Output,
     /// Base names of the executables that the proof is about; empty: all that are dynamically
@@ -36,7 +39,29 @@ pub struct Task {
     pub skipped: Option<String>,
 }
 
-/// What shows that a run was right, besides exit code 0.
+/// The exit codes of a run that counts. One that a signal ended never does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExitCodes {
+    /// 0 alone.
+    Zero,
+    /// 0 and these.
+    ZeroAnd(Vec<i32>),
+    /// Whatever it is.
+    Any,
+}
+
+impl ExitCodes {
+    /// Whether a run that ended so counts.
+    pub fn allow(&self, exit: Exit) -> bool {
+        match (exit, self) {
+            (Exit::Code(0), _) | (Exit::Code(_), ExitCodes::Any) => true,
+            (Exit::Code(code), ExitCodes::ZeroAnd(codes)) => codes.contains(&code),
+            (Exit::Code(_), ExitCodes::Zero) | (Exit::Signal(_) | Exit::Stopped, _) => false,
+        }
+    }
+}
+
+/// What shows that a run was right, besides its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Standard output is a workload's report: checksum and operations must be the same in all

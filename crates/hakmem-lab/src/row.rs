@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hakmem_process::Exit;
-use hakmem_results::{Arm, ArmKind, Cell, Measured, Outcome, Proof, Row, RssSample, Sample};
+use hakmem_results::{
+    Arm, ArmKind, Cell, Measured, Outcome, Proof, Row, RowKind, RssSample, Sample,
+};
 use rand::seq::SliceRandom;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -65,6 +67,8 @@ struct Lane {
     rss_over_time: Vec<RssSample>,
     system_calls: Option<BTreeMap<String, u64>>,
     samples: Vec<Sample>,
+    /// How often a measured run exited with another code than 0.
+    exit_codes: BTreeMap<i32, u32>,
     report: Option<serde_json::Value>,
 }
 
@@ -198,6 +202,7 @@ impl RowRun<'_> {
             rss_over_time: run.rss_over_time,
             system_calls: run.system_calls,
             samples: Vec::new(),
+            exit_codes: BTreeMap::new(),
             report: None,
         })
     }
@@ -210,6 +215,9 @@ impl RowRun<'_> {
         if let Phase::Round(_) = phase {
             let own_time = accepted.report.as_ref().map(|(report, _)| report.seconds);
             lane.samples.push(sample(&run.cost, own_time));
+            if let Exit::Code(code @ 1..) = run.exit {
+                *lane.exit_codes.entry(code).or_default() += 1;
+            }
             lane.report = accepted.report.map(|(_, complete)| complete);
         }
         Ok(())
@@ -217,8 +225,14 @@ impl RowRun<'_> {
 
     /// Whether a run was right, as far as it can be told from this run alone.
     fn accept(&mut self, exit: Exit, stdout: &[u8], stderr: &[u8]) -> Result<Accepted, CellError> {
-        if exit != Exit::Code(0) {
-            return Err(CellError::Exit(describe_end(exit, stderr)));
+        if !self.task.exit_codes.allow(exit) {
+            let end = describe_end(exit, stderr);
+            let can_be_ignored =
+                self.task.kind == RowKind::Command && matches!(exit, Exit::Code(_));
+            return Err(CellError::Exit(match can_be_ignored {
+                true => format!("{end} (--ignore-exit-status measures it all the same)"),
+                false => end,
+            }));
         }
         let mut report = None;
         let output = match &self.task.output {
@@ -292,6 +306,7 @@ impl RowRun<'_> {
                         ratios: if index == 0 { BTreeMap::new() } else { ratios },
                         rss_over_time: lane.rss_over_time,
                         system_calls: lane.system_calls,
+                        exit_codes: lane.exit_codes,
                         report: lane.report,
                     })
                 }

@@ -195,6 +195,13 @@ fn gaps(file: &ResultFile) -> String {
             text(reason)
         );
     }
+    for row in summary::rows_run(file) {
+        for arm in &file.arms {
+            if let Some(exits) = summary::ignored_exits(row, &arm.name) {
+                let _ = writeln!(list, "- {}, {}: {exits}", text(&row.name), text(&arm.name));
+            }
+        }
+    }
     for (row, reason) in summary::skipped(file) {
         let _ = writeln!(list, "- {}, not run: {}", text(&row.name), text(reason));
     }

@@ -93,6 +93,16 @@ pub fn errors(file: &ResultFile) -> Vec<(&Row, &str, &str)> {
     file.rows.iter().flat_map(of_row).collect()
 }
 
+/// How the runs of a row under an arm exited, where another code than 0 was allowed and came.
+pub fn ignored_exits(row: &Row, arm: &str) -> Option<String> {
+    let codes = &measured(row, arm)?.exit_codes;
+    let counts = codes
+        .iter()
+        .map(|(code, &runs)| format!("{} exited with {code}", format::count(runs as usize, "run")));
+    let counts: Vec<String> = counts.collect();
+    (!counts.is_empty()).then(|| format!("{}, which was ignored", counts.join(", ")))
+}
+
 /// Whether there is anything that the help with reading ratios is about.
 pub fn has_ratios(file: &ResultFile) -> bool {
     let mut cells = file.rows.iter().flat_map(|row| &row.cells);

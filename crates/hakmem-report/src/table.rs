@@ -74,7 +74,13 @@ pub fn render_row(arms: &[Arm], row: &Row, options: &TableOptions) -> String {
     let errors: String = errors
         .map(|(arm, reason)| format!("  {}\n", line(&arm.name, reason)))
         .collect();
-    format!("{title}\n{table}{errors}")
+    let ignored = arms
+        .iter()
+        .filter_map(|arm| Some((arm, summary::ignored_exits(row, &arm.name)?)));
+    let ignored: String = ignored
+        .map(|(arm, exits)| format!("  {}\n", line(&arm.name, &exits)))
+        .collect();
+    format!("{title}\n{table}{errors}{ignored}")
 }
 
 /// Renders with all columns, or with as few left out as make the lines fit.

@@ -3,6 +3,7 @@
 use hakmem_report::json::ParseError;
 use hakmem_report::table::TableOptions;
 use hakmem_report::{csv, html, json, markdown, table};
+use hakmem_results::Outcome;
 
 mod support;
 
@@ -85,6 +86,24 @@ fn nothing_explains_ratios_that_are_not_there() {
         assert!(!text.contains("needs 20% less"), "{text}");
         assert!(!text.contains("oise floor,"), "{text}");
     }
+}
+
+#[test]
+fn exit_codes_that_were_ignored_are_told() {
+    let mut file = support::compared();
+    let Outcome::Measured(measured) = &mut file.rows[0].cells[0].outcome else {
+        panic!("not measured")
+    };
+    measured.exit_codes = [(1, 2), (3, 9)].into();
+    for text in [
+        table::render(&file, &PLAIN),
+        markdown::render(&file),
+        html::render(&file),
+    ] {
+        let told = "2 runs exited with 1, 9 runs exited with 3, which was ignored";
+        assert!(text.contains(told), "{text}");
+    }
+    assert_eq!(json::parse(&json::render(&file)).unwrap(), file);
 }
 
 #[test]

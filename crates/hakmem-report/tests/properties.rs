@@ -97,10 +97,11 @@ fn outcome() -> impl Strategy<Value = Outcome> {
             0..5,
         ),
         option::of(btree_map(text(), any::<u64>(), 0..3)),
+        btree_map(1..256, any::<u32>(), 0..3),
         option::of(report.prop_map(|figures| serde_json::json!({ "figures": figures }))),
     )
         .prop_map(
-            |(proof, samples, figures, ratios, rss_over_time, system_calls, report)| {
+            |(proof, samples, figures, ratios, rss_over_time, system_calls, exit_codes, report)| {
                 Outcome::Measured(Measured {
                     proof,
                     samples,
@@ -108,6 +109,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
                     ratios,
                     rss_over_time,
                     system_calls,
+                    exit_codes,
                     report,
                 })
             },

@@ -185,6 +185,9 @@ pub struct Measured {
     pub rss_over_time: Vec<RssSample>,
     /// System calls by name in the witnessed run; `None` unless asked for.
     pub system_calls: Option<BTreeMap<String, u64>>,
+    /// How many measured runs exited with another code than 0, by code, where that was allowed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exit_codes: BTreeMap<i32, u32>,
     /// What a workload printed in the last measured run.
     pub report: Option<serde_json::Value>,
 }

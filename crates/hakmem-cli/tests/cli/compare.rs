@@ -152,7 +152,38 @@ fn a_program_that_fails_is_an_error() {
     ]);
     assert_eq!(status, 1, "{file}");
     let error = cell(&file, "system")["error"].as_str().unwrap();
+    assert!(
+        error.contains("exited with 3 (--ignore-exit-status"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_program_that_fails_can_be_measured_all_the_same() {
+    let run = |ignore: &str, script: &str| {
+        let options = ["--with", "system", "--runs", "2", ignore, "--"];
+        compare(&[&options[..], &["sh", "-c", script]].concat())
+    };
+    let script = "ls / >/dev/null; ls / >/dev/null; exec sh -c 'exit 3'";
+    for ignore in ["--ignore-exit-status", "--ignore-exit-status=1,3"] {
+        let (file, status) = run(ignore, script);
+        assert_eq!(status, 0, "{file}");
+        let codes = &cell(&file, "hakmem")["measured"]["exit_codes"];
+        assert_eq!(codes["3"], 2, "{file}");
+    }
+    let (file, status) = run("--ignore-exit-status=1", script);
+    assert_eq!(status, 1, "{file}");
+    let error = cell(&file, "system")["error"].as_str().unwrap();
     assert!(error.contains("exited with 3"), "{error}");
+    // A crash is none of the program's answers.
+    let (file, status) = run("--ignore-exit-status", "ls / >/dev/null; kill -SEGV $$");
+    assert_eq!(status, 1, "{file}");
+    let error = cell(&file, "system")["error"].as_str().unwrap();
+    assert!(error.contains("was ended by signal 11"), "{error}");
+    let (file, status) = run("--ignore-exit-status", "ls / >/dev/null");
+    assert_eq!(status, 0, "{file}");
+    let measured = &cell(&file, "hakmem")["measured"];
+    assert!(measured.is_object() && measured["exit_codes"].is_null());
 }
 
 #[test]
@@ -307,6 +338,10 @@ fn nonsense_is_rejected() {
         (
             &["--time", "soon", "--", "true"],
             "expected a number and ms, s, m or h",
+        ),
+        (
+            &["--ignore-exit-status=0", "--", "true"],
+            "expected numbers from 1 to 255",
         ),
         (
             &["--with", "jemaloc", "--", "true"],

@@ -13,7 +13,7 @@ use std::time::Duration;
 use hakmem_lab::executor::{Executor, RunError};
 use hakmem_lab::experiment::{run, Header};
 use hakmem_lab::observer::{Observer, Phase, Step};
-use hakmem_lab::plan::{Budget, Output, Plan, Task};
+use hakmem_lab::plan::{Budget, ExitCodes, Output, Plan, Task};
 use hakmem_process::{Cost, Exit, ProcessRecord, TimedRun, WitnessedRun};
 use hakmem_results::{Arm, ArmKind, Cell, Machine, Measured, Outcome, ResultFile, Row, RowKind};
 use rand::SeedableRng;
@@ -53,6 +53,7 @@ pub fn task(name: &str) -> Task {
         directory: None,
         input: None,
         prepare: None,
+        exit_codes: ExitCodes::Zero,
         output: Output::Report,
         processes: Vec::new(),
         time_limit: Duration::from_secs(60),

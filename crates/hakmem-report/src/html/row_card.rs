@@ -157,6 +157,10 @@ fn details(page: &Page, row: &Row) -> Markup {
         .iter()
         .map(|arm| summary::measured(row, &arm.name))
         .collect();
+    let exits: Vec<Option<String>> = arms
+        .iter()
+        .map(|arm| summary::ignored_exits(row, &arm.name))
+        .collect();
     let metrics = Metric::ALL.into_iter().filter(|metric| {
         *metric != Metric::Time
             && *metric != Metric::PeakRss
@@ -173,6 +177,12 @@ fn details(page: &Page, row: &Row) -> Markup {
                     thead { tr { th {} @for arm in arms { th scope="col" { (arm.name) } } } }
                     tbody {
                         (proofs(&cells))
+                        @if exits.iter().any(Option::is_some) {
+                            tr {
+                                th scope="row" { "exit codes" }
+                                @for exits in &exits { td { (exits.as_deref().unwrap_or("")) } }
+                            }
+                        }
                         @for metric in metrics {
                             tr {
                                 th scope="row" { (format::metric_name(metric)) }

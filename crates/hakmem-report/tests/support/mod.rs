@@ -75,6 +75,7 @@ pub fn measured(arm: &str, figures: [f64; 2], ratios: Option<[f64; 2]>) -> Cell 
         }),
         rss_over_time: Vec::new(),
         system_calls: None,
+        exit_codes: BTreeMap::new(),
         report: None,
     };
     Cell {
