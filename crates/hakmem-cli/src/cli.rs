@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hakmem_lab::plan::ExitCodes;
 
@@ -160,14 +161,19 @@ pub struct ExperimentOptions {
     pub with: Vec<String>,
     /// Measured runs per allocator
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    #[arg(conflicts_with = "time")]
+    #[arg(conflicts_with = "time", allow_negative_numbers = true)]
     pub runs: Option<u32>,
     /// Measure for about this long per program instead: a number with ms, s, m or h; seconds
     /// without
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub time: Option<Duration>,
     /// Unmeasured runs per allocator besides the watched one
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub warm_up: u32,
     /// Seed of the order of the runs and of the intervals
@@ -242,7 +248,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
     pub time_limit: Duration,
     /// Name of the row in the results [default: the name of the program]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub name: Option<String>,
     /// Where the results go.
     #[command(flatten)]

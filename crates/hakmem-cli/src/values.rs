@@ -16,11 +16,9 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err("expected a number and ms, s, m or h, e.g. 90s".into()),
+        _ => return Err(NO_DURATION.into()),
     };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| "expected a number and ms, s, m or h, e.g. 90s")?;
+    let number: f64 = number.parse().map_err(|_| NO_DURATION)?;
     let seconds = number * seconds_per_unit;
     if seconds <= 0.0 {
         return Err("a duration is more than zero".into());
@@ -30,6 +28,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
     Ok(Duration::from_secs_f64(seconds))
 }
+
+const NO_DURATION: &str = "expected a number with ms, s, m or h, e.g. 90s; seconds without";
 
 /// The longest duration that [`duration`] takes.
 pub const LONGEST_HOURS: u32 = 1000;

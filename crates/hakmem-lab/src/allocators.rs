@@ -134,7 +134,10 @@ impl Finder {
                 let peers = newest(found.clone()).into_iter();
                 selected.extend(peers.filter(|arm| arm.kind == ArmKind::Peer));
             } else if let Some(arm) = found.iter().find(|arm| arm.name == *name) {
-                selected.push(arm.clone());
+                // Once is enough, and hakmem is there anyway.
+                if !selected.contains(arm) {
+                    selected.push(arm.clone());
+                }
             } else if is_path(name) {
                 let path = Path::new(name);
                 selected.push(arm(&name_of_library(path), path, None)?);

@@ -56,12 +56,12 @@ pub enum LaunchError {
         reason: String,
     },
     /// No end within the time limit.
-    #[error("{program} had not ended after {seconds} s and was stopped")]
+    #[error("{program} had not ended after {limit:?} and was stopped")]
     TimeLimit {
         /// As it was given.
         program: String,
-        /// The limit, rounded up.
-        seconds: u64,
+        /// The limit.
+        limit: Duration,
     },
     /// The dynamic linker did not take the library.
     #[error("the dynamic linker did not preload {library}: {message}")]

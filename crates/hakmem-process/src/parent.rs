@@ -199,8 +199,8 @@ impl Report {
             End::Signal(signal) => Exit::Signal(signal),
             End::NotStarted(reason) => return Err(LaunchError::CannotStart { program, reason }),
             End::TimeLimit => {
-                let seconds = launch.time_limit.as_secs_f64().ceil() as u64;
-                return Err(LaunchError::TimeLimit { program, seconds });
+                let limit = launch.time_limit;
+                return Err(LaunchError::TimeLimit { program, limit });
             }
             End::Interrupted => return Err(LaunchError::Interrupted { program }),
             End::Failed(reason) => {

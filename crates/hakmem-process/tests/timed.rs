@@ -102,7 +102,7 @@ fn the_time_limit_ends_the_whole_tree() {
     let error = run_timed(&tools(), &launch).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "sh had not ended after 1 s and was stopped"
+        "sh had not ended after 500ms and was stopped"
     );
     assert!(start.elapsed() < Duration::from_secs(10));
     assert_eq!(processes_with(&time), 0);

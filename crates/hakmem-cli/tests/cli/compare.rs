@@ -65,6 +65,15 @@ fn a_program_under_two_allocators_and_the_control() {
 }
 
 #[test]
+fn an_allocator_that_is_named_twice_is_measured_once() {
+    let with = ["--with", "system,hakmem,system", "--runs", "1"];
+    let (file, _) = compare(&[&with[..], &["--", "ls", "/"]].concat());
+    let arms = file["arms"].as_array().unwrap();
+    let names: Vec<_> = arms.iter().map(|arm| &arm["name"]).collect();
+    assert_eq!(names, ["hakmem", "hakmem (A/A)", "system"]);
+}
+
+#[test]
 fn the_table_names_every_allocator() {
     hakmem()
         .args([
@@ -331,13 +340,18 @@ fn an_experiment_that_nobody_watches_goes_on() {
 fn nonsense_is_rejected() {
     for (arguments, message) in [
         (&["--runs", "0", "--", "true"][..], "0 is not in 1..=100000"),
+        (&["--runs", "-1", "--", "true"], "-1 is not in 1..=100000"),
+        (
+            &["--name", "", "--", "true"],
+            "a value is required for '--name",
+        ),
         (
             &["--runs", "2", "--time", "1s", "--", "true"],
             "cannot be used with",
         ),
         (
             &["--time", "soon", "--", "true"],
-            "expected a number and ms, s, m or h",
+            "expected a number with ms, s, m or h, e.g. 90s; seconds without",
         ),
         (
             &["--ignore-exit-status=0", "--", "true"],
