@@ -212,25 +212,24 @@ fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> &'a str {
     names.min_by_key(distance).unwrap_or_default()
 }
 
-/// The help of `--option`, with a line for each option.
+/// The help of `--option`, with a paragraph for each option: man pages know no other lists.
 pub fn help() -> String {
-    let mut text = String::from(
-        "Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times.\n\n",
-    );
+    let mut text =
+        String::from("Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times");
     for option in TABLE.iter() {
         let (range, default) = (option.range(), option.default());
         let range = range.trim_start_matches("a number from ");
         let range = format!("{range} {}", option.unit);
         let (name, meaning) = (&option.name, &option.meaning);
-        let _ = writeln!(
+        let _ = write!(
             text,
-            "- {name} ({}; default {default}): {meaning}",
+            "\n\n{name} ({}; default {default}): {meaning}",
             range.trim_end()
         );
     }
     let _ = write!(
         text,
-        "- {STATS_FILE} (a path): write statistics as JSON to this file at exit; %p in the path \
+        "\n\n{STATS_FILE} (a path): write statistics as JSON to this file at exit; %p in the path \
          becomes the process id"
     );
     text
@@ -411,7 +410,7 @@ mod tests {
     fn the_help_names_every_option() {
         let help = help();
         for option in TABLE.iter() {
-            assert!(help.contains(&format!("\n- {} (", option.name)), "{help}");
+            assert!(help.contains(&format!("\n{} (", option.name)), "{help}");
         }
         assert!(help.contains("(0 to 3600000 ms; default 250): "));
         assert!(help.contains("(speed, balanced, lean; default balanced): "));
