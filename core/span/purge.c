@@ -95,8 +95,8 @@ void purge_before_growth(size_t bytes)
     if (due < window)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
-    /* Much at once is paid for by what may not be idle. */
-    size_t at_once = due - window;
+    /* Much at once is paid for by what may not be idle, unless that is little beside it. */
+    size_t at_once = dirty + cached >= due / 4 ? due - window : 0;
     size_t keep = keeps_by_policy() ? size_max(retain_min, used / 16) : purge_kept_bytes();
     size_t idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
