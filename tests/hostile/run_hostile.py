@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs hostile programs under the C library's malloc and under hakmem, and judges by bounds.toml.
+"""Runs hostile programs under the C library's malloc and under hakmem, and judges by two tables,
+bounds.toml and cliffs.toml.
 
 Each program is correct, and of a kind that an allocator has failed. It must end well and in time
 under both; what it prints as a figure must keep to the bounds of its row. The runs of the two
@@ -23,7 +24,8 @@ import tempfile
 import tomllib
 import typing
 
-TABLE = pathlib.Path(__file__).resolve().with_name("bounds.toml")
+TABLES = [pathlib.Path(__file__).resolve().with_name(name)
+          for name in ("bounds.toml", "cliffs.toml")]
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 CGROUPS = pathlib.Path("/proc/self/cgroup")
 CPU_GROUPS = [pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")]
@@ -106,7 +108,8 @@ class Case:
 
 
 def read_table():
-    rows = tomllib.loads(TABLE.read_text(encoding="utf-8"))["case"]
+    rows = [row for table in TABLES
+            for row in tomllib.loads(table.read_text(encoding="utf-8"))["case"]]
     try:
         cases = [Case(**row) for row in rows]
     except TypeError as error:
@@ -278,7 +281,7 @@ def main():
         if unknown:
             raise TableError(f"there is no row {', '.join(unknown)}")
     except TableError as error:
-        print(f"{TABLE}: {error}", file=sys.stderr)
+        print(f"{TABLES[0].parent}: {error}", file=sys.stderr)
         return 2
     if arguments.list:
         for case in table.values():
