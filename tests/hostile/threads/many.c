@@ -10,21 +10,21 @@
  */
 #include "hostile.h"
 
-#include <sched.h>
+#include <semaphore.h>
 
 enum { PASSING = 1000 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static size_t started;
+static sem_t started;
 static bool may_end;
 
 static void *live(void *unused)
 {
     char *block = allocate(40);
     block[0] = 1;
+    sem_post(&started);
     pthread_mutex_lock(&mutex);
-    __atomic_fetch_add(&started, 1, __ATOMIC_RELEASE);
     while (!may_end) {
         pthread_cond_wait(&changed, &mutex);
     }
@@ -56,14 +56,13 @@ int main(int argc, char **argv)
 {
     size_t count = argument(argc, argv, 1);
     pthread_t *threads = allocate(count * sizeof *threads);
+    REQUIRE(sem_init(&started, 0, 0) == 0);
     watch(120, "starting threads");
     double start = cpu_s();
     for (size_t i = 0; i < count; i++) {
         start_thread(&threads[i], live, NULL, 32 * KIB);
         /* One at a time: all of them on the condition variable would be its cost, not malloc's. */
-        while (__atomic_load_n(&started, __ATOMIC_ACQUIRE) <= i) {
-            sched_yield();
-        }
+        REQUIRE(sem_wait(&started) == 0);
     }
     figure("start_us", (cpu_s() - start) / (double)count * 1e6);
     figure("rss_mib", resident_mib());
