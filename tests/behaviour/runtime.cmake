@@ -41,7 +41,6 @@ hakmem_test(NAME runtime_remote SOURCES runtime_remote.c TIMEOUT 120)
 hakmem_test(NAME runtime_cancel SOURCES runtime_cancel.c TIMEOUT 60)
 hakmem_test(NAME runtime_signals SOURCES runtime_signals.c TIMEOUT 60)
 hakmem_test(NAME runtime_maps SOURCES runtime_maps.c TIMEOUT 60)
-hakmem_test(NAME runtime_turnover SOURCES runtime_turnover.c TIMEOUT 60)
 
 add_test(NAME runtime_fork_long COMMAND runtime_fork 64 100000)
 add_test(NAME runtime_threads_long COMMAND runtime_threads 1000000)
@@ -62,6 +61,7 @@ if(HAKMEM_SANITIZE)
     return()
 endif()
 
+hakmem_test(NAME runtime_turnover SOURCES runtime_turnover.c TIMEOUT 60)
 hakmem_test(NAME runtime_exhaust SOURCES runtime_exhaust.c TIMEOUT 120)
 hakmem_test(NAME runtime_crash_handler SOURCES runtime_crash_handler.c TIMEOUT 60)
 
