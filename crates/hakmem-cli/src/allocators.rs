@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::elf::{Image, SANITIZERS};
+use crate::elf::{Image, HAKMEM, SANITIZERS};
 use crate::finding::Finding;
 
 /// How to link a program with hakmem instead of preloading it.
@@ -76,7 +76,7 @@ pub fn check_go(image: &Image) -> Option<Finding> {
 pub fn check_allocators(image: &Image) -> Vec<Finding> {
     let mut findings = Vec::new();
     let replaces = |name: &str| image.exported.contains(name) || image.own.contains(name);
-    if replaces("hakmem_version") {
+    if replaces(HAKMEM) {
         return vec![Finding::good("hakmem", "it is linked with hakmem already")];
     }
     let linked_in = Image::allocator_among(&image.own)
@@ -130,9 +130,7 @@ fn own_allocator(name: &str, calls_malloc: bool) -> Finding {
 }
 
 fn library_finding(library: &str, imported: &BTreeSet<String>) -> Finding {
-    let hands_out = |name: &&String| name.contains("alloc") && !name.starts_with("mallctl");
-    let handing_out: BTreeSet<String> = imported.iter().filter(hands_out).cloned().collect();
-    match Image::allocator_among(&handing_out) {
+    match Image::allocator_among(imported) {
         Some(name) => Finding::doubt(
             OWN_ALLOCATOR,
             format!("it calls functions of {library} that are {name}'s alone"),

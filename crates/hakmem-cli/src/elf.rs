@@ -42,30 +42,19 @@ pub struct Image {
 /// Allocators that programs carry: their name, the beginnings of the names of their functions, and
 /// a message that no other program has.
 pub const ALLOCATORS: [(&str, &[&str], &str); 6] = [
-    (
-        "jemalloc",
-        &["je_", "_rjem_", "mallctl", "mallocx"],
-        "<jemalloc>: ",
-    ),
-    (
-        "mimalloc",
-        &["mi_malloc", "mi_free", "mi_heap_", "_mi_"],
-        "mimalloc: ",
-    ),
-    (
-        "tcmalloc",
-        &[
-            "tc_malloc",
-            "tc_free",
-            "TCMallocInternal",
-            "MallocExtension_",
-        ],
-        "TCMALLOC_",
-    ),
-    ("snmalloc", &["sn_malloc", "sn_rust_"], "snmalloc: "),
-    ("rpmalloc", &["rpmalloc", "rpfree"], "rpmalloc: "),
+    ("jemalloc", &["je_", "_rjem_", "mallocx"], "<jemalloc>: "),
+    ("mimalloc", &["mi_", "_mi_"], "mimalloc: "),
+    ("tcmalloc", &["tc_", "TCMallocInternal"], "TCMALLOC_"),
+    ("snmalloc", &["sn_"], "snmalloc: "),
+    ("rpmalloc", &["rpmalloc", "rpaligned_alloc"], "rpmalloc: "),
     ("hakmem", &["hakmem_"], "hakmem: option "),
 ];
+
+/// Whether a function of an allocator may hand out blocks. Others, such as jemalloc's mallctl, only
+/// ask it about itself.
+fn may_hand_out(name: &str) -> bool {
+    name.to_ascii_lowercase().contains("alloc")
+}
 
 /// The names by which a program calls or replaces malloc.
 const MALLOC_NAMES: [&str; 8] = [
@@ -79,6 +68,9 @@ const MALLOC_NAMES: [&str; 8] = [
     "free",
 ];
 
+/// A function that every program has that is linked with hakmem.
+pub const HAKMEM: &str = "hakmem_version";
+
 /// The functions by which sanitizers start.
 pub const SANITIZERS: [(&str, &str); 4] = [
     ("AddressSanitizer", "__asan_init"),
@@ -87,12 +79,19 @@ pub const SANITIZERS: [(&str, &str); 4] = [
     ("HWAddressSanitizer", "__hwasan_init"),
 ];
 
+/// The allocator whose function this is, if it may hand out blocks.
+fn allocator_of(name: &str) -> Option<&'static str> {
+    let is_of = |beginnings: &[&str]| beginnings.iter().any(|start| name.starts_with(start));
+    let mut allocators = ALLOCATORS.iter();
+    let found = allocators.find(|(_, beginnings, _)| may_hand_out(name) && is_of(beginnings));
+    found.map(|(name, _, _)| *name)
+}
+
 fn is_telling(name: &str) -> bool {
     MALLOC_NAMES.contains(&name)
+        || name == HAKMEM
         || SANITIZERS.iter().any(|(_, init)| *init == name)
-        || ALLOCATORS
-            .iter()
-            .any(|(_, beginnings, _)| beginnings.iter().any(|start| name.starts_with(start)))
+        || allocator_of(name).is_some()
 }
 
 impl Image {
@@ -146,15 +145,7 @@ impl Image {
 
     /// The name of the allocator whose functions are among `names`, if any.
     pub fn allocator_among(names: &BTreeSet<String>) -> Option<&'static str> {
-        let has_any = |beginnings: &[&str]| {
-            names
-                .iter()
-                .any(|name| beginnings.iter().any(|start| name.starts_with(start)))
-        };
-        let found = ALLOCATORS
-            .iter()
-            .find(|(_, beginnings, _)| has_any(beginnings));
-        found.map(|(name, _, _)| *name)
+        names.iter().find_map(|name| allocator_of(name))
     }
 }
 

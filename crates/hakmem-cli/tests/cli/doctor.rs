@@ -165,6 +165,24 @@ fn a_program_with_an_allocator_of_known_names() {
 }
 
 #[test]
+fn a_program_that_only_asks_an_allocator_about_itself() {
+    const ASKS: &str = "
+        #include <stdlib.h>
+        int mallctl_int(const char *name) { return name != NULL; }
+        int main(void) {
+            for (int i = 0; i < 100; i++)
+                free(malloc(100));
+            return mallctl_int(NULL);
+        }";
+    let directory = scratch();
+    let path = directory.path().join("program");
+    compile("cc", ASKS, &["-fno-builtin", "-rdynamic"], &path).unwrap();
+    let (text, status) = doctor(&[], &path);
+    assert_eq!(status, 0, "{text}");
+    assert!(text.contains("no allocator of its own"), "{text}");
+}
+
+#[test]
 fn memory_that_does_not_come_from_malloc() {
     const OWN: &str = "
         #include <stdlib.h>
