@@ -91,6 +91,13 @@ struct lock *metadata_lock(void)
     return &metadata.lock;
 }
 
+void metadata_check(void)
+{
+    lock_acquire(&metadata.lock);
+    ASSERT(metadata.cursor <= metadata.end && metadata.end - metadata.cursor <= CHUNK);
+    lock_release(&metadata.lock);
+}
+
 void metadata_repair(void)
 {
     /* The lists are sound after each write. Where the chunk ends may not be known. */

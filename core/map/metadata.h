@@ -22,6 +22,9 @@ size_t metadata_bytes(void);
 
 struct lock *metadata_lock(void);
 
+/* Debug walker. */
+void metadata_check(void);
+
 /* Puts the free lists right after a thread that is gone held the lock. */
 void metadata_repair(void);
 

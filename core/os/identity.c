@@ -38,7 +38,7 @@ static void begin_process(struct process_number *process, uint32_t id)
     uint32_t none = 0;
     uint64_t signals = os_block_signals();
     if (__atomic_compare_exchange_n(
-            &process->number, &none, IN_REPAIR, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            &process->number, &none, IN_REPAIR, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         if (repair_process)
             repair_process(identity_thread(own_identity), id);
         ATOMIC_STORE_RELEASE(&process->number, ++newest);

@@ -202,23 +202,25 @@ static void tick_pool(void)
     heap_flush_pooled(2);
 }
 
-/* True when the owner is gone and did not give the heap back. One of this process made its first
+/* True when the owner is gone and did not give its heap back. One of this process made its first
  * call ever in the very last of its destructors, when no hook was called any more, or ended by a
  * bare system call. Those of a parent are gone in its child, but for the thread that forked: until
- * that has shown up (enter_process), or in the middle of a slow path, a heap may be its own. */
-static bool is_left_behind(const struct heap *heap, uint64_t owner)
+ * that has shown up (enter_process), any heap may be its own. */
+static bool is_gone(uint64_t owner)
 {
     if (!owner)
         return false;
     if (identity_is_local(owner))
         return !os_thread_exists(identity_thread(owner));
-    return heap->depth == 0 &&
-           identity_is_local((uint64_t)ATOMIC_LOAD_ACQUIRE(&registry.process) << 32);
+    return identity_is_local((uint64_t)ATOMIC_LOAD_ACQUIRE(&registry.process) << 32);
 }
 
-/* Makes a heap of a parent's thread one with empty magazines. */
-static void forget_blocks(struct heap *heap)
+/* Makes the heap of a parent's thread one with empty magazines. False when it is in the middle of a
+ * slow path: then the thread that forked may have borrowed it. */
+static bool forget_blocks(struct heap *heap)
 {
+    if (heap->depth)
+        return false;
     for (unsigned class = 1; class < CLASS_COUNT; class ++)
         COUNTER_ADD(&heap->magazine[class].flushed, heap_cached_blocks(heap, class));
     heap_reset_magazines(heap);
@@ -227,6 +229,23 @@ static void forget_blocks(struct heap *heap)
     lock_acquire(&registry.lock);
     count_owned(1);
     lock_release(&registry.lock);
+    return true;
+}
+
+/* Makes the heap the calling thread's if its owner is gone. */
+static bool take_over(struct heap *heap)
+{
+    uint64_t owner = ATOMIC_LOAD_RELAXED(&heap->owner), found = owner;
+    if (!is_gone(owner) ||
+        !__atomic_compare_exchange_n(
+            &heap->owner, &found, identity_self(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return false;
+    if (!identity_is_local(owner) && !forget_blocks(heap)) {
+        ATOMIC_STORE_RELAXED(&heap->owner, owner);
+        return false;
+    }
+    heap->depth = 0;
+    return true;
 }
 
 /* A heap that was left behind, or NULL. Looks at a few heaps each time. */
@@ -236,15 +255,8 @@ static struct heap *reclaim(void)
     struct heap *heap = ATOMIC_LOAD_ACQUIRE(&registry.next_suspect);
     for (int i = 0; i < SUSPECTS; i++) {
         heap = heap ? heap : heap_first();
-        uint64_t owner = ATOMIC_LOAD_RELAXED(&heap->owner), self = identity_self();
-        if (is_left_behind(heap, owner) &&
-            __atomic_compare_exchange_n(
-                &heap->owner, &owner, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            if (!identity_is_local(owner))
-                forget_blocks(heap);
-            heap->depth = 0;
+        if (take_over(heap))
             return heap;
-        }
         heap = heap->next;
         ATOMIC_STORE_RELEASE(&registry.next_suspect, heap);
     }

@@ -41,6 +41,10 @@ hakmem_test(NAME runtime_remote SOURCES runtime_remote.c TIMEOUT 120)
 hakmem_test(NAME runtime_cancel SOURCES runtime_cancel.c TIMEOUT 60)
 hakmem_test(NAME runtime_signals SOURCES runtime_signals.c TIMEOUT 60)
 hakmem_test(NAME runtime_maps SOURCES runtime_maps.c TIMEOUT 60)
+hakmem_test(NAME runtime_clone SOURCES runtime_clone.c LIBS ${CMAKE_DL_LIBS} TIMEOUT 120)
+hakmem_test(NAME runtime_many_threads SOURCES runtime_many_threads.c TIMEOUT 120)
+hakmem_test(NAME runtime_fork_cost SOURCES runtime_fork_cost.c TIMEOUT 60)
+set_tests_properties(runtime_fork_cost PROPERTIES ENVIRONMENT HAKMEM_SHARDS=64)
 
 add_test(NAME runtime_fork_long COMMAND runtime_fork 64 100000)
 add_test(NAME runtime_threads_long COMMAND runtime_threads 1000000)
@@ -109,6 +113,21 @@ runtime_script(runtime_elf runtime_elf.py 30 $<TARGET_FILE:hakmem>)
 runtime_program(runtime_dlopen runtime_dlopen.c)
 add_test(NAME runtime_dlopen COMMAND runtime_dlopen $<TARGET_FILE:hakmem>)
 set_tests_properties(runtime_dlopen PROPERTIES TIMEOUT 60)
+
+# behaviour 44: linked before and behind the library with handlers of its own, and preloaded.
+runtime_library(runtime_fork_lib runtime_fork_lib.c)
+function(runtime_fork_beside_test name)
+    runtime_program(${name} runtime_fork_beside.c)
+    target_link_libraries(${name} PRIVATE -Wl,--no-as-needed ${ARGN})
+    add_test(NAME ${name} COMMAND ${name} $<TARGET_FILE:runtime_fork_lib>)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 180)
+endfunction()
+runtime_fork_beside_test(runtime_fork_beside_first hakmem::hakmem runtime_fork_lib)
+runtime_fork_beside_test(runtime_fork_beside_last runtime_fork_lib hakmem::hakmem)
+runtime_fork_beside_test(runtime_fork_beside_archive runtime_fork_lib hakmem::static)
+runtime_fork_beside_test(runtime_fork_beside_preloaded runtime_fork_lib)
+set_tests_properties(runtime_fork_beside_preloaded PROPERTIES
+    ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:hakmem>")
 
 # behaviour 29
 runtime_program(runtime_secure runtime_secure.c)

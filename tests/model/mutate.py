@@ -51,10 +51,8 @@ STEPS = (
      "the child keeps a list that was in the middle of a change"),
     ("thread/heap.c", "            enter_process(heap);", "            ;",
      "a thread's heap stays one of the parent's"),
-    ("thread/heap.c", "                forget_blocks(heap);", "                ;",
+    ("thread/heap.c", "!identity_is_local(owner) && !forget_blocks(heap)", "false",
      "the child uses what a thread of the parent cached"),
-    ("slab/bin.c", "    slab->joined = false;\n", "",
-     "the child finds a slab that its parent's thread was about to end"),
     ("slab/slab.c", "(uint16_t)bitmap_count_range(slab->free, 0, slab->blocks);",
      "slab->free_blocks;", "the child does not count the free blocks of a slab"),
     ("slab/depot.c", "        copy_in(class, held, blocks, count);\n        KEEP_STORE_ORDER();\n"
@@ -102,7 +100,7 @@ SURVIVORS = {
     ("span/span.c", "span_free", "acq_rel to release"): _SPAN,
     ("slab/bin.c", "bin_sweep_step", "acq_rel to acquire"):
         "stronger than needed: nobody learns from the flag what the sweeper wrote",
-    ("thread/heap.c", "reclaim", "acquire to relaxed"):
+    ("thread/heap.c", "take_over", "acquire to relaxed"):
         "stronger than needed: who learns from the kernel that the owner is gone comes after it",
     ("thread/heap.c", "initialise", "without lock registry.lock"):
         "not needed: it runs once, and others wait for it",

@@ -274,11 +274,11 @@ static void tear(void)
 {
     unsigned outcomes = 1, chosen;
     for (int i = 0; i < thread_count; i++)
-        if (i != current)
+        if (i != current && threads[i].state != DEAD)
             outcomes *= undo_places(i) + 1;
     chosen = search_choose(outcomes);
     for (int i = 0; i < thread_count; i++) {
-        if (i == current)
+        if (i == current || threads[i].state == DEAD)
             continue;
         unsigned places = undo_places(i) + 1;
         undo_to_place(i, chosen % places);

@@ -76,6 +76,7 @@ static void take_what_is_free(void)
 static void clone_child(void)
 {
     model_fork();
+    depot_check_all();
     use_everything();
     take_what_is_free();
 }
@@ -97,7 +98,7 @@ static void consistent(void)
     heap_check_pool();
     big_cache_evict(SIZE_MAX);
     CHECK(big_stats().cached_bytes == 0);
-    CHECK(metadata_alloc(64));
+    metadata_check();
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
         heap_check(heap);
 }

@@ -178,6 +178,48 @@ SCENARIO(heaps_suspects) = {
     .thread = {enter, enter},
     .preemptions_max = 1};
 
+/* ---- Heaps of a parent ------------------------------------------------------------------------
+ */
+
+static struct heap *own_heap;
+
+static void become_a_child(void)
+{
+    struct heap_front *none = thread_heap;
+    use_one();
+    thread_heap = none;
+    use_one();
+    own_heap = heap_of_thread();
+    identity_before_fork();
+    identity_in_child();
+    CHECK(!identity_is_local(own_heap->owner) && heap_in_use(own_heap));
+    heap_leave(heap_enter());
+    CHECK(identity_is_local(own_heap->owner) && heap_is_only_one());
+}
+
+static void enter_in_child(void)
+{
+    enter();
+    CHECK(heap_of_thread() != own_heap);
+    CHECK(heap_cached_blocks(heap_of_thread(), size_class_of(SIZE)) == 0);
+    CHECK(identity_is_local(ATOMIC_LOAD_RELAXED(&heap_of_thread()->owner)));
+}
+
+/* Of the two threads one may have found the heap that the other left at its end. */
+static void heaps_count(void)
+{
+    consistent();
+    CHECK(heap_crowd() == 2 || heap_crowd() == 3);
+}
+
+SCENARIO(heaps_of_parent) = {
+    .name = "heaps_of_parent",
+    .about = "in a child of fork two threads find the heap of one that is not there",
+    .prepare = become_a_child,
+    .thread = {enter_in_child, enter_in_child},
+    .preemptions_max = 1,
+    .finish = heaps_count};
+
 static void walk(void)
 {
     size_t cached = 0;
