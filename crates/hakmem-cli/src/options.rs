@@ -300,9 +300,16 @@ mod tests {
         assert_eq!(purge_delay.unit, "ms");
         assert_eq!((purge_delay.minimum, purge_delay.maximum), (0, 3_600_000));
         assert_eq!(purge_delay.default, 250);
-        // A string in two pieces.
-        let huge_pages = TABLE.iter().find(|option| option.name == "huge_pages");
-        assert!(huge_pages.unwrap().meaning.ends_with("or the rest 256 MiB"));
+    }
+
+    #[test]
+    fn strings_in_pieces_are_put_together() {
+        let row =
+            "/* OPTION(sample) */\nOPTION(a, \"ms\", \"\", 1, 0, 9, 1, 2, 3, \"x, (y) \"\n\"z\")";
+        let [option] = &parse_table(row).unwrap()[..] else {
+            panic!("not one row")
+        };
+        assert_eq!(option.meaning, "x, (y) z");
     }
 
     #[test]

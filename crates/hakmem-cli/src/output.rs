@@ -8,7 +8,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
-use hakmem_report::format::one_line;
 use hakmem_report::table::{self, TableOptions};
 use hakmem_report::{csv, html, json, markdown};
 use hakmem_results::ResultFile;
@@ -180,11 +179,12 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a line to standard error. That nobody reads it any more is no reason to stop, though it
-/// is one for `eprintln!`. Names of files may be in it, and these may hold what would steer a
+/// Writes lines to standard error. That nobody reads them any more is no reason to stop, though it
+/// is one for `eprintln!`. Names of files may be in them, and these may hold what would steer a
 /// terminal.
-pub fn say(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{}", one_line(&line.to_string()));
+pub fn say(lines: impl Display) {
+    let steers = |c: char| c.is_control() && c != '\n';
+    let _ = writeln!(io::stderr(), "{}", lines.to_string().replace(steers, " "));
 }
 
 /// Writes text to standard output. That nobody reads it any more, as with `| head`, is no error.
