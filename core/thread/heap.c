@@ -12,6 +12,7 @@
 #include "slab/depot.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
+#include "thread/tick.h"
 
 /* After so many slow calls a heap looks after its magazines. */
 enum { MAINTENANCE_PERIOD = 256 };
@@ -192,8 +193,7 @@ bool heap_pool_caches(unsigned class, const void *block)
     return found;
 }
 
-/* A tick of the purge: what lay in pooled heaps since the last one goes home. */
-static void tick_pool(void)
+void heap_tick_pool(void)
 {
     lock_acquire(&registry.lock);
     for (struct heap *heap = registry.warm; heap; heap = heap->next_free)
@@ -520,41 +520,15 @@ static struct heap *enter_first(void)
     return heap;
 }
 
-/* The last tick left work, in depots, bins or page heap; atomic, any thread: release on store pairs
- * with acquire on the exchange that takes it. */
-static bool steps_left;
-
-/* Does some of it; more is left until a step finds none. */
-static void go_on_purging(void)
-{
-    /* Before the steps, so that work of a tick that begins meanwhile is not forgotten. */
-    if (!__atomic_exchange_n(&steps_left, false, __ATOMIC_ACQUIRE))
-        return;
-    bool in_depots = depot_step(), in_bins = bin_sweep_step(), in_page_heap = purge_step();
-    if (in_depots || in_bins || in_page_heap) {
-        ATOMIC_STORE_RELEASE(&steps_left, true);
-        purge_arm();
-    }
-}
-
 static void look_after_purge(struct heap *heap)
 {
     uint64_t now_ms = os_clock_ms();
     if (heap->parked_ms != now_ms) {
         heap->parked_ms = now_ms;
         heap->parks_left = PARKS_MAX;
-        enum purge_tick tick = purge_tick(now_ms);
-        if (tick == PURGE_TICK_IDLE) {
-            tick_pool();
-            depot_tick();
-        }
-        if (tick != PURGE_TICK_NONE) {
-            bin_tick(tick);
-            ATOMIC_STORE_RELEASE(&steps_left, true);
-        }
+        tick_begin(now_ms);
     }
-    if (ATOMIC_LOAD_RELAXED(&steps_left))
-        go_on_purging();
+    tick_work(now_ms);
 }
 
 /* The thread's heap is one of its parent process: from now on it is this process's. The flag says

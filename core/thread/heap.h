@@ -165,6 +165,9 @@ void heap_flush(struct heap *heap);
  * thread, if they lay in the pool for so many ticks of the purge. */
 void heap_flush_pooled(unsigned ticks);
 
+/* A tick of the purge: what lay in pooled heaps since the last one goes home. */
+void heap_tick_pool(void);
+
 /* Gives back everything that is free, but for what threads cache that run; returns bytes. */
 size_t heap_purge(void);
 

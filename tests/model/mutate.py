@@ -85,7 +85,7 @@ Mutant = collections.namedtuple("Mutant", "file line function kind text")
 # Mutants that no model can see, by (file, function, kind); the value says why.
 _SET_ENTRY = "stronger than needed: set_entry, which every user of the leaf calls, acquires it"
 _SPAN = "stronger than needed: who has the block got it from its owner, in order"
-_TICKS = "not modelled: no scenario comes by look_after_purge"
+_TICKS = "not modelled: no scenario comes by tick.c"
 _SUSPECT = ("a formal race that needs a heap made after the first look: more threads than the "
             "scenarios have")
 SURVIVORS = {
@@ -104,11 +104,10 @@ SURVIVORS = {
         "stronger than needed: who learns from the kernel that the owner is gone comes after it",
     ("thread/heap.c", "initialise", "without lock registry.lock"):
         "not needed: it runs once, and others wait for it",
-    ("thread/heap.c", "tick_pool", "without lock registry.lock"): _TICKS,
-    ("thread/heap.c", "go_on_purging", "acquire to relaxed"): _TICKS,
-    ("thread/heap.c", "go_on_purging", "atomic_store_release to atomic_store_relaxed"): _TICKS,
-    ("thread/heap.c", "look_after_purge", "atomic_store_release to atomic_store_relaxed"):
-        _TICKS,
+    ("thread/heap.c", "heap_tick_pool", "without lock registry.lock"): _TICKS,
+    ("thread/tick.c", "tick_work", "acquire to relaxed"): _TICKS,
+    ("thread/tick.c", "tick_work", "atomic_store_release to atomic_store_relaxed"): _TICKS,
+    ("thread/tick.c", "tick_begin", "atomic_store_release to atomic_store_relaxed"): _TICKS,
     ("thread/heap.c", "reclaim", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
     ("thread/heap.c", "reclaim", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,
     ("os/lock.c", "lock_inherit", "release to relaxed"):
