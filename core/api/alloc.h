@@ -42,9 +42,9 @@ ALWAYS_INLINE void *alloc_hit(size_t size)
 {
     struct heap_front *heap = thread_heap;
     if (LIKELY(size <= TINY_MAX))
-        return magazine_pop(heap, heap->tiny_class[size]);
+        return magazine_pop(heap, LOAD_HOT(&heap->tiny_class[size]));
     if (LIKELY(size <= MID_MAX))
-        return magazine_pop(heap, heap->mid_class[(size - 1) / MID_STEP]);
+        return magazine_pop(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]));
     return NULL;
 }
 
@@ -66,7 +66,8 @@ ALWAYS_INLINE size_t unit_of(const struct heap_front *heap, const void *block)
 ALWAYS_INLINE unsigned class_at(const struct heap_front *heap, const void *block)
 {
     size_t unit = unit_of(heap, block);
-    return unit < heap->classes_limit ? ATOMIC_LOAD_RELAXED(&heap->classes[unit]) : CLASS_NONE;
+    return unit < LOAD_HOT(&heap->classes_limit) ? ATOMIC_LOAD_RELAXED(&heap->classes[unit])
+                                                 : CLASS_NONE;
 }
 
 /* Any pointer may come here: what is no block of a slab has class 0, whose magazine is full. */
@@ -74,7 +75,7 @@ ALWAYS_INLINE void release(void *block)
 {
     struct heap_front *heap = thread_heap;
     size_t unit = unit_of(heap, block);
-    if (UNLIKELY(unit >= heap->classes_limit)) {
+    if (UNLIKELY(unit >= LOAD_HOT(&heap->classes_limit))) {
         free_slow(block);
         return;
     }

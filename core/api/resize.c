@@ -18,8 +18,8 @@ void *alloc_aligned(size_t size, size_t alignment)
     /* The thread's own of two twins. The static heap of a thread without one has no magazines but
      * that of class 0. */
     bool twin = class != CLASS_NONE && class <= TWINS;
-    unsigned own = twin ? heap->tiny_class[size_classes[class].size] : class;
-    void *block = heap->classes_limit ? magazine_pop(heap, own) : NULL;
+    unsigned own = twin ? LOAD_HOT(&heap->tiny_class[size_classes[class].size]) : class;
+    void *block = LOAD_HOT(&heap->classes_limit) ? magazine_pop(heap, own) : NULL;
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, class, false);
 }
 

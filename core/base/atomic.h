@@ -18,8 +18,9 @@
 #define COUNTER_ADD(p, v) ATOMIC_STORE_RELAXED((p), ATOMIC_LOAD_RELAXED(p) + (v))
 
 /* The same on the hit paths, where it has to be one instruction: a plain access, which the
- * compiler turns into one. ThreadSanitizer is told the truth that the other threads' reads may
- * see the old or the new value. */
+ * compiler turns into one. ThreadSanitizer is told the truth that the other thread's access may
+ * come before or after. A store releases: not at once, but before anybody relies on it
+ * (thread/idle.h). */
 #if defined(__has_feature) && !defined(__SANITIZE_THREAD__)
 #if __has_feature(thread_sanitizer)
 #define __SANITIZE_THREAD__ 1 /* as gcc does */
@@ -27,10 +28,12 @@
 #endif
 #ifdef __SANITIZE_THREAD__
 #define COUNTER_ADD_HOT(p, v) COUNTER_ADD(p, v)
-#define STORE_HOT(p, v) ATOMIC_STORE_RELAXED(p, v)
+#define STORE_HOT(p, v) ATOMIC_STORE_RELEASE(p, v)
+#define LOAD_HOT(p) ATOMIC_LOAD_RELAXED(p)
 #else
 #define COUNTER_ADD_HOT(p, v) ((void)(*(p) += (v)))
 #define STORE_HOT(p, v) ((void)(*(p) = (v)))
+#define LOAD_HOT(p) (*(p))
 #endif
 
 #endif

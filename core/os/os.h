@@ -29,6 +29,12 @@ bool os_is_privileged(void);
 /* Milliseconds of a monotonic clock, cheap and coarse (a few ms). */
 uint64_t os_clock_ms(void);
 
+/* Nanoseconds of the same, exact. */
+uint64_t os_clock_ns(void);
+
+/* Sleeps for so long, or less. */
+void os_sleep_ms(unsigned ms);
+
 /* Maps `size` bytes of zeroed memory that may be read and written, at an address that is a
  * multiple of `alignment` (a power of two), near `hint` if that is free. NULL when it fails. */
 void *os_map(size_t size, size_t alignment, void *hint);

@@ -9,6 +9,7 @@
 #include "observe/report.h"
 #include "observe/stats.h"
 #include "slab/depot.h"
+#include "thread/idle.h"
 
 const char *hakmem_version(void)
 {
@@ -40,6 +41,7 @@ size_t hakmem_purge(void)
     if (!heap)
         return 0;
     heap_flush(heap);
+    idle_purge();
     size_t purged = heap_purge();
     heap_leave(heap);
     return purged;

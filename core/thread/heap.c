@@ -12,6 +12,7 @@
 #include "slab/depot.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
+#include "thread/idle.h"
 #include "thread/tick.h"
 
 /* After so many slow calls a heap looks after its magazines. */
@@ -23,13 +24,15 @@ static const struct heap_front no_heap = {
 
 __thread struct heap_front *thread_heap = (struct heap_front *)&no_heap;
 
-/* The thread's heap while it is parked: out of the way of the hit paths, so that the next call
- * comes by a slow path and looks after the purge. */
-static __thread struct heap *parked_heap;
+/* The thread's heap, also while it is parked: out of the way of the hit paths, so that the next
+ * call comes by a slow path and looks after the purge. */
+static __thread struct heap *own_heap;
 
 /* A heap is parked so often in a tick of the clock: enough to see a busy thread become one that
- * allocates now and then, and little beside what a busy thread does in a tick. */
-enum { PARKS_MAX = 256 };
+ * allocates now and then, and little beside what a busy thread does in a tick. That is so while
+ * much lies free, and for a thread that was found idle; fewer suffice where there are but idle
+ * threads to look after. */
+enum { PARKS_MAX = 256, PARKS_AMONG_OTHERS = 32 };
 
 /* The thread has released its heap on its way out and shall not get another one for good. */
 static __thread bool has_exited;
@@ -79,11 +82,7 @@ static void start(struct heap *heap)
     lock_release(&registry.lock);
     heap->front.classes = class_map.classes;
     heap->front.classes_base = class_map.base;
-    heap->front.classes_limit = class_map.limit;
-    for (size_t size = 0; size <= TINY_MAX; size++)
-        heap->front.tiny_class[size] =
-            (uint8_t)size_class_for_shard(size_class_of(size), heap->shard);
-    memcpy(heap->front.mid_class, mid_class_table, sizeof mid_class_table);
+    idle_open_front(heap);
     heap_reset_magazines(heap);
 }
 
@@ -223,6 +222,7 @@ static bool forget_blocks(struct heap *heap)
         return false;
     for (unsigned class = 1; class < CLASS_COUNT; class ++)
         COUNTER_ADD(&heap->magazine[class].flushed, heap_cached_blocks(heap, class));
+    idle_reset(heap);
     heap_reset_magazines(heap);
     heap->slow_calls = heap->parks_left = 0;
     heap->parked_ms = 0;
@@ -336,17 +336,33 @@ static void give_back(struct heap *heap)
 
 struct heap *heap_of_thread(void)
 {
-    struct heap_front *front = thread_heap;
-    return front == &no_heap ? parked_heap : (struct heap *)front;
+    return own_heap;
 }
 
-/* Makes the heap, or none, that of the thread. A signal handler in between finds a heap that is
- * unparked in one place or the other. */
-static void set_heap(struct heap *heap)
+/* Makes the heap that of the thread. */
+static void keep_heap(struct heap *heap)
 {
-    thread_heap = heap ? &heap->front : (struct heap_front *)&no_heap;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    parked_heap = NULL;
+    idle_enter(heap);
+    heap->kept = true;
+    idle_leave(heap);
+    own_heap = heap;
+    thread_heap = &heap->front;
+}
+
+/* Takes it from the thread, which may have none; the heap is then as it was before others closed or
+ * drained it. */
+static struct heap *lose_heap(void)
+{
+    struct heap *heap = own_heap;
+    thread_heap = (struct heap_front *)&no_heap;
+    own_heap = NULL;
+    if (heap) {
+        idle_enter(heap);
+        idle_take_back(heap);
+        heap->kept = false;
+        idle_leave(heap);
+    }
+    return heap;
 }
 
 /* Heaps are parked whenever a thread leaves a slow path; atomic relaxed, any thread. */
@@ -357,17 +373,22 @@ void heap_stay_parked(bool stay)
     ATOMIC_STORE_RELAXED(&parked_for_good, stay);
 }
 
+/* There is memory to give back, or other threads may go idle with some. */
+static bool purge_matters(void)
+{
+    return purge_armed() || !heap_is_only_one();
+}
+
 /* Whether to park the heap now. */
 static bool is_to_park(const struct heap *heap)
 {
-    return ATOMIC_LOAD_RELAXED(&parked_for_good) || (purge_armed() && heap->parks_left);
+    return ATOMIC_LOAD_RELAXED(&parked_for_good) || (purge_matters() && heap->parks_left);
 }
 
 static void park(struct heap *heap)
 {
     heap->parks_left -= heap->parks_left > 0;
-    parked_heap = heap;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    heap->parked = true;
     thread_heap = (struct heap_front *)&no_heap;
 }
 
@@ -378,11 +399,8 @@ static void park(struct heap *heap)
 static void thread_exits(void *unused)
 {
     (void)unused;
-    struct heap *heap = heap_of_thread();
     has_exited = true;
-    set_heap(NULL);
-    if (heap)
-        give_back(heap);
+    heap_forget();
 }
 
 static bool initialise(void)
@@ -438,8 +456,7 @@ static bool init_once(void)
 
 void heap_forget(void)
 {
-    struct heap *heap = heap_of_thread();
-    set_heap(NULL);
+    struct heap *heap = lose_heap();
     if (heap)
         give_back(heap);
 }
@@ -513,19 +530,20 @@ static struct heap *enter_first(void)
     if (init_once())
         heap = UNLIKELY(is_early && keep) ? adopt_early() : adopt();
     if (heap && keep) {
-        set_heap(heap);
+        keep_heap(heap);
         if (registry.has_key)
             pthread_setspecific(registry.key, heap);
     }
     return heap;
 }
 
-static void look_after_purge(struct heap *heap)
+/* `idle`: the thread was found to make no calls. */
+static void look_after_purge(struct heap *heap, bool idle)
 {
     uint64_t now_ms = os_clock_ms();
     if (heap->parked_ms != now_ms) {
         heap->parked_ms = now_ms;
-        heap->parks_left = PARKS_MAX;
+        heap->parks_left = idle || purge_armed() ? PARKS_MAX : PARKS_AMONG_OTHERS;
         tick_begin(now_ms);
     }
     tick_work(now_ms);
@@ -553,19 +571,24 @@ struct heap *heap_enter(void)
         pthread_setcanceltype(cancel_type, NULL);
         return NULL;
     }
-    if (heap->depth++ == 0) {
+    /* Before the gate, so that a signal handler in between leaves it to this call to leave. */
+    bool outermost = heap->depth++ == 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    idle_enter(heap);
+    bool idle = idle_take_back(heap);
+    if (heap == own_heap)
+        thread_heap = &heap->front;
+    if (outermost) {
         heap->cancel_type = cancel_type;
         if (UNLIKELY(!identity_is_local(ATOMIC_LOAD_RELAXED(&heap->owner))))
             enter_process(heap);
-        if (heap == parked_heap)
-            set_heap(heap);
         bool periodic = ++heap->slow_calls >= MAINTENANCE_PERIOD;
         if (periodic) {
             heap->slow_calls = 0;
             heap_maintain(heap);
         }
-        if (periodic || purge_armed())
-            look_after_purge(heap);
+        if (periodic || purge_matters())
+            look_after_purge(heap, idle);
     }
     return heap;
 }
@@ -577,10 +600,12 @@ void heap_leave(struct heap *heap)
         return;
     }
     int cancel_type = heap->cancel_type;
-    bool borrowed = heap != heap_of_thread();
+    bool borrowed = heap != own_heap;
     /* While the heap is in use: a handler that comes now leaves it parked. */
     if (UNLIKELY(is_to_park(heap)) && !borrowed)
         park(heap);
+    idle_leave(heap);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     heap->depth = 0;
     if (UNLIKELY(borrowed))
         give_back(heap);

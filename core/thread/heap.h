@@ -19,7 +19,8 @@
  * which free notices a double free. Nothing clears it but the program that writes to its block: a
  * block that comes back with the mark was freed twice, or never written to.
  *
- * Every field is touched by the owner thread only, unless it says otherwise.
+ * Every field is touched by the owner thread only, unless it says otherwise; those of magazines, in
+ * slow paths, by whoever is inside the heap's gate (thread/idle.h).
  */
 #ifndef THREAD_HEAP_H
 #define THREAD_HEAP_H
@@ -40,7 +41,8 @@ enum {
 
 /* What the slow paths keep of a magazine. The counters are atomic relaxed with one writer. */
 struct magazine {
-    uint16_t begin;     /* slot of the sentinel; atomic relaxed, written by the owner */
+    uint16_t begin;     /* slot of the sentinel; atomic relaxed, written inside the gate */
+    uint16_t region;    /* first slot of its region: `begin`, until others take blocks out */
     uint8_t kind;       /* size of its slot region */
     bool flushed_last;  /* the last batch was a flush, not a refill */
     uint16_t batches;   /* flushes, and refills that were tried, since the last maintenance */
@@ -62,12 +64,12 @@ struct heap_front {
     void *null_slot;                       /* slot 0, always NULL: the magazine of class 0 */
     uint8_t *classes;                      /* const: the class map, also the mark of freed blocks */
     uintptr_t classes_base;                /* const */
-    size_t classes_limit;                  /* const */
+    size_t classes_limit;                  /* 0 while closed; atomic relaxed: thread/idle.h */
     void **top[CLASS_COUNT];               /* next to hand out; one writer, any reader */
     void **end[CLASS_COUNT];               /* where `top` is when the magazine is full */
     uint64_t pops[CLASS_COUNT];            /* blocks handed out; one writer, read by any thread */
-    uint8_t tiny_class[TINY_MAX + 1];      /* const: class by size, without a shift */
-    uint8_t mid_class[MID_MAX / MID_STEP]; /* const: copy of mid_class_table */
+    uint8_t tiny_class[TINY_MAX + 1];      /* class by size, without a shift; as classes_limit */
+    uint8_t mid_class[MID_MAX / MID_STEP]; /* copy of mid_class_table; as classes_limit */
 };
 
 struct heap {
@@ -75,6 +77,13 @@ struct heap {
     uint8_t depth;       /* slow paths entered; not 0 when a signal handler interrupts one */
     int cancel_type;     /* of the thread when it entered the outermost */
     uint64_t owner;      /* atomic relaxed, any thread: identity of the owner, 0 in the pool */
+    uint32_t gate;       /* atomic, any thread: see thread/idle.h */
+    bool kept;           /* gate: it is a thread's own, not borrowed or in the pool */
+    bool parked;         /* gate: by the owner */
+    bool closed;         /* gate: by another thread; atomic relaxed, as the next two, for fork */
+    bool drained;        /* gate: others took blocks out */
+    bool emptied;        /* gate: and left none that they may take */
+    uint64_t closed_ns;  /* gate: when it was closed */
     uint8_t shard;       /* const */
     uint16_t slow_calls; /* since the last maintenance */
     uint16_t parks_left; /* at `parked_ms`: see PARKS_MAX in heap.c */
@@ -171,6 +180,20 @@ void heap_tick_pool(void);
 /* Gives back everything that is free, but for what threads cache that run; returns bytes. */
 size_t heap_purge(void);
 
+/* Takes up to `most` of the oldest blocks out of the magazine, but for the last `keep`; returns how
+ * many. Never writes what the hit paths write. */
+unsigned magazine_take_bottom(
+    struct heap *heap, unsigned class, void **blocks, unsigned most, unsigned keep);
+
+/* Sends blocks home that were taken out of a magazine of a heap of that shard. */
+void magazine_send(unsigned shard, unsigned class, void **blocks, unsigned count);
+
+/* Moves what others left in the magazines to where these begin. */
+void heap_settle_magazines(struct heap *heap);
+
+/* Finds out where each magazine begins, by its sentinel. */
+void heap_find_sentinels(struct heap *heap);
+
 /* True when the block, which carries the mark, is worth a search among the free ones: it is one of
  * the next that the magazine would hand out, or, if `may_search`, there is little debt of searches.
  */
@@ -204,7 +227,7 @@ struct heap *heap_first(void);
 /* How many threads share what one may cache where few run at a time; 1 or more. */
 unsigned heap_crowd(void);
 
-/* No thread but the caller has a heap. */
+/* At most one thread has a heap. */
 bool heap_is_only_one(void);
 
 /* True while a thread owns the heap. */

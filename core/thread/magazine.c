@@ -97,6 +97,7 @@ static void magazine_place(
     size_t capacity = size_min(region_slots(kind) - 1, capacity_limit(class));
     slots[begin] = NULL;
     magazine->kind = (uint8_t)kind;
+    magazine->region = (uint16_t)begin;
     ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
     set_top(heap, class, begin + held);
     heap->front.end[class] = slots + begin + size_max(capacity, held);
@@ -114,7 +115,7 @@ static bool magazine_move(struct heap *heap, unsigned class, unsigned kind)
     unsigned held = heap_cached_blocks(heap, class);
     ASSERT(held < region_slots(kind));
     memcpy(&slots[begin + 1], &slots[magazine->begin + 1], held * sizeof(void *));
-    region_free(heap, magazine->begin, magazine->kind);
+    region_free(heap, magazine->region, magazine->kind);
     magazine_place(heap, class, begin, kind, held);
     return true;
 }
@@ -224,6 +225,21 @@ bool heap_refill(struct heap *heap, unsigned class, bool fresh)
     return true;
 }
 
+void magazine_send(unsigned shard, unsigned class, void **blocks, unsigned count)
+{
+    unsigned kept = depot_put(class, blocks, count);
+    for (unsigned batch; kept < count; kept += batch) {
+        batch = (unsigned)size_min(count - kept, FLUSH_MAX);
+        bin_flush(shard, class, blocks + kept, batch);
+    }
+}
+
+static void count_flush(struct magazine *magazine, unsigned count)
+{
+    COUNTER_ADD(&magazine->flushes, 1);
+    COUNTER_ADD(&magazine->flushed, count);
+}
+
 /* Returns `count` blocks from the top: those below need not move. */
 static void flush_top(struct heap *heap, unsigned class, unsigned count)
 {
@@ -231,15 +247,52 @@ static void flush_top(struct heap *heap, unsigned class, unsigned count)
     if (!count)
         return;
     unsigned first = top_slot(heap, class) + 1 - count;
-    void **blocks = slots_of(heap) + first;
-    unsigned kept = depot_put(class, blocks, count);
-    for (unsigned batch; kept < count; kept += batch) {
-        batch = (unsigned)size_min(count - kept, FLUSH_MAX);
-        bin_flush(heap->shard, class, blocks + kept, batch);
-    }
+    magazine_send(heap->shard, class, slots_of(heap) + first, count);
     set_top(heap, class, first - 1);
-    COUNTER_ADD(&magazine->flushes, 1);
-    COUNTER_ADD(&magazine->flushed, count);
+    count_flush(magazine, count);
+}
+
+unsigned magazine_take_bottom(
+    struct heap *heap, unsigned class, void **blocks, unsigned most, unsigned keep)
+{
+    struct magazine *magazine = &heap->magazine[class];
+    /* Acquire pairs with the release of STORE_HOT, for what the owner put in. */
+    unsigned top = (unsigned)(ATOMIC_LOAD_ACQUIRE(&heap->front.top[class]) - (void **)heap);
+    unsigned begin = magazine->begin, held = top - begin;
+    unsigned count = held > keep ? (unsigned)size_min(held - keep, most) : 0;
+    if (!count)
+        return 0;
+    memcpy(blocks, &slots_of(heap)[begin + 1], count * sizeof *blocks);
+    ATOMIC_STORE_RELAXED(&slots_of(heap)[begin + count], NULL);
+    KEEP_STORE_ORDER();
+    ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)(begin + count));
+    count_flush(magazine, count);
+    ATOMIC_STORE_RELAXED(&heap->drained, true);
+    return count;
+}
+
+void heap_settle_magazines(struct heap *heap)
+{
+    void **slots = slots_of(heap);
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct magazine *magazine = &heap->magazine[class];
+        unsigned begin = magazine->begin, region = magazine->region;
+        if (begin == region)
+            continue;
+        unsigned held = top_slot(heap, class) - begin;
+        memmove(&slots[region + 1], &slots[begin + 1], held * sizeof *slots);
+        magazine_place(heap, class, region, magazine->kind, held);
+    }
+}
+
+void heap_find_sentinels(struct heap *heap)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        unsigned slot = top_slot(heap, class);
+        while (slots_of(heap)[slot])
+            slot--;
+        heap->magazine[class].begin = (uint16_t)slot;
+    }
 }
 
 void heap_overflow(struct heap *heap, unsigned class)
@@ -282,9 +335,10 @@ enum { JUST_FREED = 16 };
 
 bool heap_suspects(struct heap *heap, unsigned class, const void *block, bool may_search)
 {
-    void **top = heap->front.top[class];
-    for (unsigned i = 0; i < JUST_FREED && *top; i++, top--)
-        if (*top == block)
+    void **top = heap->front.top[class], *held;
+    /* Outside the gate others may move the sentinel. */
+    for (unsigned i = 0; i < JUST_FREED && (held = ATOMIC_LOAD_RELAXED(top)) != NULL; i++, top--)
+        if (held == block)
             return true;
     return may_search && heap->magazine[class].debt < DEBT_MAX;
 }
@@ -334,7 +388,7 @@ void heap_check(struct heap *heap)
         unsigned top = top_slot(heap, class);
         ASSERT(magazine->kind < REGION_KINDS);
         ASSERT(slots_of(heap)[magazine->begin] == NULL);
-        ASSERT(magazine->begin <= top);
+        ASSERT(magazine->region <= magazine->begin && magazine->begin <= top);
         ASSERT(top - magazine->begin <= magazine_capacity(heap, class));
         ASSERT(magazine_capacity(heap, class) < region_slots(magazine->kind));
         for (unsigned slot = magazine->begin + 1u; slot <= top; slot++) {

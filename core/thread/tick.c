@@ -6,6 +6,7 @@
 #include "slab/bin.h"
 #include "slab/depot.h"
 #include "thread/heap.h"
+#include "thread/idle.h"
 
 /* A call purges for this part of the time since the last one that did, but never for long: the
  * program waits for it. */
@@ -26,6 +27,7 @@ void tick_begin(uint64_t now_ms)
     enum purge_tick tick = purge_tick(now_ms);
     if (tick == PURGE_TICK_IDLE) {
         heap_tick_pool();
+        idle_tick();
         depot_tick();
     }
     if (tick != PURGE_TICK_NONE) {
@@ -37,8 +39,9 @@ void tick_begin(uint64_t now_ms)
 /* A piece of the work; true when there may be more. */
 static bool step(void)
 {
+    bool in_heaps = idle_step();
     bool in_depots = depot_step(), in_bins = bin_sweep_step(), in_page_heap = purge_step();
-    return in_depots || in_bins || in_page_heap;
+    return in_heaps || in_depots || in_bins || in_page_heap;
 }
 
 /* When a call at that time has to end. */

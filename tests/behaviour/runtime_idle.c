@@ -1,8 +1,10 @@
 /* Programs that have almost nothing to do any more, and threads that wait: what they freed goes
- * back to the system (behaviour 51).
+ * back to the system (behaviours 51 and 52).
  */
 #include "runtime_support.h"
 
+#include <malloc.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,11 +72,98 @@ static void test_few_calls_give_a_peak_back(void **state)
     }
 }
 
+enum { THREADS = 60, SIZES = 16, BLOCKS = 14, LONGEST = 32768 };
+
+static pthread_barrier_t used, over;
+
+/* Blocks of many sizes come and go, and then the thread waits for ever. */
+static void *use_and_wait(void *argument)
+{
+    void *blocks[BLOCKS];
+    for (int round = 0; round < 4; round++) {
+        for (size_t size = LONGEST / SIZES; size <= LONGEST; size += LONGEST / SIZES) {
+            for (int i = 0; i < BLOCKS; i++) {
+                REQUIRE((blocks[i] = malloc(size)) != NULL);
+                memset(blocks[i], 1, size);
+            }
+            for (int i = 0; i < BLOCKS; i++)
+                free(blocks[i]);
+        }
+    }
+    pthread_barrier_wait(&used);
+    pthread_barrier_wait(&over);
+    for (int i = 0; i < 10000; i++)
+        free(malloc((size_t)i % LONGEST));
+    return argument;
+}
+
+/* Threads cache at most so much after a purge: a block a size, as far as it may be in use, the heap
+ * itself, and the used part of the stack. */
+static const long cached_kib_max = (LONGEST / 1024 * (SIZES + 1) / 2) + 100;
+
+static void idle_threads(void (*purge)(void))
+{
+    static pthread_t threads[THREADS];
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 65536);
+    pthread_barrier_init(&used, NULL, THREADS + 1);
+    pthread_barrier_init(&over, NULL, THREADS + 1);
+    long before = resident_kib();
+    for (int i = 0; i < THREADS; i++)
+        REQUIRE(pthread_create(&threads[i], &attributes, use_and_wait, NULL) == 0);
+    pthread_barrier_wait(&used);
+    guard_step();
+    purge();
+    long cached = resident_kib() - before;
+    pthread_barrier_wait(&over);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    REQUIRE(cached < THREADS * cached_kib_max + 8192);
+}
+
+static void on_request(void)
+{
+    malloc_trim(0);
+}
+
+static void by_calls_now_and_then(void)
+{
+    for (int call = 0; call < 100; call++) {
+        free(malloc(100));
+        nap_ms(25);
+    }
+}
+
+static void idle_threads_on_request(void)
+{
+    idle_threads(on_request);
+}
+
+static void idle_threads_by_calls(void)
+{
+    idle_threads(by_calls_now_and_then);
+}
+
+static void test_malloc_trim_reaches_idle_threads(void **state)
+{
+    (void)state;
+    assert_int_equal(run_guarded(idle_threads_on_request, 30), 0);
+}
+
+static void test_calls_now_and_then_reach_idle_threads(void **state)
+{
+    (void)state;
+    assert_int_equal(run_guarded(idle_threads_by_calls, 30), 0);
+}
+
 int main(void)
 {
     (void)hakmem_version();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_few_calls_give_a_peak_back),
+        cmocka_unit_test(test_malloc_trim_reaches_idle_threads),
+        cmocka_unit_test(test_calls_now_and_then_reach_idle_threads),
     };
     return cmocka_run_group_tests_name("runtime_idle", tests, NULL, NULL);
 }

@@ -76,6 +76,13 @@ STEPS = (
      "two threads take the same heap"),
     ("thread/heap.c", "    heap_flush(heap);\n    lock_acquire", "    lock_acquire",
      "a heap is pooled with blocks"),
+    ("thread/idle.c", "(heap->closed && now_ns >= heap->closed_ns + settle_ns)", "heap->closed",
+     "a heap is drained as soon as it is closed"),
+    ("thread/idle.c", "FLUSH_MAX, !heap->parked)", "FLUSH_MAX, 0)",
+     "the block on top is taken from under a hit"),
+    ("thread/idle.c", "    heap_find_sentinels(heap);\n", "",
+     "a child goes on where another thread had just drained"),
+    ("thread/heap.c", "        heap->kept = false;\n", "", "a heap is pooled and still drained"),
 )
 
 WALKERS = re.compile(r"_check(_all)?$")
@@ -110,6 +117,12 @@ SURVIVORS = {
     ("thread/tick.c", "tick_begin", "atomic_store_release to atomic_store_relaxed"): _TICKS,
     ("thread/heap.c", "reclaim", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
     ("thread/heap.c", "reclaim", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,
+    ("thread/idle.c", "idle_tick", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,
+    ("thread/idle.c", "idle_step", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
+    ("thread/idle.c", "idle_step", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,
+    ("thread/magazine.c", "magazine_take_bottom", "atomic_load_acquire to atomic_load_relaxed"):
+        "stronger than needed: what lies below the top was there when the heap was closed, which "
+        "ThreadSanitizer cannot know",
     ("os/lock.c", "lock_inherit", "release to relaxed"):
         "for the compiler: a child of the child may be made in the middle",
 }

@@ -92,6 +92,7 @@ void shadow_end(void);           /* puts the memory back to what it was at the s
 struct clock *shadow_clock(void); /* of the running thread */
 void shadow_tick(void);
 void shadow_join(int thread); /* as pthread_join does */
+void shadow_settle(void);     /* all threads know what any of them did so far */
 
 void shadow_access(const void *address, size_t size, bool write, bool atomic, const void *code);
 

@@ -87,6 +87,17 @@ void shadow_join(int thread)
     clock_join(&clocks[current], &clocks[thread]);
 }
 
+void shadow_settle(void)
+{
+    struct clock all = clocks[0];
+    for (int i = 1; i < CLOCKS; i++)
+        clock_join(&all, &clocks[i]);
+    for (int i = 0; i < CLOCKS; i++) {
+        clocks[i] = all;
+        clocks[i].at[i]++;
+    }
+}
+
 /* ---- Races ----------------------------------------------------------------------------------- */
 
 static void check(struct cell *cell, const struct access *new)

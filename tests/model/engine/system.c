@@ -295,6 +295,21 @@ uint64_t os_clock_ms(void)
     return threads[current].time_ms;
 }
 
+uint64_t os_clock_ns(void)
+{
+    return threads[current].time_ms * 1000000;
+}
+
+/* No processor keeps a store, or an old value, for so long: what was done before is known to all.
+ */
+void os_sleep_ms(unsigned ms)
+{
+    threads[current].time_ms += ms;
+    search_step((struct op){OP_FORK, threads, "sleep", CODE});
+    if (exploring)
+        shadow_settle();
+}
+
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 /* The kernel compares with the newest value and goes to sleep in one step. */

@@ -1,0 +1,199 @@
+/* See idle.h. */
+#include "thread/idle.h"
+
+#include <string.h>
+
+#include "os/identity.h"
+#include "os/os.h"
+#include "os/syscall.h"
+#include "slab/bin.h"
+
+/* Who is inside; acquire on entry pairs with release on leaving. */
+enum { GATE_FREE, GATE_OWNER, GATE_OTHER };
+
+/* After this time a closed heap's owner has seen that, and others see what it did before. */
+static const uint64_t settle_ns = 1000000;
+
+/* A step goes on until it has been at so many heaps or drained so many blocks. */
+enum { STEP_HEAPS = 64, STEP_BLOCKS = 2048 };
+
+static struct heap *next_heap; /* atomic: release on store, acquire on load; NULL: all were seen */
+
+/* False for a heap of the parent process: nobody but its owner, the thread that forked, touches it
+ * before that has shown up here, or before it is taken over (heap.c). */
+static bool is_of_this_process(const struct heap *heap)
+{
+    return identity_is_local(ATOMIC_LOAD_RELAXED(&heap->owner));
+}
+
+/* The thread that was inside the gate of the caller's heap does not exist in this process. */
+static void repair(struct heap *heap)
+{
+    heap_find_sentinels(heap);
+    heap->drained = true;
+    ATOMIC_STORE_RELAXED(&heap->gate, GATE_FREE);
+}
+
+/* ---- The gate -------------------------------------------------------------------------------- */
+
+void idle_enter(struct heap *heap)
+{
+    enum { SPIN_ROUNDS = 100 };
+    for (int rounds = 0;; rounds++) {
+        uint32_t seen = ATOMIC_LOAD_RELAXED(&heap->gate);
+        if (UNLIKELY(seen == GATE_OTHER && !is_of_this_process(heap))) {
+            repair(heap);
+            continue;
+        }
+        if (LIKELY(seen != GATE_OTHER) &&
+            (seen == GATE_OWNER ||
+             __atomic_compare_exchange_n(
+                 &heap->gate, &seen, GATE_OWNER, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+            return;
+        if (rounds >= SPIN_ROUNDS)
+            os_sleep_ms(1);
+        cpu_relax();
+    }
+}
+
+void idle_leave(struct heap *heap)
+{
+    ATOMIC_STORE_RELEASE(&heap->gate, GATE_FREE);
+}
+
+static bool try_gate(struct heap *heap)
+{
+    uint32_t seen = GATE_FREE;
+    return ATOMIC_LOAD_RELAXED(&heap->gate) == GATE_FREE &&
+           __atomic_compare_exchange_n(
+               &heap->gate, &seen, GATE_OTHER, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* ---- The owner ------------------------------------------------------------------------------- */
+
+void idle_open_front(struct heap *heap)
+{
+    struct heap_front *front = &heap->front;
+    for (size_t size = 0; size <= TINY_MAX; size++)
+        STORE_HOT(
+            &front->tiny_class[size],
+            (uint8_t)size_class_for_shard(size_class_of(size), heap->shard));
+    for (size_t i = 0; i < ARRAY_LENGTH(front->mid_class); i++)
+        STORE_HOT(&front->mid_class[i], mid_class_table[i]);
+    STORE_HOT(&front->classes_limit, class_map.limit);
+}
+
+bool idle_take_back(struct heap *heap)
+{
+    bool idle = heap->closed || heap->drained;
+    if (heap->closed)
+        idle_open_front(heap);
+    if (heap->drained)
+        heap_settle_magazines(heap);
+    heap->closed = heap->drained = heap->parked = heap->emptied = false;
+    return idle;
+}
+
+/* ---- Others ---------------------------------------------------------------------------------- */
+
+static void close_front(struct heap *heap)
+{
+    struct heap_front *front = &heap->front;
+    ATOMIC_STORE_RELAXED(&heap->closed, true);
+    KEEP_STORE_ORDER();
+    ATOMIC_STORE_RELAXED(&front->classes_limit, 0);
+    for (size_t size = 0; size <= TINY_MAX; size++)
+        ATOMIC_STORE_RELAXED(&front->tiny_class[size], CLASS_NONE);
+    for (size_t i = 0; i < ARRAY_LENGTH(front->mid_class); i++)
+        ATOMIC_STORE_RELAXED(&front->mid_class[i], CLASS_NONE);
+    heap->closed_ns = os_clock_ns();
+}
+
+/* Inside the gate. */
+static bool may_drain(const struct heap *heap, uint64_t now_ns)
+{
+    return !heap->emptied &&
+           (heap->parked || (heap->closed && now_ns >= heap->closed_ns + settle_ns));
+}
+
+/* Takes blocks out of the first magazine from `*class` on that has more than it has to keep. Inside
+ * the gate. */
+static unsigned take_some(struct heap *heap, unsigned *class, void **blocks)
+{
+    for (; *class < CLASS_COUNT; ++*class) {
+        unsigned count = magazine_take_bottom(heap, *class, blocks, FLUSH_MAX, !heap->parked);
+        if (count)
+            return count;
+    }
+    ATOMIC_STORE_RELAXED(&heap->emptied, true);
+    return 0;
+}
+
+/* Goes on until nothing is left or the owner comes; returns the number of blocks. The gate is held
+ * while they are taken out, not while they are sent on. */
+static unsigned drain(struct heap *heap, uint64_t now_ns)
+{
+    void *blocks[FLUSH_MAX];
+    unsigned total = 0;
+    for (unsigned class = 1; class < CLASS_COUNT && is_of_this_process(heap) && try_gate(heap);) {
+        unsigned count = may_drain(heap, now_ns) ? take_some(heap, &class, blocks) : 0;
+        idle_leave(heap);
+        if (!count)
+            break;
+        magazine_send(heap->shard, class, blocks, count);
+        total += count;
+    }
+    return total;
+}
+
+/* Closes the heap if its owner has it open. */
+static void close_heap(struct heap *heap)
+{
+    if (!is_of_this_process(heap) || !try_gate(heap))
+        return;
+    if (heap->kept && !heap->parked && !heap->closed)
+        close_front(heap);
+    idle_leave(heap);
+}
+
+void idle_tick(void)
+{
+    ATOMIC_STORE_RELEASE(&next_heap, heap_first());
+}
+
+bool idle_step(void)
+{
+    struct heap *heap = ATOMIC_LOAD_ACQUIRE(&next_heap);
+    if (!heap)
+        return false;
+    uint64_t now_ns = os_clock_ns();
+    unsigned drained = 0;
+    for (int i = 0; heap && i < STEP_HEAPS && drained < STEP_BLOCKS; i++, heap = heap->next) {
+        drained += drain(heap, now_ns);
+        close_heap(heap);
+    }
+    ATOMIC_STORE_RELEASE(&next_heap, heap);
+    return heap != NULL;
+}
+
+void idle_purge(void)
+{
+    for (struct heap *heap = heap_first(); heap; heap = heap->next)
+        close_heap(heap);
+    uint64_t settled_ns = os_clock_ns() + settle_ns;
+    while (os_clock_ns() < settled_ns)
+        os_sleep_ms(1);
+    uint64_t now_ns = os_clock_ns();
+    for (struct heap *heap = heap_first(); heap; heap = heap->next)
+        drain(heap, now_ns);
+}
+
+/* ---- Fork ------------------------------------------------------------------------------------ */
+
+void idle_reset(struct heap *heap)
+{
+    heap->drained = false; /* there are no blocks to keep */
+    idle_take_back(heap);
+    heap->kept = false;
+    ATOMIC_STORE_RELAXED(&heap->gate, GATE_FREE);
+}

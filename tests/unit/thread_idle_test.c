@@ -1,0 +1,388 @@
+/* thread/idle: what threads cache that make no calls is sent home by others, whatever they were
+ * doing when they were seen last (behaviours 51, 52). */
+#include "unit.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "api/alloc.h"
+#include "observe/stats.h"
+#include "os/os.h"
+#include "slab/bin.h"
+#include "slab/depot.h"
+#include "thread/idle.h"
+
+enum { SIZES = 6, BLOCKS = 12, MANY = 300, THREADS = 200 };
+
+static const size_t sizes[SIZES] = {16, 100, 1000, 5000, 16000, 32768};
+
+/* ---- A thread that does one thing after the other, as it is told ------------------------------
+ */
+
+static struct {
+    pthread_t thread;
+    void (*_Atomic task)(void);
+    struct heap *_Atomic heap;
+} worker;
+
+static void end(void)
+{
+}
+
+static void *work(void *argument)
+{
+    void (*task)(void) = NULL;
+    while (task != end) {
+        while (!(task = worker.task))
+            sched_yield();
+        task();
+        worker.heap = heap_of_thread();
+        worker.task = NULL;
+    }
+    return argument;
+}
+
+static void let(void (*task)(void))
+{
+    worker.task = task;
+    while (worker.task)
+        sched_yield();
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    alloc_slow(1);
+    return pthread_create(&worker.thread, NULL, work, NULL);
+}
+
+static int finish(void **state)
+{
+    (void)state;
+    let(end);
+    return pthread_join(worker.thread, NULL);
+}
+
+/* ---- What it does -----------------------------------------------------------------------------
+ */
+
+static unsigned class_of(size_t size)
+{
+    return size_class_for_shard(size_class_of(size), heap_of_thread()->shard);
+}
+
+/* The last calls are hits, after which the heap is open. */
+static void use_all_sizes(void)
+{
+    void *blocks[BLOCKS];
+    for (int round = 0; round < 4; round++) {
+        for (int s = 0; s < SIZES; s++) {
+            for (int i = 0; i < BLOCKS; i++) {
+                CHECK((blocks[i] = alloc(sizes[s])) != NULL);
+                memset(blocks[i], s + 1, sizes[s]);
+            }
+            for (int i = 0; i < BLOCKS; i++) {
+                CHECK(unit_all_bytes(blocks[i], sizes[s], (unsigned char)(s + 1)));
+                release(blocks[i]);
+            }
+        }
+    }
+    do { /* a new tick of the clock renews it */
+        heap_of_thread()->parks_left = 0;
+        release(alloc(16));
+    } while (thread_heap != &heap_of_thread()->front);
+}
+
+static void use_and_park(void)
+{
+    use_all_sizes();
+    heap_of_thread()->parks_left = 1;
+    heap_leave(heap_enter());
+}
+
+static void check_heap(void)
+{
+    struct heap *mine = heap_enter();
+    heap_check(mine);
+    heap_leave(mine);
+}
+
+static void check_hits(void)
+{
+    for (int s = 0; s < SIZES; s++) {
+        void *block = alloc_hit(sizes[s]);
+        CHECK(block && magazine_push(thread_heap, class_of(sizes[s]), block) == false);
+        *(void **)block = NULL;
+        CHECK(magazine_push(thread_heap, class_of(sizes[s]), block));
+    }
+}
+
+static unsigned cached_blocks(struct heap *heap)
+{
+    unsigned count = 0, most = 0;
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        unsigned held = heap_cached_blocks(heap, class);
+        count += held;
+        most = held > most ? held : most;
+    }
+    return most > 1 ? count : most; /* 0 and 1 mean that of any class */
+}
+
+static struct hakmem_usage usage(void)
+{
+    struct hakmem_usage sum = {0};
+    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
+        struct hakmem_usage one;
+        stats_collect_class(class, &one);
+        sum.live_blocks += one.live_blocks;
+        sum.malloc_calls += one.malloc_calls;
+        sum.malloc_hits += one.malloc_hits;
+        sum.free_calls += one.free_calls;
+        sum.free_hits += one.free_hits;
+    }
+    return sum;
+}
+
+/* ---- Tests ------------------------------------------------------------------------------------
+ */
+
+static void an_open_heap_keeps_one_block_a_class(void **state)
+{
+    (void)state;
+    let(use_all_sizes);
+    assert_true(cached_blocks(worker.heap) > 1);
+    struct hakmem_usage before = usage();
+    idle_purge();
+    assert_int_equal(cached_blocks(worker.heap), 1);
+    struct hakmem_usage after = usage();
+    assert_int_equal(after.live_blocks, before.live_blocks);
+    assert_int_equal(after.malloc_calls, before.malloc_calls);
+    assert_int_equal(after.free_calls, before.free_calls);
+    assert_int_equal(after.malloc_hits, before.malloc_hits);
+    assert_int_equal(after.free_hits, before.free_hits);
+    let(check_heap);
+    let(use_all_sizes);
+    let(check_hits);
+    let(check_heap);
+}
+
+static void a_parked_heap_keeps_none(void **state)
+{
+    (void)state;
+    let(use_and_park);
+    assert_true(cached_blocks(worker.heap) > 1);
+    idle_purge();
+    assert_int_equal(cached_blocks(worker.heap), 0);
+    let(use_all_sizes);
+    let(check_heap);
+}
+
+/* All that is left to do of a hit when it has loaded what it needs. */
+static struct {
+    struct heap_front *front;
+    unsigned class;
+    void **top, *block;
+    size_t size;
+} hit;
+
+static void begin_pop(void)
+{
+    use_all_sizes();
+    hit.front = thread_heap;
+    hit.class = class_of(hit.size);
+    hit.top = hit.front->top[hit.class];
+    hit.block = *hit.top;
+    CHECK(hit.block);
+}
+
+static void end_pop(void)
+{
+    STORE_HOT(&hit.front->top[hit.class], hit.top - 1);
+    COUNTER_ADD_HOT(&hit.front->pops[hit.class], 1);
+    unpoison(hit.block, hit.size);
+    memset(hit.block, 0xee, hit.size);
+}
+
+static void begin_push(void)
+{
+    use_all_sizes();
+    hit.block = alloc(hit.size);
+    CHECK(hit.block);
+    hit.front = thread_heap;
+    hit.class = class_of(hit.size);
+    CHECK(!magazine_is_full(hit.front, hit.class));
+    hit.top = hit.front->top[hit.class];
+}
+
+static void end_push(void)
+{
+    *(void **)hit.block = hit.front->classes;
+    poison_block(hit.block, size_classes[hit.class].size);
+    hit.top[1] = hit.block;
+    STORE_HOT(&hit.front->top[hit.class], hit.top + 1);
+}
+
+/* Takes blocks of the size until all free ones are taken; true when the block is among them. */
+static bool is_handed_out(size_t size, const void *block)
+{
+    static void *taken[MANY];
+    bool found = false;
+    for (int i = 0; i < MANY; i++) {
+        CHECK((taken[i] = alloc(size)) != NULL);
+        memset(taken[i], i, size);
+        found |= taken[i] == block;
+    }
+    for (int i = 0; i < MANY; i++)
+        release(taken[i]);
+    return found;
+}
+
+static void a_stalled_pop_keeps_its_block(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SIZES; s++) {
+        hit.size = sizes[s];
+        let(begin_pop);
+        idle_purge();
+        heap_purge();
+        assert_false(is_handed_out(hit.size, hit.block));
+        let(end_pop);
+        assert_int_equal(heap_cached_blocks(worker.heap, hit.class), 0);
+        assert_false(is_handed_out(hit.size, hit.block));
+        assert_true(unit_all_bytes(hit.block, hit.size, 0xee));
+        release(hit.block);
+        let(check_heap);
+    }
+}
+
+static void a_stalled_push_brings_its_block(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SIZES; s++) {
+        hit.size = sizes[s];
+        let(begin_push);
+        idle_purge();
+        heap_purge();
+        let(end_push);
+        assert_int_equal(heap_cached_blocks(worker.heap, hit.class), 2);
+        assert_false(is_handed_out(hit.size, hit.block));
+        let(check_heap);
+        let(use_and_park);
+        idle_purge();
+        heap_purge();
+        let(check_heap);
+    }
+}
+
+/* Two ticks a while apart do what a purge on request does. */
+static void ticks_reach_idle_heaps(void **state)
+{
+    (void)state;
+    let(use_all_sizes);
+    idle_tick();
+    while (idle_step()) {
+    }
+    assert_true(worker.heap->closed);
+    assert_true(cached_blocks(worker.heap) > 1);
+    os_sleep_ms(2);
+    idle_tick();
+    while (idle_step()) {
+    }
+    assert_int_equal(cached_blocks(worker.heap), 1);
+    let(check_heap);
+    assert_false(worker.heap->closed);
+}
+
+/* A step does not go through all heaps, however many there are. */
+static atomic_int ready, over;
+
+static void *stay(void *argument)
+{
+    release(alloc(1));
+    ready++;
+    while (!over)
+        sched_yield();
+    return argument;
+}
+
+static void steps_are_short(void **state)
+{
+    (void)state;
+    static pthread_t threads[THREADS];
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 * KIB);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], &attributes, stay, NULL), 0);
+    while (ready != THREADS)
+        sched_yield();
+    unsigned steps = 1;
+    idle_tick();
+    while (idle_step())
+        steps++;
+    assert_in_range(steps, THREADS / 64, THREADS);
+    over = 1;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+/* Others drain the heap of this thread, which then forks, and its child, too. */
+static void purge_from_outside(void)
+{
+    idle_purge();
+}
+
+static void use_in_child(void *unused)
+{
+    (void)unused;
+    use_all_sizes();
+    check_heap();
+}
+
+static void a_child_goes_on_with_a_drained_heap(void **state)
+{
+    (void)state;
+    use_all_sizes();
+    struct heap *mine = heap_of_thread();
+    let(purge_from_outside);
+    assert_true(mine->closed && mine->drained);
+    unit_in_child(use_in_child, NULL);
+    use_all_sizes();
+    check_heap();
+}
+
+static void use_and_exit(void)
+{
+    use_all_sizes();
+}
+
+static void a_drained_heap_is_adopted(void **state)
+{
+    (void)state;
+    let(use_and_exit);
+    struct heap *drained = worker.heap;
+    idle_purge();
+    finish(NULL);
+    assert_false(heap_in_use(drained));
+    assert_false(drained->kept || drained->closed || drained->drained);
+    heap_check(drained);
+    begin(NULL);
+    let(use_all_sizes);
+    let(check_heap);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_open_heap_keeps_one_block_a_class),
+        cmocka_unit_test(a_parked_heap_keeps_none),
+        cmocka_unit_test(a_stalled_pop_keeps_its_block),
+        cmocka_unit_test(a_stalled_push_brings_its_block),
+        cmocka_unit_test(ticks_reach_idle_heaps),
+        cmocka_unit_test(steps_are_short),
+        cmocka_unit_test(a_child_goes_on_with_a_drained_heap),
+        cmocka_unit_test(a_drained_heap_is_adopted),
+    };
+    return cmocka_run_group_tests(tests, begin, finish);
+}
