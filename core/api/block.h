@@ -23,7 +23,9 @@ ALWAYS_INLINE struct block_info block_find(const void *block)
     if (!region)
         return (struct block_info){.kind = BLOCK_FOREIGN};
     if (region->kind == REGION_BIG)
-        return (struct block_info){.kind = BLOCK_BIG, .big = (struct big *)region};
+        return (struct block_info){
+            .kind = big_covers((struct big *)region, block) ? BLOCK_BIG : BLOCK_FOREIGN,
+            .big = (struct big *)region};
     struct slab *slab = slab_lookup(block);
     if (slab)
         return (struct block_info){.kind = BLOCK_SLAB, .slab = slab};

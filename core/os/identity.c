@@ -39,8 +39,10 @@ static void begin_process(struct process_number *process, uint32_t id)
     uint64_t signals = os_block_signals();
     if (__atomic_compare_exchange_n(
             &process->number, &none, IN_REPAIR, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        /* An id from before the parent was a process of its own may be another thread's there. */
+        uint32_t before = own_identity >> 32 == newest ? identity_thread(own_identity) : 0;
         if (repair_process)
-            repair_process(identity_thread(own_identity), id);
+            repair_process(before, id);
         ATOMIC_STORE_RELEASE(&process->number, ++newest);
     }
     os_restore_signals(signals);

@@ -47,8 +47,10 @@ static bool is_dense(const struct big *big)
     enum { PLACES = 16, DENSE_PLACES = 12 };
     size_t stride = round_down(big->mapped / PLACES, PAGE_SIZE);
     unsigned written = 0;
+    /* Not at the ends: there some programs have made pages unreadable. */
+    const char *first = big->region.base + round_down(stride / 2, PAGE_SIZE);
     for (unsigned place = 0; place < PLACES; place++)
-        written += is_written(big->region.base + place * stride);
+        written += is_written(first + place * stride);
     return written >= DENSE_PLACES;
 }
 
@@ -70,6 +72,17 @@ static bool is_trusted(size_t size)
     return ATOMIC_LOAD_RELAXED(&proved) >= size;
 }
 
+/* Takes bytes out of what is trusted; false when there are not so many. */
+static bool take_trust(size_t size)
+{
+    size_t trust = ATOMIC_LOAD_RELAXED(&proved);
+    while (trust >= size)
+        if (__atomic_compare_exchange_n(
+                &proved, &trust, trust - size, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return true;
+    return false;
+}
+
 static void set_huge(struct big *big, bool huge)
 {
     /* For the whole mapping, or the system could not resize it in one piece. */
@@ -82,11 +95,8 @@ static void advise(struct big *big, bool dense, uint64_t live_bytes)
 {
     if (big->huge || live_bytes < huge_bytes_min || !POLICY(huge_pages))
         return;
-    if (!dense && !is_trusted(big->mapped))
-        return;
-    if (!dense)
-        ATOMIC_STORE_RELAXED(&proved, ATOMIC_LOAD_RELAXED(&proved) - big->mapped);
-    set_huge(big, true);
+    if (dense || take_trust(big->mapped))
+        set_huge(big, true);
 }
 
 /* ---- Mappings -------------------------------------------------------------------------------- */
@@ -181,7 +191,9 @@ static struct big *from_system(size_t size, size_t alignment)
         os_discard(base, size);
         return NULL;
     }
+    lock_acquire(big_lock());
     big->live = true;
+    lock_release(big_lock());
     /* The system may give huge pages to who does not ask. */
     set_huge(big, false);
     return big;
@@ -322,6 +334,6 @@ void big_repair(void)
         live_blocks++;
         totals.live_bytes += big->mapped;
     }
-    totals.freed = totals.allocated - live_blocks;
+    totals.freed = totals.allocated - size_min(totals.allocated, live_blocks);
     big_cache_repair();
 }

@@ -24,6 +24,13 @@
 /* A block of `size` bytes at a multiple of `alignment`; zeroed if `zero`. NULL: no memory. */
 void *big_alloc(size_t size, size_t alignment, bool zero);
 
+/* True when the mapping reaches over the address: of the 2 MiB that it starts or ends in, others
+ * may have a part. */
+ALWAYS_INLINE bool big_covers(const struct big *big, const void *address)
+{
+    return (uintptr_t)address - (uintptr_t)big->region.base < big->mapped;
+}
+
 /* Usable bytes. `call` names the API function: aborts when `block` is not a live big block. */
 size_t big_size(const struct big *big, const void *block, const char *call);
 

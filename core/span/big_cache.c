@@ -40,6 +40,8 @@ static unsigned length_of(size_t size)
 static void insert(struct big *big)
 {
     unsigned length = length_of(big->mapped);
+    big->cached = true;
+    KEEP_STORE_ORDER();
     poison(big->region.base, big->mapped);
     list_push(&cache.by_size[length], &big->by_size);
     bitmap_set(cache.lengths, length);
@@ -51,6 +53,8 @@ static void insert(struct big *big)
 static void extract(struct big *big)
 {
     unsigned length = length_of(big->mapped);
+    big->cached = false;
+    KEEP_STORE_ORDER();
     list_remove(&big->by_size);
     if (!cache.by_size[length].first)
         bitmap_clear(cache.lengths, length);
@@ -213,11 +217,8 @@ void big_cache_repair(void)
     cache.bytes = 0;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
         struct big *big = (struct big *)region;
-        if (region->kind != REGION_BIG || big->live)
-            continue;
-        /* Who worked on it may not have got so far as to say so. */
-        big->dirty = big->mapped;
-        insert(big);
+        if (region->kind == REGION_BIG && big->cached)
+            insert(big);
     }
     idle_lower(&cache.unused, cache.bytes);
 }
@@ -231,7 +232,7 @@ void big_cache_check(void)
         ASSERT(bitmap_test(cache.lengths, length) == (node != NULL));
         for (; node; node = node->next, count++) {
             struct big *big = CONTAINER_OF(node, struct big, by_size);
-            ASSERT(!big->live && length_of(big->mapped) == length);
+            ASSERT(big->cached && !big->live && length_of(big->mapped) == length);
             ASSERT(big->dirty <= big->mapped && list_contains(&big->by_age));
             ASSERT(page_map_lookup(big->region.base) == &big->region);
             bytes += big->mapped;

@@ -20,7 +20,8 @@ struct big {
     struct region region;     /* const while registered, but for moves by the owner */
     size_t mapped;            /* bytes of the mapping; owner of the block, or lock when cached */
     size_t dirty;             /* leading bytes that may not be zero; as `mapped` */
-    bool live;                /* lock: handed out, not in the cache */
+    bool live;                /* lock: handed out */
+    bool cached;              /* lock: in the cache; when neither, somebody works on it */
     bool zeroed;              /* owner: all of it read as zero when it was handed out */
     bool huge;                /* huge pages were asked for; as `mapped` */
     struct list_node by_size; /* lock */
@@ -53,8 +54,7 @@ size_t big_cache_bytes(void);
 /* Guards the cache, and what big.c counts. */
 struct lock *big_lock(void);
 
-/* Makes the cache anew, of all mappings that are not live, after a thread that is gone held the
- * lock. */
+/* Makes the lists anew after a thread that is gone held the lock. */
 void big_cache_repair(void);
 
 /* Debug walker. */

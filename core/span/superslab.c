@@ -77,7 +77,7 @@ unsigned superslab_group(const struct superslab *superslab)
 {
     static const uint32_t starts[SUPERSLAB_GROUPS] = {
         0x55555555, 0x11111111, 0x01010101, 0x00010001, 0x00000001};
-    uint32_t free = superslab->free_units;
+    uint64_t free = superslab->free_units;
     unsigned group = 0;
     for (; free; group++)
         free &= (free >> (1u << group)) & starts[group];

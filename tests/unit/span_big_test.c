@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "api/block.h"
 #include "base/policy.h"
 #include "os/os.h"
 #include "span/big.h"
@@ -497,6 +498,55 @@ static void no_two_blocks_start_in_the_same_2_mib(void **state)
     empty_cache();
 }
 
+/* A fork in the middle of a call (from a signal handler) makes the lists anew while the call has a
+ * mapping in its hand: that must not get into the cache twice. */
+static void repair_leaves_what_somebody_works_on(void **state)
+{
+    (void)state;
+    empty_cache();
+    char *blocks[3];
+    for (int i = 0; i < 3; i++)
+        blocks[i] = big_alloc(4 * MIB, 16, false);
+    for (int i = 0; i < 3; i++)
+        release_block(blocks[i]);
+    struct big *taken = big_cache_take(4 * MIB, 16);
+    assert_non_null(taken);
+    taken->live = false; /* as in the middle of big_free */
+    big_repair();
+    big_cache_check();
+    assert_int_equal(big_cache_bytes(), 8 * MIB);
+    big_cache_put(taken);
+    big_cache_check();
+    assert_int_equal(big_cache_bytes(), 12 * MIB);
+    empty_cache();
+}
+
+/* Fiber stacks have pages that nobody may touch, at an end mostly. */
+static void a_block_with_guard_pages_is_freed(void **state)
+{
+    (void)state;
+    char *block = big_alloc(5 * MIB, os_page_size(), false);
+    assert_int_equal(mprotect(block, 4 * os_page_size(), PROT_NONE), 0);
+    assert_int_equal(
+        mprotect(block + 5 * MIB - 4 * os_page_size(), 4 * os_page_size(), PROT_NONE), 0);
+    release_block(block);
+    empty_cache();
+}
+
+/* The 2 MiB in which a big block starts or ends may hold memory of others. */
+static void neighbours_are_foreign(void **state)
+{
+    (void)state;
+    char *block = big_alloc(5 * MIB, 16, false);
+    assert_int_equal(block_find(block).kind, BLOCK_BIG);
+    assert_int_equal(block_find(block + REGION_SIZE / 64).kind, BLOCK_BIG);
+    char *unit = (char *)round_down((uintptr_t)block, REGION_SIZE);
+    if (unit != block)
+        assert_int_not_equal(block_find(block - 1).kind, BLOCK_BIG);
+    assert_int_not_equal(block_find(block + size_of(block)).kind, BLOCK_BIG);
+    release_block(block);
+}
+
 /* behaviour 39: without address space the block stays as it was, and the cache still serves. */
 static void resize_without_memory(void *argument)
 {
@@ -544,6 +594,9 @@ int main(void)
         cmocka_unit_test(a_block_beyond_the_bound_drives_nobody_out),
         cmocka_unit_test(many_blocks_are_few_mappings),
         cmocka_unit_test(no_two_blocks_start_in_the_same_2_mib),
+        cmocka_unit_test(repair_leaves_what_somebody_works_on),
+        cmocka_unit_test(a_block_with_guard_pages_is_freed),
+        cmocka_unit_test(neighbours_are_foreign),
         cmocka_unit_test(no_memory_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,7 +131,8 @@ SCENARIO(bigs_resize) = {
     .about = "a block moves to grow, while others take and evict",
     .prepare = one_in_use_one_cached,
     .thread = {grow_0, take_2, evict_all},
-    .finish = all_cached};
+    .finish = all_cached,
+    .preemptions_max = 4};
 
 static void free_0_twice(void)
 {
