@@ -43,6 +43,12 @@ STEPS = (
     ("os/identity.c", "            repair_process(identity_thread(own_identity), id);",
      "            ;",
      "nobody puts the new process right"),
+    ("slab/bin.c", " || !slab->joined ||", " ||",
+     "the child puts back a slab that its thread is about to make or end"),
+    ("span/page_heap.c", " && superslab->listed)", ")",
+     "the child puts back a superslab that its thread is about to unmap"),
+    ("span/big_cache.c", " || big->live || !big->cached)", " || big->live)",
+     "the child puts back a mapping that its thread is about to unmap"),
     ("thread/fork.c", "        bin_repair(shard, class);", "        ;",
      "the child does not put bins right"),
     ("thread/heap.c", "        ATOMIC_STORE_RELAXED(&init_state, FRESH);\n", "        ;\n",
@@ -85,7 +91,7 @@ STEPS = (
     ("thread/heap.c", "        heap->kept = false;\n", "", "a heap is pooled and still drained"),
 )
 
-WALKERS = re.compile(r"_check(_all)?$")
+WALKERS = re.compile(r"_check(_all|_pool)?$")
 
 Mutant = collections.namedtuple("Mutant", "file line function kind text")
 
@@ -123,7 +129,7 @@ SURVIVORS = {
     ("thread/magazine.c", "magazine_take_bottom", "atomic_load_acquire to atomic_load_relaxed"):
         "stronger than needed: what lies below the top was there when the heap was closed, which "
         "ThreadSanitizer cannot know",
-    ("os/lock.c", "lock_inherit", "release to relaxed"):
+    ("os/lock.c", "lock_inherit", "atomic_store_release to atomic_store_relaxed"):
         "for the compiler: a child of the child may be made in the middle",
 }
 

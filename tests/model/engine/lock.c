@@ -6,6 +6,14 @@
 
 enum { LOCKS_MAX = 1024 };
 
+void (*model_between_locks)(void);
+
+static void between_locks(void)
+{
+    if (model_between_locks)
+        model_between_locks();
+}
+
 #define CODE __builtin_return_address(0)
 
 /* What happened before the last release of each lock. Its word holds the id of the holder. */
@@ -58,6 +66,7 @@ void lock_acquire(struct lock *lock)
     uint32_t self = identity_thread(identity_self());
     if (system_locks_held[current])
         model_fail("a thread takes a second lock, at %s", report_place(CODE));
+    between_locks();
     take(lock, self, CODE);
     system_locks_held[current] = 1;
 }
@@ -68,6 +77,7 @@ void lock_release(struct lock *lock)
         model_fail("a lock is released that is not held, at %s", report_place(CODE));
     system_locks_held[current] = 0;
     open_lock(lock);
+    between_locks();
 }
 
 bool lock_is_lost(const struct lock *lock, uint32_t before)

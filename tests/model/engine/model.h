@@ -38,6 +38,10 @@ void model_yield(void);
 /* What fork leaves in the child: the calling thread alone, under a new id. */
 void model_fork(void);
 
+/* Called, while it is not NULL, before each lock is taken and after each is opened; by the model of
+ * the lock. */
+extern void (*model_between_locks)(void);
+
 /* Runs the thread's exit hook (the destructor of a key), as its end would. */
 void model_exit_thread(void);
 

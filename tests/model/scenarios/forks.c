@@ -6,6 +6,7 @@
 #include "slab/bin.h"
 #include "slab/depot.h"
 #include "span/big.h"
+#include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "span/span.h"
 #include "thread/fork.h"
@@ -236,3 +237,82 @@ SCENARIO(forks_first_call) = {
     .prepare = fork_init,
     .thread = {fork_child_briefly, call_first},
     .finish = consistent};
+
+/* ---- A handler forks between two locks --------------------------------------------------------
+ */
+
+static unsigned places_left;
+
+/* The child repairs all structures, since others held each lock, and goes on with the call. */
+static void repair_all(void)
+{
+    if (places_left-- > 1)
+        return;
+    model_between_locks = NULL;
+    heap_repair_registry();
+    big_cache_repair();
+    page_heap_repair();
+    metadata_repair();
+    bin_repair(0, size_class_of(SIZE));
+}
+
+/* All blocks of a slab, so that it begins and ends. */
+static void use_slab(void)
+{
+    void *taken[8];
+    unsigned class = size_class_of(SIZE), got = bin_refill(0, class, taken, 7, REFILL_USED);
+    got += bin_refill(0, class, taken + got, 8 - got, REFILL_MAP);
+    bin_flush(0, class, taken, got);
+}
+
+/* More spans than one superslab holds: a second one comes and goes. */
+static void use_superslab(void)
+{
+    void *spans[3];
+    for (unsigned i = 0; i < ARRAY_LENGTH(spans); i++)
+        CHECK(spans[i] = span_alloc(MIB, 1, false));
+    for (unsigned i = 0; i < ARRAY_LENGTH(spans); i++)
+        span_free((struct superslab *)page_map_lookup(spans[i]), spans[i], "free");
+    page_heap_purge(SIZE_MAX);
+}
+
+/* At each place once. */
+static void repair_within(void (*use)(void))
+{
+    bool repaired = true;
+    for (unsigned place = 1; repaired; place++) {
+        places_left = place;
+        model_between_locks = repair_all;
+        use();
+        repaired = !model_between_locks;
+        model_between_locks = NULL;
+        consistent();
+    }
+}
+
+static void repair_within_slab(void)
+{
+    repair_within(use_slab);
+}
+
+static void repair_within_pages(void)
+{
+    repair_within(use_superslab);
+}
+
+static void repair_within_big(void)
+{
+    repair_within(use_big);
+}
+
+#define BETWEEN_SCENARIO(id, text)                                                                 \
+    SCENARIO(forks_within_##id) = {                                                                \
+        .name = "forks_within_" #id,                                                               \
+        .about = "a handler forks between two locks while " text ", which the child goes on with", \
+        .prepare = initialise,                                                                     \
+        .thread = {repair_within_##id},                                                            \
+        .finish = consistent}
+
+BETWEEN_SCENARIO(slab, "a slab is made and ended");
+BETWEEN_SCENARIO(pages, "a superslab is mapped and unmapped");
+BETWEEN_SCENARIO(big, "a big block is made and evicted");

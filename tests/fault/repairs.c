@@ -1,0 +1,93 @@
+/* A thread forks in a signal handler in the middle of a call, between two locks, while others hold
+ * each lock: its child repairs all structures and then goes on with the call (behaviours 31 and
+ * 45). What the call has taken out of them, to work on it, must not be put back by the repair.
+ *
+ * Here the repair comes before each system call of the allocator, none of which is made under a
+ * lock (ARCHITECTURE.md, invariant 3). No process is made, so that all blocks can be looked at.
+ */
+#include <stdio.h>
+
+#include <hakmem/hakmem.h>
+
+#include "map/metadata.h"
+#include "os/fault.h"
+#include "runtime_support.h"
+#include "slab/bin.h"
+#include "slab/depot.h"
+#include "span/big_cache.h"
+#include "span/page_heap.h"
+#include "thread/heap.h"
+
+enum { SLOTS = 600, STEPS = 60000, PURGE_EVERY = 500 };
+
+static unsigned repairs;
+
+/* The hook is asked in the initialisation as well, when there is nothing to repair. */
+static bool repair_all(enum os_call call)
+{
+    (void)call;
+    heap_repair_registry();
+    big_cache_repair();
+    page_heap_repair();
+    metadata_repair();
+    for (unsigned shard = 0; shard < shard_count(); shard++)
+        for (unsigned class = 1; class < CLASS_COUNT; class ++)
+            bin_repair(shard, class);
+    repairs++;
+    return false;
+}
+
+static void check_all(void)
+{
+    heap_check_pool();
+    big_cache_check();
+    page_heap_check();
+    metadata_check();
+    depot_check_all();
+    bin_check_all();
+}
+
+static size_t size_of_any_tier(uint32_t *seed)
+{
+    return random_next(seed) % 64 ? random_size(seed) : random_next(seed) % (24u << 20) + 1;
+}
+
+static void use(unsigned steps)
+{
+    static unsigned char *slots[SLOTS];
+    static size_t sizes[SLOTS];
+    uint32_t seed = 7;
+    for (unsigned step = 1; step <= steps; step++) {
+        unsigned at = random_next(&seed) % SLOTS;
+        if (slots[at]) {
+            REQUIRE(pattern_holds(slots[at], size_min(sizes[at] - 1, 4096), at));
+            REQUIRE(slots[at][sizes[at] - 1] == (unsigned char)at);
+        }
+        free(slots[at]);
+        slots[at] = NULL;
+        /* The heap grows and shrinks as a whole, too. */
+        if (step / 10000 % 2 == 0 || random_next(&seed) % 8 == 0) {
+            sizes[at] = size_of_any_tier(&seed);
+            REQUIRE(slots[at] = malloc(sizes[at]));
+            pattern_fill(slots[at], size_min(sizes[at] - 1, 4096), at);
+            slots[at][sizes[at] - 1] = (unsigned char)at;
+        }
+        if (step % PURGE_EVERY == 0) {
+            hakmem_purge();
+            check_all();
+        }
+    }
+}
+
+int main(void)
+{
+    watchdog(100, "calls with repairs in the middle");
+    free(malloc(1));
+    fault_hook = repair_all;
+    use(STEPS);
+    fault_hook = NULL;
+    check_all();
+    printf("%u repairs\n", repairs);
+    REQUIRE(repairs > 1000);
+    return 0;
+}
