@@ -367,10 +367,9 @@ uint32_t os_thread_id(void)
     return (uint32_t)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
-bool os_thread_exists(uint32_t id)
+bool os_thread_exists(int process, uint32_t id)
 {
-    /* Not tgkill: a thread that shares the memory may belong to another process (CLONE_VM). */
-    return system_call(SYS_tkill, id, 0, 0, 0, 0, 0) != -ESRCH;
+    return system_call(SYS_tgkill, process, id, 0, 0, 0, 0) != -ESRCH;
 }
 
 uint64_t os_block_signals(void)

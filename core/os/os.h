@@ -119,8 +119,8 @@ int os_process_id(void);
 /* The calling thread's id, above 0 and below 2^30. */
 uint32_t os_thread_id(void);
 
-/* False when no thread has the id. True may mean one of another process: ids are used again. */
-bool os_thread_exists(uint32_t id);
+/* True while a thread of the process has the id. */
+bool os_thread_exists(int process, uint32_t id);
 
 /* Keeps all signals from the calling thread; returns those that were blocked before. */
 uint64_t os_block_signals(void);

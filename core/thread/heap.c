@@ -66,6 +66,9 @@ static struct {
 /* The owner of a heap that no thread of this or a later process has. */
 #define NOBODY ((uint64_t)1)
 
+/* The owner of a heap that some thread works on without being its owner, or not yet. */
+#define CLAIMED ((uint64_t)2)
+
 /* Between the two it is the id of the thread that initialises. */
 #define FRESH ((uint32_t)0)
 #define READY UINT32_MAX
@@ -84,6 +87,15 @@ static void start(struct heap *heap)
     heap->front.classes_base = class_map.base;
     idle_open_front(heap);
     heap_reset_magazines(heap);
+}
+
+/* Makes a claimed heap the calling thread's. The process id is the system's: a child that shares
+ * the memory (CLONE_VM) has one of its own, and asking for its threads by another says that they
+ * are gone. */
+static void own(struct heap *heap)
+{
+    ATOMIC_STORE_RELAXED(&heap->owner_process, os_process_id());
+    ATOMIC_STORE_RELEASE(&heap->owner, identity_self());
 }
 
 /* Registry lock held. A heap that was taken in a parent process may be given back in its child,
@@ -141,7 +153,7 @@ static struct heap *take_warm(unsigned ticks)
         *link = heap->next_free;
         registry.warm_count--;
         count_owned(1);
-        ATOMIC_STORE_RELAXED(&heap->owner, identity_self());
+        ATOMIC_STORE_RELAXED(&heap->owner, CLAIMED);
     }
     return heap;
 }
@@ -153,11 +165,13 @@ static struct heap *take_pooled(void)
     struct heap *heap = take_warm(0);
     if (!heap && registry.free) {
         heap = registry.free;
-        ATOMIC_STORE_RELAXED(&heap->owner, identity_self());
+        ATOMIC_STORE_RELAXED(&heap->owner, CLAIMED);
         registry.free = heap->next_free;
         count_owned(1);
     }
     lock_release(&registry.lock);
+    if (heap)
+        own(heap);
     return heap;
 }
 
@@ -205,12 +219,12 @@ void heap_tick_pool(void)
  * call ever in the very last of its destructors, when no hook was called any more, or ended by a
  * bare system call. Those of a parent are gone in its child, but for the thread that forked: until
  * that has shown up (enter_process), any heap may be its own. */
-static bool is_gone(uint64_t owner)
+static bool is_gone(const struct heap *heap, uint64_t owner)
 {
-    if (!owner)
+    if (!owner || owner == CLAIMED)
         return false;
     if (identity_is_local(owner))
-        return !os_thread_exists(identity_thread(owner));
+        return !os_thread_exists(ATOMIC_LOAD_RELAXED(&heap->owner_process), identity_thread(owner));
     return identity_is_local((uint64_t)ATOMIC_LOAD_ACQUIRE(&registry.process) << 32);
 }
 
@@ -235,16 +249,17 @@ static bool forget_blocks(struct heap *heap)
 /* Makes the heap the calling thread's if its owner is gone. */
 static bool take_over(struct heap *heap)
 {
-    uint64_t owner = ATOMIC_LOAD_RELAXED(&heap->owner), found = owner;
-    if (!is_gone(owner) ||
+    uint64_t owner = ATOMIC_LOAD_ACQUIRE(&heap->owner), found = owner;
+    if (!is_gone(heap, owner) ||
         !__atomic_compare_exchange_n(
-            &heap->owner, &found, identity_self(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            &heap->owner, &found, CLAIMED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return false;
     if (!identity_is_local(owner) && !forget_blocks(heap)) {
         ATOMIC_STORE_RELAXED(&heap->owner, owner);
         return false;
     }
     heap->depth = 0;
+    own(heap);
     return true;
 }
 
@@ -307,7 +322,7 @@ static struct heap *create(void)
     if (!heap)
         return NULL;
     start(heap);
-    heap->owner = identity_self();
+    own(heap);
     lock_acquire(&registry.lock);
     link_heap(heap);
     lock_release(&registry.lock);
@@ -555,9 +570,9 @@ static SLOW_PATH void enter_process(struct heap *heap)
 {
     lock_acquire(&registry.lock);
     count_owned(1);
-    ATOMIC_STORE_RELAXED(&heap->owner, identity_self());
-    ATOMIC_STORE_RELEASE(&registry.process, (uint32_t)(identity_self() >> 32));
     lock_release(&registry.lock);
+    own(heap);
+    ATOMIC_STORE_RELEASE(&registry.process, (uint32_t)(identity_self() >> 32));
 }
 
 struct heap *heap_enter(void)

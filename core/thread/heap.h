@@ -76,7 +76,8 @@ struct heap {
     struct heap_front front;
     uint8_t depth;       /* slow paths entered; not 0 when a signal handler interrupts one */
     int cancel_type;     /* of the thread when it entered the outermost */
-    uint64_t owner;      /* atomic relaxed, any thread: identity of the owner, 0 in the pool */
+    uint64_t owner;      /* atomic, any thread: identity of the owner, 0 in the pool; see own */
+    int owner_process;   /* atomic relaxed, any thread: its process id, when it took the heap */
     uint32_t gate;       /* atomic, any thread: see thread/idle.h */
     bool kept;           /* gate: it is a thread's own, not borrowed or in the pool */
     bool parked;         /* gate: by the owner */

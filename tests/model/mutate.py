@@ -98,6 +98,7 @@ Mutant = collections.namedtuple("Mutant", "file line function kind text")
 # Mutants that no model can see, by (file, function, kind); the value says why.
 _SET_ENTRY = "stronger than needed: set_entry, which every user of the leaf calls, acquires it"
 _SPAN = "stronger than needed: who has the block got it from its owner, in order"
+_SHARED = "for the id of a process that shares the memory: one process is modelled"
 _TICKS = "not modelled: no scenario comes by tick.c"
 _SUSPECT = ("a formal race that needs a heap made after the first look: more threads than the "
             "scenarios have")
@@ -115,6 +116,8 @@ SURVIVORS = {
         "stronger than needed: nobody learns from the flag what the sweeper wrote",
     ("thread/heap.c", "take_over", "acquire to relaxed"):
         "stronger than needed: who learns from the kernel that the owner is gone comes after it",
+    ("thread/heap.c", "own", "atomic_store_release to atomic_store_relaxed"): _SHARED,
+    ("thread/heap.c", "take_over", "atomic_load_acquire to atomic_load_relaxed"): _SHARED,
     ("thread/heap.c", "initialise", "without lock registry.lock"):
         "not needed: it runs once, and others wait for it",
     ("thread/heap.c", "heap_tick_pool", "without lock registry.lock"): _TICKS,
