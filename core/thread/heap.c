@@ -260,6 +260,8 @@ static bool take_over(struct heap *heap)
     }
     heap->depth = 0;
     own(heap);
+    /* Not before: until then the gate is that of somebody else's heap. */
+    idle_disown(heap);
     return true;
 }
 
@@ -358,7 +360,7 @@ struct heap *heap_of_thread(void)
 static void keep_heap(struct heap *heap)
 {
     idle_enter(heap);
-    heap->kept = true;
+    ATOMIC_STORE_RELAXED(&heap->kept, true);
     idle_leave(heap);
     own_heap = heap;
     thread_heap = &heap->front;
@@ -371,12 +373,8 @@ static struct heap *lose_heap(void)
     struct heap *heap = own_heap;
     thread_heap = (struct heap_front *)&no_heap;
     own_heap = NULL;
-    if (heap) {
-        idle_enter(heap);
-        idle_take_back(heap);
-        heap->kept = false;
-        idle_leave(heap);
-    }
+    if (heap)
+        idle_disown(heap);
     return heap;
 }
 
@@ -403,7 +401,7 @@ static bool is_to_park(const struct heap *heap)
 static void park(struct heap *heap)
 {
     heap->parks_left -= heap->parks_left > 0;
-    heap->parked = true;
+    ATOMIC_STORE_RELAXED(&heap->parked, true);
     thread_heap = (struct heap_front *)&no_heap;
 }
 

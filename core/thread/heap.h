@@ -74,16 +74,16 @@ struct heap_front {
 
 struct heap {
     struct heap_front front;
-    uint8_t depth;       /* slow paths entered; not 0 when a signal handler interrupts one */
-    int cancel_type;     /* of the thread when it entered the outermost */
-    uint64_t owner;      /* atomic, any thread: identity of the owner, 0 in the pool; see own */
-    int owner_process;   /* atomic relaxed, any thread: its process id, when it took the heap */
-    uint32_t gate;       /* atomic, any thread: see thread/idle.h */
-    bool kept;           /* gate: it is a thread's own, not borrowed or in the pool */
-    bool parked;         /* gate: by the owner */
-    bool closed;         /* gate: by another thread; atomic relaxed, as the next two, for fork */
-    bool drained;        /* gate: others took blocks out */
-    bool emptied;        /* gate: and left none that they may take */
+    uint8_t depth;     /* slow paths entered; not 0 when a signal handler interrupts one */
+    int cancel_type;   /* of the thread when it entered the outermost */
+    uint64_t owner;    /* atomic, any thread: identity of the owner, 0 in the pool; see own */
+    int owner_process; /* atomic relaxed, any thread: its process id, when it took the heap */
+    uint32_t gate;     /* atomic, any thread: see thread/idle.h */
+    bool kept;         /* gate; a thread's own, not borrowed or pooled; these are atomic for fork */
+    bool parked;       /* gate: by the owner */
+    bool closed;       /* gate: by another thread */
+    bool drained;      /* gate: others took blocks out */
+    bool emptied;      /* gate: and left none that they may take */
     uint64_t closed_ns;  /* gate: when it was closed */
     uint8_t shard;       /* const */
     uint16_t slow_calls; /* since the last maintenance */

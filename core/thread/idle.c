@@ -90,8 +90,19 @@ bool idle_take_back(struct heap *heap)
         idle_open_front(heap);
     if (heap->drained)
         heap_settle_magazines(heap);
-    heap->closed = heap->drained = heap->parked = heap->emptied = false;
+    ATOMIC_STORE_RELAXED(&heap->closed, false);
+    ATOMIC_STORE_RELAXED(&heap->drained, false);
+    ATOMIC_STORE_RELAXED(&heap->parked, false);
+    ATOMIC_STORE_RELAXED(&heap->emptied, false);
     return idle;
+}
+
+void idle_disown(struct heap *heap)
+{
+    idle_enter(heap);
+    idle_take_back(heap);
+    ATOMIC_STORE_RELAXED(&heap->kept, false);
+    idle_leave(heap);
 }
 
 /* ---- Others ---------------------------------------------------------------------------------- */
@@ -194,6 +205,6 @@ void idle_reset(struct heap *heap)
 {
     heap->drained = false; /* there are no blocks to keep */
     idle_take_back(heap);
-    heap->kept = false;
+    ATOMIC_STORE_RELAXED(&heap->kept, false);
     ATOMIC_STORE_RELAXED(&heap->gate, GATE_FREE);
 }

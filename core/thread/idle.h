@@ -43,6 +43,9 @@ void idle_leave(struct heap *heap);
  * such a thing. Inside the gate. */
 bool idle_take_back(struct heap *heap);
 
+/* The heap is no thread's own any more, and out of others' reach. */
+void idle_disown(struct heap *heap);
+
 /* A tick: all heaps are to be closed, and those to be drained that are closed since the last one.
  */
 void idle_tick(void);

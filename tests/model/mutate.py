@@ -88,7 +88,8 @@ STEPS = (
      "the block on top is taken from under a hit"),
     ("thread/idle.c", "    heap_find_sentinels(heap);\n", "",
      "a child goes on where another thread had just drained"),
-    ("thread/heap.c", "        heap->kept = false;\n", "", "a heap is pooled and still drained"),
+    ("thread/heap.c", "        idle_disown(heap);\n    return heap;", "    return heap;",
+     "a heap is pooled and still drained"),
 )
 
 WALKERS = re.compile(r"_check(_all|_pool)?$")

@@ -129,7 +129,8 @@ SCENARIO(heaps_pool) = {
     .about = "three threads take heaps from the pool and give them back",
     .prepare = fill_pool,
     .thread = {enter_and_exit, enter_and_exit, enter_and_exit},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 1};
 
 static void use_exit_and_look(void)
 {
@@ -147,14 +148,16 @@ SCENARIO(heaps_flush_pooled) = {
     .about = "heaps in the pool are emptied while threads take them and give them back",
     .prepare = initialise,
     .thread = {use_and_exit, flush_pool},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 2};
 
 SCENARIO(heaps_search_pool) = {
     .name = "heaps_search_pool",
     .about = "a block is looked for in heaps of the pool while another thread empties them",
     .prepare = initialise,
     .thread = {use_exit_and_look, flush_pool},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 2};
 
 /* The only heap belongs to a thread that is gone and never gave it back. */
 static void leave_heap_behind(void)
@@ -234,7 +237,8 @@ SCENARIO(heaps_walk) = {
     .about = "statistics walk the heaps while one is made",
     .prepare = initialise,
     .thread = {enter, enter, walk},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 2};
 
 /* ---- Remote frees -------------------------------------------------------------------------------
  */
@@ -258,11 +262,13 @@ SCENARIO(heaps_remote) = {
     .about = "a block is freed by another thread while its own exits",
     .prepare = initialise,
     .thread = {send_and_exit, receive_and_exit},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 2};
 
 SCENARIO(heaps_remote_adopted) = {
     .name = "heaps_remote_adopted",
     .about = "and a third takes blocks, perhaps with their heap",
     .prepare = fill_pool,
     .thread = {send_and_exit, receive_and_exit, use_one},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 1};
