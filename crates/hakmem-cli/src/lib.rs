@@ -26,6 +26,7 @@ pub mod input;
 pub mod inspect;
 pub mod interrupt;
 pub mod locate;
+pub mod option_table;
 pub mod options;
 pub mod output;
 pub mod progress;

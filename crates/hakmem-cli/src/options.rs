@@ -1,37 +1,18 @@
 //! The options of the library: which there are, what they can be, and how they reach a program.
 //!
-//! The library's own table, core/base/options.def, is compiled in, so the command knows what the
-//! library knows. A setting is judged before anything runs: a measurement keeps what the library
-//! says on standard error to itself, and would measure as if nothing were wrong.
+//! The command knows what the library knows ([`crate::option_table`]). A setting is judged before
+//! anything runs: a measurement keeps what the library says on standard error to itself, and would
+//! measure as if nothing were wrong.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::sync::LazyLock;
 
 use anyhow::{anyhow, bail, Context, Result};
 
 use crate::cli::LibraryOptions;
-
-/// An option of the library.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LibraryOption {
-    /// Its name, e.g. `purge_delay_ms`.
-    pub name: String,
-    /// E.g. `ms`; empty: it has none.
-    pub unit: String,
-    /// The words that it can be; empty: it is a number.
-    pub words: Vec<String>,
-    /// Smallest number.
-    pub minimum: i64,
-    /// Largest number.
-    pub maximum: i64,
-    /// What it is unless somebody says otherwise; of words, the place among them.
-    pub default: i64,
-    /// One line for people.
-    pub meaning: String,
-}
+use crate::option_table::{LibraryOption, TABLE};
 
 /// A path, so the table of the library does not have it.
 pub const STATS_FILE: &str = "stats_file";
@@ -40,11 +21,6 @@ const PREFIX: &str = "HAKMEM_";
 
 /// The variable that sets several options at once.
 const LIST: &str = "HAKMEM_OPTIONS";
-
-/// All options, in the order of the library.
-pub static TABLE: LazyLock<Vec<LibraryOption>> = LazyLock::new(|| {
-    parse_table(include_str!("../../../core/base/options.def")).expect("options.def is well-formed")
-});
 
 /// An option with its value, as `--option` takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,48 +211,6 @@ pub fn help() -> String {
     text
 }
 
-/// The rows of options.def: `OPTION(name, unit, words, settable, min, max, speed, balanced, lean,
-/// help)`. `None`: one of them is not like that.
-fn parse_table(text: &str) -> Option<Vec<LibraryOption>> {
-    let rows = text.lines().collect::<Vec<_>>().join(" ");
-    // The comment at the head has a sample row.
-    let (_, rows) = rows.split_once("*/")?;
-    let mut table = Vec::new();
-    for row in rows.split("OPTION(").skip(1) {
-        let fields: [String; 10] = fields(row)?.try_into().ok()?;
-        let [name, unit, words, _settable, minimum, maximum, _speed, balanced, _lean, meaning] =
-            fields;
-        table.push(LibraryOption {
-            name,
-            unit,
-            words: words.split_whitespace().map(String::from).collect(),
-            minimum: minimum.parse().ok()?,
-            maximum: maximum.parse().ok()?,
-            default: balanced.parse().ok()?,
-            meaning,
-        });
-    }
-    Some(table)
-}
-
-/// The fields up to the closing bracket: words, numbers and strings, which may come in pieces.
-fn fields(row: &str) -> Option<Vec<String>> {
-    let mut fields = vec![String::new()];
-    let mut in_string = false;
-    for c in row.chars() {
-        let field = fields.last_mut()?;
-        match c {
-            '"' => in_string = !in_string,
-            _ if in_string => field.push(c),
-            ')' => return Some(fields),
-            ',' => fields.push(String::new()),
-            c if c.is_whitespace() => {}
-            c => field.push(c),
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,46 +218,6 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::cli::Preset;
-
-    #[test]
-    fn every_row_of_the_table_is_read() {
-        let definition = include_str!("../../../core/base/options.def");
-        let rows = definition
-            .lines()
-            .filter(|line| line.starts_with("OPTION("));
-        assert_eq!(TABLE.len(), rows.count());
-        let fallback = &TABLE[1];
-        assert_eq!(fallback.name, "fallback");
-        assert_eq!(fallback.words, ["none", "libc"]);
-        let purge_delay = TABLE.iter().find(|option| option.name == "purge_delay_ms");
-        let purge_delay = purge_delay.unwrap();
-        assert_eq!(purge_delay.unit, "ms");
-        assert_eq!((purge_delay.minimum, purge_delay.maximum), (0, 3_600_000));
-        assert_eq!(purge_delay.default, 250);
-    }
-
-    #[test]
-    fn strings_in_pieces_are_put_together() {
-        let row =
-            "/* OPTION(sample) */\nOPTION(a, \"ms\", \"\", 1, 0, 9, 1, 2, 3, \"x, (y) \"\n\"z\")";
-        let [option] = &parse_table(row).unwrap()[..] else {
-            panic!("not one row")
-        };
-        assert_eq!(option.meaning, "x, (y) z");
-    }
-
-    #[test]
-    fn half_a_table_is_none() {
-        for text in [
-            "",
-            "/* */ OPTION(name)",
-            "/* */ OPTION(name, \"\", \"\", 1, 0, 1, 0, 0, 0, \"x\"",
-            "/* */ OPTION(name, \"\", \"\", 1, zero, 1, 0, 0, 0, \"x\")",
-        ] {
-            let table = parse_table(text);
-            assert_eq!(table, None, "{text}");
-        }
-    }
 
     #[test]
     fn the_presets_are_those_of_the_library() {

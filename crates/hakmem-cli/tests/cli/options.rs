@@ -2,7 +2,8 @@
 
 use std::process::Command as Process;
 
-use hakmem_cli::options::{option_setting, TABLE};
+use hakmem_cli::option_table::TABLE;
+use hakmem_cli::options::option_setting;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
