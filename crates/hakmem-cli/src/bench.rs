@@ -10,7 +10,7 @@ use anyhow::{bail, Context, Result};
 use hakmem_lab::catalogue::{
     input_directory, read_programs, read_workloads, select, Places, ProgramRow, WorkloadRow,
 };
-use hakmem_lab::plan::Task;
+use hakmem_lab::plan::{Task, DEFAULT_ROUNDS, QUICK_ROUNDS};
 use hakmem_process::find_program;
 use hakmem_report::format::one_line;
 use hakmem_results::RowKind;
@@ -20,10 +20,6 @@ use crate::cli::{BenchArguments, Kind};
 use crate::experiment::Experiment;
 use crate::locate::Installation;
 use crate::output::{print, say, Outputs};
-
-/// Measured runs when the user does not say.
-const RUNS: u32 = 7;
-const QUICK_RUNS: u32 = 5;
 
 /// Measures the rows that are asked for.
 ///
@@ -52,7 +48,11 @@ pub fn bench(arguments: BenchArguments) -> Result<ExitCode> {
         installation: &installation,
         tasks,
         options: &arguments.experiment,
-        default_runs: if arguments.quick { QUICK_RUNS } else { RUNS },
+        default_runs: if arguments.quick {
+            QUICK_ROUNDS
+        } else {
+            DEFAULT_ROUNDS
+        },
         quick: arguments.quick,
         outputs: &outputs,
     };

@@ -159,7 +159,7 @@ pub struct ExperimentOptions {
     /// that are found, or paths of libraries
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub with: Vec<String>,
-    /// Measured runs per allocator
+    /// Measured runs per allocator; fewer than 9 are too few to tell a difference
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     #[arg(conflicts_with = "time", allow_negative_numbers = true)]
     pub runs: Option<u32>,
@@ -176,7 +176,7 @@ pub struct ExperimentOptions {
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub warm_up: u32,
-    /// Seed of the order of the runs and of the intervals
+    /// Seed of the order of the runs and of the size of their environments
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Count system calls by name, in the watched run

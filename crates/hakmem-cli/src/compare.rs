@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{bail, Result};
-use hakmem_lab::plan::{ExitCodes, Output, Task};
+use hakmem_lab::plan::{ExitCodes, Output, Task, DEFAULT_ROUNDS};
 use hakmem_results::RowKind;
 
 use crate::cli::CompareArguments;
@@ -14,9 +14,6 @@ use crate::experiment::Experiment;
 use crate::inspect::{find, warn};
 use crate::locate::Installation;
 use crate::output::Outputs;
-
-/// Measured runs when the user does not say.
-const RUNS: u32 = 10;
 
 /// Measures the program.
 ///
@@ -31,7 +28,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode> {
         installation: &installation,
         tasks: vec![task],
         options: &arguments.experiment,
-        default_runs: RUNS,
+        default_runs: DEFAULT_ROUNDS,
         quick: false,
         outputs: &outputs,
     };

@@ -2,12 +2,13 @@
 //!
 //! Per row, every arm first has a witnessed run, which proves who serves the calls and warms the
 //! caches. Then come the rounds. In each, every arm runs once, in an order that is drawn anew, so
-//! that neither a drift of the machine nor a neighbour in the order favours an arm. An arm that
-//! fails drops out of its row; the others go on.
+//! that neither a drift of the machine nor a neighbour in the order favours an arm, and in an
+//! environment whose size is drawn anew. An arm that fails drops out of its row; the others go on.
 
 use std::collections::BTreeMap;
 
 use hakmem_results::{Machine, Metric, Outcome, ResultFile, Row, FORMAT};
+use hakmem_statistics::assess::judge_rows;
 
 use crate::executor::Executor;
 use crate::observer::Observer;
@@ -64,6 +65,8 @@ pub fn run(
         observer.row(&row);
         rows.push(row);
     }
+    // Until here each row was judged alone.
+    judge_rows(&arms, &mut rows);
     let mut machine = header.machine;
     if !have_counters(&rows) {
         machine.hardware_counters_missing = executor.hardware_counters_missing();

@@ -2,7 +2,7 @@
 //!
 //! [`allocators`] finds the arms, [`catalogue`] reads the rows, [`plan`] says what is to be done,
 //! and [`experiment`] does it by an [`executor`]. [`proof`] decides whether a run may count, and
-//! [`statistics`] what the figures allow to say.
+//! [`hakmem_statistics`] what the samples allow to say.
 
 pub mod allocators;
 pub mod catalogue;
@@ -14,4 +14,3 @@ pub mod observer;
 pub mod plan;
 pub mod proof;
 mod row;
-pub mod statistics;

@@ -31,7 +31,8 @@ pub trait Observer {
     /// A run begins.
     fn step(&mut self, step: &Step);
 
-    /// A row is complete.
+    /// A row is complete. Its verdicts are those of the row alone; at the end of the experiment all
+    /// rows are judged together.
     fn row(&mut self, row: &Row);
 
     /// Whether the experiment is to end now. The row that is under way is dropped.

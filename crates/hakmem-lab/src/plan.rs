@@ -80,14 +80,23 @@ pub enum Output {
     Any,
 }
 
+/// Rounds when nobody says how many: a difference of 10% at a noise of 5% is found in two of three
+/// experiments.
+pub const DEFAULT_ROUNDS: u32 = 12;
+
+/// Rounds of a quick run. One less would be the fewest that allow a verdict.
+pub const QUICK_ROUNDS: u32 = 10;
+
+/// Rounds that are made even where the time is short.
+pub const FEWEST_ROUNDS_OF_A_BUDGET: u32 = 10;
+
 /// How long to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Budget {
     /// So many rounds per row.
     Rounds(u32),
-    /// Rounds until every row has used this time, but at least
-    /// [`MINIMUM_ROUNDS`](crate::statistics::MINIMUM_ROUNDS). The time of the runs before the
-    /// first round does not count.
+    /// Rounds until every row has used this time, but at least [`FEWEST_ROUNDS_OF_A_BUDGET`]. The
+    /// time of the runs before the first round does not count.
     Time(Duration),
 }
 
@@ -102,11 +111,11 @@ pub struct Plan {
     pub budget: Budget,
     /// Unmeasured runs of every arm after the witnessed one and before the first round.
     pub warm_up: u32,
-    /// Seed of the order of the runs and of the bootstrap.
+    /// Seed of the order of the runs and of the size of their environments.
     pub seed: u64,
     /// Level of the intervals, e.g. 0.99.
     pub confidence: f64,
-    /// Whether the first arm runs once more under another name, to show the noise floor.
+    /// Whether the first arm runs once more under another name, to give the alarm if it differs.
     pub control: bool,
     /// Whether to count system calls in the witnessed runs (slow).
     pub system_calls: bool,

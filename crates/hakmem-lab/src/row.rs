@@ -7,17 +7,23 @@ use hakmem_process::Exit;
 use hakmem_results::{
     Arm, ArmKind, Cell, Measured, Outcome, Proof, Row, RowKind, RssSample, Sample,
 };
+use hakmem_statistics::assess::assess;
 use rand::seq::SliceRandom;
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 
 use crate::executor::{describe_end, digest, Executor, RunError};
-use crate::figures::{sample, Comparison};
+use crate::figures::sample;
 use crate::observer::{Observer, Phase, Step};
-use crate::plan::{Budget, Output, Plan, Task};
+use crate::plan::{Budget, Output, Plan, Task, FEWEST_ROUNDS_OF_A_BUDGET};
 use crate::proof::{is_hakmem, Claim, ProofError};
-use crate::statistics::{Bootstrap, MINIMUM_ROUNDS};
+
+/// The variable that gives the environment of a run its random size.
+const PADDING: &str = "LAB_PADDING";
+
+/// The size that it stays below: a page, after which the places on the stack begin again.
+const MOST_PADDING: usize = 4096;
 
 /// The experiment is to end now; the row is incomplete.
 pub(crate) struct Interrupted;
@@ -87,16 +93,16 @@ pub(crate) struct RowRun<'a> {
 impl RowRun<'_> {
     /// Runs the row. `index` is its place in the plan: every row has an order of its own.
     pub fn run(&mut self, index: usize) -> Result<Row, Interrupted> {
+        let mut generator = ChaCha8Rng::seed_from_u64(self.plan.seed);
+        generator.set_stream(index as u64);
         let mut lanes = Vec::with_capacity(self.arms.len());
         for arm in 0..self.arms.len() {
             self.begin(arm, Phase::Witnessed)?;
-            lanes.push(self.witness(arm));
+            lanes.push(self.witness(arm, &mut generator));
             // A program that Ctrl-C ended is no failure of the arm.
             self.check_interrupted()?;
         }
         self.compare_outputs(&mut lanes);
-        let mut generator = ChaCha8Rng::seed_from_u64(self.plan.seed);
-        generator.set_stream(index as u64);
         for _ in 0..self.plan.warm_up {
             self.round(&mut lanes, Phase::WarmUp, &mut generator)?;
         }
@@ -106,7 +112,9 @@ impl RowRun<'_> {
             rounds += 1;
             self.round(&mut lanes, Phase::Round(rounds), &mut generator)?;
         }
-        Ok(row(self.task, None, self.cells(lanes)))
+        let mut row = row(self.task, None, self.cells(lanes));
+        assess(self.arms, &mut row, self.plan.confidence);
+        Ok(row)
     }
 
     /// Whether another round is due. With a time budget: as long as one more of the average length
@@ -115,7 +123,7 @@ impl RowRun<'_> {
         match self.plan.budget {
             Budget::Rounds(wanted) => rounds < wanted,
             Budget::Time(_) if lanes.iter().all(Result::is_err) => false,
-            Budget::Time(_) if rounds < MINIMUM_ROUNDS => true,
+            Budget::Time(_) if rounds < FEWEST_ROUNDS_OF_A_BUDGET => true,
             Budget::Time(time) => {
                 let spent = self.executor.now() - began;
                 spent + spent / rounds <= time
@@ -158,7 +166,7 @@ impl RowRun<'_> {
                 continue;
             };
             self.begin(arm, phase)?;
-            if let Err(error) = self.measure(arm, phase, lane) {
+            if let Err(error) = self.measure(arm, phase, lane, generator) {
                 lanes[arm] = Err(match phase {
                     Phase::Round(round) => format!("in round {round}: {error}"),
                     _ => format!("in the warm-up: {error}"),
@@ -169,15 +177,17 @@ impl RowRun<'_> {
         Ok(())
     }
 
-    fn witness(&mut self, arm: usize) -> Result<Lane, String> {
-        self.try_witness(arm).map_err(|error| error.to_string())
+    fn witness(&mut self, arm: usize, generator: &mut ChaCha8Rng) -> Result<Lane, String> {
+        self.try_witness(arm, generator)
+            .map_err(|error| error.to_string())
     }
 
-    fn try_witness(&mut self, arm: usize) -> Result<Lane, CellError> {
+    fn try_witness(&mut self, arm: usize, generator: &mut ChaCha8Rng) -> Result<Lane, CellError> {
         self.executor.prepare(self.task)?;
+        let padded = padded(&self.arms[arm], generator);
         let run = self
             .executor
-            .witnessed(self.task, &self.arms[arm], self.plan.system_calls)?;
+            .witnessed(self.task, &padded, self.plan.system_calls)?;
         let accepted = self.accept(run.exit, &run.stdout, &run.stderr)?;
         let operations = accepted
             .report
@@ -207,9 +217,16 @@ impl RowRun<'_> {
         })
     }
 
-    fn measure(&mut self, arm: usize, phase: Phase, lane: &mut Lane) -> Result<(), CellError> {
+    fn measure(
+        &mut self,
+        arm: usize,
+        phase: Phase,
+        lane: &mut Lane,
+        generator: &mut ChaCha8Rng,
+    ) -> Result<(), CellError> {
         self.executor.prepare(self.task)?;
-        let run = self.executor.timed(self.task, &self.arms[arm])?;
+        let padded = padded(&self.arms[arm], generator);
+        let run = self.executor.timed(self.task, &padded)?;
         let accepted = self.accept(run.exit, &run.stdout, &run.stderr)?;
         require_same(&accepted.output, "its own earlier run", &lane.output)?;
         if let Phase::Round(_) = phase {
@@ -279,46 +296,35 @@ impl RowRun<'_> {
         }
     }
 
-    /// The cells of the complete row.
+    /// The cells of the complete row, without what follows from their samples.
     fn cells(&self, lanes: Vec<Result<Lane, String>>) -> Vec<Cell> {
-        let samples = |arm: usize| Some(&lanes.get(arm)?.as_ref().ok()?.samples[..]);
-        let control = self
-            .arms
-            .iter()
-            .position(|arm| arm.kind == ArmKind::Control);
-        // All arms that are left have the same number.
-        let rounds = lanes
-            .iter()
-            .flatten()
-            .next()
-            .map_or(0, |lane| lane.samples.len());
-        let bootstrap = Bootstrap::new(rounds, self.plan.confidence, self.plan.seed);
-        let comparison = Comparison::new(bootstrap, samples(0), control.and_then(samples));
-        let mut cells = Vec::with_capacity(lanes.len());
-        for (index, lane) in lanes.into_iter().enumerate() {
-            let outcome = match lane {
-                Ok(lane) => {
-                    let (figures, ratios) = comparison.compare(&lane.samples);
-                    Outcome::Measured(Measured {
-                        proof: lane.proof,
-                        samples: lane.samples,
-                        figures,
-                        ratios: if index == 0 { BTreeMap::new() } else { ratios },
-                        rss_over_time: lane.rss_over_time,
-                        system_calls: lane.system_calls,
-                        exit_codes: lane.exit_codes,
-                        report: lane.report,
-                    })
-                }
-                Err(error) => Outcome::Error(error),
-            };
-            cells.push(Cell {
-                arm: self.arms[index].name.clone(),
-                outcome,
-            });
-        }
-        cells
+        let measured = |lane: Lane| Measured {
+            proof: lane.proof,
+            samples: lane.samples,
+            figures: BTreeMap::new(),
+            ratios: BTreeMap::new(),
+            rss_over_time: lane.rss_over_time,
+            system_calls: lane.system_calls,
+            exit_codes: lane.exit_codes,
+            report: lane.report,
+        };
+        let cell = |(arm, lane): (&Arm, Result<Lane, String>)| Cell {
+            arm: arm.name.clone(),
+            outcome: lane.map_or_else(Outcome::Error, |lane| Outcome::Measured(measured(lane))),
+        };
+        self.arms.iter().zip(lanes).map(cell).collect()
     }
+}
+
+/// The arm with an environment of random size, which lies above the stack and moves it. Where the
+/// stack lies can change the time of a program by percents, and the names of libraries differ in
+/// length: left alone, each arm would have a place of its own in every run, which is an offset
+/// that no number of rounds shows to be one.
+fn padded(arm: &Arm, generator: &mut ChaCha8Rng) -> Arm {
+    let padding = "x".repeat(generator.random_range(0..MOST_PADDING));
+    let mut arm = arm.clone();
+    arm.environment.insert(PADDING.to_string(), padding);
+    arm
 }
 
 /// The row of a task.

@@ -19,11 +19,12 @@ struct Line<'a> {
     ratio: Option<f64>,
     ratio_low: Option<f64>,
     ratio_high: Option<f64>,
+    p: Option<f64>,
     verdict: Option<Verdict>,
     error: &'a str,
 }
 
-const HEADER: [&str; 12] = [
+const HEADER: [&str; 13] = [
     "row",
     "arm",
     "metric",
@@ -34,6 +35,7 @@ const HEADER: [&str; 12] = [
     "ratio",
     "ratio_low",
     "ratio_high",
+    "p",
     "verdict",
     "error",
 ];
@@ -90,6 +92,7 @@ fn lines(file: &ResultFile) -> Vec<Line<'_>> {
                             ratio: ratio.map(|ratio| ratio.ratio),
                             ratio_low: ratio.map(|ratio| ratio.low),
                             ratio_high: ratio.map(|ratio| ratio.high),
+                            p: ratio.and_then(|ratio| ratio.p),
                             verdict: ratio.map(|ratio| ratio.verdict),
                             ..base()
                         }

@@ -1,6 +1,7 @@
 //! The machine, the settings and the proofs of a result file as names and values.
 
 use hakmem_results::{Metric, Proof, ResultFile};
+use hakmem_statistics::verdict::{MARGIN, WRONG_SHARE};
 
 use crate::format;
 
@@ -75,7 +76,16 @@ pub fn run(file: &ResultFile) -> Vec<(&'static str, String)> {
         ("Quick run", quick.to_string()),
         (
             "Intervals",
-            format!("{}, bootstrap", format::share(settings.confidence)),
+            format!("{}, signed ranks", format::share(settings.confidence)),
+        ),
+        (
+            "Verdicts",
+            format!(
+                "{} on either side of 1 does not matter; at most {} of the differences of a \
+                 table are wrong",
+                format::share(MARGIN),
+                format::share(WRONG_SHARE)
+            ),
         ),
         ("Seed", settings.seed.to_string()),
         ("hakmem command", file.version.clone()),

@@ -145,8 +145,20 @@ fn ratio_decimals(ratio: f64) -> usize {
 
 /// A ratio where there is room for four characters only.
 pub fn short_ratio(ratio: f64) -> String {
-    let small = ratio != 0.0 && ratio.abs() < 0.0995;
-    format!("{ratio:.*}", if small { 3 } else { decimals_of(ratio) })
+    format!("{ratio:.*}", short_ratio_decimals(ratio))
+}
+
+fn short_ratio_decimals(ratio: f64) -> usize {
+    match ratio != 0.0 && ratio.abs() < 0.0995 {
+        true => 3,
+        false => decimals_of(ratio),
+    }
+}
+
+/// The interval of a ratio where there is little room, with as many decimals as the ratio.
+pub fn short_ratio_interval(ratio: &Ratio) -> String {
+    let decimals = short_ratio_decimals(ratio.ratio);
+    format!("{:.decimals$}–{:.decimals$}", ratio.low, ratio.high)
 }
 
 /// A share of 1 as a percentage with at most three digits: `12%`, `3.1%`, `0.40%`.
@@ -202,7 +214,16 @@ pub fn verdict(metric: Metric, verdict: Verdict) -> &'static str {
         (Verdict::Better, _) => "lower",
         (Verdict::Worse, _) => "higher",
         (Verdict::NoDifference, _) => "no difference",
+        (Verdict::Unclear, _) => "unclear",
         (Verdict::TooFewRounds, _) => "too few rounds",
+    }
+}
+
+/// A verdict on the first arm and itself: "hakmem is …".
+pub fn against_itself(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better | Verdict::Worse => "NOT ITSELF",
+        Verdict::NoDifference | Verdict::Unclear | Verdict::TooFewRounds => "itself",
     }
 }
 
@@ -212,6 +233,7 @@ pub fn mark(verdict: Verdict) -> &'static str {
         Verdict::Better => "▼",
         Verdict::Worse => "▲",
         Verdict::NoDifference => "=",
+        Verdict::Unclear => "~",
         Verdict::TooFewRounds => "?",
     }
 }

@@ -1,6 +1,7 @@
 //! The result file itself, as JSON.
 
 use hakmem_results::{ResultFile, FORMAT};
+use hakmem_statistics::assess::assess_file;
 use serde::Deserialize;
 
 /// Why a text is not a result file that can be read.
@@ -40,7 +41,8 @@ pub fn render(file: &ResultFile) -> String {
     json.expect("a result file has string keys only") + "\n"
 }
 
-/// Reads what [`render`] wrote.
+/// Reads what [`render`] wrote. What follows from the samples of a file of an older format is
+/// computed anew, because verdicts of another method are not those that this version explains.
 ///
 /// # Errors
 /// Says whether the text is no JSON, no result file, of a newer format, or damaged, and where.
@@ -53,5 +55,10 @@ pub fn parse(text: &str) -> Result<ResultFile, ParseError> {
         });
     }
     // From the text once more, because then the error names the line and the column.
-    serde_json::from_str(text).map_err(ParseError::Damaged)
+    let mut file: ResultFile = serde_json::from_str(text).map_err(ParseError::Damaged)?;
+    if file.format < FORMAT {
+        assess_file(&mut file);
+        file.format = FORMAT;
+    }
+    Ok(file)
 }

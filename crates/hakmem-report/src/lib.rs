@@ -2,13 +2,16 @@
 //!
 //! One module per format, each with a `render` that takes a
 //! [`ResultFile`](hakmem_results::ResultFile) and returns text. What more than one of them shows
-//! is computed in [`summary`] and spelt in [`format`](mod@format), so that they cannot disagree.
+//! is computed in [`summary`] and [`mod@matrix`] and spelt in [`format`](mod@format), so that they
+//! cannot disagree.
 
 pub mod csv;
 pub mod facts;
 pub mod format;
 pub mod html;
 pub mod json;
+mod legend;
 pub mod markdown;
+pub mod matrix;
 pub mod summary;
 pub mod table;

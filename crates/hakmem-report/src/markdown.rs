@@ -2,15 +2,18 @@
 
 use std::fmt::Write;
 
-use hakmem_results::{Arm, ArmKind, Metric, ResultFile, Row};
+use hakmem_results::{Arm, ArmKind, Metric, Ratio, ResultFile, Row};
+use hakmem_statistics::signed_rank::FEWEST_ROUNDS;
+use hakmem_statistics::verdict::MARGIN;
 
 use crate::facts;
 use crate::format;
-use crate::summary::{self, Entry, Matrix, Mean};
+use crate::matrix::{self, Entry, Matrix, Mean};
+use crate::summary;
 
 /// The whole page.
 pub fn render(file: &ResultFile) -> String {
-    let matrices = [Metric::Time, Metric::PeakRss].map(|metric| summary::matrix(file, metric));
+    let matrices = [Metric::Time, Metric::PeakRss].map(|metric| matrix::matrix(file, metric));
     let compared = |section: &dyn Fn() -> String| match summary::has_ratios(file) {
         true => section(),
         false => String::new(),
@@ -54,12 +57,11 @@ fn overview(file: &ResultFile, matrices: &[Matrix; 2]) -> String {
         let mut line = vec![text(&versus.title())];
         for matrix in [time, memory] {
             let tally = matrix.tallies[column];
-            line.push(mean(&matrix.means[column]));
-            line.extend(
-                [tally.better, tally.same + tally.undecided, tally.worse].map(|n| n.to_string()),
-            );
+            let neither = tally.same + tally.unclear + tally.undecided;
+            line.push(mean_and_interval(&matrix.means[column]));
+            line.extend([tally.better, neither, tally.worse].map(|n| n.to_string()));
         }
-        line.push(time.means[column].map_or(0, |mean| mean.rows).to_string());
+        line.push(rows_of(&time.means[column]));
         lines.push(line);
     }
     let header = [
@@ -79,14 +81,31 @@ fn overview(file: &ResultFile, matrices: &[Matrix; 2]) -> String {
         if let Some(noise) = summary::noise(file, metric) {
             let _ = write!(
                 out,
-                "\nNoise floor of {what}, {first} against itself: {} (median of {}; largest {}).\n",
+                "\nNoise of {what}, {first} against itself: within {} (median of {}; largest {})\
+                 .\n",
                 format::percent(noise.median),
                 format::count(noise.rows, "row"),
                 format::percent(noise.largest)
             );
         }
     }
+    for alarm in summary::alarms(file) {
+        let _ = write!(
+            out,
+            "\n**ALARM**: {first} differs from itself, do not trust such differences: {}\n",
+            text(&alarm.text())
+        );
+    }
     out
+}
+
+/// How many rows a mean is of, and of how many, if some are not in it.
+fn rows_of(mean: &Option<Mean>) -> String {
+    match mean {
+        None => "0".to_string(),
+        Some(mean) if mean.missing == 0 => mean.rows.to_string(),
+        Some(mean) => format!("{} of {}", mean.rows, mean.rows + mean.missing),
+    }
 }
 
 fn how_to_read(file: &ResultFile) -> String {
@@ -95,17 +114,20 @@ fn how_to_read(file: &ResultFile) -> String {
         "## How to read it\n\n\
          - A ratio is {first} ÷ the other allocator. 0.80 means that {first} needs 20% less time \
          or memory;\n  1.25, that it needs 25% more.\n\
-         - ▼ {first} needs less, ▲ {first} needs more, = no difference: the {confidence} interval \
-         of the ratio holds 1,\n  or the distance from 1 is within the noise floor. \
-         ? too few rounds to say.\n\
+         - ▼ {first} needs less, ▲ {first} needs more: the {confidence} interval of the ratio \
+         is more than {margin} from 1,\n  also when it counts how many ratios the table has. \
+         = no difference above {margin}.\n  ~ unclear: neither. ? fewer than {FEWEST_ROUNDS} \
+         rounds, which cannot tell.\n\
          - *{best}* is in each row the allocator that {first} fares worst against, the system's \
-         malloc included.\n\
+         malloc included,\n  chosen by other rounds than those it is compared in. \
+         \\* of those that did not fail.\n\
          - *time* is what a workload measured of itself, of a program the wall clock; *peak RSS* \
-         is that of\n  its largest process. Means are geometric.\n\
+         is that of\n  its largest process. Means are geometric, of the rows without an error.\n\
          - Each figure comes with a proof that the allocator served the program's calls. Where the \
          proof\n  failed, there is an error and no figure.\n",
         confidence = format::share(file.settings.confidence),
-        best = summary::BEST_PEER,
+        best = matrix::BEST_PEER,
+        margin = format::share(MARGIN),
     )
 }
 
@@ -125,13 +147,8 @@ fn ratios(file: &ResultFile, matrix: &Matrix, title: &str) -> String {
                     Entry::Ratio(ratio, _) if versus.is_control() => {
                         format::short_ratio(ratio.ratio)
                     }
-                    Entry::Ratio(ratio, _) => {
-                        format!(
-                            "{} {}",
-                            format::short_ratio(ratio.ratio),
-                            format::mark(ratio.verdict)
-                        )
-                    }
+                    Entry::Ratio(ratio, _) => marked(ratio),
+                    Entry::BestOfRest(ratio, _) => format!("\\*{}", marked(ratio)),
                     Entry::Error(..) => "error".to_string(),
                     Entry::Missing => format::NOTHING.to_string(),
                 });
@@ -157,8 +174,23 @@ fn mean_line(title: &str, means: &[Option<Mean>]) -> Vec<String> {
 }
 
 fn mean(mean: &Option<Mean>) -> String {
-    let mean = mean.map(|mean| format!("**{}**", format::short_ratio(mean.ratio)));
+    let mean = mean.map(|mean| format!("**{}**", format::short_ratio(mean.ratio.ratio)));
     mean.unwrap_or_else(|| format::NOTHING.to_string())
+}
+
+/// The interval is there if there are enough rounds for one.
+fn mean_and_interval(of: &Option<Mean>) -> String {
+    let interval = of.filter(|mean| mean.ratio.p.is_some());
+    let interval = interval.map(|mean| format!(" ({})", format::short_ratio_interval(&mean.ratio)));
+    mean(of) + &interval.unwrap_or_default()
+}
+
+fn marked(ratio: &Ratio) -> String {
+    let (ratio, mark) = (
+        format::short_ratio(ratio.ratio),
+        format::mark(ratio.verdict),
+    );
+    format!("{ratio} {mark}")
 }
 
 fn medians(file: &ResultFile, metric: Metric, title: &str) -> String {

@@ -6,9 +6,10 @@
 use comfy_table::{presets, Attribute, Cell, CellAlignment, Color, Table, TableComponent};
 use hakmem_results::{Arm, Metric, Ratio, ResultFile, Row, Verdict};
 
-use crate::facts;
 use crate::format;
-use crate::summary::{self, Entry, Matrix};
+use crate::legend::{self, GAP};
+use crate::matrix::{self, Entry, Matrix, Mean};
+use crate::summary;
 
 /// Up to this many rows, each is shown as a block with all its figures.
 pub const MOST_BLOCKS: usize = 3;
@@ -52,7 +53,12 @@ pub fn render(file: &ResultFile, options: &TableOptions) -> String {
         .map(|(row, reason)| line(&row.name, reason))
         .collect();
     sections.extend(render_list("Not run:", skipped));
-    sections.extend(Some(legend(file)).filter(|legend| !legend.is_empty()));
+    let alarms = summary::alarms(file).into_iter();
+    let alarms = alarms.map(|alarm| alarm.text()).collect();
+    let first = summary::first_name(&file.arms);
+    let title = format!("ALARM: {first} differs from itself. Do not trust such differences in:");
+    sections.extend(render_list(&title, alarms));
+    sections.extend(Some(legend::render(file)).filter(|legend| !legend.is_empty()));
     sections.join("\n")
 }
 
@@ -174,7 +180,7 @@ impl Column {
             Column::Verdict(metric) => {
                 let is_control = summary::control(arms).is_some_and(|it| it.name == arm.name);
                 match summary::ratio(row, &arm.name, metric) {
-                    Some(_) if is_control => dim("noise floor"),
+                    Some(Ratio { verdict, .. }) if is_control => against_itself(verdict),
                     Some(Ratio { verdict, .. }) => {
                         coloured(Cell::new(format::verdict(metric, verdict)), verdict)
                     }
@@ -232,12 +238,13 @@ fn ratio_text(row: &Row, arm: &Arm, metric: Metric, with_interval: bool) -> Stri
 
 /// The matrix of a metric, in as many parts one below the other as the width asks for.
 fn render_matrix(file: &ResultFile, metric: Metric, options: &TableOptions) -> String {
-    let matrix = summary::matrix(file, metric);
+    let matrix = matrix::matrix(file, metric);
+    let confidence = format::share(file.settings.confidence);
     let mut parts: Vec<Table> = Vec::new();
     let mut columns: Vec<usize> = Vec::new();
     for column in 0..matrix.columns.len() {
         columns.push(column);
-        let wider = matrix_part(&matrix, &columns, options);
+        let wider = matrix_part(&matrix, &columns, &confidence, options);
         if columns.len() == 1 {
             parts.push(wider);
         } else if fits(&wider, options) {
@@ -245,7 +252,7 @@ fn render_matrix(file: &ResultFile, metric: Metric, options: &TableOptions) -> S
             parts.push(wider);
         } else {
             columns = vec![column];
-            parts.push(matrix_part(&matrix, &columns, options));
+            parts.push(matrix_part(&matrix, &columns, &confidence, options));
         }
     }
     let first = summary::first_name(&file.arms);
@@ -257,17 +264,22 @@ fn render_matrix(file: &ResultFile, metric: Metric, options: &TableOptions) -> S
     title + &parts.join("\n")
 }
 
-fn matrix_part(matrix: &Matrix, columns: &[usize], options: &TableOptions) -> Table {
+fn matrix_part(
+    matrix: &Matrix,
+    columns: &[usize],
+    confidence: &str,
+    options: &TableOptions,
+) -> Table {
     let mut table = plain_table(options);
     let titles = columns.iter().map(|&column| matrix.columns[column].title());
     let header = std::iter::once(String::new()).chain(titles);
     table.set_header(header.map(|title| bold(&title)));
-    let mean_line = |title: &str, means: &[Option<summary::Mean>]| -> Vec<Cell> {
-        let cells = columns.iter().map(|&column| {
-            let mean = means[column].map(|mean| format::short_ratio(mean.ratio));
-            bold(&format!("{}  ", mean.as_deref().unwrap_or(format::NOTHING)))
-        });
+    let line = |title: &str, text: &dyn Fn(usize) -> String| -> Vec<Cell> {
+        let cells = columns.iter().map(|&column| bold(&text(column)));
         std::iter::once(bold(title)).chain(cells).collect()
+    };
+    let mean = |means: &[Option<Mean>], column: usize| {
+        mean_text(&means[column], matrix.columns[column].is_control())
     };
     for group in &matrix.groups {
         for (row, entries) in &group.rows {
@@ -279,12 +291,53 @@ fn matrix_part(matrix: &Matrix, columns: &[usize], options: &TableOptions) -> Ta
         }
         if matrix.groups.len() > 1 {
             let kind = format::row_kind_name(group.kind).to_lowercase();
-            table.add_row(mean_line(&format!("mean of {kind}"), &group.means));
+            let title = format!("mean of {kind}");
+            table.add_row(line(&title, &|column| mean(&group.means, column)));
         }
     }
-    table.add_row(mean_line("geometric mean", &matrix.means));
+    table.add_row(line("geometric mean", &|column| {
+        mean(&matrix.means, column)
+    }));
+    table.add_row(line(&format!("{confidence} interval"), &|column| {
+        interval_text(&matrix.means[column])
+    }));
     align_right(&mut table, 1..=columns.len());
     table
+}
+
+fn mean_text(mean: &Option<Mean>, is_control: bool) -> String {
+    let Some(mean) = mean else {
+        return format!("{}  ", format::NOTHING);
+    };
+    let gap = if mean.missing > 0 { GAP } else { "" };
+    match is_control {
+        true => format!("{gap}{}  ", format::short_ratio(mean.ratio.ratio)),
+        false => format!("{gap}{}", marked(&mean.ratio)),
+    }
+}
+
+/// The interval of a mean, if there are enough rounds for one.
+fn interval_text(mean: &Option<Mean>) -> String {
+    let interval = mean.filter(|mean| mean.ratio.p.is_some());
+    let interval = interval.map(|mean| format::short_ratio_interval(&mean.ratio));
+    format!("{}  ", interval.as_deref().unwrap_or(format::NOTHING))
+}
+
+fn marked(ratio: &Ratio) -> String {
+    let (ratio, mark) = (
+        format::short_ratio(ratio.ratio),
+        format::mark(ratio.verdict),
+    );
+    format!("{ratio} {mark}")
+}
+
+/// Whether the first arm is like itself.
+fn against_itself(verdict: Verdict) -> Cell {
+    let text = format::against_itself(verdict);
+    match verdict {
+        Verdict::Better | Verdict::Worse => Cell::new(text).fg(Color::Red),
+        Verdict::NoDifference | Verdict::Unclear | Verdict::TooFewRounds => dim(text),
+    }
 }
 
 fn entry_cell(entry: &Entry, is_control: bool) -> Cell {
@@ -292,61 +345,13 @@ fn entry_cell(entry: &Entry, is_control: bool) -> Cell {
         Entry::Ratio(ratio, _) if is_control => {
             dim(&format!("{}  ", format::short_ratio(ratio.ratio)))
         }
-        Entry::Ratio(ratio, _) => {
-            let text = format!(
-                "{} {}",
-                format::short_ratio(ratio.ratio),
-                format::mark(ratio.verdict)
-            );
-            coloured(Cell::new(text), ratio.verdict)
+        Entry::Ratio(ratio, _) => coloured(Cell::new(marked(ratio)), ratio.verdict),
+        Entry::BestOfRest(ratio, _) => {
+            coloured(Cell::new(format!("{GAP}{}", marked(ratio))), ratio.verdict)
         }
         Entry::Error(..) => Cell::new("error").fg(Color::Magenta),
         Entry::Missing => dim(&format!("{}  ", format::NOTHING)),
     }
-}
-
-/// How to read what there is to read, and what every allocator found in its environment.
-fn legend(file: &ResultFile) -> String {
-    let mut text = match summary::has_ratios(file) {
-        true => how_to_read(file),
-        false => String::new(),
-    };
-    if let Some(variables) = facts::environment(file) {
-        let variables = format::one_line(&variables);
-        text += &format!("In the environment of all allocators: {variables}\n");
-    }
-    text
-}
-
-fn how_to_read(file: &ResultFile) -> String {
-    let first = summary::first_name(&file.arms);
-    let mut text =
-        format!("Ratios are {first} / other allocator: 0.80 means that {first} needs 20% less.\n");
-    if summary::rows_run(file).count() > MOST_BLOCKS {
-        let marks = [Verdict::Better, Verdict::Worse, Verdict::NoDifference].map(format::mark);
-        text += &format!(
-            "{} {first} needs less, {} {first} needs more, {} no difference.\n",
-            marks[0], marks[1], marks[2]
-        );
-    }
-    if let Some(noise) = summary::noise(file, Metric::Time) {
-        let control = summary::control(&file.arms).map_or("", |arm| arm.name.as_str());
-        let largest = match noise.rows {
-            1 => String::new(),
-            rows => format!(
-                " (median of {rows} rows; largest {})",
-                format::percent(noise.largest)
-            ),
-        };
-        text += &format!(
-            "Noise floor, {first} / {}: differences in time up to {}{largest} mean nothing.\n",
-            format::one_line(control),
-            format::percent(noise.median)
-        );
-    }
-    let confidence = format::share(file.settings.confidence);
-    text += &format!("Intervals are at {confidence} confidence.\n");
-    text
 }
 
 fn error_lines(file: &ResultFile) -> Vec<String> {
@@ -395,7 +400,9 @@ fn coloured(cell: Cell, verdict: Verdict) -> Cell {
     match verdict {
         Verdict::Better => cell.fg(Color::Green),
         Verdict::Worse => cell.fg(Color::Red),
-        Verdict::NoDifference | Verdict::TooFewRounds => cell.add_attribute(Attribute::Dim),
+        Verdict::NoDifference | Verdict::Unclear | Verdict::TooFewRounds => {
+            cell.add_attribute(Attribute::Dim)
+        }
     }
 }
 

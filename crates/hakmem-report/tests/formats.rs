@@ -3,7 +3,8 @@
 use hakmem_report::json::ParseError;
 use hakmem_report::table::TableOptions;
 use hakmem_report::{csv, html, json, markdown, table};
-use hakmem_results::Outcome;
+use hakmem_results::{Cell, Metric, Outcome, ResultFile, Verdict};
+use hakmem_statistics::assess::assess_file;
 
 mod support;
 
@@ -84,7 +85,7 @@ fn nothing_explains_ratios_that_are_not_there() {
         assert!(text.contains("the program exited with 3"), "{text}");
         assert!(text.contains("MALLOC_CONF=x:y"), "{text}");
         assert!(!text.contains("needs 20% less"), "{text}");
-        assert!(!text.contains("oise floor,"), "{text}");
+        assert!(!text.contains("Noise: "), "{text}");
     }
 }
 
@@ -158,10 +159,100 @@ fn a_newer_format_is_refused_with_its_number() {
     file.format = hakmem_results::FORMAT + 1;
     let error = json::parse(&json::render(&file)).unwrap_err();
     assert!(
-        matches!(error, ParseError::NewerFormat { found: 2 }),
+        matches!(error, ParseError::NewerFormat { found: 3 }),
         "{error}"
     );
-    assert!(error.to_string().contains("format 2"), "{error}");
+    assert!(error.to_string().contains("format 3"), "{error}");
+}
+
+/// Its verdicts were made by other statistics: they are made anew from the samples.
+#[test]
+fn a_file_of_format_1_is_read_and_judged_anew() {
+    let text = include_str!("fixtures/format-1.json");
+    assert!(text.contains("\"format\": 1,") && text.contains("\"no_difference\""));
+    let file = json::parse(text).unwrap();
+    assert_eq!(file.format, hakmem_results::FORMAT);
+    let Outcome::Measured(system) = &file.rows[0].cells[2].outcome else {
+        panic!("it was measured");
+    };
+    let ratio = system.ratios[&Metric::Time];
+    assert!(ratio.p.unwrap() <= 0.005 && ratio.verdict == Verdict::Better);
+    assert_eq!(json::parse(&json::render(&file)).unwrap(), file);
+    assert!(table::render(&file, &PLAIN).contains("hakmem (A/A)"));
+}
+
+/// The cells of an arm, to change what was measured.
+fn cells<'a>(file: &'a mut ResultFile, arm: &'a str) -> impl Iterator<Item = &'a mut Cell> {
+    let cells = file.rows.iter_mut().flat_map(|row| &mut row.cells);
+    cells.filter(move |cell| cell.arm == arm)
+}
+
+fn edit_time(cell: &mut Cell, edit: impl Fn(usize, &mut f64)) {
+    let Outcome::Measured(measured) = &mut cell.outcome else {
+        return;
+    };
+    for (round, sample) in measured.samples.iter_mut().enumerate() {
+        edit(round, sample.get_mut(&Metric::Time).unwrap());
+    }
+}
+
+#[test]
+fn a_first_arm_that_is_not_itself_gives_the_alarm() {
+    let mut file = support::compared();
+    let quiet = [
+        table::render(&file, &PLAIN),
+        markdown::render(&file),
+        html::render(&file),
+    ];
+    assert!(quiet
+        .iter()
+        .all(|text| !text.to_lowercase().contains("alarm:")));
+    cells(&mut file, "hakmem (A/A)").for_each(|cell| edit_time(cell, |_, time| *time *= 1.1));
+    assess_file(&mut file);
+    let told = "larson, time: 0.907 [0.902–0.913]";
+    let text = table::render(&file, &PLAIN);
+    assert!(
+        text.contains("ALARM") && text.contains("NOT ITSELF"),
+        "{text}"
+    );
+    for text in [
+        text,
+        markdown::render(&file).replace('\\', ""),
+        html::render(&file),
+    ] {
+        assert!(text.contains(told), "{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_told_is_said_to_be_so() {
+    let mut file = support::compared();
+    let noisy = |round: usize, time: &mut f64| *time *= if round % 2 == 0 { 4.0 } else { 0.25 };
+    cells(&mut file, "system").for_each(|cell| edit_time(cell, noisy));
+    assess_file(&mut file);
+    let text = table::render(&file, &PLAIN);
+    assert!(
+        text.contains("  unclear ") && text.contains("Unclear: the runs neither"),
+        "{text}"
+    );
+
+    for arm in ["hakmem", "hakmem (A/A)", "system", "mimalloc3"] {
+        for cell in cells(&mut file, arm) {
+            if let Outcome::Measured(measured) = &mut cell.outcome {
+                measured.samples.truncate(8);
+            }
+        }
+    }
+    assess_file(&mut file);
+    let text = table::render(&file, &PLAIN);
+    assert!(
+        text.contains("too few rounds") && text.contains("Fewer than 9 runs"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("faster") && !text.contains("smaller"),
+        "{text}"
+    );
 }
 
 #[test]

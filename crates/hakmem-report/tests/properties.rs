@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hakmem_report::table::TableOptions;
 use hakmem_report::{csv, html, json, markdown, table};
 use hakmem_results::*;
+use hakmem_statistics::assess::assess_file;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -50,16 +51,18 @@ fn ratio() -> impl Strategy<Value = Ratio> {
         Verdict::Better,
         Verdict::Worse,
         Verdict::NoDifference,
+        Verdict::Unclear,
         Verdict::TooFewRounds,
     ];
     (
-        [number(), number(), number()],
+        ([number(), number(), number()], option::of(number())),
         prop::sample::select(verdicts.to_vec()),
     )
-        .prop_map(|([ratio, low, high], verdict)| Ratio {
+        .prop_map(|(([ratio, low, high], p), verdict)| Ratio {
             ratio,
             low,
             high,
+            p,
             verdict,
         })
 }
@@ -163,9 +166,11 @@ fn file() -> impl Strategy<Value = ResultFile> {
                     cell.arm.clone_from(&arm.name);
                 }
             }
+            // The file is taken as it is: what it says need not follow from its samples.
             ResultFile {
                 duration_s,
-                ..support::file(arms, rows)
+                rows,
+                ..support::file(arms, Vec::new())
             }
         },
     )
@@ -174,6 +179,12 @@ fn file() -> impl Strategy<Value = ResultFile> {
 proptest! {
     #[test]
     fn json_gives_back_what_it_was_given(file in file()) {
+        prop_assert_eq!(json::parse(&json::render(&file)).unwrap(), file);
+    }
+
+    #[test]
+    fn any_samples_can_be_assessed(mut file in file()) {
+        assess_file(&mut file);
         prop_assert_eq!(json::parse(&json::render(&file)).unwrap(), file);
     }
 

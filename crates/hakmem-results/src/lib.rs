@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// The version of the format that this crate writes. A reader refuses a newer one.
-pub const FORMAT: u32 = 1;
+///
+/// 2: ratios have a p-value and are estimated by signed ranks; verdicts know a margin and the
+/// number of comparisons, and may be unclear. A file of format 1 has the same samples.
+pub const FORMAT: u32 = 2;
 
 /// One experiment, complete.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -77,7 +80,7 @@ pub struct Settings {
     pub time_s: Option<f64>,
     /// Unmeasured runs before the first round.
     pub warm_up: u32,
-    /// Seed of the order of the runs and of the bootstrap.
+    /// Seed of the order of the runs and of the size of their environments.
     pub seed: u64,
     /// Level of the intervals, e.g. 0.99.
     pub confidence: f64,
@@ -91,7 +94,7 @@ pub struct Settings {
 pub enum ArmKind {
     /// hakmem.
     Hakmem,
-    /// The first arm once more, under another name: its ratio to itself is the noise floor.
+    /// The first arm once more, under another name: that it differs from itself is an alarm.
     Control,
     /// The C library's malloc, nothing preloaded.
     System,
@@ -179,7 +182,7 @@ pub struct Measured {
     /// Median and interval per metric; a metric that was not collected is absent.
     pub figures: BTreeMap<Metric, Summary>,
     /// First arm / this arm, round by round (below 1: the first arm is better). Absent in the
-    /// first arm itself. The control's ratios are the noise floor.
+    /// first arm itself.
     pub ratios: BTreeMap<Metric, Ratio>,
     /// Memory over time in the witnessed run.
     pub rss_over_time: Vec<RssSample>,
@@ -270,7 +273,7 @@ pub type Sample = BTreeMap<Metric, f64>;
 pub struct Summary {
     /// Median of the samples.
     pub median: f64,
-    /// Lower end of the bootstrap interval of the median.
+    /// Lower end of the interval of the median, which is the range when there are few samples.
     pub low: f64,
     /// Upper end.
     pub high: f64,
@@ -283,12 +286,16 @@ pub struct Summary {
 /// Ratio first arm / other arm, paired by round.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Ratio {
-    /// Median of the ratios of the rounds.
+    /// The estimate of Hodges and Lehmann from the ratios of the rounds.
     pub ratio: f64,
-    /// Lower end of the bootstrap interval.
+    /// Lower end of its interval, which is the range when there are too few rounds.
     pub low: f64,
     /// Upper end.
     pub high: f64,
+    /// How probable rounds at least as far apart are if there is no difference that matters, not
+    /// corrected for the number of comparisons; `None` when there are too few rounds.
+    #[serde(default)]
+    pub p: Option<f64>,
     /// What may be said.
     pub verdict: Verdict,
 }
@@ -301,8 +308,10 @@ pub enum Verdict {
     Better,
     /// The first arm needs more.
     Worse,
-    /// The interval holds 1, or the deviation is within the noise floor.
+    /// No difference that matters: the whole interval is nearer to 1 than the margin.
     NoDifference,
+    /// The rounds neither show a difference that matters nor rule it out.
+    Unclear,
     /// Too few rounds to say anything.
     TooFewRounds,
 }

@@ -127,6 +127,8 @@ pub struct Mock {
     pub clock: Duration,
     /// What was done, e.g. `timed system`.
     pub log: Vec<String>,
+    /// How long the padding of the environment was, of each run.
+    pub paddings: Vec<usize>,
     /// How much slower the machine becomes with every second, as a share.
     pub drift: f64,
     /// Changes what a witnessed run was.
@@ -144,6 +146,7 @@ impl Mock {
         Mock {
             clock: Duration::ZERO,
             log: Vec::new(),
+            paddings: Vec::new(),
             drift: 0.0,
             edit_witnessed: Box::new(|_, _| ()),
             edit_timed: Box::new(|_, _, _| ()),
@@ -163,6 +166,10 @@ impl Mock {
     /// How often something was done.
     pub fn count(&self, what: &str) -> usize {
         self.log.iter().filter(|entry| *entry == what).count()
+    }
+
+    fn note_padding(&mut self, arm: &Arm) {
+        self.paddings.push(arm.environment["LAB_PADDING"].len());
     }
 
     fn command_error(&self, command: &str, end: &str) -> RunError {
@@ -189,6 +196,7 @@ impl Executor for Mock {
         system_calls: bool,
     ) -> Result<WitnessedRun, RunError> {
         self.log.push(format!("witnessed {}", arm.name));
+        self.note_padding(arm);
         self.clock += Duration::from_secs(1);
         let mut run = WitnessedRun {
             exit: Exit::Code(0),
@@ -210,6 +218,7 @@ impl Executor for Mock {
         let entry = format!("timed {}", arm.name);
         let before = self.count(&entry);
         self.log.push(entry);
+        self.note_padding(arm);
         let noise = Normal::new(1.0, 0.01).unwrap().sample(&mut self.generator);
         let wall_s = 0.1 * noise * (1.0 + self.drift * self.clock.as_secs_f64());
         let mut run = TimedRun {

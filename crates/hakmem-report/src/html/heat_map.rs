@@ -3,9 +3,9 @@
 use hakmem_results::Metric;
 use maud::{html, Markup};
 
-use super::{mean_class, strength, verdict_class, Page};
+use super::{strength, verdict_class, Page};
 use crate::format;
-use crate::summary::{Entry, Matrix, Mean, Versus};
+use crate::matrix::{Entry, Matrix, Mean, Versus};
 
 pub fn render(page: &Page, matrix: &Matrix) -> Markup {
     let (id, title) = match matrix.metric {
@@ -17,7 +17,8 @@ pub fn render(page: &Page, matrix: &Matrix) -> Markup {
             h2 { (title) ", row by row" }
             p.lead {
                 (page.first) " ÷ the allocator of the column. Blue, below 1: " (page.first)
-                " needs less. Orange, above 1: it needs more. Hover for intervals."
+                " needs less. Orange, above 1: it needs more. Hover for intervals. "
+                "*: an allocator failed."
             }
             div.scroll {
                 table.heat {
@@ -77,12 +78,15 @@ fn means(page: &Page, matrix: &Matrix, means: &[Option<Mean>]) -> Markup {
                 Some(mean) => {
                     @let rows = format::count(mean.rows, "row");
                     @let title = format!(
-                        "geometric mean of {rows}: {} needs {}",
-                        page.first,
-                        format::needs(matrix.metric, mean.ratio, &versus.title()),
+                        "geometric mean of {rows}{}: {}",
+                        missing(mean),
+                        page.sentence(matrix.metric, &mean.ratio, &versus.title()),
                     );
-                    td class={ (class) " " (mean_class(mean.ratio)) } style=(strength(mean.ratio))
-                        title=(title) { (format::short_ratio(mean.ratio)) }
+                    td class={ (class) " " (verdict_class(mean.ratio.verdict)) }
+                        style=(strength(mean.ratio.ratio)) title=(title) {
+                        (format::short_ratio(mean.ratio.ratio))
+                        @if mean.missing > 0 { "*" }
+                    }
                 }
                 None => td class={ (class) " missing" } { (format::NOTHING) },
             }
@@ -90,13 +94,22 @@ fn means(page: &Page, matrix: &Matrix, means: &[Option<Mean>]) -> Markup {
     }
 }
 
+/// Says that rows are not in a mean.
+pub(super) fn missing(mean: &Mean) -> String {
+    match mean.missing {
+        0 => String::new(),
+        rows => format!(", without {} that failed", format::count(rows, "row")),
+    }
+}
+
 fn cell(page: &Page, metric: Metric, row: &str, versus: &Versus, entry: &Entry) -> Markup {
     let class = column_class(versus);
     match entry {
-        Entry::Ratio(ratio, arm) => html! {
+        Entry::Ratio(ratio, arm) | Entry::BestOfRest(ratio, arm) => html! {
             td class={ (class) " " (verdict_class(ratio.verdict)) } style=(strength(ratio.ratio))
                 title={ (row) ": " (page.sentence(metric, ratio, &arm.name)) } {
                 (format::short_ratio(ratio.ratio))
+                @if matches!(entry, Entry::BestOfRest(..)) { "*" }
                 @if *versus == Versus::BestPeer { " " small { (arm.name) } }
             }
         },

@@ -14,7 +14,8 @@ use hakmem_results::{Metric, Ratio, ResultFile, Verdict};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
 use crate::format;
-use crate::summary::{self, Matrix};
+use crate::matrix::{self, Matrix};
+use crate::summary;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -35,8 +36,8 @@ pub fn render(file: &ResultFile) -> String {
     let page = Page {
         file,
         first: summary::first_name(&file.arms),
-        time: summary::matrix(file, Metric::Time),
-        memory: summary::matrix(file, Metric::PeakRss),
+        time: matrix::matrix(file, Metric::Time),
+        memory: matrix::matrix(file, Metric::PeakRss),
     };
     let rows = summary::rows_run(file).count();
     let title = page.title();
@@ -140,15 +141,16 @@ fn verdict_class(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::NoDifference => "same",
+        Verdict::Unclear => "unclear",
         Verdict::TooFewRounds => "few",
     }
 }
 
-/// Class of a mean, which has no verdict: it is coloured like its side of 1.
-fn mean_class(ratio: f64) -> &'static str {
+/// Class of a ratio that is an example.
+fn example_class(ratio: f64) -> &'static str {
     match ratio {
-        r if r < 0.995 => "better",
-        r if r > 1.005 => "worse",
+        r if r < 1.0 => "better",
+        r if r > 1.0 => "worse",
         _ => "same",
     }
 }

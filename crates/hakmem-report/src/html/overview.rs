@@ -1,11 +1,13 @@
 //! The top of the page: what came out, in words, and how to read the rest.
 
 use hakmem_results::{Arm, ArmKind, Metric, Ratio, Verdict};
+use hakmem_statistics::verdict::MARGIN;
 use maud::{html, Markup};
 
-use super::{mean_class, strength, verdict_class, Page};
+use super::{example_class, heat_map, strength, verdict_class, Page};
 use crate::format;
-use crate::summary::{self, Matrix, Mean, Tally, Versus};
+use crate::matrix::{Matrix, Mean, Tally, Versus};
+use crate::summary;
 
 pub fn render(page: &Page) -> Markup {
     let system = summary::peers(&page.file.arms).find(|arm| arm.kind == ArmKind::System);
@@ -67,7 +69,7 @@ fn tile_of_row(
             div class={ "figure " (verdict_class(ratio.verdict)) } {
                 @match ratio.verdict {
                     Verdict::Better | Verdict::Worse => { (format::change(ratio.ratio)) " " }
-                    Verdict::NoDifference | Verdict::TooFewRounds => {
+                    Verdict::NoDifference | Verdict::Unclear | Verdict::TooFewRounds => {
                         (format::verdict(metric, ratio.verdict)) ", "
                     }
                 }
@@ -94,6 +96,7 @@ fn tile_of_rows(
     let parts = [
         (tally.better, "better", better),
         (tally.same, "same", "no difference"),
+        (tally.unclear, "unclear", "unclear"),
         (tally.undecided, "few", "too few rounds"),
         (tally.worse, "worse", worse),
     ];
@@ -104,8 +107,8 @@ fn tile_of_rows(
     };
     html! {
         div.tile {
-            div class={ "figure " (mean_class(mean.ratio)) } {
-                (format::change(mean.ratio)) " " span { (what) }
+            div class={ "figure " (verdict_class(mean.ratio.verdict)) } {
+                (format::change(mean.ratio.ratio)) " " span { (what) }
             }
             div.than { (page.first) " against " (than) }
             div.stack {
@@ -120,8 +123,10 @@ fn tile_of_rows(
                 }
             }
             div.note {
-                "geometric mean " (format::ratio(mean.ratio))
-                " of " (format::count(mean.rows, "row"))
+                "geometric mean " (format::ratio(mean.ratio.ratio)) ", "
+                (format::share(page.file.settings.confidence)) " interval "
+                (format::ratio_interval(&mean.ratio)) ", of "
+                (format::count(mean.rows, "row")) (heat_map::missing(&mean))
             }
         }
     }
@@ -132,7 +137,7 @@ fn noise(page: &Page) -> Markup {
     let (Some(time), Some(control)) = (noise(Metric::Time), summary::control(&page.file.arms))
     else {
         return html! {
-            p.noise { b { "No noise floor: " } "the run had no control arm that was measured." }
+            p.noise { b { "No control: " } (page.first) " was not compared with itself." }
         };
     };
     let text = |noise: summary::Noise| match noise.rows {
@@ -145,13 +150,16 @@ fn noise(page: &Page) -> Markup {
     };
     html! {
         p.noise {
-            b { "Noise floor. " }
+            b { "Noise. " }
             (page.first) " was also run against itself, as " (control.name)
-            ". So differences in time up to " (text(time)) " mean nothing"
+            ". In time it is within " (text(time)) " of itself"
             @if let Some(memory) = noise(Metric::PeakRss) {
-                "; in peak RSS, up to " (text(memory))
+                "; in peak RSS, within " (text(memory))
             }
             "."
+            @for alarm in summary::alarms(page.file) {
+                " " b.alarm { "Alarm: it differs from itself in " (alarm.text()) "." }
+            }
         }
     }
 }
@@ -164,12 +172,13 @@ fn how_to_read(page: &Page) -> Markup {
                 b { "How to read a ratio. " }
                 "It is " (page.first) " ÷ the other allocator, paired round by round. "
                 "0.80 means that " (page.first) " needs 20% less; 1.25, that it needs 25% more. "
-                "Without colour: no difference that the measurement can tell from noise."
+                "Without colour: no difference above "
+                (format::share(MARGIN)) ", or none that the measurement can tell from noise."
             }
             div.scale {
                 span.better { (page.first) " needs less" }
                 @for ratio in examples {
-                    i class=(mean_class(ratio)) style=(strength(ratio)) {
+                    i class=(example_class(ratio)) style=(strength(ratio)) {
                         (format::short_ratio(ratio))
                     }
                 }

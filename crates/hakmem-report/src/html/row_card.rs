@@ -123,7 +123,7 @@ fn figure(page: &Page, row: &Row, arm: &Arm, metric: Metric, longest: f64) -> Ma
                     span class={ "pill " (verdict_class(ratio.verdict)) }
                         style=(strength(ratio.ratio)) { (format::ratio(ratio.ratio)) }
                     small {
-                        @if is_control { "noise floor" }
+                        @if is_control { (format::against_itself(ratio.verdict)) }
                         @else { (format::verdict(metric, ratio.verdict)) }
                     }
                 }

@@ -1,11 +1,14 @@
 //! The end of the page: what failed, what was compared, where and how.
 
 use hakmem_results::Arm;
+use hakmem_statistics::signed_rank::FEWEST_ROUNDS;
+use hakmem_statistics::verdict::MARGIN;
 use maud::{html, Markup};
 
 use super::Page;
 use crate::facts;
 use crate::format;
+use crate::matrix::BEST_PEER;
 use crate::summary;
 
 pub fn render(page: &Page) -> Markup {
@@ -34,7 +37,9 @@ fn problems(page: &Page) -> Markup {
     html! {
         section #problems {
             h2 { "Errors and gaps" }
-            p.lead { "No mean contains any of these." }
+            p.lead {
+                "No mean contains any of these, and a best peer is one of those that did not fail."
+            }
             div.scroll {
                 table.list {
                     thead { tr { th { "row" } th { "allocator" } th { "what happened" } } }
@@ -93,6 +98,7 @@ fn environment(arm: &Arm) -> Markup {
 
 fn words(page: &Page) -> Markup {
     let confidence = format::share(page.file.settings.confidence);
+    let margin = format::share(MARGIN);
     html! {
         dl.words {
             dt { "time" }
@@ -104,15 +110,25 @@ fn words(page: &Page) -> Markup {
             dd { "The largest resident set of the largest process." }
             dt { "ratio" }
             dd {
-                (page.first) " ÷ the other allocator: the median over the rounds, with its "
-                (confidence) " bootstrap interval."
+                (page.first) " ÷ the other allocator, estimated from the ratios of the rounds "
+                "(Hodges and Lehmann), with its " (confidence) " interval (signed ranks)."
+            }
+            dt { "faster, slower, smaller, larger" }
+            dd {
+                "The whole interval is more than " (margin) " from 1, and so it stays when it "
+                "counts how many ratios the table has."
             }
             dt { "no difference" }
-            dd { "The interval holds 1, or the distance from 1 is within the noise floor." }
-            dt { (summary::BEST_PEER) }
+            dd { "The whole interval is nearer to 1 than " (margin) "." }
+            dt { "unclear" }
+            dd { "Neither. More rounds may tell." }
+            dt { "too few rounds" }
+            dd { "Fewer than " (FEWEST_ROUNDS) " cannot tell a difference from chance." }
+            dt { (BEST_PEER) }
             dd {
                 "In each row and for each metric the allocator with the largest ratio, the "
-                "system's malloc included. Being best at everything would take all of them."
+                "system's malloc included, chosen by other rounds than those it is compared in. "
+                "Being best at everything would take all of them. With *: another one failed."
             }
             dt { "proof" }
             dd {

@@ -3,9 +3,9 @@
 use hakmem_results::Metric;
 use maud::{html, Markup};
 
-use super::{mean_class, verdict_class, Page};
+use super::{heat_map, verdict_class, Page};
 use crate::format;
-use crate::summary::{Entry, Matrix};
+use crate::matrix::{Matrix, Mean};
 
 const WIDTH: f64 = 580.0;
 const LABELS: f64 = 150.0;
@@ -48,10 +48,7 @@ impl Axis {
             .iter()
             .flat_map(|group| &group.rows)
             .flat_map(|row| &row.1);
-        let ratios = entries.filter_map(|entry| match entry {
-            Entry::Ratio(ratio, _) => Some(ratio.ratio.log2()),
-            Entry::Error(..) | Entry::Missing => None,
-        });
+        let ratios = entries.filter_map(|entry| Some(entry.ratio()?.0.ratio.log2()));
         let (low, high) = ratios.fold((0.0f64, 0.0f64), |(low, high), x| (low.min(x), high.max(x)));
         // Neither side is so short that nothing can be told on it, and none beyond 1/9 and 9.
         let span = high - low;
@@ -121,31 +118,33 @@ fn line(page: &Page, matrix: &Matrix, axis: &Axis, column: usize) -> Markup {
         g class=(class) {
             text.label x=(LABELS - 10.0) y=(y + 4.0) text-anchor="end" { (versus.title()) }
             @for (row, entries) in rows() {
-                @if let Entry::Ratio(ratio, arm) = &entries[column] {
+                @if let Some((ratio, arm)) = entries[column].ratio() {
                     circle class=(verdict_class(ratio.verdict)) r="3.6"
                         cx=(format!("{:.1}", axis.x(ratio.ratio))) cy=(y) {
-                        title { (row.name) ": " (page.sentence(matrix.metric, ratio, &arm.name)) }
+                        title { (row.name) ": " (page.sentence(matrix.metric, &ratio, &arm.name)) }
                     }
                 }
             }
             @if let Some(mean) = matrix.means[column] {
-                (mean_mark(page, matrix.metric, axis.x(mean.ratio), y, mean.ratio, mean.rows))
+                (mean_mark(page, matrix.metric, axis, y, &mean))
             }
         }
     }
 }
 
-fn mean_mark(page: &Page, metric: Metric, x: f64, y: f64, ratio: f64, rows: usize) -> Markup {
-    let rows = format::count(rows, "row");
+fn mean_mark(page: &Page, metric: Metric, axis: &Axis, y: f64, mean: &Mean) -> Markup {
+    let rows = format::count(mean.rows, "row");
+    let ratio = mean.ratio.ratio;
+    let x = axis.x(ratio);
     html! {
         rect.mean x=(format!("{:.1}", x - 2.0)) y=(y - 9.5) width="4" height="19" rx="2" {
             title {
-                "geometric mean of " (rows) ": " (page.first) " needs " (format::change(ratio))
-                " (" (format::metric_name(metric)) ")"
+                "geometric mean of " (rows) (heat_map::missing(mean)) ": " (page.first) " needs "
+                (format::change(ratio)) " (" (format::metric_name(metric)) "), interval "
+                (format::ratio_interval(&mean.ratio))
             }
         }
-        text class={ "value " (mean_class(ratio)) } x=(WIDTH) y=(y + 4.0) text-anchor="end" {
-            (format::ratio(ratio))
-        }
+        text class={ "value " (verdict_class(mean.ratio.verdict)) } x=(WIDTH) y=(y + 4.0)
+            text-anchor="end" { (format::ratio(ratio)) }
     }
 }

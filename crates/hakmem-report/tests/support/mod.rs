@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use hakmem_results::*;
+use hakmem_statistics::assess::assess_file;
 
 pub mod synthetic;
 
@@ -27,36 +28,24 @@ fn library(arm: &str) -> String {
     format!("/usr/lib/lib{}.so", arm.split(' ').next().unwrap_or(arm))
 }
 
-/// A summary whose interval is 1% to either side.
-pub fn summary(median: f64) -> Summary {
-    let (low, high) = (median * 0.99, median * 1.01);
-    Summary {
-        median,
-        low,
-        high,
-        minimum: low,
-        maximum: high,
-    }
-}
+/// Rounds of the cells that are made by hand.
+pub const ROUNDS: i32 = 12;
 
-/// A ratio whose interval is 0.01 to either side, with the verdict that follows from it.
-pub fn ratio(ratio: f64) -> Ratio {
-    let verdict = match ratio {
-        r if r < 0.99 => Verdict::Better,
-        r if r > 1.01 => Verdict::Worse,
-        _ => Verdict::NoDifference,
+/// A measured cell: time in seconds and memory in KiB, in the first arm the same in every round,
+/// in others up to 1% more and less. [`file`] computes what follows from it.
+pub fn measured(arm: &str, [time, memory]: [f64; 2]) -> Cell {
+    let is_steady = arm == "hakmem";
+    let sample = |round: i32| {
+        let side = f64::from(if round % 2 == 0 { 1 + round } else { -round });
+        let factor = match is_steady {
+            true => 1.0,
+            false => f64::exp(0.01 * side / f64::from(ROUNDS - 1)),
+        };
+        Sample::from([
+            (Metric::Time, time * factor),
+            (Metric::PeakRss, memory * factor),
+        ])
     };
-    Ratio {
-        ratio,
-        low: ratio - 0.01,
-        high: ratio + 0.01,
-        verdict,
-    }
-}
-
-/// A measured cell: time in seconds, memory in KiB, and the ratios to them, if any.
-pub fn measured(arm: &str, figures: [f64; 2], ratios: Option<[f64; 2]>) -> Cell {
-    let metrics = [Metric::Time, Metric::PeakRss];
     let proof = Proof {
         malloc_object: library(arm),
         processes: 2,
@@ -68,11 +57,9 @@ pub fn measured(arm: &str, figures: [f64; 2], ratios: Option<[f64; 2]>) -> Cell 
     };
     let measured = Measured {
         proof,
-        samples: Vec::new(),
-        figures: metrics.into_iter().zip(figures.map(summary)).collect(),
-        ratios: ratios.map_or_else(BTreeMap::new, |ratios| {
-            metrics.into_iter().zip(ratios.map(ratio)).collect()
-        }),
+        samples: (0..ROUNDS).map(sample).collect(),
+        figures: BTreeMap::new(),
+        ratios: BTreeMap::new(),
         rss_over_time: Vec::new(),
         system_calls: None,
         exit_codes: BTreeMap::new(),
@@ -113,9 +100,9 @@ pub fn skipped(name: &str, reason: &str) -> Row {
     }
 }
 
-/// A file with these arms and rows.
+/// A file with these arms and rows, and with all that follows from their samples.
 pub fn file(arms: Vec<Arm>, rows: Vec<Row>) -> ResultFile {
-    ResultFile {
+    let mut file = ResultFile {
         format: FORMAT,
         version: "0.1.0".into(),
         commit: Some("0123abc".into()),
@@ -136,7 +123,7 @@ pub fn file(arms: Vec<Arm>, rows: Vec<Row>) -> ResultFile {
             ..Machine::default()
         },
         settings: Settings {
-            rounds: Some(11),
+            rounds: Some(ROUNDS as u32),
             time_s: None,
             warm_up: 1,
             seed: 7,
@@ -145,7 +132,9 @@ pub fn file(arms: Vec<Arm>, rows: Vec<Row>) -> ResultFile {
         },
         arms,
         rows,
-    }
+    };
+    assess_file(&mut file);
+    file
 }
 
 /// Four arms, six rows: wins, a loss, no difference, an error, a failed first arm, a skipped row.
@@ -157,13 +146,12 @@ pub fn small() -> ResultFile {
         arm("mimalloc3", ArmKind::Peer),
     ];
     let cells = |hakmem: [f64; 2], system: [f64; 2], peer: [f64; 2]| {
-        let ratios = |other: [f64; 2]| Some([hakmem[0] / other[0], hakmem[1] / other[1]]);
         let control = [hakmem[0] * 1.002, hakmem[1]];
         vec![
-            measured("hakmem", hakmem, None),
-            measured("hakmem (A/A)", control, ratios(control)),
-            measured("system", system, ratios(system)),
-            measured("mimalloc3", peer, ratios(peer)),
+            measured("hakmem", hakmem),
+            measured("hakmem (A/A)", control),
+            measured("system", system),
+            measured("mimalloc3", peer),
         ]
     };
     let mut broken = cells([0.2, 4096.0], [0.25, 4096.0], [0.2, 4096.0]);
@@ -173,12 +161,6 @@ pub fn small() -> ResultFile {
     );
     let mut first_broken = cells([0.2, 4096.0], [0.25, 4096.0], [0.2, 4096.0]);
     first_broken[0] = failed("hakmem", "the output differs from that of system");
-    for cell in &mut first_broken[1..] {
-        let Outcome::Measured(measured) = &mut cell.outcome else {
-            continue;
-        };
-        measured.ratios.clear();
-    }
     let rows = vec![
         row(
             "larson",

@@ -84,8 +84,6 @@ impl Noise {
     }
 }
 
-const ROUNDS: usize = 11;
-
 /// 40 rows, 12 arms.
 pub fn large() -> ResultFile {
     let mut noise = Noise(42);
@@ -148,34 +146,20 @@ fn cells(noise: &mut Noise, row: &str, seconds: f64, kib: f64, weight: f64) -> V
             [time, memory]
         })
         .collect();
-    let mut first: Vec<Sample> = Vec::new();
     let mut cells = Vec::new();
     for (index, &(name, kind, ..)) in ARMS.iter().enumerate() {
         let [time, memory] = factors[if kind == ArmKind::Control { 0 } else { index }];
         let samples: Vec<Sample> = (0..ROUNDS)
             .map(|_| sample(noise, seconds * time, kib * memory, weight))
             .collect();
-        if index == 0 {
-            first.clone_from(&samples);
-        }
         if let Some(reason) = failure(row, name) {
             cells.push(failed(name, reason));
             continue;
         }
-        let mut cell = measured(name, [0.0, 0.0], None);
+        let mut cell = measured(name, [0.0, 0.0]);
         let Outcome::Measured(measured) = &mut cell.outcome else {
             continue;
         };
-        measured.figures = samples[0]
-            .keys()
-            .map(|&metric| (metric, spread(metric, &samples)))
-            .collect();
-        if index > 0 {
-            measured.ratios = samples[0]
-                .keys()
-                .map(|&metric| (metric, paired(metric, &first, &samples)))
-                .collect();
-        }
         measured.samples = samples;
         measured.rss_over_time = curve(noise, seconds * time, kib * memory);
         if kind != ArmKind::Hakmem && kind != ArmKind::Control {
@@ -226,43 +210,6 @@ fn sample(noise: &mut Noise, seconds: f64, kib: f64, weight: f64) -> Sample {
         (Metric::VoluntarySwitches, (10.0 * weight + 5.0).round()),
         (Metric::InvoluntarySwitches, (seconds * 20.0).round()),
     ])
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-fn spread(metric: Metric, samples: &[Sample]) -> Summary {
-    let values = sorted(samples.iter().map(|sample| sample[&metric]));
-    Summary {
-        median: values[ROUNDS / 2],
-        low: values[2],
-        high: values[ROUNDS - 3],
-        minimum: values[0],
-        maximum: values[ROUNDS - 1],
-    }
-}
-
-fn paired(metric: Metric, first: &[Sample], other: &[Sample]) -> Ratio {
-    let ratio = |(a, b): (&Sample, &Sample)| match b[&metric] {
-        0.0 => 1.0,
-        b => a[&metric] / b,
-    };
-    let values = sorted(first.iter().zip(other).map(ratio));
-    let (low, high) = (values[2], values[ROUNDS - 3]);
-    let verdict = match (low, high) {
-        (_, high) if high < 0.99 => Verdict::Better,
-        (low, _) if low > 1.01 => Verdict::Worse,
-        _ => Verdict::NoDifference,
-    };
-    Ratio {
-        ratio: values[ROUNDS / 2],
-        low,
-        high,
-        verdict,
-    }
 }
 
 /// Grows, breathes, and ends lower.

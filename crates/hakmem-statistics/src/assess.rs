@@ -1,0 +1,95 @@
+//! Figures, ratios and verdicts for the rows of a result file, from nothing but their samples.
+
+use std::collections::BTreeMap;
+
+use hakmem_results::{Arm, ArmKind, Cell, Measured, Metric, Outcome, Ratio, ResultFile, Row};
+
+use crate::median::summary;
+use crate::signed_rank::{self, ratio};
+use crate::verdict::judge;
+
+/// The samples of a cell by metric; only metrics that every sample has.
+type Columns = BTreeMap<Metric, Vec<f64>>;
+
+/// Computes the figures and ratios of a row. The verdicts are those of the row alone.
+pub fn assess(arms: &[Arm], row: &mut Row, confidence: f64) {
+    let first_name = arms.first().map(|arm| arm.name.as_str());
+    let first = first_name.and_then(|name| measured(row, name));
+    let first = first.map(columns).unwrap_or_default();
+    for cell in &mut row.cells {
+        let is_first = Some(cell.arm.as_str()) == first_name;
+        let Outcome::Measured(measured) = &mut cell.outcome else {
+            continue;
+        };
+        if measured.samples.is_empty() {
+            continue;
+        }
+        let columns = columns(measured);
+        let figures = columns.iter();
+        let figures = figures.filter_map(|(&metric, it)| Some((metric, summary(it, confidence)?)));
+        measured.figures = figures.collect();
+        let compared = |(metric, samples): (&Metric, &Vec<f64>)| {
+            let log_ratios = signed_rank::log_ratios(first.get(metric)?, samples)?;
+            Some((*metric, ratio(&log_ratios, confidence)?))
+        };
+        measured.ratios = match is_first {
+            true => BTreeMap::new(),
+            false => columns.iter().filter_map(compared).collect(),
+        };
+    }
+    judge_rows(arms, std::slice::from_mut(row));
+}
+
+/// Sets the verdicts of all rows, as those of one table per metric. The control is not in it: it
+/// shall give the alarm rather once too often.
+pub fn judge_rows(arms: &[Arm], rows: &mut [Row]) {
+    let kinds: BTreeMap<&str, ArmKind> = arms.iter().map(|arm| (&*arm.name, arm.kind)).collect();
+    let is_control = |cell: &Cell| kinds.get(&*cell.arm) == Some(&ArmKind::Control);
+    let mut tables: BTreeMap<Metric, Vec<&mut Ratio>> = BTreeMap::new();
+    for cell in rows.iter_mut().flat_map(|row| &mut row.cells) {
+        let is_control = is_control(cell);
+        let Outcome::Measured(measured) = &mut cell.outcome else {
+            continue;
+        };
+        for (&metric, ratio) in &mut measured.ratios {
+            match is_control {
+                true => judge(&mut [ratio]),
+                false => tables.entry(metric).or_default().push(ratio),
+            }
+        }
+    }
+    tables.into_values().for_each(|mut table| judge(&mut table));
+}
+
+/// Computes all that follows from the samples of a file, whoever wrote it.
+pub fn assess_file(file: &mut ResultFile) {
+    for row in &mut file.rows {
+        assess(&file.arms, row, file.settings.confidence);
+    }
+    judge_rows(&file.arms, &mut file.rows);
+}
+
+/// Logarithms of first / other, round by round, of a metric of a row. `None` when one of the two
+/// was not measured, or when the ratio means nothing.
+pub fn log_ratios(row: &Row, first: &str, other: &str, metric: Metric) -> Option<Vec<f64>> {
+    let column = |arm| column(measured(row, arm)?, metric);
+    signed_rank::log_ratios(&column(first)?, &column(other)?)
+}
+
+fn measured<'a>(row: &'a Row, arm: &str) -> Option<&'a Measured> {
+    match &row.cells.iter().find(|cell| cell.arm == arm)?.outcome {
+        Outcome::Measured(measured) => Some(measured),
+        Outcome::Error(_) => None,
+    }
+}
+
+fn columns(measured: &Measured) -> Columns {
+    let column = |metric| Some((metric, column(measured, metric)?));
+    Metric::ALL.into_iter().filter_map(column).collect()
+}
+
+fn column(measured: &Measured, metric: Metric) -> Option<Vec<f64>> {
+    let values = measured.samples.iter();
+    let values = values.map(|sample| sample.get(&metric).copied());
+    values.collect()
+}
