@@ -61,7 +61,7 @@ const TELLING_KIB: u64 = 8 * 1024;
 
 impl Memory {
     fn of(process: &ProcessRecord) -> Option<Memory> {
-        let statistics = process.hakmem_statistics.as_ref()?;
+        let statistics = process.probe.as_ref()?.statistics_at_end.as_ref()?;
         let bytes = |field: &str| statistics.get(field).and_then(Value::as_u64);
         let hakmem_kib = (bytes("committed_bytes")? + bytes("metadata_bytes")?) / 1024;
         let all_kib = process.anonymous_kib?;
@@ -161,8 +161,9 @@ impl ProcessReport {
             executable: process.executable.display().to_string(),
             finding: explain(claim, process, memory),
             malloc_object: process
-                .malloc_object
+                .probe
                 .as_ref()
+                .and_then(|probe| probe.malloc.as_ref())
                 .map(|path| path.display().to_string()),
             memory,
         }
@@ -218,7 +219,7 @@ fn judge(error: &ProofError) -> Finding {
         ProofError::NoStatistics => Finding::doubt(
             "calls",
             "malloc leads to hakmem, but hakmem could not say how many calls it served: every \
-             process ended by _exit, by a signal or by exec",
+             process ended by a signal, by exec or by a system call of its own",
             "let it do something that ends in order: by exit, or by returning from main",
         ),
         ProofError::NoCalls => Finding::doubt(
@@ -226,7 +227,7 @@ fn judge(error: &ProofError) -> Finding {
             "malloc leads to hakmem, but no call reached it",
             "let it do something that needs memory; if it did, it has an allocator of its own",
         ),
-        ProofError::NoProbe { .. } | ProofError::ServerUnknown { .. } => Finding {
+        ProofError::NotAsked { .. } | ProofError::ServerUnknown { .. } => Finding {
             level: Level::Doubt,
             topic: "malloc",
             text: error.to_string(),

@@ -54,11 +54,10 @@ impl Installation {
         )
     }
 
-    /// The helpers that start and witness programs.
+    /// The helper that starts programs.
     pub fn tools(&self) -> Result<Tools> {
         Ok(Tools {
             measure: self.part("libexec/hakmem/measure")?,
-            probe: self.part("libexec/hakmem/libhakmem-probe.so")?,
         })
     }
 
@@ -130,12 +129,12 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let (_directory, installation) = tree(&["libexec/hakmem/measure"]);
+        let (_directory, installation) = tree(&["bin/hakmem"]);
         let message = installation.library().unwrap_err().to_string();
         assert!(message.contains("libhakmem.so is missing"), "{message}");
         let message = installation.tools().unwrap_err().to_string();
         assert!(
-            message.contains("libhakmem-probe.so is missing"),
+            message.contains("libexec/hakmem/measure is missing"),
             "{message}"
         );
     }

@@ -1,15 +1,16 @@
 //! Whether a witnessed run proves that the arm's allocator served the program.
 //!
 //! Three witnesses are heard: the kernel (is the library mapped in the process), the dynamic
-//! linker (which object do `malloc` and `free` resolve to), and the C library, whose own
-//! statistics move when a library merely forwards to it. hakmem is asked in addition how many
-//! calls it served.
+//! linker (which object do `malloc` and `free` lead to), and the C library, whose own account moves
+//! when a library merely forwards to it. hakmem is asked in addition how many calls it served, and
+//! is believed if it has counted right the calls that the tracer made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hakmem_process::{ProcessRecord, WitnessedRun};
+use hakmem_process::{is_libc, Probe, ProcessRecord, WitnessedRun};
 use hakmem_results::{Arm, Proof};
+use serde_json::Value;
 
 use crate::allocators::is_hakmem_library;
 
@@ -33,9 +34,12 @@ pub enum ProofError {
          does the program have raised privileges?"
     )]
     NotMapped { library: String, process: String },
-    #[error("not proven: the probe was not in {process}; does something change LD_PRELOAD?")]
-    NoProbe { process: String },
-    #[error("not proven: {function} of {process} resolved to {found}, not to {expected}")]
+    #[error(
+        "not proven: {process} could not be asked what its malloc leads to: it ended before its \
+         first instruction, may not be looked at, or was started by way of the dynamic linker"
+    )]
+    NotAsked { process: String },
+    #[error("not proven: {function} of {process} leads to {found}, not to {expected}")]
     Resolved {
         function: &'static str,
         process: String,
@@ -49,9 +53,22 @@ pub enum ProofError {
     #[error("not proven: it is not known whether the C library's malloc served {process}")]
     ServerUnknown { process: String },
     #[error(
-        "not proven: hakmem left no statistics; did every process end by _exit or by a signal?"
+        "not proven: hakmem left no statistics; did every process end by a signal or by a system \
+         call of its own?"
     )]
     NoStatistics,
+    #[error("not proven: {library} is called like hakmem, but keeps no account in {process}")]
+    NoAccount { library: String, process: String },
+    #[error(
+        "not proven: {library} miscounts: of {made} calls that the tracer made in {process} it has \
+         counted {counted}"
+    )]
+    Miscounts {
+        library: String,
+        process: String,
+        made: u64,
+        counted: u64,
+    },
     #[error(
         "not proven: the program made no call that reached hakmem; has it an allocator of its own?"
     )]
@@ -87,7 +104,7 @@ impl Claim<'_> {
         let mut proof = Proof {
             malloc_object: processes
                 .iter()
-                .find_map(|process| process.malloc_object.as_ref())
+                .find_map(|process| process.probe.as_ref()?.malloc.as_ref())
                 .map(|object| object.display().to_string())
                 .unwrap_or_default(),
             processes: run.processes.len() as u32,
@@ -100,6 +117,12 @@ impl Claim<'_> {
             calls_served: None,
             calls_passed_on: None,
             share: None,
+            calls_watched: run
+                .processes
+                .iter()
+                .filter_map(|process| Some(process.probe.as_ref()?.calls_watched))
+                .sum(),
+            seed: run.seed,
         };
         if is_hakmem(self.arm) {
             self.prove_calls(&processes, &mut proof)?;
@@ -146,7 +169,10 @@ impl Claim<'_> {
     fn is_served(&self, process: &ProcessRecord) -> bool {
         match self.arm.library {
             Some(_) => process.library_mapped,
-            None => process.served_by_libc == Some(true),
+            None => process
+                .probe
+                .as_ref()
+                .is_some_and(|probe| probe.served_by_libc == Some(true)),
         }
     }
 
@@ -159,34 +185,15 @@ impl Claim<'_> {
                 process: name(),
             });
         }
-        for (function, object) in [
-            ("malloc", &process.malloc_object),
-            ("free", &process.free_object),
-        ] {
-            let Some(object) = object else {
-                return Err(ProofError::NoProbe { process: name() });
-            };
-            let right = match &self.arm.library {
-                Some(library) => same_file(object, Path::new(library)),
-                None => is_libc(object),
-            };
-            if !right {
-                let expected = self
-                    .arm
-                    .library
-                    .as_deref()
-                    .unwrap_or("the C library")
-                    .to_string();
-                let found = object.display().to_string();
-                return Err(ProofError::Resolved {
-                    function,
-                    process: name(),
-                    found,
-                    expected,
-                });
-            }
-        }
-        match (&self.arm.library, process.served_by_libc) {
+        let Some(probe) = &process.probe else {
+            return Err(ProofError::NotAsked { process: name() });
+        };
+        self.prove_objects(process, probe)?;
+        let by_libc = match probe.watched_by_libc {
+            0 => probe.served_by_libc,
+            _ => Some(true),
+        };
+        match (&self.arm.library, by_libc) {
             (_, None) => Err(ProofError::ServerUnknown { process: name() }),
             (Some(library), Some(true)) => Err(ProofError::Forwards {
                 library: library.clone(),
@@ -197,7 +204,64 @@ impl Claim<'_> {
         }
     }
 
-    /// hakmem's own count, over all processes that left one: one that ends by `_exit` or by exec
+    /// Whether functions are where they have to be: those of the allocator in the library, and the
+    /// clock by which a workload measures itself in the C library.
+    fn prove_objects(&self, process: &ProcessRecord, probe: &Probe) -> Result<(), ProofError> {
+        let server = self.arm.library.as_deref();
+        let mut functions = vec![
+            ("malloc", &probe.malloc, server),
+            ("free", &probe.free, server),
+        ];
+        if self.operations.is_some() {
+            functions.push(("clock_gettime", &probe.clock, None));
+        }
+        for (function, object, library) in functions {
+            let object = object.as_deref().unwrap_or(Path::new("nothing"));
+            let right = match library {
+                Some(library) => same_file(object, Path::new(library)),
+                None => is_libc(object),
+            };
+            if !right {
+                return Err(ProofError::Resolved {
+                    function,
+                    process: describe(process),
+                    found: object.display().to_string(),
+                    expected: library.unwrap_or("the C library").to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a process has counted right what the tracer knows that it did.
+    fn prove_count(&self, process: &ProcessRecord) -> Result<(), ProofError> {
+        let library = || self.arm.library.clone().unwrap_or_default();
+        let probe = process.probe.as_ref();
+        let asked = probe.and_then(|probe| {
+            let (before, after) = (&probe.statistics_before, &probe.statistics_after);
+            Some((probe, before.as_ref()?, after.as_ref()?))
+        });
+        let Some((probe, before, after)) = asked else {
+            return Err(ProofError::NoAccount {
+                library: library(),
+                process: describe(process),
+            });
+        };
+        for (field, made) in [("malloc_calls", probe.mallocs), ("free_calls", probe.frees)] {
+            let counted = in_tiers(after, field)?.wrapping_sub(in_tiers(before, field)?);
+            if counted != made {
+                return Err(ProofError::Miscounts {
+                    library: library(),
+                    process: describe(process),
+                    made,
+                    counted,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// hakmem's own count, over all processes that left one: one that ends by exec or by a signal
     /// leaves none. A forked process's begins with its parent's, and is heard only when no other
     /// is.
     fn prove_calls(
@@ -205,21 +269,23 @@ impl Claim<'_> {
         processes: &[&ProcessRecord],
         proof: &mut Proof,
     ) -> Result<(), ProofError> {
+        for process in processes {
+            self.prove_count(process)?;
+        }
         let (mut reports, mut served, mut passed_on) = (0, 0, 0);
-        let has_report = |process: &&&ProcessRecord| process.hakmem_statistics.is_some();
         let all_forked = processes
             .iter()
-            .filter(has_report)
+            .filter(|process| final_statistics(process).is_some())
             .all(|process| process.forked);
         for process in processes
             .iter()
             .filter(|process| all_forked || !process.forked)
         {
-            let Some(statistics) = &process.hakmem_statistics else {
+            let Some((probe, statistics)) = final_statistics(process) else {
                 continue;
             };
             reports += 1;
-            served += calls_served(statistics)?.saturating_sub(process.probe_calls);
+            served += calls_served(statistics)?.saturating_sub(probe.mallocs + probe.frees);
             passed_on += count(statistics, "libc_calls")?;
         }
         if reports == 0 {
@@ -252,19 +318,31 @@ pub(crate) fn is_hakmem(arm: &Arm) -> bool {
         .is_some_and(|library| is_hakmem_library(Path::new(library)))
 }
 
-fn calls_served(statistics: &serde_json::Value) -> Result<u64, ProofError> {
+/// What hakmem said of itself when a process ended.
+fn final_statistics(process: &ProcessRecord) -> Option<(&Probe, &Value)> {
+    let probe = process.probe.as_ref()?;
+    Some((probe, probe.statistics_at_end.as_ref()?))
+}
+
+fn calls_served(statistics: &Value) -> Result<u64, ProofError> {
+    Ok(count(statistics, "reallocs_in_place")?
+        + in_tiers(statistics, "malloc_calls")?
+        + in_tiers(statistics, "free_calls")?)
+}
+
+/// The sum of a field over all tiers.
+fn in_tiers(statistics: &Value, field: &str) -> Result<u64, ProofError> {
     let Some(tiers) = statistics["tiers"].as_object() else {
         return Err(ProofError::BadStatistics {
             field: "tiers".to_string(),
         });
     };
-    let in_place = count(statistics, "reallocs_in_place")?;
-    tiers.values().try_fold(in_place, |sum, tier| {
-        Ok(sum + count(tier, "malloc_calls")? + count(tier, "free_calls")?)
-    })
+    tiers
+        .values()
+        .try_fold(0, |sum, tier| Ok(sum + count(tier, field)?))
 }
 
-fn count(statistics: &serde_json::Value, field: &str) -> Result<u64, ProofError> {
+fn count(statistics: &Value, field: &str) -> Result<u64, ProofError> {
     statistics[field].as_u64().ok_or(ProofError::BadStatistics {
         field: field.to_string(),
     })
@@ -286,10 +364,4 @@ fn describe(process: &ProcessRecord) -> String {
 fn same_file(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
     one == other || real(one) == real(other)
-}
-
-/// glibc's file is `libc.so.6`, in old releases a link to `libc-2.31.so`.
-fn is_libc(object: &Path) -> bool {
-    let name = object.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with("libc.so.") || (name.starts_with("libc-") && name.ends_with(".so"))
 }

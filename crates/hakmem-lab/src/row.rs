@@ -203,7 +203,7 @@ impl RowRun<'_> {
             let statistics = run
                 .processes
                 .iter()
-                .find_map(|p| p.hakmem_statistics.as_ref());
+                .find_map(|process| process.probe.as_ref()?.statistics_before.as_ref());
             describe_hakmem(&mut self.arms[arm], statistics);
         }
         Ok(Lane {

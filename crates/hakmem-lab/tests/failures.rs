@@ -16,7 +16,7 @@ fn a_fake_is_an_error_and_does_not_run_again() {
     let mut mock = Mock::new();
     mock.edit_witnessed = Box::new(|arm, run| {
         if arm.name == "peer" {
-            run.processes[0].served_by_libc = Some(true);
+            run.processes[0].probe.as_mut().unwrap().served_by_libc = Some(true);
         }
     });
     let file = results(&plan(10), &mut mock);

@@ -28,12 +28,11 @@ fn library() -> PathBuf {
     })
 }
 
-/// An executor with the helpers that lie beside the library.
+/// An executor with the helper that lies beside the library.
 fn programs() -> Programs {
-    let directory = library().parent().unwrap().join("libexec/hakmem");
+    let build = library().parent().unwrap().to_path_buf();
     Programs::new(Tools {
-        measure: directory.join("measure"),
-        probe: directory.join("libhakmem-probe.so"),
+        measure: build.join("libexec/hakmem/measure"),
     })
 }
 
@@ -106,7 +105,6 @@ fn an_old_product_is_not_taken_for_a_new_one() {
 fn counters_that_cannot_be_asked_for_are_missing() {
     let mut programs = Programs::new(Tools {
         measure: "/no/measure".into(),
-        probe: "/no/probe".into(),
     });
     let reason = programs.hardware_counters_missing().unwrap();
     assert!(reason.contains("/no/measure"), "{reason}");

@@ -5,7 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use hakmem_lab::proof::{Claim, ProofError};
-use hakmem_process::{Exit, ProcessRecord, WitnessedRun};
+use hakmem_process::{Exit, Probe, ProcessRecord, WitnessedRun};
 use hakmem_results::{Arm, Proof};
 use serde_json::json;
 use support::{arm, record, statistics};
@@ -18,7 +18,13 @@ fn witnessed(processes: Vec<ProcessRecord>) -> WitnessedRun {
         processes,
         rss_over_time: Vec::new(),
         system_calls: None,
+        seed: 7,
     }
+}
+
+/// What the inquiry into a process found out.
+fn probe(process: &mut ProcessRecord) -> &mut Probe {
+    process.probe.as_mut().unwrap()
 }
 
 /// The proof for an arm and a program of one process, changed in this way.
@@ -66,7 +72,7 @@ fn what_is_right_is_proved() {
 #[test]
 fn a_library_that_forwards_is_caught() {
     for name in ["hakmem", "peer"] {
-        let error = prove(name, |process| process.served_by_libc = Some(true)).unwrap_err();
+        let error = prove(name, |process| probe(process).served_by_libc = Some(true)).unwrap_err();
         assert!(matches!(error, ProofError::Forwards { .. }), "{error}");
     }
 }
@@ -81,14 +87,56 @@ fn a_preload_that_the_program_drops_is_caught() {
             "{error}"
         );
     }
-    // The probe went with it.
-    let error = prove("peer", |process| {
-        process.malloc_object = None;
-        process.free_object = None;
-        process.served_by_libc = None;
-    });
+}
+
+#[test]
+fn a_program_that_cannot_be_asked_is_not_proved() {
+    for name in ["hakmem", "system", "peer"] {
+        let error = prove(name, |process| process.probe = None);
+        assert!(
+            matches!(error, Err(ProofError::NotAsked { .. })),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn one_call_of_the_program_that_the_c_library_served_is_enough() {
+    for name in ["hakmem", "peer"] {
+        let error = prove(name, |process| probe(process).watched_by_libc = 1);
+        assert!(
+            matches!(error, Err(ProofError::Forwards { .. })),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn a_library_with_a_clock_of_its_own_is_caught() {
+    let own = |process: &mut ProcessRecord| probe(process).clock = Some("/libpeer.so".into());
+    let error = prove("peer", own).unwrap_err().to_string();
+    assert!(error.contains("clock_gettime"), "{error}");
+    // Only a workload measures its own time.
+    let mut process = record(&arm("peer"));
+    own(&mut process);
+    assert!(prove_all(&arm("peer"), &[], vec![process]).is_ok());
+}
+
+#[test]
+fn invented_statistics_are_caught() {
+    // More, less, and the same whatever was asked.
+    for (mallocs, frees) in [(58, 50), (57, 49), (56, 50), (3, 2)] {
+        let error = prove("hakmem", |process| {
+            probe(process).statistics_after = Some(statistics(mallocs, frees, 0));
+        });
+        assert!(
+            matches!(error, Err(ProofError::Miscounts { .. })),
+            "{error:?}"
+        );
+    }
+    let error = prove("hakmem", |process| probe(process).statistics_before = None);
     assert!(
-        matches!(error, Err(ProofError::NoProbe { .. })),
+        matches!(error, Err(ProofError::NoAccount { .. })),
         "{error:?}"
     );
 }
@@ -96,15 +144,15 @@ fn a_preload_that_the_program_drops_is_caught() {
 #[test]
 fn a_program_with_an_allocator_of_its_own_is_caught() {
     for name in ["hakmem", "system", "peer"] {
-        let own = |process: &mut ProcessRecord| process.malloc_object = Some("/bin/work".into());
+        let own = |process: &mut ProcessRecord| probe(process).malloc = Some("/bin/work".into());
         let error = prove(name, own).unwrap_err();
         assert!(
             error
                 .to_string()
-                .contains("malloc of /bin/work (process 7) resolved"),
+                .contains("malloc of /bin/work (process 7) leads to"),
             "{error}"
         );
-        let own = |process: &mut ProcessRecord| process.free_object = Some("/bin/work".into());
+        let own = |process: &mut ProcessRecord| probe(process).free = Some("/bin/work".into());
         let error = prove(name, own).unwrap_err();
         assert!(
             matches!(
@@ -121,19 +169,21 @@ fn a_program_with_an_allocator_of_its_own_is_caught() {
 
 #[test]
 fn the_system_has_to_serve_itself() {
-    let error = prove("system", |process| process.served_by_libc = Some(false));
+    let error = prove("system", |process| {
+        probe(process).served_by_libc = Some(false)
+    });
     assert!(
         matches!(error, Err(ProofError::NotServedByLibc { .. })),
         "{error:?}"
     );
-    let other = |process: &mut ProcessRecord| process.malloc_object = Some("/libpeer.so".into());
+    let other = |process: &mut ProcessRecord| probe(process).malloc = Some("/libpeer.so".into());
     assert!(matches!(
         prove("system", other),
         Err(ProofError::Resolved { .. })
     ));
     let old = |process: &mut ProcessRecord| {
-        process.malloc_object = Some("/lib/libc-2.31.so".into());
-        process.free_object = Some("/lib/libc-2.31.so".into());
+        probe(process).malloc = Some("/lib/libc-2.31.so".into());
+        probe(process).free = Some("/lib/libc-2.31.so".into());
     };
     assert!(prove("system", old).is_ok());
 }
@@ -141,7 +191,7 @@ fn the_system_has_to_serve_itself() {
 #[test]
 fn not_knowing_is_no_proof() {
     for name in ["hakmem", "system", "peer"] {
-        let error = prove(name, |process| process.served_by_libc = None);
+        let error = prove(name, |process| probe(process).served_by_libc = None);
         assert!(
             matches!(error, Err(ProofError::ServerUnknown { .. })),
             "{error:?}"
@@ -153,8 +203,9 @@ fn not_knowing_is_no_proof() {
 fn hakmem_has_to_have_served_the_calls() {
     let with = |malloc, free, passed_on| {
         prove("hakmem", move |process| {
-            let malloc = malloc + process.probe_calls;
-            process.hakmem_statistics = Some(statistics(malloc, free, passed_on));
+            let probe = probe(process);
+            let (malloc, free) = (malloc + probe.mallocs, free + probe.frees);
+            probe.statistics_at_end = Some(statistics(malloc, free, passed_on));
         })
     };
     let proof = with(5000, 4900, 100).unwrap();
@@ -174,7 +225,7 @@ fn hakmem_has_to_have_served_the_calls() {
     assert_eq!(with(0, 0, 0), Err(ProofError::NoCalls));
     // A realloc that stays in place is a call of its own.
     let in_place = prove("hakmem", |process| {
-        process.hakmem_statistics.as_mut().unwrap()["reallocs_in_place"] = json!(7);
+        probe(process).statistics_at_end.as_mut().unwrap()["reallocs_in_place"] = json!(7);
     });
     assert_eq!(in_place.unwrap().calls_served, Some(1007));
     // The workload counted 1000 operations.
@@ -190,7 +241,7 @@ fn hakmem_has_to_have_served_the_calls() {
 
 #[test]
 fn hakmem_has_to_say_how_many_calls_it_served() {
-    let none = prove("hakmem", |process| process.hakmem_statistics = None);
+    let none = prove("hakmem", |process| probe(process).statistics_at_end = None);
     assert_eq!(none, Err(ProofError::NoStatistics));
     for broken in [
         "{}",
@@ -199,7 +250,7 @@ fn hakmem_has_to_say_how_many_calls_it_served() {
         "3",
     ] {
         let error = prove("hakmem", |process| {
-            process.hakmem_statistics = Some(serde_json::from_str(broken).unwrap());
+            probe(process).statistics_at_end = Some(serde_json::from_str(broken).unwrap());
         });
         assert!(
             matches!(error, Err(ProofError::BadStatistics { .. })),
@@ -212,15 +263,15 @@ fn hakmem_has_to_say_how_many_calls_it_served() {
 fn every_process_counts() {
     let hakmem = arm("hakmem");
     let (mut parent, mut child) = (record(&hakmem), record(&hakmem));
-    parent.hakmem_statistics = Some(statistics(108, 10, 0));
-    child.hakmem_statistics = Some(statistics(498, 400, 0));
+    probe(&mut parent).statistics_at_end = Some(statistics(64, 58, 0));
+    probe(&mut child).statistics_at_end = Some(statistics(454, 448, 0));
     child.pid = 8;
     // A shell that turns into another program leaves no statistics.
-    let shell = ProcessRecord {
+    let mut shell = ProcessRecord {
         replaced: true,
-        hakmem_statistics: None,
         ..parent.clone()
     };
+    probe(&mut shell).statistics_at_end = None;
     let proof = prove_all(&hakmem, &[], vec![shell, child.clone(), parent.clone()]).unwrap();
     assert_eq!(proof.calls_served, Some(820));
     assert_eq!((proof.processes, proof.processes_served), (3, 3));
@@ -244,7 +295,7 @@ fn a_row_may_name_the_processes_that_matter() {
     let helper = ProcessRecord {
         executable: PathBuf::from("/usr/bin/helper"),
         library_mapped: false,
-        malloc_object: None,
+        probe: None,
         ..work.clone()
     };
     let records = || vec![helper.clone(), work.clone()];
@@ -268,7 +319,7 @@ fn static_programs_cannot_be_served() {
         executable: PathBuf::from("/bin/static"),
         dynamic: false,
         library_mapped: false,
-        malloc_object: None,
+        probe: None,
         ..work.clone()
     };
     assert_eq!(
@@ -295,10 +346,11 @@ fn a_link_to_the_library_is_the_library() {
         library: Some(text(&path("libpeer.so"))),
         ..arm("peer")
     };
-    let resolved = |name: &str| ProcessRecord {
-        malloc_object: Some(path(name)),
-        free_object: Some(path(name)),
-        ..record(&peer)
+    let resolved = |name: &str| {
+        let mut process = record(&peer);
+        probe(&mut process).malloc = Some(path(name));
+        probe(&mut process).free = Some(path(name));
+        process
     };
     assert!(prove_all(&peer, &[], vec![resolved("libpeer.so.1")]).is_ok());
     assert!(prove_all(&peer, &[], vec![resolved("libother.so")]).is_err());

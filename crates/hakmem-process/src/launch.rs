@@ -24,13 +24,11 @@ pub struct Launch {
     pub time_limit: Duration,
 }
 
-/// Where the helpers of this crate lie: the small parent and the probe.
+/// Where the helper of this crate lies.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    /// The executable `measure`.
+    /// The small parent: the executable `measure`.
     pub measure: PathBuf,
-    /// The library `libhakmem-probe.so`.
-    pub probe: PathBuf,
 }
 
 /// How a program ended.
@@ -92,19 +90,18 @@ impl Launch {
             .unwrap_or_default()
     }
 
-    /// The environment pairs to set, LD_PRELOAD included if `first` or the launch preloads.
-    pub(crate) fn pairs(&self, first: Option<&Path>) -> Result<Vec<OsString>, LaunchError> {
+    /// The environment pairs to set, LD_PRELOAD included if the launch preloads.
+    pub(crate) fn pairs(&self) -> Result<Vec<OsString>, LaunchError> {
         let mut pairs: BTreeMap<_, _> = self
             .environment
             .iter()
             .map(|(name, value)| (name.clone(), value.into()))
             .collect();
-        let libraries: Vec<&Path> = first.into_iter().chain(self.preload.as_deref()).collect();
-        if !libraries.is_empty() {
+        if let Some(library) = self.preload.as_deref() {
             let existing = pairs
                 .remove("LD_PRELOAD")
                 .or_else(|| env::var_os("LD_PRELOAD"));
-            let value = preload_value(&libraries, existing.as_deref())?;
+            let value = preload_value(&[library], existing.as_deref())?;
             pairs.insert("LD_PRELOAD".to_string(), value);
         }
         let join = |(name, value): (String, OsString)| {
@@ -265,11 +262,8 @@ mod tests {
         launch
             .environment
             .insert("X".to_string(), "1=2".to_string());
-        let pairs = launch.pairs(Some(Path::new("/lib/probe.so"))).unwrap();
-        assert_eq!(
-            pairs,
-            ["LD_PRELOAD=/lib/probe.so:/lib/a.so:/lib/own.so", "X=1=2"]
-        );
+        let pairs = launch.pairs().unwrap();
+        assert_eq!(pairs, ["LD_PRELOAD=/lib/a.so:/lib/own.so", "X=1=2"]);
     }
 
     #[test]

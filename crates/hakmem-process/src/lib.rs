@@ -2,8 +2,9 @@
 //!
 //! *Timed* ([`run_timed`]): by a small parent, so that the cost is that of the program alone.
 //! *Witnessed* ([`run_witnessed`]): by the same parent, under a tracer that sees every process of
-//! the program, so that it can be proved which allocator served the calls. A witnessed run is
-//! slower, and its times are worth nothing.
+//! the program and asks each what its malloc leads to, so that it can be proved which allocator
+//! served the calls. A witnessed run is slower, and its times are worth nothing; the environment of
+//! the program is the same as in a timed one, and nothing else is loaded into it.
 //!
 //! Either way the program reads a file or from `/dev/null`, runs in a session of its own, and
 //! nothing of it is left when the run is over: not after an error, the time limit or SIGINT, and no
@@ -11,22 +12,25 @@
 
 mod elf;
 mod foreground;
+mod inquiry;
 mod interrupt;
 mod launch;
 mod memory;
+mod objects;
 mod parent;
 mod path;
 mod proc;
 mod ptrace;
-mod records;
+mod remote;
 mod timed;
 mod tracer;
 mod witness;
 
 pub use foreground::{end_like, run_foreground};
 pub use launch::{preload_value, Exit, Launch, LaunchError, Tools};
+pub use objects::is_libc;
 pub use parent::CAPTURE_LIMIT;
 pub use path::find_program;
 pub use timed::{hardware_counters_missing, run_timed, Cost, TimedRun};
-pub use tracer::ProcessRecord;
+pub use tracer::{Probe, ProcessRecord};
 pub use witness::{run_witnessed, Watch, WitnessedRun};

@@ -1,6 +1,7 @@
-//! Memory over time.
+//! What is done at intervals while a program is watched: memory over time, and which of its calls
+//! are watched next.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,13 +9,14 @@ use std::time::{Duration, Instant};
 use hakmem_results::RssSample;
 use nix::unistd::{sysconf, SysconfVar};
 
+use crate::inquiry::Places;
 use crate::proc;
 
 /// No more samples than this are kept.
 const SAMPLES: usize = 500;
 
-/// The processes that are alive.
-pub(crate) type Alive = Mutex<BTreeSet<i32>>;
+/// The processes that are alive, and where their calls can be watched.
+pub(crate) type Alive = Mutex<BTreeMap<i32, Option<Places>>>;
 
 /// Samples the resident memory of the processes together until the other end of `stop` is gone.
 /// A page that processes share counts once in each.
@@ -31,7 +33,11 @@ pub(crate) fn sample(alive: &Alive, interval: Duration, stop: Receiver<()>) -> V
         if processes.is_empty() {
             continue;
         }
-        let pages: u64 = processes.into_iter().filter_map(proc::resident_pages).sum();
+        for places in processes.values().flatten() {
+            watch_next_call(places);
+        }
+        let pages = processes.into_keys().filter_map(proc::resident_pages);
+        let pages: u64 = pages.sum();
         let time_ms = start.elapsed().as_millis() as u64;
         samples.push(RssSample {
             time_ms,
@@ -39,6 +45,15 @@ pub(crate) fn sample(alive: &Alive, interval: Duration, stop: Receiver<()>) -> V
         });
     }
     thin(&samples, SAMPLES)
+}
+
+/// The next call of each kind that the program makes, in whichever thread, will be watched. Code
+/// may be changed while it runs: the instruction of the breakpoint is written in one step.
+fn watch_next_call(places: &Places) {
+    for call in &places.calls {
+        // It fails when the program is gone meanwhile, or has turned into another one.
+        let _ = call.arm(&places.memory);
+    }
 }
 
 /// At most `limit` samples: of neighbours the largest, so that no peak is lost.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -22,14 +23,26 @@ pub(crate) fn parent_of_process(pid: i32) -> Option<i32> {
     status_field(pid, "PPid:")
 }
 
-/// Whether a file is mapped in the process of a thread; the path has no links in it.
+/// Whether a file is mapped in the process of a thread; the path has no links in it. One that was
+/// removed meanwhile, or replaced by another of its name, is not.
 pub(crate) fn is_mapped(tid: i32, file: &Path) -> Option<bool> {
+    let mapped = mapped_files(tid)?;
+    Some(mapped.iter().any(|mapped| mapped.file == file))
+}
+
+/// A range of addresses and the file that is mapped there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MappedFile {
+    pub addresses: Range<u64>,
+    /// As the kernel names it: behind one that was removed stands ` (deleted)`.
+    pub file: PathBuf,
+}
+
+/// The files that are mapped in the process of a thread.
+pub(crate) fn mapped_files(tid: i32) -> Option<Vec<MappedFile>> {
     let maps = fs::read(format!("/proc/{tid}/maps")).ok()?;
-    Some(
-        maps.split(|&byte| byte == b'\n')
-            .filter_map(mapped_file)
-            .any(|path| path == file),
-    )
+    let lines = maps.split(|&byte| byte == b'\n');
+    Some(lines.filter_map(mapped_file).collect())
 }
 
 /// Resident pages of a process.
@@ -54,10 +67,16 @@ fn status_field<T: FromStr>(tid: i32, name: &str) -> Option<T> {
         .ok()
 }
 
-/// The file in a line of maps.
-fn mapped_file(line: &[u8]) -> Option<&Path> {
-    let start = line.iter().position(|&byte| byte == b'/')?;
-    Some(without_deleted(&line[start..]))
+/// What a line of maps says of a file.
+fn mapped_file(line: &[u8]) -> Option<MappedFile> {
+    let path = &line[line.iter().position(|&byte| byte == b'/')?..];
+    let range = line.split(|&byte| byte == b' ').next()?;
+    let (first, end) = std::str::from_utf8(range).ok()?.split_once('-')?;
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    Some(MappedFile {
+        addresses: address(first)?..address(end)?,
+        file: PathBuf::from(OsStr::from_bytes(path)),
+    })
 }
 
 /// A file that was removed meanwhile is named as before.
@@ -73,7 +92,7 @@ mod tests {
 
     #[test]
     fn mapped_files_are_read_from_maps() {
-        let file = |line: &'static str| mapped_file(line.as_bytes()).and_then(Path::to_str);
+        let file = |line: &str| mapped_file(line.as_bytes()).map(|mapped| mapped.file);
         let columns = "7f1e22400000-7f1e22500000 r-xp 00000000 fe:00 1234      ";
         assert_eq!(
             file("7ffe26700000-7ffe26721000 rw-p 00000000 00:00 0      [stack]"),
@@ -83,8 +102,14 @@ mod tests {
             file("7f1e22400000-7f1e22500000 rw-p 00000000 00:00 0 "),
             None
         );
-        let line = format!("{columns}/a dir/x.so (deleted)");
-        assert_eq!(mapped_file(line.as_bytes()), Some(Path::new("/a dir/x.so")));
+        let mapped = MappedFile {
+            addresses: 0x7f1e22400000..0x7f1e22500000,
+            file: "/a dir/x.so".into(),
+        };
+        let line = format!("{columns}/a dir/x.so");
+        assert_eq!(mapped_file(line.as_bytes()), Some(mapped));
+        let line = format!("{columns}/x.so (deleted)");
+        assert_eq!(file(&line), Some("/x.so (deleted)".into()));
     }
 
     #[test]

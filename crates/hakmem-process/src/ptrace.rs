@@ -19,6 +19,8 @@ pub(crate) enum Event {
     Exec,
     /// It made a thread or a process.
     Created(i32),
+    /// It made a process that shares its memory until an exec, and waits for that.
+    Lent(i32),
     /// It is about to end; its memory is still there.
     Ending,
     /// It enters or leaves a system call.
@@ -46,17 +48,28 @@ pub(crate) fn seize(pid: i32) -> Result<(), Errno> {
 
 /// Waits for the next event of what this thread traces; `None`: nothing is left.
 pub(crate) fn wait() -> Result<Option<(i32, Event)>, Errno> {
+    match wait_for_any_of(-1) {
+        Err(Errno::ECHILD) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Waits for the next event of one thread.
+pub(crate) fn wait_for(tid: i32) -> Result<Event, Errno> {
+    wait_for_any_of(tid).map(|(_, event)| event)
+}
+
+fn wait_for_any_of(which: i32) -> Result<(i32, Event), Errno> {
     // __WNOTHREAD: the children of other threads are not ours to reap.
     let flags = libc::__WALL | libc::__WNOTHREAD;
     let mut status = 0;
     loop {
         // SAFETY: `status` is a valid place for the status.
         #[allow(unsafe_code)]
-        let tid = unsafe { libc::waitpid(-1, &mut status, flags) };
+        let tid = unsafe { libc::waitpid(which, &mut status, flags) };
         match Errno::result(tid) {
-            Ok(tid) => return Ok(Some((tid, decode(tid, status)))),
+            Ok(tid) => return Ok((tid, decode(tid, status))),
             Err(Errno::EINTR) => {}
-            Err(Errno::ECHILD) => return Ok(None),
             Err(error) => return Err(error),
         }
     }
@@ -70,15 +83,27 @@ fn decode(tid: i32, status: i32) -> Event {
     match status >> 16 {
         libc::PTRACE_EVENT_EXEC => Event::Exec,
         libc::PTRACE_EVENT_EXIT => Event::Ending,
-        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
-            // It fails if the thread was killed meanwhile; then no thread has the number 0.
-            Event::Created(ptrace::getevent(Pid::from_raw(tid)).unwrap_or(0) as i32)
-        }
+        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_CLONE => Event::Created(new_thread(tid)),
+        libc::PTRACE_EVENT_VFORK => Event::Lent(new_thread(tid)),
         libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => Event::Started,
         libc::PTRACE_EVENT_STOP => Event::Suspended,
         _ if signal == libc::SIGTRAP | 0x80 => Event::SystemCall,
         _ => Event::Signal(signal),
     }
+}
+
+/// The thread that one has just made; 0, which is no thread's number, if that one was killed.
+fn new_thread(tid: i32) -> i32 {
+    ptrace::getevent(Pid::from_raw(tid)).unwrap_or(0) as i32
+}
+
+/// Sends a signal to a thread; one that is gone needs none.
+pub(crate) fn send(tid: i32, signal: i32) {
+    // SAFETY: the call takes numbers alone.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::syscall(libc::SYS_tkill, tid, signal)
+    };
 }
 
 /// The number of the system call that a thread enters; `None`: it leaves one.

@@ -79,7 +79,7 @@ pub fn hardware_counters_missing(tools: &Tools) -> Result<Option<String>, Launch
 
 fn run(tools: &Tools, launch: &Launch) -> Result<(Report, Parent), LaunchError> {
     let interrupt = Interrupt::watch()?;
-    let mut parent = Parent::start(tools, launch, &launch.pairs(None)?)?;
+    let mut parent = Parent::start(tools, launch, &launch.pairs()?)?;
     let text = match parent.release() {
         Ok(()) => parent.await_report(&interrupt),
         Err(_) => String::new(),

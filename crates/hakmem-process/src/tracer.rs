@@ -10,21 +10,26 @@
 //! gone with it, so that is when the tracer looks whether the library is mapped.
 //!
 //! When the kernel reports an exec, the memory of the image that is replaced is already gone. Of
-//! such an image only the probe can tell whether the library was loaded; preloaded libraries are
+//! such an image it is known whether the library was loaded when it began; preloaded libraries are
 //! never unloaded, so what was true at the start is true at the end.
+//!
+//! What an image is asked while it runs is in `inquiry.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
 use syscalls::Sysno;
 
+use crate::inquiry::{GoesOn, Places};
 use crate::memory::Alive;
 use crate::ptrace::{self, Continue, Event};
-use crate::records::{Probe, Records};
 use crate::{elf, proc};
 
 /// What the tracer saw of one image of a process: exec begins a new record.
@@ -43,29 +48,53 @@ pub struct ProcessRecord {
     pub dynamic: bool,
     /// Whether the preloaded library was mapped when the image ended.
     pub library_mapped: bool,
-    /// The object that `malloc` resolved to, from the probe; `None`: no probe was in the process.
-    pub malloc_object: Option<PathBuf>,
-    /// Likewise for `free`.
-    pub free_object: Option<PathBuf>,
-    /// Whether the C library's own malloc served test allocations made by the probe.
-    pub served_by_libc: Option<bool>,
-    /// Calls of malloc and free that the probe made, which hakmem's statistics contain.
-    pub probe_calls: u64,
-    /// What hakmem reported of itself at exit.
-    pub hakmem_statistics: Option<serde_json::Value>,
+    /// What was found out by asking; `None`: the image could not be asked.
+    pub probe: Option<Probe>,
     /// Resident memory at the end that was of no file; `None`: the end came too abruptly.
     pub anonymous_kib: Option<u64>,
 }
 
+/// What the inquiry into an image found out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Probe {
+    /// The object that `malloc` leads to.
+    pub malloc: Option<PathBuf>,
+    /// Likewise for `free`.
+    pub free: Option<PathBuf>,
+    /// Likewise for `clock_gettime`, by which a workload measures its time.
+    pub clock: Option<PathBuf>,
+    /// Whether the preloaded library was mapped when the program began.
+    pub library_loaded: bool,
+    /// Whether the C library's own malloc served calls of the inquiry; `None`: it keeps no account.
+    pub served_by_libc: Option<bool>,
+    /// Calls of malloc and its like that the inquiry made.
+    pub mallocs: u64,
+    /// Calls of free that it made.
+    pub frees: u64,
+    /// Calls of the program itself that were watched.
+    pub calls_watched: u64,
+    /// Those of them that the C library's malloc served.
+    pub watched_by_libc: u64,
+    /// What hakmem said of itself before the calls of the inquiry.
+    pub statistics_before: Option<Value>,
+    /// And after them.
+    pub statistics_after: Option<Value>,
+    /// And when the process ended.
+    pub statistics_at_end: Option<Value>,
+}
+
 /// A program in a process.
 #[derive(Clone)]
-struct Image {
+pub(crate) struct Image {
     executable: PathBuf,
     dynamic: bool,
-    /// What the probe wrote, as soon as it was read.
-    probe: Option<Probe>,
+    pub probe: Option<Probe>,
+    /// Where it stops to be asked.
+    pub places: Option<Places>,
     /// Whether it is a copy of the parent's image.
     forked: bool,
+    /// Whether it is no copy, but the parent's memory itself.
+    pub shares_memory: bool,
 }
 
 /// How an image ends.
@@ -91,9 +120,10 @@ struct Process {
 pub(crate) struct Tracer<'run> {
     /// The small parent, which is not part of the program.
     root: i32,
-    records: &'run Records,
     /// Without links in its path.
-    library: Option<&'run Path>,
+    pub(crate) library: Option<&'run Path>,
+    /// For the sizes that are asked for.
+    pub(crate) random: ChaCha8Rng,
     alive: &'run Alive,
     count_system_calls: bool,
     processes: BTreeMap<i32, Process>,
@@ -113,14 +143,14 @@ pub(crate) struct Seen {
 impl<'run> Tracer<'run> {
     pub fn new(
         root: i32,
-        records: &'run Records,
+        random: ChaCha8Rng,
         library: Option<&'run Path>,
         alive: &'run Alive,
         count_system_calls: bool,
     ) -> Tracer<'run> {
         Tracer {
             root,
-            records,
+            random,
             library,
             alive,
             count_system_calls,
@@ -136,10 +166,7 @@ impl<'run> Tracer<'run> {
         self.add_thread(self.root, self.root);
         while let Some((tid, event)) = ptrace::wait()? {
             if event == Event::Gone {
-                self.forget(tid);
-                if tid == self.root {
-                    self.kill_all();
-                }
+                self.gone(tid);
                 continue;
             }
             if !self.process_of_thread.contains_key(&tid) {
@@ -147,32 +174,89 @@ impl<'run> Tracer<'run> {
                 // killed.
                 self.adopt(tid, proc::parent_of_process(tid));
             }
-            let (how, signal) = self.handle(tid, event);
-            ptrace::resume(tid, how, signal)?;
+            if let Some((how, signal)) = self.handle(tid, event) {
+                ptrace::resume(tid, how, signal)?;
+            }
         }
         Ok(self.seen)
     }
 
-    /// Takes notice of an event; the answer is how the thread goes on.
-    fn handle(&mut self, tid: i32, event: Event) -> (Continue, i32) {
-        let on = if self.count_system_calls {
+    /// How a thread goes on to which nothing happened.
+    pub(crate) fn continues(&self) -> Continue {
+        if self.count_system_calls {
             Continue::ToSystemCall
         } else {
             Continue::Run
-        };
+        }
+    }
+
+    /// Takes notice of an event; the answer is how the thread goes on.
+    pub(crate) fn handle(&mut self, tid: i32, event: Event) -> GoesOn {
         match event {
-            Event::Suspended => return (Continue::Listen, 0),
-            Event::Signal(signal) => return (on, signal),
+            Event::Suspended => return Some((Continue::Listen, 0)),
+            Event::Signal(signal) => return self.handle_signal(tid, signal),
             // The root may be seized so early that its own exec is still to be reported.
             Event::Exec if tid != self.root => self.begin_image(tid),
-            Event::Created(new) if new > 0 => {
-                self.adopt(new, self.process_of_thread.get(&tid).copied())
+            Event::Created(new) | Event::Lent(new) if new > 0 => {
+                self.adopt(new, self.process_of_thread.get(&tid).copied());
+                if event == Event::Lent(new) {
+                    self.share_memory(new);
+                }
             }
             Event::Ending => self.end_thread(tid),
             Event::SystemCall => self.count_system_call(tid),
-            Event::Exec | Event::Created(_) | Event::Started | Event::Gone => {}
+            Event::Exec | Event::Created(_) | Event::Lent(_) | Event::Started | Event::Gone => {}
         }
-        (on, 0)
+        Some((self.continues(), 0))
+    }
+
+    /// A signal is delivered, unless it is one of our breakpoints.
+    fn handle_signal(&mut self, tid: i32, signal: i32) -> GoesOn {
+        let image = self.image_of(tid).filter(|_| signal == libc::SIGTRAP);
+        let places = image.and_then(|image| image.places.clone());
+        let stop = places.and_then(|places| Some((places.place_of(tid)?, places)));
+        match stop {
+            Some((place, places)) => self.at_place(tid, &places, place),
+            None => Some((self.continues(), signal)),
+        }
+    }
+
+    /// A thread is gone, and if it is the root, everything has to go.
+    pub(crate) fn gone(&mut self, tid: i32) {
+        self.forget(tid);
+        if tid == self.root {
+            self.kill_all();
+        }
+    }
+
+    /// The image that a thread runs.
+    pub(crate) fn image_of(&self, tid: i32) -> Option<&Image> {
+        let pid = self.process_of_thread.get(&tid)?;
+        self.processes.get(pid)?.image.as_ref()
+    }
+
+    /// What is known of it by inquiry.
+    pub(crate) fn probe_of(&mut self, tid: i32) -> Option<&mut Probe> {
+        let pid = self.process_of_thread.get(&tid)?;
+        let image = self.processes.get_mut(pid)?.image.as_mut()?;
+        image.probe.as_mut()
+    }
+
+    pub(crate) fn set_image_of(&mut self, tid: i32, image: Image) {
+        if let Some(&pid) = self.process_of_thread.get(&tid) {
+            self.set_image(pid, Some(image));
+        }
+    }
+
+    /// A process works in the memory of the one that made it.
+    fn share_memory(&mut self, pid: i32) {
+        let image = self
+            .processes
+            .get_mut(&pid)
+            .and_then(|it| it.image.as_mut());
+        if let Some(image) = image {
+            image.shares_memory = true;
+        }
     }
 
     fn add_thread(&mut self, tid: i32, pid: i32) {
@@ -188,13 +272,13 @@ impl<'run> Tracer<'run> {
         let pid = proc::process_of_thread(tid).unwrap_or(tid);
         self.add_thread(tid, pid);
         if pid == tid {
-            let image = creator
-                .and_then(|creator| self.image_with_probe(creator))
-                .cloned();
+            let creator = creator.and_then(|creator| self.processes.get(&creator));
+            let image = creator.and_then(|creator| creator.image.clone());
             self.set_image(
                 pid,
                 image.map(|image| Image {
                     forked: true,
+                    places: image.places.and_then(|places| places.in_copy(pid)),
                     ..image
                 }),
             );
@@ -218,12 +302,16 @@ impl<'run> Tracer<'run> {
         // Through /proc the file is found wherever the program lives, even if it was removed.
         let file = PathBuf::from(format!("/proc/{pid}/exe"));
         // One that may not be read counts as dynamic, so that it has to be proven as well.
-        let dynamic = elf::is_dynamic(&file).unwrap_or(true);
+        let kind = elf::kind_of(&file);
         let image = Image {
             executable,
-            dynamic,
+            dynamic: kind.is_none_or(|kind| kind.dynamic),
             probe: None,
+            places: kind
+                .filter(|kind| kind.dynamic && kind.native)
+                .and_then(|_| Places::of(pid)),
             forked: false,
+            shares_memory: false,
         };
         self.set_image(pid, Some(image));
     }
@@ -257,18 +345,18 @@ impl<'run> Tracer<'run> {
 
     /// Writes the record of a process's image.
     fn end_image(&mut self, pid: i32, end: End) {
-        let statistics = self.records.take_statistics(pid);
-        let Some(image) = self.image_with_probe(pid).cloned() else {
+        let process = self.processes.get_mut(&pid);
+        let Some(image) = process.and_then(|process| process.image.take()) else {
             return;
         };
         self.set_image(pid, None);
-        let probe = image.probe.as_ref();
         let library_mapped = self.library.is_some_and(|library| {
             let in_memory = match end {
                 End::OfLastThread(tid) => proc::is_mapped(tid, library),
                 End::Replaced | End::Unannounced => None,
             };
-            in_memory.unwrap_or_else(|| probe.is_some_and(|probe| probe.has_loaded(library)))
+            let was_loaded = image.probe.as_ref().is_some_and(|it| it.library_loaded);
+            in_memory.unwrap_or(was_loaded)
         });
         let anonymous_kib = match end {
             End::OfLastThread(tid) => proc::anonymous_kib(tid),
@@ -281,30 +369,17 @@ impl<'run> Tracer<'run> {
             forked: image.forked,
             dynamic: image.dynamic,
             library_mapped,
-            malloc_object: probe.and_then(|probe| probe.malloc.clone()),
-            free_object: probe.and_then(|probe| probe.free.clone()),
-            served_by_libc: probe.and_then(|probe| probe.served_by_libc),
-            probe_calls: probe.map_or(0, |probe| probe.calls),
-            hakmem_statistics: statistics,
+            probe: image.probe,
             anonymous_kib,
         });
     }
 
-    /// The image of a process, with what the probe has written by now.
-    fn image_with_probe(&mut self, pid: i32) -> Option<&Image> {
-        let image = self.processes.get_mut(&pid)?.image.as_mut()?;
-        if let Some(probe) = self.records.take_probe(pid) {
-            image.probe = Some(probe);
-        }
-        Some(image)
-    }
-
     fn set_image(&mut self, pid: i32, image: Option<Image>) {
         let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
-        match image {
-            Some(_) => alive.insert(pid),
-            None => alive.remove(&pid),
-        };
+        match &image {
+            Some(image) => drop(alive.insert(pid, image.places.clone())),
+            None => drop(alive.remove(&pid)),
+        }
         self.processes.entry(pid).or_default().image = image;
     }
 

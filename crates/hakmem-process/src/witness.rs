@@ -1,17 +1,21 @@
 //! Witnessed runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::{mpsc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use hakmem_results::RssSample;
 use nix::errno::Errno;
+use rand_chacha::rand_core::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
 use crate::interrupt::Interrupt;
 use crate::launch::{Exit, Launch, LaunchError, Tools};
 use crate::parent::{Parent, Report};
-use crate::records::{real, Records};
 use crate::tracer::{ProcessRecord, Seen, Tracer};
 use crate::{memory, ptrace};
 
@@ -42,34 +46,29 @@ pub struct WitnessedRun {
     pub rss_over_time: Vec<RssSample>,
     /// System calls by name, if asked for.
     pub system_calls: Option<BTreeMap<String, u64>>,
+    /// What the sizes were drawn from that were asked for.
+    pub seed: u64,
 }
 
 /// Runs a program under the tracer.
 ///
-/// The probe is preloaded besides the library of the launch; HAKMEM_STATS_FILE and LAB_PROBE_DIR
-/// are set for it. A program that traces others itself, such as a debugger, cannot do so here, and
-/// one with the set-user-ID bit runs without raised privileges. That the program itself fails is
-/// no error: see [`WitnessedRun::exit`].
+/// A program that traces others itself, such as a debugger, cannot do so here, and one with the
+/// set-user-ID bit runs without raised privileges. That the program itself fails is no error: see
+/// [`WitnessedRun::exit`].
 pub fn run_witnessed(
     tools: &Tools,
     launch: &Launch,
     watch: &Watch,
 ) -> Result<WitnessedRun, LaunchError> {
     let interrupt = Interrupt::watch()?;
-    let records = Records::new()?;
-    let mut pairs = launch.pairs(Some(&tools.probe))?;
-    pairs.extend(
-        records
-            .environment()
-            .map(|(name, value)| format!("{name}={value}").into()),
-    );
-    let mut parent = Parent::start(tools, launch, &pairs)?;
+    let seed = fresh_seed()?;
+    let mut parent = Parent::start(tools, launch, &launch.pairs()?)?;
 
     let library = launch.preload.as_deref().map(real);
-    let alive = Mutex::new(BTreeSet::new());
+    let alive = Mutex::new(BTreeMap::new());
     let tracer = Tracer::new(
         parent.pid(),
-        &records,
+        ChaCha8Rng::seed_from_u64(seed),
         library.as_deref(),
         &alive,
         watch.system_calls,
@@ -115,7 +114,22 @@ pub fn run_witnessed(
         processes: seen.images,
         rss_over_time: rss_over_time.map_err(|_| broken())?,
         system_calls: watch.system_calls.then_some(seen.system_calls),
+        seed,
     })
+}
+
+/// A seed that no library can foresee, and that every reader of JSON can hold.
+fn fresh_seed() -> Result<u64, LaunchError> {
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(|reason| LaunchError::Helper(format!("cannot read /dev/urandom: {reason}")))?;
+    Ok(u64::from_ne_bytes(bytes) >> 11)
+}
+
+/// The path without links; one that leads nowhere stands for itself.
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// Attaches to the waiting parent, lets the program begin, and follows it to the end. Has to be

@@ -11,7 +11,7 @@ use common::{
     fixture, fixture_with, launch, library, processes_with, script, tools, unique_sleep, with,
 };
 use hakmem_process::{
-    run_witnessed, Exit, Launch, LaunchError, ProcessRecord, Watch, WitnessedRun,
+    run_timed, run_witnessed, Exit, Launch, LaunchError, Probe, ProcessRecord, Watch, WitnessedRun,
 };
 
 const WATCH: Watch = Watch {
@@ -46,27 +46,42 @@ fn real(path: &Option<PathBuf>) -> Option<PathBuf> {
     path.as_deref().map(|path| fs::canonicalize(path).unwrap())
 }
 
-/// The record says that hakmem was there and served the calls.
-fn assert_proven(record: &ProcessRecord) {
-    let record = ProcessRecord {
-        hakmem_statistics: None,
-        ..record.clone()
-    };
-    assert!(record.dynamic && record.library_mapped, "{record:?}");
-    assert_eq!(real(&record.malloc_object), Some(library()), "{record:?}");
-    assert_eq!(real(&record.free_object), Some(library()), "{record:?}");
-    assert_eq!(record.served_by_libc, Some(false), "{record:?}");
+fn probe(record: &ProcessRecord) -> &Probe {
+    let probe = record.probe.as_ref();
+    probe.unwrap_or_else(|| panic!("not asked: {record:?}"))
 }
 
-fn calls_served(record: &ProcessRecord) -> u64 {
-    let statistics = record
-        .hakmem_statistics
-        .as_ref()
-        .unwrap_or_else(|| panic!("{record:?}"));
+/// The record says that hakmem was there and served the calls.
+fn assert_proven(record: &ProcessRecord) {
+    assert!(record.dynamic && record.library_mapped, "{record:?}");
+    let probe = probe(record);
+    assert_eq!(real(&probe.malloc), Some(library()), "{record:?}");
+    assert_eq!(real(&probe.free), Some(library()), "{record:?}");
+    assert_eq!(probe.served_by_libc, Some(false), "{record:?}");
+    assert_eq!(probe.watched_by_libc, 0, "{record:?}");
+    // It counts what the inquiry knows that it did.
+    let counted = |name| {
+        let [before, after] =
+            [&probe.statistics_before, &probe.statistics_after].map(|it| calls(it, name));
+        after - before
+    };
+    assert_eq!(counted("malloc_calls"), probe.mallocs, "{record:?}");
+    assert_eq!(counted("free_calls"), probe.frees, "{record:?}");
+    assert!(probe.mallocs >= 54 && probe.frees >= 40, "{record:?}");
+}
+
+/// The sum of a counter over all tiers.
+fn calls(statistics: &Option<serde_json::Value>, name: &str) -> u64 {
+    let statistics = statistics.as_ref().expect("there are statistics");
     let tiers = statistics["tiers"].as_object().unwrap().values();
-    tiers
-        .map(|tier| tier["malloc_calls"].as_u64().unwrap() + tier["free_calls"].as_u64().unwrap())
-        .sum()
+    tiers.map(|tier| tier[name].as_u64().unwrap()).sum()
+}
+
+/// All calls that hakmem counted but those of the inquiry.
+fn calls_served(record: &ProcessRecord) -> u64 {
+    let probe = probe(record);
+    let end = &probe.statistics_at_end;
+    calls(end, "malloc_calls") + calls(end, "free_calls") - probe.mallocs - probe.frees
 }
 
 #[test]
@@ -89,10 +104,11 @@ fn the_c_library_serves_when_nothing_is_preloaded() {
         panic!("{:?}", run.processes)
     };
     assert!(record.dynamic && !record.library_mapped, "{record:?}");
-    let object = real(&record.malloc_object).unwrap();
+    let probe = probe(record);
+    let object = real(&probe.malloc).unwrap();
     assert!(base_name(&object).starts_with("libc"), "{object:?}");
-    assert_eq!(record.served_by_libc, Some(true));
-    assert_eq!(record.hakmem_statistics, None);
+    assert_eq!(probe.served_by_libc, Some(true));
+    assert_eq!(probe.statistics_at_end, None);
 }
 
 #[test]
@@ -171,8 +187,31 @@ fn a_forked_process_has_its_parents_image() {
     assert_eq!(child.executable, parent.executable);
     assert_proven(child);
     assert_proven(parent);
-    assert_eq!(child.hakmem_statistics, None, "_exit leaves none");
-    assert!(calls_served(parent) > 0);
+    // It counts on from where its parent was.
+    assert_eq!((calls_served(child), calls_served(parent)), (1, 0));
+}
+
+#[test]
+fn an_end_by_underscore_exit_leaves_the_count() {
+    // A shell ends so; and so does the child that it made to run a program that is not there, in
+    // its own memory.
+    for (text, code) in [("exit 0", 0), ("/no/such/program 2>/dev/null; exit 4", 4)] {
+        let run = under_hakmem(&["sh", "-c", text]);
+        assert_eq!(run.exit, Exit::Code(code), "{text}");
+        let shell = run.processes.last().unwrap();
+        assert_proven(shell);
+        assert!(calls_served(shell) > 0, "{shell:?}");
+    }
+}
+
+#[test]
+fn a_watched_program_has_what_a_timed_one_has() {
+    // Its variables, the files that are mapped, and its descriptors.
+    let look = "env | sort; ls /proc/self/fd; sed -n 's/^[^/]*//p' /proc/self/maps | sort -u";
+    let launch = with(script(look), library());
+    let timed = run_timed(&tools(), &launch).unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    assert_eq!(text(&witness(&launch).stdout), text(&timed.stdout));
 }
 
 #[test]
@@ -211,8 +250,8 @@ fn a_library_that_forwards_is_seen() {
         panic!("{:?}", run.processes)
     };
     assert!(record.library_mapped);
-    assert_eq!(real(&record.malloc_object), Some(forward));
-    assert_eq!(record.served_by_libc, Some(true), "{record:?}");
+    assert_eq!(real(&probe(record).malloc), Some(forward));
+    assert_eq!(probe(record).served_by_libc, Some(true), "{record:?}");
 }
 
 #[test]
@@ -225,14 +264,10 @@ fn hakmem_that_passes_calls_on_is_seen() {
     let [record] = run.processes.as_slice() else {
         panic!("{:?}", run.processes)
     };
-    assert_eq!(real(&record.malloc_object), Some(library()));
-    assert_eq!(record.served_by_libc, Some(true), "{record:?}");
-    assert!(
-        record.hakmem_statistics.as_ref().unwrap()["libc_calls"]
-            .as_u64()
-            .unwrap()
-            >= 2000
-    );
+    let probe = probe(record);
+    assert_eq!(real(&probe.malloc), Some(library()));
+    assert_eq!(probe.served_by_libc, Some(true), "{record:?}");
+    assert!(probe.watched_by_libc > 0, "{record:?}");
 }
 
 #[test]
@@ -249,7 +284,8 @@ fn a_program_that_drops_the_preload_is_seen() {
     );
     assert_proven(first);
     assert!(last.dynamic && !last.library_mapped, "{last:?}");
-    assert_eq!((&last.malloc_object, last.served_by_libc), (&None, None));
+    let object = real(&probe(last).malloc).unwrap();
+    assert!(base_name(&object).starts_with("libc"), "{object:?}");
 }
 
 #[test]
@@ -260,7 +296,7 @@ fn a_static_program_is_seen() {
             panic!("{:?}", run.processes)
         };
         assert!(!record.dynamic && !record.library_mapped, "{record:?}");
-        assert_eq!(record.malloc_object, None);
+        assert_eq!(record.probe, None);
     }
 }
 

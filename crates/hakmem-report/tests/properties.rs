@@ -72,10 +72,11 @@ fn proof() -> impl Strategy<Value = Proof> {
         text(),
         any::<[u32; 2]>(),
         any::<[Option<u64>; 3]>(),
+        any::<[u64; 2]>(),
         option::of(number()),
     )
         .prop_map(
-            |(malloc_object, [processes, processes_served], counts, share)| Proof {
+            |(malloc_object, [processes, processes_served], counts, watched, share)| Proof {
                 malloc_object,
                 processes,
                 processes_served,
@@ -83,6 +84,8 @@ fn proof() -> impl Strategy<Value = Proof> {
                 calls_served: counts[1],
                 calls_passed_on: counts[2],
                 share,
+                calls_watched: watched[0],
+                seed: watched[1],
             },
         )
 }

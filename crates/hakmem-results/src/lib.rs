@@ -212,6 +212,13 @@ pub struct Proof {
     pub calls_passed_on: Option<u64>,
     /// Share of the operations that the allocator accounts for, 0 to 1 (hakmem only).
     pub share: Option<f64>,
+    /// Calls of the program that were watched one by one: the C library served none of them (for
+    /// the system's malloc none is watched).
+    #[serde(default)]
+    pub calls_watched: u64,
+    /// What the sizes were drawn from that the tracer asked for.
+    #[serde(default)]
+    pub seed: u64,
 }
 
 /// What can be measured. The name in files is the snake-case one.

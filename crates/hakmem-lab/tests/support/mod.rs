@@ -14,7 +14,7 @@ use hakmem_lab::executor::{Executor, RunError};
 use hakmem_lab::experiment::{run, Header};
 use hakmem_lab::observer::{Observer, Phase, Step};
 use hakmem_lab::plan::{Budget, ExitCodes, Output, Plan, Task};
-use hakmem_process::{Cost, Exit, ProcessRecord, TimedRun, WitnessedRun};
+use hakmem_process::{Cost, Exit, Probe, ProcessRecord, TimedRun, WitnessedRun};
 use hakmem_results::{Arm, ArmKind, Cell, Machine, Measured, Outcome, ResultFile, Row, RowKind};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -90,11 +90,20 @@ pub fn record(arm: &Arm) -> ProcessRecord {
         forked: false,
         dynamic: true,
         library_mapped: arm.library.is_some(),
-        malloc_object: Some(object.clone()),
-        free_object: Some(object),
-        served_by_libc: Some(arm.library.is_none()),
-        probe_calls: 98,
-        hakmem_statistics: is_hakmem.then(|| statistics(598, 500, 0)),
+        probe: Some(Probe {
+            malloc: Some(object.clone()),
+            free: Some(object),
+            clock: Some(PathBuf::from("/lib/libc.so.6")),
+            library_loaded: arm.library.is_some(),
+            served_by_libc: Some(arm.library.is_none()),
+            mallocs: 54,
+            frees: 48,
+            calls_watched: 20,
+            watched_by_libc: 0,
+            statistics_before: is_hakmem.then(|| statistics(3, 2, 0)),
+            statistics_after: is_hakmem.then(|| statistics(57, 50, 0)),
+            statistics_at_end: is_hakmem.then(|| statistics(554, 548, 0)),
+        }),
         anonymous_kib: Some(1024),
     }
 }
@@ -209,6 +218,7 @@ impl Executor for Mock {
             processes: vec![record(arm)],
             rss_over_time: Vec::new(),
             system_calls: system_calls.then(|| BTreeMap::from([("mmap".to_string(), 3)])),
+            seed: 7,
         };
         (self.edit_witnessed)(arm, &mut run);
         Ok(run)

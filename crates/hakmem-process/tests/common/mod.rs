@@ -26,17 +26,15 @@ pub fn library() -> PathBuf {
     })
 }
 
-/// The helpers, which lie beside the library.
+/// The helper, which lies beside the library.
 pub fn tools() -> Tools {
-    let directory = library().parent().unwrap().join("libexec/hakmem");
-    let tools = Tools {
-        measure: directory.join("measure"),
-        probe: directory.join("libhakmem-probe.so"),
-    };
-    for file in [&tools.measure, &tools.probe] {
-        assert!(file.exists(), "{} is missing; run make", file.display());
-    }
-    tools
+    let measure = library().parent().unwrap().join("libexec/hakmem/measure");
+    assert!(
+        measure.exists(),
+        "{} is missing; run make",
+        measure.display()
+    );
+    Tools { measure }
 }
 
 /// Builds tests/lab/fixtures/`name`.c with these flags, unless that was done; the answer is the

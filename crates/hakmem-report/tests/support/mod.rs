@@ -54,6 +54,8 @@ pub fn measured(arm: &str, [time, memory]: [f64; 2]) -> Cell {
         calls_served: Some(999),
         calls_passed_on: Some(1),
         share: Some(0.999),
+        calls_watched: 20,
+        seed: 7,
     };
     let measured = Measured {
         proof,
