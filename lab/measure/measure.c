@@ -6,7 +6,8 @@
  * it, so that a caller who wants to trace has time to attach; the report goes back on it as one
  * line of JSON. When the caller closes it, or SIGINT, SIGTERM or SIGHUP arrives and is not ignored,
  * the run is over. The command reads the file INPUT, shares our standard output and error, has the
- * NAME=VALUE pairs in its environment, and is the leader of a session of its own.
+ * NAME=VALUE pairs in its environment, and is the leader of a session of its own. Of what it writes
+ * the beginning is kept, and the rest dropped while it runs, so that it cannot fill the memory.
  *
  * The figures cover the command and the children that it waited for. A hardware counter is a
  * number, or a text that says why there is none. The peak is that of the largest process.
@@ -31,6 +32,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -42,6 +44,9 @@ enum {
     GRACE_MS = 500, /* between SIGTERM and SIGKILL */
     KILL_MS = 5000, /* for the kernel to carry out SIGKILL */
     ROUND_MS = 10,
+    OUTPUT_ROUND_MS = 50,
+    KEPT_BYTES = 64 << 20, /* of standard output, and of standard error */
+    SLACK_BYTES = 16 << 20,
 };
 
 enum outcome { ENDED, NOT_STARTED, TIME_LIMIT, INTERRUPTED };
@@ -199,6 +204,18 @@ static bool reap(struct run *run)
     }
 }
 
+/* Takes what lies behind the kept part out of a file of the command's output. The command does not
+ * notice: for it, the file is as long as before. */
+static void drop_output(int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_blocks * 512 > KEPT_BYTES + SLACK_BYTES)
+        fallocate(
+            fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, KEPT_BYTES,
+            status.st_size - KEPT_BYTES);
+}
+
 /* Waits for a signal or the end of the caller. Returns false if the run has to end. */
 static bool await_signal(const struct run *run, int timeout_ms)
 {
@@ -221,8 +238,11 @@ static enum outcome await_end(struct run *run)
         int64_t remaining_ms = run->deadline_ms - milliseconds_now();
         if (remaining_ms <= 0)
             return TIME_LIMIT;
-        if (!await_signal(run, remaining_ms < INT32_MAX ? (int)remaining_ms : INT32_MAX))
+        if (!await_signal(
+                run, remaining_ms < OUTPUT_ROUND_MS ? (int)remaining_ms : OUTPUT_ROUND_MS))
             return INTERRUPTED;
+        drop_output(STDOUT_FILENO);
+        drop_output(STDERR_FILENO);
     }
 }
 
@@ -342,9 +362,12 @@ static char **parse(char **argv, int64_t *time_limit_ms)
 
 /* Blocks the signals that we wait for; the mask before is the command's. A blocked signal is kept
  * even if it is ignored, as SIGHUP under nohup; but such a one must not end the run. Ctrl-Z must
- * not stop us: the command goes on in a session of its own, and we have to see when it ends. */
+ * not stop us: the command goes on in a session of its own, and we have to see when it ends. Who
+ * ignores SIGCHLD cannot wait for children; neither we nor the command, whose children are part of
+ * the figures, may inherit that. */
 static int take_signals(sigset_t *mask)
 {
+    signal(SIGCHLD, SIG_DFL);
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t ours;
     sigemptyset(&ours);

@@ -133,6 +133,11 @@ fn install(former: &mut Vec<(Signal, SigAction)>) -> Result<(), Errno> {
             restore(&mut former.split_off(former.len() - 1));
         }
     }
+    let usual = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is installed.
+    #[allow(unsafe_code)]
+    let before = unsafe { sigaction(Signal::SIGCHLD, &usual)? };
+    former.push((Signal::SIGCHLD, before));
     Ok(())
 }
 

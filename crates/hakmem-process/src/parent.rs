@@ -1,7 +1,7 @@
 //! The small parent: `measure` (lab/measure/measure.c), which starts every program, and what it
 //! reports.
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::Shutdown;
@@ -12,6 +12,7 @@ use std::process::{Child, Command};
 
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::memfd::{memfd_create, MFdFlags};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::launch::{absolute, Exit, Launch, LaunchError, Tools};
 
 /// So much is kept of a program's standard output, and as much of its standard error, in bytes.
-/// What lies beyond is dropped.
+/// What lies beyond is dropped while the program runs (`KEPT_BYTES` in measure.c).
 pub const CAPTURE_LIMIT: u64 = 64 << 20;
 
 /// A program that is about to run or runs. It begins with [`Parent::release`].
@@ -82,7 +83,7 @@ impl Parent {
         };
         let spawn = || -> io::Result<Parent> {
             let (line, other_end) = UnixStream::pair()?;
-            let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+            let (stdout, stderr) = (memory_file(c"stdout")?, memory_file(c"stderr")?);
             let child = Command::new(&measure)
                 .arg(launch.time_limit.as_millis().max(1).to_string())
                 .arg(&input)
@@ -186,6 +187,11 @@ fn readable(input: &Path) -> Result<PathBuf, LaunchError> {
         ))
     })?;
     absolute(input)
+}
+
+/// A file in memory: writing to it makes no work for a disk, which other runs would feel.
+fn memory_file(name: &CStr) -> io::Result<File> {
+    Ok(File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?))
 }
 
 impl Report {

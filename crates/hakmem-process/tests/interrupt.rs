@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{await_that, launch, library, processes_with, tools, unique_sleep, with};
-use hakmem_process::{run_timed, run_witnessed, Watch};
+use hakmem_process::{run_timed, run_witnessed, Exit, Watch};
 
 const SLEEP: &str = "LAB_TEST_SLEEP";
 const KIND: &str = "LAB_TEST_KIND";
@@ -76,4 +76,38 @@ fn signals_end_a_witnessed_run() {
     assert_eq!(interrupt("witnessed", "-INT"), Some(2));
     assert_eq!(interrupt("witnessed", "-HUP"), Some(1));
     assert_eq!(interrupt("witnessed", "-KILL"), Some(9));
+}
+
+/// Not a test of its own either.
+#[test]
+#[ignore = "started by the other"]
+fn a_run_in_a_process_that_ignores_its_children() {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();
+    assert_ne!(ignored & (1 << 16), 0, "SIGCHLD is ignored");
+    let launch = with(launch(["sh", "-c", "/bin/true; exit 3"]), library());
+    assert_eq!(run_timed(&tools(), &launch).unwrap().exit, Exit::Code(3));
+    let watch = Watch {
+        rss_interval: Duration::from_millis(10),
+        system_calls: false,
+    };
+    let run = run_witnessed(&tools(), &launch, &watch).unwrap();
+    assert_eq!((run.exit, run.processes.len()), (Exit::Code(3), 2));
+}
+
+#[test]
+fn children_may_be_ignored() {
+    let output = Command::new("env")
+        .arg("--ignore-signal=CHLD")
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", "a_run_in_a_process_that_ignores_its_children"])
+        .arg("--ignored")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::{
     fixture, fixture_with, launch, library, processes_with, script, tools, unique_sleep, with,
 };
-use hakmem_process::{hardware_counters_missing, run_timed, Exit, LaunchError};
+use hakmem_process::{hardware_counters_missing, run_timed, Exit, LaunchError, CAPTURE_LIMIT};
 use nix::unistd::{sysconf, SysconfVar};
 
 #[test]
@@ -32,6 +32,42 @@ fn output_is_captured_and_input_is_empty() {
     let text = "cat; head -c 3000000 /dev/zero; head -c 2000000 /dev/zero >&2";
     let run = run_timed(&tools(), &script(text)).unwrap();
     assert_eq!((run.stdout.len(), run.stderr.len()), (3_000_000, 2_000_000));
+}
+
+#[test]
+fn output_without_end_fills_neither_disk_nor_memory() {
+    // A gigabyte on each, and then how much of it is there.
+    let directory = tempfile::tempdir().unwrap();
+    let mut launch = script(
+        "head -c 1000000000 /dev/zero; head -c 1000000000 /dev/zero >&2; sleep 0.3; \
+         exec stat -L -c %b /proc/self/fd/2 >blocks",
+    );
+    launch.directory = Some(directory.path().into());
+    let run = run_timed(&tools(), &launch).unwrap();
+    assert_eq!(run.exit, Exit::Code(0));
+    assert_eq!(run.stdout.len() as u64, CAPTURE_LIMIT);
+    assert_eq!(run.stderr.len() as u64, CAPTURE_LIMIT);
+    let blocks = std::fs::read_to_string(directory.path().join("blocks")).unwrap();
+    let kept: u64 = blocks.trim().parse().unwrap();
+    assert!(kept * 512 <= CAPTURE_LIMIT + (16 << 20), "{kept} blocks");
+}
+
+#[test]
+fn no_file_is_made_for_a_run() {
+    let directory = tempfile::tempdir().unwrap();
+    // What the run makes for itself would be there, whatever the name of the place.
+    let place = directory.path().join("%p");
+    std::fs::create_dir(&place).unwrap();
+    let mut launch = with(
+        script("ls -A \"$TMPDIR\"; readlink /proc/self/fd/1"),
+        library(),
+    );
+    launch
+        .environment
+        .insert("TMPDIR".to_string(), place.display().to_string());
+    let run = run_timed(&tools(), &launch).unwrap();
+    let text = String::from_utf8(run.stdout).unwrap();
+    assert_eq!(text, "/memfd:stdout (deleted)\n");
 }
 
 #[test]
@@ -222,7 +258,7 @@ fn report_despite(ignored: &str, signals: &[&str], pause: Duration) -> serde_jso
     let mut child = Command::new("sh")
         .arg("-c")
         .arg(format!(
-            "trap '' {ignored}; exec \"$0\" 10000 /dev/null -- sleep 0.5"
+            "exec env --ignore-signal={ignored} \"$0\" 10000 /dev/null -- sleep 0.5"
         ))
         .arg(tools().measure)
         .stdin(OwnedFd::from(other_end))
@@ -249,6 +285,13 @@ fn a_signal_that_is_ignored_ends_no_run() {
     assert_eq!(report["end"]["code"], 0, "{report}");
     let report = report_despite("INT", &["-HUP"], Duration::ZERO);
     assert_eq!(report["end"], "interrupted", "{report}");
+}
+
+#[test]
+fn a_caller_that_ignores_its_children_gets_figures() {
+    let report = report_despite("CHLD", &[], Duration::ZERO);
+    assert_eq!(report["end"]["code"], 0, "{report}");
+    assert!(report["wall_s"].as_f64().unwrap() < 5.0, "{report}");
 }
 
 #[test]
