@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -345,10 +346,77 @@ size_t os_read_link(const char *path, char *buffer, size_t capacity)
     return bytes < 0 ? 0 : (size_t)bytes;
 }
 
+enum { NULL_DEVICE = 1 << 8 | 3 }; /* major and minor number of /dev/null */
+
+/* Opens a file to write to. Neither this nor a write to it waits for a reader. */
+static long open_to_write(const char *path, int flags)
+{
+    const int always = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    return system_call(SYS_openat, AT_FDCWD, (long)path, flags | always, 0644, 0, 0);
+}
+
+/* The descriptor that a path stands for, such as /dev/stdout or /dev/fd/3; -1: for none. */
+static int descriptor_of(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    int fd = -1;
+    if (strcmp(path, "/dev/stdout") == 0)
+        return 1;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return STDERR;
+    for (size_t i = 0; i < ARRAY_LENGTH(folders); i++) {
+        size_t length = strlen(folders[i]);
+        if (strncmp(path, folders[i], length) != 0)
+            continue;
+        for (const char *c = path + length; *c >= '0' && *c <= '9' && fd < 1000000; c++) {
+            fd = (fd < 0 ? 0 : fd * 10) + (*c - '0');
+            if (c[1] == '\0')
+                return fd;
+        }
+    }
+    return -1;
+}
+
+/* Whether a link belongs to the user: another one may have put his where our file was to be. */
+static bool is_own_link(const char *path, uid_t user)
+{
+    struct stat status = {0};
+    long result =
+        system_call(SYS_newfstatat, AT_FDCWD, (long)path, (long)&status, AT_SYMLINK_NOFOLLOW, 0, 0);
+    return result == 0 && S_ISLNK(status.st_mode) && status.st_uid == user;
+}
+
+/* Whether what was there before is to be written to: a file of the user's own, under no other name
+ * by which somebody could have put it here, or the null device. */
+static bool may_overwrite(int fd, uid_t user)
+{
+    struct stat status = {0};
+    if (system_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) != 0)
+        return false;
+    if (S_ISCHR(status.st_mode))
+        return status.st_rdev == NULL_DEVICE;
+    return S_ISREG(status.st_mode) && status.st_uid == user && status.st_nlink <= 1 &&
+           system_call(SYS_ftruncate, fd, 0, 0, 0, 0, 0) == 0;
+}
+
 int os_create_file(const char *path)
 {
-    long fd = system_call(
-        SYS_openat, AT_FDCWD, (long)path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644, 0, 0);
+    int standing = descriptor_of(path);
+    if (standing >= 0) {
+        long copy = system_call(SYS_fcntl, standing, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
+        return copy < 0 ? -1 : (int)copy;
+    }
+    uid_t user = (uid_t)system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+    long fd = open_to_write(path, O_CREAT | O_EXCL);
+    if (fd != -EEXIST)
+        return fd < 0 ? -1 : (int)fd;
+    fd = open_to_write(path, O_NOFOLLOW);
+    if (fd == -ELOOP && is_own_link(path, user))
+        fd = open_to_write(path, O_CREAT);
+    if (fd >= 0 && !may_overwrite((int)fd, user)) {
+        os_close((int)fd);
+        return -1;
+    }
     return fd < 0 ? -1 : (int)fd;
 }
 

@@ -111,7 +111,10 @@ int os_duplicate(int fd);
 size_t os_read_file(const char *path, char *buffer, size_t capacity);
 size_t os_read_link(const char *path, char *buffer, size_t capacity);
 
-/* Creates or truncates the file and returns a descriptor, or -1. */
+/* Opens a file to write to it from its beginning, and returns a descriptor, or -1. Another user
+ * may know the path, and may have put something there: what is there already has to be a regular
+ * file of the user's own, under this name alone, or a link of his to one. A path that stands for a
+ * descriptor, as /dev/stdout does, gives a copy of that one as it is. */
 int os_create_file(const char *path);
 void os_close(int fd);
 int os_process_id(void);
