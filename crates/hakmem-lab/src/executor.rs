@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
@@ -13,6 +14,7 @@ use hakmem_process::{
     Tools, Watch, WitnessedRun,
 };
 use hakmem_results::Arm;
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
 use crate::plan::{Output, Task};
@@ -33,6 +35,12 @@ pub enum RunError {
         command: String,
         /// How it ended.
         end: String,
+    },
+    /// The library of the arm is not what it was when the arm was made.
+    #[error("{library} was changed or replaced while it was measured; measure again")]
+    Replaced {
+        /// The file.
+        library: String,
     },
     /// A file could not be read or written.
     #[error("{path}: {reason}")]
@@ -78,10 +86,17 @@ pub fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// SHA-256 of a file, in hex.
+/// SHA-256 of a file, in hex. What is no regular file may have no end, and is not read.
 pub fn digest_of_file(path: &Path) -> io::Result<String> {
+    let mut file = fs::File::options()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
     let mut hasher = Sha256::new();
-    io::copy(&mut fs::File::open(path)?, &mut hasher)?;
+    io::copy(&mut file, &mut hasher)?;
     Ok(hex(&hasher.finalize()))
 }
 
@@ -103,15 +118,33 @@ pub fn describe_end(exit: Exit, stderr: &[u8]) -> String {
         .map(str::trim)
         .find(|line| !line.is_empty())
     {
-        Some(line) => format!("{end}: {line}"),
+        Some(line) => format!("{end}: {}", printable(line)),
         None => end,
     }
 }
+
+/// A line that a program wrote, fit for a terminal: without control characters, and not too long.
+fn printable(line: &str) -> String {
+    let mut letters = line.chars().map(|letter| match letter.is_control() {
+        true => char::REPLACEMENT_CHARACTER,
+        false => letter,
+    });
+    let mut text: String = letters.by_ref().take(LONGEST_LINE).collect();
+    if letters.next().is_some() {
+        text.push('…');
+    }
+    text
+}
+
+/// Letters of a program's last line that are shown.
+const LONGEST_LINE: usize = 300;
 
 /// Runs real programs.
 pub struct Programs {
     tools: Tools,
     started: Instant,
+    /// The libraries that have been used, as they were at first.
+    libraries: BTreeMap<String, Identity>,
 }
 
 impl Programs {
@@ -120,7 +153,45 @@ impl Programs {
         Programs {
             tools,
             started: Instant::now(),
+            libraries: BTreeMap::new(),
         }
+    }
+
+    /// Does something with the arm's library, and fails if that is not the same before and
+    /// afterwards as it was when the arm was made.
+    fn with_library<T>(
+        &mut self,
+        arm: &Arm,
+        run: impl FnOnce(&Tools) -> Result<T, LaunchError>,
+    ) -> Result<T, RunError> {
+        self.check_library(arm)?;
+        let result = run(&self.tools);
+        self.check_library(arm)?;
+        Ok(result?)
+    }
+
+    fn check_library(&mut self, arm: &Arm) -> Result<(), RunError> {
+        let Some(library) = &arm.library else {
+            return Ok(());
+        };
+        let path = Path::new(library);
+        let replaced = || RunError::Replaced {
+            library: library.clone(),
+        };
+        // One that is gone is no longer the same, and one that never was there does not start.
+        let now = Identity::of(path).ok();
+        if let Some(first) = self.libraries.get(library) {
+            return (now.as_ref() == Some(first))
+                .then_some(())
+                .ok_or_else(replaced);
+        }
+        let Some(now) = now else { return Ok(()) };
+        let digest = digest_of_file(path).ok();
+        if arm.digest.is_some() && arm.digest != digest {
+            return Err(replaced());
+        }
+        self.libraries.insert(library.clone(), now);
+        Ok(())
     }
 
     /// Runs a shell command for the task, without its allocator.
@@ -170,11 +241,13 @@ impl Executor for Programs {
             system_calls,
             stopped_counts: false,
         };
-        Ok(run_witnessed(&self.tools, &launch(task, arm), &watch)?)
+        self.with_library(arm, |tools| {
+            run_witnessed(tools, &launch(task, arm), &watch)
+        })
     }
 
     fn timed(&mut self, task: &Task, arm: &Arm) -> Result<TimedRun, RunError> {
-        Ok(run_timed(&self.tools, &launch(task, arm))?)
+        self.with_library(arm, |tools| run_timed(tools, &launch(task, arm)))
     }
 
     fn check(&mut self, task: &Task, command: &str, stdout: &[u8]) -> Result<(), RunError> {
@@ -200,6 +273,30 @@ impl Executor for Programs {
 
     fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+}
+
+/// What tells a file from every other, and from itself after a change: whoever writes to it, or
+/// moves another one to its place and back, cannot set the time of change.
+#[derive(Debug, PartialEq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Identity {
+    fn of(path: &Path) -> io::Result<Identity> {
+        let metadata = fs::metadata(path)?;
+        Ok(Identity {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
     }
 }
 

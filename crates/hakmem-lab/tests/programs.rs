@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hakmem_lab::allocators::Finder;
-use hakmem_lab::executor::{Executor, Programs};
+use hakmem_lab::executor::{describe_end, digest_of_file, Executor, Programs};
 use hakmem_lab::experiment::{run, Header};
 use hakmem_lab::plan::{Output, Task};
-use hakmem_process::Tools;
-use hakmem_results::{Machine, Metric, RowKind};
+use hakmem_process::{Exit, Tools};
+use hakmem_results::{Arm, Machine, Metric, RowKind};
 use support::{measured, plan, task, Notes};
 
 /// libhakmem.so under test.
@@ -99,6 +99,88 @@ fn an_old_product_is_not_taken_for_a_new_one() {
         .to_string();
     assert!(error.contains("No such file"), "{error}");
     programs.prepare(&task).unwrap();
+}
+
+#[test]
+fn a_product_without_end_is_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut task = script("true", directory.path());
+    task.prepare = Some("mkfifo fifo; ln -s /dev/zero zero".to_string());
+    let mut programs = programs();
+    programs.prepare(&task).unwrap();
+    for product in ["fifo", "zero"] {
+        let error = programs.product_digest(&task, Path::new(product));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
+    }
+}
+
+/// A directory with a copy of the library, and the arm of that.
+fn copied_library() -> (tempfile::TempDir, Arm) {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("libhakmem.so");
+    fs::copy(library(), &copy).unwrap();
+    let arm = Arm {
+        library: Some(copy.display().to_string()),
+        digest: Some(digest_of_file(&copy).unwrap()),
+        ..support::arm("hakmem")
+    };
+    (directory, arm)
+}
+
+/// What a shell does to the library between two runs, or in the second one.
+fn assert_noticed(change: &str, while_it_runs: bool) {
+    let (directory, arm) = copied_library();
+    let mut programs = programs();
+    let still = script("true", directory.path());
+    programs.witnessed(&still, &arm, false).unwrap();
+    programs.timed(&still, &arm).unwrap();
+    let change = script(change, directory.path());
+    let result = match while_it_runs {
+        true => programs.timed(&change, &arm),
+        false => {
+            programs.timed(&change, &support::arm("system")).unwrap();
+            programs.timed(&still, &arm)
+        }
+    };
+    let message = result.unwrap_err().to_string();
+    assert!(message.contains("changed or replaced"), "{message}");
+}
+
+#[test]
+fn a_library_that_is_replaced_is_noticed() {
+    for while_it_runs in [false, true] {
+        assert_noticed("cp libhakmem.so x; mv x libhakmem.so", while_it_runs);
+        // Another one stands in for it for a while.
+        let swapped = "mv libhakmem.so x; cp x libhakmem.so; mv x libhakmem.so";
+        assert_noticed(swapped, while_it_runs);
+        let written = "cp -p libhakmem.so x; printf x | \
+                       dd of=libhakmem.so bs=1 seek=9 conv=notrunc 2>&1; \
+                       touch -r x libhakmem.so";
+        assert_noticed(written, while_it_runs);
+        assert_noticed("rm libhakmem.so", while_it_runs);
+    }
+}
+
+#[test]
+fn a_library_that_is_replaced_before_the_first_run_is_noticed() {
+    let (directory, arm) = copied_library();
+    fs::write(directory.path().join("libhakmem.so"), "something else").unwrap();
+    let still = script("true", directory.path());
+    let message = programs().timed(&still, &arm).unwrap_err().to_string();
+    assert!(message.contains("changed or replaced"), "{message}");
+}
+
+#[test]
+fn what_a_program_says_last_is_fit_for_a_terminal() {
+    let text = "first\n\x1b[2J\x07it\u{9b}31m failed\r\n";
+    let end = describe_end(Exit::Code(1), text.as_bytes());
+    assert_eq!(
+        end,
+        "exited with 1: \u{fffd}[2J\u{fffd}it\u{fffd}31m failed"
+    );
+    let end = describe_end(Exit::Signal(6), &[b'x'; 1 << 20]);
+    assert_eq!(end.chars().count(), "was ended by signal 6: ".len() + 301);
 }
 
 #[test]
