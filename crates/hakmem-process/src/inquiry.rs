@@ -392,7 +392,7 @@ impl Tracer<'_> {
         loop {
             ptrace::resume(tid, how, signal).map_err(|_| GONE)?;
             (how, signal) = (Continue::Run, 0);
-            match ptrace::wait_for(tid).map_err(|_| GONE)? {
+            match self.wait_for(tid).ok_or(GONE)? {
                 Event::Signal(libc::SIGTRAP) => {
                     let mut registers = registers_of(tid)?;
                     let address = registers.trapped_at();

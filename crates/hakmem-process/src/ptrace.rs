@@ -48,28 +48,17 @@ pub(crate) fn seize(pid: i32) -> Result<(), Errno> {
 
 /// Waits for the next event of what this thread traces; `None`: nothing is left.
 pub(crate) fn wait() -> Result<Option<(i32, Event)>, Errno> {
-    match wait_for_any_of(-1) {
-        Err(Errno::ECHILD) => Ok(None),
-        other => other.map(Some),
-    }
-}
-
-/// Waits for the next event of one thread.
-pub(crate) fn wait_for(tid: i32) -> Result<Event, Errno> {
-    wait_for_any_of(tid).map(|(_, event)| event)
-}
-
-fn wait_for_any_of(which: i32) -> Result<(i32, Event), Errno> {
     // __WNOTHREAD: the children of other threads are not ours to reap.
     let flags = libc::__WALL | libc::__WNOTHREAD;
     let mut status = 0;
     loop {
         // SAFETY: `status` is a valid place for the status.
         #[allow(unsafe_code)]
-        let tid = unsafe { libc::waitpid(which, &mut status, flags) };
+        let tid = unsafe { libc::waitpid(-1, &mut status, flags) };
         match Errno::result(tid) {
-            Ok(tid) => return Ok((tid, decode(tid, status))),
+            Ok(tid) => return Ok(Some((tid, decode(tid, status)))),
             Err(Errno::EINTR) => {}
+            Err(Errno::ECHILD) => return Ok(None),
             Err(error) => return Err(error),
         }
     }

@@ -15,7 +15,7 @@
 //!
 //! What an image is asked while it runs is in `inquiry.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -128,6 +128,8 @@ pub(crate) struct Tracer<'run> {
     count_system_calls: bool,
     processes: BTreeMap<i32, Process>,
     process_of_thread: BTreeMap<i32, i32>,
+    /// Stops that wait until another thread has been asked.
+    postponed: VecDeque<(i32, Event)>,
     seen: Seen,
 }
 
@@ -156,6 +158,7 @@ impl<'run> Tracer<'run> {
             count_system_calls,
             processes: BTreeMap::new(),
             process_of_thread: BTreeMap::new(),
+            postponed: VecDeque::new(),
             seen: Seen::default(),
         }
     }
@@ -164,21 +167,51 @@ impl<'run> Tracer<'run> {
     /// the last to end; should it be killed, the rest has to end as well.
     pub fn follow(mut self) -> Result<Seen, Errno> {
         self.add_thread(self.root, self.root);
-        while let Some((tid, event)) = ptrace::wait()? {
-            if event == Event::Gone {
-                self.gone(tid);
-                continue;
-            }
-            if !self.process_of_thread.contains_key(&tid) {
-                // A new thread may stop before its creator reports it, or instead, if that one was
-                // killed.
-                self.adopt(tid, proc::parent_of_process(tid));
-            }
-            if let Some((how, signal)) = self.handle(tid, event) {
-                ptrace::resume(tid, how, signal)?;
-            }
+        while let Some((tid, event)) = self.next_event()? {
+            self.take(tid, event)?;
         }
         Ok(self.seen)
+    }
+
+    fn next_event(&mut self) -> Result<Option<(i32, Event)>, Errno> {
+        match self.postponed.pop_front() {
+            Some(event) => Ok(Some(event)),
+            None => ptrace::wait(),
+        }
+    }
+
+    /// Takes notice of an event, and lets the thread go on.
+    fn take(&mut self, tid: i32, event: Event) -> Result<(), Errno> {
+        if event == Event::Gone {
+            self.gone(tid);
+            return Ok(());
+        }
+        if !self.process_of_thread.contains_key(&tid) {
+            // A new thread may stop before its creator reports it, or instead, if that one was
+            // killed.
+            self.adopt(tid, proc::parent_of_process(tid));
+        }
+        match self.handle(tid, event) {
+            Some((how, signal)) => ptrace::resume(tid, how, signal),
+            None => Ok(()),
+        }
+    }
+
+    /// The next event of a thread that is asked something. The others go on meanwhile: it may wait
+    /// for one of them. Only those wait that stop at a place where they are to be asked as well;
+    /// they hold no lock there.
+    pub(crate) fn wait_for(&mut self, tid: i32) -> Option<Event> {
+        loop {
+            match ptrace::wait() {
+                Ok(Some((found, event))) if found == tid => return Some(event),
+                Ok(Some((other, Event::Signal(libc::SIGTRAP)))) => {
+                    self.postponed
+                        .push_back((other, Event::Signal(libc::SIGTRAP)));
+                }
+                Ok(Some((other, event))) => self.take(other, event).ok()?,
+                Ok(None) | Err(_) => return None,
+            }
+        }
     }
 
     /// How a thread goes on to which nothing happened.
@@ -224,6 +257,7 @@ impl<'run> Tracer<'run> {
     /// A thread is gone, and if it is the root, everything has to go.
     pub(crate) fn gone(&mut self, tid: i32) {
         self.forget(tid);
+        self.postponed.retain(|(other, _)| *other != tid);
         if tid == self.root {
             self.kill_all();
         }
@@ -295,6 +329,8 @@ impl<'run> Tracer<'run> {
         if former.is_some_and(|image| !image.forked) {
             self.end_image(pid, End::Replaced);
         }
+        let gone = |tid: &i32| self.process_of_thread.get(tid) == Some(&pid);
+        self.postponed.retain(|(tid, _)| !gone(tid));
         self.process_of_thread.retain(|_, process| *process != pid);
         self.processes.remove(&pid);
         self.add_thread(pid, pid);

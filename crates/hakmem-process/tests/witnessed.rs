@@ -215,6 +215,16 @@ fn a_watched_program_has_what_a_timed_one_has() {
 }
 
 #[test]
+fn a_busy_program_is_asked_without_harm() {
+    let run = under_hakmem(&[fixture("busy").to_str().unwrap()]);
+    assert_eq!(run.exit, Exit::Code(7));
+    assert_eq!(run.processes.len(), 31);
+    run.processes.iter().for_each(assert_proven);
+    let probe = probe(run.processes.last().unwrap());
+    assert!(probe.calls_watched > 16, "{probe:?}");
+}
+
+#[test]
 fn fork_and_exec_in_a_thread_are_followed() {
     let run = under_hakmem(&[fixture("thread_exec").to_str().unwrap()]);
     assert_eq!(run.exit, Exit::Code(0));
