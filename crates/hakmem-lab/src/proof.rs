@@ -17,6 +17,10 @@ use crate::allocators::is_hakmem_library;
 /// hakmem must have served at least this share of the calls.
 pub const SMALLEST_SHARE: f64 = 0.99;
 
+/// A program that makes no call of malloc has no more memory of its own than this; with more, it
+/// has a heap that malloc does not serve.
+const NO_HEAP_KIB: u64 = 4 << 10;
+
 /// What spoke against the arm.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
@@ -291,10 +295,17 @@ impl Claim<'_> {
         if reports == 0 {
             return Err(ProofError::NoStatistics);
         }
+        proof.calls_served = Some(served);
+        proof.calls_passed_on = Some(passed_on);
         if served + passed_on == 0 {
-            return Err(ProofError::NoCalls);
+            let has_heap = |process: &&ProcessRecord| process.anonymous_kib > Some(NO_HEAP_KIB);
+            let works = self.operations.is_some_and(|operations| operations > 0);
+            return match works || processes.iter().any(has_heap) {
+                true => Err(ProofError::NoCalls),
+                false => Ok(()),
+            };
         }
-        let mut share = served as f64 / (served + passed_on).max(1) as f64;
+        let mut share = served as f64 / (served + passed_on) as f64;
         if share < SMALLEST_SHARE {
             return Err(ProofError::PassedOn { served, passed_on });
         }
@@ -304,8 +315,6 @@ impl Claim<'_> {
                 return Err(ProofError::TooFewCalls { operations, served });
             }
         }
-        proof.calls_served = Some(served);
-        proof.calls_passed_on = Some(passed_on);
         proof.share = Some(share);
         Ok(())
     }

@@ -240,6 +240,18 @@ fn hakmem_has_to_have_served_the_calls() {
 }
 
 #[test]
+fn without_a_call_there_is_nothing_to_prove_unless_there_is_a_heap() {
+    let hakmem = arm("hakmem");
+    let mut process = record(&hakmem);
+    probe(&mut process).statistics_at_end = Some(statistics(54, 48, 0));
+    let proof = prove_all(&hakmem, &[], vec![process.clone()]).unwrap();
+    assert_eq!((proof.calls_served, proof.share), (Some(0), None));
+    process.anonymous_kib = Some(100 << 10);
+    let error = prove_all(&hakmem, &[], vec![process]);
+    assert_eq!(error, Err(ProofError::NoCalls));
+}
+
+#[test]
 fn hakmem_has_to_say_how_many_calls_it_served() {
     let none = prove("hakmem", |process| probe(process).statistics_at_end = None);
     assert_eq!(none, Err(ProofError::NoStatistics));
