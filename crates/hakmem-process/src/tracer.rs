@@ -282,13 +282,12 @@ impl<'run> Tracer<'run> {
         }
     }
 
-    /// A process works in the memory of the one that made it.
+    /// A process works in the memory of the one that made it, unless it has a program of its own by
+    /// now.
     fn share_memory(&mut self, pid: i32) {
-        let image = self
-            .processes
-            .get_mut(&pid)
-            .and_then(|it| it.image.as_mut());
-        if let Some(image) = image {
+        let process = self.processes.get_mut(&pid);
+        let image = process.and_then(|process| process.image.as_mut());
+        if let Some(image) = image.filter(|image| image.forked) {
             image.shares_memory = true;
         }
     }

@@ -439,4 +439,7 @@ fn many_short_processes_leave_nothing_behind() {
     );
     run.processes.iter().for_each(assert_proven);
     assert!(run.processes.iter().all(|record| !record.replaced));
+    // Each came to its end as ever, made by vfork or not.
+    let has_left_count = |it: &ProcessRecord| probe(it).statistics_at_end.is_some();
+    assert!(run.processes.iter().all(has_left_count));
 }
