@@ -28,9 +28,8 @@ const SMALLEST: u64 = 16;
 /// as in use all the time: one more always shows.
 const BLOCKS: usize = 8;
 
-/// Larger blocks are asked for one at a time, and not freed: that would raise the size from which on
-/// glibc maps, and so change the program. Nobody touches them, so they cost no memory.
-const LARGEST_FREED: u64 = 64 << 10;
+/// Larger blocks are asked for one at a time. Nobody touches them, so they cost no memory.
+const LARGEST_OF_MANY: u64 = 64 << 10;
 
 /// Larger blocks are only asked of malloc: others might touch them.
 const LARGEST_TOUCHED: u64 = 1 << 20;
@@ -209,7 +208,8 @@ impl Tracer<'_> {
         for range in 0..RANGES {
             let smallest = SMALLEST << (2 * range);
             let size = self.random.random_range(smallest..4 * smallest);
-            let count = if size <= LARGEST_FREED { BLOCKS } else { 1 };
+            let is_small = size <= LARGEST_OF_MANY;
+            let count = if is_small { BLOCKS } else { 1 };
             let before = self.libc_bytes(tid, places)?;
             let mut blocks = Vec::with_capacity(count);
             for _ in 0..count {
@@ -219,7 +219,9 @@ impl Tracer<'_> {
             served |= after >= before.saturating_add(size);
             blocks.retain(|&block| block != 0);
             probe.mallocs += blocks.len() as u64;
-            if size <= LARGEST_FREED {
+            // Under glibc that would raise the size from which on it maps, and so change the
+            // program.
+            if is_small || self.library.is_some() {
                 for block in blocks {
                     self.call(tid, places, places.functions.free, &[block])?;
                     probe.frees += 1;

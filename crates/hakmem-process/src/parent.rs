@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -178,14 +179,23 @@ impl Parent {
     }
 }
 
-/// The path of an input, absolute, because the program may start in another directory.
+/// The path of an input, absolute, because the program may start in another directory. A pipe could
+/// be read by one run alone, and might keep it waiting for ever.
 fn readable(input: &Path) -> Result<PathBuf, LaunchError> {
-    File::open(input).map_err(|reason| {
+    let cannot = |reason: String| {
         LaunchError::Helper(format!(
             "cannot read the input {}: {reason}",
             input.display()
         ))
-    })?;
+    };
+    let metadata = input
+        .metadata()
+        .map_err(|reason| cannot(reason.to_string()))?;
+    let kind = metadata.file_type();
+    if kind.is_fifo() || kind.is_socket() {
+        return Err(cannot("it can be read only once; use a file".to_string()));
+    }
+    File::open(input).map_err(|reason| cannot(reason.to_string()))?;
     absolute(input)
 }
 

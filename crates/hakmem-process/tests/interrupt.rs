@@ -91,6 +91,7 @@ fn a_run_in_a_process_that_ignores_its_children() {
     let watch = Watch {
         rss_interval: Duration::from_millis(10),
         system_calls: false,
+        stopped_counts: false,
     };
     let run = run_witnessed(&tools(), &launch, &watch).unwrap();
     assert_eq!((run.exit, run.processes.len()), (Exit::Code(3), 2));

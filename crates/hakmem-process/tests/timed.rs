@@ -71,6 +71,20 @@ fn no_file_is_made_for_a_run() {
 }
 
 #[test]
+fn an_input_that_can_be_read_only_once_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut launch = script("cat");
+    launch.input = Some(fifo);
+    let error = run_timed(&tools(), &launch).unwrap_err().to_string();
+    assert!(
+        error.ends_with("it can be read only once; use a file"),
+        "{error}"
+    );
+}
+
+#[test]
 fn environment_and_directory_are_set() {
     let mut launch = script("echo \"$A\"; pwd");
     launch
