@@ -83,7 +83,8 @@ def aarch64(name, what, page_size, suites):
                   "270 KiB with every thread that ends"),
                  ("_audited", "LD_AUDIT would reach qemu"),
                  ("_early|_spy_|runtime_elf|runtime_dlopen|_secure|_address_space|_overcommit|"
-                  "_aside_|differential|unit_api_options|unit_options_table|runtime_report",
+                  "_aside_|differential|unit_api_options|unit_stats_file|unit_options_table|"
+                  "runtime_report",
                   "a script starts the program, or preloads the library, outside of qemu"),))
 
 
@@ -96,7 +97,7 @@ def large_pages(kib):
 
 WRAPPED = (("platforms_high_addresses",
             "the linker cannot replace functions that are optimised together with their callers"),)
-OWN_MALLOC = (("unit_observe_stats|unit_api_options",
+OWN_MALLOC = (("unit_observe_stats|unit_api_options|unit_stats_file",
                "malloc is the sanitizer's in programs that are linked with the library"),)
 NAME_SPACES = (("runtime_load: test_(name_spaces|second_copy)",
                 "with the sanitizer's libraries in every name space, static TLS runs out"),)
@@ -128,7 +129,7 @@ PLATFORMS = (
     Platform("musl", "musl in place of glibc; hakmem.o, static and static-PIE", "musl-gcc",
              suites=("unit", "platforms"), own_frameworks=True,
              settings=("CMAKE_C_FLAGS=-I{here}/musl -idirafter {kernel_headers}",),
-             skipped=(("unit_observe_stats|unit_api_options|platforms_stress$",
+             skipped=(("unit_observe_stats|unit_api_options|unit_stats_file|platforms_stress$",
                        "it needs the shared library, which starts by an indirect function, and "
                        "musl has none"),)),
     aarch64("aarch64", "under qemu-user", 4096, ALL),
