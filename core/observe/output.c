@@ -1,5 +1,6 @@
 /* Where reports go: see report.h. */
 #include <pthread.h>
+#include <string.h>
 
 #include "api/environment.h"
 #include "base/policy.h"
@@ -121,6 +122,37 @@ static bool resolve(const char *path, struct text *text)
     return text->length < text->capacity;
 }
 
+/* The descriptor that a path stands for, such as /dev/stdout or /dev/fd/3; -1: for none. */
+static int descriptor_of(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    int fd = -1;
+    if (strcmp(path, "/dev/stdout") == 0)
+        return 1;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return STDERR;
+    for (size_t i = 0; i < ARRAY_LENGTH(folders); i++) {
+        size_t length = strlen(folders[i]);
+        if (strncmp(path, folders[i], length) != 0)
+            continue;
+        for (const char *c = path + length; *c >= '0' && *c <= '9' && fd < 1000000; c++) {
+            fd = (fd < 0 ? 0 : fd * 10) + (*c - '0');
+            if (c[1] == '\0')
+                return fd;
+        }
+    }
+    return -1;
+}
+
+/* The descriptor to write to for the one that a path names; -1: it is closed. Standard error is the
+ * one of the start, here as well. */
+static int still_open(int fd)
+{
+    if (fd == STDERR)
+        return standard_error();
+    return os_file_of(fd).number ? fd : -1;
+}
+
 void report_write_file(const char *path)
 {
     char buffer[PATH_BYTES];
@@ -130,14 +162,16 @@ void report_write_file(const char *path)
         complain_unwritable(path, ": the path is too long");
         return;
     }
-    int fd = os_create_file(buffer);
+    int standing = descriptor_of(buffer);
+    int fd = standing < 0 ? os_create_file(buffer) : still_open(standing);
     if (fd < 0) {
         complain_unwritable(buffer, "");
         return;
     }
     if (!write_report(fd, report_json))
         complain_unwritable(buffer, " to its end: is the disk full?");
-    os_close(fd);
+    if (standing < 0)
+        os_close(fd);
 }
 
 static void warn_if_idle(void)

@@ -23,8 +23,9 @@ void report_table(struct text *text, const struct process *process);
 /* Prints the table to a file descriptor. */
 void report_print(int fd);
 
-/* Writes the JSON to a new file; %p in the path becomes the process id, %% a percent sign.
- * Complains when it cannot. */
+/* Writes the JSON to a new file; %p in the path becomes the process id, %% a percent sign. A path
+ * such as /dev/stdout stands for the descriptor, which stays open and as it is. Complains when it
+ * cannot. */
 void report_write_file(const char *path);
 
 /* From the library's constructor: keeps the standard error for a report at exit. */

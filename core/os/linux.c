@@ -6,7 +6,6 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -355,28 +354,6 @@ static long open_to_write(const char *path, int flags)
     return system_call(SYS_openat, AT_FDCWD, (long)path, flags | always, 0644, 0, 0);
 }
 
-/* The descriptor that a path stands for, such as /dev/stdout or /dev/fd/3; -1: for none. */
-static int descriptor_of(const char *path)
-{
-    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
-    int fd = -1;
-    if (strcmp(path, "/dev/stdout") == 0)
-        return 1;
-    if (strcmp(path, "/dev/stderr") == 0)
-        return STDERR;
-    for (size_t i = 0; i < ARRAY_LENGTH(folders); i++) {
-        size_t length = strlen(folders[i]);
-        if (strncmp(path, folders[i], length) != 0)
-            continue;
-        for (const char *c = path + length; *c >= '0' && *c <= '9' && fd < 1000000; c++) {
-            fd = (fd < 0 ? 0 : fd * 10) + (*c - '0');
-            if (c[1] == '\0')
-                return fd;
-        }
-    }
-    return -1;
-}
-
 /* Whether a link belongs to the user: another one may have put his where our file was to be. */
 static bool is_own_link(const char *path, uid_t user)
 {
@@ -401,11 +378,6 @@ static bool may_overwrite(int fd, uid_t user)
 
 int os_create_file(const char *path)
 {
-    int standing = descriptor_of(path);
-    if (standing >= 0) {
-        long copy = system_call(SYS_fcntl, standing, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
-        return copy < 0 ? -1 : (int)copy;
-    }
     uid_t user = (uid_t)system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
     long fd = open_to_write(path, O_CREAT | O_EXCL);
     if (fd != -EEXIST)

@@ -113,8 +113,7 @@ size_t os_read_link(const char *path, char *buffer, size_t capacity);
 
 /* Opens a file to write to it from its beginning, and returns a descriptor, or -1. Another user
  * may know the path, and may have put something there: what is there already has to be a regular
- * file of the user's own, under this name alone, or a link of his to one. A path that stands for a
- * descriptor, as /dev/stdout does, gives a copy of that one as it is. */
+ * file of the user's own, under this name alone, or a link of his to one. */
 int os_create_file(const char *path);
 void os_close(int fd);
 int os_process_id(void);

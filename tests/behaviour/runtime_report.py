@@ -194,6 +194,27 @@ class Reports(unittest.TestCase):
         self.assertEqual(process.wait(LIMIT_SECONDS), 0)
         self.assertEqual(os.listdir(self.own), ["a%%p%%%d%%x%%.json" % process.pid])
 
+    def check_json(self, done):
+        """One report as JSON on standard error, and nothing besides."""
+        self.assertEqual(done.returncode, 0, text(done.stderr))
+        self.assertIn("tiers", json.loads(text(done.stderr)))
+
+    def test_standard_error_by_its_path(self):
+        for path in ("/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"):
+            for mode in ("nothing", "close_streams", "close_all"):
+                self.check_json(run(mode, env=environment(HAKMEM_STATS_FILE=path)))
+        settings = environment(HAKMEM_STATS_FILE="/dev/stderr")
+        self.check_json(run("reuse", self.own, env=settings))
+        self.check_own_file()
+        done = run("take_all", self.own, env=settings)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+        self.check_own_file()
+        self.check_json(run("nothing", env=settings, preexec_fn=lambda:
+                            resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))))
+
+    def test_standard_output_closed_at_exit(self):
+        self.check_complaint("/dev/stdout")
+
     def check_complaint(self, path, mode="close_streams", **options):
         done = run(mode, env=environment(HAKMEM_STATS_FILE=path), **options)
         self.assertEqual(done.returncode, 0, text(done.stderr))
