@@ -29,11 +29,10 @@ static struct {
 /* Which list a mapping of `size` bytes belongs to. */
 static unsigned length_of(size_t size)
 {
-    size_t regions = size >> REGION_SHIFT;
-    unsigned shift = 0;
-    while (regions >> shift >= 2 * STEPS)
-        shift++;
-    return (unsigned)size_min(shift * STEPS + (regions >> shift), LENGTH_COUNT - 1);
+    size_t regions = size >> REGION_SHIFT, doublings = 0;
+    while (regions >> doublings >= (size_t)2 * STEPS)
+        doublings++;
+    return (unsigned)size_min(doublings * STEPS + (regions >> doublings), LENGTH_COUNT - 1);
 }
 
 /* Lock held. */

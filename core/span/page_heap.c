@@ -204,8 +204,8 @@ static struct superslab *find_pages(unsigned pages, unsigned alignment, struct r
         }
     }
     /* Whole units are known without a search. */
-    unsigned units = 1;
-    while (units * UNIT_PAGES < size_max(pages, alignment))
+    unsigned longer = pages > alignment ? pages : alignment, units = 1;
+    while (units * UNIT_PAGES < longer)
         units *= 2;
     struct superslab *superslab = find_group(units);
     return superslab && superslab_find(superslab, pages, alignment, run) ? superslab : NULL;

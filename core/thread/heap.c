@@ -282,7 +282,7 @@ static struct heap *reclaim(void)
 
 /* Heaps are mapped several at a time: a process may have only so many mappings, and each stack is
  * two of them. */
-enum { CHUNK_HEAPS = 8 };
+static const size_t chunk_bytes = (size_t)8 * HEAP_BYTES;
 
 /* The next heap of the chunk, NULL when it is used up. Registry lock held. */
 static struct heap *take_unused(void)
@@ -301,20 +301,20 @@ static struct heap *map_heap(void)
     lock_release(&registry.lock);
     if (heap)
         return heap;
-    char *chunk = os_map(CHUNK_HEAPS * HEAP_BYTES, CACHE_LINE, NULL);
+    char *chunk = os_map(chunk_bytes, CACHE_LINE, NULL);
     if (!chunk)
         return os_map(HEAP_BYTES, CACHE_LINE, NULL);
     lock_acquire(&registry.lock);
     heap = take_unused();
     if (!heap) {
         registry.unused = chunk;
-        registry.unused_end = chunk + CHUNK_HEAPS * HEAP_BYTES;
+        registry.unused_end = chunk + chunk_bytes;
         heap = take_unused();
         chunk = NULL;
     }
     lock_release(&registry.lock);
     if (chunk)
-        os_discard(chunk, CHUNK_HEAPS * HEAP_BYTES);
+        os_discard(chunk, chunk_bytes);
     return heap;
 }
 
@@ -634,7 +634,7 @@ void heap_check_pool(void)
     for (struct heap *heap = registry.free; heap; heap = heap->next_free)
         ASSERT(!heap->owner);
     ASSERT(warm == registry.warm_count);
-    ASSERT((size_t)(registry.unused_end - registry.unused) <= CHUNK_HEAPS * HEAP_BYTES);
+    ASSERT((size_t)(registry.unused_end - registry.unused) <= chunk_bytes);
     lock_release(&registry.lock);
 }
 
