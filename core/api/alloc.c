@@ -116,6 +116,9 @@ static void free_to_slab(struct heap *heap, const struct slab *slab, void **bloc
 {
     unsigned class = slab->class;
     COUNTER_ADD(&heap->magazine[class].overflows, 1);
+    /* The slab is older than the wide class map: the next free of a block of it shall hit. */
+    if (UNLIKELY(class_at(&heap->front, block) == CLASS_NONE) && class_map_newest() != &class_map)
+        slab_publish(slab);
     if (magazine_is_full(&heap->front, class))
         heap_overflow(heap, class);
     magazine_put(&heap->front, class, block);
@@ -124,7 +127,7 @@ static void free_to_slab(struct heap *heap, const struct slab *slab, void **bloc
 /* No memory is left to give the thread a heap: the block goes straight to its slab. */
 static void free_without_heap(const struct slab *slab, void *block)
 {
-    *(void **)block = class_map.classes;
+    *(void **)block = class_map_newest()->classes;
     ATOMIC_ADD_RELAXED(&bin_of(slab->shard, slab->class)->direct_blocks, 1);
     bin_flush(slab->shard, slab->class, &block, 1);
 }

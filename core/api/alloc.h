@@ -56,18 +56,24 @@ ALWAYS_INLINE void *alloc(size_t size)
     return alloc_slow(size);
 }
 
-/* Where the class map has the class of the block, if below `classes_limit`. */
+/* Where the class map has the class of the block, if below `classes_limit`. The heap may change
+ * over to another map in a signal handler: base, limit and map are read in this order, since what
+ * is found in a newer map by an older base is no class (map/page_map.h). */
 ALWAYS_INLINE size_t unit_of(const struct heap_front *heap, const void *block)
 {
-    return ((uintptr_t)block - heap->classes_base) >> UNIT_SHIFT;
+    size_t unit = ((uintptr_t)block - heap->classes_base) >> UNIT_SHIFT;
+    KEEP_LOAD_ORDER();
+    return unit;
 }
 
 /* Class of the slab that the pointer lies in; CLASS_NONE when the class map knows none. */
 ALWAYS_INLINE unsigned class_at(const struct heap_front *heap, const void *block)
 {
     size_t unit = unit_of(heap, block);
-    return unit < LOAD_HOT(&heap->classes_limit) ? ATOMIC_LOAD_RELAXED(&heap->classes[unit])
-                                                 : CLASS_NONE;
+    if (unit >= LOAD_HOT(&heap->classes_limit))
+        return CLASS_NONE;
+    KEEP_LOAD_ORDER();
+    return ATOMIC_LOAD_RELAXED(&heap->classes[unit]);
 }
 
 /* Any pointer may come here: what is no block of a slab has class 0, whose magazine is full. */
@@ -79,6 +85,7 @@ ALWAYS_INLINE void release(void *block)
         free_slow(block);
         return;
     }
+    KEEP_LOAD_ORDER();
     if (UNLIKELY(!magazine_push(heap, ATOMIC_LOAD_RELAXED(&heap->classes[unit]), block)))
         free_slow(block);
 }

@@ -40,7 +40,7 @@ size_t block_usable_size(
     switch (info.kind) {
     case BLOCK_SLAB:
         slab_index(info.slab, block, call);
-        if (*(void *const *)block == class_map.classes)
+        if (class_map_is_mark(*(void *const *)block))
             check_marked(info.slab, block, call, may_search);
         return size_classes[info.slab->class].size;
     case BLOCK_SPAN:

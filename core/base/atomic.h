@@ -14,6 +14,9 @@
  * (docs/decisions), so that only the compiler has to keep the order. */
 #define KEEP_STORE_ORDER() __atomic_signal_fence(__ATOMIC_ACQ_REL)
 
+/* What is read before this is read before what is read after it, seen by a signal handler. */
+#define KEEP_LOAD_ORDER() __atomic_signal_fence(__ATOMIC_ACQUIRE)
+
 /* For a counter with one writer that others may read at any time: no locked instruction. */
 #define COUNTER_ADD(p, v) ATOMIC_STORE_RELAXED((p), ATOMIC_LOAD_RELAXED(p) + (v))
 

@@ -21,33 +21,55 @@ static size_t first_unit = SIZE_MAX, last_unit;
 
 static size_t map_bytes; /* atomic relaxed, any thread: leaves and writable pieces */
 
-struct class_map class_map = {.classes = NULL, .base = (uintptr_t)1 << 63, .limit = 0};
+/* A program with 5-level page tables has more, if it asks for them. */
+#ifdef __x86_64__
+enum { PROGRAM_BITS = 47 };
+#else
+enum { PROGRAM_BITS = ADDRESS_BITS };
+#endif
+static const uintptr_t program_end = (uintptr_t)1 << PROGRAM_BITS;
 
-/* The class map becomes writable piece by piece: one byte per 64 KiB of superslabs in use. */
+/* Class maps become writable piece by piece: one byte per 64 KiB of superslabs in use. */
 enum { PIECE = 64 * 1024 };
 
-static uint8_t piece_ready[TIB / UNIT_SIZE / PIECE + 1]; /* atomic relaxed, any thread */
+/* Of all memory that is locked, and of the limit on that, the map is a small part. */
+static const size_t window_max = 64 * GIB;
 
-/* The map starts so far behind the start of its pages. Its address marks freed blocks: no byte of a
- * mark that a program may overwrite first shall be one that programs write, such as 0. */
+/* The maps start so far behind the start of their pages. Their addresses mark freed blocks: no byte
+ * of a mark that a program may overwrite first shall be one that programs write, such as 0. */
 enum { MAP_OFFSET = 0xa5 };
+
+/* Words of bits for the pieces of so many entries, which start behind the offset. */
+#define READY_WORDS(entries) ((entries) / PIECE / 64 + 1)
+
+static uint64_t window_ready[READY_WORDS(64 * GIB / UNIT_SIZE)];
+static uint64_t wide_ready[READY_WORDS(((size_t)2 << PROGRAM_BITS) / UNIT_SIZE)];
+
+struct class_map class_map = {.base = (uintptr_t)1 << 63, .ready = window_ready};
+struct class_map wide_class_map = {.ready = wide_ready};
+
+static uint8_t *reserve(size_t entries)
+{
+    uint8_t *pages = os_reserve(entries + PIECE);
+    return pages ? pages + MAP_OFFSET : NULL;
+}
 
 bool class_map_init(const void *address)
 {
-    size_t window = TIB;
+    size_t window = window_max;
     size_t limit = os_address_space_limit();
     while (window > GIB && window / UNIT_SIZE > limit / 256)
         window /= 2;
-    size_t bytes = window / UNIT_SIZE;
-    uint8_t *pages = os_reserve(bytes + PIECE);
-    if (!pages)
+    class_map.classes = reserve(window / UNIT_SIZE);
+    if (!class_map.classes)
         return false;
     /* Linux places mappings downwards: most of the window lies below the first one. */
     uintptr_t centre = round_down((uintptr_t)address, REGION_SIZE);
     uintptr_t below = window / 4 * 3;
-    class_map.classes = pages + MAP_OFFSET;
     class_map.base = centre > below ? centre - below : REGION_SIZE;
-    class_map.limit = bytes;
+    class_map.limit = window / UNIT_SIZE;
+    wide_class_map.base = class_map.base - program_end;
+    wide_class_map.limit = (program_end - wide_class_map.base) >> UNIT_SHIFT;
     return true;
 }
 
@@ -56,28 +78,71 @@ size_t page_map_bytes(void)
     return ATOMIC_LOAD_RELAXED(&map_bytes);
 }
 
-bool class_map_prepare(const void *address)
+static size_t index_of(const struct class_map *map, const void *address)
 {
-    size_t index = ((uintptr_t)address - class_map.base) >> UNIT_SHIFT;
-    if (index >= class_map.limit)
+    return ((uintptr_t)address - map->base) >> UNIT_SHIFT;
+}
+
+static bool is_ready(const struct class_map *map, size_t piece)
+{
+    return ATOMIC_LOAD_RELAXED(&map->ready[piece / 64]) >> piece % 64 & 1;
+}
+
+/* Makes the wide map, unless somebody does so at the same time. Without it all goes on as before,
+ * and the next superslab outside of the window tries again. */
+static void make_wide(void)
+{
+    uint8_t *none = NULL;
+    /* The program needs what little it may have for itself. */
+    if (os_address_space_limit() != SIZE_MAX)
+        return;
+    uint8_t *fresh = reserve(wide_class_map.limit);
+    if (fresh &&
+        !__atomic_compare_exchange_n(
+            &wide_class_map.classes, &none, fresh, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        os_unmap(fresh - MAP_OFFSET, wide_class_map.limit + PIECE);
+}
+
+/* The part of the map for a superslab. */
+static bool prepare(struct class_map *map, const void *address)
+{
+    size_t index = index_of(map, address);
+    uint8_t *classes = ATOMIC_LOAD_RELAXED(&map->classes);
+    if (!classes || index >= map->limit)
         return true;
-    size_t end = size_min(index + REGION_SIZE / UNIT_SIZE, class_map.limit) + MAP_OFFSET;
+    size_t end = size_min(index + REGION_SIZE / UNIT_SIZE, map->limit) + MAP_OFFSET;
     for (size_t piece = (index + MAP_OFFSET) / PIECE; piece * PIECE < end; piece++) {
-        if (ATOMIC_LOAD_RELAXED(&piece_ready[piece]))
+        if (is_ready(map, piece))
             continue;
-        if (!os_make_writable(class_map.classes - MAP_OFFSET + piece * PIECE, PIECE))
+        if (!os_make_writable(classes - MAP_OFFSET + piece * PIECE, PIECE))
             return false;
-        ATOMIC_STORE_RELAXED(&piece_ready[piece], 1);
-        ATOMIC_ADD_RELAXED(&map_bytes, PIECE);
+        uint64_t bit = (uint64_t)1 << piece % 64;
+        if (!(__atomic_fetch_or(&map->ready[piece / 64], bit, __ATOMIC_RELAXED) & bit))
+            ATOMIC_ADD_RELAXED(&map_bytes, PIECE);
     }
     return true;
 }
 
+bool class_map_prepare(const void *address)
+{
+    if (index_of(&class_map, address) >= class_map.limit && class_map_newest() == &class_map)
+        make_wide();
+    return prepare(&class_map, address) && prepare(&wide_class_map, address);
+}
+
+static void set(struct class_map *map, const void *address, unsigned units, unsigned class)
+{
+    size_t index = index_of(map, address);
+    uint8_t *classes = ATOMIC_LOAD_RELAXED(&map->classes);
+    for (; classes && units && index < map->limit; units--, index++)
+        if (is_ready(map, (index + MAP_OFFSET) / PIECE))
+            ATOMIC_STORE_RELAXED(&classes[index], (uint8_t) class);
+}
+
 void class_map_set(const void *address, unsigned units, unsigned class)
 {
-    size_t index = ((uintptr_t)address - class_map.base) >> UNIT_SHIFT;
-    for (unsigned i = 0; i < units && index + i < class_map.limit; i++)
-        ATOMIC_STORE_RELAXED(&class_map.classes[index + i], (uint8_t) class);
+    set(&class_map, address, units, class);
+    set(&wide_class_map, address, units, class);
 }
 
 static struct leaf *leaf_map(void)

@@ -6,13 +6,19 @@
  *
  * The class map is the hit path of free: one byte per 64 KiB unit, the size class of the slab that
  * covers it, CLASS_NONE (0) elsewhere. It covers a window of the address space around the first
- * superslab, 1 TiB wide unless address space is limited. Superslabs are asked for inside the
- * window; one that lies outside works all the same, by the slow path.
+ * superslab. When a superslab has to lie outside, and address space is not limited, a second map is
+ * made, the wide one, for all addresses there are. Where neither reaches, the slow path works.
  *
- *     address ->  (address - base) >> 16  < limit ?   class_map.classes[...]     one load
+ *     address ->  (address - base) >> 16  < limit ?   classes[...]               one load
  *     address ->  root[address >> 34] -> leaf[(address >> 21) & 8191]            two loads
  *
  * Both tell foreign pointers from ours: no entry, no region.
+ *
+ * Each thread heap reads one class map, and changes over to the wide one with its next slow path.
+ * An entry is the class of the slab that lies there, or 0, in either map at any time: a slab is
+ * removed from both before its units are used again, but entered only where there is memory for the
+ * entry. Who frees a block of a slab that the map does not know adds it (slab_publish): it has the
+ * block, so that the slab cannot go away. So nothing is copied, and nobody waits.
  */
 #ifndef MAP_PAGE_MAP_H
 #define MAP_PAGE_MAP_H
@@ -38,12 +44,17 @@ struct region {
 };
 
 struct class_map {
-    uint8_t *classes; /* const after init; entries atomic relaxed */
-    uintptr_t base;   /* const after init: first address of the window */
+    uint8_t *classes; /* const once set; entries atomic relaxed */
+    uintptr_t base;   /* const after init: first address */
     size_t limit;     /* const after init: entries */
+    uint64_t *ready;  /* const; words atomic relaxed: bit per piece that was made writable */
 };
 
-extern struct class_map class_map;
+/* The wide map starts so far below address 0 that an index into the window is one of no address of
+ * the program in the wide map: a signal handler may change the heap over while the thread is about
+ * to look. Its `classes` is NULL until it is made, atomic relaxed: it leads to zeros, and who has
+ * to see an entry in it got the block from who wrote that. */
+extern struct class_map class_map, wide_class_map;
 
 /* Places the window around `address` and maps the class map. False when memory is exhausted. */
 bool class_map_init(const void *address);
@@ -51,18 +62,33 @@ bool class_map_init(const void *address);
 /* Bytes of memory in use by both maps. */
 size_t page_map_bytes(void);
 
-/* Class of the slab at `address`, CLASS_NONE if none or outside the window. */
-ALWAYS_INLINE unsigned class_map_get(const void *address)
+/* The map that heaps should read: the wide one once there is one. */
+ALWAYS_INLINE const struct class_map *class_map_newest(void)
 {
-    size_t index = ((uintptr_t)address - class_map.base) >> UNIT_SHIFT;
-    return index < class_map.limit ? ATOMIC_LOAD_RELAXED(&class_map.classes[index]) : CLASS_NONE;
+    return ATOMIC_LOAD_RELAXED(&wide_class_map.classes) ? &wide_class_map : &class_map;
 }
 
-/* Publishes the class of `units` units. The thread that hands out the first block of the slab
- * calls it before; who frees the block got the pointer from there. */
+/* True for the first word of a block that was freed: the address of a map. */
+ALWAYS_INLINE bool class_map_is_mark(const void *word)
+{
+    return word == class_map.classes || (word && word == class_map_newest()->classes);
+}
+
+/* Class of the slab at `address` in the newest map, CLASS_NONE if it knows none. */
+ALWAYS_INLINE unsigned class_map_get(const void *address)
+{
+    const struct class_map *map = class_map_newest();
+    size_t index = ((uintptr_t)address - map->base) >> UNIT_SHIFT;
+    return index < map->limit ? ATOMIC_LOAD_RELAXED(&map->classes[index]) : CLASS_NONE;
+}
+
+/* Publishes the class of `units` units in each map, as far as these are prepared. The thread that
+ * hands out the first block of the slab calls it before; who frees the block got the pointer from
+ * there. */
 void class_map_set(const void *address, unsigned units, unsigned class);
 
-/* Prepares the part of the class map that a superslab at `address` needs; false: no memory. */
+/* Prepares the part of each class map that a superslab at `address` needs, and makes the wide one
+ * if it lies outside of the window; false: no memory. */
 bool class_map_prepare(const void *address);
 
 /* Makes sure that a region at `address` can be registered; false when no memory is left for the

@@ -23,6 +23,12 @@ static void publish(struct slab *slab, unsigned class, struct slab *value)
     class_map_set(slab->base, units, class);
 }
 
+void slab_publish(const struct slab *slab)
+{
+    if (class_map_prepare(slab->superslab->region.base))
+        class_map_set(slab->base, size_classes[slab->class].units, slab->class);
+}
+
 /* Bytes of address space in slabs of blocks of which every page is touched, since none is longer;
  * atomic relaxed, any thread. */
 static size_t dense_bytes;

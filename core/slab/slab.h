@@ -42,6 +42,9 @@ struct slab *slab_create(unsigned class, unsigned shard, bool may_grow);
 /* Gives the pages of a slab whose blocks are all free back to the page heap. */
 void slab_destroy(struct slab *slab);
 
+/* Makes a slab known to the newest class map, for the caller that has a block of it. */
+void slab_publish(const struct slab *slab);
+
 /* Slab that covers the address, NULL if none does. Any thread. */
 struct slab *slab_lookup(const void *address);
 

@@ -83,8 +83,6 @@ static void start(struct heap *heap)
     lock_acquire(&registry.lock);
     heap->shard = (uint8_t)shard_of_heap(registry.count++);
     lock_release(&registry.lock);
-    heap->front.classes = class_map.classes;
-    heap->front.classes_base = class_map.base;
     idle_open_front(heap);
     heap_reset_magazines(heap);
 }
@@ -595,6 +593,8 @@ struct heap *heap_enter(void)
         heap->cancel_type = cancel_type;
         if (UNLIKELY(!identity_is_local(ATOMIC_LOAD_RELAXED(&heap->owner))))
             enter_process(heap);
+        if (UNLIKELY(heap->front.classes != class_map_newest()->classes))
+            idle_open_front(heap);
         bool periodic = ++heap->slow_calls >= MAINTENANCE_PERIOD;
         if (periodic) {
             heap->slow_calls = 0;

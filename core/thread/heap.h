@@ -62,8 +62,8 @@ struct magazine {
 /* What the hit paths read and write. */
 struct heap_front {
     void *null_slot;                       /* slot 0, always NULL: the magazine of class 0 */
-    uint8_t *classes;                      /* const: the class map, also the mark of freed blocks */
-    uintptr_t classes_base;                /* const */
+    uint8_t *classes;                      /* a class map; its address marks freed blocks */
+    uintptr_t classes_base;                /* of that map */
     size_t classes_limit;                  /* 0 while closed; atomic relaxed: thread/idle.h */
     void **top[CLASS_COUNT];               /* next to hand out; one writer, any reader */
     void **end[CLASS_COUNT];               /* where `top` is when the magazine is full */

@@ -80,7 +80,10 @@ void idle_open_front(struct heap *heap)
             (uint8_t)size_class_for_shard(size_class_of(size), heap->shard));
     for (size_t i = 0; i < ARRAY_LENGTH(front->mid_class); i++)
         STORE_HOT(&front->mid_class[i], mid_class_table[i]);
-    STORE_HOT(&front->classes_limit, class_map.limit);
+    const struct class_map *map = class_map_newest();
+    front->classes = map->classes;
+    front->classes_base = map->base;
+    STORE_HOT(&front->classes_limit, map->limit);
 }
 
 bool idle_take_back(struct heap *heap)

@@ -32,7 +32,8 @@
 
 #include "thread/heap.h"
 
-/* Sets up the front's size tables and bounds, so that calls hit. By the owner, inside its gate. */
+/* Sets up the front's size tables and the newest class map, so that calls hit. By the owner, inside
+ * its gate. */
 void idle_open_front(struct heap *heap);
 
 /* The owner, or a signal handler that has interrupted it inside, takes the gate. */

@@ -45,5 +45,5 @@ void core_check_empty(void)
 
 void *core_mark(void)
 {
-    return class_map.classes;
+    return class_map_newest()->classes;
 }

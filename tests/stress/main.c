@@ -24,6 +24,22 @@ void harness_unmap(void *memory, size_t bytes)
     munmap(memory, bytes);
 }
 
+/* After the allocator's first call, so that its heap has to grow far from where it began. In ever
+ * smaller pieces, which fill the gaps between other mappings. */
+static void reserve_addresses(const struct entries *entries)
+{
+    enum { SKIPPED = 77 };
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+    entries->free(entries->malloc(100));
+    for (size_t bytes = (size_t)256 << 30; bytes >= (size_t)4 << 20; bytes /= 2) {
+        if (mmap(NULL, bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED) {
+            fputs("stress: --reserve-addresses: the system does not allow it\n", stderr);
+            exit(SKIPPED);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static char output[16384]; /* standard output must not allocate while accounts are kept */
@@ -43,6 +59,8 @@ int main(int argc, char **argv)
     if (options.self_test)
         return self_test() == 0 ? 0 : 1;
     entries = entries_of_library();
+    if (options.reserve_addresses)
+        reserve_addresses(entries);
     report_watch_signals();
     for (uint64_t i = 0; i < options.seeds; i++)
         for (unsigned configuration = 0; configuration < options.configurations; configuration++)

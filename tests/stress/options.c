@@ -16,6 +16,7 @@ static const char usage[] =
     "  --max-live-bytes N   limit of requested bytes that are live, k, M or G after it (256M)\n"
     "  --purge-every N      operations of a thread between purges, at least 4096; 0: none "
     "(131072)\n"
+    "  --reserve-addresses  reserve all addresses near the first blocks (256 GiB)\n"
     "  --json               print the result as one JSON object\n"
     "  --progress           show progress on standard error even if that is no terminal\n"
     "  --self-test          plant faults into the allocator and see whether they are found\n"
@@ -132,6 +133,8 @@ static bool read_flag(struct options *options, const char *name)
 {
     if (strcmp(name, "--json") == 0)
         options->json = true;
+    else if (strcmp(name, "--reserve-addresses") == 0)
+        options->reserve_addresses = true;
     else if (strcmp(name, "--progress") == 0)
         options->progress = true;
     else if (strcmp(name, "--self-test") == 0)

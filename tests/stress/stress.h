@@ -109,6 +109,7 @@ struct options {
     unsigned configurations;
     uint64_t live_bytes_max;
     uint64_t purge_every; /* operations of a thread; 0: never */
+    bool reserve_addresses;
     bool json;
     bool progress;
     bool self_test;

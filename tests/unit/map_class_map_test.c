@@ -1,5 +1,5 @@
-/* map/page_map, the class map: its window, and what lies outside. The window is chosen once in a
- * process, so each case runs in a child. */
+/* map/page_map, the class map: its window, the wide map, and what lies outside of both. The window
+ * is chosen once in a process, so each case runs in a child. */
 #define UNIT_FORK _Fork
 #include "unit.h"
 
@@ -37,7 +37,7 @@ static void use_superslab(uintptr_t base)
     }
 }
 
-/* Outside the window everything is allowed and nothing is remembered. */
+/* Below what neither map covers everything is allowed and nothing is remembered. */
 static void use_outside(uintptr_t base)
 {
     CHECK(class_map_prepare(pointer(base)));
@@ -53,23 +53,83 @@ static void normal_window(void *argument)
     CHECK(class_map.limit == 0);
     CHECK(class_map_get(pointer(centre)) == CLASS_NONE);
     CHECK(class_map_init(pointer(centre + 12345)));
-    CHECK(class_map.limit == TIB / UNIT_SIZE);
+    CHECK(class_map.limit == 64 * GIB / UNIT_SIZE);
     CHECK(class_map.base % REGION_SIZE == 0);
-    CHECK(class_map.base <= centre - TIB / 2 && window_end() >= centre + TIB / 8);
+    CHECK(class_map.base <= centre - 32 * GIB && window_end() >= centre + 8 * GIB);
     use_superslab(centre);
     use_superslab(class_map.base);
-    use_superslab(centre - 100 * GIB);
+    use_superslab(centre - 30 * GIB);
     use_superslab(window_end() - REGION_SIZE);
-    use_outside(class_map.base - REGION_SIZE);
-    use_outside(window_end());
-    use_outside(REGION_SIZE);
-    use_outside(((uintptr_t)1 << 48) - REGION_SIZE);
     /* A slab that sticks out of the window is remembered as far as the window goes. */
     class_map_set(pointer(window_end() - UNIT_SIZE), 4, 5);
     CHECK(class_map_get(pointer(window_end() - 1)) == 5);
     CHECK(class_map_get(pointer(window_end())) == CLASS_NONE);
     CHECK(class_map_get(NULL) == CLASS_NONE);
     CHECK(class_map_get(pointer(UINTPTR_MAX)) == CLASS_NONE);
+    CHECK(class_map_newest() == &class_map);
+}
+
+/* What the heaps' hit path finds that still has the base of the window, and all else of the wide
+ * map: a signal handler has changed the heap over in the middle. */
+static unsigned found_by_old_base(uintptr_t address)
+{
+    size_t index = (address - class_map.base) >> UNIT_SHIFT;
+    return index < wide_class_map.limit ? wide_class_map.classes[index] : CLASS_NONE;
+}
+
+/* A superslab outside of the window makes the wide map, which covers every address. */
+static void wide_map(void *argument)
+{
+    uintptr_t centre = *(uintptr_t *)argument, last = ((uintptr_t)1 << 47) - REGION_SIZE;
+    CHECK(class_map_init(pointer(centre)));
+    CHECK(class_map_prepare(pointer(centre)));
+    class_map_set(pointer(centre), 2, 7);
+    uintptr_t outside[] = {
+        class_map.base - REGION_SIZE, window_end(), REGION_SIZE, TIB, 16 * TIB, last};
+    for (size_t i = 0; i < ARRAY_LENGTH(outside); i++) {
+        if (outside[i] - class_map.base >= class_map.limit << UNIT_SHIFT) {
+            use_superslab(outside[i]);
+            CHECK(class_map_newest() == &wide_class_map);
+            class_map_set(pointer(outside[i]), 4, 40 + (unsigned)i);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(outside); i++)
+        CHECK(found_by_old_base(outside[i]) == CLASS_NONE);
+    CHECK(found_by_old_base(centre) == CLASS_NONE && found_by_old_base(0) == CLASS_NONE);
+
+    /* A slab from before is known in the window alone, until who has a block of it says so. */
+    CHECK(class_map_get(pointer(centre)) == CLASS_NONE);
+    CHECK(class_map.classes[(centre - class_map.base) >> UNIT_SHIFT] == 7);
+    CHECK(class_map_prepare(pointer(centre)));
+    class_map_set(pointer(centre), 2, 7);
+    CHECK(class_map_get(pointer(centre)) == 7);
+    /* Who is gone is gone from both. */
+    class_map_set(pointer(centre), 2, CLASS_NONE);
+    CHECK(class_map_get(pointer(centre)) == CLASS_NONE);
+    CHECK(class_map.classes[(centre - class_map.base) >> UNIT_SHIFT] == CLASS_NONE);
+
+    CHECK(class_map_is_mark(class_map.classes) && class_map_is_mark(wide_class_map.classes));
+    CHECK(!class_map_is_mark(NULL) && !class_map_is_mark(&class_map));
+    CHECK(class_map_get(NULL) == CLASS_NONE);
+    CHECK(class_map_get(pointer(UINTPTR_MAX)) == CLASS_NONE);
+    CHECK(class_map_get(pointer((uintptr_t)1 << 48)) == CLASS_NONE);
+    CHECK(class_map_get(pointer((uintptr_t)1 << 63 | centre)) == CLASS_NONE);
+    use_outside(((uintptr_t)1 << 52) - REGION_SIZE);
+}
+
+/* Everything but the first map is refused: what lies outside of the window stays unknown. */
+static void wide_map_refused(void *argument)
+{
+    (void)argument;
+    uintptr_t centre = (uintptr_t)0x7f0000000000u;
+    CHECK(class_map_init(pointer(centre)));
+    use_superslab(centre);
+    struct rlimit set = {TIB, TIB};
+    CHECK(setrlimit(RLIMIT_AS, &set) == 0);
+    use_outside(class_map.base - REGION_SIZE);
+    use_outside(window_end());
+    use_superslab(centre);
+    CHECK(class_map_newest() == &class_map && !class_map_is_mark(NULL));
 }
 
 static void window_low_in_memory(void *argument)
@@ -114,6 +174,14 @@ static void the_window_lies_around_the_first_superslab(void **state)
     unit_in_child(window_low_in_memory, NULL);
 }
 
+static void beyond_the_window_there_is_a_wide_map(void **state)
+{
+    (void)state;
+    uintptr_t centres[] = {(uintptr_t)0x7f0000000000u, (uintptr_t)0x2aaaaaa00000u, 60 * GIB};
+    for (size_t i = 0; i < ARRAY_LENGTH(centres); i++)
+        unit_in_child(wide_map, &centres[i]);
+}
+
 static void the_window_shrinks_with_the_address_space(void **state)
 {
     (void)state;
@@ -124,12 +192,14 @@ static void the_window_shrinks_with_the_address_space(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(limits); i++)
         unit_in_child(window_under_a_limit, &limits[i]);
     unit_in_child(no_memory_for_the_map, NULL);
+    unit_in_child(wide_map_refused, NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_window_lies_around_the_first_superslab),
+        cmocka_unit_test(beyond_the_window_there_is_a_wide_map),
         cmocka_unit_test(the_window_shrinks_with_the_address_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
  *     hakmem: free(): double free of BAD
  * big: at once
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"
 
