@@ -99,7 +99,7 @@ static void make_wide(void)
     uint8_t *fresh = reserve(wide_class_map.limit);
     if (fresh &&
         !__atomic_compare_exchange_n(
-            &wide_class_map.classes, &none, fresh, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            &wide_class_map.classes, &none, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         os_unmap(fresh - MAP_OFFSET, wide_class_map.limit + PIECE);
 }
 

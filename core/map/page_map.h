@@ -52,8 +52,8 @@ struct class_map {
 
 /* The wide map starts so far below address 0 that an index into the window is one of no address of
  * the program in the wide map: a signal handler may change the heap over while the thread is about
- * to look. Its `classes` is NULL until it is made, atomic relaxed: it leads to zeros, and who has
- * to see an entry in it got the block from who wrote that. */
+ * to look. Its `classes` is NULL until it is made; atomic, any thread: release when it is set pairs
+ * with acquire in class_map_newest. */
 extern struct class_map class_map, wide_class_map;
 
 /* Places the window around `address` and maps the class map. False when memory is exhausted. */
@@ -65,7 +65,7 @@ size_t page_map_bytes(void);
 /* The map that heaps should read: the wide one once there is one. */
 ALWAYS_INLINE const struct class_map *class_map_newest(void)
 {
-    return ATOMIC_LOAD_RELAXED(&wide_class_map.classes) ? &wide_class_map : &class_map;
+    return ATOMIC_LOAD_ACQUIRE(&wide_class_map.classes) ? &wide_class_map : &class_map;
 }
 
 /* True for the first word of a block that was freed: the address of a map. */

@@ -18,7 +18,8 @@
 #include "os/fatal.h"
 #include "os/os.h"
 
-enum { REGIONS = 12, AREA_BYTES = 8 << 20 };
+/* A class map, and two threads that make the wide one. */
+enum { REGIONS = 12, RESERVATIONS = 3, AREA_BYTES = 8 << 20 };
 
 #define CODE __builtin_return_address(0)
 
@@ -28,6 +29,7 @@ static struct region_state {
     struct clock unmapped; /* what happened before its last unmapping */
 } region_states[REGIONS], region_states_at_start[REGIONS];
 
+static unsigned reservations, reservations_at_start;
 static unsigned failures, failures_left; /* of os_make_writable */
 
 static char *areas;
@@ -72,9 +74,11 @@ void system_start(void)
     if (!prepared) {
         memcpy(region_states_at_start, region_states, sizeof region_states);
         memcpy(area_used_at_start, area_used, sizeof area_used);
+        reservations_at_start = reservations;
     }
     prepared = true;
     failures_left = failures;
+    reservations = reservations_at_start;
     memcpy(region_states, region_states_at_start, sizeof region_states);
     memcpy(area_used, area_used_at_start, sizeof area_used);
     for (int i = 0; i < CLOCKS; i++)
@@ -243,13 +247,16 @@ void os_discard_leftovers(void)
 {
 }
 
-/* Asked for once in a process; and each execution begins the process anew. */
+/* Each execution begins the process anew, and gets the same again. */
 void *os_reserve(size_t size)
 {
-    static void *reserved;
-    if (!reserved)
-        reserved = reserve(NULL, size);
-    return reserved;
+    static void *reserved[RESERVATIONS];
+    if (reservations == RESERVATIONS)
+        return NULL;
+    void **memory = &reserved[reservations++];
+    if (!*memory)
+        *memory = reserve(NULL, size);
+    return *memory;
 }
 
 bool os_make_writable(void *address, size_t size)

@@ -1,10 +1,12 @@
 /* Bins and depots: remote frees, refills, sweeps and spills at the same time. The class is one
  * with eight blocks a slab, of two pages each. */
 #include "api/block.h"
+#include "base/atomic.h"
 #include "engine/model.h"
 #include "slab/bin.h"
 #include "slab/depot.h"
 #include "span/page_heap.h"
+#include "span/span.h"
 
 enum { SIZE = 8192, SLAB_BLOCKS = 8, BLOCKS_MAX = 40 };
 
@@ -169,6 +171,71 @@ SCENARIO(slabs_purge_twice) = {
     .about = "two threads purge the same slab, one takes from it",
     .prepare = two_in_use,
     .thread = {purge_bins, purge_bins, refill_2},
+    .finish = consistent};
+
+/* ---- The wide class map -----------------------------------------------------------------------
+ */
+
+/* A slab with two blocks in use, which only the window knows. */
+static void two_left_in_window(void)
+{
+    one_slab();
+    flush(1, SLAB_BLOCKS - 2);
+    CHECK(class_map_newest() == &class_map);
+}
+
+static void grow_far_away(void)
+{
+    CHECK(class_map_prepare((void *)((uintptr_t)1 << 45)));
+    CHECK(class_map_newest() == &wide_class_map);
+}
+
+/* What free does with a block of a slab that the wide map does not know. */
+static void enter_and_free(unsigned index)
+{
+    if (class_map_newest() == &wide_class_map) {
+        slab_publish(slab_lookup(blocks[index]));
+        CHECK(class_map_get(blocks[index]) == class());
+    }
+    flush(index, 1);
+}
+
+/* No map may say of a span that it is a slab. */
+static void use_units_again(void)
+{
+    bin_purge_all();
+    void *span = span_alloc(UNIT_SIZE, PAGE_SIZE, false);
+    size_t unit = ((uintptr_t)span - class_map.base) >> UNIT_SHIFT;
+    CHECK(span);
+    CHECK(class_map_get(span) == CLASS_NONE);
+    CHECK(ATOMIC_LOAD_RELAXED(&class_map.classes[unit]) == CLASS_NONE);
+}
+
+static void enter_first(void)
+{
+    enter_and_free(0);
+    use_units_again();
+}
+
+static void grow_and_enter_last(void)
+{
+    grow_far_away();
+    enter_and_free(SLAB_BLOCKS - 1);
+    use_units_again();
+}
+
+SCENARIO(slabs_in_wide_map) = {
+    .name = "slabs_in_wide_map",
+    .about = "the wide class map is made, and a slab entered, while the slab goes away",
+    .prepare = two_left_in_window,
+    .thread = {enter_first, grow_and_enter_last},
+    .finish = consistent};
+
+SCENARIO(slabs_wide_map_twice) = {
+    .name = "slabs_wide_map_twice",
+    .about = "two threads make the wide class map",
+    .prepare = two_left_in_window,
+    .thread = {grow_far_away, grow_far_away},
     .finish = consistent};
 
 /* ---- Sweeps -----------------------------------------------------------------------------------
