@@ -2,6 +2,7 @@
 #include "misuse.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -145,7 +146,10 @@ char *surrounded(size_t size)
 {
     size_t count = ((size_t)5 << 20) / size, middle;
     count = count < 5 ? 5 : count;
-    char **blocks = need(calloc(count, sizeof *blocks));
+    /* Out of reach of what is written past the block. */
+    char **blocks = mmap(
+        NULL, count * sizeof *blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    need(blocks == MAP_FAILED ? NULL : blocks);
     for (size_t i = 0; i < count; i++)
         blocks[i] = memset(need(malloc(size)), 1, size);
     qsort(blocks, count, sizeof *blocks, compare_addresses);

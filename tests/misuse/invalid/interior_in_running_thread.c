@@ -1,7 +1,8 @@
-/* A pointer into a block is freed by a thread that is still there when the process exits: its cache
- * cannot be looked at.
+/* A pointer into a block is freed by a thread that is still there when the process exits: all of
+ * its cache can be looked at only if it has parked its heap.
  *
- * tiny, mid: not caught
+ * tiny, mid: not caught or at once
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  * large, big: at once
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  */

@@ -1,7 +1,7 @@
 /* A thread frees a pointer into a block. Before it ends, all blocks around are freed rightly, and
  * their slab goes back, unless others use it: what the pointer lay in may not be known any more.
  *
- * tiny, mid: at exit
+ * tiny, mid: at once or at exit
  *     hakmem: free(): double free of BAD
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  * large, big: not applicable
