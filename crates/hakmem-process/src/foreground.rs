@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::prctl;
 use nix::sys::signal::{
-    kill, raise, sigaction, SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal,
+    raise, sigaction, SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal,
 };
 use nix::sys::wait::{waitid, Id, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
@@ -139,9 +139,9 @@ fn look_after(pid: Pid) -> Result<Option<ExitStatus>, Errno> {
             WaitStatus::StillAlive => return Ok(None),
             WaitStatus::Stopped(..) => {
                 waitid(Id::Pid(pid), WaitPidFlag::WNOHANG | WaitPidFlag::WSTOPPED)?;
-                // Somebody lets the whole job go on, by SIGCONT; it may be for this process alone.
+                // What ends this is SIGCONT. It may be for this process alone, and is blocked, so
+                // it is passed on like any other; a second one could undo a stop that follows.
                 raise(Signal::SIGSTOP)?;
-                kill(pid, Signal::SIGCONT)?;
             }
             _ => return reap(pid).map(Some),
         }
