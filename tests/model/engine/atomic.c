@@ -32,16 +32,10 @@ struct location {
     uint32_t plain_clock;
 };
 
-enum { LOCATIONS_MAX = 1 << 14 };
+enum { LOCATIONS_MAX = 1 << 14, STORES_MAX = 64 };
 
 static struct location locations[LOCATIONS_MAX];
 static unsigned location_count;
-
-/* What each thread loaded last: the store, by its index. */
-static struct {
-    const void *address;
-    unsigned index;
-} last_load[CLOCKS];
 
 void atomic_forget_all(void)
 {
@@ -121,6 +115,16 @@ static void see(struct store *store)
         store->seen.at[current] = shadow_clock()->at[current];
 }
 
+/* Index of the oldest store that is newer than all that the thread made or has read. */
+static unsigned first_news(const struct location *location, int thread)
+{
+    unsigned i = location->count;
+    while (i > 0 && location->stores[i - 1].writer != thread &&
+           !location->stores[i - 1].seen.at[thread])
+        i--;
+    return i;
+}
+
 static bool acquires(int order)
 {
     return order == __ATOMIC_ACQUIRE || order == __ATOMIC_CONSUME || order == __ATOMIC_ACQ_REL;
@@ -137,6 +141,41 @@ static void step(enum op_kind kind, void *address, const char *name, int order, 
         model_fail(
             "a sequentially consistent access, which is not modelled: %s", report_place(code));
     search_step((struct op){kind, address, name, code});
+}
+
+static bool is_behind(const struct clock *clock, const struct clock *other)
+{
+    for (int i = 0; i < CLOCKS; i++)
+        if (clock->at[i] > other->at[i])
+            return false;
+    return true;
+}
+
+/* An older store that the thread may read has the same value, and says no more: who reads that one
+ * may still read all that it might after this one. */
+static bool is_repeated(const struct location *location, unsigned index, unsigned oldest, int order)
+{
+    const struct store *store = &location->stores[index];
+    for (unsigned i = oldest; i < index; i++) {
+        const struct store *older = &location->stores[i];
+        if (older->value == store->value &&
+            (!acquires(order) || is_behind(&older->published, &store->published)))
+            return true;
+    }
+    return false;
+}
+
+/* The store that a load reads: one of those from the oldest to the newest, by choice. */
+static unsigned choose_store(const struct location *location, unsigned oldest, int order)
+{
+    unsigned count = 0, stores[STORES_MAX];
+    for (unsigned i = location->count; i-- > oldest;)
+        if (!is_repeated(location, i, oldest, order)) {
+            if (count == STORES_MAX)
+                model_fail("STORES_MAX is too small");
+            stores[count++] = i;
+        }
+    return stores[search_choose_store(count)];
 }
 
 static uint64_t read_store(struct store *store, int order)
@@ -170,13 +209,10 @@ uint64_t atomic_load(void *address, unsigned size, int order, const void *code)
     shadow_access(address, size, false, true, code);
     struct location *location = location_of(address, size);
     unsigned oldest = oldest_visible(location, shadow_clock());
-    unsigned newest = location->count - 1;
-    if (search_takes_news() && last_load[current].address == address)
-        oldest = last_load[current].index + 1 > oldest ? last_load[current].index + 1 : oldest;
-    unsigned index = newest - search_choose(newest - oldest + 1);
+    if (search_takes_news() && first_news(location, current) > oldest)
+        oldest = first_news(location, current);
+    unsigned index = choose_store(location, oldest, order);
     uint64_t value = read_store(&location->stores[index], order);
-    last_load[current].address = address;
-    last_load[current].index = index;
     shadow_tick();
     return value;
 }
@@ -236,11 +272,11 @@ bool atomic_compare_exchange(
     unsigned newest = location->count - 1;
     unsigned oldest = oldest_visible(location, shadow_clock());
     /* It fails by reading another value, be it an old one; and succeeds with the newest only. */
-    unsigned count = 0, outcome[64];
-    for (unsigned i = newest + 1; i-- > oldest && count < 64;)
+    unsigned count = 0, outcome[STORES_MAX];
+    for (unsigned i = newest + 1; i-- > oldest && count < STORES_MAX;)
         if (i == newest || location->stores[i].value != wanted)
             outcome[count++] = i;
-    unsigned index = outcome[search_choose(count)];
+    unsigned index = outcome[search_choose_store(count)];
     struct store *store = &location->stores[index];
     *expected = store->value;
     if (store->value != wanted) {
@@ -263,6 +299,6 @@ uint64_t atomic_newest(void *address, unsigned size)
 
 bool atomic_has_news(const void *address, int thread)
 {
-    struct location *location = *shadow_location(address);
-    return last_load[thread].address != address || last_load[thread].index + 1 < location->count;
+    const struct location *location = *shadow_location(address);
+    return !location || location->plain || first_news(location, thread) < location->count;
 }

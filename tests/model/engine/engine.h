@@ -7,9 +7,10 @@
  * Time goes in *steps*: a step is one visible operation (atomic access, lock, futex, mapping) and
  * the plain code behind it. Before each step any thread whose operation can proceed may be chosen,
  * and a load may return any store that C11 lets it see. All choices are explored, depth first, but
- * for those that only swap neighbouring steps which do not conflict (search.c). Plain accesses are
- * no steps: two of them that conflict and are not ordered by synchronisation are a data race, which
- * is a failure in whatever order they come (shadow.c).
+ * for those that only swap neighbouring steps which do not conflict (search.c), and for stores of a
+ * value that an older store offers as well (atomic.c). Plain accesses are no steps: two of them that
+ * conflict and are not ordered by synchronisation are a data race, which is a failure in whatever
+ * order they come (shadow.c).
  *
  * One system thread; nothing here is instrumented.
  */
@@ -67,6 +68,9 @@ void search_step(struct op op);
 
 /* One of `count` outcomes of the present step. */
 unsigned search_choose(unsigned count);
+
+/* The same, where all but the first are values that were overwritten. */
+unsigned search_choose_store(unsigned count);
 
 /* Adds a value to the report of the present step. */
 void search_note(uint64_t value);
@@ -135,7 +139,7 @@ bool atomic_compare_exchange(
 /* The newest value, as the kernel sees it; the thread has seen it then, too. */
 uint64_t atomic_newest(void *address, unsigned size);
 
-/* True unless the thread loaded the newest value when it loaded last. */
+/* True unless the thread has made or read the newest store. */
 bool atomic_has_news(const void *address, int thread);
 
 /* ---- system.c -------------------------------------------------------------------------------- */

@@ -16,7 +16,8 @@ struct scenario {
     const char *must_fail;             /* part of the message when it is to fail, else NULL */
     uint64_t executions;               /* how many there have to be; 0: any number */
     void (*conclude)(void);            /* after the search; may be NULL */
-    unsigned preemptions_max;          /* 0: any number; else the search is not exhaustive */
+    unsigned preemptions_max;          /* 0: any number; else the search is not exhaustive, and as
+                                        * few loads return an overwritten value */
     bool aborts;                       /* every execution has to end by fatal_pointer */
 };
 
@@ -32,7 +33,8 @@ _Noreturn void model_fail(const char *format, ...) __attribute__((format(printf,
 
 #define CHECK(x) ((x) ? (void)0 : model_fail("%s:%d: CHECK(%s)", __FILE__, __LINE__, #x))
 
-/* The thread waits until what it loads next has changed: the pause of a spin loop. */
+/* The thread waits until what it loads next has a store that it has not seen: the pause of a spin
+ * loop. */
 void model_yield(void);
 
 /* What fork leaves in the child: the calling thread alone, under a new id. */

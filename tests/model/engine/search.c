@@ -29,6 +29,7 @@ static struct step {
     uint8_t thread;
     uint8_t enabled;
     uint8_t to_try, tried; /* other threads at this point */
+    bool loads;            /* its choices are stores: all but the first were overwritten */
     uint8_t asleep;        /* trying them would repeat what was tried before */
 } steps[STEPS_MAX];
 
@@ -228,6 +229,13 @@ unsigned search_choose(unsigned count)
     return step->choice;
 }
 
+unsigned search_choose_store(unsigned count)
+{
+    if (concurrent)
+        steps[depth - 1].loads = true;
+    return search_choose(count);
+}
+
 void search_note(uint64_t value)
 {
     if (concurrent)
@@ -362,12 +370,24 @@ static bool may_preempt(uint32_t index)
     return !scenario->preemptions_max || preemptions <= scenario->preemptions_max;
 }
 
+/* True when the step at `index` may have its next outcome: where few preemptions are tried, loads
+ * return as few overwritten values. */
+static bool may_vary(uint32_t index)
+{
+    unsigned overwritten = 1;
+    if (!scenario->preemptions_max || !steps[index].loads)
+        return true;
+    for (uint32_t i = 0; i < index; i++)
+        overwritten += steps[i].loads && steps[i].choice;
+    return overwritten <= scenario->preemptions_max;
+}
+
 /* Sets the choices of the next execution; false when there is none. */
 static bool advance(void)
 {
     for (; depth > 0; depth--) {
         struct step *step = &steps[depth - 1];
-        if (++step->choice < step->choices)
+        if (++step->choice < step->choices && may_vary(depth - 1))
             break;
         step->tried |= (uint8_t)(1 << step->thread);
         uint8_t rest = step->to_try & step->enabled & (uint8_t) ~(step->tried | step->asleep);

@@ -236,7 +236,8 @@ SCENARIO(forks_first_call) = {
     .about = "fork while another thread initialises the allocator",
     .prepare = fork_init,
     .thread = {fork_child_briefly, call_first},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 2};
 
 /* ---- A handler forks between two locks --------------------------------------------------------
  */

@@ -60,7 +60,8 @@ SCENARIO(heaps_once) = {
     .name = "heaps_once",
     .about = "the first call ever, by two threads at once",
     .thread = {enter, enter},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 3};
 
 static void fail_in_the_middle(void)
 {
@@ -116,7 +117,8 @@ SCENARIO(heaps_exit) = {
     .about = "a thread exits while another begins",
     .prepare = initialise,
     .thread = {use_and_exit, use_one},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 3};
 
 static void enter_and_exit(void)
 {
@@ -130,7 +132,7 @@ SCENARIO(heaps_pool) = {
     .prepare = fill_pool,
     .thread = {enter_and_exit, enter_and_exit, enter_and_exit},
     .finish = consistent,
-    .preemptions_max = 1};
+    .preemptions_max = 2};
 
 static void use_exit_and_look(void)
 {
@@ -179,7 +181,7 @@ SCENARIO(heaps_suspects) = {
     .about = "threads look for dead owners where others have just looked",
     .prepare = use_one,
     .thread = {enter, enter},
-    .preemptions_max = 1};
+    .preemptions_max = 2};
 
 /* ---- Heaps of a parent ------------------------------------------------------------------------
  */
@@ -220,7 +222,7 @@ SCENARIO(heaps_of_parent) = {
     .about = "in a child of fork two threads find the heap of one that is not there",
     .prepare = become_a_child,
     .thread = {enter_in_child, enter_in_child},
-    .preemptions_max = 1,
+    .preemptions_max = 2,
     .finish = heaps_count};
 
 static void walk(void)
@@ -271,4 +273,4 @@ SCENARIO(heaps_remote_adopted) = {
     .prepare = fill_pool,
     .thread = {send_and_exit, receive_and_exit, use_one},
     .finish = consistent,
-    .preemptions_max = 1};
+    .preemptions_max = 2};

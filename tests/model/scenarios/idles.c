@@ -142,7 +142,7 @@ IDLE_SCENARIO(pops, "and another one", 2, pop_twice, purge);
 IDLE_SCENARIO(push, "and while it takes one and gives it back", 2, pop_and_push, purge);
 IDLE_SCENARIO(pushed, "or the other way round", 2, push_and_pop, purge);
 IDLE_SCENARIO(park, "a heap is drained that its owner parks", 2, push_and_park, purge);
-IDLE_SCENARIO(parked, "and takes back", 1, park_and_pop, purge);
+IDLE_SCENARIO(parked, "and takes back", 2, park_and_pop, purge);
 IDLE_SCENARIO(exit, "a heap is drained while its owner exits", 2, push_and_exit, purge);
 
 static void flush_pool(void)
@@ -181,7 +181,7 @@ static void ticks(void)
     use_depot();
 }
 
-IDLE_SCENARIO(ticks, "ticks of the purge close a heap, and drain it later", 1, pop_twice, ticks);
+IDLE_SCENARIO(ticks, "ticks of the purge close a heap, and drain it later", 2, pop_twice, ticks);
 
 static bool is_closed;
 

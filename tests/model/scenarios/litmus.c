@@ -114,6 +114,38 @@ SCENARIO(message_awaited) = {
     .about = "a spin loop ends",
     .thread = {send, wait_for_message}};
 
+static void wait_and_look(void)
+{
+    while (!ATOMIC_LOAD_ACQUIRE(&x)) {
+        CHECK(!ATOMIC_LOAD_RELAXED(&y));
+        model_yield();
+    }
+    CHECK(data == 1);
+}
+
+SCENARIO(message_awaited_idly) = {
+    .name = "litmus_message_idly",
+    .about = "and one that looks at something else in each round",
+    .thread = {wait_and_look, send}};
+
+static void send_and_take_back(void)
+{
+    ATOMIC_STORE_RELAXED(&x, 1);
+    ATOMIC_STORE_RELAXED(&x, 0);
+}
+
+static void look(void)
+{
+    (void)ATOMIC_LOAD_RELAXED(&x);
+}
+
+/* Before, between and after the stores: 1, 2, and not 3, but 2. */
+SCENARIO(same_value) = {
+    .name = "litmus_same_value",
+    .about = "of two stores of a value a load returns one",
+    .thread = {send_and_take_back, look},
+    .executions = 5};
+
 SCENARIO(never_sent) = {
     .name = "litmus_never_sent",
     .about = "one that nobody ends is seen",
@@ -317,7 +349,9 @@ static void write_two(void)
 {
     data = 1;
     other = 1;
+    KEEP_STORE_ORDER();
     ATOMIC_STORE_RELAXED(&x, 1);
+    KEEP_STORE_ORDER();
     data = 2;
     other = 2;
 }
