@@ -122,6 +122,8 @@ SURVIVORS = {
         "stronger than needed: who learns from the kernel that the owner is gone comes after it",
     ("thread/heap.c", "own", "atomic_store_release to atomic_store_relaxed"): _SHARED,
     ("thread/heap.c", "take_over", "atomic_load_acquire to atomic_load_relaxed"): _SHARED,
+    ("span/big_cache.c", "put", "without lock cache.lock"):
+        "not modelled: a mapping goes back into the cache when the system refuses to unmap it",
     ("thread/heap.c", "initialise", "without lock registry.lock"):
         "not needed: it runs once, and others wait for it",
     ("thread/heap.c", "heap_tick_pool", "without lock registry.lock"): _TICKS,
