@@ -8,9 +8,9 @@
  * the plain code behind it. Before each step any thread whose operation can proceed may be chosen,
  * and a load may return any store that C11 lets it see. All choices are explored, depth first, but
  * for those that only swap neighbouring steps which do not conflict (search.c), and for stores of a
- * value that an older store offers as well (atomic.c). Plain accesses are no steps: two of them that
- * conflict and are not ordered by synchronisation are a data race, which is a failure in whatever
- * order they come (shadow.c).
+ * value that an older store offers as well (atomic.c). Plain accesses are no steps: two of them
+ * that conflict and are not ordered by synchronisation are a data race, which is a failure in
+ * whatever order they come (shadow.c).
  *
  * One system thread; nothing here is instrumented.
  */
