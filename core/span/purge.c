@@ -81,7 +81,7 @@ size_t purge_share(size_t unused_bytes, size_t used_bytes)
  * lies free, so that little is added to what is resident. */
 static size_t growth_window(size_t free_bytes)
 {
-    return size_max(REGION_SIZE, free_bytes / 8);
+    return size_max(REGION_SIZE, free_bytes / 16);
 }
 
 void purge_before_growth(size_t bytes)
@@ -96,7 +96,7 @@ void purge_before_growth(size_t bytes)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
     /* Much at once is paid for by what may not be idle, unless that is little beside it. */
-    size_t at_once = dirty + cached >= due / 4 ? due - window : 0;
+    size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, window) : 0;
     size_t keep = keeps_by_policy() ? size_max(retain_min, used / 16) : purge_kept_bytes();
     size_t idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);

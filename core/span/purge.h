@@ -22,7 +22,7 @@
 #include "base/macros.h"
 
 /* Called without locks before `bytes` of new memory are touched. Idle is what nobody took since so
- * much was mapped as an eighth of what lies free, 2 MiB at least. */
+ * much was mapped as a sixteenth of what lies free, 2 MiB at least. */
 void purge_before_growth(size_t bytes);
 
 /* Called without locks after pages were freed, with the page heap's figures. */
