@@ -45,7 +45,8 @@ set(HAKMEM_LINK_FLAGS -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--gc-sectio
     -Wl,-z,nodelete)
 
 # The macros that the C code may test.
-set(HAKMEM_DEFINITIONS HAKMEM_DEBUG=${HAKMEM_DEBUG} HAKMEM_FAULTS=${HAKMEM_FAULTS})
+set(HAKMEM_DEFINITIONS HAKMEM_DEBUG=${HAKMEM_DEBUG} HAKMEM_FAULTS=${HAKMEM_FAULTS}
+    HAKMEM_LOCK_PROFILE=0)
 foreach(tool ADDRESS THREAD UNDEFINED)
     string(TOLOWER ${tool} word)
     if(HAKMEM_SANITIZE STREQUAL word)

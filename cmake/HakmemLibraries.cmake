@@ -84,3 +84,25 @@ endforeach()
 
 # What `make` builds: the products without the tests.
 add_custom_target(library DEPENDS hakmem hakmem_static hakmem_object)
+
+# libhakmem-locks.so: the same with a profile of its locks (core/os/lock_profile.h), for `make
+# scale`. It is not installed.
+function(hakmem_add_lock_profile)
+    list(TRANSFORM HAKMEM_DEFINITIONS REPLACE "^HAKMEM_LOCK_PROFILE=.*" "HAKMEM_LOCK_PROFILE=1")
+    hakmem_add_objects(hakmem_core_profiled ${HAKMEM_CORE_SOURCES} ${HAKMEM_LOCK_PROFILE_SOURCES})
+    hakmem_add_objects(
+        hakmem_names_profiled ${HAKMEM_OVERRIDE_SOURCES} ${HAKMEM_SHARED_SOURCES})
+    add_library(hakmem_locks SHARED
+        $<TARGET_OBJECTS:hakmem_names_profiled> $<TARGET_OBJECTS:hakmem_core_profiled>)
+    set_target_properties(hakmem_locks PROPERTIES
+        OUTPUT_NAME hakmem-locks
+        LINKER_LANGUAGE C
+        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/libexec/hakmem
+        LINK_DEPENDS ${version_script})
+    target_link_options(hakmem_locks PRIVATE
+        ${HAKMEM_LINK_FLAGS} -Wl,--version-script=${version_script})
+    target_link_libraries(hakmem_locks PRIVATE Threads::Threads)
+endfunction()
+if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR)
+    hakmem_add_lock_profile()
+endif()

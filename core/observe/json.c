@@ -5,7 +5,9 @@
 
 #include "api/options.h"
 #include "map/size_class.h"
+#include "observe/locks.h"
 #include "observe/stats.h"
+#include "os/lock_profile.h"
 
 static const char usage_names[][16] = {
     "live_blocks",  "live_bytes", "cached_blocks",   "cached_bytes", "malloc_calls",
@@ -172,6 +174,40 @@ static void json_syscalls(struct text *text, const struct hakmem_stats *total)
     json_close(text, "}");
 }
 
+static void json_lock(struct text *text, const char *name, const struct lock_usage *usage)
+{
+    json_name(text, name);
+    text_char(text, '{');
+    json_number(text, "acquisitions", usage->acquisitions);
+    json_number(text, "waits", usage->waits);
+    json_number(text, "handovers", usage->handovers);
+    json_number(text, "interrupted", usage->interrupted);
+    json_number(text, "waited_ns", usage->waited_ns);
+    json_number(text, "held_ns", usage->held_ns);
+    json_close(text, "},");
+}
+
+/* In the build that `make scale` measures with. */
+static void json_locks(struct text *text)
+{
+    json_number(text, "lock_profile_cost_ps", lock_profile_cost_ps());
+    text_string(text, "\"locks\":{");
+    for (enum lock_kind kind = 0; kind < LOCK_KINDS; kind++) {
+        struct lock_kind_usage usage;
+        locks_collect(kind, &usage);
+        json_name(text, lock_kind_names[kind].name);
+        text_string(text, "{\"scope\":\"");
+        text_string(text, lock_kind_names[kind].scope);
+        text_string(text, "\",");
+        json_number(text, "locks", usage.locks);
+        json_lock(text, "all", &usage.all);
+        json_lock(text, "busiest", &usage.busy);
+        json_lock(text, "most_met", &usage.met);
+        json_close(text, "},");
+    }
+    json_close(text, "},");
+}
+
 void report_json(struct text *text, const struct process *process)
 {
     struct snapshot now;
@@ -198,6 +234,8 @@ void report_json(struct text *text, const struct process *process)
     json_number(text, "purged_bytes", now.total.purged_bytes);
     json_number(text, "metadata_bytes", now.total.metadata_bytes);
     json_number(text, "threads", now.total.threads);
+    if (HAKMEM_LOCK_PROFILE)
+        json_locks(text);
     text_string(text, "\"syscalls\":{");
     json_syscalls(text, &now.total);
     text_string(text, ",\"classes\":[");

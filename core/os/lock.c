@@ -25,7 +25,7 @@ static uint32_t own_word(const struct lock *lock)
     return self;
 }
 
-void lock_acquire_slow(struct lock *lock)
+static void wait_for(struct lock *lock)
 {
     uint32_t word, self = own_word(lock);
     for (int i = 0; i < SPIN_ROUNDS; i++) {
@@ -47,8 +47,18 @@ void lock_acquire_slow(struct lock *lock)
     }
 }
 
+void lock_acquire_slow(struct lock *lock)
+{
+    uint64_t since = HAKMEM_LOCK_PROFILE ? lock_profile_ticks() : 0;
+    wait_for(lock);
+    if (HAKMEM_LOCK_PROFILE)
+        lock_profile_waited(lock->profile, since);
+}
+
 void lock_release(struct lock *lock)
 {
+    if (HAKMEM_LOCK_PROFILE)
+        lock_profile_releases(lock->profile);
     if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) & LOCK_WAITERS)
         os_futex_wake(&lock->word);
 }

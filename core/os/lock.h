@@ -16,12 +16,14 @@
 #include "base/atomic.h"
 #include "base/macros.h"
 #include "os/identity.h"
+#include "os/lock_profile.h"
 
 #define LOCK_WAITERS ((uint32_t)1 << 31) /* somebody may sleep */
 #define LOCK_HOLDER (LOCK_WAITERS - 1)
 
 struct lock {
     uint32_t word; /* atomic, any thread: acquire on entry pairs with release on exit */
+    struct lock_profile profile[HAKMEM_LOCK_PROFILE]; /* in builds that measure; else nothing */
 };
 
 SLOW_PATH void lock_acquire_slow(struct lock *lock);
@@ -32,6 +34,8 @@ ALWAYS_INLINE void lock_acquire(struct lock *lock)
     if (UNLIKELY(!__atomic_compare_exchange_n(
             &lock->word, &open, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
         lock_acquire_slow(lock);
+    if (HAKMEM_LOCK_PROFILE)
+        lock_profile_acquired(lock->profile);
 }
 
 void lock_release(struct lock *lock);

@@ -25,4 +25,12 @@ ALWAYS_INLINE void cpu_relax(void)
     __asm__ volatile("yield");
 }
 
+/* A counter of time at a constant rate, the same on all processors. */
+ALWAYS_INLINE uint64_t cpu_ticks(void)
+{
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+}
+
 #endif

@@ -27,4 +27,12 @@ ALWAYS_INLINE void cpu_relax(void)
     __asm__ volatile("pause");
 }
 
+/* A counter of time at a constant rate, the same on all processors. */
+ALWAYS_INLINE uint64_t cpu_ticks(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
+}
+
 #endif

@@ -1,0 +1,48 @@
+/* What happened at the locks, in a build that profiles them (os/lock_profile.h).
+ *
+ * Of some kinds there is one lock; of others one for each size class, or one for each class in each
+ * shard. What a lock is worth knowing for then is its busiest one, and the one at which threads
+ * meet most: the sum over hundreds of locks says nothing about any of them.
+ */
+#ifndef OBSERVE_LOCKS_H
+#define OBSERVE_LOCKS_H
+
+#include "base/macros.h"
+
+struct lock_usage {
+    uint64_t acquisitions;
+    uint64_t waits;
+    uint64_t handovers;
+    uint64_t interrupted;
+    uint64_t waited_ns;
+    uint64_t held_ns;
+};
+
+enum lock_kind {
+    LOCK_BIN,
+    LOCK_DEPOT,
+    LOCK_PAGE_HEAP,
+    LOCK_BIG,
+    LOCK_METADATA,
+    LOCK_REGISTRY,
+    LOCK_KINDS
+};
+
+/* Who shares a lock of the kind. */
+struct lock_kind_name {
+    char name[12];
+    char scope[8]; /* "process", "class" or "shard" */
+};
+
+extern const struct lock_kind_name lock_kind_names[LOCK_KINDS];
+
+struct lock_kind_usage {
+    uint64_t locks;         /* that were taken at all */
+    struct lock_usage all;  /* of them together */
+    struct lock_usage busy; /* of the one that was held longest */
+    struct lock_usage met;  /* of the one with the most handovers */
+};
+
+void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage);
+
+#endif

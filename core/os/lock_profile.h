@@ -1,0 +1,38 @@
+/* What happens at a lock: how often it is taken, how long it is held, how long threads wait for it,
+ * and whether they meet there at all. In the library that `make scale` measures with, and in no
+ * other: there, HAKMEM_LOCK_PROFILE is 0, a lock is its word, and nobody calls lock_profile.c.
+ *
+ * The numbers of a lock lie beside its word and are written by its holder, who has that cache line
+ * anyway: counting makes no two threads meet that would not have met. Times are ticks of the
+ * processor's clock. A hold ends before its own numbers are written.
+ */
+#ifndef OS_LOCK_PROFILE_H
+#define OS_LOCK_PROFILE_H
+
+#include "base/macros.h"
+
+/* All written by the lock's holder, read by any thread: atomic relaxed, one writer. */
+struct lock_profile {
+    uint64_t acquisitions;
+    uint64_t waits;        /* of these: the lock was held by another thread */
+    uint64_t handovers;    /* of these: it was another thread that had held it last */
+    uint64_t interrupted;  /* of these: held so long that the holder must have been preempted */
+    uint64_t waited_ticks; /* in all waits */
+    uint64_t held_ticks;   /* in all holds that were not interrupted */
+    uint64_t since_ticks;  /* the present hold */
+    uint32_t holder;       /* the present or last one's thread id; 0: none yet */
+};
+
+/* Now. */
+uint64_t lock_profile_ticks(void);
+
+void lock_profile_acquired(struct lock_profile *profile);
+void lock_profile_waited(struct lock_profile *profile, uint64_t since_ticks);
+void lock_profile_releases(struct lock_profile *profile);
+
+/* The rate of the clock, as far as one can know by now, and what the profile itself adds to taking
+ * and releasing a lock: for reports. */
+uint64_t lock_profile_ns(uint64_t ticks);
+uint64_t lock_profile_cost_ps(void);
+
+#endif
