@@ -8,9 +8,9 @@
 #include "api/fallback.h"
 #include "api/perturb.h"
 #include "base/policy.h"
+#include "reclaim/everything.h"
 #include "slab/bin.h"
 #include "slab/depot.h"
-#include "span/purge.h"
 
 static void *out_of_memory(void)
 {
@@ -59,7 +59,8 @@ static void *alloc_pages(size_t size, size_t alignment, bool zero)
 {
     bool span = size <= SPAN_MAX && alignment <= SPAN_ALIGNMENT_MAX;
     void *block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
-    if (UNLIKELY(!block) && purge_may_make_room(size_max(size, alignment)) && heap_purge())
+    if (UNLIKELY(!block) && reclaim_may_make_room(size_max(size, alignment)) &&
+        reclaim_everything())
         block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
     return block;
 }

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "api/fallback.h"
+#include "base/pressure.h"
 #include "map/metadata.h"
 #include "os/os.h"
 #include "slab/bin.h"
 #include "slab/depot.h"
 #include "span/big.h"
 #include "span/page_heap.h"
-#include "span/purge.h"
 #include "span/span.h"
 #include "thread/heap.h"
 
@@ -148,6 +148,6 @@ void stats_collect(struct snapshot *snapshot)
     total->mapped_bytes = pages.superslabs * REGION_SIZE + bigs.live_bytes + bigs.cached_bytes;
     total->committed_bytes = pages.used_pages * PAGE_SIZE + bigs.live_bytes;
     total->retained_bytes = pages.dirty_free_pages * PAGE_SIZE + bigs.cached_bytes;
-    total->purged_bytes = purge_total();
+    total->purged_bytes = pressure_total();
     collect_syscalls(total);
 }

@@ -5,10 +5,10 @@
 
 #include "api/alloc.h"
 #include "api/options.h"
+#include "base/pressure.h"
 #include "base/text.h"
 #include "observe/report.h"
 #include "observe/stats.h"
-#include "slab/depot.h"
 #include "thread/idle.h"
 
 const char *hakmem_version(void)
@@ -42,7 +42,7 @@ size_t hakmem_purge(void)
         return 0;
     heap_flush(heap);
     idle_purge();
-    size_t purged = heap_purge();
+    size_t purged = reclaim_everything();
     heap_leave(heap);
     return purged;
 }

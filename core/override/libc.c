@@ -8,12 +8,12 @@
 
 #include "api/alloc.h"
 #include "api/perturb.h"
+#include "base/pressure.h"
 #include "hakmem/hakmem.h"
 #include "observe/report.h"
 #include "observe/stats.h"
 #include "os/os.h"
 #include "override/override.h"
-#include "span/purge.h"
 
 /* ---- Allocation ------------------------------------------------------------------------------ */
 
@@ -152,7 +152,7 @@ EXPORT int mallopt(int parameter, int value)
     enum { MXFAST_MAX = 160 };
     switch (parameter) {
     case M_TRIM_THRESHOLD:
-        purge_set_kept_bytes(value < 0 ? SIZE_MAX : (size_t)value);
+        pressure_set_kept_bytes(value < 0 ? SIZE_MAX : (size_t)value);
         return 1;
     case M_PERTURB:
         perturb_set(value);

@@ -303,7 +303,7 @@ static bool has_excess(const struct bin *bin)
     const struct size_class *class = &size_classes[class_of(bin)];
     size_t used = (size_t)bin->slab_count * class->blocks - bin->free_blocks;
     size_t fresh = bin->free_blocks - bin->free_swept;
-    return fresh * class->size > purge_keep(used * class->size);
+    return fresh * class->size > pressure_keep(used * class->size);
 }
 
 /* Returns those of the blocks to their slabs that belong to the bin of `shard`, and marks them done
@@ -340,7 +340,7 @@ static unsigned flush_to_shard(
         slab_refuse(slab, refused, "free");
     destroy_all(&empty);
     if (excess)
-        purge_arm();
+        pressure_arm();
     return done;
 }
 
@@ -402,22 +402,22 @@ static size_t purge_bin(struct bin *bin)
     return total;
 }
 
-static SLOW_PATH void tick_bin(struct bin *bin, enum purge_tick tick)
+static SLOW_PATH void tick_bin(struct bin *bin, enum pressure_tick tick)
 {
     lock_acquire(&bin->lock);
     size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
     bool idle =
-        unused * size_classes[class_of(bin)].size > size_max(idle_bytes_min, purge_kept_bytes());
+        unused * size_classes[class_of(bin)].size > size_max(idle_bytes_min, pressure_kept_bytes());
     bool excess = has_excess(bin);
-    if (tick == PURGE_TICK_GROWTH ? excess : idle) {
+    if (tick == PRESSURE_TICK_GROWTH ? excess : idle) {
         ATOMIC_STORE_RELAXED(&bin->sweeping, true);
         ATOMIC_STORE_RELEASE(&sweeps_go_on, true);
     }
-    if (tick == PURGE_TICK_IDLE)
+    if (tick == PRESSURE_TICK_IDLE)
         bin->free_unused = bin->free_blocks;
     lock_release(&bin->lock);
     if (excess)
-        purge_arm();
+        pressure_arm();
 }
 
 /* Goes on with the bin's sweep, if there is one. */
@@ -428,7 +428,7 @@ static bool step_bin(struct bin *bin)
         return false;
     lock_acquire(&bin->lock);
     if (bin->sweeping)
-        purge_account(sweep(bin, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &empty));
+        pressure_account(sweep(bin, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &empty));
     lock_release(&bin->lock);
     destroy_all(&empty);
     return true;
@@ -442,7 +442,7 @@ size_t bin_purge_all(void)
     return total;
 }
 
-void bin_tick(enum purge_tick tick)
+void bin_tick(enum pressure_tick tick)
 {
     for (struct bin *bin = NULL; (bin = next_bin(bin)) != NULL;)
         tick_bin(bin, tick);

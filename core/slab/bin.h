@@ -14,9 +14,9 @@
 #ifndef SLAB_BIN_H
 #define SLAB_BIN_H
 
+#include "base/pressure.h"
 #include "os/lock.h"
 #include "slab/slab.h"
-#include "span/purge.h"
 
 enum { SHARD_MAX = 64, FULLNESS_LEVELS = 4 };
 
@@ -76,7 +76,7 @@ size_t bin_purge_all(void);
 
 /* A tick of the purge: decides which bins to sweep. Arms the purge when one has much more free than
  * after its last sweep. */
-void bin_tick(enum purge_tick tick);
+void bin_tick(enum pressure_tick tick);
 
 /* Goes on with one of the sweeps; true when there was one. */
 bool bin_sweep_step(void);

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/poison.h"
 #include "base/policy.h"
+#include "base/pressure.h"
 #include "os/fatal.h"
 #include "slab/bin.h"
 
@@ -107,7 +108,7 @@ unsigned depot_put(unsigned class, void *const *blocks, unsigned count)
     if (UNLIKELY(!good))
         fatal_starts(class, blocks, count);
     if (held + count > most / 2)
-        purge_arm();
+        pressure_arm();
     return count;
 }
 
@@ -166,7 +167,7 @@ void depot_tick(void)
         bool much = depot->count > limit(class) / 2;
         lock_release(&depot->lock);
         if (much)
-            purge_arm();
+            pressure_arm();
     }
 }
 
@@ -198,14 +199,6 @@ bool depot_spill(void)
 void depot_close(void)
 {
     ATOMIC_STORE_RELAXED(&closed, true);
-}
-
-size_t depot_purge(void)
-{
-    depot_spill();
-    size_t in_slabs = bin_purge_all();
-    purge_account(in_slabs);
-    return in_slabs + purge_everything();
 }
 
 struct lock *depot_lock(unsigned class)

@@ -43,9 +43,6 @@ bool depot_spill(void);
 /* From now on nothing comes in: for the exit of the process. */
 void depot_close(void);
 
-/* Spills, and gives back all free memory; returns bytes. */
-size_t depot_purge(void);
-
 struct lock *depot_lock(unsigned class);
 
 /* Debug walker over all depots. */

@@ -5,10 +5,10 @@
 
 #include "base/poison.h"
 #include "base/policy.h"
+#include "base/pressure.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
-#include "span/purge.h"
 #include "span/superslab.h"
 
 static struct big_stats totals; /* big_lock */
@@ -153,7 +153,7 @@ static bool extend(struct big *big, size_t size)
             return false;
     }
     big->mapped = size;
-    purge_before_growth(growth);
+    reclaim_before_growth(growth);
     return true;
 }
 
@@ -185,7 +185,7 @@ static struct big *from_system(size_t size, size_t alignment)
     char *base = os_map(size, size_max(alignment, os_page_size()), NULL);
     if (!base)
         return NULL;
-    purge_before_growth(size);
+    reclaim_before_growth(size);
     struct big *big = big_register(base, size);
     if (!big) {
         os_discard(base, size);
@@ -279,7 +279,7 @@ void big_free(struct big *big, void *block, const char *call)
     learn(big);
     big->dirty = big->mapped;
     big_cache_put(big);
-    purge_arm();
+    pressure_arm();
 }
 
 /* Makes the live mapping `size` bytes long; false: it is as before. */

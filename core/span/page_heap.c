@@ -5,9 +5,9 @@
 
 #include "base/assert.h"
 #include "base/poison.h"
+#include "base/pressure.h"
 #include "map/metadata.h"
 #include "os/os.h"
-#include "span/purge.h"
 
 static struct {
     struct lock lock CACHE_ALIGNED;
@@ -248,7 +248,7 @@ static bool take(
         }
         if (growth == GROWTH_NONE)
             return false;
-        purge_before_growth(REGION_SIZE);
+        reclaim_before_growth(REGION_SIZE);
     } while ((fresh = grow(growth)) != NULL);
     return false;
 }
@@ -295,7 +295,8 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
     put_run(superslab, run, dirty_pages);
     size_t dirty = heap.stats.dirty_free_pages, used = heap.stats.used_pages;
     lock_release(&heap.lock);
-    purge_after_free(dirty * PAGE_SIZE, used * PAGE_SIZE);
+    if (dirty * PAGE_SIZE > pressure_keep(used * PAGE_SIZE))
+        pressure_arm();
 }
 
 /* Of the first superslabs with free dirty pages that neither this round nor a later one has seen,

@@ -2,7 +2,7 @@
  *
  * Superslabs are kept in lists by a bound on their longest free run and by their number of free
  * units, so that one that fits well (the fullest) is found soon. Freed runs stay dirty and are
- * used again first; purging gives them back (purge.h decides when).
+ * used again first; purging gives them back (reclaim/ decides when).
  *
  * One lock, mostly held for a few hundred instructions and never across a system call: a run that
  * is being purged is taken out first, like an allocation.

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/policy.h"
+#include "base/pressure.h"
 #include "os/os.h"
 #include "os/syscall.h"
 #include "slab/bin.h"
@@ -13,7 +14,6 @@
 #include "span/page_heap.h"
 #include "thread/fork.h"
 #include "thread/idle.h"
-#include "thread/tick.h"
 
 /* After so many slow calls a heap looks after its magazines. */
 enum { MAINTENANCE_PERIOD = 256 };
@@ -186,12 +186,6 @@ void heap_flush_pooled(unsigned ticks)
         pool(heap);
         lock_release(&registry.lock);
     }
-}
-
-size_t heap_purge(void)
-{
-    heap_flush_pooled(0);
-    return depot_purge();
 }
 
 bool heap_pool_caches(unsigned class, const void *block)
@@ -387,7 +381,7 @@ void heap_stay_parked(bool stay)
 /* There is memory to give back, or other threads may go idle with some. */
 static bool purge_matters(void)
 {
-    return purge_armed() || !heap_is_only_one();
+    return pressure_is_armed() || !heap_is_only_one();
 }
 
 /* Whether to park the heap now. */
@@ -554,10 +548,9 @@ static void look_after_purge(struct heap *heap, bool idle)
     uint64_t now_ms = os_clock_ms();
     if (heap->parked_ms != now_ms) {
         heap->parked_ms = now_ms;
-        heap->parks_left = idle || purge_armed() ? PARKS_MAX : PARKS_AMONG_OTHERS;
-        tick_begin(now_ms);
+        heap->parks_left = idle || pressure_is_armed() ? PARKS_MAX : PARKS_AMONG_OTHERS;
     }
-    tick_work(now_ms);
+    reclaim_tick(now_ms);
 }
 
 /* The thread's heap is one of its parent process: from now on it is this process's. The flag says

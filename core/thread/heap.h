@@ -178,9 +178,6 @@ void heap_flush_pooled(unsigned ticks);
 /* A tick of the purge: what lay in pooled heaps since the last one goes home. */
 void heap_tick_pool(void);
 
-/* Gives back everything that is free, but for what threads cache that run; returns bytes. */
-size_t heap_purge(void);
-
 /* Takes up to `most` of the oldest blocks out of the magazine, but for the last `keep`; returns how
  * many. Never writes what the hit paths write. */
 unsigned magazine_take_bottom(

@@ -25,7 +25,7 @@
  * owner's getting anywhere within that time.
  *
  * The owner may wait at its gate for as long as another thread copies pointers there; others never
- * wait at a gate. Ticks of the purge close and drain (tick.h), and so does a purge on request.
+ * wait at a gate. Ticks of the purge close and drain (reclaim/), and so does a purge on request.
  */
 #ifndef THREAD_IDLE_H
 #define THREAD_IDLE_H

@@ -11,9 +11,9 @@
 #include "base/assert.h"
 #include "base/poison.h"
 #include "base/policy.h"
+#include "base/pressure.h"
 #include "slab/bin.h"
 #include "slab/depot.h"
-#include "span/purge.h"
 #include "thread/heap.h"
 
 enum { HEADER_SLOTS = (sizeof(struct heap) + sizeof(void *) - 1) / sizeof(void *) };
@@ -181,7 +181,7 @@ static unsigned refill_from_bins(
         got = bin_refill(shard, class, slots, count, REFILL_FRESH);
     if (!got)
         got = bin_refill(shard, class, slots, count, REFILL_MAP);
-    if (UNLIKELY(!got) && heap_purge())
+    if (UNLIKELY(!got) && reclaim_everything())
         got = bin_refill(shard, class, slots, count, REFILL_MAP);
     for (unsigned low = 0, high = got; low + 1 < high; low++) {
         void *block = slots[low];

@@ -103,7 +103,7 @@ Mutant = collections.namedtuple("Mutant", "file line function kind text")
 _SET_ENTRY = "stronger than needed: set_entry, which every user of the leaf calls, acquires it"
 _SPAN = "stronger than needed: who has the block got it from its owner, in order"
 _SHARED = "for the id of a process that shares the memory: one process is modelled"
-_TICKS = "not modelled: no scenario comes by tick.c"
+_TICKS = "not modelled: no scenario comes by a tick"
 _SUSPECT = ("a formal race that needs a heap made after the first look: more threads than the "
             "scenarios have")
 SURVIVORS = {
@@ -127,9 +127,9 @@ SURVIVORS = {
     ("thread/heap.c", "initialise", "without lock registry.lock"):
         "not needed: it runs once, and others wait for it",
     ("thread/heap.c", "heap_tick_pool", "without lock registry.lock"): _TICKS,
-    ("thread/tick.c", "tick_work", "acquire to relaxed"): _TICKS,
-    ("thread/tick.c", "tick_work", "atomic_store_release to atomic_store_relaxed"): _TICKS,
-    ("thread/tick.c", "tick_begin", "atomic_store_release to atomic_store_relaxed"): _TICKS,
+    ("reclaim/tick.c", "reclaim_tick", "acquire to relaxed"): _TICKS,
+    ("reclaim/tick.c", "work", "atomic_store_release to atomic_store_relaxed"): _TICKS,
+    ("reclaim/tick.c", "tick_begin", "atomic_store_release to atomic_store_relaxed"): _TICKS,
     ("thread/heap.c", "reclaim", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
     ("thread/heap.c", "reclaim", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,
     ("thread/idle.c", "idle_tick", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,

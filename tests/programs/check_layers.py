@@ -6,6 +6,7 @@
 A file in core/ includes only from its own folder and from the folders before it in LAYERS.
 core/observe/ stands beside the line: it may look into everything up to api/, and only override/
 and the files of api/ that start the library may include it. No .c file is included by another.
+Nor does a header declare what a folder above it defines, but for those of UP_CALLS.
 Lines have at most 100 columns and files at most 800 lines, generated tables excepted.
 """
 
@@ -14,7 +15,7 @@ import re
 import sys
 import tempfile
 
-LAYERS = ["base", "os", "map", "span", "slab", "thread", "api", "override"]
+LAYERS = ["base", "os", "map", "span", "slab", "thread", "reclaim", "api", "override"]
 OBSERVE = "observe"
 # Files of api/ that may include observe/: they switch observation on.
 OBSERVE_USERS_IN_API = re.compile(r"^init\.c$")
@@ -26,7 +27,15 @@ SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".rs", ".py", ".sh", ".cmake", ".in", ".
 # Folders of tests/ that have headers for tests in other folders.
 SHARED_BY_TESTS = ["behaviour", "stress", "misuse", "hostile", "fuzz", "model", "model/engine"]
 
+# The headers that declare functions of a folder above them, and which folder that is.
+UP_CALLS = {"core/base/assert.h": "os", "core/base/pressure.h": "reclaim"}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+# A function's prototype or definition at the left margin; attributes may precede it.
+FUNCTION = re.compile(
+    r"^(?!static|typedef|ALWAYS_INLINE)[A-Za-z_][\w \*]*?\b(\w+)\([^;{}()]*(?:\([^;{}()]*\)"
+    r"[^;{}()]*)*\)\s*([;{])", re.MULTILINE)
 
 
 def visible_folders(folder):
@@ -86,10 +95,29 @@ def check_file(top, path):
             yield number, defect
 
 
+def check_up_calls(top):
+    """Yields the defects of headers that declare functions of folders they must not include."""
+    core = top / "core"
+    defined = {}
+    for path in core.glob("*/*.c"):
+        for name, end in FUNCTION.findall(path.read_text(encoding="utf-8")):
+            if end == "{":
+                defined[name] = path.parent.name
+    for path in sorted(core.glob("*/*.h")):
+        own = path.parent.name
+        if own not in LAYERS + [OBSERVE]:
+            continue
+        allowed = visible_folders(own) | {UP_CALLS.get(str(path.relative_to(top)))}
+        for name, end in FUNCTION.findall(path.read_text(encoding="utf-8")):
+            if end == ";" and defined.get(name, own) not in allowed:
+                yield "%s: declares %s, which is in %s/" % (
+                    path.relative_to(top), name, defined[name])
+
+
 def check_tree(top):
     """All defects below `top`, as lines for the reader."""
     top = top.resolve()
-    defects = []
+    defects = list(check_up_calls(top))
     files = [path for room in ROOMS for path in sorted((top / room).rglob("*"))
              if path.is_file() and (path.suffix in SUFFIXES or path.name == "CMakeLists.txt")]
     for path in files:
@@ -117,6 +145,15 @@ SELF_TEST_CASES = [
      "must not include observe/b.h"),
     ({"core/api/init.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"}, None),
     ({"core/override/a.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"}, None),
+    ({"core/span/a.h": "void go(int (*f)(void),\n    int);\n",
+      "core/thread/a.c": "void go(int (*f)(void), int a)\n{\n}\n"},
+     "declares go, which is in thread/"),
+    ({"core/span/a.h": "void go(int);\n", "core/map/a.c": "void go(int a)\n{\n}\n"}, None),
+    ({"core/span/a.c": "static void go(int a)\n{\n}\n", "core/map/a.h": "void go(int);\n"}, None),
+    ({"core/base/pressure.h": "size_t go(void);\n",
+      "core/reclaim/a.c": "size_t go(void)\n{\n}\n"}, None),
+    ({"core/base/pressure.h": "size_t go(void);\n",
+      "core/thread/a.c": "size_t go(void)\n{\n}\n"}, "declares go, which is in thread/"),
     ({"core/extra/a.c": '#include "base/b.h"\n', "core/base/b.h": "\n"}, "which is no layer"),
     ({"core/a.c": "\n"}, "lies in no folder"),
     ({"tests/a.c": '#include "b.c"\n', "tests/b.c": "\n"}, "includes the source file"),

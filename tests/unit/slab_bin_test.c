@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/policy.h"
+#include "base/pressure.h"
 #include "os/os.h"
 #include "slab/bin.h"
 #include "span/page_heap.h"
@@ -357,7 +358,7 @@ static void ticks_purge_what_lay_unused(void **state)
     policy.retain_percent = 25;
     while (held_count + 64 <= HELD_MAX)
         refill(0, class, 64);
-    ATOMIC_STORE_RELAXED(&purge_is_armed, false);
+    pressure_disarm();
     unsigned kept = 0, freed = 0;
     for (unsigned i = 0; i < held_count; i++) {
         if (i % 20 == 0) {
@@ -368,31 +369,32 @@ static void ticks_purge_what_lay_unused(void **state)
         }
     }
     held_count = kept;
-    assert_int_equal(purge_armed(), freed * (size_t)2048 > 512 * KIB);
-    bin_tick(PURGE_TICK_IDLE);
+    assert_int_equal(pressure_is_armed(), freed * (size_t)2048 > 512 * KIB);
+    bin_tick(PRESSURE_TICK_IDLE);
     assert_false(bin_sweep_step());
-    uint64_t purged = purge_total();
-    bin_tick(PURGE_TICK_IDLE);
+    uint64_t purged = pressure_total();
+    bin_tick(PRESSURE_TICK_IDLE);
     assert_true(bin->sweeping);
     while (bin_sweep_step()) {
     }
     assert_false(bin->sweeping);
-    assert_true(purge_total() - purged >= freed * (size_t)2048 / 2 || os_page_size() >= UNIT_SIZE);
+    purged = pressure_total() - purged;
+    assert_true(purged >= freed * (size_t)2048 / 2 || os_page_size() >= UNIT_SIZE);
     bin_check_all();
     /* The same memory is not looked at again. */
-    bin_tick(PURGE_TICK_IDLE);
+    bin_tick(PRESSURE_TICK_IDLE);
     assert_false(bin->sweeping);
     for (unsigned i = 0; i < held_count; i++)
         check_stamp(held[i], 2048);
     /* All of it is taken and freed again: at the next tick it was not unused. */
     for (unsigned i = 0; i < freed / 16; i++)
         refill(0, class, 16);
-    bin_tick(PURGE_TICK_IDLE);
+    bin_tick(PRESSURE_TICK_IDLE);
     for (unsigned i = 0; i < freed / 16; i++)
         flush(0, class, 16);
-    bin_tick(PURGE_TICK_IDLE);
+    bin_tick(PRESSURE_TICK_IDLE);
     assert_false(bin->sweeping);
-    bin_tick(PURGE_TICK_GROWTH);
+    bin_tick(PRESSURE_TICK_GROWTH);
     assert_int_equal(bin->sweeping, freed / 16 * 16 * (size_t)2048 > 512 * KIB);
     while (held_count)
         flush(0, class, BATCH);
@@ -433,8 +435,8 @@ static void *purge_all_the_time(void *argument)
 {
     while (!__atomic_load_n(&stop_purging, __ATOMIC_RELAXED)) {
         bin_purge_all();
-        bin_tick(PURGE_TICK_GROWTH);
-        bin_tick(PURGE_TICK_IDLE);
+        bin_tick(PRESSURE_TICK_GROWTH);
+        bin_tick(PRESSURE_TICK_IDLE);
         bin_sweep_step();
     }
     return argument;

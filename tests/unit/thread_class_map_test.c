@@ -7,6 +7,7 @@
 #include <semaphore.h>
 
 #include "api/alloc.h"
+#include "base/pressure.h"
 #include "slab/slab.h"
 #include "thread/heap.h"
 
@@ -88,7 +89,7 @@ static void use_units_again(void *unused)
     for (unsigned i = 0; i < ARRAY_LENGTH(old); i++)
         release(old[i]);
     heap_flush(heap());
-    heap_purge();
+    reclaim_everything();
     for (unsigned i = 0; i < ARRAY_LENGTH(old); i++) {
         if (slab_lookup(old[i]))
             continue;

@@ -1,6 +1,7 @@
 /* Fork while others work: the child, with what its copy of the memory holds, has to be able to
  * allocate, free, and fork again. By thread/fork.c. */
 #include "api/alloc.h"
+#include "base/pressure.h"
 #include "engine/model.h"
 #include "map/metadata.h"
 #include "slab/bin.h"
@@ -40,7 +41,7 @@ static void use_everything(void)
         free_slow(take(LARGE));
         free_slow(take(BIG));
     }
-    depot_purge();
+    reclaim_everything();
     metadata_free(metadata_alloc(64), 64);
 }
 

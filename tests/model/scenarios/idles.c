@@ -2,11 +2,11 @@
  * parks it, exits. A hit may stop between any two of its steps and go on when all is over. */
 #include "api/alloc.h"
 #include "base/atomic.h"
+#include "base/pressure.h"
 #include "engine/model.h"
 #include "os/os.h"
 #include "slab/bin.h"
 #include "slab/depot.h"
-#include "span/purge.h"
 #include "thread/fork.h"
 #include "thread/idle.h"
 
@@ -111,7 +111,7 @@ static void push_and_park(void)
 {
     begin();
     give(take());
-    purge_arm();
+    pressure_arm();
     begin();
 }
 

@@ -5,7 +5,6 @@
 #include "engine/model.h"
 #include "map/metadata.h"
 #include "span/page_heap.h"
-#include "span/purge.h"
 #include "span/span.h"
 
 static void *spans[4];

@@ -257,7 +257,7 @@ static void much_is_free(void)
 
 static void tick(void)
 {
-    bin_tick(PURGE_TICK_GROWTH);
+    bin_tick(PRESSURE_TICK_GROWTH);
 }
 
 static void sweep(void)

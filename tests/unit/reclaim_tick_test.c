@@ -1,12 +1,12 @@
-/* span/purge: what makes free memory go back: growth, idleness, a request
+/* reclaim/: what makes free memory go back: growth, idleness, a request
  * (behaviours 22, 40). */
 #include "unit.h"
 
 #include "base/policy.h"
 #include "os/os.h"
+#include "reclaim/tick.h"
 #include "span/big.h"
 #include "span/page_heap.h"
-#include "span/purge.h"
 
 enum { RUN_PAGES = 64, RUNS = 256 };
 
@@ -35,7 +35,7 @@ static void a_request_gives_all_back(void **state)
 {
     (void)state;
     policy.retain_percent = 1000;
-    purge_everything();
+    reclaim_everything();
     take_runs(20);
     void *block = big_alloc(4 * MIB, 16, false);
     put_runs(0, 10);
@@ -43,14 +43,14 @@ static void a_request_gives_all_back(void **state)
     size_t dirty = dirty_bytes(), cached = big_stats().cached_bytes;
     assert_int_equal(dirty, 10 * RUN_PAGES * PAGE_SIZE);
     assert_int_equal(cached, 4 * MIB);
-    uint64_t before = purge_total();
-    assert_int_equal(purge_everything(), dirty + cached);
-    assert_int_equal(purge_total() - before, dirty + cached);
+    uint64_t before = pressure_total();
+    assert_int_equal(reclaim_everything(), dirty + cached);
+    assert_int_equal(pressure_total() - before, dirty + cached);
     assert_int_equal(dirty_bytes(), 0);
     assert_int_equal(big_stats().cached_bytes, 0);
-    assert_int_equal(purge_everything(), 0);
+    assert_int_equal(reclaim_everything(), 0);
     put_runs(10, 20);
-    purge_everything();
+    reclaim_everything();
 }
 
 /* Dirty bytes are down to `expected`; a superslab that is unmapped as a whole may be too much. */
@@ -62,12 +62,12 @@ static void check_left(size_t expected)
 /* A tick, and all of what it left to do; true when there was one. */
 static bool tick(uint64_t now_ms)
 {
-    enum purge_tick kind = purge_tick(now_ms);
-    if (kind == PURGE_TICK_GROWTH) /* from before: it comes first */
-        kind = purge_tick(now_ms);
-    while (purge_step()) {
+    enum pressure_tick kind = tick_begin(now_ms);
+    if (kind == PRESSURE_TICK_GROWTH) /* from before: it comes first */
+        kind = tick_begin(now_ms);
+    while (tick_step()) {
     }
-    return kind == PURGE_TICK_IDLE;
+    return kind == PRESSURE_TICK_IDLE;
 }
 
 /* Nothing goes at the moment it is freed; the purge is armed when more lies free than the policy
@@ -80,7 +80,7 @@ static void excess_arms_the_purge(void **state)
     policy.purge_delay_ms = 100;
     for (size_t i = 0; i < ARRAY_LENGTH(percents); i++) {
         policy.retain_percent = percents[i];
-        purge_everything();
+        reclaim_everything();
         take_runs(RUNS);
         assert_true(tick(now_ms += 100));
         size_t used = RUNS * RUN_PAGES * PAGE_SIZE, freed = 0;
@@ -91,13 +91,13 @@ static void excess_arms_the_purge(void **state)
             freed += RUN_PAGES * PAGE_SIZE;
             size_t keep = size_max(512 * KIB, used / 100 * (size_t)percents[i]);
             CHECK(dirty_bytes() == freed);
-            CHECK(purge_armed() == (freed > keep));
+            CHECK(pressure_is_armed() == (freed > keep));
         }
         assert_int_equal(os_counts[OS_MADVISE] + os_counts[OS_MUNMAP], calls);
         put_runs(RUNS / 2, RUNS);
-        purge_everything();
+        reclaim_everything();
         assert_true(tick(now_ms += 100));
-        assert_false(purge_armed());
+        assert_false(pressure_is_armed());
     }
 }
 
@@ -108,7 +108,7 @@ static void only_unused_memory_goes(void **state)
     uint64_t now_ms = os_clock_ms() + 2 * 3600000;
     policy.purge_delay_ms = 100;
     policy.retain_percent = 25;
-    purge_everything();
+    reclaim_everything();
     take_runs(80);
     put_runs(0, 80);
     size_t dirty = dirty_bytes();
@@ -127,7 +127,7 @@ static void little_is_always_kept(void **state)
 {
     (void)state;
     policy.retain_percent = 0;
-    purge_everything();
+    reclaim_everything();
     take_runs(2);
     uint64_t calls = os_counts[OS_MADVISE] + os_counts[OS_MUNMAP];
     for (int round = 0; round < 50; round++) {
@@ -141,7 +141,7 @@ static void little_is_always_kept(void **state)
 /* Lets memory be mapped, at least so much that it counts. */
 static void grow_by(size_t bytes)
 {
-    purge_before_growth(size_max(bytes, REGION_SIZE));
+    reclaim_before_growth(size_max(bytes, REGION_SIZE));
 }
 
 /* When memory is mapped, what lies idle is given back. */
@@ -149,22 +149,22 @@ static void growth_is_paid_for(void **state)
 {
     (void)state;
     policy.retain_percent = 1000;
-    purge_everything();
+    reclaim_everything();
     take_runs(RUNS);
     /* Every second run is freed: no hole is large enough for what comes. */
     for (unsigned i = 0; i < RUNS; i += 2)
         put_runs(i, i + 1);
     size_t dirty = dirty_bytes();
-    uint64_t before = purge_total();
+    uint64_t before = pressure_total();
     /* It may be needed at once, so the first growth only begins to watch. */
     grow_by(dirty / 8);
-    assert_int_equal(purge_total(), before);
+    assert_int_equal(pressure_total(), before);
     grow_by(dirty / 8);
-    assert_true(purge_total() - before >= size_max(dirty / 8, REGION_SIZE));
+    assert_true(pressure_total() - before >= size_max(dirty / 8, REGION_SIZE));
     assert_true(dirty_bytes() <= dirty - size_max(dirty / 8, REGION_SIZE));
     for (unsigned i = 1; i < RUNS; i += 2)
         put_runs(i, i + 1);
-    purge_everything();
+    reclaim_everything();
 
     /* The same with the BigCache. */
     policy.big_cache_mib = 64;
@@ -182,7 +182,7 @@ static void growth_leaves_what_is_in_use(void **state)
     (void)state;
     policy.retain_percent = 1000;
     policy.big_cache_mib = 64;
-    purge_everything();
+    reclaim_everything();
     void *block = big_alloc(8 * MIB, 16, false);
     big_free((struct big *)page_map_lookup(block), block, "free");
     size_t dirty = 0;
@@ -190,7 +190,7 @@ static void growth_leaves_what_is_in_use(void **state)
     for (int round = 0; round < 20; round++) {
         if (round == 3) { /* by now the runs lie where they will */
             dirty = dirty_bytes();
-            before = purge_total();
+            before = pressure_total();
         }
         assert_ptr_equal(big_alloc(8 * MIB, 16, false), block);
         take_runs(RUNS);
@@ -200,8 +200,8 @@ static void growth_leaves_what_is_in_use(void **state)
         grow_by(1);
     }
     assert_int_equal(dirty_bytes(), dirty);
-    assert_int_equal(purge_total(), before);
-    purge_everything();
+    assert_int_equal(pressure_total(), before);
+    reclaim_everything();
 }
 
 /* Memory that the policy allows to keep goes too when nobody needs it, but slowly. */
@@ -211,12 +211,12 @@ static void idle_memory_goes_by_halves(void **state)
     policy.retain_percent = 1000;
     policy.purge_delay_ms = 20;
     policy.big_cache_mib = 64;
-    purge_everything();
+    reclaim_everything();
     take_runs(80);
     void *block = big_alloc(4 * MIB, 16, false);
     put_runs(0, 40);
     big_free((struct big *)page_map_lookup(block), block, "free");
-    assert_true(purge_armed());
+    assert_true(pressure_is_armed());
     uint64_t now_ms = os_clock_ms() + 3 * 3600000;
     tick(now_ms);
     size_t begun = dirty_bytes();
@@ -231,7 +231,7 @@ static void idle_memory_goes_by_halves(void **state)
     assert_true(tick(now_ms += 20));
     check_left(once - (once - 512 * KIB) / 2);
     put_runs(40, 80);
-    purge_everything();
+    reclaim_everything();
 }
 
 /* Growth while much lies free is told to the bins. */
@@ -240,12 +240,12 @@ static void growth_ticks_while_armed(void **state)
     (void)state;
     uint64_t now_ms = os_clock_ms() + 4 * 3600000;
     tick(now_ms);
-    purge_before_growth(1);
-    assert_int_equal(purge_tick(now_ms), PURGE_TICK_NONE);
-    purge_arm();
-    purge_before_growth(1);
-    assert_int_equal(purge_tick(now_ms), PURGE_TICK_GROWTH);
-    assert_int_equal(purge_tick(now_ms), PURGE_TICK_NONE);
+    reclaim_before_growth(1);
+    assert_int_equal(tick_begin(now_ms), PRESSURE_TICK_NONE);
+    pressure_arm();
+    reclaim_before_growth(1);
+    assert_int_equal(tick_begin(now_ms), PRESSURE_TICK_GROWTH);
+    assert_int_equal(tick_begin(now_ms), PRESSURE_TICK_NONE);
 }
 
 static int start(void **state)

@@ -1,0 +1,61 @@
+/* See pressure.h. */
+#include "base/pressure.h"
+
+#include "base/policy.h"
+
+/* Below this it is not worth a system call: free dirty memory that is always kept. */
+static const size_t kept_min = 512 * KIB;
+
+/* See pressure_set_kept_bytes; atomic relaxed, any thread. */
+#define KEPT_BY_POLICY (SIZE_MAX - 1)
+static size_t kept_bytes = KEPT_BY_POLICY;
+
+bool pressure_armed_flag;
+
+static uint64_t total_bytes; /* atomic relaxed, any thread */
+
+void pressure_arm(void)
+{
+    /* Every slow path reads it: only a change is worth a write. */
+    if (!pressure_is_armed())
+        ATOMIC_STORE_RELAXED(&pressure_armed_flag, true);
+}
+
+void pressure_disarm(void)
+{
+    ATOMIC_STORE_RELAXED(&pressure_armed_flag, false);
+}
+
+size_t pressure_bound(size_t share_bytes)
+{
+    size_t kept = ATOMIC_LOAD_RELAXED(&kept_bytes);
+    return LIKELY(kept == KEPT_BY_POLICY) ? size_max(share_bytes, kept_min) : kept;
+}
+
+size_t pressure_keep(size_t used_bytes)
+{
+    return pressure_bound(used_bytes / 100 * (size_t)POLICY(retain_percent));
+}
+
+void pressure_set_kept_bytes(size_t bytes)
+{
+    ATOMIC_STORE_RELAXED(&kept_bytes, bytes == KEPT_BY_POLICY ? SIZE_MAX : bytes);
+    pressure_arm();
+}
+
+size_t pressure_kept_bytes(void)
+{
+    size_t kept = ATOMIC_LOAD_RELAXED(&kept_bytes);
+    return kept == KEPT_BY_POLICY ? 0 : kept;
+}
+
+void pressure_account(size_t bytes)
+{
+    if (bytes)
+        ATOMIC_ADD_RELAXED(&total_bytes, bytes);
+}
+
+uint64_t pressure_total(void)
+{
+    return ATOMIC_LOAD_RELAXED(&total_bytes);
+}

@@ -1,0 +1,71 @@
+/* Pressure: what every layer has to know of memory that goes back to the system.
+ *
+ * Nothing goes at the moment it is freed: it may be wanted again at once. reclaim/ decides later,
+ * in slow paths of any thread, and asks each layer for what it has. The layers below tell it that
+ * much lies free (then the purge is *armed*, and threads see to it that they come by a slow path
+ * even when their magazines would serve them for ever), how much they gave back, and that they are
+ * about to take more from the system. For the last they call up, by the functions at the end of
+ * this file; nothing else of reclaim/ is known below it.
+ *
+ * No lock: the few words of state are atomic and a race costs a superfluous purge.
+ */
+#ifndef BASE_PRESSURE_H
+#define BASE_PRESSURE_H
+
+#include "base/atomic.h"
+#include "base/macros.h"
+
+/* ---- Armed ----------------------------------------------------------------------------------- */
+
+extern bool pressure_armed_flag; /* atomic relaxed, any thread */
+
+ALWAYS_INLINE bool pressure_is_armed(void)
+{
+    return ATOMIC_LOAD_RELAXED(&pressure_armed_flag);
+}
+
+void pressure_arm(void);
+void pressure_disarm(void);
+
+/* ---- Bounds ---------------------------------------------------------------------------------- */
+
+/* Bytes of free memory that are no excess beside so many in use, by `retain_percent`. */
+size_t pressure_keep(size_t used_bytes);
+
+/* The same for who has a share of its own in mind: so many bytes, but never so few that it would
+ * not be worth a system call. */
+size_t pressure_bound(size_t share_bytes);
+
+/* In place of both, so many bytes may stay free in the page heap, in the BigCache and in each class
+ * of a shard; SIZE_MAX: all. What is more goes with the next tick. */
+void pressure_set_kept_bytes(size_t bytes);
+
+/* That number; 0 while the policy decides. */
+size_t pressure_kept_bytes(void);
+
+/* ---- Account --------------------------------------------------------------------------------- */
+
+/* Adds to what was given back. */
+void pressure_account(size_t bytes);
+
+/* Bytes given back since the start. */
+uint64_t pressure_total(void);
+
+/* ---- Calls up, defined in reclaim/ ----------------------------------------------------------- */
+
+/* What a tick is for: memory that lay unused since the last one, or, when memory was mapped while
+ * much lay free, what is free. */
+enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWTH };
+
+/* Called without locks before `bytes` of new memory are touched. */
+void reclaim_before_growth(size_t bytes);
+
+/* Called in slow paths, without locks: begins a tick when it is time, and does some of the work
+ * that ticks left. */
+void reclaim_tick(uint64_t now_ms);
+
+/* Called without locks, on request or when memory runs out: gives back all that is free, but for
+ * what running threads cache; returns bytes. */
+size_t reclaim_everything(void);
+
+#endif

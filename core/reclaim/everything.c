@@ -1,0 +1,33 @@
+/* See everything.h. */
+#include "reclaim/everything.h"
+
+#include "os/os.h"
+#include "slab/bin.h"
+#include "slab/depot.h"
+#include "span/big_cache.h"
+#include "span/page_heap.h"
+#include "thread/heap.h"
+
+size_t reclaim_everything(void)
+{
+    /* From the top down: each layer gives to the one below. */
+    heap_flush_pooled(0);
+    depot_spill();
+    size_t purged = bin_purge_all();
+    purged += page_heap_purge(SIZE_MAX) + big_cache_evict(SIZE_MAX);
+    pressure_account(purged);
+    os_discard_leftovers();
+    return purged;
+}
+
+bool reclaim_may_make_room(size_t bytes)
+{
+    size_t mapped = page_heap_stats().superslabs * REGION_SIZE + big_cache_bytes();
+    if (bytes <= mapped)
+        return true;
+    size_t rest = round_up(bytes - mapped, os_page_size());
+    void *probe = os_map(rest, os_page_size(), NULL);
+    if (probe)
+        os_discard(probe, rest);
+    return probe != NULL;
+}

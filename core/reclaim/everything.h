@@ -1,0 +1,12 @@
+/* Giving everything back: see tick.h. The function itself, which layers below call too, is
+ * declared in base/pressure.h. */
+#ifndef RECLAIM_EVERYTHING_H
+#define RECLAIM_EVERYTHING_H
+
+#include "base/pressure.h"
+
+/* False when the system would refuse so many bytes even if everything were given back: then trying
+ * is not worth the time. */
+bool reclaim_may_make_room(size_t bytes);
+
+#endif

@@ -1,0 +1,47 @@
+/* See growth.h. */
+#include "reclaim/growth.h"
+
+#include "base/pressure.h"
+#include "span/big_cache.h"
+#include "span/page_heap.h"
+
+static size_t grown_bytes;  /* atomic relaxed, any thread: since the last purge for growth */
+static bool grown_in_armed; /* atomic relaxed, any thread: since the last growth_has_come */
+
+/* Bytes of growth after which what lies free still is thought not to be needed: a little of what
+ * lies free, so that little is added to what is resident. */
+static size_t window(size_t free_bytes)
+{
+    return size_max(REGION_SIZE, free_bytes / 16);
+}
+
+void reclaim_before_growth(size_t bytes)
+{
+    struct page_heap_stats stats = page_heap_stats();
+    size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
+    if (pressure_is_armed())
+        ATOMIC_STORE_RELAXED(&grown_in_armed, true);
+    size_t due = ATOMIC_ADD_RELAXED(&grown_bytes, bytes) + bytes;
+    size_t cached = big_cache_bytes(), due_min = window(dirty + cached);
+    if (due < due_min)
+        return;
+    ATOMIC_STORE_RELAXED(&grown_bytes, 0);
+    /* Much at once is paid for by what may not be idle, unless that is little beside it. */
+    size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
+    size_t keep = pressure_bound(used / 16);
+    size_t idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
+    size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
+    idle = size_max(idle, size_min(at_once, dirty));
+    size_t purged = idle > keep ? page_heap_purge(size_min(due, idle - keep)) : 0;
+    idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, purged), cached));
+    idle_cached = size_min(idle_cached, cached - size_min(cached, pressure_kept_bytes()));
+    if (due > purged && idle_cached)
+        purged += big_cache_evict(size_min(due - purged, idle_cached));
+    pressure_account(purged);
+}
+
+bool growth_has_come(void)
+{
+    return ATOMIC_LOAD_RELAXED(&grown_in_armed) &&
+           __atomic_exchange_n(&grown_in_armed, false, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,11 @@
+/* Purging before memory grows: see tick.h. The function that layers below call is declared in
+ * base/pressure.h. */
+#ifndef RECLAIM_GROWTH_H
+#define RECLAIM_GROWTH_H
+
+#include "base/macros.h"
+
+/* True once after memory was mapped while the purge was armed. */
+bool growth_has_come(void);
+
+#endif

@@ -1,0 +1,145 @@
+/* See tick.h. */
+#include "reclaim/tick.h"
+
+#include "base/policy.h"
+#include "os/os.h"
+#include "reclaim/growth.h"
+#include "slab/bin.h"
+#include "slab/depot.h"
+#include "span/big_cache.h"
+#include "span/page_heap.h"
+#include "thread/heap.h"
+#include "thread/idle.h"
+
+/* A call purges for this part of the time since the last one that did, but never for long: the
+ * program waits for it. */
+enum { PAUSE_SHARE = 4, PURGE_MAX_MS = 50 };
+
+/* Pieces of work in a row that give nothing back: looks at slabs without a free page, which is this
+ * library's own time and not the system's. */
+enum { VAIN_MAX = 4 };
+
+/* A piece of the work purges no more than this in the page heap. */
+static const size_t step_bytes = 4 * MIB;
+
+static uint64_t looked_ms;    /* atomic relaxed, any thread: when somebody last asked for a tick */
+static uint64_t last_tick_ms; /* atomic relaxed, any thread */
+static uint64_t worked_ms;    /* atomic relaxed, any thread: when somebody last did some work */
+static size_t left_bytes;     /* atomic relaxed, any thread: for the page heap to purge */
+
+/* The last tick left work, in heaps, depots, bins or page heap; atomic, any thread: release on
+ * store pairs with acquire on the exchange that takes it. */
+static bool steps_left;
+
+/* ---- A tick begins --------------------------------------------------------------------------- */
+
+/* True for one thread when it is time: a second one would take what the first has just begun to
+ * watch for unused. */
+static bool take_tick(uint64_t now_ms)
+{
+    uint64_t delay_ms = size_max((size_t)POLICY(purge_delay_ms), 1);
+    uint64_t last = ATOMIC_LOAD_RELAXED(&last_tick_ms);
+    return now_ms >= last + delay_ms &&
+           __atomic_compare_exchange_n(
+               &last_tick_ms, &last, now_ms, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Bytes to purge out of those that lay unused since the last tick: all of them when they are an
+ * excess, else half. */
+static size_t share(size_t unused_bytes, size_t used_bytes)
+{
+    size_t beyond = unused_bytes - size_min(unused_bytes, pressure_bound(0));
+    return unused_bytes > pressure_keep(used_bytes) ? beyond : beyond / 2;
+}
+
+/* For page heap and BigCache. */
+static void begin_in_pages(void)
+{
+    /* Before the look at what is there: what is freed after it arms anew. */
+    pressure_disarm();
+    size_t unused = page_heap_unused_pages(IDLE_SINCE_TICK) * PAGE_SIZE;
+    struct page_heap_stats stats = page_heap_stats();
+    size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
+    ATOMIC_STORE_RELAXED(&left_bytes, share(unused, used));
+    size_t cached = big_cache_bytes(), unused_cached = big_cache_unused(IDLE_SINCE_TICK);
+    size_t beyond = cached - size_min(cached, pressure_kept_bytes());
+    pressure_account(big_cache_trim(size_min(unused_cached, beyond)));
+    if (dirty > pressure_keep(used) || big_cache_bytes() > pressure_bound(0))
+        pressure_arm();
+}
+
+enum pressure_tick tick_begin(uint64_t now_ms)
+{
+    bool idle = take_tick(now_ms);
+    if (idle) {
+        begin_in_pages();
+        heap_tick_pool();
+        idle_tick();
+        depot_tick();
+    } else if (!growth_has_come()) {
+        return PRESSURE_TICK_NONE;
+    }
+    enum pressure_tick tick = idle ? PRESSURE_TICK_IDLE : PRESSURE_TICK_GROWTH;
+    bin_tick(tick);
+    ATOMIC_STORE_RELEASE(&steps_left, true);
+    return tick;
+}
+
+/* ---- Its work -------------------------------------------------------------------------------- */
+
+static bool step_in_pages(void)
+{
+    size_t left = ATOMIC_LOAD_RELAXED(&left_bytes);
+    if (!left)
+        return false;
+    size_t purged = page_heap_purge(size_min(left, step_bytes));
+    pressure_account(purged);
+    left = purged ? left - size_min(left, purged) : 0;
+    ATOMIC_STORE_RELAXED(&left_bytes, left);
+    return left != 0;
+}
+
+bool tick_step(void)
+{
+    bool in_heaps = idle_step();
+    bool in_depots = depot_step(), in_bins = bin_sweep_step(), in_pages = step_in_pages();
+    return in_heaps || in_depots || in_bins || in_pages;
+}
+
+/* When a call at that time has to end. */
+static uint64_t deadline(uint64_t now_ms)
+{
+    uint64_t last = ATOMIC_LOAD_RELAXED(&worked_ms);
+    uint64_t pause = now_ms > last ? now_ms - last : 0;
+    return now_ms + size_min(pause / PAUSE_SHARE, PURGE_MAX_MS);
+}
+
+static void work(uint64_t now_ms)
+{
+    uint64_t end_ms = deadline(now_ms), purged;
+    unsigned vain = 0;
+    bool more;
+    do {
+        purged = pressure_total();
+        more = tick_step();
+        vain = pressure_total() == purged ? vain + 1 : 0;
+        now_ms = os_clock_ms();
+    } while (more && vain < VAIN_MAX && now_ms < end_ms);
+    ATOMIC_STORE_RELAXED(&worked_ms, now_ms);
+    if (more) {
+        ATOMIC_STORE_RELEASE(&steps_left, true);
+        pressure_arm();
+    }
+}
+
+void reclaim_tick(uint64_t now_ms)
+{
+    if (ATOMIC_LOAD_RELAXED(&looked_ms) != now_ms) {
+        ATOMIC_STORE_RELAXED(&looked_ms, now_ms);
+        tick_begin(now_ms);
+    }
+    /* Taken before the steps, so that work of a tick that begins meanwhile is not forgotten. */
+    if (ATOMIC_LOAD_RELAXED(&steps_left) &&
+        __atomic_exchange_n(&steps_left, false, __ATOMIC_ACQUIRE))
+        work(now_ms);
+}
