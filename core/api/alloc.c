@@ -9,8 +9,7 @@
 #include "api/perturb.h"
 #include "base/policy.h"
 #include "reclaim/everything.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 
 static void *out_of_memory(void)
 {

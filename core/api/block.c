@@ -3,7 +3,7 @@
 
 #include "os/fatal.h"
 #include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/transfer.h"
 #include "thread/heap.h"
 
 /* Aborts when the slab block, which carries the mark of freed blocks, is found to be free indeed.
@@ -16,9 +16,9 @@ static void check_marked(
     bool free = false;
     if (!heap || heap_suspects(heap, class, block, may_search)) {
         free = (heap && heap_caches(heap, class, block)) || heap_pool_caches(class, block) ||
-               depot_holds(class, block) || bin_block_is_free(block, call);
+               transfer_holds(class, block) || bin_block_is_free(block, call);
         if (heap)
-            heap_searched(heap, class, depot_blocks(class));
+            heap_searched(heap, class, transfer_blocks(class));
     }
     if (heap)
         heap_leave(heap);

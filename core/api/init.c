@@ -11,7 +11,7 @@
 #include "observe/report.h"
 #include "os/os.h"
 #include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "thread/fork.h"
 
 static void start_fallback(void)
@@ -45,11 +45,11 @@ static void flush_at_exit(void)
     struct heap *heap = heap_of_thread();
     if (!heap || heap->depth)
         return;
-    /* Straight to the slabs: on their way they would touch fresh pages of the depots. */
-    depot_close();
+    /* Straight to the slabs: on their way they would touch fresh pages of the transfer caches. */
+    transfer_close();
     heap_flush(heap);
     heap_flush_pooled(0);
-    depot_spill();
+    transfer_drain();
 }
 
 __attribute__((destructor)) static void library_stop(void)

@@ -35,7 +35,7 @@ enum {
 
 /* Two threads that write to neighbouring blocks in one cache line slow each other down, so a thread
  * should not get such blocks of another. For this the classes smaller than a line exist twice, for
- * the even shards and for the odd ones: no magazine or depot mixes them. */
+ * the even shards and for the odd ones: no magazine or transfer cache mixes them. */
 ALWAYS_INLINE unsigned size_class_for_shard(unsigned class, unsigned shard)
 {
     return class <= TWINS && shard % 2 ? class + SIZE_COUNT : class;

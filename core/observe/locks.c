@@ -6,15 +6,14 @@
 #include "base/atomic.h"
 #include "map/metadata.h"
 #include "os/lock.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 
 const struct lock_kind_name lock_kind_names[LOCK_KINDS] = {
     [LOCK_BIN] = {"bin", "shard"},
-    [LOCK_DEPOT] = {"depot", "class"},
+    [LOCK_TRANSFER] = {"transfer", "shard"},
     [LOCK_PAGE_HEAP] = {"page_heap", "process"},
     [LOCK_BIG] = {"big", "process"},
     [LOCK_METADATA] = {"metadata", "process"},
@@ -61,10 +60,9 @@ void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage)
     memset(usage, 0, sizeof *usage);
     if (single[kind])
         add_lock(usage, single[kind]());
-    for (unsigned size_class = 1; size_class < CLASS_COUNT && !single[kind]; size_class++) {
-        if (kind == LOCK_DEPOT)
-            add_lock(usage, depot_lock(size_class));
-        for (unsigned shard = 0; shard < shard_count() && kind == LOCK_BIN; shard++)
-            add_lock(usage, &bin_of(shard, size_class)->lock);
-    }
+    for (unsigned shard = 0; shard < shard_count() && !single[kind]; shard++)
+        for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+            add_lock(
+                usage, kind == LOCK_BIN ? &bin_of(shard, size_class)->lock
+                                        : &transfer_of(shard, size_class)->lock);
 }

@@ -20,7 +20,7 @@ struct lock_usage {
 
 enum lock_kind {
     LOCK_BIN,
-    LOCK_DEPOT,
+    LOCK_TRANSFER,
     LOCK_PAGE_HEAP,
     LOCK_BIG,
     LOCK_METADATA,
@@ -31,7 +31,7 @@ enum lock_kind {
 /* Who shares a lock of the kind. */
 struct lock_kind_name {
     char name[12];
-    char scope[8]; /* "process", "class" or "shard" */
+    char scope[8]; /* "process" or "shard" */
 };
 
 extern const struct lock_kind_name lock_kind_names[LOCK_KINDS];

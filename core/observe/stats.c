@@ -9,7 +9,7 @@
 #include "map/metadata.h"
 #include "os/os.h"
 #include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "span/span.h"
@@ -46,7 +46,7 @@ static void add_class(unsigned class, struct hakmem_usage *usage)
         usage->remote_frees += ATOMIC_LOAD_RELAXED(&bin->remote_blocks);
         usage->free_calls += ATOMIC_LOAD_RELAXED(&bin->direct_blocks);
     }
-    usage->cached_blocks += depot_blocks(class);
+    usage->cached_blocks += transfer_blocks(class);
 }
 
 void stats_collect_class(unsigned class, struct hakmem_usage *usage)

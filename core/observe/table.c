@@ -101,7 +101,8 @@ static void print_memory(
     struct text *text, const struct hakmem_stats *total, const struct process *process)
 {
     print_line(text, "live", total->live_bytes, "in blocks that the program has");
-    print_line(text, "cached", total->cached_bytes, "in free blocks, in magazines and depots");
+    print_line(
+        text, "cached", total->cached_bytes, "in free blocks, in magazines and transfer caches");
     print_line(text, "free dirty", total->retained_bytes, "free, not given back to the system");
     print_line(text, "metadata", total->metadata_bytes, "address space of hakmem's own records");
     print_line(text, "committed", total->committed_bytes, "in slabs, spans and big blocks");

@@ -2,8 +2,7 @@
 #include "reclaim/everything.h"
 
 #include "os/os.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -12,7 +11,7 @@ size_t reclaim_everything(void)
 {
     /* From the top down: each layer gives to the one below. */
     heap_flush_pooled(0);
-    depot_spill();
+    transfer_drain();
     size_t purged = bin_purge_all();
     purged += page_heap_purge(SIZE_MAX) + big_cache_evict(SIZE_MAX);
     pressure_account(purged);

@@ -4,8 +4,7 @@
 #include "base/policy.h"
 #include "os/os.h"
 #include "reclaim/growth.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -27,8 +26,8 @@ static uint64_t last_tick_ms; /* atomic relaxed, any thread */
 static uint64_t worked_ms;    /* atomic relaxed, any thread: when somebody last did some work */
 static size_t left_bytes;     /* atomic relaxed, any thread: for the page heap to purge */
 
-/* The last tick left work, in heaps, depots, bins or page heap; atomic, any thread: release on
- * store pairs with acquire on the exchange that takes it. */
+/* The last tick left work, in heaps, transfer caches, bins or page heap; atomic, any thread:
+ * release on store pairs with acquire on the exchange that takes it. */
 static bool steps_left;
 
 /* ---- A tick begins --------------------------------------------------------------------------- */
@@ -75,7 +74,7 @@ enum pressure_tick tick_begin(uint64_t now_ms)
         begin_in_pages();
         heap_tick_pool();
         idle_tick();
-        depot_tick();
+        transfer_tick();
     } else if (!growth_has_come()) {
         return PRESSURE_TICK_NONE;
     }
@@ -102,8 +101,8 @@ static bool step_in_pages(void)
 bool tick_step(void)
 {
     bool in_heaps = idle_step();
-    bool in_depots = depot_step(), in_bins = bin_sweep_step(), in_pages = step_in_pages();
-    return in_heaps || in_depots || in_bins || in_pages;
+    bool in_transfers = transfer_step(), in_bins = bin_sweep_step(), in_pages = step_in_pages();
+    return in_heaps || in_transfers || in_bins || in_pages;
 }
 
 /* When a call at that time has to end. */

@@ -6,40 +6,10 @@
 #include "base/assert.h"
 #include "os/fatal.h"
 #include "os/os.h"
+#include "slab/shard.h"
 #include "span/page_heap.h"
 
-static struct bin bins[SHARD_MAX][CLASS_COUNT];
-static bool sweeps_go_on;          /* atomic, any thread: in some bin */
-static unsigned shards_active = 1; /* atomic relaxed, any thread */
-static unsigned shards_ever = 1;   /* atomic relaxed, any thread */
-
-void shard_init(unsigned count)
-{
-    count = count < 1 ? 1 : count > SHARD_MAX ? SHARD_MAX : count;
-    if (count > shard_count())
-        ATOMIC_STORE_RELAXED(&shards_ever, count);
-    ATOMIC_STORE_RELAXED(&shards_active, count);
-}
-
-unsigned shard_of_heap(unsigned index)
-{
-    return index % shards_in_use();
-}
-
-unsigned shards_in_use(void)
-{
-    return ATOMIC_LOAD_RELAXED(&shards_active);
-}
-
-unsigned shard_count(void)
-{
-    return ATOMIC_LOAD_RELAXED(&shards_ever);
-}
-
-struct bin *bin_of(unsigned shard, unsigned class)
-{
-    return &bins[shard][class];
-}
+static bool sweeps_go_on; /* atomic, any thread: in some bin */
 
 /* Which list a slab with free blocks belongs to, by quarters. */
 static unsigned fullness_of(const struct slab *slab)
@@ -292,18 +262,13 @@ static SLOW_PATH size_t sweep(struct bin *bin, unsigned most, unsigned level, st
     return total;
 }
 
-static unsigned class_of(const struct bin *bin)
-{
-    return (unsigned)((size_t)(bin - &bins[0][0]) % CLASS_COUNT);
-}
-
 /* Much more is free than after the last sweep. Lock held. */
-static bool has_excess(const struct bin *bin)
+static bool has_excess(const struct bin *bin, unsigned size_class)
 {
-    const struct size_class *class = &size_classes[class_of(bin)];
-    size_t used = (size_t)bin->slab_count * class->blocks - bin->free_blocks;
+    const struct size_class *layout = &size_classes[size_class];
+    size_t used = (size_t)bin->slab_count * layout->blocks - bin->free_blocks;
     size_t fresh = bin->free_blocks - bin->free_swept;
-    return fresh * class->size > pressure_keep(used * class->size);
+    return fresh * layout->size > pressure_keep(used * layout->size);
 }
 
 /* Returns those of the blocks to their slabs that belong to the bin of `shard`, and marks them done
@@ -334,7 +299,7 @@ static unsigned flush_to_shard(
         else
             relist(bin, slab);
     }
-    bool excess = has_excess(bin);
+    bool excess = has_excess(bin, class);
     lock_release(&bin->lock);
     if (UNLIKELY(refused != NULL))
         slab_refuse(slab, refused, "free");
@@ -381,14 +346,19 @@ bool bin_block_is_free(const void *block, const char *call)
     return free;
 }
 
-/* The next bin that has slabs; the first one after NULL. */
-static struct bin *next_bin(struct bin *bin)
+/* The number of a bin, in the order of shards and classes. */
+static struct bin *bin_at(unsigned number)
 {
-    struct bin *end = &bins[0][0] + (size_t)shard_count() * CLASS_COUNT;
-    for (bin = bin ? bin + 1 : &bins[0][0]; bin < end; bin++)
-        if (ATOMIC_LOAD_RELAXED(&bin->slab_count))
-            return bin;
-    return NULL;
+    return bin_of(number / CLASS_COUNT, number % CLASS_COUNT);
+}
+
+/* Goes on to the next bin that has slabs, from the number on; false when there is none. */
+static bool find_bin(unsigned *number)
+{
+    for (; *number < shard_count() * CLASS_COUNT; ++*number)
+        if (ATOMIC_LOAD_RELAXED(&bin_at(*number)->slab_count))
+            return true;
+    return false;
 }
 
 static size_t purge_bin(struct bin *bin)
@@ -402,13 +372,13 @@ static size_t purge_bin(struct bin *bin)
     return total;
 }
 
-static SLOW_PATH void tick_bin(struct bin *bin, enum pressure_tick tick)
+static SLOW_PATH void tick_bin(struct bin *bin, unsigned size_class, enum pressure_tick tick)
 {
     lock_acquire(&bin->lock);
     size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
     bool idle =
-        unused * size_classes[class_of(bin)].size > size_max(idle_bytes_min, pressure_kept_bytes());
-    bool excess = has_excess(bin);
+        unused * size_classes[size_class].size > size_max(idle_bytes_min, pressure_kept_bytes());
+    bool excess = has_excess(bin, size_class);
     if (tick == PRESSURE_TICK_GROWTH ? excess : idle) {
         ATOMIC_STORE_RELAXED(&bin->sweeping, true);
         ATOMIC_STORE_RELEASE(&sweeps_go_on, true);
@@ -437,15 +407,15 @@ static bool step_bin(struct bin *bin)
 size_t bin_purge_all(void)
 {
     size_t total = 0;
-    for (struct bin *bin = NULL; (bin = next_bin(bin)) != NULL;)
-        total += purge_bin(bin);
+    for (unsigned number = 0; find_bin(&number); number++)
+        total += purge_bin(bin_at(number));
     return total;
 }
 
 void bin_tick(enum pressure_tick tick)
 {
-    for (struct bin *bin = NULL; (bin = next_bin(bin)) != NULL;)
-        tick_bin(bin, tick);
+    for (unsigned number = 0; find_bin(&number); number++)
+        tick_bin(bin_at(number), number % CLASS_COUNT, tick);
 }
 
 bool bin_sweep_step(void)
@@ -456,8 +426,8 @@ bool bin_sweep_step(void)
      * release in tick_bin. */
     if (!__atomic_exchange_n(&sweeps_go_on, false, __ATOMIC_ACQ_REL))
         return false;
-    for (struct bin *bin = NULL; (bin = next_bin(bin)) != NULL;) {
-        if (step_bin(bin)) {
+    for (unsigned number = 0; find_bin(&number); number++) {
+        if (step_bin(bin_at(number))) {
             ATOMIC_STORE_RELAXED(&sweeps_go_on, true);
             return true;
         }
@@ -499,7 +469,7 @@ void bin_check_all(void)
 {
     for (unsigned shard = 0; shard < shard_count(); shard++) {
         for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-            struct bin *bin = &bins[shard][class];
+            struct bin *bin = bin_of(shard, class);
             uint32_t free_blocks = 0;
             lock_acquire(&bin->lock);
             for (unsigned level = 0; level < FULLNESS_LEVELS; level++) {

@@ -18,7 +18,7 @@
 #include "os/lock.h"
 #include "slab/slab.h"
 
-enum { SHARD_MAX = 64, FULLNESS_LEVELS = 4 };
+enum { FULLNESS_LEVELS = 4 };
 
 struct bin {
     struct lock lock CACHE_ALIGNED;
@@ -33,20 +33,6 @@ struct bin {
     uint64_t remote_blocks;             /* atomic relaxed, any thread: returned by other shards */
     uint64_t direct_blocks;             /* atomic relaxed, any thread: freed without a magazine */
 };
-
-/* Spreads the heaps made from now on over `count` shards. */
-void shard_init(unsigned count);
-
-/* Shard of the `index`th heap. */
-unsigned shard_of_heap(unsigned index);
-
-/* Shards that new heaps are spread over. */
-unsigned shards_in_use(void);
-
-/* Shards that may hold slabs; never shrinks. */
-unsigned shard_count(void);
-
-struct bin *bin_of(unsigned shard, unsigned class);
 
 /* What a refill may cost: only blocks below the watermarks, fresh pages too, or more memory from
  * the system. */

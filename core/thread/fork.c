@@ -26,8 +26,7 @@
 
 #include "map/metadata.h"
 #include "os/identity.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -45,17 +44,18 @@ static void inherit(struct lock *lock, void (*repair)(void))
     lock_inherit(lock, own_ids.before, own_ids.now);
 }
 
-static void inherit_bin(unsigned shard, unsigned class)
+static void inherit_bin(unsigned shard, unsigned size_class)
 {
-    struct lock *lock = &bin_of(shard, class)->lock;
+    struct lock *lock = &bin_of(shard, size_class)->lock;
     if (lock_is_lost(lock, own_ids.before))
-        bin_repair(shard, class);
+        bin_repair(shard, size_class);
     lock_inherit(lock, own_ids.before, own_ids.now);
 }
 
-/* A depot is sound after each of its writes. */
-static void nothing(void)
+/* A transfer cache is sound after each of its writes. */
+static void inherit_transfer(unsigned shard, unsigned size_class)
 {
+    lock_inherit(&transfer_of(shard, size_class)->lock, own_ids.before, own_ids.now);
 }
 
 static void begin_process(uint32_t before, uint32_t now)
@@ -67,11 +67,12 @@ static void begin_process(uint32_t before, uint32_t now)
     inherit(big_lock(), big_repair);
     inherit(page_heap_lock(), page_heap_repair);
     inherit(metadata_lock(), metadata_repair);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        inherit(depot_lock(class), nothing);
-    for (unsigned shard = 0; shard < shard_count(); shard++)
-        for (unsigned class = 1; class < CLASS_COUNT; class ++)
-            inherit_bin(shard, class);
+    for (unsigned shard = 0; shard < shard_count(); shard++) {
+        for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
+            inherit_bin(shard, size_class);
+            inherit_transfer(shard, size_class);
+        }
+    }
 }
 
 void fork_start(void)

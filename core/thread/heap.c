@@ -9,8 +9,7 @@
 #include "base/pressure.h"
 #include "os/os.h"
 #include "os/syscall.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
 #include "thread/idle.h"
@@ -81,8 +80,9 @@ static uint32_t init_state; /* atomic: release when ready pairs with acquire */
 static void start(struct heap *heap)
 {
     lock_acquire(&registry.lock);
-    heap->shard = (uint8_t)shard_of_heap(registry.count++);
+    unsigned index = registry.count++;
     lock_release(&registry.lock);
+    heap->shard = (uint8_t)shard_of_heap(index);
     idle_open_front(heap);
     heap_reset_magazines(heap);
 }

@@ -168,7 +168,8 @@ bool heap_refill(struct heap *heap, unsigned class, bool fresh);
 /* Makes room in the full magazine, by a longer region or by returning blocks. */
 void heap_overflow(struct heap *heap, unsigned class);
 
-/* Sends all cached blocks home: to the depots, or, where these are full, to the bins. */
+/* Sends all cached blocks home: to the transfer caches, or, where these are full, to the
+ * bins. */
 void heap_flush(struct heap *heap);
 
 /* Does that for heaps whose threads have exited and that were left as they were, for the next
@@ -198,12 +199,12 @@ void heap_find_sentinels(struct heap *heap);
 bool heap_suspects(struct heap *heap, unsigned class, const void *block, bool may_search);
 
 /* Programs cause searches in vain, by blocks whose first word they never wrote, and a search
- * looks at thousands of blocks where the depot is full. So it makes a debt of one for so many
- * blocks; each overflow and each maintenance pays one off, and there is no search while there is
- * more than so much. */
+ * looks at thousands of blocks where the transfer caches are full. So it makes a debt of one for so
+ * many blocks; each overflow and each maintenance pays one off, and there is no search while there
+ * is more than so much. */
 enum { BLOCKS_PER_DEBT = 128, DEBT_MAX = 64 };
 
-/* Counts a search of the class, with so many blocks in the depot. */
+/* Counts a search of the class, with so many blocks in the transfer caches. */
 ALWAYS_INLINE void heap_searched(struct heap *heap, unsigned class, unsigned blocks)
 {
     heap->magazine[class].debt += (uint8_t)(1 + blocks / BLOCKS_PER_DEBT);

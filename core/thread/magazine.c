@@ -1,10 +1,10 @@
 /* The slow paths of magazines: see heap.h for what a magazine is.
  *
- * A refill or flush moves a batch between the magazine and the depot or the bins. A magazine is as
- * long as it has to be for batches to cost little, and no longer, since what it holds is lost to
- * others: one that needs a second batch soon after the first moves to a slot region of twice the
- * size, if blocks come and go; one that nothing happened to gives half of its blocks back and
- * shrinks, and each one shrinks when the heap is flushed.
+ * A refill or flush moves a batch between the magazine and the transfer cache or the bins. A
+ * magazine is as long as it has to be for batches to cost little, and no longer, since what it
+ * holds is lost to others: one that needs a second batch soon after the first moves to a slot
+ * region of twice the size, if blocks come and go; one that nothing happened to gives half of its
+ * blocks back and shrinks, and each one shrinks when the heap is flushed.
  */
 #include <string.h>
 
@@ -12,8 +12,7 @@
 #include "base/poison.h"
 #include "base/policy.h"
 #include "base/pressure.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "thread/heap.h"
 
 enum { HEADER_SLOTS = (sizeof(struct heap) + sizeof(void *) - 1) / sizeof(void *) };
@@ -169,15 +168,17 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
-/* A batch from the bins. Its lowest address goes to the top. Before memory grows for this class, it
- * takes what lies in the depots of others. */
+/* A batch from the bins. Its lowest address goes to the top. Before memory grows for this class,
+ * what lies in the transfer caches of other shards and classes serves it. */
 static unsigned refill_from_bins(
     unsigned shard, unsigned class, void **slots, unsigned count, bool fresh)
 {
     unsigned got = bin_refill(shard, class, slots, count, fresh ? REFILL_FRESH : REFILL_USED);
     if (!got && !fresh)
         return 0;
-    if (!got && depot_spill())
+    if (!got)
+        got = transfer_take_from_others(shard, class, slots, count);
+    if (!got && transfer_drain_for_growth(shard))
         got = bin_refill(shard, class, slots, count, REFILL_FRESH);
     if (!got)
         got = bin_refill(shard, class, slots, count, REFILL_MAP);
@@ -191,8 +192,8 @@ static unsigned refill_from_bins(
     return got;
 }
 
-/* What comes from a depot lies in the cache of the thread that freed it, mostly. Those at the end
- * are popped first. */
+/* What comes from a transfer cache lies in the cache of the thread that freed it, mostly. Those at
+ * the end are popped first. */
 static void prefetch(void *const *blocks, unsigned count)
 {
     enum { PREFETCH_MAX = 32 };
@@ -204,14 +205,15 @@ bool heap_refill(struct heap *heap, unsigned class, bool fresh)
 {
     struct magazine *magazine = &heap->magazine[class];
     bool single = fresh && size_class_is_long(class);
-    /* The depot may have had little to give: then a longer magazine would not have helped. */
+    /* The transfer cache may have had little to give: then a longer magazine would not have helped.
+     */
     if (!single)
         magazine_adapt(heap, class, magazine_capacity(heap, class));
     unsigned capacity = magazine_capacity(heap, class);
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
     count = single ? 1 : (unsigned)size_min(count, BATCH_MAX);
     void **slots = slots_of(heap) + magazine->begin + 1;
-    unsigned got = depot_take(class, slots, count);
+    unsigned got = transfer_take(heap->shard, class, slots, count);
     prefetch(slots, got);
     if (!got)
         got = refill_from_bins(heap->shard, class, slots, count, fresh);
@@ -227,7 +229,7 @@ bool heap_refill(struct heap *heap, unsigned class, bool fresh)
 
 void magazine_send(unsigned shard, unsigned class, void **blocks, unsigned count)
 {
-    unsigned kept = depot_put(class, blocks, count);
+    unsigned kept = transfer_put(shard, class, blocks, count);
     for (unsigned batch; kept < count; kept += batch) {
         batch = (unsigned)size_min(count - kept, FLUSH_MAX);
         bin_flush(shard, class, blocks + kept, batch);

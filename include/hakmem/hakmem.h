@@ -77,14 +77,14 @@ enum hakmem_tier {
 struct hakmem_usage {
     uint64_t live_blocks;     /* handed out and not freed */
     uint64_t live_bytes;      /* usable bytes of those */
-    uint64_t cached_blocks;   /* free, in magazines and depots */
+    uint64_t cached_blocks;   /* free, in magazines and transfer caches */
     uint64_t cached_bytes;    /* bytes of those */
     uint64_t malloc_calls;    /* allocations served */
     uint64_t malloc_hits;     /* of these, by a magazine without any lock */
     uint64_t free_calls;      /* blocks freed */
     uint64_t free_hits;       /* of these, into a magazine without any lock */
-    uint64_t refills;         /* batches taken from depots or bins by magazines */
-    uint64_t flushes;         /* batches returned to depots or bins by magazines */
+    uint64_t refills;         /* batches taken from transfer caches or bins by magazines */
+    uint64_t flushes;         /* batches returned to transfer caches or bins by magazines */
     uint64_t remote_frees;    /* blocks returned to a bin of another shard */
     uint64_t slabs;           /* slabs in use (large: spans, big: mappings) */
     uint64_t committed_bytes; /* bytes of those slabs, spans or mappings */

@@ -12,8 +12,7 @@
 #include "map/metadata.h"
 #include "os/fault.h"
 #include "runtime_support.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -43,7 +42,7 @@ static void check_all(void)
     big_cache_check();
     page_heap_check();
     metadata_check();
-    depot_check_all();
+    transfer_check_all();
     bin_check_all();
 }
 

@@ -7,8 +7,7 @@
 #include <hakmem/hakmem.h>
 
 #include "runtime_support.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 
@@ -42,7 +41,7 @@ static void check_structures(void)
 {
     page_heap_check();
     bin_check_all();
-    depot_check_all();
+    transfer_check_all();
     if (heap_of_thread())
         heap_check(heap_of_thread());
 }

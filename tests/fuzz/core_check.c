@@ -4,8 +4,7 @@
 
 #include "fuzz.h"
 #include "hakmem/hakmem.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/page_heap.h"
 #include "system.h"
 #include "thread/heap.h"
@@ -16,7 +15,7 @@ void core_check(uint64_t *live_blocks, uint64_t *live_bytes)
 
     page_heap_check();
     bin_check_all();
-    depot_check_all();
+    transfer_check_all();
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
         heap_check(heap);
     hakmem_get_stats(&stats, sizeof stats);

@@ -32,7 +32,7 @@ void survived(void)
     hakmem_thread_flush();
     say("flushed\n");
     (void)hakmem_purge();
-    say("spilled\n");
+    say("drained\n");
 }
 
 _Noreturn void not_applicable(void)

@@ -31,7 +31,7 @@ void misuse(size_t size);
 void announce(const void *bad, const void *base);
 
 /* Says that the call with the mistake has returned. In a staged run the thread then flushes its
- * cache, and everything spills, so that the runner sees which of these finds the mistake. */
+ * cache, and everything is drained, so that the runner sees which of these finds the mistake. */
 void survived(void);
 
 /* Ends the program where a case has no meaning: realloc did not move the block, for instance. */

@@ -11,7 +11,7 @@ TIERS are `tiny`, `mid`, `large`, `big`, or `all` of these, or `any` where the t
 FINDING is one of
 
     at once             ended by SIGABRT inside the call that made the mistake
-    at flush, at spill, ended by SIGABRT later: in a run that flushes and spills after the mistake,
+    at flush, at drain, ended by SIGABRT later: in a run that flushes and drains after the mistake,
     at exit             there; in another run, which just goes on, at its exit
     not caught          ended well and said nothing: a limit that the documentation has to tell of
     ends by SIGNAL      the kernel saw it
@@ -44,9 +44,9 @@ SIZES = {
     "big": (3 << 20, 40 << 20),
 }
 ANY_SIZE = 64
-LATER = ("at flush", "at spill", "at exit")
+LATER = ("at flush", "at drain", "at exit")
 # What a staged run says last before it ends, and what then has found the mistake.
-STAGES = {"survived": "at flush", "flushed": "at spill", "spilled": "at exit"}
+STAGES = {"survived": "at flush", "flushed": "at drain", "drained": "at exit"}
 FORGOTTEN = ("double free of BAD", "invalid pointer BAD: not allocated by hakmem")
 DISTANCES = ("1", "8", "32")
 TIME_LIMIT_S = 60
@@ -68,14 +68,14 @@ the default options. They are run with blocks of two sizes from each tier (tiny:
 |---|---|
 | at once | the call that makes the mistake ends the program with a message (SIGABRT) |
 | at flush | the program ends so when the thread's cache is flushed, at the latest at exit |
-| at spill | so when the freed blocks leave the depot, at the latest at exit |
+| at drain | so when the freed blocks leave the transfer caches, at the latest at exit |
 | at exit | so when the process exits |
 | not caught | hakmem does not notice |
 | ends by SIGSEGV | the kernel ends the program: nothing is mapped there |
 | no mistake | the program is right, and hakmem agrees |
 | - | there is no such case |
 
-The [README](../README.md#misuse) explains flush and spill.
+The [README](../README.md#misuse) explains flush and drain.
 `make check` runs all of this and fails when it does not come out as the table says. To print it:
 `python3 tests/misuse/run_misuse.py --programs build/tests/misuse --table`.
 """

@@ -61,10 +61,11 @@ STEPS = (
      "the child uses what a thread of the parent cached"),
     ("slab/slab.c", "(uint16_t)bitmap_count_range(slab->free, 0, slab->blocks);",
      "slab->free_blocks;", "the child does not count the free blocks of a slab"),
-    ("slab/depot.c", "        copy_in(class, held, blocks, count);\n        KEEP_STORE_ORDER();\n"
-     "        set_count(depot, held + count);\n",
-     "        set_count(depot, held + count);\n        copy_in(class, held, blocks, count);\n",
-     "the child finds blocks in the depot that are not there yet"),
+    ("slab/transfer.c", "        memcpy(transfer->slots + held, blocks, count * sizeof *blocks);\n"
+     "    KEEP_STORE_ORDER();\n    set_count(transfer, held + count);\n",
+     "        set_count(transfer, held + count);\n"
+     "    memcpy(transfer->slots + held, blocks, count * sizeof *blocks);\n",
+     "the child finds blocks in the transfer cache that are not there yet"),
     ("map/metadata.c", "    freed->next = *list;\n    KEEP_STORE_ORDER();\n    *list = freed;\n",
      "    struct free_record *next = *list;\n    *list = freed;\n    freed->next = next;\n",
      "the child finds a record in a list that ends with it"),

@@ -7,7 +7,7 @@
 #include "observe/locks.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "slab/bin.h"
+#include "slab/shard.h"
 
 static void sleep_ms(long milliseconds)
 {
@@ -118,6 +118,7 @@ static void locks_of_a_kind_are_summed_up(void **state)
     (void)state;
     struct lock_kind_usage usage;
     shard_init(2);
+    assert_int_equal(shard_of_heap(1), 1);
     struct lock *busy = &bin_of(0, 3)->lock, *met = &bin_of(1, 5)->lock;
     for (int i = 0; i < 100; i++)
         hold_ns(busy, 20000);
@@ -130,7 +131,7 @@ static void locks_of_a_kind_are_summed_up(void **state)
     assert_int_equal(usage.busy.acquisitions, 100);
     assert_int_equal(usage.met.acquisitions, 2);
     assert_true(usage.all.held_ns >= usage.busy.held_ns + usage.met.held_ns);
-    locks_collect(LOCK_DEPOT, &usage);
+    locks_collect(LOCK_TRANSFER, &usage);
     assert_int_equal(usage.locks, 0);
     assert_int_equal(usage.all.acquisitions, 0);
 }

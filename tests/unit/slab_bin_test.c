@@ -7,7 +7,7 @@
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "os/os.h"
-#include "slab/bin.h"
+#include "slab/shard.h"
 #include "span/page_heap.h"
 
 enum { BATCH = 64, HELD_MAX = 20000, STEPS = 3000, THREADS = 3, SHARDS = 3 };
@@ -500,9 +500,10 @@ static void change_shards(void *argument)
     shard_init(2);
     CHECK(shard_of_heap(0) != shard_of_heap(1) && shard_of_heap(2) == shard_of_heap(0));
     shard_init(1000);
-    CHECK(shard_count() == SHARD_MAX);
+    CHECK(shard_count() == SHARDS);
     for (unsigned i = 0; i < 1000; i++)
-        CHECK(shard_of_heap(i) < SHARD_MAX);
+        CHECK(shard_of_heap(i) < SHARD_MAX && shard_count() > shard_of_heap(i));
+    CHECK(shard_count() == SHARD_MAX);
     /* Slabs of the shards that were are still looked after. */
     shard_init(1);
     CHECK(shard_count() == SHARD_MAX && shard_of_heap(5) == 0);
@@ -519,7 +520,7 @@ static int start(void **state)
 {
     (void)state;
     shard_init(SHARDS);
-    return page_heap_init() ? 0 : -1;
+    return page_heap_init() && shard_of_heap(SHARDS - 1) == SHARDS - 1 ? 0 : -1;
 }
 
 int main(void)

@@ -8,8 +8,7 @@
 #include "api/alloc.h"
 #include "observe/stats.h"
 #include "os/os.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/page_heap.h"
 
 enum { THREADS = 6, BLOCKS = 500 };
@@ -52,11 +51,11 @@ static void use_some(void)
     heap_check(heap_of_thread());
 }
 
-/* Empties what threads that exited left in their heaps, and the depots. */
+/* Empties what threads that exited left in their heaps, and the transfer caches. */
 static void return_everything(void)
 {
     heap_flush_pooled(0);
-    depot_spill();
+    transfer_drain();
 }
 
 static void *use_and_tell(void *result)
@@ -101,7 +100,7 @@ static void pooled_heaps_keep_their_blocks_for_a_while(void **state)
     assert_true(heap_cached_blocks(kept, class) > 0);
     heap_flush_pooled(0);
     assert_int_equal(heap_cached_blocks(kept, class), 0);
-    depot_spill();
+    transfer_drain();
 }
 
 static void *do_nothing(void *argument)

@@ -10,8 +10,7 @@
 #include "api/alloc.h"
 #include "base/policy.h"
 #include "observe/stats.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/page_heap.h"
 
 enum { HELD = 4000, STEPS = 60000 };
@@ -91,7 +90,7 @@ static void a_refill_is_handed_out_in_rising_order(void **state)
     heap_check(mine);
     heap_flush(mine);
     assert_int_equal(heap_cached_blocks(mine, class), 0);
-    depot_spill();
+    transfer_drain();
     assert_int_equal(bin_of(mine->shard, class)->slab_count, 0);
 }
 
@@ -217,7 +216,8 @@ static void check_counts(unsigned class, struct hakmem_usage start, const struct
     CHECK(now.free_calls - start.free_calls == count->frees);
     CHECK(now.free_hits - start.free_hits == count->free_hits);
     CHECK(now.live_blocks - start.live_blocks == count->mallocs - count->frees);
-    CHECK(now.cached_blocks == heap_cached_blocks(heap_of_thread(), class) + depot_blocks(class));
+    CHECK(
+        now.cached_blocks == heap_cached_blocks(heap_of_thread(), class) + transfer_blocks(class));
     CHECK(now.live_bytes == now.live_blocks * size_classes[class].size);
     CHECK(now.refills - start.refills <= count->mallocs - count->malloc_hits);
     CHECK(now.flushes - start.flushes <= count->frees - count->free_hits);
@@ -288,7 +288,7 @@ static void contents_are_whole_in_a_mixture(void **state)
         }
         if (step % 200 == 0) {
             heap_check(heap());
-            depot_check_all();
+            transfer_check_all();
             bin_purge_all();
         }
     }
@@ -296,8 +296,8 @@ static void contents_are_whole_in_a_mixture(void **state)
         if (held[i])
             release(held[i]);
     heap_flush(heap());
-    depot_check_all();
-    depot_spill();
+    transfer_check_all();
+    transfer_drain();
     bin_check_all();
     page_heap_check();
     assert_int_equal(page_heap_stats().used_pages, 0);

@@ -10,8 +10,7 @@
 #include "base/pressure.h"
 #include "observe/stats.h"
 #include "os/os.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "thread/idle.h"
 
 enum { SIZES = 6, BLOCKS = 12, MANY = 300, THREADS = 200 };

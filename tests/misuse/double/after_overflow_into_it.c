@@ -1,6 +1,6 @@
 /* A neighbour overflows into the freed block, which destroys the mark that tells of the first free.
  *
- * tiny: at spill
+ * tiny: at drain
  *     hakmem: free(): double free of BAD
  * mid, large, big: not applicable
  */

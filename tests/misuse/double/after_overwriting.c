@@ -1,6 +1,6 @@
 /* The freed block is written to, which destroys the mark that tells of the first free.
  *
- * tiny, mid: at spill
+ * tiny, mid: at drain
  *     hakmem: free(): double free of BAD
  * large, big: at once
  *     hakmem: free(): double free of BAD

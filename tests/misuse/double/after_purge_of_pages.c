@@ -2,7 +2,7 @@
  * of the first free is lost.
  *
  * tiny: not applicable
- * mid: at spill
+ * mid: at drain
  *     hakmem: free(): double free of BAD
  * large, big: not applicable
  */

@@ -1,6 +1,6 @@
 /* The first free was made by a thread that lives on, so that the block lies in its cache.
  *
- * tiny, mid: at spill or at exit
+ * tiny, mid: at drain or at exit
  *     hakmem: free(): double free of BAD
  * large, big: at once
  *     hakmem: free(): double free of BAD

@@ -1,7 +1,7 @@
 /* A double free in a program that never writes to its blocks: they all carry the mark of their last
  * free, so that it says little, and soon free no longer searches for every one of them.
  *
- * tiny: at spill
+ * tiny: at drain
  *     hakmem: free(): double free of BAD
  * mid, large, big: not applicable
  */

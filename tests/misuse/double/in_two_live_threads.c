@@ -1,6 +1,6 @@
 /* Two threads free the same block, and both end after that.
  *
- * tiny, mid: at spill
+ * tiny, mid: at drain
  *     hakmem: free(): double free of BAD
  * large, big: at once
  *     hakmem: free(): double free of BAD

@@ -1,6 +1,6 @@
 /* Another thread frees a block that lies in the cache of this one.
  *
- * tiny, mid: at spill
+ * tiny, mid: at drain
  *     hakmem: free(): double free of BAD
  * large, big: at once
  *     hakmem: free(): double free of BAD

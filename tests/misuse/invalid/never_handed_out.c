@@ -1,6 +1,6 @@
 /* The block behind the newest one is freed: malloc has never handed it out.
  *
- * tiny, mid: at spill
+ * tiny, mid: at drain
  *     hakmem: free(): double free of BAD
  * large: at once
  *     hakmem: free(): double free of BAD

@@ -4,8 +4,7 @@
 #include "base/pressure.h"
 #include "engine/model.h"
 #include "map/metadata.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/big.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
@@ -78,7 +77,7 @@ static void take_what_is_free(void)
 static void clone_child(void)
 {
     model_fork();
-    depot_check_all();
+    transfer_check_all();
     use_everything();
     take_what_is_free();
 }
@@ -95,7 +94,7 @@ static void fork_child(void)
 static void consistent(void)
 {
     bin_check_all();
-    depot_check_all();
+    transfer_check_all();
     page_heap_check();
     heap_check_pool();
     big_cache_evict(SIZE_MAX);
@@ -115,12 +114,12 @@ static void use_bin(void)
     bin_flush(0, class, taken, got);
 }
 
-static void use_depot(void)
+static void use_transfer(void)
 {
     void *taken[2];
     unsigned class = size_class_of(SIZE), got = bin_refill(0, class, taken, 2, REFILL_MAP);
-    depot_put(class, taken, got);
-    hold(taken, depot_take(class, taken, got));
+    transfer_put(0, class, taken, got);
+    hold(taken, transfer_take(0, class, taken, got));
 }
 
 static void use_pages(void)
@@ -164,7 +163,7 @@ static void use_records(void)
         .finish = consistent}
 
 FORK_SCENARIO(bins, "a bin is refilled from and flushed to", use_bin);
-FORK_SCENARIO(depots, "a depot is used", use_depot);
+FORK_SCENARIO(transfers, "a transfer cache is used", use_transfer);
 FORK_SCENARIO(pages, "spans are made and purged", use_pages);
 FORK_SCENARIO(bigs, "big blocks are made and evicted", use_big);
 FORK_SCENARIO(heaps, "a thread begins and exits", use_heap);

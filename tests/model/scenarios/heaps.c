@@ -3,8 +3,7 @@
 #include "api/alloc.h"
 #include "base/atomic.h"
 #include "engine/model.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 
@@ -36,7 +35,7 @@ static void consistent(void)
 {
     heap_flush_pooled(0);
     bin_check_all();
-    depot_check_all();
+    transfer_check_all();
     page_heap_check();
     for (struct heap *heap = heap_first(); heap; heap = heap->next) {
         heap_check(heap);

@@ -5,8 +5,7 @@
 #include "base/pressure.h"
 #include "engine/model.h"
 #include "os/os.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "thread/fork.h"
 #include "thread/idle.h"
 
@@ -26,7 +25,7 @@ static void pool_a_heap(void)
         touch(blocks[i] = alloc_slow(SIZE));
     touch(spare = alloc_slow(SIZE));
     heap_flush(heap_of_thread());
-    depot_spill();
+    transfer_drain();
     for (int i = 0; i < HELD; i++)
         free_slow(blocks[i]);
     heap_forget();
@@ -53,27 +52,27 @@ static void begin(void)
 }
 
 /* Uses what others drained: a block that the owner has, too, is a race. */
-static void use_depot(void)
+static void use_transfer(void)
 {
     void *taken[HELD];
     unsigned class = size_class_for_shard(size_class_of(SIZE), 0);
-    unsigned got = depot_take(class, taken, HELD);
+    unsigned got = transfer_take(0, class, taken, HELD);
     for (unsigned i = 0; i < got; i++)
         touch(taken[i]);
-    depot_put(class, taken, got);
+    transfer_put(0, class, taken, got);
 }
 
 static void purge(void)
 {
     idle_purge();
-    use_depot();
+    use_transfer();
 }
 
 static void consistent(void)
 {
     heap_flush_pooled(0);
     bin_check_all();
-    depot_check_all();
+    transfer_check_all();
     for (struct heap *heap = heap_first(); heap; heap = heap->next) {
         heap_check(heap);
         CHECK(!heap->gate);
@@ -178,7 +177,7 @@ static void ticks(void)
 {
     tick();
     tick();
-    use_depot();
+    use_transfer();
 }
 
 IDLE_SCENARIO(ticks, "ticks of the purge close a heap, and drain it later", 2, pop_twice, ticks);

@@ -2,7 +2,7 @@
  * by what their program has synchronised; these look up what nobody gave them. */
 #include "engine/model.h"
 #include "map/page_map.h"
-#include "slab/bin.h"
+#include "slab/shard.h"
 #include "span/page_heap.h"
 #include "span/span.h"
 

@@ -1,10 +1,9 @@
-/* Bins and depots: remote frees, refills, sweeps and spills at the same time. The class is one
- * with eight blocks a slab, of two pages each. */
+/* Bins and transfer caches: remote frees, refills, sweeps and drains at the same time. The class is
+ * one with eight blocks a slab, of two pages each. */
 #include "api/block.h"
 #include "base/atomic.h"
 #include "engine/model.h"
-#include "slab/bin.h"
-#include "slab/depot.h"
+#include "slab/shard.h"
 #include "span/page_heap.h"
 #include "span/span.h"
 
@@ -42,7 +41,7 @@ static void flush(unsigned first, unsigned count)
 static void consistent(void)
 {
     bin_check_all();
-    depot_check_all();
+    transfer_check_all();
     page_heap_check();
 }
 
@@ -294,17 +293,17 @@ SCENARIO(slabs_sweep_again) = {
     .thread = {tick, sweep_twice, tick},
     .finish = no_sweep_left};
 
-/* ---- Depots -----------------------------------------------------------------------------------
+/* ---- Transfer caches -------------------------------------------------------------------------
  */
 
 static void put(unsigned first, unsigned count)
 {
     for (unsigned i = first; i < first + count; i++)
         use(blocks[i]);
-    CHECK(depot_put(class(), blocks + first, count) == count);
+    CHECK(transfer_put(0, class(), blocks + first, count) == count);
 }
 
-static void some_in_depot(void)
+static void some_in_transfer(void)
 {
     one_slab();
     put(0, 3);
@@ -318,64 +317,64 @@ static void put_3(void)
 static void take_2(void)
 {
     void *taken[2];
-    unsigned got = depot_take(class(), taken, 2);
+    unsigned got = transfer_take(0, class(), taken, 2);
     for (unsigned i = 0; i < got; i++)
         use(taken[i]);
 }
 
-static void spill(void)
+static void drain(void)
 {
-    depot_spill();
+    transfer_drain();
 }
 
-SCENARIO(depots_spill) = {
-    .name = "depots_spill",
-    .about = "put, take and spill",
-    .prepare = some_in_depot,
-    .thread = {put_3, take_2, spill},
+SCENARIO(transfers_drain) = {
+    .name = "transfers_drain",
+    .about = "put, take and drain",
+    .prepare = some_in_transfer,
+    .thread = {put_3, take_2, drain},
     .finish = consistent};
 
 static void tick_and_step(void)
 {
-    depot_tick();
-    depot_step();
+    transfer_tick();
+    transfer_step();
 }
 
 static void two_ticks(void)
 {
-    depot_tick();
-    depot_tick();
-    depot_step();
+    transfer_tick();
+    transfer_tick();
+    transfer_step();
 }
 
-SCENARIO(depots_tick) = {
-    .name = "depots_tick",
-    .about = "two threads tick and spill, one takes",
-    .prepare = some_in_depot,
+SCENARIO(transfers_tick) = {
+    .name = "transfers_tick",
+    .about = "two threads tick and drain, one takes",
+    .prepare = some_in_transfer,
     .thread = {tick_and_step, two_ticks, take_2},
     .finish = consistent};
 
-static void look_into_depot(void)
+static void look_into_transfer(void)
 {
-    CHECK(!depot_holds(class(), blocks[7]));
+    CHECK(!transfer_holds(class(), blocks[7]));
 }
 
-SCENARIO(depots_look) = {
-    .name = "depots_look",
-    .about = "a look into a depot while others put and take",
-    .prepare = some_in_depot,
-    .thread = {put_3, take_2, look_into_depot},
+SCENARIO(transfers_look) = {
+    .name = "transfers_look",
+    .about = "a look into a transfer cache while others put and take",
+    .prepare = some_in_transfer,
+    .thread = {put_3, take_2, look_into_transfer},
     .finish = consistent};
 
 static void free_remote(void)
 {
     put(5, 2);
-    spill();
+    drain();
 }
 
-SCENARIO(depots_remote) = {
-    .name = "depots_remote",
-    .about = "a block goes from one thread to another by the depot",
+SCENARIO(transfers_remote) = {
+    .name = "transfers_remote",
+    .about = "a block goes from one thread to another by the transfer cache",
     .prepare = one_slab,
     .thread = {free_remote, take_2, refill_2},
     .finish = consistent};

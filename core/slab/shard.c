@@ -1,0 +1,58 @@
+/* See shard.h. */
+#include "slab/shard.h"
+
+#include "os/os.h"
+
+static CACHE_ALIGNED struct shard first_shard;
+
+struct shard *shard_table[SHARD_MAX] = {&first_shard};
+
+static unsigned active = 1;   /* atomic relaxed, any thread: what heaps are spread over */
+static unsigned prepared = 1; /* atomic, any thread: see shard_table */
+
+void shard_init(unsigned count)
+{
+    count = count < 1 ? 1 : count > SHARD_MAX ? SHARD_MAX : count;
+    ATOMIC_STORE_RELAXED(&active, count);
+}
+
+unsigned shards_in_use(void)
+{
+    return ATOMIC_LOAD_RELAXED(&active);
+}
+
+unsigned shard_count(void)
+{
+    return ATOMIC_LOAD_ACQUIRE(&prepared);
+}
+
+static size_t shard_bytes(void)
+{
+    return round_up(sizeof(struct shard), os_page_size());
+}
+
+/* Prepares the next shard, if that is still the one of the number `index`; false when there is no
+ * memory. */
+static bool prepare(unsigned index)
+{
+    struct shard *none = NULL, *made = os_map(shard_bytes(), CACHE_LINE, NULL);
+    if (!made)
+        return false;
+    if (!__atomic_compare_exchange_n(
+            &shard_table[index], &none, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        os_discard(made, shard_bytes());
+    /* Whoever made it: each who waits for it says that it is there. */
+    unsigned before = index;
+    __atomic_compare_exchange_n(
+        &prepared, &before, index + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return true;
+}
+
+unsigned shard_of_heap(unsigned index)
+{
+    unsigned shard = index % shards_in_use(), next;
+    while ((next = shard_count()) <= shard)
+        if (!prepare(next))
+            return 0;
+    return shard;
+}

@@ -1,0 +1,54 @@
+/* Shards: what threads on different CPUs have apart.
+ *
+ * A shard is a set of bins and one of transfer caches, one of each a size class. Each thread heap
+ * is assigned a shard, which serves it; other shards are asked only where it has nothing.
+ *
+ *     shards:  | 0 | 1 | 2 |   ...   | 63 |
+ *                |   |   |  not prepared: NULL
+ *                |   +-- mapped when the first heap is assigned to it
+ *                +-- part of the library
+ *
+ * A shard that was prepared stays. No lock: the table is set by atomic steps.
+ */
+#ifndef SLAB_SHARD_H
+#define SLAB_SHARD_H
+
+#include "base/atomic.h"
+#include "slab/bin.h"
+#include "slab/transfer.h"
+
+enum { SHARD_MAX = 64 };
+
+struct shard {
+    struct bin bins[CLASS_COUNT];
+    struct transfer transfers[CLASS_COUNT];
+};
+
+/* Those that were prepared come first. Atomic: release on store pairs with acquire on load of
+ * shard_count; who has the number of a shard may use it. */
+extern struct shard *shard_table[SHARD_MAX];
+
+/* Spreads the heaps made from now on over `count` shards. */
+void shard_init(unsigned count);
+
+/* Shard of the `index`th heap. Prepares it; 0 when there is no memory for it. To be called without
+ * locks. */
+unsigned shard_of_heap(unsigned index);
+
+/* Shards that new heaps are spread over. */
+unsigned shards_in_use(void);
+
+/* Shards that were prepared: these may hold slabs and blocks. Never shrinks. */
+unsigned shard_count(void);
+
+ALWAYS_INLINE struct bin *bin_of(unsigned shard, unsigned size_class)
+{
+    return &shard_table[shard]->bins[size_class];
+}
+
+ALWAYS_INLINE struct transfer *transfer_of(unsigned shard, unsigned size_class)
+{
+    return &shard_table[shard]->transfers[size_class];
+}
+
+#endif

@@ -1,0 +1,323 @@
+/* See transfer.h. */
+#include "slab/transfer.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bits.h"
+#include "base/poison.h"
+#include "base/policy.h"
+#include "base/pressure.h"
+#include "map/metadata.h"
+#include "os/fatal.h"
+#include "slab/shard.h"
+
+/* A cache begins with so many slots and doubles them: room for a long burst of small blocks. */
+enum { SLOTS_MIN = 64, SLOTS_MAX = 2048 };
+
+/* The caches of a class hold at most as much as so many of the longest magazines together, but each
+ * of them so many. */
+enum { MAGAZINES_TOGETHER = 16, MAGAZINES_EACH = 4 };
+
+/* A bit a shard for each class: the shard's cache got some blocks since somebody found it empty.
+ * Atomic relaxed, any thread; a race costs a search in vain, or one that is not made. */
+static uint64_t stocked[CLASS_COUNT];
+
+/* Where the work of the last tick goes on, and that of draining for growth: the number of a cache
+ * in the order of shards and classes. Atomic relaxed, any thread. */
+static unsigned next_step, next_for_growth;
+
+static bool closed; /* atomic relaxed, any thread */
+
+/* The number of caches in use. */
+static unsigned cache_count(void)
+{
+    return shard_count() * CLASS_COUNT;
+}
+
+static unsigned bound(unsigned size_class)
+{
+    if (ATOMIC_LOAD_RELAXED(&closed))
+        return 0;
+    size_t magazines = size_max(MAGAZINES_TOGETHER / shard_count(), MAGAZINES_EACH);
+    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * magazines;
+    return (unsigned)size_min(bytes / size_classes[size_class].size, SLOTS_MAX);
+}
+
+/* Lock held. */
+static void set_count(struct transfer *transfer, uint32_t count)
+{
+    ATOMIC_STORE_RELAXED(&transfer->count, count);
+    if (transfer->unused > count)
+        transfer->unused = count;
+}
+
+static unsigned blocks_in(const struct transfer *transfer)
+{
+    return ATOMIC_LOAD_RELAXED(&transfer->count);
+}
+
+/* The class map has sent the blocks here, so each lies in a slab of the class. */
+static bool are_starts(unsigned size_class, void *const *blocks, unsigned count)
+{
+    bool good = true;
+    for (unsigned i = 0; i < count; i++)
+        good &= size_class_starts_at(size_class, blocks[i]);
+    return good;
+}
+
+/* Says what is wrong with one of the blocks. */
+static SLOW_PATH void fatal_starts(unsigned size_class, void *const *blocks, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const struct slab *slab = slab_lookup(blocks[i]);
+        if (!slab || slab->class != size_class)
+            fatal_pointer("free", DEFECT_DOUBLE_FREE, blocks[i], NULL, 0);
+        slab_index(slab, blocks[i], "free");
+    }
+}
+
+/* Gives the cache room for `wanted` blocks, if there is memory. Without the lock: the record is
+ * made before, and the one that is left over goes after. */
+static SLOW_PATH void grow(struct transfer *transfer, unsigned wanted)
+{
+    uint32_t capacity = SLOTS_MIN;
+    while (capacity < wanted)
+        capacity *= 2;
+    void **slots = metadata_alloc(capacity * sizeof *slots), **left = slots;
+    if (!slots)
+        return;
+    uint32_t left_capacity = capacity;
+    lock_acquire(&transfer->lock);
+    if (transfer->capacity < capacity) {
+        left = transfer->slots;
+        left_capacity = transfer->capacity;
+        if (left)
+            memcpy(slots, left, transfer->count * sizeof *slots);
+        KEEP_STORE_ORDER();
+        transfer->slots = slots;
+        KEEP_STORE_ORDER();
+        ATOMIC_STORE_RELAXED(&transfer->capacity, capacity);
+    }
+    lock_release(&transfer->lock);
+    if (left)
+        metadata_free(left, left_capacity * sizeof *left);
+}
+
+/* Says that the shard has blocks of the class. */
+static void stock(unsigned shard, unsigned size_class)
+{
+    uint64_t bit = (uint64_t)1 << shard;
+    if (!(ATOMIC_LOAD_RELAXED(&stocked[size_class]) & bit))
+        __atomic_fetch_or(&stocked[size_class], bit, __ATOMIC_RELAXED);
+}
+
+/* Puts as many of the blocks into the cache as it has room for; returns how many. */
+static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
+{
+    struct transfer *transfer = transfer_of(shard, size_class);
+    unsigned most = bound(size_class), held = blocks_in(transfer);
+    if (held >= most)
+        return 0;
+    unsigned wanted = (unsigned)size_min(held + count, most);
+    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&transfer->capacity) < wanted))
+        grow(transfer, wanted);
+    lock_acquire(&transfer->lock);
+    held = transfer->count;
+    most = (unsigned)size_min(most, transfer->capacity);
+    count = (unsigned)size_min(count, most > held ? most - held : 0);
+    poison_blocks(blocks, count, size_classes[size_class].size);
+    if (count)
+        memcpy(transfer->slots + held, blocks, count * sizeof *blocks);
+    KEEP_STORE_ORDER();
+    set_count(transfer, held + count);
+    lock_release(&transfer->lock);
+    if (count)
+        stock(shard, size_class);
+    if (held + count > most / 2)
+        pressure_arm();
+    return count;
+}
+
+/* Twins are for the even shards and for the odd ones: no other shard would take such a block. */
+static bool serves(unsigned shard, unsigned size_class)
+{
+    unsigned size = size_class > SIZE_COUNT ? size_class - SIZE_COUNT : size_class;
+    return size_class_for_shard(size, shard) == size_class;
+}
+
+unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
+{
+    unsigned kept = 0;
+    if (UNLIKELY(!are_starts(size_class, blocks, count)))
+        fatal_starts(size_class, blocks, count);
+    if (LIKELY(serves(shard, size_class)))
+        kept = put(shard, size_class, blocks, count);
+    const struct slab *slab = kept < count ? slab_lookup(blocks[kept]) : NULL;
+    if (slab && slab->shard != shard)
+        kept += put(slab->shard, size_class, blocks + kept, count - kept);
+    return kept;
+}
+
+unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count)
+{
+    struct transfer *transfer = transfer_of(shard, size_class);
+    if (!blocks_in(transfer))
+        return 0;
+    lock_acquire(&transfer->lock);
+    count = (unsigned)size_min(count, transfer->count);
+    set_count(transfer, transfer->count - count);
+    if (count)
+        memcpy(blocks, transfer->slots + transfer->count, count * sizeof *blocks);
+    lock_release(&transfer->lock);
+    unpoison_blocks(blocks, count, size_classes[size_class].size);
+    return count;
+}
+
+unsigned transfer_take_from_others(
+    unsigned shard, unsigned size_class, void **blocks, unsigned count)
+{
+    uint64_t others = ATOMIC_LOAD_RELAXED(&stocked[size_class]) & ~((uint64_t)1 << shard);
+    while (others) {
+        /* The next one behind the own, so that not all ask the same. */
+        uint64_t behind = others & ~(((uint64_t)2 << shard) - 1);
+        unsigned other = bits_lowest(behind ? behind : others);
+        unsigned got = transfer_take(other, size_class, blocks, count);
+        if (got)
+            return got;
+        __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << other), __ATOMIC_RELAXED);
+        others &= ~((uint64_t)1 << other);
+    }
+    return 0;
+}
+
+SLOW_PATH bool transfer_holds(unsigned size_class, const void *block)
+{
+    bool found = false;
+    for (unsigned shard = 0; shard < shard_count() && !found; shard++) {
+        struct transfer *transfer = transfer_of(shard, size_class);
+        if (!blocks_in(transfer))
+            continue;
+        lock_acquire(&transfer->lock);
+        for (unsigned i = 0; i < transfer->count && !found; i++)
+            found = transfer->slots[i] == block;
+        lock_release(&transfer->lock);
+    }
+    return found;
+}
+
+unsigned transfer_blocks(unsigned size_class)
+{
+    unsigned total = 0;
+    for (unsigned shard = 0; shard < shard_count(); shard++)
+        total += blocks_in(transfer_of(shard, size_class));
+    return total;
+}
+
+/* ---- Draining -------------------------------------------------------------------------------- */
+
+/* Returns up to `count` blocks, those that came last, to the bins; returns how many. */
+static SLOW_PATH unsigned drain(unsigned shard, unsigned size_class, unsigned count)
+{
+    void *blocks[FLUSH_MAX];
+    count = transfer_take(shard, size_class, blocks, (unsigned)size_min(count, FLUSH_MAX));
+    if (count)
+        bin_flush(shard, size_class, blocks, count);
+    return count;
+}
+
+/* Drains the cache of that number; returns blocks. */
+static unsigned drain_all(unsigned cache)
+{
+    unsigned shard = cache / CLASS_COUNT, size_class = cache % CLASS_COUNT, total = 0, got;
+    /* Others may go on to put while it is drained. */
+    for (unsigned left = blocks_in(transfer_of(shard, size_class)); left; left -= got) {
+        got = drain(shard, size_class, left);
+        if (!got)
+            break;
+        total += got;
+    }
+    return total;
+}
+
+void transfer_tick(void)
+{
+    for (unsigned cache = 0; cache < cache_count(); cache++) {
+        struct transfer *transfer = transfer_of(cache / CLASS_COUNT, cache % CLASS_COUNT);
+        if (!blocks_in(transfer))
+            continue;
+        lock_acquire(&transfer->lock);
+        ATOMIC_STORE_RELAXED(&transfer->excess, transfer->unused);
+        transfer->unused = transfer->count;
+        bool much = transfer->count > bound(cache % CLASS_COUNT) / 2;
+        lock_release(&transfer->lock);
+        if (much)
+            pressure_arm();
+    }
+    ATOMIC_STORE_RELAXED(&next_step, 0);
+}
+
+bool transfer_step(void)
+{
+    for (unsigned cache = ATOMIC_LOAD_RELAXED(&next_step); cache < cache_count(); cache++) {
+        unsigned shard = cache / CLASS_COUNT, size_class = cache % CLASS_COUNT;
+        struct transfer *transfer = transfer_of(shard, size_class);
+        uint32_t excess = ATOMIC_LOAD_RELAXED(&transfer->excess);
+        if (!excess)
+            continue;
+        /* A race with the step of another thread drains too much or too little. */
+        ATOMIC_STORE_RELAXED(&transfer->excess, excess - (uint32_t)size_min(excess, FLUSH_MAX));
+        ATOMIC_STORE_RELAXED(&next_step, cache);
+        if (drain(shard, size_class, excess))
+            return true;
+    }
+    ATOMIC_STORE_RELAXED(&next_step, cache_count());
+    return false;
+}
+
+bool transfer_drain_for_growth(unsigned shard)
+{
+    /* About what a superslab holds of small blocks. */
+    enum { BLOCKS_MAX = 1 << 14 };
+    unsigned total = 0;
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        total += drain_all(shard * CLASS_COUNT + size_class);
+    if (total)
+        return true;
+    unsigned cache = ATOMIC_LOAD_RELAXED(&next_for_growth);
+    for (unsigned looks = cache_count(); looks > 0 && total < BLOCKS_MAX; looks--) {
+        cache = cache + 1 < cache_count() ? cache + 1 : 0;
+        total += drain_all(cache);
+    }
+    ATOMIC_STORE_RELAXED(&next_for_growth, cache);
+    return total != 0;
+}
+
+bool transfer_drain(void)
+{
+    bool any = false;
+    for (unsigned cache = 0; cache < cache_count(); cache++)
+        any |= drain_all(cache) != 0;
+    return any;
+}
+
+void transfer_close(void)
+{
+    ATOMIC_STORE_RELAXED(&closed, true);
+}
+
+void transfer_check_all(void)
+{
+    for (unsigned cache = 0; cache < cache_count(); cache++) {
+        struct transfer *transfer = transfer_of(cache / CLASS_COUNT, cache % CLASS_COUNT);
+        lock_acquire(&transfer->lock);
+        ASSERT(transfer->count <= transfer->capacity && transfer->capacity <= SLOTS_MAX);
+        ASSERT(transfer->unused <= transfer->count);
+        for (unsigned i = 0; i < transfer->count; i++) {
+            const struct slab *slab = slab_lookup(transfer->slots[i]);
+            ASSERT(slab && slab->class == cache % CLASS_COUNT);
+            ASSERT(serves(cache / CLASS_COUNT, slab->class));
+        }
+        lock_release(&transfer->lock);
+    }
+}

@@ -1,0 +1,73 @@
+/* Transfer caches: free blocks on their way from one magazine to another, one a shard and class.
+ *
+ * What a magazine flushes goes to the transfer cache of its shard, and a refill takes from there
+ * first, by copying pointers: slabs and their bitmaps are not touched. So a burst that is longer
+ * than a magazine, and blocks that one thread allocates and another frees, cost little more than
+ * hits.
+ *
+ *     magazines  <->  transfer cache of the shard, a stack  <->  bins
+ *                       | full: to that of the shard where the blocks' slab is
+ *                       | empty, and the shard's bin too: from that of another shard
+ *
+ * So threads that share nothing do not meet, and what one thread allocates and another frees comes
+ * back to the first. A cache is bounded in bytes. It is drained to the bins when memory has to
+ * grow, of what lay unused since the last tick of the purge, and when the process exits.
+ *
+ * In the bitmaps its blocks count as handed out; those that a program freed carry the mark. That
+ * each is the start of a block of the class is checked when it comes in.
+ *
+ * One lock a cache, held while pointers are copied.
+ */
+#ifndef SLAB_TRANSFER_H
+#define SLAB_TRANSFER_H
+
+#include "map/size_class.h"
+#include "os/lock.h"
+
+struct transfer {
+    struct lock lock;
+    uint32_t count;    /* written under lock, read by any thread */
+    uint32_t capacity; /* written under lock, read by any thread: slots */
+    uint32_t unused;   /* lock: least of `count` since the last tick */
+    uint32_t excess;   /* atomic relaxed, any thread: what the tick wants drained */
+    void **slots;      /* lock: those that came last at the end; a record of metadata, that grows */
+};
+
+/* Takes blocks in, of these the first, for the shard of a thread or, where that has no room, for
+ * that of the blocks' slab; returns how many. Aborts when one of them is not the start of a block
+ * of the class. */
+unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count);
+
+/* Takes up to `count` blocks out, those that came last; returns how many. */
+unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count);
+
+/* The same, from another shard than this one. */
+unsigned transfer_take_from_others(
+    unsigned shard, unsigned size_class, void **blocks, unsigned count);
+
+/* True when a transfer cache of the class, of any shard, holds the block. */
+SLOW_PATH bool transfer_holds(unsigned size_class, const void *block);
+
+/* Blocks in the transfer caches of the class, of all shards. Any thread. */
+unsigned transfer_blocks(unsigned size_class);
+
+/* A tick of the purge: what nobody took since the last one is to be drained. */
+void transfer_tick(void);
+
+/* Drains some of that; true when there was any. */
+bool transfer_step(void);
+
+/* Before memory grows for one class: drains all classes of the shard, and, when these had nothing,
+ * some of those of other shards; true when there was anything. */
+bool transfer_drain_for_growth(unsigned shard);
+
+/* Returns everything to the bins; true when there was anything. */
+bool transfer_drain(void);
+
+/* From now on nothing comes in: for the exit of the process. */
+void transfer_close(void);
+
+/* Debug walker over all transfer caches. */
+void transfer_check_all(void);
+
+#endif
