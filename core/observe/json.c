@@ -8,6 +8,7 @@
 #include "observe/locks.h"
 #include "observe/stats.h"
 #include "os/lock_profile.h"
+#include "slab/shard.h"
 
 static const char usage_names[][16] = {
     "live_blocks",  "live_bytes", "cached_blocks",   "cached_bytes", "malloc_calls",
@@ -191,6 +192,7 @@ static void json_lock(struct text *text, const char *name, const struct lock_usa
 static void json_locks(struct text *text)
 {
     json_number(text, "lock_profile_cost_ps", lock_profile_cost_ps());
+    json_number(text, "shard_max", SHARD_MAX);
     text_string(text, "\"locks\":{");
     for (enum lock_kind kind = 0; kind < LOCK_KINDS; kind++) {
         struct lock_kind_usage usage;

@@ -58,9 +58,11 @@ void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage)
         [LOCK_REGISTRY] = heap_registry_lock,
     };
     memset(usage, 0, sizeof *usage);
-    if (single[kind])
+    if (single[kind]) {
         add_lock(usage, single[kind]());
-    for (unsigned shard = 0; shard < shard_count() && !single[kind]; shard++)
+        return;
+    }
+    for (unsigned shard = 0; shard < shard_count(); shard++)
         for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
             add_lock(
                 usage, kind == LOCK_BIN ? &bin_of(shard, size_class)->lock

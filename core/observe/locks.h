@@ -1,8 +1,8 @@
 /* What happened at the locks, in a build that profiles them (os/lock_profile.h).
  *
- * Of some kinds there is one lock; of others one for each size class, or one for each class in each
- * shard. What a lock is worth knowing for then is its busiest one, and the one at which threads
- * meet most: the sum over hundreds of locks says nothing about any of them.
+ * Of some kinds there is one lock; of others one for each size class in each shard. What a lock is
+ * worth knowing for then is its busiest one, and the one at which threads meet most: the sum over
+ * hundreds of locks says nothing about any of them.
  */
 #ifndef OBSERVE_LOCKS_H
 #define OBSERVE_LOCKS_H

@@ -118,6 +118,8 @@ static void locks_of_a_kind_are_summed_up(void **state)
     (void)state;
     struct lock_kind_usage usage;
     shard_init(2);
+    assert_int_equal(shard_of_heap(0), 0);
+    assert_int_equal(shard_of_heap(1), 1);
     assert_int_equal(shard_of_heap(1), 1);
     struct lock *busy = &bin_of(0, 3)->lock, *met = &bin_of(1, 5)->lock;
     for (int i = 0; i < 100; i++)
