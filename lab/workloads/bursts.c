@@ -1,9 +1,10 @@
 /* Thousands of blocks are allocated in a row, and all of them freed in a row: a request of a
- * server, a pass of a compiler, a frame of a game. */
+ * server, a pass of a compiler, a frame of a game. Each thread has bursts of its own; nothing is
+ * shared. */
 #include "lab.h"
 
 static struct {
-    uint64_t operations, count, order, size_min, size_max;
+    uint64_t operations, threads, count, order, size_min, size_max;
 } settings;
 
 enum { FORWARD, REVERSE, SHUFFLED };
@@ -12,6 +13,7 @@ static const char *const orders[] = {"forward", "reverse", "shuffled", NULL};
 
 static const struct lab_flag flags[] = {
     LAB_OPERATIONS(&settings.operations, 20000000),
+    LAB_THREADS(&settings.threads, 1),
     {.name = "count",
      .kind = LAB_COUNT,
      .variable = &settings.count,
@@ -54,7 +56,7 @@ static void work(struct lab_worker *worker)
     const struct lab_sizes *sizes =
         lab_sizes_create(LAB_UNIFORM, settings.size_min, settings.size_max, &worker->random);
     uint64_t count = settings.count;
-    uint64_t bursts = settings.operations / (2 * count);
+    uint64_t bursts = lab_share(worker, settings.operations / (2 * count));
     struct lab_block *blocks = lab_reserve(count * sizeof *blocks);
     uint32_t *order = order_create(&worker->random);
 
@@ -83,7 +85,8 @@ int main(int argc, char **argv)
         "bursts", "Allocates thousands of blocks, then frees them all; again and again.", flags,
         LAB_LENGTH(flags), argc, argv);
     lab_require_operations(
-        settings.operations, 2 * settings.count, "to allocate and free one burst");
-    lab_run(1, work);
+        settings.operations, 2 * settings.count * settings.threads,
+        "to allocate and free one burst in each thread");
+    lab_run(settings.threads, work);
     return lab_report();
 }

@@ -2,7 +2,8 @@
  *
  * No block is freed by the thread that allocated it: what the producers allocate has to find its
  * way back to them, or the program grows. Messages travel in batches through one bounded queue, so
- * that the queue costs little beside malloc and the live set stays bounded:
+ * that the queue costs little beside malloc and the live set stays bounded. With large batches the
+ * producers allocate much before anything is freed:
  *
  *     producer: fill a batch --> [batch][batch][batch]... --> consumer: check and free a batch
  *
@@ -13,7 +14,7 @@
 #include <pthread.h>
 
 static struct {
-    uint64_t operations, producers, consumers, size_min, size_max;
+    uint64_t operations, producers, consumers, batch, queue, size_min, size_max;
 } settings;
 
 static const struct lab_flag flags[] = {
@@ -34,49 +35,82 @@ static const struct lab_flag flags[] = {
      .most = 1024,
      .unit = "threads",
      .help = "threads that free messages"},
+    {.name = "batch",
+     .kind = LAB_COUNT,
+     .variable = &settings.batch,
+     .standard = 64,
+     .least = 1,
+     .most = 1000000,
+     .unit = "messages",
+     .help = "messages that travel together"},
+    {.name = "queue",
+     .kind = LAB_COUNT,
+     .variable = &settings.queue,
+     .standard = 64,
+     .least = 2,
+     .most = 1000000,
+     .unit = "batches",
+     .help = "batches that the queue holds"},
     LAB_SIZES(&settings.size_min, 16, &settings.size_max, 512),
 };
 
 static const struct lab_sizes *sizes;
 
-#define BATCH_MESSAGES 64
-#define QUEUE_BATCHES 64
-
 struct batch {
-    struct lab_block messages[BATCH_MESSAGES];
+    struct lab_block *messages; /* room for settings.batch */
     uint64_t count;
 };
 
+static struct batch batch_create(void)
+{
+    return (struct batch){lab_reserve(settings.batch * sizeof(struct lab_block)), 0};
+}
+
+static void batch_destroy(const struct batch *batch)
+{
+    lab_release(batch->messages, settings.batch * sizeof(struct lab_block));
+}
+
 /* Sleepers are woken when the queue is half full or half empty, not at every batch: a switch of
  * threads costs as much as the messages of a whole batch. No wake-up is lost: between empty, where
- * consumers fall asleep, and full, where producers do, the queue passes through half. */
+ * consumers fall asleep, and full, where producers do, the queue passes through half. A batch
+ * changes places with an empty one of the queue: nothing is copied. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t filled, drained;
     uint64_t first, count; /* the batches in use, in the order in which they came */
     uint64_t producers;    /* those that may still bring batches */
-    struct batch batches[QUEUE_BATCHES];
+    struct batch *batches; /* settings.queue of them */
 } queue = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .filled = PTHREAD_COND_INITIALIZER,
     .drained = PTHREAD_COND_INITIALIZER,
 };
 
-static void queue_push(const struct batch *batch)
+static void swap(struct batch *one, struct batch *other)
+{
+    struct batch swapped = *one;
+    *one = *other;
+    *other = swapped;
+}
+
+/* Appends what `batch` holds, which is empty afterwards. */
+static void queue_push(struct batch *batch)
 {
     pthread_mutex_lock(&queue.lock);
-    while (queue.count == QUEUE_BATCHES) {
+    while (queue.count == settings.queue) {
         pthread_cond_wait(&queue.drained, &queue.lock);
     }
-    queue.batches[(queue.first + queue.count) % QUEUE_BATCHES] = *batch;
+    swap(&queue.batches[(queue.first + queue.count) % settings.queue], batch);
+    batch->count = 0;
     queue.count++;
-    if (queue.count == QUEUE_BATCHES / 2) {
+    if (queue.count == settings.queue / 2) {
         pthread_cond_broadcast(&queue.filled);
     }
     pthread_mutex_unlock(&queue.lock);
 }
 
-/* Takes the oldest batch; false when none will come any more. */
+/* Takes the oldest batch in place of what `batch` held; false when none will come any more. */
 static bool queue_pop(struct batch *batch)
 {
     pthread_mutex_lock(&queue.lock);
@@ -85,10 +119,10 @@ static bool queue_pop(struct batch *batch)
     }
     bool found = queue.count > 0;
     if (found) {
-        *batch = queue.batches[queue.first];
-        queue.first = (queue.first + 1) % QUEUE_BATCHES;
+        swap(&queue.batches[queue.first], batch);
+        queue.first = (queue.first + 1) % settings.queue;
         queue.count--;
-        if (queue.count == QUEUE_BATCHES / 2) {
+        if (queue.count == settings.queue / 2) {
             pthread_cond_broadcast(&queue.drained);
         }
     }
@@ -116,26 +150,26 @@ static void produce(struct lab_worker *worker)
     recorder->operations += end - message;
     lab_count_draws(recorder, sizes, message, end - message);
 
-    struct batch batch = {0};
+    struct batch batch = batch_create();
     lab_clock_start(worker);
     for (; message < end; message++) {
         uint32_t tag = (uint32_t)lab_random_next(&worker->random);
         lab_block_allocate(
             recorder, &batch.messages[batch.count++], lab_sizes_at(sizes, message), tag);
-        if (batch.count == BATCH_MESSAGES) {
+        if (batch.count == settings.batch) {
             queue_push(&batch);
-            batch.count = 0;
         }
     }
     queue_push(&batch);
     queue_leave();
     lab_clock_stop(worker);
+    batch_destroy(&batch);
 }
 
 static void consume(struct lab_worker *worker)
 {
     struct lab_recorder *recorder = &worker->recorder;
-    struct batch batch;
+    struct batch batch = batch_create();
     lab_clock_start(worker);
     while (queue_pop(&batch)) {
         for (uint64_t i = 0; i < batch.count; i++) {
@@ -144,6 +178,7 @@ static void consume(struct lab_worker *worker)
         recorder->operations += batch.count;
     }
     lab_clock_stop(worker);
+    batch_destroy(&batch);
 }
 
 static void work(struct lab_worker *worker)
@@ -164,6 +199,10 @@ int main(int argc, char **argv)
     struct lab_random random = lab_random_stream(threads);
     sizes = lab_sizes_create(LAB_UNIFORM, settings.size_min, settings.size_max, &random);
     queue.producers = settings.producers;
+    queue.batches = lab_reserve(settings.queue * sizeof *queue.batches);
+    for (uint64_t i = 0; i < settings.queue; i++) {
+        queue.batches[i] = batch_create();
+    }
     lab_run(threads, work);
     return lab_report();
 }

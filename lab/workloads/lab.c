@@ -61,14 +61,20 @@ struct lab_random lab_random_stream(uint64_t stream)
     return (struct lab_random){state ? state : 1};
 }
 
-/* A size from the doubling that begins at a random power of two times `least`. */
+/* A random power of two times `least`, `most` at most. */
+static uint64_t draw_step(uint64_t least, uint64_t most, struct lab_random *random)
+{
+    uint64_t steps = 1;
+    while (least << steps <= most) {
+        steps++;
+    }
+    return least << lab_below(lab_random_next(random), steps);
+}
+
+/* A size from the doubling that begins at such a step. */
 static uint64_t draw_from_doublings(uint64_t least, uint64_t most, struct lab_random *random)
 {
-    uint64_t doublings = 1;
-    while (least << doublings <= most) {
-        doublings++;
-    }
-    uint64_t low = least << lab_below(lab_random_next(random), doublings);
+    uint64_t low = draw_step(least, most, random);
     uint64_t high = 2 * low - 1 < most ? 2 * low - 1 : most;
     return low + lab_below(lab_random_next(random), high - low + 1);
 }
@@ -82,6 +88,17 @@ const struct lab_sizes *lab_sizes_create(
                             ? draw_from_doublings(least, most, random)
                             : least + lab_below(lab_random_next(random), most - least + 1);
         sizes->table[i] = (uint32_t)size;
+    }
+    return sizes;
+}
+
+const struct lab_sizes *lab_sizes_create_steps(
+    uint64_t least, uint64_t most, uint64_t jitter, struct lab_random *random)
+{
+    struct lab_sizes *sizes = lab_reserve(sizeof *sizes);
+    for (size_t i = 0; i < LAB_SIZE_TABLE; i++) {
+        uint64_t step = draw_step(least, most, random);
+        sizes->table[i] = (uint32_t)(step + lab_below(lab_random_next(random), jitter));
     }
     return sizes;
 }

@@ -110,6 +110,16 @@ void lab_begin(
     const char *workload, const char *summary, const struct lab_flag *flags, size_t flag_count,
     int argc, char **argv);
 
+/* The flag by which a workload that starts itself tells its children from itself. */
+#define LAB_CHILD_FLAG "child"
+#define LAB_CHILD(where)                                                                           \
+    {                                                                                              \
+        .name = LAB_CHILD_FLAG, .kind = LAB_COUNT, .variable = (where), .standard = 0, .least = 0, \
+        .most = 1000000,                                                                           \
+        .help =                                                                                    \
+            "for the program itself: the number of the process, 0 for the one that starts them"    \
+    }
+
 /* Ends with status 2: the value of --`flag` makes no sense beside the others. */
 __attribute__((noreturn, format(printf, 2, 3))) void lab_reject(
     const char *flag, const char *format, ...);
@@ -176,17 +186,6 @@ struct lab_recorder {
     uint64_t sizes[LAB_SIZE_BUCKETS];
 };
 
-/* A recorder for a thread that lab_run() did not start. Merging frees it. */
-struct lab_recorder *lab_recorder_create(void);
-
-/* Adds what `from` holds to `into` and destroys it. The caller owns both. */
-void lab_recorder_merge(struct lab_recorder *into, struct lab_recorder *from);
-
-/* Carry a recorder from a child process to its parent, through a pipe. Both have the same flag
- * --latency. The parent adds it to `recorder`. */
-void lab_recorder_send(const struct lab_recorder *recorder, int file);
-void lab_recorder_receive(struct lab_recorder *recorder, int file);
-
 /* Counts `times` requests of `size` bytes in the histogram of sizes. */
 static inline void lab_count_size(struct lab_recorder *recorder, size_t size, uint64_t times)
 {
@@ -211,6 +210,11 @@ enum lab_distribution {
 /* Draws a table of sizes from `least` to `most`. It lives as long as the program. */
 const struct lab_sizes *lab_sizes_create(
     enum lab_distribution distribution, uint64_t least, uint64_t most, struct lab_random *random);
+
+/* The same with sizes in steps: `least` times a power of two, `most` at most, plus 0 up to
+ * `jitter` - 1; jitter > 0. */
+const struct lab_sizes *lab_sizes_create_steps(
+    uint64_t least, uint64_t most, uint64_t jitter, struct lab_random *random);
 
 static inline uint32_t lab_sizes_at(const struct lab_sizes *sizes, uint64_t index)
 {
@@ -254,6 +258,16 @@ uint64_t lab_clock_stop(struct lab_worker *worker);
 
 /* The time of CLOCK_MONOTONIC in nanoseconds. */
 uint64_t lab_now_ns(void);
+
+/* ---- Processes (lab_process.c) --------------------------------------------------------------- */
+
+/* Starts this program once more, with the same flags and --child `number`, which is in its table,
+ * and waits for its end. What it recorded and its clock showed is added to the report. Main thread
+ * only. */
+void lab_run_child(uint64_t number);
+
+/* What the child calls in place of lab_report(). Returns the exit status of the program. */
+int lab_report_to_parent(void);
 
 /* ---- Memory (lab.c) -------------------------------------------------------------------------- */
 

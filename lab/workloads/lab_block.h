@@ -176,6 +176,23 @@ static inline void lab_block_free(struct lab_recorder *recorder, const struct la
     lab_free(recorder, block->address);
 }
 
+/* The same for blocks of which the first eight bytes alone are touched. */
+static inline void lab_block_allocate_first(
+    struct lab_recorder *recorder, struct lab_block *block, uint32_t size, uint32_t tag)
+{
+    block->address = lab_malloc(recorder, size);
+    block->size = size;
+    block->tag = tag;
+    lab_mark(block->address, LAB_SIZE_LEAST, tag);
+}
+
+static inline void lab_block_free_first(
+    struct lab_recorder *recorder, const struct lab_block *block)
+{
+    lab_verify(recorder, block->address, LAB_SIZE_LEAST, block->tag);
+    lab_free(recorder, block->address);
+}
+
 /* The same for blocks whose pages are to be there. */
 static inline void lab_block_allocate_pages(
     struct lab_recorder *recorder, struct lab_block *block, uint32_t size, uint32_t tag)

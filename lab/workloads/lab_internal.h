@@ -16,7 +16,7 @@ struct lab_program {
 
 extern struct lab_program lab_program;
 
-/* What the report is made of: written by the main thread. */
+/* What the report is made of: written by the main thread, the clock under the lock of lab.c. */
 struct lab_outcome {
     struct lab_recorder total;
     uint64_t measured_ns;
@@ -27,6 +27,11 @@ extern struct lab_outcome lab_outcome;
 /* The rows that every table of flags has besides its own. */
 extern const struct lab_flag lab_common_flags[];
 extern const size_t lab_common_flag_count;
+
+/* Carry an outcome from a child process to its parent, which adds it to its own. Both have the
+ * same flag --latency. */
+void lab_outcome_send(const struct lab_outcome *outcome, int file);
+void lab_outcome_receive(struct lab_outcome *outcome, int file);
 
 /* Gives an empty recorder its histograms of latencies, with --latency. */
 void lab_recorder_open(struct lab_recorder *recorder);

@@ -265,20 +265,7 @@ void lab_recorder_close(struct lab_recorder *into, struct lab_recorder *from)
     }
 }
 
-struct lab_recorder *lab_recorder_create(void)
-{
-    struct lab_recorder *recorder = lab_reserve(sizeof *recorder);
-    lab_recorder_open(recorder);
-    return recorder;
-}
-
-void lab_recorder_merge(struct lab_recorder *into, struct lab_recorder *from)
-{
-    lab_recorder_close(into, from);
-    lab_release(from, sizeof *from);
-}
-
-/* ---- Recorders of other processes ------------------------------------------------------------ */
+/* ---- Outcomes of other processes ------------------------------------------------------------- */
 
 static void write_all(int file, const void *data, size_t length)
 {
@@ -306,23 +293,24 @@ static void read_all(int file, void *data, size_t length)
     }
 }
 
-void lab_recorder_send(const struct lab_recorder *recorder, int file)
+void lab_outcome_send(const struct lab_outcome *outcome, int file)
 {
-    write_all(file, recorder, sizeof *recorder);
-    if (recorder->latency) {
-        write_all(file, recorder->latency, sizeof *recorder->latency);
+    write_all(file, outcome, sizeof *outcome);
+    if (outcome->total.latency) {
+        write_all(file, outcome->total.latency, sizeof *outcome->total.latency);
     }
 }
 
-void lab_recorder_receive(struct lab_recorder *recorder, int file)
+void lab_outcome_receive(struct lab_outcome *outcome, int file)
 {
-    struct lab_recorder sent;
+    struct lab_outcome sent;
     read_all(file, &sent, sizeof sent);
     /* The pointer is one of the other process. */
-    sent.latency = NULL;
-    lab_recorder_open(&sent);
-    if (sent.latency) {
-        read_all(file, sent.latency, sizeof *sent.latency);
+    sent.total.latency = NULL;
+    lab_recorder_open(&sent.total);
+    if (sent.total.latency) {
+        read_all(file, sent.total.latency, sizeof *sent.total.latency);
     }
-    lab_recorder_close(recorder, &sent);
+    lab_recorder_close(&outcome->total, &sent.total);
+    outcome->measured_ns += sent.measured_ns;
 }

@@ -11,20 +11,20 @@
 #include "lab.h"
 
 static struct {
-    uint64_t operations, threads, rounds, blocks_per_thread, size_min, size_max;
+    uint64_t operations, threads, replacements, blocks_per_thread, size_min, size_max;
 } settings;
 
 static const struct lab_flag flags[] = {
     LAB_OPERATIONS(&settings.operations, 15000000),
     LAB_THREADS(&settings.threads, 2),
-    {.name = "rounds",
+    {.name = "replacements",
      .kind = LAB_COUNT,
-     .variable = &settings.rounds,
-     .standard = 200,
+     .variable = &settings.replacements,
+     .standard = 18750,
      .least = 1,
-     .most = 1000000,
-     .unit = "threads",
-     .help = "threads that serve a lane, one after the other"},
+     .most = 1000000000,
+     .unit = "blocks",
+     .help = "blocks that a thread replaces before the next one takes its lane over"},
     {.name = "blocks-per-thread",
      .kind = LAB_COUNT,
      .variable = &settings.blocks_per_thread,
@@ -42,7 +42,7 @@ struct lane {
     struct lab_worker *worker;
     struct lab_block *blocks;
     uint64_t next_size;    /* index into `sizes` */
-    uint64_t replacements; /* to be made in this round */
+    uint64_t replacements; /* to be made by the next thread */
 };
 
 /* One thread's time at the lane. */
@@ -67,7 +67,7 @@ static void work(struct lab_worker *worker)
 {
     struct lab_recorder *recorder = &worker->recorder;
     uint64_t count = settings.blocks_per_thread;
-    uint64_t replacements = lab_share(worker, settings.operations) / 2;
+    uint64_t left = lab_share(worker, settings.operations) / 2;
     uint64_t first_size = worker->index * 1021; /* the lanes differ in their sizes */
     struct lane lane = {
         .worker = worker,
@@ -80,9 +80,8 @@ static void work(struct lab_worker *worker)
         uint32_t tag = (uint32_t)lab_random_next(&worker->random);
         lab_block_allocate(recorder, &lane.blocks[i], lab_sizes_at(sizes, lane.next_size++), tag);
     }
-    for (uint64_t round = 0; round < settings.rounds; round++) {
-        lane.replacements =
-            replacements * (round + 1) / settings.rounds - replacements * round / settings.rounds;
+    for (; left > 0; left -= lane.replacements) {
+        lane.replacements = left < settings.replacements ? left : settings.replacements;
         lab_run_apart(serve, &lane);
     }
     for (uint64_t i = 0; i < count; i++) {

@@ -6,11 +6,11 @@
  *     interleaved  every other block of a full set goes and comes back, in turns
  *     long-lived   the set stays, and single blocks come and go beside it
  *
- * Each keeps --blocks alive and is timed on its own. */
+ * Each keeps --blocks alive in every thread and is timed on its own. Threads share nothing. */
 #include "lab.h"
 
 static struct {
-    uint64_t pattern, operations, blocks, size;
+    uint64_t pattern, operations, threads, blocks, size;
 } settings;
 
 enum { LIFO, FIFO, RANDOM, INTERLEAVED, LONG_LIVED, ALL };
@@ -26,6 +26,7 @@ static const struct lab_flag flags[] = {
      .choices = names,
      .help = "the order in which blocks are freed; all: one after the other"},
     LAB_OPERATIONS(&settings.operations, 30000000),
+    LAB_THREADS(&settings.threads, 1),
     {.name = "blocks",
      .kind = LAB_COUNT,
      .variable = &settings.blocks,
@@ -33,7 +34,7 @@ static const struct lab_flag flags[] = {
      .least = 2,
      .most = 100000000,
      .unit = "blocks",
-     .help = "blocks alive at a time"},
+     .help = "blocks that each thread has alive at a time"},
     {.name = "size",
      .kind = LAB_BYTES,
      .variable = &settings.size,
@@ -150,7 +151,7 @@ static const struct {
     [LONG_LIVED] = {long_lived, true},
 };
 
-/* Runs one pattern with `operations` calls and reports its time. */
+/* Runs one pattern with `operations` calls of this thread and reports its time. */
 static void run_pattern(struct lab_worker *worker, uint64_t pattern, uint64_t operations)
 {
     bool full = patterns[pattern].on_full_set;
@@ -174,17 +175,20 @@ static void run_pattern(struct lab_worker *worker, uint64_t pattern, uint64_t op
     uint64_t allocations = operations / 2;
     lab_count_size(&worker->recorder, settings.size, allocations);
     worker->recorder.operations += 2 * allocations;
-    lab_figure((double)elapsed_ns / (2.0 * (double)allocations), "%s_ns", names[pattern]);
+    if (worker->index == 0) {
+        lab_figure((double)elapsed_ns / (2.0 * (double)allocations), "%s_ns", names[pattern]);
+    }
 }
 
 static void work(struct lab_worker *worker)
 {
+    uint64_t operations = lab_share(worker, settings.operations);
     if (settings.pattern != ALL) {
-        run_pattern(worker, settings.pattern, settings.operations);
+        run_pattern(worker, settings.pattern, operations);
         return;
     }
     for (uint64_t pattern = LIFO; pattern < ALL; pattern++) {
-        run_pattern(worker, pattern, settings.operations / ALL);
+        run_pattern(worker, pattern, operations / ALL);
     }
 }
 
@@ -195,8 +199,8 @@ int main(int argc, char **argv)
         LAB_LENGTH(flags), argc, argv);
     uint64_t rounds = settings.pattern == ALL ? ALL : 1;
     lab_require_operations(
-        settings.operations, 2 * settings.blocks * rounds,
-        "to allocate and free the set of each pattern");
-    lab_run(1, work);
+        settings.operations, 2 * settings.blocks * rounds * settings.threads,
+        "to allocate and free the set of each pattern in each thread");
+    lab_run(settings.threads, work);
     return lab_report();
 }

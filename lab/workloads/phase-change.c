@@ -2,10 +2,11 @@
  *
  * It builds a peak of equal blocks, frees all but a few percent of them at random places, and from
  * then on only a trickle of calls is left, as in a server after the rush. Whose memory is it now?
- * The program looks at its resident set when it has freed, and 0.1, 1 and 5 seconds later.
+ * The program looks at its resident set when it has freed, and 0.1, 1, 2 and 5 seconds later.
  *
  *     rss_peak_kib, rss_after_<t>_ms_kib   the resident set at the peak, and t after the freeing
  *     live_kib                             what the survivors were requested with
+ *     settled_rss_kib                      the resident set at the last of these moments
  *     returned_after_<t>_ms_percent        of what the peak had added for the freed blocks, the
  *                                          share that the system has back; `<t>` as above
  *
@@ -63,7 +64,7 @@ static const struct lab_flag flags[] = {
 };
 
 /* When the resident set is looked at. */
-static const uint64_t moments_ms[] = {0, 100, 1000, 5000};
+static const uint64_t moments_ms[] = {0, 100, 1000, 2000, 5000};
 
 /* The trickle comes in small lots, as requests do. */
 #define TRICKLE_PERIOD_MS 10
@@ -123,6 +124,7 @@ static void look_on(struct lab_worker *worker, uint64_t rss_peak_kib, double fre
     struct trickle trickle = {0};
     uint64_t start_ns = lab_now_ns();
     uint64_t passed_ms = 0;
+    uint64_t settled_rss_kib = 0;
     for (size_t i = 0; i < LAB_LENGTH(moments_ms) && moments_ms[i] <= settings.wait_ms; i++) {
         while (passed_ms < moments_ms[i]) {
             passed_ms += TRICKLE_PERIOD_MS;
@@ -132,12 +134,14 @@ static void look_on(struct lab_worker *worker, uint64_t rss_peak_kib, double fre
         unsigned long long moment_ms = moments_ms[i];
         uint64_t rss_kib = lab_rss_kib();
         double returned_kib = (double)rss_peak_kib - (double)rss_kib;
+        settled_rss_kib = rss_kib;
         lab_figure((double)rss_kib, "rss_after_%llu_ms_kib", moment_ms);
         if (freed_rss_kib > 0) {
             lab_figure(
                 100 * returned_kib / freed_rss_kib, "returned_after_%llu_ms_percent", moment_ms);
         }
     }
+    lab_figure((double)settled_rss_kib, "settled_rss_kib");
     trickle_end(&worker->recorder, &trickle);
 }
 

@@ -1,16 +1,7 @@
 /* Small tools that run for a moment: the program starts itself again and again, and every child
  * makes some hundred allocations and ends. What counts is how soon an allocator is ready, and what
- * it costs to load and to leave.
- *
- * A child sends what it recorded to its parent through its standard output. */
+ * it costs to load and to leave. */
 #include "lab.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct {
     uint64_t processes, allocations, child;
@@ -33,16 +24,8 @@ static const struct lab_flag flags[] = {
      .most = 1000000,
      .unit = "blocks",
      .help = "blocks that each process allocates; it frees half of them"},
-    {.name = "child",
-     .kind = LAB_COUNT,
-     .variable = &settings.child,
-     .standard = 0,
-     .least = 0,
-     .most = 1000000,
-     .help = "for the program itself: the number of the process, 0 for the one that starts them"},
+    LAB_CHILD(&settings.child),
 };
-
-extern char **environ;
 
 /* ---- The child ------------------------------------------------------------------------------- */
 
@@ -53,9 +36,9 @@ static uint32_t child_size(uint64_t draw)
 }
 
 /* As small tools do, it leaves half of its blocks to the end of the process. */
-static void child_main(void)
+static void child_work(struct lab_worker *worker)
 {
-    struct lab_recorder *recorder = lab_recorder_create();
+    struct lab_recorder *recorder = &worker->recorder;
     struct lab_random random = lab_random_stream(settings.child);
     struct lab_block block = {NULL, 0, 0};
     for (uint64_t i = 0; i < settings.allocations; i++) {
@@ -69,68 +52,16 @@ static void child_main(void)
         }
     }
     recorder->operations += settings.allocations + settings.allocations / 2;
-    lab_recorder_send(recorder, STDOUT_FILENO);
 }
 
 /* ---- The parent ------------------------------------------------------------------------------ */
 
-static char program[PATH_MAX]; /* the path of this program */
-
-static void find_program(void)
-{
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-    if (length <= 0 || length == sizeof program) {
-        lab_fail("cannot read /proc/self/exe, so the program cannot start itself");
-    }
-}
-
-static void require_success(int error, const char *what)
-{
-    if (error) {
-        lab_fail("cannot %s: %s", what, strerror(error));
-    }
-}
-
-/* Starts this program with the arguments of its children and adds what the child recorded. */
-static void run_child(struct lab_recorder *recorder, char *const *arguments)
-{
-    int ends[2];
-    require_success(pipe2(ends, O_CLOEXEC) ? errno : 0, "make a pipe");
-    posix_spawn_file_actions_t actions;
-    require_success(posix_spawn_file_actions_init(&actions), "prepare a process");
-    require_success(
-        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO), "prepare a process");
-    pid_t child;
-    require_success(
-        posix_spawn(&child, program, &actions, NULL, arguments, environ), "start a process");
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    lab_recorder_receive(recorder, ends[0]);
-    close(ends[0]);
-    int status;
-    while (waitpid(child, &status, 0) < 0) {
-        require_success(errno == EINTR ? 0 : errno, "wait for a process");
-    }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        lab_fail("a process ended with wait status %d", status);
-    }
-}
-
+/* The clock runs here alone: it holds all that a process costs. */
 static void work(struct lab_worker *worker)
 {
-    char number[24], allocations[24], seed[24];
-    char *arguments[] = {"startup", "--child", number, "--allocations", allocations, "--seed",
-                         seed,      NULL,      NULL};
-    snprintf(allocations, sizeof allocations, "%llu", (unsigned long long)settings.allocations);
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)lab_seed());
-    if (worker->recorder.latency) {
-        arguments[7] = "--latency";
-    }
-    find_program();
     lab_clock_start(worker);
     for (uint64_t i = 1; i <= settings.processes; i++) {
-        snprintf(number, sizeof number, "%llu", (unsigned long long)i);
-        run_child(&worker->recorder, arguments);
+        lab_run_child(i);
     }
     uint64_t elapsed_ns = lab_clock_stop(worker);
     lab_figure((double)elapsed_ns / 1e3 / (double)settings.processes, "process_us");
@@ -142,8 +73,8 @@ int main(int argc, char **argv)
         "startup", "Starts processes that make some hundred allocations and end.", flags,
         LAB_LENGTH(flags), argc, argv);
     if (settings.child > 0) {
-        child_main();
-        return 0;
+        lab_run(1, child_work);
+        return lab_report_to_parent();
     }
     lab_run(1, work);
     return lab_report();

@@ -15,6 +15,7 @@ import glob
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -31,10 +32,12 @@ SMALL = {
     "churn-threads": ["--generations", "50"],
     "false-sharing": ["--operations", "20000"],
     "fragment": ["--rounds", "6", "--live", "1M"],
+    "fresh-process": ["--processes", "3", "--operations", "5000", "--working-set", "500"],
     "graph": ["--operations", "100000", "--phases", "4", "--vertices", "1000"],
     "handoff": ["--operations", "100000"],
-    "larson": ["--operations", "100000", "--rounds", "5", "--blocks-per-thread", "100"],
+    "larson": ["--operations", "100000", "--replacements", "5000", "--blocks-per-thread", "100"],
     "mid-large": ["--operations", "40000", "--size-min", "8K", "--size-max", "32K"],
+    "one-block": ["--operations", "40000", "--threads", "2"],
     "patterns": ["--operations", "50000"],
     "phase-change": ["--peak", "4M", "--wait-ms", "10"],
     "random-mixed": ["--operations", "40000", "--threads", "2"],
@@ -46,11 +49,24 @@ SMALL = {
 # The same work by other means: each must run as well.
 VARIANTS = [
     ["random-mixed", "--operations", "40000", "--size-min", "8", "--size-max", "8"],
+    ["random-mixed", "--operations", "40000", "--step", "toggle", "--threads", "3"],
+    ["fresh-process", "--processes", "2", "--operations", "20000", "--step", "toggle",
+     "--threads", "2"],
+    ["mid-large", "--operations", "20000", "--size-min", "8K", "--size-max", "32K", "--jitter",
+     "2K", "--touch", "first", "--step", "toggle"],
+    ["one-block", "--operations", "20000", "--written", "1", "--size", "8"],
+    ["one-block", "--operations", "20000", "--written", "4"],
     ["handoff", "--operations", "100000", "--producers", "3"],
+    ["handoff", "--operations", "100000", "--producers", "2", "--consumers", "2", "--batch", "4096",
+     "--queue", "2"],
+    ["handoff", "--operations", "100000", "--batch", "1", "--queue", "3"],
+    ["larson", "--operations", "10001", "--replacements", "7", "--threads", "3"],
+    ["bursts", "--operations", "40000", "--count", "100", "--threads", "3"],
     ["handoff", "--operations", "100000", "--consumers", "3"],
     ["false-sharing", "--operations", "20000", "--mode", "passive", "--threads", "3"],
     ["bursts", "--operations", "40000", "--order", "reverse"],
     ["soak", "--epochs", "9", "--operations", "10000", "--threads", "3", "--working-set", "2"],
+    ["patterns", "--operations", "50000", "--blocks", "7", "--threads", "3"],
     *(["patterns", "--operations", "40000", "--blocks", "7", "--pattern", pattern]
       for pattern in ("lifo", "fifo", "random", "interleaved", "long-lived")),
 ]
@@ -100,6 +116,12 @@ class WorkloadTest(unittest.TestCase):
         self.assertEqual((run.returncode, run.stderr), (0, ""), command)
         self.assertEqual(run.stdout.count("\n"), 1, "the report is one line")
         return json.loads(run.stdout)
+
+    def page_faults(self, command):
+        """Those without I/O, of a run under the system's malloc."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+        self.report(command)
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt - before
 
     def assert_fails(self, run, status, pattern):
         self.assertEqual((run.returncode, run.stdout), (status, ""), run.stderr)
@@ -186,6 +208,41 @@ class Reports(WorkloadTest):
         self.assertIn("long-lived_ns", self.report(small("patterns"))["figures"])
         self.assertIn("reallocs_in_place", self.report(small("realloc-grow"))["figures"])
         self.assertIn("process_us", self.report(small("startup"))["figures"])
+        self.assertIn("pair_ns", self.report(small("one-block"))["figures"])
+        figures = self.report(small("phase-change"))["figures"]
+        self.assertEqual(figures["settled_rss_kib"], figures["rss_after_0_ms_kib"])
+
+    def test_sizes_in_steps(self):
+        """A jitter draws powers of two times the smallest size, and something more."""
+        command = ["mid-large", "--operations", "40000", "--size-min", "8K", "--size-max", "32K",
+                   "--jitter", "2K"]
+        buckets = {bucket["up_to"]: bucket["count"] for bucket in self.report(command)["sizes"]}
+        # Nearly all sizes lie above their power of two.
+        self.assertLessEqual(set(buckets), {8 << 10, 16 << 10, 32 << 10, 64 << 10})
+        for up_to in (16 << 10, 32 << 10, 64 << 10):
+            self.assertGreater(buckets[up_to], 20000 / 3 * 0.9)
+
+    def test_the_first_bytes_alone_are_touched(self):
+        """Blocks of a megabyte cost a page each, not 256 (and whatever the allocator needs)."""
+        command = ["mid-large", "--operations", "2000", "--size-min", "1M", "--size-max", "1M",
+                   "--working-set", "100", "--threads", "1", "--touch"]
+        faults = [self.page_faults([*command, touch]) for touch in ("first", "pages")]
+        self.assertLess(faults[0] * 20, faults[1])
+
+    def test_threads_do_the_same_work_together(self):
+        for workload, flags in (("bursts", ["--count", "100"]), ("one-block", []),
+                                ("patterns", ["--blocks", "10"]), ("random-mixed", []),
+                                ("mid-large", [])):
+            command = [workload, "--operations", "80000", *flags, "--threads"]
+            operations = {self.report([*command, threads])["operations"] for threads in "128"}
+            self.assertEqual(operations, {80000}, workload)
+
+    def test_processes_differ(self):
+        """Each fresh process has a sequence of its own, and the time is the sum of theirs."""
+        command = small("fresh-process", "--processes")
+        one, two = self.report([*command, "1"]), self.report([*command, "2"])
+        self.assertEqual(two["operations"], 2 * one["operations"])
+        self.assertNotEqual(int(two["checksum"], 16), 2 * int(one["checksum"], 16) % 2**64)
 
 
 class UnderHakmem(WorkloadTest):
@@ -252,11 +309,15 @@ class Flags(WorkloadTest):
             self.assert_fails(run, 2, rf"^{workload}: --size-min 8K: .*--size-max 4K")
 
     def test_values_that_do_not_fit_together(self):
-        for workload in ("random-mixed", "mid-large", "calloc-sparse", "aligned"):
+        for workload in ("random-mixed", "mid-large", "calloc-sparse", "aligned", "fresh-process"):
             run = start([workload, "--operations", "19", "--working-set", "10"])
             self.assert_fails(run, 2, r"--operations 19: must be at least")
         self.assert_fails(start(["bursts", "--operations", "19", "--count", "10"]), 2,
                           "--operations 19: must be at least 20")
+        self.assert_fails(start(["bursts", "--operations", "59", "--count", "10", "--threads", "3"]),
+                          2, "--operations 59: must be at least 60")
+        self.assert_fails(start(["one-block", "--operations", "5", "--threads", "3"]), 2,
+                          "--operations 5: must be at least 6")
         self.assert_fails(start(["patterns", "--operations", "99", "--blocks", "10"]), 2,
                           "--operations 99: must be at least 100")
         self.assert_fails(start(["aligned", "--alignment-max", "48"]), 2,
@@ -280,8 +341,8 @@ class Faults(WorkloadTest):
 
     @for_each_workload
     def test_changed_block(self, workload):
-        if workload != "calloc-sparse":
-            # Nothing but calloc there: the fault is planted in malloc.
+        # The fault is planted in malloc, at a time when another block is alive.
+        if workload not in ("calloc-sparse", "one-block"):
             run = start(small(workload), options.faulty, FAULTY_MALLOC="clobber")
             self.assertEqual(run.returncode, 1, run)
             self.assertIn("was changed", run.stderr)

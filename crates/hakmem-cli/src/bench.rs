@@ -8,7 +8,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{bail, Context, Result};
 use hakmem_lab::catalogue::{
-    input_directory, read_programs, read_workloads, select, Places, ProgramRow, WorkloadRow,
+    input_directory, of_group, read_programs, read_workloads, select, Places, ProgramRow,
+    WorkloadRow,
 };
 use hakmem_lab::plan::{Task, DEFAULT_ROUNDS, QUICK_ROUNDS};
 use hakmem_process::find_program;
@@ -32,14 +33,14 @@ pub fn bench(arguments: BenchArguments) -> Result<ExitCode> {
     let scratch = tempfile::Builder::new().prefix("hakmem-bench-").tempdir();
     let scratch = scratch.context("cannot make a scratch directory")?;
     let catalogue = Catalogue::read(&installation, &arguments, scratch)?;
-    let mut tasks = select(catalogue.tasks()?, &arguments.names)?;
+    let mut tasks = catalogue.selected(&arguments)?;
     if arguments.list {
         print(&list(&tasks))?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.install {
         install(&catalogue.missing_packages(&tasks))?;
-        tasks = select(catalogue.tasks()?, &arguments.names)?;
+        tasks = catalogue.selected(&arguments)?;
     }
     if tasks.is_empty() {
         bail!("there is nothing to measure: no row is of this kind");
@@ -144,6 +145,15 @@ impl Catalogue {
         Ok(tasks)
     }
 
+    /// Those of the tasks that are asked for.
+    fn selected(&self, arguments: &BenchArguments) -> Result<Vec<Task>> {
+        let tasks = match &arguments.group {
+            Some(group) => of_group(self.tasks()?, group)?,
+            None => self.tasks()?,
+        };
+        Ok(select(tasks, &arguments.names)?)
+    }
+
     /// The packages of those programs among the tasks that cannot run.
     fn missing_packages(&self, tasks: &[Task]) -> BTreeSet<&str> {
         let skipped = tasks.iter().filter(|task| task.skipped.is_some());
@@ -199,7 +209,12 @@ fn list(tasks: &[Task]) -> String {
             continue;
         }
         let _ = writeln!(text, "{title}");
+        let mut group = "";
         for task in rows {
+            if task.group != group {
+                group = &task.group;
+                let _ = writeln!(text, " group {}", one_line(group));
+            }
             let summary = one_line(&task.summary);
             let _ = writeln!(text, "  {:width$}  {summary}", one_line(&task.name));
             if let Some(reason) = &task.skipped {

@@ -277,6 +277,7 @@ Examples:
   hakmem bench --list
   hakmem bench --quick
   hakmem bench 'random-*' larson --runs 30
+  hakmem bench --group scale --with peers
   hakmem bench --kind programs --install --json=result.json")]
 pub struct BenchArguments {
     /// Names of rows, or patterns such as 'random-*' [default: all]
@@ -288,6 +289,9 @@ pub struct BenchArguments {
     /// Only rows of this kind
     #[arg(long, value_enum)]
     pub kind: Option<Kind>,
+    /// Only rows of this group; --list names the groups
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
     /// List the rows and whether they can run here, and measure nothing
     #[arg(long)]
     pub list: bool,

@@ -51,7 +51,9 @@ fn task(arguments: &CompareArguments) -> Result<Task> {
             .clone()
             .unwrap_or_else(|| base_name.into_owned()),
         kind: RowKind::Command,
+        group: String::new(),
         summary: command.join(" "),
+        series: None,
         command,
         environment: BTreeMap::new(),
         directory: None,

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hakmem_process::find_program;
-use hakmem_results::RowKind;
+use hakmem_results::{RowKind, Series};
 use serde::Deserialize;
 
 use crate::plan::{ExitCodes, Output, Task};
@@ -35,7 +35,8 @@ use template::Values;
 /// A run of a workload that takes longer hangs: the longest ones take minutes.
 const WORKLOAD_TIME_LIMIT: Duration = Duration::from_secs(600);
 
-/// A configuration of a workload program.
+/// A configuration of a workload program. In a file, one with several numbers of threads stands for
+/// a row each; [`read_workloads`] returns these.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadRow {
@@ -43,6 +44,9 @@ pub struct WorkloadRow {
     pub name: String,
     /// The workload program's file name.
     pub workload: String,
+    /// What it is listed under; [`of_group`] selects by it.
+    #[serde(default)]
+    pub group: String,
     /// One line for people.
     pub summary: String,
     /// Arguments of every run.
@@ -51,6 +55,14 @@ pub struct WorkloadRow {
     /// Arguments that follow those in a quick run; the last occurrence of a flag wins. Without
     /// them the row is no part of a quick run.
     pub quick: Option<Vec<String>>,
+    /// Numbers of threads, to be added to the arguments; empty: the arguments say what matters.
+    #[serde(default)]
+    pub threads: Vec<u32>,
+    /// Those of them that are part of a quick run; all if absent.
+    pub quick_threads: Option<Vec<u32>>,
+    /// The series of a row that was one of several in its file.
+    #[serde(skip)]
+    pub series: Option<Series>,
 }
 
 /// A real program with its input.
@@ -59,6 +71,9 @@ pub struct WorkloadRow {
 pub struct ProgramRow {
     /// Unique in its file; letters, digits, `.`, `_`, `+` and `-`.
     pub name: String,
+    /// What it is listed under; [`of_group`] selects by it.
+    #[serde(default)]
+    pub group: String,
     /// One line for people.
     pub summary: String,
     /// Debian packages that bring the program and what the row needs besides.
@@ -135,6 +150,8 @@ pub enum CatalogueError {
     NoMatch { pattern: String, hint: String },
     #[error("'{pattern}' is no pattern: {reason}")]
     Pattern { pattern: String, reason: String },
+    #[error("no row is of the group '{group}'{hint}")]
+    NoGroup { group: String, hint: String },
 }
 
 /// Reads a file in the format of `workloads.toml`.
@@ -149,7 +166,8 @@ pub fn read_programs(file: &Path) -> Result<Vec<ProgramRow>, CatalogueError> {
 
 /// Like [`read_workloads`] for a text; `file` is for the messages alone.
 pub fn parse_workloads(text: &str, file: &Path) -> Result<Vec<WorkloadRow>, CatalogueError> {
-    reader::parse(text, file)
+    let rows: Vec<WorkloadRow> = reader::parse(text, file)?;
+    Ok(rows.into_iter().flat_map(WorkloadRow::expand).collect())
 }
 
 /// Like [`read_programs`] for a text; `file` is for the messages alone.
@@ -189,7 +207,42 @@ pub fn select(tasks: Vec<Task>, patterns: &[String]) -> Result<Vec<Task>, Catalo
     Ok(selected.map(|(task, _)| task).collect())
 }
 
+/// The tasks of a group. One that has none is an error.
+pub fn of_group(tasks: Vec<Task>, group: &str) -> Result<Vec<Task>, CatalogueError> {
+    let (chosen, rest): (Vec<Task>, Vec<Task>) =
+        tasks.into_iter().partition(|task| task.group == group);
+    if chosen.is_empty() {
+        return Err(CatalogueError::NoGroup {
+            group: group.to_owned(),
+            hint: hint(group, rest.iter().map(|task| task.group.as_str())),
+        });
+    }
+    Ok(chosen)
+}
+
 impl WorkloadRow {
+    /// The rows that one in a file stands for.
+    fn expand(self) -> Vec<WorkloadRow> {
+        if self.threads.is_empty() {
+            return vec![self];
+        }
+        let one = |&threads: &u32| {
+            let plural = if threads == 1 { "" } else { "s" };
+            let is_quick = |quick: &Vec<u32>| quick.contains(&threads);
+            let mut row = self.clone();
+            row.name = format!("{}-{threads}-thread{plural}", self.name);
+            row.args.extend(["--threads".into(), threads.to_string()]);
+            row.quick
+                .take_if(|_| !self.quick_threads.as_ref().is_none_or(is_quick));
+            row.series = Some(Series {
+                name: self.name.clone(),
+                threads,
+            });
+            row
+        };
+        self.threads.iter().map(one).collect()
+    }
+
     /// Whether the row is part of a quick run.
     pub fn is_quick(&self) -> bool {
         self.quick.is_some()
@@ -212,7 +265,9 @@ impl WorkloadRow {
         Task {
             name: self.name.clone(),
             kind: RowKind::Workload,
+            group: self.group.clone(),
             summary: self.summary.clone(),
+            series: self.series.clone(),
             command,
             environment: BTreeMap::new(),
             directory: None,
@@ -248,7 +303,9 @@ impl ProgramRow {
         Task {
             name: self.name.clone(),
             kind: RowKind::Program,
+            group: self.group.clone(),
             summary: self.summary.clone(),
+            series: None,
             command: self.command.iter().map(fill).collect(),
             environment: self
                 .environment

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hakmem_process::Exit;
-use hakmem_results::{Arm, ArmKind, RowKind, Settings};
+use hakmem_results::{Arm, ArmKind, RowKind, Series, Settings};
 
 /// A program that runs under every arm: a row to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +14,12 @@ pub struct Task {
     pub name: String,
     /// What it is.
     pub kind: RowKind,
+    /// The group of the list that it stands in; may be empty.
+    pub group: String,
     /// One line for people.
     pub summary: String,
+    /// The rows that do the same in other numbers of threads, if it has any.
+    pub series: Option<Series>,
     /// Program and arguments; the program is searched in PATH.
     pub command: Vec<String>,
     /// Environment of the program and of `prepare`.

@@ -335,6 +335,7 @@ pub(crate) fn row(task: &Task, skipped: Option<String>, cells: Vec<Cell>) -> Row
         summary: task.summary.clone(),
         command: task.command.clone(),
         environment: task.environment.clone(),
+        series: task.series.clone(),
         skipped,
         cells,
     }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hakmem_lab::catalogue::{
-    input_directory, parse_programs, parse_workloads, read_programs, read_workloads, select,
-    OutputRule, Places, ProgramRow, WorkloadRow,
+    input_directory, of_group, parse_programs, parse_workloads, read_programs, read_workloads,
+    select, OutputRule, Places, ProgramRow, WorkloadRow,
 };
 use hakmem_lab::plan::{Output, Task};
+use hakmem_results::Series;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use toml::{Table, Value};
@@ -300,7 +301,102 @@ fn the_list_of_real_programs_is_valid_and_complete() {
 #[test]
 fn the_list_of_workloads_is_valid() {
     let file = programs_file().with_file_name("workloads.toml");
-    assert!(!read_workloads(&file).unwrap().is_empty());
+    let rows = read_workloads(&file).unwrap();
+    assert!(!rows.is_empty());
+    for row in &rows {
+        let source = file.with_file_name(format!("workloads/{}.c", row.workload));
+        assert!(source.exists(), "{}: {source:?} is missing", row.name);
+        assert!(!row.group.is_empty(), "{}: of which group?", row.name);
+    }
+    // Whoever asks what a second thread gains needs one thread, and two, in quick runs as well.
+    let with_threads = |wanted: u32, quick: bool| {
+        let rows = rows.iter().filter(|row| row.is_quick() || !quick);
+        let series = rows.filter_map(|row| row.series.as_ref());
+        let series = series.filter(|series| series.threads == wanted);
+        series
+            .map(|series| series.name.as_str())
+            .collect::<Vec<_>>()
+    };
+    assert!(with_threads(2, false).len() >= 20);
+    assert!(with_threads(2, true).len() >= 8);
+    assert_eq!(with_threads(1, false), with_threads(2, false));
+    assert_eq!(with_threads(1, true), with_threads(2, true));
+}
+
+const SERIES: &str = "[[row]]\nname = 'w'\nworkload = 'w'\nsummary = 's'\nargs = ['--a', '1']\n";
+
+#[test]
+fn a_row_with_several_numbers_of_threads_is_several_rows() {
+    let text = format!("{SERIES}quick = ['--b']\nthreads = [1, 2, 8]\nquick_threads = [2]");
+    let rows = parse_workloads(&text, Path::new("f.toml")).unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["w-1-thread", "w-2-threads", "w-8-threads"]);
+    let quick: Vec<bool> = rows.iter().map(WorkloadRow::is_quick).collect();
+    assert_eq!(quick, [false, true, false]);
+    let task = rows[1].task(Path::new("/no"), true);
+    assert_eq!(task.command, ["/no/w", "--a", "1", "--threads", "2", "--b"]);
+    let series = Series {
+        name: "w".to_string(),
+        threads: 2,
+    };
+    assert_eq!(task.series, Some(series));
+
+    let text = format!("{SERIES}quick = []\nthreads = [1, 2]");
+    let rows = parse_workloads(&text, Path::new("f.toml")).unwrap();
+    assert!(rows.iter().all(WorkloadRow::is_quick));
+}
+
+#[test]
+fn numbers_of_threads_that_make_no_sense_are_refused() {
+    let cases = [
+        ("threads = [0, 1]", "rise from 1 on"),
+        ("threads = [2, 1]", "rise from 1 on"),
+        ("threads = [1, 1]", "rise from 1 on"),
+        (
+            "threads = [1]\nquick = []\nquick_threads = [2]",
+            "'quick_threads' holds 2",
+        ),
+        (
+            "threads = [1]\nquick_threads = [1]",
+            "'quick_threads' needs 'quick'",
+        ),
+        ("group = 'a b'", "group 'a b' must be letters"),
+    ];
+    for (body, expected) in cases {
+        let error = parse_workloads(&format!("{SERIES}{body}"), Path::new("f.toml"));
+        let message = error.expect_err(body).to_string();
+        assert!(message.starts_with("f.toml:1: row 'w': "), "{message}");
+        assert!(message.contains(expected), "{body}\n  gave: {message}");
+    }
+    let text = "[[row]]\nname = 'w'\nworkload = 'w'\nsummary = 's'\nthreads = [1]\n\
+                args = ['--threads', '1']";
+    let error = parse_workloads(text, Path::new("f.toml")).unwrap_err();
+    assert!(
+        error.to_string().contains("'args' holds --threads"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_group_selects_its_rows() {
+    let task = |name: &str, group: &str| Task {
+        name: name.into(),
+        group: group.into(),
+        ..task_of("command = ['sh']", false)
+    };
+    let tasks = vec![task("a", "scale"), task("b", "memory"), task("c", "scale")];
+    let chosen = of_group(tasks.clone(), "scale").unwrap();
+    assert_eq!(
+        chosen
+            .iter()
+            .map(|task| task.name.as_str())
+            .collect::<Vec<_>>(),
+        ["a", "c"]
+    );
+    assert_eq!(
+        of_group(tasks, "scal").unwrap_err().to_string(),
+        "no row is of the group 'scal': did you mean 'scale'?"
+    );
 }
 
 fn any_output() -> impl Strategy<Value = OutputRule> {
@@ -339,6 +435,7 @@ fn any_program() -> impl Strategy<Value = ProgramRow> {
         command.extend(sizes.map(|_| "{size}".to_owned()));
         ProgramRow {
             name: names.0,
+            group: String::new(),
             summary: names.1,
             packages: names.2.clone(),
             requires: names.2,
@@ -449,14 +546,18 @@ proptest! {
     fn a_workload_survives_the_round_trip(
         name in "[a-z][a-z0-9-]{0,12}", workload in "[a-z][a-z0-9-]{0,12}",
         summary in "[ -~]{0,20}x", args in vec(any_text(), 0..4),
-        quick in proptest::option::of(vec(any_text(), 0..4)),
+        quick in proptest::option::of(vec(any_text(), 0..4)), group in "([a-z][a-z0-9]{0,8})?",
     ) {
-        let row = WorkloadRow { name, workload, summary, args, quick };
+        let row = WorkloadRow {
+            name, workload, group, summary, args, quick,
+            threads: Vec::new(), quick_threads: None, series: None,
+        };
         let mut table = Table::from_iter([
             ("name".to_owned(), row.name.clone().into()),
             ("workload".to_owned(), row.workload.clone().into()),
             ("summary".to_owned(), row.summary.clone().into()),
             ("args".to_owned(), strings(&row.args)),
+            ("group".to_owned(), row.group.clone().into()),
         ]);
         table.extend(row.quick.iter().map(|quick| ("quick".to_owned(), strings(quick))));
         let text = file_of(table);

@@ -131,18 +131,22 @@ fn row() -> impl Strategy<Value = Row> {
         prop::sample::select(kinds.to_vec()),
         text(),
         vec(text(), 0..3),
+        option::of((text(), any::<u32>())),
         option::weighted(0.1, text()),
         vec(cell, 0..4),
     )
-        .prop_map(|(name, kind, summary, command, skipped, cells)| Row {
-            name,
-            kind,
-            summary,
-            command,
-            environment: BTreeMap::new(),
-            skipped,
-            cells,
-        })
+        .prop_map(
+            |(name, kind, summary, command, series, skipped, cells)| Row {
+                name,
+                kind,
+                summary,
+                command,
+                environment: BTreeMap::new(),
+                series: series.map(|(name, threads)| Series { name, threads }),
+                skipped,
+                cells,
+            },
+        )
 }
 
 fn file() -> impl Strategy<Value = ResultFile> {

@@ -146,10 +146,22 @@ pub struct Row {
     pub command: Vec<String>,
     /// Environment that the row sets.
     pub environment: BTreeMap<String, String>,
+    /// The series that it belongs to, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
     /// Why the whole row was not run (e.g. the program is not installed); then `cells` is empty.
     pub skipped: Option<String>,
     /// One per arm, in the order of [`ResultFile::arms`].
     pub cells: Vec<Cell>,
+}
+
+/// The place of a row in a series: rows that differ in nothing but the number of threads.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct Series {
+    /// The same in all rows of the series.
+    pub name: String,
+    /// The threads of this row.
+    pub threads: u32,
 }
 
 /// One row under one arm.

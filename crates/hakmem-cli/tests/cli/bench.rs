@@ -34,6 +34,16 @@ fn the_list_has_workloads_and_programs() {
         .args(["bench", "--list", "--kind", "programs"])
         .assert()
         .stdout(contains("python-json").and(contains("Workloads").not()));
+    hakmem()
+        .args(["bench", "--list", "--group", "scale"])
+        .assert()
+        .success()
+        .stdout(
+            contains("bursts-64-1000-8-threads")
+                .and(contains("group scale"))
+                .and(contains("phase-change").not())
+                .and(contains("python-json").not()),
+        );
 }
 
 #[test]
@@ -116,4 +126,9 @@ fn nonsense_is_rejected() {
         .code(2)
         .stderr(contains("nothing is called 'larsen'"));
     hakmem().args(["bench", "--kind", "toys"]).assert().code(2);
+    hakmem()
+        .args(["bench", "--list", "--group", "scala"])
+        .assert()
+        .code(2)
+        .stderr(contains("no row is of the group 'scala'").and(contains("did you mean 'scale'")));
 }

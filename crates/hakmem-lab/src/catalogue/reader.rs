@@ -13,6 +13,7 @@ use super::{hint, template, CatalogueError, ProgramRow, WorkloadRow};
 /// A kind of row, for the reader that all files share.
 pub(super) trait Row: DeserializeOwned {
     fn name(&self) -> &str;
+    fn group(&self) -> &str;
     fn summary(&self) -> &str;
     /// What types cannot express; the message says what is wrong with this kind of row.
     fn check(&self) -> Result<(), String>;
@@ -23,18 +24,40 @@ impl Row for WorkloadRow {
         &self.name
     }
 
+    fn group(&self) -> &str {
+        &self.group
+    }
+
     fn summary(&self) -> &str {
         &self.summary
     }
 
     fn check(&self) -> Result<(), String> {
-        check_name(&self.workload, "workload")
+        check_name(&self.workload, "workload")?;
+        if self.threads.contains(&0) || !self.threads.is_sorted_by(|one, next| one < next) {
+            return Err("'threads' is not a list of numbers that rise from 1 on".into());
+        }
+        if !self.threads.is_empty() && self.args.iter().any(|argument| argument == "--threads") {
+            return Err("'args' holds --threads, which 'threads' adds".into());
+        }
+        let quick_threads = self.quick_threads.as_deref().unwrap_or_default();
+        if let Some(extra) = quick_threads.iter().find(|it| !self.threads.contains(it)) {
+            return Err(format!("'quick_threads' holds {extra}, 'threads' does not"));
+        }
+        if self.quick_threads.is_some() && self.quick.is_none() {
+            return Err("'quick_threads' needs 'quick'".into());
+        }
+        Ok(())
     }
 }
 
 impl Row for ProgramRow {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn group(&self) -> &str {
+        &self.group
     }
 
     fn summary(&self) -> &str {
@@ -121,6 +144,9 @@ pub(super) fn parse<R: Row>(text: &str, file: &Path) -> Result<Vec<R>, Catalogue
         }
         if row.summary().trim().is_empty() || row.summary().contains(char::is_control) {
             return Err(in_row("'summary' is not one line of text".into()));
+        }
+        if !row.group().is_empty() {
+            check_name(row.group(), "group").map_err(in_row)?;
         }
         row.check().map_err(in_row)?;
     }

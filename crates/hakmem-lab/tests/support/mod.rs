@@ -47,7 +47,9 @@ pub fn task(name: &str) -> Task {
     Task {
         name: name.to_string(),
         kind: RowKind::Workload,
+        group: String::new(),
         summary: String::new(),
+        series: None,
         command: vec!["/bin/work".to_string()],
         environment: BTreeMap::new(),
         directory: None,

@@ -89,6 +89,7 @@ pub fn row(name: &str, kind: RowKind, cells: Vec<Cell>) -> Row {
         summary: format!("what {name} does"),
         command: vec![name.into(), "--flag".into()],
         environment: BTreeMap::new(),
+        series: None,
         skipped: None,
         cells,
     }
