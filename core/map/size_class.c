@@ -2,14 +2,22 @@
 #include "map/size_class.h"
 
 #define UNITS_OF(size) ((size) > 16384 ? 4 : (size) > 8192 ? 2 : 1)
+
+/* Newton's method doubles the bits that are right: 5, 10, 20, 40, 80. */
+#define ODD_PART(size) ((uint64_t)(size) / ((size) & -(uint64_t)(size)))
+#define DOUBLE_BITS(odd, inverse) ((inverse) * (2 - (odd) * (inverse)))
+#define INVERSE_10(odd) DOUBLE_BITS(odd, 3 * (odd) ^ 2)
+#define INVERSE_40(odd) DOUBLE_BITS(odd, DOUBLE_BITS(odd, INVERSE_10(odd)))
+#define INVERSE(odd) DOUBLE_BITS(odd, INVERSE_40(odd))
+
 #define CLASS(size)                                                                                \
     {                                                                                              \
         (size), (uint16_t)(UNITS_OF(size) * UNIT_SIZE / (size)), UNITS_OF(size),                   \
-            (((uint64_t)1 << RECIPROCAL_SHIFT) + (size)-1) / (size)                                \
+            (((uint64_t)1 << RECIPROCAL_SHIFT) + (size)-1) / (size), INVERSE(ODD_PART(size))       \
     }
 
 const struct size_class size_classes[CLASS_COUNT] = {
-    {0, 0, 0, 0}, CLASS(16),    CLASS(32),    CLASS(48),    CLASS(64),    CLASS(80),
+    {0},          CLASS(16),    CLASS(32),    CLASS(48),    CLASS(64),    CLASS(80),
     CLASS(96),    CLASS(112),   CLASS(128),   CLASS(144),   CLASS(160),   CLASS(176),
     CLASS(192),   CLASS(208),   CLASS(224),   CLASS(240),   CLASS(256),   CLASS(288),
     CLASS(320),   CLASS(352),   CLASS(384),   CLASS(416),   CLASS(448),   CLASS(480),

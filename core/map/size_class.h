@@ -10,7 +10,7 @@
 #ifndef MAP_SIZE_CLASS_H
 #define MAP_SIZE_CLASS_H
 
-#include "base/macros.h"
+#include "base/bits.h"
 
 /* A slab is one, two or four units, and starts at a multiple of the unit. */
 #define UNIT_SHIFT 16
@@ -53,6 +53,7 @@ struct size_class {
     uint16_t blocks;     /* blocks in a slab */
     uint16_t units;      /* units of a slab */
     uint64_t reciprocal; /* 2^RECIPROCAL_SHIFT / size, rounded up: divides by multiplying */
+    uint64_t inverse;    /* of the odd part of the size, modulo 2^64: see size_class_exact_index */
 };
 
 /* Exact for offsets below 4 units: the error of the rounding is below 2^18 * 1, which must stay
@@ -84,6 +85,17 @@ ALWAYS_INLINE unsigned size_class_index(unsigned class, size_t offset)
     return (unsigned)((offset * size_classes[class].reciprocal) >> RECIPROCAL_SHIFT);
 }
 
+/* Index of the block that starts at the offset; where none does, more than any slab has blocks. For
+ * a multiple of an odd number the product with its inverse is the quotient, and all others have
+ * greater ones. The power of two in the size goes by a rotation, which makes what is no multiple of
+ * it great. */
+ALWAYS_INLINE size_t size_class_exact_index(const struct size_class *layout, size_t offset)
+{
+    unsigned shift = bits_lowest(layout->size);
+    uint64_t product = offset * layout->inverse;
+    return product >> shift | product << (64 - shift);
+}
+
 /* Whether block `index`, which holds byte `offset` of a slab of the class, exists and starts there.
  */
 ALWAYS_INLINE bool size_class_is_start(unsigned class, unsigned index, size_t offset)
@@ -97,7 +109,7 @@ ALWAYS_INLINE bool size_class_is_start(unsigned class, unsigned index, size_t of
 ALWAYS_INLINE bool size_class_starts_at(unsigned class, const void *address)
 {
     size_t offset = (uintptr_t)address & (size_classes[class].units * UNIT_SIZE - 1);
-    return size_class_is_start(class, size_class_index(class, offset), offset);
+    return size_class_exact_index(&size_classes[class], offset) < size_classes[class].blocks;
 }
 
 #endif

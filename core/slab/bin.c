@@ -271,28 +271,29 @@ static bool has_excess(const struct bin *bin, unsigned size_class)
     return fresh * layout->size > pressure_keep(used * layout->size);
 }
 
-/* Returns those of the blocks to their slabs that belong to the bin of `shard`, and marks them done
- * by a null slab. Returns how many. Aborts because of the first that its slab refuses. */
-static unsigned flush_to_shard(
-    unsigned shard, unsigned class, void *const *blocks, struct slab **slabs, unsigned count)
+/* Returns those of the blocks to their slabs that belong to the bin of `shard`, and moves the others
+ * to the front of `blocks`; returns how many these are. Aborts because of the first that its slab
+ * refuses. */
+static unsigned flush_to_shard(unsigned shard, unsigned class, void **blocks, unsigned count)
 {
     struct bin *bin = bin_of(shard, class);
     struct list empty = {NULL};
-    unsigned done = 0;
+    unsigned left = 0, put;
     const void *refused = NULL;
     struct slab *slab = NULL;
     lock_acquire(&bin->lock);
-    for (unsigned i = 0, run; i < count && !refused; i += run) {
-        slab = slabs[i];
-        for (run = 1; i + run < count && slabs[i + run] == slab; run++) {
-        }
-        if (!slab || slab->shard != shard)
+    for (unsigned i = 0; i < count; i += put) {
+        slab = slab_lookup(blocks[i]);
+        if (UNLIKELY(!slab || slab->shard != shard || slab->class != class)) {
+            blocks[left++] = blocks[i];
+            put = 1;
             continue;
-        unsigned put = slab_put(slab, blocks + i, run);
-        if (UNLIKELY(put < run))
-            refused = blocks[i + put];
-        memset(slabs + i, 0, run * sizeof(void *));
-        done += put;
+        }
+        put = slab_put(slab, blocks + i, count - i);
+        if (UNLIKELY(!put)) {
+            refused = blocks[i];
+            break;
+        }
         bin->free_blocks += put;
         if (slab->free_blocks == slab->blocks)
             detach(bin, slab, &empty);
@@ -306,30 +307,17 @@ static unsigned flush_to_shard(
     destroy_all(&empty);
     if (excess)
         pressure_arm();
-    return done;
+    return left;
 }
 
-void bin_flush(unsigned shard, unsigned class, void *const *blocks, unsigned count)
+void bin_flush(unsigned shard, unsigned class, void **blocks, unsigned count)
 {
-    struct slab *slabs[FLUSH_MAX];
-    size_t slab_bytes = size_classes[class].units * UNIT_SIZE;
-    ASSERT(count <= FLUSH_MAX);
-    struct slab *slab = NULL;
-    uintptr_t base = 0;
-    for (unsigned i = 0; i < count; i++) {
-        if ((uintptr_t)blocks[i] - base >= slab_bytes) {
-            slab = slab_of(blocks[i], class);
-            base = (uintptr_t)slab->base;
-        }
-        slabs[i] = slab;
-    }
-    for (unsigned i = 0; i < count; i++) {
-        if (!slabs[i])
-            continue;
-        unsigned owner = slabs[i]->shard;
-        unsigned done = flush_to_shard(owner, class, blocks + i, slabs + i, count - i);
+    while (count) {
+        unsigned owner = slab_of(blocks[0], class)->shard;
+        unsigned left = flush_to_shard(owner, class, blocks, count);
         if (owner != shard)
-            ATOMIC_ADD_RELAXED(&bin_of(owner, class)->remote_blocks, done);
+            ATOMIC_ADD_RELAXED(&bin_of(owner, class)->remote_blocks, count - left);
+        count = left;
     }
 }
 

@@ -47,12 +47,12 @@ unsigned bin_refill(
  * larger class may serve instead. */
 bool bin_may_borrow(unsigned shard, unsigned class);
 
-/* Longest batch that bin_flush takes. */
-enum { FLUSH_MAX = 256 };
+/* Returns blocks of the class to the bins of their slabs; the array is used up. Aborts when one of
+ * them is not an allocated block of the class. `shard` is that of the thread, for the statistics. */
+void bin_flush(unsigned shard, unsigned class, void **blocks, unsigned count);
 
-/* Returns blocks of the class to the bins of their slabs. Aborts when one of them is not an
- * allocated block of the class. `shard` is that of the thread, for the statistics. */
-void bin_flush(unsigned shard, unsigned class, void *const *blocks, unsigned count);
+/* Caches are drained by so many blocks at a time. */
+enum { FLUSH_MAX = 256 };
 
 /* True when the block is free in its slab's bitmap. */
 bool bin_block_is_free(const void *block, const char *call);

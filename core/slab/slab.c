@@ -96,18 +96,31 @@ struct slab *slab_lookup(const void *address)
     return ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[superslab_page_of(address) / UNIT_PAGES]);
 }
 
+/* How many bits from the lowest one on are set, of a word in which one is. */
+static unsigned run_length(uint64_t bits)
+{
+    uint64_t behind = ~(bits >> bits_lowest(bits));
+    return behind ? bits_lowest(behind) : 64;
+}
+
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
 {
     size_t size = size_classes[slab->class].size;
-    unsigned taken = 0, word = slab->first_word, index = 0;
+    unsigned taken = 0, word = slab->first_word, end = 0;
     if (count > slab->free_blocks)
         count = slab->free_blocks;
     while (taken < count) {
         uint64_t bits = slab->free[word];
+        /* Free blocks that lie one behind the other, at once. */
         while (bits && taken < count) {
-            index = word * 64 + bits_lowest(bits);
-            bits &= bits - 1;
-            blocks[taken++] = slab->base + index * size;
+            unsigned first = bits_lowest(bits);
+            unsigned run = (unsigned)size_min(run_length(bits), count - taken);
+            char *block = slab->base + (word * 64 + first) * size;
+            for (unsigned i = 0; i < run; i++, block += size)
+                blocks[taken + i] = block;
+            bits &= ~bitmap_word_mask(0, first, run);
+            taken += run;
+            end = word * 64 + first + run;
         }
         slab->free[word] = bits;
         word += bits == 0;
@@ -116,8 +129,8 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
     slab->first_word = (uint16_t)word;
     slab->free_blocks -= (uint16_t)taken;
     slab->purged = 0;
-    if (taken && index >= slab->watermark)
-        slab->watermark = (uint16_t)(index + 1);
+    if (end > slab->watermark)
+        slab->watermark = (uint16_t)end;
     return taken;
 }
 
@@ -142,23 +155,60 @@ unsigned slab_index(const struct slab *slab, const void *address, const char *ca
     return index;
 }
 
+bool slab_are_starts(unsigned size_class, void *const *blocks, unsigned count)
+{
+    bool good = true;
+    for (unsigned i = 0; i < count; i++)
+        good &= size_class_starts_at(size_class, blocks[i]);
+    return good;
+}
+
+/* How many of up to `most` blocks stand in a row: each `step` bytes behind the one before. */
+static unsigned row_of(void *const *blocks, size_t most, ptrdiff_t step)
+{
+    unsigned row = 1;
+    while (row < most && (char *)blocks[row] == (char *)blocks[row - 1] + step)
+        row++;
+    return row;
+}
+
 unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count)
 {
-    unsigned lowest = slab->blocks, put = 0;
-    for (; put < count; put++) {
-        size_t offset = (size_t)((const char *)blocks[put] - slab->base);
-        unsigned index = size_class_index(slab->class, offset);
-        if (UNLIKELY(
-                !size_class_is_start(slab->class, index, offset) || bitmap_test(slab->free, index)))
+    const struct size_class layout = size_classes[slab->class];
+    unsigned lowest = slab->first_word * 64u, word = 0, put = 0, row, row_max = 64;
+    uint64_t bits = slab->free[0]; /* stays in a register while blocks of one word come */
+    for (; put < count; put += row) {
+        size_t index = size_class_exact_index(&layout, (size_t)blocks[put] - (size_t)slab->base);
+        if (UNLIKELY(index >= layout.blocks))
             break;
-        bitmap_set(slab->free, index);
-        if (lowest > index)
-            lowest = index;
+        if (index / 64 != word) {
+            slab->free[word] = bits;
+            word = (unsigned)index / 64;
+            bits = slab->free[word];
+        }
+        /* Those that were freed in the order of their addresses, or against it, at once. */
+        bool down = put + 1 < count && blocks[put + 1] < blocks[put];
+        unsigned bit = index % 64, room = down ? bit + 1 : 64 - bit;
+        size_t most =
+            size_min(size_min(count - put, row_max), size_min(room, layout.blocks - index));
+        row = row_of(blocks + put, most, down ? -(ptrdiff_t)layout.size : (ptrdiff_t)layout.size);
+        unsigned first = down ? bit + 1 - row : bit;
+        uint64_t mask = bitmap_word_mask(0, first, row);
+        if (UNLIKELY(bits & mask)) {
+            /* One of them is free: finds out which. */
+            if (row == 1)
+                break;
+            row_max = 1;
+            row = 0;
+            continue;
+        }
+        bits |= mask;
+        lowest = (unsigned)size_min(lowest, word * 64 + first);
     }
-    poison_blocks(blocks, put, size_classes[slab->class].size);
+    slab->free[word] = bits;
+    poison_blocks(blocks, put, layout.size);
     slab->free_blocks += (uint16_t)put;
-    if (lowest / 64 < slab->first_word)
-        slab->first_word = (uint16_t)(lowest / 64);
+    slab->first_word = (uint16_t)(lowest / 64);
     return put;
 }
 

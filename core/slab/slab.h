@@ -61,6 +61,9 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
  * block starts there. */
 unsigned slab_index(const struct slab *slab, const void *address, const char *call);
 
+/* Whether each of the blocks, for which the class map has the class, is the start of one. */
+bool slab_are_starts(unsigned size_class, void *const *blocks, unsigned count);
+
 /* Marks the blocks free; returns how many. They are fewer when the next one is free already, or no
  * start of a block. */
 unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count);

@@ -57,15 +57,6 @@ static unsigned blocks_in(const struct transfer *transfer)
     return ATOMIC_LOAD_RELAXED(&transfer->count);
 }
 
-/* The class map has sent the blocks here, so each lies in a slab of the class. */
-static bool are_starts(unsigned size_class, void *const *blocks, unsigned count)
-{
-    bool good = true;
-    for (unsigned i = 0; i < count; i++)
-        good &= size_class_starts_at(size_class, blocks[i]);
-    return good;
-}
-
 /* Says what is wrong with one of the blocks. */
 static SLOW_PATH void fatal_starts(unsigned size_class, void *const *blocks, unsigned count)
 {
@@ -119,9 +110,11 @@ static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, un
     unsigned most = bound(size_class), held = blocks_in(transfer);
     if (held >= most)
         return 0;
-    unsigned wanted = (unsigned)size_min(held + count, most);
-    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&transfer->capacity) < wanted))
-        grow(transfer, wanted);
+    count = (unsigned)size_min(count, most - held);
+    if (UNLIKELY(!slab_are_starts(size_class, blocks, count)))
+        fatal_starts(size_class, blocks, count);
+    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&transfer->capacity) < held + count))
+        grow(transfer, held + count);
     lock_acquire(&transfer->lock);
     held = transfer->count;
     most = (unsigned)size_min(most, transfer->capacity);
@@ -149,8 +142,6 @@ static bool serves(unsigned shard, unsigned size_class)
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
     unsigned kept = 0;
-    if (UNLIKELY(!are_starts(size_class, blocks, count)))
-        fatal_starts(size_class, blocks, count);
     if (LIKELY(serves(shard, size_class)))
         kept = put(shard, size_class, blocks, count);
     const struct slab *slab = kept < count ? slab_lookup(blocks[kept]) : NULL;

@@ -61,6 +61,22 @@ static void the_reciprocal_divides_every_offset_exactly(void **state)
     }
 }
 
+static void the_inverse_tells_multiples_from_all_others(void **state)
+{
+    (void)state;
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        const struct size_class *layout = &size_classes[class];
+        size_t slab = layout->units * UNIT_SIZE;
+        for (size_t offset = 0; offset < slab; offset++) {
+            size_t index = size_class_exact_index(layout, offset);
+            CHECK(offset % layout->size == 0 ? index == offset / layout->size : index > slab);
+            /* What lies before the slab, or far behind it. */
+            CHECK(size_class_exact_index(layout, -offset - 1) > slab);
+            CHECK(size_class_exact_index(layout, offset + ((size_t)1 << 45)) > slab);
+        }
+    }
+}
+
 static unsigned naive_aligned(size_t size, size_t alignment)
 {
     for (unsigned class = 1; class <= SIZE_COUNT; class ++)
@@ -91,6 +107,7 @@ int main(void)
         cmocka_unit_test(small_classes_have_twins),
         cmocka_unit_test(classes_are_what_the_header_promises),
         cmocka_unit_test(the_reciprocal_divides_every_offset_exactly),
+        cmocka_unit_test(the_inverse_tells_multiples_from_all_others),
         cmocka_unit_test(aligned_requests_get_the_smallest_class_that_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,26 @@ static void put(struct slab *slab, unsigned from)
     }
 }
 
+/* Puts a row of blocks back, one after the other `step` indices apart: those before the first that
+ * is free already. */
+static void put_row(struct slab *slab, unsigned from, unsigned count, int step)
+{
+    void *blocks[BLOCKS_MAX];
+    unsigned expected = 0;
+    bool seen = false;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned index = (from + (unsigned)((int)i * step)) % slab->blocks;
+        blocks[i] = slab->base + (size_t)index * size_classes[slab->class].size;
+        seen |= model.free[index];
+        if (seen)
+            continue;
+        model.free[index] = true;
+        expected++;
+    }
+    CHECK(slab_put(slab, blocks, count) == expected);
+    model.free_blocks += expected;
+}
+
 static void check_lookup(const struct slab *slab, const struct slab *expected, unsigned class)
 {
     size_t units = size_classes[slab->class].units;
@@ -98,6 +118,11 @@ static void run_class(unsigned class)
             take(slab, unit_below(&random, slab->blocks / 4 + 2));
         for (unsigned i = unit_below(&random, slab->blocks / 4 + 2); i > 0; i--)
             put(slab, unit_below(&random, slab->blocks));
+        compare(slab);
+        static const int steps[] = {1, -1, 0, 2, -3};
+        put_row(
+            slab, unit_below(&random, slab->blocks) + 3 * 300u * slab->blocks,
+            unit_below(&random, 300), steps[step % 5]);
         compare(slab);
     }
     take(slab, BLOCKS_MAX);
