@@ -10,15 +10,14 @@
 #include "os/lock_profile.h"
 #include "slab/shard.h"
 
-static const char usage_names[][16] = {
-    "live_blocks",  "live_bytes", "cached_blocks",   "cached_bytes", "malloc_calls",
-    "malloc_hits",  "free_calls", "free_hits",       "refills",      "flushes",
-    "remote_frees", "slabs",      "committed_bytes",
-};
-
-_Static_assert(
-    sizeof(struct hakmem_usage) == ARRAY_LENGTH(usage_names) * sizeof(uint64_t),
-    "every field has a name");
+/* Names of members, each ended by a NUL, in the order of the fields that are their values. */
+static const char usage_names[] =
+    "live_blocks\0live_bytes\0cached_blocks\0cached_bytes\0malloc_calls\0malloc_hits\0"
+    "free_calls\0free_hits\0refills\0flushes\0remote_frees\0slabs\0committed_bytes\0"
+    "transfer_blocks\0";
+static const char memory_names[] =
+    "libc_calls\0reallocs_in_place\0mapped_bytes\0committed_bytes\0retained_bytes\0"
+    "purged_bytes\0metadata_bytes\0threads\0";
 
 static void json_name(struct text *text, const char *name)
 {
@@ -32,6 +31,13 @@ static void json_number(struct text *text, const char *name, uint64_t value)
     json_name(text, name);
     text_unsigned(text, value);
     text_char(text, ',');
+}
+
+/* A member for each of the first `count` names. */
+static void json_numbers(struct text *text, const char *names, const uint64_t *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++, names += strlen(names) + 1)
+        json_number(text, names, values[i]);
 }
 
 /* Replaces the comma behind the last member. */
@@ -88,13 +94,12 @@ static void json_string(struct text *text, const char *bytes, size_t length)
 
 static void json_command(struct text *text, const struct process *process)
 {
+    const char *argument = NULL;
+    size_t length;
     text_string(text, "\"command\":[");
-    for (size_t start = 0; start < process->command_bytes;) {
-        const char *argument = process->command + start;
-        size_t length = strnlen(argument, process->command_bytes - start);
-        text_string(text, start ? "," : "");
+    while ((argument = process_next_argument(process, argument, &length)) != NULL) {
+        text_string(text, argument == process->command ? "" : ",");
         json_string(text, argument, length);
-        start += length + 1;
     }
     text_char(text, ']');
 }
@@ -119,22 +124,13 @@ static void json_process(struct text *text, const struct process *process)
 static void json_totals(struct text *text, const struct hakmem_stats *total)
 {
     text_string(text, "\"totals\":{");
-    json_number(text, "live_blocks", total->live_blocks);
-    json_number(text, "live_bytes", total->live_bytes);
-    json_number(text, "cached_blocks", total->cached_blocks);
-    json_number(text, "cached_bytes", total->cached_bytes);
-    json_number(text, "malloc_calls", total->malloc_calls);
-    json_number(text, "malloc_hits", total->malloc_hits);
-    json_number(text, "free_calls", total->free_calls);
-    json_number(text, "free_hits", total->free_hits);
+    json_numbers(text, usage_names, (const uint64_t *)total, STATS_SUMS);
     json_close(text, "},");
 }
 
 static void json_usage(struct text *text, const struct hakmem_usage *usage)
 {
-    const uint64_t *values = (const uint64_t *)usage;
-    for (size_t i = 0; i < ARRAY_LENGTH(usage_names); i++)
-        json_number(text, usage_names[i], values[i]);
+    json_numbers(text, usage_names, (const uint64_t *)usage, USAGE_FIELDS);
     json_close(text, "}");
 }
 
@@ -153,26 +149,15 @@ static void json_options(struct text *text)
 
 static void json_classes(struct text *text)
 {
-    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
+    for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage usage;
-        stats_collect_class(class, &usage);
+        stats_collect_class(size_class, &usage);
         text_char(text, '{');
-        json_number(text, "size", size_classes[class].size);
+        json_number(text, "size", size_classes[size_class].size);
         json_usage(text, &usage);
         text_char(text, ',');
     }
     json_close(text, "]");
-}
-
-static void json_syscalls(struct text *text, const struct hakmem_stats *total)
-{
-    json_number(text, "mmap", total->mmap_calls);
-    json_number(text, "munmap", total->munmap_calls);
-    json_number(text, "mremap", total->mremap_calls);
-    json_number(text, "madvise", total->madvise_calls);
-    json_number(text, "mprotect", total->mprotect_calls);
-    json_number(text, "futex", total->futex_calls);
-    json_close(text, "}");
 }
 
 static void json_lock(struct text *text, const char *name, const struct lock_usage *usage)
@@ -213,6 +198,7 @@ static void json_locks(struct text *text)
 void report_json(struct text *text, const struct process *process)
 {
     struct snapshot now;
+    const uint64_t *totals = (const uint64_t *)&now.total;
     stats_collect(&now);
     text_string(text, "{\"format\":1,\"version\":\"" HAKMEM_VERSION "\",");
     if (process)
@@ -228,19 +214,13 @@ void report_json(struct text *text, const struct process *process)
     }
     json_close(text, "},");
     json_totals(text, &now.total);
-    json_number(text, "libc_calls", now.total.libc_calls);
-    json_number(text, "reallocs_in_place", now.total.reallocs_in_place);
-    json_number(text, "mapped_bytes", now.total.mapped_bytes);
-    json_number(text, "committed_bytes", now.total.committed_bytes);
-    json_number(text, "retained_bytes", now.total.retained_bytes);
-    json_number(text, "purged_bytes", now.total.purged_bytes);
-    json_number(text, "metadata_bytes", now.total.metadata_bytes);
-    json_number(text, "threads", now.total.threads);
+    json_numbers(text, memory_names, totals + STATS_SUMS, STATS_MEMORY);
+    json_number(text, "transfer_bytes", now.total.transfer_bytes);
     if (HAKMEM_LOCK_PROFILE)
         json_locks(text);
     text_string(text, "\"syscalls\":{");
-    json_syscalls(text, &now.total);
-    text_string(text, ",\"classes\":[");
+    json_numbers(text, stats_syscall_names, totals + STATS_SUMS + STATS_MEMORY, STATS_SYSCALLS);
+    json_close(text, "},\"classes\":[");
     json_classes(text);
     text_char(text, '}');
 }

@@ -30,3 +30,14 @@ void process_look(struct process *process)
     process->program_bytes = os_read_link("/proc/self/exe", process->program, PROGRAM_BYTES);
     process->command_bytes = os_read_file("/proc/self/cmdline", process->command, COMMAND_BYTES);
 }
+
+const char *process_next_argument(
+    const struct process *process, const char *argument, size_t *length)
+{
+    const char *end = process->command + process->command_bytes;
+    const char *next = argument ? argument + *length + 1 : process->command;
+    if (next >= end)
+        return NULL;
+    *length = strnlen(next, (size_t)(end - next));
+    return next;
+}

@@ -17,4 +17,9 @@ struct process {
 
 void process_look(struct process *process);
 
+/* The argument of the command behind `argument`, the first one after NULL; NULL after the last.
+ * Sets its length: the last one may be cut off. */
+const char *process_next_argument(
+    const struct process *process, const char *argument, size_t *length);
+
 #endif

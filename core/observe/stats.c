@@ -16,13 +16,20 @@
 #include "thread/heap.h"
 
 const char stats_tier_names[TIER_COUNT][6] = {"tiny", "mid", "large", "big"};
+const char stats_syscall_names[] = "mmap\0munmap\0mremap\0madvise\0mprotect\0futex\0";
+
+_Static_assert(
+    sizeof(struct hakmem_stats) ==
+        (STATS_SUMS + STATS_MEMORY + STATS_SYSCALLS + STATS_LATER) * sizeof(uint64_t),
+    "stats.h says what all fields are");
+_Static_assert(STATS_SYSCALLS == (int)OS_CALL_COUNT, "all calls are reported");
 
 /* Adds what one heap knows of the class. */
-static void add_heap(const struct heap *heap, unsigned class, struct hakmem_usage *usage)
+static void add_heap(const struct heap *heap, unsigned size_class, struct hakmem_usage *usage)
 {
-    const struct magazine *magazine = &heap->magazine[class];
-    uint64_t pops = ATOMIC_LOAD_RELAXED(&heap->front.pops[class]);
-    uint64_t cached = heap_cached_blocks(heap, class);
+    const struct magazine *magazine = &heap->magazine[size_class];
+    uint64_t pops = ATOMIC_LOAD_RELAXED(&heap->front.pops[size_class]);
+    uint64_t cached = heap_cached_blocks(heap, size_class);
     int64_t pushes = (int64_t)(cached + pops + ATOMIC_LOAD_RELAXED(&magazine->flushed) -
                                ATOMIC_LOAD_RELAXED(&magazine->refilled));
     if (pushes < 0)
@@ -36,39 +43,46 @@ static void add_heap(const struct heap *heap, unsigned class, struct hakmem_usag
     usage->flushes += ATOMIC_LOAD_RELAXED(&magazine->flushes);
 }
 
-static void add_class(unsigned class, struct hakmem_usage *usage)
+static void add_class(unsigned size_class, struct hakmem_usage *usage)
 {
     for (const struct heap *heap = heap_first(); heap; heap = heap->next)
-        add_heap(heap, class, usage);
+        add_heap(heap, size_class, usage);
     for (unsigned shard = 0; shard < shard_count(); shard++) {
-        struct bin *bin = bin_of(shard, class);
+        struct bin *bin = bin_of(shard, size_class);
         usage->slabs += ATOMIC_LOAD_RELAXED(&bin->slab_count);
         usage->remote_frees += ATOMIC_LOAD_RELAXED(&bin->remote_blocks);
         usage->free_calls += ATOMIC_LOAD_RELAXED(&bin->direct_blocks);
     }
-    usage->cached_blocks += transfer_blocks(class);
+    uint64_t in_transfer = transfer_blocks(size_class);
+    usage->transfer_blocks += in_transfer;
+    usage->cached_blocks += in_transfer;
 }
 
-void stats_collect_class(unsigned class, struct hakmem_usage *usage)
+void stats_collect_class(unsigned size_class, struct hakmem_usage *usage)
 {
-    size_t size = size_classes[class].size;
+    size_t size = size_classes[size_class].size;
     memset(usage, 0, sizeof *usage);
-    add_class(class, usage);
-    if (class <= TWINS)
-        add_class(class + SIZE_COUNT, usage);
+    add_class(size_class, usage);
+    if (size_class <= TWINS)
+        add_class(size_class + SIZE_COUNT, usage);
     usage->live_blocks = usage->malloc_calls - usage->free_calls;
     usage->live_bytes = usage->live_blocks * size;
     usage->cached_bytes = usage->cached_blocks * size;
-    usage->committed_bytes = usage->slabs * size_classes[class].units * UNIT_SIZE;
+    usage->committed_bytes = usage->slabs * size_classes[size_class].units * UNIT_SIZE;
 }
 
-/* All fields of hakmem_usage are counters of one type. */
-static void add_usage(struct hakmem_usage *sum, const struct hakmem_usage *usage)
+/* Adds the first `count` fields, which are counters of one type. */
+static void add_counters(void *sum, const void *counters, size_t count)
 {
-    uint64_t *to = (uint64_t *)sum;
-    const uint64_t *from = (const uint64_t *)usage;
-    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+    uint64_t *to = sum;
+    const uint64_t *from = counters;
+    for (size_t i = 0; i < count; i++)
         to[i] += from[i];
+}
+
+static enum hakmem_tier tier_of(unsigned size_class)
+{
+    return size_class <= TINY_CLASS_LAST ? HAKMEM_TIER_TINY : HAKMEM_TIER_MID;
 }
 
 static void collect_spans(struct hakmem_usage *usage)
@@ -90,12 +104,9 @@ static void collect_big(struct hakmem_usage *usage, const struct big_stats *bigs
 
 static void collect_syscalls(struct hakmem_stats *total)
 {
-    total->mmap_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_MMAP]);
-    total->munmap_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_MUNMAP]);
-    total->mremap_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_MREMAP]);
-    total->madvise_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_MADVISE]);
-    total->mprotect_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_MPROTECT]);
-    total->futex_calls = ATOMIC_LOAD_RELAXED(&os_counts[OS_FUTEX]);
+    uint64_t *counts = (uint64_t *)total + STATS_SUMS + STATS_MEMORY;
+    for (enum os_call call = 0; call < OS_CALL_COUNT; call++)
+        counts[call] = ATOMIC_LOAD_RELAXED(&os_counts[call]);
 }
 
 static void collect_heaps(struct hakmem_stats *total)
@@ -111,17 +122,8 @@ static void collect_heaps(struct hakmem_stats *total)
 
 static void add_tiers(struct hakmem_stats *total, const struct hakmem_usage *tiers)
 {
-    for (unsigned tier = 0; tier < TIER_COUNT; tier++) {
-        const struct hakmem_usage *usage = &tiers[tier];
-        total->live_blocks += usage->live_blocks;
-        total->live_bytes += usage->live_bytes;
-        total->cached_blocks += usage->cached_blocks;
-        total->cached_bytes += usage->cached_bytes;
-        total->malloc_calls += usage->malloc_calls;
-        total->malloc_hits += usage->malloc_hits;
-        total->free_calls += usage->free_calls;
-        total->free_hits += usage->free_hits;
-    }
+    for (unsigned tier = 0; tier < TIER_COUNT; tier++)
+        add_counters(total, &tiers[tier], STATS_SUMS);
 }
 
 void stats_collect(struct snapshot *snapshot)
@@ -134,11 +136,11 @@ void stats_collect(struct snapshot *snapshot)
     struct big_stats bigs = big_stats();
     pthread_setcanceltype(cancel_type, NULL);
     memset(snapshot, 0, sizeof *snapshot);
-    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
+    for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage usage;
-        stats_collect_class(class, &usage);
-        add_usage(
-            &snapshot->tier[class <= TINY_CLASS_LAST ? HAKMEM_TIER_TINY : HAKMEM_TIER_MID], &usage);
+        stats_collect_class(size_class, &usage);
+        add_counters(&snapshot->tier[tier_of(size_class)], &usage, USAGE_FIELDS);
+        total->transfer_bytes += usage.transfer_blocks * size_classes[size_class].size;
     }
     collect_spans(&snapshot->tier[HAKMEM_TIER_LARGE]);
     collect_big(&snapshot->tier[HAKMEM_TIER_BIG], &bigs);

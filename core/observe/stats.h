@@ -12,6 +12,15 @@ enum { TIER_COUNT = HAKMEM_TIER_BIG + 1 };
 
 extern const char stats_tier_names[TIER_COUNT][6];
 
+/* The fields of hakmem_stats, all of one type, in their order: sums of all tiers, which are also
+ * the first fields of hakmem_usage; memory and threads; system calls; what came later. */
+enum { STATS_SUMS = 8, STATS_MEMORY = 8, STATS_SYSCALLS = 6, STATS_LATER = 1 };
+
+enum { USAGE_FIELDS = sizeof(struct hakmem_usage) / sizeof(uint64_t) };
+
+/* The system calls that are counted, each name ended by a NUL. */
+extern const char stats_syscall_names[];
+
 /* Everything but the classes, looked at once. */
 struct snapshot {
     struct hakmem_stats total;
@@ -20,7 +29,7 @@ struct snapshot {
 
 void stats_collect(struct snapshot *snapshot);
 
-/* The classes of one size, `class` (1 .. SIZE_COUNT) and its twin. */
-void stats_collect_class(unsigned class, struct hakmem_usage *usage);
+/* The classes of one size, `size_class` (1 .. SIZE_COUNT) and its twin. */
+void stats_collect_class(unsigned size_class, struct hakmem_usage *usage);
 
 #endif

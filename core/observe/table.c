@@ -6,6 +6,7 @@
 #include "api/options.h"
 #include "map/size_class.h"
 #include "observe/stats.h"
+
 static void print_share(struct text *text, uint64_t part, uint64_t whole)
 {
     uint64_t tenths = whole ? (part * 1000 + whole / 2) / whole : 0;
@@ -103,6 +104,7 @@ static void print_memory(
     print_line(text, "live", total->live_bytes, "in blocks that the program has");
     print_line(
         text, "cached", total->cached_bytes, "in free blocks, in magazines and transfer caches");
+    print_line(text, "  in transfer", total->transfer_bytes, "of these, in transfer caches");
     print_line(text, "free dirty", total->retained_bytes, "free, not given back to the system");
     print_line(text, "metadata", total->metadata_bytes, "address space of hakmem's own records");
     print_line(text, "committed", total->committed_bytes, "in slabs, spans and big blocks");
@@ -114,12 +116,17 @@ static void print_memory(
         print_line(text, "peak RSS", process->peak_rss_bytes, "at its height");
 }
 
-static void print_count(struct text *text, const char *name, uint64_t count)
+static void print_syscalls(struct text *text, const struct hakmem_stats *total)
 {
-    text_char(text, ' ');
-    text_string(text, name);
-    text_char(text, '=');
-    text_unsigned(text, count);
+    const uint64_t *counts = (const uint64_t *)total + STATS_SUMS + STATS_MEMORY;
+    const char *name = stats_syscall_names;
+    text_string(text, "\nsystem calls:");
+    for (unsigned i = 0; i < STATS_SYSCALLS; i++, name += strlen(name) + 1) {
+        text_char(text, ' ');
+        text_string(text, name);
+        text_char(text, '=');
+        text_unsigned(text, counts[i]);
+    }
 }
 
 static void print_classes(struct text *text)
@@ -127,12 +134,12 @@ static void print_classes(struct text *text)
     text_string(
         text, "class size       mallocs         frees   refills   flushes    remote"
               "   slabs          live   cached\n");
-    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
+    for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage usage;
-        stats_collect_class(class, &usage);
+        stats_collect_class(size_class, &usage);
         if (!usage.malloc_calls && !usage.slabs)
             continue;
-        text_unsigned_padded(text, size_classes[class].size, 10);
+        text_unsigned_padded(text, size_classes[size_class].size, 10);
         text_unsigned_padded(text, usage.malloc_calls, 14);
         text_unsigned_padded(text, usage.free_calls, 14);
         text_unsigned_padded(text, usage.refills, 10);
@@ -148,13 +155,12 @@ static void print_classes(struct text *text)
 /* On one line: the arguments with blanks between them. */
 static void print_command(struct text *text, const struct process *process)
 {
+    const char *argument = NULL;
+    size_t length;
     text_string(text, "\ncommand:");
-    for (size_t start = 0; start < process->command_bytes;) {
-        const char *argument = process->command + start;
-        size_t length = strnlen(argument, process->command_bytes - start);
+    while ((argument = process_next_argument(process, argument, &length)) != NULL) {
         text_char(text, ' ');
         text_foreign(text, argument, length);
-        start += length + 1;
     }
     if (process->command_bytes == COMMAND_BYTES)
         text_string(text, " ...");
@@ -185,13 +191,7 @@ void report_table(struct text *text, const struct process *process)
     print_memory(text, &now.total, process);
     text_string(text, "thread heaps in use: ");
     text_unsigned(text, now.total.threads);
-    text_string(text, "\nsystem calls:");
-    print_count(text, "mmap", now.total.mmap_calls);
-    print_count(text, "munmap", now.total.munmap_calls);
-    print_count(text, "mremap", now.total.mremap_calls);
-    print_count(text, "madvise", now.total.madvise_calls);
-    print_count(text, "mprotect", now.total.mprotect_calls);
-    print_count(text, "futex", now.total.futex_calls);
+    print_syscalls(text, &now.total);
     text_string(text, "\n\n");
     print_classes(text);
 }

@@ -18,13 +18,13 @@ void report_xml(struct text *text)
     struct snapshot now;
     stats_collect(&now);
     text_string(text, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n");
-    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
+    for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage usage;
-        stats_collect_class(class, &usage);
+        stats_collect_class(size_class, &usage);
         if (!usage.slabs)
             continue;
         text_string(text, "<size");
-        xml_attribute(text, "to", size_classes[class].size);
+        xml_attribute(text, "to", size_classes[size_class].size);
         xml_attribute(text, "live", usage.live_blocks);
         xml_attribute(text, "cached", usage.cached_blocks);
         xml_attribute(text, "committed", usage.committed_bytes);

@@ -88,6 +88,7 @@ struct hakmem_usage {
     uint64_t remote_frees;    /* blocks returned to a bin of another shard */
     uint64_t slabs;           /* slabs in use (large: spans, big: mappings) */
     uint64_t committed_bytes; /* bytes of those slabs, spans or mappings */
+    uint64_t transfer_blocks; /* of cached_blocks: in transfer caches, between threads */
 };
 
 /* The whole heap. */
@@ -121,6 +122,8 @@ struct hakmem_stats {
     uint64_t madvise_calls;
     uint64_t mprotect_calls;
     uint64_t futex_calls;
+
+    uint64_t transfer_bytes; /* of cached_bytes: in transfer caches, between threads */
 };
 
 /* Fills `*stats`, which is `size` bytes long: sizeof(struct hakmem_stats) as the caller knows it.

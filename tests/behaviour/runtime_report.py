@@ -163,13 +163,14 @@ class Reports(unittest.TestCase):
             report = json.load(file)
         usage = {"live_blocks", "live_bytes", "cached_blocks", "cached_bytes", "malloc_calls",
                  "malloc_hits", "free_calls", "free_hits"}
-        counts = usage | {"refills", "flushes", "remote_frees", "slabs", "committed_bytes"}
+        counts = usage | {"refills", "flushes", "remote_frees", "slabs", "committed_bytes",
+                          "transfer_blocks"}
         self.assertEqual(report["format"], 1)
         for members, known in (
                 (report, {"version", "process", "options", "tiers", "totals", "libc_calls",
                           "reallocs_in_place", "mapped_bytes", "committed_bytes",
                           "retained_bytes", "purged_bytes", "metadata_bytes", "threads",
-                          "syscalls", "classes"}),
+                          "transfer_bytes", "syscalls", "classes"}),
                 (report["process"], {"id", "parent", "rss_bytes", "peak_rss_bytes", "program",
                                      "command"}),
                 (report["tiers"], {"tiny", "mid", "large", "big"}), (report["totals"], usage),

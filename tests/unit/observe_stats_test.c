@@ -238,6 +238,37 @@ static void stats_are_the_sums_of_the_tiers(void **state)
         free(kept[i]);
 }
 
+/* A burst is freed: what no magazine keeps goes to the transfer caches, and from there home. */
+static void blocks_in_transfer_caches_are_counted(void **state)
+{
+    (void)state;
+    enum { COUNT = 6000 };
+    static void *blocks[COUNT];
+    struct hakmem_usage usage, tier, sum = {0};
+    hakmem_purge();
+    assert_int_equal(stats_now().transfer_bytes, 0);
+    for (int i = 0; i < COUNT; i++)
+        blocks[i] = malloc(2000);
+    for (int i = 0; i < COUNT; i++)
+        free(blocks[i]);
+    struct hakmem_stats stats = stats_now();
+    size_t bytes = 0;
+    for (unsigned index = 0; index < hakmem_class_count(); index++) {
+        hakmem_get_class(index, &usage, sizeof usage);
+        assert_true(usage.transfer_blocks <= usage.cached_blocks);
+        bytes += usage.transfer_blocks * hakmem_class_size(index);
+    }
+    for (unsigned at = 0; at < hakmem_tier_count(); at++) {
+        hakmem_get_tier(at, &tier, sizeof tier);
+        sum.transfer_blocks += tier.transfer_blocks;
+    }
+    assert_true(sum.transfer_blocks > 100);
+    assert_int_equal(stats.transfer_bytes, bytes);
+    assert_true(bytes <= stats.cached_bytes);
+    hakmem_purge();
+    assert_int_equal(stats_now().transfer_bytes, 0);
+}
+
 static void tiers_have_names(void **state)
 {
     (void)state;
@@ -371,6 +402,8 @@ static void json_says_what_the_structs_say(void **state)
     assert_int_equal(number_at(json, "mapped_bytes"), stats.mapped_bytes);
     assert_int_equal(number_at(json, "purged_bytes"), stats.purged_bytes);
     assert_int_equal(number_at(json, "threads"), stats.threads);
+    assert_int_equal(number_at(json, "transfer_bytes"), stats.transfer_bytes);
+    assert_int_equal(number_at(json, "tiers.mid.transfer_blocks"), now.tier[1].transfer_blocks);
     assert_int_equal(number_at(json, "syscalls.mmap"), stats.mmap_calls);
     for (unsigned index = 0; index < hakmem_class_count(); index++) {
         struct hakmem_usage usage;
@@ -434,6 +467,7 @@ int main(void)
         cmocka_unit_test(tiers_are_the_sums_of_their_classes),
         cmocka_unit_test(totals_fit_together),
         cmocka_unit_test(stats_are_the_sums_of_the_tiers),
+        cmocka_unit_test(blocks_in_transfer_caches_are_counted),
         cmocka_unit_test(tiers_have_names),
         cmocka_unit_test(callers_of_every_age_are_served),
         cmocka_unit_test(the_checker_refuses_what_is_not_json),
