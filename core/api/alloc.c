@@ -21,14 +21,14 @@ static void *out_of_memory(void)
  * fresh page. A class without a slab borrows its first blocks, since most classes of a small
  * program never need more; long blocks have been used, so borrowing them is always right, if not
  * much is wasted. */
-static SLOW_PATH void *borrow_block(struct heap *heap, unsigned class)
+static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
 {
     enum { LENDERS = 3 };
-    if (!size_class_is_long(class) && !bin_may_borrow(heap->shard, class))
+    if (!size_class_is_long(size_class) && !bin_may_borrow(heap->shard, size_class))
         return NULL;
-    unsigned largest = class <= SIZE_COUNT ? SIZE_COUNT : CLASS_COUNT - 1;
-    unsigned last = (unsigned)size_min(class + LENDERS, largest);
-    for (unsigned lender = class + 1; lender <= last; lender++) {
+    unsigned largest = size_class <= SIZE_COUNT ? SIZE_COUNT : CLASS_COUNT - 1;
+    unsigned last = (unsigned)size_min(size_class + LENDERS, largest);
+    for (unsigned lender = size_class + 1; lender <= last; lender++) {
         void *block = magazine_pop(&heap->front, lender);
         if (block) {
             COUNTER_ADD(&heap->magazine[lender].misses, 1);
@@ -39,41 +39,50 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned class)
 }
 
 /* A block of the class; NULL when no memory is left. */
-static void *alloc_block(struct heap *heap, unsigned class, size_t alignment)
+static void *alloc_block(struct heap *heap, unsigned size_class, size_t alignment)
 {
-    class = size_class_for_shard(class, heap->shard);
-    void *block = magazine_pop(&heap->front, class);
-    if (!block && size_class_is_long(class) && heap_refill(heap, class, false))
-        block = magazine_pop(&heap->front, class);
-    if (!block && alignment <= MIN_ALIGNMENT && (block = borrow_block(heap, class)) != NULL)
+    size_class = size_class_for_shard(size_class, heap->shard);
+    void *block = magazine_pop(&heap->front, size_class);
+    if (!block && size_class_is_long(size_class) && heap_refill(heap, size_class, false))
+        block = magazine_pop(&heap->front, size_class);
+    if (!block && alignment <= MIN_ALIGNMENT && (block = borrow_block(heap, size_class)) != NULL)
         return block;
-    if (!block && heap_refill(heap, class, true))
-        block = magazine_pop(&heap->front, class);
+    if (!block && heap_refill(heap, size_class, true))
+        block = magazine_pop(&heap->front, size_class);
     if (LIKELY(block != NULL))
-        COUNTER_ADD(&heap->magazine[class].misses, 1);
+        COUNTER_ADD(&heap->magazine[size_class].misses, 1);
     return block;
 }
 
-static void *alloc_pages(size_t size, size_t alignment, bool zero)
+static void *alloc_big(size_t size, size_t alignment, bool zero)
 {
-    bool span = size <= SPAN_MAX && alignment <= SPAN_ALIGNMENT_MAX;
-    void *block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
+    void *block = big_alloc(size, alignment, zero);
     if (UNLIKELY(!block) && reclaim_may_make_room(size_max(size, alignment)) &&
         reclaim_everything())
-        block = span ? span_alloc(size, alignment, zero) : big_alloc(size, alignment, zero);
+        block = big_alloc(size, alignment, zero);
     return block;
 }
 
-void *alloc_any(size_t size, size_t alignment, unsigned class, bool zero)
+/* A block that no class serves. */
+static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, bool zero)
+{
+    if (size > LARGE_MAX || alignment > LARGE_MAX)
+        return alloc_big(size, alignment, zero);
+    void *block = heap_take_aligned(heap, size_class_single(size), alignment);
+    if (block && zero)
+        slab_clear_block(block, size);
+    return block;
+}
+
+void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
 {
     if (UNLIKELY(size > SIZE_LIMIT || alignment > SIZE_LIMIT))
         return out_of_memory();
     struct heap *heap = heap_enter();
     if (UNLIKELY(!heap))
         return out_of_memory();
-    /* Whole pages for no bytes are one page: the block must have an address of its own. */
-    void *block = class ? alloc_block(heap, class, alignment)
-                        : alloc_pages(size_max(size, 1), alignment, zero);
+    void *block = size_class ? alloc_block(heap, size_class, alignment)
+                             : alloc_unclassed(heap, size, alignment, zero);
     heap_leave(heap);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
         perturb_allocated(block, size);
@@ -84,14 +93,7 @@ void *alloc_slow(size_t size)
 {
     if (UNLIKELY(POLICY(fallback)))
         return libc_malloc(size);
-    return alloc_any(size, MIN_ALIGNMENT, size <= MID_MAX ? size_class_of(size) : 0, false);
-}
-
-/* True when the block, just handed out, is known to be zero: it lies in a slab made of zero pages,
- * and has never been freed, or it would carry the mark of that. */
-static bool is_zero(void *const *block)
-{
-    return !block[0] && ATOMIC_LOAD_RELAXED(&slab_lookup(block)->clean);
+    return alloc_any(size, MIN_ALIGNMENT, size <= LARGE_MAX ? size_class_of(size) : 0, false);
 }
 
 void *alloc_zeroed(size_t count, size_t size)
@@ -101,35 +103,37 @@ void *alloc_zeroed(size_t count, size_t size)
         return out_of_memory();
     if (UNLIKELY(POLICY(fallback)))
         return libc_calloc(count, size);
-    if (total > MID_MAX)
+    if (total > LARGE_MAX)
         return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
     void *block = alloc_hit(total);
     if (UNLIKELY(!block))
         block = alloc_any(total, MIN_ALIGNMENT, size_class_of(total), false);
-    if (LIKELY(block != NULL) && (total <= TINY_MAX || !is_zero(block)))
+    if (LIKELY(block != NULL) && total <= TINY_MAX)
         memset(block, 0, total);
+    else if (block)
+        slab_clear_block(block, total);
     return block;
 }
 
 /* The block has been checked: a mark that it carries all the same does not matter. */
 static void free_to_slab(struct heap *heap, const struct slab *slab, void **block)
 {
-    unsigned class = slab->class;
-    COUNTER_ADD(&heap->magazine[class].overflows, 1);
+    unsigned size_class = slab->size_class;
+    COUNTER_ADD(&heap->magazine[size_class].overflows, 1);
     /* The slab is older than the wide class map: the next free of a block of it shall hit. */
     if (UNLIKELY(class_at(&heap->front, block) == CLASS_NONE) && class_map_newest() != &class_map)
         slab_publish(slab);
-    if (magazine_is_full(&heap->front, class))
-        heap_overflow(heap, class);
-    magazine_put(&heap->front, class, block);
+    if (magazine_is_full(&heap->front, size_class))
+        heap_overflow(heap, size_class);
+    magazine_put(&heap->front, size_class, block);
 }
 
 /* No memory is left to give the thread a heap: the block goes straight to its slab. */
 static void free_without_heap(const struct slab *slab, void *block)
 {
     *(void **)block = class_map_newest()->classes;
-    ATOMIC_ADD_RELAXED(&bin_of(slab->shard, slab->class)->direct_blocks, 1);
-    bin_flush(slab->shard, slab->class, &block, 1);
+    ATOMIC_ADD_RELAXED(&bin_of(slab->shard, slab->size_class)->direct_blocks, 1);
+    bin_flush(slab->shard, slab->size_class, &block, 1);
 }
 
 /* Frees a block that came here only because the program has not written to its first word, which
@@ -138,11 +142,12 @@ static void free_without_heap(const struct slab *slab, void *block)
 static bool free_unwritten(void **block)
 {
     struct heap_front *heap = thread_heap;
-    unsigned class = class_at(heap, block);
-    if (magazine_is_full(heap, class) || block[0] != heap->classes ||
-        heap_suspects((struct heap *)heap, class, block, true) || magazine_is_full(heap, class))
+    unsigned size_class = class_at(heap, block);
+    if (magazine_is_full(heap, size_class) || block[0] != heap->classes ||
+        heap_suspects((struct heap *)heap, size_class, block, true) ||
+        magazine_is_full(heap, size_class))
         return false;
-    magazine_put(heap, class, block);
+    magazine_put(heap, size_class, block);
     return true;
 }
 
@@ -155,8 +160,8 @@ void free_slow(void *block)
         libc_free(block);
         return;
     }
-    /* Only for its checks; those of spans and big blocks are made where they are freed. */
-    if (info.kind == BLOCK_SLAB || info.kind == BLOCK_FOREIGN)
+    /* Only for its checks; those of big blocks are made where they are freed. */
+    if (info.kind != BLOCK_BIG)
         block_usable_size(info, block, "free", true);
     /* A big block may be longer than the memory there is, and little of it touched. */
     if (UNLIKELY(perturb_is_on()) && info.kind != BLOCK_BIG)
@@ -166,8 +171,6 @@ void free_slow(void *block)
         free_to_slab(heap, info.slab, block);
     else if (info.kind == BLOCK_SLAB)
         free_without_heap(info.slab, block);
-    else if (info.kind == BLOCK_SPAN)
-        span_free(info.superslab, block, "free");
     else
         big_free(info.big, block, "free");
     if (heap)

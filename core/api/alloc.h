@@ -16,10 +16,10 @@
 SLOW_PATH void *alloc_slow(size_t size);
 SLOW_PATH void free_slow(void *block);
 
-/* A block of at least `size` bytes: of size class `class` or a larger one, or, when that is
- * CLASS_NONE, whole pages at a multiple of `alignment`, zeroed if `zero`. NULL and ENOMEM when
+/* A block of at least `size` bytes: of size class `size_class` or a larger one, or, when
+ * that is CLASS_NONE, at a multiple of `alignment`, zeroed if `zero`. NULL and ENOMEM when
  * there is no memory. */
-void *alloc_any(size_t size, size_t alignment, unsigned class, bool zero);
+void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero);
 
 /* A block at a multiple of `alignment`, a power of two. NULL and ENOMEM when there is no memory. */
 void *alloc_aligned(size_t size, size_t alignment);
@@ -45,6 +45,8 @@ ALWAYS_INLINE void *alloc_hit(size_t size)
         return magazine_pop(heap, LOAD_HOT(&heap->tiny_class[size]));
     if (LIKELY(size <= MID_MAX))
         return magazine_pop(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]));
+    if (LIKELY(size <= LARGE_MAX))
+        return magazine_pop(heap, LOAD_HOT(&heap->large_class[(size - 1) / LARGE_STEP]));
     return NULL;
 }
 

@@ -11,14 +11,15 @@
 static void check_marked(
     const struct slab *slab, const void *block, const char *call, bool may_search)
 {
-    unsigned class = slab->class;
+    unsigned size_class = slab->size_class;
     struct heap *heap = heap_enter();
     bool free = false;
-    if (!heap || heap_suspects(heap, class, block, may_search)) {
-        free = (heap && heap_caches(heap, class, block)) || heap_pool_caches(class, block) ||
-               transfer_holds(class, block) || bin_block_is_free(block, call);
+    if (!heap || heap_suspects(heap, size_class, block, may_search)) {
+        free = (heap && heap_caches(heap, size_class, block)) ||
+               heap_pool_caches(size_class, block) || transfer_holds(size_class, block) ||
+               bin_block_is_free(block, call);
         if (heap)
-            heap_searched(heap, class, transfer_blocks(class));
+            heap_searched(heap, size_class, transfer_blocks(size_class));
     }
     if (heap)
         heap_leave(heap);
@@ -42,9 +43,11 @@ size_t block_usable_size(
         slab_index(info.slab, block, call);
         if (class_map_is_mark(*(void *const *)block))
             check_marked(info.slab, block, call, may_search);
-        return size_classes[info.slab->class].size;
-    case BLOCK_SPAN:
-        return span_size(info.superslab, block, call);
+        return size_classes[info.slab->size_class].size;
+    case BLOCK_GONE:
+        fatal_pointer(
+            call, (uintptr_t)block % MIN_ALIGNMENT ? DEFECT_MISALIGNED : DEFECT_DOUBLE_FREE, block,
+            NULL, 0);
     case BLOCK_BIG:
         return big_size(info.big, block, call);
     case BLOCK_FOREIGN:

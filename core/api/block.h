@@ -4,15 +4,14 @@
 
 #include "slab/slab.h"
 #include "span/big.h"
-#include "span/span.h"
 
-enum block_kind { BLOCK_FOREIGN, BLOCK_SLAB, BLOCK_SPAN, BLOCK_BIG };
+/* BLOCK_GONE: what lay there was freed, and nothing lies there now. */
+enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG };
 
 struct block_info {
     enum block_kind kind;
     union {
         struct slab *slab;
-        struct superslab *superslab;
         struct big *big;
     };
 };
@@ -27,14 +26,12 @@ ALWAYS_INLINE struct block_info block_find(const void *block)
             .kind = big_covers((struct big *)region, block) ? BLOCK_BIG : BLOCK_FOREIGN,
             .big = (struct big *)region};
     struct slab *slab = slab_lookup(block);
-    if (slab)
-        return (struct block_info){.kind = BLOCK_SLAB, .slab = slab};
-    return (struct block_info){.kind = BLOCK_SPAN, .superslab = (struct superslab *)region};
+    return (struct block_info){.kind = slab ? BLOCK_SLAB : BLOCK_GONE, .slab = slab};
 }
 
 /* Usable bytes of a block of ours. Aborts, naming the API function `call`, when it is foreign, not
- * the start of a block, or free. A tiny or mid block that was freed some time ago is found only by
- * a search, if that may be. */
+ * the start of a block, or free. A block of a slab that was freed some time ago is found only by a
+ * search, if that may be. */
 size_t block_usable_size(
     struct block_info info, const void *block, const char *call, bool may_search);
 

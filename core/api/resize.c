@@ -13,20 +13,20 @@ void *alloc_aligned(size_t size, size_t alignment)
         return libc_memalign(alignment, size);
     if (alignment <= MIN_ALIGNMENT)
         return alloc(size);
-    unsigned class = size_class_aligned(size, alignment);
+    unsigned size_class = size_class_aligned(size, alignment);
     struct heap_front *heap = thread_heap;
     /* The thread's own of two twins. The static heap of a thread without one has no magazines but
      * that of class 0. */
-    bool twin = class != CLASS_NONE && class <= TWINS;
-    unsigned own = twin ? LOAD_HOT(&heap->tiny_class[size_classes[class].size]) : class;
+    bool twin = size_class != CLASS_NONE && size_class <= TWINS;
+    unsigned own = twin ? LOAD_HOT(&heap->tiny_class[size_classes[size_class].size]) : size_class;
     void *block = LOAD_HOT(&heap->classes_limit) ? magazine_pop(heap, own) : NULL;
-    return LIKELY(block != NULL) ? block : alloc_any(size, alignment, class, false);
+    return LIKELY(block != NULL) ? block : alloc_any(size, alignment, size_class, false);
 }
 
 /* Usable bytes that a block of `size` bytes has in its tier. */
 static size_t tier_size(size_t size)
 {
-    if (size <= MID_MAX)
+    if (size <= LARGE_MAX)
         return size_classes[size_class_of(size)].size;
     return round_up(size, PAGE_SIZE);
 }
@@ -38,10 +38,10 @@ size_t alloc_good_size(size_t size)
 
 /* True when the block is the one that this thread got last of its class: the slot above the top
  * names it still. Programs ask for the size of a block before they write to it. */
-static bool just_allocated(const struct heap_front *heap, unsigned class, const void *block)
+static bool just_allocated(const struct heap_front *heap, unsigned size_class, const void *block)
 {
-    void *const *top = heap->top[class];
-    return top != heap->end[class] && top[1] == block && top[0] != block;
+    void *const *top = heap->top[size_class];
+    return top != heap->end[size_class] && top[1] == block && top[0] != block;
 }
 
 /* Usable bytes of what surely is a live block of a slab, else 0. With the mark of a freed block it
@@ -49,13 +49,13 @@ static bool just_allocated(const struct heap_front *heap, unsigned class, const 
 static size_t usable_hit(const void *block, bool may_err)
 {
     const struct heap_front *heap = thread_heap;
-    unsigned class = class_at(heap, block);
-    if (UNLIKELY(class == CLASS_NONE || !size_class_starts_at(class, block)))
+    unsigned size_class = class_at(heap, block);
+    if (UNLIKELY(size_class == CLASS_NONE || !size_class_starts_at(size_class, block)))
         return 0;
     bool marked = *(void *const *)block == heap->classes;
-    if (marked && !(may_err && just_allocated(heap, class, block)))
+    if (marked && !(may_err && just_allocated(heap, size_class, block)))
         return 0;
-    return size_classes[class].size;
+    return size_classes[size_class].size;
 }
 
 size_t alloc_usable_size(const void *block, const char *call)
@@ -77,14 +77,27 @@ static bool fits(size_t usable, size_t size)
     return size <= usable && tier_size(size) >= usable / 2;
 }
 
+/* The class that a block of a slab of its own, of so many bytes, can have where it is; CLASS_NONE:
+ * it has no such slab, or should not be resized. */
+static unsigned class_in_place(size_t usable, size_t size)
+{
+    if (!size_class_is_single(size_class_of(usable)) || size > LARGE_MAX)
+        return CLASS_NONE;
+    unsigned size_class = size_class_of(size);
+    return size_class_is_single(size_class) ? size_class : CLASS_NONE;
+}
+
 /* Changes the size without moving bytes; NULL when that cannot be. */
-static void *resize_in_tier(struct block_info info, void *block, size_t size)
+static void *resize_in_tier(struct block_info info, void *block, size_t usable, size_t size)
 {
     void *result = NULL;
+    unsigned size_class = info.kind == BLOCK_BIG ? CLASS_NONE : class_in_place(usable, size);
+    if (info.kind != BLOCK_BIG && !size_class)
+        return NULL;
     struct heap *heap = heap_enter();
     if (!heap)
         return NULL;
-    if (info.kind == BLOCK_SPAN && span_resize(info.superslab, block, size))
+    if (size_class && heap_resize(heap, slab_lookup(block), size_class))
         result = block;
     if (info.kind == BLOCK_BIG && size >= BIG_MIN)
         result = big_resize(info.big, size);
@@ -92,13 +105,13 @@ static void *resize_in_tier(struct block_info info, void *block, size_t size)
     return result;
 }
 
-/* What to ask for when a block of whole pages has to move to grow: some room behind it, which costs
+/* What to ask for when a large block has to move to grow: some room behind it, which costs
  * addresses but no memory, so that growing step by step does not copy at every step. */
 static size_t with_headroom(size_t usable, size_t size)
 {
-    if (usable <= MID_MAX || size <= usable || size >= BIG_MIN)
+    if (usable <= MID_MAX || size <= usable || size > LARGE_MAX)
         return size;
-    return size_min(size + size / 8, SPAN_MAX);
+    return size_min(size + size / 8, LARGE_MAX);
 }
 
 static void *in_place(void *block)
@@ -145,15 +158,17 @@ void *alloc_resize(void *block, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    if (info.kind == BLOCK_SLAB && fits(usable, size))
+    if (usable <= MID_MAX && fits(usable, size))
         return in_place(block);
-    if (info.kind != BLOCK_SLAB) {
+    if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
         if (size <= usable && size > usable - usable / 8)
             return in_place(block);
-        void *resized = resize_in_tier(info, block, size);
+        void *resized = resize_in_tier(info, block, usable, size);
         if (resized)
             return in_place(resized);
+        if (info.kind != BLOCK_BIG && fits(usable, size))
+            return in_place(block);
     }
     return move(block, usable, size);
 }

@@ -1,7 +1,7 @@
 /* See size_class.h. The list of sizes below is the one place that defines the classes. */
 #include "map/size_class.h"
 
-#define UNITS_OF(size) ((size) > 16384 ? 4 : (size) > 8192 ? 2 : 1)
+#define RECIPROCAL(size) ((((uint64_t)1 << RECIPROCAL_SHIFT) + (size)-1) / (size))
 
 /* Newton's method doubles the bits that are right: 5, 10, 20, 40, 80. */
 #define ODD_PART(size) ((uint64_t)(size) / ((size) & -(uint64_t)(size)))
@@ -10,10 +10,25 @@
 #define INVERSE_40(odd) DOUBLE_BITS(odd, DOUBLE_BITS(odd, INVERSE_10(odd)))
 #define INVERSE(odd) DOUBLE_BITS(odd, INVERSE_40(odd))
 
-#define CLASS(size)                                                                                \
+/* Several blocks in a slab of so many units, a power of two. */
+#define BLOCKS_IN(units, size)                                                                     \
     {                                                                                              \
-        (size), (uint16_t)(UNITS_OF(size) * UNIT_SIZE / (size)), UNITS_OF(size),                   \
-            (((uint64_t)1 << RECIPROCAL_SHIFT) + (size)-1) / (size), INVERSE(ODD_PART(size))       \
+        (size), (uint16_t)((units)*UNIT_SIZE / (size)), (units), (units), RECIPROCAL(size),        \
+            INVERSE(ODD_PART(size))                                                                \
+    }
+
+#define UNITS_OF(size) ((size) > 16384 ? 4 : (size) > 8192 ? 2 : 1)
+#define CLASS(size) BLOCKS_IN(UNITS_OF(size), size)
+
+/* For each size the length that leaves the smaller part of the slab unused. */
+#define IN_4(kib) BLOCKS_IN(4, (kib)*1024)
+#define IN_8(kib) BLOCKS_IN(8, (kib)*1024)
+
+/* One block of so many units. */
+#define SINGLE(units)                                                                              \
+    {                                                                                              \
+        (units) * (uint32_t)UNIT_SIZE, 1, (units), 1, RECIPROCAL((units)*UNIT_SIZE),               \
+            INVERSE(ODD_PART(units))                                                               \
     }
 
 const struct size_class size_classes[CLASS_COUNT] = {
@@ -29,7 +44,12 @@ const struct size_class size_classes[CLASS_COUNT] = {
     CLASS(7168),  CLASS(7680),  CLASS(8192),  CLASS(9216),  CLASS(10240), CLASS(11264),
     CLASS(12288), CLASS(13312), CLASS(14336), CLASS(15360), CLASS(16384), CLASS(18432),
     CLASS(20480), CLASS(22528), CLASS(24576), CLASS(26624), CLASS(28672), CLASS(30720),
-    CLASS(32768), CLASS(16),    CLASS(32),    CLASS(48),
+    CLASS(32768), IN_4(36),     IN_4(40),     IN_8(44),     IN_4(48),     IN_8(52),
+    IN_8(56),     IN_4(60),     IN_4(64),     IN_8(72),     IN_4(80),     IN_8(88),
+    IN_8(96),     IN_8(104),    IN_8(112),    IN_4(120),    SINGLE(2),    SINGLE(3),
+    SINGLE(4),    SINGLE(5),    SINGLE(6),    SINGLE(7),    SINGLE(8),    SINGLE(10),
+    SINGLE(12),   SINGLE(14),   SINGLE(16),   SINGLE(20),   SINGLE(24),   SINGLE(28),
+    SINGLE(32),   CLASS(16),    CLASS(32),    CLASS(48),
 };
 
 const uint8_t tiny_class_table[TINY_MAX / TINY_STEP + 1] = {
@@ -52,12 +72,70 @@ const uint8_t mid_class_table[MID_MAX / MID_STEP] = {
     72, 72, 72, 72, 72, 72, 72, 72, 72, 72, 72, 72, 72, 72, 72, 72,
 };
 
+#define TIMES_2(size_class) size_class, size_class
+#define TIMES_4(size_class) TIMES_2(size_class), TIMES_2(size_class)
+#define TIMES_16(size_class)                                                                       \
+    TIMES_4(size_class), TIMES_4(size_class), TIMES_4(size_class), TIMES_4(size_class)
+#define TIMES_32(size_class) TIMES_16(size_class), TIMES_16(size_class)
+#define TIMES_64(size_class) TIMES_32(size_class), TIMES_32(size_class)
+
+const uint8_t large_class_table[LARGE_MAX / LARGE_STEP] = {
+    48,
+    56,
+    60,
+    64,
+    66,
+    68,
+    70,
+    72,
+    73,
+    74,
+    75,
+    76,
+    77,
+    78,
+    79,
+    80,
+    TIMES_2(81),
+    TIMES_2(82),
+    TIMES_2(83),
+    TIMES_2(84),
+    TIMES_2(85),
+    TIMES_2(86),
+    TIMES_2(87),
+    TIMES_2(88),
+    TIMES_16(89),
+    TIMES_16(90),
+    TIMES_16(91),
+    TIMES_16(92),
+    TIMES_16(93),
+    TIMES_16(94),
+    TIMES_32(95),
+    TIMES_32(96),
+    TIMES_32(97),
+    TIMES_32(98),
+    TIMES_64(99),
+    TIMES_64(100),
+    TIMES_64(101),
+    TIMES_64(102)};
+
+/* Every block of the class starts at a multiple of the alignment. */
+static bool is_aligned(const struct size_class *layout, size_t alignment)
+{
+    return (layout->size & (alignment - 1)) == 0 && alignment <= layout->alignment * UNIT_SIZE;
+}
+
 unsigned size_class_aligned(size_t size, size_t alignment)
 {
-    if (size > MID_MAX || alignment > MID_MAX)
+    if (size > LARGE_MAX || alignment > LARGE_MAX)
         return CLASS_NONE;
-    unsigned class = size_class_of(size_max(size, alignment));
-    while (class <= SIZE_COUNT && (size_classes[class].size & (alignment - 1)) != 0)
-        class ++;
-    return class <= SIZE_COUNT ? class : CLASS_NONE;
+    unsigned size_class = size_class_of(size_max(size, alignment));
+    while (size_class <= SIZE_COUNT && !is_aligned(&size_classes[size_class], alignment))
+        size_class++;
+    return size_class <= SIZE_COUNT ? size_class : CLASS_NONE;
+}
+
+unsigned size_class_single(size_t size)
+{
+    return (unsigned)size_max(size_class_of(size), SINGLE_CLASS_FIRST);
 }

@@ -1,88 +1,119 @@
-/* Size classes of the slab tiers: which block size serves a request, and how its slabs are cut.
+/* Size classes: which block size serves a request, and how its slabs are cut.
  *
- * Classes are 16 bytes apart up to 256 bytes and then eight to the doubling, so that rounding up
- * wastes at most one ninth. Class 0 stands for "no slab": the class map reads it
- * wherever no slab is, and its magazine is always empty and always full.
+ * Classes are 16 bytes apart up to 256 bytes, then eight to the doubling up to 128 KiB, so that
+ * rounding up wastes at most one ninth, and whole units above, in steps that grow. Class 0 stands
+ * for "no slab": the class map reads it wherever no slab is, and its magazine is always empty and
+ * always full.
  *
  *     tiny    16, 32 .. 256 | 288 .. 512 | 576 .. 1024          table in steps of 16 bytes
  *     mid     1152 .. 2048 | .. 4096 | .. 8192 | .. 16384 | .. 32768    in steps of 128 bytes
+ *     large   36 .. 64 KiB | 72 .. 128 KiB | 3, 4 .. 8 units | 10 .. 16 | 20 .. 32    of 4 KiB
+ *
+ * What a program does not touch of a large block costs addresses, but no memory.
  */
 #ifndef MAP_SIZE_CLASS_H
 #define MAP_SIZE_CLASS_H
 
 #include "base/bits.h"
 
-/* A slab is one, two or four units, and starts at a multiple of the unit. */
+/* A slab is one unit or several, and starts at a multiple of the unit. */
 #define UNIT_SHIFT 16
 #define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
 
 #define TINY_MAX ((size_t)1024)
 #define MID_MAX ((size_t)32768)
+#define LARGE_MAX (32 * UNIT_SIZE)
 #define TINY_STEP 16
 #define MID_STEP 128
+#define LARGE_STEP 4096
 
 /* Every block is aligned to this, as the ABI asks of malloc. */
 #define MIN_ALIGNMENT 16
 
 enum {
     CLASS_NONE = 0,
-    SIZE_COUNT = 72,                      /* classes 1 .. 72 have different sizes */
+    SIZE_COUNT = 102,                     /* classes 1 .. 102 have different sizes */
     TWINS = 3,                            /* of the first classes, smaller than a cache line */
     CLASS_COUNT = 1 + SIZE_COUNT + TWINS, /* the twins come last */
     TINY_CLASS_LAST = 32,
-    LONG_CLASS_FIRST = 49 /* of blocks longer than a page */
+    LONG_CLASS_FIRST = 49, /* of blocks longer than a page */
+    MID_CLASS_LAST = 72,
+    SINGLE_CLASS_FIRST = 88 /* of blocks that have a slab each */
 };
 
 /* Two threads that write to neighbouring blocks in one cache line slow each other down, so a thread
  * should not get such blocks of another. For this the classes smaller than a line exist twice, for
  * the even shards and for the odd ones: no magazine or transfer cache mixes them. */
-ALWAYS_INLINE unsigned size_class_for_shard(unsigned class, unsigned shard)
+ALWAYS_INLINE unsigned size_class_for_shard(unsigned size_class, unsigned shard)
 {
-    return class <= TWINS && shard % 2 ? class + SIZE_COUNT : class;
+    return size_class <= TWINS && shard % 2 ? size_class + SIZE_COUNT : size_class;
 }
 
 /* Fresh blocks of these classes are taken one at a time, when no other block serves: each costs
  * pages. */
-ALWAYS_INLINE bool size_class_is_long(unsigned class)
+ALWAYS_INLINE bool size_class_is_long(unsigned size_class)
 {
-    return class >= LONG_CLASS_FIRST && class <= SIZE_COUNT;
+    return size_class >= LONG_CLASS_FIRST && size_class <= SIZE_COUNT;
+}
+
+/* The blocks of these classes have a slab each, which can change its length. */
+ALWAYS_INLINE bool size_class_is_single(unsigned size_class)
+{
+    return size_class >= SINGLE_CLASS_FIRST && size_class <= SIZE_COUNT;
 }
 
 struct size_class {
     uint32_t size;       /* bytes of a block */
     uint16_t blocks;     /* blocks in a slab */
-    uint16_t units;      /* units of a slab */
+    uint8_t units;       /* units of a slab */
+    uint8_t alignment;   /* units: slabs start at a multiple of so many, a power of two */
     uint64_t reciprocal; /* 2^RECIPROCAL_SHIFT / size, rounded up: divides by multiplying */
     uint64_t inverse;    /* of the odd part of the size, modulo 2^64: see size_class_exact_index */
 };
 
-/* Exact for offsets below 4 units: the error of the rounding is below 2^18 * 1, which must stay
- * below 2^44 / 32768. */
+/* Exact where the offset times the size is below 2^44: the rounding adds less than the offset times
+ * 2^-44, which must stay below 1 / size. The longest slab has 2^21 bytes, in one block. */
 #define RECIPROCAL_SHIFT 44
 
 extern const struct size_class size_classes[CLASS_COUNT];
 
-/* Class of a tiny size by (size + 15) / 16, of a mid size by (size - 1) / 128. Entry 0 of the tiny
- * table serves malloc(0). */
+/* Class of a tiny size by (size + 15) / 16, of a mid size by (size - 1) / 128, of a large one by
+ * (size - 1) / 4096. Entry 0 of the tiny table serves malloc(0). */
 extern const uint8_t tiny_class_table[TINY_MAX / TINY_STEP + 1];
 extern const uint8_t mid_class_table[MID_MAX / MID_STEP];
+extern const uint8_t large_class_table[LARGE_MAX / LARGE_STEP];
 
-/* Class that serves `size` <= MID_MAX bytes. */
+/* Class that serves `size` <= LARGE_MAX bytes. */
 ALWAYS_INLINE unsigned size_class_of(size_t size)
 {
     if (size <= TINY_MAX)
         return tiny_class_table[(size + TINY_STEP - 1) / TINY_STEP];
-    return mid_class_table[(size - 1) / MID_STEP];
+    if (size <= MID_MAX)
+        return mid_class_table[(size - 1) / MID_STEP];
+    return large_class_table[(size - 1) / LARGE_STEP];
 }
 
-/* Smallest class that serves `size` bytes at a multiple of `alignment`; CLASS_NONE: none does.
- * Blocks lie at multiples of their size from the start of a unit. */
+/* Smallest class that serves `size` bytes at a multiple of `alignment` by each of its blocks;
+ * CLASS_NONE: none does. Blocks lie at multiples of their size from the start of a slab. */
 unsigned size_class_aligned(size_t size, size_t alignment);
 
-/* Index of the block that holds byte `offset` of a slab of class `class`. */
-ALWAYS_INLINE unsigned size_class_index(unsigned class, size_t offset)
+/* Smallest class that serves `size` <= LARGE_MAX bytes by a slab of its own. */
+unsigned size_class_single(size_t size);
+
+/* So many blocks of the class may wait in a magazine, however many threads there are: fewer would
+ * not pay for a batch. Long blocks are bounded by their bytes. */
+ALWAYS_INLINE unsigned size_class_cached_min(unsigned size_class)
 {
-    return (unsigned)((offset * size_classes[class].reciprocal) >> RECIPROCAL_SHIFT);
+    enum { BLOCKS_MIN = 15 };
+    const size_t bytes_min = 512 * KIB;
+    size_t blocks = bytes_min / size_classes[size_class].size;
+    return (unsigned)size_max(size_min(blocks, BLOCKS_MIN), 1);
+}
+
+/* Index of the block that holds byte `offset` of a slab of the class. */
+ALWAYS_INLINE unsigned size_class_index(unsigned size_class, size_t offset)
+{
+    return (unsigned)((offset * size_classes[size_class].reciprocal) >> RECIPROCAL_SHIFT);
 }
 
 /* Index of the block that starts at the offset; where none does, more than any slab has blocks. For
@@ -98,18 +129,20 @@ ALWAYS_INLINE size_t size_class_exact_index(const struct size_class *layout, siz
 
 /* Whether block `index`, which holds byte `offset` of a slab of the class, exists and starts there.
  */
-ALWAYS_INLINE bool size_class_is_start(unsigned class, unsigned index, size_t offset)
+ALWAYS_INLINE bool size_class_is_start(unsigned size_class, unsigned index, size_t offset)
 {
-    const struct size_class *kind = &size_classes[class];
-    return index * (size_t)kind->size == offset && index < kind->blocks;
+    const struct size_class *layout = &size_classes[size_class];
+    return index * (size_t)layout->size == offset && index < layout->blocks;
 }
 
-/* Whether a block starts at the address, which lies in a slab of the class: that starts at a
- * multiple of its size, so arithmetic tells. */
-ALWAYS_INLINE bool size_class_starts_at(unsigned class, const void *address)
+/* Whether a block starts at the address, for which the class map has the class. Slabs start at
+ * multiples of their size, so arithmetic tells; of a block with a slab of its own the map knows the
+ * first unit alone. */
+ALWAYS_INLINE bool size_class_starts_at(unsigned size_class, const void *address)
 {
-    size_t offset = (uintptr_t)address & (size_classes[class].units * UNIT_SIZE - 1);
-    return size_class_exact_index(&size_classes[class], offset) < size_classes[class].blocks;
+    const struct size_class *layout = &size_classes[size_class];
+    size_t offset = (uintptr_t)address & (layout->alignment * UNIT_SIZE - 1);
+    return size_class_exact_index(layout, offset) < layout->blocks;
 }
 
 #endif

@@ -12,7 +12,6 @@
 #include "slab/shard.h"
 #include "span/big.h"
 #include "span/page_heap.h"
-#include "span/span.h"
 #include "thread/heap.h"
 
 const char stats_tier_names[TIER_COUNT][6] = {"tiny", "mid", "large", "big"};
@@ -82,16 +81,9 @@ static void add_counters(void *sum, const void *counters, size_t count)
 
 static enum hakmem_tier tier_of(unsigned size_class)
 {
-    return size_class <= TINY_CLASS_LAST ? HAKMEM_TIER_TINY : HAKMEM_TIER_MID;
-}
-
-static void collect_spans(struct hakmem_usage *usage)
-{
-    struct span_stats spans = span_stats();
-    usage->malloc_calls = spans.allocated;
-    usage->free_calls = spans.freed;
-    usage->live_blocks = usage->slabs = spans.allocated - spans.freed;
-    usage->live_bytes = usage->committed_bytes = spans.live_bytes;
+    if (size_class <= TINY_CLASS_LAST)
+        return HAKMEM_TIER_TINY;
+    return size_class <= MID_CLASS_LAST ? HAKMEM_TIER_MID : HAKMEM_TIER_LARGE;
 }
 
 static void collect_big(struct hakmem_usage *usage, const struct big_stats *bigs)
@@ -142,7 +134,6 @@ void stats_collect(struct snapshot *snapshot)
         add_counters(&snapshot->tier[tier_of(size_class)], &usage, USAGE_FIELDS);
         total->transfer_bytes += usage.transfer_blocks * size_classes[size_class].size;
     }
-    collect_spans(&snapshot->tier[HAKMEM_TIER_LARGE]);
     collect_big(&snapshot->tier[HAKMEM_TIER_BIG], &bigs);
     add_tiers(total, snapshot->tier);
     collect_heaps(total);

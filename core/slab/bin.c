@@ -71,12 +71,23 @@ bool bin_may_borrow(unsigned shard, unsigned class)
  * refuses, it may have given some of them. */
 static void populate(struct slab *slab, size_t slabs)
 {
-    if (!slab->clean || !slabs || size_class_is_long(slab->class))
+    if (!slab->clean || !slabs || size_class_is_long(slab->size_class))
         return;
     size_t bytes = size_min(slabs, UNIT_PAGES) * PAGE_SIZE;
     slab->watermark =
-        (uint16_t)size_min(size_class_index(slab->class, bytes - 1) + 1, slab->blocks);
+        (uint16_t)size_min(size_class_index(slab->size_class, bytes - 1) + 1, slab->blocks);
     os_populate(slab->base, bytes);
+}
+
+/* Makes a slab the bin's. */
+static void join(struct bin *bin, struct slab *slab)
+{
+    lock_acquire(&bin->lock);
+    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
+    slab->joined = true;
+    bin->free_blocks += slab->free_blocks;
+    relist(bin, slab);
+    lock_release(&bin->lock);
 }
 
 unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, enum refill cost)
@@ -98,18 +109,41 @@ unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned coun
     lock_release(&bin->lock);
     if (taken || !fresh)
         return taken;
-    slab = slab_create(class, shard, cost == REFILL_MAP);
+    slab = slab_create(class, shard, 1, cost == REFILL_MAP);
     if (!slab)
         return 0;
     populate(slab, ATOMIC_LOAD_RELAXED(&bin->slab_count));
     taken = slab_take(slab, blocks, count);
-    lock_acquire(&bin->lock);
-    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
-    slab->joined = true;
-    bin->free_blocks += slab->free_blocks;
-    relist(bin, slab);
-    lock_release(&bin->lock);
+    join(bin, slab);
     return taken;
+}
+
+void *bin_take_aligned(unsigned shard, unsigned class, unsigned alignment, bool may_grow)
+{
+    void *block;
+    struct slab *slab = slab_create(class, shard, alignment, may_grow);
+    if (!slab)
+        return NULL;
+    slab_take(slab, &block, 1);
+    join(bin_of(shard, class), slab);
+    return block;
+}
+
+static void count_slab(struct bin *bin, uint32_t change)
+{
+    lock_acquire(&bin->lock);
+    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + change);
+    lock_release(&bin->lock);
+}
+
+bool bin_resize(struct slab *slab, unsigned class)
+{
+    unsigned before = slab->size_class;
+    if (!slab_resize(slab, class))
+        return false;
+    count_slab(bin_of(slab->shard, before), -(uint32_t)1);
+    count_slab(bin_of(slab->shard, class), 1);
+    return true;
 }
 
 /* Slab of a block that a caller freed as one of `class`. The magazine it lay in says that
@@ -117,7 +151,7 @@ unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned coun
 static struct slab *slab_of(const void *block, unsigned class)
 {
     struct slab *slab = slab_lookup(block);
-    if (UNLIKELY(!slab || slab->class != class))
+    if (UNLIKELY(!slab || slab->size_class != class))
         fatal_pointer("free", DEFECT_DOUBLE_FREE, block, NULL, 0);
     return slab;
 }
@@ -144,34 +178,32 @@ static void destroy_all(struct list *empty)
     }
 }
 
-/* Pages of the slab that have memory, no block of theirs in use, and were not purged yet: a bit a
- * page. Lock held. */
-static SLOW_PATH uint64_t purgeable_pages(const struct slab *slab)
+/* Grains of the slab (slab_grain) that have memory, no block of theirs in use, and were not purged
+ * yet: a bit a grain. Lock held. */
+static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
 {
-    size_t size = size_classes[slab->class].size;
-    size_t step = size_max(os_page_size(), PAGE_SIZE);
-    uint64_t pages = 0;
-    for (size_t start = 0; start + step <= slab->watermark * size; start += step) {
-        unsigned first = size_class_index(slab->class, start);
-        unsigned last = size_class_index(slab->class, start + step - 1);
+    size_t size = size_classes[slab->size_class].size, grain = slab_grain(slab);
+    uint64_t grains = 0;
+    for (unsigned i = 0; (i + 1) * grain <= slab->watermark * size; i++) {
+        unsigned first = size_class_index(slab->size_class, i * grain);
+        unsigned last = size_class_index(slab->size_class, (i + 1) * grain - 1);
         if (bitmap_find(slab->free, first, last + 1, false) == last + 1)
-            pages |= bitmap_word_mask(
-                0, (unsigned)(start >> PAGE_SHIFT), (unsigned)(step >> PAGE_SHIFT));
+            grains |= (uint64_t)1 << i;
     }
-    return pages & ~slab->purged;
+    return grains & ~slab->purged;
 }
 
-/* Takes or returns all blocks that touch the pages, so that nobody gets one of them meanwhile; one
+/* Takes or returns all blocks that touch the bytes, so that nobody gets one of them meanwhile; one
  * that is free when it comes back has been freed a second time. Lock held. */
-static SLOW_PATH void set_blocks_of_pages(struct slab *slab, struct run pages, bool free)
+static SLOW_PATH void set_blocks_of(struct slab *slab, size_t start, size_t length, bool free)
 {
-    unsigned first = size_class_index(slab->class, pages.first * PAGE_SIZE);
-    unsigned last = size_class_index(slab->class, (pages.first + pages.pages) * PAGE_SIZE - 1);
+    unsigned first = size_class_index(slab->size_class, start);
+    unsigned last = size_class_index(slab->size_class, start + length - 1);
     for (unsigned i = first; i <= last; i++) {
         if (UNLIKELY(bitmap_test(slab->free, i) == free))
             fatal_pointer(
-                "free", DEFECT_DOUBLE_FREE, slab->base + i * (size_t)size_classes[slab->class].size,
-                NULL, 0);
+                "free", DEFECT_DOUBLE_FREE,
+                slab->base + i * (size_t)size_classes[slab->size_class].size, NULL, 0);
         (free ? bitmap_set : bitmap_clear)(slab->free, i);
     }
     unsigned count = last - first + 1;
@@ -180,28 +212,27 @@ static SLOW_PATH void set_blocks_of_pages(struct slab *slab, struct run pages, b
         slab->first_word = (uint16_t)(first / 64);
 }
 
-/* Purges the first run of purgeable pages of the slab. Called and returns with the bin's lock held,
- * releases it in between. Sets `*bytes` to what was purged, 0 when the system refuses; false when
- * there is no such run. */
+/* Purges the first run of purgeable grains of the slab. Called and returns with the bin's lock
+ * held, releases it in between. Sets `*bytes` to what was purged, 0 when the system refuses; false
+ * when there is no such run. */
 static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
 {
-    uint64_t pages = purgeable_pages(slab);
-    if (!pages)
+    uint64_t grains = purgeable_grains(slab);
+    if (!grains)
         return false;
-    unsigned first = bits_lowest(pages);
-    uint64_t rest = ~(pages >> first);
-    struct run run = {first, rest ? bits_lowest(rest) : 64 - first};
-    ATOMIC_STORE_RELAXED(&slab->clean, false);
-    set_blocks_of_pages(slab, run, false);
+    unsigned first = bits_lowest(grains);
+    uint64_t rest = ~(grains >> first);
+    unsigned count = rest ? bits_lowest(rest) : 64 - first;
+    size_t grain = slab_grain(slab), start = first * grain, length = count * grain;
+    ATOMIC_STORE_RELAXED(&slab->purged_once, true);
+    set_blocks_of(slab, start, length, false);
     relist(bin, slab);
     lock_release(&bin->lock);
-    size_t length = run.pages * PAGE_SIZE;
-    char *start = slab->base + run.first * PAGE_SIZE;
-    bool purged = page_heap_purge_pages(slab->superslab, start, length);
+    bool purged = page_heap_purge_pages(slab->superslab, slab->base + start, length);
     lock_acquire(&bin->lock);
-    set_blocks_of_pages(slab, run, true);
+    set_blocks_of(slab, start, length, true);
     if (purged)
-        slab->purged |= bitmap_word_mask(0, run.first, run.pages);
+        slab->purged |= bitmap_word_mask(0, first, count);
     relist(bin, slab);
     *bytes = purged ? length : 0;
     return true;
@@ -271,9 +302,9 @@ static bool has_excess(const struct bin *bin, unsigned size_class)
     return fresh * layout->size > pressure_keep(used * layout->size);
 }
 
-/* Returns those of the blocks to their slabs that belong to the bin of `shard`, and moves the others
- * to the front of `blocks`; returns how many these are. Aborts because of the first that its slab
- * refuses. */
+/* Returns those of the blocks to their slabs that belong to the bin of `shard`, and moves the
+ * others to the front of `blocks`; returns how many these are. Aborts because of the first that its
+ * slab refuses. */
 static unsigned flush_to_shard(unsigned shard, unsigned class, void **blocks, unsigned count)
 {
     struct bin *bin = bin_of(shard, class);
@@ -284,7 +315,7 @@ static unsigned flush_to_shard(unsigned shard, unsigned class, void **blocks, un
     lock_acquire(&bin->lock);
     for (unsigned i = 0; i < count; i += put) {
         slab = slab_lookup(blocks[i]);
-        if (UNLIKELY(!slab || slab->shard != shard || slab->class != class)) {
+        if (UNLIKELY(!slab || slab->shard != shard || slab->size_class != class)) {
             blocks[left++] = blocks[i];
             put = 1;
             continue;
@@ -327,7 +358,7 @@ bool bin_block_is_free(const void *block, const char *call)
     if (!slab)
         return false;
     unsigned index = slab_index(slab, block, call);
-    struct bin *bin = bin_of(slab->shard, slab->class);
+    struct bin *bin = bin_of(slab->shard, slab->size_class);
     lock_acquire(&bin->lock);
     bool free = bitmap_test(slab->free, index);
     lock_release(&bin->lock);
@@ -428,8 +459,8 @@ static void collect(struct bin *bin, unsigned shard, unsigned class, struct supe
 {
     for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++) {
         struct slab *slab = ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[unit]);
-        if (!slab || slab->class != class || slab->shard != shard || !slab->joined ||
-            slab->base != superslab_address(superslab, unit * UNIT_PAGES))
+        if (!slab || slab->size_class != class || slab->shard != shard || !slab->joined ||
+            slab->base != superslab_address(superslab, unit))
             continue;
         slab_repair(slab);
         slab->by_fullness.link = NULL;
@@ -465,7 +496,7 @@ void bin_check_all(void)
                 for (; node; node = node->next) {
                     struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
                     slab_check(slab);
-                    ASSERT(slab->class == class && slab->shard == shard);
+                    ASSERT(slab->size_class == class && slab->shard == shard);
                     ASSERT(slab->fullness == level && fullness_of(slab) == level);
                     ASSERT(slab->free_blocks > 0 && slab->joined);
                     free_blocks += slab->free_blocks;

@@ -43,12 +43,21 @@ enum refill { REFILL_USED, REFILL_FRESH, REFILL_MAP };
 unsigned bin_refill(
     unsigned shard, unsigned class, void **blocks, unsigned count, enum refill cost);
 
+/* A block of a class of single blocks, at a multiple of `alignment` units, in a slab that is made
+ * for it; NULL when no memory is left, or none unless more is mapped and it must not grow. */
+void *bin_take_aligned(unsigned shard, unsigned class, unsigned alignment, bool may_grow);
+
+/* Makes the slab of a single block, which the caller has, one of another such class: slab_resize.
+ */
+bool bin_resize(struct slab *slab, unsigned class);
+
 /* True for the first few blocks wanted of a class that has no slab in the shard: then a block of a
  * larger class may serve instead. */
 bool bin_may_borrow(unsigned shard, unsigned class);
 
 /* Returns blocks of the class to the bins of their slabs; the array is used up. Aborts when one of
- * them is not an allocated block of the class. `shard` is that of the thread, for the statistics. */
+ * them is not an allocated block of the class. `shard` is that of the thread, for the statistics.
+ */
 void bin_flush(unsigned shard, unsigned class, void **blocks, unsigned count);
 
 /* Caches are drained by so many blocks at a time. */

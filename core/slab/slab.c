@@ -1,32 +1,47 @@
 /* See slab.h. */
 #include "slab/slab.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/poison.h"
 #include "base/policy.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
+#include "os/os.h"
 #include "span/page_heap.h"
 
-static size_t record_size(unsigned class)
+static size_t record_size(unsigned size_class)
 {
-    return sizeof(struct slab) + (size_classes[class].blocks + 63u) / 64 * sizeof(uint64_t);
+    return sizeof(struct slab) + (size_classes[size_class].blocks + 63u) / 64 * sizeof(uint64_t);
 }
 
-static void publish(struct slab *slab, unsigned class, struct slab *value)
+/* Sets which slab lies in its units from `first` on. */
+static void set_units(struct slab *slab, unsigned first, unsigned end, struct slab *value)
 {
-    unsigned unit = superslab_page_of(slab->base) / UNIT_PAGES;
-    unsigned units = size_classes[slab->class].units;
-    for (unsigned i = 0; i < units; i++)
+    unsigned unit = superslab_unit_of(slab->base);
+    for (unsigned i = first; i < end; i++)
         ATOMIC_STORE_RELEASE(&slab->superslab->slab_of_unit[unit + i], value);
-    class_map_set(slab->base, units, class);
+}
+
+/* Of one block the class map knows the first unit: pointers into the others take the slow path,
+ * which sees that they are no block's. */
+static unsigned mapped_units(const struct slab *slab)
+{
+    return size_class_is_single(slab->size_class) ? 1 : size_classes[slab->size_class].units;
+}
+
+static void publish(struct slab *slab, unsigned size_class, struct slab *value)
+{
+    set_units(slab, 0, size_classes[slab->size_class].units, value);
+    class_map_set(slab->base, mapped_units(slab), size_class);
 }
 
 void slab_publish(const struct slab *slab)
 {
     if (class_map_prepare(slab->superslab->region.base))
-        class_map_set(slab->base, size_classes[slab->class].units, slab->class);
+        class_map_set(slab->base, mapped_units(slab), slab->size_class);
 }
 
 /* Bytes of address space in slabs of blocks of which every page is touched, since none is longer;
@@ -36,55 +51,152 @@ static size_t dense_bytes;
 /* Page tables for so much fill what the second-level cache of a core holds. */
 static const size_t huge_heap_min = 256 * MIB;
 
-static void count_dense(unsigned class, size_t change)
+static void count_dense(unsigned size_class, size_t change)
 {
-    if (!size_class_is_long(class))
+    if (!size_class_is_long(size_class))
         ATOMIC_ADD_RELAXED(&dense_bytes, change);
 }
 
 /* What a slab of the class may map: a huge page only where its blocks use all of one. */
-static enum growth growth_for(unsigned class)
+static enum growth growth_for(unsigned size_class)
 {
-    bool dense = !size_class_is_long(class) && ATOMIC_LOAD_RELAXED(&dense_bytes) >= huge_heap_min;
+    bool dense =
+        !size_class_is_long(size_class) && ATOMIC_LOAD_RELAXED(&dense_bytes) >= huge_heap_min;
     return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
 }
 
-struct slab *slab_create(unsigned class, unsigned shard, bool may_grow)
+/* A large block without the mark in its first word has not been freed since its slab was made, so
+ * that the superslab knows which of its pages are zero: see slab_clear_block. */
+static void clear_first_words(const struct slab *slab)
 {
-    struct page_run taken;
-    struct slab *slab = metadata_alloc(record_size(class));
+    const struct size_class *layout = &size_classes[slab->size_class];
+    for (unsigned i = 0; i < slab->blocks && layout->size > MID_MAX; i++) {
+        void **block = (void **)(slab->base + i * (size_t)layout->size);
+        if (superslab_is_dirty(slab->superslab, block))
+            *block = NULL;
+    }
+}
+
+struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
+{
+    const struct size_class *layout = &size_classes[size_class];
+    struct unit_run taken;
+    struct slab *slab = metadata_alloc(record_size(size_class));
     if (!slab)
         return NULL;
-    enum growth growth = may_grow ? growth_for(class) : GROWTH_NONE;
-    if (!page_heap_take_units(size_classes[class].units, growth, &taken)) {
-        metadata_free(slab, record_size(class));
+    enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
+    alignment = (unsigned)size_max(alignment, layout->alignment);
+    if (!page_heap_take(layout->units, alignment, growth, &taken)) {
+        metadata_free(slab, record_size(size_class));
         return NULL;
     }
-    count_dense(class, size_classes[class].units * UNIT_SIZE);
+    count_dense(size_class, layout->units * UNIT_SIZE);
     slab->base = superslab_address(taken.superslab, taken.run.first);
     slab->superslab = taken.superslab;
-    slab->class = (uint8_t) class;
+    slab->size_class = (uint8_t)size_class;
     slab->shard = (uint8_t)shard;
-    slab->clean = taken.clean;
-    slab->blocks = slab->free_blocks = size_classes[class].blocks;
+    slab->blocks = slab->free_blocks = layout->blocks;
     bitmap_set_range(slab->free, 0, slab->blocks);
+    slab->clean = taken.clean;
+    if (!taken.clean)
+        clear_first_words(slab);
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
-        poison_block(slab->base + i * (size_t)size_classes[class].size, size_classes[class].size);
-    publish(slab, class, slab);
+        poison_block(slab->base + i * (size_t)layout->size, layout->size);
+    publish(slab, size_class, slab);
     return slab;
 }
 
 void slab_destroy(struct slab *slab)
 {
     ASSERT(slab->free_blocks == slab->blocks);
-    unsigned class = slab->class;
-    size_t touched = slab->watermark * (size_t)size_classes[class].size;
-    struct run run = {superslab_page_of(slab->base), size_classes[class].units * UNIT_PAGES};
+    const struct size_class *layout = &size_classes[slab->size_class];
+    size_t touched = slab->watermark * (size_t)layout->size;
+    struct run run = {superslab_unit_of(slab->base), layout->units};
     struct superslab *superslab = slab->superslab;
     publish(slab, CLASS_NONE, NULL);
-    count_dense(class, -(size_classes[class].units * UNIT_SIZE));
-    metadata_free(slab, record_size(class));
+    count_dense(slab->size_class, -(layout->units * UNIT_SIZE));
+    metadata_free(slab, record_size(slab->size_class));
     page_heap_put(superslab, run, (unsigned)((touched + PAGE_SIZE - 1) >> PAGE_SHIFT));
+}
+
+bool slab_resize(struct slab *slab, unsigned size_class)
+{
+    ASSERT(slab->blocks == 1 && slab->free_blocks == 0 && size_classes[size_class].blocks == 1);
+    unsigned before = size_classes[slab->size_class].units, after = size_classes[size_class].units;
+    unsigned unit = superslab_unit_of(slab->base);
+    if (after > before) {
+        struct run more = {unit + before, after - before};
+        if (!page_heap_take_at(slab->superslab, more))
+            return false;
+        set_units(slab, before, after, slab);
+    }
+    slab->size_class = (uint8_t)size_class;
+    class_map_set(slab->base, 1, size_class);
+    if (after < before) {
+        struct run rest = {unit + after, before - after};
+        set_units(slab, after, before, NULL);
+        page_heap_put(slab->superslab, rest, rest.units * UNIT_PAGES);
+    }
+    return true;
+}
+
+/* The pages of the block that were dirty when its slab was made. */
+static void clear_dirty_pages(const struct slab *slab, char *start, size_t size)
+{
+    char *end = start + size;
+    for (char *next; start < end; start = next) {
+        next = (char *)round_down((uintptr_t)start + PAGE_SIZE, PAGE_SIZE);
+        next = next < end ? next : end;
+        if (superslab_is_dirty(slab->superslab, start))
+            memset(start, 0, (size_t)(next - start));
+    }
+}
+
+/* Of bytes in whole words. */
+static bool is_zero(const char *start, size_t size)
+{
+    enum { STEP = 8 };
+    const uint64_t *words = (const uint64_t *)(const void *)start;
+    size_t count = size / sizeof *words, i = 0;
+    for (; i + STEP <= count; i += STEP)
+        if (words[i] | words[i + 1] | words[i + 2] | words[i + 3] | words[i + 4] | words[i + 5] |
+            words[i + 6] | words[i + 7])
+            return false;
+    for (; i < count; i++)
+        if (words[i])
+            return false;
+    return true;
+}
+
+/* Pages that the last owner of the block left untouched stay so: reading one takes no memory. */
+static void clear_written_pages(char *start, size_t size)
+{
+    size = round_up(size, sizeof(uint64_t));
+    for (size_t done = 0; done < size; done += PAGE_SIZE) {
+        size_t length = size_min(size - done, PAGE_SIZE);
+        if (!is_zero(start + done, length))
+            memset(start + done, 0, length);
+    }
+}
+
+void slab_clear_block(void **block, size_t size)
+{
+    const struct slab *slab = slab_lookup(block);
+    /* A block that was freed carries the mark of that, if its page was not purged since. */
+    if (!block[0] && !ATOMIC_LOAD_RELAXED(&slab->purged_once)) {
+        if (!slab->clean)
+            clear_dirty_pages(slab, (char *)block, size);
+    } else if (size <= MID_MAX) {
+        memset(block, 0, size);
+    } else {
+        clear_written_pages((char *)block, size);
+    }
+}
+
+size_t slab_grain(const struct slab *slab)
+{
+    size_t grain = size_max(PAGE_SIZE, os_page_size());
+    return size_max(grain, size_classes[slab->size_class].units * UNIT_SIZE / 64);
 }
 
 struct slab *slab_lookup(const void *address)
@@ -93,7 +205,7 @@ struct slab *slab_lookup(const void *address)
     if (!region || region->kind != REGION_SUPERSLAB)
         return NULL;
     struct superslab *superslab = (struct superslab *)region;
-    return ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[superslab_page_of(address) / UNIT_PAGES]);
+    return ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[superslab_unit_of(address)]);
 }
 
 /* How many bits from the lowest one on are set, of a word in which one is. */
@@ -105,7 +217,7 @@ static unsigned run_length(uint64_t bits)
 
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
 {
-    size_t size = size_classes[slab->class].size;
+    size_t size = size_classes[slab->size_class].size;
     unsigned taken = 0, word = slab->first_word, end = 0;
     if (count > slab->free_blocks)
         count = slab->free_blocks;
@@ -137,8 +249,9 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
 static _Noreturn SLOW_PATH void fatal_index(
     const struct slab *slab, const void *address, const char *call)
 {
-    size_t size = size_classes[slab->class].size;
-    unsigned index = size_class_index(slab->class, (size_t)((const char *)address - slab->base));
+    size_t size = size_classes[slab->size_class].size;
+    unsigned index =
+        size_class_index(slab->size_class, (size_t)((const char *)address - slab->base));
     if ((uintptr_t)address % MIN_ALIGNMENT)
         fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
     if (index < slab->blocks)
@@ -149,8 +262,8 @@ static _Noreturn SLOW_PATH void fatal_index(
 unsigned slab_index(const struct slab *slab, const void *address, const char *call)
 {
     size_t offset = (size_t)((const char *)address - slab->base);
-    unsigned index = size_class_index(slab->class, offset);
-    if (UNLIKELY(!size_class_is_start(slab->class, index, offset)))
+    unsigned index = size_class_index(slab->size_class, offset);
+    if (UNLIKELY(!size_class_is_start(slab->size_class, index, offset)))
         fatal_index(slab, address, call);
     return index;
 }
@@ -174,7 +287,7 @@ static unsigned row_of(void *const *blocks, size_t most, ptrdiff_t step)
 
 unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count)
 {
-    const struct size_class layout = size_classes[slab->class];
+    const struct size_class layout = size_classes[slab->size_class];
     unsigned lowest = slab->first_word * 64u, word = 0, put = 0, row, row_max = 64;
     uint64_t bits = slab->free[0]; /* stays in a register while blocks of one word come */
     for (; put < count; put += row) {
@@ -231,7 +344,7 @@ void slab_repair(struct slab *slab)
 
 void slab_check(const struct slab *slab)
 {
-    ASSERT(slab->blocks == size_classes[slab->class].blocks);
+    ASSERT(slab->blocks == size_classes[slab->size_class].blocks);
     ASSERT(slab->free_blocks == bitmap_count_range(slab->free, 0, slab->blocks));
     ASSERT(slab->watermark <= slab->blocks);
     ASSERT(
@@ -240,6 +353,6 @@ void slab_check(const struct slab *slab)
     ASSERT(bitmap_find(slab->free, slab->watermark, slab->blocks, false) == slab->blocks);
     ASSERT(slab_lookup(slab->base) == slab);
     ASSERT(
-        class_map.limit == 0 || class_map_get(slab->base) == slab->class ||
+        class_map.limit == 0 || class_map_get(slab->base) == slab->size_class ||
         class_map_get(slab->base) == CLASS_NONE);
 }

@@ -1,4 +1,4 @@
-/* A slab: one to four units of address space that hold blocks of one size class.
+/* A slab: units of address space that hold blocks of one size class.
  *
  * The record lies outside the slab, with one bit a block (1 = free). Blocks are taken lowest
  * address first, so that those allocated together lie together and fresh pages are touched
@@ -8,9 +8,10 @@
  *     | block 0 | block 1 | ... |  pages untouched                            |
  *     free:  0 1 0 0 1 ...        1 1 1 1 1 1 1 1 1 ...
  *
- * A slab belongs to the bin (shard, class) it was made for until it is destroyed. Pure data
- * structure but for creation and destruction; the bin's lock guards every field not marked
- * otherwise.
+ * A slab belongs to the bin (shard, class) it was made for until it is destroyed. One of a single
+ * block may become longer or shorter, and then belongs to another class, while the block is in use.
+ * Pure data structure but for creation, destruction and that; the bin's lock guards every field not
+ * marked otherwise.
  */
 #ifndef SLAB_SLAB_H
 #define SLAB_SLAB_H
@@ -21,32 +22,44 @@ struct slab {
     struct list_node by_fullness; /* on one of the bin's lists unless no block is free */
     char *base;                   /* const */
     struct superslab *superslab;  /* const */
-    uint8_t class;                /* const */
+    uint8_t size_class;           /* const, but for who resizes the only block, which he has */
     uint8_t shard;                /* const */
     bool joined;      /* is one of the bin's: other slabs are somebody's who makes or ends them */
-    bool clean;       /* atomic relaxed: pages were zero at creation and none was purged since */
+    bool clean;       /* const: all pages read as zero at its creation */
+    bool purged_once; /* atomic relaxed: some pages were purged since its creation */
     uint8_t fullness; /* which of the bin's lists: 0 is the fullest */
     uint16_t blocks;  /* const */
     uint16_t free_blocks;
     uint16_t first_word; /* no bit is set in words of `free` below this one */
     uint16_t watermark;  /* blocks from here on were neither handed out nor populated */
-    uint64_t purged;     /* bit per page: purged, and no block was taken since */
+    uint64_t purged;     /* bit per grain (slab_grain): purged, and no block was taken since */
     uint64_t free[];
 };
 
-/* A slab of `class` for shard `shard`, all blocks free, registered in the class map; it starts at a
- * multiple of its size. NULL: no memory, or none unless more is mapped and it must not grow. Takes
- * the page heap's lock. */
-struct slab *slab_create(unsigned class, unsigned shard, bool may_grow);
+/* A slab of the class for shard `shard`, all blocks free, registered in the class map. It starts at
+ * a multiple of its size, or, with a single block, at one of `alignment` units. NULL: no memory, or
+ * none unless more is mapped and it must not grow. Takes the page heap's lock. */
+struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow);
 
 /* Gives the pages of a slab whose blocks are all free back to the page heap. */
 void slab_destroy(struct slab *slab);
+
+/* Makes a slab of a single block, which the caller has, one of another class of such slabs, where
+ * it is; false: the units behind it are not free. Takes the page heap's lock. */
+bool slab_resize(struct slab *slab, unsigned size_class);
 
 /* Makes a slab known to the newest class map, for the caller that has a block of it. */
 void slab_publish(const struct slab *slab);
 
 /* Slab that covers the address, NULL if none does. Any thread. */
 struct slab *slab_lookup(const void *address);
+
+/* Zeroes a block that its caller just got, but for what is known to be zero. */
+void slab_clear_block(void **block, size_t size);
+
+/* Memory inside of slabs goes back to the system in pieces of so many bytes: a page, of hakmem and
+ * of the system, and a 64th of the slab at least. */
+size_t slab_grain(const struct slab *slab);
 
 /* Free blocks below the watermark: those that were handed out before, or populated. */
 ALWAYS_INLINE unsigned slab_used_blocks(const struct slab *slab)

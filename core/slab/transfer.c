@@ -62,7 +62,7 @@ static SLOW_PATH void fatal_starts(unsigned size_class, void *const *blocks, uns
 {
     for (unsigned i = 0; i < count; i++) {
         const struct slab *slab = slab_lookup(blocks[i]);
-        if (!slab || slab->class != size_class)
+        if (!slab || slab->size_class != size_class)
             fatal_pointer("free", DEFECT_DOUBLE_FREE, blocks[i], NULL, 0);
         slab_index(slab, blocks[i], "free");
     }
@@ -306,8 +306,8 @@ void transfer_check_all(void)
         ASSERT(transfer->unused <= transfer->count);
         for (unsigned i = 0; i < transfer->count; i++) {
             const struct slab *slab = slab_lookup(transfer->slots[i]);
-            ASSERT(slab && slab->class == cache % CLASS_COUNT);
-            ASSERT(serves(cache / CLASS_COUNT, slab->class));
+            ASSERT(slab && slab->size_class == cache % CLASS_COUNT);
+            ASSERT(serves(cache / CLASS_COUNT, slab->size_class));
         }
         lock_release(&transfer->lock);
     }

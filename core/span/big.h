@@ -19,7 +19,7 @@
 #include "span/big_cache.h"
 
 /* Requests from this size on are big. */
-#define BIG_MIN REGION_SIZE
+#define BIG_MIN (LARGE_MAX + 1)
 
 /* A block of `size` bytes at a multiple of `alignment`; zeroed if `zero`. NULL: no memory. */
 void *big_alloc(size_t size, size_t alignment, bool zero);

@@ -9,67 +9,62 @@
 #include "map/metadata.h"
 #include "os/os.h"
 
+/* Lists by two measures: the first index is one, the second the number of free units. */
+struct index {
+    struct list lists[SUPERSLAB_UNITS + 1][SUPERSLAB_UNITS + 1];
+    uint64_t filled[SUPERSLAB_UNITS + 1]; /* bit per list of a row that is not empty */
+};
+
 static struct {
     struct lock lock CACHE_ALIGNED;
-    struct list by_run[SUPERSLAB_PAGES + 1]; /* lock: by the bound on free runs */
-    /* lock: by the largest group of free units, then by number of free units */
-    struct list by_unit[SUPERSLAB_GROUPS][SUPERSLAB_UNITS + 1];
-    struct list by_dirt;                /* lock: with free dirty pages */
-    uint64_t runs[SUPERSLAB_WORDS + 1]; /* lock: bit per non-empty list of by_run */
-    uint64_t units[SUPERSLAB_GROUPS];   /* lock: bit per non-empty list of by_unit */
-    struct page_heap_stats stats;       /* lock */
-    char *hint;                         /* lock: where the next superslab should be */
-    struct idle unused;                 /* lock: of free dirty pages */
-    uint64_t purge_round;               /* lock */
+    struct index by_run;          /* lock: by the longest run of free units */
+    struct index by_group;        /* lock: by the largest group of free units */
+    struct list by_dirt;          /* lock: with free dirty pages */
+    struct page_heap_stats stats; /* lock */
+    char *hint;                   /* lock: where the next superslab should be */
+    struct idle unused;           /* lock: of free dirty pages */
+    uint64_t purge_round;         /* lock */
 } heap;
 
 /* Lock held. */
-static void link_by_run(struct superslab *superslab)
+static void link_to(struct index *index, unsigned row, unsigned units, struct list_node *node)
 {
-    unsigned run = superslab->longest_run;
-    list_push(&heap.by_run[run], &superslab->by_run);
-    bitmap_set(heap.runs, run);
-    superslab->listed_run = (uint16_t)run;
+    list_push(&index->lists[row][units], node);
+    bitmap_set(&index->filled[row], units);
 }
 
 /* Lock held. */
-static void unlink_by_run(struct superslab *superslab)
+static void unlink_from(struct index *index, unsigned row, unsigned units, struct list_node *node)
 {
-    list_remove(&superslab->by_run);
-    if (!heap.by_run[superslab->listed_run].first)
-        bitmap_clear(heap.runs, superslab->listed_run);
+    list_remove(node);
+    if (!index->lists[row][units].first)
+        bitmap_clear(&index->filled[row], units);
 }
 
 /* Lock held. */
-static void link_by_unit(struct superslab *superslab, unsigned group, unsigned units)
+static void link_by_units(struct superslab *superslab)
 {
-    list_push(&heap.by_unit[group][units], &superslab->by_unit);
-    bitmap_set(&heap.units[group], units);
-    superslab->listed_group = (uint8_t)group;
+    unsigned units = bits_count(superslab->free_units);
     superslab->listed_units = (uint8_t)units;
+    superslab->listed_run = (uint8_t)superslab_longest_run(superslab);
+    superslab->listed_group = (uint8_t)superslab_group(superslab);
+    link_to(&heap.by_run, superslab->listed_run, units, &superslab->by_run);
+    link_to(&heap.by_group, superslab->listed_group, units, &superslab->by_group);
 }
 
 /* Lock held. */
-static void unlink_by_unit(struct superslab *superslab)
+static void unlink_by_units(struct superslab *superslab)
 {
-    unsigned group = superslab->listed_group, units = superslab->listed_units;
-    list_remove(&superslab->by_unit);
-    if (!heap.by_unit[group][units].first)
-        bitmap_clear(&heap.units[group], units);
+    unsigned units = superslab->listed_units;
+    unlink_from(&heap.by_run, superslab->listed_run, units, &superslab->by_run);
+    unlink_from(&heap.by_group, superslab->listed_group, units, &superslab->by_group);
 }
 
 /* Puts the superslab on the lists that its state asks for. Lock held. */
 static void relink(struct superslab *superslab)
 {
-    unsigned units = bits_count(superslab->free_units), group = superslab_group(superslab);
-    if (superslab->longest_run != superslab->listed_run) {
-        unlink_by_run(superslab);
-        link_by_run(superslab);
-    }
-    if (units != superslab->listed_units || group != superslab->listed_group) {
-        unlink_by_unit(superslab);
-        link_by_unit(superslab, group, units);
-    }
+    unlink_by_units(superslab);
+    link_by_units(superslab);
     bool dirt = superslab->dirty_free_pages != 0;
     if (dirt && !list_contains(&superslab->by_dirt))
         list_push(&heap.by_dirt, &superslab->by_dirt);
@@ -87,7 +82,7 @@ static void lower_unused(void)
 static unsigned take_run(struct superslab *superslab, struct run run)
 {
     unsigned dirty = superslab_take(superslab, run);
-    heap.stats.used_pages += run.pages;
+    heap.stats.used_pages += run.units * UNIT_PAGES;
     heap.stats.dirty_free_pages -= dirty;
     lower_unused();
     relink(superslab);
@@ -99,7 +94,7 @@ static void put_run(struct superslab *superslab, struct run run, unsigned dirty_
 {
     unsigned dirty_before = superslab->dirty_free_pages;
     superslab_put(superslab, run, dirty_pages);
-    heap.stats.used_pages -= run.pages;
+    heap.stats.used_pages -= run.units * UNIT_PAGES;
     heap.stats.dirty_free_pages += superslab->dirty_free_pages - dirty_before;
     relink(superslab);
 }
@@ -108,8 +103,7 @@ static void put_run(struct superslab *superslab, struct run run, unsigned dirty_
 static void insert(struct superslab *superslab)
 {
     superslab->listed = true;
-    link_by_run(superslab);
-    link_by_unit(superslab, superslab_group(superslab), bits_count(superslab->free_units));
+    link_by_units(superslab);
     heap.stats.superslabs++;
     heap.hint = superslab->region.base - REGION_SIZE;
 }
@@ -118,8 +112,7 @@ static void insert(struct superslab *superslab)
 static void extract(struct superslab *superslab)
 {
     superslab->listed = false;
-    unlink_by_run(superslab);
-    unlink_by_unit(superslab);
+    unlink_by_units(superslab);
     if (list_contains(&superslab->by_dirt))
         list_remove(&superslab->by_dirt);
     heap.stats.dirty_free_pages -= superslab->dirty_free_pages;
@@ -163,72 +156,45 @@ static struct superslab *grow(enum growth growth)
     return superslab;
 }
 
-/* Of the superslabs with a group of so many free units, a power of two, the fullest: the one with
- * the fewest free units; NULL when there is none. In constant time. Lock held. */
-static struct superslab *find_group(unsigned units)
+/* The fullest superslab of the rows from `row` on, or NULL. Lock held. */
+static struct list_node *fullest(const struct index *index, unsigned row)
 {
-    struct superslab *best = NULL;
-    for (unsigned group = bits_lowest(units) + 1; group < SUPERSLAB_GROUPS; group++) {
-        if (!heap.units[group])
-            continue;
-        unsigned count = bits_lowest(heap.units[group]);
-        if (!best || count < best->listed_units)
-            best = CONTAINER_OF(heap.by_unit[group][count].first, struct superslab, by_unit);
+    struct list_node *best = NULL;
+    unsigned fewest = UINT32_MAX;
+    for (; row <= SUPERSLAB_UNITS; row++) {
+        unsigned units = index->filled[row] ? bits_lowest(index->filled[row]) : UINT32_MAX;
+        if (units < fewest) {
+            fewest = units;
+            best = index->lists[row][units].first;
+        }
     }
     return best;
 }
 
-/* Of the superslabs that may have a long enough run, those first that promise the shortest. Lock
- * held. */
-static struct superslab *find_pages(unsigned pages, unsigned alignment, struct run *run)
+/* The row of by_group for groups of so many units, or a few more. */
+static unsigned row_of_group(unsigned units)
 {
-    /* A search in vain for aligned pages leaves the bound as it is: a second one, without
-     * alignment, puts it right. But a few superslabs pack better in the order in which they stand.
-     * However many there are, no call looks at more than EFFORT_MAX: a large heap may rather grow.
-     */
-    enum { PATIENCE = 16, EFFORT_MAX = 64 };
-    unsigned vain = 0;
-    for (unsigned length = pages; vain < EFFORT_MAX; length++) {
-        length = bitmap_find(heap.runs, length, SUPERSLAB_PAGES + 1, true);
-        if (length > SUPERSLAB_PAGES)
-            return NULL;
-        struct list_node *node = heap.by_run[length].first, *next;
-        for (; node && vain < EFFORT_MAX; node = next, vain++) {
-            struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
-            next = node->next;
-            if (superslab_find(superslab, pages, alignment, run))
-                return superslab;
-            if (vain >= PATIENCE && alignment > 1)
-                superslab_find(superslab, pages, 1, run);
-            relink(superslab);
-        }
-    }
-    /* Whole units are known without a search. */
-    unsigned longer = pages > alignment ? pages : alignment, units = 1;
-    while (units * UNIT_PAGES < longer)
-        units *= 2;
-    struct superslab *superslab = find_group(units);
-    return superslab && superslab_find(superslab, pages, alignment, run) ? superslab : NULL;
+    unsigned row = 1;
+    while (units > 1u << (row - 1))
+        row++;
+    return row;
 }
 
-/* Fullest first. Lock held. */
-static struct superslab *find_units(unsigned units, struct run *run)
+/* Where alignment is asked for, groups tell without a search who has room; what else might have is
+ * not looked for. Lock held. */
+static struct superslab *find(unsigned units, unsigned alignment, struct run *run)
 {
-    struct superslab *superslab = find_group(units);
-    return superslab && superslab_find_units(superslab, units, run) ? superslab : NULL;
+    unsigned group = (unsigned)size_max(units, alignment);
+    struct list_node *node = alignment == 1 ? fullest(&heap.by_run, units)
+                                            : fullest(&heap.by_group, row_of_group(group));
+    if (!node)
+        return NULL;
+    struct superslab *superslab = alignment == 1 ? CONTAINER_OF(node, struct superslab, by_run)
+                                                 : CONTAINER_OF(node, struct superslab, by_group);
+    return superslab_find(superslab, units, alignment, run) ? superslab : NULL;
 }
 
-static void describe(struct page_run *taken, struct superslab *superslab, struct run run)
-{
-    taken->superslab = superslab;
-    taken->run = run;
-    memcpy(taken->dirty, superslab->dirty, sizeof taken->dirty);
-    taken->clean = take_run(superslab, run) == 0;
-}
-
-/* Takes `units` whole units, or, when that is 0, `pages` pages at a multiple of `alignment`. */
-static bool take(
-    unsigned units, unsigned pages, unsigned alignment, enum growth growth, struct page_run *taken)
+bool page_heap_take(unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
 {
     struct superslab *fresh = NULL;
     do {
@@ -237,13 +203,12 @@ static bool take(
         /* Not before, or a purge could unmap it again. */
         if (fresh)
             insert(fresh);
-        struct superslab *superslab =
-            units ? find_units(units, &run) : find_pages(pages, alignment, &run);
-        if (superslab)
-            describe(taken, superslab, run);
+        struct superslab *superslab = find(units, alignment, &run);
+        bool clean = superslab && take_run(superslab, run) == 0;
         lock_release(&heap.lock);
         if (superslab) {
-            unpoison(superslab_address(superslab, run.first), run.pages * PAGE_SIZE);
+            *taken = (struct unit_run){superslab, run, clean};
+            unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
             return true;
         }
         if (growth == GROWTH_NONE)
@@ -253,44 +218,35 @@ static bool take(
     return false;
 }
 
-bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken)
-{
-    return take(0, pages, alignment, GROWTH_SMALL_PAGES, taken);
-}
-
 bool page_heap_init(void)
 {
-    struct page_run first;
+    struct unit_run first;
     if (class_map.limit)
         return true;
-    if (!page_heap_take(1, 1, &first))
+    if (!page_heap_take(1, 1, GROWTH_SMALL_PAGES, &first))
         return false;
     page_heap_put(first.superslab, first.run, 0);
     return true;
 }
 
-bool page_heap_take_units(unsigned units, enum growth growth, struct page_run *taken)
+bool page_heap_take_at(struct superslab *superslab, struct run run)
 {
-    return take(units, 0, 0, growth, taken);
-}
-
-bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned pages)
-{
-    if (page + pages > SUPERSLAB_PAGES)
+    if (run.first + run.units > SUPERSLAB_UNITS)
         return false;
+    uint32_t units = (uint32_t)bitmap_word_mask(0, run.first, run.units);
     lock_acquire(&heap.lock);
-    bool free = bitmap_count_range(superslab->free, page, pages) == pages;
+    bool free = (superslab->free_units & units) == units;
     if (free)
-        take_run(superslab, (struct run){page, pages});
+        take_run(superslab, run);
     lock_release(&heap.lock);
     if (free)
-        unpoison(superslab_address(superslab, page), pages * PAGE_SIZE);
+        unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
     return free;
 }
 
 void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_pages)
 {
-    poison(superslab_address(superslab, run.first), run.pages * PAGE_SIZE);
+    poison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
     lock_acquire(&heap.lock);
     put_run(superslab, run, dirty_pages);
     size_t dirty = heap.stats.dirty_free_pages, used = heap.stats.used_pages;
@@ -312,9 +268,9 @@ static struct superslab *next_to_purge(uint64_t round)
             (!best || superslab->dirty_free_pages > best->dirty_free_pages))
             best = superslab;
     }
-    node = heap.by_unit[SUPERSLAB_GROUPS - 1][SUPERSLAB_UNITS].first;
+    node = heap.by_run.lists[SUPERSLAB_UNITS][SUPERSLAB_UNITS].first;
     if (!best && node)
-        best = CONTAINER_OF(node, struct superslab, by_unit);
+        best = CONTAINER_OF(node, struct superslab, by_run);
     if (!best || best->purge_round >= round)
         return NULL;
     best->purge_round = round;
@@ -329,34 +285,26 @@ bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t si
     return os_purge(address, size);
 }
 
-/* Purges the whole pages of the system inside a run; returns which pages these were. */
-static struct run purge_pages(struct superslab *superslab, struct run run)
-{
-    uintptr_t start = (uintptr_t)superslab_address(superslab, run.first);
-    uintptr_t first = round_up(start, os_page_size());
-    uintptr_t end = round_down(start + run.pages * PAGE_SIZE, os_page_size());
-    if (first >= end || !page_heap_purge_pages(superslab, (void *)first, end - first))
-        return (struct run){run.first, 0};
-    return (struct run){superslab_page_of((void *)first), (unsigned)((end - first) >> PAGE_SHIFT)};
-}
+_Static_assert(UNIT_SIZE == 64 * KIB, "a unit is whole pages of any system");
 
-/* Purges the free dirty runs of one superslab, up to `bytes`; returns bytes purged. Called and
+/* Purges the free dirty pages of one superslab, up to `bytes`; returns bytes purged. Called and
  * returns with the lock held, releases it in between: then a run of the superslab is taken, so
  * that it cannot be unmapped by somebody else. */
 static size_t purge_superslab(struct superslab *superslab, size_t bytes)
 {
     size_t purged = 0;
     struct run run;
-    for (unsigned page = 0; purged < bytes && superslab_next_dirty(superslab, page, &run);) {
-        page = run.first + run.pages;
-        take_run(superslab, run);
+    for (unsigned unit = 0; purged < bytes && superslab_next_dirty(superslab, unit, &run);) {
+        unit = run.first + run.units;
+        unsigned dirty = take_run(superslab, run);
         lock_release(&heap.lock);
-        struct run clean = purge_pages(superslab, run);
+        char *start = superslab_address(superslab, run.first);
+        bool clean = page_heap_purge_pages(superslab, start, run.units * UNIT_SIZE);
         lock_acquire(&heap.lock);
-        if (clean.pages)
-            bitmap_clear_range(superslab->dirty, clean.first, clean.pages);
+        if (clean)
+            superslab_clean(superslab, run);
         put_run(superslab, run, 0);
-        purged += clean.pages * PAGE_SIZE;
+        purged += clean ? dirty * PAGE_SIZE : 0;
     }
     return purged;
 }
@@ -392,7 +340,7 @@ size_t page_heap_purge(size_t bytes)
         struct superslab *superslab = next_to_purge(round);
         if (!superslab)
             break;
-        if (superslab->free_pages == SUPERSLAB_PAGES && heap.stats.superslabs > 1)
+        if (superslab->free_units == UINT32_MAX && heap.stats.superslabs > 1)
             purged += unmap_superslab(superslab);
         else
             purged += purge_superslab(superslab, bytes - purged);
@@ -422,23 +370,26 @@ struct lock *page_heap_lock(void)
     return &heap.lock;
 }
 
+static size_t used_pages(const struct superslab *superslab)
+{
+    return bits_count((uint32_t)~superslab->free_units) * (size_t)UNIT_PAGES;
+}
+
 static void relist(struct superslab *superslab)
 {
-    superslab->by_run.link = superslab->by_unit.link = superslab->by_dirt.link = NULL;
+    superslab->by_run.link = superslab->by_group.link = superslab->by_dirt.link = NULL;
     superslab_repair(superslab);
     insert(superslab);
     if (superslab->dirty_free_pages)
         list_push(&heap.by_dirt, &superslab->by_dirt);
-    heap.stats.used_pages += SUPERSLAB_PAGES - superslab->free_pages;
+    heap.stats.used_pages += used_pages(superslab);
     heap.stats.dirty_free_pages += superslab->dirty_free_pages;
 }
 
 void page_heap_repair(void)
 {
-    memset(heap.by_run, 0, sizeof heap.by_run);
-    memset(heap.by_unit, 0, sizeof heap.by_unit);
-    memset(heap.runs, 0, sizeof heap.runs);
-    memset(heap.units, 0, sizeof heap.units);
+    memset(&heap.by_run, 0, sizeof heap.by_run);
+    memset(&heap.by_group, 0, sizeof heap.by_group);
     memset(&heap.stats, 0, sizeof heap.stats);
     heap.by_dirt.first = NULL;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
@@ -449,25 +400,65 @@ void page_heap_repair(void)
     idle_lower(&heap.unused, heap.stats.dirty_free_pages);
 }
 
+/* The superslab is on the lists where its state says. Lock held. */
+static void check_superslab(const struct superslab *superslab, unsigned row, unsigned units)
+{
+    superslab_check(superslab);
+    (void)row, (void)units; /* only asserted on */
+    ASSERT(superslab->listed);
+    ASSERT(superslab->listed_run == row && superslab_longest_run(superslab) == row);
+    ASSERT(superslab->listed_units == units && bits_count(superslab->free_units) == units);
+    ASSERT(superslab->listed_group == superslab_group(superslab));
+    ASSERT(list_contains(&superslab->by_group));
+    ASSERT(list_contains(&superslab->by_dirt) == (superslab->dirty_free_pages != 0));
+    ASSERT(page_map_lookup(superslab->region.base) == &superslab->region);
+}
+
+static size_t list_length(const struct list *list)
+{
+    size_t length = 0;
+    for (const struct list_node *node = list->first; node; node = node->next)
+        length++;
+    return length;
+}
+
+/* Nodes on the lists of the index, of which the bits know. Lock held. */
+static size_t index_length(const struct index *index)
+{
+    size_t total = 0;
+    for (unsigned row = 0; row <= SUPERSLAB_UNITS; row++) {
+        for (unsigned units = 0; units <= SUPERSLAB_UNITS; units++) {
+            size_t length = list_length(&index->lists[row][units]);
+            ASSERT(bitmap_test(&index->filled[row], units) == (length != 0));
+            total += length;
+        }
+    }
+    return total;
+}
+
 void page_heap_check(void)
 {
     lock_acquire(&heap.lock);
-    size_t superslabs = 0, used = 0, dirty = 0;
-    for (unsigned run = 0; run <= SUPERSLAB_PAGES; run++) {
-        for (struct list_node *node = heap.by_run[run].first; node; node = node->next) {
-            struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
-            superslab_check(superslab);
-            ASSERT(superslab->longest_run == run && superslab->listed_run == run);
-            ASSERT(superslab->listed_units == bits_count(superslab->free_units));
-            ASSERT(superslab->listed_group == superslab_group(superslab));
-            ASSERT(page_map_lookup(superslab->region.base) == &superslab->region);
-            superslabs++;
-            used += SUPERSLAB_PAGES - superslab->free_pages;
-            dirty += superslab->dirty_free_pages;
+    size_t superslabs = 0, used = 0, dirty = 0, with_dirt = 0;
+    for (unsigned row = 0; row <= SUPERSLAB_UNITS; row++) {
+        for (unsigned units = 0; units <= SUPERSLAB_UNITS; units++) {
+            struct list_node *node = heap.by_run.lists[row][units].first;
+            for (; node; node = node->next) {
+                struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
+                check_superslab(superslab, row, units);
+                superslabs++;
+                used += used_pages(superslab);
+                dirty += superslab->dirty_free_pages;
+                with_dirt += superslab->dirty_free_pages != 0;
+            }
         }
     }
     ASSERT(superslabs == heap.stats.superslabs);
+    ASSERT(superslabs == index_length(&heap.by_run) && superslabs == index_length(&heap.by_group));
+    ASSERT(with_dirt == list_length(&heap.by_dirt));
     ASSERT(used == heap.stats.used_pages);
     ASSERT(dirty == heap.stats.dirty_free_pages);
+    for (unsigned i = 0; i < IDLE_WATCHERS; i++)
+        ASSERT(heap.unused.least[i] <= dirty);
     lock_release(&heap.lock);
 }

@@ -1,8 +1,9 @@
-/* The page heap: hands out and takes back runs of pages, for slabs and spans of any size.
+/* The page heap: hands out and takes back runs of units, for slabs of any class.
  *
- * Superslabs are kept in lists by a bound on their longest free run and by their number of free
- * units, so that one that fits well (the fullest) is found soon. Freed runs stay dirty and are
- * used again first; purging gives them back (reclaim/ decides when).
+ * Superslabs are kept in lists by their longest run of free units, and by the largest group that
+ * starts at a multiple of its length, and within those by their number of free units: the fullest
+ * superslab that serves is found in constant time. Freed runs stay dirty and are used again first;
+ * purging gives them back (reclaim/ decides when).
  *
  * One lock, mostly held for a few hundred instructions and never across a system call: a run that
  * is being purged is taken out first, like an allocation.
@@ -14,30 +15,27 @@
 #include "os/lock.h"
 #include "span/superslab.h"
 
-struct page_run {
+struct unit_run {
     struct superslab *superslab;
     struct run run;
-    bool clean;                      /* all pages read as zero */
-    uint64_t dirty[SUPERSLAB_WORDS]; /* the superslab's dirty bits when the run was taken */
+    bool clean; /* all of it reads as zero; else superslab_is_dirty tells of each page */
 };
 
 /* Maps the first superslab and the class map; false when the system refuses. The caller makes
  * sure that this happens once and before anything else here. */
 bool page_heap_init(void);
 
-/* Takes `pages` <= SUPERSLAB_PAGES pages that start at a multiple of `alignment` pages. False when
- * no memory is left. */
-bool page_heap_take(unsigned pages, unsigned alignment, struct page_run *taken);
-
 /* What may be mapped when no superslab has room: nothing, one for small pages, or one for a huge
  * page, of which the caller then touches nearly all. */
 enum growth { GROWTH_NONE, GROWTH_SMALL_PAGES, GROWTH_HUGE_PAGE };
 
-/* Takes a run of `units` whole units, 1, 2 or 4, at a multiple of its size. */
-bool page_heap_take_units(unsigned units, enum growth growth, struct page_run *taken);
+/* Takes `units` units in a row that start at a multiple of `alignment` units, a power of two; both
+ * are SUPERSLAB_UNITS at most. False when no memory is left. */
+bool page_heap_take(unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken);
 
-/* Takes exactly the `pages` pages behind `page` if all of them are free. */
-bool page_heap_take_at(struct superslab *superslab, unsigned page, unsigned pages);
+/* Takes exactly these units if all of them are free; they may reach beyond the superslab, where
+ * none is. */
+bool page_heap_take_at(struct superslab *superslab, struct run run);
 
 /* Puts a run back; only its first `dirty_pages` pages have been touched. */
 void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_pages);
@@ -56,7 +54,7 @@ size_t page_heap_purge(size_t bytes);
 
 struct page_heap_stats {
     size_t superslabs;
-    size_t used_pages;       /* in slabs and spans */
+    size_t used_pages;       /* in slabs */
     size_t dirty_free_pages; /* free, not given back */
 };
 

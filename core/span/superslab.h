@@ -1,12 +1,11 @@
-/* One superslab: 2 MiB of address space, aligned to 2 MiB, cut into runs of 4 KiB pages.
+/* One superslab: 2 MiB of address space, aligned to 2 MiB, cut into runs of units of 64 KiB.
  *
- *     page    0        16       32                                   511
- *             | slab   | slab   | span |free| span ....               |
- *             unit 0   unit 1   unit 2 ...                     unit 31
+ *     unit    0        1        2                 5                  31
+ *             | slab   | slab   | slab of three   | free   | ...       |
  *
- * The record lies elsewhere (map/metadata.h); all 2 MiB are for blocks. Runs are tracked by two
- * bits a page: free or not, dirty or not. A page is dirty from the moment it was handed out until
- * it is purged: pages that are not dirty read as zero and cost no memory.
+ * The record lies elsewhere (map/metadata.h); all 2 MiB are for blocks. A unit is free or part of a
+ * slab; a page of 4 KiB is dirty or clean. It is dirty from the moment it was handed out until it
+ * is purged: pages that are not dirty read as zero and cost no memory.
  *
  * Pure data structure: no lock, no system call. The page heap's lock guards every field that is
  * not marked otherwise.
@@ -23,7 +22,6 @@
 
 enum {
     SUPERSLAB_PAGES = REGION_SIZE / PAGE_SIZE,
-    SUPERSLAB_WORDS = SUPERSLAB_PAGES / 64,
     SUPERSLAB_UNITS = REGION_SIZE / UNIT_SIZE,
     UNIT_PAGES = UNIT_SIZE / PAGE_SIZE,
     SUPERSLAB_GROUPS = 7 /* kinds of groups of units: see superslab_group */
@@ -33,73 +31,75 @@ struct slab;
 
 struct superslab {
     struct region region;      /* const while registered */
-    struct list_node by_run;   /* page heap: list of superslabs with the same bound on runs */
-    struct list_node by_unit;  /* page heap: list of superslabs with as many free units, grouped */
+    struct list_node by_run;   /* page heap: list of superslabs with as long a run of free units */
+    struct list_node by_group; /* page heap: list of superslabs with as large a group of them */
     struct list_node by_dirt;  /* page heap: list of superslabs with free dirty pages */
-    uint16_t longest_run;      /* no free run has more pages: a bound, put right by searches */
-    uint16_t free_pages;       /* pages that are free */
-    uint16_t dirty_free_pages; /* pages that are free and dirty */
+    uint32_t free_units;       /* bit per unit */
+    uint16_t dirty_free_pages; /* pages of free units that are dirty */
     bool listed;               /* page heap: not somebody's who maps or unmaps it */
-    uint16_t listed_run;       /* page heap: which list `by_run` is on */
-    uint8_t listed_units;      /* page heap: which list `by_unit` is on, */
-    uint8_t listed_group;      /* of which kind */
-    bool huge;                 /* atomic relaxed, any thread: huge pages are advised */
-    uint32_t free_units;       /* bit per unit: all its pages are free */
-    uint64_t purge_round;      /* last round of purging that looked at this superslab */
-    uint64_t free[SUPERSLAB_WORDS];
-    uint64_t dirty[SUPERSLAB_WORDS];
+    uint8_t listed_units; /* page heap: which list `by_run` and `by_group` are on: free units, */
+    uint8_t listed_run;   /* the longest run of them, */
+    uint8_t listed_group; /* the largest group */
+    bool huge;            /* atomic relaxed, any thread: huge pages are advised */
+    uint64_t purge_round; /* last round of purging that looked at this superslab */
+    uint16_t dirty[SUPERSLAB_UNITS]; /* bit per page; while a unit is in use: read by its user */
     struct slab *slab_of_unit[SUPERSLAB_UNITS]; /* atomic: release on store, acquire on load */
-    uint16_t span_pages[SUPERSLAB_PAGES]; /* length of the span that starts at the page, else 0 */
 };
 
 struct run {
-    unsigned first; /* page */
-    unsigned pages;
+    unsigned first; /* unit */
+    unsigned units;
 };
 
-/* An all-zero record becomes a superslab of clean free pages at `base`. */
+/* An all-zero record becomes a superslab of clean free units at `base`. */
 void superslab_init(struct superslab *superslab, char *base);
 
-/* Finds the lowest `pages` free pages in a row that start at a multiple of `alignment` pages. False
- * when there are none; without alignment, the bound on runs then falls below `pages`. Takes
- * nothing. */
+/* Finds the lowest `units` free units in a row that start at a multiple of `alignment` units, a
+ * power of two. False when there are none. Takes nothing. */
 bool superslab_find(
-    struct superslab *superslab, unsigned pages, unsigned alignment, struct run *found);
+    const struct superslab *superslab, unsigned units, unsigned alignment, struct run *found);
 
-/* The same for `units` free units, 1, 2 or 4, at a multiple of their number. */
-bool superslab_find_units(const struct superslab *superslab, unsigned units, struct run *found);
+/* The most free units in a row. */
+unsigned superslab_longest_run(const struct superslab *superslab);
 
 /* The largest group of free units: 0 when no unit is free, else one more than the binary logarithm
  * of its length, which is a power of two; groups start at multiples of their length. */
 unsigned superslab_group(const struct superslab *superslab);
 
-/* Takes the free pages of `run`. Returns how many of them are dirty. */
+/* Takes the free units of `run`. Returns how many of their pages are dirty. */
 unsigned superslab_take(struct superslab *superslab, struct run run);
 
-/* Puts pages back. The first `dirty_pages` of them are dirty now; nobody touched the others, which
- * are as dirty or clean as when they were taken. */
+/* Puts units back. The first `dirty_pages` of their pages are dirty now; nobody touched the others,
+ * which are as dirty or clean as when they were taken. */
 void superslab_put(struct superslab *superslab, struct run run, unsigned dirty_pages);
 
-/* Next maximal run of free dirty pages at or after `page`; false when there is none. */
-bool superslab_next_dirty(const struct superslab *superslab, unsigned page, struct run *found);
+/* Next run of free units at or after `unit`, each with dirty pages; false when there is none. */
+bool superslab_next_dirty(const struct superslab *superslab, unsigned unit, struct run *found);
 
-/* First page of the span that covers `page`; SUPERSLAB_PAGES when no span does. */
-unsigned superslab_span_start(const struct superslab *superslab, unsigned page);
+/* The pages of these units, which the caller has taken, are clean now. */
+void superslab_clean(struct superslab *superslab, struct run run);
 
-ALWAYS_INLINE char *superslab_address(const struct superslab *superslab, unsigned page)
+ALWAYS_INLINE char *superslab_address(const struct superslab *superslab, unsigned unit)
 {
-    return superslab->region.base + ((size_t)page << PAGE_SHIFT);
+    return superslab->region.base + ((size_t)unit << UNIT_SHIFT);
 }
 
-ALWAYS_INLINE unsigned superslab_page_of(const void *address)
+ALWAYS_INLINE unsigned superslab_unit_of(const void *address)
 {
-    return (unsigned)(((uintptr_t)address & (REGION_SIZE - 1)) >> PAGE_SHIFT);
+    return (unsigned)(((uintptr_t)address & (REGION_SIZE - 1)) >> UNIT_SHIFT);
 }
 
-/* Makes the counts and bounds anew, from the bitmaps. */
+/* True for a page that may not read as zero. */
+ALWAYS_INLINE bool superslab_is_dirty(const struct superslab *superslab, const void *address)
+{
+    unsigned page = (unsigned)(((uintptr_t)address & (UNIT_SIZE - 1)) >> PAGE_SHIFT);
+    return superslab->dirty[superslab_unit_of(address)] >> page & 1;
+}
+
+/* Makes the counts anew, from the bitmaps. */
 void superslab_repair(struct superslab *superslab);
 
-/* Debug walker: the counts agree with the bitmaps, spans do not overlap free pages. */
+/* Debug walker: the counts agree with the bitmaps. */
 void superslab_check(const struct superslab *superslab);
 
 #endif

@@ -32,6 +32,8 @@
 #include "map/size_class.h"
 #include "os/lock.h"
 
+struct slab;
+
 enum {
     HEAP_BYTES = 128 * 1024, /* of address space; touched as magazines grow */
     HEAP_SLOTS = HEAP_BYTES / sizeof(void *),
@@ -70,6 +72,7 @@ struct heap_front {
     uint64_t pops[CLASS_COUNT];            /* blocks handed out; one writer, read by any thread */
     uint8_t tiny_class[TINY_MAX + 1];      /* class by size, without a shift; as classes_limit */
     uint8_t mid_class[MID_MAX / MID_STEP]; /* copy of mid_class_table; as classes_limit */
+    uint8_t large_class[LARGE_MAX / LARGE_STEP]; /* copy of large_class_table; the same */
 };
 
 struct heap {
@@ -167,6 +170,14 @@ bool heap_refill(struct heap *heap, unsigned class, bool fresh);
 
 /* Makes room in the full magazine, by a longer region or by returning blocks. */
 void heap_overflow(struct heap *heap, unsigned class);
+
+/* Takes a block of a single class that starts at a multiple of `alignment` out of the magazine, or
+ * makes one; NULL when no memory is left. */
+void *heap_take_aligned(struct heap *heap, unsigned class, size_t alignment);
+
+/* Makes the single block, which the caller has, one of another such class where it is; counts as a
+ * free of the one and an allocation of the other. */
+bool heap_resize(struct heap *heap, struct slab *slab, unsigned class);
 
 /* Sends all cached blocks home: to the transfer caches, or, where these are full, to the
  * bins. */

@@ -80,6 +80,8 @@ void idle_open_front(struct heap *heap)
             (uint8_t)size_class_for_shard(size_class_of(size), heap->shard));
     for (size_t i = 0; i < ARRAY_LENGTH(front->mid_class); i++)
         STORE_HOT(&front->mid_class[i], mid_class_table[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(front->large_class); i++)
+        STORE_HOT(&front->large_class[i], large_class_table[i]);
     const struct class_map *map = class_map_newest();
     front->classes = map->classes;
     front->classes_base = map->base;
@@ -120,6 +122,8 @@ static void close_front(struct heap *heap)
         ATOMIC_STORE_RELAXED(&front->tiny_class[size], CLASS_NONE);
     for (size_t i = 0; i < ARRAY_LENGTH(front->mid_class); i++)
         ATOMIC_STORE_RELAXED(&front->mid_class[i], CLASS_NONE);
+    for (size_t i = 0; i < ARRAY_LENGTH(front->large_class); i++)
+        ATOMIC_STORE_RELAXED(&front->large_class[i], CLASS_NONE);
     heap->closed_ns = os_clock_ns();
 }
 

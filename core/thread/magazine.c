@@ -60,10 +60,6 @@ static void region_free(struct heap *heap, unsigned first, unsigned kind)
     heap->free_region[kind] = (uint16_t)first;
 }
 
-/* Every magazine may hold so many blocks, of any size, however many threads there are: fewer would
- * not pay for a batch. */
-enum { BLOCKS_MIN = 2 * REGION_SLOTS_MIN - 1 };
-
 /* What the only thread caches is lost to nobody: so many times as many tiny blocks. */
 enum { ONLY_ONE_FACTOR = 4 };
 
@@ -73,7 +69,8 @@ static unsigned capacity_limit(unsigned class)
     size_t blocks = (size_t)POLICY(magazine_kib) * KIB / heap_crowd() / size_classes[class].size;
     if (class <= TINY_CLASS_LAST && heap_is_only_one())
         blocks *= ONLY_ONE_FACTOR;
-    return (unsigned)size_min(size_max(blocks, BLOCKS_MIN), region_slots(REGION_KINDS - 1) - 1);
+    return (unsigned)size_min(
+        size_max(blocks, size_class_cached_min(class)), region_slots(REGION_KINDS - 1) - 1);
 }
 
 static unsigned top_slot(const struct heap *heap, unsigned class)
@@ -224,6 +221,62 @@ bool heap_refill(struct heap *heap, unsigned class, bool fresh)
     magazine->flushed_last = false;
     COUNTER_ADD(&magazine->refills, 1);
     COUNTER_ADD(&magazine->refilled, got);
+    return true;
+}
+
+static void *make_aligned(struct heap *heap, unsigned class, unsigned units)
+{
+    void *block = bin_take_aligned(heap->shard, class, units, false);
+    if (!block && transfer_drain_for_growth(heap->shard))
+        block = bin_take_aligned(heap->shard, class, units, false);
+    if (!block)
+        block = bin_take_aligned(heap->shard, class, units, true);
+    if (UNLIKELY(!block) && reclaim_everything())
+        block = bin_take_aligned(heap->shard, class, units, true);
+    return block;
+}
+
+/* Brings one of the blocks that the magazine holds to its top. */
+static bool find_aligned(struct heap *heap, unsigned class, size_t alignment)
+{
+    void **top = heap->front.top[class], **slots = slots_of(heap) + heap->magazine[class].begin + 1;
+    for (void **slot = top; slot >= slots; slot--) {
+        void *block = *slot;
+        if ((uintptr_t)block & (alignment - 1))
+            continue;
+        *slot = *top;
+        *top = block;
+        return true;
+    }
+    return false;
+}
+
+void *heap_take_aligned(struct heap *heap, unsigned class, size_t alignment)
+{
+    struct magazine *magazine = &heap->magazine[class];
+    COUNTER_ADD(&magazine->misses, 1);
+    if (find_aligned(heap, class, alignment))
+        return magazine_pop(&heap->front, class);
+    void *block = make_aligned(heap, class, (unsigned)(alignment >> UNIT_SHIFT));
+    if (block) {
+        COUNTER_ADD(&magazine->refilled, 1);
+        COUNTER_ADD(&heap->front.pops[class], 1);
+    } else {
+        COUNTER_ADD(&magazine->misses, -(uint64_t)1);
+    }
+    return block;
+}
+
+bool heap_resize(struct heap *heap, struct slab *slab, unsigned class)
+{
+    unsigned before = slab->size_class;
+    if (!bin_resize(slab, class))
+        return false;
+    COUNTER_ADD(&heap->magazine[before].overflows, 1);
+    COUNTER_ADD(&heap->magazine[before].flushed, 1);
+    COUNTER_ADD(&heap->magazine[class].misses, 1);
+    COUNTER_ADD(&heap->magazine[class].refilled, 1);
+    COUNTER_ADD(&heap->front.pops[class], 1);
     return true;
 }
 
@@ -396,7 +449,7 @@ void heap_check(struct heap *heap)
         for (unsigned slot = magazine->begin + 1u; slot <= top; slot++) {
             /* The class map has class 0 for slabs beyond its window. */
             const struct slab *slab = slab_lookup(slots_of(heap)[slot]);
-            ASSERT(slab && slab->class == class);
+            ASSERT(slab && slab->size_class == class);
         }
     }
 }

@@ -68,8 +68,8 @@ HAKMEM_API void hakmem_thread_flush(void);
 enum hakmem_tier {
     HAKMEM_TIER_TINY = 0,  /* up to 1 KiB: slabs, behind magazines */
     HAKMEM_TIER_MID = 1,   /* up to 32 KiB: slabs, behind magazines */
-    HAKMEM_TIER_LARGE = 2, /* below 2 MiB: page-exact spans */
-    HAKMEM_TIER_BIG = 3    /* from 2 MiB: mappings of their own */
+    HAKMEM_TIER_LARGE = 2, /* up to 2 MiB: slabs, behind magazines */
+    HAKMEM_TIER_BIG = 3    /* above: mappings of their own */
 };
 
 /* Calls and memory of one tier or one size class. Calls count since the program started; while
@@ -86,8 +86,8 @@ struct hakmem_usage {
     uint64_t refills;         /* batches taken from transfer caches or bins by magazines */
     uint64_t flushes;         /* batches returned to transfer caches or bins by magazines */
     uint64_t remote_frees;    /* blocks returned to a bin of another shard */
-    uint64_t slabs;           /* slabs in use (large: spans, big: mappings) */
-    uint64_t committed_bytes; /* bytes of those slabs, spans or mappings */
+    uint64_t slabs;           /* slabs in use (big: mappings) */
+    uint64_t committed_bytes; /* bytes of those slabs or mappings */
     uint64_t transfer_blocks; /* of cached_blocks: in transfer caches, between threads */
 };
 
@@ -105,10 +105,11 @@ struct hakmem_stats {
 
     uint64_t libc_calls;        /* calls passed on to the C library (HAKMEM_FALLBACK=libc);
                                  * counted only when statistics are asked for by option */
-    uint64_t reallocs_in_place; /* calls of realloc that left the block where it was; the others
-                                 * count as a malloc and a free */
+    uint64_t reallocs_in_place; /* calls of realloc that left the block where it was; the others,
+                                 * and those that changed its size class, count as a malloc and
+                                 * a free */
     uint64_t mapped_bytes;      /* address space held for blocks */
-    uint64_t committed_bytes;   /* of these: in use by slabs, spans and big blocks */
+    uint64_t committed_bytes;   /* of these: in use by slabs and big blocks */
     uint64_t retained_bytes;    /* of these: free and not given back: dirty pages, and freed big
                                  * blocks that are kept mapped */
     uint64_t purged_bytes;      /* given back to the operating system since the start */
@@ -142,7 +143,7 @@ HAKMEM_API const char *hakmem_tier_name(unsigned tier);
  * hakmem_tier_count(): nothing is in a tier that does not exist. */
 HAKMEM_API size_t hakmem_get_tier(unsigned tier, struct hakmem_usage *usage, size_t size);
 
-/* Number of size classes of the tiers that have such, which are tiny and mid. */
+/* Number of size classes of the tiers that have such, which are all but big. */
 HAKMEM_API unsigned hakmem_class_count(void);
 
 /* Bytes of the blocks of size class `index`; sizes rise with the index. 0 when `index` >=

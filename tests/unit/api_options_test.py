@@ -272,7 +272,7 @@ class Reports(unittest.TestCase):
             sum(tier["malloc_calls"] for tier in report["tiers"].values()), CALLS)
         sizes = [entry["size"] for entry in report["classes"]]
         self.assertEqual(sizes, sorted(set(sizes)))
-        self.assertEqual((sizes[0], sizes[-1]), (16, 32768))
+        self.assertEqual((sizes[0], sizes[-1]), (16, 2097152))
 
     def test_file_of_a_program_that_overwrites_its_environment(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -8,9 +8,9 @@
 #include "span/big.h"
 #include "span/page_heap.h"
 
-enum { RUN_PAGES = 64, RUNS = 256 };
+enum { RUN_UNITS = 4, RUN_PAGES = RUN_UNITS * UNIT_PAGES, RUNS = 256 };
 
-static struct page_run runs[RUNS];
+static struct unit_run runs[RUNS];
 
 static size_t dirty_bytes(void)
 {
@@ -20,7 +20,7 @@ static size_t dirty_bytes(void)
 static void take_runs(unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        CHECK(page_heap_take(RUN_PAGES, 1, &runs[i]));
+        CHECK(page_heap_take(RUN_UNITS, 1, GROWTH_SMALL_PAGES, &runs[i]));
         memset(superslab_address(runs[i].superslab, runs[i].run.first), 1, RUN_PAGES * PAGE_SIZE);
     }
 }

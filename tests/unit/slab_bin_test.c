@@ -77,7 +77,7 @@ static void refill(unsigned shard, unsigned class, unsigned count)
     check_order(blocks, got);
     for (unsigned i = 0; i < got; i++) {
         const struct slab *slab = slab_lookup(blocks[i]);
-        CHECK(slab->class == class && slab->shard == shard);
+        CHECK(slab->size_class == class && slab->shard == shard);
         CHECK(class_map_get(blocks[i]) == class);
         stamp(blocks[i], size_classes[class].size);
     }
@@ -109,7 +109,7 @@ static unsigned live_blocks(unsigned class)
 {
     unsigned live = 0;
     for (unsigned i = 0; i < held_count; i++)
-        live += slab_lookup(held[i])->class == class;
+        live += slab_lookup(held[i])->size_class == class;
     return live;
 }
 

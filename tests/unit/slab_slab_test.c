@@ -19,8 +19,8 @@ static struct model model;
 static unsigned index_of(const struct slab *slab, const void *block)
 {
     size_t offset = (size_t)((const char *)block - slab->base);
-    CHECK(offset % size_classes[slab->class].size == 0);
-    return (unsigned)(offset / size_classes[slab->class].size);
+    CHECK(offset % size_classes[slab->size_class].size == 0);
+    return (unsigned)(offset / size_classes[slab->size_class].size);
 }
 
 static void compare(const struct slab *slab)
@@ -54,7 +54,7 @@ static void put(struct slab *slab, unsigned from)
         unsigned index = (from + i) % slab->blocks;
         if (model.free[index])
             continue;
-        void *block = slab->base + (size_t)index * size_classes[slab->class].size;
+        void *block = slab->base + (size_t)index * size_classes[slab->size_class].size;
         CHECK(slab_put(slab, &block, 1) == 1);
         model.free[index] = true;
         model.free_blocks++;
@@ -71,7 +71,7 @@ static void put_row(struct slab *slab, unsigned from, unsigned count, int step)
     bool seen = false;
     for (unsigned i = 0; i < count; i++) {
         unsigned index = (from + (unsigned)((int)i * step)) % slab->blocks;
-        blocks[i] = slab->base + (size_t)index * size_classes[slab->class].size;
+        blocks[i] = slab->base + (size_t)index * size_classes[slab->size_class].size;
         seen |= model.free[index];
         if (seen)
             continue;
@@ -84,19 +84,20 @@ static void put_row(struct slab *slab, unsigned from, unsigned count, int step)
 
 static void check_lookup(const struct slab *slab, const struct slab *expected, unsigned class)
 {
-    size_t units = size_classes[slab->class].units;
+    size_t units = size_classes[slab->size_class].units;
     for (size_t unit = 0; unit < units; unit++) {
         CHECK(slab_lookup(slab->base + unit * UNIT_SIZE) == expected);
         CHECK(slab_lookup(slab->base + (unit + 1) * UNIT_SIZE - 1) == expected);
-        CHECK(class_map_get(slab->base + unit * UNIT_SIZE) == class);
-        CHECK(class_map_get(slab->base + (unit + 1) * UNIT_SIZE - 1) == class);
+        unsigned mapped = unit > 0 && slab->blocks == 1 ? CLASS_NONE : class;
+        CHECK(class_map_get(slab->base + unit * UNIT_SIZE) == mapped);
+        CHECK(class_map_get(slab->base + (unit + 1) * UNIT_SIZE - 1) == mapped);
     }
 }
 
 static struct slab *create(unsigned class, unsigned shard)
 {
-    struct slab *slab = slab_create(class, shard, true);
-    CHECK(slab && slab->class == class && slab->shard == shard);
+    struct slab *slab = slab_create(class, shard, 1, true);
+    CHECK(slab && slab->size_class == class && slab->shard == shard);
     CHECK((uintptr_t)slab->base % UNIT_SIZE == 0);
     memset(&model, 0, sizeof model);
     memset(model.free, true, slab->blocks);
@@ -167,16 +168,87 @@ static void pages_never_handed_out_stay_clean(void **state)
     assert_int_equal(page_heap_stats().dirty_free_pages, 2);
 }
 
-static void nothing_is_found_in_spans_and_elsewhere(void **state)
+static void nothing_is_found_where_no_slab_is(void **state)
 {
     (void)state;
-    struct page_run taken;
+    struct unit_run taken;
     int local;
-    assert_true(page_heap_take(100, 1, &taken));
+    assert_true(page_heap_take(7, 1, GROWTH_SMALL_PAGES, &taken));
     assert_null(slab_lookup(superslab_address(taken.superslab, taken.run.first)));
     assert_null(slab_lookup(&local));
     assert_null(slab_lookup(NULL));
     page_heap_put(taken.superslab, taken.run, 0);
+}
+
+/* A single block becomes longer where the units behind it are free, and shorter anywhere. */
+static void single_blocks_change_their_length(void **state)
+{
+    (void)state;
+    void *block;
+    unsigned two = size_class_of(2 * UNIT_SIZE), eight = size_class_of(8 * UNIT_SIZE);
+    size_t used = page_heap_stats().used_pages;
+    struct slab *slab = create(two, 1), before = *slab;
+    assert_int_equal(slab_take(slab, &block, 1), 1);
+    memset(block, 1, 2 * UNIT_SIZE);
+    assert_true(slab_resize(slab, eight));
+    assert_int_equal(slab->size_class, eight);
+    check_lookup(slab, slab, eight);
+    slab_check(slab);
+    memset(block, 2, 8 * UNIT_SIZE);
+    assert_int_equal(page_heap_stats().used_pages, used + 8 * UNIT_PAGES);
+    struct run behind = {superslab_unit_of(slab->base) + 2, 6};
+    assert_false(page_heap_take_at(slab->superslab, behind));
+    assert_true(slab_resize(slab, two));
+    check_lookup(&before, slab, two);
+    assert_true(page_heap_take_at(slab->superslab, behind));
+    assert_null(slab_lookup(slab->base + 2 * UNIT_SIZE));
+    assert_false(slab_resize(slab, size_class_of(3 * UNIT_SIZE)));
+    assert_int_equal(slab->size_class, two);
+    check_lookup(slab, slab, two);
+    assert_true(unit_all_bytes(block, 2 * UNIT_SIZE, 2));
+    page_heap_put(slab->superslab, behind, 0);
+    assert_int_equal(slab_put(slab, &block, 1), 1);
+    slab_destroy(slab);
+    assert_int_equal(page_heap_stats().used_pages, used);
+    page_heap_check();
+}
+
+static void single_slabs_start_where_they_are_asked_to(void **state)
+{
+    (void)state;
+    struct slab *slabs[6];
+    for (unsigned i = 0; i < 6; i++) {
+        slabs[i] = slab_create(size_class_of(3 * UNIT_SIZE), 0, 1u << i, true);
+        assert_non_null(slabs[i]);
+        assert_int_equal((uintptr_t)slabs[i]->base % (UNIT_SIZE << i), 0);
+    }
+    for (unsigned i = 0; i < 6; i++)
+        slab_destroy(slabs[i]);
+    page_heap_check();
+}
+
+/* behaviour 11: whatever was in the units before, in fresh blocks and in used ones. */
+static void blocks_are_cleared(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {8192, 36 * KIB, 120 * KIB, 3 * UNIT_SIZE, LARGE_MAX};
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        for (unsigned written = 0; written < 4; written++) {
+            struct slab *slab = create(size_class_of(sizes[i]), 0);
+            void *block;
+            assert_int_equal(slab_take(slab, &block, 1), 1);
+            slab_clear_block(block, sizes[i]);
+            assert_true(unit_all_bytes(block, sizes[i], 0));
+            /* Of the first round of all nothing is dirty afterwards but some pages. */
+            memset((char *)block + written * sizes[i] / 4, 7, sizes[i] / 4);
+            *(void **)block = class_map_newest()->classes;
+            slab_clear_block(block, sizes[i] - 5);
+            assert_true(unit_all_bytes(block, sizes[i] - 5, 0));
+            memset((char *)block + written * sizes[i] / 4, 7, sizes[i] / 4);
+            assert_int_equal(slab_put(slab, &block, 1), 1);
+            slab_destroy(slab);
+        }
+    }
 }
 
 static struct slab *misused;
@@ -228,7 +300,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_class_agrees_with_the_model),
         cmocka_unit_test(pages_never_handed_out_stay_clean),
-        cmocka_unit_test(nothing_is_found_in_spans_and_elsewhere),
+        cmocka_unit_test(nothing_is_found_where_no_slab_is),
+        cmocka_unit_test(single_blocks_change_their_length),
+        cmocka_unit_test(single_slabs_start_where_they_are_asked_to),
+        cmocka_unit_test(blocks_are_cleared),
         cmocka_unit_test(misuse_is_named),
     };
     return cmocka_run_group_tests(tests, start, NULL);

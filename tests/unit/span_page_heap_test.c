@@ -12,7 +12,7 @@
 enum { RUNS = 300, STEPS = 6000 };
 
 struct held {
-    struct page_run taken;
+    struct unit_run taken;
     unsigned touched; /* leading pages that were written */
     uint64_t stamp;
 };
@@ -22,16 +22,21 @@ static size_t held_pages;
 
 static uint64_t *page_at(const struct held *held_run, unsigned page)
 {
-    return (uint64_t *)superslab_address(
-        held_run->taken.superslab, held_run->taken.run.first + page);
+    const struct unit_run *taken = &held_run->taken;
+    return (uint64_t *)(superslab_address(taken->superslab, taken->run.first) + page * PAGE_SIZE);
+}
+
+static unsigned pages_of(const struct held *held_run)
+{
+    return held_run->taken.run.units * UNIT_PAGES;
 }
 
 /* The pages that are not marked dirty read as zero. */
 static void check_clean_pages(const struct held *held_run)
 {
     bool all_clean = true;
-    for (unsigned page = 0; page < held_run->taken.run.pages; page++) {
-        bool dirty = bitmap_test(held_run->taken.dirty, held_run->taken.run.first + page);
+    for (unsigned page = 0; page < pages_of(held_run); page++) {
+        bool dirty = superslab_is_dirty(held_run->taken.superslab, page_at(held_run, page));
         all_clean = all_clean && !dirty;
         if (!dirty)
             CHECK(unit_all_bytes(page_at(held_run, page), PAGE_SIZE, 0));
@@ -56,49 +61,39 @@ static void check_stamp(const struct held *held_run)
 
 static void take(struct held *slot, uint64_t *random)
 {
-    bool taken;
-    if (unit_below(random, 3) == 0) {
-        unsigned units = 1u << unit_below(random, 3);
-        taken = page_heap_take_units(units, GROWTH_SMALL_PAGES, &slot->taken);
-        CHECK(!taken || slot->taken.run.pages == units * UNIT_PAGES);
-        CHECK(!taken || slot->taken.run.first % UNIT_PAGES == 0);
-    } else {
-        unsigned pages = 1 + unit_below(random, 1u << unit_below(random, 9));
-        unsigned alignment = unit_below(random, 4) ? 1 : 1u << unit_below(random, 9);
-        taken = page_heap_take(pages, alignment, &slot->taken);
-        CHECK(!taken || slot->taken.run.pages == pages);
-        CHECK(!taken || slot->taken.run.first % alignment == 0);
-    }
-    CHECK(taken);
-    held_pages += slot->taken.run.pages;
-    CHECK(slot->taken.run.first + slot->taken.run.pages <= SUPERSLAB_PAGES);
+    unsigned units = 1 + unit_below(random, 1u << unit_below(random, 6));
+    unsigned alignment = unit_below(random, 3) ? 1 : 1u << unit_below(random, 6);
+    CHECK(page_heap_take(units, alignment, GROWTH_SMALL_PAGES, &slot->taken));
+    CHECK(slot->taken.run.units == units && slot->taken.run.first % alignment == 0);
+    CHECK(slot->taken.run.first + units <= SUPERSLAB_UNITS);
+    held_pages += pages_of(slot);
     slot->stamp = unit_random(random) | 1;
     check_clean_pages(slot);
-    stamp(slot, unit_below(random, slot->taken.run.pages + 1));
+    stamp(slot, unit_below(random, pages_of(slot) + 1));
 }
 
 static void put(struct held *slot)
 {
     check_stamp(slot);
-    held_pages -= slot->taken.run.pages;
+    held_pages -= pages_of(slot);
     page_heap_put(slot->taken.superslab, slot->taken.run, slot->touched);
     slot->taken.superslab = NULL;
 }
 
-/* Takes the pages behind a run, if they are free by the superslab's own record. */
+/* Takes the units behind a run, if they are free by the superslab's own record. */
 static void extend(struct held *slot, uint64_t *random)
 {
     struct superslab *superslab = slot->taken.superslab;
-    unsigned end = slot->taken.run.first + slot->taken.run.pages;
-    unsigned more = 1 + unit_below(random, 8);
-    bool free =
-        end + more <= SUPERSLAB_PAGES && bitmap_count_range(superslab->free, end, more) == more;
-    CHECK(page_heap_take_at(superslab, end, more) == free);
+    struct run more = {slot->taken.run.first + slot->taken.run.units, 1 + unit_below(random, 4)};
+    bool free = more.first + more.units <= SUPERSLAB_UNITS;
+    for (unsigned unit = more.first; unit < more.first + more.units && free; unit++)
+        free = superslab->free_units >> unit & 1;
+    CHECK(page_heap_take_at(superslab, more) == free);
     if (!free)
         return;
-    held_pages += more;
-    slot->taken.run.pages += more;
-    stamp(slot, slot->taken.run.pages);
+    held_pages += more.units * UNIT_PAGES;
+    slot->taken.run.units += more.units;
+    stamp(slot, pages_of(slot));
 }
 
 static void purge(uint64_t *random)
@@ -108,9 +103,6 @@ static void purge(uint64_t *random)
     size_t purged = page_heap_purge(bytes);
     struct page_heap_stats after = page_heap_stats();
     CHECK(before.dirty_free_pages - after.dirty_free_pages == purged / PAGE_SIZE);
-    /* The system's pages may be larger, and are purged only as a whole. */
-    if (os_page_size() > PAGE_SIZE)
-        return;
     CHECK(purged >= size_min(bytes, before.dirty_free_pages * PAGE_SIZE));
     CHECK(bytes != SIZE_MAX || after.dirty_free_pages == 0);
 }
@@ -164,12 +156,12 @@ static void empty_superslabs_go_back_to_the_system(void **state)
 {
     (void)state;
     enum { SUPERSLABS = 5 };
-    struct page_run taken[SUPERSLABS];
+    struct unit_run taken[SUPERSLABS];
     char *base[SUPERSLABS];
     put_all();
     policy.retain_percent = 1000;
     for (unsigned i = 0; i < SUPERSLABS; i++) {
-        assert_true(page_heap_take(SUPERSLAB_PAGES, 1, &taken[i]));
+        assert_true(page_heap_take(SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &taken[i]));
         base[i] = superslab_address(taken[i].superslab, 0);
         if (i % 2 == 0)
             memset(base[i], 1, REGION_SIZE);
@@ -194,14 +186,14 @@ static void empty_superslabs_go_back_to_the_system(void **state)
 static void the_hole_that_fits_is_used(void **state)
 {
     (void)state;
-    struct page_run hole, wall, wide, got;
+    struct unit_run hole, wall, wide, got;
     put_all();
     page_heap_purge(SIZE_MAX);
-    assert_true(page_heap_take(7, 1, &hole));
-    assert_true(page_heap_take(3, 1, &wall));
-    assert_true(page_heap_take(40, 1, &wide));
+    assert_true(page_heap_take(7, 1, GROWTH_SMALL_PAGES, &hole));
+    assert_true(page_heap_take(3, 1, GROWTH_SMALL_PAGES, &wall));
+    assert_true(page_heap_take(10, 1, GROWTH_SMALL_PAGES, &wide));
     page_heap_put(hole.superslab, hole.run, 7);
-    assert_true(page_heap_take(6, 1, &got));
+    assert_true(page_heap_take(6, 1, GROWTH_SMALL_PAGES, &got));
     assert_ptr_equal(got.superslab, hole.superslab);
     assert_int_equal(got.run.first, hole.run.first);
     assert_false(got.clean);
@@ -217,17 +209,17 @@ static void searches_do_not_grow_with_the_heap(void **state)
 {
     (void)state;
     enum { MANY = 20000, SEARCHES = 200 };
-    static struct page_run whole[MANY], aligned[SEARCHES];
+    static struct unit_run whole[MANY], aligned[SEARCHES];
     for (int i = 0; i < MANY; i++)
-        CHECK(page_heap_take(SUPERSLAB_PAGES, 1, &whole[i]));
-    /* Holes of 24 pages, of which none holds a unit, nor ten pages that begin where one does. */
+        CHECK(page_heap_take(SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &whole[i]));
+    /* Holes of three units, of which only the two last start at an even one. */
     for (int i = 0; i < MANY; i++)
-        for (unsigned page = 0; page < SUPERSLAB_PAGES; page += 32)
-            page_heap_put(whole[i].superslab, (struct run){page + 7, 24}, 0);
+        for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit += 4)
+            page_heap_put(whole[i].superslab, (struct run){unit + 1, 3}, 0);
     struct timespec before, after;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
     for (int i = 0; i < SEARCHES; i++)
-        CHECK(page_heap_take(17, 16, &aligned[i]));
+        CHECK(page_heap_take(i % 2 ? 4 : 3, i % 2 ? 4 : 2, GROWTH_SMALL_PAGES, &aligned[i]));
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
     double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 +
                 (double)(after.tv_nsec - before.tv_nsec) / 1e6;
@@ -236,10 +228,8 @@ static void searches_do_not_grow_with_the_heap(void **state)
     for (int i = 0; i < SEARCHES; i++)
         page_heap_put(aligned[i].superslab, aligned[i].run, 0);
     for (int i = 0; i < MANY; i++)
-        for (unsigned page = 0; page < SUPERSLAB_PAGES; page += 32) {
-            page_heap_put(whole[i].superslab, (struct run){page, 7}, 0);
-            page_heap_put(whole[i].superslab, (struct run){page + 31, 1}, 0);
-        }
+        for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit += 4)
+            page_heap_put(whole[i].superslab, (struct run){unit, 1}, 0);
     page_heap_purge(SIZE_MAX);
     check();
 }
@@ -250,19 +240,16 @@ static void exhaust(void *argument)
     (void)argument;
     struct rlimit none = {4096, 4096};
     enum { MOST = 2000 };
-    static struct page_run taken[MOST];
+    static struct unit_run taken[MOST];
     unsigned count = 0;
     CHECK(setrlimit(RLIMIT_AS, &none) == 0);
-    while (count < MOST && page_heap_take(100, 1, &taken[count]))
+    while (count < MOST && page_heap_take(7, 1, GROWTH_SMALL_PAGES, &taken[count]))
         count++;
     CHECK(count > 0 && count < MOST);
     page_heap_check();
-    CHECK(!page_heap_take(SUPERSLAB_PAGES, 1, &taken[MOST - 1]));
-    CHECK(
-        !page_heap_take_units(4, GROWTH_SMALL_PAGES, &taken[MOST - 1]) ||
-        taken[MOST - 1].run.pages == 4 * UNIT_PAGES);
+    CHECK(!page_heap_take(SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &taken[MOST - 1]));
     page_heap_put(taken[0].superslab, taken[0].run, 100);
-    CHECK(page_heap_take(100, 1, &taken[0]));
+    CHECK(page_heap_take(7, 1, GROWTH_SMALL_PAGES, &taken[0]));
     page_heap_check();
 }
 

@@ -1,4 +1,5 @@
-/* span/superslab: random steps against a model of one byte a page, the walker after every step. */
+/* span/superslab: random steps against a model of one byte a unit and a page, the walker after
+ * every step. */
 #include "unit.h"
 
 #include "map/metadata.h"
@@ -7,10 +8,9 @@
 enum { STEPS = 20000 };
 
 struct model {
-    bool free[SUPERSLAB_PAGES];
+    bool free[SUPERSLAB_UNITS];
     bool dirty[SUPERSLAB_PAGES];
-    uint16_t owner_pages[SUPERSLAB_PAGES]; /* length of the run that was taken at this page */
-    bool is_span[SUPERSLAB_PAGES];         /* the run at this page is a span */
+    unsigned taken[SUPERSLAB_UNITS]; /* length of the run that was taken at this unit */
 };
 
 static struct superslab superslab;
@@ -25,53 +25,43 @@ static void reset(void)
     superslab_init(&superslab, base);
 }
 
-static unsigned free_run_length(unsigned page)
+static unsigned free_run_length(unsigned unit)
 {
-    unsigned end = page;
-    while (end < SUPERSLAB_PAGES && model.free[end])
+    unsigned end = unit;
+    while (end < SUPERSLAB_UNITS && model.free[end])
         end++;
-    return end - page;
+    return end - unit;
 }
 
 static void compare(void)
 {
-    unsigned free = 0, dirty = 0, longest = 0;
-    uint32_t units = ~(uint32_t)0;
+    unsigned dirty = 0, longest = 0;
     superslab_check(&superslab);
-    for (unsigned page = 0; page < SUPERSLAB_PAGES; page++) {
-        CHECK(bitmap_test(superslab.free, page) == model.free[page]);
-        CHECK(bitmap_test(superslab.dirty, page) == model.dirty[page]);
-        free += model.free[page];
-        dirty += model.free[page] && model.dirty[page];
-        if (!model.free[page])
-            units &= ~((uint32_t)1 << page / UNIT_PAGES);
-        else if (page == 0 || !model.free[page - 1])
-            longest = (unsigned)size_max(longest, free_run_length(page));
+    for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++) {
+        CHECK((superslab.free_units >> unit & 1) == model.free[unit]);
+        longest = (unsigned)size_max(longest, free_run_length(unit));
+        for (unsigned page = 0; page < UNIT_PAGES; page++) {
+            bool expected = model.dirty[unit * UNIT_PAGES + page];
+            char *address = superslab_address(&superslab, unit) + page * PAGE_SIZE;
+            CHECK(superslab_is_dirty(&superslab, address) == expected);
+            CHECK(superslab_is_dirty(&superslab, address + PAGE_SIZE - 1) == expected);
+            dirty += model.free[unit] && expected;
+        }
     }
-    CHECK(superslab.free_pages == free);
     CHECK(superslab.dirty_free_pages == dirty);
-    CHECK(superslab.longest_run >= longest);
-    CHECK(superslab.free_units == units);
+    CHECK(superslab_longest_run(&superslab) == longest);
 }
 
-/* The lowest aligned free pages in a row. */
-static bool naive_find(unsigned pages, unsigned alignment, struct run *found)
+/* The lowest aligned free units in a row. */
+static bool naive_find(unsigned units, unsigned alignment, struct run *found)
 {
-    for (unsigned start = 0; start < SUPERSLAB_PAGES; start += alignment) {
-        if (free_run_length(start) >= pages) {
-            *found = (struct run){start, pages};
+    for (unsigned start = 0; start < SUPERSLAB_UNITS; start += alignment) {
+        if (free_run_length(start) >= units) {
+            *found = (struct run){start, units};
             return true;
         }
     }
     return false;
-}
-
-static void compare_units(unsigned units)
-{
-    struct run expected, found;
-    bool exists = naive_find(units * UNIT_PAGES, units * UNIT_PAGES, &expected);
-    CHECK(superslab_find_units(&superslab, units, &found) == exists);
-    CHECK(!exists || (found.first == expected.first && found.pages == expected.pages));
 }
 
 /* The largest group: no larger one is free, and one of its length is. */
@@ -80,101 +70,88 @@ static void compare_group(void)
     struct run found;
     unsigned expected = 0;
     for (unsigned units = 1; units <= SUPERSLAB_UNITS; units *= 2)
-        expected += naive_find(units * UNIT_PAGES, units * UNIT_PAGES, &found);
+        expected += naive_find(units, units, &found);
     CHECK(superslab_group(&superslab) == expected);
 }
 
-static void take(struct run run, bool span)
+static void take(struct run run)
 {
     unsigned dirty = 0;
-    for (unsigned page = run.first; page < run.first + run.pages; page++) {
-        CHECK(model.free[page]);
-        dirty += model.dirty[page];
-        model.free[page] = false;
+    for (unsigned unit = run.first; unit < run.first + run.units; unit++) {
+        CHECK(model.free[unit]);
+        model.free[unit] = false;
+        for (unsigned page = 0; page < UNIT_PAGES; page++)
+            dirty += model.dirty[unit * UNIT_PAGES + page];
     }
     CHECK(superslab_take(&superslab, run) == dirty);
-    model.owner_pages[run.first] = (uint16_t)run.pages;
-    model.is_span[run.first] = span;
-    if (span)
-        superslab.span_pages[run.first] = (uint16_t)run.pages;
+    model.taken[run.first] = run.units;
 }
 
 static void find_and_take(uint64_t *random)
 {
-    unsigned pages = 1 + unit_below(random, 1u << unit_below(random, 10));
-    unsigned alignment = 1u << unit_below(random, 10);
-    if (unit_below(random, 2))
-        alignment = 1;
-    pages = (unsigned)size_min(pages, SUPERSLAB_PAGES);
     struct run expected = {0, 0}, found = {0, 0};
-    for (unsigned units = 1; units <= 4; units *= 2)
-        compare_units(units);
     compare_group();
-    bool exists = naive_find(pages, alignment, &expected);
-    CHECK(superslab_find(&superslab, pages, alignment, &found) == exists);
-    /* The bound on runs has become exact enough not to search in vain again. */
-    CHECK(exists || alignment > 1 || superslab.longest_run < pages);
-    if (!exists)
-        return;
-    CHECK(found.first == expected.first && found.pages == pages);
-    take(found, unit_below(random, 2));
+    for (unsigned units = 1; units <= SUPERSLAB_UNITS; units++) {
+        for (unsigned alignment = 1; alignment <= SUPERSLAB_UNITS; alignment *= 2) {
+            bool exists = naive_find(units, alignment, &expected);
+            CHECK(superslab_find(&superslab, units, alignment, &found) == exists);
+            CHECK(!exists || (found.first == expected.first && found.units == units));
+        }
+    }
+    unsigned units = 1 + unit_below(random, 1u << unit_below(random, 6));
+    unsigned alignment = unit_below(random, 2) ? 1 : 1u << unit_below(random, 6);
+    if (superslab_find(&superslab, units, alignment, &found))
+        take(found);
 }
 
 static void put(struct run run, unsigned dirty_pages)
 {
-    for (unsigned i = 0; i < run.pages; i++) {
-        model.free[run.first + i] = true;
-        model.dirty[run.first + i] = model.dirty[run.first + i] || i < dirty_pages;
-    }
-    model.owner_pages[run.first] = 0;
-    superslab.span_pages[run.first] = 0;
+    for (unsigned unit = run.first; unit < run.first + run.units; unit++)
+        model.free[unit] = true;
+    for (unsigned page = 0; page < dirty_pages; page++)
+        model.dirty[run.first * UNIT_PAGES + page] = true;
+    model.taken[run.first] = 0;
     superslab_put(&superslab, run, dirty_pages);
 }
 
 static void put_some(uint64_t *random)
 {
-    unsigned start = unit_below(random, SUPERSLAB_PAGES);
-    for (unsigned i = 0; i < SUPERSLAB_PAGES; i++) {
-        unsigned page = (start + i) % SUPERSLAB_PAGES;
-        unsigned pages = model.owner_pages[page];
-        if (!pages)
+    unsigned start = unit_below(random, SUPERSLAB_UNITS);
+    for (unsigned i = 0; i < SUPERSLAB_UNITS; i++) {
+        unsigned unit = (start + i) % SUPERSLAB_UNITS, units = model.taken[unit];
+        if (!units)
             continue;
-        put((struct run){page, pages}, unit_below(random, pages + 1));
+        put((struct run){unit, units}, unit_below(random, units * UNIT_PAGES + 1));
         return;
     }
 }
 
-/* What the page heap does to purge: takes a dirty run, cleans it, puts it back untouched. */
+static bool has_dirt(unsigned unit)
+{
+    bool dirt = false;
+    for (unsigned page = 0; page < UNIT_PAGES; page++)
+        dirt = dirt || model.dirty[unit * UNIT_PAGES + page];
+    return dirt && model.free[unit];
+}
+
+/* What the page heap does to purge: takes dirty units, cleans them, puts them back untouched. */
 static void purge_some(uint64_t *random)
 {
-    unsigned from = unit_below(random, SUPERSLAB_PAGES), expected = from;
+    unsigned from = unit_below(random, SUPERSLAB_UNITS), expected = from;
     struct run run;
-    while (expected < SUPERSLAB_PAGES && !(model.free[expected] && model.dirty[expected]))
+    while (expected < SUPERSLAB_UNITS && !has_dirt(expected))
         expected++;
-    CHECK(superslab_next_dirty(&superslab, from, &run) == (expected < SUPERSLAB_PAGES));
-    if (expected == SUPERSLAB_PAGES)
+    CHECK(superslab_next_dirty(&superslab, from, &run) == (expected < SUPERSLAB_UNITS));
+    if (expected == SUPERSLAB_UNITS)
         return;
     unsigned end = expected;
-    while (end < SUPERSLAB_PAGES && model.free[end] && model.dirty[end])
+    while (end < SUPERSLAB_UNITS && has_dirt(end))
         end++;
-    CHECK(run.first == expected && run.pages == end - expected);
-    take(run, false);
-    bitmap_clear_range(superslab.dirty, run.first, run.pages);
-    memset(&model.dirty[run.first], false, run.pages * sizeof model.dirty[0]);
+    CHECK(run.first == expected && run.units == end - expected);
+    take(run);
+    superslab_clean(&superslab, run);
+    memset(&model.dirty[run.first * UNIT_PAGES], false, run.units * UNIT_PAGES);
     put(run, 0);
-}
-
-static void compare_spans(void)
-{
-    unsigned start = SUPERSLAB_PAGES, end = 0;
-    for (unsigned page = 0; page < SUPERSLAB_PAGES; page++) {
-        if (model.owner_pages[page] && model.is_span[page]) {
-            start = page;
-            end = page + model.owner_pages[page];
-        }
-        unsigned expected = page < end ? start : SUPERSLAB_PAGES;
-        CHECK(superslab_span_start(&superslab, page) == expected);
-    }
 }
 
 static void random_steps_agree_with_the_model(void **state)
@@ -194,8 +171,6 @@ static void random_steps_agree_with_the_model(void **state)
         else
             purge_some(&random);
         compare();
-        if (step % 16 == 0)
-            compare_spans();
     }
 }
 
@@ -206,26 +181,25 @@ static void a_fresh_superslab_is_one_clean_run(void **state)
     reset();
     assert_int_equal(superslab.region.kind, REGION_SUPERSLAB);
     assert_ptr_equal(superslab.region.base, base);
-    assert_int_equal(superslab.longest_run, SUPERSLAB_PAGES);
     assert_int_equal(superslab.free_units, UINT32_MAX);
+    assert_int_equal(superslab_longest_run(&superslab), SUPERSLAB_UNITS);
     assert_false(superslab_next_dirty(&superslab, 0, &run));
-    assert_true(superslab_find(&superslab, SUPERSLAB_PAGES, SUPERSLAB_PAGES, &run));
+    assert_true(superslab_find(&superslab, SUPERSLAB_UNITS, SUPERSLAB_UNITS, &run));
     assert_int_equal(run.first, 0);
-    take(run, true);
+    take(run);
     compare();
     assert_false(superslab_find(&superslab, 1, 1, &run));
-    assert_int_equal(superslab_span_start(&superslab, SUPERSLAB_PAGES - 1), 0);
 }
 
-static void pages_and_addresses_convert(void **state)
+static void units_and_addresses_convert(void **state)
 {
     (void)state;
     reset();
-    for (unsigned page = 0; page < SUPERSLAB_PAGES; page++) {
-        char *address = superslab_address(&superslab, page);
-        assert_ptr_equal(address, base + page * PAGE_SIZE);
-        assert_int_equal(superslab_page_of(address), page);
-        assert_int_equal(superslab_page_of(address + PAGE_SIZE - 1), page);
+    for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++) {
+        char *address = superslab_address(&superslab, unit);
+        assert_ptr_equal(address, base + unit * UNIT_SIZE);
+        assert_int_equal(superslab_unit_of(address), unit);
+        assert_int_equal(superslab_unit_of(address + UNIT_SIZE - 1), unit);
     }
 }
 
@@ -233,7 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fresh_superslab_is_one_clean_run),
-        cmocka_unit_test(pages_and_addresses_convert),
+        cmocka_unit_test(units_and_addresses_convert),
         cmocka_unit_test(random_steps_agree_with_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

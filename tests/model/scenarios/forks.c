@@ -8,11 +8,10 @@
 #include "span/big.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
-#include "span/span.h"
 #include "thread/fork.h"
 #include "thread/heap.h"
 
-enum { SIZE = 8192, LARGE = 100 * 1024, BIG = 2 << 20 };
+enum { SIZE = 8192, LARGE = 100 * 1024, BIG = LARGE_MAX + 1 };
 
 static void *blocks[4];
 
@@ -124,10 +123,13 @@ static void use_transfer(void)
 
 static void use_pages(void)
 {
-    void *block = span_alloc(LARGE, 1, false);
+    unsigned two = size_class_of(2 * UNIT_SIZE), three = size_class_of(3 * UNIT_SIZE);
+    void *block = bin_take_aligned(0, three, 1, true);
     hold(&block, 1);
+    bool grown = bin_resize(slab_lookup(block), size_class_of(4 * UNIT_SIZE));
+    CHECK(bin_resize(slab_lookup(block), two) && grown);
     let_go();
-    span_free((struct superslab *)page_map_lookup(block), block, "free");
+    bin_flush(0, two, &block, 1);
     page_heap_purge(SIZE_MAX);
 }
 
@@ -164,7 +166,7 @@ static void use_records(void)
 
 FORK_SCENARIO(bins, "a bin is refilled from and flushed to", use_bin);
 FORK_SCENARIO(transfers, "a transfer cache is used", use_transfer);
-FORK_SCENARIO(pages, "spans are made and purged", use_pages);
+FORK_SCENARIO(pages, "a large block is made, resized and purged", use_pages);
 FORK_SCENARIO(bigs, "big blocks are made and evicted", use_big);
 FORK_SCENARIO(heaps, "a thread begins and exits", use_heap);
 FORK_SCENARIO(records, "records are made", use_records);
@@ -266,14 +268,14 @@ static void use_slab(void)
     bin_flush(0, class, taken, got);
 }
 
-/* More spans than one superslab holds: a second one comes and goes. */
+/* More than one superslab holds: a second one comes and goes. */
 static void use_superslab(void)
 {
-    void *spans[3];
-    for (unsigned i = 0; i < ARRAY_LENGTH(spans); i++)
-        CHECK(spans[i] = span_alloc(MIB, 1, false));
-    for (unsigned i = 0; i < ARRAY_LENGTH(spans); i++)
-        span_free((struct superslab *)page_map_lookup(spans[i]), spans[i], "free");
+    struct unit_run taken[3];
+    for (unsigned i = 0; i < ARRAY_LENGTH(taken); i++)
+        CHECK(page_heap_take(16, 1, GROWTH_SMALL_PAGES, &taken[i]));
+    for (unsigned i = 0; i < ARRAY_LENGTH(taken); i++)
+        page_heap_put(taken[i].superslab, taken[i].run, 16 * UNIT_PAGES);
     page_heap_purge(SIZE_MAX);
 }
 

@@ -4,7 +4,6 @@
 #include "map/page_map.h"
 #include "slab/shard.h"
 #include "span/page_heap.h"
-#include "span/span.h"
 
 static struct region regions[3];
 
@@ -98,7 +97,7 @@ SCENARIO(maps_nearest_in_new_leaf) = {
     .about = "a search of the page map while a leaf is made",
     .thread = {publish_0, find_in_new_leaf}};
 
-/* ---- Slabs and spans --------------------------------------------------------------------------
+/* ---- Slabs ------------------------------------------------------------------------------------
  */
 
 enum { BLOCK_SIZE = 8192 };
@@ -131,8 +130,8 @@ SCENARIO(maps_slab) = {
 
 static void map_another(void)
 {
-    struct page_run taken;
-    CHECK(page_heap_take(SUPERSLAB_PAGES, 1, &taken));
+    struct unit_run taken;
+    CHECK(page_heap_take(SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &taken));
 }
 
 static void look_for_superslab(void)
@@ -154,23 +153,33 @@ SCENARIO(maps_superslab) = {
     .prepare = make_first_slab,
     .thread = {map_another, look_for_superslab, look_for_superslab}};
 
-static void *span;
+static void *block;
 
-static void make_span(void)
+static void make_large_block(void)
 {
     map_first();
-    span = span_alloc(40 * PAGE_SIZE, 1, false);
-    CHECK(span);
+    CHECK((block = bin_take_aligned(0, size_class_of(3 * UNIT_SIZE), 2, true)));
 }
 
-static void free_span(void)
+static void grow_large_block(void)
 {
-    span_free((struct superslab *)page_map_lookup(span), span, "free");
+    bool grown = bin_resize(slab_lookup(block), size_class_of(5 * UNIT_SIZE));
+    *((volatile char *)block + (grown ? 5 : 3) * UNIT_SIZE - 1) = 1;
+    CHECK(bin_resize(slab_lookup(block), size_class_of(2 * UNIT_SIZE)));
 }
 
-SCENARIO(maps_span_freed_twice) = {
-    .name = "maps_span_freed_twice",
-    .about = "of two frees of a span one is noticed",
-    .prepare = make_span,
-    .thread = {free_span, free_span},
-    .aborts = true};
+/* A pointer to the unit behind the block, of which nobody may believe that it is one. */
+static void look_behind(void)
+{
+    const char *behind = (char *)block + 3 * UNIT_SIZE;
+    struct slab *slab = slab_lookup(behind);
+    CHECK(
+        class_map_get(behind) == CLASS_NONE || class_map_get(behind) == size_class_of(BLOCK_SIZE));
+    CHECK(!slab || slab->base <= behind);
+}
+
+SCENARIO(maps_resize) = {
+    .name = "maps_resize",
+    .about = "a block grows and shrinks while others look at the units behind it, and take them",
+    .prepare = make_large_block,
+    .thread = {grow_large_block, look_behind, make_slab}};

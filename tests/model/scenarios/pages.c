@@ -1,33 +1,38 @@
-/* The page heap and spans: taking, putting, purging, mapping and unmapping at the same time; and
- * the memory of records. */
+/* The page heap: taking, putting, purging, mapping and unmapping at the same time; and the memory
+ * of records. */
 #include <string.h>
 
 #include "engine/model.h"
 #include "map/metadata.h"
 #include "span/page_heap.h"
-#include "span/span.h"
 
-static void *spans[4];
+static struct unit_run runs[4];
 
-/* The block is this thread's alone: a second owner is a data race. */
-static void use(void *block, size_t size)
+/* The units are this thread's alone: a second owner is a data race. */
+static void use(void *start, size_t size)
 {
-    CHECK(block);
-    *(volatile char *)block = 1;
-    *((volatile char *)block + size - 1) = 1;
+    CHECK(start);
+    *(volatile char *)start = 1;
+    *((volatile char *)start + size - 1) = 1;
 }
 
-static void *take_span(size_t pages)
+static void use_run(struct unit_run run)
 {
-    void *block = span_alloc(pages * PAGE_SIZE, 1, false);
-    use(block, pages * PAGE_SIZE);
-    return block;
+    use(superslab_address(run.superslab, run.run.first), run.run.units * UNIT_SIZE);
 }
 
-static void give_span(void *block, size_t pages)
+static struct unit_run take_run(unsigned units, unsigned alignment)
 {
-    use(block, pages * PAGE_SIZE);
-    span_free((struct superslab *)page_map_lookup(block), block, "free");
+    struct unit_run taken;
+    CHECK(page_heap_take(units, alignment, GROWTH_SMALL_PAGES, &taken));
+    use_run(taken);
+    return taken;
+}
+
+static void give_run(struct unit_run run)
+{
+    use_run(run);
+    page_heap_put(run.superslab, run.run, run.run.units * UNIT_PAGES);
 }
 
 static void purge_all(void)
@@ -45,55 +50,56 @@ static void consistent(void)
 /* ---- One superslab ----------------------------------------------------------------------------
  */
 
-static void two_spans(void)
+static void two_runs(void)
 {
     CHECK(page_heap_init());
-    spans[0] = take_span(24);
-    spans[1] = take_span(24);
-    give_span(spans[0], 24);
+    runs[0] = take_run(6, 1);
+    runs[1] = take_run(6, 1);
+    give_run(runs[0]);
 }
 
-static void take_20(void)
+static void take_5(void)
 {
-    spans[2] = take_span(20);
+    runs[2] = take_run(5, 1);
 }
 
 static void give_1(void)
 {
-    give_span(spans[1], 24);
+    give_run(runs[1]);
 }
 
 SCENARIO(pages_purge) = {
     .name = "pages_purge",
-    .about = "a span is taken and one is freed while free pages are purged",
-    .prepare = two_spans,
-    .thread = {take_20, give_1, purge_all},
+    .about = "a run is taken and one is put while free pages are purged",
+    .prepare = two_runs,
+    .thread = {take_5, give_1, purge_all},
     .finish = consistent};
 
 SCENARIO(pages_purge_twice) = {
     .name = "pages_purge_twice",
-    .about = "two threads purge while a third takes pages",
-    .prepare = two_spans,
-    .thread = {take_20, purge_all, purge_all},
+    .about = "two threads purge while a third takes units",
+    .prepare = two_runs,
+    .thread = {take_5, purge_all, purge_all},
     .finish = consistent};
 
 static void grow_1(void)
 {
-    struct superslab *superslab = (struct superslab *)page_map_lookup(spans[1]);
-    bool grown = span_resize(superslab, spans[1], 30 * PAGE_SIZE);
-    use(spans[1], (grown ? 30 : 24) * PAGE_SIZE);
+    struct run behind = {runs[1].run.first + runs[1].run.units, 2};
+    if (page_heap_take_at(runs[1].superslab, behind))
+        runs[1].run.units += 2;
+    use_run(runs[1]);
 }
 
-static void take_16(void)
+static void take_aligned(void)
 {
-    spans[3] = take_span(16);
+    runs[3] = take_run(4, 4);
 }
 
 SCENARIO(pages_resize) = {
     .name = "pages_resize",
-    .about = "a span grows into free pages that others want",
-    .prepare = two_spans,
-    .thread = {grow_1, take_20, take_16},
+    .about = "a run grows into free units that others want",
+    .prepare = two_runs,
+    .thread = {grow_1, take_5, take_aligned},
     .finish = consistent};
 
 static void count_pages(void)
@@ -101,16 +107,16 @@ static void count_pages(void)
     struct page_heap_stats stats = page_heap_stats();
     CHECK(stats.superslabs == 1);
     CHECK(
-        stats.used_pages == 24 || stats.used_pages == 44 || stats.used_pages == 20 ||
-        stats.used_pages == 0);
+        stats.used_pages == 6 * UNIT_PAGES || stats.used_pages == 11 * UNIT_PAGES ||
+        stats.used_pages == 5 * UNIT_PAGES || stats.used_pages == 0);
     CHECK(page_heap_unused_pages(IDLE_SINCE_TICK) <= SUPERSLAB_PAGES);
 }
 
 SCENARIO(pages_count) = {
     .name = "pages_count",
-    .about = "figures while pages are taken and put",
-    .prepare = two_spans,
-    .thread = {take_20, give_1, count_pages},
+    .about = "figures while units are taken and put",
+    .prepare = two_runs,
+    .thread = {take_5, give_1, count_pages},
     .finish = consistent};
 
 /* ---- Several superslabs -----------------------------------------------------------------------
@@ -119,34 +125,34 @@ SCENARIO(pages_count) = {
 static void two_superslabs(void)
 {
     CHECK(page_heap_init());
-    spans[0] = take_span(500);
-    spans[1] = take_span(500);
-    give_span(spans[1], 500);
+    runs[0] = take_run(30, 1);
+    runs[1] = take_run(30, 1);
+    give_run(runs[1]);
 }
 
-static void take_400(void)
+static void take_25(void)
 {
-    spans[2] = take_span(400);
+    runs[2] = take_run(25, 1);
 }
 
 SCENARIO(pages_unmap) = {
     .name = "pages_unmap",
     .about = "a free superslab is unmapped while somebody wants it",
     .prepare = two_superslabs,
-    .thread = {purge_all, take_400, purge_all},
+    .thread = {purge_all, take_25, purge_all},
     .finish = consistent};
 
 static void one_full_superslab(void)
 {
     CHECK(page_heap_init());
-    spans[0] = take_span(500);
+    runs[0] = take_run(30, 1);
 }
 
 SCENARIO(pages_grow) = {
     .name = "pages_grow",
     .about = "two threads find no room and map superslabs",
     .prepare = one_full_superslab,
-    .thread = {take_400, take_16},
+    .thread = {take_25, take_aligned},
     .finish = consistent};
 
 /* ---- Records ----------------------------------------------------------------------------------

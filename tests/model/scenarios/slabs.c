@@ -5,7 +5,6 @@
 #include "engine/model.h"
 #include "slab/shard.h"
 #include "span/page_heap.h"
-#include "span/span.h"
 
 enum { SIZE = 8192, SLAB_BLOCKS = 8, BLOCKS_MAX = 40 };
 
@@ -199,14 +198,15 @@ static void enter_and_free(unsigned index)
     flush(index, 1);
 }
 
-/* No map may say of a span that it is a slab. */
+/* No map may say of units that nobody made a slab of that they are one. */
 static void use_units_again(void)
 {
     bin_purge_all();
-    void *span = span_alloc(UNIT_SIZE, PAGE_SIZE, false);
-    size_t unit = ((uintptr_t)span - class_map.base) >> UNIT_SHIFT;
-    CHECK(span);
-    CHECK(class_map_get(span) == CLASS_NONE);
+    struct unit_run taken;
+    CHECK(page_heap_take(1, 1, GROWTH_SMALL_PAGES, &taken));
+    char *start = superslab_address(taken.superslab, taken.run.first);
+    size_t unit = ((uintptr_t)start - class_map.base) >> UNIT_SHIFT;
+    CHECK(class_map_get(start) == CLASS_NONE);
     CHECK(ATOMIC_LOAD_RELAXED(&class_map.classes[unit]) == CLASS_NONE);
 }
 
