@@ -95,6 +95,16 @@ void metadata_check(void)
 {
     lock_acquire(&metadata.lock);
     ASSERT(metadata.cursor <= metadata.end && metadata.end - metadata.cursor <= CHUNK);
+    ASSERT((uintptr_t)metadata.cursor % GRAIN == 0);
+    /* More than there is would be a circle, or a record that is free twice. */
+    size_t free_bytes = (size_t)(metadata.end - metadata.cursor);
+    for (unsigned i = 0; i < SIZES; i++) {
+        for (struct free_record *record = metadata.free[i]; record; record = record->next) {
+            ASSERT((uintptr_t)record % GRAIN == 0);
+            free_bytes += (i + 1) * GRAIN;
+            ASSERT(free_bytes <= metadata.bytes);
+        }
+    }
     lock_release(&metadata.lock);
 }
 

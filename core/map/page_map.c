@@ -279,3 +279,25 @@ struct region *page_map_nearest(const void *address)
     }
     return NULL;
 }
+
+void page_map_check(void)
+{
+    size_t entries = 0, found = 0;
+    for (size_t unit = 0; unit < (size_t)1 << (ROOT_BITS + LEAF_BITS);) {
+        const struct leaf *leaf = root[unit >> LEAF_BITS];
+        if (!leaf) {
+            unit += (size_t)1 << LEAF_BITS;
+            continue;
+        }
+        const struct region *region = leaf->region[unit & ((1 << LEAF_BITS) - 1)];
+        ASSERT(!region || unit_of(region->base) == unit);
+        ASSERT(!region || region->kind == REGION_BIG || (uintptr_t)region->base % REGION_SIZE == 0);
+        entries += region != NULL;
+        unit++;
+    }
+    /* The search from one to the next goes by the first and the last that there ever was. */
+    for (const struct region *region = NULL; (region = page_map_next(region)) != NULL;)
+        found++;
+    ASSERT(found == entries);
+    (void)entries; /* only asserted on */
+}

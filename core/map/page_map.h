@@ -118,4 +118,7 @@ struct region *page_map_next(const struct region *region);
  */
 struct region *page_map_nearest(const void *address);
 
+/* Debug walker, while nobody registers anything. */
+void page_map_check(void);
+
 #endif

@@ -10,6 +10,7 @@
 #include <hakmem/hakmem.h>
 
 #include "map/metadata.h"
+#include "observe/walk.h"
 #include "os/fault.h"
 #include "runtime_support.h"
 #include "slab/shard.h"
@@ -38,11 +39,7 @@ static bool repair_all(enum os_call call)
 
 static void check_all(void)
 {
-    heap_check_pool();
-    big_cache_check();
-    page_heap_check();
-    metadata_check();
-    transfer_check_all();
+    walk_shared();
     bin_check_all();
 }
 

@@ -6,8 +6,9 @@
 
 #include <hakmem/hakmem.h>
 
+#include "observe/walk.h"
 #include "runtime_support.h"
-#include "slab/shard.h"
+#include "slab/bin.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 
@@ -39,9 +40,8 @@ static struct footprint footprint_now(void)
 
 static void check_structures(void)
 {
-    page_heap_check();
+    walk_shared();
     bin_check_all();
-    transfer_check_all();
     if (heap_of_thread())
         heap_check(heap_of_thread());
 }

@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 #include "hakmem/hakmem.h"
-#include "slab/shard.h"
+#include "observe/walk.h"
 #include "span/page_heap.h"
 #include "system.h"
 #include "thread/heap.h"
@@ -13,11 +13,7 @@ void core_check(uint64_t *live_blocks, uint64_t *live_bytes)
 {
     struct hakmem_stats stats;
 
-    page_heap_check();
-    bin_check_all();
-    transfer_check_all();
-    for (struct heap *heap = heap_first(); heap; heap = heap->next)
-        heap_check(heap);
+    walk_all();
     hakmem_get_stats(&stats, sizeof stats);
     *live_blocks = stats.live_blocks;
     *live_bytes = stats.live_bytes;

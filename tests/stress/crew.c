@@ -334,10 +334,14 @@ bool crew_run(
     supervise(run);
     totals->seconds += now_seconds() - start;
     totals->threads = run->threads;
+    if (walk_all)
+        walk_all();
     clean = census_is_right(run, before);
     for (unsigned i = 0; i < run->threads; i++)
         worker_free_all(&run->seats[i]);
     worker_free_places(&run->seats[0]);
+    if (walk_all)
+        walk_all();
     read_tiers(after);
     add_up(run, &own, totals);
     clean = settle(run, before, after, &own, totals) && clean;

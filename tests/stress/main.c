@@ -69,8 +69,8 @@ int main(int argc, char **argv)
                         &totals[configuration]) &&
                     clean;
     if (options.json)
-        report_json(&options, totals, clean);
+        report_results_json(&options, totals, clean);
     else
-        report_text(&options, totals, clean);
+        report_results_text(&options, totals, clean);
     return clean ? 0 : 1;
 }

@@ -173,7 +173,7 @@ static void print_tiers(const struct totals *totals)
     }
 }
 
-void report_text(const struct options *options, const struct totals *totals, bool clean)
+void report_results_text(const struct options *options, const struct totals *totals, bool clean)
 {
     printf(
         "stress of hakmem %s: seeds %llu to %llu, %llu operations each\n", hakmem_version(),
@@ -234,7 +234,7 @@ static void print_json_configuration(const struct totals *totals)
     printf("}}");
 }
 
-void report_json(const struct options *options, const struct totals *totals, bool clean)
+void report_results_json(const struct options *options, const struct totals *totals, bool clean)
 {
     printf(
         "{\"version\":\"%s\",\"first_seed\":%llu,\"seeds\":%llu,\"operations_per_seed\":%llu,"

@@ -194,6 +194,11 @@ bool crew_run(
 /* selftest.c: number of faults that went unnoticed. */
 int self_test(void);
 
+/* The walkers of the core (observe/walk.h), in the build of the stress that has it inside; NULL in
+ * the other. */
+__attribute__((weak)) void walk_shared(void);
+__attribute__((weak)) void walk_all(void);
+
 /* perform.c */
 extern const char *const operation_names[OP_COUNT];
 
@@ -207,8 +212,8 @@ void report_complaint(const struct run *run, const char *format, ...)
 _Noreturn void report_failure(
     const struct seat *seat, enum operation operation, const struct block *block,
     const char *format, ...) __attribute__((format(printf, 4, 5), cold));
-void report_text(const struct options *options, const struct totals *totals, bool clean);
-void report_json(const struct options *options, const struct totals *totals, bool clean);
+void report_results_text(const struct options *options, const struct totals *totals, bool clean);
+void report_results_json(const struct options *options, const struct totals *totals, bool clean);
 
 /* Zeroed memory of the harness's own; the program ends when there is none. */
 void *harness_map(size_t bytes);

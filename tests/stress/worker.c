@@ -135,6 +135,8 @@ static void rare(struct seat *seat)
         operation = (random_next(&seat->random) >> 62) == 0 ? OP_TRIM : OP_PURGE;
     }
     perform_upkeep(seat, operation);
+    if (walk_shared)
+        walk_shared();
 }
 
 static void step(struct seat *seat)

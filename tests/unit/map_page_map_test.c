@@ -101,6 +101,7 @@ static void regions_come_and_go(void **state)
             for (unsigned r = 0; r < REGIONS; r++)
                 check_region(&regions[r], registered[r] ? &regions[r] : NULL);
     }
+    page_map_check();
 }
 
 /* A region may start behind the start of its 2 MiB; the nearest one at or below an address is
