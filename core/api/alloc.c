@@ -54,12 +54,12 @@ static void *alloc_block(struct heap *heap, unsigned size_class, size_t alignmen
     return block;
 }
 
-static void *alloc_big(size_t size, size_t alignment, bool zero)
+static void *alloc_big(unsigned shard, size_t size, size_t alignment, bool zero)
 {
-    void *block = big_alloc(size, alignment, zero);
+    void *block = big_alloc(shard, size, alignment, zero);
     if (UNLIKELY(!block) && reclaim_may_make_room(size_max(size, alignment)) &&
         reclaim_everything())
-        block = big_alloc(size, alignment, zero);
+        block = big_alloc(shard, size, alignment, zero);
     return block;
 }
 
@@ -67,7 +67,7 @@ static void *alloc_big(size_t size, size_t alignment, bool zero)
 static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, bool zero)
 {
     if (size > LARGE_MAX || alignment > LARGE_MAX)
-        return alloc_big(size, alignment, zero);
+        return alloc_big(heap->shard, size, alignment, zero);
     void *block = heap_take_aligned(heap, size_class_single(size), alignment);
     if (block && zero)
         slab_clear_block(block, size);

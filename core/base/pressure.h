@@ -57,8 +57,10 @@ uint64_t pressure_total(void);
  * much lay free, what is free. */
 enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWTH };
 
-/* Called without locks before `bytes` of new memory are touched. */
-void reclaim_before_growth(size_t bytes);
+/* Called without locks before `bytes` of new memory are touched. `big`: in a big block. These grow
+ * at the expense of free pages alone: their cache has bounds of its own, and what does not fit one
+ * of them fits the next. */
+void reclaim_before_growth(size_t bytes, bool big);
 
 /* Called in slow paths, without locks: begins a tick when it is time, and does some of the work
  * that ticks left. */

@@ -197,6 +197,11 @@ bool page_map_prepare(const void *address)
     return leaf != NULL;
 }
 
+bool page_map_is_prepared(const void *address)
+{
+    return ATOMIC_LOAD_ACQUIRE(&root[unit_of(address) >> LEAF_BITS]) != NULL;
+}
+
 bool page_map_take_spare(struct page_map_spare *spare)
 {
     spare->leaf = __atomic_exchange_n(&spare_leaf, NULL, __ATOMIC_ACQUIRE);

@@ -95,6 +95,9 @@ bool class_map_prepare(const void *address);
  * map, or when the address lies beyond it. What was registered there before stays valid. */
 bool page_map_prepare(const void *address);
 
+/* True when that has succeeded for an address as near as 16 GiB. */
+bool page_map_is_prepared(const void *address);
+
 /* For a region of which the address is not known before it is too late to fail: take_spare sees to
  * it that prepare_by_spare will succeed; false when no memory is left. */
 struct leaf;

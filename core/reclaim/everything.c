@@ -13,7 +13,7 @@ size_t reclaim_everything(void)
     heap_flush_pooled(0);
     transfer_drain();
     size_t purged = bin_purge_all();
-    purged += page_heap_purge(SIZE_MAX) + big_cache_evict(SIZE_MAX);
+    purged += page_heap_purge(SIZE_MAX) + big_cache_empty();
     pressure_account(purged);
     os_discard_leftovers();
     return purged;
@@ -21,7 +21,7 @@ size_t reclaim_everything(void)
 
 bool reclaim_may_make_room(size_t bytes)
 {
-    size_t mapped = page_heap_stats().superslabs * REGION_SIZE + big_cache_bytes();
+    size_t mapped = page_heap_stats().superslabs * REGION_SIZE + big_cache_mapped();
     if (bytes <= mapped)
         return true;
     size_t rest = round_up(bytes - mapped, os_page_size());

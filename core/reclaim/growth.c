@@ -15,7 +15,7 @@ static size_t window(size_t free_bytes)
     return size_max(REGION_SIZE, free_bytes / 16);
 }
 
-void reclaim_before_growth(size_t bytes)
+void reclaim_before_growth(size_t bytes, bool big)
 {
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
@@ -35,7 +35,7 @@ void reclaim_before_growth(size_t bytes)
     size_t purged = idle > keep ? page_heap_purge(size_min(due, idle - keep)) : 0;
     idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, purged), cached));
     idle_cached = size_min(idle_cached, cached - size_min(cached, pressure_kept_bytes()));
-    if (due > purged && idle_cached)
+    if (!big && due > purged && idle_cached)
         purged += big_cache_evict(size_min(due - purged, idle_cached));
     pressure_account(purged);
 }

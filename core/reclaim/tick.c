@@ -62,7 +62,7 @@ static void begin_in_pages(void)
     ATOMIC_STORE_RELAXED(&left_bytes, share(unused, used));
     size_t cached = big_cache_bytes(), unused_cached = big_cache_unused(IDLE_SINCE_TICK);
     size_t beyond = cached - size_min(cached, pressure_kept_bytes());
-    pressure_account(big_cache_trim(size_min(unused_cached, beyond)));
+    pressure_account(big_cache_evict(size_min(unused_cached, beyond)));
     if (dirty > pressure_keep(used) || big_cache_bytes() > pressure_bound(0))
         pressure_arm();
 }

@@ -6,12 +6,10 @@
 #include "base/poison.h"
 #include "base/policy.h"
 #include "base/pressure.h"
-#include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
+#include "span/proof.h"
 #include "span/superslab.h"
-
-static struct big_stats totals; /* big_lock */
 
 static size_t mapping_size(size_t size)
 {
@@ -24,65 +22,6 @@ static size_t mapping_size(size_t size)
  * buffer for a pipe: each part in a huge page would take 2 MiB, most of the program's memory. */
 static const size_t huge_bytes_min = 16 * MIB;
 
-/* So many bytes may be in huge pages on trust: twice as many as were in blocks that had been used
- * whole when they were freed. A huge page for a block of which little is touched wastes its memory,
- * and nobody can tell before: stacks of fibers and ring buffers look like matrices. Atomic relaxed,
- * any thread; a race loses an update. */
-static size_t proved;
-
-/* True when the page, all zero once, was written to; one that got zeroes is taken for untouched. */
-static bool is_written(const char *page)
-{
-    const uint64_t *words = (const uint64_t *)page;
-    for (unsigned i = 0; i < PAGE_SIZE / sizeof *words; i++)
-        if (words[i])
-            return true;
-    return false;
-}
-
-/* True when the block, all zero when it was handed out, seems to have been written to everywhere.
- * Looks at few pages: this is no more than a guess. */
-static bool is_dense(const struct big *big)
-{
-    enum { PLACES = 16, DENSE_PLACES = 12 };
-    size_t stride = round_down(big->mapped / PLACES, PAGE_SIZE);
-    unsigned written = 0;
-    /* Not at the ends: there some programs have made pages unreadable. */
-    const char *first = big->region.base + round_down(stride / 2, PAGE_SIZE);
-    for (unsigned place = 0; place < PLACES; place++)
-        written += is_written(first + place * stride);
-    return written >= DENSE_PLACES;
-}
-
-/* Learns from a block that is freed. */
-static void learn(const struct big *big)
-{
-    size_t trust = ATOMIC_LOAD_RELAXED(&proved);
-    if (!big->zeroed)
-        return;
-    if (is_dense(big))
-        trust = size_min(trust + 2 * big->mapped, TIB);
-    else
-        trust /= 4;
-    ATOMIC_STORE_RELAXED(&proved, trust);
-}
-
-static bool is_trusted(size_t size)
-{
-    return ATOMIC_LOAD_RELAXED(&proved) >= size;
-}
-
-/* Takes bytes out of what is trusted; false when there are not so many. */
-static bool take_trust(size_t size)
-{
-    size_t trust = ATOMIC_LOAD_RELAXED(&proved);
-    while (trust >= size)
-        if (__atomic_compare_exchange_n(
-                &proved, &trust, trust - size, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            return true;
-    return false;
-}
-
 static void set_huge(struct big *big, bool huge)
 {
     /* For the whole mapping, or the system could not resize it in one piece. */
@@ -91,32 +30,15 @@ static void set_huge(struct big *big, bool huge)
 }
 
 /* Asks for huge pages if they pay; a mapping from the cache keeps those that it has. */
-static void advise(struct big *big, bool dense, uint64_t live_bytes)
+static void advise(struct big *big, bool dense)
 {
-    if (big->huge || live_bytes < huge_bytes_min || !POLICY(huge_pages))
+    if (big->huge || !POLICY(huge_pages) || big_live_bytes() < huge_bytes_min)
         return;
-    if (dense || take_trust(big->mapped))
+    if (dense || proof_take(big->mapped))
         set_huge(big, true);
 }
 
 /* ---- Mappings -------------------------------------------------------------------------------- */
-
-/* Cuts the mapping off behind `size` bytes, rounded up so that what is left of a huge page is not
- * cut in two; the rest becomes a cached mapping. */
-static void split(struct big *big, size_t size)
-{
-    size_t kept = round_up(size, REGION_SIZE);
-    if (big->mapped < kept + REGION_SIZE)
-        return;
-    struct big *rest = big_register(big->region.base + kept, big->mapped - kept);
-    if (!rest)
-        return;
-    rest->huge = big->huge;
-    rest->dirty = big->dirty > kept ? big->dirty - kept : 0;
-    big->mapped = kept;
-    big->dirty = size_min(big->dirty, kept);
-    big_cache_put(rest);
-}
 
 /* Moves the mapping to where `size` bytes are free; NULL: it is as before. Huge pages stay whole if
  * their addresses are aligned, for which the target is mapped first. */
@@ -153,49 +75,61 @@ static bool extend(struct big *big, size_t size)
             return false;
     }
     big->mapped = size;
-    reclaim_before_growth(growth);
+    reclaim_before_growth(growth, true);
     return true;
 }
 
-static struct big *from_cache(size_t size, size_t alignment)
+/* A cached mapping that fits, or, failing that, a shorter one that is made longer: so memory that
+ * is resident already is used before the system is asked for more. */
+static struct big *from_cache(unsigned part, size_t size, size_t alignment)
 {
-    if (size > (size_t)POLICY(big_cache_mib) * MIB)
-        return NULL; /* would take in with it what serves others */
-    struct big *big = big_cache_take(size, alignment);
-    if (!big)
-        return NULL;
-    if (big->mapped >= size) {
-        split(big, size);
+    struct big *big = big_cache_take(part, size, alignment);
+    if (big) {
+        if (big->dirty < big->mapped)
+            reclaim_before_growth(big->mapped - big->dirty, true);
         return big;
     }
-    if (extend(big, size))
+    /* One of the length of the whole cache would take in with it what serves others. */
+    if (size > (size_t)POLICY(big_cache_mib) * MIB || alignment > os_page_size())
+        return NULL;
+    big = big_cache_take_shorter(part, size);
+    if (!big)
+        return NULL;
+    if (extend(big, size)) {
+        big_cache_return(big, true);
         return big;
-    lock_acquire(big_lock());
-    big->live = false;
-    lock_release(big_lock());
+    }
     big_cache_put(big);
     return NULL;
 }
 
-static struct big *from_system(size_t size, size_t alignment)
+/* Addresses are mapped for more than one block, so that blocks of one part are neighbours, and what
+ * is free of them can be joined. */
+static size_t with_room(size_t size)
 {
+    enum { SHARE = 4 };
+    size_t room = size_min(big_live_bytes() / SHARE, (size_t)POLICY(big_cache_mib) * MIB);
+    return round_up(size, UNIT_SIZE) + round_down(room, REGION_SIZE);
+}
+
+static struct big *from_system(unsigned part, size_t size, size_t alignment)
+{
+    size_t mapped = with_room(size);
     /* Huge pages take aligned addresses. */
-    if (is_trusted(size))
+    if (proof_holds(size))
         alignment = size_max(alignment, REGION_SIZE);
-    char *base = os_map(size, size_max(alignment, os_page_size()), NULL);
+    alignment = size_max(alignment, os_page_size());
+    char *base = os_map(mapped, alignment, NULL);
+    if (!base && mapped > size)
+        base = os_map(mapped = size, alignment, NULL);
     if (!base)
         return NULL;
-    reclaim_before_growth(size);
-    struct big *big = big_register(base, size);
-    if (!big) {
-        os_discard(base, size);
-        return NULL;
-    }
-    lock_acquire(big_lock());
-    big->live = true;
-    lock_release(big_lock());
+    reclaim_before_growth(size, true);
     /* The system may give huge pages to who does not ask. */
-    set_huge(big, false);
+    os_advise_huge_pages(base, mapped, false);
+    struct big *big = big_cache_add(part, base, mapped, size);
+    if (!big)
+        os_discard(base, mapped);
     return big;
 }
 
@@ -203,7 +137,7 @@ static struct big *from_system(size_t size, size_t alignment)
  * wants this much zeroed may use little of it. */
 static void clear(struct big *big)
 {
-    bool written = is_trusted(big->dirty) || !os_purge(big->region.base, big->dirty);
+    bool written = proof_holds(big->dirty) || !os_purge(big->region.base, big->dirty);
     if (written)
         memset(big->region.base, 0, big->dirty);
     else if (big->huge)
@@ -213,29 +147,20 @@ static void clear(struct big *big)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* Counts the bytes of a block, and the block if it is new; returns the bytes of all. */
-static uint64_t count_block(const struct big *big, bool new)
+void *big_alloc(unsigned shard, size_t size, size_t alignment, bool zero)
 {
-    lock_acquire(big_lock());
-    totals.allocated += new;
-    uint64_t live = totals.live_bytes += big->mapped;
-    lock_release(big_lock());
-    return live;
-}
-
-void *big_alloc(size_t size, size_t alignment, bool zero)
-{
+    unsigned part = shard % BIG_PARTS;
     size = mapping_size(size);
-    struct big *big = from_cache(size, alignment);
+    struct big *big = from_cache(part, size, alignment);
     if (!big)
-        big = from_system(size, alignment);
+        big = from_system(part, size, alignment);
     if (!big)
         return NULL;
     unpoison(big->region.base, big->mapped);
     if (zero && big->dirty)
         clear(big);
     big->zeroed = big->dirty == 0;
-    advise(big, false, count_block(big, true));
+    advise(big, false);
     return big->region.base;
 }
 
@@ -246,8 +171,13 @@ void big_check_interior(const void *block, const char *call)
         return;
     const struct big *big = (const struct big *)region;
     const char *base = big->region.base;
-    if (big->live && (const char *)block > base && (const char *)block < base + big->mapped)
+    if ((const char *)block <= base || (const char *)block >= base + big->mapped)
+        return;
+    if (big->live)
         fatal_pointer(call, DEFECT_INTERIOR, block, base, big->mapped);
+    /* It was a block that is now one with its neighbour. */
+    if (big->cached)
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
 
 static _Noreturn void fatal_big(const struct big *big, const void *block, const char *call)
@@ -266,74 +196,53 @@ size_t big_size(const struct big *big, const void *block, const char *call)
 
 void big_free(struct big *big, void *block, const char *call)
 {
-    lock_acquire(big_lock());
-    bool live = big->live && block == big->region.base;
-    if (LIKELY(live)) {
-        big->live = false;
-        totals.freed++;
-        totals.live_bytes -= big->mapped;
-    }
-    lock_release(big_lock());
-    if (UNLIKELY(!live))
+    if (UNLIKELY(!big_cache_retire(big, block)))
         fatal_big(big, block, call);
-    learn(big);
+    if (big->zeroed)
+        proof_learn(big->region.base, big->mapped);
     big->dirty = big->mapped;
     big_cache_put(big);
     pressure_arm();
 }
 
-/* Makes the live mapping `size` bytes long; false: it is as before. */
-static bool resize(struct big *big, size_t size)
+/* Makes the live mapping `size` bytes long by the system, perhaps elsewhere; false: it is as
+ * before.
+ */
+static bool resize_by_system(struct big *big, size_t size)
 {
-    size_t before = big->mapped;
-    if (size > before)
+    if (size > big->mapped)
         return extend(big, size);
-    if (before - size < REGION_SIZE && before - size < before / 8)
-        return true;
-    if (!os_unmap(big->region.base + size, before - size))
+    if (!os_unmap(big->region.base + size, big->mapped - size))
         return false;
     big->mapped = size;
     return true;
 }
 
-void *big_resize(struct big *big, size_t size)
+static bool resize(struct big *big, size_t size)
 {
+    size_t before = big->mapped;
+    if (size > before ? big_cache_lengthen(big, size)
+                      : before - size < REGION_SIZE && before - size < before / 8)
+        return true;
+    if (size < before && big_cache_shorten(big, size))
+        return true;
     /* Not counted meanwhile. Who maps a big block at the addresses that become free takes the lock
      * later: so what this thread did to them has happened before, which else only the system knows.
      */
-    lock_acquire(big_lock());
-    totals.live_bytes -= big->mapped;
-    lock_release(big_lock());
+    big_cache_leave(big);
+    bool done = resize_by_system(big, size);
+    big_cache_return(big, false);
+    return done;
+}
+
+void *big_resize(struct big *big, size_t size)
+{
     /* What has been filled and grows will be filled again. */
-    bool dense = size > big->mapped && !big->huge && big->zeroed && is_dense(big);
-    bool done = resize(big, mapping_size(size));
-    uint64_t live = count_block(big, false);
-    if (done)
-        advise(big, dense, live);
-    return done ? big->region.base : NULL;
-}
-
-struct big_stats big_stats(void)
-{
-    lock_acquire(big_lock());
-    struct big_stats stats = totals;
-    lock_release(big_lock());
-    stats.cached_bytes = big_cache_bytes();
-    stats.live_blocks = stats.allocated - stats.freed;
-    return stats;
-}
-
-void big_repair(void)
-{
-    size_t live_blocks = 0;
-    totals.live_bytes = 0;
-    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
-        const struct big *big = (const struct big *)region;
-        if (region->kind != REGION_BIG || !big->live)
-            continue;
-        live_blocks++;
-        totals.live_bytes += big->mapped;
-    }
-    totals.freed = totals.allocated - size_min(totals.allocated, live_blocks);
-    big_cache_repair();
+    bool dense = size > big->mapped && !big->huge && big->zeroed &&
+                 proof_is_dense(big->region.base, big->mapped);
+    if (!resize(big, mapping_size(size)))
+        return NULL;
+    unpoison(big->region.base, big->mapped);
+    advise(big, dense);
+    return big->region.base;
 }

@@ -8,10 +8,9 @@
  * cached), or by a shorter one that mremap makes longer: either way memory that is resident already
  * is used before the system is asked for more.
  *
- * Huge pages are asked for where experience says that all of a block will be touched: see
- * `proved` in big.c.
+ * Huge pages are asked for where experience says that all of a block will be touched (proof.h).
  *
- * One lock, never held across a system call: a mapping that is worked on is out of the cache.
+ * No lock is held across a system call: a mapping that is worked on is out of the cache.
  */
 #ifndef SPAN_BIG_H
 #define SPAN_BIG_H
@@ -21,8 +20,9 @@
 /* Requests from this size on are big. */
 #define BIG_MIN (LARGE_MAX + 1)
 
-/* A block of `size` bytes at a multiple of `alignment`; zeroed if `zero`. NULL: no memory. */
-void *big_alloc(size_t size, size_t alignment, bool zero);
+/* A block of `size` bytes at a multiple of `alignment`, for a thread of the shard; zeroed if
+ * `zero`. NULL: no memory. */
+void *big_alloc(unsigned shard, size_t size, size_t alignment, bool zero);
 
 /* True when the mapping reaches over the address: of the 2 MiB that it starts or ends in, others
  * may have a part. */
@@ -43,19 +43,5 @@ void big_free(struct big *big, void *block, const char *call);
 /* Changes the size without copying; returns where the block is now, or NULL when it stays as it
  * was. `size` >= BIG_MIN. */
 void *big_resize(struct big *big, size_t size);
-
-struct big_stats {
-    uint64_t allocated; /* since the start */
-    uint64_t freed;
-    uint64_t live_blocks;
-    uint64_t live_bytes;
-    uint64_t cached_bytes;
-};
-
-/* A snapshot, in which a block that is just being resized has no bytes. */
-struct big_stats big_stats(void);
-
-/* Puts the figures and the cache right after a thread that is gone held the lock. */
-void big_repair(void);
 
 #endif

@@ -1,10 +1,24 @@
-/* The BigCache: mappings of freed big blocks, kept for the next one that fits.
+/* The mappings of big blocks: those that are live, and the BigCache of those that are kept for the
+ * next block that they fit.
  *
- *     by size     lists of mappings of about the same length      which one fits a request
- *     by age      a queue, oldest first                           which one goes when some have to
+ *     part          one a shard (or a few shards): a lock, and mappings that never leave it
+ *     by size       lists of cached mappings of about the same length   which one fits a request
+ *     by age        a queue, oldest first                               which one goes when some
+ * must neighbours    mappings of a part that touch                       are joined while both are
+ * cached
  *
- * It is bounded in bytes; what nobody needed for a while goes back to the system. A mapping that is
- * longer than the bound never comes in, so that it cannot drive all others out.
+ *     | live ..... | cached: dirty ... | clean ... | live ... |      neighbours in the address
+ * space
+ *
+ * A block comes out of the part of its thread's shard and goes back to the part that it came from,
+ * so threads that share nothing do not meet. Only a part that has nothing that fits asks the
+ * others, and only then the system.
+ *
+ * A mapping that is too long is split; when both halves are free they are one again, so that
+ * lengths do not decay. `dirty` is how much of it, from its start, may have been touched: that is
+ * what is bounded, over all parts, and what goes back to the system, the oldest first. What was
+ * given back keeps its addresses while these are few, since mapping anew costs more, and other
+ * threads wait.
  *
  * Any thread may call anything here; no search grows with the number of mappings.
  */
@@ -16,46 +30,85 @@
 #include "map/page_map.h"
 #include "os/lock.h"
 
+enum { BIG_PARTS = 16 };
+
 struct big {
     struct region region;     /* const while registered, but for moves by the owner */
     size_t mapped;            /* bytes of the mapping; owner of the block, or lock when cached */
     size_t dirty;             /* leading bytes that may not be zero; as `mapped` */
+    unsigned part;            /* const while registered: whose lock this is about */
     bool live;                /* lock: handed out */
     bool cached;              /* lock: in the cache; when neither, somebody works on it */
     bool zeroed;              /* owner: all of it read as zero when it was handed out */
     bool huge;                /* huge pages were asked for; as `mapped` */
-    struct list_node by_size; /* lock */
+    struct big *before;       /* lock: the mapping that ends where this one starts, if known */
+    struct big *after;        /* lock: the one that starts where this one ends */
+    struct list_node by_size; /* lock; of a record that is not in use: the next such */
     struct list_node by_age;  /* lock */
 };
 
-/* Makes the mapping part of the page map; NULL without memory for that. */
-struct big *big_register(char *base, size_t size);
+struct big_stats {
+    uint64_t allocated; /* since the start */
+    uint64_t freed;
+    uint64_t live_blocks;
+    uint64_t live_bytes;
+    uint64_t cached_bytes; /* that may be dirty */
+    uint64_t clean_bytes;  /* kept mapped without memory */
+};
 
-/* Takes a mapping out for a block of `size` bytes at a multiple of `alignment`: the shortest of at
- * least that size, failing that one of at least half of it, which the caller has to make longer.
- * NULL when there is none; else it is live. */
-struct big *big_cache_take(size_t size, size_t alignment);
+/* A snapshot, in which a block that is just being resized has no bytes. */
+struct big_stats big_stats(void);
 
-/* Takes in a mapping that is not live any more, or unmaps it if it is longer than the bound; then
- * unmaps the oldest until the bound holds. */
+/* Bytes of all live mappings, read without locks. */
+size_t big_live_bytes(void);
+
+/* Makes a fresh mapping known: its first `used` bytes are live, the rest is cached. NULL without
+ * memory for records. */
+struct big *big_cache_add(unsigned part, char *base, size_t size, size_t used);
+
+/* Takes a mapping of at least `size` bytes out, at a multiple of `alignment`, or NULL: then it is
+ * live. Looks into the part, then into the others. */
+struct big *big_cache_take(unsigned part, size_t size, size_t alignment);
+
+/* The same for a mapping that is shorter, but at least half of the size, for the caller to make it
+ * longer. It is not counted until big_cache_return. */
+struct big *big_cache_take_shorter(unsigned part, size_t size);
+
+/* The block is no longer live; false if it was not, or does not start there. */
+bool big_cache_retire(struct big *big, const void *block);
+
+/* Takes in a mapping that is not counted any more, or unmaps it if it is longer than the bound;
+ * then gives back what is beyond the bound. */
 void big_cache_put(struct big *big);
 
-/* Unmap cached mappings, oldest first: until `bytes` are gone, or no more than that. Return bytes
- * unmapped. */
-size_t big_cache_evict(size_t bytes);
-size_t big_cache_trim(size_t bytes);
+/* Makes a live mapping at least `size` bytes long by what is cached behind it, or cuts it there and
+ * caches the rest. False: that is not possible, nothing has changed. */
+bool big_cache_lengthen(struct big *big, size_t size);
+bool big_cache_shorten(struct big *big, size_t size);
 
-/* The least that was cached since the last call by the same watcher. */
+/* Around a change of a live mapping's place or length by the system: it has no neighbours then and
+ * is not counted. `new` when it was taken to be made longer. */
+void big_cache_leave(struct big *big);
+void big_cache_return(struct big *big, bool new);
+
+/* Gives so much dirty memory back, oldest first; returns bytes. */
+size_t big_cache_evict(size_t bytes);
+
+/* Unmaps everything that is cached; returns the dirty bytes. */
+size_t big_cache_empty(void);
+
+/* The least that was cached and dirty since the last call by the same watcher. */
 size_t big_cache_unused(enum idle_watcher watcher);
 
-/* Bytes of the mappings. */
+/* Dirty bytes in the cache; and all that it maps. */
 size_t big_cache_bytes(void);
+size_t big_cache_mapped(void);
 
-/* Guards the cache, and what big.c counts. */
-struct lock *big_lock(void);
+/* Guards a part. */
+struct lock *big_lock(unsigned part);
 
-/* Makes the lists anew after a thread that is gone held the lock. */
-void big_cache_repair(void);
+/* Makes a part's lists, neighbours and sums anew after a thread that is gone held its lock. */
+void big_cache_repair(unsigned part);
 
 /* Debug walker. */
 void big_cache_check(void);

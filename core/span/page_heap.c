@@ -213,7 +213,7 @@ bool page_heap_take(unsigned units, unsigned alignment, enum growth growth, stru
         }
         if (growth == GROWTH_NONE)
             return false;
-        reclaim_before_growth(REGION_SIZE);
+        reclaim_before_growth(REGION_SIZE, false);
     } while ((fresh = grow(growth)) != NULL);
     return false;
 }

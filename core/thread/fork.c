@@ -27,7 +27,7 @@
 #include "map/metadata.h"
 #include "os/identity.h"
 #include "slab/shard.h"
-#include "span/big.h"
+#include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 
@@ -52,6 +52,13 @@ static void inherit_bin(unsigned shard, unsigned size_class)
     lock_inherit(lock, own_ids.before, own_ids.now);
 }
 
+static void inherit_big(unsigned part)
+{
+    if (lock_is_lost(big_lock(part), own_ids.before))
+        big_cache_repair(part);
+    lock_inherit(big_lock(part), own_ids.before, own_ids.now);
+}
+
 /* A transfer cache is sound after each of its writes. */
 static void inherit_transfer(unsigned shard, unsigned size_class)
 {
@@ -64,7 +71,8 @@ static void begin_process(uint32_t before, uint32_t now)
     own_ids.now = now;
     heap_begin_process(before, now);
     inherit(heap_registry_lock(), heap_repair_registry);
-    inherit(big_lock(), big_repair);
+    for (unsigned part = 0; part < BIG_PARTS; part++)
+        inherit_big(part);
     inherit(page_heap_lock(), page_heap_repair);
     inherit(metadata_lock(), metadata_repair);
     for (unsigned shard = 0; shard < shard_count(); shard++) {

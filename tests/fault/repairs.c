@@ -27,7 +27,8 @@ static bool repair_all(enum os_call call)
 {
     (void)call;
     heap_repair_registry();
-    big_cache_repair();
+    for (unsigned part = 0; part < BIG_PARTS; part++)
+        big_cache_repair(part);
     page_heap_repair();
     metadata_repair();
     for (unsigned shard = 0; shard < shard_count(); shard++)

@@ -130,8 +130,14 @@ static void check_page_tier(enum hakmem_tier tier, size_t size, size_t usable)
 {
     struct look start, full, end;
     look(&start, 0);
-    for (int i = 0; i < 20; i++)
+    /* A big block may get more than it asked for, where the rest of a mapping is too short for
+     * another one. */
+    size_t bytes = 0;
+    for (int i = 0; i < 20; i++) {
         blocks[i] = i % 2 ? malloc(size) : calloc(1, size);
+        bytes += hakmem_usable_size(blocks[i]);
+    }
+    assert_true(tier == HAKMEM_TIER_BIG ? bytes >= 20 * usable : bytes == 20 * usable);
     look(&full, 0);
     for (int i = 0; i < 20; i++)
         free(blocks[i]);
@@ -140,7 +146,7 @@ static void check_page_tier(enum hakmem_tier tier, size_t size, size_t usable)
     assert_int_equal(now->malloc_calls - before->malloc_calls, 20);
     assert_int_equal(now->live_blocks - before->live_blocks, 20);
     assert_true(now->slabs >= before->slabs);
-    assert_int_equal(now->live_bytes - before->live_bytes, 20 * usable);
+    assert_int_equal(now->live_bytes - before->live_bytes, bytes);
     assert_true(now->committed_bytes >= now->live_bytes);
     assert_int_equal(end.tier[tier].free_calls - now->free_calls, 20);
     assert_int_equal(end.tier[tier].live_bytes, before->live_bytes);

@@ -35,7 +35,7 @@ static void release_block(void *block)
 
 static void empty_cache(void)
 {
-    big_cache_evict(SIZE_MAX);
+    big_cache_empty();
     assert_int_equal(big_stats().cached_bytes, 0);
 }
 
@@ -45,7 +45,7 @@ static void sizes_and_alignments(void **state)
     static const size_t sizes[] = {1, BIG_MIN, BIG_MIN + 1, 5 * MIB + 12345, 64 * MIB};
     for (size_t alignment = 1; alignment <= GIB; alignment *= 4) {
         for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
-            char *block = big_alloc(sizes[i], alignment, true);
+            char *block = big_alloc(0, sizes[i], alignment, true);
             assert_non_null(block);
             assert_int_equal((uintptr_t)block % size_max(alignment, os_page_size()), 0);
             assert_true(size_of(block) >= sizes[i]);
@@ -55,27 +55,27 @@ static void sizes_and_alignments(void **state)
         }
     }
     empty_cache();
-    assert_null(big_alloc((size_t)1 << 60, 16, false));
-    assert_null(big_alloc(BIG_MIN, (size_t)1 << 60, false));
+    assert_null(big_alloc(0, (size_t)1 << 60, 16, false));
+    assert_null(big_alloc(0, BIG_MIN, (size_t)1 << 60, false));
 }
 
 static void a_freed_block_is_used_again(void **state)
 {
     (void)state;
     empty_cache();
-    char *block = big_alloc(6 * MIB, 16, false);
+    char *block = big_alloc(0, 6 * MIB, 16, false);
     memset(block, 'x', 6 * MIB);
     release_block(block);
     assert_int_equal(big_stats().cached_bytes, 6 * MIB);
     uint64_t maps = os_counts[OS_MMAP], unmaps = os_counts[OS_MUNMAP];
-    assert_ptr_equal(big_alloc(6 * MIB, 16, false), block);
+    assert_ptr_equal(big_alloc(0, 6 * MIB, 16, false), block);
     assert_int_equal(big_stats().cached_bytes, 0);
     assert_int_equal(os_counts[OS_MMAP], maps);
     assert_int_equal(os_counts[OS_MUNMAP], unmaps);
     /* Not asked for zeroes: nobody spent time on them. */
     assert_true(unit_all_bytes(block, 6 * MIB, 'x'));
     release_block(block);
-    assert_ptr_equal(big_alloc(6 * MIB, 16, true), block);
+    assert_ptr_equal(big_alloc(0, 6 * MIB, 16, true), block);
     assert_true(unit_all_bytes(block, 6 * MIB, 0));
     release_block(block);
 }
@@ -84,19 +84,19 @@ static void a_longer_block_is_split(void **state)
 {
     (void)state;
     empty_cache();
-    char *whole = big_alloc(16 * MIB, 16, false);
+    char *whole = big_alloc(0, 16 * MIB, 16, false);
     memset(whole, 'x', 16 * MIB);
     release_block(whole);
     uint64_t maps = os_counts[OS_MMAP];
-    char *first = big_alloc(3 * MIB, 16, true), *second = big_alloc(4 * MIB, 16, true);
+    char *first = big_alloc(0, 3 * MIB, 16, true), *second = big_alloc(0, 4 * MIB, 16, true);
     assert_ptr_equal(first, whole);
-    assert_ptr_equal(second, whole + 4 * MIB);
+    assert_ptr_equal(second, whole + 3 * MIB);
     assert_int_equal(os_counts[OS_MMAP], maps);
     assert_true(unit_all_bytes(first, size_of(first), 0) || size_of(first) > 3 * MIB);
     assert_true(unit_all_bytes(first, 3 * MIB, 0));
     assert_true(unit_all_bytes(second, 4 * MIB, 0));
     struct big_stats stats = big_stats();
-    assert_int_equal(stats.cached_bytes, 8 * MIB);
+    assert_int_equal(stats.cached_bytes, 9 * MIB);
     assert_int_equal(stats.live_bytes, size_of(first) + size_of(second));
     release_block(first);
     release_block(second);
@@ -108,11 +108,11 @@ static void a_shorter_block_is_made_longer(void **state)
 {
     (void)state;
     empty_cache();
-    char *small = big_alloc(5 * MIB, 16, false);
+    char *small = big_alloc(0, 5 * MIB, 16, false);
     memset(small, 'x', 5 * MIB);
     release_block(small);
     uint64_t remaps = os_counts[OS_MREMAP];
-    char *large = big_alloc(9 * MIB, 16, true);
+    char *large = big_alloc(0, 9 * MIB, 16, true);
     assert_int_equal(big_stats().cached_bytes, 0);
     assert_true(os_counts[OS_MREMAP] > remaps);
     assert_true(unit_all_bytes(large, 9 * MIB, 0));
@@ -121,7 +121,7 @@ static void a_shorter_block_is_made_longer(void **state)
     release_block(large);
     /* One of less than half the size stays for those that it fits. */
     remaps = os_counts[OS_MREMAP];
-    char *longer = big_alloc(30 * MIB, 16, false);
+    char *longer = big_alloc(0, 30 * MIB, 16, false);
     assert_int_equal(os_counts[OS_MREMAP], remaps);
     release_block(longer);
 }
@@ -130,15 +130,15 @@ static void more_alignment_than_the_cache_has(void **state)
 {
     (void)state;
     empty_cache();
-    char *block = big_alloc(4 * MIB, 16, false);
+    char *block = big_alloc(0, 4 * MIB, 16, false);
     release_block(block);
     bool fits = (uintptr_t)block % (64 * MIB) == 0;
-    char *aligned = big_alloc(4 * MIB, 64 * MIB, false);
+    char *aligned = big_alloc(0, 4 * MIB, 64 * MIB, false);
     assert_int_equal((uintptr_t)aligned % (64 * MIB), 0);
     assert_true(fits == (aligned == block));
     /* One that happens to be aligned serves who wants it. */
     release_block(aligned);
-    assert_ptr_equal(big_alloc(4 * MIB, 64 * MIB, false), aligned);
+    assert_ptr_equal(big_alloc(0, 4 * MIB, 64 * MIB, false), aligned);
     release_block(aligned);
 }
 
@@ -147,24 +147,107 @@ static void the_oldest_leave_first(void **state)
     (void)state;
     char *block[4];
     empty_cache();
-    for (int i = 0; i < 4; i++)
-        block[i] = big_alloc(2 * MIB, 16, false);
+    /* With a live one between any two, or they would be joined. */
+    char *between[4];
+    for (int i = 0; i < 4; i++) {
+        block[i] = big_alloc(0, 2 * MIB, 16, false);
+        between[i] = big_alloc(0, 2 * MIB, 16, false);
+        memset(block[i], 'x', 2 * MIB);
+    }
     for (int i = 0; i < 4; i++)
         release_block(block[i]);
     assert_int_equal(big_cache_evict(0), 0);
-    assert_int_equal(big_cache_evict(3 * MIB), 4 * MIB);
-    assert_null(page_map_lookup(block[0]));
-    assert_null(page_map_lookup(block[1]));
-    assert_non_null(page_map_lookup(block[2]));
-    assert_int_equal(big_stats().cached_bytes, 4 * MIB);
-    assert_int_equal(big_cache_evict(1), 2 * MIB);
-    assert_null(page_map_lookup(block[2]));
-    assert_non_null(page_map_lookup(block[3]));
+    assert_int_equal(big_cache_evict(3 * MIB), 3 * MIB);
+    assert_int_equal(big_stats().cached_bytes, 5 * MIB);
+    /* Their addresses stay, and what is left of the second one. */
+    assert_true(unit_all_bytes(block[0], 2 * MIB, 0));
+    assert_true(unit_all_bytes(block[1], MIB, 'x'));
+    assert_true(unit_all_bytes(block[1] + MIB, MIB, 0));
+    assert_true(unit_all_bytes(block[2], 2 * MIB, 'x'));
+    big_cache_check();
+    for (int i = 0; i < 4; i++)
+        release_block(between[i]);
+    big_cache_check();
+    empty_cache();
+    for (int i = 0; i < 4; i++)
+        assert_null(page_map_lookup(block[i]));
+}
+
+/* Mappings that touch are one when both are free: so long blocks can follow short ones. */
+static void neighbours_are_joined(void **state)
+{
+    (void)state;
+    enum { COUNT = 6 };
+    static const int orders[][COUNT] = {
+        {0, 1, 2, 3, 4, 5}, {5, 4, 3, 2, 1, 0}, {0, 2, 4, 1, 3, 5}, {3, 1, 5, 0, 4, 2}};
+    for (size_t order = 0; order < ARRAY_LENGTH(orders); order++) {
+        empty_cache();
+        char *whole = big_alloc(0, 3 * MIB * COUNT, 16, false), *block[COUNT];
+        release_block(whole);
+        for (int i = 0; i < COUNT; i++) {
+            block[i] = big_alloc(0, 3 * MIB, 16, false);
+            assert_ptr_equal(block[i], whole + (size_t)i * 3 * MIB);
+        }
+        for (int i = 0; i < COUNT; i++) {
+            release_block(block[orders[order][i]]);
+            big_cache_check();
+        }
+        uint64_t maps = os_counts[OS_MMAP];
+        assert_ptr_equal(big_alloc(0, 3 * MIB * COUNT, 16, false), whole);
+        assert_int_equal(os_counts[OS_MMAP], maps);
+        release_block(whole);
+    }
+    empty_cache();
+}
+
+/* A thread's blocks go back to where they came from, and other shards look there when their own
+ * part has nothing. */
+static void parts_are_apart(void **state)
+{
+    (void)state;
+    empty_cache();
+    char *first = big_alloc(1, 4 * MIB, 16, false), *second = big_alloc(2, 4 * MIB, 16, false);
+    assert_int_equal(big_of(first)->part, 1);
+    assert_int_equal(big_of(second)->part, 2);
+    release_block(first);
+    release_block(second);
+    assert_ptr_equal(big_alloc(2, 4 * MIB, 16, false), second);
+    assert_ptr_equal(big_alloc(1, 4 * MIB, 16, false), first);
+    release_block(first);
+    assert_ptr_equal(big_alloc(2 + BIG_PARTS, 4 * MIB, 16, false), first);
+    assert_int_equal(big_of(first)->part, 1);
+    big_cache_check();
+    release_block(first);
+    release_block(second);
+    big_cache_check();
+    empty_cache();
+}
+
+/* A block that is cut leaves the rest to others, and gets it back without the system's help. */
+static void resizing_uses_what_is_cached(void **state)
+{
+    (void)state;
+    empty_cache();
+    char *block = big_alloc(0, 16 * MIB, 16, false);
+    memset(block, 'x', 16 * MIB);
+    uint64_t calls = os_counts[OS_MREMAP] + os_counts[OS_MUNMAP] + os_counts[OS_MMAP];
+    assert_ptr_equal(big_resize(big_of(block), 6 * MIB), block);
+    assert_int_equal(size_of(block), 6 * MIB);
+    assert_int_equal(big_stats().cached_bytes, 10 * MIB);
+    assert_ptr_equal(big_resize(big_of(block), 9 * MIB), block);
+    assert_int_equal(big_stats().cached_bytes, 7 * MIB);
+    assert_ptr_equal(big_resize(big_of(block), 16 * MIB), block);
+    assert_int_equal(big_stats().cached_bytes, 0);
+    assert_int_equal(os_counts[OS_MREMAP] + os_counts[OS_MUNMAP] + os_counts[OS_MMAP], calls);
+    assert_true(unit_all_bytes(block, 6 * MIB, 'x'));
+    big_cache_check();
+    release_block(block);
+    empty_cache();
 }
 
 static size_t expire(void)
 {
-    return big_cache_trim(big_cache_unused(IDLE_SINCE_TICK));
+    return big_cache_evict(big_cache_unused(IDLE_SINCE_TICK));
 }
 
 /* As much expires as nobody needed since the last time, whichever blocks were taken meanwhile. */
@@ -175,12 +258,12 @@ static void unused_bytes_expire(void **state)
     empty_cache();
     expire();
     for (int i = 0; i < 3; i++)
-        block[i] = big_alloc(2 * MIB, 16, false);
+        block[i] = big_alloc(0, 2 * MIB, 16, false);
     for (int i = 0; i < 3; i++)
         release_block(block[i]);
     assert_int_equal(expire(), 0);
-    block[0] = big_alloc(2 * MIB, 16, false);
-    block[1] = big_alloc(2 * MIB, 16, false);
+    block[0] = big_alloc(0, 2 * MIB, 16, false);
+    block[1] = big_alloc(0, 2 * MIB, 16, false);
     release_block(block[0]);
     release_block(block[1]);
     assert_int_equal(big_stats().cached_bytes, 6 * MIB);
@@ -195,25 +278,42 @@ static void the_cache_is_bounded_in_bytes(void **state)
     (void)state;
     static const long bounds[] = {0, 3, 8, 64};
     char *block[10];
+    policy.retain_percent = 0;
     for (size_t b = 0; b < ARRAY_LENGTH(bounds); b++) {
         empty_cache();
         policy.big_cache_mib = bounds[b];
-        for (int i = 0; i < 10; i++)
-            block[i] = big_alloc(2 * MIB, 16, false);
+        size_t bytes = 0;
+        for (int i = 0; i < 10; i++) {
+            block[i] = big_alloc(0, 2 * MIB, 16, false);
+            bytes += size_of(block[i]);
+        }
         for (int i = 0; i < 10; i++) {
             release_block(block[i]);
             CHECK(big_stats().cached_bytes <= (size_t)bounds[b] * MIB);
         }
-        size_t whole = size_min((size_t)bounds[b] * MIB, 20 * MIB) / (2 * MIB) * (2 * MIB);
-        assert_int_equal(big_stats().cached_bytes, whole);
+        assert_int_equal(big_stats().cached_bytes, size_min((size_t)bounds[b] * MIB, bytes));
     }
+    /* And in proportion to what is live. */
+    policy.retain_percent = 50;
+    policy.big_cache_mib = 8;
+    empty_cache();
+    char *live = big_alloc(0, 100 * MIB, 16, false);
+    block[0] = big_alloc(0, 50 * MIB, 16, false);
+    block[1] = big_alloc(0, 30 * MIB, 16, false);
+    release_block(block[0]);
+    release_block(block[1]);
+    assert_true(big_stats().cached_bytes > 57 * MIB && big_stats().cached_bytes <= 58 * MIB);
+    release_block(live);
+    policy.retain_percent = 25;
+    policy.big_cache_mib = 64;
+    empty_cache();
 }
 
 static void resizing_keeps_contents(void **state)
 {
     (void)state;
     empty_cache();
-    char *block = big_alloc(4 * MIB, 16, false);
+    char *block = big_alloc(0, 4 * MIB, 16, false);
     memset(block, 'x', 4 * MIB);
     char *wall = os_map(2 * MIB, 2 * MIB, block + 4 * MIB);
     char *larger = big_resize(big_of(block), 40 * MIB);
@@ -225,8 +325,10 @@ static void resizing_keeps_contents(void **state)
     assert_true(unit_all_bytes(larger + 4 * MIB, 36 * MIB, 0));
     if (larger != block)
         assert_null(page_map_lookup(block));
+    /* Not cut in the middle of a huge page. */
+    size_t shorter = big_of(larger)->huge ? 4 * MIB : 3 * MIB;
     assert_ptr_equal(big_resize(big_of(larger), 3 * MIB), larger);
-    assert_int_equal(size_of(larger), 3 * MIB);
+    assert_int_equal(size_of(larger), shorter);
     assert_true(unit_all_bytes(larger, 3 * MIB, 'x'));
     /* A little less is not worth a system call. */
     assert_ptr_equal(big_resize(big_of(larger), 3 * MIB - 4096), larger);
@@ -241,7 +343,7 @@ static void step(struct held *slot, uint64_t *random)
     if (!slot->block) {
         bool zero = unit_below(random, 2);
         slot->size = BIG_MIN + unit_random(random) % (8 * MIB);
-        slot->block = big_alloc(slot->size, 16, zero);
+        slot->block = big_alloc(0, slot->size, 16, zero);
         CHECK(slot->block && (uintptr_t)slot->block % os_page_size() == 0);
         if (zero)
             CHECK(unit_all_bytes(slot->block, slot->size, 0));
@@ -312,7 +414,8 @@ static void misuse_is_named(void **state)
     (void)state;
     char line[200];
     policy.big_cache_mib = 64;
-    char *block = big_alloc(4 * MIB, 16, false);
+    empty_cache();
+    char *block = big_alloc(0, 4 * MIB, 16, false);
     snprintf(line, sizeof line, "hakmem: free(): double free of %p", (void *)block);
     unit_expect_abort(free_twice, block, line);
     snprintf(
@@ -341,7 +444,7 @@ static void show_blocks(size_t bytes, bool dense)
     long bound = policy.big_cache_mib;
     policy.big_cache_mib = 0; /* each is fresh */
     for (size_t shown = 0; shown < bytes; shown += SIZE) {
-        char *block = big_alloc(SIZE, 16, false);
+        char *block = big_alloc(0, SIZE, 16, false);
         memset(block, 'x', dense ? SIZE : 4096);
         release_block(block);
     }
@@ -353,12 +456,12 @@ static void huge_pages_need_proof(void **state)
     (void)state;
     policy.big_cache_mib = 0;
     show_blocks(200 * MIB, false);
-    char *block = big_alloc(64 * MIB, 16, false);
+    char *block = big_alloc(0, 64 * MIB, 16, false);
     assert_false(is_huge(block));
     release_block(block);
     /* Twice as many bytes as were seen to be used: no more. */
     show_blocks(20 * MIB, true);
-    char *first = big_alloc(32 * MIB, 16, false), *second = big_alloc(32 * MIB, 16, false);
+    char *first = big_alloc(0, 32 * MIB, 16, false), *second = big_alloc(0, 32 * MIB, 16, false);
     assert_true(is_huge(first));
     assert_int_equal((uintptr_t)first % REGION_SIZE, 0);
     assert_false(is_huge(second));
@@ -366,11 +469,11 @@ static void huge_pages_need_proof(void **state)
     /* Trust that was right grows, trust that was wrong goes. */
     memset(first, 'x', 32 * MIB);
     release_block(first);
-    first = big_alloc(64 * MIB, 16, false);
+    first = big_alloc(0, 64 * MIB, 16, false);
     assert_true(is_huge(first));
     release_block(first);
     show_blocks(8 * MIB, false);
-    first = big_alloc(32 * MIB, 16, false);
+    first = big_alloc(0, 32 * MIB, 16, false);
     assert_false(is_huge(first));
     release_block(first);
     policy.big_cache_mib = 64;
@@ -382,10 +485,10 @@ static void little_gets_no_huge_pages(void **state)
     policy.big_cache_mib = 0;
     show_blocks(400 * MIB, true);
     assert_int_equal(big_stats().live_bytes, 0);
-    char *block = big_alloc(15 * MIB, 16, false);
+    char *block = big_alloc(0, 15 * MIB, 16, false);
     assert_false(is_huge(block));
     policy.huge_pages = 0;
-    char *more = big_alloc(32 * MIB, 16, false);
+    char *more = big_alloc(0, 32 * MIB, 16, false);
     assert_false(is_huge(more));
     policy.huge_pages = 1;
     release_block(block);
@@ -399,7 +502,7 @@ static void a_block_that_grows_proves_itself(void **state)
     (void)state;
     policy.big_cache_mib = 0;
     show_blocks(200 * MIB, false);
-    char *sparse = big_alloc(16 * MIB, 16, false), *dense = big_alloc(16 * MIB, 16, false);
+    char *sparse = big_alloc(0, 16 * MIB, 16, false), *dense = big_alloc(0, 16 * MIB, 16, false);
     memset(sparse, 'x', 4096);
     memset(dense, 'x', 16 * MIB);
     assert_non_null(sparse = big_resize(big_of(sparse), 64 * MIB));
@@ -423,11 +526,11 @@ static void clearing_takes_the_cheaper_way(void **state)
     for (int dense = 0; dense <= 1; dense++) {
         empty_cache();
         show_blocks(200 * MIB, dense);
-        char *block = big_alloc(8 * MIB, 16, true);
+        char *block = big_alloc(0, 8 * MIB, 16, true);
         memset(block, 'x', dense ? 8 * MIB : 4096);
         release_block(block);
         uint64_t advice = os_counts[OS_MADVISE];
-        assert_ptr_equal(big_alloc(8 * MIB, 16, true), block);
+        assert_ptr_equal(big_alloc(0, 8 * MIB, 16, true), block);
         assert_int_equal(os_counts[OS_MADVISE] - advice, dense ? 0 : 1);
         assert_true(unit_all_bytes(block, 8 * MIB, 0));
         release_block(block);
@@ -443,14 +546,14 @@ static void a_block_beyond_the_bound_drives_nobody_out(void **state)
     (void)state;
     policy.big_cache_mib = 64;
     empty_cache();
-    char *small = big_alloc(4 * MIB, 16, false);
+    char *small = big_alloc(0, 4 * MIB, 16, false);
     release_block(small);
     for (int i = 0; i < 5; i++) {
-        char *large = big_alloc(65 * MIB, 16, false);
+        char *large = big_alloc(0, 65 * MIB, 16, false);
         large[0] = 1;
         release_block(large);
     }
-    assert_ptr_equal(big_alloc(4 * MIB, 16, false), small);
+    assert_ptr_equal(big_alloc(0, 4 * MIB, 16, false), small);
     release_block(small);
 }
 
@@ -475,7 +578,7 @@ static void many_blocks_are_few_mappings(void **state)
     static char *blocks[MANY];
     unsigned before = count_mappings();
     for (int i = 0; i < MANY; i++)
-        CHECK((blocks[i] = big_alloc(2200000, 16, false)) != NULL);
+        CHECK((blocks[i] = big_alloc(0, 2200000, 16, false)) != NULL);
     unsigned after = count_mappings();
     CHECK(after < before + MANY / 10);
     for (int i = 0; i < MANY; i++)
@@ -490,7 +593,7 @@ static void no_two_blocks_start_in_the_same_2_mib(void **state)
     char *blocks[40];
     empty_cache();
     for (size_t i = 0; i < ARRAY_LENGTH(blocks); i++)
-        blocks[i] = big_alloc(i % 2 ? 100 : BIG_MIN + 4096, i % 2 ? 2 * MIB : 16, false);
+        blocks[i] = big_alloc(0, i % 2 ? 100 : BIG_MIN + 4096, i % 2 ? 2 * MIB : 16, false);
     for (size_t i = 0; i < ARRAY_LENGTH(blocks); i++) {
         CHECK(size_of(blocks[i]) >= REGION_SIZE);
         release_block(blocks[i]);
@@ -506,15 +609,16 @@ static void repair_leaves_what_somebody_works_on(void **state)
     empty_cache();
     char *blocks[3];
     for (int i = 0; i < 3; i++)
-        blocks[i] = big_alloc(4 * MIB, 16, false);
+        blocks[i] = big_alloc(0, 4 * MIB, 16, false);
     for (int i = 0; i < 3; i++)
         release_block(blocks[i]);
-    struct big *taken = big_cache_take(4 * MIB, 16);
+    struct big *taken = big_cache_take(0, 4 * MIB, 16);
     assert_non_null(taken);
-    taken->live = false; /* as in the middle of big_free */
-    big_repair();
+    assert_true(big_cache_retire(taken, taken->region.base)); /* as in the middle of big_free */
+    big_cache_repair(0);
     big_cache_check();
     assert_int_equal(big_cache_bytes(), 8 * MIB);
+    taken->dirty = taken->mapped;
     big_cache_put(taken);
     big_cache_check();
     assert_int_equal(big_cache_bytes(), 12 * MIB);
@@ -525,7 +629,7 @@ static void repair_leaves_what_somebody_works_on(void **state)
 static void a_block_with_guard_pages_is_freed(void **state)
 {
     (void)state;
-    char *block = big_alloc(5 * MIB, os_page_size(), false);
+    char *block = big_alloc(0, 5 * MIB, os_page_size(), false);
     assert_int_equal(mprotect(block, 4 * os_page_size(), PROT_NONE), 0);
     assert_int_equal(
         mprotect(block + 5 * MIB - 4 * os_page_size(), 4 * os_page_size(), PROT_NONE), 0);
@@ -537,7 +641,7 @@ static void a_block_with_guard_pages_is_freed(void **state)
 static void neighbours_are_foreign(void **state)
 {
     (void)state;
-    char *block = big_alloc(5 * MIB, 16, false);
+    char *block = big_alloc(0, 5 * MIB, 16, false);
     assert_int_equal(block_find(block).kind, BLOCK_BIG);
     assert_int_equal(block_find(block + REGION_SIZE / 64).kind, BLOCK_BIG);
     char *unit = (char *)round_down((uintptr_t)block, REGION_SIZE);
@@ -552,17 +656,17 @@ static void resize_without_memory(void *argument)
 {
     (void)argument;
     struct rlimit none = {4096, 4096};
-    char *block = big_alloc(4 * MIB, 16, false), *cached = big_alloc(6 * MIB, 16, false);
+    char *block = big_alloc(0, 4 * MIB, 16, false), *cached = big_alloc(0, 6 * MIB, 16, false);
     memset(block, 'x', 4 * MIB);
     release_block(cached);
     CHECK(setrlimit(RLIMIT_AS, &none) == 0);
     CHECK(!big_resize(big_of(block), 64 * MIB));
     CHECK(size_of(block) == 4 * MIB);
     CHECK(unit_all_bytes(block, 4 * MIB, 'x'));
-    CHECK(big_alloc(6 * MIB, 16, true) == cached);
-    CHECK(!big_alloc(64 * MIB, 16, false));
+    CHECK(big_alloc(0, 6 * MIB, 16, true) == cached);
+    CHECK(!big_alloc(0, 64 * MIB, 16, false));
     release_block(block);
-    CHECK(!big_alloc(64 * MIB, 16, false));
+    CHECK(!big_alloc(0, 64 * MIB, 16, false));
 }
 
 static void no_memory_changes_nothing(void **state)
@@ -582,6 +686,9 @@ int main(void)
         cmocka_unit_test(a_shorter_block_is_made_longer),
         cmocka_unit_test(more_alignment_than_the_cache_has),
         cmocka_unit_test(the_oldest_leave_first),
+        cmocka_unit_test(neighbours_are_joined),
+        cmocka_unit_test(parts_are_apart),
+        cmocka_unit_test(resizing_uses_what_is_cached),
         cmocka_unit_test(unused_bytes_expire),
         cmocka_unit_test(the_cache_is_bounded_in_bytes),
         cmocka_unit_test(resizing_keeps_contents),

@@ -14,7 +14,7 @@ static struct big *big_of(void *block)
 
 static char *take_big(size_t size)
 {
-    char *block = big_alloc(size, 1, false);
+    char *block = big_alloc(0, size, 1, false);
     CHECK(block);
     CHECK(big_size(big_of(block), block, "free") >= size);
     *(volatile char *)block = 1;
@@ -46,7 +46,7 @@ static void give_0(void)
 
 static void evict_all(void)
 {
-    big_cache_evict(SIZE_MAX);
+    big_cache_empty();
 }
 
 /* What is live is what was taken and not given; and all that is cached can be had. */
@@ -54,7 +54,7 @@ static void consistent(void)
 {
     struct big_stats stats = big_stats();
     CHECK(stats.live_blocks * BIG == stats.live_bytes);
-    big_cache_evict(SIZE_MAX);
+    big_cache_empty();
     CHECK(big_stats().cached_bytes == 0);
 }
 
@@ -84,7 +84,7 @@ SCENARIO(bigs_compete) = {
 
 static void expire(void)
 {
-    big_cache_trim(big_cache_unused(IDLE_SINCE_TICK));
+    big_cache_evict(big_cache_unused(IDLE_SINCE_TICK));
 }
 
 SCENARIO(bigs_expire) = {
@@ -110,7 +110,7 @@ static void take_long(void)
 
 static void all_cached(void)
 {
-    big_cache_evict(SIZE_MAX);
+    big_cache_empty();
     CHECK(big_stats().cached_bytes == 0);
 }
 

@@ -96,7 +96,7 @@ static void consistent(void)
     transfer_check_all();
     page_heap_check();
     heap_check_pool();
-    big_cache_evict(SIZE_MAX);
+    big_cache_empty();
     CHECK(big_stats().cached_bytes == 0);
     metadata_check();
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
@@ -135,11 +135,11 @@ static void use_pages(void)
 
 static void use_big(void)
 {
-    void *block = big_alloc(BIG, 1, false);
+    void *block = big_alloc(0, BIG, 1, false);
     hold(&block, 1);
     let_go();
     big_free((struct big *)page_map_lookup(block), block, "free");
-    big_cache_evict(SIZE_MAX);
+    big_cache_empty();
 }
 
 static void use_heap(void)
@@ -253,7 +253,8 @@ static void repair_all(void)
         return;
     model_between_locks = NULL;
     heap_repair_registry();
-    big_cache_repair();
+    for (unsigned part = 0; part < BIG_PARTS; part++)
+        big_cache_repair(part);
     page_heap_repair();
     metadata_repair();
     bin_repair(0, size_class_of(SIZE));

@@ -1,0 +1,61 @@
+/* See proof.h. */
+#include "span/proof.h"
+
+#include "base/atomic.h"
+#include "span/superslab.h"
+
+/* So many bytes may be in huge pages on trust: twice as many as were in blocks that had been used
+ * whole when they were freed. Atomic relaxed, any thread. */
+static size_t proved_bytes;
+
+/* True when the page, all zero once, was written to; one that got zeroes is taken for untouched. */
+static bool is_written(const char *page)
+{
+    const uint64_t *words = (const uint64_t *)page;
+    for (unsigned i = 0; i < PAGE_SIZE / sizeof *words; i++)
+        if (words[i])
+            return true;
+    return false;
+}
+
+bool proof_is_dense(const char *base, size_t size)
+{
+    enum { PLACES = 16, DENSE_PLACES = 12 };
+    size_t stride = round_down(size / PLACES, PAGE_SIZE);
+    unsigned written = 0;
+    /* Not at the ends: there some programs have made pages unreadable. */
+    const char *first = base + round_down(stride / 2, PAGE_SIZE);
+    for (unsigned place = 0; place < PLACES; place++)
+        written += is_written(first + place * stride);
+    return written >= DENSE_PLACES;
+}
+
+/* Changes what is proved, as long as another thread does not do so at the same time: from `*proved`
+ * to `now`. */
+static bool change(size_t *proved, size_t now)
+{
+    return __atomic_compare_exchange_n(
+        &proved_bytes, proved, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void proof_learn(const char *base, size_t size)
+{
+    bool dense = proof_is_dense(base, size);
+    size_t proved = ATOMIC_LOAD_RELAXED(&proved_bytes);
+    while (!change(&proved, dense ? size_min(proved + 2 * size, TIB) : proved / 4))
+        continue;
+}
+
+bool proof_holds(size_t size)
+{
+    return ATOMIC_LOAD_RELAXED(&proved_bytes) >= size;
+}
+
+bool proof_take(size_t size)
+{
+    size_t proved = ATOMIC_LOAD_RELAXED(&proved_bytes);
+    while (proved >= size)
+        if (change(&proved, proved - size))
+            return true;
+    return false;
+}
