@@ -255,9 +255,13 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
         pressure_arm();
 }
 
+/* The system refuses to purge memory that is locked: a purge gives up after so many superslabs, and
+ * these are left alone for so many rounds, or each purge would look at all of them again. */
+enum { REFUSALS_MAX = 8, REFUSED_ROUNDS = 64 };
+
 /* Of the first superslabs with free dirty pages that neither this round nor a later one has seen,
- * the one with the most; when there is none, one that is wholly free. Lock held. */
-static struct superslab *next_to_purge(uint64_t round)
+ * the one with the most, or NULL. Lock held. */
+static struct superslab *dirtiest(uint64_t round)
 {
     enum { CANDIDATES = 64 };
     struct superslab *best = NULL;
@@ -268,13 +272,16 @@ static struct superslab *next_to_purge(uint64_t round)
             (!best || superslab->dirty_free_pages > best->dirty_free_pages))
             best = superslab;
     }
-    node = heap.by_run.lists[SUPERSLAB_UNITS][SUPERSLAB_UNITS].first;
-    if (!best && node)
-        best = CONTAINER_OF(node, struct superslab, by_run);
-    if (!best || best->purge_round >= round)
-        return NULL;
-    best->purge_round = round;
     return best;
+}
+
+/* One that is wholly free and that neither this round nor a later one has seen, or NULL. Lock held.
+ */
+static struct superslab *wholly_free(uint64_t round)
+{
+    struct list_node *node = heap.by_run.lists[SUPERSLAB_UNITS][SUPERSLAB_UNITS].first;
+    struct superslab *superslab = LIST_ENTRY(node, struct superslab, by_run);
+    return superslab && superslab->purge_round < round ? superslab : NULL;
 }
 
 bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t size)
@@ -334,16 +341,26 @@ static size_t unmap_superslab(struct superslab *superslab)
 size_t page_heap_purge(size_t bytes)
 {
     size_t purged = 0;
+    unsigned refusals = 0;
     lock_acquire(&heap.lock);
     uint64_t round = ++heap.purge_round;
     while (purged < bytes) {
-        struct superslab *superslab = next_to_purge(round);
+        struct superslab *superslab = refusals < REFUSALS_MAX ? dirtiest(round) : NULL;
+        if (!superslab)
+            superslab = wholly_free(round);
         if (!superslab)
             break;
-        if (superslab->free_units == UINT32_MAX && heap.stats.superslabs > 1)
+        superslab->purge_round = round;
+        if (superslab->free_units == UINT32_MAX && heap.stats.superslabs > 1) {
             purged += unmap_superslab(superslab);
-        else
-            purged += purge_superslab(superslab, bytes - purged);
+            continue;
+        }
+        size_t clean = purge_superslab(superslab, bytes - purged);
+        purged += clean;
+        if (!clean && superslab->dirty_free_pages) {
+            superslab->purge_round = round + REFUSED_ROUNDS;
+            refusals++;
+        }
     }
     lock_release(&heap.lock);
     return purged;

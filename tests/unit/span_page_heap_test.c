@@ -266,6 +266,47 @@ static int start(void **state)
     return page_heap_init() && page_heap_init() && page_heap_stats().superslabs == 1 ? 0 : -1;
 }
 
+/* What is locked cannot be purged: no purge tries all of it again and again, and what is not locked
+ * is found all the same, though less of it is dirty. */
+static void locked_memory_is_left_alone(void **state)
+{
+    (void)state;
+    enum { LOCKED = 24, TRIES = 8 };
+    struct unit_run kept[LOCKED + 1], freed[LOCKED + 1];
+    page_heap_purge(SIZE_MAX);
+    for (unsigned i = 0; i <= LOCKED; i++) {
+        unsigned units = i < LOCKED ? SUPERSLAB_UNITS - 1 : 1;
+        CHECK(page_heap_take(SUPERSLAB_UNITS - units, 1, GROWTH_SMALL_PAGES, &kept[i]));
+        CHECK(page_heap_take(units, 1, GROWTH_SMALL_PAGES, &freed[i]));
+        CHECK(freed[i].superslab == kept[i].superslab);
+    }
+    for (unsigned i = 0; i <= LOCKED; i++) {
+        char *base = superslab_address(freed[i].superslab, freed[i].run.first);
+        memset(base, 1, PAGE_SIZE);
+        CHECK(i == LOCKED || mlock(base, PAGE_SIZE) == 0);
+        page_heap_put(freed[i].superslab, freed[i].run, 1);
+    }
+    char *loose = superslab_address(freed[LOCKED].superslab, freed[LOCKED].run.first);
+    for (unsigned round = 0; round < 4; round++) {
+        uint64_t calls = os_counts[OS_MADVISE];
+        page_heap_purge(SIZE_MAX);
+        assert_true(os_counts[OS_MADVISE] - calls <= TRIES + 1);
+        page_heap_check();
+    }
+    assert_false(unit_is_resident(loose));
+    uint64_t calls = os_counts[OS_MADVISE];
+    page_heap_purge(SIZE_MAX);
+    assert_int_equal(os_counts[OS_MADVISE], calls);
+    for (unsigned i = 0; i < LOCKED; i++)
+        CHECK(munlock(superslab_address(freed[i].superslab, freed[i].run.first), PAGE_SIZE) == 0);
+    for (unsigned round = 0; round < 70; round++)
+        page_heap_purge(SIZE_MAX);
+    assert_int_equal(page_heap_stats().dirty_free_pages, 0);
+    for (unsigned i = 0; i <= LOCKED; i++)
+        page_heap_put(kept[i].superslab, kept[i].run, 0);
+    page_heap_purge(SIZE_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +315,7 @@ int main(void)
         cmocka_unit_test(random_steps_agree_with_the_model),
         cmocka_unit_test(searches_do_not_grow_with_the_heap),
         cmocka_unit_test(exhaustion_is_reported_and_passes),
+        cmocka_unit_test(locked_memory_is_left_alone),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
