@@ -3,6 +3,7 @@
 
 #include "os/os.h"
 #include "slab/shard.h"
+#include "slab/sweep.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -12,7 +13,7 @@ size_t reclaim_everything(void)
     /* From the top down: each layer gives to the one below. */
     heap_flush_pooled(0);
     transfer_drain();
-    size_t purged = bin_purge_all();
+    size_t purged = sweep_everything();
     purged += page_heap_purge(SIZE_MAX) + big_cache_empty();
     pressure_account(purged);
     os_discard_leftovers();

@@ -5,6 +5,7 @@
 #include "os/os.h"
 #include "reclaim/growth.h"
 #include "slab/shard.h"
+#include "slab/sweep.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -79,7 +80,7 @@ enum pressure_tick tick_begin(uint64_t now_ms)
         return PRESSURE_TICK_NONE;
     }
     enum pressure_tick tick = idle ? PRESSURE_TICK_IDLE : PRESSURE_TICK_GROWTH;
-    bin_tick(tick);
+    sweep_tick(tick);
     ATOMIC_STORE_RELEASE(&steps_left, true);
     return tick;
 }
@@ -101,7 +102,7 @@ static bool step_in_pages(void)
 bool tick_step(void)
 {
     bool in_heaps = idle_step();
-    bool in_transfers = transfer_step(), in_bins = bin_sweep_step(), in_pages = step_in_pages();
+    bool in_transfers = transfer_step(), in_bins = sweep_step(), in_pages = step_in_pages();
     return in_heaps || in_transfers || in_bins || in_pages;
 }
 

@@ -4,42 +4,62 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/policy.h"
+#include "base/pressure.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "slab/shard.h"
-#include "span/page_heap.h"
 
-static bool sweeps_go_on; /* atomic, any thread: in some bin */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
-/* Which list a slab with free blocks belongs to, by quarters. */
+/* Which list a slab with free blocks belongs to. */
 static unsigned fullness_of(const struct slab *slab)
 {
     unsigned quarters = slab->free_blocks * 4u;
     return (quarters > slab->blocks) + (quarters > slab->blocks * 2u) +
-           (quarters > slab->blocks * 3u);
+           (quarters > slab->blocks * 3u) + (slab->free_blocks == slab->blocks);
 }
 
-/* Puts the slab on the list that its number of free blocks asks for. Lock held. */
-static void relist(struct bin *bin, struct slab *slab)
+static void set_kept(struct bin *bin, uint32_t kept)
+{
+    ATOMIC_STORE_RELAXED(&bin->kept, kept);
+    bin->kept_unused = (uint32_t)size_min(bin->kept_unused, kept);
+}
+
+/* Lock held. */
+static void unlist(struct bin *bin, struct slab *slab)
+{
+    list_remove(&slab->by_fullness);
+    if (slab->fullness == FULLNESS_EMPTY)
+        set_kept(bin, bin->kept - 1);
+}
+
+void bin_relist(struct bin *bin, struct slab *slab)
 {
     bool listed = list_contains(&slab->by_fullness);
     unsigned fullness = fullness_of(slab);
     if (listed && slab->free_blocks && slab->fullness == fullness)
         return;
     if (listed)
-        list_remove(&slab->by_fullness);
+        unlist(bin, slab);
     slab->fullness = (uint8_t)fullness;
-    if (slab->free_blocks)
-        list_push(&bin->slabs[fullness], &slab->by_fullness);
+    if (!slab->free_blocks)
+        return;
+    list_push(&bin->slabs[fullness], &slab->by_fullness);
+    if (fullness == FULLNESS_EMPTY)
+        set_kept(bin, bin->kept + 1);
 }
 
 /* The fullest slab with free blocks, or, unless `fresh`, with such as lie below the watermark: few
  * of a bin's slabs have others only. Lock held. */
 static struct slab *fullest(struct bin *bin, bool fresh)
 {
-    for (unsigned i = 0; i <= FULLNESS_LEVELS; i++) {
-        struct list_node *node = (i < FULLNESS_LEVELS ? &bin->slabs[i] : &bin->swept)->first;
-        for (; node; node = node->next) {
+    for (unsigned i = 0; i <= FULLNESS_LEVELS + 1; i++) {
+        /* Those that a sweep has looked at come after all that are in use. */
+        struct list *list = i < FULLNESS_LEVELS    ? &bin->slabs[i]
+                            : i == FULLNESS_LEVELS ? &bin->swept
+                                                   : &bin->slabs[FULLNESS_EMPTY];
+        for (struct list_node *node = list->first; node; node = node->next) {
             struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
             if (fresh || slab_used_blocks(slab))
                 return slab;
@@ -48,16 +68,45 @@ static struct slab *fullest(struct bin *bin, bool fresh)
     return NULL;
 }
 
-static void lower(uint32_t *value, uint32_t bound)
+uint32_t bin_listed_blocks(const struct bin *bin, unsigned size_class)
 {
-    if (*value > bound)
-        *value = bound;
+    return bin->free_blocks - bin->kept * size_classes[size_class].blocks;
 }
 
-bool bin_may_borrow(unsigned shard, unsigned class)
+/* To be called when blocks were taken, or a slab ran empty. Lock held. */
+static void lower_bounds(struct bin *bin, unsigned size_class)
+{
+    uint32_t listed = bin_listed_blocks(bin, size_class);
+    bin->free_swept = (uint32_t)size_min(bin->free_swept, listed);
+    bin->free_unused = (uint32_t)size_min(bin->free_unused, listed);
+}
+
+void bin_detach(struct bin *bin, struct slab *slab, struct list *gone)
+{
+    if (list_contains(&slab->by_fullness))
+        unlist(bin, slab);
+    slab->joined = false;
+    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count - 1);
+    bin->free_blocks -= slab->blocks;
+    lower_bounds(bin, slab->size_class);
+    list_push(gone, &slab->by_fullness);
+}
+
+void bin_destroy(struct list *gone)
+{
+    while (gone->first) {
+        struct slab *slab = CONTAINER_OF(gone->first, struct slab, by_fullness);
+        list_remove(&slab->by_fullness);
+        slab_destroy(slab);
+    }
+}
+
+/* ---- Refill ---------------------------------------------------------------------------------- */
+
+bool bin_may_borrow(unsigned shard, unsigned size_class)
 {
     enum { LOANS_MAX = 8 };
-    struct bin *bin = bin_of(shard, class);
+    struct bin *bin = bin_of(shard, size_class);
     uint8_t loans = ATOMIC_LOAD_RELAXED(&bin->loans);
     if (ATOMIC_LOAD_RELAXED(&bin->slab_count) || loans >= LOANS_MAX)
         return false;
@@ -79,37 +128,50 @@ static void populate(struct slab *slab, size_t slabs)
     os_populate(slab->base, bytes);
 }
 
-/* Makes a slab the bin's. */
+/* Most empty slabs that a bin keeps: as much as so many of the longest magazines. */
+static unsigned keep_max(unsigned size_class)
+{
+    enum { MAGAZINES = 32 };
+    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * MAGAZINES;
+    return (unsigned)(bytes / (size_classes[size_class].units * UNIT_SIZE));
+}
+
+/* Makes the slab the bin's. One that the bin has just given away should have been kept. */
 static void join(struct bin *bin, struct slab *slab)
 {
     lock_acquire(&bin->lock);
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
     slab->joined = true;
     bin->free_blocks += slab->free_blocks;
-    relist(bin, slab);
+    bin_relist(bin, slab);
+    if (bin->missed) {
+        bin->missed--;
+        bin->keep += bin->keep < keep_max(slab->size_class);
+    }
     lock_release(&bin->lock);
 }
 
-unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned count, enum refill cost)
+unsigned bin_refill(
+    unsigned shard, unsigned size_class, void **blocks, unsigned count, enum refill cost)
 {
     bool fresh = cost != REFILL_USED;
-    struct bin *bin = bin_of(shard, class);
+    struct bin *bin = bin_of(shard, size_class);
     struct slab *slab;
     unsigned taken = 0;
     lock_acquire(&bin->lock);
     while (taken < count && (slab = fullest(bin, fresh)) != NULL) {
         unsigned most =
             fresh ? count - taken : (unsigned)size_min(count - taken, slab_used_blocks(slab));
-        taken += slab_take(slab, blocks + taken, most);
-        relist(bin, slab);
+        unsigned got = slab_take(slab, blocks + taken, most);
+        bin->free_blocks -= got;
+        taken += got;
+        bin_relist(bin, slab);
     }
-    bin->free_blocks -= taken;
-    lower(&bin->free_swept, bin->free_blocks);
-    lower(&bin->free_unused, bin->free_blocks);
+    lower_bounds(bin, size_class);
     lock_release(&bin->lock);
     if (taken || !fresh)
         return taken;
-    slab = slab_create(class, shard, 1, cost == REFILL_MAP);
+    slab = slab_create(size_class, shard, 1, cost == REFILL_MAP);
     if (!slab)
         return 0;
     populate(slab, ATOMIC_LOAD_RELAXED(&bin->slab_count));
@@ -118,14 +180,14 @@ unsigned bin_refill(unsigned shard, unsigned class, void **blocks, unsigned coun
     return taken;
 }
 
-void *bin_take_aligned(unsigned shard, unsigned class, unsigned alignment, bool may_grow)
+void *bin_take_aligned(unsigned shard, unsigned size_class, unsigned alignment, bool may_grow)
 {
     void *block;
-    struct slab *slab = slab_create(class, shard, alignment, may_grow);
+    struct slab *slab = slab_create(size_class, shard, alignment, may_grow);
     if (!slab)
         return NULL;
     slab_take(slab, &block, 1);
-    join(bin_of(shard, class), slab);
+    join(bin_of(shard, size_class), slab);
     return block;
 }
 
@@ -136,186 +198,64 @@ static void count_slab(struct bin *bin, uint32_t change)
     lock_release(&bin->lock);
 }
 
-bool bin_resize(struct slab *slab, unsigned class)
+bool bin_resize(struct slab *slab, unsigned size_class)
 {
     unsigned before = slab->size_class;
-    if (!slab_resize(slab, class))
+    if (!slab_resize(slab, size_class))
         return false;
     count_slab(bin_of(slab->shard, before), -(uint32_t)1);
-    count_slab(bin_of(slab->shard, class), 1);
+    count_slab(bin_of(slab->shard, size_class), 1);
     return true;
 }
 
-/* Slab of a block that a caller freed as one of `class`. The magazine it lay in says that
+/* ---- Flush ----------------------------------------------------------------------------------- */
+
+/* Slab of a block that a caller freed as one of the class. The magazine it lay in says that
  * the class map knew such a slab; when that has gone since, all its blocks were free. */
-static struct slab *slab_of(const void *block, unsigned class)
+static struct slab *slab_of(const void *block, unsigned size_class)
 {
     struct slab *slab = slab_lookup(block);
-    if (UNLIKELY(!slab || slab->size_class != class))
+    if (UNLIKELY(!slab || slab->size_class != size_class))
         fatal_pointer("free", DEFECT_DOUBLE_FREE, block, NULL, 0);
     return slab;
 }
 
-/* Takes a slab that became empty away from the bin and pushes it on `*empty`. Lock held. */
-static void detach(struct bin *bin, struct slab *slab, struct list *empty)
-{
-    if (list_contains(&slab->by_fullness))
-        list_remove(&slab->by_fullness);
-    slab->joined = false;
-    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count - 1);
-    bin->free_blocks -= slab->blocks;
-    lower(&bin->free_swept, bin->free_blocks);
-    lower(&bin->free_unused, bin->free_blocks);
-    list_push(empty, &slab->by_fullness);
-}
-
-static void destroy_all(struct list *empty)
-{
-    while (empty->first) {
-        struct slab *slab = CONTAINER_OF(empty->first, struct slab, by_fullness);
-        list_remove(&slab->by_fullness);
-        slab_destroy(slab);
-    }
-}
-
-/* Grains of the slab (slab_grain) that have memory, no block of theirs in use, and were not purged
- * yet: a bit a grain. Lock held. */
-static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
-{
-    size_t size = size_classes[slab->size_class].size, grain = slab_grain(slab);
-    uint64_t grains = 0;
-    for (unsigned i = 0; (i + 1) * grain <= slab->watermark * size; i++) {
-        unsigned first = size_class_index(slab->size_class, i * grain);
-        unsigned last = size_class_index(slab->size_class, (i + 1) * grain - 1);
-        if (bitmap_find(slab->free, first, last + 1, false) == last + 1)
-            grains |= (uint64_t)1 << i;
-    }
-    return grains & ~slab->purged;
-}
-
-/* Takes or returns all blocks that touch the bytes, so that nobody gets one of them meanwhile; one
- * that is free when it comes back has been freed a second time. Lock held. */
-static SLOW_PATH void set_blocks_of(struct slab *slab, size_t start, size_t length, bool free)
-{
-    unsigned first = size_class_index(slab->size_class, start);
-    unsigned last = size_class_index(slab->size_class, start + length - 1);
-    for (unsigned i = first; i <= last; i++) {
-        if (UNLIKELY(bitmap_test(slab->free, i) == free))
-            fatal_pointer(
-                "free", DEFECT_DOUBLE_FREE,
-                slab->base + i * (size_t)size_classes[slab->size_class].size, NULL, 0);
-        (free ? bitmap_set : bitmap_clear)(slab->free, i);
-    }
-    unsigned count = last - first + 1;
-    slab->free_blocks = (uint16_t)(free ? slab->free_blocks + count : slab->free_blocks - count);
-    if (free && first / 64 < slab->first_word)
-        slab->first_word = (uint16_t)(first / 64);
-}
-
-/* Purges the first run of purgeable grains of the slab. Called and returns with the bin's lock
- * held, releases it in between. Sets `*bytes` to what was purged, 0 when the system refuses; false
- * when there is no such run. */
-static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
-{
-    uint64_t grains = purgeable_grains(slab);
-    if (!grains)
-        return false;
-    unsigned first = bits_lowest(grains);
-    uint64_t rest = ~(grains >> first);
-    unsigned count = rest ? bits_lowest(rest) : 64 - first;
-    size_t grain = slab_grain(slab), start = first * grain, length = count * grain;
-    ATOMIC_STORE_RELAXED(&slab->purged_once, true);
-    set_blocks_of(slab, start, length, false);
-    relist(bin, slab);
-    lock_release(&bin->lock);
-    bool purged = page_heap_purge_pages(slab->superslab, slab->base + start, length);
-    lock_acquire(&bin->lock);
-    set_blocks_of(slab, start, length, true);
-    if (purged)
-        slab->purged |= bitmap_word_mask(0, first, count);
-    relist(bin, slab);
-    *bytes = purged ? length : 0;
-    return true;
-}
-
-/* A step of a sweep looks at so many slabs at a time, and only at those that are at
- * least half empty: in others few pages are free as a whole. */
-enum { SWEEP_SLABS = 64, SWEEP_FULLNESS_MIN = FULLNESS_LEVELS / 2 };
-
-/* A slab has no more runs of pages than this; more can only come while others use it. */
-enum { RUNS_MAX = 32 };
-
-/* Less idle memory than this is not worth a sweep. */
-static const size_t idle_bytes_min = 64 * KIB;
-
-static void end_sweep(struct bin *bin)
-{
-    while (bin->swept.first) {
-        struct slab *slab = CONTAINER_OF(bin->swept.first, struct slab, by_fullness);
-        ASSERT(list_contains(&slab->by_fullness) && slab->free_blocks);
-        list_remove(&slab->by_fullness);
-        relist(bin, slab);
-    }
-    ATOMIC_STORE_RELAXED(&bin->sweeping, false);
-    bin->free_swept = bin->free_blocks;
-}
-
-/* The emptiest slab that the sweep has not looked at yet and is not fuller than that. */
-static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
-{
-    for (unsigned i = FULLNESS_LEVELS; i-- > fullness_min;)
-        if (bin->slabs[i].first)
-            return CONTAINER_OF(bin->slabs[i].first, struct slab, by_fullness);
-    return NULL;
-}
-
-/* Purges what can be purged in at most so many slabs of this level of fullness or emptier, until
- * the system refuses; returns bytes. A slab that was looked at waits on a list of its own until the
- * sweep ends; whoever takes or frees a block of it meanwhile may move it back. Lock held, but
- * released now and then; slabs that became empty are pushed on `*empty`. */
-static SLOW_PATH size_t sweep(struct bin *bin, unsigned most, unsigned level, struct list *empty)
-{
-    size_t total = 0, bytes = 1;
-    struct slab *slab;
-    while ((slab = next_to_sweep(bin, level)) != NULL && bytes && most-- > 0) {
-        for (int runs = 0; runs < RUNS_MAX && bytes && purge_slab_run(bin, slab, &bytes); runs++)
-            total += bytes;
-        if (slab->free_blocks == slab->blocks) {
-            detach(bin, slab, empty);
-        } else if (list_contains(&slab->by_fullness)) {
-            list_remove(&slab->by_fullness);
-            list_push(&bin->swept, &slab->by_fullness);
-        }
-    }
-    /* Somebody else may have ended it while the lock was open. */
-    if (!slab || !bytes || !bin->sweeping)
-        end_sweep(bin);
-    return total;
-}
-
-/* Much more is free than after the last sweep. Lock held. */
-static bool has_excess(const struct bin *bin, unsigned size_class)
+bool bin_has_excess(const struct bin *bin, unsigned size_class)
 {
     const struct size_class *layout = &size_classes[size_class];
     size_t used = (size_t)bin->slab_count * layout->blocks - bin->free_blocks;
-    size_t fresh = bin->free_blocks - bin->free_swept;
+    size_t fresh = bin_listed_blocks(bin, size_class) - bin->free_swept;
     return fresh * layout->size > pressure_keep(used * layout->size);
+}
+
+/* After blocks of the slab were freed: one that ran empty stays only if it is to be kept. Lock
+ * held.
+ */
+static void settle(struct bin *bin, struct slab *slab, struct list *gone)
+{
+    if (slab->free_blocks < slab->blocks || bin->kept < bin->keep) {
+        bin_relist(bin, slab);
+        lower_bounds(bin, slab->size_class);
+    } else {
+        bin_detach(bin, slab, gone);
+        bin->missed++;
+    }
 }
 
 /* Returns those of the blocks to their slabs that belong to the bin of `shard`, and moves the
  * others to the front of `blocks`; returns how many these are. Aborts because of the first that its
  * slab refuses. */
-static unsigned flush_to_shard(unsigned shard, unsigned class, void **blocks, unsigned count)
+static unsigned flush_to_shard(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
-    struct bin *bin = bin_of(shard, class);
-    struct list empty = {NULL};
+    struct bin *bin = bin_of(shard, size_class);
+    struct list gone = {NULL};
     unsigned left = 0, put;
     const void *refused = NULL;
     struct slab *slab = NULL;
     lock_acquire(&bin->lock);
     for (unsigned i = 0; i < count; i += put) {
         slab = slab_lookup(blocks[i]);
-        if (UNLIKELY(!slab || slab->shard != shard || slab->size_class != class)) {
+        if (UNLIKELY(!slab || slab->shard != shard || slab->size_class != size_class)) {
             blocks[left++] = blocks[i];
             put = 1;
             continue;
@@ -326,28 +266,25 @@ static unsigned flush_to_shard(unsigned shard, unsigned class, void **blocks, un
             break;
         }
         bin->free_blocks += put;
-        if (slab->free_blocks == slab->blocks)
-            detach(bin, slab, &empty);
-        else
-            relist(bin, slab);
+        settle(bin, slab, &gone);
     }
-    bool excess = has_excess(bin, class);
+    bool excess = bin_has_excess(bin, size_class);
     lock_release(&bin->lock);
     if (UNLIKELY(refused != NULL))
         slab_refuse(slab, refused, "free");
-    destroy_all(&empty);
+    bin_destroy(&gone);
     if (excess)
         pressure_arm();
     return left;
 }
 
-void bin_flush(unsigned shard, unsigned class, void **blocks, unsigned count)
+void bin_flush(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     while (count) {
-        unsigned owner = slab_of(blocks[0], class)->shard;
-        unsigned left = flush_to_shard(owner, class, blocks, count);
+        unsigned owner = slab_of(blocks[0], size_class)->shard;
+        unsigned left = flush_to_shard(owner, size_class, blocks, count);
         if (owner != shard)
-            ATOMIC_ADD_RELAXED(&bin_of(owner, class)->remote_blocks, count - left);
+            ATOMIC_ADD_RELAXED(&bin_of(owner, size_class)->remote_blocks, count - left);
         count = left;
     }
 }
@@ -365,146 +302,115 @@ bool bin_block_is_free(const void *block, const char *call)
     return free;
 }
 
-/* The number of a bin, in the order of shards and classes. */
-static struct bin *bin_at(unsigned number)
-{
-    return bin_of(number / CLASS_COUNT, number % CLASS_COUNT);
-}
+/* ---- Repair and check ------------------------------------------------------------------------ */
 
-/* Goes on to the next bin that has slabs, from the number on; false when there is none. */
-static bool find_bin(unsigned *number)
+/* The next of the slabs in the superslab that are the bin's, from `*unit` on; NULL: none. */
+static struct slab *next_slab(
+    struct superslab *superslab, unsigned *unit, unsigned shard, unsigned size_class)
 {
-    for (; *number < shard_count() * CLASS_COUNT; ++*number)
-        if (ATOMIC_LOAD_RELAXED(&bin_at(*number)->slab_count))
-            return true;
-    return false;
-}
-
-static size_t purge_bin(struct bin *bin)
-{
-    struct list empty = {NULL};
-    lock_acquire(&bin->lock);
-    size_t total = sweep(bin, bin->slab_count, 0, &empty);
-    end_sweep(bin);
-    lock_release(&bin->lock);
-    destroy_all(&empty);
-    return total;
-}
-
-static SLOW_PATH void tick_bin(struct bin *bin, unsigned size_class, enum pressure_tick tick)
-{
-    lock_acquire(&bin->lock);
-    size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
-    bool idle =
-        unused * size_classes[size_class].size > size_max(idle_bytes_min, pressure_kept_bytes());
-    bool excess = has_excess(bin, size_class);
-    if (tick == PRESSURE_TICK_GROWTH ? excess : idle) {
-        ATOMIC_STORE_RELAXED(&bin->sweeping, true);
-        ATOMIC_STORE_RELEASE(&sweeps_go_on, true);
+    while (*unit < SUPERSLAB_UNITS) {
+        struct slab *slab = ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[*unit]);
+        char *start = superslab_address(superslab, *unit);
+        ++*unit;
+        if (slab && slab->size_class == size_class && slab->shard == shard && slab->joined &&
+            slab->base == start)
+            return slab;
     }
-    if (tick == PRESSURE_TICK_IDLE)
-        bin->free_unused = bin->free_blocks;
-    lock_release(&bin->lock);
-    if (excess)
-        pressure_arm();
+    return NULL;
 }
 
-/* Goes on with the bin's sweep, if there is one. */
-static bool step_bin(struct bin *bin)
+/* Calls for each slab of the bin. Lock held, or lost. */
+static void for_each_slab(
+    unsigned shard, unsigned size_class, void (*act)(struct bin *bin, struct slab *slab))
 {
-    struct list empty = {NULL};
-    if (!ATOMIC_LOAD_RELAXED(&bin->sweeping))
-        return false;
-    lock_acquire(&bin->lock);
-    if (bin->sweeping)
-        pressure_account(sweep(bin, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &empty));
-    lock_release(&bin->lock);
-    destroy_all(&empty);
-    return true;
-}
-
-size_t bin_purge_all(void)
-{
-    size_t total = 0;
-    for (unsigned number = 0; find_bin(&number); number++)
-        total += purge_bin(bin_at(number));
-    return total;
-}
-
-void bin_tick(enum pressure_tick tick)
-{
-    for (unsigned number = 0; find_bin(&number); number++)
-        tick_bin(bin_at(number), number % CLASS_COUNT, tick);
-}
-
-bool bin_sweep_step(void)
-{
-    if (LIKELY(!ATOMIC_LOAD_RELAXED(&sweeps_go_on)))
-        return false;
-    /* Before the look, so that a sweep that begins meanwhile is not forgotten. Acquire pairs with
-     * release in tick_bin. */
-    if (!__atomic_exchange_n(&sweeps_go_on, false, __ATOMIC_ACQ_REL))
-        return false;
-    for (unsigned number = 0; find_bin(&number); number++) {
-        if (step_bin(bin_at(number))) {
-            ATOMIC_STORE_RELAXED(&sweeps_go_on, true);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The bin's slabs in the superslab. */
-static void collect(struct bin *bin, unsigned shard, unsigned class, struct superslab *superslab)
-{
-    for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++) {
-        struct slab *slab = ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[unit]);
-        if (!slab || slab->size_class != class || slab->shard != shard || !slab->joined ||
-            slab->base != superslab_address(superslab, unit))
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
+        struct slab *slab;
+        if (region->kind != REGION_SUPERSLAB)
             continue;
-        slab_repair(slab);
-        slab->by_fullness.link = NULL;
-        relist(bin, slab);
-        ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
-        bin->free_blocks += slab->free_blocks;
+        for (unsigned unit = 0;
+             (slab = next_slab((struct superslab *)region, &unit, shard, size_class)) != NULL;)
+            act(bin_of(shard, size_class), slab);
     }
 }
 
-void bin_repair(unsigned shard, unsigned class)
+static void rejoin(struct bin *bin, struct slab *slab)
 {
-    struct bin *bin = bin_of(shard, class);
+    slab_repair(slab);
+    slab->by_fullness.link = NULL;
+    bin_relist(bin, slab);
+    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
+    bin->free_blocks += slab->free_blocks;
+}
+
+void bin_repair(unsigned shard, unsigned size_class)
+{
+    struct bin *bin = bin_of(shard, size_class);
     memset(bin->slabs, 0, sizeof bin->slabs);
     bin->swept.first = NULL;
     ATOMIC_STORE_RELAXED(&bin->sweeping, false);
     ATOMIC_STORE_RELAXED(&bin->slab_count, 0);
+    ATOMIC_STORE_RELAXED(&bin->kept, 0);
+    ATOMIC_STORE_RELAXED(&bin->unneeded, 0);
     bin->free_blocks = 0;
-    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;)
-        if (region->kind == REGION_SUPERSLAB)
-            collect(bin, shard, class, (struct superslab *)region);
-    bin->free_swept = bin->free_unused = bin->free_blocks;
+    for_each_slab(shard, size_class, rejoin);
+    bin->free_swept = bin->free_unused = bin_listed_blocks(bin, size_class);
+}
+
+/* What the walker has found of the bin that it looks at. */
+static struct {
+    uint32_t slabs, free_blocks, listed;
+} found;
+
+static void check_slab(struct bin *bin, struct slab *slab)
+{
+    slab_check(slab);
+    bool listed = list_contains(&slab->by_fullness);
+    ASSERT(listed == (slab->free_blocks > 0));
+    ASSERT(!listed || slab->fullness == fullness_of(slab));
+    found.slabs++;
+    found.free_blocks += slab->free_blocks;
+    found.listed += listed;
+    (void)bin;
+}
+
+/* How many slabs of the bin are on the list. */
+static uint32_t check_list(
+    const struct list *list, unsigned level, unsigned shard, unsigned size_class)
+{
+    uint32_t count = 0;
+    for (const struct list_node *node = list->first; node; node = node->next, count++) {
+        const struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
+        ASSERT(slab->size_class == size_class && slab->shard == shard && slab->joined);
+        ASSERT(level == FULLNESS_EMPTY + 1 || slab->fullness == level);
+        (void)slab;
+    }
+    return count;
+}
+
+static void check_bin(struct bin *bin, unsigned shard, unsigned size_class)
+{
+    uint32_t listed = 0, empty = 0;
+    for (unsigned level = 0; level <= FULLNESS_EMPTY; level++)
+        listed += empty = check_list(&bin->slabs[level], level, shard, size_class);
+    listed += check_list(&bin->swept, FULLNESS_EMPTY + 1, shard, size_class);
+    ASSERT(bin->kept == empty && bin->kept_unused <= bin->kept);
+    ASSERT(bin->free_swept <= bin_listed_blocks(bin, size_class));
+    ASSERT(bin->free_unused <= bin_listed_blocks(bin, size_class));
+    memset(&found, 0, sizeof found);
+    if (bin->slab_count)
+        for_each_slab(shard, size_class, check_slab);
+    ASSERT(found.slabs == bin->slab_count && found.free_blocks == bin->free_blocks);
+    ASSERT(found.listed == listed);
+    (void)listed; /* only asserted on */
+    (void)empty;
 }
 
 void bin_check_all(void)
 {
-    for (unsigned shard = 0; shard < shard_count(); shard++) {
-        for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-            struct bin *bin = bin_of(shard, class);
-            uint32_t free_blocks = 0;
-            lock_acquire(&bin->lock);
-            for (unsigned level = 0; level < FULLNESS_LEVELS; level++) {
-                struct list_node *node = bin->slabs[level].first;
-                for (; node; node = node->next) {
-                    struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
-                    slab_check(slab);
-                    ASSERT(slab->size_class == class && slab->shard == shard);
-                    ASSERT(slab->fullness == level && fullness_of(slab) == level);
-                    ASSERT(slab->free_blocks > 0 && slab->joined);
-                    free_blocks += slab->free_blocks;
-                }
-            }
-            ASSERT(bin->swept.first || free_blocks == bin->free_blocks);
-            (void)free_blocks; /* only asserted on */
-            lock_release(&bin->lock);
-        }
+    for (unsigned number = 0; number < shard_count() * CLASS_COUNT; number++) {
+        struct bin *bin = bin_at(number);
+        lock_acquire(&bin->lock);
+        check_bin(bin, number / CLASS_COUNT, number % CLASS_COUNT);
+        lock_release(&bin->lock);
     }
 }

@@ -1,37 +1,45 @@
-/* Bins and shards: where magazines are refilled from and flushed to.
+/* Bins: where transfer caches are drained to, and magazines refilled from when these are empty.
  *
- * A shard is a set of bins, one a size class; each thread is assigned a shard and refills from it,
- * so that threads on different CPUs seldom meet. A bin owns slabs of its class and holds those with
- * free blocks on lists by fullness; the fullest are used first, so that the others can run empty
- * and serve any class again. A freed block returns to the bin of its slab, whoever frees it.
+ * A bin is one size class in one shard (shard.h). It owns slabs of its class and holds those with
+ * free blocks on lists by fullness; the fullest are used first, so that the others can run empty.
+ * A freed block returns to the bin of its slab, whoever frees it.
  *
- * Whole free pages inside slabs that are in use go back to the system by a sweep over the emptiest
- * slabs of a bin: when a tick of the purge finds memory that nobody needed, piecemeal, or on
- * request.
+ * A slab that runs empty goes to the page heap and serves any class again. But a burst that comes
+ * back would make it anew each time: so a bin keeps as many of its empty slabs as it gave away and
+ * then made again since the last tick, up to a bound in bytes:
+ *
+ *     slab runs empty:  fewer kept than `keep`?  yes: kept       no: to the page heap, missed + 1
+ *     slab is made:     were any missed?         yes: keep + 1, missed - 1
+ *     tick:             kept ones that nobody needed since the last go, and keep falls by as many
  *
  * One short lock a bin, held for a batch. Slabs are created and destroyed outside it.
  */
 #ifndef SLAB_BIN_H
 #define SLAB_BIN_H
 
-#include "base/pressure.h"
 #include "os/lock.h"
 #include "slab/slab.h"
 
-enum { FULLNESS_LEVELS = 4 };
+/* Lists of slabs by quarters that are free, and one of those that are wholly free. */
+enum { FULLNESS_LEVELS = 4, FULLNESS_EMPTY = FULLNESS_LEVELS };
 
 struct bin {
     struct lock lock CACHE_ALIGNED;
-    struct list slabs[FULLNESS_LEVELS]; /* lock: slabs with free blocks, fullest list first */
-    struct list swept;                  /* lock: of these, those that a sweep has looked at */
-    uint32_t slab_count;                /* written under lock, read by any thread */
-    uint32_t free_blocks;               /* lock: in all its slabs */
-    uint32_t free_swept;                /* lock: least of free_blocks since the last sweep's end */
-    uint32_t free_unused;               /* lock: least of them since the last tick */
-    uint8_t loans;                      /* atomic relaxed, any thread: see bin_may_borrow */
-    bool sweeping;                      /* written under lock, read by any thread: goes on */
-    uint64_t remote_blocks;             /* atomic relaxed, any thread: returned by other shards */
-    uint64_t direct_blocks;             /* atomic relaxed, any thread: freed without a magazine */
+    struct list slabs[FULLNESS_LEVELS + 1]; /* lock: with free blocks, fullest list first */
+    struct list swept;    /* lock: some of the same, which a sweep has looked at (sweep.c) */
+    uint32_t slab_count;  /* written under lock, read by any thread: on lists or full */
+    uint32_t free_blocks; /* lock: in all its slabs */
+    uint32_t free_swept; /* lock: least of those on lists but the last since the last sweep's end */
+    uint32_t free_unused; /* lock: least of these since the last tick */
+    uint32_t kept;        /* written under lock, read by any thread: slabs on the last list */
+    uint32_t kept_unused; /* lock: least of them since the last tick */
+    uint32_t keep;        /* lock: so many slabs may be kept */
+    uint32_t missed;      /* lock: slabs that went for want of it, since the last tick */
+    uint32_t unneeded; /* written under lock, read by any thread: kept ones that a tick gave up */
+    uint8_t loans;     /* atomic relaxed, any thread: see bin_may_borrow */
+    bool sweeping;     /* written under lock, read by any thread: a sweep goes on */
+    uint64_t remote_blocks; /* atomic relaxed, any thread: returned by other shards */
+    uint64_t direct_blocks; /* atomic relaxed, any thread: freed without a magazine */
 };
 
 /* What a refill may cost: only blocks below the watermarks, fresh pages too, or more memory from
@@ -41,24 +49,24 @@ enum refill { REFILL_USED, REFILL_FRESH, REFILL_MAP };
 /* Takes up to `count` blocks of the class, lowest addresses of the fullest slabs first; returns how
  * many, 0 when no memory is left, or none at that cost. */
 unsigned bin_refill(
-    unsigned shard, unsigned class, void **blocks, unsigned count, enum refill cost);
+    unsigned shard, unsigned size_class, void **blocks, unsigned count, enum refill cost);
 
 /* A block of a class of single blocks, at a multiple of `alignment` units, in a slab that is made
  * for it; NULL when no memory is left, or none unless more is mapped and it must not grow. */
-void *bin_take_aligned(unsigned shard, unsigned class, unsigned alignment, bool may_grow);
+void *bin_take_aligned(unsigned shard, unsigned size_class, unsigned alignment, bool may_grow);
 
 /* Makes the slab of a single block, which the caller has, one of another such class: slab_resize.
  */
-bool bin_resize(struct slab *slab, unsigned class);
+bool bin_resize(struct slab *slab, unsigned size_class);
 
 /* True for the first few blocks wanted of a class that has no slab in the shard: then a block of a
  * larger class may serve instead. */
-bool bin_may_borrow(unsigned shard, unsigned class);
+bool bin_may_borrow(unsigned shard, unsigned size_class);
 
 /* Returns blocks of the class to the bins of their slabs; the array is used up. Aborts when one of
  * them is not an allocated block of the class. `shard` is that of the thread, for the statistics.
  */
-void bin_flush(unsigned shard, unsigned class, void **blocks, unsigned count);
+void bin_flush(unsigned shard, unsigned size_class, void **blocks, unsigned count);
 
 /* Caches are drained by so many blocks at a time. */
 enum { FLUSH_MAX = 256 };
@@ -66,20 +74,27 @@ enum { FLUSH_MAX = 256 };
 /* True when the block is free in its slab's bitmap. */
 bool bin_block_is_free(const void *block, const char *call);
 
-/* Gives the whole free pages inside the slabs of all bins back to the system; returns bytes. */
-size_t bin_purge_all(void);
-
-/* A tick of the purge: decides which bins to sweep. Arms the purge when one has much more free than
- * after its last sweep. */
-void bin_tick(enum pressure_tick tick);
-
-/* Goes on with one of the sweeps; true when there was one. */
-bool bin_sweep_step(void);
-
 /* Puts the bin right after a thread that is gone held its lock. */
-void bin_repair(unsigned shard, unsigned class);
+void bin_repair(unsigned shard, unsigned size_class);
 
 /* Debug walker over all bins. */
 void bin_check_all(void);
+
+/* ---- For sweep.c, under the lock of the bin -------------------------------------------------- */
+
+/* Puts the slab on the list that its number of free blocks asks for. */
+void bin_relist(struct bin *bin, struct slab *slab);
+
+/* Takes a wholly free slab away from the bin and pushes it on `*gone`. */
+void bin_detach(struct bin *bin, struct slab *slab, struct list *gone);
+
+/* Free blocks in slabs that are in use. */
+uint32_t bin_listed_blocks(const struct bin *bin, unsigned size_class);
+
+/* These are many more than after the last sweep. */
+bool bin_has_excess(const struct bin *bin, unsigned size_class);
+
+/* Destroys the slabs, outside the lock. */
+void bin_destroy(struct list *gone);
 
 #endif

@@ -2,6 +2,7 @@
 #include "slab/shard.h"
 
 #include "os/os.h"
+#include "slab/sweep.h"
 
 static CACHE_ALIGNED struct shard first_shard;
 
@@ -55,4 +56,14 @@ unsigned shard_of_heap(unsigned index)
         if (!prepare(next))
             return 0;
     return shard;
+}
+
+bool shard_make_room(unsigned shard, unsigned step)
+{
+    bool drained = false;
+    if (step == 1)
+        drained = transfer_drain_shard(shard);
+    else if (step == 2)
+        drained = transfer_drain_some();
+    return sweep_empties(shard) || drained;
 }

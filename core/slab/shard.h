@@ -51,4 +51,21 @@ ALWAYS_INLINE struct transfer *transfer_of(unsigned shard, unsigned size_class)
     return &shard_table[shard]->transfers[size_class];
 }
 
+/* The same by a number that counts through shards and classes. */
+ALWAYS_INLINE struct bin *bin_at(unsigned number)
+{
+    return bin_of(number / CLASS_COUNT, number % CLASS_COUNT);
+}
+
+ALWAYS_INLINE struct transfer *transfer_at(unsigned number)
+{
+    return transfer_of(number / CLASS_COUNT, number % CLASS_COUNT);
+}
+
+/* Before memory is mapped for one class of the shard, each step gives the page heap some of what is
+ * cached for others: the cheapest first, and never so much that a caller would notice the time.
+ * True when it was anything. */
+enum { SHARD_ROOM_STEPS = 3 };
+bool shard_make_room(unsigned shard, unsigned step);
+
 #endif

@@ -234,7 +234,7 @@ static unsigned drain_all(unsigned cache)
 void transfer_tick(void)
 {
     for (unsigned cache = 0; cache < cache_count(); cache++) {
-        struct transfer *transfer = transfer_of(cache / CLASS_COUNT, cache % CLASS_COUNT);
+        struct transfer *transfer = transfer_at(cache);
         if (!blocks_in(transfer))
             continue;
         lock_acquire(&transfer->lock);
@@ -266,16 +266,18 @@ bool transfer_step(void)
     return false;
 }
 
-bool transfer_drain_for_growth(unsigned shard)
+bool transfer_drain_shard(unsigned shard)
 {
-    /* About what a superslab holds of small blocks. */
-    enum { BLOCKS_MAX = 1 << 14 };
     unsigned total = 0;
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
         total += drain_all(shard * CLASS_COUNT + size_class);
-    if (total)
-        return true;
-    unsigned cache = ATOMIC_LOAD_RELAXED(&next_for_growth);
+    return total != 0;
+}
+
+bool transfer_drain_some(void)
+{
+    enum { BLOCKS_MAX = 1 << 14 };
+    unsigned cache = ATOMIC_LOAD_RELAXED(&next_for_growth), total = 0;
     for (unsigned looks = cache_count(); looks > 0 && total < BLOCKS_MAX; looks--) {
         cache = cache + 1 < cache_count() ? cache + 1 : 0;
         total += drain_all(cache);
@@ -287,8 +289,8 @@ bool transfer_drain_for_growth(unsigned shard)
 bool transfer_drain(void)
 {
     bool any = false;
-    for (unsigned cache = 0; cache < cache_count(); cache++)
-        any |= drain_all(cache) != 0;
+    for (unsigned shard = 0; shard < shard_count(); shard++)
+        any |= transfer_drain_shard(shard);
     return any;
 }
 
@@ -300,7 +302,7 @@ void transfer_close(void)
 void transfer_check_all(void)
 {
     for (unsigned cache = 0; cache < cache_count(); cache++) {
-        struct transfer *transfer = transfer_of(cache / CLASS_COUNT, cache % CLASS_COUNT);
+        struct transfer *transfer = transfer_at(cache);
         lock_acquire(&transfer->lock);
         ASSERT(transfer->count <= transfer->capacity && transfer->capacity <= SLOTS_MAX);
         ASSERT(transfer->unused <= transfer->count);

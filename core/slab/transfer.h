@@ -57,12 +57,12 @@ void transfer_tick(void);
 /* Drains some of that; true when there was any. */
 bool transfer_step(void);
 
-/* Before memory grows for one class: drains all classes of the shard, and, when these had nothing,
- * some of those of other shards; true when there was anything. */
-bool transfer_drain_for_growth(unsigned shard);
-
-/* Returns everything to the bins; true when there was anything. */
+/* Returns everything to the bins, of all shards or of one; true when there was anything. */
 bool transfer_drain(void);
+bool transfer_drain_shard(unsigned shard);
+
+/* The same for as many blocks as a superslab may hold, of one shard after the other. */
+bool transfer_drain_some(void);
 
 /* From now on nothing comes in: for the exit of the process. */
 void transfer_close(void);

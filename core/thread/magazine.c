@@ -175,8 +175,9 @@ static unsigned refill_from_bins(
         return 0;
     if (!got)
         got = transfer_take_from_others(shard, class, slots, count);
-    if (!got && transfer_drain_for_growth(shard))
-        got = bin_refill(shard, class, slots, count, REFILL_FRESH);
+    for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
+        if (shard_make_room(shard, step))
+            got = bin_refill(shard, class, slots, count, REFILL_FRESH);
     if (!got)
         got = bin_refill(shard, class, slots, count, REFILL_MAP);
     if (UNLIKELY(!got) && reclaim_everything())
@@ -227,8 +228,9 @@ bool heap_refill(struct heap *heap, unsigned class, bool fresh)
 static void *make_aligned(struct heap *heap, unsigned class, unsigned units)
 {
     void *block = bin_take_aligned(heap->shard, class, units, false);
-    if (!block && transfer_drain_for_growth(heap->shard))
-        block = bin_take_aligned(heap->shard, class, units, false);
+    for (unsigned step = 0; !block && step < SHARD_ROOM_STEPS; step++)
+        if (shard_make_room(heap->shard, step))
+            block = bin_take_aligned(heap->shard, class, units, false);
     if (!block)
         block = bin_take_aligned(heap->shard, class, units, true);
     if (UNLIKELY(!block) && reclaim_everything())

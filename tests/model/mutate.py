@@ -43,7 +43,7 @@ STEPS = (
     ("os/identity.c", "            repair_process(before, id);",
      "            ;",
      "nobody puts the new process right"),
-    ("slab/bin.c", " || !slab->joined ||", " ||",
+    ("slab/bin.c", " && slab->joined &&", " &&",
      "the child puts back a slab that its thread is about to make or end"),
     ("span/page_heap.c", " && superslab->listed)", ")",
      "the child puts back a superslab that its thread is about to unmap"),
@@ -71,7 +71,7 @@ STEPS = (
      "the child finds a record in a list that ends with it"),
     ("span/superslab.c", "    superslab->free_units = free_units(superslab, UINT32_MAX);\n", "",
      "the child does not look which units are free"),
-    ("slab/bin.c", "    set_blocks_of_pages(slab, run, false);\n", "",
+    ("slab/sweep.c", "    set_blocks_of(slab, start, length, false);\n", "",
      "blocks are handed out while their pages are purged"),
     ("span/page_heap.c", "        take_run(superslab, run);\n        lock_release",
      "        lock_release", "pages are handed out while they are purged"),
@@ -117,7 +117,7 @@ SURVIVORS = {
     ("span/span.c", "span_alloc", "atomic_store_release to atomic_store_relaxed"): _SPAN,
     ("span/span.c", "span_resize", "atomic_store_release to atomic_store_relaxed"): _SPAN,
     ("span/span.c", "span_free", "acq_rel to release"): _SPAN,
-    ("slab/bin.c", "bin_sweep_step", "acq_rel to acquire"):
+    ("slab/sweep.c", "sweep_step", "acq_rel to acquire"):
         "stronger than needed: nobody learns from the flag what the sweeper wrote",
     ("thread/heap.c", "take_over", "acquire to relaxed"):
         "stronger than needed: who learns from the kernel that the owner is gone comes after it",

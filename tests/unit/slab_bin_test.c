@@ -8,6 +8,7 @@
 #include "base/pressure.h"
 #include "os/os.h"
 #include "slab/shard.h"
+#include "slab/sweep.h"
 #include "span/page_heap.h"
 
 enum { BATCH = 64, HELD_MAX = 20000, STEPS = 3000, THREADS = 3, SHARDS = 3 };
@@ -38,10 +39,10 @@ static unsigned level_of(const struct slab *slab)
  * block must come from such a slab. */
 static unsigned best_level(struct bin *bin)
 {
-    for (unsigned level = 0; level < FULLNESS_LEVELS; level++)
+    for (unsigned level = 0; level <= FULLNESS_EMPTY; level++)
         if (bin->slabs[level].first)
             return level;
-    return FULLNESS_LEVELS;
+    return FULLNESS_EMPTY + 1;
 }
 
 static unsigned lowest_free(const struct slab *slab)
@@ -66,14 +67,14 @@ static void refill(unsigned shard, unsigned class, unsigned count)
     void **blocks = held + held_count;
     struct bin *bin = bin_of(shard, class);
     unsigned level = best_level(bin), slabs = bin->slab_count;
-    struct slab *expected = level < FULLNESS_LEVELS
+    struct slab *expected = level <= FULLNESS_EMPTY
                                 ? CONTAINER_OF(bin->slabs[level].first, struct slab, by_fullness)
                                 : NULL;
     unsigned got = bin_refill(shard, class, blocks, count, REFILL_MAP);
     CHECK(got > 0 && got <= count);
     CHECK(!expected || slab_lookup(blocks[0]) == expected);
     /* A slab is made only when there is none with a free block. */
-    CHECK(bin->slab_count == slabs + (level == FULLNESS_LEVELS));
+    CHECK(bin->slab_count == slabs + (level > FULLNESS_EMPTY));
     check_order(blocks, got);
     for (unsigned i = 0; i < got; i++) {
         const struct slab *slab = slab_lookup(blocks[i]);
@@ -139,13 +140,14 @@ static void run_class(unsigned class)
         else
             flush(unit_below(&random, shards), class, 1 + unit_below(&random, BATCH));
         if (unit_below(&random, 100) == 0)
-            bin_purge_all();
+            sweep_everything();
         if (step % 10 == 0)
             check(class);
     }
     shuffle(&random);
     while (held_count)
         flush(0, class, BATCH);
+    sweep_everything();
     for (unsigned shard = 0; shard < shards; shard++)
         CHECK(bin_of(shard, class)->slab_count == 0);
     CHECK(page_heap_stats().used_pages == used);
@@ -190,6 +192,7 @@ static void lowest_addresses_of_the_fullest_slab_first(void **state)
             bin_flush(0, class, &held[i], 1);
     held_count = 0;
     bin_check_all();
+    sweep_everything();
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
@@ -216,6 +219,7 @@ static void used_blocks_can_be_had_alone(void **state)
     stamp(held[held_count++], 1024);
     while (held_count)
         flush(0, class, BATCH);
+    sweep_everything();
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
@@ -268,7 +272,7 @@ static void populated_pages_are_purged(void **state)
         resident_of_next(class);
     refill(0, class, 1);
     const struct slab *slab = slab_lookup(held[held_count - 1]);
-    bin_purge_all();
+    sweep_everything();
     assert_true(unit_is_resident(slab->base));
     for (size_t page = os_page_size(); page < UNIT_SIZE; page += os_page_size())
         assert_false(unit_is_resident(slab->base + page));
@@ -298,6 +302,7 @@ static void remote_blocks_go_home(void **state)
         of_shard[slab_lookup(held[i])->shard]++;
     unsigned rest = of_shard[1];
     flush(0, class, held_count);
+    sweep_everything();
     assert_int_equal(bin_of(1, class)->remote_blocks - remote[1], rest);
     assert_int_equal(bin_of(0, class)->slab_count + bin_of(1, class)->slab_count, 0);
 }
@@ -322,10 +327,10 @@ static void purging_inside_slabs_keeps_live_blocks(void **state)
             else
                 bin_flush(0, class, &held[i], 1);
         }
-        size_t purged = bin_purge_all();
+        size_t purged = sweep_everything();
         /* Pages as large as a unit leave nothing to purge inside of a slab. */
         assert_true(purged >= amount / 4 || os_page_size() >= UNIT_SIZE);
-        assert_int_equal(bin_purge_all(), 0);
+        assert_int_equal(sweep_everything(), 0);
         bin_check_all();
         for (unsigned i = 0; i < kept; i++)
             CHECK(unit_all_bytes(held[i], size, (unsigned char)(1 + i * island % 200)));
@@ -342,7 +347,7 @@ static void purging_inside_slabs_keeps_live_blocks(void **state)
         for (unsigned i = 0; i < held_count; i++)
             bin_flush(0, class, &held[i], 1);
         held_count = 0;
-        bin_purge_all();
+        sweep_everything();
         bin_check_all();
         assert_int_equal(bin_of(0, class)->slab_count, 0);
     }
@@ -370,36 +375,122 @@ static void ticks_purge_what_lay_unused(void **state)
     }
     held_count = kept;
     assert_int_equal(pressure_is_armed(), freed * (size_t)2048 > 512 * KIB);
-    bin_tick(PRESSURE_TICK_IDLE);
-    assert_false(bin_sweep_step());
+    sweep_tick(PRESSURE_TICK_IDLE);
+    assert_false(sweep_step());
     uint64_t purged = pressure_total();
-    bin_tick(PRESSURE_TICK_IDLE);
+    sweep_tick(PRESSURE_TICK_IDLE);
     assert_true(bin->sweeping);
-    while (bin_sweep_step()) {
+    while (sweep_step()) {
     }
     assert_false(bin->sweeping);
     purged = pressure_total() - purged;
     assert_true(purged >= freed * (size_t)2048 / 2 || os_page_size() >= UNIT_SIZE);
     bin_check_all();
     /* The same memory is not looked at again. */
-    bin_tick(PRESSURE_TICK_IDLE);
+    sweep_tick(PRESSURE_TICK_IDLE);
     assert_false(bin->sweeping);
     for (unsigned i = 0; i < held_count; i++)
         check_stamp(held[i], 2048);
     /* All of it is taken and freed again: at the next tick it was not unused. */
     for (unsigned i = 0; i < freed / 16; i++)
         refill(0, class, 16);
-    bin_tick(PRESSURE_TICK_IDLE);
+    sweep_tick(PRESSURE_TICK_IDLE);
     for (unsigned i = 0; i < freed / 16; i++)
         flush(0, class, 16);
-    bin_tick(PRESSURE_TICK_IDLE);
+    sweep_tick(PRESSURE_TICK_IDLE);
     assert_false(bin->sweeping);
-    bin_tick(PRESSURE_TICK_GROWTH);
+    sweep_tick(PRESSURE_TICK_GROWTH);
     assert_int_equal(bin->sweeping, freed / 16 * 16 * (size_t)2048 > 512 * KIB);
     while (held_count)
         flush(0, class, BATCH);
     bin_check_all();
+    sweep_everything();
     assert_int_equal(bin->slab_count, 0);
+}
+
+/* A burst of so many whole slabs comes and goes; returns how many slabs the page heap made for it.
+ */
+static unsigned burst(unsigned size_class, unsigned slabs)
+{
+    unsigned before = bin_of(0, size_class)->kept;
+    for (unsigned i = 0; i < slabs; i++)
+        refill(0, size_class, size_classes[size_class].blocks);
+    unsigned all = bin_of(0, size_class)->slab_count;
+    CHECK(all == slabs);
+    while (held_count)
+        flush(0, size_class, BATCH);
+    bin_check_all();
+    return all - before;
+}
+
+/* Empty slabs stay when a burst has come back, as many as it needs, and go when it does not. */
+static void slabs_are_kept_for_bursts(void **state)
+{
+    (void)state;
+    enum { SLABS = 12, FEWER = 5 };
+    unsigned size_class = size_class_of(448);
+    struct bin *bin = bin_of(0, size_class);
+    assert_int_equal(burst(size_class, SLABS), SLABS);
+    assert_int_equal(bin->slab_count, 0);
+    assert_int_equal(burst(size_class, SLABS), SLABS);
+    assert_int_equal(bin->kept, SLABS);
+    assert_int_equal(burst(size_class, SLABS), 0);
+    /* A smaller one leaves some untouched, which go with the second tick. */
+    sweep_tick(PRESSURE_TICK_IDLE);
+    assert_int_equal(bin->unneeded, 0);
+    for (unsigned i = 0; i < FEWER; i++)
+        refill(0, size_class, size_classes[size_class].blocks);
+    while (held_count)
+        flush(0, size_class, BATCH);
+    sweep_tick(PRESSURE_TICK_IDLE);
+    while (sweep_step())
+        continue;
+    assert_int_equal(bin->kept, FEWER);
+    bin_check_all();
+    /* Nothing happens any more. */
+    sweep_tick(PRESSURE_TICK_IDLE);
+    while (sweep_step())
+        continue;
+    assert_int_equal(bin->slab_count, 0);
+    assert_int_equal(bin->keep, 0);
+    assert_int_equal(burst(size_class, FEWER), FEWER);
+    assert_int_equal(bin->slab_count, 0);
+    sweep_tick(PRESSURE_TICK_IDLE);
+}
+
+/* 32 times the longest magazine, and no more. */
+static void kept_slabs_are_bounded(void **state)
+{
+    (void)state;
+    enum { SLABS = 40, MOST = 32 };
+    unsigned size_class = size_class_of(4096);
+    struct bin *bin = bin_of(0, size_class);
+    policy.magazine_kib = 64;
+    for (int round = 0; round < 3; round++)
+        burst(size_class, SLABS);
+    assert_int_equal(bin->kept, MOST);
+    sweep_everything();
+    assert_int_equal(bin->slab_count, 0);
+}
+
+/* Whoever needs memory gets the empty slabs of others; the next burst keeps them again. */
+static void kept_slabs_make_room(void **state)
+{
+    (void)state;
+    enum { SLABS = 6 };
+    unsigned size_class = size_class_of(576);
+    struct bin *bin = bin_of(0, size_class);
+    for (int round = 0; round < 2; round++)
+        burst(size_class, SLABS);
+    assert_int_equal(bin->kept, SLABS);
+    size_t used = page_heap_stats().used_pages;
+    assert_true(shard_make_room(1, 0));
+    assert_int_equal(bin->slab_count, 0);
+    assert_int_equal(page_heap_stats().used_pages, used - SLABS * UNIT_PAGES);
+    assert_false(shard_make_room(1, 0));
+    assert_int_equal(burst(size_class, SLABS), SLABS);
+    assert_int_equal(bin->kept, SLABS);
+    sweep_everything();
 }
 
 static void *churn(void *argument)
@@ -434,10 +525,10 @@ static bool stop_purging; /* atomic */
 static void *purge_all_the_time(void *argument)
 {
     while (!__atomic_load_n(&stop_purging, __ATOMIC_RELAXED)) {
-        bin_purge_all();
-        bin_tick(PRESSURE_TICK_GROWTH);
-        bin_tick(PRESSURE_TICK_IDLE);
-        bin_sweep_step();
+        sweep_everything();
+        sweep_tick(PRESSURE_TICK_GROWTH);
+        sweep_tick(PRESSURE_TICK_IDLE);
+        sweep_step();
     }
     return argument;
 }
@@ -456,6 +547,7 @@ static void threads_share_bins(void **state)
     pthread_join(purger, NULL);
     bin_check_all();
     page_heap_check();
+    sweep_everything();
     for (unsigned shard = 0; shard < shard_count(); shard++)
         assert_int_equal(bin_of(shard, size_class_of(640))->slab_count, 0);
 }
@@ -535,6 +627,9 @@ int main(void)
         cmocka_unit_test(purging_inside_slabs_keeps_live_blocks),
         cmocka_unit_test(ticks_purge_what_lay_unused),
         cmocka_unit_test(random_steps_agree_with_the_model),
+        cmocka_unit_test(slabs_are_kept_for_bursts),
+        cmocka_unit_test(kept_slabs_are_bounded),
+        cmocka_unit_test(kept_slabs_make_room),
         cmocka_unit_test(threads_share_bins),
         cmocka_unit_test(misuse_is_named),
     };

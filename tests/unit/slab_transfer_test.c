@@ -7,6 +7,7 @@
 #include "api/alloc.h"
 #include "base/policy.h"
 #include "slab/shard.h"
+#include "slab/sweep.h"
 #include "span/page_heap.h"
 
 enum { MOST = 20000, THREADS = 3, SHARDS = 3, STEPS = 20000 };
@@ -45,6 +46,7 @@ static void the_last_in_are_the_first_out(void **state)
     assert_memory_equal(got, held, 36 * sizeof *got);
     assert_int_equal(transfer_blocks(class), 0);
     flush(class, held, 100);
+    sweep_everything();
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
@@ -68,6 +70,7 @@ static void a_cache_is_bounded(void **state)
         assert_true(transfer_drain());
         assert_false(transfer_drain());
         assert_int_equal(transfer_blocks(class), 0);
+        sweep_everything();
         assert_int_equal(bin_of(0, class)->slab_count, 0);
     }
     /* A bound that sinks below what is there lets nothing in, and loses nothing. */
@@ -125,6 +128,7 @@ static void blocks_past_a_full_cache_go_home(void **state)
     assert_int_equal(transfer_of(0, size_class)->count, home);
     transfer_check_all();
     transfer_drain();
+    sweep_everything();
     assert_int_equal(bin_of(0, size_class)->slab_count, 0);
 }
 
@@ -176,6 +180,7 @@ static void ticks_drain_what_lay_unused(void **state)
     assert_int_equal(drained, 700);
     assert_true(tick());
     assert_int_equal(transfer_blocks(class), 0);
+    sweep_everything();
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
@@ -312,6 +317,7 @@ static void threads_share_a_cache(void **state)
     transfer_check_all();
     transfer_drain();
     bin_check_all();
+    sweep_everything();
     for (unsigned shard = 0; shard < THREADS; shard++)
         assert_int_equal(bin_of(shard, size_class_of(320))->slab_count, 0);
 }

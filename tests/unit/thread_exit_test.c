@@ -9,6 +9,7 @@
 #include "observe/stats.h"
 #include "os/os.h"
 #include "slab/shard.h"
+#include "slab/sweep.h"
 #include "span/page_heap.h"
 
 enum { THREADS = 6, BLOCKS = 500 };
@@ -56,6 +57,7 @@ static void return_everything(void)
 {
     heap_flush_pooled(0);
     transfer_drain();
+    sweep_everything();
 }
 
 static void *use_and_tell(void *result)

@@ -11,6 +11,7 @@
 #include "base/policy.h"
 #include "observe/stats.h"
 #include "slab/shard.h"
+#include "slab/sweep.h"
 #include "span/page_heap.h"
 
 enum { HELD = 4000, STEPS = 60000 };
@@ -289,7 +290,7 @@ static void contents_are_whole_in_a_mixture(void **state)
         if (step % 200 == 0) {
             heap_check(heap());
             transfer_check_all();
-            bin_purge_all();
+            sweep_everything();
         }
     }
     for (unsigned i = 0; i < HELD; i++)
@@ -299,6 +300,7 @@ static void contents_are_whole_in_a_mixture(void **state)
     transfer_check_all();
     transfer_drain();
     bin_check_all();
+    sweep_everything();
     page_heap_check();
     assert_int_equal(page_heap_stats().used_pages, 0);
 }

@@ -113,6 +113,18 @@ static void use_bin(void)
     bin_flush(0, class, taken, got);
 }
 
+/* A slab runs empty, is made anew, and is kept the next time. */
+static void use_empties(void)
+{
+    void *taken[8];
+    unsigned size_class = size_class_of(SIZE);
+    for (int round = 0; round < 2; round++) {
+        unsigned got = bin_refill(0, size_class, taken, ARRAY_LENGTH(taken), REFILL_MAP);
+        bin_flush(0, size_class, taken, got);
+    }
+    shard_make_room(0, 0);
+}
+
 static void use_transfer(void)
 {
     void *taken[2];
@@ -165,6 +177,7 @@ static void use_records(void)
         .finish = consistent}
 
 FORK_SCENARIO(bins, "a bin is refilled from and flushed to", use_bin);
+FORK_SCENARIO(empties, "empty slabs are kept and given up", use_empties);
 FORK_SCENARIO(transfers, "a transfer cache is used", use_transfer);
 FORK_SCENARIO(pages, "a large block is made, resized and purged", use_pages);
 FORK_SCENARIO(bigs, "big blocks are made and evicted", use_big);

@@ -4,6 +4,7 @@
 #include "base/atomic.h"
 #include "engine/model.h"
 #include "slab/shard.h"
+#include "slab/sweep.h"
 #include "span/page_heap.h"
 
 enum { SIZE = 8192, SLAB_BLOCKS = 8, BLOCKS_MAX = 40 };
@@ -142,12 +143,63 @@ SCENARIO(slabs_unit_again) = {
     .thread = {flush_0, refill_other, refill_2},
     .finish = consistent};
 
+/* ---- Empty slabs that are kept ----------------------------------------------------------------
+ */
+
+/* The bin has missed a slab: it keeps the next one that runs empty. */
+static void keeps_one(void)
+{
+    one_slab();
+    flush(0, SLAB_BLOCKS);
+    refill(blocks, SLAB_BLOCKS);
+    CHECK(bin_of(0, class())->keep == 1);
+}
+
+static void one_is_kept(void)
+{
+    keeps_one();
+    flush(0, SLAB_BLOCKS);
+    CHECK(bin_of(0, class())->kept == 1);
+}
+
+static void one_is_about_to_be_kept(void)
+{
+    keeps_one();
+    flush(2, SLAB_BLOCKS - 2);
+}
+
+static void make_room(void)
+{
+    shard_make_room(0, 0);
+}
+
+static void two_ticks_of_sweep(void)
+{
+    sweep_tick(PRESSURE_TICK_IDLE);
+    sweep_tick(PRESSURE_TICK_IDLE);
+    sweep_step();
+}
+
+SCENARIO(slabs_keep) = {
+    .name = "slabs_keep",
+    .about = "an empty slab is wanted again, given to others and given up by ticks",
+    .prepare = one_is_kept,
+    .thread = {refill_2, make_room, two_ticks_of_sweep},
+    .finish = consistent};
+
+SCENARIO(slabs_keep_end) = {
+    .name = "slabs_keep_end",
+    .about = "a slab that is to be kept runs empty while others take it and want it",
+    .prepare = one_is_about_to_be_kept,
+    .thread = {flush_0, refill_2, make_room},
+    .finish = consistent};
+
 /* ---- Purge ------------------------------------------------------------------------------------
  */
 
 static void purge_bins(void)
 {
-    bin_purge_all();
+    sweep_everything();
 }
 
 SCENARIO(slabs_purge_refill) = {
@@ -201,7 +253,7 @@ static void enter_and_free(unsigned index)
 /* No map may say of units that nobody made a slab of that they are one. */
 static void use_units_again(void)
 {
-    bin_purge_all();
+    sweep_everything();
     struct unit_run taken;
     CHECK(page_heap_take(1, 1, GROWTH_SMALL_PAGES, &taken));
     char *start = superslab_address(taken.superslab, taken.run.first);
@@ -256,19 +308,19 @@ static void much_is_free(void)
 
 static void tick(void)
 {
-    bin_tick(PRESSURE_TICK_GROWTH);
+    sweep_tick(PRESSURE_TICK_GROWTH);
 }
 
 static void sweep(void)
 {
-    bin_sweep_step();
+    sweep_step();
 }
 
 /* A sweep that a tick has begun is not forgotten. */
 static void no_sweep_left(void)
 {
     consistent();
-    while (bin_sweep_step())
+    while (sweep_step())
         continue;
     CHECK(!bin_of(0, size_class_of(MID_MAX))->sweeping);
 }

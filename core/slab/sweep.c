@@ -1,0 +1,269 @@
+/* See sweep.h. */
+#include "slab/sweep.h"
+
+#include "base/assert.h"
+#include "os/fatal.h"
+#include "os/os.h"
+#include "slab/shard.h"
+#include "span/page_heap.h"
+
+/* Some bin has work that a tick left; atomic, any thread: release on store in tick_bin pairs with
+ * acquire on the exchange in sweep_step. */
+static bool work_is_left;
+
+/* ---- Pages inside slabs ---------------------------------------------------------------------- */
+
+/* Grains of the slab (slab_grain) that have memory, no block of theirs in use, and were not purged
+ * yet: a bit a grain. Lock held. */
+static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
+{
+    size_t size = size_classes[slab->size_class].size, grain = slab_grain(slab);
+    uint64_t grains = 0;
+    for (unsigned i = 0; (i + 1) * grain <= slab->watermark * size; i++) {
+        unsigned first = size_class_index(slab->size_class, i * grain);
+        unsigned last = size_class_index(slab->size_class, (i + 1) * grain - 1);
+        if (bitmap_find(slab->free, first, last + 1, false) == last + 1)
+            grains |= (uint64_t)1 << i;
+    }
+    return grains & ~slab->purged;
+}
+
+/* Takes or returns all blocks that touch the bytes, so that nobody gets one of them meanwhile; one
+ * that is free when it comes back has been freed a second time. Lock held. */
+static SLOW_PATH void set_blocks_of(struct slab *slab, size_t start, size_t length, bool free)
+{
+    unsigned first = size_class_index(slab->size_class, start);
+    unsigned last = size_class_index(slab->size_class, start + length - 1);
+    for (unsigned i = first; i <= last; i++) {
+        if (UNLIKELY(bitmap_test(slab->free, i) == free))
+            fatal_pointer(
+                "free", DEFECT_DOUBLE_FREE,
+                slab->base + i * (size_t)size_classes[slab->size_class].size, NULL, 0);
+        (free ? bitmap_set : bitmap_clear)(slab->free, i);
+    }
+    unsigned count = last - first + 1;
+    slab->free_blocks = (uint16_t)(free ? slab->free_blocks + count : slab->free_blocks - count);
+    if (free && first / 64 < slab->first_word)
+        slab->first_word = (uint16_t)(first / 64);
+}
+
+/* Purges the first run of purgeable grains of the slab. Called and returns with the bin's lock
+ * held, releases it in between. Sets `*bytes` to what was purged, 0 when the system refuses; false
+ * when there is no such run. */
+static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
+{
+    uint64_t grains = purgeable_grains(slab);
+    if (!grains)
+        return false;
+    unsigned first = bits_lowest(grains);
+    uint64_t rest = ~(grains >> first);
+    unsigned count = rest ? bits_lowest(rest) : 64 - first;
+    size_t grain = slab_grain(slab), start = first * grain, length = count * grain;
+    ATOMIC_STORE_RELAXED(&slab->purged_once, true);
+    set_blocks_of(slab, start, length, false);
+    bin_relist(bin, slab);
+    lock_release(&bin->lock);
+    bool purged = page_heap_purge_pages(slab->superslab, slab->base + start, length);
+    lock_acquire(&bin->lock);
+    set_blocks_of(slab, start, length, true);
+    if (purged)
+        slab->purged |= bitmap_word_mask(0, first, count);
+    bin_relist(bin, slab);
+    *bytes = purged ? length : 0;
+    return true;
+}
+
+/* ---- Sweeps ---------------------------------------------------------------------------------- */
+
+/* A step of a sweep looks at so many slabs at a time, and only at those that are at least half
+ * empty: in others few pages are free as a whole. */
+enum { SWEEP_SLABS = 64, SWEEP_FULLNESS_MIN = FULLNESS_LEVELS / 2 };
+
+/* A slab has no more runs of pages than this; more can only come while others use it. */
+enum { RUNS_MAX = 32 };
+
+/* Less idle memory than this is not worth a sweep. */
+static const size_t idle_bytes_min = 64 * KIB;
+
+static void end_sweep(struct bin *bin, unsigned size_class)
+{
+    while (bin->swept.first) {
+        struct slab *slab = CONTAINER_OF(bin->swept.first, struct slab, by_fullness);
+        ASSERT(list_contains(&slab->by_fullness) && slab->free_blocks);
+        list_remove(&slab->by_fullness);
+        bin_relist(bin, slab);
+    }
+    ATOMIC_STORE_RELAXED(&bin->sweeping, false);
+    bin->free_swept = bin_listed_blocks(bin, size_class);
+}
+
+/* The emptiest slab that the sweep has not looked at yet and that is on this list or on one of
+ * emptier slabs; NULL: none. */
+static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
+{
+    for (unsigned i = FULLNESS_LEVELS; i-- > fullness_min;)
+        if (bin->slabs[i].first)
+            return CONTAINER_OF(bin->slabs[i].first, struct slab, by_fullness);
+    return NULL;
+}
+
+/* Purges what can be purged in up to `most` slabs, the emptiest first, down to those of the list
+ * `fullness_min`, until the system refuses; returns bytes. A slab that was looked at waits on a
+ * list of its own until the sweep ends; whoever takes or frees a block of it meanwhile may move it
+ * back. Lock held, but released now and then; slabs that became empty are pushed on `*gone`. */
+static SLOW_PATH size_t sweep_slabs(
+    struct bin *bin, unsigned size_class, unsigned most, unsigned fullness_min, struct list *gone)
+{
+    size_t total = 0, bytes = 1;
+    struct slab *slab;
+    while ((slab = next_to_sweep(bin, fullness_min)) != NULL && bytes && most-- > 0) {
+        for (int runs = 0; runs < RUNS_MAX && bytes && purge_slab_run(bin, slab, &bytes); runs++)
+            total += bytes;
+        if (slab->free_blocks == slab->blocks) {
+            bin_detach(bin, slab, gone);
+        } else if (list_contains(&slab->by_fullness)) {
+            list_remove(&slab->by_fullness);
+            list_push(&bin->swept, &slab->by_fullness);
+        }
+    }
+    /* Somebody else may have ended it while the lock was open. */
+    if (!slab || !bytes || !bin->sweeping)
+        end_sweep(bin, size_class);
+    return total;
+}
+
+/* ---- Empty slabs ----------------------------------------------------------------------------- */
+
+/* Takes up to `most` of the empty slabs away from the bin; returns how many. Lock held. */
+static unsigned detach_empties(struct bin *bin, unsigned most, struct list *gone)
+{
+    unsigned count = 0;
+    for (; count < most && bin->slabs[FULLNESS_EMPTY].first; count++)
+        bin_detach(
+            bin, CONTAINER_OF(bin->slabs[FULLNESS_EMPTY].first, struct slab, by_fullness), gone);
+    bin->keep -= (uint32_t)size_min(bin->keep, count);
+    return count;
+}
+
+/* Gives all empty slabs of the bin to the page heap; returns bytes. When the bin makes them anew,
+ * it will keep as many again. */
+static size_t release_empties(struct bin *bin, unsigned size_class)
+{
+    struct list gone = {NULL};
+    if (!ATOMIC_LOAD_RELAXED(&bin->kept))
+        return 0;
+    lock_acquire(&bin->lock);
+    unsigned count = detach_empties(bin, bin->kept, &gone);
+    bin->missed += count;
+    lock_release(&bin->lock);
+    bin_destroy(&gone);
+    return count * size_classes[size_class].units * UNIT_SIZE;
+}
+
+bool sweep_empties(unsigned shard)
+{
+    unsigned bins = shard_count() * CLASS_COUNT, number = shard * CLASS_COUNT;
+    size_t bytes = 0;
+    for (unsigned i = 0; i < bins && bytes < REGION_SIZE; i++) {
+        bytes += release_empties(bin_at(number), number % CLASS_COUNT);
+        number = number + 1 < bins ? number + 1 : 0;
+    }
+    return bytes != 0;
+}
+
+/* ---- Ticks ----------------------------------------------------------------------------------- */
+
+/* The next bin that has slabs, from the number on; false when there is none. */
+static bool find_bin(unsigned *number)
+{
+    for (; *number < shard_count() * CLASS_COUNT; ++*number)
+        if (ATOMIC_LOAD_RELAXED(&bin_at(*number)->slab_count))
+            return true;
+    return false;
+}
+
+/* What of the empty slabs nobody needed is to go. Lock held. */
+static void judge_empties(struct bin *bin, unsigned size_class)
+{
+    size_t bytes = bin->kept_unused * size_classes[size_class].units * UNIT_SIZE;
+    uint32_t unneeded = bytes > pressure_kept_bytes() ? bin->kept_unused : 0;
+    ATOMIC_STORE_RELAXED(&bin->unneeded, unneeded);
+    bin->kept_unused = bin->kept;
+    bin->missed = 0;
+}
+
+static SLOW_PATH void tick_bin(struct bin *bin, unsigned size_class, enum pressure_tick tick)
+{
+    size_t size = size_classes[size_class].size;
+    lock_acquire(&bin->lock);
+    size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
+    bool idle = unused * size > size_max(idle_bytes_min, pressure_kept_bytes());
+    bool excess = bin_has_excess(bin, size_class);
+    if (tick == PRESSURE_TICK_GROWTH ? excess : idle)
+        ATOMIC_STORE_RELAXED(&bin->sweeping, true);
+    if (tick == PRESSURE_TICK_IDLE) {
+        bin->free_unused = bin_listed_blocks(bin, size_class);
+        judge_empties(bin, size_class);
+    }
+    if (bin->sweeping || bin->unneeded)
+        ATOMIC_STORE_RELEASE(&work_is_left, true);
+    /* Another tick has to come for empty slabs that nobody will need. */
+    bool arm = excess || bin->kept;
+    lock_release(&bin->lock);
+    if (arm)
+        pressure_arm();
+}
+
+void sweep_tick(enum pressure_tick tick)
+{
+    for (unsigned number = 0; find_bin(&number); number++)
+        tick_bin(bin_at(number), number % CLASS_COUNT, tick);
+}
+
+/* Goes on with what the bin has to give back; false when that is nothing. */
+static bool step_bin(struct bin *bin, unsigned size_class)
+{
+    struct list gone = {NULL};
+    if (!ATOMIC_LOAD_RELAXED(&bin->sweeping) && !ATOMIC_LOAD_RELAXED(&bin->unneeded))
+        return false;
+    lock_acquire(&bin->lock);
+    detach_empties(bin, bin->unneeded, &gone);
+    ATOMIC_STORE_RELAXED(&bin->unneeded, 0);
+    if (bin->sweeping)
+        pressure_account(sweep_slabs(bin, size_class, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &gone));
+    lock_release(&bin->lock);
+    bin_destroy(&gone);
+    return true;
+}
+
+bool sweep_step(void)
+{
+    if (LIKELY(!ATOMIC_LOAD_RELAXED(&work_is_left)))
+        return false;
+    /* Before the look, so that work of a tick that comes meanwhile is not forgotten. */
+    if (!__atomic_exchange_n(&work_is_left, false, __ATOMIC_ACQ_REL))
+        return false;
+    for (unsigned number = 0; find_bin(&number); number++) {
+        if (step_bin(bin_at(number), number % CLASS_COUNT)) {
+            ATOMIC_STORE_RELAXED(&work_is_left, true);
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t sweep_everything(void)
+{
+    size_t total = 0;
+    for (unsigned number = 0; find_bin(&number); number++) {
+        struct bin *bin = bin_at(number);
+        struct list gone = {NULL};
+        release_empties(bin, number % CLASS_COUNT);
+        lock_acquire(&bin->lock);
+        total += sweep_slabs(bin, number % CLASS_COUNT, bin->slab_count, 0, &gone);
+        end_sweep(bin, number % CLASS_COUNT);
+        lock_release(&bin->lock);
+        bin_destroy(&gone);
+    }
+    return total;
+}

@@ -1,0 +1,31 @@
+/* Sweep: what bins give back.
+ *
+ *  - Empty slabs that a bin keeps for a burst that may come back (bin.h). They go to the page heap
+ *    with the tick that finds that nobody needed them since the last one, and before memory is
+ *    mapped for anybody.
+ *  - Whole free pages inside slabs that are in use. A sweep goes over the emptiest slabs of a bin
+ *    and gives such pages back to the system: after a tick that found memory that nobody needed,
+ *    piece by piece, or on request.
+ *
+ * No lock of its own: it works under the locks of bins, which it leaves for each system call.
+ */
+#ifndef SLAB_SWEEP_H
+#define SLAB_SWEEP_H
+
+#include "base/pressure.h"
+
+/* A tick: decides which bins have something to give back. Arms the purge when one has much more
+ * free than after its last sweep, or keeps empty slabs. */
+void sweep_tick(enum pressure_tick tick);
+
+/* Goes on with the work that ticks left; true when there was any. */
+bool sweep_step(void);
+
+/* Gives empty slabs of all bins to the page heap, until that is as much as a superslab; those of
+ * the shard first. True when there were any. */
+bool sweep_empties(unsigned shard);
+
+/* Gives back all empty slabs, and all whole free pages inside the others; returns bytes. */
+size_t sweep_everything(void);
+
+#endif
