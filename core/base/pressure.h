@@ -36,8 +36,8 @@ size_t pressure_keep(size_t used_bytes);
  * not be worth a system call. */
 size_t pressure_bound(size_t share_bytes);
 
-/* In place of both, so many bytes may stay free in the page heap, in the BigCache and in each class
- * of a shard; SIZE_MAX: all. What is more goes with the next tick. */
+/* In place of both, so many bytes may stay free in page heap and BigCache together, and in each
+ * class of a shard; SIZE_MAX: all. What is more goes with the next tick. */
 void pressure_set_kept_bytes(size_t bytes);
 
 /* That number; 0 while the policy decides. */

@@ -12,7 +12,6 @@
 void walk_shared(void)
 {
     metadata_check();
-    big_cache_check();
     page_heap_check();
     transfer_check_all();
     heap_check_pool();
@@ -58,6 +57,7 @@ void walk_all(void)
 {
     walk_shared();
     bin_check_all();
+    big_cache_check();
     page_map_check();
     check_regions();
     for (struct heap *heap = heap_first(); heap; heap = heap->next)

@@ -8,8 +8,8 @@
 /* What is sound whenever its lock is open, whatever other threads do meanwhile. */
 void walk_shared(void);
 
-/* That, the two maps, the bins, which lend blocks to whoever purges their pages, and the heaps of
- * all threads; no other thread is in a call. */
+/* That, the two maps, the heaps of all threads, and what counts blocks differently while somebody
+ * works on them outside the lock: bins and BigCache. No other thread is in a call. */
 void walk_all(void);
 
 #endif

@@ -28,16 +28,18 @@ void reclaim_before_growth(size_t bytes, bool big)
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
     /* Much at once is paid for by what may not be idle, unless that is little beside it. */
     size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
-    size_t keep = pressure_bound(used / 16);
     size_t idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
     idle = size_max(idle, size_min(at_once, dirty));
-    size_t purged = idle > keep ? page_heap_purge(size_min(due, idle - keep)) : 0;
-    idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, purged), cached));
-    idle_cached = size_min(idle_cached, cached - size_min(cached, pressure_kept_bytes()));
-    if (!big && due > purged && idle_cached)
-        purged += big_cache_evict(size_min(due - purged, idle_cached));
-    pressure_account(purged);
+    idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, idle), cached));
+    if (big)
+        idle_cached = 0;
+    size_t keep = size_min(pressure_bound(used / 16), idle + idle_cached);
+    size_t wanted = size_min(due, idle + idle_cached - keep);
+    size_t gone = wanted && idle_cached ? big_cache_evict(size_min(wanted, idle_cached)) : 0;
+    if (wanted > gone && idle)
+        gone += page_heap_purge(size_min(wanted - gone, idle));
+    pressure_account(gone);
 }
 
 bool growth_has_come(void)

@@ -44,7 +44,7 @@ static bool take_tick(uint64_t now_ms)
                &last_tick_ms, &last, now_ms, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Bytes to purge out of those that lay unused since the last tick: all of them when they are an
+/* Bytes to give back out of those that lay unused since the last tick: all of them when they are an
  * excess, else half. */
 static size_t share(size_t unused_bytes, size_t used_bytes)
 {
@@ -58,12 +58,15 @@ static void begin_in_pages(void)
     /* Before the look at what is there: what is freed after it arms anew. */
     pressure_disarm();
     size_t unused = page_heap_unused_pages(IDLE_SINCE_TICK) * PAGE_SIZE;
+    size_t unused_cached = big_cache_unused(IDLE_SINCE_TICK);
     struct page_heap_stats stats = page_heap_stats();
-    size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
-    ATOMIC_STORE_RELAXED(&left_bytes, share(unused, used));
-    size_t cached = big_cache_bytes(), unused_cached = big_cache_unused(IDLE_SINCE_TICK);
-    size_t beyond = cached - size_min(cached, pressure_kept_bytes());
-    pressure_account(big_cache_evict(size_min(unused_cached, beyond)));
+    size_t dirty = stats.dirty_free_pages * PAGE_SIZE;
+    size_t used = stats.used_pages * PAGE_SIZE + big_live_bytes();
+    /* One budget: what the BigCache gives, which costs the least, the page heap need not. */
+    size_t wanted = share(unused + unused_cached, used);
+    size_t evicted = wanted ? big_cache_evict(size_min(wanted, unused_cached)) : 0;
+    pressure_account(evicted);
+    ATOMIC_STORE_RELAXED(&left_bytes, size_min(wanted - size_min(wanted, evicted), unused));
     if (dirty > pressure_keep(used) || big_cache_bytes() > pressure_bound(0))
         pressure_arm();
 }

@@ -42,6 +42,7 @@ static void check_all(void)
 {
     walk_shared();
     bin_check_all();
+    big_cache_check();
 }
 
 static size_t size_of_any_tier(uint32_t *seed)

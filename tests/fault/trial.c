@@ -9,6 +9,7 @@
 #include "observe/walk.h"
 #include "runtime_support.h"
 #include "slab/bin.h"
+#include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 
@@ -42,6 +43,7 @@ static void check_structures(void)
 {
     walk_shared();
     bin_check_all();
+    big_cache_check();
     if (heap_of_thread())
         heap_check(heap_of_thread());
 }
