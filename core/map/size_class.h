@@ -100,14 +100,16 @@ unsigned size_class_aligned(size_t size, size_t alignment);
 /* Smallest class that serves `size` <= LARGE_MAX bytes by a slab of its own. */
 unsigned size_class_single(size_t size);
 
-/* So many blocks of the class may wait in a magazine, however many threads there are: fewer would
- * not pay for a batch. Long blocks are bounded by their bytes. */
-ALWAYS_INLINE unsigned size_class_cached_min(unsigned size_class)
+/* So many blocks of the class may wait in a magazine, whatever they add up to: fewer would not pay
+ * for a batch. Large blocks are bounded by their bytes, mostly of addresses, of which each of
+ * `crowd` threads has a part. */
+ALWAYS_INLINE unsigned size_class_cached_min(unsigned size_class, unsigned crowd)
 {
-    enum { BLOCKS_MIN = 15 };
-    const size_t bytes_min = 512 * KIB;
-    size_t blocks = bytes_min / size_classes[size_class].size;
-    return (unsigned)size_max(size_min(blocks, BLOCKS_MIN), 1);
+    enum { BLOCKS_MIN = 15, LARGE_BLOCKS_MIN = 63 };
+    if (size_class <= MID_CLASS_LAST || size_class > SIZE_COUNT)
+        return BLOCKS_MIN;
+    size_t blocks = 16 * MIB / crowd / size_classes[size_class].size;
+    return (unsigned)size_max(size_min(blocks, LARGE_BLOCKS_MIN), 1);
 }
 
 /* Index of the block that holds byte `offset` of a slab of the class. */

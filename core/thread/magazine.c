@@ -70,7 +70,8 @@ static unsigned capacity_limit(unsigned class)
     if (class <= TINY_CLASS_LAST && heap_is_only_one())
         blocks *= ONLY_ONE_FACTOR;
     return (unsigned)size_min(
-        size_max(blocks, size_class_cached_min(class)), region_slots(REGION_KINDS - 1) - 1);
+        size_max(blocks, size_class_cached_min(class, heap_crowd())),
+        region_slots(REGION_KINDS - 1) - 1);
 }
 
 static unsigned top_slot(const struct heap *heap, unsigned class)

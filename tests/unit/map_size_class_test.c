@@ -90,10 +90,13 @@ static void magazines_are_bounded_in_bytes(void **state)
 {
     (void)state;
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
-        size_t blocks = size_class_cached_min(size_class), size = size_classes[size_class].size;
-        CHECK(blocks >= 1 && blocks <= 15);
-        CHECK(blocks == 1 || blocks * size <= 512 * KIB);
-        CHECK(size > MID_MAX || blocks == 15);
+        size_t size = size_classes[size_class].size;
+        for (unsigned crowd = 1; crowd < 100000; crowd *= 3) {
+            size_t blocks = size_class_cached_min(size_class, crowd);
+            CHECK(size > MID_MAX || blocks == 15);
+            CHECK(blocks >= 1 && blocks <= 63);
+            CHECK(size <= MID_MAX || blocks == 1 || blocks * size * crowd <= 16 * MIB);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * tiny, mid: at once
  *     hakmem: free(): double free of BAD
- * large: at once
+ * large: at once or at drain
  *     hakmem: free(): double free of BAD
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  * big: at once

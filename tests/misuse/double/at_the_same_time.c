@@ -1,8 +1,8 @@
 /* Two threads free the same block at the same time; a hundred processes in turn make the mistake.
  *
- * tiny, mid: at once or at drain
+ * tiny, mid, large: at once or at drain
  *     hakmem: free(): double free of BAD
- * large, big: at once
+ * big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* The first free was made by a thread that lives on, so that the block lies in its cache.
  *
- * tiny, mid: at drain or at exit
+ * tiny, mid, large: at drain or at exit
  *     hakmem: free(): double free of BAD
- * large, big: at once
+ * big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

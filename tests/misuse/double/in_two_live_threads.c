@@ -1,8 +1,8 @@
 /* Two threads free the same block, and both end after that.
  *
- * tiny, mid: at drain
+ * tiny, mid, large: at drain
  *     hakmem: free(): double free of BAD
- * large, big: at once
+ * big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* Two threads free the same block, and one of them is still there when the process exits: its cache
  * cannot be looked at.
  *
- * tiny, mid: not caught
- * large, big: at once
+ * tiny, mid, large: not caught
+ * big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* Another thread frees a block that lies in the cache of this one.
  *
- * tiny, mid: at drain
+ * tiny, mid, large: at drain
  *     hakmem: free(): double free of BAD
- * large, big: at once
+ * big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* A pointer into a block from memalign is freed.
  *
- * tiny, mid: at flush
+ * tiny, mid, large: at flush
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
- * large, big: at once
+ * big: at once
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* realloc is given a pointer eight bytes into a block.
  *
- * tiny, mid: at once
+ * tiny, mid, large: at once
  *     hakmem: realloc(): invalid pointer BAD: misaligned
- * large, big: at once
+ * big: at once
  *     hakmem: realloc(): invalid pointer BAD: inside a block of N bytes at BASE
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* The size is asked for at a pointer eight bytes into a block.
  *
- * tiny, mid: at once
+ * tiny, mid, large: at once
  *     hakmem: malloc_usable_size(): invalid pointer BAD: misaligned
- * large, big: at once
+ * big: at once
  *     hakmem: malloc_usable_size(): invalid pointer BAD: inside a block of N bytes at BASE
  */
 #include "misuse.h"

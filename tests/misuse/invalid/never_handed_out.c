@@ -1,8 +1,6 @@
 /* The block behind the newest one is freed: malloc has never handed it out.
  *
- * tiny, mid: at drain
- *     hakmem: free(): double free of BAD
- * large: at once
+ * tiny, mid, large: at drain
  *     hakmem: free(): double free of BAD
  * big: at once
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem

@@ -1,8 +1,6 @@
 /* The block behind the newest one is freed, handed out twice, and freed by neither owner.
  *
- * tiny, mid: not caught
- * large: at once
- *     hakmem: free(): double free of BAD
+ * tiny, mid, large: not caught
  * big: at once
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  *     hakmem: free(): double free of BAD
