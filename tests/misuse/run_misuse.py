@@ -62,7 +62,7 @@ TABLE_HEAD = """# Misuse, case by case
 
 What becomes of each of the programs in `tests/misuse`, which make one mistake each or none, with
 the default options. They are run with blocks of two sizes from each tier (tiny: to 1 KiB; mid: to
-32 KiB; large: below 2 MiB; big: from 2 MiB). The source of a program has the exact message.
+32 KiB; large: to 2 MiB; big: above). The source of a program has the exact message.
 
 | Finding | Meaning |
 |---|---|
