@@ -29,9 +29,9 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
     unsigned largest = size_class <= SIZE_COUNT ? SIZE_COUNT : CLASS_COUNT - 1;
     unsigned last = (unsigned)size_min(size_class + LENDERS, largest);
     for (unsigned lender = size_class + 1; lender <= last; lender++) {
-        void *block = magazine_pop(&heap->front, lender);
+        void *block = magazine_pop(&heap->area->front, lender);
         if (block) {
-            COUNTER_ADD(&heap->magazine[lender].misses, 1);
+            COUNTER_ADD(&magazine_of(heap, lender)->counts.misses, 1);
             return block;
         }
     }
@@ -42,15 +42,15 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
 static void *alloc_block(struct heap *heap, unsigned size_class, size_t alignment)
 {
     size_class = size_class_for_shard(size_class, heap->shard);
-    void *block = magazine_pop(&heap->front, size_class);
-    if (!block && size_class_is_long(size_class) && heap_refill(heap, size_class, false))
-        block = magazine_pop(&heap->front, size_class);
+    void *block = magazine_pop(&heap->area->front, size_class);
+    if (!block && size_class_is_long(size_class))
+        block = heap_refill(heap, size_class, false);
     if (!block && alignment <= MIN_ALIGNMENT && (block = borrow_block(heap, size_class)) != NULL)
         return block;
-    if (!block && heap_refill(heap, size_class, true))
-        block = magazine_pop(&heap->front, size_class);
+    if (!block)
+        block = heap_refill(heap, size_class, true);
     if (LIKELY(block != NULL))
-        COUNTER_ADD(&heap->magazine[size_class].misses, 1);
+        COUNTER_ADD(&magazine_of(heap, size_class)->counts.misses, 1);
     return block;
 }
 
@@ -119,13 +119,12 @@ void *alloc_zeroed(size_t count, size_t size)
 static void free_to_slab(struct heap *heap, const struct slab *slab, void **block)
 {
     unsigned size_class = slab->size_class;
-    COUNTER_ADD(&heap->magazine[size_class].overflows, 1);
+    COUNTER_ADD(&magazine_of(heap, size_class)->counts.overflows, 1);
     /* The slab is older than the wide class map: the next free of a block of it shall hit. */
-    if (UNLIKELY(class_at(&heap->front, block) == CLASS_NONE) && class_map_newest() != &class_map)
+    if (UNLIKELY(class_at(&heap->area->front, block) == CLASS_NONE) &&
+        class_map_newest() != &class_map)
         slab_publish(slab);
-    if (magazine_is_full(&heap->front, size_class))
-        heap_overflow(heap, size_class);
-    magazine_put(&heap->front, size_class, block);
+    heap_put(heap, size_class, block);
 }
 
 /* No memory is left to give the thread a heap: the block goes straight to its slab. */
@@ -144,7 +143,7 @@ static bool free_unwritten(void **block)
     struct heap_front *heap = thread_heap;
     unsigned size_class = class_at(heap, block);
     if (magazine_is_full(heap, size_class) || block[0] != heap->classes ||
-        heap_suspects((struct heap *)heap, size_class, block, true) ||
+        heap_suspects(heap_of_thread(), size_class, block, true) ||
         magazine_is_full(heap, size_class))
         return false;
     magazine_put(heap, size_class, block);

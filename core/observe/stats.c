@@ -23,29 +23,24 @@ _Static_assert(
     "stats.h says what all fields are");
 _Static_assert(STATS_SYSCALLS == (int)OS_CALL_COUNT, "all calls are reported");
 
-/* Adds what one heap knows of the class. */
-static void add_heap(const struct heap *heap, unsigned size_class, struct hakmem_usage *usage)
+static void add_heaps(unsigned size_class, struct hakmem_usage *usage)
 {
-    const struct magazine *magazine = &heap->magazine[size_class];
-    uint64_t pops = ATOMIC_LOAD_RELAXED(&heap->front.pops[size_class]);
-    uint64_t cached = heap_cached_blocks(heap, size_class);
-    int64_t pushes = (int64_t)(cached + pops + ATOMIC_LOAD_RELAXED(&magazine->flushed) -
-                               ATOMIC_LOAD_RELAXED(&magazine->refilled));
+    struct heap_counts heaps = heap_counts(size_class);
+    int64_t pushes = (int64_t)(heaps.cached + heaps.pops + heaps.magazines.returned);
     if (pushes < 0)
-        pushes = 0; /* the thread is at work: a moment ago it was so */
-    usage->cached_blocks += cached;
-    usage->malloc_calls += pops;
-    usage->malloc_hits += pops - ATOMIC_LOAD_RELAXED(&magazine->misses);
+        pushes = 0; /* threads are at work: a moment ago it was so */
+    usage->cached_blocks += heaps.cached;
+    usage->malloc_calls += heaps.pops;
+    usage->malloc_hits += heaps.pops - heaps.magazines.misses;
     usage->free_calls += (uint64_t)pushes;
-    usage->free_hits += (uint64_t)pushes - ATOMIC_LOAD_RELAXED(&magazine->overflows);
-    usage->refills += ATOMIC_LOAD_RELAXED(&magazine->refills);
-    usage->flushes += ATOMIC_LOAD_RELAXED(&magazine->flushes);
+    usage->free_hits += (uint64_t)pushes - heaps.magazines.overflows;
+    usage->refills += heaps.magazines.refills;
+    usage->flushes += heaps.magazines.flushes;
 }
 
 static void add_class(unsigned size_class, struct hakmem_usage *usage)
 {
-    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
-        add_heap(heap, size_class, usage);
+    add_heaps(size_class, usage);
     for (unsigned shard = 0; shard < shard_count(); shard++) {
         struct bin *bin = bin_of(shard, size_class);
         usage->slabs += ATOMIC_LOAD_RELAXED(&bin->slab_count);
