@@ -12,12 +12,13 @@
 #include "os/fatal.h"
 #include "slab/shard.h"
 
-/* A cache begins with so many slots and doubles them: room for a long burst of small blocks. */
-enum { SLOTS_MIN = 64, SLOTS_MAX = 2048 };
+/* The caches of a class together hold no more blocks, and no more bytes than so many of the longest
+ * magazines: room for a long burst of small blocks. But the caches of many shards may each hold a
+ * quarter of that. */
+enum { SLOTS_MAX = 2048, MAGAZINES_MAX = 16, PARTS_MAX = 4 };
 
-/* The caches of a class hold at most as much as so many of the longest magazines together, but each
- * of them so many. */
-enum { MAGAZINES_TOGETHER = 16, MAGAZINES_EACH = 4 };
+/* A cache begins with so many slots and doubles them. */
+enum { SLOTS_MIN = 64 };
 
 /* A bit a shard for each class: the shard's cache got some blocks since somebody found it empty.
  * Atomic relaxed, any thread; a race costs a search in vain, or one that is not made. */
@@ -39,9 +40,9 @@ static unsigned bound(unsigned size_class)
 {
     if (ATOMIC_LOAD_RELAXED(&closed))
         return 0;
-    size_t magazines = size_max(MAGAZINES_TOGETHER / shard_count(), MAGAZINES_EACH);
-    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * magazines;
-    return (unsigned)size_min(bytes / size_classes[size_class].size, SLOTS_MAX);
+    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * MAGAZINES_MAX;
+    size_t blocks = size_min(bytes / size_classes[size_class].size, SLOTS_MAX);
+    return (unsigned)(blocks / size_min(shard_count(), PARTS_MAX));
 }
 
 /* Lock held. */
@@ -141,16 +142,20 @@ static bool serves(unsigned shard, unsigned size_class)
 
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
-    unsigned kept = 0;
-    if (LIKELY(serves(shard, size_class)))
+    /* One block tells of the whole batch: whoever is asked next can serve it wherever it is from.
+     */
+    const struct slab *slab = slab_lookup(blocks[0]);
+    unsigned home = slab ? slab->shard : shard, kept = 0;
+    bool asked = ATOMIC_LOAD_RELAXED(&transfer_of(shard, size_class)->asked);
+    if (home == shard || (asked && serves(shard, size_class)))
         kept = put(shard, size_class, blocks, count);
-    const struct slab *slab = kept < count ? slab_lookup(blocks[kept]) : NULL;
-    if (slab && slab->shard != shard)
-        kept += put(slab->shard, size_class, blocks + kept, count - kept);
+    if (home != shard && kept < count)
+        kept += put(home, size_class, blocks + kept, count - kept);
     return kept;
 }
 
-unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count)
+/* Takes up to `count` blocks out of the cache of the shard; returns how many. */
+static unsigned take_some(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     struct transfer *transfer = transfer_of(shard, size_class);
     if (!blocks_in(transfer))
@@ -165,6 +170,14 @@ unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsig
     return count;
 }
 
+unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count)
+{
+    struct transfer *transfer = transfer_of(shard, size_class);
+    if (!ATOMIC_LOAD_RELAXED(&transfer->asked))
+        ATOMIC_STORE_RELAXED(&transfer->asked, true);
+    return take_some(shard, size_class, blocks, count);
+}
+
 unsigned transfer_take_from_others(
     unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
@@ -173,7 +186,7 @@ unsigned transfer_take_from_others(
         /* The next one behind the own, so that not all ask the same. */
         uint64_t behind = others & ~(((uint64_t)2 << shard) - 1);
         unsigned other = bits_lowest(behind ? behind : others);
-        unsigned got = transfer_take(other, size_class, blocks, count);
+        unsigned got = take_some(other, size_class, blocks, count);
         if (got)
             return got;
         __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << other), __ATOMIC_RELAXED);
@@ -211,7 +224,7 @@ unsigned transfer_blocks(unsigned size_class)
 static SLOW_PATH unsigned drain(unsigned shard, unsigned size_class, unsigned count)
 {
     void *blocks[FLUSH_MAX];
-    count = transfer_take(shard, size_class, blocks, (unsigned)size_min(count, FLUSH_MAX));
+    count = take_some(shard, size_class, blocks, (unsigned)size_min(count, FLUSH_MAX));
     if (count)
         bin_flush(shard, size_class, blocks, count);
     return count;
@@ -235,6 +248,8 @@ void transfer_tick(void)
 {
     for (unsigned cache = 0; cache < cache_count(); cache++) {
         struct transfer *transfer = transfer_at(cache);
+        if (ATOMIC_LOAD_RELAXED(&transfer->asked))
+            ATOMIC_STORE_RELAXED(&transfer->asked, false);
         if (!blocks_in(transfer))
             continue;
         lock_acquire(&transfer->lock);

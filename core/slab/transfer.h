@@ -6,12 +6,13 @@
  * hits.
  *
  *     magazines  <->  transfer cache of the shard, a stack  <->  bins
- *                       | full: to that of the shard where the blocks' slab is
+ *                       | nobody asks it, or full: to that of the shard where the blocks' slab is
  *                       | empty, and the shard's bin too: from that of another shard
  *
- * So threads that share nothing do not meet, and what one thread allocates and another frees comes
- * back to the first. A cache is bounded in bytes. It is drained to the bins when memory has to
- * grow, of what lay unused since the last tick of the purge, and when the process exits.
+ * So threads that share nothing do not meet, what one thread allocates and another frees comes back
+ * to the first, and nothing lies where nobody asks for it. A cache is bounded in bytes. It is
+ * drained to the bins when memory has to grow, of what lay unused since the last tick of the purge,
+ * and when the process exits.
  *
  * In the bitmaps its blocks count as handed out; those that a program freed carry the mark. That
  * each is the start of a block of the class is checked when it comes in.
@@ -30,12 +31,13 @@ struct transfer {
     uint32_t capacity; /* written under lock, read by any thread: slots */
     uint32_t unused;   /* lock: least of `count` since the last tick */
     uint32_t excess;   /* atomic relaxed, any thread: what the tick wants drained */
-    void **slots;      /* lock: those that came last at the end; a record of metadata, that grows */
+    bool asked;   /* atomic relaxed, any thread: some refill of the shard, since the last tick */
+    void **slots; /* lock: those that came last at the end; a record of metadata, that grows */
 };
 
-/* Takes blocks in, of these the first, for the shard of a thread or, where that has no room, for
- * that of the blocks' slab; returns how many. Aborts when one of them is not the start of a block
- * of the class. */
+/* Takes blocks in, of these the first, for the shard of a thread, or, where they are from another
+ * one and the thread's does not ask for such or has no room, for that; returns how many. Aborts
+ * when one of them is not the start of a block of the class. */
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count);
 
 /* Takes up to `count` blocks out, those that came last; returns how many. */

@@ -203,16 +203,19 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
-/* A batch from the bins. Its lowest address goes to the top. Before memory grows for this class,
- * what lies in the transfer caches of other shards and classes serves it. */
+/* A batch from the bins. Its lowest address goes to the top. Before fresh pages are touched, what
+ * the transfer caches of other shards hold serves, and before memory grows what is cached for other
+ * classes. */
 static unsigned refill_from_bins(
     unsigned shard, unsigned class, void **slots, unsigned count, bool fresh)
 {
-    unsigned got = bin_refill(shard, class, slots, count, fresh ? REFILL_FRESH : REFILL_USED);
+    unsigned got = bin_refill(shard, class, slots, count, REFILL_USED);
     if (!got && !fresh)
         return 0;
     if (!got)
         got = transfer_take_from_others(shard, class, slots, count);
+    if (!got)
+        got = bin_refill(shard, class, slots, count, REFILL_FRESH);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
         if (shard_make_room(shard, step))
             got = bin_refill(shard, class, slots, count, REFILL_FRESH);

@@ -100,6 +100,8 @@ static void shards_have_caches_of_their_own(void **state)
     unsigned size_class = size_class_of(80);
     void *got[64];
     refill(size_class, 60);
+    for (unsigned shard = 0; shard < SHARDS; shard++)
+        assert_int_equal(transfer_take(shard, size_class, got, 64), 0);
     assert_int_equal(transfer_put(1, size_class, held, 20), 20);
     assert_int_equal(transfer_take(0, size_class, got, 64), 0);
     assert_int_equal(transfer_take_from_others(1, size_class, got, 64), 0);
@@ -116,13 +118,34 @@ static void shards_have_caches_of_their_own(void **state)
     flush(size_class, held, 60);
 }
 
+/* Blocks of another shard lie where somebody asks for such, until a tick passes without that. */
+static void nothing_lies_where_nobody_asks(void **state)
+{
+    (void)state;
+    unsigned size_class = size_class_of(96);
+    void *got[8];
+    refill(size_class, 8);
+    assert_int_equal(transfer_put(1, size_class, held, 2), 2);
+    assert_int_equal(transfer_of(0, size_class)->count, 2);
+    assert_int_equal(transfer_take(1, size_class, got, 8), 0);
+    assert_int_equal(transfer_put(1, size_class, held + 2, 2), 2);
+    assert_int_equal(transfer_of(1, size_class)->count, 2);
+    transfer_tick();
+    assert_int_equal(transfer_put(1, size_class, held + 4, 2), 2);
+    assert_int_equal(transfer_of(1, size_class)->count, 2);
+    assert_int_equal(transfer_of(0, size_class)->count, 4);
+    transfer_drain();
+    flush(size_class, held + 6, 2);
+}
+
 /* What does not fit goes to the shard that it is from. */
 static void blocks_past_a_full_cache_go_home(void **state)
 {
     (void)state;
     unsigned size_class = size_class_of(640), home = 30;
-    unsigned most = (unsigned)(16 / SHARDS * 64 * KIB / 640);
+    unsigned most = (unsigned)(16 * 64 * KIB / 640 / SHARDS);
     refill(size_class, most + home);
+    assert_int_equal(transfer_take(1, size_class, NULL, 0), 0);
     assert_int_equal(transfer_put(1, size_class, held, most + home), most + home);
     assert_int_equal(transfer_of(1, size_class)->count, most);
     assert_int_equal(transfer_of(0, size_class)->count, home);
@@ -339,6 +362,7 @@ int main(void)
         cmocka_unit_test(misuse_is_named),
         cmocka_unit_test(shards_are_made),
         cmocka_unit_test(shards_have_caches_of_their_own),
+        cmocka_unit_test(nothing_lies_where_nobody_asks),
         cmocka_unit_test(blocks_past_a_full_cache_go_home),
         cmocka_unit_test(twins_do_not_meet),
         cmocka_unit_test(threads_share_a_cache),
