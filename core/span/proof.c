@@ -8,8 +8,7 @@
  * whole when they were freed. Atomic relaxed, any thread. */
 static size_t proved_bytes;
 
-/* True when the page, all zero once, was written to; one that got zeroes is taken for untouched. */
-static bool is_written(const char *page)
+bool proof_is_written(const char *page)
 {
     const uint64_t *words = (const uint64_t *)page;
     for (unsigned i = 0; i < PAGE_SIZE / sizeof *words; i++)
@@ -26,7 +25,7 @@ bool proof_is_dense(const char *base, size_t size)
     /* Not at the ends: there some programs have made pages unreadable. */
     const char *first = base + round_down(stride / 2, PAGE_SIZE);
     for (unsigned place = 0; place < PLACES; place++)
-        written += is_written(first + place * stride);
+        written += proof_is_written(first + place * stride);
     return written >= DENSE_PLACES;
 }
 
