@@ -15,6 +15,12 @@ endfunction()
 find_package(Threads REQUIRED)
 hakmem_add_objects(hakmem_core ${HAKMEM_CORE_SOURCES})
 hakmem_add_objects(hakmem_override_names ${HAKMEM_OVERRIDE_SOURCES})
+# What lies behind the hit paths is optimised as a whole when it is linked, and becomes a ninth
+# smaller. The hit paths are not: their instructions are counted. Not with clang, whose linker may
+# not know how, nor with a sanitizer.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT HAKMEM_SANITIZE)
+    target_compile_options(hakmem_core PRIVATE -flto=auto)
+endif()
 set(shared_only_objects)
 if(HAKMEM_SHARED_SOURCES)
     hakmem_add_objects(hakmem_shared_only ${HAKMEM_SHARED_SOURCES})
