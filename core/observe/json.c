@@ -14,7 +14,7 @@
 static const char usage_names[] =
     "live_blocks\0live_bytes\0cached_blocks\0cached_bytes\0malloc_calls\0malloc_hits\0"
     "free_calls\0free_hits\0refills\0flushes\0remote_frees\0slabs\0committed_bytes\0"
-    "transfer_blocks\0";
+    "transfer_blocks\0empty_slabs\0";
 static const char memory_names[] =
     "libc_calls\0reallocs_in_place\0mapped_bytes\0committed_bytes\0retained_bytes\0"
     "purged_bytes\0metadata_bytes\0threads\0";
@@ -216,6 +216,7 @@ void report_json(struct text *text, const struct process *process)
     json_totals(text, &now.total);
     json_numbers(text, memory_names, totals + STATS_SUMS, STATS_MEMORY);
     json_number(text, "transfer_bytes", now.total.transfer_bytes);
+    json_number(text, "empty_bytes", now.total.empty_bytes);
     if (HAKMEM_LOCK_PROFILE)
         json_locks(text);
     text_string(text, "\"syscalls\":{");

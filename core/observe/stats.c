@@ -44,6 +44,7 @@ static void add_class(unsigned size_class, struct hakmem_usage *usage)
     for (unsigned shard = 0; shard < shard_count(); shard++) {
         struct bin *bin = bin_of(shard, size_class);
         usage->slabs += ATOMIC_LOAD_RELAXED(&bin->slab_count);
+        usage->empty_slabs += ATOMIC_LOAD_RELAXED(&bin->kept);
         usage->remote_frees += ATOMIC_LOAD_RELAXED(&bin->remote_blocks);
         usage->free_calls += ATOMIC_LOAD_RELAXED(&bin->direct_blocks);
     }
@@ -128,6 +129,8 @@ void stats_collect(struct snapshot *snapshot)
         stats_collect_class(size_class, &usage);
         add_counters(&snapshot->tier[tier_of(size_class)], &usage, USAGE_FIELDS);
         total->transfer_bytes += usage.transfer_blocks * size_classes[size_class].size;
+        total->empty_bytes +=
+            usage.empty_slabs * size_classes[size_class].units * (uint64_t)UNIT_SIZE;
     }
     collect_big(&snapshot->tier[HAKMEM_TIER_BIG], &bigs);
     add_tiers(total, snapshot->tier);

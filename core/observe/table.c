@@ -108,6 +108,8 @@ static void print_memory(
     print_line(text, "free dirty", total->retained_bytes, "free, not given back to the system");
     print_line(text, "metadata", total->metadata_bytes, "address space of hakmem's own records");
     print_line(text, "committed", total->committed_bytes, "in slabs and big blocks");
+    print_line(
+        text, "  in empties", total->empty_bytes, "of these, in slabs kept for a next burst");
     print_line(text, "mapped", total->mapped_bytes, "address space for blocks");
     print_line(text, "purged so far", total->purged_bytes, "given back to the system");
     if (process->rss_bytes)

@@ -89,6 +89,7 @@ struct hakmem_usage {
     uint64_t slabs;           /* slabs in use (big: mappings) */
     uint64_t committed_bytes; /* bytes of those slabs or mappings */
     uint64_t transfer_blocks; /* of cached_blocks: in transfer caches, between threads */
+    uint64_t empty_slabs;     /* of slabs: kept without a block in use */
 };
 
 /* The whole heap. */
@@ -125,6 +126,7 @@ struct hakmem_stats {
     uint64_t futex_calls;
 
     uint64_t transfer_bytes; /* of cached_bytes: in transfer caches, between threads */
+    uint64_t empty_bytes;    /* of committed_bytes: in slabs that are kept without a block in use */
 };
 
 /* Fills `*stats`, which is `size` bytes long: sizeof(struct hakmem_stats) as the caller knows it.

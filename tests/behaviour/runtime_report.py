@@ -164,13 +164,13 @@ class Reports(unittest.TestCase):
         usage = {"live_blocks", "live_bytes", "cached_blocks", "cached_bytes", "malloc_calls",
                  "malloc_hits", "free_calls", "free_hits"}
         counts = usage | {"refills", "flushes", "remote_frees", "slabs", "committed_bytes",
-                          "transfer_blocks"}
+                          "transfer_blocks", "empty_slabs"}
         self.assertEqual(report["format"], 1)
         for members, known in (
                 (report, {"version", "process", "options", "tiers", "totals", "libc_calls",
                           "reallocs_in_place", "mapped_bytes", "committed_bytes",
                           "retained_bytes", "purged_bytes", "metadata_bytes", "threads",
-                          "transfer_bytes", "syscalls", "classes"}),
+                          "transfer_bytes", "empty_bytes", "syscalls", "classes"}),
                 (report["process"], {"id", "parent", "rss_bytes", "peak_rss_bytes", "program",
                                      "command"}),
                 (report["tiers"], {"tiny", "mid", "large", "big"}), (report["totals"], usage),

@@ -296,6 +296,32 @@ static void blocks_in_transfer_caches_are_counted(void **state)
     assert_int_equal(stats_now().transfer_bytes, 0);
 }
 
+/* A burst that comes back soon finds slabs that were kept for it. */
+static void empty_slabs_are_counted(void **state)
+{
+    (void)state;
+    enum { COUNT = 6000, ROUNDS = 6 };
+    static void *blocks[COUNT];
+    struct hakmem_usage tier;
+    uint64_t slabs = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < COUNT; i++)
+            blocks[i] = malloc(3000);
+        for (int i = 0; i < COUNT; i++)
+            free(blocks[i]);
+    }
+    struct hakmem_stats stats = stats_now();
+    for (unsigned at = 0; at < hakmem_tier_count(); at++) {
+        hakmem_get_tier(at, &tier, sizeof tier);
+        assert_true(tier.empty_slabs <= tier.slabs);
+        slabs += tier.empty_slabs;
+    }
+    assert_true(slabs > 0);
+    assert_true(stats.empty_bytes >= slabs * 65536 && stats.empty_bytes < stats.committed_bytes);
+    hakmem_purge();
+    assert_int_equal(stats_now().empty_bytes, 0);
+}
+
 static void tiers_have_names(void **state)
 {
     (void)state;
@@ -430,6 +456,7 @@ static void json_says_what_the_structs_say(void **state)
     assert_int_equal(number_at(json, "purged_bytes"), stats.purged_bytes);
     assert_int_equal(number_at(json, "threads"), stats.threads);
     assert_int_equal(number_at(json, "transfer_bytes"), stats.transfer_bytes);
+    assert_int_equal(number_at(json, "empty_bytes"), stats.empty_bytes);
     assert_int_equal(number_at(json, "tiers.mid.transfer_blocks"), now.tier[1].transfer_blocks);
     assert_int_equal(number_at(json, "syscalls.mmap"), stats.mmap_calls);
     for (unsigned index = 0; index < hakmem_class_count(); index++) {
@@ -496,6 +523,7 @@ int main(void)
         cmocka_unit_test(totals_fit_together),
         cmocka_unit_test(stats_are_the_sums_of_the_tiers),
         cmocka_unit_test(blocks_in_transfer_caches_are_counted),
+        cmocka_unit_test(empty_slabs_are_counted),
         cmocka_unit_test(tiers_have_names),
         cmocka_unit_test(callers_of_every_age_are_served),
         cmocka_unit_test(the_checker_refuses_what_is_not_json),

@@ -37,18 +37,18 @@ LIBRARY_FLAGS = ["-std=gnu17", "-shared", "-fPIC", "-ftls-model=initial-exec", "
 FUTURE = {
     "include/hakmem/hakmem.h": [
         (r"(HAKMEM_TIER_BIG = 3)", r"\1, HAKMEM_TIER_FUTURE = 4"),
-        (r"(uint64_t transfer_blocks;[^;]*?)\n};", r"\1\n    uint64_t future_usage;\n};"),
-        (r"(uint64_t transfer_bytes;[^;]*?)\n};", r"\1\n    uint64_t future_total;\n};"),
+        (r"(uint64_t empty_slabs;[^;]*?)\n};", r"\1\n    uint64_t future_usage;\n};"),
+        (r"(uint64_t empty_bytes;[^;]*?)\n};", r"\1\n    uint64_t future_total;\n};"),
     ],
     "core/observe/stats.h": [(r"HAKMEM_TIER_BIG \+ 1", "HAKMEM_TIER_FUTURE + 1"),
-                             (r"(STATS_LATER =) 1", r"\1 2")],
+                             (r"(STATS_LATER =) 2", r"\1 3")],
     "core/observe/stats.c": [
         (r'("big")\}', r'\1, "next"}'),
         (r"(    add_tiers\()",
          r"    snapshot->tier[HAKMEM_TIER_FUTURE] = (struct hakmem_usage){.live_blocks = 7,"
          r" .live_bytes = 700, .future_usage = 43};\n    total->future_total = 42;\n\1"),
     ],
-    "core/observe/json.c": [(r"(transfer_blocks)", r"\1\\0future_usage")],
+    "core/observe/json.c": [(r"(empty_slabs)", r"\1\\0future_usage")],
     "core/override/hakmem.c": [(r"\bSIZE_COUNT\b", "(SIZE_COUNT + 1)")],
 }
 
