@@ -20,10 +20,14 @@ static void *out_of_memory(void)
 /* A block of one of the next larger classes in the thread's magazines, or NULL: it mostly costs no
  * fresh page. A class without a slab borrows its first blocks, since most classes of a small
  * program never need more; long blocks have been used, so borrowing them is always right, if not
- * much is wasted. */
+ * much is wasted. But a class that always borrows would always miss: a large one, of which a fresh
+ * block costs no more than is touched of it, takes one now and then. */
 static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
 {
-    enum { LENDERS = 3 };
+    enum { LENDERS = 3, BORROWED_IN_A_ROW = 64 };
+    if (size_class_is_large(size_class) &&
+        magazine_of(heap, size_class)->batches % BORROWED_IN_A_ROW == 0)
+        return NULL;
     if (!size_class_is_long(size_class) && !bin_may_borrow(heap->shard, size_class))
         return NULL;
     unsigned largest = size_class <= SIZE_COUNT ? SIZE_COUNT : CLASS_COUNT - 1;

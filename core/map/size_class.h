@@ -56,6 +56,11 @@ ALWAYS_INLINE bool size_class_is_long(unsigned size_class)
     return size_class >= LONG_CLASS_FIRST && size_class <= SIZE_COUNT;
 }
 
+ALWAYS_INLINE bool size_class_is_large(unsigned size_class)
+{
+    return size_class > MID_CLASS_LAST && size_class <= SIZE_COUNT;
+}
+
 /* The blocks of these classes have a slab each, which can change its length. */
 ALWAYS_INLINE bool size_class_is_single(unsigned size_class)
 {
@@ -101,15 +106,15 @@ unsigned size_class_aligned(size_t size, size_t alignment);
 unsigned size_class_single(size_t size);
 
 /* So many blocks of the class may wait in a magazine, whatever they add up to: fewer would not pay
- * for a batch. Large blocks are bounded by their bytes, mostly of addresses, of which each of
- * `crowd` threads has a part. */
+ * for a batch. Those that have a slab each are dear to make and mostly addresses: more may wait,
+ * but they are bounded by their bytes, of which each of `crowd` threads has a part. */
 ALWAYS_INLINE unsigned size_class_cached_min(unsigned size_class, unsigned crowd)
 {
-    enum { BLOCKS_MIN = 15, LARGE_BLOCKS_MIN = 63 };
-    if (size_class <= MID_CLASS_LAST || size_class > SIZE_COUNT)
+    enum { BLOCKS_MIN = 15, SINGLE_BLOCKS_MIN = 63 };
+    if (!size_class_is_single(size_class))
         return BLOCKS_MIN;
     size_t blocks = 16 * MIB / crowd / size_classes[size_class].size;
-    return (unsigned)size_max(size_min(blocks, LARGE_BLOCKS_MIN), 1);
+    return (unsigned)size_max(size_min(blocks, SINGLE_BLOCKS_MIN), 1);
 }
 
 /* Index of the block that holds byte `offset` of a slab of the class. */
