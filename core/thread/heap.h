@@ -173,12 +173,21 @@ ALWAYS_INLINE void magazine_put(struct heap_front *front, size_t class, void **b
     STORE_HOT(&front->top[class], top + 1);
 }
 
-/* Hit path of free: false when the magazine is full, or the block carries the mark of a freed one;
- * then nothing has happened. */
+/* Whether the block carries the mark of a freed one. Its lowest byte is looked at first: a program
+ * that has just written less than eight bytes there would wait for them, since a load gets from the
+ * stores under way what one of them has whole, or nothing (docs/decisions). */
+ALWAYS_INLINE bool magazine_has_mark(const struct heap_front *front, void *const *block)
+{
+    return UNLIKELY(*(const uint8_t *)block == (uint8_t)(uintptr_t)front->classes) &&
+           block[0] == front->classes;
+}
+
+/* Hit path of free: false when the magazine is full, or the block carries the mark; then nothing has
+ * happened. */
 ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t class, void **block)
 {
     FORGET(class);
-    if (UNLIKELY(magazine_is_full(front, class) || block[0] == front->classes))
+    if (UNLIKELY(magazine_is_full(front, class) || magazine_has_mark(front, block)))
         return false;
     magazine_put(front, class, block);
     return true;
