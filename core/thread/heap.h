@@ -67,7 +67,7 @@ struct magazine {
     uint16_t batches;   /* flushes, and refills that were tried, since the last maintenance */
     uint8_t kind;       /* size of its slot range */
     bool flushed_last;  /* the last batch was a flush, not a refill */
-    bool two_way;       /* before the last maintenance blocks came and went */
+    bool two_way;       /* before the last maintenance, or since, blocks came and went */
     uint8_t debt;       /* of searches for blocks with the mark: see DEBT_MAX */
     uint32_t pops_seen; /* pops at the last maintenance; these three wrap */
     uint32_t pushes_seen;

@@ -165,8 +165,9 @@ enum { BATCH_MAX = 128 };
 /* A magazine is long enough when a batch comes with so many pops: then it costs little. */
 enum { POPS_PER_BATCH = 2048 };
 
-/* Where blocks only come or only go, a longer magazine keeps more from others and saves little. */
-enum { ONE_WAY_KIND_MAX = 2 };
+/* Where blocks only come or only go, a magazine longer than a batch keeps more from others and saves
+ * nothing. */
+enum { ONE_WAY_KIND_MAX = 4 };
 
 static unsigned kind_limit(const struct magazine *magazine)
 {
@@ -269,6 +270,7 @@ static bool refill(struct heap *heap, unsigned class, unsigned limit, bool fresh
 {
     struct magazine *magazine = magazine_of(heap, class);
     bool single = fresh && size_class_is_long(class);
+    magazine->two_way |= magazine->flushed_last;
     /* The transfer cache may have had little to give: then a longer magazine would not have helped.
      */
     if (!single)
