@@ -44,8 +44,8 @@ static bool just_allocated(const struct heap_front *heap, unsigned size_class, c
     return top[1] == block && top[0] != block;
 }
 
-/* Usable bytes of what surely is a live block of a slab, else 0. With the mark of a freed block it
- * is surely live only if `just_allocated` says so, and that may err for once. */
+/* Usable bytes of what surely is a live block of a slab, else 0. A block with the mark counts as
+ * live only if `may_err` and it is the one that the thread got last, which can be wrong. */
 static size_t usable_hit(const void *block, bool may_err)
 {
     const struct heap_front *heap = thread_heap;

@@ -28,7 +28,7 @@ static void add_heaps(unsigned size_class, struct hakmem_usage *usage)
     struct heap_counts heaps = heap_counts(size_class);
     int64_t pushes = (int64_t)(heaps.cached + heaps.pops + heaps.magazines.returned);
     if (pushes < 0)
-        pushes = 0; /* threads are at work: a moment ago it was so */
+        pushes = 0; /* the counters were read one after the other while their threads work */
     usage->cached_blocks += heaps.cached;
     usage->malloc_calls += heaps.pops;
     usage->malloc_hits += heaps.pops - heaps.magazines.misses;

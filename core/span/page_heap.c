@@ -286,7 +286,7 @@ static struct superslab *wholly_free(uint64_t round)
 
 bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t size)
 {
-    /* Or the system would make huge pages of what is left, and fill in what was purged. */
+    /* Else the system would make huge pages of it again, and so fill what is purged. */
     if (__atomic_exchange_n(&superslab->huge, false, __ATOMIC_RELAXED))
         os_advise_huge_pages(superslab->region.base, REGION_SIZE, false);
     return os_purge(address, size);
