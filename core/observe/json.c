@@ -8,7 +8,6 @@
 #include "observe/locks.h"
 #include "observe/stats.h"
 #include "os/lock_profile.h"
-#include "slab/shard.h"
 
 /* Names of members, each ended by a NUL, in the order of the fields that are their values. */
 static const char usage_names[] =
@@ -177,15 +176,13 @@ static void json_lock(struct text *text, const char *name, const struct lock_usa
 static void json_locks(struct text *text)
 {
     json_number(text, "lock_profile_cost_ps", lock_profile_cost_ps());
-    json_number(text, "shard_max", SHARD_MAX);
     text_string(text, "\"locks\":{");
     for (enum lock_kind kind = 0; kind < LOCK_KINDS; kind++) {
         struct lock_kind_usage usage;
         locks_collect(kind, &usage);
-        json_name(text, lock_kind_names[kind].name);
-        text_string(text, "{\"scope\":\"");
-        text_string(text, lock_kind_names[kind].scope);
-        text_string(text, "\",");
+        json_name(text, lock_kind_names[kind]);
+        text_char(text, '{');
+        json_number(text, "parts", usage.parts);
         json_number(text, "locks", usage.locks);
         json_lock(text, "all", &usage.all);
         json_lock(text, "busiest", &usage.busy);

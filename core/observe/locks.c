@@ -7,17 +7,13 @@
 #include "map/metadata.h"
 #include "os/lock.h"
 #include "slab/shard.h"
-#include "span/big.h"
+#include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 
-const struct lock_kind_name lock_kind_names[LOCK_KINDS] = {
-    [LOCK_BIN] = {"bin", "shard"},
-    [LOCK_TRANSFER] = {"transfer", "shard"},
-    [LOCK_PAGE_HEAP] = {"page_heap", "process"},
-    [LOCK_BIG] = {"big", "process"},
-    [LOCK_METADATA] = {"metadata", "process"},
-    [LOCK_REGISTRY] = {"registry", "process"},
+const char lock_kind_names[LOCK_KINDS][12] = {
+    [LOCK_BIN] = "bin", [LOCK_TRANSFER] = "transfer", [LOCK_PAGE_HEAP] = "page_heap",
+    [LOCK_BIG] = "big", [LOCK_METADATA] = "metadata", [LOCK_REGISTRY] = "registry",
 };
 
 static void read_profile(const struct lock_profile *profile, struct lock_usage *usage)
@@ -49,22 +45,40 @@ static void add_lock(struct lock_kind_usage *kind, const struct lock *lock)
         kind->met = usage;
 }
 
+static void add_classes(enum lock_kind kind, unsigned shard, struct lock_kind_usage *usage)
+{
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        add_lock(
+            usage, kind == LOCK_BIN ? &bin_of(shard, size_class)->lock
+                                    : &transfer_of(shard, size_class)->lock);
+}
+
 void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage)
 {
-    struct lock *(*const single[LOCK_KINDS])(void) = {
-        [LOCK_PAGE_HEAP] = page_heap_lock,
-        [LOCK_BIG] = big_lock,
-        [LOCK_METADATA] = metadata_lock,
-        [LOCK_REGISTRY] = heap_registry_lock,
-    };
     memset(usage, 0, sizeof *usage);
-    if (single[kind]) {
-        add_lock(usage, single[kind]());
-        return;
+    usage->parts = 1;
+    switch (kind) {
+    case LOCK_BIN:
+    case LOCK_TRANSFER:
+        usage->parts = SHARD_MAX;
+        for (unsigned shard = 0; shard < shard_count(); shard++)
+            add_classes(kind, shard, usage);
+        break;
+    case LOCK_BIG:
+        usage->parts = BIG_PARTS;
+        for (unsigned part = 0; part < BIG_PARTS; part++)
+            add_lock(usage, big_lock(part));
+        break;
+    case LOCK_PAGE_HEAP:
+        add_lock(usage, page_heap_lock());
+        break;
+    case LOCK_METADATA:
+        add_lock(usage, metadata_lock());
+        break;
+    case LOCK_REGISTRY:
+        add_lock(usage, heap_registry_lock());
+        break;
+    case LOCK_KINDS:
+        break;
     }
-    for (unsigned shard = 0; shard < shard_count(); shard++)
-        for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-            add_lock(
-                usage, kind == LOCK_BIN ? &bin_of(shard, size_class)->lock
-                                        : &transfer_of(shard, size_class)->lock);
 }

@@ -1,8 +1,8 @@
 /* What happened at the locks, in a build that profiles them (os/lock_profile.h).
  *
- * Of some kinds there is one lock; of others one for each size class in each shard. What a lock is
- * worth knowing for then is its busiest one, and the one at which threads meet most: the sum over
- * hundreds of locks says nothing about any of them.
+ * Of some kinds there is one lock; of others there are many, in parts that shards are spread over.
+ * What is worth knowing then is the busiest one, and the one at which threads meet most: the sum
+ * over hundreds of locks says nothing about any of them.
  */
 #ifndef OBSERVE_LOCKS_H
 #define OBSERVE_LOCKS_H
@@ -28,15 +28,10 @@ enum lock_kind {
     LOCK_KINDS
 };
 
-/* Who shares a lock of the kind. */
-struct lock_kind_name {
-    char name[12];
-    char scope[8]; /* "process" or "shard" */
-};
-
-extern const struct lock_kind_name lock_kind_names[LOCK_KINDS];
+extern const char lock_kind_names[LOCK_KINDS][12];
 
 struct lock_kind_usage {
+    uint64_t parts;         /* that shards are spread over, each with locks of its own */
     uint64_t locks;         /* that were taken at all */
     struct lock_usage all;  /* of them together */
     struct lock_usage busy; /* of the one that was held longest */

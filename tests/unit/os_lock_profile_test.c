@@ -127,6 +127,7 @@ static void locks_of_a_kind_are_summed_up(void **state)
     take_elsewhere(met);
     hold_ns(met, 0);
     locks_collect(LOCK_BIN, &usage);
+    assert_int_equal(usage.parts, SHARD_MAX);
     assert_int_equal(usage.locks, 2);
     assert_int_equal(usage.all.acquisitions, 102);
     assert_int_equal(usage.all.handovers, 1);
@@ -136,6 +137,8 @@ static void locks_of_a_kind_are_summed_up(void **state)
     locks_collect(LOCK_TRANSFER, &usage);
     assert_int_equal(usage.locks, 0);
     assert_int_equal(usage.all.acquisitions, 0);
+    locks_collect(LOCK_PAGE_HEAP, &usage);
+    assert_int_equal(usage.parts, 1);
 }
 
 int main(void)
