@@ -63,6 +63,10 @@ pub struct WorkloadRow {
     /// The series of a row that was one of several in its file.
     #[serde(skip)]
     pub series: Option<Series>,
+    /// Whether blocks, or whole heaps, pass from one thread to another by design: then threads
+    /// have to meet.
+    #[serde(default)]
+    pub shares: bool,
 }
 
 /// A real program with its input.

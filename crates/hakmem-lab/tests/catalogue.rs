@@ -341,9 +341,10 @@ fn a_row_with_several_numbers_of_threads_is_several_rows() {
     };
     assert_eq!(task.series, Some(series));
 
-    let text = format!("{SERIES}quick = []\nthreads = [1, 2]");
+    let text = format!("{SERIES}quick = []\nthreads = [1, 2]\nshares = true");
     let rows = parse_workloads(&text, Path::new("f.toml")).unwrap();
     assert!(rows.iter().all(WorkloadRow::is_quick));
+    assert!(rows.iter().all(|row| row.shares));
 }
 
 #[test]
@@ -550,7 +551,7 @@ proptest! {
     ) {
         let row = WorkloadRow {
             name, workload, group, summary, args, quick,
-            threads: Vec::new(), quick_threads: None, series: None,
+            threads: Vec::new(), quick_threads: None, series: None, shares: false,
         };
         let mut table = Table::from_iter([
             ("name".to_owned(), row.name.clone().into()),
