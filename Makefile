@@ -10,6 +10,7 @@ PROGRAMS_FLAGS ?=
 PLATFORMS ?=
 STRESS_FLAGS ?= --operations 100000000 --seeds 20 --threads 1,2,8,64
 TRY_FLAGS ?=
+SCALE_FLAGS ?=
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 CONFIGURE_FUZZ := cmake -S . -G Ninja --log-level=WARNING
 # The profile of the command, so that its dependencies are compiled once.
@@ -18,8 +19,8 @@ LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := build
-.PHONY: build library all peers try check test-crates stress fuzz coverage programs platforms \
-	install format format-check lint clean help
+.PHONY: build library all peers try scale check test-crates stress fuzz coverage programs \
+	platforms install format format-check lint clean help
 
 # Builds the libraries and the command.
 build:
@@ -49,6 +50,14 @@ try:
 	@sh cmake/install-tools.sh try
 	@$(MAKE) --no-print-directory build
 	@$(BUILD)/bin/hakmem bench --quick $(TRY_FLAGS)
+
+# Shows what each lock does under the workloads, and at how many cores it would be half busy.
+scale:
+	@sh cmake/install-tools.sh build
+	@$(CONFIGURE)
+	@cmake --build $(BUILD) --target hakmem_locks measure workloads
+	@cargo run --quiet --release --locked --package hakmem-scale --target-dir $(BUILD)/cargo -- \
+		--build $(BUILD) $(SCALE_FLAGS)
 
 # Runs every check of a commit: format, lint, layers and all tests but the long ones and the cliffs.
 check: all format-check lint test-crates
@@ -117,6 +126,7 @@ help:
 	@echo 'make library    build libhakmem.so, libhakmem.a and hakmem.o alone'
 	@echo 'make peers      build other allocators to compare with'
 	@echo 'make try        workloads and programs under hakmem and other allocators'
+	@echo 'make scale      what each lock does, and on how many cores it stops them'
 	@echo 'make check      build everything, check format and lint, run the tests'
 	@echo 'make stress     the long stress test, for a release'
 	@echo 'make fuzz       look for inputs that break it, FUZZ_SECONDS ($(FUZZ_SECONDS)) a target'
