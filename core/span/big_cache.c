@@ -73,7 +73,6 @@ static void insert(struct part *part, struct big *big)
     unsigned length = length_of(big->mapped);
     big->cached = true;
     KEEP_STORE_ORDER();
-    poison(big->region.base, big->mapped);
     list_push(&shelf->by_size[length], &big->by_size);
     bitmap_set(shelf->lengths, length);
     queue_push(&shelf->by_age, &big->by_age);
@@ -180,6 +179,7 @@ static bool split(struct part *part, struct big *big, size_t size)
     KEEP_STORE_ORDER();
     big->mapped = kept;
     big->dirty = size_min(big->dirty, kept);
+    poison(base, rest->mapped);
     link(rest, big->after);
     link(big, rest);
     take_in(part, rest);
@@ -356,6 +356,7 @@ static bool unmap(struct big *big)
     struct part *part = &parts[big->part];
     if (os_purge(big->region.base, big->dirty))
         big->dirty = 0;
+    poison(big->region.base, big->mapped);
     lock_acquire(&part->lock);
     page_map_register(&big->region);
     insert(part, big);
@@ -508,6 +509,7 @@ void big_cache_put(struct big *big)
     struct part *part = &parts[big->part];
     size_t bound = bytes_max();
     bool kept = big->mapped <= bound;
+    poison(big->region.base, big->mapped);
     lock_acquire(&part->lock);
     big->live = false;
     if (kept)

@@ -5,6 +5,7 @@
 
 #include "api/block.h"
 #include "base/policy.h"
+#include "base/poison.h"
 #include "os/os.h"
 #include "span/big.h"
 
@@ -160,6 +161,8 @@ static void the_oldest_leave_first(void **state)
     assert_int_equal(big_cache_evict(3 * MIB), 3 * MIB);
     assert_int_equal(big_stats().cached_bytes, 5 * MIB);
     /* Their addresses stay, and what is left of the second one. */
+    for (int i = 0; i < 3; i++)
+        unpoison(block[i], 2 * MIB);
     assert_true(unit_all_bytes(block[0], 2 * MIB, 0));
     assert_true(unit_all_bytes(block[1], MIB, 'x'));
     assert_true(unit_all_bytes(block[1] + MIB, MIB, 0));
