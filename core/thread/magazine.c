@@ -257,7 +257,8 @@ static void *take_single(struct heap *heap, unsigned class, bool fresh)
 {
     struct magazine *magazine = magazine_of(heap, class);
     void *block;
-    if (!transfer_take(heap->shard, class, &block, 1) && !refill_from_bins(heap->shard, class, &block, 1, fresh))
+    if (!transfer_take(heap->shard, class, &block, 1) &&
+        !refill_from_bins(heap->shard, class, &block, 1, fresh))
         return NULL;
     COUNTER_ADD(&magazine->counts.refills, 1);
     COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
@@ -323,7 +324,8 @@ static void *make_aligned(struct heap *heap, unsigned class, unsigned units)
 /* Brings one of the blocks that the magazine holds to its top. */
 static bool find_aligned(struct heap *heap, unsigned class, size_t alignment)
 {
-    void **top = heap->area->front.top[class], **slots = slots_of(heap) + magazine_of(heap, class)->begin + 1;
+    void **top = heap->area->front.top[class],
+         **slots = slots_of(heap) + magazine_of(heap, class)->begin + 1;
     for (void **slot = top; slot >= slots; slot--) {
         void *block = *slot;
         if ((uintptr_t)block & (alignment - 1))

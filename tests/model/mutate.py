@@ -69,12 +69,13 @@ STEPS = (
     ("map/metadata.c", "    freed->next = *list;\n    KEEP_STORE_ORDER();\n    *list = freed;\n",
      "    struct free_record *next = *list;\n    *list = freed;\n    freed->next = next;\n",
      "the child finds a record in a list that ends with it"),
-    ("span/superslab.c", "    superslab->free_units = free_units(superslab, UINT32_MAX);\n", "",
-     "the child does not look which units are free"),
+    ("slab/slab.c", "        set_units(slab, after, before, NULL);\n", "",
+     "units that a block gave back are still found to be its"),
     ("slab/sweep.c", "    set_blocks_of(slab, start, length, false);\n", "",
      "blocks are handed out while their pages are purged"),
-    ("span/page_heap.c", "        take_run(superslab, run);\n        lock_release",
-     "        lock_release", "pages are handed out while they are purged"),
+    ("span/page_heap.c", "        unsigned dirty = take_run(superslab, run);\n        lock_release",
+     "        unsigned dirty = 0;\n        lock_release",
+     "pages are handed out while they are purged"),
     ("map/page_map.c", "    set(&wide_class_map, address, units, class);\n",
      "    if (class)\n        set(&wide_class_map, address, units, class);\n",
      "a slab that is gone is still in the wide class map"),
@@ -102,7 +103,6 @@ Mutant = collections.namedtuple("Mutant", "file line function kind text")
 
 # Mutants that no model can see, by (file, function, kind); the value says why.
 _SET_ENTRY = "stronger than needed: set_entry, which every user of the leaf calls, acquires it"
-_SPAN = "stronger than needed: who has the block got it from its owner, in order"
 _SHARED = "for the id of a process that shares the memory: one process is modelled"
 _TICKS = "not modelled: no scenario comes by a tick"
 _SUSPECT = ("a formal race that needs a heap made after the first look: more threads than the "
@@ -114,9 +114,6 @@ SURVIVORS = {
         _SET_ENTRY,
     ("map/page_map.c", "set_entry", "atomic_load_acquire to atomic_load_relaxed"):
         "stronger than needed: page_map_prepare has acquired the leaf, or one of the two has to",
-    ("span/span.c", "span_alloc", "atomic_store_release to atomic_store_relaxed"): _SPAN,
-    ("span/span.c", "span_resize", "atomic_store_release to atomic_store_relaxed"): _SPAN,
-    ("span/span.c", "span_free", "acq_rel to release"): _SPAN,
     ("slab/sweep.c", "sweep_step", "acq_rel to acquire"):
         "stronger than needed: nobody learns from the flag what the sweeper wrote",
     ("thread/heap.c", "take_over", "acquire to relaxed"):
