@@ -80,7 +80,10 @@ void bin_repair(unsigned shard, unsigned size_class);
 /* Debug walker over all bins. */
 void bin_check_all(void);
 
-/* ---- For sweep.c, under the lock of the bin -------------------------------------------------- */
+/* ---- For sweep.c and bin_walk.c, under the lock of the bin ----------------------------------- */
+
+/* Which list a slab with free blocks belongs to. */
+unsigned bin_fullness(const struct slab *slab);
 
 /* Puts the slab on the list that its number of free blocks asks for. */
 void bin_relist(struct bin *bin, struct slab *slab);

@@ -1,5 +1,5 @@
-/* Bins and transfer caches: remote frees, refills, sweeps and drains at the same time. The class is
- * one with eight blocks a slab, of two pages each. */
+/* Bins: frees, refills, sweeps and kept slabs at the same time. The class is one with eight blocks
+ * a slab, of two pages each. */
 #include "api/block.h"
 #include "base/atomic.h"
 #include "engine/model.h"
@@ -344,89 +344,3 @@ SCENARIO(slabs_sweep_again) = {
     .prepare = much_is_free,
     .thread = {tick, sweep_twice, tick},
     .finish = no_sweep_left};
-
-/* ---- Transfer caches -------------------------------------------------------------------------
- */
-
-static void put(unsigned first, unsigned count)
-{
-    for (unsigned i = first; i < first + count; i++)
-        use(blocks[i]);
-    CHECK(transfer_put(0, class(), blocks + first, count) == count);
-}
-
-static void some_in_transfer(void)
-{
-    one_slab();
-    put(0, 3);
-}
-
-static void put_3(void)
-{
-    put(3, 2);
-}
-
-static void take_2(void)
-{
-    void *taken[2];
-    unsigned got = transfer_take(0, class(), taken, 2);
-    for (unsigned i = 0; i < got; i++)
-        use(taken[i]);
-}
-
-static void drain(void)
-{
-    transfer_drain();
-}
-
-SCENARIO(transfers_drain) = {
-    .name = "transfers_drain",
-    .about = "put, take and drain",
-    .prepare = some_in_transfer,
-    .thread = {put_3, take_2, drain},
-    .finish = consistent};
-
-static void tick_and_step(void)
-{
-    transfer_tick();
-    transfer_step();
-}
-
-static void two_ticks(void)
-{
-    transfer_tick();
-    transfer_tick();
-    transfer_step();
-}
-
-SCENARIO(transfers_tick) = {
-    .name = "transfers_tick",
-    .about = "two threads tick and drain, one takes",
-    .prepare = some_in_transfer,
-    .thread = {tick_and_step, two_ticks, take_2},
-    .finish = consistent};
-
-static void look_into_transfer(void)
-{
-    CHECK(!transfer_holds(class(), blocks[7]));
-}
-
-SCENARIO(transfers_look) = {
-    .name = "transfers_look",
-    .about = "a look into a transfer cache while others put and take",
-    .prepare = some_in_transfer,
-    .thread = {put_3, take_2, look_into_transfer},
-    .finish = consistent};
-
-static void free_remote(void)
-{
-    put(5, 2);
-    drain();
-}
-
-SCENARIO(transfers_remote) = {
-    .name = "transfers_remote",
-    .about = "a block goes from one thread to another by the transfer cache",
-    .prepare = one_slab,
-    .thread = {free_remote, take_2, refill_2},
-    .finish = consistent};

@@ -1,0 +1,117 @@
+/* Bins, slab by slab, wherever these are: what the child of fork puts right, and the walker of
+ * tests. The page map knows all slabs, also those that are full and on no list. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "slab/shard.h"
+
+/* The next of the slabs in the superslab that are the bin's, from `*unit` on; NULL: none. */
+static struct slab *next_slab(
+    struct superslab *superslab, unsigned *unit, unsigned shard, unsigned size_class)
+{
+    while (*unit < SUPERSLAB_UNITS) {
+        struct slab *slab = ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[*unit]);
+        char *start = superslab_address(superslab, *unit);
+        ++*unit;
+        if (slab && slab->size_class == size_class && slab->shard == shard && slab->joined &&
+            slab->base == start)
+            return slab;
+    }
+    return NULL;
+}
+
+/* Calls for each slab of the bin. Lock held, or lost. */
+static void for_each_slab(
+    unsigned shard, unsigned size_class, void (*act)(struct bin *bin, struct slab *slab))
+{
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
+        struct slab *slab;
+        if (region->kind != REGION_SUPERSLAB)
+            continue;
+        for (unsigned unit = 0;
+             (slab = next_slab((struct superslab *)region, &unit, shard, size_class)) != NULL;)
+            act(bin_of(shard, size_class), slab);
+    }
+}
+
+static void rejoin(struct bin *bin, struct slab *slab)
+{
+    slab_repair(slab);
+    slab->by_fullness.link = NULL;
+    bin_relist(bin, slab);
+    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
+    bin->free_blocks += slab->free_blocks;
+}
+
+void bin_repair(unsigned shard, unsigned size_class)
+{
+    struct bin *bin = bin_of(shard, size_class);
+    memset(bin->slabs, 0, sizeof bin->slabs);
+    bin->swept.first = NULL;
+    ATOMIC_STORE_RELAXED(&bin->sweeping, false);
+    ATOMIC_STORE_RELAXED(&bin->slab_count, 0);
+    ATOMIC_STORE_RELAXED(&bin->kept, 0);
+    ATOMIC_STORE_RELAXED(&bin->unneeded, 0);
+    bin->free_blocks = 0;
+    for_each_slab(shard, size_class, rejoin);
+    bin->free_swept = bin->free_unused = bin_listed_blocks(bin, size_class);
+}
+
+/* What the walker has found of the bin that it looks at. */
+static struct {
+    uint32_t slabs, free_blocks, listed;
+} found;
+
+static void check_slab(struct bin *bin, struct slab *slab)
+{
+    slab_check(slab);
+    bool listed = list_contains(&slab->by_fullness);
+    ASSERT(listed == (slab->free_blocks > 0));
+    ASSERT(!listed || slab->fullness == bin_fullness(slab));
+    found.slabs++;
+    found.free_blocks += slab->free_blocks;
+    found.listed += listed;
+    (void)bin;
+}
+
+/* How many slabs of the bin are on the list. */
+static uint32_t check_list(
+    const struct list *list, unsigned level, unsigned shard, unsigned size_class)
+{
+    uint32_t count = 0;
+    for (const struct list_node *node = list->first; node; node = node->next, count++) {
+        const struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
+        ASSERT(slab->size_class == size_class && slab->shard == shard && slab->joined);
+        ASSERT(level == FULLNESS_EMPTY + 1 || slab->fullness == level);
+        (void)slab;
+    }
+    return count;
+}
+
+static void check_bin(struct bin *bin, unsigned shard, unsigned size_class)
+{
+    uint32_t listed = 0, empty = 0;
+    for (unsigned level = 0; level <= FULLNESS_EMPTY; level++)
+        listed += empty = check_list(&bin->slabs[level], level, shard, size_class);
+    listed += check_list(&bin->swept, FULLNESS_EMPTY + 1, shard, size_class);
+    ASSERT(bin->kept == empty && bin->kept_unused <= bin->kept);
+    ASSERT(bin->free_swept <= bin_listed_blocks(bin, size_class));
+    ASSERT(bin->free_unused <= bin_listed_blocks(bin, size_class));
+    memset(&found, 0, sizeof found);
+    if (bin->slab_count)
+        for_each_slab(shard, size_class, check_slab);
+    ASSERT(found.slabs == bin->slab_count && found.free_blocks == bin->free_blocks);
+    ASSERT(found.listed == listed);
+    (void)listed; /* only asserted on */
+    (void)empty;
+}
+
+void bin_check_all(void)
+{
+    for (unsigned number = 0; number < shard_count() * CLASS_COUNT; number++) {
+        struct bin *bin = bin_at(number);
+        lock_acquire(&bin->lock);
+        check_bin(bin, number / CLASS_COUNT, number % CLASS_COUNT);
+        lock_release(&bin->lock);
+    }
+}
