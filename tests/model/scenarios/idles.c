@@ -182,6 +182,24 @@ static void ticks(void)
 
 IDLE_SCENARIO(ticks, "ticks of the purge close a heap, and drain it later", 2, pop_twice, ticks);
 
+/* Slow paths of two threads see that a tick is due; one has it, both may do its work. */
+static void come_by(void)
+{
+    model_set_time(1000);
+    reclaim_tick(1000);
+}
+
+IDLE_SCENARIO(come_by, "two threads come by a tick", 2, come_by, come_by);
+
+static void come_by_and_pop(void)
+{
+    begin();
+    come_by();
+    take();
+}
+
+IDLE_SCENARIO(come_by_and_pop, "and go on with their work", 2, come_by_and_pop, come_by);
+
 static bool is_closed;
 
 /* The child of the owner goes on with a heap in whose gate another thread was. */
