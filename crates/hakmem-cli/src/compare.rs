@@ -64,6 +64,7 @@ fn task(arguments: &CompareArguments) -> Result<Task> {
             .clone()
             .unwrap_or(ExitCodes::Zero),
         output: arguments.check.clone().map_or(Output::Any, Output::Check),
+        figures: None,
         processes: Vec::new(),
         time_limit: arguments.time_limit,
         skipped: None,

@@ -5,8 +5,8 @@
 //! twice or an expansion that means nothing is an error with file and line. A row is a template;
 //! [`WorkloadRow::task`] and [`ProgramRow::task`] fill it in.
 //!
-//! Expansions stand in a program's `command`, `environment`, `requires`, `directory`, `prepare` and
-//! `output`:
+//! Expansions stand in a program's `command`, `environment`, `requires`, `directory`, `prepare`,
+//! `output` and `figures`:
 //!
 //! | Expansion | What it becomes |
 //! |---|---|
@@ -102,6 +102,8 @@ pub struct ProgramRow {
     /// What shows that a run was right.
     #[serde(default)]
     pub output: OutputRule,
+    /// File into which the program writes figures of its own; what they mean is in `plan::Task`.
+    pub figures: Option<String>,
     /// Base names of the executables whose allocator has to be proved; empty: all of them.
     #[serde(default)]
     pub processes: Vec<String>,
@@ -279,6 +281,7 @@ impl WorkloadRow {
             prepare: None,
             exit_codes: ExitCodes::Zero,
             output: Output::Report,
+            figures: None,
             processes: Vec::new(),
             time_limit: WORKLOAD_TIME_LIMIT,
             skipped,
@@ -329,6 +332,7 @@ impl ProgramRow {
                 OutputRule::Check(command) => Output::Check(fill_shell(command)),
                 OutputRule::Any => Output::Any,
             },
+            figures: self.figures.as_ref().map(|file| fill(file).into()),
             processes: self.processes.iter().map(|name| real_name(name)).collect(),
             time_limit: Duration::from_secs(self.time_limit_s),
             skipped: self.describe_missing(&values),
@@ -357,7 +361,8 @@ impl ProgramRow {
             OutputRule::Product(text) | OutputRule::Check(text) => Some(text),
             OutputRule::Stdout | OutputRule::Any => None,
         };
-        let single = self.directory.iter().chain(&self.prepare).chain(output);
+        let single = self.directory.iter().chain(&self.prepare);
+        let single = single.chain(&self.figures).chain(output);
         self.command
             .iter()
             .chain(&self.requires)

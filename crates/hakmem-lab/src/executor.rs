@@ -50,6 +50,14 @@ pub enum RunError {
         /// From the system.
         reason: io::Error,
     },
+    /// A program's file of figures holds something else.
+    #[error("{path}: `{line}` is not the name of a figure and a number")]
+    Figure {
+        /// The file.
+        path: PathBuf,
+        /// The first such line.
+        line: String,
+    },
 }
 
 /// What an experiment needs done.
@@ -73,6 +81,9 @@ pub trait Executor {
 
     /// The contents of the task's product, as a digest.
     fn product_digest(&mut self, task: &Task, product: &Path) -> Result<String, RunError>;
+
+    /// What the program wrote into its file of figures.
+    fn figures(&mut self, task: &Task, file: &Path) -> Result<BTreeMap<String, f64>, RunError>;
 
     /// Why the runs have no hardware counters; `None` when they have.
     fn hardware_counters_missing(&mut self) -> Option<String>;
@@ -224,6 +235,9 @@ impl Executor for Programs {
         if let Output::Product(product) = &task.output {
             remove_if_there(&in_directory(task, product))?;
         }
+        if let Some(figures) = &task.figures {
+            remove_if_there(&in_directory(task, figures))?;
+        }
         match &task.prepare {
             Some(command) => self.shell(task, command, &[command]),
             None => Ok(()),
@@ -265,6 +279,14 @@ impl Executor for Programs {
     fn product_digest(&mut self, task: &Task, product: &Path) -> Result<String, RunError> {
         let path = in_directory(task, product);
         digest_of_file(&path).map_err(|reason| RunError::File { path, reason })
+    }
+
+    fn figures(&mut self, task: &Task, file: &Path) -> Result<BTreeMap<String, f64>, RunError> {
+        let path = in_directory(task, file);
+        match fs::read_to_string(&path) {
+            Ok(text) => parse_figures(&text).map_err(|line| RunError::Figure { path, line }),
+            Err(reason) => Err(RunError::File { path, reason }),
+        }
     }
 
     fn hardware_counters_missing(&mut self) -> Option<String> {
@@ -312,6 +334,20 @@ fn launch(task: &Task, arm: &Arm) -> Launch {
         input: task.input.clone(),
         time_limit: task.time_limit,
     }
+}
+
+/// Lines of a name and a finite number; the error is the first line that is none.
+fn parse_figures(text: &str) -> Result<BTreeMap<String, f64>, String> {
+    let figure = |line: &str| {
+        let (name, value) = line.split_once(' ')?;
+        let value: f64 = value.trim().parse().ok()?;
+        let is_good = value.is_finite() && !name.is_empty();
+        is_good.then(|| (name.to_string(), value))
+    };
+    let lines = text.lines();
+    lines
+        .map(|line| figure(line).ok_or_else(|| printable(line)))
+        .collect()
 }
 
 fn in_directory(task: &Task, product: &Path) -> PathBuf {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use hakmem_results::{Machine, Metric, Outcome, ResultFile, Row, FORMAT};
 use hakmem_statistics::assess::judge_rows;
+use hakmem_statistics::scaling::scaling;
 
 use crate::executor::Executor;
 use crate::observer::Observer;
@@ -81,6 +82,7 @@ pub fn run(
         environment: header.environment,
         machine,
         settings: plan.settings(),
+        scaling: scaling(&arms, &rows, plan.confidence),
         arms,
         rows,
     }

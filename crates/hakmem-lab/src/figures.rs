@@ -3,10 +3,19 @@
 use hakmem_process::Cost;
 use hakmem_results::{Metric, Sample};
 
-/// The metrics of a run. `own_time_s` is what a workload measured itself.
-pub(crate) fn sample(cost: &Cost, own_time_s: Option<f64>) -> Sample {
+/// What a program tells of a run itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnFigures {
+    /// The time that counts.
+    pub seconds: Option<f64>,
+    /// The resident set after the work.
+    pub settled_rss_kib: Option<f64>,
+}
+
+/// The metrics of a run.
+pub(crate) fn sample(cost: &Cost, own: OwnFigures) -> Sample {
     let mut sample = Sample::from([
-        (Metric::Time, own_time_s.unwrap_or(cost.wall_s)),
+        (Metric::Time, own.seconds.unwrap_or(cost.wall_s)),
         (Metric::Wall, cost.wall_s),
         (Metric::User, cost.user_s),
         (Metric::System, cost.system_s),
@@ -19,6 +28,8 @@ pub(crate) fn sample(cost: &Cost, own_time_s: Option<f64>) -> Sample {
             cost.involuntary_switches as f64,
         ),
     ]);
+    let settled = own.settled_rss_kib.map(|kib| (Metric::SettledRss, kib));
+    sample.extend(settled);
     let counters = [
         (Metric::Instructions, cost.instructions),
         (Metric::Cycles, cost.cycles),

@@ -34,6 +34,9 @@ pub struct Task {
     pub exit_codes: ExitCodes,
     /// What shows that a run was right.
     pub output: Output,
+    /// File into which the program writes figures of its own, a name and a number a line. A
+    /// relative path starts at the task's directory. The file is removed before every run.
+    pub figures: Option<PathBuf>,
     /// Base names of the executables that the proof is about; empty: all that are dynamically
     /// linked.
     pub processes: Vec<String>,
@@ -69,7 +72,7 @@ impl ExitCodes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Standard output is a workload's report: checksum and operations must be the same in all
-    /// runs, and the time that counts is the workload's own.
+    /// runs, and the time that counts is the workload's own. It holds figures, too.
     Report,
     /// Standard output must be the same in all runs, byte for byte, as far as
     /// [`CAPTURE_LIMIT`](hakmem_process::CAPTURE_LIMIT).

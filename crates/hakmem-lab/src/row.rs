@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 
 use crate::executor::{describe_end, digest, Executor, RunError};
-use crate::figures::sample;
+use crate::figures::{sample, OwnFigures};
 use crate::observer::{Observer, Phase, Step};
 use crate::plan::{Budget, Output, Plan, Task, FEWEST_ROUNDS_OF_A_BUDGET};
 use crate::proof::{is_hakmem, Claim, ProofError};
@@ -34,7 +34,15 @@ struct Report {
     operations: u64,
     seconds: f64,
     checksum: String,
+    #[serde(default)]
+    figures: BTreeMap<String, f64>,
 }
+
+/// The figure that says how large the program is when its work is over.
+const SETTLED_RSS: &str = "settled_rss_kib";
+
+/// The figure of a program that says which time counts.
+const SECONDS: &str = "seconds";
 
 /// Why a cell has no figures.
 #[derive(Debug, thiserror::Error)]
@@ -59,11 +67,15 @@ enum CellError {
 }
 
 /// What a run put out, as far as it has been found right.
+#[derive(Default)]
 struct Accepted {
     /// What must be the same in all runs, for people; `None`: nothing.
     output: Option<String>,
-    /// What a workload reported, and the same complete.
-    report: Option<(Report, serde_json::Value)>,
+    /// The operations that a workload counted.
+    operations: Option<u64>,
+    /// What the program told of itself as far as it is measured, and all of it.
+    own: OwnFigures,
+    report: Option<serde_json::Value>,
 }
 
 /// An arm on its way through the row.
@@ -189,14 +201,10 @@ impl RowRun<'_> {
             .executor
             .witnessed(self.task, &padded, self.plan.system_calls)?;
         let accepted = self.accept(run.exit, &run.stdout, &run.stderr)?;
-        let operations = accepted
-            .report
-            .as_ref()
-            .map(|(report, _)| report.operations);
         let claim = Claim {
             arm: &self.arms[arm],
             processes: &self.task.processes,
-            operations,
+            operations: accepted.operations,
         };
         let proof = claim.prove(&run)?;
         if is_hakmem(&self.arms[arm]) {
@@ -230,12 +238,11 @@ impl RowRun<'_> {
         let accepted = self.accept(run.exit, &run.stdout, &run.stderr)?;
         require_same(&accepted.output, "its own earlier run", &lane.output)?;
         if let Phase::Round(_) = phase {
-            let own_time = accepted.report.as_ref().map(|(report, _)| report.seconds);
-            lane.samples.push(sample(&run.cost, own_time));
+            lane.samples.push(sample(&run.cost, accepted.own));
             if let Exit::Code(code @ 1..) = run.exit {
                 *lane.exit_codes.entry(code).or_default() += 1;
             }
-            lane.report = accepted.report.map(|(_, complete)| complete);
+            lane.report = accepted.report;
         }
         Ok(())
     }
@@ -251,15 +258,22 @@ impl RowRun<'_> {
                 false => end,
             }));
         }
-        let mut report = None;
-        let output = match &self.task.output {
+        let mut accepted = self.own_figures()?;
+        accepted.output = match &self.task.output {
             Output::Report => {
                 let complete: serde_json::Value =
                     serde_json::from_slice(stdout).map_err(CellError::Report)?;
                 let read = Report::deserialize(&complete).map_err(CellError::Report)?;
-                let output = format!("checksum {}, {} operations", read.checksum, read.operations);
-                report = Some((read, complete));
-                Some(output)
+                accepted.operations = Some(read.operations);
+                accepted.own = OwnFigures {
+                    seconds: Some(read.seconds),
+                    settled_rss_kib: read.figures.get(SETTLED_RSS).copied(),
+                };
+                accepted.report = Some(complete);
+                Some(format!(
+                    "checksum {}, {} operations",
+                    read.checksum, read.operations
+                ))
             }
             Output::Stdout => Some(format!("SHA-256 {}", digest(stdout))),
             Output::Product(product) => {
@@ -272,7 +286,24 @@ impl RowRun<'_> {
             }
             Output::Any => None,
         };
-        Ok(Accepted { output, report })
+        Ok(accepted)
+    }
+
+    /// What the program told in its file of figures, if it has one.
+    fn own_figures(&mut self) -> Result<Accepted, CellError> {
+        let Some(file) = &self.task.figures else {
+            return Ok(Accepted::default());
+        };
+        let figures = self.executor.figures(self.task, file)?;
+        let own = OwnFigures {
+            seconds: figures.get(SECONDS).copied(),
+            settled_rss_kib: figures.get(SETTLED_RSS).copied(),
+        };
+        Ok(Accepted {
+            own,
+            report: Some(serde_json::json!({ "figures": figures })),
+            ..Accepted::default()
+        })
     }
 
     /// Drops the arms whose output is not that of the system's malloc, or without it of the first
@@ -302,6 +333,7 @@ impl RowRun<'_> {
             proof: lane.proof,
             samples: lane.samples,
             figures: BTreeMap::new(),
+            operations_per_s: None,
             ratios: BTreeMap::new(),
             rss_over_time: lane.rss_over_time,
             system_calls: lane.system_calls,

@@ -52,6 +52,7 @@ fn expansions_are_filled_in_everywhere() {
         prepare = 'cp {input}/x {work}'
         size = 7
         quick_size = 2
+        figures = '{work}/figures'
         output = { product = '{work}/out-{size}' }";
     let task = task_of(body, false);
     assert_eq!(task.command, ["sh", "/in put/run", "7"]);
@@ -62,6 +63,7 @@ fn expansions_are_filled_in_everywhere() {
     assert_eq!(task.directory, Some("/work/sub".into()));
     assert_eq!(task.prepare.as_deref(), Some("cp '/in put'/x /work"));
     assert_eq!(task.output, Output::Product("/work/out-7".into()));
+    assert_eq!(task.figures, Some("/work/figures".into()));
     assert_eq!(task_of(body, true).command, ["sh", "/in put/run", "2"]);
 }
 
@@ -447,6 +449,7 @@ fn any_program() -> impl Strategy<Value = ProgramRow> {
             size: sizes.map(|(ordinary, _)| ordinary),
             quick_size: sizes.map(|(_, quick)| quick),
             output: rest.0,
+            figures: None,
             processes: rest.1,
             time_limit_s: rest.2,
         }

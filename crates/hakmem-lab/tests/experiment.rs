@@ -5,8 +5,8 @@ mod support;
 use std::time::Duration;
 
 use hakmem_lab::observer::Phase;
-use hakmem_lab::plan::{Budget, Output, FEWEST_ROUNDS_OF_A_BUDGET};
-use hakmem_results::{ArmKind, Metric, Outcome, RowKind, Verdict};
+use hakmem_lab::plan::{Budget, Output, Task, FEWEST_ROUNDS_OF_A_BUDGET};
+use hakmem_results::{ArmKind, Metric, Outcome, RowKind, Series, Verdict};
 use hakmem_statistics::signed_rank::FEWEST_ROUNDS;
 use support::{arm, measured, plan, report, results, run_with, task, Mock, Notes, ARMS};
 
@@ -45,6 +45,66 @@ fn every_arm_runs_once_in_every_round_in_changing_order() {
         assert_eq!(mock.count(&format!("witnessed {arm}")), 1);
         assert_eq!(mock.count(&format!("timed {arm}")), 20);
     }
+}
+
+/// A program that tells which time counts, and how large it is in the end.
+#[test]
+fn figures_of_a_program_are_measured() {
+    let mut plan = plan(10);
+    plan.tasks[0].kind = RowKind::Program;
+    plan.tasks[0].output = Output::Any;
+    plan.tasks[0].figures = Some("figures".into());
+    let mut mock = Mock::new();
+    let figures = [("seconds", 2.5), ("settled_rss_kib", 640.0), ("other", 7.0)];
+    mock.figures = figures
+        .map(|(name, value)| (name.to_string(), value))
+        .into();
+    let file = results(&plan, &mut mock);
+    let system = measured(&file, "system");
+    assert_eq!(system.figures[&Metric::Time].median, 2.5);
+    assert_eq!(system.figures[&Metric::SettledRss].median, 640.0);
+    assert!(system.figures[&Metric::Wall].median < 0.2);
+    assert_eq!(system.report.as_ref().unwrap()["figures"]["other"], 7.0);
+    assert_eq!(system.operations_per_s, None);
+    assert_eq!(mock.count("figures figures"), 4 * 11);
+}
+
+#[test]
+fn a_workload_has_a_rate_and_may_tell_what_it_settles_at() {
+    let mut mock = Mock::new();
+    mock.edit_timed = Box::new(|_, _, run| {
+        let report = serde_json::json!({
+            "operations": 1000, "seconds": 0.5, "checksum": "0f",
+            "figures": {"settled_rss_kib": 320, "other": 1},
+        });
+        run.stdout = report.to_string().into_bytes();
+    });
+    let file = results(&plan(10), &mut mock);
+    let peer = measured(&file, "peer");
+    assert_eq!(peer.operations_per_s.unwrap().median, 2000.0);
+    assert_eq!(peer.figures[&Metric::SettledRss].median, 320.0);
+    assert!(!measured(&results(&plan(10), &mut Mock::new()), "peer")
+        .figures
+        .contains_key(&Metric::SettledRss));
+}
+
+#[test]
+fn rows_of_a_series_tell_what_threads_gain() {
+    let mut plan = plan(10);
+    plan.tasks = [1, 2]
+        .map(|threads| Task {
+            series: Some(Series {
+                name: "work".into(),
+                threads,
+            }),
+            ..task(&format!("work-{threads}"))
+        })
+        .into();
+    let file = results(&plan, &mut Mock::new());
+    assert_eq!(file.rows[1].series.as_ref().unwrap().threads, 2);
+    assert_eq!(file.scaling.len(), 1);
+    assert_eq!(file.scaling[0].gains.len(), 4);
+    assert!(file.scaling[0].ratio.is_some());
 }
 
 #[test]

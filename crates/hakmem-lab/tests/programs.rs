@@ -102,6 +102,32 @@ fn an_old_product_is_not_taken_for_a_new_one() {
 }
 
 #[test]
+fn figures_are_names_and_numbers() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = Path::new("figures");
+    let mut task = script("true", directory.path());
+    task.figures = Some(file.to_path_buf());
+    let mut programs = programs();
+    let path = directory.path().join(file);
+    fs::write(&path, "seconds 1.5\nrss_kib  20\n").unwrap();
+    let figures = programs.figures(&task, file).unwrap();
+    assert_eq!(
+        figures,
+        [("rss_kib".to_string(), 20.0), ("seconds".to_string(), 1.5)].into()
+    );
+    for bad in ["seconds", "seconds 1 s", " 3", "rss_kib inf", ""] {
+        fs::write(&path, format!("a 1\n{bad}\n")).unwrap();
+        let message = programs.figures(&task, file).unwrap_err().to_string();
+        let expected = format!("/figures: `{bad}` is not the name of a figure and a number");
+        assert!(message.ends_with(&expected), "{message}");
+    }
+    // Those of an earlier run are not taken for new ones.
+    programs.prepare(&task).unwrap();
+    let message = programs.figures(&task, file).unwrap_err().to_string();
+    assert!(message.contains("No such file"), "{message}");
+}
+
+#[test]
 fn a_product_without_end_is_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let mut task = script("true", directory.path());

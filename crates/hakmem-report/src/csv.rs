@@ -11,7 +11,7 @@ use crate::format;
 struct Line<'a> {
     row: &'a str,
     arm: &'a str,
-    metric: Option<Metric>,
+    metric: Option<Name>,
     unit: &'a str,
     median: Option<f64>,
     low: Option<f64>,
@@ -23,6 +23,17 @@ struct Line<'a> {
     verdict: Option<Verdict>,
     error: &'a str,
 }
+
+/// What a line is about.
+#[derive(Clone, Copy, Serialize)]
+#[serde(untagged)]
+enum Name {
+    Metric(Metric),
+    Rate(&'static str),
+}
+
+/// The name of operations a second, which are no metric: more of them is better.
+const RATE: Name = Name::Rate("operations_per_s");
 
 const HEADER: [&str; 13] = [
     "row",
@@ -84,7 +95,7 @@ fn lines(file: &ResultFile) -> Vec<Line<'_>> {
                     lines.extend(measured.figures.iter().map(|(&metric, figure)| {
                         let ratio = measured.ratios.get(&metric);
                         Line {
-                            metric: Some(metric),
+                            metric: Some(Name::Metric(metric)),
                             unit: format::base_unit(metric),
                             median: Some(figure.median),
                             low: Some(figure.low),
@@ -96,6 +107,14 @@ fn lines(file: &ResultFile) -> Vec<Line<'_>> {
                             verdict: ratio.map(|ratio| ratio.verdict),
                             ..base()
                         }
+                    }));
+                    lines.extend(measured.operations_per_s.iter().map(|rate| Line {
+                        metric: Some(RATE),
+                        unit: "1/s",
+                        median: Some(rate.median),
+                        low: Some(rate.low),
+                        high: Some(rate.high),
+                        ..base()
                     }));
                 }
             }

@@ -13,6 +13,7 @@ pub fn metric_name(metric: Metric) -> &'static str {
         Metric::User => "user CPU time",
         Metric::System => "system CPU time",
         Metric::PeakRss => "peak RSS",
+        Metric::SettledRss => "settled RSS",
         Metric::MinorFaults => "page faults",
         Metric::MajorFaults => "page faults with I/O",
         Metric::VoluntarySwitches => "context switches by waiting",
@@ -28,7 +29,7 @@ pub fn metric_name(metric: Metric) -> &'static str {
 pub fn base_unit(metric: Metric) -> &'static str {
     match metric {
         Metric::Time | Metric::Wall | Metric::User | Metric::System => "s",
-        Metric::PeakRss => "KiB",
+        Metric::PeakRss | Metric::SettledRss => "KiB",
         _ => "count",
     }
 }
@@ -109,6 +110,11 @@ pub fn quantity(metric: Metric, value: f64) -> String {
     format!("{}{}", scale.number(value), scale.suffix)
 }
 
+/// Operations a second: `12.3 M/s`.
+pub fn rate(per_second: f64) -> String {
+    quantity(Metric::MinorFaults, per_second) + "/s"
+}
+
 /// The median of a metric with its unit.
 pub fn median(metric: Metric, summary: &Summary) -> String {
     quantity(metric, summary.median)
@@ -182,6 +188,7 @@ pub fn needs(metric: Metric, ratio: f64, than: &str) -> String {
     let what = match metric {
         Metric::Time => "time",
         Metric::PeakRss => "memory",
+        Metric::SettledRss => "memory in the end",
         _ => metric_name(metric),
     };
     match change(ratio).as_str() {
@@ -286,6 +293,13 @@ mod tests {
         for (metric, value, expected) in cases {
             assert_eq!(quantity(metric, value), expected);
         }
+    }
+
+    #[test]
+    fn rates_have_three_significant_digits_and_a_unit() {
+        assert_eq!(rate(123_456_789.0), "123 M/s");
+        assert_eq!(rate(1234.5), "1.23 k/s");
+        assert_eq!(rate(7.0), "7/s");
     }
 
     #[test]

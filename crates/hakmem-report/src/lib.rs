@@ -13,5 +13,6 @@ pub mod json;
 mod legend;
 pub mod markdown;
 pub mod matrix;
+pub mod scaling;
 pub mod summary;
 pub mod table;

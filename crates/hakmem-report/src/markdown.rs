@@ -2,18 +2,23 @@
 
 use std::fmt::Write;
 
-use hakmem_results::{Arm, ArmKind, Metric, Ratio, ResultFile, Row};
+use hakmem_results::{Arm, ArmKind, Metric, Ratio, ResultFile, Row, Scaling};
 use hakmem_statistics::signed_rank::FEWEST_ROUNDS;
 use hakmem_statistics::verdict::MARGIN;
 
 use crate::facts;
 use crate::format;
 use crate::matrix::{self, Entry, Matrix, Mean};
+use crate::scaling;
 use crate::summary;
 
 /// The whole page.
 pub fn render(file: &ResultFile) -> String {
     let matrices = [Metric::Time, Metric::PeakRss].map(|metric| matrix::matrix(file, metric));
+    let settled = summary::compared_metrics(file).contains(&Metric::SettledRss);
+    let settled = settled.then(|| matrix::matrix(file, Metric::SettledRss));
+    let of_settled =
+        |section: &dyn Fn(&Matrix) -> String| settled.as_ref().map(section).unwrap_or_default();
     let compared = |section: &dyn Fn() -> String| match summary::has_ratios(file) {
         true => section(),
         false => String::new(),
@@ -24,8 +29,11 @@ pub fn render(file: &ResultFile) -> String {
         compared(&|| how_to_read(file)),
         compared(&|| ratios(file, &matrices[0], "Time: ratios")),
         compared(&|| ratios(file, &matrices[1], "Peak RSS: ratios")),
-        medians(file, Metric::Time, "Time: medians"),
+        compared(&|| of_settled(&|matrix| ratios(file, matrix, "Settled RSS: ratios"))),
+        scaling(file),
+        medians(file, Metric::Time, "Time: medians, and calls per second"),
         medians(file, Metric::PeakRss, "Peak RSS: medians"),
+        of_settled(&|_| medians(file, Metric::SettledRss, "Settled RSS: medians")),
         gaps(file),
         allocators(file),
         setup(file),
@@ -122,7 +130,8 @@ fn how_to_read(file: &ResultFile) -> String {
          malloc included,\n  chosen by other rounds than those it is compared in. \
          \\* of those that did not fail.\n\
          - *time* is what a workload measured of itself, of a program the wall clock; *peak RSS* \
-         is that of\n  its largest process. Means are geometric, of the rows without an error.\n\
+         is that of\n  its largest process; *settled RSS* what is resident when the work is over and some \
+         time has passed.\n  Means are geometric, of the rows without an error.\n\
          - Each figure comes with a proof that the allocator served the program's calls. Where the \
          proof\n  failed, there is an error and no figure.\n",
         confidence = format::share(file.settings.confidence),
@@ -193,6 +202,41 @@ fn marked(ratio: &Ratio) -> String {
     format!("{ratio} {mark}")
 }
 
+/// What more threads gain, where rows tell.
+fn scaling(file: &ResultFile) -> String {
+    let Some(first) = file.arms.first().filter(|_| !file.scaling.is_empty()) else {
+        return String::new();
+    };
+    let arms: Vec<&Arm> = file
+        .arms
+        .iter()
+        .filter(|arm| arm.kind != ArmKind::Control)
+        .collect();
+    let header: Vec<String> = ["series".to_string(), "threads".to_string()]
+        .into_iter()
+        .chain(arms.iter().map(|arm| text(&arm.name)))
+        .chain(["best".to_string(), format!("{} ÷ best", text(&first.name))])
+        .collect();
+    let line = |pair: &Scaling| {
+        let best = pair
+            .best
+            .as_deref()
+            .map_or(format::NOTHING.to_string(), text);
+        [text(&pair.series), scaling::threads(pair)]
+            .into_iter()
+            .chain(arms.iter().map(|arm| scaling::gain(pair, &arm.name)))
+            .chain([best, scaling::against_best(pair)])
+            .collect()
+    };
+    let lines: Vec<Vec<String>> = file.scaling.iter().map(line).collect();
+    format!(
+        "## {}\n\n{} ▼ it gains more, ▲ it gains less.\n\n{}",
+        scaling::TITLE,
+        text(&scaling::explanation(first)),
+        table(Columns::Figures, &header, &lines)
+    )
+}
+
 fn medians(file: &ResultFile, metric: Metric, title: &str) -> String {
     let arms: Vec<&Arm> = file
         .arms
@@ -203,11 +247,17 @@ fn medians(file: &ResultFile, metric: Metric, title: &str) -> String {
         .chain(arms.iter().map(|arm| text(&arm.name)))
         .collect();
     let cell = |row: &Row, arm: &Arm| match summary::figure(row, &arm.name, metric) {
-        Some(figure) => format::median(metric, figure),
+        Some(figure) => {
+            let rate = summary::rate(row, &arm.name).filter(|_| metric == Metric::Time);
+            let rate = rate.map(|rate| format!(" ({})", format::rate(rate.median)));
+            format::median(metric, figure) + &rate.unwrap_or_default()
+        }
         None if summary::error(row, &arm.name).is_some() => "error".to_string(),
         None => format::NOTHING.to_string(),
     };
-    let lines: Vec<Vec<String>> = summary::rows_run(file)
+    let rows = summary::rows_run(file);
+    let rows = rows.filter(|row| metric != Metric::SettledRss || summary::has_figure(row, metric));
+    let lines: Vec<Vec<String>> = rows
         .map(|row| {
             let cells = arms.iter().map(|arm| cell(row, arm));
             std::iter::once(text(&row.name)).chain(cells).collect()

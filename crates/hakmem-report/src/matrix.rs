@@ -11,7 +11,7 @@ use hakmem_statistics::signed_rank;
 use hakmem_statistics::verdict::judge;
 
 use crate::format;
-use crate::summary::{control, error, peers, ratio, rows_run};
+use crate::summary::{control, error, has_figure, peers, ratio, rows_run};
 
 /// Title of the column of the best peers.
 pub const BEST_PEER: &str = "best peer";
@@ -122,7 +122,7 @@ pub struct Matrix<'a> {
     pub metric: Metric,
     /// Best peer (where there is a choice), the peers, the control.
     pub columns: Vec<Versus<'a>>,
-    /// The rows that were run, by kind; no group is empty.
+    /// The rows that were run and may have the metric, by kind; no group is empty.
     pub groups: Vec<Group<'a>>,
     /// Geometric mean per column over all rows.
     pub means: Vec<Option<Mean>>,
@@ -149,7 +149,7 @@ pub fn matrix(file: &ResultFile, metric: Metric) -> Matrix<'_> {
         .map(|&versus| column(file, versus, metric))
         .collect();
     let group = |kind| {
-        let rows = rows_run(file).enumerate();
+        let rows = rows_with(file, metric).enumerate();
         let rows = rows.filter(|(_, row)| row.kind == kind);
         let entries = |index: usize| parts.iter().map(|column| column[index].entry).collect();
         let rows: Vec<_> = rows.map(|(index, row)| (row, entries(index))).collect();
@@ -170,6 +170,11 @@ pub fn matrix(file: &ResultFile, metric: Metric) -> Matrix<'_> {
     }
 }
 
+/// The rows that a matrix is of: all that were run, or those that tell their settled RSS.
+fn rows_with(file: &ResultFile, metric: Metric) -> impl Iterator<Item = &Row> {
+    rows_run(file).filter(move |row| metric != Metric::SettledRss || has_figure(row, metric))
+}
+
 fn column<'a>(file: &'a ResultFile, versus: Versus<'a>, metric: Metric) -> Vec<Part<'a>> {
     let part = |row| match versus {
         Versus::BestPeer => part_of_best(file, row, metric),
@@ -182,7 +187,7 @@ fn column<'a>(file: &'a ResultFile, versus: Versus<'a>, metric: Metric) -> Vec<P
             log_ratios: log_ratios(row, &file.arms[0].name, &arm.name, metric),
         },
     };
-    let mut parts: Vec<Part> = rows_run(file).map(part).collect();
+    let mut parts: Vec<Part> = rows_with(file, metric).map(part).collect();
     if versus == Versus::BestPeer {
         let ratios = parts.iter_mut();
         judge(

@@ -38,6 +38,27 @@ pub fn figure<'a>(row: &'a Row, arm: &str, metric: Metric) -> Option<&'a Summary
     measured(row, arm)?.figures.get(&metric)
 }
 
+/// Operations a second of a row under an arm, if it counts them.
+pub fn rate<'a>(row: &'a Row, arm: &str) -> Option<&'a Summary> {
+    measured(row, arm)?.operations_per_s.as_ref()
+}
+
+/// Whether a row has a metric under some arm: not every program tells what all do.
+pub fn has_figure(row: &Row, metric: Metric) -> bool {
+    let mut cells = row.cells.iter();
+    cells.any(|cell| figure(row, &cell.arm, metric).is_some())
+}
+
+/// The metrics that every format compares: time and memory, and what some rows have besides.
+pub fn compared_metrics(file: &ResultFile) -> Vec<Metric> {
+    let settles = rows_run(file).any(|row| has_figure(row, Metric::SettledRss));
+    let settled = settles.then_some(Metric::SettledRss);
+    [Metric::Time, Metric::PeakRss]
+        .into_iter()
+        .chain(settled)
+        .collect()
+}
+
 /// The ratio of a row under an arm, if it is one that can be shown: finite and above 0.
 pub fn ratio(row: &Row, arm: &str, metric: Metric) -> Option<Ratio> {
     let ratio = *measured(row, arm)?.ratios.get(&metric)?;
@@ -141,7 +162,7 @@ pub struct Alarm<'a> {
     pub ratio: Ratio,
 }
 
-/// The alarms of a file, in the metrics that every format shows.
+/// The alarms of a file, in the metrics that every row has.
 pub fn alarms(file: &ResultFile) -> Vec<Alarm<'_>> {
     let Some(control) = control(&file.arms) else {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! Tables for a terminal.
 //!
 //! Few rows: a block per row with a line per arm. Many rows: a matrix of ratios, rows x arms, for
-//! time and one for memory. A block can also be rendered alone, while an experiment runs.
+//! time and for memory. Rows in several numbers of threads: what more of them gain. A block can also be rendered alone, while an experiment runs.
 
 use comfy_table::{presets, Attribute, Cell, CellAlignment, Color, Table, TableComponent};
 use hakmem_results::{Arm, Metric, Ratio, ResultFile, Row, Verdict};
@@ -9,6 +9,7 @@ use hakmem_results::{Arm, Metric, Ratio, ResultFile, Row, Verdict};
 use crate::format;
 use crate::legend::{self, GAP};
 use crate::matrix::{self, Entry, Matrix, Mean};
+use crate::scaling;
 use crate::summary;
 
 /// Up to this many rows, each is shown as a block with all its figures.
@@ -43,11 +44,12 @@ pub fn render(file: &ResultFile, options: &TableOptions) -> String {
         let block = |row| render_row(&file.arms, row, options);
         sections.extend(summary::rows_run(file).map(block));
     } else {
-        for metric in [Metric::Time, Metric::PeakRss] {
+        for metric in summary::compared_metrics(file) {
             sections.push(render_matrix(file, metric, options));
         }
         sections.extend(render_list("Errors:", error_lines(file)));
     }
+    sections.extend(render_scaling(file, options));
     let skipped = summary::skipped(file).into_iter();
     let skipped = skipped
         .map(|(row, reason)| line(&row.name, reason))
@@ -73,7 +75,7 @@ pub fn render_row(arms: &[Arm], row: &Row, options: &TableOptions) -> String {
     if let Some(reason) = &row.skipped {
         return format!("{title}\n  not run: {}\n", format::one_line(reason));
     }
-    let table = fitting(options, |columns| block(arms, row, options, columns));
+    let table = fitting(row, options, |columns| block(arms, row, options, columns));
     let errors = arms
         .iter()
         .filter_map(|arm| Some((arm, summary::error(row, &arm.name)?)));
@@ -90,8 +92,9 @@ pub fn render_row(arms: &[Arm], row: &Row, options: &TableOptions) -> String {
 }
 
 /// Renders with all columns, or with as few left out as make the lines fit.
-fn fitting(options: &TableOptions, render: impl Fn(&[Column]) -> Table) -> String {
+fn fitting(row: &Row, options: &TableOptions, render: impl Fn(&[Column]) -> Table) -> String {
     let mut columns = ALL_COLUMNS.to_vec();
+    columns.retain(|column| column.is_in(row));
     let mut table = render(&columns);
     for (column, shorter) in LESS_DETAIL {
         if fits(&table, options) {
@@ -127,21 +130,27 @@ enum Column {
     Ratio(Metric),
     RatioAndInterval(Metric),
     Verdict(Metric),
+    /// Operations a second.
+    Rate,
 }
 
-const ALL_COLUMNS: [Column; 8] = [
+const ALL_COLUMNS: [Column; 12] = [
     Column::Allocator,
     Column::MedianAndInterval(Metric::Time),
+    Column::Rate,
     Column::RatioAndInterval(Metric::Time),
     Column::Verdict(Metric::Time),
     Column::Median(Metric::PeakRss),
     Column::Ratio(Metric::PeakRss),
     Column::Verdict(Metric::PeakRss),
+    Column::Median(Metric::SettledRss),
+    Column::Ratio(Metric::SettledRss),
+    Column::Verdict(Metric::SettledRss),
     Column::Median(Metric::MinorFaults),
 ];
 
 /// What is left out first when there is no room, and what takes its place.
-const LESS_DETAIL: [(Column, Option<Column>); 4] = [
+const LESS_DETAIL: [(Column, Option<Column>); 6] = [
     (Column::Median(Metric::MinorFaults), None),
     (
         Column::MedianAndInterval(Metric::Time),
@@ -151,10 +160,26 @@ const LESS_DETAIL: [(Column, Option<Column>); 4] = [
         Column::RatioAndInterval(Metric::Time),
         Some(Column::Ratio(Metric::Time)),
     ),
+    (Column::Verdict(Metric::SettledRss), None),
     (Column::Verdict(Metric::PeakRss), None),
+    (Column::Rate, None),
 ];
 
 impl Column {
+    /// Whether the column has anything to say of a row.
+    fn is_in(self, row: &Row) -> bool {
+        match self {
+            Column::Rate => {
+                let mut cells = row.cells.iter();
+                cells.any(|cell| summary::rate(row, &cell.arm).is_some())
+            }
+            Column::Median(Metric::SettledRss)
+            | Column::Ratio(Metric::SettledRss)
+            | Column::Verdict(Metric::SettledRss) => summary::has_figure(row, Metric::SettledRss),
+            _ => true,
+        }
+    }
+
     fn title(self, first: &str) -> String {
         match self {
             Column::Allocator => "allocator".to_string(),
@@ -163,6 +188,7 @@ impl Column {
             }
             Column::Ratio(_) | Column::RatioAndInterval(_) => "ratio".to_string(),
             Column::Verdict(_) => format!("{first} is"),
+            Column::Rate => "calls/s".to_string(),
         }
     }
 
@@ -174,6 +200,7 @@ impl Column {
         match self {
             Column::Allocator => Cell::new(format::one_line(&arm.name)),
             Column::Median(metric) => Cell::new(median_text(row, arm, metric, false)),
+            Column::Rate => Cell::new(rate_text(row, &arm.name)),
             Column::MedianAndInterval(metric) => Cell::new(median_text(row, arm, metric, true)),
             Column::Ratio(metric) => Cell::new(ratio_text(row, arm, metric, false)),
             Column::RatioAndInterval(metric) => Cell::new(ratio_text(row, arm, metric, true)),
@@ -222,6 +249,11 @@ fn median_text(row: &Row, arm: &Arm, metric: Metric, with_interval: bool) -> Str
     }
 }
 
+fn rate_text(row: &Row, arm: &str) -> String {
+    let rate = summary::rate(row, arm);
+    rate.map_or_else(String::new, |rate| format::rate(rate.median))
+}
+
 fn ratio_text(row: &Row, arm: &Arm, metric: Metric, with_interval: bool) -> String {
     match summary::ratio(row, &arm.name, metric) {
         Some(ratio) if with_interval => {
@@ -239,12 +271,11 @@ fn ratio_text(row: &Row, arm: &Arm, metric: Metric, with_interval: bool) -> Stri
 /// The matrix of a metric, in as many parts one below the other as the width asks for.
 fn render_matrix(file: &ResultFile, metric: Metric, options: &TableOptions) -> String {
     let matrix = matrix::matrix(file, metric);
-    let confidence = format::share(file.settings.confidence);
     let mut parts: Vec<Table> = Vec::new();
     let mut columns: Vec<usize> = Vec::new();
     for column in 0..matrix.columns.len() {
         columns.push(column);
-        let wider = matrix_part(&matrix, &columns, &confidence, options);
+        let wider = matrix_part(file, &matrix, &columns, options);
         if columns.len() == 1 {
             parts.push(wider);
         } else if fits(&wider, options) {
@@ -252,7 +283,7 @@ fn render_matrix(file: &ResultFile, metric: Metric, options: &TableOptions) -> S
             parts.push(wider);
         } else {
             columns = vec![column];
-            parts.push(matrix_part(&matrix, &columns, &confidence, options));
+            parts.push(matrix_part(file, &matrix, &columns, options));
         }
     }
     let first = summary::first_name(&file.arms);
@@ -265,18 +296,37 @@ fn render_matrix(file: &ResultFile, metric: Metric, options: &TableOptions) -> S
 }
 
 fn matrix_part(
+    file: &ResultFile,
     matrix: &Matrix,
     columns: &[usize],
-    confidence: &str,
     options: &TableOptions,
 ) -> Table {
     let mut table = plain_table(options);
+    let confidence = format::share(file.settings.confidence);
+    // The first part begins with the first arm's own figures.
+    let mut own = vec![Column::Median(matrix.metric), Column::Rate];
+    let has_rates = |row: &Row| Column::Rate.is_in(row);
+    let rates_matter = matrix.metric == Metric::Time && summary::rows_run(file).any(has_rates);
+    own.truncate(match columns.first() {
+        Some(0) => 1 + usize::from(rates_matter),
+        _ => 0,
+    });
+    let own_titles = own.iter().map(|column| match column {
+        Column::Rate => column.title(""),
+        _ => summary::first_name(&file.arms),
+    });
     let titles = columns.iter().map(|&column| matrix.columns[column].title());
-    let header = std::iter::once(String::new()).chain(titles);
+    let header = std::iter::once(String::new())
+        .chain(own_titles)
+        .chain(titles);
     table.set_header(header.map(|title| bold(&title)));
     let line = |title: &str, text: &dyn Fn(usize) -> String| -> Vec<Cell> {
         let cells = columns.iter().map(|&column| bold(&text(column)));
-        std::iter::once(bold(title)).chain(cells).collect()
+        let own = own.iter().map(|_| Cell::new(""));
+        std::iter::once(bold(title))
+            .chain(own)
+            .chain(cells)
+            .collect()
     };
     let mean = |means: &[Option<Mean>], column: usize| {
         mean_text(&means[column], matrix.columns[column].is_control())
@@ -284,10 +334,11 @@ fn matrix_part(
     for group in &matrix.groups {
         for (row, entries) in &group.rows {
             let name = Cell::new(format::one_line(&row.name));
+            let own = own.iter().map(|it| it.cell(&file.arms, row, &file.arms[0]));
             let cells = columns
                 .iter()
                 .map(|&column| entry_cell(&entries[column], matrix.columns[column].is_control()));
-            table.add_row(std::iter::once(name).chain(cells));
+            table.add_row(std::iter::once(name).chain(own).chain(cells));
         }
         if matrix.groups.len() > 1 {
             let kind = format::row_kind_name(group.kind).to_lowercase();
@@ -301,8 +352,45 @@ fn matrix_part(
     table.add_row(line(&format!("{confidence} interval"), &|column| {
         interval_text(&matrix.means[column])
     }));
-    align_right(&mut table, 1..=columns.len());
+    align_right(&mut table, 1..=own.len() + columns.len());
     table
+}
+
+/// What more threads gain, where rows tell.
+fn render_scaling(file: &ResultFile, options: &TableOptions) -> Option<String> {
+    let first = file.arms.first().filter(|_| !file.scaling.is_empty())?;
+    let name = format::one_line(&first.name);
+    let mut table = plain_table(options);
+    let header = [
+        "",
+        "threads",
+        &name,
+        "best",
+        &format!("{name} / best"),
+        &name,
+    ];
+    table.set_header(header.map(bold));
+    for pair in &file.scaling {
+        let verdict = Cell::new(scaling::verdict(pair));
+        table.add_row([
+            Cell::new(format::one_line(&pair.series)),
+            Cell::new(scaling::threads(pair)),
+            Cell::new(scaling::gain(pair, &first.name)),
+            Cell::new(scaling::best(pair)),
+            Cell::new(scaling::against_best(pair)),
+            match pair.ratio {
+                Some(ratio) => coloured(verdict, ratio.verdict),
+                None => verdict,
+            },
+        ]);
+    }
+    align_right(&mut table, 2..=4);
+    let explanation = scaling::explanation(first);
+    Some(format!(
+        "{}\n{}\n{explanation}\n",
+        scaling::TITLE,
+        table.trim_fmt()
+    ))
 }
 
 fn mean_text(mean: &Option<Mean>, is_control: bool) -> String {

@@ -43,6 +43,47 @@ fn markdown_of_many_rows() {
 }
 
 #[test]
+fn table_of_rows_in_several_numbers_of_threads() {
+    insta::assert_snapshot!(table::render(&support::threaded(), &PLAIN));
+}
+
+#[test]
+fn markdown_of_rows_in_several_numbers_of_threads() {
+    insta::assert_snapshot!(markdown::render(&support::threaded()));
+}
+
+#[test]
+fn table_of_one_row_that_settles() {
+    let mut file = support::threaded();
+    file.rows.drain(..file.rows.len() - 1);
+    file.scaling.clear();
+    insta::assert_snapshot!(table::render(&file, &PLAIN));
+}
+
+#[test]
+fn what_more_threads_gain_is_in_every_format() {
+    let file = support::threaded();
+    assert_eq!(file.scaling.len(), 2);
+    let page = html::render(&file);
+    for text in [
+        "1 → 2",
+        "2 → 8",
+        "gains less",
+        "calls per second",
+        "Settled RSS",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert_eq!(json::parse(&json::render(&file)).unwrap(), file);
+    let lines = csv::render(&file);
+    assert!(
+        lines.contains("work-1-thread,hakmem,operations_per_s,1/s,10000.0,"),
+        "{lines}"
+    );
+    assert!(lines.contains("peak,system,settled_rss,KiB,"), "{lines}");
+}
+
+#[test]
 fn what_every_allocator_found_in_its_environment_is_told() {
     let mut file = support::compared();
     let told = "MALLOC_ARENA_MAX=1 MALLOC_CONF=x:y";
@@ -159,10 +200,10 @@ fn a_newer_format_is_refused_with_its_number() {
     file.format = hakmem_results::FORMAT + 1;
     let error = json::parse(&json::render(&file)).unwrap_err();
     assert!(
-        matches!(error, ParseError::NewerFormat { found: 3 }),
+        matches!(error, ParseError::NewerFormat { found: 4 }),
         "{error}"
     );
-    assert!(error.to_string().contains("format 3"), "{error}");
+    assert!(error.to_string().contains("format 4"), "{error}");
 }
 
 /// Its verdicts were made by other statistics: they are made anew from the samples.

@@ -108,10 +108,12 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     )
         .prop_map(
             |(proof, samples, figures, ratios, rss_over_time, system_calls, exit_codes, report)| {
+                let operations_per_s = figures.values().next().copied();
                 Outcome::Measured(Measured {
                     proof,
                     samples,
                     figures,
+                    operations_per_s,
                     ratios,
                     rss_over_time,
                     system_calls,
@@ -131,7 +133,7 @@ fn row() -> impl Strategy<Value = Row> {
         prop::sample::select(kinds.to_vec()),
         text(),
         vec(text(), 0..3),
-        option::of((text(), any::<u32>())),
+        option::of(("[ab]", 1..4u32)),
         option::weighted(0.1, text()),
         vec(cell, 0..4),
     )

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// 2: ratios have a p-value and are estimated by signed ranks; verdicts know a margin and the
 /// number of comparisons, and may be unclear. A file of format 1 has the same samples.
-pub const FORMAT: u32 = 2;
+/// 3: operations a second, what more threads gain, and the metric `settled_rss`, which a reader of
+/// format 2 does not know.
+pub const FORMAT: u32 = 3;
 
 /// One experiment, complete.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -43,6 +45,9 @@ pub struct ResultFile {
     pub arms: Vec<Arm>,
     /// The rows, in the order of the reports.
     pub rows: Vec<Row>,
+    /// What more threads gain, where rows tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<Scaling>,
 }
 
 /// The machine and the kernel settings that figures depend on. `None`: not available here.
@@ -173,6 +178,24 @@ pub struct Cell {
     pub outcome: Outcome,
 }
 
+/// What more threads gain in a series: a row of a table.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Scaling {
+    /// Name of the series.
+    pub series: String,
+    /// The threads of the row that is compared with.
+    pub fewer: u32,
+    /// The threads of the row that is compared.
+    pub more: u32,
+    /// Per arm: operations a second with more threads over those with fewer.
+    pub gains: BTreeMap<String, f64>,
+    /// The arm that gains most, but for the first one.
+    pub best: Option<String>,
+    /// Gain of the first arm / gain of the best: unlike other ratios, above 1 is better. `None`
+    /// when nothing was compared.
+    pub ratio: Option<Ratio>,
+}
+
 /// What came of a cell.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
@@ -193,6 +216,9 @@ pub struct Measured {
     pub samples: Vec<Sample>,
     /// Median and interval per metric; a metric that was not collected is absent.
     pub figures: BTreeMap<Metric, Summary>,
+    /// Operations a second, of a workload, which counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations_per_s: Option<Summary>,
     /// First arm / this arm, round by round (below 1: the first arm is better). Absent in the
     /// first arm itself.
     pub ratios: BTreeMap<Metric, Ratio>,
@@ -203,7 +229,7 @@ pub struct Measured {
     /// How many measured runs exited with another code than 0, by code, where that was allowed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exit_codes: BTreeMap<i32, u32>,
-    /// What a workload printed in the last measured run.
+    /// What a workload printed in the last measured run, or the figures of a program in it.
     pub report: Option<serde_json::Value>,
 }
 
@@ -247,6 +273,8 @@ pub enum Metric {
     System,
     /// Peak resident set of the largest process, KiB.
     PeakRss,
+    /// Resident set when the work is over and some time has passed, KiB, as the program told.
+    SettledRss,
     /// Page faults without I/O.
     MinorFaults,
     /// Page faults with I/O.
@@ -267,12 +295,13 @@ pub enum Metric {
 
 impl Metric {
     /// All metrics, in the order of the reports.
-    pub const ALL: [Metric; 13] = [
+    pub const ALL: [Metric; 14] = [
         Metric::Time,
         Metric::Wall,
         Metric::User,
         Metric::System,
         Metric::PeakRss,
+        Metric::SettledRss,
         Metric::MinorFaults,
         Metric::MajorFaults,
         Metric::VoluntarySwitches,

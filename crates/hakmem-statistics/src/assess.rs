@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hakmem_results::{Arm, ArmKind, Cell, Measured, Metric, Outcome, Ratio, ResultFile, Row};
 
 use crate::median::summary;
+use crate::scaling::scaling;
 use crate::signed_rank::{self, ratio};
 use crate::verdict::judge;
 
@@ -25,6 +26,8 @@ pub fn assess(arms: &[Arm], row: &mut Row, confidence: f64) {
             continue;
         }
         let columns = columns(measured);
+        measured.operations_per_s =
+            rates(measured, &columns).and_then(|rates| summary(&rates, confidence));
         let figures = columns.iter();
         let figures = figures.filter_map(|(&metric, it)| Some((metric, summary(it, confidence)?)));
         measured.figures = figures.collect();
@@ -67,6 +70,7 @@ pub fn assess_file(file: &mut ResultFile) {
         assess(&file.arms, row, file.settings.confidence);
     }
     judge_rows(&file.arms, &mut file.rows);
+    file.scaling = scaling(&file.arms, &file.rows, file.settings.confidence);
 }
 
 /// Logarithms of first / other, round by round, of a metric of a row. `None` when one of the two
@@ -74,6 +78,17 @@ pub fn assess_file(file: &mut ResultFile) {
 pub fn log_ratios(row: &Row, first: &str, other: &str, metric: Metric) -> Option<Vec<f64>> {
     let column = |arm| column(measured(row, arm)?, metric);
     signed_rank::log_ratios(&column(first)?, &column(other)?)
+}
+
+/// Operations a second of each round. A run of no time at all has no rate.
+fn rates(measured: &Measured, columns: &Columns) -> Option<Vec<f64>> {
+    let operations = measured.proof.operations? as f64;
+    let rates = columns
+        .get(&Metric::Time)?
+        .iter()
+        .map(|time| operations / time);
+    let rates: Vec<f64> = rates.collect();
+    rates.iter().all(|rate| rate.is_finite()).then_some(rates)
 }
 
 fn measured<'a>(row: &'a Row, arm: &str) -> Option<&'a Measured> {

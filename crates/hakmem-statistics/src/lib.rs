@@ -13,12 +13,14 @@
 //! | [`verdict`] | Is that a difference, alone and among all of a table? |
 //! | [`combine`] | How do rows, and the best of several peers, come to one ratio? |
 //! | [`assess`] | All of this for the rows of a result file. |
+//! | [`scaling`] | What do more threads gain, compared with what others gain? |
 //!
 //! Nothing here is random and nothing knows of programs or of time.
 
 pub mod assess;
 pub mod combine;
 pub mod median;
+pub mod scaling;
 pub mod signed_rank;
 pub mod verdict;
 

@@ -57,7 +57,7 @@ fn a_quick_workload() {
             "--with",
             "system",
             "--json",
-            "random-mixed-*",
+            "random-mixed-400",
         ])
         .output()
         .unwrap();
@@ -84,7 +84,7 @@ fn latency_is_asked_of_the_workloads() {
             "--json",
             "--latency",
         ])
-        .arg("random-mixed-*")
+        .arg("random-mixed-400")
         .output()
         .unwrap();
     let file: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -57,6 +57,7 @@ pub fn task(name: &str) -> Task {
         prepare: None,
         exit_codes: ExitCodes::Zero,
         output: Output::Report,
+        figures: None,
         processes: Vec::new(),
         time_limit: Duration::from_secs(60),
         skipped: None,
@@ -149,6 +150,8 @@ pub struct Mock {
     /// What the check command and the product say.
     pub check: Result<(), String>,
     pub product: String,
+    /// What a program tells of itself.
+    pub figures: BTreeMap<String, f64>,
     generator: ChaCha8Rng,
 }
 
@@ -163,6 +166,7 @@ impl Mock {
             edit_timed: Box::new(|_, _, _| ()),
             check: Ok(()),
             product: "00".to_string(),
+            figures: BTreeMap::new(),
             generator: ChaCha8Rng::seed_from_u64(5),
         }
     }
@@ -266,6 +270,11 @@ impl Executor for Mock {
     fn product_digest(&mut self, _: &Task, product: &Path) -> Result<String, RunError> {
         self.log.push(format!("product {}", product.display()));
         Ok(self.product.clone())
+    }
+
+    fn figures(&mut self, _: &Task, file: &Path) -> Result<BTreeMap<String, f64>, RunError> {
+        self.log.push(format!("figures {}", file.display()));
+        Ok(self.figures.clone())
     }
 
     fn hardware_counters_missing(&mut self) -> Option<String> {

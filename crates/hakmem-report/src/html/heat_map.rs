@@ -10,6 +10,7 @@ use crate::matrix::{Entry, Matrix, Mean, Versus};
 pub fn render(page: &Page, matrix: &Matrix) -> Markup {
     let (id, title) = match matrix.metric {
         Metric::Time => ("time", "Time"),
+        Metric::SettledRss => ("settled", "Settled RSS"),
         _ => ("memory", "Peak RSS"),
     };
     html! {

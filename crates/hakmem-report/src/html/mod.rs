@@ -7,6 +7,7 @@ mod heat_map;
 mod memory_plot;
 mod overview;
 mod row_card;
+mod scaling;
 mod setup;
 mod strip_plot;
 
@@ -29,6 +30,8 @@ struct Page<'a> {
     first: String,
     time: Matrix<'a>,
     memory: Matrix<'a>,
+    /// Where some rows tell it.
+    settled: Option<Matrix<'a>>,
 }
 
 /// The page.
@@ -38,6 +41,9 @@ pub fn render(file: &ResultFile) -> String {
         first: summary::first_name(&file.arms),
         time: matrix::matrix(file, Metric::Time),
         memory: matrix::matrix(file, Metric::PeakRss),
+        settled: summary::compared_metrics(file)
+            .contains(&Metric::SettledRss)
+            .then(|| matrix::matrix(file, Metric::SettledRss)),
     };
     let rows = summary::rows_run(file).count();
     let title = page.title();
@@ -59,7 +65,11 @@ pub fn render(file: &ResultFile) -> String {
                         (strip_plot::render(&page))
                         (heat_map::render(&page, &page.time))
                         (heat_map::render(&page, &page.memory))
+                        @if let Some(settled) = &page.settled {
+                            (heat_map::render(&page, settled))
+                        }
                     }
+                    @if !file.scaling.is_empty() { (scaling::render(&page)) }
                     (row_card::render_all(&page))
                     (setup::render(&page))
                 }
@@ -111,7 +121,9 @@ impl Page<'_> {
                             a href="#distribution" { "Allocators" }
                             a href="#time" { "Time" }
                             a href="#memory" { "Memory" }
+                            @if self.settled.is_some() { a href="#settled" { "Settled memory" } }
                         }
+                        @if !file.scaling.is_empty() { a href="#scaling" { "Threads" } }
                         a href="#rows" { "Details" }
                         @if problems > 0 { a href="#problems" { "Errors and gaps" } }
                         a href="#setup" { "Setup" }

@@ -183,6 +183,12 @@ fn details(page: &Page, row: &Row) -> Markup {
                                 @for exits in &exits { td { (exits.as_deref().unwrap_or("")) } }
                             }
                         }
+                        @if cells.iter().flatten().any(|cell| cell.operations_per_s.is_some()) {
+                            tr {
+                                th scope="row" { "calls per second" }
+                                @for cell in &cells { td { (rate(*cell)) } }
+                            }
+                        }
                         @for metric in metrics {
                             tr {
                                 th scope="row" { (format::metric_name(metric)) }
@@ -240,6 +246,11 @@ fn proofs(cells: &[Option<&Measured>]) -> Markup {
 fn median(cell: Option<&Measured>, metric: Metric) -> String {
     let figure = cell.and_then(|cell| cell.figures.get(&metric));
     figure.map_or_else(String::new, |figure| format::median(metric, figure))
+}
+
+fn rate(cell: Option<&Measured>) -> String {
+    let rate = cell.and_then(|cell| cell.operations_per_s.as_ref());
+    rate.map_or_else(String::new, |rate| format::rate(rate.median))
 }
 
 /// What the program reported itself, and the system calls, as names and values. Names of figures

@@ -61,6 +61,7 @@ pub fn measured(arm: &str, [time, memory]: [f64; 2]) -> Cell {
         proof,
         samples: (0..ROUNDS).map(sample).collect(),
         figures: BTreeMap::new(),
+        operations_per_s: None,
         ratios: BTreeMap::new(),
         rss_over_time: Vec::new(),
         system_calls: None,
@@ -135,6 +136,7 @@ pub fn file(arms: Vec<Arm>, rows: Vec<Row>) -> ResultFile {
         },
         arms,
         rows,
+        scaling: Vec::new(),
     };
     assess_file(&mut file);
     file
@@ -188,6 +190,48 @@ pub fn small() -> ResultFile {
         ),
     ];
     file(arms, rows)
+}
+
+/// A series in 1, 2 and 8 threads, of which hakmem gains less than the others, and a row that tells
+/// what is resident in the end.
+pub fn threaded() -> ResultFile {
+    let cells = |hakmem: f64, system: f64, peer: f64| {
+        vec![
+            measured("hakmem", [hakmem, 2048.0]),
+            measured("hakmem (A/A)", [hakmem, 2048.0]),
+            measured("system", [system, 2048.0]),
+            measured("mimalloc3", [peer, 2048.0]),
+        ]
+    };
+    let in_threads = |threads: u32, cells| {
+        let plural = if threads == 1 { "" } else { "s" };
+        let name = format!("work-{threads}-thread{plural}");
+        let series = Series {
+            name: "work".into(),
+            threads,
+        };
+        Row {
+            series: Some(series),
+            ..row(&name, RowKind::Workload, cells)
+        }
+    };
+    let mut peak = cells(0.1, 0.2, 0.2);
+    for (cell, settled) in peak.iter_mut().zip([512.0, 512.0, 1024.0, 400.0]) {
+        let Outcome::Measured(measured) = &mut cell.outcome else {
+            continue;
+        };
+        for sample in &mut measured.samples {
+            let factor = sample[&Metric::PeakRss] / 2048.0;
+            sample.insert(Metric::SettledRss, settled * factor);
+        }
+    }
+    let rows = vec![
+        in_threads(1, cells(0.1, 0.4, 0.2)),
+        in_threads(2, cells(0.1, 0.2, 0.1)),
+        in_threads(8, cells(0.1, 0.2, 0.1)),
+        row("peak", RowKind::Workload, peak),
+    ];
+    file(small().arms, rows)
 }
 
 /// One row under the arms of [`small`], as `hakmem compare` makes it.
