@@ -99,8 +99,10 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
         return NULL;
     if (size_class && heap_resize(heap, slab_lookup(block), size_class))
         result = block;
-    if (info.kind == BLOCK_BIG && size >= BIG_MIN)
-        result = big_resize(info.big, size);
+    /* A big block that goes back and forth over the border stays one: else it is copied each time.
+     */
+    if (info.kind == BLOCK_BIG && size > LARGE_MAX / 2)
+        result = big_resize(info.big, size_max(size, BIG_MIN));
     heap_leave(heap);
     return result;
 }
