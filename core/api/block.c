@@ -4,7 +4,7 @@
 #include "os/fatal.h"
 #include "slab/bin.h"
 #include "slab/transfer.h"
-#include "thread/heap.h"
+#include "thread/registry.h"
 
 /* Aborts when the slab block, which carries the mark of freed blocks, is found to be free indeed.
  * Most are not: the program has not written to their first word. */

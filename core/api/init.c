@@ -13,6 +13,7 @@
 #include "slab/bin.h"
 #include "slab/shard.h"
 #include "thread/fork.h"
+#include "thread/registry.h"
 
 static void start_fallback(void)
 {

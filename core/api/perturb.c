@@ -1,14 +1,14 @@
 /* See perturb.h. */
 #include "api/perturb.h"
 
-#include "thread/heap.h"
+#include "thread/idle.h"
 
 int perturb;
 
 void perturb_set(int value)
 {
     ATOMIC_STORE_RELAXED(&perturb, value);
-    heap_stay_parked(value != 0);
+    idle_stay_parked(value != 0);
     /* This thread's heap is parked on the way out, or unparked on the way in. */
     struct heap *heap = heap_enter();
     if (heap)

@@ -2,8 +2,8 @@
  *
  * Free memory is poisoned: whoever reads or writes it, this library included, is reported. The rule
  * of every layer: what it hands out is open, what it gets back it poisons. Open stays the first
- * word of a block of a slab, which holds the mark (thread/heap.h). Addresses that go back to the
- * system are opened, since others may get them. */
+ * word of a block of a slab, which holds the mark (thread/magazine.h). Addresses that go back to
+ * the system are opened, since others may get them. */
 #ifndef BASE_POISON_H
 #define BASE_POISON_H
 

@@ -9,7 +9,7 @@
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
-#include "thread/heap.h"
+#include "thread/registry.h"
 
 const char lock_kind_names[LOCK_KINDS][12] = {
     [LOCK_BIN] = "bin", [LOCK_TRANSFER] = "transfer", [LOCK_PAGE_HEAP] = "page_heap",

@@ -12,7 +12,7 @@
 #include "slab/shard.h"
 #include "span/big.h"
 #include "span/page_heap.h"
-#include "thread/heap.h"
+#include "thread/registry.h"
 
 const char stats_tier_names[TIER_COUNT][6] = {"tiny", "mid", "large", "big"};
 const char stats_syscall_names[] = "mmap\0munmap\0mremap\0madvise\0mprotect\0futex\0";

@@ -7,7 +7,7 @@
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
-#include "thread/heap.h"
+#include "thread/registry.h"
 
 void walk_shared(void)
 {

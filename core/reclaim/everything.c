@@ -6,7 +6,7 @@
 #include "slab/sweep.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
-#include "thread/heap.h"
+#include "thread/registry.h"
 
 size_t reclaim_everything(void)
 {

@@ -10,6 +10,7 @@
 #include "span/page_heap.h"
 #include "thread/heap.h"
 #include "thread/idle.h"
+#include "thread/registry.h"
 
 /* A call purges for this part of the time since the last one that did, but never for long: the
  * program waits for it. */

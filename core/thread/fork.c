@@ -29,7 +29,7 @@
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
-#include "thread/heap.h"
+#include "thread/registry.h"
 
 /* Ids of the calling thread in the parent and here. */
 static struct {

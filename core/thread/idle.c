@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+#include "base/pressure.h"
 #include "os/identity.h"
 #include "os/os.h"
 #include "os/syscall.h"
-#include "slab/bin.h"
+#include "slab/shard.h"
+#include "thread/registry.h"
 
 /* Who is inside; acquire on entry pairs with release on leaving. */
 enum { GATE_FREE, GATE_OWNER, GATE_OTHER };
@@ -20,14 +22,14 @@ enum { STEP_HEAPS = 64, STEP_BLOCKS = 2048 };
 static struct heap *next_heap; /* atomic: release on store, acquire on load; NULL: all were seen */
 
 /* False for a heap of the parent process: nobody but its owner, the thread that forked, touches it
- * before that has shown up here, or before it is taken over (heap.c). */
+ * before that has shown up here, or before it is taken over (registry.c). */
 static bool is_of_this_process(const struct heap *heap)
 {
     return identity_is_local(ATOMIC_LOAD_RELAXED(&heap->owner));
 }
 
 /* The thread that was inside the gate of the caller's heap does not exist in this process. */
-static void repair(struct heap *heap)
+static void repair_gate(struct heap *heap)
 {
     heap_find_sentinels(heap);
     heap->drained = true;
@@ -42,7 +44,7 @@ void idle_enter(struct heap *heap)
     for (int rounds = 0;; rounds++) {
         uint32_t seen = ATOMIC_LOAD_RELAXED(&heap->gate);
         if (UNLIKELY(seen == GATE_OTHER && !is_of_this_process(heap))) {
-            repair(heap);
+            repair_gate(heap);
             continue;
         }
         if (LIKELY(seen != GATE_OTHER) &&
@@ -110,6 +112,46 @@ void idle_disown(struct heap *heap)
     idle_leave(heap);
 }
 
+/* ---- Parking --------------------------------------------------------------------------------- */
+
+/* A heap is parked so often in a tick of the clock: enough to see a busy thread become one that
+ * allocates now and then, and little beside what a busy thread does in a tick. That is so while
+ * much lies free, and for a thread that was found idle; fewer suffice where there are but idle
+ * threads to look after. */
+enum { PARKS_MAX = 256, PARKS_AMONG_OTHERS = 32 };
+
+/* Heaps are parked whenever a thread leaves a slow path; atomic relaxed, any thread. */
+static bool parked_for_good;
+
+void idle_stay_parked(bool stay)
+{
+    ATOMIC_STORE_RELAXED(&parked_for_good, stay);
+}
+
+bool idle_matters(void)
+{
+    return pressure_is_armed() || !heap_is_only_one();
+}
+
+bool idle_park(struct heap *heap)
+{
+    if (!ATOMIC_LOAD_RELAXED(&parked_for_good) && !(heap->parks_left && idle_matters()))
+        return false;
+    heap->parks_left -= heap->parks_left > 0;
+    ATOMIC_STORE_RELAXED(&heap->parked, true);
+    return true;
+}
+
+void idle_look_after_purge(struct heap *heap, bool idle)
+{
+    uint64_t now_ms = os_clock_ms();
+    if (heap->parked_ms != now_ms) {
+        heap->parked_ms = now_ms;
+        heap->parks_left = idle || pressure_is_armed() ? PARKS_MAX : PARKS_AMONG_OTHERS;
+    }
+    reclaim_tick(now_ms);
+}
+
 /* ---- Others ---------------------------------------------------------------------------------- */
 
 static void close_front(struct heap *heap)
@@ -134,12 +176,12 @@ static bool may_drain(const struct heap *heap, uint64_t now_ns)
            (heap->parked || (heap->closed && now_ns >= heap->closed_ns + settle_ns));
 }
 
-/* Takes blocks out of the first magazine from `*class` on that has more than it has to keep. Inside
- * the gate. */
-static unsigned take_some(struct heap *heap, unsigned *class, void **blocks)
+/* Takes blocks out of the first magazine from `*size_class` on that has more than it has to keep.
+ * Inside the gate. */
+static unsigned take_some(struct heap *heap, unsigned *size_class, void **blocks)
 {
-    for (; *class < CLASS_COUNT; ++*class) {
-        unsigned count = magazine_take_bottom(heap, *class, blocks, FLUSH_MAX, !heap->parked);
+    for (; *size_class < CLASS_COUNT; ++*size_class) {
+        unsigned count = magazine_take_bottom(heap, *size_class, blocks, FLUSH_MAX, !heap->parked);
         if (count)
             return count;
     }
@@ -153,12 +195,13 @@ static unsigned drain(struct heap *heap, uint64_t now_ns)
 {
     void *blocks[FLUSH_MAX];
     unsigned total = 0;
-    for (unsigned class = 1; class < CLASS_COUNT && is_of_this_process(heap) && try_gate(heap);) {
-        unsigned count = may_drain(heap, now_ns) ? take_some(heap, &class, blocks) : 0;
+    for (unsigned size_class = 1;
+         size_class < CLASS_COUNT && is_of_this_process(heap) && try_gate(heap);) {
+        unsigned count = may_drain(heap, now_ns) ? take_some(heap, &size_class, blocks) : 0;
         idle_leave(heap);
         if (!count)
             break;
-        magazine_send(heap->shard, class, blocks, count);
+        magazine_send(heap->shard, size_class, blocks, count);
         total += count;
     }
     return total;

@@ -47,6 +47,22 @@ bool idle_take_back(struct heap *heap);
 /* The heap is no thread's own any more, and out of others' reach. */
 void idle_disown(struct heap *heap);
 
+/* There is memory to give back, or other threads may go idle with some: slow paths look after it.
+ */
+bool idle_matters(void);
+
+/* Parks the heap, on leaving the last of its slow paths, if it is time; true when it did. Inside
+ * the gate. */
+bool idle_park(struct heap *heap);
+
+/* While heaps stay parked, each call takes a slow path: see api/perturb.h. Each thread follows with
+ * its next slow path. */
+void idle_stay_parked(bool stay);
+
+/* Begins ticks of the purge and does of their work, as the clock says. `idle`: the thread was found
+ * to make no calls. */
+void idle_look_after_purge(struct heap *heap, bool idle);
+
 /* A tick: all heaps are to be closed, and those to be drained that are closed since the last one.
  */
 void idle_tick(void);

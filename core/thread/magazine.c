@@ -1,4 +1,4 @@
-/* The slow paths of magazines: see heap.h for what a magazine is.
+/* The slow paths of magazines: see magazine.h for what a magazine is.
  *
  * A refill or flush moves a batch between the magazine and the transfer cache or the bins. A
  * magazine is as long as it has to be for batches to cost little, and no longer, since what it
@@ -14,6 +14,7 @@
 #include "base/pressure.h"
 #include "slab/shard.h"
 #include "thread/heap.h"
+#include "thread/registry.h"
 
 static void **slots_of(const struct heap *heap)
 {
@@ -26,20 +27,20 @@ ALWAYS_INLINE unsigned slot_of(const struct heap *heap, void *const *address)
     return address ? (unsigned)(address - (void *const *)heap->area) : 0;
 }
 
-ALWAYS_INLINE unsigned top_slot(const struct heap *heap, unsigned class)
+ALWAYS_INLINE unsigned top_slot(const struct heap *heap, unsigned size_class)
 {
-    return slot_of(heap, ATOMIC_LOAD_RELAXED(&heap->area->front.top[class]));
+    return slot_of(heap, ATOMIC_LOAD_RELAXED(&heap->area->front.top[size_class]));
 }
 
-static void set_top(struct heap *heap, unsigned class, unsigned slot)
+static void set_top(struct heap *heap, unsigned size_class, unsigned slot)
 {
-    ATOMIC_STORE_RELAXED(&heap->area->front.top[class], slots_of(heap) + slot);
+    ATOMIC_STORE_RELAXED(&heap->area->front.top[size_class], slots_of(heap) + slot);
 }
 
 /* True when the magazine was used since the area was all zero. */
-static bool is_open(const struct heap *heap, unsigned class)
+static bool is_open(const struct heap *heap, unsigned size_class)
 {
-    return top_slot(heap, class) != 0;
+    return top_slot(heap, size_class) != 0;
 }
 
 /* ---- Slot ranges ----------------------------------------------------------------------------- */
@@ -56,10 +57,10 @@ static unsigned range_slots(unsigned kind)
 }
 
 /* First slot of a range for the class; 0 when the area is used up. */
-static unsigned range_alloc(struct heap *heap, unsigned class, unsigned kind)
+static unsigned range_alloc(struct heap *heap, unsigned size_class, unsigned kind)
 {
     if (kind == 0)
-        return slot_of(heap, magazine_of(heap, class)->home);
+        return slot_of(heap, magazine_of(heap, size_class)->home);
     unsigned first = heap->free_range[kind];
     if (first) {
         heap->free_range[kind] = (uint16_t)(uintptr_t)slots_of(heap)[first];
@@ -91,15 +92,15 @@ enum { CROWD_HALVES = 8 };
 enum { ONLY_ONE_FACTOR = 4 };
 
 /* Most blocks of the class that a magazine may hold; 0: it has none, each block goes by itself. */
-static unsigned capacity_limit(unsigned class)
+static unsigned capacity_limit(unsigned size_class)
 {
-    unsigned crowd = heap_crowd(), least = size_class_cached_min(class, crowd);
+    unsigned crowd = heap_crowd(), least = size_class_cached_min(size_class, crowd);
     uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
     /* Each batch comes by here, so this is one division, of 32 bits, or none. */
-    size_t blocks = size_class_index(class, crowd > 1 ? bytes / crowd : bytes);
-    if (class <= TINY_CLASS_LAST && heap_is_only_one())
+    size_t blocks = size_class_index(size_class, crowd > 1 ? bytes / crowd : bytes);
+    if (size_class <= TINY_CLASS_LAST && heap_is_only_one())
         blocks *= ONLY_ONE_FACTOR;
-    if (size_class_is_long(class))
+    if (size_class_is_long(size_class))
         least >>= size_min(crowd / CROWD_HALVES, 8);
     return (unsigned)size_min(size_max(blocks, least), range_blocks(RANGE_KINDS - 1));
 }
@@ -110,11 +111,11 @@ static unsigned capacity_limit(unsigned class)
 /* Makes the range of kind `kind` at slot `begin`, which holds `held` blocks, the magazine of the
  * class. */
 static void magazine_place(
-    struct heap *heap, unsigned class, unsigned begin, unsigned kind, unsigned held)
+    struct heap *heap, unsigned size_class, unsigned begin, unsigned kind, unsigned held)
 {
-    struct magazine *magazine = magazine_of(heap, class);
+    struct magazine *magazine = magazine_of(heap, size_class);
     void **slots = slots_of(heap) + begin;
-    size_t limit = size_min(range_blocks(kind), capacity_limit(class));
+    size_t limit = size_min(range_blocks(kind), capacity_limit(size_class));
     unsigned capacity = (unsigned)size_max(limit, held);
     slots[0] = slots[capacity + 1] = NULL;
     for (unsigned i = held + 1; i <= capacity; i++)
@@ -123,39 +124,39 @@ static void magazine_place(
     magazine->capacity = (uint16_t)capacity;
     magazine->range = (uint16_t)begin;
     ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
-    set_top(heap, class, begin + held);
+    set_top(heap, size_class, begin + held);
 }
 
 /* Moves the magazine, with the blocks it holds, to a range of another size. False when there is no
  * room for one; the magazine is then as before. */
-static bool magazine_move(struct heap *heap, unsigned class, unsigned kind)
+static bool magazine_move(struct heap *heap, unsigned size_class, unsigned kind)
 {
-    struct magazine *magazine = magazine_of(heap, class);
-    unsigned begin = range_alloc(heap, class, kind);
+    struct magazine *magazine = magazine_of(heap, size_class);
+    unsigned begin = range_alloc(heap, size_class, kind);
     if (!begin)
         return false;
     void **slots = slots_of(heap);
-    unsigned held = heap_cached_blocks(heap, class);
+    unsigned held = heap_cached_blocks(heap, size_class);
     ASSERT(held <= range_blocks(kind));
     memcpy(&slots[begin + 1], &slots[magazine->begin + 1], held * sizeof(void *));
     range_free(heap, magazine->range, magazine->kind);
-    magazine_place(heap, class, begin, kind, held);
+    magazine_place(heap, size_class, begin, kind, held);
     return true;
 }
 
 /* Gives a magazine a range if it has none yet, and the capacity that it is to have by now: at most
  * `limit`, but for what it holds. */
-static void magazine_renew(struct heap *heap, unsigned class, unsigned limit)
+static void magazine_renew(struct heap *heap, unsigned size_class, unsigned limit)
 {
-    struct magazine *magazine = magazine_of(heap, class);
+    struct magazine *magazine = magazine_of(heap, size_class);
     limit = (unsigned)size_min(range_blocks(magazine->kind), limit);
-    if (LIKELY(magazine->capacity == limit) && is_open(heap, class))
+    if (LIKELY(magazine->capacity == limit) && is_open(heap, size_class))
         return;
-    unsigned held = heap_cached_blocks(heap, class);
-    if (!is_open(heap, class))
-        magazine_place(heap, class, range_alloc(heap, class, 0), 0, 0);
+    unsigned held = heap_cached_blocks(heap, size_class);
+    if (!is_open(heap, size_class))
+        magazine_place(heap, size_class, range_alloc(heap, size_class, 0), 0, 0);
     else if (magazine->capacity != size_max(limit, held))
-        magazine_place(heap, class, magazine->range, magazine->kind, held);
+        magazine_place(heap, size_class, magazine->range, magazine->kind, held);
 }
 
 /* More at a time is hardly cheaper, and a long magazine that is a little too short would send much
@@ -165,8 +166,8 @@ enum { BATCH_MAX = 128 };
 /* A magazine is long enough when a batch comes with so many pops: then it costs little. */
 enum { POPS_PER_BATCH = 2048 };
 
-/* Where blocks only come or only go, a magazine longer than a batch keeps more from others and saves
- * nothing. */
+/* Where blocks only come or only go, a magazine longer than a batch keeps more from others and
+ * saves nothing. */
 enum { ONE_WAY_KIND_MAX = 4 };
 
 static unsigned kind_limit(const struct magazine *magazine)
@@ -176,26 +177,27 @@ static unsigned kind_limit(const struct magazine *magazine)
 
 /* A magazine that needs a second batch between two maintenances, and soon after the first, is too
  * small: doubles it, up to the limit in bytes. */
-static void magazine_adapt(struct heap *heap, unsigned class, unsigned limit, unsigned pops_min)
+static void magazine_adapt(
+    struct heap *heap, unsigned size_class, unsigned limit, unsigned pops_min)
 {
-    struct magazine *magazine = magazine_of(heap, class);
-    uint32_t pops = (uint32_t)heap->area->front.pops[class];
+    struct magazine *magazine = magazine_of(heap, size_class);
+    uint32_t pops = (uint32_t)heap->area->front.pops[size_class];
     uint32_t since = pops - magazine->pops_at_batch;
     bool soon = since >= pops_min && since < POPS_PER_BATCH;
     magazine->pops_at_batch = pops;
     magazine->batches += magazine->batches < UINT16_MAX;
     bool grows = magazine->batches >= 2 && soon && magazine->kind < kind_limit(magazine) &&
                  range_blocks(magazine->kind) < limit;
-    if (!grows || !magazine_move(heap, class, magazine->kind + 1u))
-        magazine_renew(heap, class, limit);
+    if (!grows || !magazine_move(heap, size_class, magazine->kind + 1u))
+        magazine_renew(heap, size_class, limit);
 }
 
-unsigned heap_cached_blocks(const struct heap *heap, unsigned class)
+unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 {
     /* Another thread's magazine may be on its way to another range: look again then. */
-    for (int i = 0; i < 1000 && is_open(heap, class); i++) {
-        unsigned begin = ATOMIC_LOAD_RELAXED(&magazine_of(heap, class)->begin);
-        unsigned top = top_slot(heap, class);
+    for (int i = 0; i < 1000 && is_open(heap, size_class); i++) {
+        unsigned begin = ATOMIC_LOAD_RELAXED(&magazine_of(heap, size_class)->begin);
+        unsigned top = top_slot(heap, size_class);
         if (top - begin <= range_blocks(RANGE_KINDS - 1))
             return top - begin;
     }
@@ -208,22 +210,22 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned class)
  * the transfer caches of other shards hold serves, and before memory grows what is cached for other
  * classes. */
 static unsigned refill_from_bins(
-    unsigned shard, unsigned class, void **slots, unsigned count, bool fresh)
+    unsigned shard, unsigned size_class, void **slots, unsigned count, bool fresh)
 {
-    unsigned got = bin_refill(shard, class, slots, count, REFILL_USED);
+    unsigned got = bin_refill(shard, size_class, slots, count, REFILL_USED);
     if (!got && !fresh)
         return 0;
     if (!got)
-        got = transfer_take_from_others(shard, class, slots, count);
+        got = transfer_take_from_others(shard, size_class, slots, count);
     if (!got)
-        got = bin_refill(shard, class, slots, count, REFILL_FRESH);
+        got = bin_refill(shard, size_class, slots, count, REFILL_FRESH);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
         if (shard_make_room(shard, step))
-            got = bin_refill(shard, class, slots, count, REFILL_FRESH);
+            got = bin_refill(shard, size_class, slots, count, REFILL_FRESH);
     if (!got)
-        got = bin_refill(shard, class, slots, count, REFILL_MAP);
+        got = bin_refill(shard, size_class, slots, count, REFILL_MAP);
     if (UNLIKELY(!got) && reclaim_everything())
-        got = bin_refill(shard, class, slots, count, REFILL_MAP);
+        got = bin_refill(shard, size_class, slots, count, REFILL_MAP);
     for (unsigned low = 0, high = got; low + 1 < high; low++) {
         void *block = slots[low];
         slots[low] = slots[--high];
@@ -253,79 +255,79 @@ static unsigned batch_limit(const struct magazine *magazine)
 }
 
 /* A block for a thread that is to cache none of the class. */
-static void *take_single(struct heap *heap, unsigned class, bool fresh)
+static void *take_single(struct heap *heap, unsigned size_class, bool fresh)
 {
-    struct magazine *magazine = magazine_of(heap, class);
+    struct magazine *magazine = magazine_of(heap, size_class);
     void *block;
-    if (!transfer_take(heap->shard, class, &block, 1) &&
-        !refill_from_bins(heap->shard, class, &block, 1, fresh))
+    if (!transfer_take(heap->shard, size_class, &block, 1) &&
+        !refill_from_bins(heap->shard, size_class, &block, 1, fresh))
         return NULL;
     COUNTER_ADD(&magazine->counts.refills, 1);
     COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
-    COUNTER_ADD_HOT(&heap->area->front.pops[class], 1);
+    COUNTER_ADD_HOT(&heap->area->front.pops[size_class], 1);
     return block;
 }
 
 /* False when there are no blocks. */
-static bool refill(struct heap *heap, unsigned class, unsigned limit, bool fresh)
+static bool fill(struct heap *heap, unsigned size_class, unsigned limit, bool fresh)
 {
-    struct magazine *magazine = magazine_of(heap, class);
-    bool single = fresh && size_class_is_long(class);
+    struct magazine *magazine = magazine_of(heap, size_class);
+    bool single = fresh && size_class_is_long(size_class);
     magazine->two_way |= magazine->flushed_last;
     /* The transfer cache may have had little to give: then a longer magazine would not have helped.
      */
     if (!single)
-        magazine_adapt(heap, class, limit, magazine->capacity);
+        magazine_adapt(heap, size_class, limit, magazine->capacity);
     else
-        magazine_renew(heap, class, limit);
+        magazine_renew(heap, size_class, limit);
     unsigned capacity = magazine->capacity;
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
     count = single ? 1 : (unsigned)size_min(count, batch_limit(magazine));
     void **slots = slots_of(heap) + magazine->begin + 1;
-    unsigned got = transfer_take(heap->shard, class, slots, count);
+    unsigned got = transfer_take(heap->shard, size_class, slots, count);
     prefetch(slots, got);
     if (!got)
-        got = refill_from_bins(heap->shard, class, slots, count, fresh);
+        got = refill_from_bins(heap->shard, size_class, slots, count, fresh);
     if (!got)
         return false;
-    poison_blocks(slots, got, size_classes[class].size);
-    set_top(heap, class, magazine->begin + got);
+    poison_blocks(slots, got, size_classes[size_class].size);
+    set_top(heap, size_class, magazine->begin + got);
     magazine->flushed_last = false;
     COUNTER_ADD(&magazine->counts.refills, 1);
     COUNTER_ADD(&magazine->counts.returned, -(uint64_t)got);
     return true;
 }
 
-void *heap_refill(struct heap *heap, unsigned class, bool fresh)
+void *heap_refill(struct heap *heap, unsigned size_class, bool fresh)
 {
-    unsigned limit = capacity_limit(class);
+    unsigned limit = capacity_limit(size_class);
     if (limit == 0)
-        return take_single(heap, class, fresh);
+        return take_single(heap, size_class, fresh);
     void *block = NULL;
     /* A signal handler may take them all before we take the first. */
-    while (!block && refill(heap, class, limit, fresh))
-        block = magazine_pop(&heap->area->front, class);
+    while (!block && fill(heap, size_class, limit, fresh))
+        block = magazine_pop(&heap->area->front, size_class);
     return block;
 }
 
-static void *make_aligned(struct heap *heap, unsigned class, unsigned units)
+static void *make_aligned(struct heap *heap, unsigned size_class, unsigned units)
 {
-    void *block = bin_take_aligned(heap->shard, class, units, false);
+    void *block = bin_take_aligned(heap->shard, size_class, units, false);
     for (unsigned step = 0; !block && step < SHARD_ROOM_STEPS; step++)
         if (shard_make_room(heap->shard, step))
-            block = bin_take_aligned(heap->shard, class, units, false);
+            block = bin_take_aligned(heap->shard, size_class, units, false);
     if (!block)
-        block = bin_take_aligned(heap->shard, class, units, true);
+        block = bin_take_aligned(heap->shard, size_class, units, true);
     if (UNLIKELY(!block) && reclaim_everything())
-        block = bin_take_aligned(heap->shard, class, units, true);
+        block = bin_take_aligned(heap->shard, size_class, units, true);
     return block;
 }
 
 /* Brings one of the blocks that the magazine holds to its top. */
-static bool find_aligned(struct heap *heap, unsigned class, size_t alignment)
+static bool find_aligned(struct heap *heap, unsigned size_class, size_t alignment)
 {
-    void **top = heap->area->front.top[class],
-         **slots = slots_of(heap) + magazine_of(heap, class)->begin + 1;
+    void **top = heap->area->front.top[size_class],
+         **slots = slots_of(heap) + magazine_of(heap, size_class)->begin + 1;
     for (void **slot = top; slot >= slots; slot--) {
         void *block = *slot;
         if ((uintptr_t)block & (alignment - 1))
@@ -337,41 +339,41 @@ static bool find_aligned(struct heap *heap, unsigned class, size_t alignment)
     return false;
 }
 
-void *heap_take_aligned(struct heap *heap, unsigned class, size_t alignment)
+void *heap_take_aligned(struct heap *heap, unsigned size_class, size_t alignment)
 {
-    struct magazine *magazine = magazine_of(heap, class);
+    struct magazine *magazine = magazine_of(heap, size_class);
     COUNTER_ADD(&magazine->counts.misses, 1);
-    if (find_aligned(heap, class, alignment))
-        return magazine_pop(&heap->area->front, class);
-    void *block = make_aligned(heap, class, (unsigned)(alignment >> UNIT_SHIFT));
+    if (find_aligned(heap, size_class, alignment))
+        return magazine_pop(&heap->area->front, size_class);
+    void *block = make_aligned(heap, size_class, (unsigned)(alignment >> UNIT_SHIFT));
     if (block) {
         COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
-        COUNTER_ADD(&heap->area->front.pops[class], 1);
+        COUNTER_ADD(&heap->area->front.pops[size_class], 1);
     } else {
         COUNTER_ADD(&magazine->counts.misses, -(uint64_t)1);
     }
     return block;
 }
 
-bool heap_resize(struct heap *heap, struct slab *slab, unsigned class)
+bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class)
 {
     unsigned before = slab->size_class;
-    if (!bin_resize(slab, class))
+    if (!bin_resize(slab, size_class))
         return false;
     COUNTER_ADD(&magazine_of(heap, before)->counts.overflows, 1);
     COUNTER_ADD(&magazine_of(heap, before)->counts.returned, 1);
-    COUNTER_ADD(&magazine_of(heap, class)->counts.misses, 1);
-    COUNTER_ADD(&magazine_of(heap, class)->counts.returned, -(uint64_t)1);
-    COUNTER_ADD(&heap->area->front.pops[class], 1);
+    COUNTER_ADD(&magazine_of(heap, size_class)->counts.misses, 1);
+    COUNTER_ADD(&magazine_of(heap, size_class)->counts.returned, -(uint64_t)1);
+    COUNTER_ADD(&heap->area->front.pops[size_class], 1);
     return true;
 }
 
-void magazine_send(unsigned shard, unsigned class, void **blocks, unsigned count)
+void magazine_send(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
-    unsigned kept = transfer_put(shard, class, blocks, count);
+    unsigned kept = transfer_put(shard, size_class, blocks, count);
     for (unsigned batch; kept < count; kept += batch) {
         batch = (unsigned)size_min(count - kept, FLUSH_MAX);
-        bin_flush(shard, class, blocks + kept, batch);
+        bin_flush(shard, size_class, blocks + kept, batch);
     }
 }
 
@@ -382,25 +384,25 @@ static void count_flush(struct magazine *magazine, unsigned count)
 }
 
 /* Returns `count` blocks from the top: those below need not move. */
-static void flush_top(struct heap *heap, unsigned class, unsigned count)
+static void flush_top(struct heap *heap, unsigned size_class, unsigned count)
 {
-    struct magazine *magazine = magazine_of(heap, class);
+    struct magazine *magazine = magazine_of(heap, size_class);
     if (!count)
         return;
-    unsigned first = top_slot(heap, class) + 1 - count;
-    magazine_send(heap->shard, class, slots_of(heap) + first, count);
-    set_top(heap, class, first - 1);
+    unsigned first = top_slot(heap, size_class) + 1 - count;
+    magazine_send(heap->shard, size_class, slots_of(heap) + first, count);
+    set_top(heap, size_class, first - 1);
     count_flush(magazine, count);
 }
 
 unsigned magazine_take_bottom(
-    struct heap *heap, unsigned class, void **blocks, unsigned most, unsigned keep)
+    struct heap *heap, unsigned size_class, void **blocks, unsigned most, unsigned keep)
 {
     /* Acquire pairs with the release of STORE_HOT, for what the owner put in. */
-    unsigned top = slot_of(heap, ATOMIC_LOAD_ACQUIRE(&heap->area->front.top[class]));
+    unsigned top = slot_of(heap, ATOMIC_LOAD_ACQUIRE(&heap->area->front.top[size_class]));
     if (!top)
         return 0;
-    struct magazine *magazine = magazine_of(heap, class);
+    struct magazine *magazine = magazine_of(heap, size_class);
     unsigned begin = magazine->begin, held = top - begin;
     unsigned count = held > keep ? (unsigned)size_min(held - keep, most) : 0;
     if (!count)
@@ -417,80 +419,80 @@ unsigned magazine_take_bottom(
 void heap_settle_magazines(struct heap *heap)
 {
     void **slots = slots_of(heap);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        struct magazine *magazine = magazine_of(heap, class);
-        if (!is_open(heap, class) || magazine->begin == magazine->range)
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
+        struct magazine *magazine = magazine_of(heap, size_class);
+        if (!is_open(heap, size_class) || magazine->begin == magazine->range)
             continue;
-        unsigned held = heap_cached_blocks(heap, class);
+        unsigned held = heap_cached_blocks(heap, size_class);
         memmove(&slots[magazine->range + 1], &slots[magazine->begin + 1], held * sizeof(void *));
-        magazine_place(heap, class, magazine->range, magazine->kind, held);
+        magazine_place(heap, size_class, magazine->range, magazine->kind, held);
     }
 }
 
 void heap_find_sentinels(struct heap *heap)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        unsigned slot = top_slot(heap, class);
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
+        unsigned slot = top_slot(heap, size_class);
         if (!slot)
             continue;
         while (slots_of(heap)[slot])
             slot--;
-        magazine_of(heap, class)->begin = (uint16_t)slot;
+        magazine_of(heap, size_class)->begin = (uint16_t)slot;
     }
 }
 
 /* Makes room in the full magazine, by a longer range or by returning blocks, unless its capacity
  * is 0. */
-static void overflow(struct heap *heap, unsigned class)
+static void make_room(struct heap *heap, unsigned size_class)
 {
-    struct magazine *magazine = magazine_of(heap, class);
-    unsigned limit = capacity_limit(class);
+    struct magazine *magazine = magazine_of(heap, size_class);
+    unsigned limit = capacity_limit(size_class);
     magazine->debt -= magazine->debt > 0;
-    magazine_adapt(heap, class, limit, 0);
-    unsigned capacity = magazine->capacity, held = heap_cached_blocks(heap, class);
+    magazine_adapt(heap, size_class, limit, 0);
+    unsigned capacity = magazine->capacity, held = heap_cached_blocks(heap, size_class);
     if (held < capacity)
         return;
     unsigned keep = magazine->flushed_last ? capacity / 4 : capacity / 2;
     keep = (unsigned)size_min(keep, limit);
-    flush_top(heap, class, (unsigned)size_min(held - keep, BATCH_MAX));
+    flush_top(heap, size_class, (unsigned)size_min(held - keep, BATCH_MAX));
     magazine->flushed_last = true;
     if (capacity > limit)
-        magazine_renew(heap, class, limit);
+        magazine_renew(heap, size_class, limit);
 }
 
-void heap_put(struct heap *heap, unsigned class, void **block)
+void heap_put(struct heap *heap, unsigned size_class, void **block)
 {
     struct heap_front *front = &heap->area->front;
-    if (magazine_is_full(front, class))
-        overflow(heap, class);
-    if (LIKELY(!magazine_is_full(front, class))) {
-        magazine_put(front, class, block);
+    if (magazine_is_full(front, size_class))
+        make_room(heap, size_class);
+    if (LIKELY(!magazine_is_full(front, size_class))) {
+        magazine_put(front, size_class, block);
         return;
     }
     block[0] = front->classes;
-    poison_block(block, size_classes[class].size);
-    magazine_send(heap->shard, class, (void **)&block, 1);
-    count_flush(magazine_of(heap, class), 1);
+    poison_block(block, size_classes[size_class].size);
+    magazine_send(heap->shard, size_class, (void **)&block, 1);
+    count_flush(magazine_of(heap, size_class), 1);
 }
 
 void heap_flush(struct heap *heap)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        struct magazine *magazine = magazine_of(heap, class);
-        if (!is_open(heap, class))
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
+        struct magazine *magazine = magazine_of(heap, size_class);
+        if (!is_open(heap, size_class))
             continue;
-        flush_top(heap, class, heap_cached_blocks(heap, class));
+        flush_top(heap, size_class, heap_cached_blocks(heap, size_class));
         magazine->batches = 0;
         /* The next owner of the heap, or phase of the program, may need less. */
         if (magazine->kind > 0)
-            magazine_move(heap, class, magazine->kind - 1u);
+            magazine_move(heap, size_class, magazine->kind - 1u);
     }
 }
 
-bool heap_caches(struct heap *heap, unsigned class, const void *block)
+bool heap_caches(struct heap *heap, unsigned size_class, const void *block)
 {
-    void **slots = slots_of(heap) + magazine_of(heap, class)->begin + 1;
-    for (unsigned i = 0, held = heap_cached_blocks(heap, class); i < held; i++)
+    void **slots = slots_of(heap) + magazine_of(heap, size_class)->begin + 1;
+    for (unsigned i = 0, held = heap_cached_blocks(heap, size_class); i < held; i++)
         if (slots[i] == block)
             return true;
     return false;
@@ -499,21 +501,21 @@ bool heap_caches(struct heap *heap, unsigned class, const void *block)
 /* Most double frees follow soon upon the first. */
 enum { JUST_FREED = 16 };
 
-bool heap_suspects(struct heap *heap, unsigned class, const void *block, bool may_search)
+bool heap_suspects(struct heap *heap, unsigned size_class, const void *block, bool may_search)
 {
-    void **top = heap->area->front.top[class], *held;
+    void **top = heap->area->front.top[size_class], *held;
     /* Outside the gate others may move the sentinel. */
     for (unsigned i = 0; i < JUST_FREED && (held = ATOMIC_LOAD_RELAXED(top)) != NULL; i++, top--)
         if (held == block)
             return true;
-    return may_search && magazine_of(heap, class)->debt < DEBT_MAX;
+    return may_search && magazine_of(heap, size_class)->debt < DEBT_MAX;
 }
 
-static void maintain(struct heap *heap, unsigned class)
+static void maintain_one(struct heap *heap, unsigned size_class)
 {
-    struct magazine *magazine = magazine_of(heap, class);
-    unsigned held = heap_cached_blocks(heap, class);
-    uint32_t pops = (uint32_t)heap->area->front.pops[class];
+    struct magazine *magazine = magazine_of(heap, size_class);
+    unsigned held = heap_cached_blocks(heap, size_class);
+    uint32_t pops = (uint32_t)heap->area->front.pops[size_class];
     uint32_t pushes = held + pops + (uint32_t)magazine->counts.returned;
     bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
     magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;
@@ -523,31 +525,36 @@ static void maintain(struct heap *heap, unsigned class)
     magazine->pushes_seen = pushes;
     if (!idle && magazine->kind <= kind_limit(magazine))
         return;
-    flush_top(heap, class, (held + 1) / 2);
+    flush_top(heap, size_class, (held + 1) / 2);
     if (magazine->kind > 0 && held / 2 <= range_blocks(magazine->kind - 1u))
-        magazine_move(heap, class, magazine->kind - 1u);
+        magazine_move(heap, size_class, magazine->kind - 1u);
+}
+
+void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks)
+{
+    magazine_of(heap, size_class)->debt += (uint8_t)(1 + blocks / BLOCKS_PER_DEBT);
 }
 
 void heap_maintain(struct heap *heap)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        if (is_open(heap, class))
-            maintain(heap, class);
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        if (is_open(heap, size_class))
+            maintain_one(heap, size_class);
 }
 
 void heap_start_magazines(struct heap *heap)
 {
-    for (unsigned class = 0; class < CLASS_COUNT; class ++)
-        set_top(heap, class, 0);
+    for (unsigned size_class = 0; size_class < CLASS_COUNT; size_class++)
+        set_top(heap, size_class, 0);
     heap->next_slot = sizeof(struct heap_area) / sizeof(void *);
     memset(heap->free_range, 0, sizeof heap->free_range);
 }
 
-static void check_magazine(const struct heap *heap, unsigned class)
+static void check_magazine(const struct heap *heap, unsigned size_class)
 {
-    const struct magazine *magazine = magazine_of(heap, class);
+    const struct magazine *magazine = magazine_of(heap, size_class);
     void *const *slots = slots_of(heap);
-    unsigned top = top_slot(heap, class), begin = magazine->begin;
+    unsigned top = top_slot(heap, size_class), begin = magazine->begin;
     unsigned end = magazine->range + magazine->capacity + 1u;
     ASSERT(magazine->kind < RANGE_KINDS);
     ASSERT(magazine->capacity <= range_blocks(magazine->kind));
@@ -558,7 +565,7 @@ static void check_magazine(const struct heap *heap, unsigned class)
     for (unsigned slot = begin + 1; slot <= top; slot++) {
         /* The class map has class 0 for slabs beyond its window. */
         const struct slab *slab = slab_lookup(slots[slot]);
-        ASSERT(slab && slab->size_class == class);
+        ASSERT(slab && slab->size_class == size_class);
     }
 }
 
@@ -570,7 +577,7 @@ void heap_check(struct heap *heap)
     ASSERT(front->null_slots[0] == NULL && front->null_slots[1] == NULL);
     ASSERT(!is_open(heap, CLASS_NONE));
     ASSERT(heap->next_slot <= HEAP_SLOTS);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        if (is_open(heap, class))
-            check_magazine(heap, class);
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        if (is_open(heap, size_class))
+            check_magazine(heap, size_class);
 }

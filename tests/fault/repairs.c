@@ -16,7 +16,7 @@
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
-#include "thread/heap.h"
+#include "thread/registry.h"
 
 enum { SLOTS = 600, STEPS = 60000, PURGE_EVERY = 500 };
 

@@ -53,11 +53,11 @@ STEPS = (
      "the child does not put bins right"),
     ("thread/heap.c", "        ATOMIC_STORE_RELAXED(&init_state, FRESH);\n", "        ;\n",
      "the child waits for an initialisation that nobody goes on with"),
-    ("thread/heap.c", "    registry.warm = registry.free = registry.bare = NULL;\n", "",
+    ("thread/registry.c", "    registry.warm = registry.free = registry.bare = NULL;\n", "",
      "the child keeps a list that was in the middle of a change"),
-    ("thread/heap.c", "            enter_process(heap);", "            ;",
+    ("thread/heap.c", "            registry_enter_process(heap);", "            ;",
      "a thread's heap stays one of the parent's"),
-    ("thread/heap.c", "!identity_is_local(owner) && !forget_blocks(heap)", "false",
+    ("thread/registry.c", "!identity_is_local(owner) && !forget_blocks(heap)", "false",
      "the child uses what a thread of the parent cached"),
     ("slab/slab.c", "(uint16_t)bitmap_count_range(slab->free, 0, slab->blocks);",
      "slab->free_blocks;", "the child does not count the free blocks of a slab"),
@@ -83,9 +83,9 @@ STEPS = (
      "a superslab that is gone is still found"),
     ("span/big_cache.c", "        extract(big);\n        big->live = true;",
      "        big->live = true;", "a mapping that was taken is still in the cache"),
-    ("thread/heap.c", "        *list = heap->next_free;\n", "",
+    ("thread/registry.c", "        *list = heap->next_free;\n", "",
      "two threads take the same heap"),
-    ("thread/heap.c", "    heap_flush(heap);\n    if (ATOMIC", "    if (ATOMIC",
+    ("thread/registry.c", "    heap_flush(heap);\n    if (ATOMIC", "    if (ATOMIC",
      "a heap is pooled with blocks"),
     ("thread/idle.c", "(heap->closed && now_ns >= heap->closed_ns + settle_ns)", "heap->closed",
      "a heap is drained as soon as it is closed"),
@@ -116,24 +116,25 @@ SURVIVORS = {
         "stronger than needed: page_map_prepare has acquired the leaf, or one of the two has to",
     ("slab/sweep.c", "sweep_step", "acq_rel to acquire"):
         "stronger than needed: nobody learns from the flag what the sweeper wrote",
-    ("thread/heap.c", "take_over", "acquire to relaxed"):
+    ("thread/registry.c", "take_over", "acquire to relaxed"):
         "stronger than needed: who learns from the kernel that the owner is gone comes after it",
-    ("thread/heap.c", "own", "atomic_store_release to atomic_store_relaxed"): _SHARED,
-    ("thread/heap.c", "take_over", "atomic_load_acquire to atomic_load_relaxed"): _SHARED,
+    ("thread/registry.c", "make_owned", "atomic_store_release to atomic_store_relaxed"): _SHARED,
+    ("thread/registry.c", "take_over", "atomic_load_acquire to atomic_load_relaxed"): _SHARED,
     ("span/big_cache.c", "put", "without lock cache.lock"):
         "not modelled: a mapping goes back into the cache when the system refuses to unmap it",
-    ("thread/heap.c", "initialise", "without lock registry.lock"):
+    ("thread/registry.c", "registry_start", "without lock registry.lock"):
         "not needed: it runs once, and others wait for it",
-    ("thread/heap.c", "heap_tick_pool", "without lock registry.lock"): _TICKS,
+    ("thread/registry.c", "heap_tick_pool", "without lock registry.lock"): _TICKS,
     ("reclaim/tick.c", "reclaim_tick", "acquire to relaxed"): _TICKS,
     ("reclaim/tick.c", "work", "atomic_store_release to atomic_store_relaxed"): _TICKS,
     ("reclaim/tick.c", "tick_begin", "atomic_store_release to atomic_store_relaxed"): _TICKS,
-    ("thread/heap.c", "heap_counts", "without lock registry.lock"):
+    ("thread/registry.c", "heap_counts", "without lock registry.lock"):
         "not modelled: no scenario asks for statistics",
-    ("thread/heap.c", "take_counts", "without lock registry.lock"):
+    ("thread/registry.c", "take_counts", "without lock registry.lock"):
         "not modelled: no scenario asks for statistics",
-    ("thread/heap.c", "reclaim", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
-    ("thread/heap.c", "reclaim", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,
+    ("thread/registry.c", "find_abandoned", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
+    ("thread/registry.c", "find_abandoned", "atomic_store_release to atomic_store_relaxed"):
+        _SUSPECT,
     ("thread/idle.c", "idle_tick", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,
     ("thread/idle.c", "idle_step", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
     ("thread/idle.c", "idle_step", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,

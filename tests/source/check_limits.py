@@ -26,8 +26,8 @@ SUFFIXES = CODE | {".cmake", ".in", ".map", ".toml"}
 LONG_FILES = {
     "core/os/linux.c",
     "core/span/page_heap.c",
-    "core/thread/heap.c",
     "core/thread/magazine.c",
+    "core/thread/registry.c",
     "crates/hakmem-cli/src/cli.rs",
     "crates/hakmem-cli/tests/cli/compare.rs",
     "crates/hakmem-cli/tests/cli/doctor.rs",

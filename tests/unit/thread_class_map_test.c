@@ -29,8 +29,8 @@ static void *take(void)
 static uint64_t slow_frees(void)
 {
     uint64_t sum = 0;
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        sum += magazine_of(heap(), class)->counts.overflows;
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        sum += magazine_of(heap(), size_class)->counts.overflows;
     return sum;
 }
 
@@ -56,20 +56,20 @@ static void grow(void)
 static void free_old_and_new(void *unused)
 {
     (void)unused;
-    unsigned class = size_class_for_shard(size_class_of(SIZE), heap()->shard);
+    unsigned size_class = size_class_for_shard(size_class_of(SIZE), heap()->shard);
     void *old[] = {take(), take(), take(), take()};
     grow();
     for (unsigned i = 0; i < ARRAY_LENGTH(old); i++) {
-        bool known = class_map_get(old[i]) == class;
-        bool full = magazine_is_full(&heap()->area->front, class);
+        bool known = class_map_get(old[i]) == size_class;
+        bool full = magazine_is_full(&heap()->area->front, size_class);
         uint64_t before = slow_frees();
         release(old[i]);
-        CHECK(class_map_get(old[i]) == class);
+        CHECK(class_map_get(old[i]) == size_class);
         CHECK(slow_frees() - before == (!known || full));
     }
     void *fresh[100];
     for (unsigned i = 0; i < ARRAY_LENGTH(fresh); i++)
-        CHECK(class_map_get(fresh[i] = take()) == class);
+        CHECK(class_map_get(fresh[i] = take()) == size_class);
     uint64_t before = slow_frees();
     for (unsigned i = 0; i < ARRAY_LENGTH(fresh); i++)
         release(fresh[i]);

@@ -11,6 +11,7 @@
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/page_heap.h"
+#include "thread/registry.h"
 
 enum { THREADS = 6, BLOCKS = 500 };
 
@@ -84,8 +85,8 @@ static void a_heap_is_adopted_by_the_next_thread(void **state)
     assert_int_equal(os_counts[OS_MMAP], maps);
     assert_int_equal(heaps_in_use(), 0);
     return_everything();
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        assert_int_equal(heap_cached_blocks(first, class), 0);
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        assert_int_equal(heap_cached_blocks(first, size_class), 0);
     assert_int_equal(page_heap_stats().used_pages, 0);
 }
 
@@ -95,13 +96,13 @@ static void pooled_heaps_keep_their_blocks_for_a_while(void **state)
 {
     (void)state;
     struct heap *kept = NULL;
-    unsigned class = size_class_of(151);
+    unsigned size_class = size_class_of(151);
     run_thread(use_and_tell, &kept);
-    assert_true(heap_cached_blocks(kept, class) > 0);
+    assert_true(heap_cached_blocks(kept, size_class) > 0);
     heap_flush_pooled(1);
-    assert_true(heap_cached_blocks(kept, class) > 0);
+    assert_true(heap_cached_blocks(kept, size_class) > 0);
     heap_flush_pooled(0);
-    assert_int_equal(heap_cached_blocks(kept, class), 0);
+    assert_int_equal(heap_cached_blocks(kept, size_class), 0);
     transfer_drain();
 }
 
@@ -246,15 +247,15 @@ static void *free_crossing(void *argument)
 static void blocks_outlive_their_thread(void **state)
 {
     (void)state;
-    unsigned class = size_class_of(200);
+    unsigned size_class = size_class_of(200);
     struct hakmem_usage before, between, after;
-    stats_collect_class(class, &before);
+    stats_collect_class(size_class, &before);
     run_thread(fill_crossing, NULL);
     return_everything();
-    stats_collect_class(class, &between);
+    stats_collect_class(size_class, &between);
     run_thread(free_crossing, NULL);
     return_everything();
-    stats_collect_class(class, &after);
+    stats_collect_class(size_class, &after);
     assert_int_equal(between.malloc_calls - before.malloc_calls, BLOCKS);
     assert_int_equal(between.live_blocks - before.live_blocks, BLOCKS);
     assert_int_equal(between.cached_blocks, 0);
@@ -291,12 +292,12 @@ static void a_thread_that_only_frees_does_not_hoard(void **state)
  * or allocated by the fork. */
 static void check_figures(const struct hakmem_usage before[CLASS_COUNT])
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
         struct hakmem_usage now;
-        stats_collect_class(class, &now);
-        CHECK(now.malloc_calls == before[class].malloc_calls);
-        CHECK(now.free_calls == before[class].free_calls);
-        CHECK(now.slabs == before[class].slabs);
+        stats_collect_class(size_class, &now);
+        CHECK(now.malloc_calls == before[size_class].malloc_calls);
+        CHECK(now.free_calls == before[size_class].free_calls);
+        CHECK(now.slabs == before[size_class].slabs);
     }
 }
 
@@ -332,8 +333,8 @@ static void the_child_of_fork_abandons_other_heaps(void **state)
     pthread_barrier_wait(&barrier);
     assert_int_equal(heaps_in_use(), THREADS + 1);
     struct hakmem_usage before[CLASS_COUNT];
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        stats_collect_class(class, &before[class]);
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        stats_collect_class(size_class, &before[size_class]);
     unit_in_child(child_of_many_threads, before);
     assert_int_equal(heaps_in_use(), THREADS + 1);
     pthread_barrier_wait(&barrier);

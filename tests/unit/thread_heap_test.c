@@ -13,6 +13,7 @@
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/page_heap.h"
+#include "thread/registry.h"
 
 enum { HELD = 4000, STEPS = 60000 };
 
@@ -26,10 +27,10 @@ static struct heap *heap(void)
     return mine;
 }
 
-static struct hakmem_usage usage_of(unsigned class)
+static struct hakmem_usage usage_of(unsigned size_class)
 {
     struct hakmem_usage usage;
-    stats_collect_class(class, &usage);
+    stats_collect_class(size_class, &usage);
     return usage;
 }
 
@@ -40,9 +41,9 @@ static void pass_maintenance(unsigned times)
         heap();
 }
 
-static unsigned capacity_of(const struct heap *mine, unsigned class)
+static unsigned capacity_of(const struct heap *mine, unsigned size_class)
 {
-    return magazine_of(mine, class)->capacity;
+    return magazine_of(mine, size_class)->capacity;
 }
 
 static void a_thread_starts_without_a_heap(void **state)
@@ -74,25 +75,25 @@ static void a_refill_is_handed_out_in_rising_order(void **state)
 {
     (void)state;
     struct heap *mine = heap();
-    unsigned class = size_class_of(224);
+    unsigned size_class = size_class_of(224);
     char *last = alloc(224);
-    unsigned count = heap_cached_blocks(mine, class);
+    unsigned count = heap_cached_blocks(mine, size_class);
     assert_true(count > 0);
     for (unsigned i = 0; i < count; i++) {
         char *block = alloc(224);
         assert_ptr_equal(block, last + 224);
-        assert_false(heap_caches(mine, class, block));
+        assert_false(heap_caches(mine, size_class, block));
         last = block;
     }
-    assert_int_equal(heap_cached_blocks(mine, class), 0);
+    assert_int_equal(heap_cached_blocks(mine, size_class), 0);
     for (unsigned i = 0; i <= count; i++)
         release(last - i * 224);
-    assert_true(heap_caches(mine, class, last - count * 224));
+    assert_true(heap_caches(mine, size_class, last - count * 224));
     heap_check(mine);
     heap_flush(mine);
-    assert_int_equal(heap_cached_blocks(mine, class), 0);
+    assert_int_equal(heap_cached_blocks(mine, size_class), 0);
     transfer_drain();
-    assert_int_equal(bin_of(mine->shard, class)->slab_count, 0);
+    assert_int_equal(bin_of(mine->shard, size_class)->slab_count, 0);
 }
 
 static unsigned capacity_after_load(struct heap *mine, size_t size)
@@ -115,10 +116,10 @@ static void magazines_grow_under_load_to_their_limit(void **state)
     struct heap *mine = heap();
     static const size_t sizes[] = {16, 256, 1024, 4096, 32768};
     for (size_t s = 0; s < ARRAY_LENGTH(sizes); s++) {
-        unsigned class = size_class_of(sizes[s]), before = capacity_of(mine, class);
+        unsigned size_class = size_class_of(sizes[s]), before = capacity_of(mine, size_class);
         unsigned capacity = capacity_after_load(mine, sizes[s]);
         unsigned blocks = (unsigned)((size_t)policy.magazine_kib * KIB / sizes[s]);
-        blocks *= class <= TINY_CLASS_LAST ? 4 : 1; /* for an only thread */
+        blocks *= size_class <= TINY_CLASS_LAST ? 4 : 1; /* for an only thread */
         unsigned limit = (unsigned)size_min(size_max(blocks, 15), 1023);
         assert_in_range(capacity, size_min(limit, 2 * before), limit);
     }
@@ -157,7 +158,7 @@ static void idle_magazines_shrink_and_return_their_blocks(void **state)
 {
     (void)state;
     struct heap *mine = heap();
-    unsigned class = size_class_of(64), cached_before, kind_before;
+    unsigned size_class = size_class_of(64), cached_before, kind_before;
     for (int round = 0; round < 8; round++) {
         for (int i = 0; i < 1000; i++)
             held[i] = alloc(64);
@@ -165,17 +166,17 @@ static void idle_magazines_shrink_and_return_their_blocks(void **state)
             release(held[i]);
     }
     pass_maintenance(1);
-    cached_before = heap_cached_blocks(mine, class);
-    kind_before = magazine_of(mine, class)->kind;
+    cached_before = heap_cached_blocks(mine, size_class);
+    kind_before = magazine_of(mine, size_class)->kind;
     assert_true(cached_before > 8 && kind_before > 0);
     for (int i = 0; i < 20; i++) {
-        unsigned before = heap_cached_blocks(mine, class);
+        unsigned before = heap_cached_blocks(mine, size_class);
         pass_maintenance(1);
         heap_check(mine);
-        assert_true(heap_cached_blocks(mine, class) <= before / 2);
+        assert_true(heap_cached_blocks(mine, size_class) <= before / 2);
     }
-    assert_int_equal(heap_cached_blocks(mine, class), 0);
-    assert_int_equal(magazine_of(mine, class)->kind, 0);
+    assert_int_equal(heap_cached_blocks(mine, size_class), 0);
+    assert_int_equal(magazine_of(mine, size_class)->kind, 0);
 }
 
 /* More classes want long magazines than the slot area holds: all go on working. */
@@ -185,8 +186,8 @@ static void all_classes_at_once(void **state)
     struct heap *mine = heap();
     policy.magazine_kib = 1024;
     for (int round = 0; round < 6; round++) {
-        for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-            size_t size = size_classes[class].size;
+        for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
+            size_t size = size_classes[size_class].size;
             for (int i = 0; i < 600; i++)
                 held[i] = alloc(size);
             for (int i = 0; i < 600; i++)
@@ -199,8 +200,8 @@ static void all_classes_at_once(void **state)
     policy.magazine_kib = 64;
     pass_maintenance(30);
     heap_check(mine);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        assert_int_equal(heap_cached_blocks(mine, class), 0);
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        assert_int_equal(heap_cached_blocks(mine, size_class), 0);
     bin_check_all();
 }
 
@@ -209,17 +210,18 @@ struct count {
     uint64_t mallocs, malloc_hits, frees, free_hits;
 };
 
-static void check_counts(unsigned class, struct hakmem_usage start, const struct count *count)
+static void check_counts(unsigned size_class, struct hakmem_usage start, const struct count *count)
 {
-    struct hakmem_usage now = usage_of(class);
+    struct hakmem_usage now = usage_of(size_class);
     CHECK(now.malloc_calls - start.malloc_calls == count->mallocs);
     CHECK(now.malloc_hits - start.malloc_hits == count->malloc_hits);
     CHECK(now.free_calls - start.free_calls == count->frees);
     CHECK(now.free_hits - start.free_hits == count->free_hits);
     CHECK(now.live_blocks - start.live_blocks == count->mallocs - count->frees);
     CHECK(
-        now.cached_blocks == heap_cached_blocks(heap_of_thread(), class) + transfer_blocks(class));
-    CHECK(now.live_bytes == now.live_blocks * size_classes[class].size);
+        now.cached_blocks ==
+        heap_cached_blocks(heap_of_thread(), size_class) + transfer_blocks(size_class));
+    CHECK(now.live_bytes == now.live_blocks * size_classes[size_class].size);
     CHECK(now.refills - start.refills <= count->mallocs - count->malloc_hits);
     CHECK(now.flushes - start.flushes <= count->frees - count->free_hits);
 }
@@ -231,9 +233,9 @@ static void random_calls_are_counted_exactly(void **state)
     uint64_t random = 51;
     for (size_t s = 0; s < ARRAY_LENGTH(sizes); s++) {
         struct heap *mine = heap();
-        unsigned class = size_class_of(sizes[s]), live = 0;
+        unsigned size_class = size_class_of(sizes[s]), live = 0;
         unsigned most = sizes[s] > 10000 ? 400 : HELD;
-        struct hakmem_usage start = usage_of(class);
+        struct hakmem_usage start = usage_of(size_class);
         struct count count = {0, 0, 0, 0};
         for (int step = 0; step < STEPS; step++) {
             bool filling = step / 2000 % 2 == 0;
@@ -249,19 +251,19 @@ static void random_calls_are_counted_exactly(void **state)
                 void **block = held[i];
                 held[i] = held[--live];
                 count.frees++;
-                bool hit = magazine_push(&mine->area->front, class, block);
+                bool hit = magazine_push(&mine->area->front, size_class, block);
                 count.free_hits += hit;
                 if (!hit)
                     free_slow(block);
             }
             if (step % 16 == 0)
                 heap_check(mine);
-            check_counts(class, start, &count);
+            check_counts(size_class, start, &count);
         }
         while (live) {
             release(held[--live]);
         }
-        CHECK(usage_of(class).live_blocks == start.live_blocks);
+        CHECK(usage_of(size_class).live_blocks == start.live_blocks);
         bin_check_all();
     }
 }
@@ -310,27 +312,27 @@ static void contents_are_whole_in_a_mixture(void **state)
 static void unwritten_blocks_are_freed_as_others(void **state)
 {
     (void)state;
-    unsigned class = size_class_of(400);
-    uint64_t live = usage_of(class).live_blocks;
+    unsigned size_class = size_class_of(400);
+    uint64_t live = usage_of(size_class).live_blocks;
     struct heap *mine = heap();
     for (unsigned round = 0; round < 4; round++) {
-        magazine_of(mine, class)->debt = round < 2 ? 0 : UINT8_MAX;
+        magazine_of(mine, size_class)->debt = round < 2 ? 0 : UINT8_MAX;
         for (unsigned i = 0; i < HELD; i++)
             assert_non_null(held[i] = alloc(400));
         for (unsigned i = 0; i < HELD; i++)
             release(held[round % 2 ? HELD - 1 - i : i]);
         heap_check(mine);
-        assert_int_equal(usage_of(class).live_blocks, live);
+        assert_int_equal(usage_of(size_class).live_blocks, live);
     }
     /* Each overflow pays for a search. */
-    assert_true(magazine_of(mine, class)->debt < UINT8_MAX);
+    assert_true(magazine_of(mine, size_class)->debt < UINT8_MAX);
 }
 
 /* Whatever a program writes first, it destroys the mark. */
 static void the_least_write_destroys_the_mark(void **state)
 {
     (void)state;
-    unsigned class = size_class_of(64);
+    unsigned size_class = size_class_of(64);
     struct heap *mine = heap();
     for (unsigned bytes = 1; bytes <= sizeof(void *); bytes++) {
         void **block = alloc(64);
@@ -338,7 +340,7 @@ static void the_least_write_destroys_the_mark(void **state)
         assert_ptr_equal(alloc(64), block);
         assert_ptr_equal(*block, class_map_newest()->classes);
         memset(block, 0, bytes);
-        assert_true(magazine_push(&mine->area->front, class, block));
+        assert_true(magazine_push(&mine->area->front, size_class, block));
     }
 }
 
@@ -372,8 +374,8 @@ static void free_twice_with_a_flush(void *block)
 {
     release(block);
     heap_flush(heap());
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        magazine_of(heap(), class)->debt = 0;
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        magazine_of(heap(), size_class)->debt = 0;
     release(block);
 }
 

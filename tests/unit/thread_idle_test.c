@@ -12,6 +12,7 @@
 #include "os/os.h"
 #include "slab/shard.h"
 #include "thread/idle.h"
+#include "thread/registry.h"
 
 enum { SIZES = 6, BLOCKS = 12, MANY = 300, THREADS = 200 };
 
@@ -121,8 +122,8 @@ static void check_hits(void)
 static unsigned cached_blocks(struct heap *heap)
 {
     unsigned count = 0, most = 0;
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        unsigned held = heap_cached_blocks(heap, class);
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
+        unsigned held = heap_cached_blocks(heap, size_class);
         count += held;
         most = held > most ? held : most;
     }
@@ -132,9 +133,9 @@ static unsigned cached_blocks(struct heap *heap)
 static struct hakmem_usage usage(void)
 {
     struct hakmem_usage sum = {0};
-    for (unsigned class = 1; class <= SIZE_COUNT; class ++) {
+    for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage one;
-        stats_collect_class(class, &one);
+        stats_collect_class(size_class, &one);
         sum.live_blocks += one.live_blocks;
         sum.malloc_calls += one.malloc_calls;
         sum.malloc_hits += one.malloc_hits;
@@ -181,7 +182,7 @@ static void a_parked_heap_keeps_none(void **state)
 /* All that is left to do of a hit when it has loaded what it needs. */
 static struct {
     struct heap_front *front;
-    unsigned class;
+    unsigned size_class;
     void **top, *block;
     size_t size;
 } hit;
@@ -190,16 +191,16 @@ static void begin_pop(void)
 {
     use_all_sizes();
     hit.front = thread_heap;
-    hit.class = class_of(hit.size);
-    hit.top = hit.front->top[hit.class];
+    hit.size_class = class_of(hit.size);
+    hit.top = hit.front->top[hit.size_class];
     hit.block = *hit.top;
     CHECK(hit.block);
 }
 
 static void end_pop(void)
 {
-    STORE_HOT(&hit.front->top[hit.class], hit.top - 1);
-    COUNTER_ADD_HOT(&hit.front->pops[hit.class], 1);
+    STORE_HOT(&hit.front->top[hit.size_class], hit.top - 1);
+    COUNTER_ADD_HOT(&hit.front->pops[hit.size_class], 1);
     unpoison(hit.block, hit.size);
     memset(hit.block, 0xee, hit.size);
 }
@@ -210,17 +211,17 @@ static void begin_push(void)
     hit.block = alloc(hit.size);
     CHECK(hit.block);
     hit.front = thread_heap;
-    hit.class = class_of(hit.size);
-    CHECK(!magazine_is_full(hit.front, hit.class));
-    hit.top = hit.front->top[hit.class];
+    hit.size_class = class_of(hit.size);
+    CHECK(!magazine_is_full(hit.front, hit.size_class));
+    hit.top = hit.front->top[hit.size_class];
 }
 
 static void end_push(void)
 {
     *(void **)hit.block = hit.front->classes;
-    poison_block(hit.block, size_classes[hit.class].size);
+    poison_block(hit.block, size_classes[hit.size_class].size);
     hit.top[1] = hit.block;
-    STORE_HOT(&hit.front->top[hit.class], hit.top + 1);
+    STORE_HOT(&hit.front->top[hit.size_class], hit.top + 1);
 }
 
 /* Takes blocks of the size until all free ones are taken; true when the block is among them. */
@@ -248,7 +249,7 @@ static void a_stalled_pop_keeps_its_block(void **state)
         reclaim_everything();
         assert_false(is_handed_out(hit.size, hit.block));
         let(end_pop);
-        assert_int_equal(heap_cached_blocks(worker.heap, hit.class), 0);
+        assert_int_equal(heap_cached_blocks(worker.heap, hit.size_class), 0);
         assert_false(is_handed_out(hit.size, hit.block));
         assert_true(unit_all_bytes(hit.block, hit.size, 0xee));
         release(hit.block);
@@ -265,7 +266,7 @@ static void a_stalled_push_brings_its_block(void **state)
         idle_purge();
         reclaim_everything();
         let(end_push);
-        assert_int_equal(heap_cached_blocks(worker.heap, hit.class), 2);
+        assert_int_equal(heap_cached_blocks(worker.heap, hit.size_class), 2);
         assert_false(is_handed_out(hit.size, hit.block));
         let(check_heap);
         let(use_and_park);

@@ -9,7 +9,7 @@
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
-#include "thread/heap.h"
+#include "thread/registry.h"
 
 enum { SIZE = 8192, LARGE = 100 * 1024, BIG = LARGE_MAX + 1 };
 

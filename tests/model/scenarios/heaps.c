@@ -5,7 +5,7 @@
 #include "engine/model.h"
 #include "slab/shard.h"
 #include "span/page_heap.h"
-#include "thread/heap.h"
+#include "thread/registry.h"
 
 enum { SIZE = 8192 };
 
@@ -39,8 +39,8 @@ static void consistent(void)
     page_heap_check();
     for (struct heap *heap = heap_first(); heap; heap = heap->next) {
         heap_check(heap);
-        for (unsigned class = 1; class < CLASS_COUNT && !heap_in_use(heap); class ++)
-            CHECK(heap_cached_blocks(heap, class) == 0);
+        for (unsigned size_class = 1; size_class < CLASS_COUNT && !heap_in_use(heap); size_class++)
+            CHECK(heap_cached_blocks(heap, size_class) == 0);
     }
 }
 
@@ -228,8 +228,8 @@ static void walk(void)
 {
     size_t cached = 0;
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
-        for (unsigned class = 1; class < 3; class ++)
-            cached += heap_cached_blocks(heap, class);
+        for (unsigned size_class = 1; size_class < 3; size_class++)
+            cached += heap_cached_blocks(heap, size_class);
     CHECK(cached == 0);
 }
 

@@ -8,6 +8,7 @@
 #include "slab/shard.h"
 #include "thread/fork.h"
 #include "thread/idle.h"
+#include "thread/registry.h"
 
 enum { SIZE = 1024, HELD = 3 };
 
@@ -55,11 +56,11 @@ static void begin(void)
 static void use_transfer(void)
 {
     void *taken[HELD];
-    unsigned class = size_class_for_shard(size_class_of(SIZE), 0);
-    unsigned got = transfer_take(0, class, taken, HELD);
+    unsigned size_class = size_class_for_shard(size_class_of(SIZE), 0);
+    unsigned got = transfer_take(0, size_class, taken, HELD);
     for (unsigned i = 0; i < got; i++)
         touch(taken[i]);
-    transfer_put(0, class, taken, got);
+    transfer_put(0, size_class, taken, got);
 }
 
 static void purge(void)

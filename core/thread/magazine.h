@@ -1,0 +1,210 @@
+/* Magazines: a thread's stacks of pointers to free blocks, and the slow paths that fill and empty
+ * them.
+ *
+ * A magazine is a stack of pointers to free blocks of one class. It lies in the heap's area, 128
+ * KiB of addresses that are touched as magazines are used, and is addressed by slot index from the
+ * start of that:
+ *
+ *     slot 0             begin          top            end
+ *     | NULL | NULL | .. | NULL | block | block | ...  | NULL | ...
+ *                         sentinel          ^ next to hand out
+ *
+ * `top` points at the block to hand out next. The NULL under the first block says empty; the one
+ * above the last slot says full, and the unused slots between hold anything else. A magazine that
+ * was never used has its top at slot 0, with NULL on either side: it is empty and full. So is that
+ * of class 0, the only one that the static heap knows that a thread starts with; there is no
+ * "initialised?" test on any path. Foreign pointers have class 0 too, and leave the hit path of
+ * free by the same test.
+ *
+ * An area that is all zero needs little more than these tops to begin with, so a thread touches the
+ * page of its front, and the pages of those records whose classes it uses:
+ *
+ *     | front | record, 8 slots | record, 8 slots | ...      | longer magazines ...
+ *     page 0                     by class, small ones first
+ *
+ * Pops are counted, by an instruction that measured as free (docs/decisions); pushes are derived:
+ * what went in is what came out plus what is there.
+ *
+ * Blocks in a magazine carry one mark: their first word holds the address of the class map, by
+ * which free notices a double free. Nothing clears it but the program that writes to its block: a
+ * block that comes back with the mark was freed twice, or never written to.
+ *
+ * Every field is touched by the owner thread only, unless it says otherwise; those of magazines, in
+ * slow paths, by whoever is inside the heap's gate (thread/idle.h).
+ */
+#ifndef THREAD_MAGAZINE_H
+#define THREAD_MAGAZINE_H
+
+#include "base/atomic.h"
+#include "base/list.h"
+#include "base/poison.h"
+#include "map/page_map.h"
+#include "map/size_class.h"
+#include "os/lock.h"
+
+struct heap;
+
+struct slab;
+
+enum {
+    HEAP_BYTES = 128 * 1024, /* of address space; touched as magazines grow */
+    HEAP_SLOTS = HEAP_BYTES / sizeof(void *),
+    RANGE_KINDS = 8, /* slot ranges for 7, 15 .. 1023 blocks */
+    RANGE_BLOCKS_MIN = 7
+};
+
+/* What a magazine counts for the statistics; atomic relaxed with one writer. */
+struct magazine_counts {
+    uint64_t misses;    /* pops by the slow path */
+    uint64_t overflows; /* pushes by the slow path */
+    uint64_t refills;
+    uint64_t flushes;
+    uint64_t returned; /* blocks that were flushed, less those that were refilled; wraps */
+};
+
+/* What the slow paths keep of a magazine; all zero when that was never used. */
+struct magazine {
+    uint16_t begin;     /* slot of the sentinel; atomic relaxed, written inside the gate */
+    uint16_t range;     /* first slot of its range: `begin`, until others take blocks out */
+    uint16_t capacity;  /* blocks, from the start of the range */
+    uint16_t batches;   /* flushes, and refills that were tried, since the last maintenance */
+    uint8_t kind;       /* size of its slot range */
+    bool flushed_last;  /* the last batch was a flush, not a refill */
+    bool two_way;       /* before the last maintenance, or since, blocks came and went */
+    uint8_t debt;       /* of searches for blocks with the mark: see DEBT_MAX */
+    uint32_t pops_seen; /* pops at the last maintenance; these three wrap */
+    uint32_t pushes_seen;
+    uint32_t pops_at_batch; /* pops at the last one of these */
+    struct magazine_counts counts;
+    void *home[RANGE_BLOCKS_MIN + 2]; /* a shortest range, so that a magazine can always be */
+};
+
+/* What the hit paths read and write. */
+struct heap_front {
+    void *null_slots[2];                   /* always NULL: the magazine of class 0 */
+    uint8_t *classes;                      /* a class map; its address marks freed blocks */
+    uintptr_t classes_base;                /* of that map */
+    size_t classes_limit;                  /* 0 while closed; atomic relaxed: thread/idle.h */
+    void **top[CLASS_COUNT];               /* next to hand out; one writer, any reader */
+    uint64_t pops[CLASS_COUNT];            /* blocks handed out; one writer, read by any thread */
+    uint8_t tiny_class[TINY_MAX + 1];      /* class by size, without a shift; as classes_limit */
+    uint8_t mid_class[MID_MAX / MID_STEP]; /* copy of mid_class_table; as classes_limit */
+    uint8_t large_class[LARGE_MAX / LARGE_STEP]; /* copy of large_class_table; the same */
+};
+
+/* Hit path of malloc: the top block, NULL when the magazine is empty. */
+ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class)
+{
+    void **top = front->top[size_class];
+    void **block = *top;
+    if (LIKELY(block != NULL)) {
+        FORGET(size_class);
+        STORE_HOT(&front->top[size_class], top - 1);
+        FORGET(size_class);
+        COUNTER_ADD_HOT(&front->pops[size_class], 1);
+        unpoison(block, size_classes[size_class].size);
+    }
+    return block;
+}
+
+ALWAYS_INLINE bool magazine_is_full(const struct heap_front *front, size_t size_class)
+{
+    return front->top[size_class][1] == NULL;
+}
+
+/* Puts a block into a magazine that is not full. */
+ALWAYS_INLINE void magazine_put(struct heap_front *front, size_t size_class, void **block)
+{
+    void **top = front->top[size_class];
+    block[0] = front->classes;
+    poison_block(block, size_classes[size_class].size);
+    top[1] = block;
+    FORGET(size_class);
+    STORE_HOT(&front->top[size_class], top + 1);
+}
+
+/* Whether the block carries the mark of a freed one. Its lowest byte is looked at first: a program
+ * that has just written less than eight bytes there would wait for them, since a load gets from the
+ * stores under way what one of them has whole, or nothing (docs/decisions). */
+ALWAYS_INLINE bool magazine_has_mark(const struct heap_front *front, void *const *block)
+{
+    return UNLIKELY(*(const uint8_t *)block == (uint8_t)(uintptr_t)front->classes) &&
+           block[0] == front->classes;
+}
+
+/* Hit path of free: false when the magazine is full, or the block carries the mark; then nothing
+ * has happened. */
+ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t size_class, void **block)
+{
+    FORGET(size_class);
+    if (UNLIKELY(magazine_is_full(front, size_class) || magazine_has_mark(front, block)))
+        return false;
+    magazine_put(front, size_class, block);
+    return true;
+}
+
+/* A block of a class whose magazine is empty, which is filled on the way: with blocks that were
+ * handed out before or, if `fresh`, with any; NULL when there are none. */
+void *heap_refill(struct heap *heap, unsigned size_class, bool fresh);
+
+/* Puts a block into the magazine. One that is full gets room, by a longer range or by returning
+ * blocks. */
+void heap_put(struct heap *heap, unsigned size_class, void **block);
+
+/* Takes a block of a single class that starts at a multiple of `alignment` out of the magazine, or
+ * makes one; NULL when no memory is left. */
+void *heap_take_aligned(struct heap *heap, unsigned size_class, size_t alignment);
+
+/* Makes the single block, which the caller has, one of another such class where it is; counts as a
+ * free of the one and an allocation of the other. */
+bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class);
+
+/* Takes up to `most` of the oldest blocks out of the magazine, but for the last `keep`; returns how
+ * many. Never writes what the hit paths write. */
+unsigned magazine_take_bottom(
+    struct heap *heap, unsigned size_class, void **blocks, unsigned most, unsigned keep);
+
+/* Sends blocks home that were taken out of a magazine of a heap of that shard. */
+void magazine_send(unsigned shard, unsigned size_class, void **blocks, unsigned count);
+
+/* Moves what others left in the magazines to where these begin. */
+void heap_settle_magazines(struct heap *heap);
+
+/* Finds out where each magazine begins, by its sentinel. */
+void heap_find_sentinels(struct heap *heap);
+
+/* True when the block, which carries the mark, is worth a search among the free ones: it is one of
+ * the next that the magazine would hand out, or, if `may_search`, there is little debt of searches.
+ */
+bool heap_suspects(struct heap *heap, unsigned size_class, const void *block, bool may_search);
+
+/* Programs cause searches in vain, by blocks whose first word they never wrote, and a search
+ * looks at thousands of blocks where the transfer caches are full. So it makes a debt of one for so
+ * many blocks; each overflow and each maintenance pays one off, and there is no search while there
+ * is more than so much. */
+enum { BLOCKS_PER_DEBT = 128, DEBT_MAX = 64 };
+
+/* Counts a search of the class, with so many blocks in the transfer caches. */
+void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks);
+
+/* True when the magazine of the class holds the block. Only the owner can ask: a look into the
+ * changing magazine of another thread may see what is no longer there. */
+bool heap_caches(struct heap *heap, unsigned size_class, const void *block);
+
+/* Blocks in the magazine of the class. */
+unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class);
+
+/* Sends all cached blocks home: to the transfer caches, or, where these are full, to the
+ * bins. */
+void heap_flush(struct heap *heap);
+
+/* Makes an area of zeros one whose magazines were never used. */
+void heap_start_magazines(struct heap *heap);
+
+/* Shrinks the magazines of classes that nothing happened to since the last time. */
+void heap_maintain(struct heap *heap);
+
+/* Debug walker over the heap's magazines and slot ranges. */
+void heap_check(struct heap *heap);
+
+#endif

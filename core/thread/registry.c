@@ -1,0 +1,487 @@
+/* See registry.h. */
+#include "thread/registry.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/policy.h"
+#include "map/metadata.h"
+#include "os/os.h"
+#include "slab/shard.h"
+#include "thread/idle.h"
+
+/* The first heap is part of the library: a small program maps none. */
+static CACHE_ALIGNED char first_area[HEAP_BYTES];
+static struct heap first_heap = {.area = (struct heap_area *)first_area, .bare = true};
+
+static struct {
+    struct lock lock CACHE_ALIGNED;
+    struct heap *all;    /* atomic: release on store pairs with acquire on load */
+    struct heap *warm;   /* lock: heaps that no thread owns, with blocks in magazines */
+    struct heap *free;   /* lock: heaps that no thread owns, with empty magazines */
+    struct heap *bare;   /* lock: the same, and their areas are all zero */
+    unsigned warm_count; /* lock */
+    unsigned free_count; /* written under lock, read by any thread */
+    unsigned count;      /* lock */
+    char *unused;        /* lock: memory for areas, up to `unused_end` */
+    char *unused_end;    /* lock */
+    unsigned owned;      /* written under lock, read by any thread: heaps with an owner */
+    unsigned crowd;      /* the same: how many of them a CPU, 1 at least */
+    unsigned cpus;       /* const after initialisation */
+    uint32_t process;    /* atomic, any thread: see registry_enter_process; release, acquire */
+    struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
+    struct heap_counts gone[CLASS_COUNT]; /* lock: counts of areas that became zero since */
+} registry;
+
+/* The owner of a heap that no thread of this or a later process has. */
+#define NOBODY ((uint64_t)1)
+
+/* The owner of a heap that some thread works on without being its owner, or not yet. */
+#define CLAIMED ((uint64_t)2)
+
+/* ---- Owners ---------------------------------------------------------------------------------- */
+
+/* Makes a claimed heap the calling thread's. The process id is the system's: a child that shares
+ * the memory (CLONE_VM) has one of its own, and asking for its threads by another says that they
+ * are gone. */
+static void make_owned(struct heap *heap)
+{
+    ATOMIC_STORE_RELAXED(&heap->owner_process, os_process_id());
+    ATOMIC_STORE_RELEASE(&heap->owner, identity_self());
+}
+
+/* Registry lock held. A heap that was taken in a parent process may be given back in its child,
+ * where it was never counted. */
+static void count_owned(int change)
+{
+    unsigned owned = registry.owned;
+    owned = change < 0 && !owned ? 0 : owned + (unsigned)change;
+    ATOMIC_STORE_RELAXED(&registry.owned, owned);
+    ATOMIC_STORE_RELAXED(&registry.crowd, (unsigned)size_max(owned / registry.cpus, 1));
+}
+
+void registry_enter_process(struct heap *heap)
+{
+    lock_acquire(&registry.lock);
+    count_owned(1);
+    lock_release(&registry.lock);
+    make_owned(heap);
+    ATOMIC_STORE_RELEASE(&registry.process, (uint32_t)(identity_self() >> 32));
+}
+
+/* Registry lock held. */
+static void count_free(int change)
+{
+    ATOMIC_STORE_RELAXED(&registry.free_count, registry.free_count + (unsigned)change);
+}
+
+/* Registry lock held. */
+static void link_heap(struct heap *heap)
+{
+    count_owned(1);
+    heap->next = registry.all;
+    ATOMIC_STORE_RELEASE(&registry.all, heap);
+}
+
+/* ---- The pool -------------------------------------------------------------------------------- */
+
+/* Puts a heap with empty magazines into the pool. Registry lock held. */
+static void pool_put(struct heap *heap)
+{
+    struct heap **list = heap->bare ? &registry.bare : &registry.free;
+    ATOMIC_STORE_RELAXED(&heap->owner, 0);
+    count_owned(-1);
+    count_free(!heap->bare);
+    heap->next_free = *list;
+    *list = heap;
+}
+
+/* Puts a heap into the pool as it is: the next thread goes on with its blocks. False when there are
+ * as many of the kind as shards, one a CPU. */
+static bool pool_warm(struct heap *heap)
+{
+    lock_acquire(&registry.lock);
+    bool room = registry.warm_count < shards_in_use();
+    if (room) {
+        registry.warm_count++;
+        count_owned(-1);
+        heap->warm_ticks = 0;
+        heap->next_free = registry.warm;
+        ATOMIC_STORE_RELAXED(&heap->owner, 0);
+        registry.warm = heap;
+    }
+    lock_release(&registry.lock);
+    return room;
+}
+
+/* Takes the first warm heap that nobody took for so many ticks; NULL when there is none. Registry
+ * lock held. */
+static struct heap *take_warm(unsigned ticks)
+{
+    struct heap **link = &registry.warm;
+    while (*link && (*link)->warm_ticks < ticks)
+        link = &(*link)->next_free;
+    struct heap *heap = *link;
+    if (heap) {
+        *link = heap->next_free;
+        registry.warm_count--;
+        count_owned(1);
+        ATOMIC_STORE_RELAXED(&heap->owner, CLAIMED);
+    }
+    return heap;
+}
+
+/* A heap out of the pool, NULL when that is empty. */
+static struct heap *take_pooled(void)
+{
+    lock_acquire(&registry.lock);
+    struct heap *heap = take_warm(0);
+    struct heap **list = registry.free ? &registry.free : &registry.bare;
+    if (!heap && *list) {
+        heap = *list;
+        ATOMIC_STORE_RELAXED(&heap->owner, CLAIMED);
+        *list = heap->next_free;
+        count_free(-!heap->bare);
+        count_owned(1);
+    }
+    lock_release(&registry.lock);
+    if (heap)
+        make_owned(heap);
+    return heap;
+}
+
+/* ---- What heaps have counted ----------------------------------------------------------------- */
+
+/* Registry lock held. */
+static void add_counts(struct heap_counts *sum, const struct heap *heap, unsigned size_class)
+{
+    const struct magazine_counts *counts = &magazine_of(heap, size_class)->counts;
+    sum->pops += ATOMIC_LOAD_RELAXED(&heap->area->front.pops[size_class]);
+    sum->cached += heap_cached_blocks(heap, size_class);
+    sum->magazines.misses += ATOMIC_LOAD_RELAXED(&counts->misses);
+    sum->magazines.overflows += ATOMIC_LOAD_RELAXED(&counts->overflows);
+    sum->magazines.refills += ATOMIC_LOAD_RELAXED(&counts->refills);
+    sum->magazines.flushes += ATOMIC_LOAD_RELAXED(&counts->flushes);
+    sum->magazines.returned += ATOMIC_LOAD_RELAXED(&counts->returned);
+}
+
+struct heap_counts heap_counts(unsigned size_class)
+{
+    lock_acquire(&registry.lock);
+    struct heap_counts sum = registry.gone[size_class];
+    for (const struct heap *heap = registry.all; heap; heap = heap->next)
+        add_counts(&sum, heap, size_class);
+    lock_release(&registry.lock);
+    return sum;
+}
+
+/* The registry takes over what the heap has counted. What it still caches stays allocated. */
+static void take_counts(struct heap *heap)
+{
+    lock_acquire(&registry.lock);
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
+        struct heap_counts *gone = &registry.gone[size_class];
+        struct magazine_counts *counts = &magazine_of(heap, size_class)->counts;
+        struct heap_counts before = *gone;
+        add_counts(gone, heap, size_class);
+        gone->magazines.returned += gone->cached;
+        gone->cached = 0;
+        if (memcmp(&before, gone, sizeof before) == 0)
+            continue; /* not to touch what is all zero */
+        ATOMIC_STORE_RELAXED(&heap->area->front.top[size_class], NULL);
+        ATOMIC_STORE_RELAXED(&heap->area->front.pops[size_class], 0);
+        memset(counts, 0, sizeof *counts);
+    }
+    lock_release(&registry.lock);
+}
+
+/* ---- Areas without pages --------------------------------------------------------------------- */
+
+/* Gives the pages of a heap's area back, and with them what it caches. The heap is no thread's, and
+ * not in the pool. */
+static void make_bare(struct heap *heap)
+{
+    take_counts(heap);
+    /* The library's own data may share pages with the first one. */
+    if (heap == &first_heap || !os_purge(heap->area, HEAP_BYTES))
+        memset(heap->area, 0, heap->next_slot * sizeof(void *));
+    heap->bare = true;
+}
+
+/* So many heaps in the pool keep their pages. */
+enum { FREE_MAX = 16 };
+
+static void pool_empty(struct heap *heap)
+{
+    heap_flush(heap);
+    if (ATOMIC_LOAD_RELAXED(&registry.free_count) >= FREE_MAX)
+        make_bare(heap);
+    lock_acquire(&registry.lock);
+    pool_put(heap);
+    lock_release(&registry.lock);
+}
+
+void heap_flush_pooled(unsigned ticks)
+{
+    for (;;) {
+        lock_acquire(&registry.lock);
+        struct heap *heap = take_warm(ticks);
+        lock_release(&registry.lock);
+        if (!heap)
+            return;
+        pool_empty(heap);
+    }
+}
+
+bool heap_pool_caches(unsigned size_class, const void *block)
+{
+    bool found = false;
+    lock_acquire(&registry.lock);
+    for (struct heap *heap = registry.warm; heap && !found; heap = heap->next_free)
+        found = heap_caches(heap, size_class, block);
+    lock_release(&registry.lock);
+    return found;
+}
+
+void heap_tick_pool(void)
+{
+    lock_acquire(&registry.lock);
+    for (struct heap *heap = registry.warm; heap; heap = heap->next_free)
+        heap->warm_ticks++;
+    lock_release(&registry.lock);
+    heap_flush_pooled(2);
+}
+
+/* ---- Heaps that were left behind ------------------------------------------------------------- */
+
+/* True when the owner is gone and did not give its heap back. One of this process made its first
+ * call ever in the very last of its destructors, when no hook was called any more, or ended by a
+ * bare system call. Those of a parent are gone in its child, but for the thread that forked: until
+ * that has shown up (enter_process), any heap may be its own. */
+static bool is_gone(const struct heap *heap, uint64_t owner)
+{
+    if (!owner || owner == CLAIMED)
+        return false;
+    if (identity_is_local(owner))
+        return !os_thread_exists(ATOMIC_LOAD_RELAXED(&heap->owner_process), identity_thread(owner));
+    return identity_is_local((uint64_t)ATOMIC_LOAD_ACQUIRE(&registry.process) << 32);
+}
+
+/* Makes the heap of a parent's thread one whose magazines were never used. False when it is in the
+ * middle of a slow path: then the thread that forked may have borrowed it. */
+static bool forget_blocks(struct heap *heap)
+{
+    if (heap->depth)
+        return false;
+    idle_reset(heap);
+    make_bare(heap);
+    heap->slow_calls = heap->parks_left = 0;
+    heap->parked_ms = 0;
+    lock_acquire(&registry.lock);
+    count_owned(1);
+    lock_release(&registry.lock);
+    return true;
+}
+
+/* Makes the heap the calling thread's if its owner is gone. */
+static bool take_over(struct heap *heap)
+{
+    uint64_t owner = ATOMIC_LOAD_ACQUIRE(&heap->owner), found = owner;
+    if (!is_gone(heap, owner) ||
+        !__atomic_compare_exchange_n(
+            &heap->owner, &found, CLAIMED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return false;
+    if (!identity_is_local(owner) && !forget_blocks(heap)) {
+        ATOMIC_STORE_RELAXED(&heap->owner, owner);
+        return false;
+    }
+    heap->depth = 0;
+    make_owned(heap);
+    /* Not before: until then the gate is that of somebody else's heap. */
+    idle_disown(heap);
+    return true;
+}
+
+/* A heap that was left behind, or NULL. Looks at a few heaps each time. */
+static struct heap *find_abandoned(void)
+{
+    enum { SUSPECTS = 8 };
+    struct heap *heap = ATOMIC_LOAD_ACQUIRE(&registry.next_suspect);
+    for (int i = 0; i < SUSPECTS; i++) {
+        heap = heap ? heap : heap_first();
+        if (take_over(heap))
+            return heap;
+        heap = heap->next;
+        ATOMIC_STORE_RELEASE(&registry.next_suspect, heap);
+    }
+    return NULL;
+}
+
+/* ---- New heaps ------------------------------------------------------------------------------- */
+
+static void assign_shard(struct heap *heap)
+{
+    lock_acquire(&registry.lock);
+    unsigned index = registry.count++;
+    lock_release(&registry.lock);
+    heap->shard = (uint8_t)shard_of_heap(index);
+}
+
+/* Areas are mapped several at a time: a process may have only so many mappings, and each stack is
+ * two of them. */
+static const size_t chunk_bytes = (size_t)8 * HEAP_BYTES;
+
+/* The next area of the chunk, NULL when it is used up. Registry lock held. */
+static struct heap_area *take_unused(void)
+{
+    char *memory = registry.unused;
+    if (memory == registry.unused_end)
+        return NULL;
+    registry.unused = memory + HEAP_BYTES;
+    return (struct heap_area *)memory;
+}
+
+static struct heap_area *map_area(void)
+{
+    lock_acquire(&registry.lock);
+    struct heap_area *area = take_unused();
+    lock_release(&registry.lock);
+    if (area)
+        return area;
+    char *chunk = os_map(chunk_bytes, CACHE_LINE, NULL);
+    if (!chunk)
+        return os_map(HEAP_BYTES, CACHE_LINE, NULL);
+    lock_acquire(&registry.lock);
+    area = take_unused();
+    if (!area) {
+        registry.unused = chunk;
+        registry.unused_end = chunk + chunk_bytes;
+        area = take_unused();
+        chunk = NULL;
+    }
+    lock_release(&registry.lock);
+    if (chunk)
+        os_discard(chunk, chunk_bytes);
+    return area;
+}
+
+static struct heap *make_heap(void)
+{
+    struct heap *heap = metadata_alloc(sizeof *heap);
+    if (!heap)
+        return NULL;
+    heap->area = map_area();
+    if (!heap->area) {
+        metadata_free(heap, sizeof *heap);
+        return NULL;
+    }
+    heap->bare = true;
+    assign_shard(heap);
+    make_owned(heap);
+    lock_acquire(&registry.lock);
+    link_heap(heap);
+    lock_release(&registry.lock);
+    return heap;
+}
+
+/* ---- For threads ----------------------------------------------------------------------------- */
+
+/* A heap whose area is all zero becomes one whose magazines were never used. */
+static void start_area(struct heap *heap)
+{
+    heap_start_magazines(heap);
+    idle_open_front(heap);
+    heap->bare = false;
+}
+
+struct heap *registry_adopt(void)
+{
+    struct heap *heap = take_pooled();
+    if (!heap)
+        heap = find_abandoned();
+    if (!heap)
+        heap = make_heap();
+    if (heap && heap->bare)
+        start_area(heap);
+    return heap;
+}
+
+void registry_give_back(struct heap *heap)
+{
+    if (!pool_warm(heap))
+        pool_empty(heap);
+}
+
+void registry_start(void)
+{
+    if (registry.all)
+        return;
+    registry.cpus = (unsigned)size_max(os_cpu_count(), 1);
+    shard_init(POLICY(shards) ? (unsigned)POLICY(shards) : registry.cpus);
+    assign_shard(&first_heap);
+    lock_acquire(&registry.lock);
+    link_heap(&first_heap);
+    pool_put(&first_heap);
+    lock_release(&registry.lock);
+}
+
+/* ---- For everybody --------------------------------------------------------------------------- */
+
+struct heap *heap_first(void)
+{
+    return ATOMIC_LOAD_ACQUIRE(&registry.all);
+}
+
+bool heap_in_use(const struct heap *heap)
+{
+    uint64_t owner = ATOMIC_LOAD_RELAXED(&heap->owner);
+    return owner && (identity_is_local(owner) || heap == heap_of_thread());
+}
+
+unsigned heap_crowd(void)
+{
+    return ATOMIC_LOAD_RELAXED(&registry.crowd);
+}
+
+bool heap_is_only_one(void)
+{
+    return ATOMIC_LOAD_RELAXED(&registry.owned) <= 1;
+}
+
+struct lock *heap_registry_lock(void)
+{
+    return &registry.lock;
+}
+
+void registry_begin_process(void)
+{
+    ATOMIC_STORE_RELAXED(&registry.owned, 0);
+    ATOMIC_STORE_RELAXED(&registry.crowd, 1);
+}
+
+void heap_repair_registry(void)
+{
+    /* The lists may be in the middle of a change: all their heaps count as left behind, and the
+     * rest of the chunk is lost. */
+    registry.warm = registry.free = registry.bare = NULL;
+    registry.warm_count = registry.free_count = 0;
+    registry.unused = registry.unused_end = NULL;
+    for (struct heap *heap = registry.all; heap; heap = heap->next)
+        if (!heap->owner)
+            ATOMIC_STORE_RELAXED(&heap->owner, NOBODY);
+}
+
+void heap_check_pool(void)
+{
+    unsigned warm = 0, free = 0;
+    lock_acquire(&registry.lock);
+    for (struct heap *heap = registry.warm; heap; heap = heap->next_free, warm++)
+        ASSERT(!heap->owner);
+    for (struct heap *heap = registry.free; heap; heap = heap->next_free, free++)
+        ASSERT(!heap->owner && !heap->bare);
+    for (struct heap *heap = registry.bare; heap; heap = heap->next_free)
+        ASSERT(!heap->owner && heap->bare);
+    ASSERT(warm == registry.warm_count && free == registry.free_count);
+    ASSERT((size_t)(registry.unused_end - registry.unused) <= chunk_bytes);
+    lock_release(&registry.lock);
+}

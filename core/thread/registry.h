@@ -1,0 +1,68 @@
+/* The registry: all heaps ever made, who owns them, and the pool of those that nobody does.
+ *
+ * A heap that a thread gives back waits in the pool for the next one: some as they are, with their
+ * blocks, some empty, and the rest *bare*, with an area that is all zero and has no pages. Where
+ * the pool is empty, a heap is looked for whose owner ended without giving it back, or that
+ * belonged to a thread of a parent process, and only then a new one is made.
+ */
+#ifndef THREAD_REGISTRY_H
+#define THREAD_REGISTRY_H
+
+#include "thread/heap.h"
+
+/* Called once, by the first call of all: puts the library's own heap into the pool. */
+void registry_start(void);
+
+/* A heap for the calling thread, ready to be used: out of the pool, left behind by another thread,
+ * or new; NULL when no memory is left. */
+struct heap *registry_adopt(void);
+
+/* Takes it back. */
+void registry_give_back(struct heap *heap);
+
+/* The thread's heap is one of its parent process: from now on it is this process's. */
+void registry_enter_process(struct heap *heap);
+
+/* In a new process no thread has a heap yet. */
+void registry_begin_process(void);
+
+/* Sends home what heaps of the pool cache that were left as they were, for the next thread, if they
+ * lay there for so many ticks of the purge. */
+void heap_flush_pooled(unsigned ticks);
+
+/* A tick of the purge: what lay in pooled heaps since the last one goes home. */
+void heap_tick_pool(void);
+
+/* True when a heap that waits with its blocks for the next thread caches the block. */
+bool heap_pool_caches(unsigned size_class, const void *block);
+
+/* What all heaps together have counted of the class. */
+struct heap_counts {
+    uint64_t pops, cached;
+    struct magazine_counts magazines;
+};
+
+struct heap_counts heap_counts(unsigned size_class);
+
+/* All heaps ever made, newest first, linked by `next`; they are never unmapped. */
+struct heap *heap_first(void);
+
+/* How many threads there are for each CPU, rounded down; 1 or more. A thread that waits for two
+ * others, on two CPUs, shall not make their magazines shorter. */
+unsigned heap_crowd(void);
+
+/* At most one thread has a heap. */
+bool heap_is_only_one(void);
+
+/* True while a thread owns the heap. */
+bool heap_in_use(const struct heap *heap);
+
+/* Puts the registry right after a thread that is gone held its lock. */
+void heap_repair_registry(void);
+
+struct lock *heap_registry_lock(void);
+
+/* Debug walker over the pool. */
+void heap_check_pool(void);
+
+#endif
