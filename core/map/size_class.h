@@ -113,7 +113,7 @@ ALWAYS_INLINE unsigned size_class_cached_min(unsigned size_class, unsigned crowd
     enum { BLOCKS_MIN = 15, SINGLE_BLOCKS_MIN = 63 };
     if (!size_class_is_single(size_class))
         return BLOCKS_MIN;
-    size_t blocks = 16 * MIB / crowd / size_classes[size_class].size;
+    size_t blocks = 32 * MIB / crowd / size_classes[size_class].size;
     return (unsigned)size_max(size_min(blocks, SINGLE_BLOCKS_MIN), 1);
 }
 

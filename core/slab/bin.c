@@ -187,21 +187,22 @@ void *bin_take_aligned(unsigned shard, unsigned size_class, unsigned alignment, 
     return block;
 }
 
-static void count_slab(struct bin *bin, uint32_t change)
+/* Makes a slab of which no block is free one of the bin's, or no more. */
+static void set_joined(struct bin *bin, struct slab *slab, bool joined)
 {
     lock_acquire(&bin->lock);
-    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + change);
+    ATOMIC_STORE_RELAXED(&bin->slab_count, joined ? bin->slab_count + 1 : bin->slab_count - 1);
+    slab->joined = joined;
     lock_release(&bin->lock);
 }
 
 bool bin_resize(struct slab *slab, unsigned size_class)
 {
-    unsigned before = slab->size_class;
-    if (!slab_resize(slab, size_class))
-        return false;
-    count_slab(bin_of(slab->shard, before), -(uint32_t)1);
-    count_slab(bin_of(slab->shard, size_class), 1);
-    return true;
+    /* In between it is no bin's, so that each of them is right whenever the process forks. */
+    set_joined(bin_of(slab->shard, slab->size_class), slab, false);
+    bool resized = slab_resize(slab, size_class);
+    set_joined(bin_of(slab->shard, slab->size_class), slab, true);
+    return resized;
 }
 
 /* ---- Flush ----------------------------------------------------------------------------------- */
