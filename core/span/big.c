@@ -113,7 +113,7 @@ static bool extend(struct big *big, size_t size)
             return false;
     }
     big->mapped = size;
-    reclaim_before_growth(growth, true);
+    reclaim_before_growth(growth, false);
     return true;
 }
 
@@ -147,7 +147,8 @@ static size_t with_room(size_t size)
 {
     enum { SHARE = 4 };
     size_t room = size_min(big_live_bytes() / SHARE, (size_t)POLICY(big_cache_mib) * MIB);
-    return round_up(size, UNIT_SIZE) + round_down(room, REGION_SIZE);
+    size = round_up(size, UNIT_SIZE);
+    return size + room / size * size;
 }
 
 static struct big *from_system(unsigned part, size_t size, size_t alignment)
@@ -162,7 +163,7 @@ static struct big *from_system(unsigned part, size_t size, size_t alignment)
         base = os_map(mapped = size, alignment, NULL);
     if (!base)
         return NULL;
-    reclaim_before_growth(size, true);
+    reclaim_before_growth(size, false);
     /* The system may give huge pages to who does not ask. */
     os_advise_huge_pages(base, mapped, false);
     struct big *big = big_cache_add(part, base, mapped, size);
