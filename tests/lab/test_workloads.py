@@ -314,8 +314,8 @@ class Flags(WorkloadTest):
             self.assert_fails(run, 2, r"--operations 19: must be at least")
         self.assert_fails(start(["bursts", "--operations", "19", "--count", "10"]), 2,
                           "--operations 19: must be at least 20")
-        self.assert_fails(start(["bursts", "--operations", "59", "--count", "10", "--threads", "3"]),
-                          2, "--operations 59: must be at least 60")
+        run = start(["bursts", "--operations", "59", "--count", "10", "--threads", "3"])
+        self.assert_fails(run, 2, "--operations 59: must be at least 60")
         self.assert_fails(start(["one-block", "--operations", "5", "--threads", "3"]), 2,
                           "--operations 5: must be at least 6")
         self.assert_fails(start(["patterns", "--operations", "99", "--blocks", "10"]), 2,

@@ -25,6 +25,7 @@ SUFFIXES = CODE | {".cmake", ".in", ".map", ".toml"}
 # One subject each, that would not be easier to read in two files.
 LONG_FILES = {
     "core/os/linux.c",
+    "core/span/big_cache.c",
     "core/span/page_heap.c",
     "core/thread/magazine.c",
     "core/thread/registry.c",
@@ -32,6 +33,7 @@ LONG_FILES = {
     "crates/hakmem-cli/tests/cli/compare.rs",
     "crates/hakmem-cli/tests/cli/doctor.rs",
     "crates/hakmem-lab/tests/catalogue.rs",
+    "crates/hakmem-lab/tests/experiment.rs",
     "crates/hakmem-process/src/inquiry.rs",
     "crates/hakmem-process/src/tracer.rs",
     "crates/hakmem-process/tests/witnessed.rs",
