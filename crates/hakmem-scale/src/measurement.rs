@@ -42,6 +42,8 @@ pub struct Run {
     pub kernel_ns: f64,
     /// Calls by the workload's own count, without its set-up.
     pub operations: u64,
+    /// Whether this is what a longer run had more: not how the heap grew, but how it went on.
+    pub steady: bool,
     /// By the name of their kind.
     pub locks: BTreeMap<String, Kind>,
 }
@@ -103,6 +105,20 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// What came after `before`.
+    fn after(&self, before: &Usage) -> Usage {
+        Usage {
+            acquisitions: self.acquisitions.saturating_sub(before.acquisitions),
+            waits: self.waits.saturating_sub(before.waits),
+            handovers: self.handovers.saturating_sub(before.handovers),
+            interrupted: self.interrupted.saturating_sub(before.interrupted),
+            waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
+            held_ns: self.held_ns.saturating_sub(before.held_ns),
+        }
+    }
+}
+
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Usage) {
         self.acquisitions += other.acquisitions;
@@ -120,6 +136,25 @@ impl Run {
         self.busy_ns / self.calls.max(1) as f64
     }
 
+    /// What happened in this run after all that happened in a shorter one. Of locks that are many,
+    /// the busiest of both are taken to be the same.
+    pub fn after(&self, shorter: &Run) -> Run {
+        let mut rest = self.clone();
+        rest.steady = true;
+        rest.calls = self.calls.saturating_sub(shorter.calls);
+        rest.operations = self.operations.saturating_sub(shorter.operations);
+        rest.busy_ns = (self.busy_ns - shorter.busy_ns).max(0.0);
+        rest.kernel_ns = (self.kernel_ns - shorter.kernel_ns).max(0.0);
+        for (name, kind) in &mut rest.locks {
+            if let Some(before) = shorter.locks.get(name) {
+                kind.all = kind.all.after(&before.all);
+                kind.busiest = kind.busiest.after(&before.busiest);
+                kind.most_met = kind.most_met.after(&before.most_met);
+            }
+        }
+        rest
+    }
+
     /// Whether no lock is shared: one process with one thread after the other.
     pub fn is_apart(&self) -> bool {
         self.processes > 1 && self.threads == 1
@@ -128,5 +163,38 @@ impl Run {
     /// How often something happened per million calls.
     pub fn per_million(&self, count: u64) -> f64 {
         count as f64 * 1e6 / self.calls.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_after_is_the_difference() {
+        let run = |times: u64| {
+            let usage = Usage {
+                acquisitions: 100 + 10 * times,
+                held_ns: 7000 + 200 * times,
+                ..Usage::default()
+            };
+            let kind = Kind {
+                parts: 1,
+                locks: 1,
+                all: usage,
+                busiest: usage,
+                most_met: usage,
+            };
+            Run {
+                calls: 50 + 1000 * times,
+                busy_ns: (9000 + 4000 * times) as f64,
+                locks: [("a".to_string(), kind)].into(),
+                ..Run::default()
+            }
+        };
+        let rest = run(8).after(&run(1));
+        assert!(rest.steady && rest.calls == 7000 && rest.call_ns() == 4.0);
+        assert_eq!(rest.locks["a"].all.acquisitions, 70);
+        assert_eq!(rest.locks["a"].busiest.hold_ns(), 20.0);
     }
 }

@@ -16,7 +16,11 @@ use hakmem_process::{run_timed, Cost, Exit, Launch, Tools};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::load::{first_to_stop, AIM_CORES};
 use crate::measurement::{Kind, Measurement, Run, Usage, FORMAT};
+
+/// So many times as long is a run that tells what goes on when a heap has grown.
+const LONGER: u32 = 8;
 
 /// The exit status of a workload program that refuses its arguments.
 const REFUSED: i32 = 2;
@@ -115,7 +119,7 @@ pub fn measure(
             rows.len() * (1 + settings.threads.len()),
             &row.task.name,
         );
-        let first = settings.run(row, None, shards_for(1))?;
+        let first = settings.run(row, &[], shards_for(1))?;
         let first = first.with_context(|| refusal(row))?;
         let report = first.report.clone();
         settings.add(row, None, &report, first, &mut measurement)?;
@@ -138,7 +142,7 @@ pub fn measure(
         let threads = report.threads();
         let what = format!("{}, threads: {threads}", row.task.name);
         progress.step(rows.len() + done, rows.len() + variants.len(), &what);
-        match settings.run(row, Some(threads), shards_for(threads))? {
+        match settings.run(row, &thread_flags(Some(threads)), shards_for(threads))? {
             Some(first) => settings.add(row, Some(threads), report, first, &mut measurement)?,
             // Its work cannot be shared among so many.
             None => progress.left_out(&format!("{what}: the program refuses that")),
@@ -153,6 +157,11 @@ pub fn measure(
 
 fn cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
+}
+
+fn thread_flags(threads: Option<u32>) -> Vec<String> {
+    let flags = |threads: u32| vec!["--threads".to_string(), threads.to_string()];
+    threads.map_or_else(Vec::new, flags)
 }
 
 /// As many shards as on a machine with a core for each thread.
@@ -199,7 +208,9 @@ struct Measured {
 }
 
 impl Settings {
-    /// Adds the row to what was measured. The first run counts if it had a shard for each thread.
+    /// Adds the row to what was measured. The first run counts if it had a shard for each thread. If
+    /// a lock stops early, that may be because the heap had to grow, which happens once: then a
+    /// longer run tells what goes on.
     fn add(
         &self,
         row: &Row,
@@ -209,25 +220,34 @@ impl Settings {
         measurement: &mut Measurement,
     ) -> Result<()> {
         let shards = shards_for(report.threads());
+        let flags = thread_flags(threads);
         let mut runs = Vec::new();
         if first.run.shards >= shards {
             runs.push(first);
         }
         while runs.len() < self.repeats.max(1) as usize {
-            let run = self.run(row, threads, shards)?;
+            let run = self.run(row, &flags, shards)?;
             runs.push(run.with_context(|| refusal(row))?);
         }
         runs.sort_by(|one, other| one.run.call_ns().total_cmp(&other.run.call_ns()));
-        let middle = runs.swap_remove(runs.len() / 2);
+        let mut middle = runs.swap_remove(runs.len() / 2);
+        let stops = first_to_stop(&middle.run).is_some_and(|(_, cores)| cores < AIM_CORES);
+        if let (true, Some(operations)) = (stops, report.number("operations")) {
+            let longer = operations.saturating_mul(LONGER).to_string();
+            let flags = [flags, vec!["--operations".into(), longer]].concat();
+            if let Some(long) = self.run(row, &flags, shards)? {
+                middle.run = long.run.after(&middle.run);
+            }
+        }
         measurement.runs.push(middle.run);
         Ok(())
     }
 
     /// Runs the row once; `None`: the program refuses its arguments.
-    fn run(&self, row: &Row, threads: Option<u32>, shards: u32) -> Result<Option<Measured>> {
+    fn run(&self, row: &Row, flags: &[String], shards: u32) -> Result<Option<Measured>> {
         let name = &row.task.name;
         let directory = tempfile::tempdir().context("cannot make a directory for the figures")?;
-        let launch = self.launch(row, threads, shards, directory.path());
+        let launch = self.launch(row, flags, shards, directory.path());
         let done = run_timed(&self.tools, &launch).with_context(|| format!("row '{name}'"))?;
         match done.exit {
             Exit::Code(0) => {}
@@ -260,11 +280,9 @@ impl Settings {
         Ok(Some(Measured { report, run }))
     }
 
-    fn launch(&self, row: &Row, threads: Option<u32>, shards: u32, directory: &Path) -> Launch {
+    fn launch(&self, row: &Row, flags: &[String], shards: u32, directory: &Path) -> Launch {
         let mut command = row.task.command.clone();
-        if let Some(threads) = threads {
-            command.extend(["--threads".to_string(), threads.to_string()]);
-        }
+        command.extend(flags.iter().cloned());
         let file = directory.join("%p.json").to_string_lossy().into_owned();
         let mut environment = row.task.environment.clone();
         environment.insert("HAKMEM_STATS_FILE".into(), file);
