@@ -92,7 +92,8 @@ fn rows_are_measured() {
         assert_eq!(run.processes, 1);
         let taken = |name: &str| run.locks[name].all.acquisitions;
         for name in ["page_heap", "metadata", "registry", "bin"] {
-            assert!(taken(name) > 0, "{name}: {run:?}");
+            // What goes on when the heap has grown may need none of them.
+            assert!(taken(name) > 0 || run.steady, "{name}: {run:?}");
         }
         let transfer = &run.locks["transfer"];
         assert_eq!(transfer.parts, 64);
