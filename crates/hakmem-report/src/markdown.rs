@@ -130,8 +130,8 @@ fn how_to_read(file: &ResultFile) -> String {
          malloc included,\n  chosen by other rounds than those it is compared in. \
          \\* of those that did not fail.\n\
          - *time* is what a workload measured of itself, of a program the wall clock; *peak RSS* \
-         is that of\n  its largest process; *settled RSS* what is resident when the work is over and some \
-         time has passed.\n  Means are geometric, of the rows without an error.\n\
+         is that of\n  its largest process; *settled RSS* what is resident when the work is over \
+         and some time has passed.\n  Means are geometric, of the rows without an error.\n\
          - Each figure comes with a proof that the allocator served the program's calls. Where the \
          proof\n  failed, there is an error and no figure.\n",
         confidence = format::share(file.settings.confidence),

@@ -39,23 +39,27 @@ pub fn draw(predictions: &[Prediction]) -> Result<String, Box<dyn Error + Send +
     Ok(text)
 }
 
+/// The most cores of all predictions, and the least speed.
+fn extent(predictions: &[Prediction]) -> (usize, f64) {
+    let most = predictions.iter().map(|one| last(one).0).max();
+    let speedups = predictions
+        .iter()
+        .flat_map(|one| one.speedups.iter().map(|it| it.1));
+    (most.unwrap_or(1).max(2), speedups.fold(1.0, f64::min))
+}
+
+/// Where the axes have figures.
+fn powers_of_two(most: usize) -> Vec<f64> {
+    let powers = -4..=most.ilog2() as i32;
+    powers.map(|power| f64::from(power).exp2()).collect()
+}
+
 fn draw_into(text: &mut String, predictions: &[Prediction]) -> Result<(), Box<dyn Error>> {
     let mut sorted: Vec<&Prediction> = predictions.iter().collect();
     sorted.sort_by(|one, other| last(one).1.total_cmp(&last(other).1));
-    let most = sorted
-        .iter()
-        .map(|one| last(one).0)
-        .max()
-        .unwrap_or(1)
-        .max(2);
-    let powers: Vec<f64> = (-4..=most.ilog2() as i32)
-        .map(|power| f64::from(power).exp2())
-        .collect();
-    let end = most as f64 * 1.05;
-    let speedups = sorted
-        .iter()
-        .flat_map(|one| one.speedups.iter().map(|it| it.1));
-    let least = speedups.fold(1.0, f64::min) * 0.9;
+    let (most, slowest) = extent(predictions);
+    let powers = powers_of_two(most);
+    let (least, end) = (slowest * 0.9, most as f64 * 1.05);
 
     let area = SVGBackend::with_string(text, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
@@ -79,10 +83,6 @@ fn draw_into(text: &mut String, predictions: &[Prediction]) -> Result<(), Box<dy
         .bold_line_style(GREY.mix(0.4))
         .draw()?;
 
-    let points = |one: &Prediction| -> Vec<(f64, f64)> {
-        let point = |&(cores, speedup): &(usize, f64)| (cores as f64, speedup);
-        one.speedups.iter().map(point).collect()
-    };
     chart
         .draw_series(DashedLineSeries::new(
             [(1.0, 1.0), (most as f64, most as f64)],
@@ -121,6 +121,11 @@ fn draw_into(text: &mut String, predictions: &[Prediction]) -> Result<(), Box<dy
     area.present()?;
     drop(chart);
     Ok(())
+}
+
+fn points(one: &Prediction) -> Vec<(f64, f64)> {
+    let point = |&(cores, speedup): &(usize, f64)| (cores as f64, speedup);
+    one.speedups.iter().map(point).collect()
 }
 
 fn last(one: &Prediction) -> (usize, f64) {

@@ -40,7 +40,12 @@ struct Arguments {
     #[arg(long)]
     quick: bool,
     /// Numbers of threads besides those of the rows
-    #[arg(long, value_delimiter = ',', default_value = "1,2,8", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "1,2,8",
+        value_parser = clap::value_parser!(u32).range(1..=4096)
+    )]
     threads: Vec<u32>,
     /// Measured runs of each row and number of threads; the one in the middle counts
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=101))]
@@ -185,8 +190,8 @@ fn document(measurement: &Measurement, predictions: &[Prediction]) -> String {
     format!(
         "# Figures of scaling\n\n\
          Made by `make scale` of what [scaling.json](scaling.json) holds; [scaling.md](scaling.md) \
-         says\nwhat the columns mean and what a prediction is worth. Below, the locks that are half \
-         busy below\n{AIM_CORES} cores; rows that share blocks by design are marked.\n\n\
+         says\nwhat the columns mean and what a prediction is worth. Below, the locks that are \
+         half busy below\n{AIM_CORES} cores; rows that share blocks by design are marked.\n\n\
          {}\n## Rows that share nothing\n\nPredicted, as many times as fast as one core:\n\n\
          {}\n## Rows that share by design\n\n{}",
         table::locks(measurement, Extent::BelowAim, Form::Markdown),
@@ -209,7 +214,8 @@ fn judge(measurement: &Measurement) -> bool {
     }
     println!(
         "{} runs: a lock is half busy below {REQUIRED_CORES} cores in {}, below {AIM_CORES} in {} \
-         of those that share nothing, and below {REQUIRED_CORES} in {} of those that share by design.",
+         of those that share nothing, and below {REQUIRED_CORES} in {} of those that share by \
+         design.",
         measurement.runs.len(),
         required.len(),
         aim.len(),

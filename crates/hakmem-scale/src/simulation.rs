@@ -42,8 +42,8 @@ pub struct Station {
     pub hold_ns: f64,
     /// Locks of this kind: each visit is to one of them, drawn at random.
     pub locks: usize,
-    /// Whether each part of the shards has such locks of its own. There is one set for each core, up
-    /// to a number; a visit goes to the core's own, or else to one drawn at random.
+    /// Whether each part of the shards has such locks of its own. There is one set for each core,
+    /// up to a number; a visit goes to the core's own, or else to one drawn at random.
     pub parts: Option<Parts>,
 }
 
@@ -79,8 +79,8 @@ pub struct Outcome {
 }
 
 impl Workload {
-    /// What a run was; processes share no locks. Of a kind with many locks that all threads share, the busiest is a station
-    /// of its own; the locks of a kind in a part count as one.
+    /// What a run was; processes share no locks. Of a kind with many locks that all threads share,
+    /// the busiest is a station of its own; the locks of a kind in a part count as one.
     pub fn of(run: &Run) -> Workload {
         let visits: u64 = run.locks.values().map(|kind| kind.all.acquisitions).sum();
         let mut stations = Vec::new();
