@@ -1,8 +1,8 @@
 //! Tables for a terminal.
 //!
 //! Few rows: a block per row with a line per arm. Many rows: a matrix of ratios, rows x arms, for
-//! time and for memory. Rows in several numbers of threads: what more of them gain. A block can also
-//! be rendered alone, while an experiment runs.
+//! time and for memory. Rows in several numbers of threads: what more of them gain. A block can
+//! also be rendered alone, while an experiment runs.
 
 use comfy_table::{presets, Attribute, Cell, CellAlignment, Color, Table, TableComponent};
 use hakmem_results::{Arm, Metric, Ratio, ResultFile, Row, Verdict};

@@ -208,8 +208,8 @@ struct Measured {
 }
 
 impl Settings {
-    /// Adds the row to what was measured. The first run counts if it had a shard for each thread. If
-    /// a lock stops early, that may be because the heap had to grow, which happens once: then a
+    /// Adds the row to what was measured. The first run counts if it had a shard for each thread.
+    /// If a lock stops early, that may be because the heap had to grow, which happens once: then a
     /// longer run tells what goes on.
     fn add(
         &self,
