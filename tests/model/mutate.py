@@ -47,7 +47,7 @@ STEPS = (
      "the child puts back a slab that its thread is about to make or end"),
     ("span/page_heap.c", " && superslab->listed)", ")",
      "the child puts back a superslab that its thread is about to unmap"),
-    ("span/big_cache.c", "REGION_BIG && big->cached)", "REGION_BIG && !big->live)",
+    ("span/big_cache.c", "} else if (big->cached) {", "} else if (!big->live) {",
      "the child puts back a mapping that its thread is about to unmap"),
     ("thread/fork.c", "        bin_repair(shard, class);", "        ;",
      "the child does not put bins right"),
@@ -81,8 +81,8 @@ STEPS = (
      "a slab that is gone is still in the wide class map"),
     ("span/page_heap.c", "    page_map_unregister(&superslab->region);\n", "",
      "a superslab that is gone is still found"),
-    ("span/big_cache.c", "        extract(big);\n        big->live = true;",
-     "        big->live = true;", "a mapping that was taken is still in the cache"),
+    ("span/big_cache.c", "        extract(part, big);\n        split(part, big, size);",
+     "        split(part, big, size);", "a mapping that was taken is still in the cache"),
     ("thread/registry.c", "        *list = heap->next_free;\n", "",
      "two threads take the same heap"),
     ("thread/registry.c", "    heap_flush(heap);\n    if (ATOMIC", "    if (ATOMIC",
@@ -120,7 +120,7 @@ SURVIVORS = {
         "stronger than needed: who learns from the kernel that the owner is gone comes after it",
     ("thread/registry.c", "make_owned", "atomic_store_release to atomic_store_relaxed"): _SHARED,
     ("thread/registry.c", "take_over", "atomic_load_acquire to atomic_load_relaxed"): _SHARED,
-    ("span/big_cache.c", "put", "without lock cache.lock"):
+    ("span/big_cache.c", "unmap", "without lock part->lock"):
         "not modelled: a mapping goes back into the cache when the system refuses to unmap it",
     ("thread/registry.c", "registry_start", "without lock registry.lock"):
         "not needed: it runs once, and others wait for it",

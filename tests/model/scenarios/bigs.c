@@ -121,6 +121,46 @@ SCENARIO(bigs_split) = {
     .thread = {take_2, take_long},
     .finish = all_cached};
 
+/* Two blocks that touch. */
+static void neighbours_in_use(void)
+{
+    give_big(take_big(2 * BIG));
+    blocks[0] = take_big(BIG);
+    blocks[1] = take_big(BIG);
+}
+
+static void give_1(void)
+{
+    give_big(blocks[1]);
+}
+
+static void joined(void)
+{
+    CHECK(big_stats().cached_bytes >= 2 * BIG);
+    all_cached();
+}
+
+SCENARIO(bigs_join) = {
+    .name = "bigs_join",
+    .about = "neighbours are freed at the same time",
+    .prepare = neighbours_in_use,
+    .thread = {give_0, give_1},
+    .finish = joined};
+
+static void take_2_in_another_part(void)
+{
+    blocks[2] = big_alloc(1, BIG, 1, false);
+    CHECK(blocks[2]);
+    *(volatile char *)blocks[2] = 1;
+}
+
+SCENARIO(bigs_parts) = {
+    .name = "bigs_parts",
+    .about = "a shard takes from the part of another, which frees",
+    .prepare = one_in_use_one_cached,
+    .thread = {take_2_in_another_part, give_0},
+    .finish = consistent};
+
 static void grow_0(void)
 {
     CHECK(big_resize(big_of(blocks[0]), 2 * BIG));
