@@ -91,11 +91,14 @@ static void what_is_in_use_stays(void **state)
     static char *blocks[COUNT];
     for (int i = 0; i < COUNT; i++)
         memset(blocks[i] = alloc(SIZE), i, SIZE);
+    uint64_t before = pressure_total();
     for (int i = 0; i < COUNT; i++)
         if (i % 16)
             release(blocks[i]);
     flush_own();
-    assert_true(reclaim_everything() >= COUNT / 2 * (size_t)SIZE);
+    reclaim_everything();
+    /* Some may have gone before. */
+    assert_true(pressure_total() - before >= COUNT / 2 * (size_t)SIZE);
     for (int i = 0; i < COUNT; i += 16)
         assert_true(unit_all_bytes(blocks[i], SIZE, (unsigned char)i));
     walk_all();
