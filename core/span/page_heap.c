@@ -82,7 +82,7 @@ static void lower_unused(void)
 static unsigned take_run(struct superslab *superslab, struct run run)
 {
     unsigned dirty = superslab_take(superslab, run);
-    heap.stats.used_pages += run.units * UNIT_PAGES;
+    heap.stats.used_pages += (size_t)run.units * UNIT_PAGES;
     heap.stats.dirty_free_pages -= dirty;
     lower_unused();
     relink(superslab);
@@ -94,7 +94,7 @@ static void put_run(struct superslab *superslab, struct run run, unsigned dirty_
 {
     unsigned dirty_before = superslab->dirty_free_pages;
     superslab_put(superslab, run, dirty_pages);
-    heap.stats.used_pages -= run.units * UNIT_PAGES;
+    heap.stats.used_pages -= (size_t)run.units * UNIT_PAGES;
     heap.stats.dirty_free_pages += superslab->dirty_free_pages - dirty_before;
     relink(superslab);
 }
@@ -256,7 +256,8 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
 }
 
 /* The system refuses to purge memory that is locked: a purge gives up after so many superslabs, and
- * these are left alone for so many rounds, or each purge would look at all of them again. */
+ * these are left alone for so many rounds, or each purge would look at all of them again. A request
+ * for everything asks for all once more: what was refused may be granted now. */
 enum { REFUSALS_MAX = 8, REFUSED_ROUNDS = 64 };
 
 /* Of the first superslabs with free dirty pages that neither this round nor a later one has seen,
@@ -342,10 +343,12 @@ size_t page_heap_purge(size_t bytes)
 {
     size_t purged = 0;
     unsigned refusals = 0;
+    bool everything = bytes == SIZE_MAX;
     lock_acquire(&heap.lock);
-    uint64_t round = ++heap.purge_round;
+    uint64_t round = heap.purge_round += everything ? REFUSED_ROUNDS + 1 : 1;
     while (purged < bytes) {
-        struct superslab *superslab = refusals < REFUSALS_MAX ? dirtiest(round) : NULL;
+        bool asks = everything || refusals < REFUSALS_MAX;
+        struct superslab *superslab = asks ? dirtiest(round) : NULL;
         if (!superslab)
             superslab = wholly_free(round);
         if (!superslab)

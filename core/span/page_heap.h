@@ -49,7 +49,7 @@ size_t page_heap_unused_pages(enum idle_watcher watcher);
 
 /* Gives up to `bytes` of free dirty memory back to the system, where most of it lies first; returns
  * how much it was. When there is no more, superslabs that are wholly free and have no memory are
- * unmapped, all but the last one. */
+ * unmapped, all but the last one. SIZE_MAX asks for what the system refused before, too. */
 size_t page_heap_purge(size_t bytes);
 
 struct page_heap_stats {
