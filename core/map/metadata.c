@@ -101,7 +101,7 @@ void metadata_check(void)
     for (unsigned i = 0; i < SIZES; i++) {
         for (struct free_record *record = metadata.free[i]; record; record = record->next) {
             ASSERT((uintptr_t)record % GRAIN == 0);
-            free_bytes += (i + 1) * GRAIN;
+            free_bytes += (size_t)(i + 1) * GRAIN;
             ASSERT(free_bytes <= metadata.bytes);
         }
     }

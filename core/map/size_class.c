@@ -21,8 +21,8 @@
 #define CLASS(size) BLOCKS_IN(UNITS_OF(size), size)
 
 /* For each size the length that leaves the smaller part of the slab unused. */
-#define IN_4(kib) BLOCKS_IN(4, (kib)*1024)
-#define IN_8(kib) BLOCKS_IN(8, (kib)*1024)
+#define IN_4(kib) BLOCKS_IN(4, (kib)*KIB)
+#define IN_8(kib) BLOCKS_IN(8, (kib)*KIB)
 
 /* One block of so many units. */
 #define SINGLE(units)                                                                              \

@@ -157,7 +157,7 @@ static size_t release_empties(struct bin *bin, unsigned size_class)
     bin->missed += count;
     lock_release(&bin->lock);
     bin_destroy(&gone);
-    return count * size_classes[size_class].units * UNIT_SIZE;
+    return (size_t)count * size_classes[size_class].units * UNIT_SIZE;
 }
 
 bool sweep_empties(unsigned shard)
@@ -185,7 +185,7 @@ static bool find_bin(unsigned *number)
 /* What of the empty slabs nobody needed is to go. Lock held. */
 static void judge_empties(struct bin *bin, unsigned size_class)
 {
-    size_t bytes = bin->kept_unused * size_classes[size_class].units * UNIT_SIZE;
+    size_t bytes = (size_t)bin->kept_unused * size_classes[size_class].units * UNIT_SIZE;
     uint32_t unneeded = bytes > pressure_kept_bytes() ? bin->kept_unused : 0;
     ATOMIC_STORE_RELAXED(&bin->unneeded, unneeded);
     bin->kept_unused = bin->kept;
