@@ -4,8 +4,8 @@
 #include <fcntl.h>
 
 #include "api/block.h"
-#include "base/policy.h"
 #include "base/poison.h"
+#include "base/policy.h"
 #include "os/os.h"
 #include "span/big.h"
 
