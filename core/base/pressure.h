@@ -58,8 +58,9 @@ uint64_t pressure_total(void);
 enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWTH };
 
 /* Called without locks before `bytes` of new memory are touched. `big`: at addresses that a big
- * block had before. That is at the expense of free pages alone, and not of the BigCache: else what
- * does not fit one block would go, and be faulted anew for the next one that it fits. */
+ * block had before. That is at the expense of free pages, and of the BigCache only for what it has
+ * too much: else what does not fit one block would go, and be faulted anew for the next one that it
+ * fits. */
 void reclaim_before_growth(size_t bytes, bool big);
 
 /* Called in slow paths, without locks: begins a tick when it is time, and does some of the work

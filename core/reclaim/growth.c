@@ -4,6 +4,7 @@
 #include "base/pressure.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
+#include "thread/heap.h"
 
 static size_t grown_bytes;  /* atomic relaxed, any thread: since the last purge for growth */
 static bool grown_in_armed; /* atomic relaxed, any thread: since the last growth_has_come */
@@ -13,6 +14,23 @@ static bool grown_in_armed; /* atomic relaxed, any thread: since the last growth
 static size_t window(size_t free_bytes)
 {
     return size_max(REGION_SIZE, free_bytes / 16);
+}
+
+static size_t dirty_bytes(void)
+{
+    return page_heap_stats().dirty_free_pages * PAGE_SIZE;
+}
+
+/* What the thread itself caches in long blocks comes free; returns the bytes of the page heap that
+ * are idle by that. */
+static size_t lend(void)
+{
+    struct heap *heap = heap_of_thread();
+    size_t before = dirty_bytes();
+    if (!heap || !heap_lend(heap))
+        return 0;
+    size_t after = dirty_bytes();
+    return after - size_min(after, before);
 }
 
 void reclaim_before_growth(size_t bytes, bool big)
@@ -26,14 +44,16 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (due < due_min)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
+    size_t lent = lend();
+    dirty += lent;
     /* Much at once is paid for by what may not be idle, unless that is little beside it. */
     size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
-    size_t idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
+    size_t idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE + lent;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
     idle = size_max(idle, size_min(at_once, dirty));
     idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, idle), cached));
     if (big)
-        idle_cached = 0;
+        idle_cached = size_min(big_cache_excess(), cached);
     size_t keep = size_min(pressure_bound(used / 16), idle + idle_cached);
     size_t wanted = size_min(due, idle + idle_cached - keep);
     size_t gone = wanted && idle_cached ? big_cache_evict(size_min(wanted, idle_cached)) : 0;

@@ -60,6 +60,7 @@ static void begin_in_pages(void)
     pressure_disarm();
     size_t unused = page_heap_unused_pages(IDLE_SINCE_TICK) * PAGE_SIZE;
     size_t unused_cached = big_cache_unused(IDLE_SINCE_TICK);
+    big_cache_tick();
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE;
     size_t used = stats.used_pages * PAGE_SIZE + big_live_bytes();

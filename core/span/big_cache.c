@@ -35,6 +35,8 @@ static struct part {
     struct big *newest;          /* lock: what was mapped last, to find its neighbours */
     struct list spares;          /* lock: records that are not in use */
     struct idle unused;          /* lock: of the dirty bytes */
+    size_t live_peak;            /* as live_bytes: most of them since the last tick */
+    size_t live_peak_before;     /* as live_bytes: since the one before, until the last */
     struct shelf shelf[SHELVES]; /* lock */
 } parts[BIG_PARTS];
 
@@ -59,6 +61,13 @@ static unsigned shelf_of(const struct big *big)
 static void add_bytes(size_t *sum, size_t bytes)
 {
     ATOMIC_STORE_RELAXED(sum, *sum + bytes);
+}
+
+static void add_live(struct part *part, size_t bytes)
+{
+    add_bytes(&part->live_bytes, bytes);
+    if (part->live_bytes > part->live_peak)
+        ATOMIC_STORE_RELAXED(&part->live_peak, part->live_bytes);
 }
 
 static void add_cached(struct part *part, const struct big *big, size_t sign)
@@ -222,7 +231,7 @@ static void hand_out(struct part *part, struct big *big)
 {
     big->live = true;
     part->allocated++;
-    add_bytes(&part->live_bytes, big->mapped);
+    add_live(part, big->mapped);
 }
 
 /* ---- Sums over all parts --------------------------------------------------------------------- */
@@ -281,6 +290,27 @@ size_t big_cache_unused(enum idle_watcher watcher)
         lock_release(&parts[i].lock);
     }
     return unused;
+}
+
+size_t big_cache_excess(void)
+{
+    size_t peak = 0, resident = big_live_bytes() + big_cache_bytes();
+    for (unsigned i = 0; i < used_parts(); i++)
+        peak += size_max(
+            ATOMIC_LOAD_RELAXED(&parts[i].live_peak),
+            ATOMIC_LOAD_RELAXED(&parts[i].live_peak_before));
+    return resident - size_min(resident, peak + peak / 100 * (size_t)POLICY(retain_percent));
+}
+
+void big_cache_tick(void)
+{
+    for (unsigned i = 0; i < used_parts(); i++) {
+        struct part *part = &parts[i];
+        lock_acquire(&part->lock);
+        ATOMIC_STORE_RELAXED(&part->live_peak_before, part->live_peak);
+        ATOMIC_STORE_RELAXED(&part->live_peak, part->live_bytes);
+        lock_release(&part->lock);
+    }
 }
 
 struct big_stats big_stats(void)
@@ -534,7 +564,7 @@ bool big_cache_lengthen(struct big *big, size_t size)
         big->zeroed &= after->dirty == 0;
         join(part, big, after);
         split(part, big, size);
-        add_bytes(&part->live_bytes, big->mapped - before);
+        add_live(part, big->mapped - before);
         note_unused(part);
     }
     lock_release(&part->lock);
@@ -571,7 +601,7 @@ void big_cache_return(struct big *big, bool new)
     struct part *part = &parts[big->part];
     lock_acquire(&part->lock);
     part->allocated += new;
-    add_bytes(&part->live_bytes, big->mapped);
+    add_live(part, big->mapped);
     lock_release(&part->lock);
 }
 

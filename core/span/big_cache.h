@@ -101,6 +101,13 @@ size_t big_cache_empty(void);
 /* The least that was cached and dirty since the last call by the same watcher. */
 size_t big_cache_unused(enum idle_watcher watcher);
 
+/* How much live and dirty bytes are together beyond the most that were live at once since the last
+ * tick but one: what is cached for no use that there has been. */
+size_t big_cache_excess(void);
+
+/* A tick: what was live before the last one counts no more. */
+void big_cache_tick(void);
+
 /* Dirty bytes in the cache; and all that it maps. */
 size_t big_cache_bytes(void);
 size_t big_cache_mapped(void);

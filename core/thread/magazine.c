@@ -489,6 +489,24 @@ void heap_flush(struct heap *heap)
     }
 }
 
+size_t heap_lend(struct heap *heap)
+{
+    size_t bytes = 0;
+    if (heap->depth != 1)
+        return 0;
+    for (unsigned size_class = SINGLE_CLASS_FIRST; size_class <= SIZE_COUNT; size_class++) {
+        struct magazine *magazine = magazine_of(heap, size_class);
+        uint32_t pops = (uint32_t)heap->area->front.pops[size_class];
+        unsigned held = heap_cached_blocks(heap, size_class);
+        if (held && pops == magazine->pops_at_growth) {
+            flush_top(heap, size_class, held);
+            bytes += held * (size_t)size_classes[size_class].size;
+        }
+        magazine->pops_at_growth = pops;
+    }
+    return bytes;
+}
+
 bool heap_caches(struct heap *heap, unsigned size_class, const void *block)
 {
     void **slots = slots_of(heap) + magazine_of(heap, size_class)->begin + 1;

@@ -399,6 +399,31 @@ static void double_frees_are_named(void **state)
     release(freed.block);
 }
 
+/* Before memory grows, long blocks that the thread itself caches and does not use serve all. */
+static void idle_long_blocks_are_lent(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 20 };
+    void *blocks[BLOCKS];
+    struct heap *mine = heap_enter();
+    unsigned size_class = size_class_of(MIB);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        blocks[i] = alloc(MIB);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        release(blocks[i]);
+    assert_true(heap_cached_blocks(mine, size_class) > 1);
+    heap_lend(mine);
+    assert_true(heap_cached_blocks(mine, size_class) > 1);
+    release(alloc(MIB)); /* in use */
+    assert_int_equal(heap_lend(mine), 0);
+    size_t dirty = page_heap_stats().dirty_free_pages * PAGE_SIZE;
+    assert_true(heap_lend(mine) >= 2 * MIB);
+    assert_int_equal(heap_cached_blocks(mine, size_class), 0);
+    assert_true(page_heap_stats().dirty_free_pages * PAGE_SIZE >= dirty);
+    heap_check(mine);
+    heap_leave(mine);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -421,6 +446,7 @@ int main(void)
         cmocka_unit_test(unwritten_blocks_are_freed_as_others),
         cmocka_unit_test(the_least_write_destroys_the_mark),
         cmocka_unit_test(double_frees_are_named),
+        cmocka_unit_test(idle_long_blocks_are_lent),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
