@@ -42,7 +42,8 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
     return NULL;
 }
 
-/* A block of the class; NULL when no memory is left. */
+/* A block of the class; NULL when no memory is left: neither in the system nor in what this thread
+ * caches for other classes, which may be a lot of addresses. So, too, the two below. */
 static void *alloc_block(struct heap *heap, unsigned size_class, size_t alignment)
 {
     size_class = size_class_for_shard(size_class, heap->shard);
@@ -53,17 +54,23 @@ static void *alloc_block(struct heap *heap, unsigned size_class, size_t alignmen
         return block;
     if (!block)
         block = heap_refill(heap, size_class, true);
+    if (UNLIKELY(!block)) {
+        heap_flush(heap);
+        block = heap_refill(heap, size_class, true);
+    }
     if (LIKELY(block != NULL))
         COUNTER_ADD(&magazine_of(heap, size_class)->counts.misses, 1);
     return block;
 }
 
-static void *alloc_big(unsigned shard, size_t size, size_t alignment, bool zero)
+static void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool zero)
 {
-    void *block = big_alloc(shard, size, alignment, zero);
-    if (UNLIKELY(!block) && reclaim_may_make_room(size_max(size, alignment)) &&
-        reclaim_everything())
-        block = big_alloc(shard, size, alignment, zero);
+    void *block = big_alloc(heap->shard, size, alignment, zero);
+    if (UNLIKELY(!block) && reclaim_may_make_room(size_max(size, alignment))) {
+        heap_flush(heap);
+        reclaim_everything();
+        block = big_alloc(heap->shard, size, alignment, zero);
+    }
     return block;
 }
 
@@ -71,8 +78,13 @@ static void *alloc_big(unsigned shard, size_t size, size_t alignment, bool zero)
 static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, bool zero)
 {
     if (size > LARGE_MAX || alignment > LARGE_MAX)
-        return alloc_big(heap->shard, size, alignment, zero);
-    void *block = heap_take_aligned(heap, size_class_single(size), alignment);
+        return alloc_big(heap, size, alignment, zero);
+    unsigned size_class = size_class_single(size);
+    void *block = heap_take_aligned(heap, size_class, alignment);
+    if (UNLIKELY(!block)) {
+        heap_flush(heap);
+        block = heap_take_aligned(heap, size_class, alignment);
+    }
     if (block && zero)
         slab_clear_block(block, size);
     return block;
