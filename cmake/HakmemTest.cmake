@@ -1,17 +1,18 @@
 # hakmem_test(): builds one test program and adds it to CTest.
 #
 #   hakmem_test(NAME name SOURCES file... [LIBS lib...] [TIMEOUT seconds] [LABELS label...]
-#               [ENV "K=V"...] [ARGS arg...] [INTERNAL] [SERIAL])
+#               [ENV "K=V"...] [ARGS arg...] [INTERNAL [CORE objects]] [SERIAL])
 #
 # The program is linked with libhakmem.so, so all its allocations are served by it. With INTERNAL
 # it is linked with the core's objects instead: it sees core/ and every hidden function, and
-# malloc stays the C library's. C programs get cmocka; C++ programs name their framework in LIBS.
+# malloc stays the C library's. CORE names other objects than those of the products. C programs get
+# cmocka; C++ programs name their framework in LIBS.
 # A test that times something is SERIAL: nothing else runs beside it.
 
 enable_testing()
 
 function(hakmem_test)
-    cmake_parse_arguments(TEST "INTERNAL;SERIAL" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS;ENV;ARGS"
+    cmake_parse_arguments(TEST "INTERNAL;SERIAL" "NAME;TIMEOUT;CORE" "SOURCES;LIBS;LABELS;ENV;ARGS"
         ${ARGN})
     if(TEST_UNPARSED_ARGUMENTS OR NOT TEST_NAME OR NOT TEST_SOURCES)
         message(FATAL_ERROR "hakmem_test(${TEST_NAME}): bad arguments ${TEST_UNPARSED_ARGUMENTS}")
@@ -19,12 +20,15 @@ function(hakmem_test)
     if(NOT TEST_TIMEOUT)
         set(TEST_TIMEOUT 60)
     endif()
+    if(NOT TEST_CORE)
+        set(TEST_CORE hakmem_core)
+    endif()
 
     add_executable(${TEST_NAME} ${TEST_SOURCES})
     target_compile_options(${TEST_NAME} PRIVATE ${HAKMEM_TEST_WARNINGS} -O1 -g -fno-builtin)
     target_compile_definitions(${TEST_NAME} PRIVATE ${HAKMEM_DEFINITIONS})
     if(TEST_INTERNAL)
-        target_sources(${TEST_NAME} PRIVATE $<TARGET_OBJECTS:hakmem_core>)
+        target_sources(${TEST_NAME} PRIVATE $<TARGET_OBJECTS:${TEST_CORE}>)
         target_compile_definitions(${TEST_NAME} PRIVATE _GNU_SOURCE)
         target_include_directories(${TEST_NAME} PRIVATE
             ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/core)
