@@ -49,7 +49,7 @@ STEPS = (
      "the child puts back a superslab that its thread is about to unmap"),
     ("span/big_cache.c", "} else if (big->cached) {", "} else if (!big->live) {",
      "the child puts back a mapping that its thread is about to unmap"),
-    ("thread/fork.c", "        bin_repair(shard, class);", "        ;",
+    ("thread/fork.c", "        bin_repair(shard, size_class);", "        ;",
      "the child does not put bins right"),
     ("thread/heap.c", "        ATOMIC_STORE_RELAXED(&init_state, FRESH);\n", "        ;\n",
      "the child waits for an initialisation that nobody goes on with"),
