@@ -66,11 +66,13 @@ void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage)
         break;
     case LOCK_BIG:
         usage->parts = BIG_PARTS;
-        for (unsigned part = 0; part < BIG_PARTS; part++)
+        for (unsigned part = 0; part < big_cache_parts(); part++)
             add_lock(usage, big_lock(part));
         break;
     case LOCK_PAGE_HEAP:
-        add_lock(usage, page_heap_lock());
+        usage->parts = PAGE_HEAP_PARTS;
+        for (unsigned part = 0; part < page_heap_parts(); part++)
+            add_lock(usage, page_heap_lock(part));
         break;
     case LOCK_METADATA:
         add_lock(usage, metadata_lock());

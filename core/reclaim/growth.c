@@ -48,7 +48,10 @@ void reclaim_before_growth(size_t bytes, bool big)
     dirty += lent;
     /* Much at once is paid for by what may not be idle, unless that is little beside it. */
     size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
-    size_t idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE + lent;
+    /* Few free pages are not worth the locks of all parts. */
+    size_t idle = lent;
+    if (dirty > pressure_bound(0))
+        idle += page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
     idle = size_max(idle, size_min(at_once, dirty));
     idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, idle), cached));

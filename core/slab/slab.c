@@ -17,6 +17,24 @@ static size_t record_size(unsigned size_class)
     return sizeof(struct slab) + (size_classes[size_class].blocks + 63u) / 64 * sizeof(uint64_t);
 }
 
+/* A slab of few blocks has its record in that of its superslab: such slabs come and go most often,
+ * and metadata have one lock for all threads. NULL: no memory. */
+static struct slab *record_alloc(unsigned size_class, const struct unit_run *taken)
+{
+    size_t size = record_size(size_class);
+    if (size > SLAB_RECORD_SIZE)
+        return metadata_alloc(size);
+    return memset(taken->superslab->slab_records[taken->run.first], 0, size);
+}
+
+/* To be called by who has the slab's units still. */
+static void record_free(struct slab *slab)
+{
+    size_t size = record_size(slab->size_class);
+    if (size > SLAB_RECORD_SIZE)
+        metadata_free(slab, size);
+}
+
 /* Sets which slab lies in its units from `first` on. */
 static void set_units(struct slab *slab, unsigned first, unsigned end, struct slab *value)
 {
@@ -81,13 +99,13 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
 {
     const struct size_class *layout = &size_classes[size_class];
     struct unit_run taken;
-    struct slab *slab = metadata_alloc(record_size(size_class));
-    if (!slab)
-        return NULL;
     enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
     alignment = (unsigned)size_max(alignment, layout->alignment);
-    if (!page_heap_take(layout->units, alignment, growth, &taken)) {
-        metadata_free(slab, record_size(size_class));
+    if (!page_heap_take(shard, layout->units, alignment, growth, &taken))
+        return NULL;
+    struct slab *slab = record_alloc(size_class, &taken);
+    if (!slab) {
+        page_heap_put(taken.superslab, taken.run, 0);
         return NULL;
     }
     count_dense(size_class, layout->units * UNIT_SIZE);
@@ -115,7 +133,7 @@ void slab_destroy(struct slab *slab)
     struct superslab *superslab = slab->superslab;
     publish(slab, CLASS_NONE, NULL);
     count_dense(slab->size_class, -(layout->units * UNIT_SIZE));
-    metadata_free(slab, record_size(slab->size_class));
+    record_free(slab);
     page_heap_put(superslab, run, (unsigned)((touched + PAGE_SIZE - 1) >> PAGE_SHIFT));
 }
 

@@ -186,9 +186,8 @@ static void clear(struct big *big)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-void *big_alloc(unsigned shard, size_t size, size_t alignment, bool zero)
+void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
 {
-    unsigned part = shard % BIG_PARTS;
     size = mapping_size(size);
     struct big *big = from_cache(part, size, alignment);
     if (!big)

@@ -20,9 +20,9 @@
 /* Requests from this size on are big. */
 #define BIG_MIN (LARGE_MAX + 1)
 
-/* A block of `size` bytes at a multiple of `alignment`, for a thread of the shard; zeroed if
- * `zero`. NULL: no memory. */
-void *big_alloc(unsigned shard, size_t size, size_t alignment, bool zero);
+/* A block of `size` bytes at a multiple of `alignment`, for a thread of the shard of that
+ * number; zeroed if `zero`. NULL: no memory. */
+void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero);
 
 /* True when the mapping reaches over the address: of the 2 MiB that it starts or ends in, others
  * may have a part. */

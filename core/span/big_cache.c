@@ -236,14 +236,14 @@ static void hand_out(struct part *part, struct big *big)
 
 /* ---- Sums over all parts --------------------------------------------------------------------- */
 
-static unsigned used_parts(void)
+unsigned big_cache_parts(void)
 {
     return ATOMIC_LOAD_RELAXED(&parts_used);
 }
 
 static void use_part(unsigned part)
 {
-    unsigned used = used_parts();
+    unsigned used = big_cache_parts();
     while (UNLIKELY(used <= part) &&
            !__atomic_compare_exchange_n(
                &parts_used, &used, part + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -254,7 +254,7 @@ static void use_part(unsigned part)
 static size_t sum(const size_t *first)
 {
     size_t total = 0;
-    for (unsigned i = 0; i < used_parts(); i++)
+    for (unsigned i = 0; i < big_cache_parts(); i++)
         total += ATOMIC_LOAD_RELAXED((const size_t *)((const char *)first + i * sizeof *parts));
     return total;
 }
@@ -284,7 +284,7 @@ static size_t bytes_max(void)
 size_t big_cache_unused(enum idle_watcher watcher)
 {
     size_t unused = 0;
-    for (unsigned i = 0; i < used_parts(); i++) {
+    for (unsigned i = 0; i < big_cache_parts(); i++) {
         lock_acquire(&parts[i].lock);
         unused += idle_ask(&parts[i].unused, watcher, parts[i].bytes[DIRTY]);
         lock_release(&parts[i].lock);
@@ -295,7 +295,7 @@ size_t big_cache_unused(enum idle_watcher watcher)
 size_t big_cache_excess(void)
 {
     size_t peak = 0, resident = big_live_bytes() + big_cache_bytes();
-    for (unsigned i = 0; i < used_parts(); i++)
+    for (unsigned i = 0; i < big_cache_parts(); i++)
         peak += size_max(
             ATOMIC_LOAD_RELAXED(&parts[i].live_peak),
             ATOMIC_LOAD_RELAXED(&parts[i].live_peak_before));
@@ -304,7 +304,7 @@ size_t big_cache_excess(void)
 
 void big_cache_tick(void)
 {
-    for (unsigned i = 0; i < used_parts(); i++) {
+    for (unsigned i = 0; i < big_cache_parts(); i++) {
         struct part *part = &parts[i];
         lock_acquire(&part->lock);
         ATOMIC_STORE_RELAXED(&part->live_peak_before, part->live_peak);
@@ -316,7 +316,7 @@ void big_cache_tick(void)
 struct big_stats big_stats(void)
 {
     struct big_stats stats = {0};
-    for (unsigned i = 0; i < used_parts(); i++) {
+    for (unsigned i = 0; i < big_cache_parts(); i++) {
         const struct part *part = &parts[i];
         lock_acquire(&parts[i].lock);
         stats.allocated += part->allocated;
@@ -399,7 +399,7 @@ static struct big *take_oldest(unsigned shelf, bool ends)
 {
     size_t most = 0;
     struct part *part = &parts[0];
-    for (unsigned i = 0; i < used_parts(); i++) {
+    for (unsigned i = 0; i < big_cache_parts(); i++) {
         size_t bytes = ATOMIC_LOAD_RELAXED(&parts[i].bytes[shelf]);
         if (bytes > most) {
             most = bytes;
@@ -498,8 +498,10 @@ static struct big *take_from(struct part *part, size_t size, size_t alignment, b
 
 struct big *big_cache_take(unsigned part, size_t size, size_t alignment)
 {
+    /* Before its lock is taken: a child of fork looks at those of used parts. */
+    use_part(part);
     struct big *big = take_from(&parts[part], size, alignment, true);
-    for (unsigned i = 0; !big && i < used_parts(); i++)
+    for (unsigned i = 0; !big && i < big_cache_parts(); i++)
         if (i != part && ATOMIC_LOAD_RELAXED(&parts[i].bytes[DIRTY]) >= size)
             big = take_from(&parts[i], size, alignment, false);
     return big;

@@ -1,7 +1,7 @@
 /* The mappings of big blocks: those that are live, and the BigCache of those that are kept for the
  * next block that they fit.
  *
- *     part          one a shard (or a few shards): a lock, and mappings that never leave it
+ *     part          one a shard: a lock, and mappings that never leave it
  *     by size       lists of cached mappings of about the same length   which one fits a request
  *     by age        a queue, oldest first                               which one goes when some
  * must neighbours    mappings of a part that touch                       are joined while both are
@@ -30,7 +30,7 @@
 #include "map/page_map.h"
 #include "os/lock.h"
 
-enum { BIG_PARTS = 16 };
+enum { BIG_PARTS = 64 };
 
 struct big {
     struct region region;     /* const while registered, but for moves by the owner */
@@ -111,6 +111,9 @@ void big_cache_tick(void);
 /* Dirty bytes in the cache; and all that it maps. */
 size_t big_cache_bytes(void);
 size_t big_cache_mapped(void);
+
+/* No part from this number on was ever used. */
+unsigned big_cache_parts(void);
 
 /* Guards a part. */
 struct lock *big_lock(unsigned part);

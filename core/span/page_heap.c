@@ -9,163 +9,153 @@
 #include "map/metadata.h"
 #include "os/os.h"
 
-/* Lists by two measures: the first index is one, the second the number of free units. */
-struct index {
-    struct list lists[SUPERSLAB_UNITS + 1][SUPERSLAB_UNITS + 1];
-    uint64_t filled[SUPERSLAB_UNITS + 1]; /* bit per list of a row that is not empty */
+/* Superslabs of which some measure is the same, by their number of free units. */
+struct row {
+    struct list lists[SUPERSLAB_UNITS + 1];
+    uint64_t filled; /* bit per list that is not empty */
 };
 
-static struct {
+static struct part {
     struct lock lock CACHE_ALIGNED;
-    struct index by_run;          /* lock: by the longest run of free units */
-    struct index by_group;        /* lock: by the largest group of free units */
-    struct list by_dirt;          /* lock: with free dirty pages */
-    struct page_heap_stats stats; /* lock */
-    char *hint;                   /* lock: where the next superslab should be */
-    struct idle unused;           /* lock: of free dirty pages */
-    uint64_t purge_round;         /* lock */
-} heap;
+    /* Lock; read as atomics by any thread. */
+    struct page_heap_stats stats;
+    struct list by_dirt;                    /* lock: with free dirty pages */
+    struct idle unused;                     /* lock: of free dirty pages */
+    uint64_t purge_round;                   /* lock */
+    struct row by_run[SUPERSLAB_UNITS + 1]; /* lock: by the longest run of free units */
+    struct row by_group[SUPERSLAB_GROUPS];  /* lock: by the largest group of free units */
+} parts[PAGE_HEAP_PARTS];
 
-/* Lock held. */
-static void link_to(struct index *index, unsigned row, unsigned units, struct list_node *node)
+static unsigned parts_used = 1; /* atomic relaxed, any thread: no part from here on was ever used */
+
+static char *next_base; /* atomic relaxed, any thread: where the next superslab should be */
+
+static struct part *part_of(const struct superslab *superslab)
 {
-    list_push(&index->lists[row][units], node);
-    bitmap_set(&index->filled[row], units);
+    return &parts[superslab->part];
 }
 
-/* Lock held. */
-static void unlink_from(struct index *index, unsigned row, unsigned units, struct list_node *node)
+unsigned page_heap_parts(void)
+{
+    return ATOMIC_LOAD_RELAXED(&parts_used);
+}
+
+static void use_part(unsigned part)
+{
+    unsigned used = page_heap_parts();
+    while (UNLIKELY(used <= part) &&
+           !__atomic_compare_exchange_n(
+               &parts_used, &used, part + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+}
+
+/* ---- One part; the lock is held -------------------------------------------------------------- */
+
+static void add_to(size_t *number, size_t change)
+{
+    ATOMIC_STORE_RELAXED(number, *number + change);
+}
+
+static void link_to(struct row *row, unsigned units, struct list_node *node)
+{
+    list_push(&row->lists[units], node);
+    bitmap_set(&row->filled, units);
+}
+
+static void unlink_from(struct row *row, unsigned units, struct list_node *node)
 {
     list_remove(node);
-    if (!index->lists[row][units].first)
-        bitmap_clear(&index->filled[row], units);
+    if (!row->lists[units].first)
+        bitmap_clear(&row->filled, units);
 }
 
-/* Lock held. */
 static void link_by_units(struct superslab *superslab)
 {
+    struct part *part = part_of(superslab);
     unsigned units = bits_count(superslab->free_units);
     superslab->listed_units = (uint8_t)units;
     superslab->listed_run = (uint8_t)superslab_longest_run(superslab);
     superslab->listed_group = (uint8_t)superslab_group(superslab);
-    link_to(&heap.by_run, superslab->listed_run, units, &superslab->by_run);
-    link_to(&heap.by_group, superslab->listed_group, units, &superslab->by_group);
+    link_to(&part->by_run[superslab->listed_run], units, &superslab->by_run);
+    link_to(&part->by_group[superslab->listed_group], units, &superslab->by_group);
 }
 
-/* Lock held. */
 static void unlink_by_units(struct superslab *superslab)
 {
+    struct part *part = part_of(superslab);
     unsigned units = superslab->listed_units;
-    unlink_from(&heap.by_run, superslab->listed_run, units, &superslab->by_run);
-    unlink_from(&heap.by_group, superslab->listed_group, units, &superslab->by_group);
+    unlink_from(&part->by_run[superslab->listed_run], units, &superslab->by_run);
+    unlink_from(&part->by_group[superslab->listed_group], units, &superslab->by_group);
 }
 
-/* Puts the superslab on the lists that its state asks for. Lock held. */
+/* Puts the superslab on the lists that its state asks for. */
 static void relink(struct superslab *superslab)
 {
     unlink_by_units(superslab);
     link_by_units(superslab);
     bool dirt = superslab->dirty_free_pages != 0;
     if (dirt && !list_contains(&superslab->by_dirt))
-        list_push(&heap.by_dirt, &superslab->by_dirt);
+        list_push(&part_of(superslab)->by_dirt, &superslab->by_dirt);
     if (!dirt && list_contains(&superslab->by_dirt))
         list_remove(&superslab->by_dirt);
 }
 
-/* Lock held. */
-static void lower_unused(void)
+static void lower_unused(struct part *part)
 {
-    idle_lower(&heap.unused, heap.stats.dirty_free_pages);
+    idle_lower(&part->unused, part->stats.dirty_free_pages);
 }
 
-/* Lock held. */
 static unsigned take_run(struct superslab *superslab, struct run run)
 {
+    struct part *part = part_of(superslab);
     unsigned dirty = superslab_take(superslab, run);
-    heap.stats.used_pages += (size_t)run.units * UNIT_PAGES;
-    heap.stats.dirty_free_pages -= dirty;
-    lower_unused();
+    add_to(&part->stats.used_pages, (size_t)run.units * UNIT_PAGES);
+    add_to(&part->stats.dirty_free_pages, -(size_t)dirty);
+    lower_unused(part);
     relink(superslab);
     return dirty;
 }
 
-/* Lock held. */
 static void put_run(struct superslab *superslab, struct run run, unsigned dirty_pages)
 {
-    unsigned dirty_before = superslab->dirty_free_pages;
+    struct part *part = part_of(superslab);
+    size_t dirty_before = superslab->dirty_free_pages;
     superslab_put(superslab, run, dirty_pages);
-    heap.stats.used_pages -= (size_t)run.units * UNIT_PAGES;
-    heap.stats.dirty_free_pages += superslab->dirty_free_pages - dirty_before;
+    add_to(&part->stats.used_pages, -((size_t)run.units * UNIT_PAGES));
+    add_to(&part->stats.dirty_free_pages, superslab->dirty_free_pages - dirty_before);
     relink(superslab);
 }
 
-/* Lock held. */
 static void insert(struct superslab *superslab)
 {
     superslab->listed = true;
     link_by_units(superslab);
-    heap.stats.superslabs++;
-    heap.hint = superslab->region.base - REGION_SIZE;
+    add_to(&part_of(superslab)->stats.superslabs, 1);
 }
 
-/* Lock held. The superslab is wholly free. */
+/* The superslab is wholly free. */
 static void extract(struct superslab *superslab)
 {
+    struct part *part = part_of(superslab);
     superslab->listed = false;
     unlink_by_units(superslab);
     if (list_contains(&superslab->by_dirt))
         list_remove(&superslab->by_dirt);
-    heap.stats.dirty_free_pages -= superslab->dirty_free_pages;
-    lower_unused();
-    heap.stats.superslabs--;
+    add_to(&part->stats.dirty_free_pages, -(size_t)superslab->dirty_free_pages);
+    lower_unused(part);
+    add_to(&part->stats.superslabs, (size_t)-1);
 }
 
-static struct superslab *map_superslab(char *hint)
-{
-    struct superslab *superslab = metadata_alloc(sizeof *superslab);
-    if (!superslab)
-        return NULL;
-    char *base = os_map(REGION_SIZE, REGION_SIZE, hint);
-    if (base) {
-        superslab_init(superslab, base);
-        /* The page map first: the window must not lie around an address that it refuses. */
-        if (page_map_prepare(base) && (class_map.limit || class_map_init(base)) &&
-            class_map_prepare(base)) {
-            page_map_register(&superslab->region);
-            poison(base, REGION_SIZE);
-            return superslab;
-        }
-        os_discard(base, REGION_SIZE);
-    }
-    metadata_free(superslab, sizeof *superslab);
-    return NULL;
-}
-
-/* Maps a superslab that is on no list yet; NULL when no memory is left. */
-static struct superslab *grow(enum growth growth)
-{
-    lock_acquire(&heap.lock);
-    char *hint = heap.hint;
-    lock_release(&heap.lock);
-    struct superslab *superslab = map_superslab(hint);
-    if (superslab) {
-        superslab->huge = growth == GROWTH_HUGE_PAGE;
-        /* Either way: the system may give huge pages to who does not ask. */
-        os_advise_huge_pages(superslab->region.base, REGION_SIZE, superslab->huge);
-    }
-    return superslab;
-}
-
-/* The fullest superslab of the rows from `row` on, or NULL. Lock held. */
-static struct list_node *fullest(const struct index *index, unsigned row)
+/* The fullest superslab of the rows from `row` to `end`, or NULL. */
+static struct list_node *fullest(const struct row *row, const struct row *end)
 {
     struct list_node *best = NULL;
     unsigned fewest = UINT32_MAX;
-    for (; row <= SUPERSLAB_UNITS; row++) {
-        unsigned units = index->filled[row] ? bits_lowest(index->filled[row]) : UINT32_MAX;
+    for (; row < end; row++) {
+        unsigned units = row->filled ? bits_lowest(row->filled) : UINT32_MAX;
         if (units < fewest) {
             fewest = units;
-            best = index->lists[row][units].first;
+            best = row->lists[units].first;
         }
     }
     return best;
@@ -181,12 +171,14 @@ static unsigned row_of_group(unsigned units)
 }
 
 /* Where alignment is asked for, groups tell without a search who has room; what else might have is
- * not looked for. Lock held. */
-static struct superslab *find(unsigned units, unsigned alignment, struct run *run)
+ * not looked for. */
+static struct superslab *find(
+    const struct part *part, unsigned units, unsigned alignment, struct run *run)
 {
-    unsigned group = (unsigned)size_max(units, alignment);
-    struct list_node *node = alignment == 1 ? fullest(&heap.by_run, units)
-                                            : fullest(&heap.by_group, row_of_group(group));
+    unsigned group = row_of_group((unsigned)size_max(units, alignment));
+    struct list_node *node =
+        alignment == 1 ? fullest(part->by_run + units, part->by_run + SUPERSLAB_UNITS + 1)
+                       : fullest(part->by_group + group, part->by_group + SUPERSLAB_GROUPS);
     if (!node)
         return NULL;
     struct superslab *superslab = alignment == 1 ? CONTAINER_OF(node, struct superslab, by_run)
@@ -194,28 +186,89 @@ static struct superslab *find(unsigned units, unsigned alignment, struct run *ru
     return superslab_find(superslab, units, alignment, run) ? superslab : NULL;
 }
 
-bool page_heap_take(unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
+/* ---- Taking and putting ---------------------------------------------------------------------- */
+
+/* For the part, but on no list yet; NULL when no memory is left. */
+static struct superslab *map_superslab(unsigned part)
+{
+    struct superslab *superslab = metadata_alloc(sizeof *superslab);
+    if (!superslab)
+        return NULL;
+    char *base = os_map(REGION_SIZE, REGION_SIZE, ATOMIC_LOAD_RELAXED(&next_base));
+    if (base) {
+        superslab_init(superslab, base);
+        superslab->part = (uint8_t)part;
+        ATOMIC_STORE_RELAXED(&next_base, base - REGION_SIZE);
+        /* The page map first: the window must not lie around an address that it refuses. */
+        if (page_map_prepare(base) && (class_map.limit || class_map_init(base)) &&
+            class_map_prepare(base)) {
+            page_map_register(&superslab->region);
+            poison(base, REGION_SIZE);
+            return superslab;
+        }
+        os_discard(base, REGION_SIZE);
+    }
+    metadata_free(superslab, sizeof *superslab);
+    return NULL;
+}
+
+static struct superslab *grow(unsigned part, enum growth growth)
+{
+    struct superslab *superslab = map_superslab(part);
+    if (superslab) {
+        superslab->huge = growth == GROWTH_HUGE_PAGE;
+        /* Either way: the system may give huge pages to who does not ask. */
+        os_advise_huge_pages(superslab->region.base, REGION_SIZE, superslab->huge);
+    }
+    return superslab;
+}
+
+/* Takes a run of the part, which gets the superslab `fresh`, if there is one, before: not earlier,
+ * or a purge could unmap it again. */
+static bool take_from(
+    unsigned part, unsigned units, unsigned alignment, struct superslab *fresh,
+    struct unit_run *taken)
+{
+    struct run run;
+    lock_acquire(&parts[part].lock);
+    if (fresh)
+        insert(fresh);
+    struct superslab *superslab = find(&parts[part], units, alignment, &run);
+    bool clean = superslab && take_run(superslab, run) == 0;
+    lock_release(&parts[part].lock);
+    if (!superslab)
+        return false;
+    *taken = (struct unit_run){superslab, run, clean};
+    unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
+    return true;
+}
+
+/* The same from any other part with so many dirty pages that some may be saved. */
+static bool take_from_others(
+    unsigned part, unsigned units, unsigned alignment, size_t dirty_min, struct unit_run *taken)
+{
+    for (unsigned i = 0; i < page_heap_parts(); i++)
+        if (i != part && ATOMIC_LOAD_RELAXED(&parts[i].stats.dirty_free_pages) >= dirty_min &&
+            take_from(i, units, alignment, NULL, taken))
+            return true;
+    return false;
+}
+
+bool page_heap_take(
+    unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
 {
     struct superslab *fresh = NULL;
+    /* Before its lock is taken: a child of fork looks at those of used parts. */
+    use_part(part);
     do {
-        struct run run;
-        lock_acquire(&heap.lock);
-        /* Not before, or a purge could unmap it again. */
-        if (fresh)
-            insert(fresh);
-        struct superslab *superslab = find(units, alignment, &run);
-        bool clean = superslab && take_run(superslab, run) == 0;
-        lock_release(&heap.lock);
-        if (superslab) {
-            *taken = (struct unit_run){superslab, run, clean};
-            unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
+        if (take_from(part, units, alignment, fresh, taken) ||
+            take_from_others(part, units, alignment, units * UNIT_PAGES, taken))
             return true;
-        }
         if (growth == GROWTH_NONE)
             return false;
         reclaim_before_growth(REGION_SIZE, false);
-    } while ((fresh = grow(growth)) != NULL);
-    return false;
+    } while ((fresh = grow(part, growth)) != NULL);
+    return take_from_others(part, units, alignment, 0, taken);
 }
 
 bool page_heap_init(void)
@@ -223,7 +276,7 @@ bool page_heap_init(void)
     struct unit_run first;
     if (class_map.limit)
         return true;
-    if (!page_heap_take(1, 1, GROWTH_SMALL_PAGES, &first))
+    if (!page_heap_take(0, 1, 1, GROWTH_SMALL_PAGES, &first))
         return false;
     page_heap_put(first.superslab, first.run, 0);
     return true;
@@ -234,26 +287,41 @@ bool page_heap_take_at(struct superslab *superslab, struct run run)
     if (run.first + run.units > SUPERSLAB_UNITS)
         return false;
     uint32_t units = (uint32_t)bitmap_word_mask(0, run.first, run.units);
-    lock_acquire(&heap.lock);
+    struct lock *lock = &part_of(superslab)->lock;
+    lock_acquire(lock);
     bool free = (superslab->free_units & units) == units;
     if (free)
         take_run(superslab, run);
-    lock_release(&heap.lock);
+    lock_release(lock);
     if (free)
         unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
     return free;
 }
 
+/* Much is free beside what is used. Other parts are asked, whose words their threads write, only
+ * when there may be an excess because of this one, or it is so small that it cannot tell. */
+static bool has_excess(size_t dirty, size_t used)
+{
+    size_t keep = pressure_keep(used * PAGE_SIZE);
+    if (dirty * PAGE_SIZE <= keep && keep > pressure_bound(0))
+        return false;
+    struct page_heap_stats all = page_heap_stats();
+    return all.dirty_free_pages * PAGE_SIZE > pressure_keep(all.used_pages * PAGE_SIZE);
+}
+
 void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_pages)
 {
+    struct part *part = part_of(superslab);
     poison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
-    lock_acquire(&heap.lock);
+    lock_acquire(&part->lock);
     put_run(superslab, run, dirty_pages);
-    size_t dirty = heap.stats.dirty_free_pages, used = heap.stats.used_pages;
-    lock_release(&heap.lock);
-    if (dirty * PAGE_SIZE > pressure_keep(used * PAGE_SIZE))
+    size_t dirty = part->stats.dirty_free_pages, used = part->stats.used_pages;
+    lock_release(&part->lock);
+    if (!pressure_is_armed() && has_excess(dirty, used))
         pressure_arm();
 }
+
+/* ---- Purging --------------------------------------------------------------------------------- */
 
 /* The system refuses to purge memory that is locked: a purge gives up after so many superslabs, and
  * these are left alone for so many rounds, or each purge would look at all of them again. A request
@@ -262,11 +330,11 @@ enum { REFUSALS_MAX = 8, REFUSED_ROUNDS = 64 };
 
 /* Of the first superslabs with free dirty pages that neither this round nor a later one has seen,
  * the one with the most, or NULL. Lock held. */
-static struct superslab *dirtiest(uint64_t round)
+static struct superslab *dirtiest(const struct part *part, uint64_t round)
 {
     enum { CANDIDATES = 64 };
     struct superslab *best = NULL;
-    struct list_node *node = heap.by_dirt.first;
+    struct list_node *node = part->by_dirt.first;
     for (int left = CANDIDATES; node && (left > 0 || !best); left--, node = node->next) {
         struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_dirt);
         if (superslab->purge_round < round &&
@@ -278,9 +346,9 @@ static struct superslab *dirtiest(uint64_t round)
 
 /* One that is wholly free and that neither this round nor a later one has seen, or NULL. Lock held.
  */
-static struct superslab *wholly_free(uint64_t round)
+static struct superslab *wholly_free(const struct part *part, uint64_t round)
 {
-    struct list_node *node = heap.by_run.lists[SUPERSLAB_UNITS][SUPERSLAB_UNITS].first;
+    struct list_node *node = part->by_run[SUPERSLAB_UNITS].lists[SUPERSLAB_UNITS].first;
     struct superslab *superslab = LIST_ENTRY(node, struct superslab, by_run);
     return superslab && superslab->purge_round < round ? superslab : NULL;
 }
@@ -300,15 +368,16 @@ _Static_assert(UNIT_SIZE == 64 * KIB, "a unit is whole pages of any system");
  * that it cannot be unmapped by somebody else. */
 static size_t purge_superslab(struct superslab *superslab, size_t bytes)
 {
+    struct part *part = part_of(superslab);
     size_t purged = 0;
     struct run run;
     for (unsigned unit = 0; purged < bytes && superslab_next_dirty(superslab, unit, &run);) {
         unit = run.first + run.units;
         unsigned dirty = take_run(superslab, run);
-        lock_release(&heap.lock);
+        lock_release(&part->lock);
         char *start = superslab_address(superslab, run.first);
         bool clean = page_heap_purge_pages(superslab, start, run.units * UNIT_SIZE);
-        lock_acquire(&heap.lock);
+        lock_acquire(&part->lock);
         if (clean)
             superslab_clean(superslab, run);
         put_run(superslab, run, 0);
@@ -320,41 +389,42 @@ static size_t purge_superslab(struct superslab *superslab, size_t bytes)
 /* Unmaps a wholly free superslab. Called and returns with the lock held. */
 static size_t unmap_superslab(struct superslab *superslab)
 {
+    struct part *part = part_of(superslab);
     size_t dirty = superslab->dirty_free_pages * PAGE_SIZE;
     extract(superslab);
-    lock_release(&heap.lock);
+    lock_release(&part->lock);
     page_map_unregister(&superslab->region);
     bool unmapped = os_unmap(superslab->region.base, REGION_SIZE);
     if (unmapped)
         metadata_free(superslab, sizeof *superslab);
-    lock_acquire(&heap.lock);
+    lock_acquire(&part->lock);
     if (unmapped)
         return dirty;
     /* The system could not split a mapping: keep the superslab. */
     poison(superslab->region.base, REGION_SIZE);
     page_map_register(&superslab->region);
     insert(superslab);
-    heap.stats.dirty_free_pages += superslab->dirty_free_pages;
+    add_to(&part->stats.dirty_free_pages, superslab->dirty_free_pages);
     relink(superslab);
     return 0;
 }
 
-size_t page_heap_purge(size_t bytes)
+static size_t purge_part(struct part *part, size_t bytes)
 {
     size_t purged = 0;
     unsigned refusals = 0;
     bool everything = bytes == SIZE_MAX;
-    lock_acquire(&heap.lock);
-    uint64_t round = heap.purge_round += everything ? REFUSED_ROUNDS + 1 : 1;
+    lock_acquire(&part->lock);
+    uint64_t round = part->purge_round += everything ? REFUSED_ROUNDS + 1 : 1;
     while (purged < bytes) {
         bool asks = everything || refusals < REFUSALS_MAX;
-        struct superslab *superslab = asks ? dirtiest(round) : NULL;
+        struct superslab *superslab = asks ? dirtiest(part, round) : NULL;
         if (!superslab)
-            superslab = wholly_free(round);
+            superslab = wholly_free(part, round);
         if (!superslab)
             break;
         superslab->purge_round = round;
-        if (superslab->free_units == UINT32_MAX && heap.stats.superslabs > 1) {
+        if (superslab->free_units == UINT32_MAX && page_heap_stats().superslabs > 1) {
             purged += unmap_superslab(superslab);
             continue;
         }
@@ -365,30 +435,71 @@ size_t page_heap_purge(size_t bytes)
             refusals++;
         }
     }
-    lock_release(&heap.lock);
+    lock_release(&part->lock);
+    return purged;
+}
+
+/* Of the parts whose bit is set, that with the most free dirty pages; no bit is set: NULL. Takes
+ * the bit away. */
+static struct part *dirtiest_part(uint64_t *left)
+{
+    unsigned best = 0;
+    size_t most = 0;
+    if (!*left)
+        return NULL;
+    best = bits_lowest(*left);
+    for (uint64_t rest = *left; rest; rest &= rest - 1) {
+        unsigned part = bits_lowest(rest);
+        size_t dirty = ATOMIC_LOAD_RELAXED(&parts[part].stats.dirty_free_pages);
+        if (dirty > most) {
+            most = dirty;
+            best = part;
+        }
+    }
+    *left &= ~((uint64_t)1 << best);
+    return &parts[best];
+}
+
+size_t page_heap_purge(size_t bytes)
+{
+    size_t purged = 0;
+    uint64_t left = bitmap_word_mask(0, 0, page_heap_parts());
+    struct part *part;
+    while (purged < bytes && (part = dirtiest_part(&left)) != NULL)
+        purged += purge_part(part, bytes == SIZE_MAX ? bytes : bytes - purged);
     return purged;
 }
 
 size_t page_heap_unused_pages(enum idle_watcher watcher)
 {
-    lock_acquire(&heap.lock);
-    size_t unused = idle_ask(&heap.unused, watcher, heap.stats.dirty_free_pages);
-    lock_release(&heap.lock);
+    size_t unused = 0;
+    for (unsigned i = 0; i < page_heap_parts(); i++) {
+        struct part *part = &parts[i];
+        lock_acquire(&part->lock);
+        unused += idle_ask(&part->unused, watcher, part->stats.dirty_free_pages);
+        lock_release(&part->lock);
+    }
     return unused;
 }
 
 struct page_heap_stats page_heap_stats(void)
 {
-    lock_acquire(&heap.lock);
-    struct page_heap_stats stats = heap.stats;
-    lock_release(&heap.lock);
-    return stats;
+    struct page_heap_stats all = {0};
+    for (unsigned i = 0; i < page_heap_parts(); i++) {
+        const struct page_heap_stats *stats = &parts[i].stats;
+        all.superslabs += ATOMIC_LOAD_RELAXED(&stats->superslabs);
+        all.used_pages += ATOMIC_LOAD_RELAXED(&stats->used_pages);
+        all.dirty_free_pages += ATOMIC_LOAD_RELAXED(&stats->dirty_free_pages);
+    }
+    return all;
 }
 
-struct lock *page_heap_lock(void)
+struct lock *page_heap_lock(unsigned part)
 {
-    return &heap.lock;
+    return &parts[part].lock;
 }
+
+/* ---- Repair and check ------------------------------------------------------------------------ */
 
 static size_t used_pages(const struct superslab *superslab)
 {
@@ -397,27 +508,29 @@ static size_t used_pages(const struct superslab *superslab)
 
 static void relist(struct superslab *superslab)
 {
+    struct part *part = part_of(superslab);
     superslab->by_run.link = superslab->by_group.link = superslab->by_dirt.link = NULL;
     superslab_repair(superslab);
     insert(superslab);
     if (superslab->dirty_free_pages)
-        list_push(&heap.by_dirt, &superslab->by_dirt);
-    heap.stats.used_pages += used_pages(superslab);
-    heap.stats.dirty_free_pages += superslab->dirty_free_pages;
+        list_push(&part->by_dirt, &superslab->by_dirt);
+    add_to(&part->stats.used_pages, used_pages(superslab));
+    add_to(&part->stats.dirty_free_pages, superslab->dirty_free_pages);
 }
 
-void page_heap_repair(void)
+void page_heap_repair(unsigned part_index)
 {
-    memset(&heap.by_run, 0, sizeof heap.by_run);
-    memset(&heap.by_group, 0, sizeof heap.by_group);
-    memset(&heap.stats, 0, sizeof heap.stats);
-    heap.by_dirt.first = NULL;
+    struct part *part = &parts[part_index];
+    memset(part->by_run, 0, sizeof part->by_run);
+    memset(part->by_group, 0, sizeof part->by_group);
+    memset(&part->stats, 0, sizeof part->stats);
+    part->by_dirt.first = NULL;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
         struct superslab *superslab = (struct superslab *)region;
-        if (region->kind == REGION_SUPERSLAB && superslab->listed)
+        if (region->kind == REGION_SUPERSLAB && superslab->listed && superslab->part == part_index)
             relist(superslab);
     }
-    idle_lower(&heap.unused, heap.stats.dirty_free_pages);
+    lower_unused(part);
 }
 
 /* The superslab is on the lists where its state says. Lock held. */
@@ -442,30 +555,31 @@ static size_t list_length(const struct list *list)
     return length;
 }
 
-/* Nodes on the lists of the index, of which the bits know. Lock held. */
-static size_t index_length(const struct index *index)
+/* Nodes on the lists of the rows, of which the bits know. Lock held. */
+static size_t rows_length(const struct row *row, const struct row *end)
 {
     size_t total = 0;
-    for (unsigned row = 0; row <= SUPERSLAB_UNITS; row++) {
+    for (; row < end; row++) {
         for (unsigned units = 0; units <= SUPERSLAB_UNITS; units++) {
-            size_t length = list_length(&index->lists[row][units]);
-            ASSERT(bitmap_test(&index->filled[row], units) == (length != 0));
+            size_t length = list_length(&row->lists[units]);
+            ASSERT(bitmap_test(&row->filled, units) == (length != 0));
             total += length;
         }
     }
     return total;
 }
 
-void page_heap_check(void)
+/* Lock held. */
+static void check_part(const struct part *part)
 {
-    lock_acquire(&heap.lock);
     size_t superslabs = 0, used = 0, dirty = 0, with_dirt = 0;
     for (unsigned row = 0; row <= SUPERSLAB_UNITS; row++) {
         for (unsigned units = 0; units <= SUPERSLAB_UNITS; units++) {
-            struct list_node *node = heap.by_run.lists[row][units].first;
+            struct list_node *node = part->by_run[row].lists[units].first;
             for (; node; node = node->next) {
                 struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
                 check_superslab(superslab, row, units);
+                ASSERT(part_of(superslab) == part);
                 superslabs++;
                 used += used_pages(superslab);
                 dirty += superslab->dirty_free_pages;
@@ -473,12 +587,21 @@ void page_heap_check(void)
             }
         }
     }
-    ASSERT(superslabs == heap.stats.superslabs);
-    ASSERT(superslabs == index_length(&heap.by_run) && superslabs == index_length(&heap.by_group));
-    ASSERT(with_dirt == list_length(&heap.by_dirt));
-    ASSERT(used == heap.stats.used_pages);
-    ASSERT(dirty == heap.stats.dirty_free_pages);
+    ASSERT(superslabs == part->stats.superslabs);
+    ASSERT(superslabs == rows_length(part->by_run, part->by_run + SUPERSLAB_UNITS + 1));
+    ASSERT(superslabs == rows_length(part->by_group, part->by_group + SUPERSLAB_GROUPS));
+    ASSERT(with_dirt == list_length(&part->by_dirt));
+    ASSERT(used == part->stats.used_pages);
+    ASSERT(dirty == part->stats.dirty_free_pages);
     for (unsigned i = 0; i < IDLE_WATCHERS; i++)
-        ASSERT(heap.unused.least[i] <= dirty);
-    lock_release(&heap.lock);
+        ASSERT(part->unused.least[i] <= dirty);
+}
+
+void page_heap_check(void)
+{
+    for (unsigned i = 0; i < page_heap_parts(); i++) {
+        lock_acquire(&parts[i].lock);
+        check_part(&parts[i]);
+        lock_release(&parts[i].lock);
+    }
 }

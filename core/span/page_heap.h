@@ -5,8 +5,12 @@
  * superslab that serves is found in constant time. Freed runs stay dirty and are used again first;
  * purging gives them back (reclaim/ decides when).
  *
- * One lock, mostly held for a few hundred instructions and never across a system call: a run that
- * is being purged is taken out first, like an allocation.
+ * A part a shard, each with superslabs that never leave it: so threads that share nothing do not
+ * meet. Who finds nothing in the own part looks whether another one has memory to
+ * spare, and only then asks the system.
+ *
+ * One lock a part, mostly held for a few hundred instructions and never across a system call: a run
+ * that is being purged is taken out first, like an allocation.
  */
 #ifndef SPAN_PAGE_HEAP_H
 #define SPAN_PAGE_HEAP_H
@@ -14,6 +18,8 @@
 #include "base/idle.h"
 #include "os/lock.h"
 #include "span/superslab.h"
+
+enum { PAGE_HEAP_PARTS = 64 };
 
 struct unit_run {
     struct superslab *superslab;
@@ -30,8 +36,9 @@ bool page_heap_init(void);
 enum growth { GROWTH_NONE, GROWTH_SMALL_PAGES, GROWTH_HUGE_PAGE };
 
 /* Takes `units` units in a row that start at a multiple of `alignment` units, a power of two; both
- * are SUPERSLAB_UNITS at most. False when no memory is left. */
-bool page_heap_take(unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken);
+ * are SUPERSLAB_UNITS at most. False when no memory is left. What is mapped belongs to the part. */
+bool page_heap_take(
+    unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken);
 
 /* Takes exactly these units if all of them are free; they may reach beyond the superslab, where
  * none is. */
@@ -58,13 +65,17 @@ struct page_heap_stats {
     size_t dirty_free_pages; /* free, not given back */
 };
 
-/* A consistent snapshot. */
+/* A snapshot, taken without locks: of each number, and not of all together. */
 struct page_heap_stats page_heap_stats(void);
 
-struct lock *page_heap_lock(void);
+/* No part from this number on was ever used. */
+unsigned page_heap_parts(void);
 
-/* Puts everything right after a thread that is gone held the lock. */
-void page_heap_repair(void);
+/* Guards a part. */
+struct lock *page_heap_lock(unsigned part);
+
+/* Puts everything of the part right after a thread that is gone held its lock. */
+void page_heap_repair(unsigned part);
 
 /* Debug walker over all superslabs. */
 void page_heap_check(void);

@@ -24,6 +24,7 @@ enum {
     SUPERSLAB_PAGES = REGION_SIZE / PAGE_SIZE,
     SUPERSLAB_UNITS = REGION_SIZE / UNIT_SIZE,
     UNIT_PAGES = UNIT_SIZE / PAGE_SIZE,
+    SLAB_RECORD_SIZE = 64,
     SUPERSLAB_GROUPS = 7 /* kinds of groups of units: see superslab_group */
 };
 
@@ -40,10 +41,13 @@ struct superslab {
     uint8_t listed_units; /* page heap: which list `by_run` and `by_group` are on: free units, */
     uint8_t listed_run;   /* the longest run of them, */
     uint8_t listed_group; /* the largest group */
+    uint8_t part;         /* page heap; const while registered: whose lock this is about */
     bool huge;            /* atomic relaxed, any thread: huge pages are advised */
     uint64_t purge_round; /* last round of purging that looked at this superslab */
     uint16_t dirty[SUPERSLAB_UNITS]; /* bit per page; while a unit is in use: read by its user */
     struct slab *slab_of_unit[SUPERSLAB_UNITS]; /* atomic: release on store, acquire on load */
+    /* Who has a unit has this as well, for the record of a slab of few blocks. */
+    char slab_records[SUPERSLAB_UNITS][SLAB_RECORD_SIZE] __attribute__((aligned(64)));
 };
 
 struct run {

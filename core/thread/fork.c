@@ -52,11 +52,11 @@ static void inherit_bin(unsigned shard, unsigned size_class)
     lock_inherit(lock, own_ids.before, own_ids.now);
 }
 
-static void inherit_big(unsigned part)
+static void inherit_part(struct lock *lock, void (*repair)(unsigned part), unsigned part)
 {
-    if (lock_is_lost(big_lock(part), own_ids.before))
-        big_cache_repair(part);
-    lock_inherit(big_lock(part), own_ids.before, own_ids.now);
+    if (lock_is_lost(lock, own_ids.before))
+        repair(part);
+    lock_inherit(lock, own_ids.before, own_ids.now);
 }
 
 /* A transfer cache is sound after each of its writes. */
@@ -71,9 +71,10 @@ static void begin_process(uint32_t before, uint32_t now)
     own_ids.now = now;
     heap_begin_process(before, now);
     inherit(heap_registry_lock(), heap_repair_registry);
-    for (unsigned part = 0; part < BIG_PARTS; part++)
-        inherit_big(part);
-    inherit(page_heap_lock(), page_heap_repair);
+    for (unsigned part = 0; part < big_cache_parts(); part++)
+        inherit_part(big_lock(part), big_cache_repair, part);
+    for (unsigned part = 0; part < page_heap_parts(); part++)
+        inherit_part(page_heap_lock(part), page_heap_repair, part);
     inherit(metadata_lock(), metadata_repair);
     for (unsigned shard = 0; shard < shard_count(); shard++) {
         for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {

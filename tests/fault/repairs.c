@@ -27,9 +27,10 @@ static bool repair_all(enum os_call call)
 {
     (void)call;
     heap_repair_registry();
-    for (unsigned part = 0; part < BIG_PARTS; part++)
+    for (unsigned part = 0; part < big_cache_parts(); part++)
         big_cache_repair(part);
-    page_heap_repair();
+    for (unsigned part = 0; part < page_heap_parts(); part++)
+        page_heap_repair(part);
     metadata_repair();
     for (unsigned shard = 0; shard < shard_count(); shard++)
         for (unsigned class = 1; class < CLASS_COUNT; class ++)

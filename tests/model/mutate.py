@@ -45,7 +45,7 @@ STEPS = (
      "nobody puts the new process right"),
     ("slab/bin_walk.c", " && slab->joined &&", " &&",
      "the child puts back a slab that its thread is about to make or end"),
-    ("span/page_heap.c", " && superslab->listed)", ")",
+    ("span/page_heap.c", " && superslab->listed &&", " &&",
      "the child puts back a superslab that its thread is about to unmap"),
     ("span/big_cache.c", "} else if (big->cached) {", "} else if (!big->live) {",
      "the child puts back a mapping that its thread is about to unmap"),

@@ -9,7 +9,7 @@
 #include "os/os.h"
 #include "span/page_heap.h"
 
-enum { RUNS = 300, STEPS = 6000 };
+enum { RUNS = 300, STEPS = 6000, PARTS = 3 };
 
 struct held {
     struct unit_run taken;
@@ -63,7 +63,8 @@ static void take(struct held *slot, uint64_t *random)
 {
     unsigned units = 1 + unit_below(random, 1u << unit_below(random, 6));
     unsigned alignment = unit_below(random, 3) ? 1 : 1u << unit_below(random, 6);
-    CHECK(page_heap_take(units, alignment, GROWTH_SMALL_PAGES, &slot->taken));
+    unsigned part = unit_below(random, PARTS);
+    CHECK(page_heap_take(part, units, alignment, GROWTH_SMALL_PAGES, &slot->taken));
     CHECK(slot->taken.run.units == units && slot->taken.run.first % alignment == 0);
     CHECK(slot->taken.run.first + units <= SUPERSLAB_UNITS);
     held_pages += pages_of(slot);
@@ -161,7 +162,7 @@ static void empty_superslabs_go_back_to_the_system(void **state)
     put_all();
     policy.retain_percent = 1000;
     for (unsigned i = 0; i < SUPERSLABS; i++) {
-        assert_true(page_heap_take(SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &taken[i]));
+        assert_true(page_heap_take(0, SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &taken[i]));
         base[i] = superslab_address(taken[i].superslab, 0);
         if (i % 2 == 0)
             memset(base[i], 1, REGION_SIZE);
@@ -189,11 +190,11 @@ static void the_hole_that_fits_is_used(void **state)
     struct unit_run hole, wall, wide, got;
     put_all();
     page_heap_purge(SIZE_MAX);
-    assert_true(page_heap_take(7, 1, GROWTH_SMALL_PAGES, &hole));
-    assert_true(page_heap_take(3, 1, GROWTH_SMALL_PAGES, &wall));
-    assert_true(page_heap_take(10, 1, GROWTH_SMALL_PAGES, &wide));
+    assert_true(page_heap_take(0, 7, 1, GROWTH_SMALL_PAGES, &hole));
+    assert_true(page_heap_take(0, 3, 1, GROWTH_SMALL_PAGES, &wall));
+    assert_true(page_heap_take(0, 10, 1, GROWTH_SMALL_PAGES, &wide));
     page_heap_put(hole.superslab, hole.run, 7);
-    assert_true(page_heap_take(6, 1, GROWTH_SMALL_PAGES, &got));
+    assert_true(page_heap_take(0, 6, 1, GROWTH_SMALL_PAGES, &got));
     assert_ptr_equal(got.superslab, hole.superslab);
     assert_int_equal(got.run.first, hole.run.first);
     assert_false(got.clean);
@@ -211,7 +212,7 @@ static void searches_do_not_grow_with_the_heap(void **state)
     enum { MANY = 20000, SEARCHES = 200 };
     static struct unit_run whole[MANY], aligned[SEARCHES];
     for (int i = 0; i < MANY; i++)
-        CHECK(page_heap_take(SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &whole[i]));
+        CHECK(page_heap_take(0, SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &whole[i]));
     /* Holes of three units, of which only the two last start at an even one. */
     for (int i = 0; i < MANY; i++)
         for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit += 4)
@@ -219,7 +220,7 @@ static void searches_do_not_grow_with_the_heap(void **state)
     struct timespec before, after;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
     for (int i = 0; i < SEARCHES; i++)
-        CHECK(page_heap_take(i % 2 ? 4 : 3, i % 2 ? 4 : 2, GROWTH_SMALL_PAGES, &aligned[i]));
+        CHECK(page_heap_take(0, i % 2 ? 4 : 3, i % 2 ? 4 : 2, GROWTH_SMALL_PAGES, &aligned[i]));
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
     double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 +
                 (double)(after.tv_nsec - before.tv_nsec) / 1e6;
@@ -243,13 +244,13 @@ static void exhaust(void *argument)
     static struct unit_run taken[MOST];
     unsigned count = 0;
     CHECK(setrlimit(RLIMIT_AS, &none) == 0);
-    while (count < MOST && page_heap_take(7, 1, GROWTH_SMALL_PAGES, &taken[count]))
+    while (count < MOST && page_heap_take(0, 7, 1, GROWTH_SMALL_PAGES, &taken[count]))
         count++;
     CHECK(count > 0 && count < MOST);
     page_heap_check();
-    CHECK(!page_heap_take(SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &taken[MOST - 1]));
+    CHECK(!page_heap_take(0, SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &taken[MOST - 1]));
     page_heap_put(taken[0].superslab, taken[0].run, 100);
-    CHECK(page_heap_take(7, 1, GROWTH_SMALL_PAGES, &taken[0]));
+    CHECK(page_heap_take(0, 7, 1, GROWTH_SMALL_PAGES, &taken[0]));
     page_heap_check();
 }
 
@@ -278,8 +279,8 @@ static void locked_memory_is_left_alone(void **state)
     page_heap_purge(SIZE_MAX);
     for (unsigned i = 0; i <= LOCKED; i++) {
         unsigned units = i < LOCKED ? SUPERSLAB_UNITS - 1 : 1;
-        CHECK(page_heap_take(SUPERSLAB_UNITS - units, 1, GROWTH_SMALL_PAGES, &kept[i]));
-        CHECK(page_heap_take(units, 1, GROWTH_SMALL_PAGES, &freed[i]));
+        CHECK(page_heap_take(0, SUPERSLAB_UNITS - units, 1, GROWTH_SMALL_PAGES, &kept[i]));
+        CHECK(page_heap_take(0, units, 1, GROWTH_SMALL_PAGES, &freed[i]));
         CHECK(freed[i].superslab == kept[i].superslab);
     }
     for (unsigned i = 0; i <= LOCKED; i++) {
@@ -308,6 +309,31 @@ static void locked_memory_is_left_alone(void **state)
     page_heap_purge(SIZE_MAX);
 }
 
+/* Threads of two shards do not meet, but none maps what another one has to spare. */
+static void parts_are_apart(void **state)
+{
+    (void)state;
+    enum { UNITS = 3 };
+    struct unit_run own, other, again;
+    page_heap_purge(SIZE_MAX);
+    assert_true(page_heap_take(1, UNITS, 1, GROWTH_SMALL_PAGES, &own));
+    assert_true(page_heap_take(2, UNITS, 1, GROWTH_SMALL_PAGES, &other));
+    assert_int_equal(own.superslab->part, 1);
+    assert_int_equal(other.superslab->part, 2);
+    assert_false(page_heap_take(3, UNITS, 1, GROWTH_NONE, &again));
+    page_heap_put(own.superslab, own.run, UNITS * UNIT_PAGES);
+    assert_true(page_heap_take(2, UNITS, 1, GROWTH_NONE, &again));
+    assert_ptr_equal(again.superslab, other.superslab);
+    page_heap_put(again.superslab, again.run, 0);
+    assert_true(page_heap_take(3, UNITS, 1, GROWTH_SMALL_PAGES, &again));
+    assert_ptr_equal(again.superslab, own.superslab);
+    page_heap_check();
+    page_heap_put(again.superslab, again.run, 0);
+    page_heap_put(other.superslab, other.run, 0);
+    page_heap_purge(SIZE_MAX);
+    page_heap_check();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +343,7 @@ int main(void)
         cmocka_unit_test(searches_do_not_grow_with_the_heap),
         cmocka_unit_test(exhaustion_is_reported_and_passes),
         cmocka_unit_test(locked_memory_is_left_alone),
+        cmocka_unit_test(parts_are_apart),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

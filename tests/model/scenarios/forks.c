@@ -266,9 +266,10 @@ static void repair_all(void)
         return;
     model_between_locks = NULL;
     heap_repair_registry();
-    for (unsigned part = 0; part < BIG_PARTS; part++)
+    for (unsigned part = 0; part < big_cache_parts(); part++)
         big_cache_repair(part);
-    page_heap_repair();
+    for (unsigned part = 0; part < page_heap_parts(); part++)
+        page_heap_repair(part);
     metadata_repair();
     bin_repair(0, size_class_of(SIZE));
 }
@@ -287,7 +288,7 @@ static void use_superslab(void)
 {
     struct unit_run taken[3];
     for (unsigned i = 0; i < ARRAY_LENGTH(taken); i++)
-        CHECK(page_heap_take(16, 1, GROWTH_SMALL_PAGES, &taken[i]));
+        CHECK(page_heap_take(0, 16, 1, GROWTH_SMALL_PAGES, &taken[i]));
     for (unsigned i = 0; i < ARRAY_LENGTH(taken); i++)
         page_heap_put(taken[i].superslab, taken[i].run, 16 * UNIT_PAGES);
     page_heap_purge(SIZE_MAX);

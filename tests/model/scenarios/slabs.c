@@ -255,7 +255,7 @@ static void use_units_again(void)
 {
     sweep_everything();
     struct unit_run taken;
-    CHECK(page_heap_take(1, 1, GROWTH_SMALL_PAGES, &taken));
+    CHECK(page_heap_take(0, 1, 1, GROWTH_SMALL_PAGES, &taken));
     char *start = superslab_address(taken.superslab, taken.run.first);
     size_t unit = ((uintptr_t)start - class_map.base) >> UNIT_SHIFT;
     CHECK(class_map_get(start) == CLASS_NONE);
