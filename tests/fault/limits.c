@@ -76,8 +76,8 @@ static size_t take_all(size_t size, size_t most, bool touch)
     return taken;
 }
 
-static const size_t sizes[] = {64,     1000,   8000,    30000,         200000,
-                               400000, 700000, 1 << 20, 3 * (1 << 20), 20 * (1 << 20)};
+static const size_t sizes[] = {64,     1000,    8000,          30000,         200000,
+                               700000, 1 << 20, 3 * (1 << 20), 20 * (1 << 20)};
 
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
