@@ -1,14 +1,12 @@
 /* The mappings of big blocks: those that are live, and the BigCache of those that are kept for the
  * next block that they fit.
  *
- *     part          one a shard: a lock, and mappings that never leave it
- *     by size       lists of cached mappings of about the same length   which one fits a request
- *     by age        a queue, oldest first                               which one goes when some
- * must neighbours    mappings of a part that touch                       are joined while both are
- * cached
+ *     part        one a shard: a lock, and mappings that never leave it
+ *     by size     lists of cached mappings of about the same length: which one fits a request
+ *     by age      a queue, oldest first: which one goes when some must
+ *     neighbours  mappings of a part that touch; those that are both cached are joined
  *
- *     | live ..... | cached: dirty ... | clean ... | live ... |      neighbours in the address
- * space
+ *     | live ..... | cached: dirty ... | clean ... | live ... |     neighbours, low to high
  *
  * A block comes out of the part of its thread's shard and goes back to the part that it came from,
  * so threads that share nothing do not meet. Only a part that has nothing that fits asks the
