@@ -82,6 +82,8 @@ void bin_detach(struct bin *bin, struct slab *slab, struct list *gone)
     if (list_contains(&slab->by_fullness))
         unlist(bin, slab);
     slab->joined = false;
+    if (bin->newest == slab)
+        bin->newest = NULL;
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count - 1);
     bin->free_blocks -= slab->blocks;
     lower_bounds(bin, slab->size_class);
@@ -111,12 +113,44 @@ bool bin_may_borrow(unsigned shard, unsigned size_class)
     return true;
 }
 
-/* Gives the first pages of a fresh slab memory in one call, instead of by a page fault each: the
- * more, the more slabs the bin has. Of long blocks a program may use a part only. Where the system
- * refuses, it may have given some of them. */
-static void populate(struct slab *slab, size_t slabs)
+/* Only of blocks shorter than a page: of longer ones a program may use a part, and it may have made
+ * whole pages of its own unreadable. */
+static bool may_populate(unsigned size_class)
 {
-    if (!slab->clean || !slabs || size_class_is_long(slab->size_class))
+    return size_classes[size_class].size < PAGE_SIZE;
+}
+
+/* True when the program seems to write to the blocks of the slab, which are its own: not if it sets
+ * them to zero alone. A guess by a few pages, so what threads do to them meanwhile does not count.
+ */
+__attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_written(
+    const struct slab *slab)
+{
+    enum { PLACES = 4, WRITTEN_PLACES = 3, STRIDE = UNIT_PAGES / PLACES };
+    unsigned written = 0;
+    for (unsigned place = 0; place < PLACES; place++) {
+        const volatile uint64_t *words =
+            (const volatile uint64_t *)(slab->base + place * STRIDE * PAGE_SIZE);
+        unsigned i = 0;
+        while (i < PAGE_SIZE / sizeof *words && !words[i])
+            i++;
+        written += i < PAGE_SIZE / sizeof *words;
+    }
+    return written >= WRITTEN_PLACES;
+}
+
+/* Gives the first pages of a fresh slab memory in one call, instead of by a page fault each: the
+ * more, the more slabs the bin has, if the one before seems to be written to. Where the system
+ * refuses, it may have given some of them. */
+static void populate(struct bin *bin, struct slab *slab)
+{
+    if (!slab->clean || !may_populate(slab->size_class) || !ATOMIC_LOAD_RELAXED(&bin->slab_count))
+        return;
+    /* It is the bin's, and so its pages are there, as long as the lock is held. */
+    lock_acquire(&bin->lock);
+    size_t slabs = bin->newest && is_written(bin->newest) ? bin->slab_count : 0;
+    lock_release(&bin->lock);
+    if (!slabs)
         return;
     size_t bytes = size_min(slabs, UNIT_PAGES) * PAGE_SIZE;
     slab->watermark =
@@ -138,6 +172,7 @@ static void join(struct bin *bin, struct slab *slab)
     lock_acquire(&bin->lock);
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
     slab->joined = true;
+    bin->newest = slab;
     bin->free_blocks += slab->free_blocks;
     bin_relist(bin, slab);
     if (bin->missed) {
@@ -170,7 +205,7 @@ unsigned bin_refill(
     slab = slab_create(size_class, shard, 1, cost == REFILL_MAP);
     if (!slab)
         return 0;
-    populate(slab, ATOMIC_LOAD_RELAXED(&bin->slab_count));
+    populate(bin, slab);
     taken = slab_take(slab, blocks, count);
     join(bin, slab);
     return taken;

@@ -26,6 +26,7 @@ enum { FULLNESS_LEVELS = 4, FULLNESS_EMPTY = FULLNESS_LEVELS };
 struct bin {
     struct lock lock CACHE_ALIGNED;
     struct list slabs[FULLNESS_LEVELS + 1]; /* lock: with free blocks, fullest list first */
+    struct slab *newest;                    /* lock: what was made last, unless it is gone */
     struct list swept;    /* lock: some of the same, which a sweep has looked at (sweep.c) */
     uint32_t slab_count;  /* written under lock, read by any thread: on lists or full */
     uint32_t free_blocks; /* lock: in all its slabs */

@@ -225,7 +225,7 @@ static void used_blocks_can_be_had_alone(void **state)
 
 /* Hands out a whole slab of the class; returns how many of its pages had memory before, or -1 when
  * the slab was made of pages that were in use before. */
-static int resident_of_next(unsigned class)
+static int resident_of_next(unsigned class, bool written)
 {
     int pages = 0;
     unsigned count = size_classes[class].blocks;
@@ -233,8 +233,9 @@ static int resident_of_next(unsigned class)
     const struct slab *slab = slab_lookup(held[held_count]);
     for (unsigned i = 0; i < UNIT_PAGES; i++)
         pages += unit_is_resident(slab->base + i * PAGE_SIZE);
-    for (unsigned i = 0; i < count; i++)
-        stamp(held[held_count++], size_classes[class].size);
+    for (unsigned i = 0; i < count; i++, held_count++)
+        if (written)
+            stamp(held[held_count], size_classes[class].size);
     return slab->clean ? pages : -1;
 }
 
@@ -250,26 +251,41 @@ static void slabs_of_growing_classes_are_populated(void **state)
     if (!supported || sysconf(_SC_PAGESIZE) != PAGE_SIZE)
         skip();
     page_heap_purge(SIZE_MAX);
-    unsigned class = size_class_of(PAGE_SIZE), long_class = size_class_of(2 * PAGE_SIZE);
+    unsigned class = size_class_of(PAGE_SIZE / 2), long_class = size_class_of(PAGE_SIZE);
     for (int slabs = 0; slabs < 20; slabs++)
-        assert_int_equal(resident_of_next(class), slabs < UNIT_PAGES ? slabs : UNIT_PAGES);
-    /* What is longer than a page may be used in part only. */
+        assert_int_equal(resident_of_next(class, true), slabs < UNIT_PAGES ? slabs : UNIT_PAGES);
+    /* What is as long as a page may be used in part only. */
     unsigned held_before = held_count;
     for (int slabs = 0; slabs < 3; slabs++)
-        assert_int_equal(resident_of_next(long_class), 0);
+        assert_int_equal(resident_of_next(long_class, true), 0);
     flush(0, long_class, held_count - held_before);
     while (held_count)
         flush(0, class, BATCH);
+}
+
+/* Blocks that nobody writes to cost no memory, however many they are. */
+static void untouched_slabs_are_not_populated(void **state)
+{
+    (void)state;
+    enum { SLABS = 20 };
+    unsigned class = size_class_of(PAGE_SIZE / 2);
+    page_heap_purge(SIZE_MAX);
+    for (int slabs = 0; slabs < SLABS; slabs++)
+        assert_int_equal(resident_of_next(class, false), 0);
+    for (unsigned i = 0; i < held_count; i++)
+        stamp(held[i], size_classes[class].size);
+    while (held_count)
+        flush(0, class, (unsigned)size_min(held_count, BATCH));
 }
 
 /* What was populated and never handed out goes back with the rest. */
 static void populated_pages_are_purged(void **state)
 {
     (void)state;
-    unsigned class = size_class_of(PAGE_SIZE);
+    unsigned class = size_class_of(PAGE_SIZE / 2);
     page_heap_purge(SIZE_MAX);
     for (unsigned slabs = 0; slabs < UNIT_PAGES; slabs++)
-        resident_of_next(class);
+        resident_of_next(class, true);
     refill(0, class, 1);
     const struct slab *slab = slab_lookup(held[held_count - 1]);
     sweep_everything();
@@ -622,6 +638,7 @@ int main(void)
         cmocka_unit_test(lowest_addresses_of_the_fullest_slab_first),
         cmocka_unit_test(used_blocks_can_be_had_alone),
         cmocka_unit_test(slabs_of_growing_classes_are_populated),
+        cmocka_unit_test(untouched_slabs_are_not_populated),
         cmocka_unit_test(populated_pages_are_purged),
         cmocka_unit_test(remote_blocks_go_home),
         cmocka_unit_test(purging_inside_slabs_keeps_live_blocks),
