@@ -30,7 +30,9 @@ void big_cache_repair(unsigned part_index)
             big_part_insert(part, big);
         }
     }
-    part->freed = part->allocated - (live_blocks < part->allocated ? live_blocks : part->allocated);
+    /* One that was being handed out may not be counted yet. */
+    part->allocated = part->allocated < live_blocks ? live_blocks : part->allocated;
+    part->freed = part->allocated - live_blocks;
     big_part_note_unused(part);
 }
 

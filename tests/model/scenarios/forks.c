@@ -96,6 +96,7 @@ static void consistent(void)
     transfer_check_all();
     page_heap_check();
     heap_check_pool();
+    big_cache_check();
     big_cache_empty();
     CHECK(big_stats().cached_bytes == 0);
     metadata_check();
