@@ -20,6 +20,8 @@ hakmem_add_objects(hakmem_override_names ${HAKMEM_OVERRIDE_SOURCES})
 # not know how, nor with a sanitizer.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT HAKMEM_SANITIZE)
     target_compile_options(hakmem_core PRIVATE -flto=auto)
+    # In one piece: in several, less is merged.
+    list(APPEND HAKMEM_LINK_FLAGS -flto-partition=one)
 endif()
 set(shared_only_objects)
 if(HAKMEM_SHARED_SOURCES)

@@ -9,7 +9,7 @@ ALWAYS_INLINE unsigned bits_lowest(uint64_t word)
     return (unsigned)__builtin_ctzll(word);
 }
 
-ALWAYS_INLINE unsigned bits_count(uint64_t word)
+static inline unsigned bits_count(uint64_t word)
 {
     /* Not __builtin_popcountll: without the POPCNT instruction it is a libgcc call by table. */
     word -= (word >> 1) & 0x5555555555555555u;
@@ -34,7 +34,7 @@ ALWAYS_INLINE void bitmap_clear(uint64_t *map, unsigned bit)
 }
 
 /* The bits of word `word` that lie in [first, first + count). */
-ALWAYS_INLINE uint64_t bitmap_word_mask(unsigned word, unsigned first, unsigned count)
+static inline uint64_t bitmap_word_mask(unsigned word, unsigned first, unsigned count)
 {
     unsigned low = word * 64, high = low + 64, end = first + count;
     uint64_t mask = ~(uint64_t)0;
@@ -45,19 +45,19 @@ ALWAYS_INLINE uint64_t bitmap_word_mask(unsigned word, unsigned first, unsigned 
     return mask;
 }
 
-ALWAYS_INLINE void bitmap_set_range(uint64_t *map, unsigned first, unsigned count)
+static inline void bitmap_set_range(uint64_t *map, unsigned first, unsigned count)
 {
     for (unsigned w = first / 64; w <= (first + count - 1) / 64; w++)
         map[w] |= bitmap_word_mask(w, first, count);
 }
 
-ALWAYS_INLINE void bitmap_clear_range(uint64_t *map, unsigned first, unsigned count)
+static inline void bitmap_clear_range(uint64_t *map, unsigned first, unsigned count)
 {
     for (unsigned w = first / 64; w <= (first + count - 1) / 64; w++)
         map[w] &= ~bitmap_word_mask(w, first, count);
 }
 
-ALWAYS_INLINE unsigned bitmap_count_range(const uint64_t *map, unsigned first, unsigned count)
+static inline unsigned bitmap_count_range(const uint64_t *map, unsigned first, unsigned count)
 {
     unsigned total = 0;
     for (unsigned w = first / 64; w <= (first + count - 1) / 64; w++)
@@ -66,7 +66,7 @@ ALWAYS_INLINE unsigned bitmap_count_range(const uint64_t *map, unsigned first, u
 }
 
 /* First set (or clear) bit at or after `from` and below `limit`; `limit` when there is none. */
-ALWAYS_INLINE unsigned bitmap_find(const uint64_t *map, unsigned from, unsigned limit, bool set)
+static inline unsigned bitmap_find(const uint64_t *map, unsigned from, unsigned limit, bool set)
 {
     uint64_t flip = set ? 0 : ~(uint64_t)0;
     for (unsigned w = from / 64; w * 64 < limit; w++) {

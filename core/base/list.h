@@ -14,7 +14,7 @@ struct list {
     struct list_node *first;
 };
 
-ALWAYS_INLINE void list_push(struct list *list, struct list_node *node)
+static inline void list_push(struct list *list, struct list_node *node)
 {
     node->next = list->first;
     node->link = &list->first;
@@ -23,7 +23,7 @@ ALWAYS_INLINE void list_push(struct list *list, struct list_node *node)
     list->first = node;
 }
 
-ALWAYS_INLINE void list_remove(struct list_node *node)
+static inline void list_remove(struct list_node *node)
 {
     *node->link = node->next;
     if (node->next)
@@ -42,7 +42,7 @@ struct queue {
     struct list_node **end; /* where the next one is to be linked; NULL before the first */
 };
 
-ALWAYS_INLINE void queue_push(struct queue *queue, struct list_node *node)
+static inline void queue_push(struct queue *queue, struct list_node *node)
 {
     node->next = NULL;
     node->link = queue->first ? queue->end : &queue->first;
@@ -50,7 +50,7 @@ ALWAYS_INLINE void queue_push(struct queue *queue, struct list_node *node)
     queue->end = &node->next;
 }
 
-ALWAYS_INLINE void queue_remove(struct queue *queue, struct list_node *node)
+static inline void queue_remove(struct queue *queue, struct list_node *node)
 {
     if (!node->next)
         queue->end = node->link;

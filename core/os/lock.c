@@ -47,12 +47,22 @@ static void wait_for(struct lock *lock)
     }
 }
 
-void lock_acquire_slow(struct lock *lock)
+static SLOW_PATH void acquire_slow(struct lock *lock)
 {
     uint64_t since = HAKMEM_LOCK_PROFILE ? lock_profile_ticks() : 0;
     wait_for(lock);
     if (HAKMEM_LOCK_PROFILE)
         lock_profile_waited(lock->profile, since);
+}
+
+void lock_acquire(struct lock *lock)
+{
+    uint32_t open = 0, self = identity_thread(identity_self());
+    if (UNLIKELY(!__atomic_compare_exchange_n(
+            &lock->word, &open, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+        acquire_slow(lock);
+    if (HAKMEM_LOCK_PROFILE)
+        lock_profile_acquired(lock->profile);
 }
 
 void lock_release(struct lock *lock)

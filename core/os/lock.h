@@ -26,17 +26,7 @@ struct lock {
     struct lock_profile profile[HAKMEM_LOCK_PROFILE]; /* in builds that measure; else nothing */
 };
 
-SLOW_PATH void lock_acquire_slow(struct lock *lock);
-
-ALWAYS_INLINE void lock_acquire(struct lock *lock)
-{
-    uint32_t open = 0, self = identity_thread(identity_self());
-    if (UNLIKELY(!__atomic_compare_exchange_n(
-            &lock->word, &open, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
-        lock_acquire_slow(lock);
-    if (HAKMEM_LOCK_PROFILE)
-        lock_profile_acquired(lock->profile);
-}
+void lock_acquire(struct lock *lock);
 
 void lock_release(struct lock *lock);
 
