@@ -130,7 +130,7 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
     unsigned written = 0;
     for (unsigned place = 0; place < PLACES; place++) {
         const volatile uint64_t *words =
-            (const volatile uint64_t *)(slab->base + place * STRIDE * PAGE_SIZE);
+            (const volatile uint64_t *)(slab->base + (size_t)place * STRIDE * PAGE_SIZE);
         unsigned i = 0;
         while (i < PAGE_SIZE / sizeof *words && !words[i])
             i++;

@@ -248,6 +248,7 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
             char *block = slab->base + (word * 64 + first) * size;
             for (unsigned i = 0; i < run; i++, block += size)
                 blocks[taken + i] = block;
+            ASSERT(run);
             bits &= ~bitmap_word_mask(0, first, run);
             taken += run;
             end = word * 64 + first + run;

@@ -262,7 +262,7 @@ bool page_heap_take(
     use_part(part);
     do {
         if (take_from(part, units, alignment, fresh, taken) ||
-            take_from_others(part, units, alignment, units * UNIT_PAGES, taken))
+            take_from_others(part, units, alignment, (size_t)units * UNIT_PAGES, taken))
             return true;
         if (growth == GROWTH_NONE)
             return false;
