@@ -118,10 +118,48 @@ static void split(struct big *big, size_t size)
     big_cache_put(rest);
 }
 
+/* A mapping that the system has moved or cut off is one of its own there, and a process has 65,530.
+ * So many live blocks may have one, a quarter: beyond it bytes are copied, and ends stay. */
+enum { APART_MAX = 16384 };
+
+static unsigned apart; /* atomic relaxed, any thread: blocks with `apart` */
+
+/* True when the block may have a mapping of its own. */
+static bool stand_apart(struct big *big)
+{
+    if (big->apart || ATOMIC_ADD_RELAXED(&apart, 1) < APART_MAX)
+        return big->apart = true;
+    ATOMIC_ADD_RELAXED(&apart, -1);
+    return false;
+}
+
+static void end_apart(struct big *big)
+{
+    if (big->apart)
+        ATOMIC_ADD_RELAXED(&apart, -1);
+    big->apart = false;
+}
+
+/* To a fresh mapping, of which no more is touched than was written before. */
+static char *copy(const struct big *big, size_t size)
+{
+    char *target = os_map(size, big->huge ? REGION_SIZE : os_page_size(), NULL);
+    if (!target)
+        return NULL;
+    os_advise_huge_pages(target, size, big->huge);
+    for (size_t at = 0; at < big->mapped; at += PAGE_SIZE)
+        if (is_written(big->region.base + at))
+            memcpy(target + at, big->region.base + at, PAGE_SIZE);
+    os_discard(big->region.base, big->mapped);
+    return target;
+}
+
 /* Moves the mapping to where `size` bytes are free; NULL: it is as before. Huge pages stay whole if
  * their addresses are aligned, for which the target is mapped first. */
-static char *move(const struct big *big, size_t size)
+static char *move(struct big *big, size_t size)
 {
+    if (!stand_apart(big))
+        return copy(big, size);
     char *target = big->huge ? os_map(size, REGION_SIZE, NULL) : NULL;
     if (!target)
         return os_relocate(big->region.base, big->mapped, size);
@@ -277,6 +315,7 @@ void big_free(struct big *big, void *block, const char *call)
     if (UNLIKELY(!live))
         fatal_big(big, block, call);
     learn(big);
+    end_apart(big);
     big->dirty = big->mapped;
     big_cache_put(big);
     purge_arm();
@@ -290,9 +329,11 @@ static bool resize(struct big *big, size_t size)
         return extend(big, size);
     if (before - size < REGION_SIZE && before - size < before / 8)
         return true;
-    if (!os_unmap(big->region.base + size, before - size))
-        return false;
-    big->mapped = size;
+    char *rest = big->region.base + size;
+    if (stand_apart(big) && os_unmap(rest, before - size))
+        big->mapped = size;
+    else
+        os_purge(rest, before - size);
     return true;
 }
 

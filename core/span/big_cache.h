@@ -23,6 +23,7 @@ struct big {
     bool live;                /* lock: handed out */
     bool cached;              /* lock: in the cache; when neither, somebody works on it */
     bool zeroed;              /* owner: all of it read as zero when it was handed out */
+    bool apart;               /* owner: moved or cut off, see big.c */
     bool huge;                /* huge pages were asked for; as `mapped` */
     struct list_node by_size; /* lock */
     struct list_node by_age;  /* lock */
