@@ -30,9 +30,9 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned class)
     unsigned largest = class <= SIZE_COUNT ? SIZE_COUNT : CLASS_COUNT - 1;
     unsigned last = (unsigned)size_min(class + LENDERS, largest);
     for (unsigned lender = class + 1; lender <= last; lender++) {
-        void *block = magazine_pop(&heap->front, lender);
+        void *block = magazine_pop(&heap->area->front, lender);
         if (block) {
-            COUNTER_ADD(&heap->magazine[lender].misses, 1);
+            COUNTER_ADD(&magazine_of(heap, lender)->counts.misses, 1);
             return block;
         }
     }
@@ -43,15 +43,15 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned class)
 static void *alloc_block(struct heap *heap, unsigned class, size_t alignment)
 {
     class = size_class_for_shard(class, heap->shard);
-    void *block = magazine_pop(&heap->front, class);
-    if (!block && size_class_is_long(class) && heap_refill(heap, class, false))
-        block = magazine_pop(&heap->front, class);
+    void *block = magazine_pop(&heap->area->front, class);
+    if (!block && size_class_is_long(class))
+        block = heap_refill(heap, class, false);
     if (!block && alignment <= MIN_ALIGNMENT && (block = borrow_block(heap, class)) != NULL)
         return block;
-    if (!block && heap_refill(heap, class, true))
-        block = magazine_pop(&heap->front, class);
+    if (!block)
+        block = heap_refill(heap, class, true);
     if (LIKELY(block != NULL))
-        COUNTER_ADD(&heap->magazine[class].misses, 1);
+        COUNTER_ADD(&magazine_of(heap, class)->counts.misses, 1);
     return block;
 }
 
@@ -115,13 +115,12 @@ void *alloc_zeroed(size_t count, size_t size)
 static void free_to_slab(struct heap *heap, const struct slab *slab, void **block)
 {
     unsigned class = slab->class;
-    COUNTER_ADD(&heap->magazine[class].overflows, 1);
+    COUNTER_ADD(&magazine_of(heap, class)->counts.overflows, 1);
     /* The slab is older than the wide class map: the next free of a block of it shall hit. */
-    if (UNLIKELY(class_at(&heap->front, block) == CLASS_NONE) && class_map_newest() != &class_map)
+    if (UNLIKELY(class_at(&heap->area->front, block) == CLASS_NONE) &&
+        class_map_newest() != &class_map)
         slab_publish(slab);
-    if (magazine_is_full(&heap->front, class))
-        heap_overflow(heap, class);
-    magazine_put(&heap->front, class, block);
+    heap_put(heap, class, block);
 }
 
 /* No memory is left to give the thread a heap: the block goes straight to its slab. */
@@ -140,7 +139,7 @@ static bool free_unwritten(void **block)
     struct heap_front *heap = thread_heap;
     unsigned class = class_at(heap, block);
     if (magazine_is_full(heap, class) || block[0] != heap->classes ||
-        heap_suspects((struct heap *)heap, class, block, true) || magazine_is_full(heap, class))
+        heap_suspects(heap_of_thread(), class, block, true) || magazine_is_full(heap, class))
         return false;
     magazine_put(heap, class, block);
     return true;

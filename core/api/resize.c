@@ -41,7 +41,7 @@ size_t alloc_good_size(size_t size)
 static bool just_allocated(const struct heap_front *heap, unsigned class, const void *block)
 {
     void *const *top = heap->top[class];
-    return top != heap->end[class] && top[1] == block && top[0] != block;
+    return top[1] == block && top[0] != block;
 }
 
 /* Usable bytes of what surely is a live block of a slab, else 0. With the mark of a freed block it

@@ -17,29 +17,24 @@
 
 const char stats_tier_names[TIER_COUNT][6] = {"tiny", "mid", "large", "big"};
 
-/* Adds what one heap knows of the class. */
-static void add_heap(const struct heap *heap, unsigned class, struct hakmem_usage *usage)
+static void add_heaps(unsigned class, struct hakmem_usage *usage)
 {
-    const struct magazine *magazine = &heap->magazine[class];
-    uint64_t pops = ATOMIC_LOAD_RELAXED(&heap->front.pops[class]);
-    uint64_t cached = heap_cached_blocks(heap, class);
-    int64_t pushes = (int64_t)(cached + pops + ATOMIC_LOAD_RELAXED(&magazine->flushed) -
-                               ATOMIC_LOAD_RELAXED(&magazine->refilled));
+    struct heap_counts heaps = heap_counts(class);
+    int64_t pushes = (int64_t)(heaps.cached + heaps.pops + heaps.magazines.returned);
     if (pushes < 0)
-        pushes = 0; /* the thread is at work: a moment ago it was so */
-    usage->cached_blocks += cached;
-    usage->malloc_calls += pops;
-    usage->malloc_hits += pops - ATOMIC_LOAD_RELAXED(&magazine->misses);
+        pushes = 0; /* threads are at work: a moment ago it was so */
+    usage->cached_blocks += heaps.cached;
+    usage->malloc_calls += heaps.pops;
+    usage->malloc_hits += heaps.pops - heaps.magazines.misses;
     usage->free_calls += (uint64_t)pushes;
-    usage->free_hits += (uint64_t)pushes - ATOMIC_LOAD_RELAXED(&magazine->overflows);
-    usage->refills += ATOMIC_LOAD_RELAXED(&magazine->refills);
-    usage->flushes += ATOMIC_LOAD_RELAXED(&magazine->flushes);
+    usage->free_hits += (uint64_t)pushes - heaps.magazines.overflows;
+    usage->refills += heaps.magazines.refills;
+    usage->flushes += heaps.magazines.flushes;
 }
 
 static void add_class(unsigned class, struct hakmem_usage *usage)
 {
-    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
-        add_heap(heap, class, usage);
+    add_heaps(class, usage);
     for (unsigned shard = 0; shard < shard_count(); shard++) {
         struct bin *bin = bin_of(shard, class);
         usage->slabs += ATOMIC_LOAD_RELAXED(&bin->slab_count);

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/policy.h"
+#include "map/metadata.h"
 #include "os/os.h"
 #include "os/syscall.h"
 #include "slab/bin.h"
@@ -20,7 +21,7 @@ enum { MAINTENANCE_PERIOD = 256 };
 
 /* No address is in a class map that starts here and is empty; no class but 0 is ever asked for. */
 static const struct heap_front no_heap = {
-    .classes_base = (uintptr_t)1 << 63, .top = {(void **)&no_heap}, .end = {(void **)&no_heap}};
+    .classes_base = (uintptr_t)1 << 63, .top = {(void **)&no_heap}};
 
 __thread struct heap_front *thread_heap = (struct heap_front *)&no_heap;
 
@@ -38,23 +39,28 @@ enum { PARKS_MAX = 256, PARKS_AMONG_OTHERS = 32 };
 static __thread bool has_exited;
 
 /* The first heap is part of the library: a small program maps none. */
-static CACHE_ALIGNED char first_heap[HEAP_BYTES];
+static CACHE_ALIGNED char first_area[HEAP_BYTES];
+static struct heap first_heap = {.area = (struct heap_area *)first_area, .bare = true};
 
 static struct {
     struct lock lock CACHE_ALIGNED;
     struct heap *all;          /* atomic: release on store pairs with acquire on load */
     struct heap *warm;         /* lock: heaps that no thread owns, with blocks in magazines */
     struct heap *free;         /* lock: heaps that no thread owns, with empty magazines */
+    struct heap *bare;         /* lock: the same, and their areas are all zero */
     unsigned warm_count;       /* lock */
+    unsigned free_count;       /* written under lock, read by any thread */
     unsigned count;            /* lock */
-    char *unused;              /* lock: memory for heaps, up to `unused_end` */
+    char *unused;              /* lock: memory for areas, up to `unused_end` */
     char *unused_end;          /* lock */
     unsigned owned;            /* written under lock, read by any thread: heaps with an owner */
+    unsigned crowd;            /* the same: how many of them a CPU, 1 at least */
     unsigned cpus;             /* const after initialisation */
     pthread_key_t key;         /* const after initialisation */
     bool has_key;              /* const after initialisation */
     uint32_t process;          /* atomic, any thread: see enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see reclaim */
+    struct heap_counts gone[CLASS_COUNT]; /* lock: counts of areas that became zero since */
 } registry;
 
 /* See heap_start_early. */
@@ -77,14 +83,12 @@ static uint32_t init_state; /* atomic: release when ready pairs with acquire */
 
 /* ---- Owners ---------------------------------------------------------------------------------- */
 
-/* A zero-filled heap becomes one that can be linked. */
+/* A heap whose area is all zero becomes one whose magazines were never used. */
 static void start(struct heap *heap)
 {
-    lock_acquire(&registry.lock);
-    heap->shard = (uint8_t)shard_of_heap(registry.count++);
-    lock_release(&registry.lock);
+    heap_start_magazines(heap);
     idle_open_front(heap);
-    heap_reset_magazines(heap);
+    heap->bare = false;
 }
 
 /* Makes a claimed heap the calling thread's. The process id is the system's: a child that shares
@@ -101,13 +105,22 @@ static void own(struct heap *heap)
 static void count_owned(int change)
 {
     unsigned owned = registry.owned;
-    ATOMIC_STORE_RELAXED(&registry.owned, change < 0 && !owned ? 0 : owned + (unsigned)change);
+    owned = change < 0 && !owned ? 0 : owned + (unsigned)change;
+    ATOMIC_STORE_RELAXED(&registry.owned, owned);
+    ATOMIC_STORE_RELAXED(&registry.crowd, (unsigned)size_max(owned / registry.cpus, 1));
+}
+
+/* Registry lock held. */
+static void count_free(int change)
+{
+    ATOMIC_STORE_RELAXED(&registry.free_count, registry.free_count + (unsigned)change);
 }
 
 /* Registry lock held. */
 static void link_heap(struct heap *heap)
 {
     count_owned(1);
+    heap->shard = (uint8_t)shard_of_heap(registry.count++);
     heap->next = registry.all;
     ATOMIC_STORE_RELEASE(&registry.all, heap);
 }
@@ -115,10 +128,12 @@ static void link_heap(struct heap *heap)
 /* Puts a heap with empty magazines into the pool. Registry lock held. */
 static void pool(struct heap *heap)
 {
+    struct heap **list = heap->bare ? &registry.bare : &registry.free;
     ATOMIC_STORE_RELAXED(&heap->owner, 0);
     count_owned(-1);
-    heap->next_free = registry.free;
-    registry.free = heap;
+    count_free(!heap->bare);
+    heap->next_free = *list;
+    *list = heap;
 }
 
 /* Puts a heap into the pool as it is: the next thread goes on with its blocks. False when there are
@@ -161,16 +176,85 @@ static struct heap *take_pooled(void)
 {
     lock_acquire(&registry.lock);
     struct heap *heap = take_warm(0);
-    if (!heap && registry.free) {
-        heap = registry.free;
+    struct heap **list = registry.free ? &registry.free : &registry.bare;
+    if (!heap && *list) {
+        heap = *list;
         ATOMIC_STORE_RELAXED(&heap->owner, CLAIMED);
-        registry.free = heap->next_free;
+        *list = heap->next_free;
+        count_free(-!heap->bare);
         count_owned(1);
     }
     lock_release(&registry.lock);
     if (heap)
         own(heap);
     return heap;
+}
+
+/* Registry lock held. */
+static void add_counts(struct heap_counts *sum, const struct heap *heap, unsigned class)
+{
+    const struct magazine_counts *counts = &magazine_of(heap, class)->counts;
+    sum->pops += ATOMIC_LOAD_RELAXED(&heap->area->front.pops[class]);
+    sum->cached += heap_cached_blocks(heap, class);
+    sum->magazines.misses += ATOMIC_LOAD_RELAXED(&counts->misses);
+    sum->magazines.overflows += ATOMIC_LOAD_RELAXED(&counts->overflows);
+    sum->magazines.refills += ATOMIC_LOAD_RELAXED(&counts->refills);
+    sum->magazines.flushes += ATOMIC_LOAD_RELAXED(&counts->flushes);
+    sum->magazines.returned += ATOMIC_LOAD_RELAXED(&counts->returned);
+}
+
+struct heap_counts heap_counts(unsigned class)
+{
+    lock_acquire(&registry.lock);
+    struct heap_counts sum = registry.gone[class];
+    for (const struct heap *heap = registry.all; heap; heap = heap->next)
+        add_counts(&sum, heap, class);
+    lock_release(&registry.lock);
+    return sum;
+}
+
+/* The registry takes over what the heap has counted. What it still caches stays allocated. */
+static void take_counts(struct heap *heap)
+{
+    lock_acquire(&registry.lock);
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        struct heap_counts *gone = &registry.gone[class];
+        struct magazine_counts *counts = &magazine_of(heap, class)->counts;
+        struct heap_counts before = *gone;
+        add_counts(gone, heap, class);
+        gone->magazines.returned += gone->cached;
+        gone->cached = 0;
+        if (memcmp(&before, gone, sizeof before) == 0)
+            continue; /* not to touch what is all zero */
+        ATOMIC_STORE_RELAXED(&heap->area->front.top[class], NULL);
+        ATOMIC_STORE_RELAXED(&heap->area->front.pops[class], 0);
+        memset(counts, 0, sizeof *counts);
+    }
+    lock_release(&registry.lock);
+}
+
+/* Gives the pages of a heap's area back, and with them what it caches. The heap is no thread's, and
+ * not in the pool. */
+static void make_bare(struct heap *heap)
+{
+    take_counts(heap);
+    /* The library's own data may share pages with the first one. */
+    if (heap == &first_heap || !os_purge(heap->area, HEAP_BYTES))
+        memset(heap->area, 0, heap->next_slot * sizeof(void *));
+    heap->bare = true;
+}
+
+/* So many heaps in the pool keep their pages. */
+enum { FREE_MAX = 16 };
+
+static void pool_empty(struct heap *heap)
+{
+    heap_flush(heap);
+    if (ATOMIC_LOAD_RELAXED(&registry.free_count) >= FREE_MAX)
+        make_bare(heap);
+    lock_acquire(&registry.lock);
+    pool(heap);
+    lock_release(&registry.lock);
 }
 
 void heap_flush_pooled(unsigned ticks)
@@ -181,10 +265,7 @@ void heap_flush_pooled(unsigned ticks)
         lock_release(&registry.lock);
         if (!heap)
             return;
-        heap_flush(heap);
-        lock_acquire(&registry.lock);
-        pool(heap);
-        lock_release(&registry.lock);
+        pool_empty(heap);
     }
 }
 
@@ -226,16 +307,14 @@ static bool is_gone(const struct heap *heap, uint64_t owner)
     return identity_is_local((uint64_t)ATOMIC_LOAD_ACQUIRE(&registry.process) << 32);
 }
 
-/* Makes the heap of a parent's thread one with empty magazines. False when it is in the middle of a
- * slow path: then the thread that forked may have borrowed it. */
+/* Makes the heap of a parent's thread one whose magazines were never used. False when it is in the
+ * middle of a slow path: then the thread that forked may have borrowed it. */
 static bool forget_blocks(struct heap *heap)
 {
     if (heap->depth)
         return false;
-    for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        COUNTER_ADD(&heap->magazine[class].flushed, heap_cached_blocks(heap, class));
     idle_reset(heap);
-    heap_reset_magazines(heap);
+    make_bare(heap);
     heap->slow_calls = heap->parks_left = 0;
     heap->parked_ms = 0;
     lock_acquire(&registry.lock);
@@ -278,50 +357,55 @@ static struct heap *reclaim(void)
     return NULL;
 }
 
-/* Heaps are mapped several at a time: a process may have only so many mappings, and each stack is
+/* Areas are mapped several at a time: a process may have only so many mappings, and each stack is
  * two of them. */
 static const size_t chunk_bytes = (size_t)8 * HEAP_BYTES;
 
-/* The next heap of the chunk, NULL when it is used up. Registry lock held. */
-static struct heap *take_unused(void)
+/* The next area of the chunk, NULL when it is used up. Registry lock held. */
+static struct heap_area *take_unused(void)
 {
     char *memory = registry.unused;
     if (memory == registry.unused_end)
         return NULL;
     registry.unused = memory + HEAP_BYTES;
-    return (struct heap *)memory;
+    return (struct heap_area *)memory;
 }
 
-static struct heap *map_heap(void)
+static struct heap_area *map_area(void)
 {
     lock_acquire(&registry.lock);
-    struct heap *heap = take_unused();
+    struct heap_area *area = take_unused();
     lock_release(&registry.lock);
-    if (heap)
-        return heap;
+    if (area)
+        return area;
     char *chunk = os_map(chunk_bytes, CACHE_LINE, NULL);
     if (!chunk)
         return os_map(HEAP_BYTES, CACHE_LINE, NULL);
     lock_acquire(&registry.lock);
-    heap = take_unused();
-    if (!heap) {
+    area = take_unused();
+    if (!area) {
         registry.unused = chunk;
         registry.unused_end = chunk + chunk_bytes;
-        heap = take_unused();
+        area = take_unused();
         chunk = NULL;
     }
     lock_release(&registry.lock);
     if (chunk)
         os_discard(chunk, chunk_bytes);
-    return heap;
+    return area;
 }
 
 static struct heap *create(void)
 {
-    struct heap *heap = map_heap();
+    struct heap *heap = metadata_alloc(sizeof *heap);
     if (!heap)
         return NULL;
-    start(heap);
+    heap->area = map_area();
+    if (!heap->area) {
+        metadata_free(heap, sizeof *heap);
+        return NULL;
+    }
+    heap->bare = true;
     own(heap);
     lock_acquire(&registry.lock);
     link_heap(heap);
@@ -334,17 +418,17 @@ static struct heap *adopt(void)
     struct heap *heap = take_pooled();
     if (!heap)
         heap = reclaim();
-    return heap ? heap : create();
+    if (!heap)
+        heap = create();
+    if (heap && heap->bare)
+        start(heap);
+    return heap;
 }
 
 static void give_back(struct heap *heap)
 {
-    if (pool_warm(heap))
-        return;
-    heap_flush(heap);
-    lock_acquire(&registry.lock);
-    pool(heap);
-    lock_release(&registry.lock);
+    if (!pool_warm(heap))
+        pool_empty(heap);
 }
 
 /* ---- The thread's own ------------------------------------------------------------------------ */
@@ -361,7 +445,7 @@ static void keep_heap(struct heap *heap)
     ATOMIC_STORE_RELAXED(&heap->kept, true);
     idle_leave(heap);
     own_heap = heap;
-    thread_heap = &heap->front;
+    thread_heap = &heap->area->front;
 }
 
 /* Takes it from the thread, which may have none; the heap is then as it was before others closed or
@@ -422,11 +506,9 @@ static bool initialise(void)
     if (!registry.all) {
         registry.cpus = (unsigned)size_max(os_cpu_count(), 1);
         shard_init(POLICY(shards) ? (unsigned)POLICY(shards) : registry.cpus);
-        struct heap *heap = (struct heap *)first_heap;
-        start(heap);
         lock_acquire(&registry.lock);
-        link_heap(heap);
-        pool(heap);
+        link_heap(&first_heap);
+        pool(&first_heap);
         lock_release(&registry.lock);
     }
     /* Without a key (a program may use them up) heaps of exited threads are found by reclaim. */
@@ -486,14 +568,15 @@ void heap_begin_process(uint32_t before, uint32_t now)
     else if (init_state != READY)
         ATOMIC_STORE_RELAXED(&init_state, FRESH);
     ATOMIC_STORE_RELAXED(&registry.owned, 0);
+    ATOMIC_STORE_RELAXED(&registry.crowd, 1);
 }
 
 void heap_repair_registry(void)
 {
     /* The lists may be in the middle of a change: all their heaps count as left behind, and the
      * rest of the chunk is lost. */
-    registry.warm = registry.free = NULL;
-    registry.warm_count = 0;
+    registry.warm = registry.free = registry.bare = NULL;
+    registry.warm_count = registry.free_count = 0;
     registry.unused = registry.unused_end = NULL;
     for (struct heap *heap = registry.all; heap; heap = heap->next)
         if (!heap->owner)
@@ -588,12 +671,12 @@ struct heap *heap_enter(void)
     idle_enter(heap);
     bool idle = idle_take_back(heap);
     if (heap == own_heap)
-        thread_heap = &heap->front;
+        thread_heap = &heap->area->front;
     if (outermost) {
         heap->cancel_type = cancel_type;
         if (UNLIKELY(!identity_is_local(ATOMIC_LOAD_RELAXED(&heap->owner))))
             enter_process(heap);
-        if (UNLIKELY(heap->front.classes != class_map_newest()->classes))
+        if (UNLIKELY(heap->area->front.classes != class_map_newest()->classes))
             idle_open_front(heap);
         bool periodic = ++heap->slow_calls >= MAINTENANCE_PERIOD;
         if (periodic) {
@@ -627,13 +710,15 @@ void heap_leave(struct heap *heap)
 
 void heap_check_pool(void)
 {
-    unsigned warm = 0;
+    unsigned warm = 0, free = 0;
     lock_acquire(&registry.lock);
     for (struct heap *heap = registry.warm; heap; heap = heap->next_free, warm++)
         ASSERT(!heap->owner);
-    for (struct heap *heap = registry.free; heap; heap = heap->next_free)
-        ASSERT(!heap->owner);
-    ASSERT(warm == registry.warm_count);
+    for (struct heap *heap = registry.free; heap; heap = heap->next_free, free++)
+        ASSERT(!heap->owner && !heap->bare);
+    for (struct heap *heap = registry.bare; heap; heap = heap->next_free)
+        ASSERT(!heap->owner && heap->bare);
+    ASSERT(warm == registry.warm_count && free == registry.free_count);
     ASSERT((size_t)(registry.unused_end - registry.unused) <= chunk_bytes);
     lock_release(&registry.lock);
 }
@@ -653,8 +738,7 @@ bool heap_in_use(const struct heap *heap)
 
 unsigned heap_crowd(void)
 {
-    unsigned owned = ATOMIC_LOAD_RELAXED(&registry.owned);
-    return owned ? (owned - 1) / registry.cpus + 1 : 1;
+    return ATOMIC_LOAD_RELAXED(&registry.crowd);
 }
 
 bool heap_is_only_one(void)

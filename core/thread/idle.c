@@ -73,7 +73,7 @@ static bool try_gate(struct heap *heap)
 
 void idle_open_front(struct heap *heap)
 {
-    struct heap_front *front = &heap->front;
+    struct heap_front *front = &heap->area->front;
     for (size_t size = 0; size <= TINY_MAX; size++)
         STORE_HOT(
             &front->tiny_class[size],
@@ -112,7 +112,7 @@ void idle_disown(struct heap *heap)
 
 static void close_front(struct heap *heap)
 {
-    struct heap_front *front = &heap->front;
+    struct heap_front *front = &heap->area->front;
     ATOMIC_STORE_RELAXED(&heap->closed, true);
     KEEP_STORE_ORDER();
     ATOMIC_STORE_RELAXED(&front->classes_limit, 0);

@@ -2,7 +2,7 @@
  *
  * A refill or flush moves a batch between the magazine and the depot or the bins. A magazine is as
  * long as it has to be for batches to cost little, and no longer, since what it holds is lost to
- * others: one that needs a second batch soon after the first moves to a slot region of twice the
+ * others: one that needs a second batch soon after the first moves to a slot range of twice the
  * size, if blocks come and go; one that nothing happened to gives half of its blocks back and
  * shrinks, and each one shrinks when the heap is flushed.
  */
@@ -16,113 +16,150 @@
 #include "span/purge.h"
 #include "thread/heap.h"
 
-enum { HEADER_SLOTS = (sizeof(struct heap) + sizeof(void *) - 1) / sizeof(void *) };
-
-static void **slots_of(struct heap *heap)
+static void **slots_of(const struct heap *heap)
 {
-    return (void **)heap;
+    return (void **)heap->area;
 }
 
-/* ---- Slot regions ---------------------------------------------------------------------------- */
-
-static unsigned region_slots(unsigned kind)
+/* An area that is all zero has no tops yet: as if nothing had been used. */
+ALWAYS_INLINE unsigned slot_of(const struct heap *heap, void *const *address)
 {
-    return REGION_SLOTS_MIN << kind;
+    return address ? (unsigned)(address - (void *const *)heap->area) : 0;
 }
 
-/* Every class has a region of the smallest kind of its own, so that a magazine can always be. */
-static unsigned home_region(unsigned class)
+ALWAYS_INLINE unsigned top_slot(const struct heap *heap, unsigned class)
 {
-    return HEADER_SLOTS + (class - 1) * REGION_SLOTS_MIN;
-}
-
-/* First slot of a region for the class; 0 when the slot area is used up. */
-static unsigned region_alloc(struct heap *heap, unsigned class, unsigned kind)
-{
-    if (kind == 0)
-        return home_region(class);
-    unsigned first = heap->free_region[kind];
-    if (first) {
-        heap->free_region[kind] = (uint16_t)(uintptr_t)slots_of(heap)[first];
-        return first;
-    }
-    first = heap->next_slot;
-    if (first + region_slots(kind) > HEAP_SLOTS)
-        return 0;
-    heap->next_slot = (uint16_t)(first + region_slots(kind));
-    return first;
-}
-
-static void region_free(struct heap *heap, unsigned first, unsigned kind)
-{
-    if (kind == 0)
-        return;
-    slots_of(heap)[first] = (void *)(uintptr_t)heap->free_region[kind];
-    heap->free_region[kind] = (uint16_t)first;
-}
-
-/* Every magazine may hold so many blocks, of any size, however many threads there are: fewer would
- * not pay for a batch. */
-enum { BLOCKS_MIN = 2 * REGION_SLOTS_MIN - 1 };
-
-/* What the only thread caches is lost to nobody: so many times as many tiny blocks. */
-enum { ONLY_ONE_FACTOR = 4 };
-
-/* Most blocks of the class that a magazine may hold. */
-static unsigned capacity_limit(unsigned class)
-{
-    size_t blocks = (size_t)POLICY(magazine_kib) * KIB / heap_crowd() / size_classes[class].size;
-    if (class <= TINY_CLASS_LAST && heap_is_only_one())
-        blocks *= ONLY_ONE_FACTOR;
-    return (unsigned)size_min(size_max(blocks, BLOCKS_MIN), region_slots(REGION_KINDS - 1) - 1);
-}
-
-static unsigned top_slot(const struct heap *heap, unsigned class)
-{
-    return (unsigned)(ATOMIC_LOAD_RELAXED(&heap->front.top[class]) - (void **)heap);
+    return slot_of(heap, ATOMIC_LOAD_RELAXED(&heap->area->front.top[class]));
 }
 
 static void set_top(struct heap *heap, unsigned class, unsigned slot)
 {
-    ATOMIC_STORE_RELAXED(&heap->front.top[class], slots_of(heap) + slot);
+    ATOMIC_STORE_RELAXED(&heap->area->front.top[class], slots_of(heap) + slot);
 }
 
-/* Makes the region of kind `kind` at slot `begin`, which holds `held` blocks, the magazine of the
+/* True when the magazine was used since the area was all zero. */
+static bool is_open(const struct heap *heap, unsigned class)
+{
+    return top_slot(heap, class) != 0;
+}
+
+/* ---- Slot ranges ----------------------------------------------------------------------------- */
+
+static unsigned range_blocks(unsigned kind)
+{
+    return ((RANGE_BLOCKS_MIN + 1) << kind) - 1;
+}
+
+/* With the two that are NULL. */
+static unsigned range_slots(unsigned kind)
+{
+    return range_blocks(kind) + 2;
+}
+
+/* First slot of a range for the class; 0 when the area is used up. */
+static unsigned range_alloc(struct heap *heap, unsigned class, unsigned kind)
+{
+    if (kind == 0)
+        return slot_of(heap, magazine_of(heap, class)->home);
+    unsigned first = heap->free_range[kind];
+    if (first) {
+        heap->free_range[kind] = (uint16_t)(uintptr_t)slots_of(heap)[first];
+        return first;
+    }
+    first = heap->next_slot;
+    if (first + range_slots(kind) > HEAP_SLOTS)
+        return 0;
+    heap->next_slot = (uint16_t)(first + range_slots(kind));
+    return first;
+}
+
+static void range_free(struct heap *heap, unsigned first, unsigned kind)
+{
+    if (kind == 0)
+        return;
+    slots_of(heap)[first] = (void *)(uintptr_t)heap->free_range[kind];
+    heap->free_range[kind] = (uint16_t)first;
+}
+
+/* ---- Capacity -------------------------------------------------------------------------------- */
+
+/* Every magazine may hold so many blocks, of any size, however many threads there are: fewer would
+ * not pay for a batch. */
+enum { BLOCKS_MIN = 2 * RANGE_BLOCKS_MIN + 1 };
+
+/* Of blocks longer than a page, each so many threads a CPU halve that: what they cache is much, and
+ * one block of each class stays with a thread that sleeps (idle.h). */
+enum { CROWD_HALVES = 8 };
+
+/* What the only thread caches is lost to nobody: so many times as many tiny blocks. */
+enum { ONLY_ONE_FACTOR = 4 };
+
+/* Most blocks of the class that a magazine may hold; 0: it has none, each block goes by itself. */
+static unsigned capacity_limit(unsigned class)
+{
+    unsigned crowd = heap_crowd(), least = BLOCKS_MIN;
+    uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
+    /* Each batch comes by here, so this is one division, of 32 bits, or none. */
+    size_t blocks = size_class_index(class, crowd > 1 ? bytes / crowd : bytes);
+    if (class <= TINY_CLASS_LAST && heap_is_only_one())
+        blocks *= ONLY_ONE_FACTOR;
+    if (size_class_is_long(class))
+        least >>= size_min(crowd / CROWD_HALVES, 8);
+    return (unsigned)size_min(size_max(blocks, least), range_blocks(RANGE_KINDS - 1));
+}
+
+/* What lies above the top of a magazine that is not full: the address of no block. */
+#define UNUSED_SLOT ((void *)1)
+
+/* Makes the range of kind `kind` at slot `begin`, which holds `held` blocks, the magazine of the
  * class. */
 static void magazine_place(
     struct heap *heap, unsigned class, unsigned begin, unsigned kind, unsigned held)
 {
-    struct magazine *magazine = &heap->magazine[class];
-    void **slots = slots_of(heap);
-    size_t capacity = size_min(region_slots(kind) - 1, capacity_limit(class));
-    slots[begin] = NULL;
+    struct magazine *magazine = magazine_of(heap, class);
+    void **slots = slots_of(heap) + begin;
+    size_t limit = size_min(range_blocks(kind), capacity_limit(class));
+    unsigned capacity = (unsigned)size_max(limit, held);
+    slots[0] = slots[capacity + 1] = NULL;
+    for (unsigned i = held + 1; i <= capacity; i++)
+        slots[i] = UNUSED_SLOT;
     magazine->kind = (uint8_t)kind;
-    magazine->region = (uint16_t)begin;
+    magazine->capacity = (uint16_t)capacity;
+    magazine->range = (uint16_t)begin;
     ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)begin);
     set_top(heap, class, begin + held);
-    heap->front.end[class] = slots + begin + size_max(capacity, held);
 }
 
-/* Moves the magazine, with the blocks it holds, to a region of another size. False when there is no
+/* Moves the magazine, with the blocks it holds, to a range of another size. False when there is no
  * room for one; the magazine is then as before. */
 static bool magazine_move(struct heap *heap, unsigned class, unsigned kind)
 {
-    struct magazine *magazine = &heap->magazine[class];
-    unsigned begin = region_alloc(heap, class, kind);
+    struct magazine *magazine = magazine_of(heap, class);
+    unsigned begin = range_alloc(heap, class, kind);
     if (!begin)
         return false;
     void **slots = slots_of(heap);
     unsigned held = heap_cached_blocks(heap, class);
-    ASSERT(held < region_slots(kind));
+    ASSERT(held <= range_blocks(kind));
     memcpy(&slots[begin + 1], &slots[magazine->begin + 1], held * sizeof(void *));
-    region_free(heap, magazine->region, magazine->kind);
+    range_free(heap, magazine->range, magazine->kind);
     magazine_place(heap, class, begin, kind, held);
     return true;
 }
 
-static unsigned magazine_capacity(const struct heap *heap, unsigned class)
+/* Gives a magazine a range if it has none yet, and the capacity that it is to have by now: at most
+ * `limit`, but for what it holds. */
+static void magazine_renew(struct heap *heap, unsigned class, unsigned limit)
 {
-    return (unsigned)(heap->front.end[class] - (void *const *)heap) - heap->magazine[class].begin;
+    struct magazine *magazine = magazine_of(heap, class);
+    limit = (unsigned)size_min(range_blocks(magazine->kind), limit);
+    if (LIKELY(magazine->capacity == limit) && is_open(heap, class))
+        return;
+    unsigned held = heap_cached_blocks(heap, class);
+    if (!is_open(heap, class))
+        magazine_place(heap, class, range_alloc(heap, class, 0), 0, 0);
+    else if (magazine->capacity != size_max(limit, held))
+        magazine_place(heap, class, magazine->range, magazine->kind, held);
 }
 
 /* More at a time is hardly cheaper, and a long magazine that is a little too short would send much
@@ -137,31 +174,32 @@ enum { ONE_WAY_KIND_MAX = 2 };
 
 static unsigned kind_limit(const struct magazine *magazine)
 {
-    return magazine->two_way ? REGION_KINDS - 1 : ONE_WAY_KIND_MAX;
+    return magazine->two_way ? RANGE_KINDS - 1 : ONE_WAY_KIND_MAX;
 }
 
 /* A magazine that needs a second batch between two maintenances, and soon after the first, is too
- * small: doubles it, up to the limit in bytes. True when it has grown. */
-static bool magazine_adapt(struct heap *heap, unsigned class, unsigned pops_min)
+ * small: doubles it, up to the limit in bytes. */
+static void magazine_adapt(struct heap *heap, unsigned class, unsigned limit, unsigned pops_min)
 {
-    struct magazine *magazine = &heap->magazine[class];
-    uint64_t pops = heap->front.pops[class];
-    uint64_t since = pops - magazine->pops_at_batch;
+    struct magazine *magazine = magazine_of(heap, class);
+    uint32_t pops = (uint32_t)heap->area->front.pops[class];
+    uint32_t since = pops - magazine->pops_at_batch;
     bool soon = since >= pops_min && since < POPS_PER_BATCH;
     magazine->pops_at_batch = pops;
-    if (++magazine->batches < 2 || !soon || magazine->kind >= kind_limit(magazine) ||
-        region_slots(magazine->kind) - 1 >= capacity_limit(class))
-        return false;
-    return magazine_move(heap, class, magazine->kind + 1u);
+    magazine->batches += magazine->batches < UINT16_MAX;
+    bool grows = magazine->batches >= 2 && soon && magazine->kind < kind_limit(magazine) &&
+                 range_blocks(magazine->kind) < limit;
+    if (!grows || !magazine_move(heap, class, magazine->kind + 1u))
+        magazine_renew(heap, class, limit);
 }
 
 unsigned heap_cached_blocks(const struct heap *heap, unsigned class)
 {
-    /* Another thread's magazine may be on its way to another region: look again then. */
-    for (int i = 0; i < 1000; i++) {
-        unsigned begin = ATOMIC_LOAD_RELAXED(&heap->magazine[class].begin);
+    /* Another thread's magazine may be on its way to another range: look again then. */
+    for (int i = 0; i < 1000 && is_open(heap, class); i++) {
+        unsigned begin = ATOMIC_LOAD_RELAXED(&magazine_of(heap, class)->begin);
         unsigned top = top_slot(heap, class);
-        if (top - begin < region_slots(REGION_KINDS - 1))
+        if (top - begin <= range_blocks(RANGE_KINDS - 1))
             return top - begin;
     }
     return 0;
@@ -200,16 +238,43 @@ static void prefetch(void *const *blocks, unsigned count)
         __builtin_prefetch(blocks[count - 1 - i], 1);
 }
 
-bool heap_refill(struct heap *heap, unsigned class, bool fresh)
+/* Where many more threads than CPUs take memory, most take little: a magazine begins with one
+ * block, and each of its first batches is twice as long as the one before. */
+enum { CROWD_STARTS_SMALL = 4, SMALL_BATCHES = 7 };
+
+static unsigned batch_limit(const struct magazine *magazine)
 {
-    struct magazine *magazine = &heap->magazine[class];
+    uint64_t refills = magazine->counts.refills;
+    bool small = refills < SMALL_BATCHES && heap_crowd() >= CROWD_STARTS_SMALL;
+    return small ? 1u << refills : (unsigned)BATCH_MAX;
+}
+
+/* A block for a thread that is to cache none of the class. */
+static void *take_single(struct heap *heap, unsigned class, bool fresh)
+{
+    struct magazine *magazine = magazine_of(heap, class);
+    void *block;
+    if (!depot_take(class, &block, 1) && !refill_from_bins(heap->shard, class, &block, 1, fresh))
+        return NULL;
+    COUNTER_ADD(&magazine->counts.refills, 1);
+    COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
+    COUNTER_ADD_HOT(&heap->area->front.pops[class], 1);
+    return block;
+}
+
+/* False when there are no blocks. */
+static bool refill(struct heap *heap, unsigned class, unsigned limit, bool fresh)
+{
+    struct magazine *magazine = magazine_of(heap, class);
     bool single = fresh && size_class_is_long(class);
     /* The depot may have had little to give: then a longer magazine would not have helped. */
     if (!single)
-        magazine_adapt(heap, class, magazine_capacity(heap, class));
-    unsigned capacity = magazine_capacity(heap, class);
+        magazine_adapt(heap, class, limit, magazine->capacity);
+    else
+        magazine_renew(heap, class, limit);
+    unsigned capacity = magazine->capacity;
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
-    count = single ? 1 : (unsigned)size_min(count, BATCH_MAX);
+    count = single ? 1 : (unsigned)size_min(count, batch_limit(magazine));
     void **slots = slots_of(heap) + magazine->begin + 1;
     unsigned got = depot_take(class, slots, count);
     prefetch(slots, got);
@@ -220,9 +285,21 @@ bool heap_refill(struct heap *heap, unsigned class, bool fresh)
     poison_blocks(slots, got, size_classes[class].size);
     set_top(heap, class, magazine->begin + got);
     magazine->flushed_last = false;
-    COUNTER_ADD(&magazine->refills, 1);
-    COUNTER_ADD(&magazine->refilled, got);
+    COUNTER_ADD(&magazine->counts.refills, 1);
+    COUNTER_ADD(&magazine->counts.returned, -(uint64_t)got);
     return true;
+}
+
+void *heap_refill(struct heap *heap, unsigned class, bool fresh)
+{
+    unsigned limit = capacity_limit(class);
+    if (limit == 0)
+        return take_single(heap, class, fresh);
+    void *block = NULL;
+    /* A signal handler may take them all before we take the first. */
+    while (!block && refill(heap, class, limit, fresh))
+        block = magazine_pop(&heap->area->front, class);
+    return block;
 }
 
 void magazine_send(unsigned shard, unsigned class, void **blocks, unsigned count)
@@ -236,14 +313,14 @@ void magazine_send(unsigned shard, unsigned class, void **blocks, unsigned count
 
 static void count_flush(struct magazine *magazine, unsigned count)
 {
-    COUNTER_ADD(&magazine->flushes, 1);
-    COUNTER_ADD(&magazine->flushed, count);
+    COUNTER_ADD(&magazine->counts.flushes, 1);
+    COUNTER_ADD(&magazine->counts.returned, count);
 }
 
 /* Returns `count` blocks from the top: those below need not move. */
 static void flush_top(struct heap *heap, unsigned class, unsigned count)
 {
-    struct magazine *magazine = &heap->magazine[class];
+    struct magazine *magazine = magazine_of(heap, class);
     if (!count)
         return;
     unsigned first = top_slot(heap, class) + 1 - count;
@@ -255,9 +332,11 @@ static void flush_top(struct heap *heap, unsigned class, unsigned count)
 unsigned magazine_take_bottom(
     struct heap *heap, unsigned class, void **blocks, unsigned most, unsigned keep)
 {
-    struct magazine *magazine = &heap->magazine[class];
     /* Acquire pairs with the release of STORE_HOT, for what the owner put in. */
-    unsigned top = (unsigned)(ATOMIC_LOAD_ACQUIRE(&heap->front.top[class]) - (void **)heap);
+    unsigned top = slot_of(heap, ATOMIC_LOAD_ACQUIRE(&heap->area->front.top[class]));
+    if (!top)
+        return 0;
+    struct magazine *magazine = magazine_of(heap, class);
     unsigned begin = magazine->begin, held = top - begin;
     unsigned count = held > keep ? (unsigned)size_min(held - keep, most) : 0;
     if (!count)
@@ -275,13 +354,12 @@ void heap_settle_magazines(struct heap *heap)
 {
     void **slots = slots_of(heap);
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        struct magazine *magazine = &heap->magazine[class];
-        unsigned begin = magazine->begin, region = magazine->region;
-        if (begin == region)
+        struct magazine *magazine = magazine_of(heap, class);
+        if (!is_open(heap, class) || magazine->begin == magazine->range)
             continue;
-        unsigned held = top_slot(heap, class) - begin;
-        memmove(&slots[region + 1], &slots[begin + 1], held * sizeof *slots);
-        magazine_place(heap, class, region, magazine->kind, held);
+        unsigned held = heap_cached_blocks(heap, class);
+        memmove(&slots[magazine->range + 1], &slots[magazine->begin + 1], held * sizeof(void *));
+        magazine_place(heap, class, magazine->range, magazine->kind, held);
     }
 }
 
@@ -289,30 +367,54 @@ void heap_find_sentinels(struct heap *heap)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
         unsigned slot = top_slot(heap, class);
+        if (!slot)
+            continue;
         while (slots_of(heap)[slot])
             slot--;
-        heap->magazine[class].begin = (uint16_t)slot;
+        magazine_of(heap, class)->begin = (uint16_t)slot;
     }
 }
 
-void heap_overflow(struct heap *heap, unsigned class)
+/* Makes room in the full magazine, by a longer range or by returning blocks, unless its capacity
+ * is 0. */
+static void overflow(struct heap *heap, unsigned class)
 {
-    struct magazine *magazine = &heap->magazine[class];
+    struct magazine *magazine = magazine_of(heap, class);
+    unsigned limit = capacity_limit(class);
     magazine->debt -= magazine->debt > 0;
-    bool grown = magazine_adapt(heap, class, 0);
-    unsigned capacity = magazine_capacity(heap, class);
-    /* The limit may have fallen meanwhile, so that the longer region has no more room. */
-    if (grown && heap_cached_blocks(heap, class) < capacity)
+    magazine_adapt(heap, class, limit, 0);
+    unsigned capacity = magazine->capacity, held = heap_cached_blocks(heap, class);
+    if (held < capacity)
         return;
-    unsigned count = magazine->flushed_last ? capacity - capacity / 4 : (capacity + 1) / 2;
-    flush_top(heap, class, (unsigned)size_min(count, BATCH_MAX));
+    unsigned keep = magazine->flushed_last ? capacity / 4 : capacity / 2;
+    keep = (unsigned)size_min(keep, limit);
+    flush_top(heap, class, (unsigned)size_min(held - keep, BATCH_MAX));
     magazine->flushed_last = true;
+    if (capacity > limit)
+        magazine_renew(heap, class, limit);
+}
+
+void heap_put(struct heap *heap, unsigned class, void **block)
+{
+    struct heap_front *front = &heap->area->front;
+    if (magazine_is_full(front, class))
+        overflow(heap, class);
+    if (LIKELY(!magazine_is_full(front, class))) {
+        magazine_put(front, class, block);
+        return;
+    }
+    block[0] = front->classes;
+    poison_block(block, size_classes[class].size);
+    magazine_send(heap->shard, class, (void **)&block, 1);
+    count_flush(magazine_of(heap, class), 1);
 }
 
 void heap_flush(struct heap *heap)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        struct magazine *magazine = &heap->magazine[class];
+        struct magazine *magazine = magazine_of(heap, class);
+        if (!is_open(heap, class))
+            continue;
         flush_top(heap, class, heap_cached_blocks(heap, class));
         magazine->batches = 0;
         /* The next owner of the heap, or phase of the program, may need less. */
@@ -323,7 +425,7 @@ void heap_flush(struct heap *heap)
 
 bool heap_caches(struct heap *heap, unsigned class, const void *block)
 {
-    void **slots = slots_of(heap) + heap->magazine[class].begin + 1;
+    void **slots = slots_of(heap) + magazine_of(heap, class)->begin + 1;
     for (unsigned i = 0, held = heap_cached_blocks(heap, class); i < held; i++)
         if (slots[i] == block)
             return true;
@@ -335,66 +437,76 @@ enum { JUST_FREED = 16 };
 
 bool heap_suspects(struct heap *heap, unsigned class, const void *block, bool may_search)
 {
-    void **top = heap->front.top[class], *held;
+    void **top = heap->area->front.top[class], *held;
     /* Outside the gate others may move the sentinel. */
     for (unsigned i = 0; i < JUST_FREED && (held = ATOMIC_LOAD_RELAXED(top)) != NULL; i++, top--)
         if (held == block)
             return true;
-    return may_search && heap->magazine[class].debt < DEBT_MAX;
+    return may_search && magazine_of(heap, class)->debt < DEBT_MAX;
+}
+
+static void maintain(struct heap *heap, unsigned class)
+{
+    struct magazine *magazine = magazine_of(heap, class);
+    unsigned held = heap_cached_blocks(heap, class);
+    uint32_t pops = (uint32_t)heap->area->front.pops[class];
+    uint32_t pushes = held + pops + (uint32_t)magazine->counts.returned;
+    bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
+    magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;
+    magazine->batches = 0;
+    magazine->debt -= magazine->debt > 0;
+    magazine->pops_seen = pops;
+    magazine->pushes_seen = pushes;
+    if (!idle && magazine->kind <= kind_limit(magazine))
+        return;
+    flush_top(heap, class, (held + 1) / 2);
+    if (magazine->kind > 0 && held / 2 <= range_blocks(magazine->kind - 1u))
+        magazine_move(heap, class, magazine->kind - 1u);
 }
 
 void heap_maintain(struct heap *heap)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        struct magazine *magazine = &heap->magazine[class];
-        unsigned held = heap_cached_blocks(heap, class);
-        uint64_t pops = heap->front.pops[class];
-        uint64_t pushes = held + pops + magazine->flushed - magazine->refilled;
-        bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
-        magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;
-        magazine->batches = 0;
-        magazine->debt -= magazine->debt > 0;
-        magazine->pops_seen = pops;
-        magazine->pushes_seen = pushes;
-        if (!idle && magazine->kind <= kind_limit(magazine))
-            continue;
-        flush_top(heap, class, (held + 1) / 2);
-        if (magazine->kind > 0 && held / 2 < region_slots(magazine->kind - 1u) - 1)
-            magazine_move(heap, class, magazine->kind - 1u);
-    }
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        if (is_open(heap, class))
+            maintain(heap, class);
 }
 
-void heap_reset_magazines(struct heap *heap)
+void heap_start_magazines(struct heap *heap)
 {
-    heap->front.top[CLASS_NONE] = heap->front.end[CLASS_NONE] = slots_of(heap);
-    heap->next_slot = (uint16_t)home_region(CLASS_COUNT);
-    memset(heap->free_region, 0, sizeof heap->free_region);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        struct magazine *magazine = &heap->magazine[class];
-        magazine_place(heap, class, home_region(class), 0, 0);
-        magazine->batches = 0;
-        magazine->debt = 0;
-        magazine->flushed_last = magazine->two_way = false;
-        magazine->pops_seen = magazine->pushes_seen = magazine->pops_at_batch = 0;
+    for (unsigned class = 0; class < CLASS_COUNT; class ++)
+        set_top(heap, class, 0);
+    heap->next_slot = sizeof(struct heap_area) / sizeof(void *);
+    memset(heap->free_range, 0, sizeof heap->free_range);
+}
+
+static void check_magazine(const struct heap *heap, unsigned class)
+{
+    const struct magazine *magazine = magazine_of(heap, class);
+    void *const *slots = slots_of(heap);
+    unsigned top = top_slot(heap, class), begin = magazine->begin;
+    unsigned end = magazine->range + magazine->capacity + 1u;
+    ASSERT(magazine->kind < RANGE_KINDS);
+    ASSERT(magazine->capacity <= range_blocks(magazine->kind));
+    ASSERT(magazine->range <= begin && begin <= top && top < end);
+    ASSERT(slots[begin] == NULL && slots[end] == NULL);
+    for (unsigned slot = top + 1; slot < end; slot++)
+        ASSERT(slots[slot] != NULL);
+    for (unsigned slot = begin + 1; slot <= top; slot++) {
+        /* The class map has class 0 for slabs beyond its window. */
+        const struct slab *slab = slab_lookup(slots[slot]);
+        ASSERT(slab && slab->class == class);
     }
 }
 
 void heap_check(struct heap *heap)
 {
-    ASSERT(heap->front.null_slot == NULL);
+    if (heap->bare)
+        return;
+    const struct heap_front *front = &heap->area->front;
+    ASSERT(front->null_slots[0] == NULL && front->null_slots[1] == NULL);
+    ASSERT(!is_open(heap, CLASS_NONE));
     ASSERT(heap->next_slot <= HEAP_SLOTS);
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
-        const struct magazine *magazine = &heap->magazine[class];
-        unsigned top = top_slot(heap, class);
-        ASSERT(magazine->kind < REGION_KINDS);
-        ASSERT(slots_of(heap)[magazine->begin] == NULL);
-        ASSERT(magazine->region <= magazine->begin && magazine->begin <= top);
-        ASSERT(top - magazine->begin <= magazine_capacity(heap, class));
-        ASSERT(magazine_capacity(heap, class) < region_slots(magazine->kind));
-        for (unsigned slot = magazine->begin + 1u; slot <= top; slot++) {
-            /* The class map has class 0 for slabs beyond its window. */
-            const struct slab *slab = slab_lookup(slots_of(heap)[slot]);
-            ASSERT(slab && slab->class == class);
-        }
-    }
+    for (unsigned class = 1; class < CLASS_COUNT; class ++)
+        if (is_open(heap, class))
+            check_magazine(heap, class);
 }

@@ -29,7 +29,7 @@ static uint64_t slow_frees(void)
 {
     uint64_t sum = 0;
     for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        sum += heap()->magazine[class].overflows;
+        sum += magazine_of(heap(), class)->counts.overflows;
     return sum;
 }
 
@@ -48,7 +48,7 @@ static void grow(void)
     for (unsigned i = 0; i < FRESH; i++)
         take();
     CHECK(class_map_newest() == &wide_class_map);
-    CHECK(heap()->front.classes == wide_class_map.classes);
+    CHECK(heap()->area->front.classes == wide_class_map.classes);
 }
 
 /* What was handed out before and what is after: one slow free a slab, then they hit. */
@@ -60,7 +60,7 @@ static void free_old_and_new(void *unused)
     grow();
     for (unsigned i = 0; i < ARRAY_LENGTH(old); i++) {
         bool known = class_map_get(old[i]) == class;
-        bool full = magazine_is_full(&heap()->front, class);
+        bool full = magazine_is_full(&heap()->area->front, class);
         uint64_t before = slow_frees();
         release(old[i]);
         CHECK(class_map_get(old[i]) == class);
@@ -106,12 +106,12 @@ static void *passed;
 static void *free_what_others_took(void *unused)
 {
     void *own = take();
-    CHECK(heap()->front.classes == class_map.classes);
+    CHECK(heap()->area->front.classes == class_map.classes);
     CHECK(sem_post(&has_heap) == 0);
     CHECK(sem_wait(&may_free) == 0);
-    CHECK(heap()->front.classes == class_map.classes);
+    CHECK(heap()->area->front.classes == class_map.classes);
     release(passed);
-    CHECK(heap()->front.classes == wide_class_map.classes);
+    CHECK(heap()->area->front.classes == wide_class_map.classes);
     release(own);
     heap_check(heap());
     return unused;

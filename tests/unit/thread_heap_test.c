@@ -42,7 +42,7 @@ static void pass_maintenance(unsigned times)
 
 static unsigned capacity_of(const struct heap *mine, unsigned class)
 {
-    return (unsigned)(mine->front.end[class] - (void *const *)mine) - mine->magazine[class].begin;
+    return magazine_of(mine, class)->capacity;
 }
 
 static void a_thread_starts_without_a_heap(void **state)
@@ -63,7 +63,7 @@ static void a_thread_starts_without_a_heap(void **state)
 static void the_size_tables_of_the_front_are_those_of_the_classes(void **state)
 {
     (void)state;
-    const struct heap_front *front = &heap()->front;
+    const struct heap_front *front = &heap()->area->front;
     for (size_t size = 0; size <= TINY_MAX; size++)
         CHECK(front->tiny_class[size] == size_class_of(size));
     for (size_t size = TINY_MAX + 1; size <= MID_MAX; size++)
@@ -166,7 +166,7 @@ static void idle_magazines_shrink_and_return_their_blocks(void **state)
     }
     pass_maintenance(1);
     cached_before = heap_cached_blocks(mine, class);
-    kind_before = mine->magazine[class].kind;
+    kind_before = magazine_of(mine, class)->kind;
     assert_true(cached_before > 8 && kind_before > 0);
     for (int i = 0; i < 20; i++) {
         unsigned before = heap_cached_blocks(mine, class);
@@ -175,7 +175,7 @@ static void idle_magazines_shrink_and_return_their_blocks(void **state)
         assert_true(heap_cached_blocks(mine, class) <= before / 2);
     }
     assert_int_equal(heap_cached_blocks(mine, class), 0);
-    assert_int_equal(mine->magazine[class].kind, 0);
+    assert_int_equal(magazine_of(mine, class)->kind, 0);
 }
 
 /* More classes want long magazines than the slot area holds: all go on working. */
@@ -248,7 +248,7 @@ static void random_calls_are_counted_exactly(void **state)
                 void **block = held[i];
                 held[i] = held[--live];
                 count.frees++;
-                bool hit = magazine_push(&mine->front, class, block);
+                bool hit = magazine_push(&mine->area->front, class, block);
                 count.free_hits += hit;
                 if (!hit)
                     free_slow(block);
@@ -312,7 +312,7 @@ static void unwritten_blocks_are_freed_as_others(void **state)
     uint64_t live = usage_of(class).live_blocks;
     struct heap *mine = heap();
     for (unsigned round = 0; round < 4; round++) {
-        mine->magazine[class].debt = round < 2 ? 0 : UINT8_MAX;
+        magazine_of(mine, class)->debt = round < 2 ? 0 : UINT8_MAX;
         for (unsigned i = 0; i < HELD; i++)
             assert_non_null(held[i] = alloc(400));
         for (unsigned i = 0; i < HELD; i++)
@@ -321,7 +321,7 @@ static void unwritten_blocks_are_freed_as_others(void **state)
         assert_int_equal(usage_of(class).live_blocks, live);
     }
     /* Each overflow pays for a search. */
-    assert_true(mine->magazine[class].debt < UINT8_MAX);
+    assert_true(magazine_of(mine, class)->debt < UINT8_MAX);
 }
 
 /* Whatever a program writes first, it destroys the mark. */
@@ -336,7 +336,7 @@ static void the_least_write_destroys_the_mark(void **state)
         assert_ptr_equal(alloc(64), block);
         assert_ptr_equal(*block, class_map_newest()->classes);
         memset(block, 0, bytes);
-        assert_true(magazine_push(&mine->front, class, block));
+        assert_true(magazine_push(&mine->area->front, class, block));
     }
 }
 
@@ -356,7 +356,7 @@ static void free_among_others_then_again(void *argument)
     release(freed->block);
     for (unsigned i = 0; i < freed->between; i++)
         release(others[i]);
-    heap()->magazine[size_class_of(256)].debt = UINT8_MAX;
+    magazine_of(heap(), size_class_of(256))->debt = UINT8_MAX;
     release(freed->block);
 }
 
@@ -371,7 +371,7 @@ static void free_twice_with_a_flush(void *block)
     release(block);
     heap_flush(heap());
     for (unsigned class = 1; class < CLASS_COUNT; class ++)
-        heap()->magazine[class].debt = 0;
+        magazine_of(heap(), class)->debt = 0;
     release(block);
 }
 

@@ -91,7 +91,7 @@ static void use_all_sizes(void)
     do { /* a new tick of the clock renews it */
         heap_of_thread()->parks_left = 0;
         release(alloc(16));
-    } while (thread_heap != &heap_of_thread()->front);
+    } while (thread_heap != &heap_of_thread()->area->front);
 }
 
 static void use_and_park(void)

@@ -7,6 +7,7 @@
  *          beside_us       to start and end one beside them
  *          after_us        after they have ended
  *          rss_mib         resident memory while they live
+ *          ended_mib       after they have ended
  */
 #include "hostile.h"
 
@@ -74,6 +75,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < count; i++) {
         REQUIRE(pthread_join(threads[i], NULL) == 0);
     }
+    figure("ended_mib", resident_mib());
     figure("after_us", passing_us());
     free(threads);
     conclude();

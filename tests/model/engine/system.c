@@ -209,8 +209,10 @@ bool os_unmap(void *address, size_t size)
 bool os_purge(void *address, size_t size)
 {
     check_system_call(CODE);
-    shadow_range(address, size, RANGE_PURGED, CODE);
-    return true;
+    bool in_area = (char *)address >= areas && (char *)address < areas + CLOCKS * AREA_BYTES;
+    if (!in_area)
+        shadow_range(address, size, RANGE_PURGED, CODE);
+    return !in_area;
 }
 
 /* There is never room behind a mapping, so that it has to move. */

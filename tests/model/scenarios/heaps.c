@@ -52,7 +52,7 @@ static void enter(void)
 {
     struct heap *heap = heap_enter();
     CHECK(heap && heap_in_use(heap) && heap == heap_of_thread());
-    CHECK(heap->front.classes == class_map_newest()->classes);
+    CHECK(heap->area->front.classes == class_map_newest()->classes);
     heap_leave(heap);
 }
 
