@@ -12,6 +12,7 @@ static struct bin bins[SHARD_MAX][CLASS_COUNT];
 static bool sweeps_go_on;          /* atomic, any thread: in some bin */
 static unsigned shards_active = 1; /* atomic relaxed, any thread */
 static unsigned shards_ever = 1;   /* atomic relaxed, any thread */
+static unsigned shards_given;      /* atomic relaxed, any thread; written by one at a time */
 
 void shard_init(unsigned count)
 {
@@ -23,7 +24,15 @@ void shard_init(unsigned count)
 
 unsigned shard_of_heap(unsigned index)
 {
-    return index % shards_in_use();
+    unsigned shard = index % shards_in_use();
+    if (shard >= shards_with_heaps())
+        ATOMIC_STORE_RELAXED(&shards_given, shard + 1);
+    return shard;
+}
+
+unsigned shards_with_heaps(void)
+{
+    return ATOMIC_LOAD_RELAXED(&shards_given);
 }
 
 unsigned shards_in_use(void)

@@ -37,8 +37,11 @@ struct bin {
 /* Spreads the heaps made from now on over `count` shards. */
 void shard_init(unsigned count);
 
-/* Shard of the `index`th heap. */
+/* Shard of the `index`th heap; one thread at a time asks. */
 unsigned shard_of_heap(unsigned index);
+
+/* Shards up to the last one that a heap was given: the locks of those beyond were never held. */
+unsigned shards_with_heaps(void);
 
 /* Shards that new heaps are spread over. */
 unsigned shards_in_use(void);

@@ -69,7 +69,8 @@ static void begin_process(uint32_t before, uint32_t now)
     inherit(metadata_lock(), metadata_repair);
     for (unsigned class = 1; class < CLASS_COUNT; class ++)
         inherit(depot_lock(class), nothing);
-    for (unsigned shard = 0; shard < shard_count(); shard++)
+    /* Of the others not even the memory may be there: each look would be a page fault. */
+    for (unsigned shard = 0; shard < shards_with_heaps(); shard++)
         for (unsigned class = 1; class < CLASS_COUNT; class ++)
             inherit_bin(shard, class);
 }

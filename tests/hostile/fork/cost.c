@@ -1,7 +1,8 @@
 /* fork, _exit and wait of a process with idle threads, each of which has allocated, and a heap of
  * live blocks: it must cost little more than the system asks for.
  *
- * usage: cost THREADS HEAP_MIB FORKS
+ * usage: cost THREADS HEAP_MIB FORKS [BLOCKS]
+ * BLOCKS of several sizes are what each child allocates; 0, the default: it ends at once.
  * figures: fork_us     processor time of parent and child for one fork
  *          faults      page faults in a child
  */
@@ -39,6 +40,15 @@ static void fill_heap(size_t bytes)
     }
 }
 
+static void work_as_child(size_t blocks)
+{
+    for (size_t i = 0; i < blocks; i++) {
+        char *block = allocate(16 + i * 37 % 3000);
+        block[0] = 1;
+        free(block);
+    }
+}
+
 static double usage_s(int who)
 {
     struct rusage usage;
@@ -50,6 +60,7 @@ static double usage_s(int who)
 int main(int argc, char **argv)
 {
     size_t threads = argument(argc, argv, 1), forks = argument(argc, argv, 3);
+    size_t child_blocks = argc > 4 ? argument(argc, argv, 4) : 0;
     REQUIRE(pthread_barrier_init(&ready, NULL, (unsigned)threads + 1) == 0);
     for (size_t i = 0; i < threads; i++) {
         pthread_t thread;
@@ -62,6 +73,7 @@ int main(int argc, char **argv)
         pid_t child = fork();
         REQUIRE(child >= 0);
         if (child == 0) {
+            work_as_child(child_blocks);
             _exit(0);
         }
         REQUIRE(waitpid(child, NULL, 0) == child);
