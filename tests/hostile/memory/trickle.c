@@ -1,7 +1,8 @@
 /* A peak is freed, and the program becomes one that allocates a few times a second. Soon most of
  * the peak must have gone back to the system.
  *
- * usage: trickle PEAK_MIB SIZE INTERVAL_MS SECONDS
+ * usage: trickle PEAK_MIB SIZE INTERVAL_MS SECONDS [CALLS]
+ * CALLS, 1 if not given, come at once, and then a pause.
  * figures: peak_mib   resident memory at the peak
  *          left_mib   SECONDS after all was freed
  */
@@ -12,6 +13,7 @@ int main(int argc, char **argv)
     size_t peak = argument(argc, argv, 1) * MIB, size = argument(argc, argv, 2);
     unsigned interval_ms = (unsigned)argument(argc, argv, 3);
     double seconds = (double)argument(argc, argv, 4);
+    size_t calls = argc > 5 ? argument(argc, argv, 5) : 1;
     size_t count = peak / size;
     char **blocks = allocate(count * sizeof *blocks);
     for (size_t i = 0; i < count; i++) {
@@ -25,9 +27,11 @@ int main(int argc, char **argv)
     free(blocks);
     for (double end = wall_s() + seconds; wall_s() < end;) {
         sleep_ms(interval_ms);
-        char *block = allocate(100);
-        block[0] = 1;
-        free(block);
+        for (size_t i = 0; i < calls; i++) {
+            char *block = allocate(100);
+            block[0] = 1;
+            free(block);
+        }
     }
     figure("left_mib", resident_mib());
     conclude();
