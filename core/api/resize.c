@@ -109,6 +109,23 @@ static void *in_place(void *block)
     return block;
 }
 
+static bool is_zero(const char *bytes, size_t count)
+{
+    const uint64_t zero = 0;
+    return count >= sizeof zero && memcmp(bytes, &zero, sizeof zero) == 0 &&
+           memcmp(bytes, bytes + sizeof zero, count - sizeof zero) == 0;
+}
+
+/* Touches no page of the target for what is zero in both. */
+static void copy_sparse(char *to, const char *from, size_t count)
+{
+    for (size_t part; count; to += part, from += part, count -= part) {
+        part = size_min(count, PAGE_SIZE);
+        if (!is_zero(from, part) || !is_zero(to, part))
+            memcpy(to, from, part);
+    }
+}
+
 static void *move(void *block, size_t usable, size_t size)
 {
     int kept = errno;
@@ -120,7 +137,11 @@ static void *move(void *block, size_t usable, size_t size)
     errno = kept;
     if (UNLIKELY(!moved))
         return block; /* no memory even for less: then more will have to do */
-    memcpy(moved, block, size_min(usable, size));
+    /* Of a block of whole pages little may be in use. */
+    if (usable > MID_MAX)
+        copy_sparse(moved, block, size_min(usable, size));
+    else
+        memcpy(moved, block, size_min(usable, size));
     release(block);
     return moved;
 }
