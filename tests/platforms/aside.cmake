@@ -41,13 +41,21 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     platforms_aside(thread own $<TARGET_FILE:aside_thread_static>)
 endif()
 
-# clang's are part of the program.
+# clang's are part of the program, and come in a package of their own.
 find_program(HAKMEM_CLANG clang)
 if(HAKMEM_CLANG)
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/clang_has.c "int main(void) { return 0; }\n")
     foreach(pair address:asan thread:own memory:own)
         string(REPLACE : ";" pair ${pair})
         list(GET pair 0 sanitizer)
         list(GET pair 1 kind)
+        execute_process(
+            COMMAND ${HAKMEM_CLANG} -fsanitize=${sanitizer} clang_has.c -o clang_has
+            WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR} RESULT_VARIABLE lacking
+            OUTPUT_QUIET ERROR_QUIET)
+        if(lacking)
+            continue()
+        endif()
         set(program ${CMAKE_CURRENT_BINARY_DIR}/clang_${sanitizer})
         add_custom_command(OUTPUT ${program}
             COMMAND ${HAKMEM_CLANG} -std=gnu17 -D_GNU_SOURCE -O1 -g -fno-builtin
