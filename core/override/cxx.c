@@ -224,6 +224,7 @@ OPERATOR void _ZdlPvSt11align_val_t(void *block, size_t alignment)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
+/* NOLINTBEGIN(misc-unused-parameters) */
 OPERATOR void _ZdaPv(void *block)
 {
     _ZdlPv(block);
@@ -248,4 +249,5 @@ DELETE(
 DELETE(
     _ZdaPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_t(block, alignment), size_t alignment,
     const void *tag)
+/* NOLINTEND(misc-unused-parameters) */
 #pragma GCC diagnostic pop

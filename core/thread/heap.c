@@ -44,23 +44,23 @@ static struct heap first_heap = {.area = (struct heap_area *)first_area, .bare =
 
 static struct {
     struct lock lock CACHE_ALIGNED;
+    unsigned warm_count;       /* lock */
     struct heap *all;          /* atomic: release on store pairs with acquire on load */
     struct heap *warm;         /* lock: heaps that no thread owns, with blocks in magazines */
     struct heap *free;         /* lock: heaps that no thread owns, with empty magazines */
     struct heap *bare;         /* lock: the same, and their areas are all zero */
-    unsigned warm_count;       /* lock */
     unsigned free_count;       /* written under lock, read by any thread */
     unsigned count;            /* lock */
     char *unused;              /* lock: memory for areas, up to `unused_end` */
     char *unused_end;          /* lock */
-    unsigned owned;            /* written under lock, read by any thread: heaps with an owner */
-    unsigned crowd;            /* the same: how many of them a CPU, 1 at least */
-    unsigned cpus;             /* const after initialisation */
-    pthread_key_t key;         /* const after initialisation */
-    bool has_key;              /* const after initialisation */
-    uint32_t process;          /* atomic, any thread: see enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see reclaim */
     struct heap_counts gone[CLASS_COUNT]; /* lock: counts of areas that became zero since */
+    unsigned owned;    /* written under lock, read by any thread: heaps with an owner */
+    unsigned crowd;    /* the same: how many of them a CPU, 1 at least */
+    unsigned cpus;     /* const after initialisation */
+    pthread_key_t key; /* const after initialisation */
+    uint32_t process;  /* atomic, any thread: see enter_process; release, acquire */
+    bool has_key;      /* const after initialisation */
 } registry;
 
 /* See heap_start_early. */
