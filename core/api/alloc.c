@@ -17,6 +17,9 @@ static void *out_of_memory(void)
     return NULL;
 }
 
+/* So many classes may lend, those that come next. */
+enum { LENDERS = 3 };
+
 /* A block of one of the next larger classes in the thread's magazines, or NULL: it mostly costs no
  * fresh page. A class without a slab borrows its first blocks, since most classes of a small
  * program never need more; long blocks have been used, so borrowing them is always right, if not
@@ -24,7 +27,7 @@ static void *out_of_memory(void)
  * block costs no more than is touched of it, takes one now and then. */
 static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
 {
-    enum { LENDERS = 3, BORROWED_IN_A_ROW = 64 };
+    enum { BORROWED_IN_A_ROW = 64 };
     if (size_class_is_large(size_class) &&
         magazine_of(heap, size_class)->batches % BORROWED_IN_A_ROW == 0)
         return NULL;
@@ -74,6 +77,28 @@ static void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool ze
     return block;
 }
 
+/* A block of a slab that was just taken is in use from now on, and zero if asked for. */
+static void *hand_out(void *block, size_t size, bool zero)
+{
+    unsigned size_class = slab_lookup(block)->size_class, state = BLOCK_UNUSED;
+    if (size_class_is_long(size_class))
+        state = superslab_start_block(block, size_class);
+    if (zero && size_class_is_long(size_class))
+        slab_clear_long(block, size, state);
+    else if (zero)
+        slab_clear_block(block, size);
+    return block;
+}
+
+/* A block that the class serves. */
+static void *alloc_classed(
+    struct heap *heap, size_t size, size_t alignment, unsigned size_class, bool zero)
+{
+    void *block = alloc_block(heap, size_class, alignment);
+    bool may_be_long = size_class + LENDERS >= LONG_CLASS_FIRST;
+    return block && (zero || may_be_long) ? hand_out(block, size, zero) : block;
+}
+
 /* A block that no class serves. */
 static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, bool zero)
 {
@@ -85,9 +110,7 @@ static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, b
         heap_flush(heap);
         block = heap_take_aligned(heap, size_class, alignment);
     }
-    if (block && zero)
-        slab_clear_block(block, size);
-    return block;
+    return block ? hand_out(block, size, zero) : NULL;
 }
 
 void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
@@ -97,12 +120,19 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     struct heap *heap = heap_enter();
     if (UNLIKELY(!heap))
         return out_of_memory();
-    void *block = size_class ? alloc_block(heap, size_class, alignment)
+    void *block = size_class ? alloc_classed(heap, size, alignment, size_class, zero)
                              : alloc_unclassed(heap, size, alignment, zero);
     heap_leave(heap);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
         perturb_allocated(block, size);
     return block ? block : out_of_memory();
+}
+
+void *alloc_long(size_t size)
+{
+    unsigned state;
+    void *block = LIKELY(size > SHORT_MAX) ? alloc_long_hit(size, &state) : NULL;
+    return LIKELY(block != NULL) ? block : alloc_slow(size);
 }
 
 void *alloc_slow(size_t size)
@@ -121,13 +151,16 @@ void *alloc_zeroed(size_t count, size_t size)
         return libc_calloc(count, size);
     if (total > LARGE_MAX)
         return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
-    void *block = alloc_hit(total);
+    unsigned state;
+    void *block = total <= SHORT_MAX ? alloc_hit(total) : alloc_long_hit(total, &state);
     if (UNLIKELY(!block))
-        block = alloc_any(total, MIN_ALIGNMENT, size_class_of(total), false);
-    if (LIKELY(block != NULL) && total <= TINY_MAX)
+        return alloc_any(total, MIN_ALIGNMENT, size_class_of(total), true);
+    if (total <= TINY_MAX)
         memset(block, 0, total);
-    else if (block)
+    else if (total <= SHORT_MAX)
         slab_clear_block(block, total);
+    else
+        slab_clear_long(block, total, state);
     return block;
 }
 
@@ -138,7 +171,7 @@ static void free_to_slab(struct heap *heap, const struct slab *slab, void **bloc
     COUNTER_ADD(&magazine_of(heap, size_class)->counts.overflows, 1);
     /* The slab is older than the wide class map: the next free of a block of it shall hit. */
     if (UNLIKELY(class_at(&heap->area->front, block) == CLASS_NONE) &&
-        class_map_newest() != &class_map)
+        class_map_newest() != &class_map && !size_class_is_long(size_class))
         slab_publish(slab);
     heap_put(heap, size_class, block);
 }
@@ -146,7 +179,10 @@ static void free_to_slab(struct heap *heap, const struct slab *slab, void **bloc
 /* No memory is left to give the thread a heap: the block goes straight to its slab. */
 static void free_without_heap(const struct slab *slab, void *block)
 {
-    *(void **)block = class_map_newest()->classes;
+    if (size_class_is_long(slab->size_class))
+        superslab_end_block(block);
+    else
+        *(void **)block = class_map_newest()->classes;
     ATOMIC_ADD_RELAXED(&bin_of(slab->shard, slab->size_class)->direct_blocks, 1);
     bin_flush(slab->shard, slab->size_class, &block, 1);
 }
@@ -162,8 +198,16 @@ static bool free_unwritten(void **block)
         heap_suspects(heap_of_thread(), size_class, block, true) ||
         magazine_is_full(heap, size_class))
         return false;
-    magazine_put(heap, size_class, block);
+    magazine_put(heap, size_class, block, false);
     return true;
+}
+
+void free_long(void *block)
+{
+    struct heap_front *heap = thread_heap;
+    /* A heap that is closed, or the static one, may not be written to. */
+    if (UNLIKELY(!LOAD_HOT(&heap->classes_limit) || !magazine_push_long(heap, block)))
+        free_slow(block);
 }
 
 void free_slow(void *block)

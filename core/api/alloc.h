@@ -16,6 +16,11 @@
 SLOW_PATH void *alloc_slow(size_t size);
 SLOW_PATH void free_slow(void *block);
 
+/* The hit paths of long blocks, which lead on to those. In one place each: what is done with such a
+ * block takes longer than a jump. */
+void *alloc_long(size_t size);
+void free_long(void *block);
+
 /* A block of at least `size` bytes: of size class `size_class` or a larger one, or, when
  * that is CLASS_NONE, at a multiple of `alignment`, zeroed if `zero`. NULL and ENOMEM when
  * there is no memory. */
@@ -37,16 +42,26 @@ size_t alloc_good_size(size_t size);
 /* Zeroed memory; NULL and ENOMEM also when count * size overflows. */
 void *alloc_zeroed(size_t count, size_t size);
 
-/* A block from a magazine, or NULL. */
+/* A short block from a magazine, or NULL. */
 ALWAYS_INLINE void *alloc_hit(size_t size)
 {
     struct heap_front *heap = thread_heap;
     if (LIKELY(size <= TINY_MAX))
         return magazine_pop(heap, LOAD_HOT(&heap->tiny_class[size]));
-    if (LIKELY(size <= MID_MAX))
+    if (LIKELY(size <= SHORT_MAX))
         return magazine_pop(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]));
+    return NULL;
+}
+
+/* A long block from a magazine, or NULL; `*state` is what its state was. */
+ALWAYS_INLINE void *alloc_long_hit(size_t size, unsigned *state)
+{
+    struct heap_front *heap = thread_heap;
+    if (size <= MID_MAX)
+        return magazine_pop_long(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]), state);
     if (LIKELY(size <= LARGE_MAX))
-        return magazine_pop(heap, LOAD_HOT(&heap->large_class[(size - 1) / LARGE_STEP]));
+        return magazine_pop_long(
+            heap, LOAD_HOT(&heap->large_class[(size - 1) / LARGE_STEP]), state);
     return NULL;
 }
 
@@ -55,7 +70,7 @@ ALWAYS_INLINE void *alloc(size_t size)
     void *block = alloc_hit(size);
     if (LIKELY(block != NULL))
         return block;
-    return alloc_slow(size);
+    return alloc_long(size);
 }
 
 /* Where the class map has the class of the block, if below `classes_limit`. The heap may change
@@ -78,18 +93,19 @@ ALWAYS_INLINE unsigned class_at(const struct heap_front *heap, const void *block
     return ATOMIC_LOAD_RELAXED(&heap->classes[unit]);
 }
 
-/* Any pointer may come here: what is no block of a slab has class 0, whose magazine is full. */
+/* Any pointer may come here: what is no short block of a slab has class 0, whose magazine is full.
+ */
 ALWAYS_INLINE void release(void *block)
 {
     struct heap_front *heap = thread_heap;
     size_t unit = unit_of(heap, block);
     if (UNLIKELY(unit >= LOAD_HOT(&heap->classes_limit))) {
-        free_slow(block);
+        free_long(block);
         return;
     }
     KEEP_LOAD_ORDER();
     if (UNLIKELY(!magazine_push(heap, ATOMIC_LOAD_RELAXED(&heap->classes[unit]), block)))
-        free_slow(block);
+        free_long(block);
 }
 
 #endif

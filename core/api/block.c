@@ -41,7 +41,11 @@ size_t block_usable_size(
     switch (info.kind) {
     case BLOCK_SLAB:
         slab_index(info.slab, block, call);
-        if (class_map_is_mark(*(void *const *)block))
+        if (size_class_is_long(info.slab->size_class)) {
+            const uint8_t *state = superslab_state_of(block);
+            if (superslab_live_class(state, block) != info.slab->size_class)
+                fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
+        } else if (class_map_is_mark(*(void *const *)block))
             check_marked(info.slab, block, call, may_search);
         return size_classes[info.slab->size_class].size;
     case BLOCK_GONE:

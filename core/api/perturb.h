@@ -3,7 +3,7 @@
  *
  * The hit paths know nothing of it: while it is on, the heaps stay parked, so that every call takes
  * a slow path, which fills. A thread that runs already notices at its next slow path. Zeroed blocks
- * are zero all the same, and the first word of a freed tiny or mid block is its mark.
+ * are zero all the same, and the first word of a freed short block is its mark.
  */
 #ifndef API_PERTURB_H
 #define API_PERTURB_H

@@ -19,7 +19,11 @@ void *alloc_aligned(size_t size, size_t alignment)
      * that of class 0. */
     bool twin = size_class != CLASS_NONE && size_class <= TWINS;
     unsigned own = twin ? LOAD_HOT(&heap->tiny_class[size_classes[size_class].size]) : size_class;
-    void *block = LOAD_HOT(&heap->classes_limit) ? magazine_pop(heap, own) : NULL;
+    unsigned state;
+    void *block = NULL;
+    if (LOAD_HOT(&heap->classes_limit))
+        block = size_class_is_long(own) ? magazine_pop_long(heap, own, &state)
+                                        : magazine_pop(heap, own);
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, size_class, false);
 }
 
@@ -50,7 +54,12 @@ static size_t usable_hit(const void *block, bool may_err)
 {
     const struct heap_front *heap = thread_heap;
     unsigned size_class = class_at(heap, block);
-    if (UNLIKELY(size_class == CLASS_NONE || !size_class_starts_at(size_class, block)))
+    if (size_class == CLASS_NONE) {
+        const uint8_t *state = superslab_find_state(block);
+        unsigned live = state ? superslab_live_class(state, block) : CLASS_NONE;
+        return size_class_is_long(live) ? size_classes[live].size : 0;
+    }
+    if (UNLIKELY(!size_class_starts_at(size_class, block)))
         return 0;
     bool marked = *(void *const *)block == heap->classes;
     if (marked && !(may_err && just_allocated(heap, size_class, block)))

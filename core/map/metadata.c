@@ -33,12 +33,13 @@ static void use_chunk(char *chunk, size_t size)
 }
 
 /* Lock held. */
-static void *take(size_t size)
+static void *take(size_t size, bool *used)
 {
     struct free_record **list = &metadata.free[size / GRAIN - 1];
     struct free_record *record = *list;
     if (record) {
         *list = record->next;
+        *used = true;
         return record;
     }
     if (!metadata.end)
@@ -55,7 +56,8 @@ void *metadata_alloc(size_t size)
     size = round_up(size, GRAIN);
     ASSERT(size && size / GRAIN <= SIZES);
     lock_acquire(&metadata.lock);
-    void *record = take(size);
+    bool used = false;
+    void *record = take(size, &used);
     lock_release(&metadata.lock);
     if (!record) {
         char *chunk = os_map(CHUNK, GRAIN, NULL);
@@ -63,10 +65,12 @@ void *metadata_alloc(size_t size)
             return NULL;
         lock_acquire(&metadata.lock);
         use_chunk(chunk, CHUNK);
-        record = take(size);
+        record = take(size, &used);
         lock_release(&metadata.lock);
     }
-    memset(record, 0, size);
+    /* What of a fresh one is never written shall take no memory. */
+    if (used)
+        memset(record, 0, size);
     return record;
 }
 

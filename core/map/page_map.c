@@ -8,13 +8,7 @@
 #include "base/assert.h"
 #include "os/os.h"
 
-enum { LEAF_BITS = 13, ROOT_BITS = ADDRESS_BITS - REGION_SHIFT - LEAF_BITS };
-
-struct leaf {
-    struct region *region[1 << LEAF_BITS]; /* atomic: release on store pairs with acquire on load */
-};
-
-static struct leaf *root[1 << ROOT_BITS]; /* atomic: release on install, acquire on load */
+struct leaf *page_map_root[1 << ROOT_BITS];
 
 /* The first and the last 2 MiB that a region may have started at; atomic relaxed, any thread. */
 static size_t first_unit = SIZE_MAX, last_unit;
@@ -155,7 +149,7 @@ static void leaf_install(size_t index, struct leaf *fresh)
 {
     struct leaf *present = NULL;
     if (__atomic_compare_exchange_n(
-            &root[index], &present, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            &page_map_root[index], &present, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ATOMIC_ADD_RELAXED(&map_bytes, sizeof(struct leaf));
     else
         os_discard(fresh, sizeof(struct leaf));
@@ -189,7 +183,7 @@ bool page_map_prepare(const void *address)
         return false;
     widen(unit_of(address));
     size_t index = unit_of(address) >> LEAF_BITS;
-    if (ATOMIC_LOAD_ACQUIRE(&root[index]))
+    if (ATOMIC_LOAD_ACQUIRE(&page_map_root[index]))
         return true;
     struct leaf *leaf = leaf_map();
     if (leaf)
@@ -199,7 +193,7 @@ bool page_map_prepare(const void *address)
 
 bool page_map_is_prepared(const void *address)
 {
-    return ATOMIC_LOAD_ACQUIRE(&root[unit_of(address) >> LEAF_BITS]) != NULL;
+    return ATOMIC_LOAD_ACQUIRE(&page_map_root[unit_of(address) >> LEAF_BITS]) != NULL;
 }
 
 bool page_map_take_spare(struct page_map_spare *spare)
@@ -215,7 +209,7 @@ void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address
     size_t index = unit_of(address) >> LEAF_BITS;
     struct leaf *none = NULL;
     widen(unit_of(address));
-    if (!ATOMIC_LOAD_ACQUIRE(&root[index]))
+    if (!ATOMIC_LOAD_ACQUIRE(&page_map_root[index]))
         leaf_install(index, spare->leaf);
     else if (!__atomic_compare_exchange_n(
                  &spare_leaf, &none, spare->leaf, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -225,7 +219,7 @@ void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address
 static void set_entry(const void *address, struct region *region)
 {
     size_t unit = unit_of(address);
-    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&root[unit >> LEAF_BITS]);
+    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[unit >> LEAF_BITS]);
     ATOMIC_STORE_RELEASE(&leaf->region[unit & ((1 << LEAF_BITS) - 1)], region);
 }
 
@@ -239,23 +233,12 @@ void page_map_unregister(const struct region *region)
     set_entry(region->base, NULL);
 }
 
-struct region *page_map_lookup(const void *address)
-{
-    size_t unit = (uintptr_t)address >> REGION_SHIFT;
-    if (UNLIKELY(unit >= (size_t)1 << (ROOT_BITS + LEAF_BITS)))
-        return NULL;
-    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&root[unit >> LEAF_BITS]);
-    if (!leaf)
-        return NULL;
-    return ATOMIC_LOAD_ACQUIRE(&leaf->region[unit & ((1 << LEAF_BITS) - 1)]);
-}
-
 struct region *page_map_next(const struct region *region)
 {
     enum { LEAF_ENTRIES = 1 << LEAF_BITS };
     size_t unit = region ? unit_of(region->base) + 1 : ATOMIC_LOAD_RELAXED(&first_unit);
     while (unit <= ATOMIC_LOAD_RELAXED(&last_unit)) {
-        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&root[unit >> LEAF_BITS]);
+        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[unit >> LEAF_BITS]);
         if (!leaf) {
             unit = round_down(unit, LEAF_ENTRIES) + LEAF_ENTRIES;
             continue;
@@ -273,7 +256,7 @@ struct region *page_map_nearest(const void *address)
     if (unit >= (size_t)1 << (ROOT_BITS + LEAF_BITS))
         return NULL;
     for (size_t next = unit + 1; next-- > 0;) {
-        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&root[next >> LEAF_BITS]);
+        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[next >> LEAF_BITS]);
         if (!leaf) {
             next &= ~(((size_t)1 << LEAF_BITS) - 1);
             continue;
@@ -289,7 +272,7 @@ void page_map_check(void)
 {
     size_t entries = 0, found = 0;
     for (size_t unit = 0; unit < (size_t)1 << (ROOT_BITS + LEAF_BITS);) {
-        const struct leaf *leaf = root[unit >> LEAF_BITS];
+        const struct leaf *leaf = page_map_root[unit >> LEAF_BITS];
         if (!leaf) {
             unit += (size_t)1 << LEAF_BITS;
             continue;

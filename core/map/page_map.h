@@ -6,8 +6,10 @@
  *
  * The class map is the hit path of free: one byte per 64 KiB unit, the size class of the slab that
  * covers it, CLASS_NONE (0) elsewhere. It covers a window of the address space around the first
- * superslab. When a superslab has to lie outside, and address space is not limited, a second map is
- * made, the wide one, for all addresses there are. Where neither reaches, the slow path works.
+ * superslab. Slabs of long blocks are not in it: what is to be known of such a block is its state
+ * (span/superslab.h), to which the page map leads. When a superslab has to lie outside, and address
+ * space is not limited, a second map is made, the wide one, for all addresses there are. Where
+ * neither reaches, the slow path works.
  *
  *     address ->  (address - base) >> 16  < limit ?   classes[...]               one load
  *     address ->  root[address >> 34] -> leaf[(address >> 21) & 8191]            two loads
@@ -43,6 +45,12 @@ struct region {
     char *base;            /* const while registered */
 };
 
+enum { LEAF_BITS = 13, ROOT_BITS = ADDRESS_BITS - REGION_SHIFT - LEAF_BITS };
+
+struct leaf {
+    struct region *region[1 << LEAF_BITS]; /* atomic: release on store pairs with acquire on load */
+};
+
 struct class_map {
     uint8_t *classes; /* const once set; entries atomic relaxed */
     uintptr_t base;   /* const after init: first address */
@@ -74,7 +82,8 @@ ALWAYS_INLINE bool class_map_is_mark(const void *word)
     return word == class_map.classes || (word && word == class_map_newest()->classes);
 }
 
-/* Class of the slab at `address` in the newest map, CLASS_NONE if it knows none. */
+/* Class of the slab at `address` in the newest map, CLASS_NONE if it knows none, which holds for
+ * all slabs of long blocks. */
 ALWAYS_INLINE unsigned class_map_get(const void *address)
 {
     const struct class_map *map = class_map_newest();
@@ -100,7 +109,6 @@ bool page_map_is_prepared(const void *address);
 
 /* For a region of which the address is not known before it is too late to fail: take_spare sees to
  * it that prepare_by_spare will succeed; false when no memory is left. */
-struct leaf;
 struct page_map_spare {
     struct leaf *leaf;
 };
@@ -111,8 +119,27 @@ void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address
 void page_map_register(struct region *region);
 void page_map_unregister(const struct region *region);
 
+extern struct leaf *page_map_root[1 << ROOT_BITS]; /* atomic: release on install, acquire on load */
+
 /* Region that starts in the 2 MiB of `address`, before or behind it; NULL: none of ours. */
-struct region *page_map_lookup(const void *address);
+ALWAYS_INLINE struct region *page_map_lookup(const void *address)
+{
+    size_t number = (uintptr_t)address >> REGION_SHIFT;
+    if (UNLIKELY(number >= (size_t)1 << (ROOT_BITS + LEAF_BITS)))
+        return NULL;
+    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[number >> LEAF_BITS]);
+    if (UNLIKELY(!leaf))
+        return NULL;
+    return ATOMIC_LOAD_ACQUIRE(&leaf->region[number & ((1 << LEAF_BITS) - 1)]);
+}
+
+/* The same for an address that lies in a region. */
+ALWAYS_INLINE struct region *page_map_region_of(const void *address)
+{
+    size_t number = (uintptr_t)address >> REGION_SHIFT;
+    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[number >> LEAF_BITS]);
+    return ATOMIC_LOAD_ACQUIRE(&leaf->region[number & ((1 << LEAF_BITS) - 1)]);
+}
 
 /* The region that starts next above another one, or the first of all; NULL: none. */
 struct region *page_map_next(const struct region *region);

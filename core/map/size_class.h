@@ -21,6 +21,7 @@
 #define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
 
 #define TINY_MAX ((size_t)1024)
+#define SHORT_MAX ((size_t)4096)
 #define MID_MAX ((size_t)32768)
 #define LARGE_MAX (32 * UNIT_SIZE)
 #define TINY_STEP 16
@@ -36,7 +37,7 @@ enum {
     TWINS = 3,                            /* of the first classes, smaller than a cache line */
     CLASS_COUNT = 1 + SIZE_COUNT + TWINS, /* the twins come last */
     TINY_CLASS_LAST = 32,
-    LONG_CLASS_FIRST = 49, /* of blocks longer than a page */
+    LONG_CLASS_FIRST = 49, /* of blocks longer than a page, the largest short size */
     MID_CLASS_LAST = 72,
     SINGLE_CLASS_FIRST = 88 /* of blocks that have a slab each */
 };
@@ -49,8 +50,9 @@ ALWAYS_INLINE unsigned size_class_for_shard(unsigned size_class, unsigned shard)
     return size_class <= TWINS && shard % 2 ? size_class + SIZE_COUNT : size_class;
 }
 
-/* Fresh blocks of these classes are taken one at a time, when no other block serves: each costs
- * pages. */
+/* Of blocks longer than a page. Freeing one writes nothing to it, since that would cost a page
+ * where the program has touched none: each has a state elsewhere (span/superslab.h). Fresh ones are
+ * taken one at a time, when no other block serves: each costs pages. */
 ALWAYS_INLINE bool size_class_is_long(unsigned size_class)
 {
     return size_class >= LONG_CLASS_FIRST && size_class <= SIZE_COUNT;
@@ -142,9 +144,9 @@ ALWAYS_INLINE bool size_class_is_start(unsigned size_class, unsigned index, size
     return index * (size_t)layout->size == offset && index < layout->blocks;
 }
 
-/* Whether a block starts at the address, for which the class map has the class. Slabs start at
- * multiples of their size, so arithmetic tells; of a block with a slab of its own the map knows the
- * first unit alone. */
+/* Whether a block starts at the address, which lies in a slab of the class. Slabs start at
+ * multiples of their size, so arithmetic tells; a block with a slab of its own has to be known to
+ * start in this unit, if any. */
 ALWAYS_INLINE bool size_class_starts_at(unsigned size_class, const void *address)
 {
     const struct size_class *layout = &size_classes[size_class];

@@ -43,23 +43,23 @@ static void set_units(struct slab *slab, unsigned first, unsigned end, struct sl
         ATOMIC_STORE_RELEASE(&slab->superslab->slab_of_unit[unit + i], value);
 }
 
-/* Of one block the class map knows the first unit: pointers into the others take the slow path,
- * which sees that they are no block's. */
-static unsigned mapped_units(const struct slab *slab)
-{
-    return size_class_is_single(slab->size_class) ? 1 : size_classes[slab->size_class].units;
-}
-
 static void publish(struct slab *slab, unsigned size_class, struct slab *value)
 {
-    set_units(slab, 0, size_classes[slab->size_class].units, value);
-    class_map_set(slab->base, mapped_units(slab), size_class);
+    unsigned units = size_classes[slab->size_class].units;
+    set_units(slab, 0, units, value);
+    if (!size_class_is_long(slab->size_class))
+        class_map_set(slab->base, units, size_class);
 }
 
 void slab_publish(const struct slab *slab)
 {
     if (class_map_prepare(slab->superslab->region.base))
-        class_map_set(slab->base, mapped_units(slab), slab->size_class);
+        class_map_set(slab->base, size_classes[slab->size_class].units, slab->size_class);
+}
+
+static const char *block_at(const struct slab *slab, unsigned index)
+{
+    return slab->base + index * (size_t)size_classes[slab->size_class].size;
 }
 
 /* Bytes of address space in slabs of blocks of which every page is touched, since none is longer;
@@ -83,18 +83,6 @@ static enum growth growth_for(unsigned size_class)
     return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
 }
 
-/* A large block without the mark in its first word has not been freed since its slab was made, so
- * that the superslab knows which of its pages are zero: see slab_clear_block. */
-static void clear_first_words(const struct slab *slab)
-{
-    const struct size_class *layout = &size_classes[slab->size_class];
-    for (unsigned i = 0; i < slab->blocks && layout->size > MID_MAX; i++) {
-        void **block = (void **)(slab->base + i * (size_t)layout->size);
-        if (superslab_is_dirty(slab->superslab, block))
-            *block = NULL;
-    }
-}
-
 struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
 {
     const struct size_class *layout = &size_classes[size_class];
@@ -116,8 +104,6 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
     slab->blocks = slab->free_blocks = layout->blocks;
     bitmap_set_range(slab->free, 0, slab->blocks);
     slab->clean = taken.clean;
-    if (!taken.clean)
-        clear_first_words(slab);
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
         poison_block(slab->base + i * (size_t)layout->size, layout->size);
     publish(slab, size_class, slab);
@@ -132,6 +118,8 @@ void slab_destroy(struct slab *slab)
     struct run run = {superslab_unit_of(slab->base), layout->units};
     struct superslab *superslab = slab->superslab;
     publish(slab, CLASS_NONE, NULL);
+    for (unsigned i = 0; i < slab->watermark && size_class_is_long(slab->size_class); i++)
+        ATOMIC_STORE_RELAXED(superslab_state(superslab, block_at(slab, i)), BLOCK_UNUSED);
     count_dense(slab->size_class, -(layout->units * UNIT_SIZE));
     record_free(slab);
     page_heap_put(superslab, run, (unsigned)((touched + PAGE_SIZE - 1) >> PAGE_SHIFT));
@@ -149,7 +137,7 @@ bool slab_resize(struct slab *slab, unsigned size_class)
         set_units(slab, before, after, slab);
     }
     slab->size_class = (uint8_t)size_class;
-    class_map_set(slab->base, 1, size_class);
+    superslab_start_block(slab->base, size_class);
     if (after < before) {
         struct run rest = {unit + after, before - after};
         set_units(slab, after, before, NULL);
@@ -204,11 +192,22 @@ void slab_clear_block(void **block, size_t size)
     if (!block[0] && !ATOMIC_LOAD_RELAXED(&slab->purged_once)) {
         if (!slab->clean)
             clear_dirty_pages(slab, (char *)block, size);
-    } else if (size <= MID_MAX) {
-        memset(block, 0, size);
     } else {
-        clear_written_pages((char *)block, size);
+        memset(block, 0, size);
     }
+}
+
+void slab_clear_long(void *block, size_t size, unsigned state)
+{
+    const struct slab *slab = slab_lookup(block);
+    if (state == BLOCK_UNUSED && slab->clean)
+        return;
+    if (state == BLOCK_UNUSED && !ATOMIC_LOAD_RELAXED(&slab->purged_once))
+        clear_dirty_pages(slab, block, size);
+    else if (size <= MID_MAX)
+        memset(block, 0, size);
+    else
+        clear_written_pages(block, size);
 }
 
 size_t slab_grain(const struct slab *slab)
@@ -373,4 +372,14 @@ void slab_check(const struct slab *slab)
     ASSERT(
         class_map.limit == 0 || class_map_get(slab->base) == slab->size_class ||
         class_map_get(slab->base) == CLASS_NONE);
+    for (unsigned i = 0; i < slab->blocks && size_class_is_long(slab->size_class); i++) {
+        const char *block = block_at(slab, i);
+        unsigned state = ATOMIC_LOAD_RELAXED(superslab_state(slab->superslab, block));
+        ASSERT(
+            state == BLOCK_UNUSED || state == BLOCK_FREED ||
+            (state == superslab_live_state(block, slab->size_class) &&
+             !bitmap_test(slab->free, i)));
+        ASSERT(i < slab->watermark || state == BLOCK_UNUSED);
+        (void)state; /* only asserted on */
+    }
 }

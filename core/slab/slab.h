@@ -48,14 +48,18 @@ void slab_destroy(struct slab *slab);
  * it is; false: the units behind it are not free. Takes the page heap's lock. */
 bool slab_resize(struct slab *slab, unsigned size_class);
 
-/* Makes a slab known to the newest class map, for the caller that has a block of it. */
+/* Makes a slab of short blocks known to the newest class map, for the caller that has one of them.
+ */
 void slab_publish(const struct slab *slab);
 
 /* Slab that covers the address, NULL if none does. Any thread. */
 struct slab *slab_lookup(const void *address);
 
-/* Zeroes a block that its caller just got, but for what is known to be zero. */
+/* Zeroes a short block that its caller just got, but for what is known to be zero. */
 void slab_clear_block(void **block, size_t size);
+
+/* The same of a long block, which was in that state. */
+void slab_clear_long(void *block, size_t size, unsigned state);
 
 /* Memory inside of slabs goes back to the system in pieces of so many bytes: a page, of hakmem and
  * of the system, and a 64th of the slab at least. */
@@ -74,7 +78,7 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
  * block starts there. */
 unsigned slab_index(const struct slab *slab, const void *address, const char *call);
 
-/* Whether each of the blocks, for which the class map has the class, is the start of one. */
+/* Whether each of the blocks, which were freed as some of the class, is the start of one. */
 bool slab_are_starts(unsigned size_class, void *const *blocks, unsigned count);
 
 /* Marks the blocks free; returns how many. They are fewer when the next one is free already, or no

@@ -7,6 +7,17 @@
  * slab; a page of 4 KiB is dirty or clean. It is dirty from the moment it was handed out until it
  * is purged: pages that are not dirty read as zero and cost no memory.
  *
+ * Of each block longer than a page the superslab keeps a state, a byte: BLOCK_UNUSED or BLOCK_FREED
+ * while it is free, and from malloc to free one that tells its class. There is a place for each 2
+ * KiB, and all that are no block's have BLOCK_UNUSED. Long blocks start at multiples of half a KiB:
+ * which of the four it is, is in the two upper bits of the state of a live block, so that a byte
+ * tells whether a pointer is one, and which. The states are the last of the record, and take no
+ * memory where there are no long blocks.
+ *
+ *     states  | 72 0 .. 0 | freed 0 .. 0 | 49 0 49' 0 49" 0 0 49 .. |
+ *
+ * Who has a block, or is to hand it out, writes its state; who makes or ends a slab has all blocks.
+ *
  * Pure data structure: no lock, no system call. The page heap's lock guards every field that is
  * not marked otherwise.
  */
@@ -48,7 +59,17 @@ struct superslab {
     struct slab *slab_of_unit[SUPERSLAB_UNITS]; /* atomic: release on store, acquire on load */
     /* Who has a unit has this as well, for the record of a slab of few blocks. */
     char slab_records[SUPERSLAB_UNITS][SLAB_RECORD_SIZE] __attribute__((aligned(64)));
+    _Alignas(64) uint8_t block_state[REGION_SIZE / (2 * KIB)]; /* atomic relaxed, any thread */
 };
+
+/* BLOCK_UNUSED: not handed out since its slab was made. BLOCK_FREED: handed out, and free. */
+enum { BLOCK_UNUSED = 0, BLOCK_FREED = 0x3f, BLOCK_QUARTERS = 0xc0 };
+
+/* Live blocks have 1, 2 .. for the long classes. */
+enum { BLOCK_CLASS_BIAS = LONG_CLASS_FIRST - 1 };
+
+_Static_assert(
+    (int)SIZE_COUNT - (int)BLOCK_CLASS_BIAS < (int)BLOCK_FREED, "no class is taken for freed");
 
 struct run {
     unsigned first; /* unit */
@@ -98,6 +119,56 @@ ALWAYS_INLINE bool superslab_is_dirty(const struct superslab *superslab, const v
 {
     unsigned page = (unsigned)(((uintptr_t)address & (UNIT_SIZE - 1)) >> PAGE_SHIFT);
     return superslab->dirty[superslab_unit_of(address)] >> page & 1;
+}
+
+/* The state of the block while it is live, of a class. */
+ALWAYS_INLINE unsigned superslab_live_state(const void *block, unsigned size_class)
+{
+    return (size_class - BLOCK_CLASS_BIAS) ^ ((uintptr_t)block >> 3 & BLOCK_QUARTERS);
+}
+
+/* Where the state of a long block is. */
+ALWAYS_INLINE uint8_t *superslab_state(struct superslab *superslab, const void *block)
+{
+    return &superslab->block_state[((uintptr_t)block & (REGION_SIZE - 1)) / (2 * KIB)];
+}
+
+/* That of a long block of ours. */
+ALWAYS_INLINE uint8_t *superslab_state_of(const void *block)
+{
+    return superslab_state((struct superslab *)page_map_region_of(block), block);
+}
+
+/* That of the long block which starts at the pointer, if any does; NULL: none can. */
+ALWAYS_INLINE uint8_t *superslab_find_state(const void *pointer)
+{
+    struct region *region = page_map_lookup(pointer);
+    if (UNLIKELY(!region || region->kind != REGION_SUPERSLAB || (uintptr_t)pointer % (KIB / 2)))
+        return NULL;
+    return superslab_state((struct superslab *)region, pointer);
+}
+
+/* The class of the live long block that starts at the pointer, for which superslab_find_state has
+ * found the place; what is no class of such blocks when none does. */
+ALWAYS_INLINE unsigned superslab_live_class(const uint8_t *state, const void *pointer)
+{
+    unsigned quarter = (uintptr_t)pointer >> 3 & BLOCK_QUARTERS;
+    return (ATOMIC_LOAD_RELAXED(state) ^ quarter) + BLOCK_CLASS_BIAS;
+}
+
+/* A long block of ours is live from now on; returns the state that it had. */
+ALWAYS_INLINE unsigned superslab_start_block(const void *block, unsigned size_class)
+{
+    uint8_t *state = superslab_state_of(block);
+    unsigned before = ATOMIC_LOAD_RELAXED(state);
+    ATOMIC_STORE_RELAXED(state, (uint8_t)superslab_live_state(block, size_class));
+    return before;
+}
+
+/* A long block of ours is free from now on. */
+ALWAYS_INLINE void superslab_end_block(const void *block)
+{
+    ATOMIC_STORE_RELAXED(superslab_state_of(block), BLOCK_FREED);
 }
 
 /* Makes the counts anew, from the bitmaps. */

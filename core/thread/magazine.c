@@ -463,13 +463,13 @@ static void make_room(struct heap *heap, unsigned size_class)
 void heap_put(struct heap *heap, unsigned size_class, void **block)
 {
     struct heap_front *front = &heap->area->front;
+    magazine_mark(front, size_class, block);
     if (magazine_is_full(front, size_class))
         make_room(heap, size_class);
     if (LIKELY(!magazine_is_full(front, size_class))) {
-        magazine_put(front, size_class, block);
+        magazine_put(front, size_class, block, false);
         return;
     }
-    block[0] = front->classes;
     poison_block(block, size_classes[size_class].size);
     magazine_send(heap->shard, size_class, (void **)&block, 1);
     count_flush(magazine_of(heap, size_class), 1);
@@ -584,6 +584,9 @@ static void check_magazine(const struct heap *heap, unsigned size_class)
         /* The class map has class 0 for slabs beyond its window. */
         const struct slab *slab = slab_lookup(slots[slot]);
         ASSERT(slab && slab->size_class == size_class);
+        ASSERT(
+            !size_class_is_long(size_class) ||
+            superslab_live_class(superslab_state_of(slots[slot]), slots[slot]) != size_class);
     }
 }
 

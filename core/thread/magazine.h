@@ -25,9 +25,10 @@
  * Pops are counted, by an instruction that measured as free (docs/decisions); pushes are derived:
  * what went in is what came out plus what is there.
  *
- * Blocks in a magazine carry one mark: their first word holds the address of the class map, by
- * which free notices a double free. Nothing clears it but the program that writes to its block: a
- * block that comes back with the mark was freed twice, or never written to.
+ * Short blocks in a magazine carry one mark: their first word holds the address of the class map,
+ * by which free notices a double free. Nothing clears it but the program that writes to its block:
+ * a block that comes back with the mark was freed twice, or never written to. Long blocks are not
+ * written to: their states say that they are free (span/superslab.h).
  *
  * Every field is touched by the owner thread only, unless it says otherwise; those of magazines, in
  * slow paths, by whoever is inside the heap's gate (thread/idle.h).
@@ -41,6 +42,7 @@
 #include "map/page_map.h"
 #include "map/size_class.h"
 #include "os/lock.h"
+#include "span/superslab.h"
 
 struct heap;
 
@@ -108,16 +110,28 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class)
     return block;
 }
 
+/* The same for a class of long blocks, or CLASS_NONE; `*state` is what the state of the block was.
+ */
+ALWAYS_INLINE void *magazine_pop_long(struct heap_front *front, size_t size_class, unsigned *state)
+{
+    void *block = magazine_pop(front, size_class);
+    if (LIKELY(block != NULL))
+        *state = superslab_start_block(block, (unsigned)size_class);
+    return block;
+}
+
 ALWAYS_INLINE bool magazine_is_full(const struct heap_front *front, size_t size_class)
 {
     return front->top[size_class][1] == NULL;
 }
 
-/* Puts a block into a magazine that is not full. */
-ALWAYS_INLINE void magazine_put(struct heap_front *front, size_t size_class, void **block)
+/* Puts a block into a magazine that is not full; `mark`: it does not carry the mark yet. */
+ALWAYS_INLINE void magazine_put(
+    struct heap_front *front, size_t size_class, void **block, bool mark)
 {
     void **top = front->top[size_class];
-    block[0] = front->classes;
+    if (mark)
+        block[0] = front->classes;
     poison_block(block, size_classes[size_class].size);
     top[1] = block;
     FORGET(size_class);
@@ -133,14 +147,39 @@ ALWAYS_INLINE bool magazine_has_mark(const struct heap_front *front, void *const
            block[0] == front->classes;
 }
 
-/* Hit path of free: false when the magazine is full, or the block carries the mark; then nothing
- * has happened. */
+/* Marks the block as freed. */
+ALWAYS_INLINE void magazine_mark(const struct heap_front *front, unsigned size_class, void **block)
+{
+    if (size_class_is_long(size_class))
+        superslab_end_block(block);
+    else
+        block[0] = front->classes;
+}
+
+/* Hit path of free, for short blocks: false when the magazine is full, or the block carries the
+ * mark; then nothing has happened. */
 ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t size_class, void **block)
 {
     FORGET(size_class);
     if (UNLIKELY(magazine_is_full(front, size_class) || magazine_has_mark(front, block)))
         return false;
-    magazine_put(front, size_class, block);
+    magazine_put(front, size_class, block, true);
+    return true;
+}
+
+/* That for long blocks: false also when the pointer is no such block, or a free one. The state is
+ * written first, since who takes the block out of the magazine may be another thread. */
+ALWAYS_INLINE bool magazine_push_long(struct heap_front *front, void **block)
+{
+    uint8_t *state = superslab_find_state(block);
+    if (UNLIKELY(!state))
+        return false;
+    size_t size_class = superslab_live_class(state, block);
+    if (UNLIKELY(!size_class_is_long((unsigned)size_class) || magazine_is_full(front, size_class)))
+        return false;
+    ATOMIC_STORE_RELAXED(state, BLOCK_FREED);
+    KEEP_STORE_ORDER();
+    magazine_put(front, size_class, block, false);
     return true;
 }
 
@@ -148,8 +187,8 @@ ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t size_class, vo
  * handed out before or, if `fresh`, with any; NULL when there are none. */
 void *heap_refill(struct heap *heap, unsigned size_class, bool fresh);
 
-/* Puts a block into the magazine. One that is full gets room, by a longer range or by returning
- * blocks. */
+/* Marks a block as freed and puts it into the magazine. One that is full gets room, by a longer
+ * range or by returning blocks. */
 void heap_put(struct heap *heap, unsigned size_class, void **block);
 
 /* Takes a block of a single class that starts at a multiple of `alignment` out of the magazine, or

@@ -79,7 +79,7 @@ static void refill(unsigned shard, unsigned class, unsigned count)
     for (unsigned i = 0; i < got; i++) {
         const struct slab *slab = slab_lookup(blocks[i]);
         CHECK(slab->size_class == class && slab->shard == shard);
-        CHECK(class_map_get(blocks[i]) == class);
+        CHECK(class_map_get(blocks[i]) == (size_class_is_long(class) ? CLASS_NONE : class));
         stamp(blocks[i], size_classes[class].size);
     }
     held_count += got;

@@ -88,7 +88,7 @@ static void check_lookup(const struct slab *slab, const struct slab *expected, u
     for (size_t unit = 0; unit < units; unit++) {
         CHECK(slab_lookup(slab->base + unit * UNIT_SIZE) == expected);
         CHECK(slab_lookup(slab->base + (unit + 1) * UNIT_SIZE - 1) == expected);
-        unsigned mapped = unit > 0 && slab->blocks == 1 ? CLASS_NONE : class;
+        unsigned mapped = size_class_is_long(slab->size_class) ? CLASS_NONE : class;
         CHECK(class_map_get(slab->base + unit * UNIT_SIZE) == mapped);
         CHECK(class_map_get(slab->base + (unit + 1) * UNIT_SIZE - 1) == mapped);
     }
@@ -237,12 +237,11 @@ static void blocks_are_cleared(void **state)
             struct slab *slab = create(size_class_of(sizes[i]), 0);
             void *block;
             assert_int_equal(slab_take(slab, &block, 1), 1);
-            slab_clear_block(block, sizes[i]);
+            slab_clear_long(block, sizes[i], BLOCK_UNUSED);
             assert_true(unit_all_bytes(block, sizes[i], 0));
             /* Of the first round of all nothing is dirty afterwards but some pages. */
             memset((char *)block + written * sizes[i] / 4, 7, sizes[i] / 4);
-            *(void **)block = class_map_newest()->classes;
-            slab_clear_block(block, sizes[i] - 5);
+            slab_clear_long(block, sizes[i] - 5, BLOCK_FREED);
             assert_true(unit_all_bytes(block, sizes[i] - 5, 0));
             memset((char *)block + written * sizes[i] / 4, 7, sizes[i] / 4);
             assert_int_equal(slab_put(slab, &block, 1), 1);

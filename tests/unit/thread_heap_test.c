@@ -226,6 +226,19 @@ static void check_counts(unsigned size_class, struct hakmem_usage start, const s
     CHECK(now.flushes - start.flushes <= count->frees - count->free_hits);
 }
 
+static void *hit(size_t size)
+{
+    unsigned state;
+    return size > SHORT_MAX ? alloc_long_hit(size, &state) : alloc_hit(size);
+}
+
+static bool push(struct heap *mine, size_t size, void *block)
+{
+    struct heap_front *front = &mine->area->front;
+    return size > SHORT_MAX ? magazine_push_long(front, block)
+                            : magazine_push(front, size_class_of(size), block);
+}
+
 static void random_calls_are_counted_exactly(void **state)
 {
     (void)state;
@@ -240,7 +253,7 @@ static void random_calls_are_counted_exactly(void **state)
         for (int step = 0; step < STEPS; step++) {
             bool filling = step / 2000 % 2 == 0;
             if (live < most && (!live || unit_below(&random, 10) < (filling ? 6u : 4u))) {
-                void **block = alloc_hit(sizes[s]);
+                void **block = hit(sizes[s]);
                 count.mallocs++;
                 count.malloc_hits += block != NULL;
                 held[live] = block ? block : alloc_slow(sizes[s]);
@@ -251,9 +264,9 @@ static void random_calls_are_counted_exactly(void **state)
                 void **block = held[i];
                 held[i] = held[--live];
                 count.frees++;
-                bool hit = magazine_push(&mine->area->front, size_class, block);
-                count.free_hits += hit;
-                if (!hit)
+                bool pushed = push(mine, sizes[s], block);
+                count.free_hits += pushed;
+                if (!pushed)
                     free_slow(block);
             }
             if (step % 16 == 0)

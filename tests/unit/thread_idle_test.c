@@ -112,6 +112,13 @@ static void check_heap(void)
 static void check_hits(void)
 {
     for (int s = 0; s < SIZES; s++) {
+        unsigned state;
+        if (sizes[s] > SHORT_MAX) {
+            void *long_block = alloc_long_hit(sizes[s], &state);
+            CHECK(long_block && magazine_push_long(thread_heap, long_block));
+            CHECK(!magazine_push_long(thread_heap, long_block));
+            continue;
+        }
         void *block = alloc_hit(sizes[s]);
         CHECK(block && magazine_push(thread_heap, class_of(sizes[s]), block) == false);
         *(void **)block = NULL;
@@ -202,6 +209,8 @@ static void end_pop(void)
     STORE_HOT(&hit.front->top[hit.size_class], hit.top - 1);
     COUNTER_ADD_HOT(&hit.front->pops[hit.size_class], 1);
     unpoison(hit.block, hit.size);
+    if (size_class_is_long(hit.size_class))
+        superslab_start_block(hit.block, hit.size_class);
     memset(hit.block, 0xee, hit.size);
 }
 
@@ -218,7 +227,10 @@ static void begin_push(void)
 
 static void end_push(void)
 {
-    *(void **)hit.block = hit.front->classes;
+    if (size_class_is_long(hit.size_class))
+        superslab_end_block(hit.block);
+    else
+        *(void **)hit.block = hit.front->classes;
     poison_block(hit.block, size_classes[hit.size_class].size);
     hit.top[1] = hit.block;
     STORE_HOT(&hit.front->top[hit.size_class], hit.top + 1);

@@ -1,7 +1,7 @@
 /* The block lies in the cache of another thread, and the process ends by _exit.
  *
- * tiny, mid, large: not caught
- * big: at once
+ * tiny: not caught
+ * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

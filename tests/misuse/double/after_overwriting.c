@@ -1,8 +1,8 @@
 /* The freed block is written to, which destroys the mark that tells of the first free.
  *
- * tiny, mid: at drain
+ * tiny: at drain
  *     hakmem: free(): double free of BAD
- * large, big: at once
+ * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

@@ -1,6 +1,8 @@
 /* The freed block is written to, freed again and handed out twice, and neither owner frees it.
  *
- * tiny, mid: not caught
+ * tiny: not caught
+ * mid: at once
+ *     hakmem: free(): double free of BAD
  * large, big: not applicable
  */
 #include "misuse.h"

@@ -1,10 +1,9 @@
 /* The pages of the block have gone back to the system while its slab is in use: the mark that tells
  * of the first free is lost.
  *
- * tiny: not applicable
- * mid: at drain
+ * tiny, large, big: not applicable
+ * mid: at once
  *     hakmem: free(): double free of BAD
- * large, big: not applicable
  */
 #include "misuse.h"
 

@@ -1,8 +1,8 @@
 /* The first free was made by a thread that lives on, so that the block lies in its cache.
  *
- * tiny, mid, large: at drain or at exit
+ * tiny: at drain or at exit
  *     hakmem: free(): double free of BAD
- * big: at once
+ * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* The first free was made by a thread that ended by a bare system call, so that its cache was never
  * given back. Only a new thread that takes the cache over, or many of them, would find it.
  *
- * tiny, mid, large: not caught
- * big: at once
+ * tiny: not caught
+ * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

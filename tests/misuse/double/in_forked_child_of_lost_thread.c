@@ -2,8 +2,8 @@
  * child forgets that cache, in which anything may be half done: there the block is in use, and the
  * child's free is its first.
  *
- * tiny, mid, large: not caught
- * big: at once
+ * tiny: not caught
+ * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* Two threads free the same block, and both end after that.
  *
- * tiny, mid, large: at drain
+ * tiny: at drain
  *     hakmem: free(): double free of BAD
- * big: at once
+ * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

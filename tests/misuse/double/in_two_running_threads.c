@@ -1,8 +1,8 @@
 /* Two threads free the same block, and one of them is still there when the process exits: its cache
  * cannot be looked at.
  *
- * tiny, mid, large: not caught
- * big: at once
+ * tiny: not caught
+ * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* Another thread frees a block that lies in the cache of this one.
  *
- * tiny, mid, large: at drain
+ * tiny: at drain
  *     hakmem: free(): double free of BAD
- * big: at once
+ * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

@@ -1,6 +1,8 @@
 /* A pointer is freed that lies behind the last block of a slab, where no block fits any more.
  *
- * tiny, mid: at flush
+ * tiny: at flush
+ *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ * mid: at once
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  * large, big: not applicable
  */

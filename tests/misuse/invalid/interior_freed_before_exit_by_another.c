@@ -1,8 +1,8 @@
 /* The main thread frees a pointer into a block, and another thread ends the process by exit: only
  * that one's cache is looked at.
  *
- * tiny, mid, large: not caught
- * big: at once
+ * tiny: not caught
+ * mid, large, big: at once
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  */
 #include "misuse.h"

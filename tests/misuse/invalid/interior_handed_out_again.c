@@ -1,7 +1,7 @@
 /* A freed pointer into a block is handed out by the next malloc, and stays in use.
  *
- * tiny, mid, large: not caught
- * big: at once
+ * tiny: not caught
+ * mid, large, big: at once
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* A pointer to the last 16 bytes of a block is freed.
  *
- * tiny, mid, large: at flush
+ * tiny: at flush
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
- * big: at once
+ * mid, large, big: at once
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  */
 #include "misuse.h"

@@ -1,8 +1,8 @@
 /* A pointer into a block is freed, and the process ends by _exit, without a last look at its
  * caches.
  *
- * tiny, mid, large: not caught
- * big: at once
+ * tiny: not caught
+ * mid, large, big: at once
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  */
 #include "misuse.h"

@@ -1,7 +1,9 @@
 /* A pointer to the very last byte of the first superslab, 2 MiB full of blocks, is freed: what lies
  * behind it may not be mapped.
  *
- * tiny, mid: at flush or ends by SIGSEGV
+ * tiny: at flush or ends by SIGSEGV
+ *     hakmem: free(): invalid pointer BAD: misaligned
+ * mid: at once
  *     hakmem: free(): invalid pointer BAD: misaligned
  * large, big: not applicable
  */

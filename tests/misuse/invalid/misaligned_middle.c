@@ -1,6 +1,8 @@
 /* A pointer to an odd address in the middle of a block is freed.
  *
- * tiny, mid, large: at flush
+ * tiny: at flush
+ *     hakmem: free(): invalid pointer BAD: misaligned
+ * mid, large: at once
  *     hakmem: free(): invalid pointer BAD: misaligned
  * big: at once
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE

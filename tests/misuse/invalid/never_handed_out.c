@@ -1,6 +1,8 @@
 /* The block behind the newest one is freed: malloc has never handed it out.
  *
- * tiny, mid, large: at drain
+ * tiny: at drain
+ *     hakmem: free(): double free of BAD
+ * mid, large: at once
  *     hakmem: free(): double free of BAD
  * big: at once
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem

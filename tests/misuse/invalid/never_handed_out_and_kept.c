@@ -1,6 +1,8 @@
 /* The block behind the newest one is freed, handed out twice, and freed by neither owner.
  *
- * tiny, mid, large: not caught
+ * tiny: not caught
+ * mid, large: at once
+ *     hakmem: free(): double free of BAD
  * big: at once
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  *     hakmem: free(): double free of BAD
