@@ -14,7 +14,7 @@ import re
 import sys
 import tempfile
 
-LAYERS = ["base", "os", "map", "span", "slab", "thread", "reclaim", "api", "override"]
+LAYERS = ["base", "os", "map", "span", "slab", "thread", "reclaim", "profile", "api", "override"]
 OBSERVE = "observe"
 # Files of api/ that may include observe/: they switch observation on.
 OBSERVE_USERS_IN_API = re.compile(r"^init\.c$")
