@@ -8,6 +8,7 @@
 #include "api/fallback.h"
 #include "api/options.h"
 #include "base/policy.h"
+#include "observe/descriptor.h"
 #include "observe/report.h"
 #include "os/os.h"
 #include "slab/bin.h"
@@ -27,8 +28,15 @@ static void start_fallback(void)
     heap_forget();
 }
 
+/* Sees to it that the linker keeps what only others look at, from outside. */
+static void keep_descriptor(void)
+{
+    __asm__ volatile("" : : "r"(&descriptor));
+}
+
 __attribute__((constructor)) static void library_start(void)
 {
+    keep_descriptor();
     heap_end_early();
     environment_read();
     if (environment_wants_stats())

@@ -12,7 +12,7 @@ static size_t kept_bytes = KEPT_BY_POLICY;
 
 bool pressure_armed_flag;
 
-static uint64_t total_bytes; /* atomic relaxed, any thread */
+uint64_t pressure_given_back;
 
 void pressure_arm(void)
 {
@@ -52,10 +52,10 @@ size_t pressure_kept_bytes(void)
 void pressure_account(size_t bytes)
 {
     if (bytes)
-        ATOMIC_ADD_RELAXED(&total_bytes, bytes);
+        ATOMIC_ADD_RELAXED(&pressure_given_back, bytes);
 }
 
 uint64_t pressure_total(void)
 {
-    return ATOMIC_LOAD_RELAXED(&total_bytes);
+    return ATOMIC_LOAD_RELAXED(&pressure_given_back);
 }

@@ -45,6 +45,8 @@ size_t pressure_kept_bytes(void);
 
 /* ---- Account --------------------------------------------------------------------------------- */
 
+extern uint64_t pressure_given_back; /* atomic relaxed, any thread: bytes since the start */
+
 /* Adds to what was given back. */
 void pressure_account(size_t bytes);
 

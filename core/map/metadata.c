@@ -9,6 +9,7 @@
 enum { GRAIN = 64, SIZES = 256, FIRST_CHUNK = 64 * 1024, CHUNK = 256 * 1024 };
 
 _Static_assert(SIZES *GRAIN >= 16 * 1024, "the free lists cover all records");
+_Static_assert(sizeof(struct metadata_chunk) <= GRAIN, "it stands before the first record");
 
 struct free_record {
     struct free_record *next;
@@ -24,11 +25,17 @@ static struct {
     size_t bytes;                    /* written under lock, read by any thread */
 } metadata = {.cursor = NULL};
 
+struct metadata_chunk *metadata_chunks;
+
 /* Lock held. */
-static void use_chunk(char *chunk, size_t size)
+static void use_chunk(char *memory, size_t size)
 {
-    metadata.cursor = chunk;
-    metadata.end = chunk + size;
+    struct metadata_chunk *chunk = (struct metadata_chunk *)memory;
+    *chunk = (struct metadata_chunk){metadata_chunks, size};
+    KEEP_STORE_ORDER();
+    metadata_chunks = chunk;
+    metadata.cursor = memory + GRAIN;
+    metadata.end = memory + size;
     ATOMIC_STORE_RELAXED(&metadata.bytes, metadata.bytes + size);
 }
 
@@ -101,7 +108,11 @@ void metadata_check(void)
     ASSERT(metadata.cursor <= metadata.end && metadata.end - metadata.cursor <= CHUNK);
     ASSERT((uintptr_t)metadata.cursor % GRAIN == 0);
     /* More than there is would be a circle, or a record that is free twice. */
-    size_t free_bytes = (size_t)(metadata.end - metadata.cursor);
+    size_t free_bytes = (size_t)(metadata.end - metadata.cursor), mapped = 0;
+    for (const struct metadata_chunk *chunk = metadata_chunks; chunk; chunk = chunk->next)
+        mapped += chunk->bytes;
+    ASSERT(mapped == metadata.bytes);
+    (void)mapped; /* only asserted on */
     for (unsigned i = 0; i < SIZES; i++) {
         for (struct free_record *record = metadata.free[i]; record; record = record->next) {
             ASSERT((uintptr_t)record % GRAIN == 0);
@@ -116,4 +127,8 @@ void metadata_repair(void)
 {
     /* The lists are sound after each write. Where the chunk ends may not be known. */
     metadata.end = metadata.cursor;
+    size_t bytes = 0;
+    for (const struct metadata_chunk *chunk = metadata_chunks; chunk; chunk = chunk->next)
+        bytes += chunk->bytes;
+    ATOMIC_STORE_RELAXED(&metadata.bytes, bytes);
 }

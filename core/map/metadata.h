@@ -11,6 +11,15 @@
 #include "base/macros.h"
 #include "os/lock.h"
 
+/* The beginning of each chunk. Nobody here walks them: who looks at the process from outside wants
+ * to know which pages hold records (observe/descriptor.h). */
+struct metadata_chunk {
+    struct metadata_chunk *next; /* const once linked: the one before */
+    size_t bytes;                /* const: of the chunk, with this */
+};
+
+extern struct metadata_chunk *metadata_chunks; /* written under lock: the newest */
+
 /* Zeroed memory of `size` bytes, aligned to 64; NULL when the system has none left. */
 void *metadata_alloc(size_t size);
 

@@ -14,24 +14,7 @@
 static CACHE_ALIGNED char first_area[HEAP_BYTES];
 static struct heap first_heap = {.area = (struct heap_area *)first_area, .bare = true};
 
-static struct {
-    struct lock lock CACHE_ALIGNED;
-    struct heap *all;    /* atomic: release on store pairs with acquire on load */
-    struct heap *warm;   /* lock: heaps that no thread owns, with blocks in magazines */
-    struct heap *free;   /* lock: heaps that no thread owns, with empty magazines */
-    struct heap *bare;   /* lock: the same, and their areas are all zero */
-    unsigned warm_count; /* lock */
-    unsigned free_count; /* written under lock, read by any thread */
-    unsigned count;      /* lock */
-    char *unused;        /* lock: memory for areas, up to `unused_end` */
-    char *unused_end;    /* lock */
-    unsigned owned;      /* written under lock, read by any thread: heaps with an owner */
-    unsigned crowd;      /* the same: how many of them a CPU, 1 at least */
-    unsigned cpus;       /* const after initialisation */
-    uint32_t process;    /* atomic, any thread: see registry_enter_process; release, acquire */
-    struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
-    struct heap_counts gone[CLASS_COUNT]; /* lock: counts of areas that became zero since */
-} registry;
+struct registry registry;
 
 /* The owner of a heap that no thread of this or a later process has. */
 #define NOBODY ((uint64_t)1)

@@ -10,6 +10,34 @@
 
 #include "thread/heap.h"
 
+/* What all heaps together have counted of a class. */
+struct heap_counts {
+    uint64_t pops, cached;
+    struct magazine_counts magazines;
+};
+
+/* For registry.c, and for who looks at the process from outside (observe/descriptor.h). */
+struct registry {
+    struct lock lock CACHE_ALIGNED;
+    struct heap *all;    /* atomic: release on store pairs with acquire on load */
+    struct heap *warm;   /* lock: heaps that no thread owns, with blocks in magazines */
+    struct heap *free;   /* lock: heaps that no thread owns, with empty magazines */
+    struct heap *bare;   /* lock: the same, and their areas are all zero */
+    unsigned warm_count; /* lock */
+    unsigned free_count; /* written under lock, read by any thread */
+    unsigned count;      /* lock */
+    char *unused;        /* lock: memory for areas, up to `unused_end` */
+    char *unused_end;    /* lock */
+    unsigned owned;      /* written under lock, read by any thread: heaps with an owner */
+    unsigned crowd;      /* the same: how many of them a CPU, 1 at least */
+    unsigned cpus;       /* const after initialisation */
+    uint32_t process;    /* atomic, any thread: see registry_enter_process; release, acquire */
+    struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
+    struct heap_counts gone[CLASS_COUNT]; /* lock: counts of areas that became zero since */
+};
+
+extern struct registry registry;
+
 /* Called once, by the first call of all: puts the library's own heap into the pool. */
 void registry_start(void);
 
@@ -35,12 +63,6 @@ void heap_tick_pool(void);
 
 /* True when a heap that waits with its blocks for the next thread caches the block. */
 bool heap_pool_caches(unsigned size_class, const void *block);
-
-/* What all heaps together have counted of the class. */
-struct heap_counts {
-    uint64_t pops, cached;
-    struct magazine_counts magazines;
-};
 
 struct heap_counts heap_counts(unsigned size_class);
 

@@ -1,0 +1,47 @@
+/* See descriptor.h. */
+#include "observe/descriptor.h"
+
+#include <stddef.h>
+
+#include "base/policy.h"
+#include "base/pressure.h"
+#include "hakmem/hakmem.h"
+#include "map/metadata.h"
+#include "os/os.h"
+#include "slab/shard.h"
+#include "span/big_part.h"
+#include "thread/registry.h"
+
+/* It is looked for as it lies in memory, by nobody in here: the constructor refers to it (init.c),
+ * or the linker would leave it out. */
+const struct descriptor descriptor = {
+    .magic = DESCRIPTOR_MAGIC,
+    .self = &descriptor,
+    .layout = DESCRIPTOR_LAYOUT,
+    .addresses = DESCRIPTOR_ADDRESSES,
+    .items = DESCRIPTOR_ITEMS,
+    .version = HAKMEM_VERSION,
+    .address =
+        {
+#define ADDRESS(object) &(object),
+#define NUMBER(constant)
+#define SIZE(type)
+#define FIELD(type, member)
+#define TAIL(type, member)
+#include "observe/descriptor.def"
+#undef ADDRESS
+#undef NUMBER
+#undef SIZE
+#undef FIELD
+#undef TAIL
+        },
+    .item =
+        {
+#define ADDRESS(object)
+#define NUMBER(constant) {(constant), 0},
+#define SIZE(type) {0, sizeof(struct type)},
+#define FIELD(type, member) {offsetof(struct type, member), sizeof(((struct type *)0)->member)},
+#define TAIL(type, member) {offsetof(struct type, member), 0},
+#include "observe/descriptor.def"
+        },
+};
