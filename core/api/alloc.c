@@ -8,11 +8,13 @@
 #include "api/fallback.h"
 #include "api/perturb.h"
 #include "base/policy.h"
+#include "base/probe.h"
 #include "reclaim/everything.h"
 #include "slab/shard.h"
 
-static void *out_of_memory(void)
+static SLOW_PATH void *out_of_memory(size_t size)
 {
+    PROBE_1(oom, size);
     errno = ENOMEM;
     return NULL;
 }
@@ -116,16 +118,16 @@ static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, b
 void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
 {
     if (UNLIKELY(size > SIZE_LIMIT || alignment > SIZE_LIMIT))
-        return out_of_memory();
+        return out_of_memory(size);
     struct heap *heap = heap_enter();
     if (UNLIKELY(!heap))
-        return out_of_memory();
+        return out_of_memory(size);
     void *block = size_class ? alloc_classed(heap, size, alignment, size_class, zero)
                              : alloc_unclassed(heap, size, alignment, zero);
     heap_leave(heap);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
         perturb_allocated(block, size);
-    return block ? block : out_of_memory();
+    return block ? block : out_of_memory(size);
 }
 
 void *alloc_long(size_t size)
@@ -146,7 +148,7 @@ void *alloc_zeroed(size_t count, size_t size)
 {
     size_t total;
     if (UNLIKELY(__builtin_mul_overflow(count, size, &total)))
-        return out_of_memory();
+        return out_of_memory(SIZE_MAX);
     if (UNLIKELY(POLICY(fallback)))
         return libc_calloc(count, size);
     if (total > LARGE_MAX)

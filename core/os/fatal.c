@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/probe.h"
 #include "base/text.h"
 #include "os/os.h"
 
@@ -20,6 +21,7 @@ void fatal_pointer(
 {
     char buffer[256];
     struct text text;
+    PROBE_2(misuse, pointer, call);
     text_init(&text, buffer, sizeof buffer);
     text_string(&text, "hakmem: ");
     text_string(&text, call);

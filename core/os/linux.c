@@ -16,6 +16,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/poison.h"
+#include "base/probe.h"
 #include "os/fault.h"
 #include "os/syscall.h"
 
@@ -40,13 +41,27 @@ ALWAYS_INLINE bool refused(enum os_call call)
     return HAKMEM_FAULTS && fault_hook && fault_hook(call);
 }
 
+/* Tells observers of address space that came or went. */
+static void *tell_mapped(void *address, size_t size)
+{
+    PROBE_2(map, address, size);
+    PROBE_OTEL(2, mmap, address, size);
+    return address;
+}
+
+static void tell_unmapped(void *address, size_t size)
+{
+    PROBE_2(unmap, address, size);
+    PROBE_OTEL(2, munmap, address, size);
+}
+
 static void *map_at(void *hint, size_t size, int protection, int flags)
 {
     if (refused(OS_MMAP))
         return NULL;
     long result = system_call(
         SYS_mmap, (long)hint, (long)size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-    return result < 0 && result > -4096 ? NULL : (void *)result;
+    return result < 0 && result > -4096 ? NULL : tell_mapped((void *)result, size);
 }
 
 size_t os_page_size(void)
@@ -179,7 +194,10 @@ bool os_unmap(void *address, size_t size)
     if (refused(OS_MUNMAP))
         return false;
     unpoison(address, size);
-    return system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0) == 0;
+    if (system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0) != 0)
+        return false;
+    tell_unmapped(address, size);
+    return true;
 }
 
 static bool advise(void *address, size_t size, int advice)
@@ -190,6 +208,7 @@ static bool advise(void *address, size_t size, int advice)
 
 bool os_purge(void *address, size_t size)
 {
+    PROBE_2(purge, address, size);
     return advise(address, size, MADV_DONTNEED);
 }
 
@@ -216,7 +235,13 @@ bool os_resize(void *address, size_t old_size, size_t new_size)
     if (refused(OS_MREMAP))
         return false;
     long result = system_call(SYS_mremap, (long)address, (long)old_size, (long)new_size, 0, 0, 0);
-    return result == (long)address;
+    if (result != (long)address)
+        return false;
+    if (new_size > old_size)
+        tell_mapped((char *)address + old_size, new_size - old_size);
+    else
+        tell_unmapped((char *)address + new_size, old_size - new_size);
+    return true;
 }
 
 void *os_relocate(void *address, size_t old_size, size_t new_size)
@@ -226,7 +251,10 @@ void *os_relocate(void *address, size_t old_size, size_t new_size)
     unpoison(address, old_size);
     long result = system_call(
         SYS_mremap, (long)address, (long)old_size, (long)new_size, MREMAP_MAYMOVE, 0, 0);
-    return result < 0 && result > -4096 ? NULL : (void *)result;
+    if (result < 0 && result > -4096)
+        return NULL;
+    tell_unmapped(address, old_size);
+    return tell_mapped((void *)result, new_size);
 }
 
 enum os_move_result os_move(void *address, size_t old_size, void *target, size_t new_size)
@@ -237,8 +265,10 @@ enum os_move_result os_move(void *address, size_t old_size, void *target, size_t
     long result = system_call(
         SYS_mremap, (long)address, (long)old_size, (long)new_size, MREMAP_MAYMOVE | MREMAP_FIXED,
         (long)target, 0);
-    if (result == (long)target)
+    if (result == (long)target) {
+        tell_unmapped(address, old_size);
         return OS_MOVED;
+    }
     return result == -EPERM || result == -ENOSYS ? OS_MOVE_REFUSED : OS_MOVE_FAILED;
 }
 

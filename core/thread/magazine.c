@@ -12,6 +12,7 @@
 #include "base/poison.h"
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "base/probe.h"
 #include "slab/shard.h"
 #include "thread/heap.h"
 #include "thread/registry.h"
@@ -290,6 +291,7 @@ static bool fill(struct heap *heap, unsigned size_class, unsigned limit, bool fr
         got = refill_from_bins(heap->shard, size_class, slots, count, fresh);
     if (!got)
         return false;
+    PROBE_2(refill, size_classes[size_class].size, got);
     poison_blocks(slots, got, size_classes[size_class].size);
     set_top(heap, size_class, magazine->begin + got);
     magazine->flushed_last = false;
