@@ -9,8 +9,10 @@
 #include "api/perturb.h"
 #include "base/policy.h"
 #include "base/probe.h"
+#include "os/os.h"
 #include "reclaim/everything.h"
 #include "slab/shard.h"
+#include "thread/idle.h"
 
 static SLOW_PATH void *out_of_memory(size_t size)
 {
@@ -38,7 +40,7 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
     unsigned largest = size_class <= SIZE_COUNT ? SIZE_COUNT : CLASS_COUNT - 1;
     unsigned last = (unsigned)size_min(size_class + LENDERS, largest);
     for (unsigned lender = size_class + 1; lender <= last; lender++) {
-        void *block = magazine_pop(&heap->area->front, lender);
+        void *block = heap_pop(heap, lender);
         if (block) {
             COUNTER_ADD(&magazine_of(heap, lender)->counts.misses, 1);
             return block;
@@ -52,7 +54,7 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
 static void *alloc_block(struct heap *heap, unsigned size_class, size_t alignment)
 {
     size_class = size_class_for_shard(size_class, heap->shard);
-    void *block = magazine_pop(&heap->area->front, size_class);
+    void *block = heap_pop(heap, size_class);
     if (!block && size_class_is_long(size_class))
         block = heap_refill(heap, size_class, false);
     if (!block && alignment <= MIN_ALIGNMENT && (block = borrow_block(heap, size_class)) != NULL)
@@ -130,10 +132,23 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     return block ? block : out_of_memory(size);
 }
 
+void *alloc_due(void *block)
+{
+    struct heap *heap = heap_of_thread();
+    heap_pop_due(heap, slab_lookup(block)->size_class);
+    /* Where there may be something to do, and the clock has moved since. */
+    if (idle_matters() && os_clock_ms() != heap->parked_ms)
+        heap_leave(heap_enter());
+    return block;
+}
+
 void *alloc_long(size_t size)
 {
     unsigned state;
-    void *block = LIKELY(size > SHORT_MAX) ? alloc_long_hit(size, &state) : NULL;
+    bool due = false;
+    void *block = LIKELY(size > SHORT_MAX) ? alloc_long_hit(size, &state, &due) : NULL;
+    if (UNLIKELY(due))
+        return alloc_due(block);
     return LIKELY(block != NULL) ? block : alloc_slow(size);
 }
 
@@ -154,7 +169,10 @@ void *alloc_zeroed(size_t count, size_t size)
     if (total > LARGE_MAX)
         return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
     unsigned state;
-    void *block = total <= SHORT_MAX ? alloc_hit(total) : alloc_long_hit(total, &state);
+    bool due = false;
+    void *block = total <= SHORT_MAX ? alloc_hit(total, &due) : alloc_long_hit(total, &state, &due);
+    if (UNLIKELY(due))
+        alloc_due(block);
     if (UNLIKELY(!block))
         return alloc_any(total, MIN_ALIGNMENT, size_class_of(total), true);
     if (total <= TINY_MAX)

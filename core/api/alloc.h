@@ -16,6 +16,10 @@
 SLOW_PATH void *alloc_slow(size_t size);
 SLOW_PATH void free_slow(void *block);
 
+/* The block, after a pop of it that was due: the thread looks after what hits would never come to.
+ */
+SLOW_PATH void *alloc_due(void *block);
+
 /* The hit paths of long blocks, which lead on to those. In one place each: what is done with such a
  * block takes longer than a jump. */
 void *alloc_long(size_t size);
@@ -42,32 +46,36 @@ size_t alloc_good_size(size_t size);
 /* Zeroed memory; NULL and ENOMEM also when count * size overflows. */
 void *alloc_zeroed(size_t count, size_t size);
 
-/* A short block from a magazine, or NULL. */
-ALWAYS_INLINE void *alloc_hit(size_t size)
+/* A short block from a magazine, or NULL; sets `*due` as magazine_pop does. */
+ALWAYS_INLINE void *alloc_hit(size_t size, bool *due)
 {
     struct heap_front *heap = thread_heap;
     if (LIKELY(size <= TINY_MAX))
-        return magazine_pop(heap, LOAD_HOT(&heap->tiny_class[size]));
+        return magazine_pop(heap, LOAD_HOT(&heap->tiny_class[size]), due);
     if (LIKELY(size <= SHORT_MAX))
-        return magazine_pop(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]));
+        return magazine_pop(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]), due);
     return NULL;
 }
 
 /* A long block from a magazine, or NULL; `*state` is what its state was. */
-ALWAYS_INLINE void *alloc_long_hit(size_t size, unsigned *state)
+ALWAYS_INLINE void *alloc_long_hit(size_t size, unsigned *state, bool *due)
 {
     struct heap_front *heap = thread_heap;
     if (size <= MID_MAX)
-        return magazine_pop_long(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]), state);
+        return magazine_pop_long(
+            heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]), state, due);
     if (LIKELY(size <= LARGE_MAX))
         return magazine_pop_long(
-            heap, LOAD_HOT(&heap->large_class[(size - 1) / LARGE_STEP]), state);
+            heap, LOAD_HOT(&heap->large_class[(size - 1) / LARGE_STEP]), state, due);
     return NULL;
 }
 
 ALWAYS_INLINE void *alloc(size_t size)
 {
-    void *block = alloc_hit(size);
+    bool due = false;
+    void *block = alloc_hit(size, &due);
+    if (UNLIKELY(due))
+        return alloc_due(block);
     if (LIKELY(block != NULL))
         return block;
     return alloc_long(size);

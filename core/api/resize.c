@@ -20,10 +20,13 @@ void *alloc_aligned(size_t size, size_t alignment)
     bool twin = size_class != CLASS_NONE && size_class <= TWINS;
     unsigned own = twin ? LOAD_HOT(&heap->tiny_class[size_classes[size_class].size]) : size_class;
     unsigned state;
+    bool due = false;
     void *block = NULL;
     if (LOAD_HOT(&heap->classes_limit))
-        block = size_class_is_long(own) ? magazine_pop_long(heap, own, &state)
-                                        : magazine_pop(heap, own);
+        block = size_class_is_long(own) ? magazine_pop_long(heap, own, &state, &due)
+                                        : magazine_pop(heap, own, &due);
+    if (UNLIKELY(due))
+        return alloc_due(block);
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, size_class, false);
 }
 

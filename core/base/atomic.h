@@ -3,6 +3,8 @@
 #ifndef BASE_ATOMIC_H
 #define BASE_ATOMIC_H
 
+#include "base/macros.h"
+
 #define ATOMIC_LOAD_RELAXED(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define ATOMIC_LOAD_ACQUIRE(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define ATOMIC_STORE_RELAXED(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
@@ -30,13 +32,25 @@
 #endif
 #endif
 #ifdef __SANITIZE_THREAD__
-#define COUNTER_ADD_HOT(p, v) COUNTER_ADD(p, v)
 #define STORE_HOT(p, v) ATOMIC_STORE_RELEASE(p, v)
 #define LOAD_HOT(p) ATOMIC_LOAD_RELAXED(p)
 #else
-#define COUNTER_ADD_HOT(p, v) ((void)(*(p) += (v)))
 #define STORE_HOT(p, v) ((void)(*(p) = (v)))
 #define LOAD_HOT(p) (*(p))
 #endif
+
+/* Takes one off the counter; true when it is 0 now. On x86-64 the flags of the subtraction tell,
+ * which compilers do not find out. */
+ALWAYS_INLINE bool count_down_hot(uint64_t *counter)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    bool zero;
+    __asm__("subq $1, %0" : "+m"(*counter), "=@ccz"(zero));
+    return zero;
+#else
+    STORE_HOT(counter, LOAD_HOT(counter) - 1);
+    return LOAD_HOT(counter) == 0;
+#endif
+}
 
 #endif

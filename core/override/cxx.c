@@ -52,7 +52,10 @@ static SLOW_PATH void *new_slow(size_t size, size_t alignment)
 
 ALWAYS_INLINE void *new_block(size_t size)
 {
-    void *block = alloc_hit(size);
+    bool due = false;
+    void *block = alloc_hit(size, &due);
+    if (UNLIKELY(due))
+        return alloc_due(block);
     if (LIKELY(block != NULL))
         return block;
     return new_slow(size, MIN_ALIGNMENT);

@@ -44,6 +44,58 @@ static bool is_open(const struct heap *heap, unsigned size_class)
     return top_slot(heap, size_class) != 0;
 }
 
+/* ---- Pops ------------------------------------------------------------------------------------ */
+
+/* So many pops after one that was due the next one is. To look at the clock so often costs nothing
+ * that could be measured, and a program that allocates a thousand times a second has come by within
+ * seconds (docs/decisions). */
+enum { POPS_UNTIL_DUE = 4096 };
+
+uint64_t heap_pops(const struct heap *heap, unsigned size_class)
+{
+    const uint64_t *at_due = &magazine_of(heap, size_class)->pops_at_due;
+    uint64_t before, left;
+    do {
+        before = ATOMIC_LOAD_ACQUIRE(at_due);
+        left = ATOMIC_LOAD_ACQUIRE(&heap->area->front.pops_left[size_class]);
+        if (before & POPS_CHANGE)
+            return before & ~POPS_CHANGE;
+    } while (ATOMIC_LOAD_RELAXED(at_due) != before);
+    return before - left;
+}
+
+void heap_pop_due(struct heap *heap, unsigned size_class)
+{
+    uint64_t *at_due = &magazine_of(heap, size_class)->pops_at_due;
+    uint64_t pops = heap_pops(heap, size_class);
+    ATOMIC_STORE_RELEASE(at_due, pops | POPS_CHANGE);
+    ATOMIC_STORE_RELEASE(&heap->area->front.pops_left[size_class], (uint64_t)POPS_UNTIL_DUE);
+    ATOMIC_STORE_RELEASE(at_due, pops + POPS_UNTIL_DUE);
+}
+
+/* After a pop in a slow path. One that was due may be past, where a signal handler popped, and a
+ * magazine that was never used has none yet. */
+static void look_if_due(struct heap *heap, unsigned size_class)
+{
+    if (UNLIKELY((int64_t)heap->area->front.pops_left[size_class] <= 0))
+        heap_pop_due(heap, size_class);
+}
+
+static void count_pop(struct heap *heap, unsigned size_class)
+{
+    COUNTER_ADD(&heap->area->front.pops_left[size_class], -(uint64_t)1);
+    look_if_due(heap, size_class);
+}
+
+void *heap_pop(struct heap *heap, unsigned size_class)
+{
+    bool due = false;
+    void *block = magazine_pop(&heap->area->front, size_class, &due);
+    if (block)
+        look_if_due(heap, size_class);
+    return block;
+}
+
 /* ---- Slot ranges ----------------------------------------------------------------------------- */
 
 static unsigned range_blocks(unsigned kind)
@@ -154,10 +206,12 @@ static void magazine_renew(struct heap *heap, unsigned size_class, unsigned limi
     if (LIKELY(magazine->capacity == limit) && is_open(heap, size_class))
         return;
     unsigned held = heap_cached_blocks(heap, size_class);
-    if (!is_open(heap, size_class))
+    if (!is_open(heap, size_class)) {
         magazine_place(heap, size_class, range_alloc(heap, size_class, 0), 0, 0);
-    else if (magazine->capacity != size_max(limit, held))
+        heap_pop_due(heap, size_class);
+    } else if (magazine->capacity != size_max(limit, held)) {
         magazine_place(heap, size_class, magazine->range, magazine->kind, held);
+    }
 }
 
 /* More at a time is hardly cheaper, and a long magazine that is a little too short would send much
@@ -182,7 +236,7 @@ static void magazine_adapt(
     struct heap *heap, unsigned size_class, unsigned limit, unsigned pops_min)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
-    uint32_t pops = (uint32_t)heap->area->front.pops[size_class];
+    uint32_t pops = (uint32_t)heap_pops(heap, size_class);
     uint32_t since = pops - magazine->pops_at_batch;
     bool soon = since >= pops_min && since < POPS_PER_BATCH;
     magazine->pops_at_batch = pops;
@@ -265,7 +319,7 @@ static void *take_single(struct heap *heap, unsigned size_class, bool fresh)
         return NULL;
     COUNTER_ADD(&magazine->counts.refills, 1);
     COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
-    COUNTER_ADD_HOT(&heap->area->front.pops[size_class], 1);
+    count_pop(heap, size_class);
     return block;
 }
 
@@ -308,7 +362,7 @@ void *heap_refill(struct heap *heap, unsigned size_class, bool fresh)
     void *block = NULL;
     /* A signal handler may take them all before we take the first. */
     while (!block && fill(heap, size_class, limit, fresh))
-        block = magazine_pop(&heap->area->front, size_class);
+        block = heap_pop(heap, size_class);
     return block;
 }
 
@@ -346,11 +400,11 @@ void *heap_take_aligned(struct heap *heap, unsigned size_class, size_t alignment
     struct magazine *magazine = magazine_of(heap, size_class);
     COUNTER_ADD(&magazine->counts.misses, 1);
     if (find_aligned(heap, size_class, alignment))
-        return magazine_pop(&heap->area->front, size_class);
+        return heap_pop(heap, size_class);
     void *block = make_aligned(heap, size_class, (unsigned)(alignment >> UNIT_SHIFT));
     if (block) {
         COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
-        COUNTER_ADD(&heap->area->front.pops[size_class], 1);
+        count_pop(heap, size_class);
     } else {
         COUNTER_ADD(&magazine->counts.misses, -(uint64_t)1);
     }
@@ -366,7 +420,7 @@ bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class)
     COUNTER_ADD(&magazine_of(heap, before)->counts.returned, 1);
     COUNTER_ADD(&magazine_of(heap, size_class)->counts.misses, 1);
     COUNTER_ADD(&magazine_of(heap, size_class)->counts.returned, -(uint64_t)1);
-    COUNTER_ADD(&heap->area->front.pops[size_class], 1);
+    count_pop(heap, size_class);
     return true;
 }
 
@@ -498,7 +552,7 @@ size_t heap_lend(struct heap *heap)
         return 0;
     for (unsigned size_class = SINGLE_CLASS_FIRST; size_class <= SIZE_COUNT; size_class++) {
         struct magazine *magazine = magazine_of(heap, size_class);
-        uint32_t pops = (uint32_t)heap->area->front.pops[size_class];
+        uint32_t pops = (uint32_t)heap_pops(heap, size_class);
         unsigned held = heap_cached_blocks(heap, size_class);
         if (held && pops == magazine->pops_at_growth) {
             flush_top(heap, size_class, held);
@@ -535,7 +589,7 @@ static void maintain_one(struct heap *heap, unsigned size_class)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
     unsigned held = heap_cached_blocks(heap, size_class);
-    uint32_t pops = (uint32_t)heap->area->front.pops[size_class];
+    uint32_t pops = (uint32_t)heap_pops(heap, size_class);
     uint32_t pushes = held + pops + (uint32_t)magazine->counts.returned;
     bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
     magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;

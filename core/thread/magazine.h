@@ -22,8 +22,10 @@
  *     | front | record, 8 slots | record, 8 slots | ...      | longer magazines ...
  *     page 0                     by class, small ones first
  *
- * Pops are counted, by an instruction that measured as free (docs/decisions); pushes are derived:
- * what went in is what came out plus what is there.
+ * Pops count down to the next one that is *due*, by an instruction and a jump that measured as free
+ * (docs/decisions): with that one the thread comes by a slow path, however often it hits. How many
+ * pops there were follows from how many are left; pushes are derived: what went in is what came out
+ * plus what is there.
  *
  * Short blocks in a magazine carry one mark: their first word holds the address of the class map,
  * by which free notices a double free. Nothing clears it but the program that writes to its block:
@@ -64,17 +66,23 @@ struct magazine_counts {
     uint64_t returned; /* blocks that were flushed, less those that were refilled; wraps */
 };
 
+/* Bit of `pops_at_due`. */
+#define POPS_CHANGE ((uint64_t)1 << 63)
+
 /* What the slow paths keep of a magazine; all zero when that was never used. */
 struct magazine {
-    uint16_t begin;     /* slot of the sentinel; atomic relaxed, written inside the gate */
-    uint16_t range;     /* first slot of its range: `begin`, until others take blocks out */
-    uint16_t capacity;  /* blocks, from the start of the range */
-    uint16_t batches;   /* flushes, and refills that were tried, since the last maintenance */
-    uint8_t kind;       /* size of its slot range */
-    bool flushed_last;  /* the last batch was a flush, not a refill */
-    bool two_way;       /* before the last maintenance, or since, blocks came and went */
-    uint8_t debt;       /* of searches for blocks with the mark: see DEBT_MAX */
-    uint32_t pops_seen; /* pops at the last maintenance; these three wrap */
+    uint64_t pops_at_due; /* how many pops there will be with the next one that is due; POPS_CHANGE
+                             and how many there are, while that changes; atomic, one writer:
+                             release on store pairs with acquire on load */
+    uint16_t begin;       /* slot of the sentinel; atomic relaxed, written inside the gate */
+    uint16_t range;       /* first slot of its range: `begin`, until others take blocks out */
+    uint16_t capacity;    /* blocks, from the start of the range */
+    uint16_t batches;     /* flushes, and refills that were tried, since the last maintenance */
+    uint8_t kind;         /* size of its slot range */
+    bool flushed_last;    /* the last batch was a flush, not a refill */
+    bool two_way;         /* before the last maintenance, or since, blocks came and went */
+    uint8_t debt;         /* of searches for blocks with the mark: see DEBT_MAX */
+    uint32_t pops_seen;   /* pops at the last maintenance; these three wrap */
     uint32_t pushes_seen;
     uint32_t pops_at_batch;  /* pops at the last one of these */
     uint32_t pops_at_growth; /* pops when memory last grew, see heap_lend */
@@ -89,14 +97,15 @@ struct heap_front {
     uintptr_t classes_base;                /* of that map */
     size_t classes_limit;                  /* 0 while closed; atomic relaxed: thread/idle.h */
     void **top[CLASS_COUNT];               /* next to hand out; one writer, any reader */
-    uint64_t pops[CLASS_COUNT];            /* blocks handed out; one writer, read by any thread */
+    uint64_t pops_left[CLASS_COUNT];       /* until one is due; one writer, read by any thread */
     uint8_t tiny_class[TINY_MAX + 1];      /* class by size, without a shift; as classes_limit */
     uint8_t mid_class[MID_MAX / MID_STEP]; /* copy of mid_class_table; as classes_limit */
     uint8_t large_class[LARGE_MAX / LARGE_STEP]; /* copy of large_class_table; the same */
 };
 
-/* Hit path of malloc: the top block, NULL when the magazine is empty. */
-ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class)
+/* Hit path of malloc: the top block, NULL when the magazine is empty. Sets `*due` if it is a pop
+ * that heap_pop_due is to be told of. */
+ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class, bool *due)
 {
     void **top = front->top[size_class];
     void **block = *top;
@@ -104,7 +113,8 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class)
         FORGET(size_class);
         STORE_HOT(&front->top[size_class], top - 1);
         FORGET(size_class);
-        COUNTER_ADD_HOT(&front->pops[size_class], 1);
+        if (UNLIKELY(count_down_hot(&front->pops_left[size_class])))
+            *due = true;
         unpoison(block, size_classes[size_class].size);
     }
     return block;
@@ -112,9 +122,10 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class)
 
 /* The same for a class of long blocks, or CLASS_NONE; `*state` is what the state of the block was.
  */
-ALWAYS_INLINE void *magazine_pop_long(struct heap_front *front, size_t size_class, unsigned *state)
+ALWAYS_INLINE void *magazine_pop_long(
+    struct heap_front *front, size_t size_class, unsigned *state, bool *due)
 {
-    void *block = magazine_pop(front, size_class);
+    void *block = magazine_pop(front, size_class, due);
     if (LIKELY(block != NULL))
         *state = superslab_start_block(block, (unsigned)size_class);
     return block;
@@ -182,6 +193,15 @@ ALWAYS_INLINE bool magazine_push_long(struct heap_front *front, void **block)
     magazine_put(front, size_class, block, false);
     return true;
 }
+
+/* How many blocks the magazine of the class has handed out. Any thread. */
+uint64_t heap_pops(const struct heap *heap, unsigned size_class);
+
+/* To be called by the owner after a pop that was due: sets when the next one is. */
+void heap_pop_due(struct heap *heap, unsigned size_class);
+
+/* A block out of the magazine, NULL when it is empty: for slow paths. */
+void *heap_pop(struct heap *heap, unsigned size_class);
 
 /* A block of a class whose magazine is empty, which is filled on the way: with blocks that were
  * handed out before or, if `fresh`, with any; NULL when there are none. */

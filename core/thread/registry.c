@@ -139,7 +139,7 @@ static struct heap *take_pooled(void)
 static void add_counts(struct heap_counts *sum, const struct heap *heap, unsigned size_class)
 {
     const struct magazine_counts *counts = &magazine_of(heap, size_class)->counts;
-    sum->pops += ATOMIC_LOAD_RELAXED(&heap->area->front.pops[size_class]);
+    sum->pops += heap_pops(heap, size_class);
     sum->cached += heap_cached_blocks(heap, size_class);
     sum->magazines.misses += ATOMIC_LOAD_RELAXED(&counts->misses);
     sum->magazines.overflows += ATOMIC_LOAD_RELAXED(&counts->overflows);
@@ -164,7 +164,7 @@ static void take_counts(struct heap *heap)
     lock_acquire(&registry.lock);
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
         struct heap_counts *gone = &registry.gone[size_class];
-        struct magazine_counts *counts = &magazine_of(heap, size_class)->counts;
+        struct magazine *magazine = magazine_of(heap, size_class);
         struct heap_counts before = *gone;
         add_counts(gone, heap, size_class);
         gone->magazines.returned += gone->cached;
@@ -172,8 +172,9 @@ static void take_counts(struct heap *heap)
         if (memcmp(&before, gone, sizeof before) == 0)
             continue; /* not to touch what is all zero */
         ATOMIC_STORE_RELAXED(&heap->area->front.top[size_class], NULL);
-        ATOMIC_STORE_RELAXED(&heap->area->front.pops[size_class], 0);
-        memset(counts, 0, sizeof *counts);
+        ATOMIC_STORE_RELAXED(&heap->area->front.pops_left[size_class], 0);
+        ATOMIC_STORE_RELAXED(&magazine->pops_at_due, 0);
+        memset(&magazine->counts, 0, sizeof magazine->counts);
     }
     lock_release(&registry.lock);
 }

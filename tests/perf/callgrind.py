@@ -15,8 +15,9 @@ from perf_support import Failure, parse_figures, run
 
 PAIRS = 200_000
 
-# Instructions for one malloc and one free, per workload.
-LIMITS = {"fixed": 32, "mixed": 34}
+# Instructions for one malloc and one free, per workload. One of them is the jump of a pop that is
+# due, which is not taken (docs/decisions).
+LIMITS = {"fixed": 33.1, "mixed": 35}
 
 # What may happen now and then, such as a look at the clock, in calls per pair.
 RARE = 0.001

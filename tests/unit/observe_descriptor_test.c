@@ -169,12 +169,15 @@ static void heaps_count_what_they_hand_out(void **state)
     void *block = alloc(1000);
     unsigned size_class = size_class_of(1000), heaps = 0;
     uint64_t pops = 0, expected = heap_counts(size_class).pops;
-    size_t offset = descriptor.item[heap_front_pops].number + size_class * sizeof pops;
+    size_t left_at = descriptor.item[heap_front_pops_left].number + size_class * sizeof pops;
+    size_t record_at = descriptor.item[heap_area_magazine].number +
+                       (size_class - 1) * (size_t)SIZE_OF(magazine);
     for (const char *heap = get_pointer(at(AT_registry), registry_all); heap;
          heap = get_pointer(heap, heap_next), heaps++) {
-        uint64_t count;
-        memcpy(&count, get_pointer(heap, heap_area) + offset, sizeof count);
-        pops += count;
+        const char *area = get_pointer(heap, heap_area);
+        uint64_t left;
+        memcpy(&left, area + left_at, sizeof left);
+        pops += get(area + record_at, magazine_pops_at_due) - left;
     }
     for (const struct heap *heap = heap_first(); heap; heap = heap->next)
         heaps--;

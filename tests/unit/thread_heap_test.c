@@ -49,16 +49,17 @@ static unsigned capacity_of(const struct heap *mine, unsigned size_class)
 static void a_thread_starts_without_a_heap(void **state)
 {
     (void)state;
+    bool due = false;
     assert_null(heap_of_thread());
     for (size_t size = 0; size <= MID_MAX + 1; size += 97)
-        assert_null(alloc_hit(size));
+        assert_null(alloc_hit(size, &due));
     void *local[2];
     assert_false(magazine_push(thread_heap, CLASS_NONE, local));
     struct heap *mine = heap();
     assert_ptr_equal(heap_of_thread(), mine);
     assert_true(heap_in_use(mine));
     heap_check(mine);
-    assert_null(alloc_hit(16));
+    assert_null(alloc_hit(16, &due));
 }
 
 static void the_size_tables_of_the_front_are_those_of_the_classes(void **state)
@@ -229,7 +230,9 @@ static void check_counts(unsigned size_class, struct hakmem_usage start, const s
 static void *hit(size_t size)
 {
     unsigned state;
-    return size > SHORT_MAX ? alloc_long_hit(size, &state) : alloc_hit(size);
+    bool due = false;
+    void *block = size > SHORT_MAX ? alloc_long_hit(size, &state, &due) : alloc_hit(size, &due);
+    return due ? alloc_due(block) : block;
 }
 
 static bool push(struct heap *mine, size_t size, void *block)

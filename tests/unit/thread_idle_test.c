@@ -113,13 +113,14 @@ static void check_hits(void)
 {
     for (int s = 0; s < SIZES; s++) {
         unsigned state;
+        bool due = false;
         if (sizes[s] > SHORT_MAX) {
-            void *long_block = alloc_long_hit(sizes[s], &state);
+            void *long_block = alloc_long_hit(sizes[s], &state, &due);
             CHECK(long_block && magazine_push_long(thread_heap, long_block));
             CHECK(!magazine_push_long(thread_heap, long_block));
             continue;
         }
-        void *block = alloc_hit(sizes[s]);
+        void *block = alloc_hit(sizes[s], &due);
         CHECK(block && magazine_push(thread_heap, class_of(sizes[s]), block) == false);
         *(void **)block = NULL;
         CHECK(magazine_push(thread_heap, class_of(sizes[s]), block));
@@ -207,7 +208,7 @@ static void begin_pop(void)
 static void end_pop(void)
 {
     STORE_HOT(&hit.front->top[hit.size_class], hit.top - 1);
-    COUNTER_ADD_HOT(&hit.front->pops[hit.size_class], 1);
+    CHECK(!count_down_hot(&hit.front->pops_left[hit.size_class]));
     unpoison(hit.block, hit.size);
     if (size_class_is_long(hit.size_class))
         superslab_start_block(hit.block, hit.size_class);
