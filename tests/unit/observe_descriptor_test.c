@@ -170,8 +170,8 @@ static void heaps_count_what_they_hand_out(void **state)
     unsigned size_class = size_class_of(1000), heaps = 0;
     uint64_t pops = 0, expected = heap_counts(size_class).pops;
     size_t left_at = descriptor.item[heap_front_pops_left].number + size_class * sizeof pops;
-    size_t record_at = descriptor.item[heap_area_magazine].number +
-                       (size_class - 1) * (size_t)SIZE_OF(magazine);
+    size_t record_at =
+        descriptor.item[heap_area_magazine].number + (size_class - 1) * (size_t)SIZE_OF(magazine);
     for (const char *heap = get_pointer(at(AT_registry), registry_all); heap;
          heap = get_pointer(heap, heap_next), heaps++) {
         const char *area = get_pointer(heap, heap_area);
