@@ -14,10 +14,12 @@ enum { SHOWN_MAX = 64, VARIABLE_SIZE = 64, PATH_SIZE = 4096 };
 static const char prefix[] = "HAKMEM_";
 
 /* Variables that are no option of the table. */
-static const char list_name[] = "options", file_name[] = "stats_file";
+static const char list_name[] = "options";
+static const char file_names[][12] = {"stats_file", "record_file"};
+enum { STATS_FILE, RECORD_FILE, FILE_COUNT };
 
-/* A copy: a program may write over its environment, as those do that set their title. */
-static char stats_file[PATH_SIZE]; /* const after environment_read */
+/* Copies: a program may write over its environment, as those do that set their title. */
+static char files[FILE_COUNT][PATH_SIZE]; /* const after environment_read */
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
@@ -36,16 +38,22 @@ static char to_lower(char c)
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-/* The variable HAKMEM_ and the name in capitals; NULL when it is not set, or empty: that is how a
+/* HAKMEM_ and the name in capitals. */
+static void add_variable(struct text *text, const char *name)
+{
+    text_string(text, prefix);
+    for (; *name; name++)
+        text_char(text, to_upper(*name));
+}
+
+/* The variable of that name; NULL when it is not set, or empty: that is how a
  * shell takes a setting back for one command. */
 static const char *variable(const char *name)
 {
     char full[VARIABLE_SIZE];
     struct text text;
     text_init(&text, full, sizeof full);
-    text_string(&text, prefix);
-    for (; *name; name++)
-        text_char(&text, to_upper(*name));
+    add_variable(&text, name);
     const char *value = secure_getenv(text_terminate(&text));
     return value && *value ? value : NULL;
 }
@@ -58,16 +66,26 @@ static void start_complaint(struct text *text, char *buffer, size_t size)
     text_string(text, "hakmem: option ");
 }
 
+/* Which of the files has the name; -1: none. */
+static int find_file(const char *name, size_t length)
+{
+    for (int i = 0; i < FILE_COUNT; i++)
+        if (same_name(name, length, file_names[i]))
+            return i;
+    return -1;
+}
+
 /* The name that is most like this one. */
 static const char *nearest_name(const char *name, size_t length)
 {
-    const char *nearest = file_name;
+    const char *nearest = file_names[0];
     unsigned best = nearest_distance(name, length, nearest);
-    for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        unsigned distance = nearest_distance(name, length, options_name(i));
+    for (unsigned i = 1; i < FILE_COUNT + OPTION_COUNT; i++) {
+        const char *other = i < FILE_COUNT ? file_names[i] : options_name(i - FILE_COUNT);
+        unsigned distance = nearest_distance(name, length, other);
         if (distance < best) {
             best = distance;
-            nearest = options_name(i);
+            nearest = other;
         }
     }
     return nearest;
@@ -98,13 +116,25 @@ static void complain_missing(int option)
     options_complain(&text);
 }
 
-static void complain_file(const char *what)
+static void complain_too_long(int file)
 {
     char buffer[256];
     struct text text;
     start_complaint(&text, buffer, sizeof buffer);
-    text_string(&text, file_name);
-    text_string(&text, what);
+    text_string(&text, file_names[file]);
+    text_string(&text, ": the path is too long");
+    options_complain(&text);
+}
+
+static void complain_misplaced(int file)
+{
+    char buffer[256];
+    struct text text;
+    start_complaint(&text, buffer, sizeof buffer);
+    text_string(&text, file_names[file]);
+    text_string(&text, " cannot stand in HAKMEM_OPTIONS: set ");
+    add_variable(&text, file_names[file]);
+    text_string(&text, " to the path");
     options_complain(&text);
 }
 
@@ -120,8 +150,9 @@ static void read_entry(const char *entry, size_t length, bool preset)
         options_set_text(option, entry + name_length + 1, length - name_length - 1);
     if (preset || length == 0)
         return;
-    if (same_name(entry, name_length, file_name))
-        complain_file(" cannot stand in HAKMEM_OPTIONS: set HAKMEM_STATS_FILE to the path");
+    int file = find_file(entry, name_length);
+    if (file >= 0)
+        complain_misplaced(file);
     else if (option < 0)
         complain_name(entry, name_length);
     else if (!has_value)
@@ -145,14 +176,14 @@ static void read_variable(int option)
         options_set_text(option, value, strlen(value));
 }
 
-static void read_stats_file(void)
+static void read_file_variable(int file)
 {
-    const char *path = variable(file_name);
+    const char *path = variable(file_names[file]);
     size_t bytes = path ? strlen(path) + 1 : 0;
-    if (bytes <= sizeof stats_file)
-        memcpy(stats_file, path ? path : "", bytes);
+    if (bytes <= PATH_SIZE)
+        memcpy(files[file], path ? path : "", bytes);
     else
-        complain_file(": the path is too long");
+        complain_too_long(file);
 }
 
 /* A variable that looks like an option of ours but is none is a mistake worth a line. */
@@ -164,7 +195,7 @@ static void check_variable(const char *variable)
         name[i] = to_lower(variable[i]);
     bool is_empty = variable[whole] == '\0' || variable[whole + 1] == '\0';
     if (!is_empty && options_find(name, length) < 0 && !same_name(name, length, list_name) &&
-        !same_name(name, length, file_name))
+        find_file(name, length) < 0)
         complain_name(name, length);
 }
 
@@ -184,7 +215,8 @@ void environment_read(void)
     for (int i = 0; i < OPTION_COUNT; i++)
         if (i != OPTION_preset)
             read_variable(i);
-    read_stats_file();
+    for (int file = 0; file < FILE_COUNT; file++)
+        read_file_variable(file);
     for (char **entry = environ; *entry; entry++)
         if (strncmp(*entry, prefix, sizeof prefix - 1) == 0)
             check_variable(*entry + sizeof prefix - 1);
@@ -194,10 +226,15 @@ void environment_read(void)
 
 const char *environment_stats_file(void)
 {
-    return stats_file[0] ? stats_file : NULL;
+    return files[STATS_FILE][0] ? files[STATS_FILE] : NULL;
+}
+
+const char *environment_record_file(void)
+{
+    return files[RECORD_FILE][0] ? files[RECORD_FILE] : NULL;
 }
 
 bool environment_wants_stats(void)
 {
-    return POLICY(stats) || stats_file[0];
+    return POLICY(stats) || files[STATS_FILE][0];
 }

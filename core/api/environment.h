@@ -16,6 +16,10 @@ void environment_read(void);
  * the process id and %% a percent sign. */
 const char *environment_stats_file(void);
 
+/* The file that the event log is written to; NULL: none. HAKMEM_RECORD_FILE, in which %p is the
+ * process id, %e the program's name and %% a percent sign. */
+const char *environment_record_file(void);
+
 /* Whether the environment asks for statistics at exit, in whatever form. */
 bool environment_wants_stats(void);
 

@@ -9,6 +9,7 @@
 #include "api/options.h"
 #include "base/policy.h"
 #include "observe/descriptor.h"
+#include "observe/record.h"
 #include "observe/report.h"
 #include "os/os.h"
 #include "slab/bin.h"
@@ -39,13 +40,14 @@ __attribute__((constructor)) static void library_start(void)
     keep_descriptor();
     heap_end_early();
     environment_read();
-    if (environment_wants_stats())
+    if (environment_wants_stats() || environment_record_file())
         report_start();
     if (options_fallback_wanted())
         start_fallback();
     if (POLICY(shards))
         shard_init((unsigned)POLICY(shards));
     fork_init();
+    record_start(0);
 }
 
 /* The last of the checks: what was freed wrongly and is still cached is found here. */
@@ -64,5 +66,6 @@ static void flush_at_exit(void)
 __attribute__((destructor)) static void library_stop(void)
 {
     report_at_exit();
+    record_stop();
     flush_at_exit();
 }

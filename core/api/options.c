@@ -141,7 +141,7 @@ static bool parse_number(
 static void apply_preset(long preset)
 {
     for (int i = 0; i < OPTION_COUNT; i++)
-        if (i != OPTION_fallback && i != OPTION_stats)
+        if (i != OPTION_fallback && i != OPTION_stats && i != OPTION_record_mib)
             ATOMIC_STORE_RELAXED(field(i), table[i].preset[preset]);
 }
 

@@ -52,11 +52,11 @@ static int standard_error(void)
     return is_kept_file(STDERR) ? STDERR : -1;
 }
 
-static void say(const char *message, size_t length)
+void report_say(const char *line, size_t length)
 {
     int fd = standard_error();
     if (fd >= 0)
-        os_write_quietly(fd, message, length);
+        os_write_quietly(fd, line, length);
 }
 
 /* ---- Reports --------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static void complain_unwritable(const char *path, const char *reason)
     text_string(&text, reason);
     text_char(&text, '\n');
     text_terminate(&text);
-    say(buffer, text_stored(&text));
+    report_say(buffer, text_stored(&text));
 }
 
 /* The path with its percent signs resolved. False when it is too long: a path that was cut off
@@ -181,7 +181,7 @@ static void warn_if_idle(void)
     struct snapshot now;
     stats_collect(&now);
     if (now.total.malloc_calls + now.total.libc_calls == 0)
-        say(message, sizeof message - 1);
+        report_say(message, sizeof message - 1);
 }
 
 void report_at_exit(void)

@@ -28,6 +28,9 @@ void report_print(int fd);
  * cannot. */
 void report_write_file(const char *path);
 
+/* Writes a line to that standard error, if it still is one. */
+void report_say(const char *line, size_t length);
+
 /* From the library's constructor: keeps the standard error for a report at exit. */
 void report_start(void);
 

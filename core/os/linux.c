@@ -114,6 +114,12 @@ uint64_t os_clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+uint64_t os_clock_unix_ns(void)
+{
+    struct timespec now = clock_now(CLOCK_REALTIME);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* A mapping that the system would not take back; it lies at its own start. */
 struct leftover {
     struct leftover *next;

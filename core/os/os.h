@@ -32,6 +32,9 @@ uint64_t os_clock_ms(void);
 /* Nanoseconds of the same, exact. */
 uint64_t os_clock_ns(void);
 
+/* Nanoseconds since 1970, by the clock that people set. */
+uint64_t os_clock_unix_ns(void);
+
 /* Sleeps for so long, or less. */
 void os_sleep_ms(unsigned ms);
 

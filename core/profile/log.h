@@ -8,7 +8,7 @@
  * is lost.
  *
  * Nothing fails: what cannot be logged is counted, and one line on stderr says so. No function
- * here allocates, changes errno or waits for another thread. All may be called from any thread and
+ * here allocates, changes errno or waits for long. All may be called from any thread and
  * from signal handlers, but with no lock held: they make system calls now and then.
  *
  * A child of fork logs to a file of its own, which is made when the child first asks whether a site
@@ -61,13 +61,6 @@ struct log_death {
     uint8_t flags; /* of enum log_death_flags */
 };
 
-/* What the log is to be. */
-struct log_settings {
-    const char *path;           /* %p: the process id, %e: the program's name, %%: a percent sign */
-    size_t limit_bytes;         /* the file grows up to here */
-    uint64_t sample_mean_bytes; /* the mean distance of two samples */
-};
-
 /* The tiers at one moment; all counts of bytes unless named otherwise. */
 struct log_snapshot {
     uint64_t time_ns;
@@ -91,15 +84,27 @@ struct log_snapshot {
     uint64_t reserved[3];
 };
 
-/* Opens the file, or says on stderr why not. Called once, from the constructor. `take` fills a
- * snapshot, but for its time, its RSS and the log; it is called with no lock held from one thread
- * at a time, by log_birth and log_death, when the next one is due. */
-void log_start(const struct log_settings *settings, void (*take)(struct log_snapshot *snapshot));
+/* What the log is to be. */
+struct log_settings {
+    const char *path;           /* %p: the process id, %e: the program's name, %%: a percent sign */
+    size_t limit_bytes;         /* the file grows up to here */
+    uint64_t sample_mean_bytes; /* the mean distance of two samples */
+
+    /* Fills a snapshot, but for its time, its RSS and the log. Called with no lock held, by one
+     * thread at a time, from log_birth and log_death when the next one is due. */
+    void (*take)(struct log_snapshot *snapshot);
+
+    /* Writes a line to stderr. */
+    void (*say)(const char *line, size_t length);
+};
+
+/* Opens the file, or says why not. Called once, from the constructor. */
+void log_start(const struct log_settings *settings);
 
 /* Takes a last snapshot and notes that the process came to its end. */
 void log_stop(void);
 
-/* Whether log_start found a file, and all since has gone well enough to go on. */
+/* Whether log_start was called and found a place for the file. */
 bool log_is_on(void);
 
 /* Whether the log of this process has the site. */

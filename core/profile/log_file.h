@@ -1,6 +1,6 @@
 /* The layout of a .hakprof file, as docs/hakprof.md tells it to others.
  *
- *     | header, 64 KiB | extent | extent | extent | ...        extents of 256 KiB
+ *     | header, 64 KiB | extent | extent | extent | ...        extents of 64 KiB
  *                       | head, 64 bytes | record | record | ...   of one kind
  *
  * All numbers are little-endian and of the size given here; what is reserved is 0. The file is
@@ -19,7 +19,7 @@
 enum {
     LOG_VERSION = 1,
     LOG_HEADER_BYTES = 64 * 1024,
-    LOG_EXTENT_BYTES = 256 * 1024,
+    LOG_EXTENT_BYTES = 64 * 1024,
     LOG_TEXT_BYTES = 4096
 };
 

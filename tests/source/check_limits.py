@@ -44,6 +44,7 @@ LONG_FILES = {
     "tests/model/mutate.py",
     "tests/stress/faults.c",
     "tests/unit/observe_stats_test.c",
+    "tests/unit/profile_log_test.c",
     "tests/unit/slab_bin_test.c",
     "tests/unit/span_big_test.c",
     "tests/unit/thread_heap_test.c",

@@ -65,7 +65,8 @@ static void print_options(void)
 /* The options that presets leave alone, and the preset itself, have no place in the second one. */
 static int is_in_presets(const char *name)
 {
-    return strcmp(name, "preset") && strcmp(name, "fallback") && strcmp(name, "stats");
+    return strcmp(name, "preset") && strcmp(name, "fallback") && strcmp(name, "stats") &&
+           strcmp(name, "record_mib");
 }
 
 static void print_presets(void)

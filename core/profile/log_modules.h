@@ -1,0 +1,11 @@
+/* Which loaded files the addresses of sites lie in. */
+#ifndef PROFILE_LOG_MODULES_H
+#define PROFILE_LOG_MODULES_H
+
+#include "base/macros.h"
+
+/* Logs the modules of these addresses that the log does not have yet. They have to be on the stack
+ * of the calling thread, or a module could go away while it is looked at. */
+void modules_note(const uintptr_t *frames, unsigned count, uint64_t time_ns);
+
+#endif

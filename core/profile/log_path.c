@@ -1,0 +1,72 @@
+/* See log_path.h. */
+#include "profile/log_path.h"
+
+#include <string.h>
+
+#include "os/os.h"
+
+static void add_literally(struct text *text, const char *piece, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        text_char(text, piece[i]);
+        if (piece[i] == '%')
+            text_char(text, '%');
+    }
+}
+
+/* The file name of the executable. */
+static void add_program(struct text *text)
+{
+    char path[PATH_BYTES];
+    size_t length = os_read_link("/proc/self/exe", path, sizeof path);
+    const char *name = memrchr(path, '/', length);
+    if (name && name + 1 < path + length)
+        add_literally(text, name + 1, (size_t)(path + length - name - 1));
+    else
+        text_string(text, "program");
+}
+
+bool path_keep(char *pattern, const char *path)
+{
+    struct text text;
+    char folder[PATH_BYTES];
+    text_init(&text, pattern, PATH_BYTES);
+    if (path[0] != '/') {
+        size_t length = os_read_link("/proc/self/cwd", folder, sizeof folder);
+        add_literally(&text, folder, length);
+        if (length)
+            text_char(&text, '/');
+    }
+    for (; *path; path++) {
+        if (path[0] == '%' && path[1] == 'e') {
+            add_program(&text);
+            path++;
+            continue;
+        }
+        text_char(&text, *path);
+        if (path[0] == '%' && path[1] == '%')
+            text_char(&text, *++path);
+    }
+    text_terminate(&text);
+    return text.length < text.capacity;
+}
+
+bool path_resolve(const char *pattern, char *path, unsigned again)
+{
+    struct text text;
+    text_init(&text, path, PATH_BYTES);
+    for (const char *c = pattern; *c; c++) {
+        bool is_number = c[0] == '%' && c[1] == 'p', is_percent = c[0] == '%' && c[1] == '%';
+        if (is_number)
+            text_unsigned(&text, (uint64_t)os_process_id());
+        else
+            text_char(&text, *c);
+        if (is_number && again > 1) {
+            text_char(&text, '-');
+            text_unsigned(&text, again);
+        }
+        c += is_number || is_percent;
+    }
+    text_terminate(&text);
+    return text.length < text.capacity;
+}

@@ -1,0 +1,90 @@
+/* See log_snapshots.h. */
+#include "profile/log_snapshots.h"
+
+#include <string.h>
+
+#include "os/os.h"
+#include "profile/claim.h"
+#include "profile/log_store.h"
+
+enum { FIRST_INTERVAL_NS = 5000000, COST_MAX = 200 /* of the time, one part in so many */ };
+
+static uint64_t claim;    /* of claim_take */
+static uint64_t next_ns;  /* atomic, any thread */
+static uint64_t interval; /* with the claim: ns */
+static uint32_t process;  /* with the claim: whose log the above is for */
+static uint32_t count;    /* with the claim: records */
+
+static struct log_snapshot_record *record_of(uint32_t number)
+{
+    return store_record(LOG_SNAPSHOTS, number);
+}
+
+/* Of each two the one stays that has more live memory, so that peaks do. */
+static void drop_every_second(void)
+{
+    for (uint32_t i = 0; i < count / 2; i++) {
+        const struct log_snapshot_record *first = record_of(2 * i), *second = record_of(2 * i + 1);
+        struct log_snapshot_record *to = record_of(i);
+        const struct log_snapshot kept =
+            first->snapshot.live > second->snapshot.live ? first->snapshot : second->snapshot;
+        ATOMIC_STORE_RELEASE(&to->state, LOG_BEING_WRITTEN);
+        to->snapshot = kept;
+        ATOMIC_STORE_RELEASE(&to->state, LOG_WHOLE);
+    }
+    for (uint32_t i = count / 2; i < count; i++)
+        ATOMIC_STORE_RELEASE(&record_of(i)->state, LOG_FREE);
+    count /= 2;
+    interval *= 2;
+}
+
+/* The second number of the file, in pages. */
+static uint64_t resident_bytes(void)
+{
+    char text[128];
+    uint64_t pages = 0;
+    text[os_read_file("/proc/self/statm", text, sizeof text - 1)] = '\0';
+    const char *c = strchr(text, ' ');
+    for (c = c ? c + 1 : ""; *c >= '0' && *c <= '9'; c++)
+        pages = pages * 10 + (uint64_t)(*c - '0');
+    return pages * os_page_size();
+}
+
+static void take(uint64_t now_ns)
+{
+    if (process != store_process) {
+        process = store_process;
+        interval = FIRST_INTERVAL_NS;
+        count = 0;
+    }
+    if (!store_reach(LOG_SNAPSHOTS, count)) {
+        if (count < 2)
+            return;
+        drop_every_second();
+    }
+    struct log_snapshot_record *record = record_of(count);
+    memset(&record->snapshot, 0, sizeof record->snapshot);
+    record->snapshot.time_ns = now_ns;
+    record->snapshot.rss = resident_bytes();
+    record->snapshot.log = store_bytes();
+    store_settings()->take(&record->snapshot);
+    record->fields = sizeof record->snapshot / sizeof(uint64_t);
+    ATOMIC_STORE_RELEASE(&record->state, LOG_WHOLE);
+    count++;
+}
+
+void snapshots_last(uint64_t now_ns)
+{
+    if (!claim_take(&claim))
+        return;
+    take(now_ns);
+    uint64_t cost = os_clock_ns() - now_ns, pause = cost * COST_MAX;
+    ATOMIC_STORE_RELAXED(&next_ns, now_ns + (pause > interval ? pause : interval));
+    claim_release(&claim);
+}
+
+void snapshots_tick(uint64_t now_ns)
+{
+    if (now_ns >= ATOMIC_LOAD_RELAXED(&next_ns))
+        snapshots_last(now_ns);
+}

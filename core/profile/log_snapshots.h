@@ -1,0 +1,13 @@
+/* The state of the tiers over time. */
+#ifndef PROFILE_LOG_SNAPSHOTS_H
+#define PROFILE_LOG_SNAPSHOTS_H
+
+#include "base/macros.h"
+
+/* Logs a snapshot when the next one is due. */
+void snapshots_tick(uint64_t now_ns);
+
+/* Logs one now, unless another thread does. */
+void snapshots_last(uint64_t now_ns);
+
+#endif
