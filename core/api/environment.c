@@ -15,8 +15,8 @@ static const char prefix[] = "HAKMEM_";
 
 /* Variables that are no option of the table. */
 static const char list_name[] = "options";
-static const char file_names[][12] = {"stats_file", "record_file"};
-enum { STATS_FILE, RECORD_FILE, FILE_COUNT };
+static const char file_names[][12] = {"stats_file", "record_file", "crash_file"};
+enum { STATS_FILE, RECORD_FILE, CRASH_FILE, FILE_COUNT };
 
 /* Copies: a program may write over its environment, as those do that set their title. */
 static char files[FILE_COUNT][PATH_SIZE]; /* const after environment_read */
@@ -234,7 +234,17 @@ const char *environment_record_file(void)
     return files[RECORD_FILE][0] ? files[RECORD_FILE] : NULL;
 }
 
+const char *environment_crash_file(void)
+{
+    return files[CRASH_FILE][0] ? files[CRASH_FILE] : NULL;
+}
+
 bool environment_wants_stats(void)
 {
     return POLICY(stats) || files[STATS_FILE][0];
+}
+
+bool environment_wants_crash_report(void)
+{
+    return POLICY(crash) || files[CRASH_FILE][0];
 }

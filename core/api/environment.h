@@ -20,7 +20,12 @@ const char *environment_stats_file(void);
  * process id, %e the program's name and %% a percent sign. */
 const char *environment_record_file(void);
 
-/* Whether the environment asks for statistics at exit, in whatever form. */
+/* The file for the report of a crash; NULL: none. HAKMEM_CRASH_FILE, as for statistics. */
+const char *environment_crash_file(void);
+
+/* Whether the environment asks for statistics at exit, or for the report of a crash, in whatever
+ * form. */
 bool environment_wants_stats(void);
+bool environment_wants_crash_report(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include "api/fallback.h"
 #include "api/options.h"
 #include "base/policy.h"
+#include "observe/crash.h"
 #include "observe/descriptor.h"
 #include "observe/record.h"
 #include "observe/report.h"
@@ -42,6 +43,7 @@ __attribute__((constructor)) static void library_start(void)
     environment_read();
     if (environment_wants_stats() || environment_record_file())
         report_start();
+    crash_start();
     if (options_fallback_wanted())
         start_fallback();
     if (POLICY(shards))

@@ -93,12 +93,14 @@ void report_print(int fd)
 /* Longer paths no system call takes. */
 enum { PATH_BYTES = 4096 };
 
-static void complain_unwritable(const char *path, const char *reason)
+static void complain_unwritable(const char *option, const char *path, const char *reason)
 {
     char buffer[PATH_BYTES + 128];
     struct text text;
     text_init(&text, buffer, sizeof buffer);
-    text_string(&text, "hakmem: option stats_file: cannot write ");
+    text_string(&text, "hakmem: option ");
+    text_string(&text, option);
+    text_string(&text, ": cannot write ");
     for (; *path && text.length < PATH_BYTES; path++)
         text_foreign(&text, path, 1);
     text_string(&text, reason);
@@ -153,24 +155,33 @@ static int still_open(int fd)
     return os_file_of(fd).number ? fd : -1;
 }
 
-void report_write_file(const char *path)
+int report_open(const char *option, const char *path, bool *is_standing)
 {
     char buffer[PATH_BYTES];
     struct text text;
     text_init(&text, buffer, sizeof buffer);
     if (!resolve(path, &text)) {
-        complain_unwritable(path, ": the path is too long");
-        return;
+        complain_unwritable(option, path, ": the path is too long");
+        return -1;
     }
     int standing = descriptor_of(buffer);
     int fd = standing < 0 ? os_create_file(buffer) : still_open(standing);
-    if (fd < 0) {
-        complain_unwritable(buffer, "");
+    *is_standing = standing >= 0;
+    if (fd < 0)
+        complain_unwritable(option, buffer, "");
+    return fd;
+}
+
+void report_write_file(const char *path)
+{
+    static const char option[] = "stats_file";
+    bool is_standing;
+    int fd = report_open(option, path, &is_standing);
+    if (fd < 0)
         return;
-    }
     if (!write_report(fd, report_json))
-        complain_unwritable(buffer, " to its end: is the disk full?");
-    if (standing < 0)
+        complain_unwritable(option, path, " to its end: is the disk full?");
+    if (!is_standing)
         os_close(fd);
 }
 

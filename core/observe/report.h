@@ -31,6 +31,11 @@ void report_write_file(const char *path);
 /* Writes a line to that standard error, if it still is one. */
 void report_say(const char *line, size_t length);
 
+/* Opens what a path stands for, with the percent signs resolved, as above: a new file, or a
+ * descriptor that is not to be closed, as `is_standing` then says. -1, with a complaint that names
+ * the option, when it cannot. Neither allocates nor waits. */
+int report_open(const char *option, const char *path, bool *is_standing);
+
 /* From the library's constructor: keeps the standard error for a report at exit. */
 void report_start(void);
 

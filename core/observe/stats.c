@@ -75,9 +75,9 @@ static void add_counters(void *sum, const void *counters, size_t count)
         to[i] += from[i];
 }
 
-static enum hakmem_tier tier_of(unsigned size_class)
+enum hakmem_tier stats_tier_of(unsigned size_class)
 {
-    if (size_class <= TINY_CLASS_LAST)
+    if (size_class <= TINY_CLASS_LAST || size_class > SIZE_COUNT)
         return HAKMEM_TIER_TINY;
     return size_class <= MID_CLASS_LAST ? HAKMEM_TIER_MID : HAKMEM_TIER_LARGE;
 }
@@ -127,7 +127,7 @@ void stats_collect(struct snapshot *snapshot)
     for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage usage;
         stats_collect_class(size_class, &usage);
-        add_counters(&snapshot->tier[tier_of(size_class)], &usage, USAGE_FIELDS);
+        add_counters(&snapshot->tier[stats_tier_of(size_class)], &usage, USAGE_FIELDS);
         total->transfer_bytes += usage.transfer_blocks * size_classes[size_class].size;
         total->empty_bytes +=
             usage.empty_slabs * size_classes[size_class].units * (uint64_t)UNIT_SIZE;

@@ -29,6 +29,9 @@ struct snapshot {
 
 void stats_collect(struct snapshot *snapshot);
 
+/* The tier of a class, or a twin. */
+enum hakmem_tier stats_tier_of(unsigned size_class);
+
 /* The classes of one size, `size_class` (1 .. SIZE_COUNT) and its twin. */
 void stats_collect_class(unsigned size_class, struct hakmem_usage *usage);
 

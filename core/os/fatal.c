@@ -8,11 +8,16 @@
 #include "base/text.h"
 #include "os/os.h"
 
-static _Noreturn void print_and_abort(struct text *text)
+void (*fatal_tell_more)(const struct fatal_line *line);
+
+static _Noreturn void print_and_abort(struct text *text, const void *pointer)
 {
     text_char(text, '\n');
     text_terminate(text);
-    os_write(STDERR, text->buffer, text_stored(text));
+    const struct fatal_line line = {text->buffer, text_stored(text), pointer};
+    os_write(STDERR, line.text, line.length);
+    if (fatal_tell_more)
+        fatal_tell_more(&line);
     abort();
 }
 
@@ -38,7 +43,7 @@ void fatal_pointer(
         text_string(&text, " bytes at ");
         text_hex(&text, (uintptr_t)base);
     }
-    print_and_abort(&text);
+    print_and_abort(&text, pointer);
 }
 
 void fatal(const char *message)
@@ -48,7 +53,7 @@ void fatal(const char *message)
     text_init(&text, buffer, sizeof buffer);
     text_string(&text, "hakmem: ");
     text_string(&text, message);
-    print_and_abort(&text);
+    print_and_abort(&text, NULL);
 }
 
 void assert_failed(const char *expression, const char *file, int line)
@@ -62,5 +67,5 @@ void assert_failed(const char *expression, const char *file, int line)
     text_string(&text, file);
     text_char(&text, ':');
     text_unsigned(&text, (uint64_t)line);
-    print_and_abort(&text);
+    print_and_abort(&text, NULL);
 }

@@ -13,6 +13,17 @@ enum defect { DEFECT_DOUBLE_FREE, DEFECT_FOREIGN, DEFECT_INTERIOR, DEFECT_MISALI
 _Noreturn SLOW_PATH void fatal_pointer(
     const char *call, enum defect defect, const void *pointer, const void *base, size_t size);
 
+/* The last words: `pointer` is what was misused, or NULL. */
+struct fatal_line {
+    const char *text;
+    size_t length;
+    const void *pointer;
+};
+
+/* Tells more, after the line and before the abort, to the end of which the line stays; NULL:
+ * nothing more is told. Set once, by the library's constructor. */
+extern void (*fatal_tell_more)(const struct fatal_line *line);
+
 /* "hakmem: <message>", then abort. */
 _Noreturn SLOW_PATH void fatal(const char *message);
 

@@ -127,6 +127,9 @@ uint32_t os_thread_id(void);
 /* True while a thread of the process has the id. */
 bool os_thread_exists(int process, uint32_t id);
 
+/* True when the program may read all of these bytes; they are not touched. */
+bool os_is_readable(const void *address, size_t size);
+
 /* Keeps all signals from the calling thread; returns those that were blocked before. */
 uint64_t os_block_signals(void);
 void os_restore_signals(uint64_t blocked);

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/policy.h"
 #include "os/os.h"
+#include "os/signals.h"
 #include "os/syscall.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
@@ -59,6 +60,7 @@ static void keep_heap(struct heap *heap)
     idle_leave(heap);
     own_heap = heap;
     thread_heap = &heap->area->front;
+    heap->signal_stack = UNLIKELY(POLICY(crash)) ? signals_give_stack() : NULL;
 }
 
 /* Takes it from the thread, which may have none; the heap is then as it was before others closed or
@@ -68,8 +70,10 @@ static struct heap *lose_heap(void)
     struct heap *heap = own_heap;
     thread_heap = (struct heap_front *)&no_heap;
     own_heap = NULL;
-    if (heap)
+    if (heap) {
+        signals_take_stack(heap->signal_stack);
         idle_disown(heap);
+    }
     return heap;
 }
 

@@ -40,6 +40,7 @@ struct heap {
     uint16_t slow_calls; /* since the last maintenance */
     uint16_t parks_left; /* at `parked_ms`: see PARKS_MAX in heap.c */
     uint64_t parked_ms;
+    void *signal_stack;               /* see os/signals.h; NULL: none, or not from here */
     uint64_t reallocs_in_place;       /* atomic relaxed, one writer */
     uint16_t next_slot;               /* first slot never used by a range */
     uint16_t free_range[RANGE_KINDS]; /* free slot ranges, linked through their first slot */

@@ -2,7 +2,7 @@
 
 Behaviour 26: no dlsym, stdio, getenv or dlopen. Behaviour 27: thread-local storage is
 initial-exec and at most 64 bytes. Also: the C library is the only dependency and the code is
-under 64 KiB.
+under 80 KiB.
 """
 
 import argparse
@@ -25,7 +25,7 @@ FORBIDDEN = [
 TOLERATED = {"dlsym", "fputs", "fwrite"}
 
 TLS_LIMIT_BYTES = 64
-TEXT_LIMIT_BYTES = 64 * 1024
+TEXT_LIMIT_BYTES = 80 * 1024
 
 
 def output_of(*command):

@@ -143,7 +143,8 @@ static bool is_mistaken(const char *entry)
     for (char *c = name; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     known = option_row_find(name, strlen(name)) >= 0 || strcmp(name, "options") == 0 ||
-            strcmp(name, "stats_file") == 0;
+            strcmp(name, "stats_file") == 0 || strcmp(name, "record_file") == 0 ||
+            strcmp(name, "crash_file") == 0;
     free(name);
     return !known && equals && equals[1] != '\0';
 }
@@ -153,6 +154,8 @@ struct expected options_expected(char *const *environment)
     struct expected expected = {.complaints = 0};
     const char *list = variable(environment, "options");
     const char *path = variable(environment, "stats_file");
+    const char *others[] = {
+        variable(environment, "record_file"), variable(environment, "crash_file")};
 
     for (int i = 0; i < EXPECTED_COUNT; i++)
         expected.values[i] = option_rows[i].presets[1];
@@ -168,6 +171,8 @@ struct expected options_expected(char *const *environment)
         expected.complaints++;
     else if (path)
         expected.stats_file = path;
+    for (int i = 0; i < 2; i++)
+        expected.complaints += others[i] && strlen(others[i]) >= PATH_BYTES_MAX;
     for (; *environment; environment++)
         expected.complaints += is_mistaken(*environment);
     return expected;

@@ -18,10 +18,10 @@ FINDING is one of
     no mistake          ended well, as it should
     not applicable      there is no such case
 
-MESSAGE is the one line on standard error, one of those given, with BAD for the misused pointer,
-BASE for the start of the block that it lies in and N for the size of that. The preset `lean` unmaps
-a big block when it is freed, and then knows nothing of it: there a second free may be that of a
-foreign pointer.
+MESSAGE is the first line on standard error, one of those given, with BAD for the misused pointer,
+BASE for the start of the block that it lies in and N for the size of that. Behind it stand the
+program and the calls that led there. The preset `lean` unmaps a big block when it is freed, and
+then knows nothing of it: there a second free may be that of a foreign pointer.
 
 --table prints the expectations as Markdown when all of them were met.
 """
@@ -132,8 +132,22 @@ def find_programs(sources, preset, only):
                     yield program
 
 
+def message_of(stderr):
+    """The first line. What follows has to be the program and a backtrace that begins in the library
+    and leads out of it."""
+    message, _, rest = stderr.partition("\n")
+    frames = re.findall(r"^  #\d+ 0x\w+ \((\S+)\+0x\w+\) \(BuildId: \w+\)$", rest, re.MULTILINE)
+    if rest and not re.match(r"  in /\S+, process \d+, thread \d+\n", rest):
+        return f"{message} without the program"
+    if rest and ("\nbacktrace:\n" not in rest or len(set(frames)) < 2 or
+                 "libhakmem" not in frames[0]):
+        return f"{message} without a backtrace"
+    return message
+
+
 def normalised(stderr, stdout):
     """The message, with names for the addresses and the size that the program announced."""
+    stderr = message_of(stderr)
     announced = re.search(r"bad (0x\w+) base (0x\w+) usable (\d+)", stdout)
     if not announced:
         return stderr.strip()

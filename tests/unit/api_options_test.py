@@ -82,7 +82,7 @@ class Values(unittest.TestCase):
 
     def test_an_empty_variable_is_none(self):
         empty = {name: "" for name in ("PRESET", "FALLBACK", "STATS", "SHARDS", "RETAIN_PERCENT",
-                                       "STATS_FILE", "OPTIONS", "NO_SUCH_OPTION")}
+                                       "STATS_FILE", "CRASH_FILE", "OPTIONS", "NO_SUCH_OPTION")}
         self.check({**PRESETS["balanced"], "preset": 1, "fallback": 0, "stats": 0}, **empty)
         self.check({**PRESETS["lean"], "preset": 2}, **{**empty, "PRESET": "lean"})
         self.check({"shards": 3}, OPTIONS="shards=3", SHARDS="")
@@ -102,6 +102,7 @@ class Complaints(unittest.TestCase):
     def test_unknown_names(self):
         nearest = {"SHARD": "shards", "STAT": "stats", "MAGAZINE_KB": "magazine_kib",
                    "PURGE_DELAY": "purge_delay_ms", "STATS_FILES": "stats_file",
+                   "CRASHFILE": "crash_file",
                    "HUGEPAGES": "huge_pages", "FALL_BACK": "fallback", "PRESETS": "preset"}
         for wrong, right in nearest.items():
             line = f"hakmem: option {wrong.lower()} does not exist; the nearest is {right}"
@@ -163,10 +164,11 @@ class Complaints(unittest.TestCase):
                     "it stays balanced"], OPTIONS="preset=")
 
     def test_the_file_has_a_variable_of_its_own(self):
-        line = ("hakmem: option stats_file cannot stand in HAKMEM_OPTIONS: set HAKMEM_STATS_FILE "
-                "to the path")
-        for entry in ("stats_file=x", "stats_file", "stats_file="):
-            self.check([line], OPTIONS=entry)
+        for name in ("stats_file", "crash_file"):
+            line = (f"hakmem: option {name} cannot stand in HAKMEM_OPTIONS: set "
+                    f"HAKMEM_{name.upper()} to the path")
+            for entry in (f"{name}=x", name, f"{name}="):
+                self.check([line], OPTIONS=entry)
 
     def test_every_mistake_has_its_line(self):
         done = run(OPTIONS="nope=1,shards=99,preset=quick", RETAIN_PERCENT="x", WRONG="1")

@@ -63,10 +63,10 @@ static void print_options(void)
 }
 
 /* The options that presets leave alone, and the preset itself, have no place in the second one. */
-static int is_in_presets(const char *name)
+static int is_in_presets(const struct row *row)
 {
-    return strcmp(name, "preset") && strcmp(name, "fallback") && strcmp(name, "stats") &&
-           strcmp(name, "record_mib");
+    return strcmp(row->name, "preset") != 0 &&
+           (row->preset[0] != row->preset[1] || row->preset[1] != row->preset[2]);
 }
 
 static void print_presets(void)
@@ -74,7 +74,7 @@ static void print_presets(void)
     printf("| Option | `speed` | `balanced` | `lean` |\n|---|---|---|---|\n");
     for (int i = 0; i < ROWS; i++) {
         const struct row *row = &rows[i];
-        if (!is_in_presets(row->name))
+        if (!is_in_presets(row))
             continue;
         printf("| `%s`", row->name);
         for (int preset = 0; preset < PRESETS; preset++) {

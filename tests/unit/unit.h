@@ -92,14 +92,12 @@ static inline int unit_run_child(
     return status;
 }
 
-/* The function must abort with exactly this line on stderr. */
+/* The function must abort with exactly this line on stderr; the calls that led there follow it. */
 static inline void unit_expect_abort(void (*function)(void *), void *argument, const char *line)
 {
-    char output[1024];
+    char output[16384];
     int status = unit_run_child(function, argument, output, sizeof output);
-    size_t length = strlen(output);
-    if (length && output[length - 1] == '\n')
-        output[length - 1] = '\0';
+    output[strcspn(output, "\n")] = '\0';
     assert_string_equal(output, line);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGABRT);

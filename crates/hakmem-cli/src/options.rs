@@ -17,6 +17,9 @@ use crate::option_table::{LibraryOption, TABLE};
 /// A path, so the table of the library does not have it.
 pub const STATS_FILE: &str = "stats_file";
 
+/// All options that are paths.
+const PATHS: [&str; 2] = [STATS_FILE, "crash_file"];
+
 const PREFIX: &str = "HAKMEM_";
 
 /// The variable that sets several options at once.
@@ -119,23 +122,27 @@ pub fn check_variables<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str
 /// An entry of [`LIST`], in which a path cannot stand.
 fn check_entry(entry: &str) -> Result<(), String> {
     let setting = option_setting(entry)?;
-    match setting.name == STATS_FILE {
-        true => Err("stats_file has a variable of its own: HAKMEM_STATS_FILE=PATH".into()),
+    let name = setting.name;
+    match PATHS.contains(&name.as_str()) {
+        true => Err(format!(
+            "{name} has a variable of its own: {PREFIX}{}=PATH",
+            name.to_ascii_uppercase()
+        )),
         false => Ok(()),
     }
 }
 
 /// Whether the library has the option and takes the value, by the same rules.
 fn check(name: &str, value: &str) -> Result<(), String> {
-    if name == STATS_FILE {
+    if PATHS.contains(&name) {
         return match value.is_empty() || value.contains('\0') {
-            true => Err("stats_file is the path of a file".into()),
+            true => Err(format!("{name} is the path of a file")),
             false => Ok(()),
         };
     }
     let Some(option) = TABLE.iter().find(|option| option.name == name) else {
         let names = TABLE.iter().map(|option| option.name.as_str());
-        let nearest = nearest(name, names.chain([STATS_FILE]));
+        let nearest = nearest(name, names.chain(PATHS));
         return Err(format!(
             "hakmem has no option `{name}`; the nearest is `{nearest}`"
         ));
@@ -206,7 +213,8 @@ pub fn help() -> String {
     let _ = write!(
         text,
         "\n\n{STATS_FILE} (a path): write statistics as JSON to this file at exit; %p in the path \
-         becomes the process id"
+         becomes the process id\n\n\
+         crash_file (a path): write the report of a crash to this file"
     );
     text
 }
@@ -292,6 +300,7 @@ mod tests {
             ),
             ("HAKMEM_OPTIONS", "stats", "expected NAME=VALUE"),
             ("HAKMEM_OPTIONS", "stats_file=x", "HAKMEM_STATS_FILE"),
+            ("HAKMEM_OPTIONS", "crash_file=x", "HAKMEM_CRASH_FILE"),
         ] {
             let error = check_variables([("PATH", ""), (variable, value)]).unwrap_err();
             let error = format!("{error:#}");

@@ -17,6 +17,7 @@
 #include "map/page_map.h"
 #include "os/fatal.h"
 #include "os/os.h"
+#include "os/signals.h"
 
 /* A class map, and two threads that make the wide one. */
 enum { REGIONS = 12, RESERVATIONS = 3, AREA_BYTES = 8 << 20 };
@@ -360,6 +361,17 @@ bool os_thread_exists(int process, uint32_t id)
 }
 
 /* No signal handlers are modelled. */
+/* No program crashes here. */
+void *signals_give_stack(void)
+{
+    return NULL;
+}
+
+void signals_take_stack(void *stack)
+{
+    (void)stack;
+}
+
 uint64_t os_block_signals(void)
 {
     return 0;

@@ -1,0 +1,95 @@
+/* See signals.h.
+ *
+ * What the C library offers for signals is used: it neither allocates nor takes a lock, and knows
+ * what the kernel wants of a handler.
+ */
+#include "os/signals.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "os/os.h"
+#include "os/syscall.h"
+
+static const int caught[] = {SIGSEGV, SIGBUS, SIGABRT};
+
+/* Const after signals_catch. */
+static signals_handler *our_handler;
+static struct sigaction before[ARRAY_LENGTH(caught)];
+
+/* Registers of vector units may take 11 KiB of it. The lowest page cannot be touched. */
+static const size_t stack_bytes = 128 * KIB;
+
+void signals_catch(signals_handler *handler)
+{
+    struct sigaction action = {.sa_sigaction = handler};
+    /* A mistake of the handler shall come to the handler as well, which then gives up. */
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    our_handler = handler;
+    for (size_t i = 0; i < ARRAY_LENGTH(caught); i++)
+        if (sigaction(caught[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
+            sigaction(caught[i], &action, NULL);
+}
+
+bool signals_are_caught(int signal)
+{
+    struct sigaction now;
+    return our_handler && sigaction(signal, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+           now.sa_sigaction == our_handler;
+}
+
+static const struct sigaction *find_before(int signal)
+{
+    size_t i = 0;
+    while (caught[i] != signal)
+        i++;
+    return &before[i];
+}
+
+/* What the instruction did that goes on when the handler returns, it does again. What somebody sent
+ * has to be sent again; it waits until then. */
+static void end_program(int signal, const siginfo_t *info)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    uint64_t blocked = (uint64_t)1 << (signal - 1);
+    sigaction(signal, &action, NULL);
+    if (info->si_code > 0 && signal != SIGABRT)
+        return;
+    system_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&blocked, 0, sizeof blocked, 0, 0);
+    system_call(SYS_tgkill, os_process_id(), os_thread_id(), signal, 0, 0, 0);
+}
+
+void signals_pass_on(int signal, siginfo_t *info, void *context, bool at_once)
+{
+    const struct sigaction *action = find_before(signal);
+    if (at_once || (action->sa_handler == SIG_DFL && !(action->sa_flags & SA_SIGINFO)))
+        end_program(signal, info);
+    else if (action->sa_flags & SA_SIGINFO)
+        action->sa_sigaction(signal, info, context);
+    else
+        action->sa_handler(signal);
+}
+
+void *signals_give_stack(void)
+{
+    stack_t stack;
+    if (sigaltstack(NULL, &stack) != 0 || !(stack.ss_flags & SS_DISABLE))
+        return NULL;
+    size_t guard = os_page_size();
+    char *memory = os_reserve(stack_bytes);
+    if (!memory || !os_make_writable(memory + guard, stack_bytes - guard))
+        return NULL;
+    stack = (stack_t){.ss_sp = memory + guard, .ss_size = stack_bytes - guard};
+    sigaltstack(&stack, NULL);
+    return memory;
+}
+
+void signals_take_stack(void *memory)
+{
+    stack_t stack, none = {.ss_flags = SS_DISABLE};
+    if (!memory)
+        return;
+    if (sigaltstack(NULL, &stack) == 0 && stack.ss_sp == (char *)memory + os_page_size())
+        sigaltstack(&none, NULL);
+    os_unmap(memory, stack_bytes);
+}
