@@ -10,6 +10,7 @@
 #include "base/policy.h"
 #include "base/probe.h"
 #include "os/os.h"
+#include "profile/sample.h"
 #include "reclaim/everything.h"
 #include "slab/shard.h"
 #include "thread/idle.h"
@@ -117,8 +118,23 @@ static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, b
     return block ? hand_out(block, size, zero) : NULL;
 }
 
+/* Blocks that are to be samples: of a heap that is not the thread's own none is. */
+static void *sampled(
+    struct heap *heap, void *block, size_t size, size_t alignment, bool zero,
+    const struct unwind_start *start)
+{
+    if (!block || heap != heap_of_thread())
+        return block;
+    if (heap->sample_class)
+        return sample_replace(block, size, alignment, zero, start);
+    if (size > LARGE_MAX || alignment > LARGE_MAX)
+        sample_big(block_find(block).big, size, start);
+    return block;
+}
+
 void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
 {
+    const struct unwind_start start = UNWIND_START();
     if (UNLIKELY(size > SIZE_LIMIT || alignment > SIZE_LIMIT))
         return out_of_memory(size);
     struct heap *heap = heap_enter();
@@ -127,15 +143,20 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     void *block = size_class ? alloc_classed(heap, size, alignment, size_class, zero)
                              : alloc_unclassed(heap, size, alignment, zero);
     heap_leave(heap);
+    if (UNLIKELY(due_mean() != 0))
+        block = sampled(heap, block, size, alignment, zero, &start);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
         perturb_allocated(block, size);
     return block ? block : out_of_memory(size);
 }
 
-void *alloc_due(void *block)
+void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 {
+    const struct unwind_start start = UNWIND_START();
     struct heap *heap = heap_of_thread();
     heap_pop_due(heap, slab_lookup(block)->size_class);
+    if (UNLIKELY(heap->sample_class))
+        return sample_replace(block, size, alignment, zero, &start);
     /* Where there may be something to do, and the clock has moved since. */
     if (idle_matters() && os_clock_ms() != heap->parked_ms)
         heap_leave(heap_enter());
@@ -148,7 +169,7 @@ void *alloc_long(size_t size)
     bool due = false;
     void *block = LIKELY(size > SHORT_MAX) ? alloc_long_hit(size, &state, &due) : NULL;
     if (UNLIKELY(due))
-        return alloc_due(block);
+        return alloc_due(block, size, MIN_ALIGNMENT, false);
     return LIKELY(block != NULL) ? block : alloc_slow(size);
 }
 
@@ -168,11 +189,14 @@ void *alloc_zeroed(size_t count, size_t size)
         return libc_calloc(count, size);
     if (total > LARGE_MAX)
         return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
-    unsigned state;
+    unsigned state = BLOCK_FREED;
     bool due = false;
     void *block = total <= SHORT_MAX ? alloc_hit(total, &due) : alloc_long_hit(total, &state, &due);
-    if (UNLIKELY(due))
-        alloc_due(block);
+    if (UNLIKELY(due)) {
+        void *sample = alloc_due(block, total, MIN_ALIGNMENT, true);
+        if (sample != block)
+            return sample;
+    }
     if (UNLIKELY(!block))
         return alloc_any(total, MIN_ALIGNMENT, size_class_of(total), true);
     if (total <= TINY_MAX)
@@ -245,13 +269,20 @@ void free_slow(void *block)
     /* A big block may be longer than the memory there is, and little of it touched. */
     if (UNLIKELY(perturb_is_on()) && info.kind != BLOCK_BIG)
         perturb_freed(block, block_usable_size(info, block, "free", true));
+    struct sample *sample = NULL;
     struct heap *heap = heap_enter();
-    if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
+    if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_sampled(info.slab)))
+        sample = sample_free(heap, info.slab, block);
+    else if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
         free_to_slab(heap, info.slab, block);
     else if (info.kind == BLOCK_SLAB)
         free_without_heap(info.slab, block);
-    else
+    else {
+        sample = sample_free_big(info.big, block);
         big_free(info.big, block, "free");
+    }
     if (heap)
         heap_leave(heap);
+    if (UNLIKELY(sample != NULL))
+        sample_bury(sample);
 }

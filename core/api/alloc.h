@@ -16,9 +16,9 @@
 SLOW_PATH void *alloc_slow(size_t size);
 SLOW_PATH void free_slow(void *block);
 
-/* The block, after a pop of it that was due: the thread looks after what hits would never come to.
- */
-SLOW_PATH void *alloc_due(void *block);
+/* After a pop that was due: the thread looks after what hits would never come to. Returns `block`,
+ * which is not zeroed, or the sample that takes its place, zeroed if `zero`. */
+SLOW_PATH void *alloc_due(void *block, size_t size, size_t alignment, bool zero);
 
 /* The hit paths of long blocks, which lead on to those. In one place each: what is done with such a
  * block takes longer than a jump. */
@@ -75,7 +75,7 @@ ALWAYS_INLINE void *alloc(size_t size)
     bool due = false;
     void *block = alloc_hit(size, &due);
     if (UNLIKELY(due))
-        return alloc_due(block);
+        return alloc_due(block, size, MIN_ALIGNMENT, false);
     if (LIKELY(block != NULL))
         return block;
     return alloc_long(size);

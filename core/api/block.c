@@ -2,6 +2,7 @@
 #include "api/block.h"
 
 #include "os/fatal.h"
+#include "profile/sample.h"
 #include "slab/bin.h"
 #include "slab/transfer.h"
 #include "thread/registry.h"
@@ -41,6 +42,8 @@ size_t block_usable_size(
     switch (info.kind) {
     case BLOCK_SLAB:
         slab_index(info.slab, block, call);
+        if (slab_is_sampled(info.slab))
+            return size_classes[sample_of(info.slab, block, call)->size_class].size;
         if (size_class_is_long(info.slab->size_class)) {
             const uint8_t *state = superslab_state_of(block);
             if (superslab_live_class(state, block) != info.slab->size_class)

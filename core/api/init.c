@@ -13,6 +13,7 @@
 #include "observe/record.h"
 #include "observe/report.h"
 #include "os/os.h"
+#include "profile/sample.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
 #include "thread/fork.h"
@@ -36,6 +37,18 @@ static void keep_descriptor(void)
     __asm__ volatile("" : : "r"(&descriptor));
 }
 
+/* With a recording, which is of nothing else, there are samples in any case. */
+static void start_samples(void)
+{
+    static const size_t recorded_mean = 512 * KIB;
+    size_t mean = (size_t)POLICY(sample_kib) * KIB;
+    if (!mean && environment_record_file())
+        mean = recorded_mean;
+    record_start(mean);
+    if (!POLICY(fallback) && !sample_set_mean(mean))
+        ATOMIC_STORE_RELAXED(&policy.sample_kib, 0);
+}
+
 __attribute__((constructor)) static void library_start(void)
 {
     keep_descriptor();
@@ -49,7 +62,7 @@ __attribute__((constructor)) static void library_start(void)
     if (POLICY(shards))
         shard_init((unsigned)POLICY(shards));
     fork_init();
-    record_start(0);
+    start_samples();
 }
 
 /* The last of the checks: what was freed wrongly and is still cached is found here. */

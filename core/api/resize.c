@@ -6,6 +6,7 @@
 #include "api/block.h"
 #include "api/fallback.h"
 #include "base/policy.h"
+#include "profile/sample.h"
 
 void *alloc_aligned(size_t size, size_t alignment)
 {
@@ -26,7 +27,7 @@ void *alloc_aligned(size_t size, size_t alignment)
         block = size_class_is_long(own) ? magazine_pop_long(heap, own, &state, &due)
                                         : magazine_pop(heap, own, &due);
     if (UNLIKELY(due))
-        return alloc_due(block);
+        return alloc_due(block, size, alignment, false);
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, size_class, false);
 }
 
@@ -128,11 +129,22 @@ static size_t with_headroom(size_t usable, size_t size)
     return size_min(size + size / 8, LARGE_MAX);
 }
 
-static void *in_place(void *block)
+/* The sample that the live block is, or NULL. What no look at a map was needed for is none. */
+static struct sample *sample_in(struct block_info info, const void *block)
+{
+    if (info.kind == BLOCK_BIG)
+        return ATOMIC_LOAD_RELAXED(&info.big->sample);
+    bool is_sample = info.kind == BLOCK_SLAB && info.slab && slab_is_sampled(info.slab);
+    return is_sample ? sample_of(info.slab, block, "realloc") : NULL;
+}
+
+static void *in_place(struct sample *sample, void *block, size_t size)
 {
     struct heap *heap = heap_of_thread();
     if (LIKELY(heap != NULL))
         COUNTER_ADD(&heap->reallocs_in_place, 1);
+    if (UNLIKELY(sample != NULL))
+        sample_resize(sample, size);
     return block;
 }
 
@@ -169,7 +181,9 @@ static void *move(void *block, size_t usable, size_t size)
         copy_sparse(moved, block, size_min(usable, size));
     else
         memcpy(moved, block, size_min(usable, size));
+    sample_moves(true);
     release(block);
+    sample_moves(false);
     return moved;
 }
 
@@ -177,7 +191,7 @@ void *alloc_resize(void *block, size_t size)
 {
     if (!block)
         return alloc(size);
-    struct block_info info = {.kind = BLOCK_SLAB};
+    struct block_info info = {.kind = BLOCK_SLAB, .slab = NULL};
     size_t usable = usable_hit(block, false);
     if (!usable) {
         info = block_find(block);
@@ -193,17 +207,20 @@ void *alloc_resize(void *block, size_t size)
         errno = ENOMEM;
         return NULL;
     }
+    struct sample *sample = sample_in(info, block);
     if (usable <= MID_MAX && fits(usable, size))
-        return in_place(block);
+        return in_place(sample, block, size);
     if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
         if (size <= usable && size > usable - usable / 8)
-            return in_place(block);
+            return in_place(sample, block, size);
         void *resized = resize_in_tier(info, block, usable, size);
+        if (resized && sample && info.kind == BLOCK_SLAB)
+            sample->size_class = info.slab->size_class;
         if (resized)
-            return in_place(resized);
+            return in_place(sample, resized, size);
         if (info.kind != BLOCK_BIG && fits(usable, size))
-            return in_place(block);
+            return in_place(sample, block, size);
     }
     return move(block, usable, size);
 }

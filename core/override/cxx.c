@@ -55,7 +55,7 @@ ALWAYS_INLINE void *new_block(size_t size)
     bool due = false;
     void *block = alloc_hit(size, &due);
     if (UNLIKELY(due))
-        return alloc_due(block);
+        return alloc_due(block, size, MIN_ALIGNMENT, false);
     if (LIKELY(block != NULL))
         return block;
     return new_slow(size, MIN_ALIGNMENT);

@@ -1,6 +1,7 @@
 /* The functions of include/hakmem/hakmem.h. */
 #include "hakmem/hakmem.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "api/alloc.h"
@@ -9,6 +10,7 @@
 #include "base/text.h"
 #include "observe/report.h"
 #include "observe/stats.h"
+#include "profile/sample.h"
 #include "thread/idle.h"
 
 const char *hakmem_version(void)
@@ -121,5 +123,10 @@ int hakmem_option_get(const char *name, long *value)
 
 int hakmem_option_set(const char *name, long value)
 {
-    return options_set(name, value);
+    int result = options_set(name, value);
+    /* Without memory it stays as it was. */
+    if (!result && options_find(name, strlen(name)) == OPTION_sample_kib &&
+        !sample_set_mean((size_t)value * KIB))
+        result = ENOMEM;
+    return result;
 }

@@ -175,7 +175,8 @@ static void join(struct bin *bin, struct slab *slab)
     bin->newest = slab;
     bin->free_blocks += slab->free_blocks;
     bin_relist(bin, slab);
-    if (bin->missed) {
+    /* Samples come one by one, and what is kept for them would arm the purge. */
+    if (bin->missed && !slab_is_sampled(slab)) {
         bin->missed--;
         bin->keep += bin->keep < keep_max(slab->size_class);
     }

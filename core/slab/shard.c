@@ -6,7 +6,7 @@
 
 static CACHE_ALIGNED struct shard first_shard;
 
-struct shard *shard_table[SHARD_MAX] = {&first_shard};
+struct shard *shard_table[SHARD_MAX + 1] = {&first_shard};
 
 static unsigned active = 1;   /* atomic relaxed, any thread: what heaps are spread over */
 static unsigned prepared = 1; /* atomic, any thread: see shard_table */
@@ -56,6 +56,16 @@ unsigned shard_of_heap(unsigned index)
         if (!prepare(next))
             return 0;
     return shard;
+}
+
+bool shard_prepare_samples(void)
+{
+    unsigned samples = shards_in_use(), next;
+    while ((next = shard_count()) <= samples)
+        if (!prepare(next))
+            return false;
+    ATOMIC_STORE_RELAXED(&slab_samples_shard, (uint8_t)samples);
+    return true;
 }
 
 bool shard_make_room(unsigned shard, unsigned step)

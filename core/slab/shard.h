@@ -8,7 +8,8 @@
  *                |   +-- mapped when the first heap is assigned to it
  *                +-- part of the library
  *
- * A shard that was prepared stays. No lock: the table is set by atomic steps.
+ * One shard more has the slabs of sampled blocks, which no heap takes blocks from, once there are
+ * any. A shard that was prepared stays. No lock: the table is set by atomic steps.
  */
 #ifndef SLAB_SHARD_H
 #define SLAB_SHARD_H
@@ -30,7 +31,11 @@ struct shard {
 
 /* Those that were prepared come first. Atomic: release on store pairs with acquire on load of
  * shard_count; who has the number of a shard may use it. */
-extern struct shard *shard_table[SHARD_MAX];
+extern struct shard *shard_table[SHARD_MAX + 1];
+
+/* Prepares the shard whose slabs are of samples (slab_samples): the next one after all that heaps
+ * are assigned to; so `shards_in_use` may not change any more. False when there is no memory. */
+bool shard_prepare_samples(void);
 
 /* Spreads the heaps made from now on over `count` shards. */
 void shard_init(unsigned count);

@@ -12,16 +12,20 @@
 #include "os/os.h"
 #include "span/page_heap.h"
 
-static size_t record_size(unsigned size_class)
+uint8_t slab_samples_shard;
+
+static size_t record_size(unsigned size_class, bool sampled)
 {
-    return sizeof(struct slab) + (size_classes[size_class].blocks + 63u) / 64 * sizeof(uint64_t);
+    size_t blocks = size_classes[size_class].blocks;
+    return sizeof(struct slab) + (blocks + 63u) / 64 * sizeof(uint64_t) +
+           (sampled ? blocks * sizeof(void *) : 0);
 }
 
 /* A slab of few blocks has its record in that of its superslab: such slabs come and go most often,
  * and metadata have one lock for all threads. NULL: no memory. */
-static struct slab *record_alloc(unsigned size_class, const struct unit_run *taken)
+static struct slab *record_alloc(unsigned size_class, bool sampled, const struct unit_run *taken)
 {
-    size_t size = record_size(size_class);
+    size_t size = record_size(size_class, sampled);
     if (size > SLAB_RECORD_SIZE)
         return metadata_alloc(size);
     return memset(taken->superslab->slab_records[taken->run.first], 0, size);
@@ -30,7 +34,7 @@ static struct slab *record_alloc(unsigned size_class, const struct unit_run *tak
 /* To be called by who has the slab's units still. */
 static void record_free(struct slab *slab)
 {
-    size_t size = record_size(slab->size_class);
+    size_t size = record_size(slab->size_class, slab_is_sampled(slab));
     if (size > SLAB_RECORD_SIZE)
         metadata_free(slab, size);
 }
@@ -47,7 +51,7 @@ static void publish(struct slab *slab, unsigned size_class, struct slab *value)
 {
     unsigned units = size_classes[slab->size_class].units;
     set_units(slab, 0, units, value);
-    if (!size_class_is_long(slab->size_class))
+    if (!size_class_is_long(slab->size_class) && !slab_is_sampled(slab))
         class_map_set(slab->base, units, size_class);
 }
 
@@ -89,9 +93,10 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
     struct unit_run taken;
     enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
     alignment = (unsigned)size_max(alignment, layout->alignment);
-    if (!page_heap_take(shard, layout->units, alignment, growth, &taken))
+    bool sampled = shard && shard == ATOMIC_LOAD_RELAXED(&slab_samples_shard);
+    if (!page_heap_take(sampled ? 0 : shard, layout->units, alignment, growth, &taken))
         return NULL;
-    struct slab *slab = record_alloc(size_class, &taken);
+    struct slab *slab = record_alloc(size_class, sampled, &taken);
     if (!slab) {
         page_heap_put(taken.superslab, taken.run, 0);
         return NULL;
@@ -137,7 +142,10 @@ bool slab_resize(struct slab *slab, unsigned size_class)
         set_units(slab, before, after, slab);
     }
     slab->size_class = (uint8_t)size_class;
-    superslab_start_block(slab->base, size_class);
+    if (slab_is_sampled(slab))
+        superslab_sample_block(slab->base);
+    else
+        superslab_start_block(slab->base, size_class);
     if (after < before) {
         struct run rest = {unit + after, before - after};
         set_units(slab, after, before, NULL);
@@ -378,6 +386,7 @@ void slab_check(const struct slab *slab)
         unsigned state = ATOMIC_LOAD_RELAXED(superslab_state(slab->superslab, block));
         ASSERT(
             state == BLOCK_UNUSED || state == BLOCK_FREED ||
+            (state == BLOCK_SAMPLED && slab_is_sampled(slab)) ||
             (state == superslab_live_state(block, slab->size_class) &&
              !bitmap_test(slab->free, i)));
         ASSERT(i < slab->watermark || state == BLOCK_UNUSED);

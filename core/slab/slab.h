@@ -10,6 +10,9 @@
  *
  * A slab belongs to the bin (shard, class) it was made for until it is destroyed. One of a single
  * block may become longer or shorter, and then belongs to another class, while the block is in use.
+ * Slabs of one shard are of sampled blocks (profile/). No class map knows them, so that free leaves
+ * its hit path, and their records have a pointer for each block.
+ *
  * Pure data structure but for creation, destruction and that; the bin's lock guards every field not
  * marked otherwise.
  */
@@ -35,6 +38,22 @@ struct slab {
     uint64_t purged;     /* bit per grain (slab_grain): purged, and no block was taken since */
     uint64_t free[];
 };
+
+/* The shard whose slabs are of samples; 0: there is none. Atomic relaxed, any thread. */
+extern uint8_t slab_samples_shard;
+
+ALWAYS_INLINE bool slab_is_sampled(const struct slab *slab)
+{
+    return slab->shard && slab->shard == ATOMIC_LOAD_RELAXED(&slab_samples_shard);
+}
+
+/* The pointer for the block of that index in such a slab; NULL while the block is free. Atomic, who
+ * has the block. */
+ALWAYS_INLINE void **slab_sample(struct slab *slab, unsigned index)
+{
+    void **samples = (void **)&slab->free[(slab->blocks + 63u) / 64];
+    return &samples[index];
+}
 
 /* A slab of the class for shard `shard`, all blocks free, registered in the class map. It starts at
  * a multiple of its size, or, with a single block, at one of `alignment` units. NULL: no memory, or

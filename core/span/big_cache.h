@@ -39,6 +39,7 @@ struct big {
     bool cached;              /* lock: in the cache; when neither, somebody works on it */
     bool zeroed;              /* owner: all of it read as zero when it was handed out */
     bool apart;               /* owner: moved or cut off, see big.c */
+    void *sample;             /* atomic, owner: what profile/ knows of the live block, or NULL */
     bool huge;                /* huge pages were asked for; as `mapped` */
     struct big *before;       /* lock: the mapping that ends where this one starts, if known */
     struct big *after;        /* lock: the one that starts where this one ends */

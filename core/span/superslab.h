@@ -62,14 +62,16 @@ struct superslab {
     _Alignas(64) uint8_t block_state[REGION_SIZE / (2 * KIB)]; /* atomic relaxed, any thread */
 };
 
-/* BLOCK_UNUSED: not handed out since its slab was made. BLOCK_FREED: handed out, and free. */
-enum { BLOCK_UNUSED = 0, BLOCK_FREED = 0x3f, BLOCK_QUARTERS = 0xc0 };
+/* BLOCK_UNUSED: not handed out since its slab was made. BLOCK_FREED: handed out, and free.
+ * BLOCK_SAMPLED: live, and known to its slab. */
+enum { BLOCK_UNUSED = 0, BLOCK_SAMPLED = 0x3e, BLOCK_FREED = 0x3f, BLOCK_QUARTERS = 0xc0 };
 
 /* Live blocks have 1, 2 .. for the long classes. */
 enum { BLOCK_CLASS_BIAS = LONG_CLASS_FIRST - 1 };
 
 _Static_assert(
-    (int)SIZE_COUNT - (int)BLOCK_CLASS_BIAS < (int)BLOCK_FREED, "no class is taken for freed");
+    (int)SIZE_COUNT - (int)BLOCK_CLASS_BIAS < (int)BLOCK_SAMPLED,
+    "no class is taken for freed or sampled");
 
 struct run {
     unsigned first; /* unit */
@@ -162,6 +164,16 @@ ALWAYS_INLINE unsigned superslab_start_block(const void *block, unsigned size_cl
     uint8_t *state = superslab_state_of(block);
     unsigned before = ATOMIC_LOAD_RELAXED(state);
     ATOMIC_STORE_RELAXED(state, (uint8_t)superslab_live_state(block, size_class));
+    return before;
+}
+
+/* The same for one in a slab of samples: it is live, and no hit path takes it for one of a class.
+ */
+ALWAYS_INLINE unsigned superslab_sample_block(const void *block)
+{
+    uint8_t *state = superslab_state_of(block);
+    unsigned before = ATOMIC_LOAD_RELAXED(state);
+    ATOMIC_STORE_RELAXED(state, BLOCK_SAMPLED);
     return before;
 }
 

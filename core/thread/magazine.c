@@ -14,6 +14,7 @@
 #include "base/pressure.h"
 #include "base/probe.h"
 #include "slab/shard.h"
+#include "thread/due.h"
 #include "thread/heap.h"
 #include "thread/registry.h"
 
@@ -46,11 +47,6 @@ static bool is_open(const struct heap *heap, unsigned size_class)
 
 /* ---- Pops ------------------------------------------------------------------------------------ */
 
-/* So many pops after one that was due the next one is. To look at the clock so often costs nothing
- * that could be measured, and a program that allocates a thousand times a second has come by within
- * seconds (docs/decisions). */
-enum { POPS_UNTIL_DUE = 4096 };
-
 uint64_t heap_pops(const struct heap *heap, unsigned size_class)
 {
     const uint64_t *at_due = &magazine_of(heap, size_class)->pops_at_due;
@@ -64,13 +60,31 @@ uint64_t heap_pops(const struct heap *heap, unsigned size_class)
     return before - left;
 }
 
+/* Sets when the next pop is due. */
+static void draw_due(struct heap *heap, unsigned size_class)
+{
+    struct magazine *magazine = magazine_of(heap, size_class);
+    uint64_t *at_due = &magazine->pops_at_due;
+    uint64_t pops = heap_pops(heap, size_class);
+    uint64_t left = due_next(&heap->random, size_classes[size_class].size, &magazine->sample_round);
+    ATOMIC_STORE_RELEASE(at_due, pops | POPS_CHANGE);
+    ATOMIC_STORE_RELEASE(&heap->area->front.pops_left[size_class], left);
+    ATOMIC_STORE_RELEASE(at_due, pops + left);
+}
+
 void heap_pop_due(struct heap *heap, unsigned size_class)
 {
-    uint64_t *at_due = &magazine_of(heap, size_class)->pops_at_due;
-    uint64_t pops = heap_pops(heap, size_class);
-    ATOMIC_STORE_RELEASE(at_due, pops | POPS_CHANGE);
-    ATOMIC_STORE_RELEASE(&heap->area->front.pops_left[size_class], (uint64_t)POPS_UNTIL_DUE);
-    ATOMIC_STORE_RELEASE(at_due, pops + POPS_UNTIL_DUE);
+    uint8_t round = magazine_of(heap, size_class)->sample_round;
+    if (UNLIKELY(round) && round == ATOMIC_LOAD_RELAXED(&due_round))
+        heap->sample_class = (uint8_t)size_class;
+    draw_due(heap, size_class);
+}
+
+void heap_draw_due(struct heap *heap)
+{
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        if (is_open(heap, size_class))
+            draw_due(heap, size_class);
 }
 
 /* After a pop in a slow path. One that was due may be past, where a signal handler popped, and a
@@ -208,7 +222,7 @@ static void magazine_renew(struct heap *heap, unsigned size_class, unsigned limi
     unsigned held = heap_cached_blocks(heap, size_class);
     if (!is_open(heap, size_class)) {
         magazine_place(heap, size_class, range_alloc(heap, size_class, 0), 0, 0);
-        heap_pop_due(heap, size_class);
+        draw_due(heap, size_class);
     } else if (magazine->capacity != size_max(limit, held)) {
         magazine_place(heap, size_class, magazine->range, magazine->kind, held);
     }
@@ -421,6 +435,8 @@ bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class)
     COUNTER_ADD(&magazine_of(heap, size_class)->counts.misses, 1);
     COUNTER_ADD(&magazine_of(heap, size_class)->counts.returned, -(uint64_t)1);
     count_pop(heap, size_class);
+    /* What a block is does not change when its size does. */
+    heap->sample_class = CLASS_NONE;
     return true;
 }
 
@@ -543,6 +559,19 @@ void heap_flush(struct heap *heap)
         if (magazine->kind > 0)
             magazine_move(heap, size_class, magazine->kind - 1u);
     }
+}
+
+void heap_exchange(struct heap *heap, unsigned size_class, void **block)
+{
+    heap_put(heap, size_class, block);
+    COUNTER_ADD(&magazine_of(heap, size_class)->counts.returned, -(uint64_t)1);
+}
+
+void heap_count_free(struct heap *heap, unsigned size_class)
+{
+    struct magazine_counts *counts = &magazine_of(heap, size_class)->counts;
+    COUNTER_ADD(&counts->overflows, 1);
+    COUNTER_ADD(&counts->returned, 1);
 }
 
 size_t heap_lend(struct heap *heap)

@@ -81,6 +81,7 @@ struct magazine {
     uint8_t kind;         /* size of its slot range */
     bool flushed_last;    /* the last batch was a flush, not a refill */
     bool two_way;         /* before the last maintenance, or since, blocks came and went */
+    uint8_t sample_round; /* of the next pop that is due: due_round when it was to be a sample */
     uint8_t debt;         /* of searches for blocks with the mark: see DEBT_MAX */
     uint32_t pops_seen;   /* pops at the last maintenance; these three wrap */
     uint32_t pushes_seen;
@@ -197,8 +198,19 @@ ALWAYS_INLINE bool magazine_push_long(struct heap_front *front, void **block)
 /* How many blocks the magazine of the class has handed out. Any thread. */
 uint64_t heap_pops(const struct heap *heap, unsigned size_class);
 
-/* To be called by the owner after a pop that was due: sets when the next one is. */
+/* To be called by the owner after a pop that was due: notes in `sample_class` whether the block is
+ * to be sampled, and sets when the next one is due. */
 void heap_pop_due(struct heap *heap, unsigned size_class);
+
+/* Draws anew when pops are due, of all classes. By the owner. */
+void heap_draw_due(struct heap *heap);
+
+/* Puts the block back that was popped last for an allocation that another block serves now: for
+ * the counts it is as if that one had come out of the magazine. Inside the gate. */
+void heap_exchange(struct heap *heap, unsigned size_class, void **block);
+
+/* Counts a free of such another block. */
+void heap_count_free(struct heap *heap, unsigned size_class);
 
 /* A block out of the magazine, NULL when it is empty: for slow paths. */
 void *heap_pop(struct heap *heap, unsigned size_class);

@@ -48,6 +48,7 @@ LONG_FILES = {
     "tests/unit/slab_bin_test.c",
     "tests/unit/span_big_test.c",
     "tests/unit/thread_heap_test.c",
+    "tests/unit/thread_idle_test.c",
 }
 
 # How a line above a C function begins that is no part of its head.

@@ -232,7 +232,7 @@ static void *hit(size_t size)
     unsigned state;
     bool due = false;
     void *block = size > SHORT_MAX ? alloc_long_hit(size, &state, &due) : alloc_hit(size, &due);
-    return due ? alloc_due(block) : block;
+    return due ? alloc_due(block, size, MIN_ALIGNMENT, false) : block;
 }
 
 static bool push(struct heap *mine, size_t size, void *block)

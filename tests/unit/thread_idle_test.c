@@ -111,16 +111,15 @@ static void check_heap(void)
 
 static void check_hits(void)
 {
+    unsigned state;
     for (int s = 0; s < SIZES; s++) {
-        unsigned state;
-        bool due = false;
-        if (sizes[s] > SHORT_MAX) {
-            void *long_block = alloc_long_hit(sizes[s], &state, &due);
-            CHECK(long_block && magazine_push_long(thread_heap, long_block));
-            CHECK(!magazine_push_long(thread_heap, long_block));
+        bool due, is_long = sizes[s] > SHORT_MAX;
+        void *block = is_long ? alloc_long_hit(sizes[s], &state, &due) : alloc_hit(sizes[s], &due);
+        if (is_long) {
+            CHECK(magazine_push_long(thread_heap, block));
+            CHECK(!magazine_push_long(thread_heap, block));
             continue;
         }
-        void *block = alloc_hit(sizes[s], &due);
         CHECK(block && magazine_push(thread_heap, class_of(sizes[s]), block) == false);
         *(void **)block = NULL;
         CHECK(magazine_push(thread_heap, class_of(sizes[s]), block));

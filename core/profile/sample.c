@@ -1,0 +1,339 @@
+/* See sample.h. */
+#include "profile/sample.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/policy.h"
+#include "map/metadata.h"
+#include "os/fatal.h"
+#include "os/os.h"
+#include "slab/shard.h"
+
+/* What is kept of a thread that samples; it goes with the heap. Its owner only. */
+struct sampler {
+    uint64_t thread; /* identity of the owner; that of another: what follows is of no use */
+    bool busy;       /* takes a stack, or waits for one that a signal handler interrupted */
+    struct unwind_stack stack;
+};
+
+static uint64_t total_bytes; /* atomic relaxed, any thread */
+
+/* ---- On and off ------------------------------------------------------------------------------ */
+
+bool sample_set_mean(size_t bytes)
+{
+    if (bytes == due_mean())
+        return true;
+    struct heap *heap = heap_enter(); /* shards are counted with the first heap */
+    if (!heap)
+        return false;
+    heap_leave(heap);
+    if (bytes && !shard_prepare_samples())
+        return false;
+    if (bytes)
+        unwind_open(POLICY(sample_stack) != 0);
+    due_set_mean(bytes);
+    heap = heap_enter();
+    if (!heap)
+        return true;
+    heap_draw_due(heap);
+    heap_leave(heap);
+    return true;
+}
+
+uint64_t sample_total_bytes(void)
+{
+    return ATOMIC_LOAD_RELAXED(&total_bytes);
+}
+
+/* ---- Stacks ---------------------------------------------------------------------------------- */
+
+/* The thread's own, if it may take a stack now; it is busy then. */
+static struct sampler *begin_stack(struct heap *heap)
+{
+    struct sampler *sampler = heap->sampler;
+    uint64_t thread = identity_self();
+    if (UNLIKELY(!sampler))
+        sampler = heap->sampler = metadata_alloc(sizeof *sampler);
+    if (UNLIKELY(!sampler))
+        return NULL;
+    if (UNLIKELY(sampler->thread != thread)) {
+        memset(sampler, 0, sizeof *sampler);
+        sampler->thread = thread;
+    }
+    if (UNLIKELY(sampler->busy))
+        return NULL;
+    sampler->busy = true;
+    return sampler;
+}
+
+/* The site of the allocation; NULL: no stack may be taken. */
+static struct site *take_site(struct heap *heap, const struct unwind_start *start)
+{
+    struct sampler *sampler = begin_stack(heap);
+    if (!sampler)
+        return NULL;
+    int kept = errno;
+    struct site *site = unwind_site(&sampler->stack, start);
+    errno = kept;
+    sampler->busy = false;
+    return site;
+}
+
+void sample_moves(bool moves)
+{
+    struct heap *heap = heap_of_thread();
+    if (heap)
+        heap->moves = moves;
+}
+
+/* ---- Births ---------------------------------------------------------------------------------- */
+
+static uint64_t bytes_of(const struct sample *sample)
+{
+    return (size_max(sample->requested_bytes, 1) * sample->parts + SITE_PARTS / 2) / SITE_PARTS;
+}
+
+static void tell_log(struct sample *sample, size_t usable)
+{
+    const struct site *site = sample->site;
+    if (!log_knows_site(site->number))
+        log_site(site->number, site->frame, site->frames, sample->birth_ns);
+    const struct log_birth birth = {
+        .time_ns = sample->birth_ns,
+        .requested_bytes = sample->requested_bytes,
+        .usable_bytes = usable,
+        .weight_bytes = bytes_of(sample),
+        .site = site->number,
+        .thread = sample->thread,
+        .size_class = sample->size_class};
+    sample->log = log_birth(&birth);
+}
+
+/* A record for a block that was chosen by that chance. */
+static struct sample *make(struct site *site, size_t size, double chance, unsigned size_class)
+{
+    struct sample *sample = metadata_alloc(sizeof *sample);
+    if (!sample)
+        return NULL;
+    sample->site = site;
+    sample->requested_bytes = size;
+    sample->parts = (uint64_t)(SITE_PARTS / chance + 0.5);
+    sample->birth_ns = os_clock_ns();
+    sample->thread = identity_thread(identity_self());
+    sample->size_class = (uint8_t)size_class;
+    return sample;
+}
+
+/* The block that the sample is of has been handed out. */
+static void count_birth(struct sample *sample, size_t usable)
+{
+    struct site *site = sample->site;
+    uint64_t bytes = bytes_of(sample);
+    sample->birth_bytes = ATOMIC_ADD_RELAXED(&total_bytes, bytes);
+    ATOMIC_ADD_RELAXED(&site->born_samples, 1);
+    ATOMIC_ADD_RELAXED(&site->born_bytes, bytes);
+    ATOMIC_ADD_RELAXED(&site->born_parts, sample->parts);
+    if (UNLIKELY(log_is_on()))
+        tell_log(sample, usable);
+}
+
+/* ---- Blocks of slabs ------------------------------------------------------------------------- */
+
+/* The class of the block that is to be the sample in place of a block of that class: of short ones
+ * it is one of few, so that samples share pages. Blocks of it lie at multiples of their size. */
+static unsigned class_for(unsigned size_class, size_t alignment)
+{
+    enum { SHORTEST = 256 };
+    if (size_class_is_long(size_class))
+        return size_class;
+    size_t length = SHORTEST;
+    while (length < alignment || length < size_classes[size_class].size)
+        length *= 2;
+    return size_class_of(length);
+}
+
+/* A free block of each short class, for the next sample: where samples die young their slab would
+ * end with each. Atomic, any thread: who takes one out has it. */
+static void *spare[LONG_CLASS_FIRST];
+
+static void *take_spare(unsigned size_class)
+{
+    if (size_class_is_long(size_class) || !ATOMIC_LOAD_RELAXED(&spare[size_class]))
+        return NULL;
+    return __atomic_exchange_n(&spare[size_class], NULL, __ATOMIC_ACQUIRE);
+}
+
+static bool put_spare(unsigned size_class, void *block)
+{
+    void *none = NULL;
+    return !size_class_is_long(size_class) &&
+           __atomic_compare_exchange_n(
+               &spare[size_class], &none, block, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static void *take_block(unsigned size_class, size_t alignment)
+{
+    unsigned shard = slab_samples_shard, units = (unsigned)(alignment >> UNIT_SHIFT);
+    void *block = take_spare(size_class);
+    if (block)
+        return block;
+    if (units > 1) {
+        block = bin_take_aligned(shard, size_class, units, false);
+        return block ? block : bin_take_aligned(shard, size_class, units, true);
+    }
+    for (enum refill cost = REFILL_USED; cost <= REFILL_MAP; cost++)
+        if (bin_refill(shard, size_class, &block, 1, cost))
+            return block;
+    return NULL;
+}
+
+/* The block is in use from now on, and zero if asked for. */
+static void start_block(struct slab *slab, void *block, size_t size, bool zero)
+{
+    bool is_long = size_class_is_long(slab->size_class);
+    unsigned state = is_long ? superslab_sample_block(block) : (unsigned)BLOCK_UNUSED;
+    if (zero && is_long)
+        slab_clear_long(block, size, state);
+    else if (zero)
+        slab_clear_block(block, size);
+}
+
+/* Entered; NULL: no memory. The heap's counts are as if `block` had been the sample. */
+static struct slab *exchange(
+    struct heap *heap, unsigned size_class, struct sample *sample, size_t alignment, void **block)
+{
+    void *taken = take_block(class_for(size_class, alignment), alignment);
+    if (!taken)
+        return NULL;
+    struct slab *slab = slab_lookup(taken);
+    ATOMIC_STORE_RELEASE(slab_sample(slab, slab_index(slab, taken, "malloc")), sample);
+    heap_exchange(heap, size_class, *block);
+    *block = taken;
+    return slab;
+}
+
+void *sample_replace(
+    void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start)
+{
+    struct heap *heap = heap_of_thread();
+    unsigned size_class = heap->sample_class;
+    double chance = due_chance(size_classes[size_class].size);
+    heap->sample_class = CLASS_NONE;
+    /* A signal handler may have come between. */
+    if (chance <= 0 || slab_lookup(block)->size_class != size_class)
+        return block;
+    struct site *site = take_site(heap, start);
+    struct sample *sample = site ? make(site, size, chance, size_class) : NULL;
+    if (!sample)
+        return block;
+    heap = heap_enter();
+    struct slab *slab =
+        heap ? exchange(heap, size_class, sample, alignment, (void **)&block) : NULL;
+    if (heap)
+        heap_leave(heap);
+    if (!slab) {
+        metadata_free(sample, sizeof *sample);
+        return block;
+    }
+    start_block(slab, block, size, zero);
+    count_birth(sample, size_classes[size_class].size);
+    return block;
+}
+
+struct sample *sample_of(struct slab *slab, const void *block, const char *call)
+{
+    struct sample *sample = ATOMIC_LOAD_ACQUIRE(slab_sample(slab, slab_index(slab, block, call)));
+    if (UNLIKELY(!sample))
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
+    return sample;
+}
+
+struct sample *sample_free(struct heap *heap, struct slab *slab, void *block)
+{
+    void **place = slab_sample(slab, slab_index(slab, block, "free"));
+    struct sample *sample = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL);
+    if (UNLIKELY(!sample))
+        fatal_pointer("free", DEFECT_DOUBLE_FREE, block, NULL, 0);
+    if (LIKELY(heap != NULL))
+        heap_count_free(heap, sample->size_class);
+    else
+        ATOMIC_ADD_RELAXED(&bin_of(slab->shard, sample->size_class)->direct_blocks, 1);
+    if (size_class_is_long(slab->size_class))
+        superslab_end_block(block);
+    else
+        *(void **)block = class_map_newest()->classes;
+    if (!put_spare(slab->size_class, block))
+        bin_flush(slab->shard, slab->size_class, &block, 1);
+    return sample;
+}
+
+/* ---- Big blocks ------------------------------------------------------------------------------ */
+
+void sample_big(struct big *big, size_t size, const struct unwind_start *start)
+{
+    struct heap *heap = heap_of_thread();
+    if (!heap || !due_decide(&heap->random, size))
+        return;
+    double chance = due_chance(size);
+    struct site *site = chance > 0 ? take_site(heap, start) : NULL;
+    struct sample *sample = site ? make(site, size, chance, CLASS_NONE) : NULL;
+    if (!sample)
+        return;
+    ATOMIC_STORE_RELEASE(&big->sample, sample);
+    count_birth(sample, big->mapped);
+}
+
+struct sample *sample_free_big(struct big *big, const void *block)
+{
+    if (LIKELY(!ATOMIC_LOAD_RELAXED(&big->sample)) || block != big->region.base)
+        return NULL;
+    return __atomic_exchange_n(&big->sample, NULL, __ATOMIC_ACQ_REL);
+}
+
+/* ---- Deaths ---------------------------------------------------------------------------------- */
+
+static void count_death(const struct sample *sample, uint64_t now_ns, unsigned flags)
+{
+    struct site *site = sample->site;
+    ATOMIC_ADD_RELAXED(&site->dead_samples, 1);
+    ATOMIC_ADD_RELAXED(&site->dead_bytes, bytes_of(sample));
+    ATOMIC_ADD_RELAXED(&site->dead_parts, sample->parts);
+    if (flags & LOG_REMOTE)
+        ATOMIC_ADD_RELAXED(&site->remote_parts, sample->parts);
+    if (flags & LOG_REALLOC)
+        ATOMIC_ADD_RELAXED(&site->realloc_parts, sample->parts);
+    site_count_lifetime(site, now_ns - sample->birth_ns, sample->parts);
+}
+
+void sample_bury(struct sample *sample)
+{
+    const struct heap *heap = heap_of_thread();
+    struct log_death death = {.time_ns = os_clock_ns(), .thread = identity_thread(identity_self())};
+    if (death.thread != sample->thread)
+        death.flags |= LOG_REMOTE;
+    if (heap && heap->moves)
+        death.flags |= LOG_REALLOC;
+    count_death(sample, death.time_ns, death.flags);
+    if (UNLIKELY(sample->log))
+        log_death(sample->log, &death);
+    metadata_free(sample, sizeof *sample);
+}
+
+void sample_resize(struct sample *sample, size_t size)
+{
+    if (sample->requested_bytes == size)
+        return;
+    /* For the log one block ends and another one begins, which stands for as many. */
+    struct log_death death = {
+        .time_ns = os_clock_ns(), .thread = identity_thread(identity_self()), .flags = LOG_REALLOC};
+    ATOMIC_ADD_RELAXED(&sample->site->dead_bytes, bytes_of(sample));
+    sample->requested_bytes = size;
+    ATOMIC_ADD_RELAXED(&sample->site->born_bytes, bytes_of(sample));
+    if (LIKELY(!sample->log))
+        return;
+    log_death(sample->log, &death);
+    sample->birth_ns = death.time_ns;
+    tell_log(sample, size);
+}

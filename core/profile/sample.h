@@ -1,0 +1,71 @@
+/* Samples: some of all blocks, chosen so that each byte has the same chance (thread/due.h), of
+ * which it is known who allocated them, when, and what became of them.
+ *
+ * A short block that is sampled lies in a slab of its shard's own (slab/slab.h), which no class map
+ * knows; of a long one the state says so. So its free leaves the hit path by tests that are there
+ * anyway. For all else it is a block of the class that it would be of otherwise: usable size,
+ * statistics and what realloc does are the same. A block that realloc leaves where it is stays what
+ * it is, sampled or not; one that it moves is decided on anew.
+ *
+ * A sample stands for as many blocks as its chance was one of, and as many times its bytes.
+ *
+ * Nothing here is called with a lock held. What looks at the stack comes before the heap is
+ * entered, and what is told to the log after it is left. Stacks are not taken within one another:
+ * what an unwinder allocates is not sampled.
+ */
+#ifndef PROFILE_SAMPLE_H
+#define PROFILE_SAMPLE_H
+
+#include "profile/log.h"
+#include "profile/unwind.h"
+#include "slab/slab.h"
+#include "span/big.h"
+#include "thread/due.h"
+#include "thread/heap.h"
+
+/* Of a live sampled block. Whoever has the block has this. */
+struct sample {
+    struct site *site;
+    uint64_t requested_bytes;
+    uint64_t parts;       /* what it stands for: blocks, times SITE_PARTS */
+    uint64_t birth_ns;    /* of os_clock_ns */
+    uint64_t birth_bytes; /* what all samples before it stand for */
+    log_handle log;
+    uint32_t thread;    /* the system's id of who allocated it */
+    uint8_t size_class; /* that the block counts as; CLASS_NONE: a big one */
+};
+
+/* Sets the mean distance of samples in bytes; 0: none. To be called outside of allocations, by one
+ * thread at a time. False when there is no memory; then there are none. */
+bool sample_set_mean(size_t bytes);
+
+/* Bytes that were allocated since the start, as far as samples tell. */
+uint64_t sample_total_bytes(void);
+
+/* The calling thread's last pop asked for a sample (heap->sample_class): a block that is one, in
+ * place of `block`, which goes back; or `block`, when that cannot be. */
+void *sample_replace(
+    void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start);
+
+/* Decides whether a big block that was just allocated is a sample. */
+void sample_big(struct big *big, size_t size, const struct unwind_start *start);
+
+/* The sample that the block of a sampled slab is; aborts when that is free, naming `call`. */
+struct sample *sample_of(struct slab *slab, const void *block, const char *call);
+
+/* Frees the block of a sampled slab; aborts as that. `heap`: entered, NULL when there is none. */
+struct sample *sample_free(struct heap *heap, struct slab *slab, void *block);
+
+/* The sample that a big block was which is about to be freed, or NULL. */
+struct sample *sample_free_big(struct big *big, const void *block);
+
+/* Tells what has become of it, after the heap was left. */
+void sample_bury(struct sample *sample);
+
+/* The size of the block has changed without a move. */
+void sample_resize(struct sample *sample, size_t size);
+
+/* What is freed meanwhile by this thread was moved by realloc. */
+void sample_moves(bool moves);
+
+#endif

@@ -1,0 +1,106 @@
+/* See due.h. */
+#include "thread/due.h"
+
+#include <string.h>
+
+#include "os/os.h"
+
+uint8_t due_round;
+
+static size_t mean_bytes; /* atomic relaxed, any thread */
+
+void due_set_mean(size_t bytes)
+{
+    static uint8_t last; /* who sets the mean: one thread at a time */
+    ATOMIC_STORE_RELAXED(&due_round, 0);
+    ATOMIC_STORE_RELAXED(&mean_bytes, bytes);
+    last = (uint8_t)(last == UINT8_MAX ? 1 : last + 1);
+    ATOMIC_STORE_RELAXED(&due_round, bytes ? last : 0);
+}
+
+size_t due_mean(void)
+{
+    return ATOMIC_LOAD_RELAXED(&mean_bytes);
+}
+
+/* The next number of the generator (splitmix64). */
+static uint64_t draw(uint64_t *random)
+{
+    if (UNLIKELY(*random == 0))
+        *random = os_clock_ns() ^ (uintptr_t)random << 20;
+    uint64_t bits = *random += 0x9e3779b97f4a7c15u;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+    return bits ^ bits >> 31;
+}
+
+/* Above 0, up to 1. */
+static double draw_unit(uint64_t *random)
+{
+    return (double)((draw(random) >> 11) + 1) * 0x1p-53;
+}
+
+/* -ln(unit) for 0 < unit <= 1: the exponent, and the series of the area tangent for what is left,
+ * between the roots of 1/2 and of 2. */
+static double minus_log(double unit)
+{
+    enum { EXPONENT_BIAS = 1022, TERMS = 9 };
+    static const double ln2 = 0.693147180559945309, root_of_half = 0.707106781186547524;
+    uint64_t bits;
+    memcpy(&bits, &unit, sizeof bits);
+    int exponent = (int)(bits >> 52) - EXPONENT_BIAS;
+    bits = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)EXPONENT_BIAS << 52;
+    double part;
+    memcpy(&part, &bits, sizeof part);
+    if (part < root_of_half) {
+        part *= 2;
+        exponent--;
+    }
+    double root = (part - 1) / (part + 1), square = root * root, sum = 0;
+    for (int term = TERMS; term >= 0; term--)
+        sum = sum * square + 1.0 / (2 * term + 1);
+    return -(exponent * ln2 + 2 * root * sum);
+}
+
+/* 1 - e^-x: the series for a small part of x, which then doubles. */
+static double one_minus_exp(double x)
+{
+    enum { TERMS = 9 };
+    static const double small = 0.125, large = 40;
+    int doublings = 0;
+    if (x > large)
+        return 1;
+    for (; x > small; x /= 2)
+        doublings++;
+    double sum = 0;
+    for (int term = TERMS; term >= 1; term--)
+        sum = x / term * (1 - sum);
+    for (; doublings; doublings--)
+        sum *= 2 - sum;
+    return sum;
+}
+
+double due_chance(size_t bytes)
+{
+    size_t mean = due_mean();
+    return mean ? one_minus_exp((double)size_max(bytes, 1) / (double)mean) : 0;
+}
+
+bool due_decide(uint64_t *random, size_t bytes)
+{
+    return due_mean() && draw_unit(random) <= due_chance(bytes);
+}
+
+uint64_t due_next(uint64_t *random, size_t bytes, uint8_t *round)
+{
+    *round = 0;
+    uint8_t now = ATOMIC_LOAD_RELAXED(&due_round);
+    size_t mean = due_mean();
+    if (LIKELY(!now) || !mean)
+        return POPS_UNTIL_DUE;
+    double gap = minus_log(draw_unit(random)) * (double)mean / (double)bytes;
+    if (gap >= POPS_UNTIL_DUE)
+        return POPS_UNTIL_DUE;
+    *round = now;
+    return (uint64_t)gap + 1;
+}
