@@ -9,6 +9,7 @@
 #include "api/perturb.h"
 #include "base/policy.h"
 #include "base/probe.h"
+#include "os/cycles.h"
 #include "os/os.h"
 #include "profile/sample.h"
 #include "reclaim/everything.h"
@@ -118,6 +119,16 @@ static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, b
     return block ? hand_out(block, size, zero) : NULL;
 }
 
+static void *replace_by_sample(
+    void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start)
+{
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_SAMPLE, CYCLES_MALLOC, size);
+    block = sample_replace(block, size, alignment, zero, start);
+    cycles_end(&span);
+    return block;
+}
+
 /* Blocks that are to be samples: of a heap that is not the thread's own none is. */
 static void *sampled(
     struct heap *heap, void *block, size_t size, size_t alignment, bool zero,
@@ -126,7 +137,7 @@ static void *sampled(
     if (!block || heap != heap_of_thread())
         return block;
     if (heap->sample_class)
-        return sample_replace(block, size, alignment, zero, start);
+        return replace_by_sample(block, size, alignment, zero, start);
     if (size > LARGE_MAX || alignment > LARGE_MAX)
         sample_big(block_find(block).big, size, start);
     return block;
@@ -137,14 +148,18 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     const struct unwind_start start = UNWIND_START();
     if (UNLIKELY(size > SIZE_LIMIT || alignment > SIZE_LIMIT))
         return out_of_memory(size);
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_CALL, CYCLES_MALLOC, size);
     struct heap *heap = heap_enter();
-    if (UNLIKELY(!heap))
-        return out_of_memory(size);
-    void *block = size_class ? alloc_classed(heap, size, alignment, size_class, zero)
-                             : alloc_unclassed(heap, size, alignment, zero);
-    heap_leave(heap);
+    void *block = NULL;
+    if (LIKELY(heap != NULL)) {
+        block = size_class ? alloc_classed(heap, size, alignment, size_class, zero)
+                           : alloc_unclassed(heap, size, alignment, zero);
+        heap_leave(heap);
+    }
     if (UNLIKELY(due_mean() != 0))
         block = sampled(heap, block, size, alignment, zero, &start);
+    cycles_end(&span);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
         perturb_allocated(block, size);
     return block ? block : out_of_memory(size);
@@ -156,7 +171,7 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
     struct heap *heap = heap_of_thread();
     heap_pop_due(heap, slab_lookup(block)->size_class);
     if (UNLIKELY(heap->sample_class))
-        return sample_replace(block, size, alignment, zero, &start);
+        return replace_by_sample(block, size, alignment, zero, &start);
     /* Where there may be something to do, and the clock has moved since. */
     if (idle_matters() && os_clock_ms() != heap->parked_ms)
         heap_leave(heap_enter());
@@ -254,10 +269,8 @@ void free_long(void *block)
         free_slow(block);
 }
 
-void free_slow(void *block)
+static void free_any(void *block)
 {
-    if (!block || free_unwritten(block))
-        return;
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
         libc_free(block);
@@ -285,4 +298,15 @@ void free_slow(void *block)
         heap_leave(heap);
     if (UNLIKELY(sample != NULL))
         sample_bury(sample);
+}
+
+void free_slow(void *block)
+{
+    struct cycles_span span;
+    if (!block)
+        return;
+    cycles_begin(&span, CYCLES_CALL, CYCLES_FREE, 0);
+    if (!free_unwritten(block))
+        free_any(block);
+    cycles_end(&span);
 }

@@ -7,6 +7,7 @@
 #include "api/options.h"
 #include "base/nearest.h"
 #include "base/policy.h"
+#include "os/cycles.h"
 #include "os/os.h"
 
 enum { SHOWN_MAX = 64, VARIABLE_SIZE = 64, PATH_SIZE = 4096 };
@@ -15,6 +16,7 @@ static const char prefix[] = "HAKMEM_";
 
 /* Variables that are no option of the table. */
 static const char list_name[] = "options";
+static const char trace_name[] = "trace"; /* with HAKMEM_DEBUG=1 */
 static const char file_names[][12] = {"stats_file", "record_file", "crash_file"};
 enum { STATS_FILE, RECORD_FILE, CRASH_FILE, FILE_COUNT };
 
@@ -195,7 +197,7 @@ static void check_variable(const char *variable)
         name[i] = to_lower(variable[i]);
     bool is_empty = variable[whole] == '\0' || variable[whole + 1] == '\0';
     if (!is_empty && options_find(name, length) < 0 && !same_name(name, length, list_name) &&
-        find_file(name, length) < 0)
+        find_file(name, length) < 0 && !(HAKMEM_DEBUG && same_name(name, length, trace_name)))
         complain_name(name, length);
 }
 
@@ -217,6 +219,8 @@ void environment_read(void)
             read_variable(i);
     for (int file = 0; file < FILE_COUNT; file++)
         read_file_variable(file);
+    if (HAKMEM_DEBUG)
+        cycles_trace = variable(trace_name) != NULL;
     for (char **entry = environ; *entry; entry++)
         if (strncmp(*entry, prefix, sizeof prefix - 1) == 0)
             check_variable(*entry + sizeof prefix - 1);

@@ -10,8 +10,10 @@
 #include "base/policy.h"
 #include "observe/crash.h"
 #include "observe/descriptor.h"
+#include "observe/lock_kinds.h"
 #include "observe/record.h"
 #include "observe/report.h"
+#include "os/cycles.h"
 #include "os/os.h"
 #include "profile/sample.h"
 #include "slab/bin.h"
@@ -57,6 +59,8 @@ __attribute__((constructor)) static void library_start(void)
     if (environment_wants_stats() || environment_record_file())
         report_start();
     crash_start();
+    cycles_start();
+    lock_kinds_start();
     if (options_fallback_wanted())
         start_fallback();
     if (POLICY(shards))

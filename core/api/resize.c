@@ -6,6 +6,7 @@
 #include "api/block.h"
 #include "api/fallback.h"
 #include "base/policy.h"
+#include "os/cycles.h"
 #include "profile/sample.h"
 
 void *alloc_aligned(size_t size, size_t alignment)
@@ -222,5 +223,9 @@ void *alloc_resize(void *block, size_t size)
         if (info.kind != BLOCK_BIG && fits(usable, size))
             return in_place(sample, block, size);
     }
-    return move(block, usable, size);
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_MOVE, CYCLES_MALLOC, size);
+    void *moved = move(block, usable, size);
+    cycles_end(&span);
+    return moved;
 }

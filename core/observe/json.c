@@ -5,6 +5,7 @@
 
 #include "api/options.h"
 #include "map/size_class.h"
+#include "observe/cycles_report.h"
 #include "observe/locks.h"
 #include "observe/stats.h"
 #include "os/lock_profile.h"
@@ -214,6 +215,11 @@ void report_json(struct text *text, const struct process *process)
     json_numbers(text, memory_names, totals + STATS_SUMS, STATS_MEMORY);
     json_number(text, "transfer_bytes", now.total.transfer_bytes);
     json_number(text, "empty_bytes", now.total.empty_bytes);
+    json_number(text, "malloc_slow_ns", now.total.malloc_slow_ns);
+    json_number(text, "free_slow_ns", now.total.free_slow_ns);
+    json_number(text, "lock_waits", now.total.lock_waits);
+    json_number(text, "lock_wait_ns", now.total.lock_wait_ns);
+    cycles_json(text);
     if (HAKMEM_LOCK_PROFILE)
         json_locks(text);
     text_string(text, "\"syscalls\":{");

@@ -6,15 +6,11 @@
 #include "base/atomic.h"
 #include "map/metadata.h"
 #include "os/lock.h"
+#include "os/ticks.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/registry.h"
-
-const char lock_kind_names[LOCK_KINDS][12] = {
-    [LOCK_BIN] = "bin", [LOCK_TRANSFER] = "transfer", [LOCK_PAGE_HEAP] = "page_heap",
-    [LOCK_BIG] = "big", [LOCK_METADATA] = "metadata", [LOCK_REGISTRY] = "registry",
-};
 
 static void read_profile(const struct lock_profile *profile, struct lock_usage *usage)
 {
@@ -22,8 +18,8 @@ static void read_profile(const struct lock_profile *profile, struct lock_usage *
     usage->waits = ATOMIC_LOAD_RELAXED(&profile->waits);
     usage->handovers = ATOMIC_LOAD_RELAXED(&profile->handovers);
     usage->interrupted = ATOMIC_LOAD_RELAXED(&profile->interrupted);
-    usage->waited_ns = lock_profile_ns(ATOMIC_LOAD_RELAXED(&profile->waited_ticks));
-    usage->held_ns = lock_profile_ns(ATOMIC_LOAD_RELAXED(&profile->held_ticks));
+    usage->waited_ns = ticks_ns(ATOMIC_LOAD_RELAXED(&profile->waited_ticks));
+    usage->held_ns = ticks_ns(ATOMIC_LOAD_RELAXED(&profile->held_ticks));
 }
 
 static void add_lock(struct lock_kind_usage *kind, const struct lock *lock)

@@ -7,7 +7,7 @@
 #ifndef OBSERVE_LOCKS_H
 #define OBSERVE_LOCKS_H
 
-#include "base/macros.h"
+#include "observe/lock_kinds.h"
 
 struct lock_usage {
     uint64_t acquisitions;
@@ -17,18 +17,6 @@ struct lock_usage {
     uint64_t waited_ns;
     uint64_t held_ns;
 };
-
-enum lock_kind {
-    LOCK_BIN,
-    LOCK_TRANSFER,
-    LOCK_PAGE_HEAP,
-    LOCK_BIG,
-    LOCK_METADATA,
-    LOCK_REGISTRY,
-    LOCK_KINDS
-};
-
-extern const char lock_kind_names[LOCK_KINDS][12];
 
 struct lock_kind_usage {
     uint64_t parts;         /* that shards are spread over, each with locks of its own */

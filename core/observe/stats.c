@@ -7,6 +7,8 @@
 #include "api/fallback.h"
 #include "base/pressure.h"
 #include "map/metadata.h"
+#include "observe/cycles_report.h"
+#include "os/cycles.h"
 #include "os/os.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
@@ -142,4 +144,7 @@ void stats_collect(struct snapshot *snapshot)
     total->retained_bytes = pages.dirty_free_pages * PAGE_SIZE + bigs.cached_bytes;
     total->purged_bytes = pressure_total();
     collect_syscalls(total);
+    total->malloc_slow_ns = cycles_slow_ns(CYCLES_MALLOC);
+    total->free_slow_ns = cycles_slow_ns(CYCLES_FREE);
+    cycles_lock_waits(&total->lock_waits, &total->lock_wait_ns);
 }

@@ -5,6 +5,7 @@
 
 #include "api/options.h"
 #include "map/size_class.h"
+#include "observe/cycles_report.h"
 #include "observe/stats.h"
 
 static void print_share(struct text *text, uint64_t part, uint64_t whole)
@@ -194,6 +195,8 @@ void report_table(struct text *text, const struct process *process)
     text_string(text, "thread heaps in use: ");
     text_unsigned(text, now.total.threads);
     print_syscalls(text, &now.total);
-    text_string(text, "\n\n");
+    text_char(text, '\n');
+    cycles_print(text);
+    text_char(text, '\n');
     print_classes(text);
 }

@@ -28,6 +28,10 @@ struct lock {
 
 void lock_acquire(struct lock *lock);
 
+/* With the option `cycles`, each time that a thread has got a lock: whether it waited, and how
+ * long. Set once, by the library's constructor; atomic, any thread. */
+extern void (*lock_watch)(const struct lock *lock, bool waited, uint64_t ticks);
+
 void lock_release(struct lock *lock);
 
 /* In a new process, for identity_start's `repair`. A lock is lost when a thread held it that does

@@ -4,6 +4,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/syscall.h"
+#include "os/ticks.h"
 
 /* No critical section takes that long: the system took the processor from the holder. Counted
  * apart, for on a machine that has a processor for each thread it would not have happened. */
@@ -12,14 +13,12 @@ static const uint64_t interrupted_ns = 100000;
 /* Constant after the constructor, but for locks that are taken before it: then 0, and no hold is
  * long. */
 static uint64_t interrupted_ticks;
-static uint64_t start_ns, start_ticks;
 
 __attribute__((constructor)) static void start_clock(void)
 {
     const uint64_t long_enough_ns = 50000;
-    uint64_t now_ns;
-    start_ns = os_clock_ns();
-    start_ticks = cpu_ticks();
+    uint64_t now_ns, start_ns = os_clock_ns(), start_ticks = cpu_ticks();
+    ticks_start();
     while ((now_ns = os_clock_ns()) < start_ns + long_enough_ns)
         cpu_relax();
     interrupted_ticks = (cpu_ticks() - start_ticks) * interrupted_ns / (now_ns - start_ns);
@@ -28,12 +27,6 @@ __attribute__((constructor)) static void start_clock(void)
 uint64_t lock_profile_ticks(void)
 {
     return cpu_ticks();
-}
-
-uint64_t lock_profile_ns(uint64_t ticks)
-{
-    double ns_per_tick = (double)(os_clock_ns() - start_ns) / (double)(cpu_ticks() - start_ticks);
-    return (uint64_t)((double)ticks * ns_per_tick);
 }
 
 void lock_profile_acquired(struct lock_profile *profile)
@@ -88,5 +81,5 @@ uint64_t lock_profile_cost_ps(void)
         if (best[i % 2] > ticks)
             best[i % 2] = ticks;
     }
-    return best[1] > best[0] ? lock_profile_ns((best[1] - best[0]) * 1000) / ROUNDS : 0;
+    return best[1] > best[0] ? ticks_ns((best[1] - best[0]) * 1000) / ROUNDS : 0;
 }

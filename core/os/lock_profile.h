@@ -30,9 +30,7 @@ void lock_profile_acquired(struct lock_profile *profile);
 void lock_profile_waited(struct lock_profile *profile, uint64_t since_ticks);
 void lock_profile_releases(struct lock_profile *profile);
 
-/* The rate of the clock, as far as one can know by now, and what the profile itself adds to taking
- * and releasing a lock: for reports. */
-uint64_t lock_profile_ns(uint64_t ticks);
+/* What the profile itself adds to taking and releasing a lock: for reports. */
 uint64_t lock_profile_cost_ps(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* See everything.h. */
 #include "reclaim/everything.h"
 
+#include "os/cycles.h"
 #include "os/os.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
@@ -10,6 +11,8 @@
 
 size_t reclaim_everything(void)
 {
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_PURGE, CYCLES_SAME, 0);
     /* From the top down: each layer gives to the one below. */
     heap_flush_pooled(0);
     transfer_drain();
@@ -17,6 +20,7 @@ size_t reclaim_everything(void)
     purged += page_heap_purge(SIZE_MAX) + big_cache_empty();
     pressure_account(purged);
     os_discard_leftovers();
+    cycles_end(&span);
     return purged;
 }
 

@@ -2,6 +2,7 @@
 #include "reclaim/growth.h"
 
 #include "base/pressure.h"
+#include "os/cycles.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -44,6 +45,8 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (due < due_min)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_PURGE, CYCLES_SAME, bytes);
     size_t lent = lend();
     dirty += lent;
     /* Much at once is paid for by what may not be idle, unless that is little beside it. */
@@ -63,6 +66,7 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (wanted > gone && idle)
         gone += page_heap_purge(size_min(wanted - gone, idle));
     pressure_account(gone);
+    cycles_end(&span);
 }
 
 bool growth_has_come(void)

@@ -1,6 +1,7 @@
 /* See shard.h. */
 #include "slab/shard.h"
 
+#include "os/cycles.h"
 #include "os/os.h"
 #include "slab/sweep.h"
 
@@ -71,9 +72,13 @@ bool shard_prepare_samples(void)
 bool shard_make_room(unsigned shard, unsigned step)
 {
     bool drained = false;
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_DRAIN, CYCLES_SAME, 0);
     if (step == 1)
         drained = transfer_drain_shard(shard);
     else if (step == 2)
         drained = transfer_drain_some();
-    return sweep_empties(shard) || drained;
+    drained = sweep_empties(shard) || drained;
+    cycles_end(&span);
+    return drained;
 }

@@ -6,6 +6,7 @@
 #include "base/poison.h"
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "span/proof.h"
@@ -186,9 +187,8 @@ static void clear(struct big *big)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
+static void *allocate(unsigned part, size_t size, size_t alignment, bool zero)
 {
-    size = mapping_size(size);
     struct big *big = from_cache(part, size, alignment);
     if (!big)
         big = from_system(part, size, alignment);
@@ -200,6 +200,16 @@ void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
     big->zeroed = big->dirty == 0;
     advise(big, false);
     return big->region.base;
+}
+
+void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
+{
+    struct cycles_span span;
+    size = mapping_size(size);
+    cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, size);
+    void *block = allocate(part, size, alignment, zero);
+    cycles_end(&span);
+    return block;
 }
 
 void big_check_interior(const void *block, const char *call)
@@ -234,14 +244,17 @@ size_t big_size(const struct big *big, const void *block, const char *call)
 
 void big_free(struct big *big, void *block, const char *call)
 {
+    struct cycles_span span;
     if (UNLIKELY(!big_cache_retire(big, block)))
         fatal_big(big, block, call);
+    cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, big->mapped);
     if (big->zeroed)
         proof_learn(big->region.base, big->mapped);
     end_apart(big);
     big->dirty = big->mapped;
     big_cache_put(big);
     pressure_arm();
+    cycles_end(&span);
 }
 
 /* Makes the live mapping `size` bytes long by the system, perhaps elsewhere; false: it is as
@@ -281,7 +294,11 @@ void *big_resize(struct big *big, size_t size)
     /* What has been filled and grows will be filled again. */
     bool dense = size > big->mapped && !big->huge && big->zeroed &&
                  proof_is_dense(big->region.base, big->mapped);
-    if (!resize(big, mapping_size(size)))
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, size);
+    bool done = resize(big, mapping_size(size));
+    cycles_end(&span);
+    if (!done)
         return NULL;
     unpoison(big->region.base, big->mapped);
     advise(big, dense);

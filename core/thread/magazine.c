@@ -13,6 +13,7 @@
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "base/probe.h"
+#include "os/cycles.h"
 #include "slab/shard.h"
 #include "thread/due.h"
 #include "thread/heap.h"
@@ -312,6 +313,23 @@ static void prefetch(void *const *blocks, unsigned count)
         __builtin_prefetch(blocks[count - 1 - i], 1);
 }
 
+/* From where it costs the least. */
+static unsigned refill(
+    unsigned shard, unsigned size_class, void **slots, unsigned count, bool fresh)
+{
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_REFILL_TRANSFER, CYCLES_SAME, size_classes[size_class].size);
+    unsigned got = transfer_take(shard, size_class, slots, count);
+    prefetch(slots, got);
+    cycles_end(&span);
+    if (got)
+        return got;
+    cycles_begin(&span, CYCLES_REFILL_BINS, CYCLES_SAME, size_classes[size_class].size);
+    got = refill_from_bins(shard, size_class, slots, count, fresh);
+    cycles_end(&span);
+    return got;
+}
+
 /* Where many more threads than CPUs take memory, most take little: a magazine begins with one
  * block, and each of its first batches is twice as long as the one before. */
 enum { CROWD_STARTS_SMALL = 4, SMALL_BATCHES = 7 };
@@ -328,8 +346,7 @@ static void *take_single(struct heap *heap, unsigned size_class, bool fresh)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
     void *block;
-    if (!transfer_take(heap->shard, size_class, &block, 1) &&
-        !refill_from_bins(heap->shard, size_class, &block, 1, fresh))
+    if (!refill(heap->shard, size_class, &block, 1, fresh))
         return NULL;
     COUNTER_ADD(&magazine->counts.refills, 1);
     COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
@@ -353,10 +370,7 @@ static bool fill(struct heap *heap, unsigned size_class, unsigned limit, bool fr
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
     count = single ? 1 : (unsigned)size_min(count, batch_limit(magazine));
     void **slots = slots_of(heap) + magazine->begin + 1;
-    unsigned got = transfer_take(heap->shard, size_class, slots, count);
-    prefetch(slots, got);
-    if (!got)
-        got = refill_from_bins(heap->shard, size_class, slots, count, fresh);
+    unsigned got = refill(heap->shard, size_class, slots, count, fresh);
     if (!got)
         return false;
     PROBE_2(refill, size_classes[size_class].size, got);
@@ -442,11 +456,14 @@ bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class)
 
 void magazine_send(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_FLUSH, CYCLES_SAME, size_classes[size_class].size);
     unsigned kept = transfer_put(shard, size_class, blocks, count);
     for (unsigned batch; kept < count; kept += batch) {
         batch = (unsigned)size_min(count - kept, FLUSH_MAX);
         bin_flush(shard, size_class, blocks + kept, batch);
     }
+    cycles_end(&span);
 }
 
 static void count_flush(struct magazine *magazine, unsigned count)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-MAX_TEXT_BYTES = 128 * 1024
+MAX_TEXT_BYTES = 144 * 1024
 MAX_TLS_BYTES = 64
 
 

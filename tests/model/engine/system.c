@@ -15,6 +15,7 @@
 #include "engine/report.h"
 #include "engine/search.h"
 #include "map/page_map.h"
+#include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "os/signals.h"
@@ -361,6 +362,21 @@ bool os_thread_exists(int process, uint32_t id)
 }
 
 /* No signal handlers are modelled. */
+/* Nothing is counted here. */
+bool cycles_trace;
+
+void cycles_begin_counted(
+    struct cycles_span *span, enum cycles_kind kind, enum cycles_side side, size_t bytes)
+{
+    (void)span, (void)kind, (void)side, (void)bytes;
+}
+
+uint64_t cycles_end_counted(struct cycles_span *span)
+{
+    (void)span;
+    return 0;
+}
+
 /* No program crashes here. */
 void *signals_give_stack(void)
 {
