@@ -153,6 +153,8 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     struct heap *heap = heap_enter();
     void *block = NULL;
     if (LIKELY(heap != NULL)) {
+        if (UNLIKELY(sample_should_look(heap)))
+            sample_look_around(heap);
         block = size_class ? alloc_classed(heap, size, alignment, size_class, zero)
                            : alloc_unclassed(heap, size, alignment, zero);
         heap_leave(heap);
@@ -165,11 +167,20 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     return block ? block : out_of_memory(size);
 }
 
+static SLOW_PATH void look_around(void)
+{
+    struct heap *heap = heap_enter();
+    sample_look_around(heap);
+    heap_leave(heap);
+}
+
 void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 {
     const struct unwind_start start = UNWIND_START();
     struct heap *heap = heap_of_thread();
     heap_pop_due(heap, slab_lookup(block)->size_class);
+    if (UNLIKELY(sample_should_look(heap)))
+        look_around();
     if (UNLIKELY(heap->sample_class))
         return replace_by_sample(block, size, alignment, zero, &start);
     /* Where there may be something to do, and the clock has moved since. */

@@ -139,13 +139,13 @@ static struct sample *sample_in(struct block_info info, const void *block)
     return is_sample ? sample_of(info.slab, block, "realloc") : NULL;
 }
 
-static void *in_place(struct sample *sample, void *block, size_t size)
+static void *in_place(struct sample *sample, void *before, void *block, size_t size)
 {
     struct heap *heap = heap_of_thread();
     if (LIKELY(heap != NULL))
         COUNTER_ADD(&heap->reallocs_in_place, 1);
     if (UNLIKELY(sample != NULL))
-        sample_resize(sample, size);
+        sample_resize(sample, before, block, size);
     return block;
 }
 
@@ -210,18 +210,18 @@ void *alloc_resize(void *block, size_t size)
     }
     struct sample *sample = sample_in(info, block);
     if (usable <= MID_MAX && fits(usable, size))
-        return in_place(sample, block, size);
+        return in_place(sample, block, block, size);
     if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
         if (size <= usable && size > usable - usable / 8)
-            return in_place(sample, block, size);
+            return in_place(sample, block, block, size);
         void *resized = resize_in_tier(info, block, usable, size);
         if (resized && sample && info.kind == BLOCK_SLAB)
             sample->size_class = info.slab->size_class;
         if (resized)
-            return in_place(sample, resized, size);
+            return in_place(sample, block, resized, size);
         if (info.kind != BLOCK_BIG && fits(usable, size))
-            return in_place(sample, block, size);
+            return in_place(sample, block, block, size);
     }
     struct cycles_span span;
     cycles_begin(&span, CYCLES_MOVE, CYCLES_MALLOC, size);

@@ -19,12 +19,21 @@ struct sampler {
 
 static uint64_t total_bytes; /* atomic relaxed, any thread */
 
+/* What such profilers expect. */
+static const size_t observed_mean = 512 * KIB;
+
+bool sample_is_observed;
+
+/* The mean is that for the observer, and no stacks are taken; atomic relaxed, any thread. */
+static bool is_for_observer;
+
 /* ---- On and off ------------------------------------------------------------------------------ */
 
 bool sample_set_mean(size_t bytes)
 {
-    if (bytes == due_mean())
+    if (bytes == due_mean() && !ATOMIC_LOAD_RELAXED(&is_for_observer))
         return true;
+    ATOMIC_STORE_RELAXED(&is_for_observer, false);
     struct heap *heap = heap_enter(); /* shards are counted with the first heap */
     if (!heap)
         return false;
@@ -45,6 +54,42 @@ bool sample_set_mean(size_t bytes)
 uint64_t sample_total_bytes(void)
 {
     return ATOMIC_LOAD_RELAXED(&total_bytes);
+}
+
+/* ---- An observer ----------------------------------------------------------------------------- */
+
+/* One thread notices; what the options ask for wins. */
+static void begin_observed(void)
+{
+    if (due_mean() || !shard_prepare_samples())
+        return;
+    ATOMIC_STORE_RELAXED(&is_for_observer, true);
+    due_set_mean(observed_mean);
+}
+
+static void end_observed(void)
+{
+    if (!__atomic_exchange_n(&is_for_observer, false, __ATOMIC_RELAXED))
+        return;
+    if (due_mean() == observed_mean)
+        due_set_mean(0);
+}
+
+void sample_look_around(struct heap *heap)
+{
+    bool before = ATOMIC_LOAD_RELAXED(&sample_is_observed), now = PROBE_IS_ON(otel_memory, alloc);
+    if (before != now &&
+        __atomic_compare_exchange_n(
+            &sample_is_observed, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        if (now)
+            begin_observed();
+        else
+            end_observed();
+    }
+    uint8_t round = ATOMIC_LOAD_RELAXED(&due_round);
+    if (heap->drawn_round != round)
+        heap_draw_due(heap);
+    heap->drawn_round = round;
 }
 
 /* ---- Stacks ---------------------------------------------------------------------------------- */
@@ -71,6 +116,8 @@ static struct sampler *begin_stack(struct heap *heap)
 /* The site of the allocation; NULL: no stack may be taken. */
 static struct site *take_site(struct heap *heap, const struct unwind_start *start)
 {
+    if (ATOMIC_LOAD_RELAXED(&is_for_observer))
+        return site_find(&start->caller, 1);
     struct sampler *sampler = begin_stack(heap);
     if (!sampler)
         return NULL;
@@ -127,7 +174,7 @@ static struct sample *make(struct site *site, size_t size, double chance, unsign
 }
 
 /* The block that the sample is of has been handed out. */
-static void count_birth(struct sample *sample, size_t usable)
+static void count_birth(struct sample *sample, void *block, size_t usable)
 {
     struct site *site = sample->site;
     uint64_t bytes = bytes_of(sample);
@@ -135,6 +182,7 @@ static void count_birth(struct sample *sample, size_t usable)
     ATOMIC_ADD_RELAXED(&site->born_samples, 1);
     ATOMIC_ADD_RELAXED(&site->born_bytes, bytes);
     ATOMIC_ADD_RELAXED(&site->born_parts, sample->parts);
+    PROBE_OTEL(3, alloc, block, sample->requested_bytes, bytes);
     if (UNLIKELY(log_is_on()))
         tell_log(sample, usable);
 }
@@ -238,7 +286,7 @@ void *sample_replace(
         return block;
     }
     start_block(slab, block, size, zero);
-    count_birth(sample, size_classes[size_class].size);
+    count_birth(sample, block, size_classes[size_class].size);
     return block;
 }
 
@@ -256,6 +304,8 @@ struct sample *sample_free(struct heap *heap, struct slab *slab, void *block)
     struct sample *sample = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL);
     if (UNLIKELY(!sample))
         fatal_pointer("free", DEFECT_DOUBLE_FREE, block, NULL, 0);
+    /* Before anybody else can have the block. */
+    PROBE_OTEL(1, free, block);
     if (LIKELY(heap != NULL))
         heap_count_free(heap, sample->size_class);
     else
@@ -282,14 +332,17 @@ void sample_big(struct big *big, size_t size, const struct unwind_start *start)
     if (!sample)
         return;
     ATOMIC_STORE_RELEASE(&big->sample, sample);
-    count_birth(sample, big->mapped);
+    count_birth(sample, big->region.base, big->mapped);
 }
 
 struct sample *sample_free_big(struct big *big, const void *block)
 {
     if (LIKELY(!ATOMIC_LOAD_RELAXED(&big->sample)) || block != big->region.base)
         return NULL;
-    return __atomic_exchange_n(&big->sample, NULL, __ATOMIC_ACQ_REL);
+    struct sample *sample = __atomic_exchange_n(&big->sample, NULL, __ATOMIC_ACQ_REL);
+    if (sample)
+        PROBE_OTEL(1, free, block);
+    return sample;
 }
 
 /* ---- Deaths ---------------------------------------------------------------------------------- */
@@ -321,7 +374,7 @@ void sample_bury(struct sample *sample)
     metadata_free(sample, sizeof *sample);
 }
 
-void sample_resize(struct sample *sample, size_t size)
+void sample_resize(struct sample *sample, void *before, void *block, size_t size)
 {
     if (sample->requested_bytes == size)
         return;
@@ -331,6 +384,8 @@ void sample_resize(struct sample *sample, size_t size)
     ATOMIC_ADD_RELAXED(&sample->site->dead_bytes, bytes_of(sample));
     sample->requested_bytes = size;
     ATOMIC_ADD_RELAXED(&sample->site->born_bytes, bytes_of(sample));
+    PROBE_OTEL(1, free, before);
+    PROBE_OTEL(3, alloc, block, size, bytes_of(sample));
     if (LIKELY(!sample->log))
         return;
     log_death(sample->log, &death);

@@ -16,6 +16,7 @@
 #ifndef PROFILE_SAMPLE_H
 #define PROFILE_SAMPLE_H
 
+#include "base/probe.h"
 #include "profile/log.h"
 #include "profile/unwind.h"
 #include "slab/slab.h"
@@ -38,6 +39,19 @@ struct sample {
 /* Sets the mean distance of samples in bytes; 0: none. To be called outside of allocations, by one
  * thread at a time. False when there is no memory; then there are none. */
 bool sample_set_mean(size_t bytes);
+
+/* A profiler that is attached to the probe `otel_memory:alloc` turns sampling on, with its own mean
+ * distance, and when it goes sampling is as the options say. It takes the stacks itself, so that
+ * none are taken here. Asked for in slow paths of malloc, with the heap entered; then the heap's
+ * magazines also learn of a mean that another thread has changed. */
+extern bool sample_is_observed; /* atomic relaxed, any thread */
+SLOW_PATH void sample_look_around(struct heap *heap);
+
+ALWAYS_INLINE bool sample_should_look(const struct heap *heap)
+{
+    return PROBE_IS_ON(otel_memory, alloc) != ATOMIC_LOAD_RELAXED(&sample_is_observed) ||
+           UNLIKELY(heap->drawn_round != ATOMIC_LOAD_RELAXED(&due_round));
+}
 
 /* Bytes that were allocated since the start, as far as samples tell. */
 uint64_t sample_total_bytes(void);
@@ -62,8 +76,8 @@ struct sample *sample_free_big(struct big *big, const void *block);
 /* Tells what has become of it, after the heap was left. */
 void sample_bury(struct sample *sample);
 
-/* The size of the block has changed without a move. */
-void sample_resize(struct sample *sample, size_t size);
+/* The block has another size, and, if it is a big one, perhaps another address. */
+void sample_resize(struct sample *sample, void *before, void *block, size_t size);
 
 /* What is freed meanwhile by this thread was moved by realloc. */
 void sample_moves(bool moves);

@@ -3,6 +3,7 @@
 
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "slab/shard.h"
@@ -183,6 +184,16 @@ static void join(struct bin *bin, struct slab *slab)
     lock_release(&bin->lock);
 }
 
+static struct slab *make_slab(
+    unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
+{
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_FRESH_SLAB, CYCLES_SAME, size_classes[size_class].size);
+    struct slab *slab = slab_create(size_class, shard, alignment, may_grow);
+    cycles_end(&span);
+    return slab;
+}
+
 unsigned bin_refill(
     unsigned shard, unsigned size_class, void **blocks, unsigned count, enum refill cost)
 {
@@ -203,7 +214,7 @@ unsigned bin_refill(
     lock_release(&bin->lock);
     if (taken || !fresh)
         return taken;
-    slab = slab_create(size_class, shard, 1, cost == REFILL_MAP);
+    slab = make_slab(size_class, shard, 1, cost == REFILL_MAP);
     if (!slab)
         return 0;
     populate(bin, slab);
@@ -215,7 +226,7 @@ unsigned bin_refill(
 void *bin_take_aligned(unsigned shard, unsigned size_class, unsigned alignment, bool may_grow)
 {
     void *block;
-    struct slab *slab = slab_create(size_class, shard, alignment, may_grow);
+    struct slab *slab = make_slab(size_class, shard, alignment, may_grow);
     if (!slab)
         return NULL;
     slab_take(slab, &block, 1);

@@ -8,7 +8,6 @@
 #include "base/poison.h"
 #include "base/policy.h"
 #include "map/metadata.h"
-#include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "span/page_heap.h"
@@ -88,7 +87,7 @@ static enum growth growth_for(unsigned size_class)
     return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
 }
 
-static struct slab *create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
+struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
 {
     const struct size_class *layout = &size_classes[size_class];
     struct unit_run taken;
@@ -113,15 +112,6 @@ static struct slab *create(unsigned size_class, unsigned shard, unsigned alignme
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
         poison_block(slab->base + i * (size_t)layout->size, layout->size);
     publish(slab, size_class, slab);
-    return slab;
-}
-
-struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
-{
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_FRESH_SLAB, CYCLES_SAME, size_classes[size_class].size);
-    struct slab *slab = create(size_class, shard, alignment, may_grow);
-    cycles_end(&span);
     return slab;
 }
 

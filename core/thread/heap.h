@@ -45,6 +45,7 @@ struct heap {
     uint8_t sample_class;       /* of the block that was just popped, when it is to be sampled */
     bool moves;                 /* realloc frees a block that it has moved */
     struct sampler *sampler;    /* what profile/ keeps of the thread; NULL: nothing yet */
+    uint8_t drawn_round;        /* due_round when all magazines last knew of it */
     uint64_t reallocs_in_place; /* atomic relaxed, one writer */
     uint16_t next_slot;         /* first slot never used by a range */
     uint16_t free_range[RANGE_KINDS]; /* free slot ranges, linked through their first slot */

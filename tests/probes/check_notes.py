@@ -13,6 +13,8 @@ import probes
 
 # Provider and name: number of arguments, and whether there is a semaphore.
 CONTRACT = {
+    ("otel_memory", "alloc"): (3, True),
+    ("otel_memory", "free"): (1, True),
     ("otel_memory", "mmap"): (2, True),
     ("otel_memory", "munmap"): (2, True),
     ("hakmem", "refill"): (2, False),
