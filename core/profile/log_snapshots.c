@@ -7,7 +7,8 @@
 #include "profile/claim.h"
 #include "profile/log_store.h"
 
-enum { FIRST_INTERVAL_NS = 5000000, COST_MAX = 200 /* of the time, one part in so many */ };
+enum { FIRST_INTERVAL_NS = 5000000, LONGEST_PAUSE_NS = 100000000 };
+enum { COST_MAX = 200 /* of the time, one part in so many */ };
 
 static uint64_t claim;    /* of claim_take */
 static uint64_t next_ns;  /* atomic, any thread */
@@ -78,8 +79,9 @@ void snapshots_last(uint64_t now_ns)
     if (!claim_take(&claim))
         return;
     take(now_ns);
-    uint64_t cost = os_clock_ns() - now_ns, pause = cost * COST_MAX;
-    ATOMIC_STORE_RELAXED(&next_ns, now_ns + (pause > interval ? pause : interval));
+    /* A thread that was interrupted meanwhile would seem to have worked for long. */
+    uint64_t pause = size_min((os_clock_ns() - now_ns) * COST_MAX, LONGEST_PAUSE_NS);
+    ATOMIC_STORE_RELAXED(&next_ns, now_ns + size_max(pause, interval));
     claim_release(&claim);
 }
 

@@ -25,6 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   hakmem run -- redis-server      run a program on hakmem
   hakmem doctor -- git status     is hakmem the malloc of this program?
+  hakmem record -- ./server       which code holds its memory? then: hakmem report FILE
   hakmem compare -- sort big.txt  which allocator is best for this program?
   hakmem bench --quick            the same for the built-in list of programs";
 
@@ -39,7 +40,9 @@ pub enum Command {
     Compare(CompareArguments),
     /// Measure the built-in workloads and the listed real programs
     Bench(BenchArguments),
-    /// Show a result file that --json wrote, in any format
+    /// Record where a program's memory comes from
+    Record(RecordArguments),
+    /// Show a recording, or a result file that --json wrote, in any format
     Report(ReportArguments),
     /// Write shell completions or man pages
     #[command(hide = true)]
@@ -312,18 +315,105 @@ pub struct BenchArguments {
     pub output: OutputOptions,
 }
 
+/// `hakmem record`
+#[derive(Args, Debug)]
+#[command(override_usage = "hakmem record [OPTIONS] -- PROGRAM [ARGUMENT]...")]
+#[command(after_help = "\
+Each process of the program writes a file PROGRAM.PID.hakprof, which stays even if the process is
+killed. The program prints what it always prints and keeps its exit code, signals and standard
+streams; at its end the files are named on standard error. Exit status: as for hakmem run.
+
+Examples:
+  hakmem record -- ./server --port 7000
+  hakmem record --sample-kib 16 --output /tmp/recordings -- python3 script.py
+  hakmem report server.4711.hakprof --html server.html")]
+pub struct RecordArguments {
+    /// The library's settings.
+    #[command(flatten)]
+    pub library: LibraryOptions,
+    /// One sample in so many KiB that are allocated, on average
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 64,
+        allow_negative_numbers = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub sample_kib: u32,
+    /// Directory that the files are written to; it is made if needed [default: the current one]
+    #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// What a flame graph or collapsed stacks show of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Show {
+    /// What lived when most did
+    #[default]
+    Peak,
+    /// What lived at the end
+    End,
+    /// All that was allocated
+    Allocated,
+    /// What lived under a millisecond
+    Short,
+}
+
+/// Formats of recordings alone.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output of recordings")]
+pub struct RecordingOptions {
+    /// Write a gzipped profile for `go tool pprof` and continuous profilers to a file (`-`:
+    /// standard output)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub pprof: Option<PathBuf>,
+    /// Write collapsed stacks, to standard output or to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "-", value_hint = ValueHint::FilePath)]
+    pub collapsed: Option<PathBuf>,
+    /// Write a flame graph as SVG to a file (`-`: standard output)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub flamegraph: Option<PathBuf>,
+    /// What the collapsed stacks and the flame graph are of
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "peak")]
+    pub show: Show,
+    /// Show what was never freed, and exit with 1 if there is any
+    #[arg(long)]
+    pub leaks: bool,
+    /// File with a pattern a line, such as `init_*`: call sites with a function, source file or
+    /// module that matches are no leaks
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "leaks")]
+    pub suppressions: Option<PathBuf>,
+}
+
 /// `hakmem report`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Example:
-  hakmem report result.json --html=result.html --markdown=result.md")]
+Exit status: 0; with --leaks 1 if something was never freed; 2 when nothing could be shown.
+
+Examples:
+  hakmem report result.json --html=result.html --markdown=result.md
+  hakmem report server.4711.hakprof --html server.html
+  hakmem report before.hakprof after.hakprof
+  hakmem report server.4711.hakprof --leaks --suppressions kept.txt
+  hakmem report server.4711.hakprof --pprof heap.pb.gz && go tool pprof -http=: heap.pb.gz")]
 pub struct ReportArguments {
-    /// The result file
-    #[arg(value_name = "RESULT", value_hint = ValueHint::FilePath)]
+    /// The recording or result file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+    /// A second recording: what changed from the first one to this
+    #[arg(value_name = "LATER", value_hint = ValueHint::FilePath)]
+    pub later: Option<PathBuf>,
     /// Where the results go.
     #[command(flatten)]
     pub output: OutputOptions,
+    /// Where those of recordings go.
+    #[command(flatten)]
+    pub recording: RecordingOptions,
 }
 
 /// `hakmem generate`

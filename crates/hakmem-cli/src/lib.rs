@@ -1,7 +1,8 @@
 //! The `hakmem` command: one module per subcommand, and what they share.
 //!
-//! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`report`] and
-//! [`generate`] are the subcommands. [`locate`] finds the parts of the installation, [`options`]
+//! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`record`],
+//! [`report`] and [`generate`] are the subcommands; [`recording`] is the part of [`report`] for what
+//! [`record`] makes. [`locate`] finds the parts of the installation, [`options`]
 //! knows those of the library, [`input`] what a program reads. [`inspect`], [`elf`] and
 //! [`allocators`] look at programs' files, [`diagnosis`] at a run of one; what they find is a
 //! [`finding`]. [`experiment`], [`progress`], [`interrupt`] and [`output`] carry the two
@@ -30,6 +31,8 @@ pub mod option_table;
 pub mod options;
 pub mod output;
 pub mod progress;
+pub mod record;
+pub mod recording;
 pub mod report;
 pub mod run;
 pub mod summary;
@@ -59,9 +62,10 @@ pub fn main() -> ExitCode {
 fn answer(error: &clap::Error) -> ExitCode {
     // That nobody reads it is no failure.
     let _ = error.print();
-    // Below 125, an exit status of `run` is that of the program.
-    let is_run = std::env::args_os().nth(1).is_some_and(|word| word == "run");
-    match (error.use_stderr(), is_run) {
+    // Below 125, an exit status of `run` and `record` is that of the program.
+    let word = std::env::args_os().nth(1);
+    let runs = word.is_some_and(|word| word == "run" || word == "record");
+    match (error.use_stderr(), runs) {
         (false, _) => ExitCode::SUCCESS,
         (true, true) => ExitCode::from(run::FAILED),
         (true, false) => ExitCode::from(FAILED),
@@ -74,6 +78,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Compare(arguments) => compare::compare(arguments),
         Command::Bench(arguments) => bench::bench(arguments),
+        Command::Record(arguments) => Ok(record::record(&arguments)),
         Command::Report(arguments) => report::report(&arguments),
         Command::Generate(arguments) => generate::generate(&arguments.what),
     }

@@ -14,11 +14,21 @@ use anyhow::{anyhow, bail, Context, Result};
 use crate::cli::LibraryOptions;
 use crate::option_table::{LibraryOption, TABLE};
 
-/// A path, so the table of the library does not have it.
-pub const STATS_FILE: &str = "stats_file";
-
-/// All options that are paths.
-const PATHS: [&str; 2] = [STATS_FILE, "crash_file"];
+/// Paths, so the table of the library does not have them, and what is written there.
+const FILES: [(&str, &str); 3] = [
+    (
+        "stats_file",
+        "write statistics as JSON to this file at exit",
+    ),
+    (
+        "record_file",
+        "log samples to this file, as hakmem record does",
+    ),
+    (
+        "crash_file",
+        "write a report to this file when the program dies by a signal",
+    ),
+];
 
 const PREFIX: &str = "HAKMEM_";
 
@@ -122,19 +132,23 @@ pub fn check_variables<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str
 /// An entry of [`LIST`], in which a path cannot stand.
 fn check_entry(entry: &str) -> Result<(), String> {
     let setting = option_setting(entry)?;
-    let name = setting.name;
-    match PATHS.contains(&name.as_str()) {
+    match is_file(&setting.name) {
         true => Err(format!(
-            "{name} has a variable of its own: {PREFIX}{}=PATH",
-            name.to_ascii_uppercase()
+            "{} has a variable of its own: {}=PATH",
+            setting.name,
+            setting.variable()
         )),
         false => Ok(()),
     }
 }
 
+fn is_file(name: &str) -> bool {
+    FILES.iter().any(|(file, _)| *file == name)
+}
+
 /// Whether the library has the option and takes the value, by the same rules.
 fn check(name: &str, value: &str) -> Result<(), String> {
-    if PATHS.contains(&name) {
+    if is_file(name) {
         return match value.is_empty() || value.contains('\0') {
             true => Err(format!("{name} is the path of a file")),
             false => Ok(()),
@@ -142,7 +156,7 @@ fn check(name: &str, value: &str) -> Result<(), String> {
     }
     let Some(option) = TABLE.iter().find(|option| option.name == name) else {
         let names = TABLE.iter().map(|option| option.name.as_str());
-        let nearest = nearest(name, names.chain(PATHS));
+        let nearest = nearest(name, names.chain(FILES.map(|(file, _)| file)));
         return Err(format!(
             "hakmem has no option `{name}`; the nearest is `{nearest}`"
         ));
@@ -210,12 +224,12 @@ pub fn help() -> String {
             range.trim_end()
         );
     }
-    let _ = write!(
-        text,
-        "\n\n{STATS_FILE} (a path): write statistics as JSON to this file at exit; %p in the path \
-         becomes the process id\n\n\
-         crash_file (a path): write the report of a crash to this file"
-    );
+    for (name, meaning) in FILES {
+        let _ = write!(
+            text,
+            "\n\n{name} (a path): {meaning}; %p in the path becomes the process id"
+        );
+    }
     text
 }
 

@@ -13,26 +13,42 @@ use hakmem_report::{csv, html, json, markdown};
 use hakmem_results::ResultFile;
 use tempfile::NamedTempFile;
 
-use crate::cli::OutputOptions;
+use crate::cli::{OutputOptions, RecordingOptions};
 
+/// What can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+pub enum Format {
+    /// For a terminal.
     Table,
+    /// For programs.
     Json,
+    /// For spreadsheets.
     Csv,
+    /// For documents; of results alone.
     Markdown,
+    /// A page.
     Html,
+    /// A profile of pprof; this and those that follow are of recordings alone.
+    Pprof,
+    /// Collapsed stacks.
+    Collapsed,
+    /// A flame graph.
+    Flamegraph,
 }
 
 impl Format {
-    fn render(self, file: &ResultFile) -> String {
-        match self {
+    fn render(self, file: &ResultFile) -> Result<Vec<u8>> {
+        Ok(match self {
             Format::Table => table::render(file, &TableOptions::for_stdout()),
             Format::Json => json::render(file),
             Format::Csv => csv::render(file),
             Format::Markdown => markdown::render(file),
             Format::Html => html::render(file),
+            Format::Pprof | Format::Collapsed | Format::Flamegraph => {
+                bail!("--pprof, --collapsed and --flamegraph show recordings, not results")
+            }
         }
+        .into_bytes())
     }
 }
 
@@ -68,11 +84,25 @@ impl Outputs {
     /// Two formats want standard output or the same file, or a file cannot be written: better said
     /// before the experiment than after it.
     pub fn new(options: &OutputOptions) -> Result<Outputs> {
+        Outputs::with_recording(options, &RecordingOptions::default())
+    }
+
+    /// The same, with the formats of recordings.
+    ///
+    /// # Errors
+    /// As for [`Outputs::new`].
+    pub fn with_recording(
+        options: &OutputOptions,
+        recording: &RecordingOptions,
+    ) -> Result<Outputs> {
         let asked = [
             (Format::Json, &options.json),
             (Format::Csv, &options.csv),
             (Format::Markdown, &options.markdown),
             (Format::Html, &options.html),
+            (Format::Pprof, &recording.pprof),
+            (Format::Collapsed, &recording.collapsed),
+            (Format::Flamegraph, &recording.flamegraph),
         ];
         let asked = asked
             .into_iter()
@@ -106,16 +136,27 @@ impl Outputs {
     /// Writes the results everywhere.
     ///
     /// # Errors
-    /// A file cannot be written. The others, and standard output, are written all the same.
+    /// As for [`Outputs::write_with`].
     pub fn write(&self, file: &ResultFile) -> Result<()> {
-        let mut result = print(&self.stdout.render(file));
+        self.write_with(|format| format.render(file))
+    }
+
+    /// Writes what `render` makes everywhere.
+    ///
+    /// # Errors
+    /// A format cannot be made, or a file cannot be written. The others, and standard output, are
+    /// written all the same.
+    pub fn write_with(&self, render: impl Fn(Format) -> Result<Vec<u8>>) -> Result<()> {
+        let mut result = render(self.stdout).and_then(|bytes| print_bytes(&bytes));
         for target in &self.files {
-            let text = target.format.render(file);
-            let written = match &target.how {
-                How::Replace(path) => replace(path, &text),
-                How::InPlace => fs::write(&target.path, text),
-            };
-            result = result.and(written.with_context(|| cannot_write(&target.path)));
+            let written = render(target.format).and_then(|bytes| {
+                match &target.how {
+                    How::Replace(path) => replace(path, &bytes),
+                    How::InPlace => fs::write(&target.path, bytes),
+                }
+                .with_context(|| cannot_write(&target.path))
+            });
+            result = result.and(written);
         }
         result
     }
@@ -168,9 +209,9 @@ fn new_file_beside(path: &Path) -> io::Result<NamedTempFile> {
         .tempfile_in(directory_of(path))
 }
 
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = new_file_beside(path)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     if let Ok(former) = path.metadata() {
         file.as_file().set_permissions(former.permissions())?;
     }
@@ -276,7 +317,7 @@ mod tests {
         let How::Replace(destination) = how_to_write(&link).unwrap() else {
             panic!("in place")
         };
-        replace(&destination, "results").unwrap();
+        replace(&destination, b"results").unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read_to_string(&file).unwrap(), "results");
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o604);
@@ -284,7 +325,7 @@ mod tests {
         let mut text = String::new();
         former.read_to_string(&mut text).unwrap();
         assert_eq!(text, "earlier results");
-        replace(&new, "results").unwrap();
+        replace(&new, b"results").unwrap();
         fs::write(directory.path().join("ordinary"), "").unwrap();
         let mode = |name: &str| directory.path().join(name).metadata().unwrap().mode();
         assert_eq!(mode("new"), mode("ordinary"));

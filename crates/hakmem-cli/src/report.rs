@@ -1,23 +1,41 @@
-//! `hakmem report`: shows a result file again, in any format.
+//! `hakmem report`: shows a recording, two of them, or a result file, in any format.
 
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
+use hakmem_profile::file::MAGIC;
 use hakmem_report::json;
 
 use crate::cli::ReportArguments;
 use crate::output::Outputs;
+use crate::recording;
 
-/// Renders a result file.
+/// Renders a file.
 ///
 /// # Errors
 /// The file cannot be read, is damaged or of a newer format, or an output cannot be written.
 pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
-    let name = arguments.file.display();
-    let text =
-        fs::read_to_string(&arguments.file).with_context(|| format!("cannot read {name}"))?;
-    let file = json::parse(&text).with_context(|| name.to_string())?;
-    Outputs::new(&arguments.output)?.write(&file)?;
+    let bytes = read(&arguments.file)?;
+    let outputs = Outputs::with_recording(&arguments.output, &arguments.recording)?;
+    if bytes.starts_with(MAGIC) {
+        return recording::report(arguments, &bytes, &outputs);
+    }
+    if arguments.later.is_some() || arguments.recording.leaks {
+        let name = arguments.file.display();
+        bail!("{name} is no recording: --leaks and a second file are for those");
+    }
+    let parse = || -> Result<_> { Ok(json::parse(std::str::from_utf8(&bytes)?)?) };
+    let file = parse().with_context(|| arguments.file.display().to_string())?;
+    outputs.write(&file)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The bytes of a file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }

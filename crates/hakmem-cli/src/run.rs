@@ -2,6 +2,7 @@
 //! it stays, as the program's parent.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{Error, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{bail, Result};
 use hakmem_process::{end_like, preload_value, run_foreground};
 
-use crate::cli::RunArguments;
+use crate::cli::{LibraryOptions, RunArguments};
 use crate::inspect::warn;
 use crate::locate::Installation;
 use crate::options::environment;
@@ -33,10 +34,12 @@ pub fn run(arguments: &RunArguments) -> ExitCode {
         };
         Ok(cannot_run(&command, &error))
     };
-    command(arguments).and_then(run).unwrap_or_else(|error| {
-        say(format_args!("hakmem: {error:#}"));
-        ExitCode::from(FAILED)
-    })
+    command(&arguments.library, &arguments.command)
+        .and_then(run)
+        .unwrap_or_else(|error| {
+            say(format_args!("hakmem: {error:#}"));
+            ExitCode::from(FAILED)
+        })
 }
 
 /// Runs the program, shows the summary and ends as the program has ended. Returns when the program
@@ -62,20 +65,25 @@ fn supervise(command: &mut Command, arguments: &RunArguments) -> Result<Error> {
     end_like(status)
 }
 
-fn command(arguments: &RunArguments) -> Result<Command> {
+/// A program with hakmem preloaded.
+///
+/// # Errors
+/// The library is not there, or an option is set twice.
+pub fn command(options: &LibraryOptions, words: &[OsString]) -> Result<Command> {
     let library = Installation::current()?.library()?;
-    let mut command = Command::new(&arguments.command[0]);
+    let mut command = Command::new(&words[0]);
     command
-        .args(&arguments.command[1..])
+        .args(&words[1..])
         .env(
             "LD_PRELOAD",
             preload_value(&[&library], env::var_os("LD_PRELOAD").as_deref())?,
         )
-        .envs(environment(&arguments.library)?);
+        .envs(environment(options)?);
     Ok(command)
 }
 
-fn cannot_run(command: &Command, error: &Error) -> ExitCode {
+/// Says why a program could not be run; the exit status for that.
+pub fn cannot_run(command: &Command, error: &Error) -> ExitCode {
     let program = Path::new(command.get_program());
     let (status, reason) = match error.kind() {
         ErrorKind::NotFound if program.exists() => {

@@ -18,7 +18,8 @@ use crate::format;
 use crate::matrix::{self, Matrix};
 use crate::summary;
 
-const STYLE: &str = include_str!("style.css");
+/// How pages of hakmem look.
+pub const STYLE: &str = include_str!("style.css");
 
 /// Colours for arms that `style.css` has; further arms begin again.
 const ARM_COLOURS: usize = 12;

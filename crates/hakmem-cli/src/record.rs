@@ -1,0 +1,164 @@
+//! `hakmem record`: runs a program with the library's event log on, and says what was recorded.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{bail, Context, Result};
+use hakmem_process::{end_like, run_foreground};
+use hakmem_profile::file::{parse, Recording};
+use hakmem_profile::units::{bytes, duration};
+
+use crate::cli::RecordArguments;
+use crate::inspect::warn;
+use crate::output::say;
+use crate::run::{self, cannot_run};
+
+const FILE_VARIABLE: &str = "HAKMEM_RECORD_FILE";
+const DISTANCE_VARIABLE: &str = "HAKMEM_SAMPLE_KIB";
+const SUFFIX: &str = "hakprof";
+
+/// Files that are named one by one.
+const NAMED: usize = 10;
+
+/// Runs the program, names the files, and ends as the program has ended. Returns only when it could
+/// not be started, with the exit status.
+pub fn record(arguments: &RecordArguments) -> ExitCode {
+    supervise(arguments).unwrap_or_else(|error| {
+        say(format_args!("hakmem: {error:#}"));
+        ExitCode::from(run::FAILED)
+    })
+}
+
+fn supervise(arguments: &RecordArguments) -> Result<ExitCode> {
+    let mut settings = arguments.library.options.iter();
+    if settings.any(|option| [FILE_VARIABLE, DISTANCE_VARIABLE].contains(&&*option.variable())) {
+        bail!("record sets record_file and sample_kib itself: use --output and --sample-kib");
+    }
+    let directory = directory(arguments)?;
+    let mut command = run::command(&arguments.library, &arguments.command)?;
+    command
+        .env(FILE_VARIABLE, pattern(&directory))
+        .env(DISTANCE_VARIABLE, arguments.sample_kib.to_string());
+    warn(Path::new(command.get_program()));
+    let before = recordings_in(&directory)?;
+    let status = match run_foreground(&mut command) {
+        Ok(status) => status,
+        Err(error) => return Ok(cannot_run(&command, &error)),
+    };
+    match summary(&directory, &before, &command) {
+        Ok(text) => say(text.trim_end()),
+        Err(error) => say(format_args!("hakmem: {error:#}")),
+    }
+    end_like(status)
+}
+
+/// The directory for the files, with its whole path: the program may change to another one.
+fn directory(arguments: &RecordArguments) -> Result<PathBuf> {
+    let Some(directory) = &arguments.output else {
+        return env::current_dir().context("the current directory is gone");
+    };
+    fs::create_dir_all(directory)
+        .and_then(|()| directory.canonicalize())
+        .with_context(|| format!("cannot write to {}", directory.display()))
+}
+
+/// What the library makes the path from.
+fn pattern(directory: &Path) -> OsString {
+    let mut pattern = Vec::new();
+    for byte in directory.as_os_str().as_bytes() {
+        pattern.push(*byte);
+        if *byte == b'%' {
+            pattern.push(b'%');
+        }
+    }
+    pattern.extend(b"/%e.%p.");
+    pattern.extend(SUFFIX.as_bytes());
+    OsString::from_vec(pattern)
+}
+
+fn recordings_in(directory: &Path) -> Result<BTreeSet<PathBuf>> {
+    let entries = fs::read_dir(directory)
+        .with_context(|| format!("cannot read the directory {}", directory.display()))?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    Ok(paths
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == SUFFIX)
+        })
+        .collect())
+}
+
+/// What the new files are. Those of processes that allocated too little for a sample are removed.
+fn summary(directory: &Path, before: &BTreeSet<PathBuf>, command: &Command) -> Result<String> {
+    let mut shown: Vec<(PathBuf, Recording)> = Vec::new();
+    let (mut empty, mut damaged) = (0, Vec::new());
+    for path in recordings_in(directory)?.difference(before) {
+        match fs::read(path)
+            .map_err(anyhow::Error::from)
+            .and_then(|file| Ok(parse(&file)?))
+        {
+            Ok(recording) if recording.samples.is_empty() && recording.header.ended => {
+                let _ = fs::remove_file(path);
+                empty += 1;
+            }
+            Ok(recording) => shown.push((path.clone(), recording)),
+            Err(error) => damaged.push(format!("{}: {error}", path.display())),
+        }
+    }
+    if shown.is_empty() && empty == 0 && damaged.is_empty() {
+        let program = command.get_program().to_string_lossy();
+        bail!("nothing was recorded: ask `hakmem doctor -- {program}` whether hakmem serves it");
+    }
+    // The process that recorded most comes first.
+    shown.sort_by_key(|(_, recording)| std::cmp::Reverse(recording.samples.len()));
+    Ok(describe(&shown, empty, &damaged))
+}
+
+fn describe(shown: &[(PathBuf, Recording)], empty: usize, damaged: &[String]) -> String {
+    let processes = |count: usize| match count {
+        1 => "1 process".to_owned(),
+        count => format!("{count} processes"),
+    };
+    let mut lines = vec![format!("hakmem: recorded {}", processes(shown.len()))];
+    for (path, recording) in shown.iter().take(NAMED) {
+        let header = &recording.header;
+        let born: u64 = recording.sites.iter().map(|site| site.born_bytes).sum();
+        lines.push(format!(
+            "  {}: {}, {} allocated, {} samples",
+            path.display(),
+            duration(header.last_ns.saturating_sub(header.start_ns) as f64),
+            bytes(born as f64),
+            recording.samples.len()
+        ));
+    }
+    if shown.len() > NAMED {
+        lines.push(format!("  and {} more", shown.len() - NAMED));
+    }
+    if empty > 0 {
+        let empty = processes(empty);
+        lines.push(format!(
+            "  {empty} more allocated too little for a sample, and left no file"
+        ));
+    }
+    lines.extend(damaged.iter().map(|text| format!("  {text}")));
+    if let Some((path, _)) = shown.first() {
+        lines.push(format!("  see it with: hakmem report {}", path.display()));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_signs_of_directories_stay() {
+        let pattern = pattern(Path::new("/tmp/100%p"));
+        assert_eq!(pattern, "/tmp/100%%p/%e.%p.hakprof");
+    }
+}

@@ -1,0 +1,382 @@
+//! What the samples of a recording say: of each call site what it held when, and for how long.
+
+use crate::file::{Recording, Sample};
+use crate::symbols::{Frame, Symbols};
+
+/// A block that lives shorter than this comes and goes: ns.
+pub const SHORT_NS: u64 = 1_000_000;
+
+/// What can be asked of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// What lived when most did.
+    Peak,
+    /// What lived at the end.
+    End,
+    /// All that was allocated.
+    Allocated,
+    /// Of that, what lived shorter than [`SHORT_NS`].
+    Short,
+}
+
+impl Measure {
+    /// All of them.
+    pub const ALL: [Measure; 4] = [
+        Measure::Peak,
+        Measure::End,
+        Measure::Allocated,
+        Measure::Short,
+    ];
+
+    /// In one word, for machines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Measure::Peak => "peak",
+            Measure::End => "end",
+            Measure::Allocated => "allocated",
+            Measure::Short => "short",
+        }
+    }
+
+    /// For people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Measure::Peak => "Live at the peak",
+            Measure::End => "Live at the end",
+            Measure::Allocated => "All allocations",
+            Measure::Short => "Short-lived",
+        }
+    }
+}
+
+/// Estimates of an amount.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Amount {
+    /// Bytes that malloc handed out.
+    pub bytes: f64,
+    /// Number of blocks.
+    pub blocks: f64,
+}
+
+impl Amount {
+    fn add(&mut self, sample: &Sample) {
+        self.bytes += sample.weight_bytes;
+        self.blocks += sample.blocks();
+    }
+}
+
+/// How long blocks live.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Lifetime {
+    /// ns.
+    Known(f64),
+    /// Longer than the recording.
+    Longer,
+    /// Nothing was allocated.
+    Nothing,
+}
+
+impl Lifetime {
+    /// For people.
+    pub fn text(self) -> String {
+        match self {
+            Lifetime::Known(ns) => crate::units::duration(ns),
+            Lifetime::Longer => "stays".to_owned(),
+            Lifetime::Nothing => "–".to_owned(),
+        }
+    }
+
+    /// ns, if it is known.
+    pub fn ns(self) -> Option<f64> {
+        match self {
+            Lifetime::Known(ns) => Some(ns),
+            _ => None,
+        }
+    }
+}
+
+/// What one site did.
+#[derive(Clone, Debug)]
+pub struct SiteFigures {
+    /// Number in the recording.
+    pub site: usize,
+    /// What lived when most did.
+    pub peak: Amount,
+    /// What lived at the end.
+    pub end: Amount,
+    /// All that was allocated.
+    pub allocated: Amount,
+    /// Of that, what lived shorter than [`SHORT_NS`].
+    pub short: Amount,
+    /// Number of samples.
+    pub samples: u64,
+    /// By bytes.
+    pub median: Lifetime,
+    /// 99 of 100, by bytes.
+    pub p99: Lifetime,
+    /// Of the bytes freed, how much another thread freed.
+    pub remote_share: f64,
+    /// Of the bytes freed, how much realloc did.
+    pub realloc_share: f64,
+    /// Bytes a second by which it grew in the second half of the recording.
+    pub growth_per_second: f64,
+    /// Of the bytes handed out, what was asked for.
+    pub requested_share: f64,
+}
+
+impl SiteFigures {
+    /// One of its amounts.
+    pub fn amount(&self, measure: Measure) -> Amount {
+        match measure {
+            Measure::Peak => self.peak,
+            Measure::End => self.end,
+            Measure::Allocated => self.allocated,
+            Measure::Short => self.short,
+        }
+    }
+}
+
+/// A recording, with names and figures.
+#[derive(Debug)]
+pub struct Analysis {
+    /// What was read.
+    pub recording: Recording,
+    /// Names of its addresses.
+    pub symbols: Symbols,
+    /// Of sites with samples, those first that held most at the peak.
+    pub sites: Vec<SiteFigures>,
+    /// When most lived, ns.
+    pub peak_ns: u64,
+    /// When the last thing was logged, ns.
+    pub end_ns: u64,
+    /// Sums over all sites, by the position in [`Measure::ALL`].
+    totals: [Amount; 4],
+}
+
+impl Analysis {
+    /// Computes everything.
+    pub fn new(recording: Recording, symbols: Symbols) -> Analysis {
+        let end_ns = recording
+            .header
+            .last_ns
+            .max(recording.header.start_ns.saturating_add(1));
+        let peak_ns = find_peak(&recording).unwrap_or(end_ns);
+        let mut by_site: Vec<Vec<&Sample>> = vec![Vec::new(); recording.sites.len().max(1)];
+        for sample in &recording.samples {
+            by_site[sample.site as usize].push(sample);
+        }
+        let times = Times {
+            start_ns: recording.header.start_ns,
+            peak_ns,
+            end_ns,
+        };
+        let mut sites: Vec<SiteFigures> = by_site
+            .iter()
+            .enumerate()
+            .filter(|(_, samples)| !samples.is_empty())
+            .map(|(site, samples)| figures(&recording, site, samples, &times))
+            .collect();
+        sites.sort_by(|a, b| {
+            let key = |s: &SiteFigures| (s.peak.bytes, s.allocated.bytes);
+            key(b)
+                .partial_cmp(&key(a))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let mut totals = [Amount::default(); 4];
+        for (total, measure) in totals.iter_mut().zip(Measure::ALL) {
+            for site in &sites {
+                total.bytes += site.amount(measure).bytes;
+                total.blocks += site.amount(measure).blocks;
+            }
+        }
+        Analysis {
+            recording,
+            symbols,
+            sites,
+            peak_ns,
+            end_ns,
+            totals,
+        }
+    }
+
+    /// The sum over all sites.
+    pub fn total(&self, measure: Measure) -> Amount {
+        let position = Measure::ALL.iter().position(|other| *other == measure);
+        self.totals[position.unwrap_or(0)]
+    }
+
+    /// How long was recorded, ns.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.recording.header.start_ns)
+    }
+
+    /// A time as one since the start, ns.
+    pub fn since_start(&self, time_ns: u64) -> u64 {
+        time_ns.saturating_sub(self.recording.header.start_ns)
+    }
+
+    /// The sites that have most of a measure, most first.
+    pub fn top(&self, measure: Measure) -> Vec<&SiteFigures> {
+        let mut sites: Vec<_> = self.sites.iter().collect();
+        let bytes = |site: &SiteFigures| site.amount(measure).bytes;
+        sites.retain(|site| bytes(site) > 0.0);
+        sites.sort_by(|a, b| bytes(b).total_cmp(&bytes(a)));
+        sites
+    }
+
+    /// The function that holds the memory of a site, for people.
+    pub fn owner(&self, site: usize) -> String {
+        match self.symbols.owner(site) {
+            Some(frame) => frame.brief(),
+            None => "unknown call site".to_owned(),
+        }
+    }
+
+    /// The same with file and line.
+    pub fn owner_with_place(&self, site: usize) -> String {
+        let place = self.symbols.owner(site).and_then(Frame::place);
+        match place {
+            Some(place) => format!("{} ({place})", self.owner(site)),
+            None => self.owner(site),
+        }
+    }
+
+    /// Everything that went wrong, as sentences.
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        let recorded = self.recording.problems.iter();
+        recorded.chain(&self.symbols.problems).map(String::as_str)
+    }
+
+    /// The file name of the program.
+    pub fn program(&self) -> String {
+        let path = &self.recording.header.program;
+        let name = path.rsplit('/').next().filter(|name| !name.is_empty());
+        crate::units::one_line(name.unwrap_or("program"))
+    }
+}
+
+struct Times {
+    start_ns: u64,
+    peak_ns: u64,
+    end_ns: u64,
+}
+
+/// When most lived. Samples tell it to the moment; when they were thinned out, snapshots tell it
+/// better.
+fn find_peak(recording: &Recording) -> Option<u64> {
+    if recording.header.thinned_samples > 0 && !recording.snapshots.is_empty() {
+        let highest = recording
+            .snapshots
+            .iter()
+            .max_by_key(|snapshot| snapshot.live);
+        return highest.map(|snapshot| snapshot.time_ns);
+    }
+    let mut events: Vec<(u64, f64)> = Vec::new();
+    for sample in &recording.samples {
+        events.push((sample.birth_ns, sample.weight_bytes));
+        if let Some(death) = sample.death_ns {
+            events.push((death, -sample.weight_bytes));
+        }
+    }
+    // At one moment deaths come first: memory is used again.
+    events.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let (mut live, mut most, mut peak) = (0.0, 0.0, None);
+    for (time, change) in events {
+        live += change;
+        if live > most {
+            (most, peak) = (live, Some(time));
+        }
+    }
+    peak
+}
+
+fn figures(recording: &Recording, site: usize, samples: &[&Sample], times: &Times) -> SiteFigures {
+    let mut figures = SiteFigures {
+        site,
+        peak: Amount::default(),
+        end: Amount::default(),
+        allocated: Amount::default(),
+        short: Amount::default(),
+        samples: samples.len() as u64,
+        median: Lifetime::Nothing,
+        p99: Lifetime::Nothing,
+        remote_share: 0.0,
+        realloc_share: 0.0,
+        growth_per_second: 0.0,
+        requested_share: 1.0,
+    };
+    let middle_ns = times.start_ns + (times.end_ns - times.start_ns) / 2;
+    let (mut middle, mut requested) = (0.0, 0.0);
+    let (mut dead, mut remote, mut realloc) = (0.0, 0.0, 0.0);
+    let mut lifetimes: Vec<(u64, f64)> = Vec::new();
+    for sample in samples {
+        let weight = sample.weight_bytes;
+        figures.allocated.add(sample);
+        requested += weight * sample.requested_bytes as f64 / sample.usable_bytes.max(1) as f64;
+        if sample.lives_at(times.peak_ns) {
+            figures.peak.add(sample);
+        }
+        if sample.lives_at(middle_ns) {
+            middle += weight;
+        }
+        let lifetime = sample
+            .death_ns
+            .map(|death| death.saturating_sub(sample.birth_ns));
+        lifetimes.push((lifetime.unwrap_or(u64::MAX), weight));
+        match lifetime {
+            None => figures.end.add(sample),
+            Some(lifetime) => {
+                dead += weight;
+                remote += if sample.remote { weight } else { 0.0 };
+                realloc += if sample.realloc { weight } else { 0.0 };
+                if lifetime < SHORT_NS {
+                    figures.short.add(sample);
+                }
+            }
+        }
+    }
+    correct_for_thinning(recording, site, &mut figures);
+    if dead > 0.0 {
+        (figures.remote_share, figures.realloc_share) = (remote / dead, realloc / dead);
+    }
+    let weight: f64 = lifetimes.iter().map(|(_, weight)| weight).sum();
+    if weight > 0.0 {
+        figures.requested_share = requested / weight;
+    }
+    lifetimes.sort_unstable_by_key(|(lifetime, _)| *lifetime);
+    figures.median = quantile(&lifetimes, 0.5);
+    figures.p99 = quantile(&lifetimes, 0.99);
+    let half_s = (times.end_ns - middle_ns).max(1) as f64 / 1e9;
+    figures.growth_per_second = (figures.end.bytes - middle) / half_s;
+    figures
+}
+
+/// The file has exact sums of a site, of which thinned samples are an estimate.
+fn correct_for_thinning(recording: &Recording, site: usize, figures: &mut SiteFigures) {
+    let Some(exact) = recording.sites.get(site) else {
+        return;
+    };
+    let thinned = recording.header.thinned_samples > 0 && exact.born_bytes > 0;
+    if thinned && figures.allocated.bytes > 0.0 {
+        let factor = exact.born_bytes as f64 / figures.allocated.bytes;
+        figures.allocated.bytes *= factor;
+        figures.allocated.blocks *= factor;
+        figures.samples = exact.born_samples;
+    }
+}
+
+/// Of sorted lifetimes with weights.
+fn quantile(lifetimes: &[(u64, f64)], share: f64) -> Lifetime {
+    let all: f64 = lifetimes.iter().map(|(_, weight)| weight).sum();
+    let mut seen = 0.0;
+    for (lifetime, weight) in lifetimes {
+        seen += weight;
+        if seen >= share * all {
+            return match *lifetime {
+                u64::MAX => Lifetime::Longer,
+                ns => Lifetime::Known(ns as f64),
+            };
+        }
+    }
+    Lifetime::Nothing
+}

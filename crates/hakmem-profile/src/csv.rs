@@ -1,0 +1,107 @@
+//! The table of call sites as CSV: bytes, blocks, seconds and shares, without units in the cells.
+
+use crate::analysis::{Analysis, Measure, SiteFigures};
+use crate::difference::Difference;
+
+/// One line a call site.
+pub fn render(analysis: &Analysis) -> String {
+    let mut table = Table::new(&[
+        "site",
+        "function",
+        "place",
+        "peak_bytes",
+        "peak_blocks",
+        "end_bytes",
+        "end_blocks",
+        "allocated_bytes",
+        "allocated_blocks",
+        "short_bytes",
+        "samples",
+        "median_lifetime_s",
+        "p99_lifetime_s",
+        "remote_share",
+        "realloc_share",
+        "growth_bytes_per_s",
+        "requested_share",
+        "stack",
+    ]);
+    for site in &analysis.sites {
+        table.row(&cells(analysis, site));
+    }
+    table.finish()
+}
+
+fn cells(analysis: &Analysis, site: &SiteFigures) -> Vec<String> {
+    let number = |value: f64| format!("{value:.0}");
+    let share = |value: f64| format!("{value:.4}");
+    let seconds = |ns: Option<f64>| ns.map_or(String::new(), |ns| format!("{:.9}", ns / 1e9));
+    let owner = analysis.symbols.owner(site.site);
+    let stack: Vec<&str> = analysis
+        .symbols
+        .frames_of(site.site)
+        .map(|frame| frame.function.as_str())
+        .collect();
+    vec![
+        site.site.to_string(),
+        analysis.owner(site.site),
+        owner.and_then(|frame| frame.place()).unwrap_or_default(),
+        number(site.peak.bytes),
+        number(site.peak.blocks),
+        number(site.end.bytes),
+        number(site.end.blocks),
+        number(site.allocated.bytes),
+        number(site.allocated.blocks),
+        number(site.short.bytes),
+        site.samples.to_string(),
+        seconds(site.median.ns()),
+        seconds(site.p99.ns()),
+        share(site.remote_share),
+        share(site.realloc_share),
+        number(site.growth_per_second),
+        share(site.requested_share),
+        stack.join(" < "),
+    ]
+}
+
+/// One line a call site and measure that differ.
+pub fn render_difference(difference: &Difference) -> String {
+    let mut table = Table::new(&[
+        "measure",
+        "function",
+        "before_bytes",
+        "after_bytes",
+        "stack",
+    ]);
+    for measure in Measure::ALL {
+        for row in difference.rows(measure) {
+            table.row(&[
+                measure.name().to_owned(),
+                row.stack.first().cloned().unwrap_or_default(),
+                format!("{:.0}", row.before),
+                format!("{:.0}", row.after),
+                row.stack.join(" < "),
+            ]);
+        }
+    }
+    table.finish()
+}
+
+/// CSV in memory, where writing cannot fail.
+struct Table(::csv::Writer<Vec<u8>>);
+
+impl Table {
+    fn new(names: &[&str]) -> Table {
+        let mut table = Table(::csv::Writer::from_writer(Vec::new()));
+        let _ = table.0.write_record(names);
+        table
+    }
+
+    fn row(&mut self, cells: &[String]) {
+        let _ = self.0.write_record(cells);
+    }
+
+    fn finish(self) -> String {
+        let bytes = self.0.into_inner().unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

@@ -1,0 +1,526 @@
+//! The file `.hakprof`, as docs/hakprof.md describes it.
+//!
+//! A file may have been cut off anywhere, be from a program that still runs, or be damaged. What
+//! can be read is, and [`Recording::problems`] says what could not.
+
+use thiserror::Error;
+
+/// The first bytes of a recording.
+pub const MAGIC: &[u8; 8] = b"hakprof\n";
+/// The newest version that is understood.
+pub const VERSION: u32 = 1;
+const EXTENT_MAGIC: u32 = 0x7478_6568;
+const EXTENT_HEAD: usize = 64;
+/// The header up to its texts.
+const HEADER_NUMBERS: usize = 160;
+const TEXT_BYTES: usize = 4096;
+const FRAMES_MAX: usize = 32;
+const PATH_BYTES: usize = 904;
+/// Bytes of a record of each kind that are understood; files may have longer ones.
+const RECORD_BYTES: [usize; 4] = [320, 64, 200, 1024];
+
+/// Why nothing of a file can be read.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum FileError {
+    /// It is something else.
+    #[error("this is no recording: it does not begin with \"hakprof\"")]
+    NoRecording,
+    /// Made by a newer library.
+    #[error(
+        "this recording is of version {found}, and this hakmem reads up to version {VERSION}: \
+         use the hakmem that it was recorded with"
+    )]
+    Newer {
+        /// The version of the file.
+        found: u32,
+    },
+    /// Not even the header is whole.
+    #[error("this recording was cut off after {bytes} bytes, before its header ended")]
+    CutOff {
+        /// Length of the file.
+        bytes: usize,
+    },
+    /// Nothing in it can be found.
+    #[error("the header of this recording is damaged: {what}")]
+    Damaged {
+        /// What cannot be true.
+        what: &'static str,
+    },
+}
+
+/// What the header says.
+#[derive(Clone, Debug, Default)]
+pub struct Header {
+    /// Monotonic clock at the start, ns.
+    pub start_ns: u64,
+    /// The same moment since 1970, ns.
+    pub start_unix_ns: u64,
+    /// When something was logged last, ns.
+    pub last_ns: u64,
+    /// Process id.
+    pub process: u32,
+    /// Id of the logged process that was forked; 0: none.
+    pub parent: u32,
+    /// The process ended in good order.
+    pub ended: bool,
+    /// Mean distance of samples in bytes.
+    pub sample_mean_bytes: u64,
+    /// Births for which there was no room.
+    pub lost_samples: u64,
+    /// The weight of these in bytes.
+    pub lost_bytes: u64,
+    /// Sites for which there was no room.
+    pub lost_sites: u64,
+    /// Modules for which there was no room.
+    pub lost_modules: u64,
+    /// Dead samples that were given up.
+    pub thinned_samples: u64,
+    /// Name and version of the library.
+    pub writer: String,
+    /// Path of the executable.
+    pub program: String,
+    /// The arguments.
+    pub command: Vec<String>,
+}
+
+/// Where allocations come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// When it was seen first, ns.
+    pub time_ns: u64,
+    /// Samples born there.
+    pub born_samples: u64,
+    /// Their weight in bytes.
+    pub born_bytes: u64,
+    /// Samples that died.
+    pub dead_samples: u64,
+    /// Their weight in bytes.
+    pub dead_bytes: u64,
+    /// Of that, freed by another thread.
+    pub remote_bytes: u64,
+    /// Of that, ended by realloc.
+    pub realloc_bytes: u64,
+    /// Return addresses, the innermost first.
+    pub frames: Vec<u64>,
+}
+
+/// One sampled allocation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Number of its site.
+    pub site: u32,
+    /// ns.
+    pub birth_ns: u64,
+    /// ns; `None`: it lives.
+    pub death_ns: Option<u64>,
+    /// What the program asked for.
+    pub requested_bytes: u64,
+    /// What it got.
+    pub usable_bytes: u64,
+    /// Bytes that it stands for, those of thinned samples included.
+    pub weight_bytes: f64,
+    /// Thread that allocated it.
+    pub birth_thread: u32,
+    /// Thread that freed it.
+    pub death_thread: u32,
+    /// Number of the size class; 0: a big block.
+    pub size_class: u8,
+    /// Placed before a page that cannot be accessed.
+    pub guarded: bool,
+    /// Lived in the parent process already.
+    pub inherited: bool,
+    /// Freed by another thread.
+    pub remote: bool,
+    /// Ended by realloc.
+    pub realloc: bool,
+}
+
+impl Sample {
+    /// Estimated number of blocks that it stands for.
+    pub fn blocks(&self) -> f64 {
+        self.weight_bytes / self.usable_bytes.max(1) as f64
+    }
+
+    /// Whether it lived at this time.
+    pub fn lives_at(&self, time_ns: u64) -> bool {
+        self.birth_ns <= time_ns && self.death_ns.is_none_or(|death| death > time_ns)
+    }
+}
+
+/// The allocator at one moment; bytes unless named otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Snapshot {
+    pub time_ns: u64,
+    pub rss: u64,
+    pub live_blocks: u64,
+    pub live: u64,
+    pub magazines: u64,
+    pub transfer: u64,
+    pub slabs_free: u64,
+    pub page_heap_free: u64,
+    pub big_cache: u64,
+    pub metadata: u64,
+    pub mapped: u64,
+    pub committed: u64,
+    pub purged: u64,
+    pub threads: u64,
+    pub malloc_calls: u64,
+    pub free_calls: u64,
+    pub tier_live: [u64; 4],
+    pub log: u64,
+}
+
+/// A loaded file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Module {
+    /// When it was seen first, ns.
+    pub time_ns: u64,
+    /// First address.
+    pub start: u64,
+    /// Behind the last one.
+    pub end: u64,
+    /// Address less this: the one in the file.
+    pub bias: u64,
+    /// Empty: it has none.
+    pub build_id: Vec<u8>,
+    /// As the process saw it.
+    pub path: String,
+}
+
+/// All of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// The header.
+    pub header: Header,
+    /// By number; those that are not there have no frames.
+    pub sites: Vec<Site>,
+    /// In no order.
+    pub samples: Vec<Sample>,
+    /// By time.
+    pub snapshots: Vec<Snapshot>,
+    /// In the order in which they were seen.
+    pub modules: Vec<Module>,
+    /// What could not be read, or what was lost when it was written, as sentences.
+    pub problems: Vec<String>,
+}
+
+/// Numbers at places of a slice; behind its end they are 0.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn u8(&self, at: usize) -> u8 {
+        self.0.get(at).copied().unwrap_or(0)
+    }
+
+    fn u32(&self, at: usize) -> u32 {
+        let bytes = self.0.get(at..at + 4).and_then(|b| b.try_into().ok());
+        u32::from_le_bytes(bytes.unwrap_or_default())
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        let bytes = self.0.get(at..at + 8).and_then(|b| b.try_into().ok());
+        u64::from_le_bytes(bytes.unwrap_or_default())
+    }
+
+    /// Text up to a NUL, `length` or the end.
+    fn text(&self, at: usize, length: usize) -> String {
+        let rest = self.0.get(at..).unwrap_or_default();
+        let bytes = &rest[..rest.len().min(length)];
+        let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+}
+
+/// Where things are in the file.
+struct Layout {
+    header_bytes: usize,
+    extent_bytes: usize,
+    extents: usize,
+    record_bytes: [usize; 4],
+}
+
+/// What was left out, counted.
+#[derive(Default)]
+struct Damage {
+    extents: usize,
+    unfinished: usize,
+    samples: usize,
+    strangers: usize,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// Nothing in it can be read.
+pub fn parse(bytes: &[u8]) -> Result<Recording, FileError> {
+    if !bytes.starts_with(MAGIC) {
+        return Err(match MAGIC.starts_with(bytes) && !bytes.is_empty() {
+            true => FileError::CutOff { bytes: bytes.len() },
+            false => FileError::NoRecording,
+        });
+    }
+    if bytes.len() < HEADER_NUMBERS {
+        return Err(FileError::CutOff { bytes: bytes.len() });
+    }
+    let layout = layout(bytes)?;
+    let mut recording = Recording {
+        header: header(bytes),
+        ..Recording::default()
+    };
+    let mut damage = Damage::default();
+    read_extents(bytes, &layout, &mut recording, &mut damage);
+    let sites = recording.sites.len();
+    for sample in &mut recording.samples {
+        if sample.site as usize >= sites {
+            sample.site = 0;
+            damage.strangers += 1;
+        }
+    }
+    recording.snapshots.sort_by_key(|snapshot| snapshot.time_ns);
+    recording
+        .snapshots
+        .dedup_by_key(|snapshot| snapshot.time_ns);
+    say_damage(bytes, &layout, &damage, &mut recording);
+    say_losses(&mut recording);
+    Ok(recording)
+}
+
+fn layout(bytes: &[u8]) -> Result<Layout, FileError> {
+    let fields = Fields(bytes);
+    let version = fields.u32(8);
+    if version > VERSION {
+        return Err(FileError::Newer { found: version });
+    }
+    let damaged = |what| Err(FileError::Damaged { what });
+    if version == 0 {
+        return damaged("it has no version");
+    }
+    let layout = Layout {
+        header_bytes: fields.u32(12) as usize,
+        extent_bytes: fields.u32(16) as usize,
+        extents: fields.u32(20) as usize,
+        record_bytes: [24, 28, 32, 36].map(|at| fields.u32(at) as usize),
+    };
+    if !(HEADER_NUMBERS..=1 << 24).contains(&layout.header_bytes) {
+        return damaged("the length of the header");
+    }
+    if !(2048..=1 << 28).contains(&layout.extent_bytes) {
+        return damaged("the length of extents");
+    }
+    let fits = |(had, known): (&usize, &usize)| (*known..=layout.extent_bytes).contains(had);
+    if !layout.record_bytes.iter().zip(&RECORD_BYTES).all(fits) {
+        return damaged("the length of records");
+    }
+    Ok(layout)
+}
+
+fn header(bytes: &[u8]) -> Header {
+    let fields = Fields(bytes);
+    let start_ns = fields.u64(40);
+    let command_bytes = (fields.u32(8416) as usize).min(TEXT_BYTES);
+    let command = bytes.get(4320..4320 + command_bytes).unwrap_or_default();
+    let command = command.strip_suffix(b"\0").unwrap_or(command);
+    let arguments = command.split(|byte| *byte == 0);
+    Header {
+        start_ns,
+        start_unix_ns: fields.u64(48),
+        last_ns: fields.u64(56).max(start_ns),
+        process: fields.u32(64),
+        parent: fields.u32(68),
+        ended: fields.u32(72) != 0,
+        sample_mean_bytes: fields.u64(80),
+        lost_samples: fields.u64(88),
+        lost_bytes: fields.u64(96),
+        lost_sites: fields.u64(104),
+        lost_modules: fields.u64(112),
+        thinned_samples: fields.u64(120),
+        writer: fields.text(160, 64),
+        program: fields.text(224, TEXT_BYTES),
+        command: match command {
+            [] => Vec::new(),
+            _ => arguments
+                .map(|a| String::from_utf8_lossy(a).into_owned())
+                .collect(),
+        },
+    }
+}
+
+fn read_extents(bytes: &[u8], layout: &Layout, recording: &mut Recording, damage: &mut Damage) {
+    let present = bytes.len() / layout.extent_bytes + 1;
+    for number in 0..layout.extents {
+        let start = layout.header_bytes + number * layout.extent_bytes;
+        let Some(rest) = bytes.get(start..) else {
+            break;
+        };
+        if rest.len() < EXTENT_HEAD {
+            break;
+        }
+        let extent = &rest[..rest.len().min(layout.extent_bytes)];
+        let head = Fields(extent);
+        let (kind, order) = (head.u32(4) as usize, head.u32(8) as usize);
+        if head.u32(0) != EXTENT_MAGIC || !(1..=4).contains(&kind) || order >= present {
+            damage.extents += 1;
+            continue;
+        }
+        let record_bytes = layout.record_bytes[kind - 1];
+        let per_extent = (layout.extent_bytes - EXTENT_HEAD) / record_bytes;
+        let records = extent[EXTENT_HEAD..].chunks_exact(record_bytes);
+        for (index, record) in records.take(per_extent).enumerate() {
+            let record = Fields(record);
+            let number = order * per_extent + index;
+            match (record.u32(0), kind) {
+                (0, _) => {}
+                (1, _) => damage.unfinished += 1,
+                (2, 1) => read_site(number, &record, recording),
+                (2 | 3, 2) => match read_sample(&record) {
+                    Some(sample) => recording.samples.push(sample),
+                    None => damage.samples += 1,
+                },
+                (2, 3) => recording.snapshots.push(read_snapshot(&record)),
+                (2, 4) => recording.modules.push(read_module(&record)),
+                _ => damage.samples += 1,
+            }
+        }
+    }
+}
+
+fn read_site(number: usize, record: &Fields, recording: &mut Recording) {
+    let frames = (record.u32(4) as usize).min(FRAMES_MAX);
+    if recording.sites.len() <= number {
+        recording.sites.resize_with(number + 1, Site::default);
+    }
+    recording.sites[number] = Site {
+        time_ns: record.u64(8),
+        born_samples: record.u64(16),
+        born_bytes: record.u64(24),
+        dead_samples: record.u64(32),
+        dead_bytes: record.u64(40),
+        remote_bytes: record.u64(48),
+        realloc_bytes: record.u64(56),
+        frames: (0..frames).map(|i| record.u64(64 + 8 * i)).collect(),
+    };
+}
+
+/// `None`: what it says cannot be.
+fn read_sample(record: &Fields) -> Option<Sample> {
+    let (birth_ns, death_ns) = (record.u64(8), record.u64(16));
+    let is_dead = record.u32(0) == 3;
+    let (weight, thinned) = (record.u64(40), record.u8(59));
+    let usable_bytes = record.u64(32);
+    let possible = thinned < 64 && weight < 1 << 56 && usable_bytes < 1 << 56;
+    if !possible || (is_dead && death_ns < birth_ns) {
+        return None;
+    }
+    Some(Sample {
+        site: record.u32(4),
+        birth_ns,
+        death_ns: is_dead.then_some(death_ns),
+        requested_bytes: record.u64(24).min(usable_bytes),
+        usable_bytes,
+        weight_bytes: weight as f64 * 2f64.powi(i32::from(thinned)),
+        birth_thread: record.u32(48),
+        death_thread: record.u32(52),
+        size_class: record.u8(56),
+        guarded: record.u8(57) & 1 != 0,
+        inherited: record.u8(57) & 2 != 0,
+        remote: record.u8(58) & 1 != 0,
+        realloc: record.u8(58) & 2 != 0,
+    })
+}
+
+fn read_snapshot(record: &Fields) -> Snapshot {
+    let field = |index: usize| record.u64(8 + 8 * index);
+    Snapshot {
+        time_ns: field(0),
+        rss: field(1),
+        live_blocks: field(2),
+        live: field(3),
+        magazines: field(4),
+        transfer: field(5),
+        slabs_free: field(6),
+        page_heap_free: field(7),
+        big_cache: field(8),
+        metadata: field(9),
+        mapped: field(10),
+        committed: field(11),
+        purged: field(12),
+        threads: field(13),
+        malloc_calls: field(14),
+        free_calls: field(15),
+        tier_live: [16, 17, 18, 19].map(field),
+        log: field(20),
+    }
+}
+
+fn read_module(record: &Fields) -> Module {
+    let id_bytes = (record.u32(4) as usize).min(32);
+    Module {
+        time_ns: record.u64(8),
+        start: record.u64(16),
+        end: record.u64(24),
+        bias: record.u64(32),
+        build_id: record.0[40..40 + id_bytes].to_vec(),
+        path: record.text(120, PATH_BYTES),
+    }
+}
+
+fn say_damage(bytes: &[u8], layout: &Layout, damage: &Damage, recording: &mut Recording) {
+    let whole = layout.header_bytes + layout.extents * layout.extent_bytes;
+    let mut say = |text: String| recording.problems.push(text);
+    if bytes.len() < whole {
+        let share = 100.0 * bytes.len() as f64 / whole as f64;
+        say(format!(
+            "The file was cut off: {share:.0}% of it is there, and only that is shown."
+        ));
+    }
+    if damage.extents > 0 {
+        let (bad, all) = (damage.extents, layout.extents);
+        say(format!(
+            "{bad} of {all} parts of the file are damaged and were left out."
+        ));
+    }
+    if damage.samples > 0 {
+        say(format!(
+            "{} records are damaged and were left out.",
+            damage.samples
+        ));
+    }
+    if damage.strangers > 0 {
+        say(format!(
+            "{} samples are of call sites that are not in the file.",
+            damage.strangers
+        ));
+    }
+    if damage.unfinished > 0 {
+        say(format!(
+            "{} records were being written when the file was read or the process ended.",
+            damage.unfinished
+        ));
+    }
+}
+
+fn say_losses(recording: &mut Recording) {
+    let header = &recording.header;
+    let mut problems = Vec::new();
+    if header.lost_samples > 0 {
+        problems.push(format!(
+            "{} samples found no room in the log, {} in all: record with a larger record_mib.",
+            header.lost_samples,
+            crate::units::bytes(header.lost_bytes as f64)
+        ));
+    }
+    if header.lost_sites > 0 || header.lost_modules > 0 {
+        problems.push(format!(
+            "{} call sites and {} modules found no room in the log.",
+            header.lost_sites, header.lost_modules
+        ));
+    }
+    if header.thinned_samples > 0 {
+        problems.push(format!(
+            "The log was full: {} samples of freed blocks were thinned out, so the past is coarse.",
+            header.thinned_samples
+        ));
+    }
+    recording.problems.extend(problems);
+}

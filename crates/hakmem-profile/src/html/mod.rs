@@ -1,0 +1,256 @@
+//! One self-contained page: no network, light and dark. Everything is there without scripts, too;
+//! they search, sort and let flame graphs show a part.
+
+mod fall;
+mod sites;
+mod timeline;
+
+use hakmem_report::html::STYLE;
+use maud::{html, Markup, PreEscaped, DOCTYPE};
+
+use crate::analysis::{Analysis, Measure};
+use crate::difference::Difference;
+use crate::findings;
+use crate::flame::{self, Colours};
+use crate::tree::{self, Node};
+use crate::units::{bytes, count, duration, one_line, signed_bytes};
+use crate::waterfall;
+
+const PAGE_STYLE: &str = include_str!("page.css");
+const FLAME_STYLE: &str = include_str!("../flame.css");
+const PAGE_SCRIPT: &str = include_str!("page.js");
+
+/// The page of a recording.
+pub fn render(analysis: &Analysis) -> String {
+    let body = html! {
+        (header(analysis))
+        main {
+            (summary(analysis))
+            (timeline::render(analysis))
+            (flames("Where it came from", |measure| {
+                let total = analysis.total(measure);
+                (total.bytes > 0.0).then(|| Graph {
+                    note: format!("{} in {} blocks", bytes(total.bytes), count(total.blocks)),
+                    root: tree::tree(analysis, measure),
+                    colours: Colours::Names,
+                })
+            }))
+            (sites::render(analysis))
+            (fall::render(analysis))
+            (problems(analysis))
+        }
+    };
+    page(&format!("{}: memory", analysis.program()), &body)
+}
+
+/// The page of two recordings.
+pub fn render_difference(difference: &Difference) -> String {
+    let (before, after) = (difference.before, difference.after);
+    let title = format!("{}: memory, before and after", after.program());
+    let body = html! {
+        header {
+            div.wrap {
+                h1 { (after.program()) ": before and after" }
+                p.facts {
+                    span { "before: " (command(before)) }
+                    span { "after: " (command(after)) }
+                }
+                nav {
+                    a href="#summary" { "Summary" }
+                    a href="#flames" { "Flame graphs" }
+                    a href="#sites" { "Call sites" }
+                }
+            }
+        }
+        main {
+            section #summary {
+                h2 { "Summary" }
+                div.tiles {
+                    @for measure in Measure::ALL {
+                        @let (was, is) = (before.total(measure).bytes, after.total(measure).bytes);
+                        (tile(measure.title(), &signed_bytes(is - was),
+                            &format!("{} before, {} after", bytes(was), bytes(is))))
+                    }
+                }
+            }
+            (flames("What changed where", |measure| {
+                let root = tree::difference(before, after, measure);
+                (root.width() > 0.0).then(|| Graph {
+                    note: format!(
+                        "{} before, {} after; orange grew, blue shrank",
+                        bytes(before.total(measure).bytes),
+                        bytes(after.total(measure).bytes)
+                    ),
+                    root,
+                    colours: Colours::Difference,
+                })
+            }))
+            (sites::render_difference(difference))
+        }
+    };
+    page(&title, &body)
+}
+
+fn page(title: &str, body: &Markup) -> String {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) (PreEscaped(FLAME_STYLE)) (PreEscaped(PAGE_STYLE)) }
+            }
+            body {
+                (body)
+                script { (flame::script()) (PreEscaped(PAGE_SCRIPT)) }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+fn command(analysis: &Analysis) -> String {
+    let words: Vec<String> = analysis
+        .recording
+        .header
+        .command
+        .iter()
+        .map(|word| one_line(word))
+        .collect();
+    let text = words.join(" ");
+    match text.char_indices().nth(160) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn header(analysis: &Analysis) -> Markup {
+    let header = &analysis.recording.header;
+    let samples: u64 = analysis.sites.iter().map(|site| site.samples).sum();
+    html! {
+        header {
+            div.wrap {
+                h1 { (analysis.program()) }
+                p.facts {
+                    span { code { (command(analysis)) } }
+                    span { "process " (header.process) }
+                    span { (duration(analysis.duration_ns() as f64)) }
+                    span { (samples) " samples, one in " (bytes(header.sample_mean_bytes as f64)) }
+                    @if !header.ended { span.quick { "no orderly end" } }
+                    span { (one_line(&header.writer)) }
+                }
+                nav {
+                    a href="#summary" { "Summary" }
+                    a href="#timeline" { "Over time" }
+                    a href="#flames" { "Flame graphs" }
+                    a href="#sites" { "Call sites" }
+                    a href="#rss" { "RSS" }
+                    @if analysis.problems().next().is_some() {
+                        a href="#problems" { "What is missing" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn tile(name: &str, figure: &str, note: &str) -> Markup {
+    html! {
+        div.tile {
+            div.than { (name) }
+            div.figure { span { (figure) } }
+            div.note { (note) }
+        }
+    }
+}
+
+fn summary(analysis: &Analysis) -> Markup {
+    let peak = analysis.total(Measure::Peak);
+    let end = analysis.total(Measure::End);
+    let all = analysis.total(Measure::Allocated);
+    let seconds = analysis.duration_ns() as f64 / 1e9;
+    let after = duration(analysis.since_start(analysis.peak_ns) as f64);
+    let findings = findings::find(analysis);
+    html! {
+        section #summary {
+            h2 { "Summary" }
+            div.tiles {
+                (tile("Live at the peak", &bytes(peak.bytes),
+                    &format!("{} blocks, after {after}", count(peak.blocks))))
+                (tile("Live at the end", &bytes(end.bytes),
+                    &format!("{} blocks", count(end.blocks))))
+                (tile("Allocated in all", &bytes(all.bytes),
+                    &format!("{} blocks, {} a second", count(all.blocks), bytes(all.bytes / seconds))))
+                @if let Some(fall) = waterfall::at_peak(analysis) {
+                    (tile("Highest RSS", &bytes(fall.rss),
+                        &format!("{:.2} times the live blocks then", {
+                            let live: f64 = fall.steps.iter().take(2).map(|step| step.bytes).sum();
+                            fall.rss / live.max(1.0)
+                        })))
+                }
+            }
+            @if !findings.is_empty() {
+                ol.findings {
+                    @for finding in &findings {
+                        li { (finding.what) " " small { (finding.advice) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A flame graph to show.
+struct Graph {
+    note: String,
+    root: Node,
+    colours: Colours,
+}
+
+fn flames(title: &str, graph: impl Fn(Measure) -> Option<Graph>) -> Markup {
+    let graphs: Vec<(Measure, Graph)> = Measure::ALL
+        .into_iter()
+        .filter_map(|measure| Some((measure, graph(measure)?)))
+        .collect();
+    if graphs.is_empty() {
+        return html! {};
+    }
+    html! {
+        section #flames {
+            h2 { (title) }
+            p.lead {
+                "Callers are above, as wide as the bytes below them; paler frames were inlined. "
+                "A click on a frame shows it alone, one on “all” everything."
+            }
+            div.tabs {
+                @for (index, (measure, _)) in graphs.iter().enumerate() {
+                    input type="radio" name="flame" id=(format!("flame-{}", measure.name()))
+                        checked[index == 0];
+                    label for=(format!("flame-{}", measure.name())) { (measure.title()) }
+                }
+                input #search type="search" placeholder="Search functions, files, modules"
+                    aria-label="Search functions, files, modules";
+                @for (measure, graph) in &graphs {
+                    div.graph.tab {
+                        p.note { (graph.note) " " b.share {} }
+                        div.flamebox { (flame::graph(&graph.root, graph.colours, measure.title())) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn problems(analysis: &Analysis) -> Markup {
+    let problems: Vec<&str> = analysis.problems().collect();
+    html! {
+        @if !problems.is_empty() {
+            section #problems {
+                h2 { "What is missing" }
+                ul { @for problem in &problems { li { (problem) } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The tables of call sites.
+
+use maud::{html, Markup};
+
+use crate::analysis::{Analysis, Lifetime, Measure, SiteFigures};
+use crate::difference::Difference;
+use crate::symbols::Frame;
+use crate::units::{bytes, percent, signed_bytes};
+
+/// Rows of a table.
+const ROWS: usize = 150;
+
+/// The section of a recording.
+pub fn render(analysis: &Analysis) -> Markup {
+    let shown = analysis.sites.iter().take(ROWS);
+    let left_out = analysis.sites.len().saturating_sub(ROWS);
+    html! {
+        section #sites {
+            h2 { "Call sites" }
+            p.lead {
+                "A click on a heading sorts, one on a function shows its callers. Estimates of few "
+                "samples are rough: with 10, give or take 60%; with 100, 20%."
+            }
+            div.scroll {
+                table.sites {
+                    thead { tr {
+                        th { "Function" }
+                        @for name in ["Peak", "End", "Allocated", "Samples", "Median life",
+                                      "p99", "Other thread", "Growth"] {
+                            th { button type="button" { (name) } }
+                        }
+                    } }
+                    tbody { @for site in shown { (row(analysis, site)) } }
+                }
+            }
+            @if left_out > 0 { p.note { (left_out) " more are in the CSV and JSON." } }
+        }
+    }
+}
+
+fn row(analysis: &Analysis, site: &SiteFigures) -> Markup {
+    let frames: Vec<&Frame> = analysis.symbols.frames_of(site.site).collect();
+    let stack: Vec<&str> = frames.iter().map(|frame| frame.function.as_str()).collect();
+    let peak = analysis.total(Measure::Peak).bytes.max(1.0);
+    let growth = match site.growth_per_second {
+        per_second if per_second.abs() < 1.0 => "–".to_owned(),
+        per_second => format!("{}/s", signed_bytes(per_second)),
+    };
+    html! {
+        tr data-stack=(stack.join("\n")) {
+            th {
+                details {
+                    summary {
+                        (analysis.owner(site.site))
+                        @if let Some(place) = analysis.symbols.owner(site.site).and_then(Frame::place) {
+                            " " small { (place) }
+                        }
+                    }
+                    ol { @for frame in &frames { (callers(frame)) } }
+                }
+            }
+            (number(site.peak.bytes, html! {
+                (bytes(site.peak.bytes)) " "
+                small { (percent(site.peak.bytes / peak)) }
+            }))
+            (number(site.end.bytes, html! { (bytes(site.end.bytes)) }))
+            (number(site.allocated.bytes, html! { (bytes(site.allocated.bytes)) }))
+            (number(site.samples as f64, html! { (site.samples) }))
+            (number(order(site.median), html! { (site.median.text()) }))
+            (number(order(site.p99), html! { (site.p99.text()) }))
+            (number(site.remote_share, html! { (percent(site.remote_share)) }))
+            (number(site.growth_per_second, html! { (growth) }))
+        }
+    }
+}
+
+fn number(value: f64, text: Markup) -> Markup {
+    html! { td data-v=(format!("{value:.3e}")) { (text) } }
+}
+
+fn order(lifetime: Lifetime) -> f64 {
+    match lifetime {
+        Lifetime::Known(ns) => ns,
+        Lifetime::Longer => 1e30,
+        Lifetime::Nothing => -1.0,
+    }
+}
+
+fn callers(frame: &Frame) -> Markup {
+    html! {
+        li {
+            code { (frame.function) }
+            @if let Some(file) = &frame.file {
+                " " small { (file) @if let Some(line) = frame.line { ":" (line) } }
+            } @else if !frame.module.is_empty() {
+                " " small { (frame.module) }
+            }
+            @if frame.inlined { " " small { "inlined" } }
+        }
+    }
+}
+
+/// The section of two recordings.
+pub fn render_difference(difference: &Difference) -> Markup {
+    html! {
+        section #sites {
+            h2 { "Call sites" }
+            div.tabs {
+                @for (index, measure) in Measure::ALL.into_iter().enumerate() {
+                    input type="radio" name="sites" id=(format!("sites-{}", measure.name()))
+                        checked[index == 0];
+                    label for=(format!("sites-{}", measure.name())) { (measure.title()) }
+                }
+                @for measure in Measure::ALL {
+                    div.tab.scroll {
+                        table.sites {
+                            thead { tr {
+                                th { "Function" }
+                                @for name in ["Change", "Before", "After"] {
+                                    th { button type="button" { (name) } }
+                                }
+                            } }
+                            tbody {
+                                @for row in difference.rows(measure).iter().take(ROWS) {
+                                    tr data-stack=(row.stack.join("\n")) {
+                                        th { details {
+                                            summary {
+                                                (row.stack.first().map_or("unknown", String::as_str))
+                                            }
+                                            ol { @for name in &row.stack { li { code { (name) } } } }
+                                        } }
+                                        @let change = row.after - row.before;
+                                        (number(change, html! { (signed_bytes(change)) }))
+                                        (number(row.before, html! { (bytes(row.before)) }))
+                                        (number(row.after, html! { (bytes(row.after)) }))
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

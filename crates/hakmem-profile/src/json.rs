@@ -1,0 +1,165 @@
+//! A recording as JSON, for programs. Members are added and never changed, or `format` counts up.
+
+use serde_json::{json, Map, Value};
+
+use crate::analysis::{Analysis, Measure, SiteFigures};
+use crate::difference::Difference;
+use crate::findings;
+use crate::symbols::Frame;
+use crate::timeline::{Layers, Timeline};
+use crate::waterfall::{self, Waterfall};
+
+/// Moments of the timelines.
+const MOMENTS: usize = 200;
+
+/// Everything, with the samples added up by site.
+pub fn render(analysis: &Analysis) -> String {
+    let header = &analysis.recording.header;
+    let value = json!({
+        "format": 1,
+        "kind": "recording",
+        "program": header.program,
+        "command": header.command,
+        "process": header.process,
+        "parent": header.parent,
+        "writer": header.writer,
+        "ended": header.ended,
+        "start_unix_ns": header.start_unix_ns,
+        "duration_ns": analysis.duration_ns(),
+        "sample_mean_bytes": header.sample_mean_bytes,
+        "peak_ns": analysis.since_start(analysis.peak_ns),
+        "totals": totals(analysis),
+        "findings": findings::find(analysis).iter().map(|finding| json!({
+            "what": finding.what, "advice": finding.advice,
+        })).collect::<Vec<_>>(),
+        "sites": analysis.sites.iter().map(|site| site_value(analysis, site)).collect::<Vec<_>>(),
+        "live_by_site": timeline(analysis, Layers::Sites),
+        "live_by_size": timeline(analysis, Layers::Sizes),
+        "snapshots": snapshots(analysis),
+        "waterfall_at_peak": waterfall::at_peak(analysis).map(|fall| steps(&fall)),
+        "waterfall_at_end": waterfall::at_end(analysis).map(|fall| steps(&fall)),
+        "problems": analysis.problems().collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn totals(analysis: &Analysis) -> Value {
+    let mut totals = Map::new();
+    for measure in Measure::ALL {
+        let amount = analysis.total(measure);
+        totals.insert(
+            format!("{}_bytes", measure.name()),
+            json!(amount.bytes.round()),
+        );
+        totals.insert(
+            format!("{}_blocks", measure.name()),
+            json!(amount.blocks.round()),
+        );
+    }
+    Value::Object(totals)
+}
+
+fn site_value(analysis: &Analysis, site: &SiteFigures) -> Value {
+    let mut value = Map::new();
+    value.insert("site".into(), json!(site.site));
+    for measure in Measure::ALL {
+        let amount = site.amount(measure);
+        value.insert(
+            format!("{}_bytes", measure.name()),
+            json!(amount.bytes.round()),
+        );
+        value.insert(
+            format!("{}_blocks", measure.name()),
+            json!(amount.blocks.round()),
+        );
+    }
+    let stack: Vec<&Frame> = analysis.symbols.frames_of(site.site).collect();
+    for (name, member) in [
+        ("samples", json!(site.samples)),
+        ("median_lifetime_ns", json!(site.median.ns())),
+        ("p99_lifetime_ns", json!(site.p99.ns())),
+        ("remote_share", json!(site.remote_share)),
+        ("realloc_share", json!(site.realloc_share)),
+        ("growth_bytes_per_s", json!(site.growth_per_second)),
+        ("requested_share", json!(site.requested_share)),
+        ("stack", json!(stack)),
+    ] {
+        value.insert(name.into(), member);
+    }
+    Value::Object(value)
+}
+
+fn timeline(analysis: &Analysis, kind: Layers) -> Value {
+    let timeline = Timeline::new(analysis, kind, MOMENTS);
+    json!({
+        "times_ns": timeline.times_ns,
+        "layers": timeline.layers.iter().map(|layer| json!({
+            "name": layer.name,
+            "bytes": layer.bytes.iter().map(|bytes| bytes.round()).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn snapshots(analysis: &Analysis) -> Vec<Value> {
+    let snapshots = analysis.recording.snapshots.iter();
+    snapshots
+        .map(|now| {
+            json!({
+                "time_ns": analysis.since_start(now.time_ns),
+                "rss": now.rss,
+                "live_blocks": now.live_blocks,
+                "live": now.live,
+                "magazines": now.magazines,
+                "transfer": now.transfer,
+                "slabs_free": now.slabs_free,
+                "page_heap_free": now.page_heap_free,
+                "big_cache": now.big_cache,
+                "metadata": now.metadata,
+                "mapped": now.mapped,
+                "committed": now.committed,
+                "purged": now.purged,
+                "threads": now.threads,
+                "malloc_calls": now.malloc_calls,
+                "free_calls": now.free_calls,
+                "tier_live": now.tier_live,
+            })
+        })
+        .collect()
+}
+
+fn steps(fall: &Waterfall) -> Value {
+    json!({
+        "time_ns": fall.time_ns,
+        "rss": fall.rss,
+        "steps": fall.steps.iter().map(|step| json!({
+            "name": step.name, "bytes": step.bytes.round(),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+/// Two recordings: totals of both, and the call sites that differ.
+pub fn render_difference(difference: &Difference) -> String {
+    let measures: Map<String, Value> = Measure::ALL
+        .into_iter()
+        .map(|measure| {
+            let rows = difference.rows(measure).into_iter().map(|row| {
+                json!({
+                    "stack": row.stack,
+                    "before_bytes": row.before.round(),
+                    "after_bytes": row.after.round(),
+                })
+            });
+            (measure.name().to_owned(), Value::Array(rows.collect()))
+        })
+        .collect();
+    let value = json!({
+        "format": 1,
+        "kind": "difference",
+        "before": {"program": difference.before.recording.header.program,
+                   "totals": totals(difference.before)},
+        "after": {"program": difference.after.recording.header.program,
+                  "totals": totals(difference.after)},
+        "sites": measures,
+    });
+    format!("{value:#}\n")
+}

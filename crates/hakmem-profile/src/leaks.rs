@@ -1,0 +1,145 @@
+//! What was never freed, less what is meant not to be.
+//!
+//! A file of suppressions has a pattern a line: a call site is left out when any of its functions,
+//! its source files or its modules matches. `*` stands for any letters, `#` begins a comment.
+
+use std::fmt::Write;
+
+use crate::analysis::{Amount, Analysis, Measure};
+use crate::units::{bytes, count};
+
+/// Call sites that are meant to keep their memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Suppressions {
+    patterns: Vec<String>,
+}
+
+impl Suppressions {
+    /// Reads the text of a file.
+    pub fn parse(text: &str) -> Suppressions {
+        let line = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
+        let patterns = text.lines().map(line).filter(|line| !line.is_empty());
+        Suppressions {
+            patterns: patterns.collect(),
+        }
+    }
+
+    fn covers(&self, analysis: &Analysis, site: usize) -> bool {
+        analysis.symbols.frames_of(site).any(|frame| {
+            let names = [
+                Some(&frame.function),
+                frame.file.as_ref(),
+                Some(&frame.module),
+            ];
+            let mut names = names.into_iter().flatten();
+            let brief = frame.brief();
+            self.patterns.iter().any(|pattern| matches(pattern, &brief))
+                || names.any(|name| self.patterns.iter().any(|pattern| matches(pattern, name)))
+        })
+    }
+}
+
+/// Whether the pattern, in which `*` is any text, is all of the text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in middle {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// The result of a check.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaks {
+    /// Sites and what lived at the end, most first.
+    pub sites: Vec<(usize, Amount)>,
+    /// How much of it in all.
+    pub total: Amount,
+    /// What was suppressed.
+    pub suppressed: Amount,
+}
+
+/// Checks a recording.
+pub fn check(analysis: &Analysis, suppressions: &Suppressions) -> Leaks {
+    let mut leaks = Leaks {
+        sites: Vec::new(),
+        total: Amount::default(),
+        suppressed: Amount::default(),
+    };
+    for site in analysis.top(Measure::End) {
+        let sum = if suppressions.covers(analysis, site.site) {
+            &mut leaks.suppressed
+        } else {
+            leaks.sites.push((site.site, site.end));
+            &mut leaks.total
+        };
+        sum.bytes += site.end.bytes;
+        sum.blocks += site.end.blocks;
+    }
+    leaks
+}
+
+/// The result for people.
+pub fn render(analysis: &Analysis, leaks: &Leaks) -> String {
+    let mut out = String::new();
+    for (site, amount) in &leaks.sites {
+        let _ = writeln!(
+            out,
+            "{} in {} blocks were never freed:",
+            bytes(amount.bytes),
+            count(amount.blocks.max(1.0))
+        );
+        for frame in analysis.symbols.frames_of(*site) {
+            let place = frame.place().unwrap_or_else(|| frame.module.clone());
+            let _ = writeln!(out, "    {} {place}", frame.brief());
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(
+        out,
+        "{}: {} never freed at {} call sites; {} suppressed.",
+        analysis.program(),
+        bytes(leaks.total.bytes),
+        leaks.sites.len(),
+        bytes(leaks.suppressed.bytes)
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, text, expected) in [
+            ("main", "main", true),
+            ("main", "main2", false),
+            ("*main", "domain", true),
+            ("std::*", "std::vector::grow", true),
+            ("a*b*c", "aXXbYYc", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn comments_and_empty_lines_are_left_out() {
+        let suppressions = Suppressions::parse("# all\n\n  init_* # tables\nlibfoo.so*\n");
+        assert_eq!(suppressions.patterns, ["init_*", "libfoo.so*"]);
+    }
+}

@@ -1,0 +1,93 @@
+//! How figures are spelt.
+
+/// Bytes with three significant digits and a binary unit.
+pub fn bytes(bytes: f64) -> String {
+    const UNITS: [(f64, &str); 4] = [
+        ((1u64 << 40) as f64, "TiB"),
+        ((1u64 << 30) as f64, "GiB"),
+        ((1u64 << 20) as f64, "MiB"),
+        ((1u64 << 10) as f64, "KiB"),
+    ];
+    // 1023.6 KiB is shown with the next unit, because it would be rounded to 1024.
+    let unit = UNITS.iter().find(|(size, _)| bytes.abs() >= 0.9995 * size);
+    match unit {
+        Some((size, name)) => format!("{} {name}", three_digits(bytes / size)),
+        None => format!("{bytes:.0} B"),
+    }
+}
+
+/// The same with a sign.
+pub fn signed_bytes(difference: f64) -> String {
+    let sign = if difference >= 0.0 { "+" } else { "−" };
+    format!("{sign}{}", bytes(difference.abs()))
+}
+
+/// A number of things, estimated.
+pub fn count(count: f64) -> String {
+    match count {
+        c if c >= 999.5e6 => format!("{} G", three_digits(c / 1e9)),
+        c if c >= 999.5e3 => format!("{} M", three_digits(c / 1e6)),
+        c if c >= 9999.5 => format!("{} k", three_digits(c / 1e3)),
+        c => format!("{c:.0}"),
+    }
+}
+
+/// Nanoseconds with a unit.
+pub fn duration(ns: f64) -> String {
+    match ns {
+        ns if ns >= 3600e9 => format!("{} h", three_digits(ns / 3600e9)),
+        ns if ns >= 120e9 => format!("{} min", three_digits(ns / 60e9)),
+        ns if ns >= 0.9995e9 => format!("{} s", three_digits(ns / 1e9)),
+        ns if ns >= 0.9995e6 => format!("{} ms", three_digits(ns / 1e6)),
+        ns => format!("{} µs", three_digits(ns / 1e3)),
+    }
+}
+
+/// A share of 1, in percent.
+pub fn percent(share: f64) -> String {
+    match 100.0 * share {
+        0.0 => "0%".to_owned(),
+        p if p.abs() < 0.95 => format!("{p:.1}%"),
+        p => format!("{p:.0}%"),
+    }
+}
+
+fn three_digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Text of others on one line, without what would steer a terminal.
+pub fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_and_a_unit() {
+        for (value, text) in [
+            (0.0, "0 B"),
+            (1000.0, "1000 B"),
+            (1023.9, "1.00 KiB"),
+            (1536.0, "1.50 KiB"),
+            (1048570.0, "1.00 MiB"),
+            (12.34 * 1048576.0, "12.3 MiB"),
+            (5e12, "4.55 TiB"),
+        ] {
+            assert_eq!(bytes(value), text);
+        }
+        assert_eq!(signed_bytes(-2048.0), "−2.00 KiB");
+        assert_eq!(duration(1500.0), "1.50 µs");
+        assert_eq!(duration(2.5e9), "2.50 s");
+        assert_eq!(count(1234.0), "1234");
+        assert_eq!(count(12345.0), "12.3 k");
+        assert_eq!(percent(0.004), "0.4%");
+        assert_eq!(percent(0.5), "50%");
+    }
+}
