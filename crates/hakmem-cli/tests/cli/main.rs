@@ -7,6 +7,7 @@ mod doctor;
 mod fixtures;
 mod generate;
 mod options;
+mod record;
 mod report;
 mod run;
 mod run_stats;

@@ -1,0 +1,239 @@
+//! `hakmem record` and `hakmem report` of what it recorded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use predicates::str::contains;
+
+use crate::fixtures::{hakmem, scratch};
+
+/// A program that keeps 32 MiB, and allocates and frees twice as much, each in a function of its
+/// own.
+const PROGRAM: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <sys/wait.h>
+char *volatile kept[1024];
+__attribute__((noinline)) void keeper(void) {
+    for (int i = 0; i < 1024; i++) memset(kept[i] = malloc(32000), 1, 32000);
+}
+__attribute__((noinline)) void passer(void) {
+    for (int i = 0; i < 4096; i++) { char *volatile p = malloc(16000); *p = 1; free(p); }
+}
+int main(int argc, char **argv) {
+    keeper();
+    passer();
+    if (argc > 1) { if (fork() == 0) { passer(); keeper(); _exit(3); } wait(NULL); }
+    puts("done");
+    return argc > 1 ? 7 : 0;
+}
+"#;
+
+fn compiled(directory: &Path) -> PathBuf {
+    let (source, program) = (directory.join("toy.c"), directory.join("toy"));
+    fs::write(&source, PROGRAM).unwrap();
+    let status = Command::new("cc")
+        .args(["-g", "-O1", "-o"])
+        .args([&program, &source])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    program
+}
+
+fn recordings(directory: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "hakprof")
+        })
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn report(path: &Path, options: &[&str]) -> String {
+    let output = hakmem()
+        .arg("report")
+        .arg(path)
+        .args(options)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_recording_names_who_holds_the_memory() {
+    let directory = scratch();
+    let program = compiled(directory.path());
+    let output = directory.path().join("100%p");
+    hakmem()
+        .args(["record", "--sample-kib", "16", "--output"])
+        .arg(&output)
+        .arg("--")
+        .arg(&program)
+        .assert()
+        .code(0)
+        .stdout("done\n")
+        .stderr(contains("hakmem: recorded 1 process\n").count(1));
+    let paths = recordings(&output);
+    assert_eq!(paths.len(), 1);
+    let value: serde_json::Value = serde_json::from_str(&report(&paths[0], &["--json"])).unwrap();
+    assert_eq!(value["ended"], true);
+    assert_eq!(
+        value["problems"].as_array().unwrap().len(),
+        0,
+        "{}",
+        value["problems"]
+    );
+    let site = |name: &str| {
+        let sites = value["sites"].as_array().unwrap();
+        let is_it = |site: &&serde_json::Value| site["stack"][0]["function"] == name;
+        sites.iter().find(is_it).unwrap().clone()
+    };
+    // 2048 samples are known to 2%; five times that is beyond doubt.
+    let near = |value: &serde_json::Value, expected: f64| {
+        let ratio = value.as_f64().unwrap() / expected;
+        assert!(
+            (0.89..1.12).contains(&ratio),
+            "{value} is not about {expected}"
+        );
+    };
+    near(&site("keeper")["end_bytes"], 32768.0 * 1024.0);
+    near(&site("passer")["allocated_bytes"], 16384.0 * 4096.0);
+    assert_eq!(site("passer")["end_bytes"], 0.0);
+    assert_eq!(site("keeper")["stack"][1]["function"], "main");
+    let text = report(&paths[0], &[]);
+    assert!(text.contains("keeper toy.c:9"), "{text}");
+    let pprof = directory.path().join("heap.pb.gz");
+    report(&paths[0], &["--pprof", pprof.to_str().unwrap()]);
+    assert!(fs::read(&pprof).unwrap().starts_with(&[0x1f, 0x8b]));
+    let svg = report(&paths[0], &["--flamegraph", "-", "--show", "allocated"]);
+    assert!(svg.contains("passer"), "{svg}");
+}
+
+#[test]
+fn children_have_files_and_the_end_is_that_of_the_program() {
+    let directory = scratch();
+    let program = compiled(directory.path());
+    hakmem()
+        .args(["record", "--output"])
+        .arg(directory.path())
+        .arg("--")
+        .arg(&program)
+        .arg("fork")
+        .assert()
+        .code(7)
+        .stdout("done\n")
+        .stderr(contains("recorded 2 processes"));
+    let paths = recordings(directory.path());
+    assert_eq!(paths.len(), 2);
+    for path in &paths {
+        let lines = report(path, &["--collapsed", "--show=allocated"]);
+        assert!(
+            lines.contains(";keeper ") && lines.contains(";passer "),
+            "{lines}"
+        );
+    }
+    let (a, b) = (&paths[0], paths[1].to_str().unwrap());
+    assert!(report(a, &[b]).contains("All allocations"));
+}
+
+#[test]
+fn what_a_killed_program_had_logged_is_shown() {
+    let directory = scratch();
+    let program = compiled(directory.path());
+    let script = format!("{} & sleep 1; kill -9 $!; wait", "sh -c 'exec sleep 5'");
+    hakmem()
+        .args(["record", "--sample-kib=1", "--output"])
+        .arg(directory.path())
+        .args(["--", "sh", "-c", &script])
+        .assert()
+        .code(0);
+    hakmem()
+        .args(["record", "--output"])
+        .arg(directory.path())
+        .args(["--", "sh", "-c", &format!("exec {} x", program.display())])
+        .assert()
+        .code(7);
+    assert!(recordings(directory.path()).len() >= 2);
+}
+
+#[test]
+fn leaks_set_the_exit_status() {
+    let directory = scratch();
+    let program = compiled(directory.path());
+    hakmem()
+        .args(["record", "--output"])
+        .arg(directory.path())
+        .arg("--")
+        .arg(&program)
+        .assert()
+        .code(0);
+    let path = &recordings(directory.path())[0];
+    hakmem()
+        .arg("report")
+        .arg(path)
+        .arg("--leaks")
+        .assert()
+        .code(1)
+        .stdout(contains("    keeper toy.c:9\n"));
+    let list = directory.path().join("kept");
+    fs::write(&list, "# tables\nkeep*\n_IO_*\n").unwrap();
+    hakmem()
+        .arg("report")
+        .arg(path)
+        .args(["--leaks", "--suppressions"])
+        .arg(&list)
+        .assert()
+        .code(0)
+        .stdout(contains("0 B never freed at 0 call sites"));
+}
+
+#[test]
+fn bad_input_is_said_in_a_line() {
+    let directory = scratch();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    };
+    for (path, message) in [
+        (
+            file("short.hakprof", b"hakprof\n"),
+            "was cut off after 8 bytes",
+        ),
+        (file("other.json", b"{}"), "other.json"),
+        (directory.path().join("missing"), "cannot read"),
+    ] {
+        let output = hakmem().arg("report").arg(&path).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(
+            text.contains(message) && text.lines().count() == 1,
+            "{text}"
+        );
+    }
+    hakmem()
+        .args(["record", "--output", "/dev/null/x", "--", "true"])
+        .assert()
+        .code(125)
+        .stderr(contains("cannot write to /dev/null/x"));
+    hakmem()
+        .args(["record", "--output"])
+        .arg(directory.path())
+        .args(["--", "/nonexistent/program"])
+        .assert()
+        .code(127)
+        .stderr(contains("not found"));
+}
