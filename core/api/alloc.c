@@ -280,7 +280,7 @@ void free_long(void *block)
         free_slow(block);
 }
 
-static void free_any(void *block)
+static void free_any(void *block, const struct unwind_start *start)
 {
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
@@ -294,8 +294,13 @@ static void free_any(void *block)
     if (UNLIKELY(perturb_is_on()) && info.kind != BLOCK_BIG)
         perturb_freed(block, block_usable_size(info, block, "free", true));
     struct sample *sample = NULL;
+    const struct site *freed = NULL;
+    if (UNLIKELY(info.kind == BLOCK_GUARDED))
+        freed = sample_site(start);
     struct heap *heap = heap_enter();
-    if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_sampled(info.slab)))
+    if (UNLIKELY(info.kind == BLOCK_GUARDED))
+        sample = sample_free_guarded(heap, info.guard, block, freed);
+    else if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_sampled(info.slab)))
         sample = sample_free(heap, info.slab, block);
     else if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
         free_to_slab(heap, info.slab, block);
@@ -313,11 +318,12 @@ static void free_any(void *block)
 
 void free_slow(void *block)
 {
+    const struct unwind_start start = UNWIND_START();
     struct cycles_span span;
     if (!block)
         return;
     cycles_begin(&span, CYCLES_CALL, CYCLES_FREE, 0);
     if (!free_unwritten(block))
-        free_any(block);
+        free_any(block, &start);
     cycles_end(&span);
 }

@@ -57,6 +57,8 @@ size_t block_usable_size(
             NULL, 0);
     case BLOCK_BIG:
         return big_size(info.big, block, call);
+    case BLOCK_GUARDED:
+        return guard_size(info.guard, block, call);
     case BLOCK_FOREIGN:
         break;
     }

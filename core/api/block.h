@@ -2,23 +2,27 @@
 #ifndef API_BLOCK_H
 #define API_BLOCK_H
 
+#include "profile/guard.h"
 #include "slab/slab.h"
 #include "span/big.h"
 
 /* BLOCK_GONE: what lay there was freed, and nothing lies there now. */
-enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG };
+enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG, BLOCK_GUARDED };
 
 struct block_info {
     enum block_kind kind;
     union {
         struct slab *slab;
         struct big *big;
+        struct guard *guard;
     };
 };
 
 ALWAYS_INLINE struct block_info block_find(const void *block)
 {
     struct region *region = page_map_lookup(block);
+    if (!region && guard_covers(block))
+        return (struct block_info){.kind = BLOCK_GUARDED, .guard = guard_of(block)};
     if (!region)
         return (struct block_info){.kind = BLOCK_FOREIGN};
     if (region->kind == REGION_BIG)

@@ -135,6 +135,8 @@ static struct sample *sample_in(struct block_info info, const void *block)
 {
     if (info.kind == BLOCK_BIG)
         return ATOMIC_LOAD_RELAXED(&info.big->sample);
+    if (info.kind == BLOCK_GUARDED)
+        return info.guard->sample;
     bool is_sample = info.kind == BLOCK_SLAB && info.slab && slab_is_sampled(info.slab);
     return is_sample ? sample_of(info.slab, block, "realloc") : NULL;
 }

@@ -2,6 +2,7 @@
 #include "observe/address.h"
 
 #include "os/os.h"
+#include "profile/guard.h"
 #include "slab/slab.h"
 #include "span/big.h"
 
@@ -78,8 +79,31 @@ static bool describe_big(
     return true;
 }
 
+/* Where a guarded block lies, or lay last. */
+static bool describe_guarded(struct text *text, const char *address)
+{
+    const struct guard *guard = guard_of(address);
+    uint32_t state = ATOMIC_LOAD_ACQUIRE(&guard->state);
+    if (state == GUARD_FREE)
+        return false;
+    if (address >= guard->block + guard->size)
+        print_distance(text, (size_t)(address - guard->block) - guard->size);
+    else if (address < guard->block) {
+        text_unsigned(text, (size_t)(guard->block - address));
+        text_string(text, " bytes before ");
+    }
+    bool inside = address >= guard->block && address < guard->block + guard->size;
+    print_offset(
+        text, inside ? (size_t)(address - guard->block) : 0, guard->size, "a guarded block of ");
+    text_hex(text, (uintptr_t)guard->block);
+    text_string(text, state == GUARD_LIVE ? ", live" : ", freed");
+    return true;
+}
+
 bool address_describe(struct text *text, const void *address, size_t near_bytes)
 {
+    if (guard_covers(address))
+        return describe_guarded(text, address);
     const struct region *region = page_map_nearest(address);
     if (!region)
         return false;

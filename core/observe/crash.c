@@ -16,6 +16,7 @@
 #include "os/fatal.h"
 #include "os/os.h"
 #include "os/signals.h"
+#include "profile/guard.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"
@@ -143,6 +144,30 @@ static void write_backtrace(struct frame *frame)
     write_piece();
 }
 
+static void write_stack(const char *what, uint32_t thread, const struct site *site)
+{
+    struct text *text = start_piece();
+    text_string(text, what);
+    print_number(text, " by thread ", thread);
+    text_string(text, ":\n");
+    write_piece();
+    for (unsigned i = 0; site && i < site->frames; i++)
+        write_frame(i, site->frame[i]);
+}
+
+/* Who allocated and who freed the guarded block at the address, if it is one. */
+static void write_guard(const void *address)
+{
+    if (!guard_covers(address))
+        return;
+    const struct guard *guard = guard_of(address);
+    if (!guard->born)
+        return;
+    write_stack("allocated", guard->born_by, guard->born);
+    if (guard->freed_by)
+        write_stack("freed", guard->freed_by, guard->freed);
+}
+
 /* What is known of the address that the program died of. */
 static void write_address(const void *address)
 {
@@ -244,6 +269,11 @@ static void print_signal(struct text *text, int signal, const siginfo_t *info)
         text_string(text, ", where that is not allowed,");
 }
 
+static bool has_address(const siginfo_t *info)
+{
+    return info->si_code > 0 && info->si_code != SI_KERNEL;
+}
+
 static void write_report(int signal, const siginfo_t *info, const void *context)
 {
     struct frame frame;
@@ -255,13 +285,17 @@ static void write_report(int signal, const siginfo_t *info, const void *context)
         os_write_quietly(out.fd, misuse->text, misuse->length);
     if (misuse && misuse->pointer)
         write_address(misuse->pointer);
-    else if (info->si_code > 0 && info->si_code != SI_KERNEL)
+    else if (has_address(info))
         write_address(info->si_addr);
     memset(&frame, 0, sizeof frame);
     frame_from_signal(&frame, context);
     write_registers(&frame);
     modules_open();
     write_backtrace(&frame);
+    if (misuse && misuse->pointer)
+        write_guard(misuse->pointer);
+    else if (has_address(info))
+        write_guard(info->si_addr);
     modules_close();
     write_memory();
 }
@@ -277,9 +311,20 @@ static bool open_output(void)
     return !is_standing && out.fd != STDERR;
 }
 
+/* Without the option, crashes by guards alone are: for these there is a handler, too. */
+static bool is_reported(int signal, const siginfo_t *info)
+{
+    return environment_wants_crash_report() ||
+           (signal != SIGABRT && has_address(info) && guard_covers(info->si_addr));
+}
+
 static void on_crash(int signal, siginfo_t *info, void *context)
 {
     int kept = errno;
+    if (!is_reported(signal, info)) {
+        signals_pass_on(signal, info, context, false);
+        return;
+    }
     enum claim claim = claim_report();
     if (claim == CLAIM_OURS) {
         bool is_file = open_output();
@@ -296,7 +341,8 @@ static void on_crash(int signal, siginfo_t *info, void *context)
 static void tell_misuse(const struct fatal_line *line)
 {
     misuse = line;
-    if (signals_are_caught(SIGABRT) || claim_report() != CLAIM_OURS)
+    if ((environment_wants_crash_report() && signals_are_caught(SIGABRT)) ||
+        claim_report() != CLAIM_OURS)
         return;
     struct frame frame;
     out.fd = STDERR;
@@ -306,9 +352,11 @@ static void tell_misuse(const struct fatal_line *line)
     write_piece();
     if (line->pointer)
         write_address(line->pointer);
-    frame_from_here(&frame);
     modules_open();
+    frame_from_here(&frame);
     write_backtrace(&frame);
+    if (line->pointer)
+        write_guard(line->pointer);
     modules_close();
     end_report();
 }
@@ -316,7 +364,7 @@ static void tell_misuse(const struct fatal_line *line)
 void crash_start(void)
 {
     fatal_tell_more = tell_misuse;
-    if (!environment_wants_crash_report())
+    if (!environment_wants_crash_report() && !POLICY(sample_guards))
         return;
     signals_give_stack();
     signals_catch(on_crash);

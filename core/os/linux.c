@@ -195,6 +195,14 @@ bool os_make_writable(void *address, size_t size)
                0;
 }
 
+bool os_make_untouchable(void *address, size_t size)
+{
+    return !refused(OS_MMAP) &&
+           system_call(
+               SYS_mmap, (long)address, (long)size, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == (long)address;
+}
+
 bool os_unmap(void *address, size_t size)
 {
     if (refused(OS_MUNMAP))

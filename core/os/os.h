@@ -47,6 +47,10 @@ void *os_map(size_t size, size_t alignment, void *hint);
 void *os_reserve(size_t size);
 bool os_make_writable(void *address, size_t size);
 
+/* Whoever touches the range from now on ends by SIGSEGV; its memory goes back. False when the
+ * system refuses. */
+bool os_make_untouchable(void *address, size_t size);
+
 /* Zeroed memory that is zero again in a child of fork; never returned. Where the system does not
  * know how, it is memory like any other. NULL when there is none. */
 void *os_map_wiped(size_t size);

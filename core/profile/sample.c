@@ -40,6 +40,8 @@ bool sample_set_mean(size_t bytes)
     heap_leave(heap);
     if (bytes && !shard_prepare_samples())
         return false;
+    if (bytes && POLICY(sample_guards) && !guard_start)
+        guard_open();
     if (bytes)
         unwind_open(POLICY(sample_stack) != 0);
     due_set_mean(bytes);
@@ -113,12 +115,12 @@ static struct sampler *begin_stack(struct heap *heap)
     return sampler;
 }
 
-/* The site of the allocation; NULL: no stack may be taken. */
-static struct site *take_site(struct heap *heap, const struct unwind_start *start)
+struct site *sample_site(const struct unwind_start *start)
 {
     if (ATOMIC_LOAD_RELAXED(&is_for_observer))
         return site_find(&start->caller, 1);
-    struct sampler *sampler = begin_stack(heap);
+    struct heap *heap = heap_of_thread();
+    struct sampler *sampler = heap ? begin_stack(heap) : NULL;
     if (!sampler)
         return NULL;
     int kept = errno;
@@ -142,7 +144,7 @@ static uint64_t bytes_of(const struct sample *sample)
     return (size_max(sample->requested_bytes, 1) * sample->parts + SITE_PARTS / 2) / SITE_PARTS;
 }
 
-static void tell_log(struct sample *sample, size_t usable)
+static void tell_log(struct sample *sample, size_t usable, bool guarded)
 {
     const struct site *site = sample->site;
     if (!log_knows_site(site->number))
@@ -154,7 +156,8 @@ static void tell_log(struct sample *sample, size_t usable)
         .weight_bytes = bytes_of(sample),
         .site = site->number,
         .thread = sample->thread,
-        .size_class = sample->size_class};
+        .size_class = sample->size_class,
+        .flags = guarded ? LOG_GUARDED : 0};
     sample->log = log_birth(&birth);
 }
 
@@ -174,7 +177,7 @@ static struct sample *make(struct site *site, size_t size, double chance, unsign
 }
 
 /* The block that the sample is of has been handed out. */
-static void count_birth(struct sample *sample, void *block, size_t usable)
+static void count_birth(struct sample *sample, void *block, size_t usable, bool guarded)
 {
     struct site *site = sample->site;
     uint64_t bytes = bytes_of(sample);
@@ -184,7 +187,7 @@ static void count_birth(struct sample *sample, void *block, size_t usable)
     ATOMIC_ADD_RELAXED(&site->born_parts, sample->parts);
     PROBE_OTEL(3, alloc, block, sample->requested_bytes, bytes);
     if (UNLIKELY(log_is_on()))
-        tell_log(sample, usable);
+        tell_log(sample, usable, guarded);
 }
 
 /* ---- Blocks of slabs ------------------------------------------------------------------------- */
@@ -248,18 +251,24 @@ static void start_block(struct slab *slab, void *block, size_t size, bool zero)
         slab_clear_block(block, size);
 }
 
-/* Entered; NULL: no memory. The heap's counts are as if `block` had been the sample. */
-static struct slab *exchange(
-    struct heap *heap, unsigned size_class, struct sample *sample, size_t alignment, void **block)
+/* True for the samples that are to be guarded. */
+static bool is_guarded_turn(void)
 {
-    void *taken = take_block(class_for(size_class, alignment), alignment);
-    if (!taken)
+    static uint32_t turn; /* atomic relaxed, any thread */
+    uint32_t guards = (uint32_t)POLICY(sample_guards);
+    return guards && ATOMIC_ADD_RELAXED(&turn, 1) % guards == 0;
+}
+
+/* NULL: no memory. */
+static void *take_for(struct sample *sample, size_t alignment, bool zero)
+{
+    void *block = take_block(class_for(sample->size_class, alignment), alignment);
+    if (!block)
         return NULL;
-    struct slab *slab = slab_lookup(taken);
-    ATOMIC_STORE_RELEASE(slab_sample(slab, slab_index(slab, taken, "malloc")), sample);
-    heap_exchange(heap, size_class, *block);
-    *block = taken;
-    return slab;
+    struct slab *slab = slab_lookup(block);
+    ATOMIC_STORE_RELEASE(slab_sample(slab, slab_index(slab, block, "malloc")), sample);
+    start_block(slab, block, sample->requested_bytes, zero);
+    return block;
 }
 
 void *sample_replace(
@@ -272,22 +281,27 @@ void *sample_replace(
     /* A signal handler may have come between. */
     if (chance <= 0 || slab_lookup(block)->size_class != size_class)
         return block;
-    struct site *site = take_site(heap, start);
+    struct site *site = sample_site(start);
     struct sample *sample = site ? make(site, size, chance, size_class) : NULL;
     if (!sample)
         return block;
+    void *taken = NULL;
+    if (UNLIKELY(is_guarded_turn()))
+        taken = guard_take(sample, size, alignment, sample->thread);
+    bool guarded = taken != NULL;
     heap = heap_enter();
-    struct slab *slab =
-        heap ? exchange(heap, size_class, sample, alignment, (void **)&block) : NULL;
+    if (heap && !taken)
+        taken = take_for(sample, alignment, zero);
+    if (heap && taken)
+        heap_exchange(heap, size_class, block);
     if (heap)
         heap_leave(heap);
-    if (!slab) {
+    if (!taken) {
         metadata_free(sample, sizeof *sample);
         return block;
     }
-    start_block(slab, block, size, zero);
-    count_birth(sample, block, size_classes[size_class].size);
-    return block;
+    count_birth(sample, taken, size_classes[size_class].size, guarded);
+    return taken;
 }
 
 struct sample *sample_of(struct slab *slab, const void *block, const char *call)
@@ -298,6 +312,14 @@ struct sample *sample_of(struct slab *slab, const void *block, const char *call)
     return sample;
 }
 
+static void count_free(struct heap *heap, unsigned size_class)
+{
+    if (LIKELY(heap != NULL))
+        heap_count_free(heap, size_class);
+    else
+        ATOMIC_ADD_RELAXED(&bin_of(slab_samples_shard, size_class)->direct_blocks, 1);
+}
+
 struct sample *sample_free(struct heap *heap, struct slab *slab, void *block)
 {
     void **place = slab_sample(slab, slab_index(slab, block, "free"));
@@ -306,16 +328,22 @@ struct sample *sample_free(struct heap *heap, struct slab *slab, void *block)
         fatal_pointer("free", DEFECT_DOUBLE_FREE, block, NULL, 0);
     /* Before anybody else can have the block. */
     PROBE_OTEL(1, free, block);
-    if (LIKELY(heap != NULL))
-        heap_count_free(heap, sample->size_class);
-    else
-        ATOMIC_ADD_RELAXED(&bin_of(slab->shard, sample->size_class)->direct_blocks, 1);
+    count_free(heap, sample->size_class);
     if (size_class_is_long(slab->size_class))
         superslab_end_block(block);
     else
         *(void **)block = class_map_newest()->classes;
     if (!put_spare(slab->size_class, block))
         bin_flush(slab->shard, slab->size_class, &block, 1);
+    return sample;
+}
+
+struct sample *sample_free_guarded(
+    struct heap *heap, struct guard *guard, void *block, const struct site *freed)
+{
+    struct sample *sample = guard_put(guard, block, freed, identity_thread(identity_self()));
+    PROBE_OTEL(1, free, block);
+    count_free(heap, sample->size_class);
     return sample;
 }
 
@@ -327,12 +355,12 @@ void sample_big(struct big *big, size_t size, const struct unwind_start *start)
     if (!heap || !due_decide(&heap->random, size))
         return;
     double chance = due_chance(size);
-    struct site *site = chance > 0 ? take_site(heap, start) : NULL;
+    struct site *site = chance > 0 ? sample_site(start) : NULL;
     struct sample *sample = site ? make(site, size, chance, CLASS_NONE) : NULL;
     if (!sample)
         return;
     ATOMIC_STORE_RELEASE(&big->sample, sample);
-    count_birth(sample, big->region.base, big->mapped);
+    count_birth(sample, big->region.base, big->mapped, false);
 }
 
 struct sample *sample_free_big(struct big *big, const void *block)
@@ -390,5 +418,5 @@ void sample_resize(struct sample *sample, void *before, void *block, size_t size
         return;
     log_death(sample->log, &death);
     sample->birth_ns = death.time_ns;
-    tell_log(sample, size);
+    tell_log(sample, size, false);
 }

@@ -17,6 +17,7 @@
 #define PROFILE_SAMPLE_H
 
 #include "base/probe.h"
+#include "profile/guard.h"
 #include "profile/log.h"
 #include "profile/unwind.h"
 #include "slab/slab.h"
@@ -69,6 +70,13 @@ struct sample *sample_of(struct slab *slab, const void *block, const char *call)
 
 /* Frees the block of a sampled slab; aborts as that. `heap`: entered, NULL when there is none. */
 struct sample *sample_free(struct heap *heap, struct slab *slab, void *block);
+
+/* The site of the caller's stack; NULL: it cannot be found now. */
+struct site *sample_site(const struct unwind_start *start);
+
+/* The same as sample_free for a guarded block, which was freed from there. */
+struct sample *sample_free_guarded(
+    struct heap *heap, struct guard *guard, void *block, const struct site *freed);
 
 /* The sample that a big block was which is about to be freed, or NULL. */
 struct sample *sample_free_big(struct big *big, const void *block);

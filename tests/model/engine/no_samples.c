@@ -1,0 +1,41 @@
+/* Nothing is sampled in a model: in its place stands what is never called. */
+#include <stdlib.h>
+
+#include "profile/sample.h"
+
+void *sample_replace(
+    void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start)
+{
+    (void)block, (void)size, (void)alignment, (void)zero, (void)start;
+    abort();
+}
+
+void sample_big(struct big *big, size_t size, const struct unwind_start *start)
+{
+    (void)big, (void)size, (void)start;
+    abort();
+}
+
+struct sample *sample_of(struct slab *slab, const void *block, const char *call)
+{
+    (void)slab, (void)block, (void)call;
+    abort();
+}
+
+struct sample *sample_free(struct heap *heap, struct slab *slab, void *block)
+{
+    (void)heap, (void)slab, (void)block;
+    abort();
+}
+
+struct sample *sample_free_big(struct big *big, const void *block)
+{
+    (void)big, (void)block;
+    return NULL;
+}
+
+void sample_bury(struct sample *sample)
+{
+    (void)sample;
+    abort();
+}
