@@ -39,3 +39,31 @@ void sample_bury(struct sample *sample)
     (void)sample;
     abort();
 }
+
+uintptr_t guard_start;
+size_t guard_bytes;
+
+struct guard *guard_of(const void *address)
+{
+    (void)address;
+    abort();
+}
+
+size_t guard_size(const struct guard *guard, const void *block, const char *call)
+{
+    (void)guard, (void)block, (void)call;
+    abort();
+}
+
+struct site *sample_site(const struct unwind_start *start)
+{
+    (void)start;
+    abort();
+}
+
+struct sample *sample_free_guarded(
+    struct heap *heap, struct guard *guard, void *block, const struct site *freed)
+{
+    (void)heap, (void)guard, (void)block, (void)freed;
+    abort();
+}
