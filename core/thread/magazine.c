@@ -88,18 +88,19 @@ static void range_free(struct heap *heap, unsigned first, unsigned kind)
  * sleeps (idle.h). */
 enum { CROWD_HALVES = 8 };
 
-/* What the only thread caches is lost to nobody: so many times as many tiny blocks. */
-enum { ONLY_ONE_FACTOR = 4 };
+/* So many times as many tiny blocks where threads are fewer than that: their bursts are long, and
+ * each call is so short that batches show. */
+enum { TINY_FACTOR = 4 };
 
 /* Most blocks of the class that a magazine may hold; 0: it has none, each block goes by itself. */
 static unsigned capacity_limit(unsigned size_class)
 {
     unsigned crowd = heap_crowd(), least = size_class_cached_min(size_class, crowd);
     uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
+    if (size_class <= TINY_CLASS_LAST && crowd < CROWD_HALVES)
+        bytes *= TINY_FACTOR;
     /* Each batch comes by here, so this is one division, of 32 bits, or none. */
     size_t blocks = size_class_index(size_class, crowd > 1 ? bytes / crowd : bytes);
-    if (size_class <= TINY_CLASS_LAST && heap_is_only_one())
-        blocks *= ONLY_ONE_FACTOR;
     if (size_class_is_long(size_class))
         least >>= size_min(crowd / CROWD_HALVES, 8);
     return (unsigned)size_min(size_max(blocks, least), range_blocks(RANGE_KINDS - 1));
@@ -160,8 +161,13 @@ static void magazine_renew(struct heap *heap, unsigned size_class, unsigned limi
 }
 
 /* More at a time is hardly cheaper, and a long magazine that is a little too short would send much
- * back and forth. */
-enum { BATCH_MAX = 128 };
+ * back and forth: so many blocks, or such a part of the longest ones. */
+enum { BATCH_MAX = 128, BATCH_PART = 8 };
+
+static unsigned batch_max(unsigned capacity)
+{
+    return (unsigned)size_max(BATCH_MAX, (capacity + 1) / BATCH_PART);
+}
 
 /* A magazine is long enough when a batch comes with so many pops: then it costs little. */
 enum { POPS_PER_BATCH = 2048 };
@@ -251,7 +257,7 @@ static unsigned batch_limit(const struct magazine *magazine)
 {
     uint64_t refills = magazine->counts.refills;
     bool small = refills < SMALL_BATCHES && heap_crowd() >= CROWD_STARTS_SMALL;
-    return small ? 1u << refills : (unsigned)BATCH_MAX;
+    return small ? 1u << refills : batch_max(magazine->capacity);
 }
 
 /* A block for a thread that is to cache none of the class. */
@@ -454,7 +460,7 @@ static void make_room(struct heap *heap, unsigned size_class)
         return;
     unsigned keep = magazine->flushed_last ? capacity / 4 : capacity / 2;
     keep = (unsigned)size_min(keep, limit);
-    flush_top(heap, size_class, (unsigned)size_min(held - keep, BATCH_MAX));
+    flush_top(heap, size_class, (unsigned)size_min(held - keep, batch_max(capacity)));
     magazine->flushed_last = true;
     if (capacity > limit)
         magazine_renew(heap, size_class, limit);

@@ -51,7 +51,7 @@ struct slab;
 enum {
     HEAP_BYTES = 128 * 1024, /* of address space; touched as magazines grow */
     HEAP_SLOTS = HEAP_BYTES / sizeof(void *),
-    RANGE_KINDS = 8, /* slot ranges for 7, 15 .. 1023 blocks */
+    RANGE_KINDS = 10, /* slot ranges for 7, 15 .. 4095 blocks */
     RANGE_BLOCKS_MIN = 7
 };
 
