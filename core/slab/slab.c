@@ -245,9 +245,9 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
             unsigned first = bits_lowest(bits);
             unsigned run = (unsigned)size_min(run_length(bits), count - taken);
             char *block = slab->base + (word * 64 + first) * size;
-            for (unsigned i = 0; i < run; i++, block += size)
-                blocks[taken + i] = block;
             ASSERT(run);
+            for (unsigned i = 1; i <= run; i++, block += size)
+                blocks[count - taken - i] = block;
             bits &= ~bitmap_word_mask(0, first, run);
             taken += run;
             end = word * 64 + first + run;
@@ -297,8 +297,9 @@ bool slab_are_starts(unsigned size_class, void *const *blocks, unsigned count)
 /* How many of up to `most` blocks stand in a row: each `step` bytes behind the one before. */
 static unsigned row_of(void *const *blocks, size_t most, ptrdiff_t step)
 {
+    char *next = (char *)blocks[0] + step;
     unsigned row = 1;
-    while (row < most && (char *)blocks[row] == (char *)blocks[row - 1] + step)
+    for (; row < most && blocks[row] == next; next += step)
         row++;
     return row;
 }

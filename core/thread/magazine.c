@@ -212,9 +212,9 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
-/* A batch from the bins. Its lowest address goes to the top. Before fresh pages are touched, what
- * the transfer caches of other shards hold serves, and before memory grows what is cached for other
- * classes. */
+/* A batch from the bins: its lowest address is handed out first. Before fresh pages are touched,
+ * what the transfer caches of other shards hold serves, and before memory grows what is cached for
+ * other classes. */
 static unsigned refill_from_bins(
     unsigned shard, unsigned size_class, void **slots, unsigned count, bool fresh)
 {
@@ -232,11 +232,6 @@ static unsigned refill_from_bins(
         got = bin_refill(shard, size_class, slots, count, REFILL_MAP);
     if (UNLIKELY(!got) && reclaim_everything())
         got = bin_refill(shard, size_class, slots, count, REFILL_MAP);
-    for (unsigned low = 0, high = got; low + 1 < high; low++) {
-        void *block = slots[low];
-        slots[low] = slots[--high];
-        slots[high] = block;
-    }
     return got;
 }
 
