@@ -162,7 +162,7 @@ static void magazine_renew(struct heap *heap, unsigned size_class, unsigned limi
 
 /* More at a time is hardly cheaper, and a long magazine that is a little too short would send much
  * back and forth: so many blocks, or such a part of the longest ones. */
-enum { BATCH_MAX = 128, BATCH_PART = 8 };
+enum { BATCH_MAX = 128, BATCH_PART = 4 };
 
 static unsigned batch_max(unsigned capacity)
 {
