@@ -17,14 +17,33 @@ static size_t record_size(unsigned size_class)
     return sizeof(struct slab) + (size_classes[size_class].blocks + 63u) / 64 * sizeof(uint64_t);
 }
 
-/* A slab of few blocks has its record in that of its superslab: such slabs come and go most often,
- * and metadata have one lock for all threads. NULL: no memory. */
+/* Where the records of slabs are that start at units of that alignment; NULL: no memory. */
+static char *records_of(struct superslab *superslab, unsigned alignment)
+{
+    if (alignment == SUPERSLAB_ALIGNMENTS - 1)
+        return superslab->slab_records[0];
+    char **place = &superslab->more_slab_records[alignment], *records = ATOMIC_LOAD_ACQUIRE(place);
+    if (records)
+        return records;
+    char *made = metadata_alloc(superslab_records_size(alignment));
+    if (!made || __atomic_compare_exchange_n(
+                     place, &records, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        return made;
+    metadata_free(made, superslab_records_size(alignment));
+    return records;
+}
+
+/* A slab of few blocks has its record with its superslab: such slabs come and go most often, and
+ * metadata have one lock for all threads. NULL: no memory. */
 static struct slab *record_alloc(unsigned size_class, const struct unit_run *taken)
 {
     size_t size = record_size(size_class);
     if (size > SLAB_RECORD_SIZE)
         return metadata_alloc(size);
-    return memset(taken->superslab->slab_records[taken->run.first], 0, size);
+    unsigned unit = taken->run.first, alignment = superslab_alignment(unit);
+    unsigned distance = alignment == SUPERSLAB_ALIGNMENTS - 1 ? alignment : alignment + 1;
+    char *records = records_of(taken->superslab, alignment);
+    return records ? memset(records + (unit >> distance) * SLAB_RECORD_SIZE, 0, size) : NULL;
 }
 
 /* To be called by who has the slab's units still. */

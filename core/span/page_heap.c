@@ -386,6 +386,15 @@ static size_t purge_superslab(struct superslab *superslab, size_t bytes)
     return purged;
 }
 
+static void free_record(struct superslab *superslab)
+{
+    for (unsigned alignment = 0; alignment < SUPERSLAB_ALIGNMENTS - 1; alignment++)
+        if (superslab->more_slab_records[alignment])
+            metadata_free(
+                superslab->more_slab_records[alignment], superslab_records_size(alignment));
+    metadata_free(superslab, sizeof *superslab);
+}
+
 /* Unmaps a wholly free superslab. Called and returns with the lock held. */
 static size_t unmap_superslab(struct superslab *superslab)
 {
@@ -396,7 +405,7 @@ static size_t unmap_superslab(struct superslab *superslab)
     page_map_unregister(&superslab->region);
     bool unmapped = os_unmap(superslab->region.base, REGION_SIZE);
     if (unmapped)
-        metadata_free(superslab, sizeof *superslab);
+        free_record(superslab);
     lock_acquire(&part->lock);
     if (unmapped)
         return dirty;

@@ -35,6 +35,7 @@ enum {
     SUPERSLAB_PAGES = REGION_SIZE / PAGE_SIZE,
     SUPERSLAB_UNITS = REGION_SIZE / UNIT_SIZE,
     UNIT_PAGES = UNIT_SIZE / PAGE_SIZE,
+    SUPERSLAB_ALIGNMENTS = 4, /* of runs of units: 1, 2, 4, and 8 or more */
     SLAB_RECORD_SIZE = 64,
     SUPERSLAB_GROUPS = 7 /* kinds of groups of units: see superslab_group */
 };
@@ -57,8 +58,12 @@ struct superslab {
     uint64_t purge_round; /* last round of purging that looked at this superslab */
     uint16_t dirty[SUPERSLAB_UNITS]; /* bit per page; while a unit is in use: read by its user */
     struct slab *slab_of_unit[SUPERSLAB_UNITS]; /* atomic: release on store, acquire on load */
-    /* Who has a unit has this as well, for the record of a slab of few blocks. */
-    char slab_records[SUPERSLAB_UNITS][SLAB_RECORD_SIZE] __attribute__((aligned(64)));
+    /* Who has a unit has this as well, for the record of a slab of few blocks: those of units that
+     * are multiples of 8, and for other alignments where more of them are, or NULL; atomic:
+     * release on store, acquire on load. Of many superslabs that are full of long slabs, few need
+     * these. */
+    char *more_slab_records[SUPERSLAB_ALIGNMENTS - 1];
+    char slab_records[SUPERSLAB_UNITS / 8][SLAB_RECORD_SIZE] __attribute__((aligned(64)));
     _Alignas(64) uint8_t block_state[REGION_SIZE / (2 * KIB)]; /* atomic relaxed, any thread */
 };
 
@@ -112,6 +117,19 @@ ALWAYS_INLINE char *superslab_address(const struct superslab *superslab, unsigne
 ALWAYS_INLINE unsigned superslab_unit_of(const void *address)
 {
     return (unsigned)(((uintptr_t)address & (REGION_SIZE - 1)) >> UNIT_SHIFT);
+}
+
+/* Which of the alignments the unit has, by the binary logarithm. */
+ALWAYS_INLINE unsigned superslab_alignment(unsigned unit)
+{
+    return unit ? (unsigned)size_min(bits_lowest(unit), SUPERSLAB_ALIGNMENTS - 1)
+                : SUPERSLAB_ALIGNMENTS - 1;
+}
+
+/* Bytes of slab records of the units that have that alignment and no greater one. */
+ALWAYS_INLINE size_t superslab_records_size(unsigned alignment)
+{
+    return (size_t)SUPERSLAB_UNITS / 2 * SLAB_RECORD_SIZE >> alignment;
 }
 
 /* True for a page that may not read as zero. */
