@@ -6,6 +6,7 @@
 #include "api/block.h"
 #include "api/fallback.h"
 #include "base/policy.h"
+#include "base/zero.h"
 
 void *alloc_aligned(size_t size, size_t alignment)
 {
@@ -19,11 +20,9 @@ void *alloc_aligned(size_t size, size_t alignment)
      * that of class 0. */
     bool twin = size_class != CLASS_NONE && size_class <= TWINS;
     unsigned own = twin ? LOAD_HOT(&heap->tiny_class[size_classes[size_class].size]) : size_class;
-    unsigned state;
     void *block = NULL;
     if (LOAD_HOT(&heap->classes_limit))
-        block = size_class_is_long(own) ? magazine_pop_long(heap, own, &state)
-                                        : magazine_pop(heap, own);
+        block = size_class_is_long(own) ? magazine_pop_long(heap, own) : magazine_pop(heap, own);
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, size_class, false);
 }
 
@@ -56,8 +55,8 @@ static size_t usable_hit(const void *block, bool may_err)
     unsigned size_class = class_at(heap, block);
     if (size_class == CLASS_NONE) {
         const uint8_t *state = superslab_find_state(block);
-        unsigned live = state ? superslab_live_class(state, block) : CLASS_NONE;
-        return size_class_is_long(live) ? size_classes[live].size : 0;
+        size_t live = state ? superslab_live_class(state, block) : CLASS_NONE;
+        return size_classes[live].size;
     }
     if (UNLIKELY(!size_class_starts_at(size_class, block)))
         return 0;
@@ -133,19 +132,12 @@ static void *in_place(void *block)
     return block;
 }
 
-static bool is_zero(const char *bytes, size_t count)
-{
-    const uint64_t zero = 0;
-    return count >= sizeof zero && memcmp(bytes, &zero, sizeof zero) == 0 &&
-           memcmp(bytes, bytes + sizeof zero, count - sizeof zero) == 0;
-}
-
 /* Touches no page of the target for what is zero in both. */
 static void copy_sparse(char *to, const char *from, size_t count)
 {
     for (size_t part; count; to += part, from += part, count -= part) {
         part = size_min(count, PAGE_SIZE);
-        if (!is_zero(from, part) || !is_zero(to, part))
+        if (!bytes_are_zero(from, part) || !bytes_are_zero(to, part))
             memcpy(to, from, part);
     }
 }

@@ -50,12 +50,19 @@ static SLOW_PATH void *new_slow(size_t size, size_t alignment)
     }
 }
 
+static __attribute__((noinline)) void *new_long(size_t size, struct heap_front *heap)
+{
+    void *block = alloc_long(size, heap);
+    return LIKELY(block != NULL) ? block : new_slow(size, MIN_ALIGNMENT);
+}
+
 ALWAYS_INLINE void *new_block(size_t size)
 {
-    void *block = alloc_hit(size);
-    if (LIKELY(block != NULL))
-        return block;
-    return new_slow(size, MIN_ALIGNMENT);
+    struct heap_front *heap = thread_heap;
+    if (is_long(size))
+        return new_long(size, heap);
+    void *block = alloc_hit(heap, size);
+    return LIKELY(block != NULL) ? block : new_slow(size, MIN_ALIGNMENT);
 }
 
 ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)

@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/poison.h"
 #include "base/policy.h"
+#include "base/zero.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -177,29 +178,13 @@ static void clear_dirty_pages(const struct slab *slab, char *start, size_t size)
     }
 }
 
-/* Of bytes in whole words. */
-static bool is_zero(const char *start, size_t size)
-{
-    enum { STEP = 8 };
-    const uint64_t *words = (const uint64_t *)(const void *)start;
-    size_t count = size / sizeof *words, i = 0;
-    for (; i + STEP <= count; i += STEP)
-        if (words[i] | words[i + 1] | words[i + 2] | words[i + 3] | words[i + 4] | words[i + 5] |
-            words[i + 6] | words[i + 7])
-            return false;
-    for (; i < count; i++)
-        if (words[i])
-            return false;
-    return true;
-}
-
 /* Pages that the last owner of the block left untouched stay so: reading one takes no memory. */
 static void clear_written_pages(char *start, size_t size)
 {
     size = round_up(size, sizeof(uint64_t));
     for (size_t done = 0; done < size; done += PAGE_SIZE) {
         size_t length = size_min(size - done, PAGE_SIZE);
-        if (!is_zero(start + done, length))
+        if (!bytes_are_zero(start + done, length))
             memset(start + done, 0, length);
     }
 }
@@ -237,10 +222,10 @@ size_t slab_grain(const struct slab *slab)
 
 struct slab *slab_lookup(const void *address)
 {
-    struct region *region = page_map_lookup(address);
-    if (!region || region->kind != REGION_SUPERSLAB)
+    uintptr_t entry = page_map_find(address);
+    if (!(entry & ENTRY_SUPERSLAB))
         return NULL;
-    struct superslab *superslab = (struct superslab *)region;
+    struct superslab *superslab = (struct superslab *)page_map_region(entry);
     return ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[superslab_unit_of(address)]);
 }
 

@@ -8,10 +8,10 @@
  * is purged: pages that are not dirty read as zero and cost no memory.
  *
  * Of each block longer than a page the superslab keeps a state, a byte: BLOCK_UNUSED or BLOCK_FREED
- * while it is free, and from malloc to free one that tells its class. There is a place for each 2
+ * while it is free, and from malloc to free one that tells its class. There is a byte for each 2
  * KiB, and all that are no block's have BLOCK_UNUSED. Long blocks start at multiples of half a KiB:
- * which of the four it is, is in the two upper bits of the state of a live block, so that a byte
- * tells whether a pointer is one, and which. The states are the last of the record, and take no
+ * at which of four places it starts is in the state of a live block, so that a byte tells whether a
+ * pointer is one, and which. The states are the last of the record, and take no
  * memory where there are no long blocks.
  *
  *     states  | 72 0 .. 0 | freed 0 .. 0 | 49 0 49' 0 49" 0 0 49 .. |
@@ -67,14 +67,16 @@ struct superslab {
     _Alignas(64) uint8_t block_state[REGION_SIZE / (2 * KIB)]; /* atomic relaxed, any thread */
 };
 
-/* BLOCK_UNUSED: not handed out since its slab was made. BLOCK_FREED: handed out, and free. */
-enum { BLOCK_UNUSED = 0, BLOCK_FREED = 0x3f, BLOCK_QUARTERS = 0xc0 };
+/* BLOCK_UNUSED: not handed out since its slab was made. BLOCK_FREED: handed out, and free. A live
+ * block has the number of its class among the long ones, from 1 on, and below that two bits for the
+ * place where it starts. */
+enum { BLOCK_UNUSED = 0, BLOCK_FREED = 0xfc, BLOCK_PLACE_BITS = 2, BLOCK_PLACE_SHIFT = 9 };
 
-/* Live blocks have 1, 2 .. for the long classes. */
+/* Of the first long class the number is 1. */
 enum { BLOCK_CLASS_BIAS = LONG_CLASS_FIRST - 1 };
 
 _Static_assert(
-    (int)SIZE_COUNT - (int)BLOCK_CLASS_BIAS < (int)BLOCK_FREED, "no class is taken for freed");
+    (SIZE_COUNT - BLOCK_CLASS_BIAS) << BLOCK_PLACE_BITS < BLOCK_FREED, "no class is like freed");
 
 struct run {
     unsigned first; /* unit */
@@ -140,9 +142,10 @@ ALWAYS_INLINE bool superslab_is_dirty(const struct superslab *superslab, const v
 }
 
 /* The state of the block while it is live, of a class. */
-ALWAYS_INLINE unsigned superslab_live_state(const void *block, unsigned size_class)
+ALWAYS_INLINE uint8_t superslab_live_state(const void *block, unsigned size_class)
 {
-    return (size_class - BLOCK_CLASS_BIAS) ^ ((uintptr_t)block >> 3 & BLOCK_QUARTERS);
+    unsigned place = (uintptr_t)block >> BLOCK_PLACE_SHIFT & ((1 << BLOCK_PLACE_BITS) - 1);
+    return (uint8_t)((size_class - BLOCK_CLASS_BIAS) << BLOCK_PLACE_BITS | place);
 }
 
 /* Where the state of a long block is. */
@@ -154,33 +157,35 @@ ALWAYS_INLINE uint8_t *superslab_state(struct superslab *superslab, const void *
 /* That of a long block of ours. */
 ALWAYS_INLINE uint8_t *superslab_state_of(const void *block)
 {
-    return superslab_state((struct superslab *)page_map_region_of(block), block);
+    return superslab_state((struct superslab *)page_map_superslab_of(block), block);
 }
 
-/* That of the long block which starts at the pointer, if any does; NULL: none can. */
+/* Where the state would be of a long block that started at the pointer; NULL: none can. */
 ALWAYS_INLINE uint8_t *superslab_find_state(const void *pointer)
 {
-    struct region *region = page_map_lookup(pointer);
-    if (UNLIKELY(!region || region->kind != REGION_SUPERSLAB || (uintptr_t)pointer % (KIB / 2)))
+    uintptr_t entry = page_map_find(pointer);
+    if (UNLIKELY(!(entry & ENTRY_SUPERSLAB)))
         return NULL;
-    return superslab_state((struct superslab *)region, pointer);
+    return superslab_state((struct superslab *)(entry - ENTRY_SUPERSLAB), pointer);
 }
 
 /* The class of the live long block that starts at the pointer, for which superslab_find_state has
- * found the place; what is no class of such blocks when none does. */
-ALWAYS_INLINE unsigned superslab_live_class(const uint8_t *state, const void *pointer)
+ * found the state; CLASS_NONE: none does. What the pointer is above a multiple of 2 KiB has to be
+ * the place: both are brought to the upper end of a word, where they leave bits if they differ. */
+ALWAYS_INLINE size_t superslab_live_class(const uint8_t *state, const void *pointer)
 {
-    unsigned quarter = (uintptr_t)pointer >> 3 & BLOCK_QUARTERS;
-    return (ATOMIC_LOAD_RELAXED(state) ^ quarter) + BLOCK_CLASS_BIAS;
+    enum { LOW_BITS = BLOCK_PLACE_SHIFT + BLOCK_PLACE_BITS };
+    uint64_t number = ATOMIC_LOAD_RELAXED(state);
+    number = number >> BLOCK_PLACE_BITS | number << (64 - BLOCK_PLACE_BITS);
+    number ^= (uint64_t)(uintptr_t)pointer << (64 - LOW_BITS);
+    bool live = number - 1 < SIZE_COUNT - BLOCK_CLASS_BIAS;
+    return LIKELY(live) ? number + BLOCK_CLASS_BIAS : CLASS_NONE;
 }
 
-/* A long block of ours is live from now on; returns the state that it had. */
-ALWAYS_INLINE unsigned superslab_start_block(const void *block, unsigned size_class)
+/* A long block of ours is live from now on. */
+ALWAYS_INLINE void superslab_start_block(const void *block, unsigned size_class)
 {
-    uint8_t *state = superslab_state_of(block);
-    unsigned before = ATOMIC_LOAD_RELAXED(state);
-    ATOMIC_STORE_RELAXED(state, (uint8_t)superslab_live_state(block, size_class));
-    return before;
+    ATOMIC_STORE_RELAXED(superslab_state_of(block), superslab_live_state(block, size_class));
 }
 
 /* A long block of ours is free from now on. */

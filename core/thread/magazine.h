@@ -110,13 +110,14 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class)
     return block;
 }
 
-/* The same for a class of long blocks, or CLASS_NONE; `*state` is what the state of the block was.
- */
-ALWAYS_INLINE void *magazine_pop_long(struct heap_front *front, size_t size_class, unsigned *state)
+/* The same for a class of long blocks, or CLASS_NONE. The state is written last: a signal handler
+ * may get the block before it is out of the magazine, and give it back. */
+ALWAYS_INLINE void *magazine_pop_long(struct heap_front *front, size_t size_class)
 {
     void *block = magazine_pop(front, size_class);
+    KEEP_STORE_ORDER();
     if (LIKELY(block != NULL))
-        *state = superslab_start_block(block, (unsigned)size_class);
+        superslab_start_block(block, (unsigned)size_class);
     return block;
 }
 
@@ -175,7 +176,10 @@ ALWAYS_INLINE bool magazine_push_long(struct heap_front *front, void **block)
     if (UNLIKELY(!state))
         return false;
     size_t size_class = superslab_live_class(state, block);
-    if (UNLIKELY(!size_class_is_long((unsigned)size_class) || magazine_is_full(front, size_class)))
+    if (UNLIKELY(!size_class))
+        return false;
+    FORGET(size_class);
+    if (UNLIKELY(magazine_is_full(front, size_class)))
         return false;
     ATOMIC_STORE_RELAXED(state, BLOCK_FREED);
     KEEP_STORE_ORDER();

@@ -45,19 +45,25 @@ static unsigned capacity_of(const struct heap *mine, unsigned size_class)
     return magazine_of(mine, size_class)->capacity;
 }
 
+static void *hit(size_t size)
+{
+    return size > SHORT_MAX ? magazine_pop_long(thread_heap, front_class(thread_heap, size))
+                            : alloc_hit(thread_heap, size);
+}
+
 static void a_thread_starts_without_a_heap(void **state)
 {
     (void)state;
     assert_null(heap_of_thread());
     for (size_t size = 0; size <= MID_MAX + 1; size += 97)
-        assert_null(alloc_hit(size));
+        assert_null(hit(size));
     void *local[2];
     assert_false(magazine_push(thread_heap, CLASS_NONE, local));
     struct heap *mine = heap();
     assert_ptr_equal(heap_of_thread(), mine);
     assert_true(heap_in_use(mine));
     heap_check(mine);
-    assert_null(alloc_hit(16));
+    assert_null(hit(16));
 }
 
 static void the_size_tables_of_the_front_are_those_of_the_classes(void **state)
@@ -229,12 +235,6 @@ static void check_counts(unsigned size_class, struct hakmem_usage start, const s
     CHECK(now.live_bytes == now.live_blocks * size_classes[size_class].size);
     CHECK(now.refills - start.refills <= count->mallocs - count->malloc_hits);
     CHECK(now.flushes - start.flushes <= count->frees - count->free_hits);
-}
-
-static void *hit(size_t size)
-{
-    unsigned state;
-    return size > SHORT_MAX ? alloc_long_hit(size, &state) : alloc_hit(size);
 }
 
 static bool push(struct heap *mine, size_t size, void *block)

@@ -112,14 +112,13 @@ static void check_heap(void)
 static void check_hits(void)
 {
     for (int s = 0; s < SIZES; s++) {
-        unsigned state;
         if (sizes[s] > SHORT_MAX) {
-            void *long_block = alloc_long_hit(sizes[s], &state);
+            void *long_block = magazine_pop_long(thread_heap, front_class(thread_heap, sizes[s]));
             CHECK(long_block && magazine_push_long(thread_heap, long_block));
             CHECK(!magazine_push_long(thread_heap, long_block));
             continue;
         }
-        void *block = alloc_hit(sizes[s]);
+        void *block = alloc_hit(thread_heap, sizes[s]);
         CHECK(block && magazine_push(thread_heap, class_of(sizes[s]), block) == false);
         *(void **)block = NULL;
         CHECK(magazine_push(thread_heap, class_of(sizes[s]), block));

@@ -20,7 +20,7 @@ static void *mailbox; /* release on store pairs with acquire on load, as a progr
 static bool is_live(const void *block)
 {
     const uint8_t *state = superslab_find_state(block);
-    return state && size_class_is_long(superslab_live_class(state, block));
+    return state && superslab_live_class(state, block);
 }
 
 static void *take(void)
