@@ -3,6 +3,7 @@
 #include "api/block.h"
 #include "base/atomic.h"
 #include "engine/model.h"
+#include "map/metadata.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/page_heap.h"
@@ -153,6 +154,11 @@ static void two_odd_units(void)
             page_heap_take(0, 1, 1, GROWTH_SMALL_PAGES, &taken[i]) && taken[i].run.first == i + 1);
     page_heap_put(taken[0].superslab, taken[0].run, 0);
     page_heap_put(taken[2].superslab, taken[2].run, 0);
+    /* Others have used what it is made of. */
+    void *first = metadata_alloc(superslab_records_size(0));
+    void *second = metadata_alloc(superslab_records_size(0));
+    metadata_free(first, superslab_records_size(0));
+    metadata_free(second, superslab_records_size(0));
 }
 
 static void refill_all(void)

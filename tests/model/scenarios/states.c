@@ -20,7 +20,9 @@ static void *mailbox; /* release on store pairs with acquire on load, as a progr
 static bool is_live(const void *block)
 {
     const uint8_t *state = superslab_find_state(block);
-    return state && superslab_live_class(state, block);
+    size_t size_class = state ? superslab_live_class(state, block) : CLASS_NONE;
+    CHECK(!size_class || size_class == slab_lookup(block)->size_class);
+    return size_class;
 }
 
 static void *take(void)
@@ -174,7 +176,7 @@ static void free_stale(void)
 {
     begin();
     CHECK(!magazine_push_long(thread_heap, blocks[1]));
-    CHECK(!is_live(blocks[1]));
+    CHECK(!superslab_live_class(superslab_find_state(blocks[1]), blocks[1]));
 }
 
 SCENARIO(states_stale) = {
