@@ -2,6 +2,8 @@
  * every place where a block could start, through reuse, purge, changes of size and alignment. */
 #include "unit.h"
 
+#include <pthread.h>
+
 #include "api/alloc.h"
 #include "base/pressure.h"
 #include "slab/bin.h"
@@ -190,6 +192,43 @@ static void borrowed_blocks_are_live(void **state)
     }
 }
 
+static pthread_barrier_t limited;
+
+static void *free_when_limited(void *block)
+{
+    pthread_barrier_wait(&limited);
+    release(block);
+    return NULL;
+}
+
+/* The thread gets no heap: its block goes to the slab, where others of it are in use. */
+static void free_in_thread_without_heap(void *unused)
+{
+    (void)unused;
+    const struct rlimit none = {0, 0};
+    pthread_t thread;
+    char *block = alloc(20480), *other = alloc(20480);
+    struct bin *bin = bin_of(slab_lookup(block)->shard, (unsigned)live_class(block));
+    uint64_t direct = bin->direct_blocks;
+    pthread_barrier_init(&limited, NULL, 2);
+    CHECK(pthread_create(&thread, NULL, free_when_limited, block) == 0);
+    CHECK(setrlimit(RLIMIT_AS, &none) == 0);
+    pthread_barrier_wait(&limited);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(bin->direct_blocks == direct + 1 && state_of(block) == BLOCK_FREED);
+    bin_check_all();
+    CHECK(alloc(20480) == block && live_class(block));
+    release(block);
+    release(other);
+}
+
+static void a_thread_without_heap_frees_long_blocks(void **state)
+{
+    (void)state;
+    give_all_back();
+    unit_in_child(free_in_thread_without_heap, NULL);
+}
+
 static void free_twice(void *block)
 {
     release(block);
@@ -253,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_block_that_stays_keeps_its_class),
         cmocka_unit_test(aligned_blocks_are_live),
         cmocka_unit_test(borrowed_blocks_are_live),
+        cmocka_unit_test(a_thread_without_heap_frees_long_blocks),
         cmocka_unit_test(misuse_is_seen_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
