@@ -28,8 +28,6 @@
 #include "map/page_map.h"
 #include "os/lock.h"
 
-enum { BIG_PARTS = 64 };
-
 struct big {
     struct region region;     /* const while registered, but for moves by the owner */
     size_t mapped;            /* bytes of the mapping; owner of the block, or lock when cached */
@@ -110,7 +108,7 @@ void big_cache_tick(void);
 size_t big_cache_bytes(void);
 size_t big_cache_mapped(void);
 
-/* No part from this number on was ever used. */
+/* Parts that were used. */
 unsigned big_cache_parts(void);
 
 /* Guards a part. */
