@@ -16,7 +16,7 @@ static bool make(struct parts *parts, unsigned index)
     /* Whoever made it: each who waits for it says that it is there. */
     unsigned before = index;
     __atomic_compare_exchange_n(
-        &parts->count, &before, index + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+        &parts->count, &before, index + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     return true;
 }
 
