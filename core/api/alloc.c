@@ -193,10 +193,9 @@ static bool free_unwritten(void **block)
     return true;
 }
 
-void free_slow(void *block)
+/* What is no block that the magazine takes, whatever it is. */
+static SLOW_PATH void free_checked(void *block)
 {
-    if (!block || free_unwritten(block))
-        return;
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
         libc_free(block);
@@ -217,4 +216,10 @@ void free_slow(void *block)
         big_free(info.big, block, "free");
     if (heap)
         heap_leave(heap);
+}
+
+void free_slow(void *block)
+{
+    if (block && !free_unwritten(block))
+        free_checked(block);
 }
