@@ -6,7 +6,7 @@
 #include "api/block.h"
 #include "api/fallback.h"
 #include "base/policy.h"
-#include "base/zero.h"
+#include "base/sparse.h"
 
 void *alloc_aligned(size_t size, size_t alignment)
 {
@@ -132,16 +132,6 @@ static void *in_place(void *block)
     return block;
 }
 
-/* Touches no page of the target for what is zero in both. */
-static void copy_sparse(char *to, const char *from, size_t count)
-{
-    for (size_t part; count; to += part, from += part, count -= part) {
-        part = size_min(count, PAGE_SIZE);
-        if (!bytes_are_zero(from, part) || !bytes_are_zero(to, part))
-            memcpy(to, from, part);
-    }
-}
-
 static void *move(void *block, size_t usable, size_t size)
 {
     int kept = errno;
@@ -155,7 +145,8 @@ static void *move(void *block, size_t usable, size_t size)
         return block; /* no memory even for less: then more will have to do */
     /* Of a block of whole pages little may be in use. */
     if (usable > MID_MAX)
-        copy_sparse(moved, block, size_min(usable, size));
+        sparse_copy(
+            moved, block, round_up(size_min(usable, size), sizeof(uint64_t)), SPARSE_TO_ANYTHING);
     else
         memcpy(moved, block, size_min(usable, size));
     release(block);

@@ -7,7 +7,7 @@
 #include "base/atomic.h"
 #include "base/poison.h"
 #include "base/policy.h"
-#include "base/zero.h"
+#include "base/sparse.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -178,17 +178,6 @@ static void clear_dirty_pages(const struct slab *slab, char *start, size_t size)
     }
 }
 
-/* Pages that the last owner of the block left untouched stay so: reading one takes no memory. */
-static void clear_written_pages(char *start, size_t size)
-{
-    size = round_up(size, sizeof(uint64_t));
-    for (size_t done = 0; done < size; done += PAGE_SIZE) {
-        size_t length = size_min(size - done, PAGE_SIZE);
-        if (!bytes_are_zero(start + done, length))
-            memset(start + done, 0, length);
-    }
-}
-
 void slab_clear_block(void **block, size_t size)
 {
     const struct slab *slab = slab_lookup(block);
@@ -211,7 +200,8 @@ void slab_clear_long(void *block, size_t size, unsigned state)
     else if (size <= MID_MAX)
         memset(block, 0, size);
     else
-        clear_written_pages(block, size);
+        /* Pages that the last owner of the block left untouched stay so. */
+        sparse_clear(block, round_up(size, sizeof(uint64_t)));
 }
 
 size_t slab_grain(const struct slab *slab)

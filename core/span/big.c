@@ -6,6 +6,7 @@
 #include "base/poison.h"
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "base/sparse.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "span/proof.h"
@@ -69,9 +70,7 @@ static char *copy(const struct big *big, size_t size)
     if (!target)
         return NULL;
     os_advise_huge_pages(target, size, big->huge);
-    for (size_t at = 0; at < big->mapped; at += PAGE_SIZE)
-        if (proof_is_written(big->region.base + at))
-            memcpy(target + at, big->region.base + at, PAGE_SIZE);
+    sparse_copy(target, big->region.base, big->mapped, SPARSE_TO_ZEROES);
     os_discard(big->region.base, big->mapped);
     return target;
 }

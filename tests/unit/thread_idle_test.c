@@ -18,8 +18,7 @@ enum { SIZES = 6, BLOCKS = 12, MANY = 300, THREADS = 200 };
 
 static const size_t sizes[SIZES] = {16, 100, 1000, 5000, 16000, 32768};
 
-/* ---- A thread that does one thing after the other, as it is told ------------------------------
- */
+/* ---- A thread that does one thing after the other, as it is told ----------------------------- */
 
 static struct {
     pthread_t thread;
