@@ -29,7 +29,9 @@ struct snapshot {
 
 void stats_collect(struct snapshot *snapshot);
 
-/* The classes of one size, `size_class` (1 .. SIZE_COUNT) and its twin. */
+/* The classes of one size, `size_class` (1 .. SIZE_COUNT) and its twin; what heaps have counted is
+ * added up for it, or was so by stats_collect. */
 void stats_collect_class(unsigned size_class, struct hakmem_usage *usage);
+void stats_collected_class(unsigned size_class, struct hakmem_usage *usage);
 
 #endif

@@ -36,12 +36,15 @@ void heap_tick_pool(void);
 /* True when a heap that waits with its blocks for the next thread caches the block. */
 bool heap_pool_caches(unsigned size_class, const void *block);
 
-/* What all heaps together have counted of the class. */
+/* What all heaps together have counted of a class. */
 struct heap_counts {
     uint64_t pops, cached;
     struct magazine_counts magazines;
 };
 
+/* Adds up, for each class from `first` to `last`, what all heaps have counted, in one walk; and
+ * tells what came out of that, or of a later one by another thread. */
+void heap_add_counts(unsigned first, unsigned last);
 struct heap_counts heap_counts(unsigned size_class);
 
 /* All heaps ever made, newest first, linked by `next`; they are never unmapped. */

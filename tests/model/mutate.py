@@ -140,6 +140,8 @@ SURVIVORS = {
         "not modelled: in no scenario two threads of a child count heaps at once",
     ("thread/registry.c", "heap_counts", "without lock registry.lock"):
         "not modelled: no scenario asks for statistics",
+    ("thread/registry.c", "heap_add_counts", "without lock registry.lock"):
+        "not modelled: no scenario asks for statistics",
     ("thread/registry.c", "take_counts", "without lock registry.lock"):
         "not modelled: no scenario asks for statistics",
     ("thread/registry.c", "find_abandoned", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
