@@ -202,7 +202,8 @@ static size_t evict_oldest(size_t bytes)
     if (!big)
         return 0;
     struct big_part *part = big_part_at(big->part);
-    size_t evicted = size_min(round_up(bytes, os_page_size()), big->dirty);
+    size_t evicted = round_up(size_min(bytes, big->dirty), os_page_size());
+    evicted = size_min(evicted, big->dirty);
     bool purged = os_purge(big->region.base + big->dirty - evicted, evicted);
     lock_acquire(&part->lock);
     if (purged) {

@@ -29,17 +29,18 @@
 #include "os/lock.h"
 
 struct big {
-    struct region region;     /* const while registered, but for moves by the owner */
-    size_t mapped;            /* bytes of the mapping; owner of the block, or lock when cached */
-    size_t dirty;             /* leading bytes that may not be zero; as `mapped` */
-    unsigned part;            /* const while registered: whose lock this is about */
-    bool live;                /* lock: handed out */
-    bool cached;              /* lock: in the cache; when neither, somebody works on it */
-    bool zeroed;              /* owner: all of it read as zero when it was handed out */
-    bool apart;               /* owner: moved or cut off, see big.c */
-    bool huge;                /* huge pages were asked for; as `mapped` */
-    struct big *before;       /* lock: the mapping that ends where this one starts, if known */
-    struct big *after;        /* lock: the one that starts where this one ends */
+    struct region region; /* const while registered, but for moves by the owner */
+    size_t mapped;        /* bytes of the mapping; owner of the block, or lock when cached */
+    size_t dirty;         /* leading bytes that may not be zero; as `mapped` */
+    size_t tail;          /* owner: bytes at the end, purged, that the block gave up; see big.c */
+    unsigned part;        /* const while registered: whose lock this is about */
+    bool live;            /* lock: handed out */
+    bool cached;          /* lock: in the cache; when neither, somebody works on it */
+    bool zeroed;          /* owner: all of it read as zero when it was handed out */
+    bool apart;           /* owner: moved or cut off, see big.c */
+    bool huge;            /* huge pages were asked for; as `mapped` */
+    struct big *before;   /* lock: the mapping that ends where this one starts, if known */
+    struct big *after;    /* lock: the one that starts where this one ends */
     struct list_node by_size; /* lock; of a record that is not in use: the next such */
     struct list_node by_age;  /* lock */
 };
