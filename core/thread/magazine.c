@@ -92,15 +92,23 @@ enum { CROWD_HALVES = 8 };
  * each call is so short that batches show. */
 enum { TINY_FACTOR = 4 };
 
+/* Of short blocks each thread may cache so much all the same: else one that works beside hundreds
+ * that sleep would pay for them. */
+static const uint32_t crowd_bytes_min = 8 * KIB;
+
 /* Most blocks of the class that a magazine may hold; 0: it has none, each block goes by itself. */
 static unsigned capacity_limit(unsigned size_class)
 {
     unsigned crowd = heap_crowd(), least = size_class_cached_min(size_class, crowd);
-    uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
+    uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB, share = bytes;
     if (size_class <= TINY_CLASS_LAST && crowd < CROWD_HALVES)
-        bytes *= TINY_FACTOR;
+        share *= TINY_FACTOR;
     /* Each batch comes by here, so this is one division, of 32 bits, or none. */
-    size_t blocks = size_class_index(size_class, crowd > 1 ? bytes / crowd : bytes);
+    if (crowd > 1)
+        share /= crowd;
+    if (!size_class_is_long(size_class))
+        share = (uint32_t)size_max(share, size_min(bytes, crowd_bytes_min));
+    size_t blocks = size_class_index(size_class, share);
     if (size_class_is_long(size_class))
         least >>= size_min(crowd / CROWD_HALVES, 8);
     return (unsigned)size_min(size_max(blocks, least), range_blocks(RANGE_KINDS - 1));
