@@ -155,8 +155,9 @@ static bool unmap(struct big *big)
     return false;
 }
 
-/* Takes the oldest mapping off a shelf of the part that has most there; to be forgotten, or not. */
-static struct big *take_oldest(unsigned shelf, bool ends)
+/* Takes the oldest mapping off a shelf of the part that has most there. `to_unmap`: from now on
+ * nobody finds it. */
+static struct big *take_oldest(unsigned shelf, bool to_unmap)
 {
     size_t most = 0;
     struct big_part *part = big_part_at(0);
@@ -171,7 +172,7 @@ static struct big *take_oldest(unsigned shelf, bool ends)
     struct big *big = LIST_ENTRY(part->shelf[shelf].by_age.first, struct big, by_age);
     if (big) {
         big_part_extract(part, big);
-        if (ends) {
+        if (to_unmap) {
             forget(part, big);
             big_part_note_unused(part);
         }
