@@ -100,12 +100,11 @@ static const uint32_t crowd_bytes_min = 8 * KIB;
 static unsigned capacity_limit(unsigned size_class)
 {
     unsigned crowd = heap_crowd(), least = size_class_cached_min(size_class, crowd);
-    uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB, share = bytes;
+    uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
     if (size_class <= TINY_CLASS_LAST && crowd < CROWD_HALVES)
-        share *= TINY_FACTOR;
+        bytes *= TINY_FACTOR;
     /* Each batch comes by here, so this is one division, of 32 bits, or none. */
-    if (crowd > 1)
-        share /= crowd;
+    uint32_t share = crowd > 1 ? bytes / crowd : bytes;
     if (!size_class_is_long(size_class))
         share = (uint32_t)size_max(share, size_min(bytes, crowd_bytes_min));
     size_t blocks = size_class_index(size_class, share);
