@@ -83,16 +83,19 @@ static void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool ze
     return block;
 }
 
-/* A block of a slab that was just taken is in use from now on, and zero if asked for. */
+/* A block that came out of a magazine or a slab is in use from now on, and zero if asked for. */
 static void *hand_out(void *block, size_t size, bool zero)
 {
-    unsigned size_class = slab_lookup(block)->size_class, state = BLOCK_UNUSED;
-    if (size_class_is_long(size_class))
-        state = superslab_start_block(block, size_class);
-    if (zero && size_class_is_long(size_class))
-        slab_clear_long(block, size, state);
-    else if (zero)
+    unsigned size_class = slab_lookup(block)->size_class;
+    if (size_class_is_long(size_class)) {
+        KEEP_STORE_ORDER(); /* as in magazine_pop_long */
+        unsigned state = ATOMIC_LOAD_RELAXED(superslab_state_of(block));
+        superslab_start_block(block, size_class);
+        if (zero)
+            slab_clear_long(block, size, state);
+    } else if (zero) {
         slab_clear_block(block, size);
+    }
     return block;
 }
 
@@ -189,16 +192,6 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
     return block;
 }
 
-void *alloc_long(size_t size)
-{
-    unsigned state;
-    bool due = false;
-    void *block = LIKELY(size > SHORT_MAX) ? alloc_long_hit(size, &state, &due) : NULL;
-    if (UNLIKELY(due))
-        return alloc_due(block, size, MIN_ALIGNMENT, false);
-    return LIKELY(block != NULL) ? block : alloc_slow(size);
-}
-
 void *alloc_slow(size_t size)
 {
     if (UNLIKELY(POLICY(fallback)))
@@ -215,9 +208,10 @@ void *alloc_zeroed(size_t count, size_t size)
         return libc_calloc(count, size);
     if (total > LARGE_MAX)
         return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
-    unsigned state = BLOCK_FREED;
+    struct heap_front *heap = thread_heap;
     bool due = false;
-    void *block = total <= SHORT_MAX ? alloc_hit(total, &due) : alloc_long_hit(total, &state, &due);
+    void *block = total <= SHORT_MAX ? alloc_hit(heap, total, &due)
+                                     : magazine_pop(heap, front_class(heap, total), &due);
     if (UNLIKELY(due)) {
         void *sample = alloc_due(block, total, MIN_ALIGNMENT, true);
         if (sample != block)
@@ -225,13 +219,7 @@ void *alloc_zeroed(size_t count, size_t size)
     }
     if (UNLIKELY(!block))
         return alloc_any(total, MIN_ALIGNMENT, size_class_of(total), true);
-    if (total <= TINY_MAX)
-        memset(block, 0, total);
-    else if (total <= SHORT_MAX)
-        slab_clear_block(block, total);
-    else
-        slab_clear_long(block, total, state);
-    return block;
+    return total <= TINY_MAX ? memset(block, 0, total) : hand_out(block, total, true);
 }
 
 /* The block has been checked: a mark that it carries all the same does not matter. */
@@ -272,15 +260,8 @@ static bool free_unwritten(void **block)
     return true;
 }
 
-void free_long(void *block)
-{
-    struct heap_front *heap = thread_heap;
-    /* A heap that is closed, or the static one, may not be written to. */
-    if (UNLIKELY(!LOAD_HOT(&heap->classes_limit) || !magazine_push_long(heap, block)))
-        free_slow(block);
-}
-
-static void free_any(void *block, const struct unwind_start *start)
+/* What is no block that the magazine takes, whatever it is. */
+static SLOW_PATH void free_checked(void *block, const struct unwind_start *start)
 {
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
@@ -324,6 +305,6 @@ void free_slow(void *block)
         return;
     cycles_begin(&span, CYCLES_CALL, CYCLES_FREE, 0);
     if (!free_unwritten(block))
-        free_any(block, &start);
+        free_checked(block, &start);
     cycles_end(&span);
 }

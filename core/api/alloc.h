@@ -22,8 +22,11 @@ SLOW_PATH void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 
 /* The hit paths of long blocks, which lead on to those. In one place each: what is done with such a
  * block takes longer than a jump. */
-void *alloc_long(size_t size);
-void free_long(void *block);
+void *alloc_long(size_t size, struct heap_front *heap);
+void free_long(void *block, struct heap_front *heap);
+
+/* free of what lies beyond the class map, or of anything while the heap is closed. */
+void free_far(void *block, struct heap_front *heap);
 
 /* A block of at least `size` bytes: of size class `size_class` or a larger one, or, when
  * that is CLASS_NONE, at a multiple of `alignment`, zeroed if `zero`. NULL and ENOMEM when
@@ -46,39 +49,38 @@ size_t alloc_good_size(size_t size);
 /* Zeroed memory; NULL and ENOMEM also when count * size overflows. */
 void *alloc_zeroed(size_t count, size_t size);
 
-/* A short block from a magazine, or NULL; sets `*due` as magazine_pop does. */
-ALWAYS_INLINE void *alloc_hit(size_t size, bool *due)
+/* The class of a size above the tiny ones, as the front of the heap has it; CLASS_NONE for big
+ * ones, and for all while the heap is closed. */
+ALWAYS_INLINE size_t front_class(const struct heap_front *heap, size_t size)
 {
-    struct heap_front *heap = thread_heap;
-    if (LIKELY(size <= TINY_MAX))
-        return magazine_pop(heap, LOAD_HOT(&heap->tiny_class[size]), due);
-    if (LIKELY(size <= SHORT_MAX))
-        return magazine_pop(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]), due);
-    return NULL;
+    if (LIKELY(size <= MID_MAX))
+        return LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]);
+    return size <= LARGE_MAX ? LOAD_HOT(&heap->large_class[(size - 1) / LARGE_STEP]) : CLASS_NONE;
 }
 
-/* A long block from a magazine, or NULL; `*state` is what its state was. */
-ALWAYS_INLINE void *alloc_long_hit(size_t size, unsigned *state, bool *due)
+/* A block of a short size from a magazine, or NULL; sets `*due` as magazine_pop does. */
+ALWAYS_INLINE void *alloc_hit(struct heap_front *heap, size_t size, bool *due)
 {
-    struct heap_front *heap = thread_heap;
-    if (size <= MID_MAX)
-        return magazine_pop_long(
-            heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]), state, due);
-    if (LIKELY(size <= LARGE_MAX))
-        return magazine_pop_long(
-            heap, LOAD_HOT(&heap->large_class[(size - 1) / LARGE_STEP]), state, due);
-    return NULL;
+    if (LIKELY(size <= TINY_MAX))
+        return magazine_pop(heap, LOAD_HOT(&heap->tiny_class[size]), due);
+    return magazine_pop(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]), due);
+}
+
+ALWAYS_INLINE bool is_long(size_t size)
+{
+    return UNLIKELY(size > TINY_MAX) && size > SHORT_MAX;
 }
 
 ALWAYS_INLINE void *alloc(size_t size)
 {
+    struct heap_front *heap = thread_heap;
+    if (is_long(size))
+        return alloc_long(size, heap);
     bool due = false;
-    void *block = alloc_hit(size, &due);
+    void *block = alloc_hit(heap, size, &due);
     if (UNLIKELY(due))
         return alloc_due(block, size, MIN_ALIGNMENT, false);
-    if (LIKELY(block != NULL))
-        return block;
-    return alloc_long(size);
+    return LIKELY(block != NULL) ? block : alloc_slow(size);
 }
 
 /* Where the class map has the class of the block, if below `classes_limit`. The heap may change
@@ -108,12 +110,12 @@ ALWAYS_INLINE void release(void *block)
     struct heap_front *heap = thread_heap;
     size_t unit = unit_of(heap, block);
     if (UNLIKELY(unit >= LOAD_HOT(&heap->classes_limit))) {
-        free_long(block);
+        free_far(block, heap);
         return;
     }
     KEEP_LOAD_ORDER();
     if (UNLIKELY(!magazine_push(heap, ATOMIC_LOAD_RELAXED(&heap->classes[unit]), block)))
-        free_long(block);
+        free_long(block, heap);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include "api/block.h"
 #include "api/fallback.h"
 #include "base/policy.h"
+#include "base/sparse.h"
 #include "os/cycles.h"
 #include "profile/sample.h"
 
@@ -21,11 +22,10 @@ void *alloc_aligned(size_t size, size_t alignment)
      * that of class 0. */
     bool twin = size_class != CLASS_NONE && size_class <= TWINS;
     unsigned own = twin ? LOAD_HOT(&heap->tiny_class[size_classes[size_class].size]) : size_class;
-    unsigned state;
     bool due = false;
     void *block = NULL;
     if (LOAD_HOT(&heap->classes_limit))
-        block = size_class_is_long(own) ? magazine_pop_long(heap, own, &state, &due)
+        block = size_class_is_long(own) ? magazine_pop_long(heap, own, &due)
                                         : magazine_pop(heap, own, &due);
     if (UNLIKELY(due))
         return alloc_due(block, size, alignment, false);
@@ -61,8 +61,8 @@ static size_t usable_hit(const void *block, bool may_err)
     unsigned size_class = class_at(heap, block);
     if (size_class == CLASS_NONE) {
         const uint8_t *state = superslab_find_state(block);
-        unsigned live = state ? superslab_live_class(state, block) : CLASS_NONE;
-        return size_class_is_long(live) ? size_classes[live].size : 0;
+        size_t live = state ? superslab_live_class(state, block) : CLASS_NONE;
+        return size_classes[live].size;
     }
     if (UNLIKELY(!size_class_starts_at(size_class, block)))
         return 0;
@@ -151,23 +151,6 @@ static void *in_place(struct sample *sample, void *before, void *block, size_t s
     return block;
 }
 
-static bool is_zero(const char *bytes, size_t count)
-{
-    const uint64_t zero = 0;
-    return count >= sizeof zero && memcmp(bytes, &zero, sizeof zero) == 0 &&
-           memcmp(bytes, bytes + sizeof zero, count - sizeof zero) == 0;
-}
-
-/* Touches no page of the target for what is zero in both. */
-static void copy_sparse(char *to, const char *from, size_t count)
-{
-    for (size_t part; count; to += part, from += part, count -= part) {
-        part = size_min(count, PAGE_SIZE);
-        if (!is_zero(from, part) || !is_zero(to, part))
-            memcpy(to, from, part);
-    }
-}
-
 static void *move(void *block, size_t usable, size_t size)
 {
     int kept = errno;
@@ -181,7 +164,8 @@ static void *move(void *block, size_t usable, size_t size)
         return block; /* no memory even for less: then more will have to do */
     /* Of a block of whole pages little may be in use. */
     if (usable > MID_MAX)
-        copy_sparse(moved, block, size_min(usable, size));
+        sparse_copy(
+            moved, block, round_up(size_min(usable, size), sizeof(uint64_t)), SPARSE_TO_ANYTHING);
     else
         memcpy(moved, block, size_min(usable, size));
     sample_moves(true);

@@ -15,6 +15,10 @@
  */
 #define SLOW_PATH __attribute__((noinline, cold))
 
+/* For what is a hit path: starts at a cache line, so that its speed does not depend on the size of
+ * what the linker put before it (docs/decisions). */
+#define HOT_ENTRY __attribute__((aligned(64)))
+
 /* Written by different threads: such objects get cache lines of their own (128: the adjacent-line
  * prefetcher of x86-64 works on pairs of 64-byte lines). */
 #define CACHE_LINE 128

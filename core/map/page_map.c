@@ -216,21 +216,22 @@ void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address
         os_discard(spare->leaf, sizeof(struct leaf));
 }
 
-static void set_entry(const void *address, struct region *region)
+static void set_entry(const void *address, uintptr_t entry)
 {
     size_t unit = unit_of(address);
     struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[unit >> LEAF_BITS]);
-    ATOMIC_STORE_RELEASE(&leaf->region[unit & ((1 << LEAF_BITS) - 1)], region);
+    ATOMIC_STORE_RELEASE(&leaf->entry[unit & ((1 << LEAF_BITS) - 1)], entry);
 }
 
 void page_map_register(struct region *region)
 {
-    set_entry(region->base, region);
+    bool superslab = region->kind == REGION_SUPERSLAB;
+    set_entry(region->base, (uintptr_t)region + (superslab ? ENTRY_SUPERSLAB : 0));
 }
 
 void page_map_unregister(const struct region *region)
 {
-    set_entry(region->base, NULL);
+    set_entry(region->base, 0);
 }
 
 struct region *page_map_next(const struct region *region)
@@ -243,9 +244,9 @@ struct region *page_map_next(const struct region *region)
             unit = round_down(unit, LEAF_ENTRIES) + LEAF_ENTRIES;
             continue;
         }
-        struct region *next = ATOMIC_LOAD_ACQUIRE(&leaf->region[unit++ & (LEAF_ENTRIES - 1)]);
+        uintptr_t next = ATOMIC_LOAD_ACQUIRE(&leaf->entry[unit++ & (LEAF_ENTRIES - 1)]);
         if (next)
-            return next;
+            return page_map_region(next);
     }
     return NULL;
 }
@@ -261,7 +262,8 @@ struct region *page_map_nearest(const void *address)
             next &= ~(((size_t)1 << LEAF_BITS) - 1);
             continue;
         }
-        struct region *region = ATOMIC_LOAD_ACQUIRE(&leaf->region[next & ((1 << LEAF_BITS) - 1)]);
+        struct region *region =
+            page_map_region(ATOMIC_LOAD_ACQUIRE(&leaf->entry[next & ((1 << LEAF_BITS) - 1)]));
         if (region && (const char *)region->base <= (const char *)address)
             return region;
     }
@@ -277,7 +279,7 @@ void page_map_check(void)
             unit += (size_t)1 << LEAF_BITS;
             continue;
         }
-        const struct region *region = leaf->region[unit & ((1 << LEAF_BITS) - 1)];
+        const struct region *region = page_map_region(leaf->entry[unit & ((1 << LEAF_BITS) - 1)]);
         ASSERT(!region || unit_of(region->base) == unit);
         ASSERT(!region || region->kind == REGION_BIG || (uintptr_t)region->base % REGION_SIZE == 0);
         entries += region != NULL;

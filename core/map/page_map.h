@@ -1,8 +1,8 @@
 /* From any address to what the allocator keeps there: the two maps.
  *
- * The page map is complete and serves the slow paths: one entry per 2 MiB of the user address
- * space, in two levels, pointing at the region (superslab or big block) that starts there: no
- * region is shorter than 2 MiB, so that there is one at most.
+ * The page map is complete and serves the slow paths, and the states of long blocks: one entry per
+ * 2 MiB of the user address space, in two levels, pointing at the region (superslab or big block)
+ * that starts there: no region is shorter than 2 MiB, so that there is one at most.
  *
  * The class map is the hit path of free: one byte per 64 KiB unit, the size class of the slab that
  * covers it, CLASS_NONE (0) elsewhere. It covers a window of the address space around the first
@@ -47,8 +47,12 @@ struct region {
 
 enum { LEAF_BITS = 13, ROOT_BITS = ADDRESS_BITS - REGION_SHIFT - LEAF_BITS };
 
+/* An entry is 0 or the address of a region, and one more for a superslab: the hit paths of long
+ * blocks are told from it what lies there. */
+enum { ENTRY_SUPERSLAB = 1 };
+
 struct leaf {
-    struct region *region[1 << LEAF_BITS]; /* atomic: release on store pairs with acquire on load */
+    uintptr_t entry[1 << LEAF_BITS]; /* atomic: release on store pairs with acquire on load */
 };
 
 struct class_map {
@@ -121,24 +125,40 @@ void page_map_unregister(const struct region *region);
 
 extern struct leaf *page_map_root[1 << ROOT_BITS]; /* atomic: release on install, acquire on load */
 
+ALWAYS_INLINE uintptr_t page_map_entry(const struct leaf *leaf, const void *address)
+{
+    size_t number = (uintptr_t)address >> REGION_SHIFT;
+    return ATOMIC_LOAD_ACQUIRE(&leaf->entry[number & ((1 << LEAF_BITS) - 1)]);
+}
+
+/* The entry for the 2 MiB of `address`, which may be any. */
+ALWAYS_INLINE uintptr_t page_map_find(const void *address)
+{
+    size_t index = (uintptr_t)address >> (REGION_SHIFT + LEAF_BITS);
+    if (UNLIKELY(index >= (size_t)1 << ROOT_BITS))
+        return 0;
+    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[index]);
+    return LIKELY(leaf != NULL) ? page_map_entry(leaf, address) : 0;
+}
+
+/* The region of an entry; NULL: none. */
+ALWAYS_INLINE struct region *page_map_region(uintptr_t entry)
+{
+    return (struct region *)(entry & ~(uintptr_t)ENTRY_SUPERSLAB);
+}
+
 /* Region that starts in the 2 MiB of `address`, before or behind it; NULL: none of ours. */
 ALWAYS_INLINE struct region *page_map_lookup(const void *address)
 {
-    size_t number = (uintptr_t)address >> REGION_SHIFT;
-    if (UNLIKELY(number >= (size_t)1 << (ROOT_BITS + LEAF_BITS)))
-        return NULL;
-    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[number >> LEAF_BITS]);
-    if (UNLIKELY(!leaf))
-        return NULL;
-    return ATOMIC_LOAD_ACQUIRE(&leaf->region[number & ((1 << LEAF_BITS) - 1)]);
+    return page_map_region(page_map_find(address));
 }
 
-/* The same for an address that lies in a region. */
-ALWAYS_INLINE struct region *page_map_region_of(const void *address)
+/* The superslab that the address lies in: surely in one. */
+ALWAYS_INLINE struct region *page_map_superslab_of(const void *address)
 {
-    size_t number = (uintptr_t)address >> REGION_SHIFT;
-    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[number >> LEAF_BITS]);
-    return ATOMIC_LOAD_ACQUIRE(&leaf->region[number & ((1 << LEAF_BITS) - 1)]);
+    size_t index = (uintptr_t)address >> (REGION_SHIFT + LEAF_BITS);
+    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[index]);
+    return (struct region *)(page_map_entry(leaf, address) - ENTRY_SUPERSLAB);
 }
 
 /* The region that starts next above another one, or the first of all; NULL: none. */

@@ -20,7 +20,9 @@
 #define UNITS_OF(size) ((size) > 16384 ? 4 : (size) > 8192 ? 2 : 1)
 #define CLASS(size) BLOCKS_IN(UNITS_OF(size), size)
 
-/* For each size the length that leaves the smaller part of the slab unused. */
+/* For each size the length that leaves the smaller part of the slab unused; of 64 KiB, the size of
+ * most blocks that fill large heaps, that which needs fewer records. 100 and not 104 KiB, of which
+ * a slab would hold four blocks instead of five. */
 #define IN_4(kib) BLOCKS_IN(4, (kib)*KIB)
 #define IN_8(kib) BLOCKS_IN(8, (kib)*KIB)
 
@@ -45,8 +47,8 @@ const struct size_class size_classes[CLASS_COUNT] = {
     CLASS(12288), CLASS(13312), CLASS(14336), CLASS(15360), CLASS(16384), CLASS(18432),
     CLASS(20480), CLASS(22528), CLASS(24576), CLASS(26624), CLASS(28672), CLASS(30720),
     CLASS(32768), IN_4(36),     IN_4(40),     IN_8(44),     IN_4(48),     IN_8(52),
-    IN_8(56),     IN_4(60),     IN_4(64),     IN_8(72),     IN_4(80),     IN_8(88),
-    IN_8(96),     IN_8(104),    IN_8(112),    IN_4(120),    SINGLE(2),    SINGLE(3),
+    IN_8(56),     IN_4(60),     IN_8(64),     IN_8(72),     IN_4(80),     IN_8(88),
+    IN_8(96),     IN_8(100),    IN_8(112),    IN_4(120),    SINGLE(2),    SINGLE(3),
     SINGLE(4),    SINGLE(5),    SINGLE(6),    SINGLE(7),    SINGLE(8),    SINGLE(10),
     SINGLE(12),   SINGLE(14),   SINGLE(16),   SINGLE(20),   SINGLE(24),   SINGLE(28),
     SINGLE(32),   CLASS(16),    CLASS(32),    CLASS(48),
@@ -100,7 +102,8 @@ const uint8_t large_class_table[LARGE_MAX / LARGE_STEP] = {
     TIMES_2(82),
     TIMES_2(83),
     TIMES_2(84),
-    TIMES_2(85),
+    85,
+    86,
     TIMES_2(86),
     TIMES_2(87),
     TIMES_2(88),

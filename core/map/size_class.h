@@ -108,15 +108,18 @@ unsigned size_class_aligned(size_t size, size_t alignment);
 unsigned size_class_single(size_t size);
 
 /* So many blocks of the class may wait in a magazine, whatever they add up to: fewer would not pay
- * for a batch. Those that have a slab each are dear to make and mostly addresses: more may wait,
- * but they are bounded by their bytes, of which each of `crowd` threads has a part. */
+ * for a batch. Of blocks above 1 KiB more may wait, for bursts of them; of those that have a slab
+ * each too, since they are dear to make and mostly addresses. They are bounded by their bytes, of
+ * which each of `crowd` threads has a part. */
 ALWAYS_INLINE unsigned size_class_cached_min(unsigned size_class, unsigned crowd)
 {
-    enum { BLOCKS_MIN = 15, SINGLE_BLOCKS_MIN = 63 };
-    if (!size_class_is_single(size_class))
+    enum { BLOCKS_MIN = 15, BLOCKS_MOST = 63, SINGLE_BYTES = 32 * MIB, MID_BYTES = 512 * KIB };
+    uint32_t size = size_classes[size_class].size;
+    bool single = size_class_is_single(size_class);
+    if (size <= TINY_MAX)
         return BLOCKS_MIN;
-    size_t blocks = 32 * MIB / crowd / size_classes[size_class].size;
-    return (unsigned)size_max(size_min(blocks, SINGLE_BLOCKS_MIN), 1);
+    uint32_t blocks = (single ? SINGLE_BYTES : MID_BYTES) / crowd / size;
+    return (unsigned)size_max(size_min(blocks, BLOCKS_MOST), single ? 1 : BLOCKS_MIN);
 }
 
 /* Index of the block that holds byte `offset` of a slab of the class. */

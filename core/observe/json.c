@@ -151,7 +151,7 @@ static void json_classes(struct text *text)
 {
     for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage usage;
-        stats_collect_class(size_class, &usage);
+        stats_collected_class(size_class, &usage);
         text_char(text, '{');
         json_number(text, "size", size_classes[size_class].size);
         json_usage(text, &usage);

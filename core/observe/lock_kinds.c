@@ -35,8 +35,10 @@ static enum lock_kind kind_of(const struct lock *lock)
         return LOCK_METADATA;
     if (lock == heap_registry_lock())
         return LOCK_REGISTRY;
-    const struct lock *first = page_heap_lock(0), *last = page_heap_lock(PAGE_HEAP_PARTS - 1);
-    return lock >= first && lock <= last ? LOCK_PAGE_HEAP : LOCK_BIG;
+    for (unsigned part = 0; part < page_heap_parts(); part++)
+        if (lock == page_heap_lock(part))
+            return LOCK_PAGE_HEAP;
+    return LOCK_BIG;
 }
 
 static void watch(const struct lock *lock, bool waited, uint64_t ticks)

@@ -10,6 +10,7 @@
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
+#include "span/parts.h"
 #include "thread/registry.h"
 
 static void read_profile(const struct lock_profile *profile, struct lock_usage *usage)
@@ -61,12 +62,12 @@ void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage)
             add_classes(kind, shard, usage);
         break;
     case LOCK_BIG:
-        usage->parts = BIG_PARTS;
+        usage->parts = SHARD_PARTS_MAX;
         for (unsigned part = 0; part < big_cache_parts(); part++)
             add_lock(usage, big_lock(part));
         break;
     case LOCK_PAGE_HEAP:
-        usage->parts = PAGE_HEAP_PARTS;
+        usage->parts = SHARD_PARTS_MAX;
         for (unsigned part = 0; part < page_heap_parts(); part++)
             add_lock(usage, page_heap_lock(part));
         break;

@@ -55,7 +55,7 @@ static void add_class(unsigned size_class, struct hakmem_usage *usage)
     usage->cached_blocks += in_transfer;
 }
 
-void stats_collect_class(unsigned size_class, struct hakmem_usage *usage)
+void stats_collected_class(unsigned size_class, struct hakmem_usage *usage)
 {
     size_t size = size_classes[size_class].size;
     memset(usage, 0, sizeof *usage);
@@ -66,6 +66,14 @@ void stats_collect_class(unsigned size_class, struct hakmem_usage *usage)
     usage->live_bytes = usage->live_blocks * size;
     usage->cached_bytes = usage->cached_blocks * size;
     usage->committed_bytes = usage->slabs * size_classes[size_class].units * UNIT_SIZE;
+}
+
+void stats_collect_class(unsigned size_class, struct hakmem_usage *usage)
+{
+    heap_add_counts(size_class, size_class);
+    if (size_class <= TWINS)
+        heap_add_counts(size_class + SIZE_COUNT, size_class + SIZE_COUNT);
+    stats_collected_class(size_class, usage);
 }
 
 /* Adds the first `count` fields, which are counters of one type. */
@@ -126,9 +134,10 @@ void stats_collect(struct snapshot *snapshot)
     struct big_stats bigs = big_stats();
     pthread_setcanceltype(cancel_type, NULL);
     memset(snapshot, 0, sizeof *snapshot);
+    heap_add_counts(1, CLASS_COUNT - 1);
     for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage usage;
-        stats_collect_class(size_class, &usage);
+        stats_collected_class(size_class, &usage);
         add_counters(&snapshot->tier[stats_tier_of(size_class)], &usage, USAGE_FIELDS);
         total->transfer_bytes += usage.transfer_blocks * size_classes[size_class].size;
         total->empty_bytes +=

@@ -32,7 +32,9 @@ void stats_collect(struct snapshot *snapshot);
 /* The tier of a class, or a twin. */
 enum hakmem_tier stats_tier_of(unsigned size_class);
 
-/* The classes of one size, `size_class` (1 .. SIZE_COUNT) and its twin. */
+/* The classes of one size, `size_class` (1 .. SIZE_COUNT) and its twin; what heaps have counted is
+ * added up for it, or was so by stats_collect. */
 void stats_collect_class(unsigned size_class, struct hakmem_usage *usage);
+void stats_collected_class(unsigned size_class, struct hakmem_usage *usage);
 
 #endif

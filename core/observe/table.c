@@ -139,7 +139,7 @@ static void print_classes(struct text *text)
               "   slabs          live   cached\n");
     for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage usage;
-        stats_collect_class(size_class, &usage);
+        stats_collected_class(size_class, &usage);
         if (!usage.malloc_calls && !usage.slabs)
             continue;
         text_unsigned_padded(text, size_classes[size_class].size, 10);

@@ -20,7 +20,7 @@ void report_xml(struct text *text)
     text_string(text, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n");
     for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage usage;
-        stats_collect_class(size_class, &usage);
+        stats_collected_class(size_class, &usage);
         if (!usage.slabs)
             continue;
         text_string(text, "<size");

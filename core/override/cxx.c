@@ -50,15 +50,26 @@ static SLOW_PATH void *new_slow(size_t size, size_t alignment)
     }
 }
 
-ALWAYS_INLINE void *new_block(size_t size)
+/* As alloc_long; it leads on by jumps alone, so that the stack of a sample begins at its caller. */
+static __attribute__((noinline)) void *new_long(size_t size, struct heap_front *heap)
 {
     bool due = false;
-    void *block = alloc_hit(size, &due);
+    void *block = magazine_pop_long(heap, front_class(heap, size), &due);
     if (UNLIKELY(due))
         return alloc_due(block, size, MIN_ALIGNMENT, false);
-    if (LIKELY(block != NULL))
-        return block;
-    return new_slow(size, MIN_ALIGNMENT);
+    return LIKELY(block != NULL) ? block : new_slow(size, MIN_ALIGNMENT);
+}
+
+ALWAYS_INLINE void *new_block(size_t size)
+{
+    struct heap_front *heap = thread_heap;
+    if (is_long(size))
+        return new_long(size, heap);
+    bool due = false;
+    void *block = alloc_hit(heap, size, &due);
+    if (UNLIKELY(due))
+        return alloc_due(block, size, MIN_ALIGNMENT, false);
+    return LIKELY(block != NULL) ? block : new_slow(size, MIN_ALIGNMENT);
 }
 
 ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)

@@ -7,10 +7,6 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* For what is a hit path: starts at a cache line, so that its speed does not depend on the size of
- * what the linker put before it (docs/decisions). */
-#define HOT_ENTRY __attribute__((aligned(64)))
-
 /* A second name for a function of this file, without a jump between them. */
 #if defined(__clang__)
 #define ALIAS_OF(name) __attribute__((alias(#name)))

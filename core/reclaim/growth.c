@@ -49,9 +49,10 @@ void reclaim_before_growth(size_t bytes, bool big)
     cycles_begin(&span, CYCLES_PURGE, CYCLES_SAME, bytes);
     size_t lent = lend();
     dirty += lent;
-    /* Much at once is paid for by what may not be idle, unless that is little beside it. */
+    /* If much is mapped at once, what lies free pays for it even if it may be wanted again soon;
+     * not if there is little of that, which would make no difference. */
     size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
-    /* Few free pages are not worth the locks of all parts. */
+    /* To ask takes the locks of all parts, which few free pages are not worth. */
     size_t idle = lent;
     if (dirty > pressure_bound(0))
         idle += page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;

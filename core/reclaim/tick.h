@@ -19,8 +19,8 @@
 
 #include "base/pressure.h"
 
-/* Begins a tick when it is time: what it has to purge is then decided for page heap and BigCache,
- * and to be decided for bins. */
+/* Begins a tick when it is time: the BigCache gives its part at once, and it is decided what the
+ * other layers are to give in steps. */
 enum pressure_tick tick_begin(uint64_t now_ms);
 
 /* A piece of the work that ticks left; true when there may be more. */

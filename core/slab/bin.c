@@ -1,6 +1,8 @@
 /* See bin.h. */
 #include "slab/bin.h"
 
+#include <string.h>
+
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "os/cycles.h"
@@ -203,15 +205,16 @@ unsigned bin_refill(
     unsigned taken = 0;
     lock_acquire(&bin->lock);
     while (taken < count && (slab = fullest(bin, fresh)) != NULL) {
-        unsigned most =
-            fresh ? count - taken : (unsigned)size_min(count - taken, slab_used_blocks(slab));
-        unsigned got = slab_take(slab, blocks + taken, most);
+        unsigned there = fresh ? slab->free_blocks : slab_used_blocks(slab);
+        unsigned got = (unsigned)size_min(count - taken, there);
+        taken += slab_take(slab, blocks + count - taken - got, got);
         bin->free_blocks -= got;
-        taken += got;
         bin_relist(bin, slab);
     }
     lower_bounds(bin, size_class);
     lock_release(&bin->lock);
+    if (taken && taken < count)
+        memmove(blocks, blocks + count - taken, taken * sizeof *blocks);
     if (taken || !fresh)
         return taken;
     slab = make_slab(size_class, shard, 1, cost == REFILL_MAP);

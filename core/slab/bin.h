@@ -47,8 +47,8 @@ struct bin {
  * the system. */
 enum refill { REFILL_USED, REFILL_FRESH, REFILL_MAP };
 
-/* Takes up to `count` blocks of the class, lowest addresses of the fullest slabs first; returns how
- * many, 0 when no memory is left, or none at that cost. */
+/* Takes up to `count` blocks of the class, of the fullest slabs, the lowest address of the fullest
+ * one last; returns how many, 0 when no memory is left, or none at that cost. */
 unsigned bin_refill(
     unsigned shard, unsigned size_class, void **blocks, unsigned count, enum refill cost);
 

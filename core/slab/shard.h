@@ -19,10 +19,11 @@
 #include "slab/transfer.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
+#include "span/parts.h"
 
 enum { SHARD_MAX = 64 };
 
-_Static_assert((int)SHARD_MAX == PAGE_HEAP_PARTS && (int)SHARD_MAX == BIG_PARTS, "a part a shard");
+_Static_assert((int)SHARD_MAX == SHARD_PARTS_MAX, "a part a shard");
 
 struct shard {
     struct bin bins[CLASS_COUNT];

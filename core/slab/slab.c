@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/poison.h"
 #include "base/policy.h"
+#include "base/sparse.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -21,14 +22,33 @@ static size_t record_size(unsigned size_class, bool sampled)
            (sampled ? blocks * sizeof(void *) : 0);
 }
 
-/* A slab of few blocks has its record in that of its superslab: such slabs come and go most often,
- * and metadata have one lock for all threads. NULL: no memory. */
+/* Where the records of slabs are that start at units of that alignment; NULL: no memory. */
+static char *records_of(struct superslab *superslab, unsigned alignment)
+{
+    if (alignment == SUPERSLAB_ALIGNMENTS - 1)
+        return superslab->slab_records[0];
+    char **place = &superslab->more_slab_records[alignment], *records = ATOMIC_LOAD_ACQUIRE(place);
+    if (records)
+        return records;
+    char *made = metadata_alloc(superslab_records_size(alignment));
+    if (!made || __atomic_compare_exchange_n(
+                     place, &records, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        return made;
+    metadata_free(made, superslab_records_size(alignment));
+    return records;
+}
+
+/* A slab of few blocks has its record with its superslab: such slabs come and go most often, and
+ * metadata have one lock for all threads. NULL: no memory. */
 static struct slab *record_alloc(unsigned size_class, bool sampled, const struct unit_run *taken)
 {
     size_t size = record_size(size_class, sampled);
     if (size > SLAB_RECORD_SIZE)
         return metadata_alloc(size);
-    return memset(taken->superslab->slab_records[taken->run.first], 0, size);
+    unsigned unit = taken->run.first, alignment = superslab_alignment(unit);
+    unsigned distance = alignment == SUPERSLAB_ALIGNMENTS - 1 ? alignment : alignment + 1;
+    char *records = records_of(taken->superslab, alignment);
+    return records ? memset(records + (unit >> distance) * SLAB_RECORD_SIZE, 0, size) : NULL;
 }
 
 /* To be called by who has the slab's units still. */
@@ -166,33 +186,6 @@ static void clear_dirty_pages(const struct slab *slab, char *start, size_t size)
     }
 }
 
-/* Of bytes in whole words. */
-static bool is_zero(const char *start, size_t size)
-{
-    enum { STEP = 8 };
-    const uint64_t *words = (const uint64_t *)(const void *)start;
-    size_t count = size / sizeof *words, i = 0;
-    for (; i + STEP <= count; i += STEP)
-        if (words[i] | words[i + 1] | words[i + 2] | words[i + 3] | words[i + 4] | words[i + 5] |
-            words[i + 6] | words[i + 7])
-            return false;
-    for (; i < count; i++)
-        if (words[i])
-            return false;
-    return true;
-}
-
-/* Pages that the last owner of the block left untouched stay so: reading one takes no memory. */
-static void clear_written_pages(char *start, size_t size)
-{
-    size = round_up(size, sizeof(uint64_t));
-    for (size_t done = 0; done < size; done += PAGE_SIZE) {
-        size_t length = size_min(size - done, PAGE_SIZE);
-        if (!is_zero(start + done, length))
-            memset(start + done, 0, length);
-    }
-}
-
 void slab_clear_block(void **block, size_t size)
 {
     const struct slab *slab = slab_lookup(block);
@@ -215,7 +208,8 @@ void slab_clear_long(void *block, size_t size, unsigned state)
     else if (size <= MID_MAX)
         memset(block, 0, size);
     else
-        clear_written_pages(block, size);
+        /* Pages that the last owner of the block left untouched stay so. */
+        sparse_clear(block, round_up(size, sizeof(uint64_t)));
 }
 
 size_t slab_grain(const struct slab *slab)
@@ -226,10 +220,10 @@ size_t slab_grain(const struct slab *slab)
 
 struct slab *slab_lookup(const void *address)
 {
-    struct region *region = page_map_lookup(address);
-    if (!region || region->kind != REGION_SUPERSLAB)
+    uintptr_t entry = page_map_find(address);
+    if (!(entry & ENTRY_SUPERSLAB))
         return NULL;
-    struct superslab *superslab = (struct superslab *)region;
+    struct superslab *superslab = (struct superslab *)page_map_region(entry);
     return ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[superslab_unit_of(address)]);
 }
 
@@ -253,9 +247,9 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
             unsigned first = bits_lowest(bits);
             unsigned run = (unsigned)size_min(run_length(bits), count - taken);
             char *block = slab->base + (word * 64 + first) * size;
-            for (unsigned i = 0; i < run; i++, block += size)
-                blocks[taken + i] = block;
             ASSERT(run);
+            for (unsigned i = 1; i <= run; i++, block += size)
+                blocks[count - taken - i] = block;
             bits &= ~bitmap_word_mask(0, first, run);
             taken += run;
             end = word * 64 + first + run;
@@ -305,8 +299,9 @@ bool slab_are_starts(unsigned size_class, void *const *blocks, unsigned count)
 /* How many of up to `most` blocks stand in a row: each `step` bytes behind the one before. */
 static unsigned row_of(void *const *blocks, size_t most, ptrdiff_t step)
 {
+    char *next = (char *)blocks[0] + step;
     unsigned row = 1;
-    while (row < most && (char *)blocks[row] == (char *)blocks[row - 1] + step)
+    for (; row < most && blocks[row] == next; next += step)
         row++;
     return row;
 }

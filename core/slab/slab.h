@@ -90,7 +90,8 @@ ALWAYS_INLINE unsigned slab_used_blocks(const struct slab *slab)
     return (unsigned)slab->free_blocks - (slab->blocks - slab->watermark);
 }
 
-/* Takes up to `count` free blocks, lowest address first, into `blocks`; returns how many. */
+/* Takes up to `count` free blocks, those of the lowest addresses, into `blocks`, where the lowest
+ * one comes last; returns how many. */
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
 
 /* Index of the block that starts at `address`. Aborts, naming the API function `call`, when no

@@ -17,13 +17,16 @@ static bool work_is_left;
  * yet: a bit a grain. Lock held. */
 static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
 {
-    size_t size = size_classes[slab->size_class].size, grain = slab_grain(slab);
+    unsigned size = size_classes[slab->size_class].size, grain = (unsigned)slab_grain(slab);
+    unsigned end = slab->watermark * size / grain;
     uint64_t grains = 0;
-    for (unsigned i = 0; (i + 1) * grain <= slab->watermark * size; i++) {
-        unsigned first = size_class_index(slab->size_class, i * grain);
-        unsigned last = size_class_index(slab->size_class, (i + 1) * grain - 1);
-        if (bitmap_find(slab->free, first, last + 1, false) == last + 1)
-            grains |= (uint64_t)1 << i;
+    for (unsigned i = 0; i < end;) {
+        unsigned first = size_class_index(slab->size_class, i * (size_t)grain);
+        unsigned used = (unsigned)bitmap_find(slab->free, first, slab->watermark, false);
+        unsigned free_end = used * size / grain;
+        if (free_end > i)
+            grains |= bitmap_word_mask(0, i, free_end - i);
+        i = ((used + 1) * size + grain - 1) / grain;
     }
     return grains & ~slab->purged;
 }

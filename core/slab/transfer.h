@@ -35,9 +35,10 @@ struct transfer {
     void **slots; /* lock: those that came last at the end; a record of metadata, that grows */
 };
 
-/* Takes blocks in, of these the first, for the shard of a thread, or, where they are from another
- * one and the thread's does not ask for such or has no room, for that; returns how many. Aborts
- * when one of them is not the start of a block of the class. */
+/* Takes in as many of the blocks as there is room for, the first ones, and returns how many: into
+ * the cache of the thread's shard; if they are of another shard, and nobody in the thread's asks
+ * for such or it is full, into that of theirs. Aborts when one of them is not the start of a block
+ * of the class. */
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count);
 
 /* Takes up to `count` blocks out, those that came last; returns how many. */

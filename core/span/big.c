@@ -6,6 +6,7 @@
 #include "base/poison.h"
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "base/sparse.h"
 #include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -42,7 +43,8 @@ static void advise(struct big *big, bool dense)
 /* ---- Mappings -------------------------------------------------------------------------------- */
 
 /* A mapping that the system has moved or cut off is one of its own there, and a process has 65,530.
- * So many live blocks may have one, a quarter: beyond it bytes are copied, and ends stay. */
+ * So many live blocks may have one, a quarter: beyond it bytes are copied, and what a block gives
+ * up stays at its end, as a tail without memory. */
 enum { APART_MAX = 16384 };
 
 static unsigned apart; /* atomic relaxed, any thread: blocks with `apart` */
@@ -70,9 +72,7 @@ static char *copy(const struct big *big, size_t size)
     if (!target)
         return NULL;
     os_advise_huge_pages(target, size, big->huge);
-    for (size_t at = 0; at < big->mapped; at += PAGE_SIZE)
-        if (proof_is_written(big->region.base + at))
-            memcpy(target + at, big->region.base + at, PAGE_SIZE);
+    sparse_copy(target, big->region.base, big->mapped, SPARSE_TO_ZEROES);
     os_discard(big->region.base, big->mapped);
     return target;
 }
@@ -228,6 +228,11 @@ void big_check_interior(const void *block, const char *call)
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
 
+static size_t length_of(const struct big *big)
+{
+    return big->mapped - big->tail;
+}
+
 static _Noreturn void fatal_big(const struct big *big, const void *block, const char *call)
 {
     big_check_interior(block, call);
@@ -239,7 +244,7 @@ size_t big_size(const struct big *big, const void *block, const char *call)
 {
     if (UNLIKELY(block != big->region.base || !big->live))
         fatal_big(big, block, call);
-    return big->mapped;
+    return length_of(big);
 }
 
 void big_free(struct big *big, void *block, const char *call)
@@ -249,37 +254,59 @@ void big_free(struct big *big, void *block, const char *call)
         fatal_big(big, block, call);
     cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, big->mapped);
     if (big->zeroed)
-        proof_learn(big->region.base, big->mapped);
+        proof_learn(big->region.base, length_of(big));
     end_apart(big);
-    big->dirty = big->mapped;
+    big->dirty = length_of(big);
+    big->tail = 0;
     big_cache_put(big);
     pressure_arm();
     cycles_end(&span);
 }
 
-/* Makes the live mapping `size` bytes long by the system, perhaps elsewhere; false: it is as
- * before.
+/* Makes the block shorter, by the system. */
+static void cut(struct big *big, size_t size)
+{
+    char *rest = big->region.base + size;
+    if (stand_apart(big) && os_unmap(rest, big->mapped - size)) {
+        big->mapped = size;
+        big->tail = 0;
+    } else if (os_purge(rest, length_of(big) - size)) {
+        big->tail = big->mapped - size;
+        poison(rest, big->tail);
+    }
+}
+
+/* Makes the live block `size` bytes long by the system, perhaps elsewhere; false: it is as before.
  */
 static bool resize_by_system(struct big *big, size_t size)
 {
-    if (size > big->mapped)
-        return extend(big, size);
-    char *rest = big->region.base + size;
-    if (stand_apart(big) && os_unmap(rest, big->mapped - size))
-        big->mapped = size;
+    if (size < big->mapped)
+        cut(big, size);
+    else if (extend(big, size))
+        big->tail = 0;
     else
-        os_purge(rest, big->mapped - size);
+        return false;
     return true;
+}
+
+/* True when the block takes back what it gave up, or would lose too little for a system call. */
+static bool keeps_mapping(const struct big *big, size_t size)
+{
+    size_t length = length_of(big);
+    return size <= big->mapped &&
+           (size >= length || (length - size < REGION_SIZE && length - size < length / 8));
 }
 
 static bool resize(struct big *big, size_t size)
 {
-    size_t before = big->mapped;
-    if (size > before ? big_cache_lengthen(big, size)
-                      : before - size < REGION_SIZE && before - size < before / 8)
+    if (keeps_mapping(big, size)) {
+        big->tail = size_min(big->tail, big->mapped - size);
         return true;
-    if (size < before && big_cache_shorten(big, size))
+    }
+    if (size > big->mapped ? big_cache_lengthen(big, size) : big_cache_shorten(big, size)) {
+        big->tail = 0;
         return true;
+    }
     /* Not counted meanwhile. Who maps a big block at the addresses that become free takes the lock
      * later: so what this thread did to them has happened before, which else only the system knows.
      */
@@ -300,7 +327,7 @@ void *big_resize(struct big *big, size_t size)
     cycles_end(&span);
     if (!done)
         return NULL;
-    unpoison(big->region.base, big->mapped);
+    unpoison(big->region.base, length_of(big));
     advise(big, dense);
     return big->region.base;
 }

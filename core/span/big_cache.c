@@ -1,52 +1,49 @@
 /* See big_cache.h. */
 #include "span/big_cache.h"
 
+#include <stddef.h>
+
 #include "base/poison.h"
 #include "base/policy.h"
 #include "map/metadata.h"
 #include "os/os.h"
 #include "span/big_part.h"
 
-static unsigned parts_used = 1; /* atomic relaxed, any thread: no part from here on was ever used */
-
 /* ---- Sums over all parts --------------------------------------------------------------------- */
 
 unsigned big_cache_parts(void)
 {
-    return ATOMIC_LOAD_RELAXED(&parts_used);
+    return parts_count(&big_parts);
 }
 
-static void use_part(unsigned part)
-{
-    unsigned used = big_cache_parts();
-    while (UNLIKELY(used <= part) &&
-           !__atomic_compare_exchange_n(
-               &parts_used, &used, part + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        continue;
-}
-
-/* The sum of a field of `big_parts`, of which this is the first. */
-static size_t sum(const size_t *first)
+/* The sum of the field of struct big_part that starts at `offset`. */
+static size_t sum(size_t offset)
 {
     size_t total = 0;
     for (unsigned i = 0; i < big_cache_parts(); i++)
-        total += ATOMIC_LOAD_RELAXED((const size_t *)((const char *)first + i * sizeof *big_parts));
+        total += ATOMIC_LOAD_RELAXED((const size_t *)((const char *)big_part_at(i) + offset));
     return total;
+}
+
+/* The same of what the parts have on a shelf. */
+static size_t sum_of_shelf(unsigned shelf)
+{
+    return sum(offsetof(struct big_part, bytes) + shelf * sizeof(size_t));
 }
 
 size_t big_live_bytes(void)
 {
-    return sum(&big_parts[0].live_bytes);
+    return sum(offsetof(struct big_part, live_bytes));
 }
 
 size_t big_cache_bytes(void)
 {
-    return sum(&big_parts[0].bytes[BIG_DIRTY]);
+    return sum_of_shelf(BIG_DIRTY);
 }
 
 size_t big_cache_mapped(void)
 {
-    return sum(&big_parts[0].mapped_bytes);
+    return sum(offsetof(struct big_part, mapped_bytes));
 }
 
 /* So many dirty bytes may be cached, and mappings of so many bytes that are clean. */
@@ -60,9 +57,10 @@ size_t big_cache_unused(enum idle_watcher watcher)
 {
     size_t unused = 0;
     for (unsigned i = 0; i < big_cache_parts(); i++) {
-        lock_acquire(&big_parts[i].lock);
-        unused += idle_ask(&big_parts[i].unused, watcher, big_parts[i].bytes[BIG_DIRTY]);
-        lock_release(&big_parts[i].lock);
+        struct big_part *part = big_part_at(i);
+        lock_acquire(&part->lock);
+        unused += idle_ask(&part->unused, watcher, part->bytes[BIG_DIRTY]);
+        lock_release(&part->lock);
     }
     return unused;
 }
@@ -70,17 +68,18 @@ size_t big_cache_unused(enum idle_watcher watcher)
 size_t big_cache_excess(void)
 {
     size_t peak = 0, resident = big_live_bytes() + big_cache_bytes();
-    for (unsigned i = 0; i < big_cache_parts(); i++)
+    for (unsigned i = 0; i < big_cache_parts(); i++) {
+        const struct big_part *part = big_part_at(i);
         peak += size_max(
-            ATOMIC_LOAD_RELAXED(&big_parts[i].live_peak),
-            ATOMIC_LOAD_RELAXED(&big_parts[i].live_peak_before));
+            ATOMIC_LOAD_RELAXED(&part->live_peak), ATOMIC_LOAD_RELAXED(&part->live_peak_before));
+    }
     return resident - size_min(resident, peak + peak / 100 * (size_t)POLICY(retain_percent));
 }
 
 void big_cache_tick(void)
 {
     for (unsigned i = 0; i < big_cache_parts(); i++) {
-        struct big_part *part = &big_parts[i];
+        struct big_part *part = big_part_at(i);
         lock_acquire(&part->lock);
         ATOMIC_STORE_RELAXED(&part->live_peak_before, part->live_peak);
         ATOMIC_STORE_RELAXED(&part->live_peak, part->live_bytes);
@@ -92,14 +91,14 @@ struct big_stats big_stats(void)
 {
     struct big_stats stats = {0};
     for (unsigned i = 0; i < big_cache_parts(); i++) {
-        const struct big_part *part = &big_parts[i];
-        lock_acquire(&big_parts[i].lock);
+        struct big_part *part = big_part_at(i);
+        lock_acquire(&part->lock);
         stats.allocated += part->allocated;
         stats.freed += part->freed;
         stats.live_bytes += part->live_bytes;
         stats.cached_bytes += part->bytes[BIG_DIRTY];
         stats.clean_bytes += part->mapped_bytes - part->bytes[BIG_DIRTY];
-        lock_release(&big_parts[i].lock);
+        lock_release(&part->lock);
     }
     stats.live_blocks = stats.allocated - stats.freed;
     return stats;
@@ -111,12 +110,12 @@ struct big *big_cache_add(unsigned part_index, char *base, size_t size, size_t u
 {
     if (!page_map_prepare(base) || !page_map_prepare(base + size - 1))
         return NULL;
-    struct big_part *part = &big_parts[part_index];
     struct big *big = metadata_alloc(sizeof *big);
     if (!big)
         return NULL;
+    part_index = parts_use(&big_parts, part_index);
+    struct big_part *part = big_part_at(part_index);
     *big = (struct big){.region = {REGION_BIG, base}, .mapped = size, .part = part_index};
-    use_part(part_index);
     big_part_lock_with_spare(part);
     page_map_register(&big->region);
     struct big *newest = part->newest;
@@ -145,7 +144,7 @@ static bool unmap(struct big *big)
         return true;
     }
     /* The system could not split a mapping: give at least the memory back. */
-    struct big_part *part = &big_parts[big->part];
+    struct big_part *part = big_part_at(big->part);
     if (os_purge(big->region.base, big->dirty))
         big->dirty = 0;
     poison(big->region.base, big->mapped);
@@ -156,23 +155,24 @@ static bool unmap(struct big *big)
     return false;
 }
 
-/* Takes the oldest mapping off a shelf of the part that has most there; to be forgotten, or not. */
-static struct big *take_oldest(unsigned shelf, bool ends)
+/* Takes the oldest mapping off a shelf of the part that has most there. `to_unmap`: from now on
+ * nobody finds it. */
+static struct big *take_oldest(unsigned shelf, bool to_unmap)
 {
     size_t most = 0;
-    struct big_part *part = &big_parts[0];
+    struct big_part *part = big_part_at(0);
     for (unsigned i = 0; i < big_cache_parts(); i++) {
-        size_t bytes = ATOMIC_LOAD_RELAXED(&big_parts[i].bytes[shelf]);
+        size_t bytes = ATOMIC_LOAD_RELAXED(&big_part_at(i)->bytes[shelf]);
         if (bytes > most) {
             most = bytes;
-            part = &big_parts[i];
+            part = big_part_at(i);
         }
     }
     lock_acquire(&part->lock);
     struct big *big = LIST_ENTRY(part->shelf[shelf].by_age.first, struct big, by_age);
     if (big) {
         big_part_extract(part, big);
-        if (ends) {
+        if (to_unmap) {
             forget(part, big);
             big_part_note_unused(part);
         }
@@ -187,7 +187,7 @@ static size_t clear_shelf(unsigned shelf, size_t left)
 {
     size_t gone = 0;
     struct big *big;
-    while (sum(&big_parts[0].bytes[shelf]) > left && (big = take_oldest(shelf, true)) != NULL) {
+    while (sum_of_shelf(shelf) > left && (big = take_oldest(shelf, true)) != NULL) {
         size_t dirty = big->dirty;
         if (!unmap(big))
             break;
@@ -202,8 +202,9 @@ static size_t evict_oldest(size_t bytes)
     struct big *big = take_oldest(BIG_DIRTY, false);
     if (!big)
         return 0;
-    struct big_part *part = &big_parts[big->part];
-    size_t evicted = size_min(round_up(bytes, os_page_size()), big->dirty);
+    struct big_part *part = big_part_at(big->part);
+    size_t evicted = round_up(size_min(bytes, big->dirty), os_page_size());
+    evicted = size_min(evicted, big->dirty);
     bool purged = os_purge(big->region.base + big->dirty - evicted, evicted);
     lock_acquire(&part->lock);
     if (purged) {
@@ -260,18 +261,17 @@ static struct big *take_from(struct big_part *part, size_t size, size_t alignmen
 
 struct big *big_cache_take(unsigned part, size_t size, size_t alignment)
 {
-    /* Before its lock is taken: a child of fork looks at those of used parts. */
-    use_part(part);
-    struct big *big = take_from(&big_parts[part], size, alignment, true);
+    part = parts_use(&big_parts, part);
+    struct big *big = take_from(big_part_at(part), size, alignment, true);
     for (unsigned i = 0; !big && i < big_cache_parts(); i++)
-        if (i != part && ATOMIC_LOAD_RELAXED(&big_parts[i].bytes[BIG_DIRTY]) >= size)
-            big = take_from(&big_parts[i], size, alignment, false);
+        if (i != part && ATOMIC_LOAD_RELAXED(&big_part_at(i)->bytes[BIG_DIRTY]) >= size)
+            big = take_from(big_part_at(i), size, alignment, false);
     return big;
 }
 
 struct big *big_cache_take_shorter(unsigned part_index, size_t size)
 {
-    struct big_part *part = &big_parts[part_index];
+    struct big_part *part = big_part_at(parts_use(&big_parts, part_index));
     lock_acquire(&part->lock);
     struct big *big = big_part_find_shorter(&part->shelf[BIG_DIRTY], size);
     if (big) {
@@ -286,7 +286,7 @@ struct big *big_cache_take_shorter(unsigned part_index, size_t size)
 
 bool big_cache_retire(struct big *big, const void *block)
 {
-    struct big_part *part = &big_parts[big->part];
+    struct big_part *part = big_part_at(big->part);
     lock_acquire(&part->lock);
     bool live = big->live && block == big->region.base;
     if (LIKELY(live)) {
@@ -300,7 +300,7 @@ bool big_cache_retire(struct big *big, const void *block)
 
 void big_cache_put(struct big *big)
 {
-    struct big_part *part = &big_parts[big->part];
+    struct big_part *part = big_part_at(big->part);
     size_t bound = bytes_max();
     bool kept = big->mapped <= bound;
     poison(big->region.base, big->mapped);
@@ -318,7 +318,7 @@ void big_cache_put(struct big *big)
 
 bool big_cache_lengthen(struct big *big, size_t size)
 {
-    struct big_part *part = &big_parts[big->part];
+    struct big_part *part = big_part_at(big->part);
     big_part_lock_with_spare(part);
     struct big *after = big->after;
     size_t before = big->mapped;
@@ -337,7 +337,7 @@ bool big_cache_lengthen(struct big *big, size_t size)
 
 bool big_cache_shorten(struct big *big, size_t size)
 {
-    struct big_part *part = &big_parts[big->part];
+    struct big_part *part = big_part_at(big->part);
     size_t before = big->mapped, bound = bytes_max();
     if (before - size > bound)
         return false;
@@ -353,7 +353,7 @@ bool big_cache_shorten(struct big *big, size_t size)
 
 void big_cache_leave(struct big *big)
 {
-    struct big_part *part = &big_parts[big->part];
+    struct big_part *part = big_part_at(big->part);
     lock_acquire(&part->lock);
     big_part_add_live(part, -big->mapped);
     big_part_unlink(part, big);
@@ -362,7 +362,7 @@ void big_cache_leave(struct big *big)
 
 void big_cache_return(struct big *big, bool new)
 {
-    struct big_part *part = &big_parts[big->part];
+    struct big_part *part = big_part_at(big->part);
     lock_acquire(&part->lock);
     part->allocated += new;
     big_part_add_live(part, big->mapped);
@@ -371,5 +371,5 @@ void big_cache_return(struct big *big, bool new)
 
 struct lock *big_lock(unsigned part)
 {
-    return &big_parts[part].lock;
+    return &big_part_at(part)->lock;
 }

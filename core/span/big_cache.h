@@ -28,21 +28,20 @@
 #include "map/page_map.h"
 #include "os/lock.h"
 
-enum { BIG_PARTS = 64 };
-
 struct big {
-    struct region region;     /* const while registered, but for moves by the owner */
-    size_t mapped;            /* bytes of the mapping; owner of the block, or lock when cached */
-    size_t dirty;             /* leading bytes that may not be zero; as `mapped` */
-    unsigned part;            /* const while registered: whose lock this is about */
-    bool live;                /* lock: handed out */
-    bool cached;              /* lock: in the cache; when neither, somebody works on it */
-    bool zeroed;              /* owner: all of it read as zero when it was handed out */
-    bool apart;               /* owner: moved or cut off, see big.c */
-    void *sample;             /* atomic, owner: what profile/ knows of the live block, or NULL */
-    bool huge;                /* huge pages were asked for; as `mapped` */
-    struct big *before;       /* lock: the mapping that ends where this one starts, if known */
-    struct big *after;        /* lock: the one that starts where this one ends */
+    struct region region; /* const while registered, but for moves by the owner */
+    size_t mapped;        /* bytes of the mapping; owner of the block, or lock when cached */
+    size_t dirty;         /* leading bytes that may not be zero; as `mapped` */
+    size_t tail;          /* owner: bytes at the end, purged, that the block gave up; see big.c */
+    unsigned part;        /* const while registered: whose lock this is about */
+    bool live;            /* lock: handed out */
+    bool cached;          /* lock: in the cache; when neither, somebody works on it */
+    bool zeroed;          /* owner: all of it read as zero when it was handed out */
+    bool apart;           /* owner: moved or cut off, see big.c */
+    void *sample;         /* atomic, owner: what profile/ knows of the live block, or NULL */
+    bool huge;            /* huge pages were asked for; as `mapped` */
+    struct big *before;   /* lock: the mapping that ends where this one starts, if known */
+    struct big *after;    /* lock: the one that starts where this one ends */
     struct list_node by_size; /* lock; of a record that is not in use: the next such */
     struct list_node by_age;  /* lock */
 };
@@ -111,7 +110,7 @@ void big_cache_tick(void);
 size_t big_cache_bytes(void);
 size_t big_cache_mapped(void);
 
-/* No part from this number on was ever used. */
+/* Parts that were used. */
 unsigned big_cache_parts(void);
 
 /* Guards a part. */

@@ -8,7 +8,7 @@
 
 void big_cache_repair(unsigned part_index)
 {
-    struct big_part *part = &big_parts[part_index];
+    struct big_part *part = big_part_at(part_index);
     uint64_t live_blocks = 0;
     struct big *low = NULL;
     memset(part->shelf, 0, sizeof part->shelf);
@@ -46,7 +46,7 @@ static void check_shelf(struct big_part *part, unsigned index, size_t *bytes, si
         for (; node; node = node->next, count++) {
             struct big *big = CONTAINER_OF(node, struct big, by_size);
             ASSERT(big->cached && !big->live && big_part_length_of(big->mapped) == length);
-            ASSERT(&big_parts[big->part] == part && big_part_shelf_of(big) == index);
+            ASSERT(big_part_at(big->part) == part && big_part_shelf_of(big) == index);
             ASSERT(big->dirty <= big->mapped && list_contains(&big->by_age));
             ASSERT(page_map_lookup(big->region.base) == &big->region);
             *bytes += big->dirty ? big->dirty : big->mapped;
@@ -63,7 +63,7 @@ static void check_neighbours(const struct big_part *part)
     size_t live = 0, cached = 0, blocks = 0;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
         const struct big *big = (struct big *)region;
-        if (region->kind != REGION_BIG || &big_parts[big->part] != part)
+        if (region->kind != REGION_BIG || big_part_at(big->part) != part)
             continue;
         const struct big *after = big->after;
         ASSERT(!after || (after->before == big && after->part == big->part));
@@ -80,9 +80,9 @@ static void check_neighbours(const struct big_part *part)
 
 void big_cache_check(void)
 {
-    for (unsigned i = 0; i < BIG_PARTS; i++) {
+    for (unsigned i = 0; i < big_cache_parts(); i++) {
         size_t bytes[BIG_SHELVES] = {0}, mapped = 0;
-        struct big_part *part = &big_parts[i];
+        struct big_part *part = big_part_at(i);
         lock_acquire(&part->lock);
         for (unsigned shelf = 0; shelf < BIG_SHELVES; shelf++)
             check_shelf(part, shelf, &bytes[shelf], &mapped);

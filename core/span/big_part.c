@@ -5,7 +5,9 @@
 #include "base/poison.h"
 #include "map/metadata.h"
 
-struct big_part big_parts[BIG_PARTS];
+static struct big_part first_part;
+
+struct parts big_parts = {.part = {&first_part}, .count = 1, .size = sizeof(struct big_part)};
 
 void big_part_lock_with_spare(struct big_part *part)
 {

@@ -8,6 +8,7 @@
 #define SPAN_BIG_PART_H
 
 #include "span/big_cache.h"
+#include "span/parts.h"
 
 /* Lengths from 2 MiB to all of the address space, in multiples of 2 MiB, eight steps a doubling. */
 enum {
@@ -39,7 +40,12 @@ struct big_part {
     struct big_shelf shelf[BIG_SHELVES]; /* lock */
 };
 
-extern struct big_part big_parts[BIG_PARTS];
+extern struct parts big_parts;
+
+ALWAYS_INLINE struct big_part *big_part_at(unsigned part)
+{
+    return parts_at(&big_parts, part);
+}
 
 /* Takes the lock, with a record at hand for a split if there is memory for one. */
 void big_part_lock_with_spare(struct big_part *part);

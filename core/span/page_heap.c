@@ -8,6 +8,7 @@
 #include "base/pressure.h"
 #include "map/metadata.h"
 #include "os/os.h"
+#include "span/parts.h"
 
 /* Superslabs of which some measure is the same, by their number of free units. */
 struct row {
@@ -15,7 +16,7 @@ struct row {
     uint64_t filled; /* bit per list that is not empty */
 };
 
-static struct part {
+struct part {
     struct lock lock CACHE_ALIGNED;
     /* Lock; read as atomics by any thread. */
     struct page_heap_stats stats;
@@ -24,29 +25,27 @@ static struct part {
     uint64_t purge_round;                   /* lock */
     struct row by_run[SUPERSLAB_UNITS + 1]; /* lock: by the longest run of free units */
     struct row by_group[SUPERSLAB_GROUPS];  /* lock: by the largest group of free units */
-} parts[PAGE_HEAP_PARTS];
+};
 
-static unsigned parts_used = 1; /* atomic relaxed, any thread: no part from here on was ever used */
+static struct part first_part;
+
+static struct parts parts = {.part = {&first_part}, .count = 1, .size = sizeof(struct part)};
 
 static char *next_base; /* atomic relaxed, any thread: where the next superslab should be */
 
+static struct part *part_at(unsigned part)
+{
+    return parts_at(&parts, part);
+}
+
 static struct part *part_of(const struct superslab *superslab)
 {
-    return &parts[superslab->part];
+    return part_at(superslab->part);
 }
 
 unsigned page_heap_parts(void)
 {
-    return ATOMIC_LOAD_RELAXED(&parts_used);
-}
-
-static void use_part(unsigned part)
-{
-    unsigned used = page_heap_parts();
-    while (UNLIKELY(used <= part) &&
-           !__atomic_compare_exchange_n(
-               &parts_used, &used, part + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        continue;
+    return parts_count(&parts);
 }
 
 /* ---- One part; the lock is held -------------------------------------------------------------- */
@@ -230,12 +229,13 @@ static bool take_from(
     struct unit_run *taken)
 {
     struct run run;
-    lock_acquire(&parts[part].lock);
+    struct part *from = part_at(part);
+    lock_acquire(&from->lock);
     if (fresh)
         insert(fresh);
-    struct superslab *superslab = find(&parts[part], units, alignment, &run);
+    struct superslab *superslab = find(from, units, alignment, &run);
     bool clean = superslab && take_run(superslab, run) == 0;
-    lock_release(&parts[part].lock);
+    lock_release(&from->lock);
     if (!superslab)
         return false;
     *taken = (struct unit_run){superslab, run, clean};
@@ -248,7 +248,7 @@ static bool take_from_others(
     unsigned part, unsigned units, unsigned alignment, size_t dirty_min, struct unit_run *taken)
 {
     for (unsigned i = 0; i < page_heap_parts(); i++)
-        if (i != part && ATOMIC_LOAD_RELAXED(&parts[i].stats.dirty_free_pages) >= dirty_min &&
+        if (i != part && ATOMIC_LOAD_RELAXED(&part_at(i)->stats.dirty_free_pages) >= dirty_min &&
             take_from(i, units, alignment, NULL, taken))
             return true;
     return false;
@@ -258,8 +258,7 @@ bool page_heap_take(
     unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
 {
     struct superslab *fresh = NULL;
-    /* Before its lock is taken: a child of fork looks at those of used parts. */
-    use_part(part);
+    part = parts_use(&parts, part);
     do {
         if (take_from(part, units, alignment, fresh, taken) ||
             take_from_others(part, units, alignment, (size_t)units * UNIT_PAGES, taken))
@@ -386,6 +385,15 @@ static size_t purge_superslab(struct superslab *superslab, size_t bytes)
     return purged;
 }
 
+static void free_record(struct superslab *superslab)
+{
+    for (unsigned alignment = 0; alignment < SUPERSLAB_ALIGNMENTS - 1; alignment++)
+        if (superslab->more_slab_records[alignment])
+            metadata_free(
+                superslab->more_slab_records[alignment], superslab_records_size(alignment));
+    metadata_free(superslab, sizeof *superslab);
+}
+
 /* Unmaps a wholly free superslab. Called and returns with the lock held. */
 static size_t unmap_superslab(struct superslab *superslab)
 {
@@ -396,7 +404,7 @@ static size_t unmap_superslab(struct superslab *superslab)
     page_map_unregister(&superslab->region);
     bool unmapped = os_unmap(superslab->region.base, REGION_SIZE);
     if (unmapped)
-        metadata_free(superslab, sizeof *superslab);
+        free_record(superslab);
     lock_acquire(&part->lock);
     if (unmapped)
         return dirty;
@@ -450,14 +458,14 @@ static struct part *dirtiest_part(uint64_t *left)
     best = bits_lowest(*left);
     for (uint64_t rest = *left; rest; rest &= rest - 1) {
         unsigned part = bits_lowest(rest);
-        size_t dirty = ATOMIC_LOAD_RELAXED(&parts[part].stats.dirty_free_pages);
+        size_t dirty = ATOMIC_LOAD_RELAXED(&part_at(part)->stats.dirty_free_pages);
         if (dirty > most) {
             most = dirty;
             best = part;
         }
     }
     *left &= ~((uint64_t)1 << best);
-    return &parts[best];
+    return part_at(best);
 }
 
 size_t page_heap_purge(size_t bytes)
@@ -474,7 +482,7 @@ size_t page_heap_unused_pages(enum idle_watcher watcher)
 {
     size_t unused = 0;
     for (unsigned i = 0; i < page_heap_parts(); i++) {
-        struct part *part = &parts[i];
+        struct part *part = part_at(i);
         lock_acquire(&part->lock);
         unused += idle_ask(&part->unused, watcher, part->stats.dirty_free_pages);
         lock_release(&part->lock);
@@ -486,7 +494,7 @@ struct page_heap_stats page_heap_stats(void)
 {
     struct page_heap_stats all = {0};
     for (unsigned i = 0; i < page_heap_parts(); i++) {
-        const struct page_heap_stats *stats = &parts[i].stats;
+        const struct page_heap_stats *stats = &part_at(i)->stats;
         all.superslabs += ATOMIC_LOAD_RELAXED(&stats->superslabs);
         all.used_pages += ATOMIC_LOAD_RELAXED(&stats->used_pages);
         all.dirty_free_pages += ATOMIC_LOAD_RELAXED(&stats->dirty_free_pages);
@@ -496,7 +504,7 @@ struct page_heap_stats page_heap_stats(void)
 
 struct lock *page_heap_lock(unsigned part)
 {
-    return &parts[part].lock;
+    return &part_at(part)->lock;
 }
 
 /* ---- Repair and check ------------------------------------------------------------------------ */
@@ -520,7 +528,7 @@ static void relist(struct superslab *superslab)
 
 void page_heap_repair(unsigned part_index)
 {
-    struct part *part = &parts[part_index];
+    struct part *part = part_at(part_index);
     memset(part->by_run, 0, sizeof part->by_run);
     memset(part->by_group, 0, sizeof part->by_group);
     memset(&part->stats, 0, sizeof part->stats);
@@ -600,8 +608,9 @@ static void check_part(const struct part *part)
 void page_heap_check(void)
 {
     for (unsigned i = 0; i < page_heap_parts(); i++) {
-        lock_acquire(&parts[i].lock);
-        check_part(&parts[i]);
-        lock_release(&parts[i].lock);
+        struct part *part = part_at(i);
+        lock_acquire(&part->lock);
+        check_part(part);
+        lock_release(&part->lock);
     }
 }

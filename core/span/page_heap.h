@@ -19,8 +19,6 @@
 #include "os/lock.h"
 #include "span/superslab.h"
 
-enum { PAGE_HEAP_PARTS = 64 };
-
 struct unit_run {
     struct superslab *superslab;
     struct run run;
@@ -36,7 +34,8 @@ bool page_heap_init(void);
 enum growth { GROWTH_NONE, GROWTH_SMALL_PAGES, GROWTH_HUGE_PAGE };
 
 /* Takes `units` units in a row that start at a multiple of `alignment` units, a power of two; both
- * are SUPERSLAB_UNITS at most. False when no memory is left. What is mapped belongs to the part. */
+ * are SUPERSLAB_UNITS at most. False when no memory is left. What is mapped belongs to the part, or
+ * to the first when there is no memory for that one. */
 bool page_heap_take(
     unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken);
 
@@ -68,7 +67,7 @@ struct page_heap_stats {
 /* A snapshot, taken without locks: of each number, and not of all together. */
 struct page_heap_stats page_heap_stats(void);
 
-/* No part from this number on was ever used. */
+/* Parts that were used. */
 unsigned page_heap_parts(void);
 
 /* Guards a part. */

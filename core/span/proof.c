@@ -2,20 +2,12 @@
 #include "span/proof.h"
 
 #include "base/atomic.h"
+#include "base/sparse.h"
 #include "span/superslab.h"
 
 /* So many bytes may be in huge pages on trust: twice as many as were in blocks that had been used
  * whole when they were freed. Atomic relaxed, any thread. */
 static size_t proved_bytes;
-
-bool proof_is_written(const char *page)
-{
-    const uint64_t *words = (const uint64_t *)page;
-    for (unsigned i = 0; i < PAGE_SIZE / sizeof *words; i++)
-        if (words[i])
-            return true;
-    return false;
-}
 
 bool proof_is_dense(const char *base, size_t size)
 {
@@ -25,7 +17,7 @@ bool proof_is_dense(const char *base, size_t size)
     /* Not at the ends: there some programs have made pages unreadable. */
     const char *first = base + round_down(stride / 2, PAGE_SIZE);
     for (unsigned place = 0; place < PLACES; place++)
-        written += proof_is_written(first + place * stride);
+        written += !sparse_is_zero(first + place * stride, PAGE_SIZE);
     return written >= DENSE_PLACES;
 }
 

@@ -9,9 +9,6 @@
 
 #include "base/macros.h"
 
-/* True when the page, all zero once, was written to; one that got zeroes is taken for untouched. */
-bool proof_is_written(const char *page);
-
 /* True when the memory, all zero once, seems to have been written to everywhere. Looks at few
  * pages: this is no more than a guess. */
 bool proof_is_dense(const char *base, size_t size);

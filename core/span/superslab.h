@@ -8,10 +8,10 @@
  * is purged: pages that are not dirty read as zero and cost no memory.
  *
  * Of each block longer than a page the superslab keeps a state, a byte: BLOCK_UNUSED or BLOCK_FREED
- * while it is free, and from malloc to free one that tells its class. There is a place for each 2
+ * while it is free, and from malloc to free one that tells its class. There is a byte for each 2
  * KiB, and all that are no block's have BLOCK_UNUSED. Long blocks start at multiples of half a KiB:
- * which of the four it is, is in the two upper bits of the state of a live block, so that a byte
- * tells whether a pointer is one, and which. The states are the last of the record, and take no
+ * at which of four places it starts is in the state of a live block, so that a byte tells whether a
+ * pointer is one, and which. The states are the last of the record, and take no
  * memory where there are no long blocks.
  *
  *     states  | 72 0 .. 0 | freed 0 .. 0 | 49 0 49' 0 49" 0 0 49 .. |
@@ -35,6 +35,7 @@ enum {
     SUPERSLAB_PAGES = REGION_SIZE / PAGE_SIZE,
     SUPERSLAB_UNITS = REGION_SIZE / UNIT_SIZE,
     UNIT_PAGES = UNIT_SIZE / PAGE_SIZE,
+    SUPERSLAB_ALIGNMENTS = 4, /* of runs of units: 1, 2, 4, and 8 or more */
     SLAB_RECORD_SIZE = 64,
     SUPERSLAB_GROUPS = 7 /* kinds of groups of units: see superslab_group */
 };
@@ -57,21 +58,32 @@ struct superslab {
     uint64_t purge_round; /* last round of purging that looked at this superslab */
     uint16_t dirty[SUPERSLAB_UNITS]; /* bit per page; while a unit is in use: read by its user */
     struct slab *slab_of_unit[SUPERSLAB_UNITS]; /* atomic: release on store, acquire on load */
-    /* Who has a unit has this as well, for the record of a slab of few blocks. */
-    char slab_records[SUPERSLAB_UNITS][SLAB_RECORD_SIZE] __attribute__((aligned(64)));
+    /* Who has a unit has this as well, for the record of a slab of few blocks: those of units that
+     * are multiples of 8, and for other alignments where more of them are, or NULL; atomic:
+     * release on store, acquire on load. Of many superslabs that are full of long slabs, few need
+     * these. */
+    char *more_slab_records[SUPERSLAB_ALIGNMENTS - 1];
+    char slab_records[SUPERSLAB_UNITS / 8][SLAB_RECORD_SIZE] __attribute__((aligned(64)));
     _Alignas(64) uint8_t block_state[REGION_SIZE / (2 * KIB)]; /* atomic relaxed, any thread */
 };
 
 /* BLOCK_UNUSED: not handed out since its slab was made. BLOCK_FREED: handed out, and free.
- * BLOCK_SAMPLED: live, and known to its slab. */
-enum { BLOCK_UNUSED = 0, BLOCK_SAMPLED = 0x3e, BLOCK_FREED = 0x3f, BLOCK_QUARTERS = 0xc0 };
+ * BLOCK_SAMPLED: live, and known to its slab. Any other live block has the number of its class
+ * among the long ones, from 1 on, and below that two bits for the place where it starts. */
+enum {
+    BLOCK_UNUSED = 0,
+    BLOCK_SAMPLED = 0xf8,
+    BLOCK_FREED = 0xfc,
+    BLOCK_PLACE_BITS = 2,
+    BLOCK_PLACE_SHIFT = 9
+};
 
-/* Live blocks have 1, 2 .. for the long classes. */
+/* Of the first long class the number is 1. */
 enum { BLOCK_CLASS_BIAS = LONG_CLASS_FIRST - 1 };
 
 _Static_assert(
-    (int)SIZE_COUNT - (int)BLOCK_CLASS_BIAS < (int)BLOCK_SAMPLED,
-    "no class is taken for freed or sampled");
+    (SIZE_COUNT - BLOCK_CLASS_BIAS) << BLOCK_PLACE_BITS < BLOCK_SAMPLED,
+    "no class is like freed or sampled");
 
 struct run {
     unsigned first; /* unit */
@@ -116,6 +128,19 @@ ALWAYS_INLINE unsigned superslab_unit_of(const void *address)
     return (unsigned)(((uintptr_t)address & (REGION_SIZE - 1)) >> UNIT_SHIFT);
 }
 
+/* Which of the alignments the unit has, by the binary logarithm. */
+ALWAYS_INLINE unsigned superslab_alignment(unsigned unit)
+{
+    return unit ? (unsigned)size_min(bits_lowest(unit), SUPERSLAB_ALIGNMENTS - 1)
+                : SUPERSLAB_ALIGNMENTS - 1;
+}
+
+/* Bytes of slab records of the units that have that alignment and no greater one. */
+ALWAYS_INLINE size_t superslab_records_size(unsigned alignment)
+{
+    return (size_t)SUPERSLAB_UNITS / 2 * SLAB_RECORD_SIZE >> alignment;
+}
+
 /* True for a page that may not read as zero. */
 ALWAYS_INLINE bool superslab_is_dirty(const struct superslab *superslab, const void *address)
 {
@@ -124,9 +149,10 @@ ALWAYS_INLINE bool superslab_is_dirty(const struct superslab *superslab, const v
 }
 
 /* The state of the block while it is live, of a class. */
-ALWAYS_INLINE unsigned superslab_live_state(const void *block, unsigned size_class)
+ALWAYS_INLINE uint8_t superslab_live_state(const void *block, unsigned size_class)
 {
-    return (size_class - BLOCK_CLASS_BIAS) ^ ((uintptr_t)block >> 3 & BLOCK_QUARTERS);
+    unsigned place = (uintptr_t)block >> BLOCK_PLACE_SHIFT & ((1 << BLOCK_PLACE_BITS) - 1);
+    return (uint8_t)((size_class - BLOCK_CLASS_BIAS) << BLOCK_PLACE_BITS | place);
 }
 
 /* Where the state of a long block is. */
@@ -138,33 +164,35 @@ ALWAYS_INLINE uint8_t *superslab_state(struct superslab *superslab, const void *
 /* That of a long block of ours. */
 ALWAYS_INLINE uint8_t *superslab_state_of(const void *block)
 {
-    return superslab_state((struct superslab *)page_map_region_of(block), block);
+    return superslab_state((struct superslab *)page_map_superslab_of(block), block);
 }
 
-/* That of the long block which starts at the pointer, if any does; NULL: none can. */
+/* Where the state would be of a long block that started at the pointer; NULL: none can. */
 ALWAYS_INLINE uint8_t *superslab_find_state(const void *pointer)
 {
-    struct region *region = page_map_lookup(pointer);
-    if (UNLIKELY(!region || region->kind != REGION_SUPERSLAB || (uintptr_t)pointer % (KIB / 2)))
+    uintptr_t entry = page_map_find(pointer);
+    if (UNLIKELY(!(entry & ENTRY_SUPERSLAB)))
         return NULL;
-    return superslab_state((struct superslab *)region, pointer);
+    return superslab_state((struct superslab *)(entry - ENTRY_SUPERSLAB), pointer);
 }
 
 /* The class of the live long block that starts at the pointer, for which superslab_find_state has
- * found the place; what is no class of such blocks when none does. */
-ALWAYS_INLINE unsigned superslab_live_class(const uint8_t *state, const void *pointer)
+ * found the state; CLASS_NONE: none does. What the pointer is above a multiple of 2 KiB has to be
+ * the place: both are brought to the upper end of a word, where they leave bits if they differ. */
+ALWAYS_INLINE size_t superslab_live_class(const uint8_t *state, const void *pointer)
 {
-    unsigned quarter = (uintptr_t)pointer >> 3 & BLOCK_QUARTERS;
-    return (ATOMIC_LOAD_RELAXED(state) ^ quarter) + BLOCK_CLASS_BIAS;
+    enum { LOW_BITS = BLOCK_PLACE_SHIFT + BLOCK_PLACE_BITS };
+    uint64_t number = ATOMIC_LOAD_RELAXED(state);
+    number = number >> BLOCK_PLACE_BITS | number << (64 - BLOCK_PLACE_BITS);
+    number ^= (uint64_t)(uintptr_t)pointer << (64 - LOW_BITS);
+    bool live = number - 1 < SIZE_COUNT - BLOCK_CLASS_BIAS;
+    return LIKELY(live) ? number + BLOCK_CLASS_BIAS : CLASS_NONE;
 }
 
-/* A long block of ours is live from now on; returns the state that it had. */
-ALWAYS_INLINE unsigned superslab_start_block(const void *block, unsigned size_class)
+/* A long block of ours is live from now on. */
+ALWAYS_INLINE void superslab_start_block(const void *block, unsigned size_class)
 {
-    uint8_t *state = superslab_state_of(block);
-    unsigned before = ATOMIC_LOAD_RELAXED(state);
-    ATOMIC_STORE_RELAXED(state, (uint8_t)superslab_live_state(block, size_class));
-    return before;
+    ATOMIC_STORE_RELAXED(superslab_state_of(block), superslab_live_state(block, size_class));
 }
 
 /* The same for one in a slab of samples: it is live, and no hit path takes it for one of a class.

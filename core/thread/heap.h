@@ -34,9 +34,9 @@ struct heap {
     bool closed;  /* gate: by another thread */
     bool drained; /* gate: others took blocks out */
     bool emptied; /* gate: and left none that they may take */
-    uint64_t closed_ns;  /* gate: when it was closed */
-    uint8_t shard;       /* const */
-    bool bare;           /* who has it out of the pool: the area is all zero */
+    uint64_t closed_ns; /* gate: when it was closed */
+    uint8_t shard;      /* const */
+    bool bare; /* atomic relaxed, written by who has it out of the pool: the area is all zero */
     uint16_t slow_calls; /* since the last maintenance */
     uint16_t parks_left; /* at `parked_ms`: see PARKS_MAX in heap.c */
     uint64_t parked_ms;

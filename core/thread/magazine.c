@@ -156,18 +156,26 @@ static void range_free(struct heap *heap, unsigned first, unsigned kind)
  * sleeps (idle.h). */
 enum { CROWD_HALVES = 8 };
 
-/* What the only thread caches is lost to nobody: so many times as many tiny blocks. */
-enum { ONLY_ONE_FACTOR = 4 };
+/* So many times as many tiny blocks where threads are fewer than that: their bursts are long, and
+ * each call is so short that batches show. */
+enum { TINY_FACTOR = 4 };
+
+/* Of short blocks each thread may cache so much all the same: else one that works beside hundreds
+ * that sleep would pay for them. */
+static const uint32_t crowd_bytes_min = 8 * KIB;
 
 /* Most blocks of the class that a magazine may hold; 0: it has none, each block goes by itself. */
 static unsigned capacity_limit(unsigned size_class)
 {
     unsigned crowd = heap_crowd(), least = size_class_cached_min(size_class, crowd);
     uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
+    if (size_class <= TINY_CLASS_LAST && crowd < CROWD_HALVES)
+        bytes *= TINY_FACTOR;
     /* Each batch comes by here, so this is one division, of 32 bits, or none. */
-    size_t blocks = size_class_index(size_class, crowd > 1 ? bytes / crowd : bytes);
-    if (size_class <= TINY_CLASS_LAST && heap_is_only_one())
-        blocks *= ONLY_ONE_FACTOR;
+    uint32_t share = crowd > 1 ? bytes / crowd : bytes;
+    if (!size_class_is_long(size_class))
+        share = (uint32_t)size_max(share, size_min(bytes, crowd_bytes_min));
+    size_t blocks = size_class_index(size_class, share);
     if (size_class_is_long(size_class))
         least >>= size_min(crowd / CROWD_HALVES, 8);
     return (unsigned)size_min(size_max(blocks, least), range_blocks(RANGE_KINDS - 1));
@@ -230,8 +238,13 @@ static void magazine_renew(struct heap *heap, unsigned size_class, unsigned limi
 }
 
 /* More at a time is hardly cheaper, and a long magazine that is a little too short would send much
- * back and forth. */
-enum { BATCH_MAX = 128 };
+ * back and forth: so many blocks, or such a part of the longest ones. */
+enum { BATCH_MAX = 128, BATCH_PART = 4 };
+
+static unsigned batch_max(unsigned capacity)
+{
+    return (unsigned)size_max(BATCH_MAX, (capacity + 1) / BATCH_PART);
+}
 
 /* A magazine is long enough when a batch comes with so many pops: then it costs little. */
 enum { POPS_PER_BATCH = 2048 };
@@ -276,9 +289,9 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
-/* A batch from the bins. Its lowest address goes to the top. Before fresh pages are touched, what
- * the transfer caches of other shards hold serves, and before memory grows what is cached for other
- * classes. */
+/* A batch from the bins: its lowest address is handed out first. Before fresh pages are touched,
+ * what the transfer caches of other shards hold serves, and before memory grows what is cached for
+ * other classes. */
 static unsigned refill_from_bins(
     unsigned shard, unsigned size_class, void **slots, unsigned count, bool fresh)
 {
@@ -296,11 +309,6 @@ static unsigned refill_from_bins(
         got = bin_refill(shard, size_class, slots, count, REFILL_MAP);
     if (UNLIKELY(!got) && reclaim_everything())
         got = bin_refill(shard, size_class, slots, count, REFILL_MAP);
-    for (unsigned low = 0, high = got; low + 1 < high; low++) {
-        void *block = slots[low];
-        slots[low] = slots[--high];
-        slots[high] = block;
-    }
     return got;
 }
 
@@ -338,7 +346,7 @@ static unsigned batch_limit(const struct magazine *magazine)
 {
     uint64_t refills = magazine->counts.refills;
     bool small = refills < SMALL_BATCHES && heap_crowd() >= CROWD_STARTS_SMALL;
-    return small ? 1u << refills : (unsigned)BATCH_MAX;
+    return small ? 1u << refills : batch_max(magazine->capacity);
 }
 
 /* A block for a thread that is to cache none of the class. */
@@ -543,7 +551,7 @@ static void make_room(struct heap *heap, unsigned size_class)
         return;
     unsigned keep = magazine->flushed_last ? capacity / 4 : capacity / 2;
     keep = (unsigned)size_min(keep, limit);
-    flush_top(heap, size_class, (unsigned)size_min(held - keep, BATCH_MAX));
+    flush_top(heap, size_class, (unsigned)size_min(held - keep, batch_max(capacity)));
     magazine->flushed_last = true;
     if (capacity > limit)
         magazine_renew(heap, size_class, limit);
@@ -621,12 +629,25 @@ bool heap_caches(struct heap *heap, unsigned size_class, const void *block)
 /* Most double frees follow soon upon the first. */
 enum { JUST_FREED = 16 };
 
+_Static_assert(
+    sizeof(struct heap_front) >= JUST_FREED * sizeof(void *),
+    "in the area even below the first range");
+
+/* Outside the gate others may move the sentinel. What lies below it is no block of the magazine: at
+ * worst it looks like one, at the cost of a search. */
+ALWAYS_INLINE bool is_in_slot(void *const *slot, const void *block)
+{
+    return ATOMIC_LOAD_RELAXED(slot) == block;
+}
+
 bool heap_suspects(struct heap *heap, unsigned size_class, const void *block, bool may_search)
 {
-    void **top = heap->area->front.top[size_class], *held;
-    /* Outside the gate others may move the sentinel. */
-    for (unsigned i = 0; i < JUST_FREED && (held = ATOMIC_LOAD_RELAXED(top)) != NULL; i++, top--)
-        if (held == block)
+    void **top = heap->area->front.top[size_class];
+    /* Not one by one, nor up to the sentinel: blocks that nobody has written to come by here often.
+     */
+    for (unsigned i = 0; i < JUST_FREED && top > slots_of(heap); i += 4, top -= 4)
+        if (is_in_slot(top, block) || is_in_slot(top - 1, block) || is_in_slot(top - 2, block) ||
+            is_in_slot(top - 3, block))
             return true;
     return may_search && magazine_of(heap, size_class)->debt < DEBT_MAX;
 }

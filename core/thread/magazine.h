@@ -53,7 +53,7 @@ struct slab;
 enum {
     HEAP_BYTES = 128 * 1024, /* of address space; touched as magazines grow */
     HEAP_SLOTS = HEAP_BYTES / sizeof(void *),
-    RANGE_KINDS = 8, /* slot ranges for 7, 15 .. 1023 blocks */
+    RANGE_KINDS = 10, /* slot ranges for 7, 15 .. 4095 blocks */
     RANGE_BLOCKS_MIN = 7
 };
 
@@ -121,14 +121,14 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class, bo
     return block;
 }
 
-/* The same for a class of long blocks, or CLASS_NONE; `*state` is what the state of the block was.
- */
-ALWAYS_INLINE void *magazine_pop_long(
-    struct heap_front *front, size_t size_class, unsigned *state, bool *due)
+/* The same for a class of long blocks, or CLASS_NONE. The state is written last: a signal handler
+ * may get the block before it is out of the magazine, and give it back. */
+ALWAYS_INLINE void *magazine_pop_long(struct heap_front *front, size_t size_class, bool *due)
 {
     void *block = magazine_pop(front, size_class, due);
+    KEEP_STORE_ORDER();
     if (LIKELY(block != NULL))
-        *state = superslab_start_block(block, (unsigned)size_class);
+        superslab_start_block(block, (unsigned)size_class);
     return block;
 }
 
@@ -187,7 +187,10 @@ ALWAYS_INLINE bool magazine_push_long(struct heap_front *front, void **block)
     if (UNLIKELY(!state))
         return false;
     size_t size_class = superslab_live_class(state, block);
-    if (UNLIKELY(!size_class_is_long((unsigned)size_class) || magazine_is_full(front, size_class)))
+    if (UNLIKELY(!size_class))
+        return false;
+    FORGET(size_class);
+    if (UNLIKELY(magazine_is_full(front, size_class)))
         return false;
     ATOMIC_STORE_RELAXED(state, BLOCK_FREED);
     KEEP_STORE_ORDER();

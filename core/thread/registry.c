@@ -148,12 +148,25 @@ static void add_counts(struct heap_counts *sum, const struct heap *heap, unsigne
     sum->magazines.returned += ATOMIC_LOAD_RELAXED(&counts->returned);
 }
 
+void heap_add_counts(unsigned first, unsigned last)
+{
+    lock_acquire(&registry.lock);
+    for (unsigned size_class = first; size_class <= last; size_class++)
+        registry.sums[size_class] = registry.gone[size_class];
+    for (const struct heap *heap = registry.all; heap; heap = heap->next) {
+        /* Reading an area without pages is a fault for each. */
+        if (ATOMIC_LOAD_RELAXED(&heap->bare))
+            continue;
+        for (unsigned size_class = first; size_class <= last; size_class++)
+            add_counts(&registry.sums[size_class], heap, size_class);
+    }
+    lock_release(&registry.lock);
+}
+
 struct heap_counts heap_counts(unsigned size_class)
 {
     lock_acquire(&registry.lock);
-    struct heap_counts sum = registry.gone[size_class];
-    for (const struct heap *heap = registry.all; heap; heap = heap->next)
-        add_counts(&sum, heap, size_class);
+    struct heap_counts sum = registry.sums[size_class];
     lock_release(&registry.lock);
     return sum;
 }
@@ -189,7 +202,7 @@ static void make_bare(struct heap *heap)
     /* The library's own data may share pages with the first one. */
     if (heap == &first_heap || !os_purge(heap->area, HEAP_BYTES))
         memset(heap->area, 0, heap->next_slot * sizeof(void *));
-    heap->bare = true;
+    ATOMIC_STORE_RELAXED(&heap->bare, true);
 }
 
 /* So many heaps in the pool keep their pages. */
@@ -375,7 +388,7 @@ static void start_area(struct heap *heap)
 {
     heap_start_magazines(heap);
     idle_open_front(heap);
-    heap->bare = false;
+    ATOMIC_STORE_RELAXED(&heap->bare, false);
 }
 
 struct heap *registry_adopt(void)

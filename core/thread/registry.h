@@ -34,6 +34,7 @@ struct registry {
     uint32_t process;    /* atomic, any thread: see registry_enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
     struct heap_counts gone[CLASS_COUNT]; /* lock: counts of areas that became zero since */
+    struct heap_counts sums[CLASS_COUNT]; /* lock: what heap_add_counts found last */
 };
 
 extern struct registry registry;
@@ -64,6 +65,9 @@ void heap_tick_pool(void);
 /* True when a heap that waits with its blocks for the next thread caches the block. */
 bool heap_pool_caches(unsigned size_class, const void *block);
 
+/* Adds up, for each class from `first` to `last`, what all heaps have counted, in one walk; and
+ * tells what came out of that, or of a later one by another thread. */
+void heap_add_counts(unsigned first, unsigned last);
 struct heap_counts heap_counts(unsigned size_class);
 
 /* All heaps ever made, newest first, linked by `next`; they are never unmapped. */

@@ -3,6 +3,8 @@
  */
 #include "runtime_support.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -70,6 +72,60 @@ static void test_few_calls_give_a_peak_back(void **state)
         peak = peaks[i];
         assert_int_equal(run_guarded(peak_and_few_calls, 30), 0);
     }
+}
+
+/* Asks as a program that knows jemalloc does. There is none behind: nothing else is answered. */
+static int ask(const char *name)
+{
+    static int (*mallctl)(const char *, void *, size_t *, void *, size_t);
+    if (!mallctl)
+        *(void **)&mallctl = dlsym(RTLD_DEFAULT, "mallctl");
+    REQUIRE(mallctl != NULL);
+    return mallctl(name, NULL, NULL, NULL, 0);
+}
+
+static void (*ask_for)(void);
+
+static void purge_of_all_arenas(void)
+{
+    REQUIRE(ask("arena.4096.purge") == 0);
+}
+
+static void figures_for_two_seconds(void)
+{
+    for (int call = 0; call < 20; call++) {
+        nap_ms(100);
+        REQUIRE(ask("stats.resident") == ENOENT);
+    }
+}
+
+/* A peak is freed, and then there is no call of malloc any more. */
+static void peak_and_questions(void)
+{
+    enum { BLOCK = 100 };
+    size_t count = PEAK_BYTES / BLOCK;
+    void **blocks = map(count * sizeof *blocks);
+    memset(blocks, 1, count * sizeof *blocks);
+    long before = resident_kib();
+    for (size_t i = 0; i < count; i++) {
+        REQUIRE((blocks[i] = malloc(BLOCK)) != NULL);
+        memset(blocks[i], 1, BLOCK);
+    }
+    for (size_t i = 0; i < count; i++)
+        free(blocks[i]);
+    guard_step();
+    ask_for();
+    REQUIRE(resident_kib() - before < (long)(PEAK_BYTES / 1024 / 10));
+    REQUIRE(ask(NULL) == ENOENT && ask("arena.purge") == ENOENT && ask("version") == ENOENT);
+}
+
+static void test_what_asks_jemalloc_gets_a_peak_back(void **state)
+{
+    (void)state;
+    ask_for = purge_of_all_arenas;
+    assert_int_equal(run_guarded(peak_and_questions, 30), 0);
+    ask_for = figures_for_two_seconds;
+    assert_int_equal(run_guarded(peak_and_questions, 30), 0);
 }
 
 enum { THREADS = 60, SIZES = 16, BLOCKS = 14, LONGEST = 32768 };
@@ -162,6 +218,7 @@ int main(void)
     (void)hakmem_version();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_few_calls_give_a_peak_back),
+        cmocka_unit_test(test_what_asks_jemalloc_gets_a_peak_back),
         cmocka_unit_test(test_malloc_trim_reaches_idle_threads),
         cmocka_unit_test(test_calls_now_and_then_reach_idle_threads),
     };

@@ -71,6 +71,14 @@ STEPS = (
      "the child finds a record in a list that ends with it"),
     ("slab/slab.c", "        set_units(slab, after, before, NULL);\n", "",
      "units that a block gave back are still found to be its"),
+    ("slab/slab.c", "        ATOMIC_STORE_RELAXED(superslab_state(superslab, block_at(slab, i)), "
+     "BLOCK_UNUSED);\n", "        ;\n",
+     "the states of a slab that has gone are found in the next one"),
+    ("slab/slab.c", "        superslab_start_block(slab->base, size_class);\n",
+     "        (void)0;\n",
+     "a block that changed its class goes into a magazine of the old one"),
+    ("api/alloc.c", "        superslab_start_block(block, size_class);\n", "",
+     "a block that was handed out is free"),
     ("slab/sweep.c", "    set_blocks_of(slab, start, length, false);\n", "",
      "blocks are handed out while their pages are purged"),
     ("span/page_heap.c", "        unsigned dirty = take_run(superslab, run);\n        lock_release",
@@ -132,6 +140,8 @@ SURVIVORS = {
     ("thread/registry.c", "forget_blocks", "without lock registry.lock"):
         "not modelled: in no scenario two threads of a child count heaps at once",
     ("thread/registry.c", "heap_counts", "without lock registry.lock"):
+        "not modelled: no scenario asks for statistics",
+    ("thread/registry.c", "heap_add_counts", "without lock registry.lock"):
         "not modelled: no scenario asks for statistics",
     ("thread/registry.c", "take_counts", "without lock registry.lock"):
         "not modelled: no scenario asks for statistics",

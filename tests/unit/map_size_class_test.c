@@ -93,9 +93,11 @@ static void magazines_are_bounded_in_bytes(void **state)
         size_t size = size_classes[size_class].size;
         for (unsigned crowd = 1; crowd < 100000; crowd *= 3) {
             size_t blocks = size_class_cached_min(size_class, crowd);
-            CHECK(size_class_is_single(size_class) || blocks == 15);
+            size_t most = size_class_is_single(size_class) ? 32 * MIB : 512 * KIB;
+            CHECK(size > TINY_MAX || blocks == 15);
             CHECK(blocks >= 1 && blocks <= 63);
-            CHECK(blocks == 1 || blocks == 15 || blocks * size * crowd <= 32 * MIB);
+            CHECK(size_class_is_single(size_class) || blocks >= 15);
+            CHECK(blocks == 1 || blocks == 15 || blocks * size * crowd <= most);
         }
     }
 }

@@ -58,12 +58,12 @@ static const char *region_at(size_t unit)
 {
     const char *const *root = (const char *const *)(const void *)at(AT_page_map_root);
     const char *leaf = root[unit >> NUMBER_OF(LEAF_BITS)];
-    const char *region;
+    uintptr_t entry;
     if (!leaf)
         return NULL;
     size_t index = unit & ((1u << NUMBER_OF(LEAF_BITS)) - 1);
-    memcpy(&region, leaf + index * sizeof region, sizeof region);
-    return region;
+    memcpy(&entry, leaf + index * sizeof entry, sizeof entry);
+    return (const char *)(entry & ~(uintptr_t)NUMBER_OF(ENTRY_SUPERSLAB));
 }
 
 /* What lies in the regions. */
@@ -168,6 +168,7 @@ static void heaps_count_what_they_hand_out(void **state)
     (void)state;
     void *block = alloc(1000);
     unsigned size_class = size_class_of(1000), heaps = 0;
+    heap_add_counts(size_class, size_class);
     uint64_t pops = 0, expected = heap_counts(size_class).pops;
     size_t left_at = descriptor.item[heap_front_pops_left].number + size_class * sizeof pops;
     size_t record_at =

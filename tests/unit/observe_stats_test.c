@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <malloc.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -191,6 +193,45 @@ static void *allocate_all(void *argument)
     for (int i = 0; i < BLOCKS; i++)
         blocks[i] = malloc(3000); /* no size that pthread_create needs */
     return argument;
+}
+
+static pthread_barrier_t all_live;
+
+static void *live_together(void *argument)
+{
+    free(malloc(50));
+    pthread_barrier_wait(&all_live);
+    return argument;
+}
+
+static long page_faults(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+/* Most of their heaps are bare: to look into their areas would be some faults each. */
+static void many_ended_threads_cost_nothing(void **state)
+{
+    (void)state;
+    enum { THREADS = 600 };
+    static pthread_t threads[THREADS];
+    pthread_attr_t small;
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 64 * 1024), 0);
+    assert_int_equal(pthread_barrier_init(&all_live, NULL, THREADS + 1), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], &small, live_together, NULL), 0);
+    pthread_barrier_wait(&all_live);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    long before = page_faults();
+    struct mallinfo2 info = mallinfo2();
+    assert_in_range(page_faults() - before, 0, THREADS / 2);
+    assert_true(info.uordblks > 0);
+    pthread_barrier_destroy(&all_live);
+    pthread_attr_destroy(&small);
 }
 
 static void threads_that_are_gone_still_count(void **state)
@@ -529,6 +570,8 @@ int main(void)
         cmocka_unit_test(the_checker_refuses_what_is_not_json),
         cmocka_unit_test(json_says_what_the_structs_say),
         cmocka_unit_test(json_is_cut_at_the_capacity),
+        /* Last, since areas of heaps count as metadata. */
+        cmocka_unit_test(many_ended_threads_cost_nothing),
     };
     if (strcmp(hakmem_version(), HAKMEM_VERSION) != 0)
         return 1;

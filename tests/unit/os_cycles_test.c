@@ -185,7 +185,7 @@ static void each_lock_has_its_kind(void **state)
     struct lock *const locks[LOCK_KINDS] = {
         [LOCK_BIN] = &bin_of(0, CLASS_COUNT - 1)->lock,
         [LOCK_TRANSFER] = &transfer_of(0, 0)->lock,
-        [LOCK_PAGE_HEAP] = page_heap_lock(PAGE_HEAP_PARTS - 1),
+        [LOCK_PAGE_HEAP] = page_heap_lock(page_heap_parts() - 1),
         [LOCK_BIG] = big_lock(0),
         [LOCK_METADATA] = metadata_lock(),
         [LOCK_REGISTRY] = heap_registry_lock()};

@@ -50,7 +50,7 @@ static unsigned lowest_free(const struct slab *slab)
     return bitmap_find(slab->free, 0, slab->blocks, true);
 }
 
-/* Blocks of one slab come in rising order, all below what is left free in it. */
+/* Blocks of one slab come in falling order, all below what is left free in it. */
 static void check_order(void *const *blocks, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -58,7 +58,7 @@ static void check_order(void *const *blocks, unsigned count)
         unsigned index = slab_index(slab, blocks[i], "test");
         CHECK(index < lowest_free(slab));
         if (i && slab_lookup(blocks[i - 1]) == slab)
-            CHECK(slab_index(slab, blocks[i - 1], "test") < index);
+            CHECK(slab_index(slab, blocks[i - 1], "test") > index);
     }
 }
 
@@ -72,7 +72,7 @@ static void refill(unsigned shard, unsigned class, unsigned count)
                                 : NULL;
     unsigned got = bin_refill(shard, class, blocks, count, REFILL_MAP);
     CHECK(got > 0 && got <= count);
-    CHECK(!expected || slab_lookup(blocks[0]) == expected);
+    CHECK(!expected || slab_lookup(blocks[got - 1]) == expected);
     /* A slab is made only when there is none with a free block. */
     CHECK(bin->slab_count == slabs + (level > FULLNESS_EMPTY));
     check_order(blocks, got);
@@ -170,11 +170,11 @@ static void lowest_addresses_of_the_fullest_slab_first(void **state)
         refill(0, class, 64);
     assert_int_equal(held_count, 192);
     void *sparse[60], *dense[4];
-    /* Of the first slab 60 blocks are freed, of the second 4. */
+    /* Of the first slab the last 60 blocks are freed, of the second 4. */
     for (unsigned i = 0; i < 60; i++)
-        sparse[i] = held[63 - i];
+        sparse[i] = held[i];
     for (unsigned i = 0; i < 4; i++)
-        dense[i] = held[64 + 10 * (3 - i)];
+        dense[i] = held[64 + 10 * i];
     bin_flush(0, class, sparse, 60);
     bin_flush(0, class, dense, 4);
     assert_int_equal(level_of(slab_lookup(sparse[0])), 3);
@@ -182,11 +182,11 @@ static void lowest_addresses_of_the_fullest_slab_first(void **state)
     void *got[6];
     assert_int_equal(bin_refill(0, class, got, 6, REFILL_MAP), 6);
     for (unsigned i = 0; i < 4; i++)
-        assert_ptr_equal(got[i], held[64 + 10 * i]);
-    assert_ptr_equal(got[4], held[4]);
-    assert_ptr_equal(got[5], held[5]);
+        assert_ptr_equal(got[2 + i], held[64 + 10 * i]);
+    assert_ptr_equal(got[1], held[59]);
+    assert_ptr_equal(got[0], held[58]);
     bin_flush(0, class, got, 6);
-    bin_flush(0, class, held, 4);
+    bin_flush(0, class, held + 60, 4);
     for (unsigned i = 64; i < 192; i++)
         if (i % 10 != 4 || i > 94)
             bin_flush(0, class, &held[i], 1);
@@ -209,13 +209,15 @@ static void used_blocks_can_be_had_alone(void **state)
         back[i] = held[3 * i];
     bin_flush(0, class, back, 3);
     assert_int_equal(slab_used_blocks(slab), 3);
-    assert_int_equal(bin_refill(0, class, back, 2, REFILL_USED), 2);
-    assert_int_equal(bin_refill(0, class, back + 2, 2, REFILL_USED), 1);
+    assert_int_equal(bin_refill(0, class, back + 1, 2, REFILL_USED), 2);
+    void *last[2];
+    assert_int_equal(bin_refill(0, class, last, 2, REFILL_USED), 1);
+    back[0] = last[0];
     for (unsigned i = 0; i < 3; i++)
         assert_ptr_equal(back[i], held[3 * i]);
     assert_int_equal(bin_refill(0, class, held + held_count, 4, REFILL_USED), 0);
     assert_int_equal(bin_refill(0, class, held + held_count, 1, REFILL_FRESH), 1);
-    assert_ptr_equal(held[held_count], (char *)held[9] + 1024);
+    assert_ptr_equal(held[held_count], (char *)held[0] + 1024);
     stamp(held[held_count++], 1024);
     while (held_count)
         flush(0, class, BATCH);

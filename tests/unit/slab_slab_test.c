@@ -37,7 +37,7 @@ static void take(struct slab *slab, unsigned count)
     void *blocks[BLOCKS_MAX];
     unsigned taken = slab_take(slab, blocks, count), next = 0;
     CHECK(taken == size_min(count, model.free_blocks));
-    for (unsigned i = 0; i < taken; i++) {
+    for (unsigned i = taken; i-- > 0;) {
         while (!model.free[next])
             next++;
         CHECK(index_of(slab, blocks[i]) == next);
@@ -281,7 +281,7 @@ static void misuse_is_named(void **state)
             line, sizeof line, "hakmem: free(): %s %p%s",
             i == 0 ? "double free of" : "invalid pointer", (void *)pointer, cases[i].defect);
         if (i == 1)
-            snprintf(line + length, sizeof line - (size_t)length, "%p", blocks[1]);
+            snprintf(line + length, sizeof line - (size_t)length, "%p", blocks[2]);
         unit_expect_abort(put_offset, &cases[i].offset, line);
     }
     assert_int_equal(slab_put(misused, blocks, 4), 4);

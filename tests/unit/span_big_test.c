@@ -171,6 +171,10 @@ static void the_oldest_leave_first(void **state)
     for (int i = 0; i < 4; i++)
         release_block(between[i]);
     big_cache_check();
+    size_t cached = big_stats().cached_bytes;
+    assert_int_equal(big_cache_evict(SIZE_MAX), cached);
+    assert_int_equal(big_stats().cached_bytes, 0);
+    big_cache_check();
     empty_cache();
     for (int i = 0; i < 4; i++)
         assert_null(page_map_lookup(block[i]));
@@ -339,6 +343,55 @@ static void resizing_keeps_contents(void **state)
     assert_int_equal(big_stats().live_bytes, size_of(larger));
     release_block(larger);
     assert_true(os_unmap(wall, 2 * MIB));
+}
+
+/* Makes as many blocks mappings of their own as may be. */
+static void use_up_cuts(void)
+{
+    enum { CUTS = 16384 };
+    policy.big_cache_mib = 0;
+    for (int i = 0; i < CUTS; i++) {
+        char *block = big_alloc(0, 3 * MIB, 16, false);
+        CHECK(block && big_resize(big_of(block), 2 * MIB) == block);
+        CHECK(big_of(block)->apart && size_of(block) == 2 * MIB);
+    }
+    policy.big_cache_mib = 64;
+}
+
+/* Beyond them a block gives memory up, but each byte once, and takes it back without a call. */
+static void shrink_without_cuts(void *argument)
+{
+    (void)argument;
+    use_up_cuts();
+    char *block = big_alloc(0, 65 * MIB, 16, false);
+    struct big *big = big_of(block);
+    memset(block, 'x', 65 * MIB);
+    policy.big_cache_mib = 0;
+    CHECK(big_resize(big, 40 * MIB) == block && !big->apart);
+    CHECK(size_of(block) == 40 * MIB && big->mapped >= 65 * MIB);
+    unpoison(block + 60 * MIB, 1);
+    CHECK(block[60 * MIB] == 0);
+    block[60 * MIB] = 'y'; /* as no program may: it shows whether that is purged again */
+    CHECK(big_resize(big, 20 * MIB) == block && size_of(block) == 20 * MIB);
+    unpoison(block + 60 * MIB, 1);
+    CHECK(block[60 * MIB] == 'y');
+    uint64_t calls = os_counts[OS_MADVISE] + os_counts[OS_MUNMAP] + os_counts[OS_MREMAP];
+    CHECK(big_resize(big, 30 * MIB) == block && size_of(block) == 30 * MIB);
+    CHECK(big_resize(big, 29 * MIB) == block && size_of(block) == 30 * MIB);
+    CHECK(os_counts[OS_MADVISE] + os_counts[OS_MUNMAP] + os_counts[OS_MREMAP] == calls);
+    CHECK(unit_all_bytes(block, 20 * MIB, 'x'));
+    CHECK(unit_all_bytes(block + 20 * MIB, 10 * MIB, 0));
+    policy.big_cache_mib = 128;
+    size_t cached = big_stats().cached_bytes;
+    release_block(block);
+    CHECK(big_stats().cached_bytes == cached + 30 * MIB);
+    big_cache_check();
+}
+
+static void a_tail_is_given_up_once(void **state)
+{
+    (void)state;
+    unit_in_child(shrink_without_cuts, NULL);
 }
 
 static void step(struct held *slot, uint64_t *random)
@@ -695,6 +748,7 @@ int main(void)
         cmocka_unit_test(unused_bytes_expire),
         cmocka_unit_test(the_cache_is_bounded_in_bytes),
         cmocka_unit_test(resizing_keeps_contents),
+        cmocka_unit_test(a_tail_is_given_up_once),
         cmocka_unit_test(random_steps_keep_contents),
         cmocka_unit_test(misuse_is_named),
         cmocka_unit_test(huge_pages_need_proof),

@@ -4,12 +4,11 @@
 #include "unit.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 
 #include "api/alloc.h"
 #include "base/policy.h"
 #include "observe/stats.h"
+#include "os/os.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/page_heap.h"
@@ -46,20 +45,28 @@ static unsigned capacity_of(const struct heap *mine, unsigned size_class)
     return magazine_of(mine, size_class)->capacity;
 }
 
+static void *hit(size_t size)
+{
+    bool due = false;
+    void *block = size > SHORT_MAX
+                      ? magazine_pop_long(thread_heap, front_class(thread_heap, size), &due)
+                      : alloc_hit(thread_heap, size, &due);
+    return due ? alloc_due(block, size, MIN_ALIGNMENT, false) : block;
+}
+
 static void a_thread_starts_without_a_heap(void **state)
 {
     (void)state;
-    bool due = false;
     assert_null(heap_of_thread());
     for (size_t size = 0; size <= MID_MAX + 1; size += 97)
-        assert_null(alloc_hit(size, &due));
+        assert_null(hit(size));
     void *local[2];
     assert_false(magazine_push(thread_heap, CLASS_NONE, local));
     struct heap *mine = heap();
     assert_ptr_equal(heap_of_thread(), mine);
     assert_true(heap_in_use(mine));
     heap_check(mine);
-    assert_null(alloc_hit(16, &due));
+    assert_null(hit(16));
 }
 
 static void the_size_tables_of_the_front_are_those_of_the_classes(void **state)
@@ -120,38 +127,44 @@ static void magazines_grow_under_load_to_their_limit(void **state)
         unsigned size_class = size_class_of(sizes[s]), before = capacity_of(mine, size_class);
         unsigned capacity = capacity_after_load(mine, sizes[s]);
         unsigned blocks = (unsigned)((size_t)policy.magazine_kib * KIB / sizes[s]);
-        blocks *= size_class <= TINY_CLASS_LAST ? 4 : 1; /* for an only thread */
-        unsigned limit = (unsigned)size_min(size_max(blocks, 15), 1023);
+        blocks *= size_class <= TINY_CLASS_LAST ? 4 : 1;
+        unsigned limit =
+            (unsigned)size_min(size_max(blocks, size_class_cached_min(size_class, 1)), 4095);
         assert_in_range(capacity, size_min(limit, 2 * before), limit);
     }
 }
 
-/* Keeps a heap until it is told to end. */
-static atomic_int second_state;
-
-static void *second_thread(void *argument)
+/* Keeps a heap until all others have one, and the test goes on. */
+static void *crowding_thread(void *barrier)
 {
     release(alloc(16));
-    second_state = 1;
-    while (second_state != 2)
-        sched_yield();
-    return argument;
+    pthread_barrier_wait(barrier);
+    pthread_barrier_wait(barrier);
+    return NULL;
 }
 
-static void a_second_thread_makes_magazines_shorter(void **state)
+static void many_threads_make_magazines_shorter(void **state)
 {
     (void)state;
+    enum { THREADS_MAX = 256 };
     struct heap *mine = heap();
-    unsigned share = (unsigned)((size_t)policy.magazine_kib * KIB / 256);
-    pthread_t second;
-    assert_in_range(capacity_after_load(mine, 256), share + 1, 4 * share);
-    assert_int_equal(pthread_create(&second, NULL, second_thread, NULL), 0);
-    while (second_state != 1)
-        sched_yield();
+    static pthread_t threads[THREADS_MAX];
+    unsigned count = 2 * os_cpu_count();
+    if (count > THREADS_MAX)
+        skip();
+    unsigned limit = 4 * (unsigned)((size_t)policy.magazine_kib * KIB / 256);
+    assert_in_range(capacity_after_load(mine, 256), limit / 2 + 1, limit);
+    pthread_barrier_t barrier;
+    assert_int_equal(pthread_barrier_init(&barrier, NULL, count + 1), 0);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, crowding_thread, &barrier), 0);
+    pthread_barrier_wait(&barrier);
     heap_flush(mine);
-    assert_in_range(capacity_after_load(mine, 256), 1, share);
-    second_state = 2;
-    assert_int_equal(pthread_join(second, NULL), 0);
+    assert_in_range(capacity_after_load(mine, 256), 1, limit / 2);
+    pthread_barrier_wait(&barrier);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    pthread_barrier_destroy(&barrier);
     heap_flush_pooled(0);
 }
 
@@ -225,14 +238,6 @@ static void check_counts(unsigned size_class, struct hakmem_usage start, const s
     CHECK(now.live_bytes == now.live_blocks * size_classes[size_class].size);
     CHECK(now.refills - start.refills <= count->mallocs - count->malloc_hits);
     CHECK(now.flushes - start.flushes <= count->frees - count->free_hits);
-}
-
-static void *hit(size_t size)
-{
-    unsigned state;
-    bool due = false;
-    void *block = size > SHORT_MAX ? alloc_long_hit(size, &state, &due) : alloc_hit(size, &due);
-    return due ? alloc_due(block, size, MIN_ALIGNMENT, false) : block;
 }
 
 static bool push(struct heap *mine, size_t size, void *block)
@@ -454,7 +459,7 @@ int main(void)
         cmocka_unit_test(the_size_tables_of_the_front_are_those_of_the_classes),
         cmocka_unit_test(a_refill_is_handed_out_in_rising_order),
         cmocka_unit_test(magazines_grow_under_load_to_their_limit),
-        cmocka_unit_test(a_second_thread_makes_magazines_shorter),
+        cmocka_unit_test(many_threads_make_magazines_shorter),
         cmocka_unit_test(idle_magazines_shrink_and_return_their_blocks),
         cmocka_unit_test(all_classes_at_once),
         cmocka_unit_test(random_calls_are_counted_exactly),

@@ -18,8 +18,7 @@ enum { SIZES = 6, BLOCKS = 12, MANY = 300, THREADS = 200 };
 
 static const size_t sizes[SIZES] = {16, 100, 1000, 5000, 16000, 32768};
 
-/* ---- A thread that does one thing after the other, as it is told ------------------------------
- */
+/* ---- A thread that does one thing after the other, as it is told ----------------------------- */
 
 static struct {
     pthread_t thread;
@@ -111,15 +110,16 @@ static void check_heap(void)
 
 static void check_hits(void)
 {
-    unsigned state;
     for (int s = 0; s < SIZES; s++) {
-        bool due, is_long = sizes[s] > SHORT_MAX;
-        void *block = is_long ? alloc_long_hit(sizes[s], &state, &due) : alloc_hit(sizes[s], &due);
-        if (is_long) {
-            CHECK(magazine_push_long(thread_heap, block));
-            CHECK(!magazine_push_long(thread_heap, block));
+        bool due; /* after these few pops it does not matter */
+        if (sizes[s] > SHORT_MAX) {
+            size_t size_class = front_class(thread_heap, sizes[s]);
+            void *long_block = magazine_pop_long(thread_heap, size_class, &due);
+            CHECK(long_block && magazine_push_long(thread_heap, long_block));
+            CHECK(!magazine_push_long(thread_heap, long_block));
             continue;
         }
+        void *block = alloc_hit(thread_heap, sizes[s], &due);
         CHECK(block && magazine_push(thread_heap, class_of(sizes[s]), block) == false);
         *(void **)block = NULL;
         CHECK(magazine_push(thread_heap, class_of(sizes[s]), block));

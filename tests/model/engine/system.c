@@ -361,7 +361,6 @@ bool os_thread_exists(int process, uint32_t id)
     return false;
 }
 
-/* No signal handlers are modelled. */
 /* Nothing is counted here. */
 bool cycles_trace;
 
@@ -388,6 +387,7 @@ void signals_take_stack(void *stack)
     (void)stack;
 }
 
+/* No signal handlers are modelled. */
 uint64_t os_block_signals(void)
 {
     return 0;

@@ -1,7 +1,11 @@
 /* Big blocks and the BigCache. */
+#include <string.h>
+
 #include "engine/model.h"
+#include "map/metadata.h"
 #include "map/page_map.h"
 #include "span/big.h"
+#include "span/big_part.h"
 
 enum { BIG = 2 << 20 };
 
@@ -162,6 +166,28 @@ SCENARIO(bigs_parts) = {
     .prepare = one_in_use_one_cached,
     .thread = {take_2_in_another_part, give_0},
     .finish = consistent};
+
+/* The next part will be made of a record that was another before. */
+static void a_record_was_freed(void)
+{
+    void *record = metadata_alloc(sizeof(struct big_part));
+    memset(record, 1, sizeof(struct big_part));
+    metadata_free(record, sizeof(struct big_part));
+}
+
+static void take_1_in_another_part(void)
+{
+    blocks[1] = big_alloc(1, BIG, 1, false);
+    CHECK(blocks[1]);
+}
+
+SCENARIO(bigs_new_part) = {
+    .name = "bigs_new_part",
+    .about = "two threads are the first of their shard",
+    .prepare = a_record_was_freed,
+    .thread = {take_1_in_another_part, take_2_in_another_part},
+    .finish = consistent,
+    .preemptions_max = 2};
 
 static void grow_0(void)
 {

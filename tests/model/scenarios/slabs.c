@@ -3,6 +3,7 @@
 #include "api/block.h"
 #include "base/atomic.h"
 #include "engine/model.h"
+#include "map/metadata.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/page_heap.h"
@@ -143,6 +144,37 @@ SCENARIO(slabs_unit_again) = {
     .thread = {flush_0, refill_other, refill_2},
     .finish = consistent};
 
+/* Of the free units two are odd, whose records lie in the same piece, which nobody has made. */
+static void two_odd_units(void)
+{
+    struct unit_run taken[3];
+    one_slab();
+    for (unsigned i = 0; i < ARRAY_LENGTH(taken); i++)
+        CHECK(
+            page_heap_take(0, 1, 1, GROWTH_SMALL_PAGES, &taken[i]) && taken[i].run.first == i + 1);
+    page_heap_put(taken[0].superslab, taken[0].run, 0);
+    page_heap_put(taken[2].superslab, taken[2].run, 0);
+    /* Others have used what it is made of. */
+    void *first = metadata_alloc(superslab_records_size(0));
+    void *second = metadata_alloc(superslab_records_size(0));
+    metadata_free(first, superslab_records_size(0));
+    metadata_free(second, superslab_records_size(0));
+}
+
+static void refill_all(void)
+{
+    void *taken[SLAB_BLOCKS];
+    refill(taken, SLAB_BLOCKS);
+    bin_flush(0, class(), taken, 1);
+}
+
+SCENARIO(slabs_records) = {
+    .name = "slabs_records",
+    .about = "two threads make slabs, and what their records lie in",
+    .prepare = two_odd_units,
+    .thread = {refill_all, refill_all},
+    .finish = consistent};
+
 /* ---- Empty slabs that are kept ----------------------------------------------------------------
  */
 
@@ -226,12 +258,19 @@ SCENARIO(slabs_purge_twice) = {
 /* ---- The wide class map -----------------------------------------------------------------------
  */
 
-/* A slab with two blocks in use, which only the window knows. */
+/* Slabs of long blocks are in no class map: this one holds the longest short ones. */
+enum { SHORT_SLAB_BLOCKS = UNIT_SIZE / SHORT_MAX };
+
+/* Two of its blocks are in use, and only the window knows it. */
 static void two_left_in_window(void)
 {
-    one_slab();
-    flush(1, SLAB_BLOCKS - 2);
+    CHECK(page_heap_init());
+    shard_init(1);
+    unsigned class = size_class_of(SHORT_MAX);
+    CHECK(bin_refill(0, class, blocks, SHORT_SLAB_BLOCKS, REFILL_MAP) == SHORT_SLAB_BLOCKS);
+    bin_flush(0, class, blocks + 1, SHORT_SLAB_BLOCKS - 2);
     CHECK(class_map_newest() == &class_map);
+    CHECK(class_map_get(blocks[0]) == class);
 }
 
 static void grow_far_away(void)
@@ -245,9 +284,10 @@ static void enter_and_free(unsigned index)
 {
     if (class_map_newest() == &wide_class_map) {
         slab_publish(slab_lookup(blocks[index]));
-        CHECK(class_map_get(blocks[index]) == class());
+        CHECK(class_map_get(blocks[index]) == size_class_of(SHORT_MAX));
     }
-    flush(index, 1);
+    use(blocks[index]);
+    bin_flush(0, size_class_of(SHORT_MAX), blocks + index, 1);
 }
 
 /* No map may say of units that nobody made a slab of that they are one. */
@@ -271,7 +311,7 @@ static void enter_first(void)
 static void grow_and_enter_last(void)
 {
     grow_far_away();
-    enter_and_free(SLAB_BLOCKS - 1);
+    enter_and_free(SHORT_SLAB_BLOCKS - 1);
     use_units_again();
 }
 

@@ -104,7 +104,8 @@ SCENARIO(transfers_tick) = {
     .about = "two threads tick and drain, one takes",
     .prepare = some_in_transfer,
     .thread = {tick_and_step, two_ticks, take_2},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 3};
 
 static void look_into_transfer(void)
 {

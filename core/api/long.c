@@ -1,0 +1,26 @@
+/* The hit paths of long blocks: see alloc.h. Compiled for speed, as those in override/. */
+#include "api/alloc.h"
+
+HOT_ENTRY void *alloc_long(size_t size, struct heap_front *heap)
+{
+    bool due = false;
+    void *block = magazine_pop_long(heap, front_class(heap, size), &due);
+    if (UNLIKELY(due))
+        return alloc_due(block, size, MIN_ALIGNMENT, false);
+    return LIKELY(block != NULL) ? block : alloc_slow(size);
+}
+
+HOT_ENTRY void free_long(void *block, struct heap_front *heap)
+{
+    if (UNLIKELY(!magazine_push_long(heap, block)))
+        free_slow(block);
+}
+
+void free_far(void *block, struct heap_front *heap)
+{
+    /* A heap that is closed, or the static one, may not be written to. */
+    if (LIKELY(LOAD_HOT(&heap->classes_limit) != 0))
+        free_long(block, heap);
+    else
+        free_slow(block);
+}
