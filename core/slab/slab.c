@@ -48,7 +48,8 @@ static struct slab *record_alloc(unsigned size_class, bool sampled, const struct
     unsigned unit = taken->run.first, alignment = superslab_alignment(unit);
     unsigned distance = alignment == SUPERSLAB_ALIGNMENTS - 1 ? alignment : alignment + 1;
     char *records = records_of(taken->superslab, alignment);
-    return records ? memset(records + (unit >> distance) * SLAB_RECORD_SIZE, 0, size) : NULL;
+    size_t index = unit >> distance;
+    return records ? memset(records + index * SLAB_RECORD_SIZE, 0, size) : NULL;
 }
 
 /* To be called by who has the slab's units still. */
