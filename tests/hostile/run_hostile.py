@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs hostile programs under the C library's malloc and under hakmem, and judges by two tables,
-bounds.toml and cliffs.toml.
+"""Runs hostile programs under the C library's malloc and under hakmem, and judges by the tables
+bounds.toml, surroundings.toml and cliffs.toml.
 
 Each program is correct, and of a kind that an allocator has failed. It must end well and in time
 under both; what it prints as a figure must keep to the bounds of its row. The runs of the two
@@ -25,7 +25,7 @@ import tomllib
 import typing
 
 TABLES = [pathlib.Path(__file__).resolve().with_name(name)
-          for name in ("bounds.toml", "cliffs.toml")]
+          for name in ("bounds.toml", "surroundings.toml", "cliffs.toml")]
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 CGROUPS = pathlib.Path("/proc/self/cgroup")
 CPU_GROUPS = [pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")]
