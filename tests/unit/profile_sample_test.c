@@ -13,7 +13,7 @@
 #include "slab/shard.h"
 #include "thread/registry.h"
 
-enum { MEAN = 512, BLOCKS = 200000, CLOSE = 512 };
+enum { MEAN = 512, BLOCKS = 200000, CLOSE = 4096 };
 
 static void *held[BLOCKS];
 
