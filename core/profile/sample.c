@@ -6,8 +6,8 @@
 
 #include "base/policy.h"
 #include "map/metadata.h"
-#include "os/fatal.h"
 #include "os/os.h"
+#include "profile/place.h"
 #include "slab/shard.h"
 
 /* What is kept of a thread that samples; it goes with the heap. Its owner only. */
@@ -192,83 +192,12 @@ static void count_birth(struct sample *sample, void *block, size_t usable, bool 
 
 /* ---- Blocks of slabs ------------------------------------------------------------------------- */
 
-/* The class of the block that is to be the sample in place of a block of that class: of short ones
- * it is one of few, so that samples share pages. Blocks of it lie at multiples of their size. */
-static unsigned class_for(unsigned size_class, size_t alignment)
-{
-    enum { SHORTEST = 256 };
-    if (size_class_is_long(size_class))
-        return size_class;
-    size_t length = SHORTEST;
-    while (length < alignment || length < size_classes[size_class].size)
-        length *= 2;
-    return size_class_of(length);
-}
-
-/* A free block of each short class, for the next sample: where samples die young their slab would
- * end with each. Atomic, any thread: who takes one out has it. */
-static void *spare[LONG_CLASS_FIRST];
-
-static void *take_spare(unsigned size_class)
-{
-    if (size_class_is_long(size_class) || !ATOMIC_LOAD_RELAXED(&spare[size_class]))
-        return NULL;
-    return __atomic_exchange_n(&spare[size_class], NULL, __ATOMIC_ACQUIRE);
-}
-
-static bool put_spare(unsigned size_class, void *block)
-{
-    void *none = NULL;
-    return !size_class_is_long(size_class) &&
-           __atomic_compare_exchange_n(
-               &spare[size_class], &none, block, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-}
-
-static void *take_block(unsigned size_class, size_t alignment)
-{
-    unsigned shard = slab_samples_shard, units = (unsigned)(alignment >> UNIT_SHIFT);
-    void *block = take_spare(size_class);
-    if (block)
-        return block;
-    if (units > 1) {
-        block = bin_take_aligned(shard, size_class, units, false);
-        return block ? block : bin_take_aligned(shard, size_class, units, true);
-    }
-    for (enum refill cost = REFILL_USED; cost <= REFILL_MAP; cost++)
-        if (bin_refill(shard, size_class, &block, 1, cost))
-            return block;
-    return NULL;
-}
-
-/* The block is in use from now on, and zero if asked for. */
-static void start_block(struct slab *slab, void *block, size_t size, bool zero)
-{
-    bool is_long = size_class_is_long(slab->size_class);
-    unsigned state = is_long ? superslab_sample_block(block) : (unsigned)BLOCK_UNUSED;
-    if (zero && is_long)
-        slab_clear_long(block, size, state);
-    else if (zero)
-        slab_clear_block(block, size);
-}
-
 /* True for the samples that are to be guarded. */
 static bool is_guarded_turn(void)
 {
     static uint32_t turn; /* atomic relaxed, any thread */
     uint32_t guards = (uint32_t)POLICY(sample_guards);
     return guards && ATOMIC_ADD_RELAXED(&turn, 1) % guards == 0;
-}
-
-/* NULL: no memory. */
-static void *take_for(struct sample *sample, size_t alignment, bool zero)
-{
-    void *block = take_block(class_for(sample->size_class, alignment), alignment);
-    if (!block)
-        return NULL;
-    struct slab *slab = slab_lookup(block);
-    ATOMIC_STORE_RELEASE(slab_sample(slab, slab_index(slab, block, "malloc")), sample);
-    start_block(slab, block, sample->requested_bytes, zero);
-    return block;
 }
 
 void *sample_replace(
@@ -291,7 +220,7 @@ void *sample_replace(
     bool guarded = taken != NULL;
     heap = heap_enter();
     if (heap && !taken)
-        taken = take_for(sample, alignment, zero);
+        taken = place_take(sample, size_class, size, alignment, zero);
     if (heap && taken)
         heap_exchange(heap, size_class, block);
     if (heap)
@@ -304,14 +233,6 @@ void *sample_replace(
     return taken;
 }
 
-struct sample *sample_of(struct slab *slab, const void *block, const char *call)
-{
-    struct sample *sample = ATOMIC_LOAD_ACQUIRE(slab_sample(slab, slab_index(slab, block, call)));
-    if (UNLIKELY(!sample))
-        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
-    return sample;
-}
-
 static void count_free(struct heap *heap, unsigned size_class)
 {
     if (LIKELY(heap != NULL))
@@ -320,21 +241,18 @@ static void count_free(struct heap *heap, unsigned size_class)
         ATOMIC_ADD_RELAXED(&bin_of(slab_samples_shard, size_class)->direct_blocks, 1);
 }
 
+struct sample *sample_of(struct slab *slab, const void *block, const char *call)
+{
+    return place_look(slab, block, call);
+}
+
 struct sample *sample_free(struct heap *heap, struct slab *slab, void *block)
 {
-    void **place = slab_sample(slab, slab_index(slab, block, "free"));
-    struct sample *sample = __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL);
-    if (UNLIKELY(!sample))
-        fatal_pointer("free", DEFECT_DOUBLE_FREE, block, NULL, 0);
+    struct sample *sample = place_end(slab, block);
     /* Before anybody else can have the block. */
     PROBE_OTEL(1, free, block);
     count_free(heap, sample->size_class);
-    if (size_class_is_long(slab->size_class))
-        superslab_end_block(block);
-    else
-        *(void **)block = class_map_newest()->classes;
-    if (!put_spare(slab->size_class, block))
-        bin_flush(slab->shard, slab->size_class, &block, 1);
+    place_put(slab, block);
     return sample;
 }
 
