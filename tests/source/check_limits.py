@@ -25,7 +25,6 @@ SUFFIXES = CODE | {".cmake", ".in", ".map", ".toml"}
 # One subject each, that would not be easier to read in two files.
 LONG_FILES = {
     "core/os/linux.c",
-    "core/slab/slab.c",
     "core/span/page_heap.c",
     "core/thread/magazine.c",
     "core/thread/registry.c",
