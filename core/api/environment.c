@@ -17,8 +17,8 @@ static const char prefix[] = "HAKMEM_";
 /* Variables that are no option of the table. */
 static const char list_name[] = "options";
 static const char trace_name[] = "trace"; /* with HAKMEM_DEBUG=1 */
-static const char file_names[][12] = {"stats_file", "record_file", "crash_file"};
-enum { STATS_FILE, RECORD_FILE, CRASH_FILE, FILE_COUNT };
+static const char file_names[][13] = {"stats_file", "record_file", "crash_file", "profile_file"};
+enum { STATS_FILE, RECORD_FILE, CRASH_FILE, PROFILE_FILE, FILE_COUNT };
 
 /* Copies: a program may write over its environment, as those do that set their title. */
 static char files[FILE_COUNT][PATH_SIZE]; /* const after environment_read */
@@ -236,6 +236,11 @@ const char *environment_stats_file(void)
 const char *environment_record_file(void)
 {
     return files[RECORD_FILE][0] ? files[RECORD_FILE] : NULL;
+}
+
+const char *environment_profile_file(void)
+{
+    return files[PROFILE_FILE][0] ? files[PROFILE_FILE] : NULL;
 }
 
 const char *environment_crash_file(void)

@@ -20,6 +20,9 @@ const char *environment_stats_file(void);
  * process id, %e the program's name and %% a percent sign. */
 const char *environment_record_file(void);
 
+/* The file for the live profile; NULL: none. HAKMEM_PROFILE_FILE, as for statistics. */
+const char *environment_profile_file(void);
+
 /* The file for the report of a crash; NULL: none. HAKMEM_CRASH_FILE, as for statistics. */
 const char *environment_crash_file(void);
 

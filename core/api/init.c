@@ -11,6 +11,7 @@
 #include "observe/crash.h"
 #include "observe/descriptor.h"
 #include "observe/lock_kinds.h"
+#include "observe/profile.h"
 #include "observe/record.h"
 #include "observe/report.h"
 #include "os/cycles.h"
@@ -56,7 +57,7 @@ __attribute__((constructor)) static void library_start(void)
     keep_descriptor();
     heap_end_early();
     environment_read();
-    if (environment_wants_stats() || environment_record_file())
+    if (environment_wants_stats() || POLICY(dump_signal) || environment_record_file())
         report_start();
     crash_start();
     cycles_start();
@@ -67,6 +68,7 @@ __attribute__((constructor)) static void library_start(void)
         shard_init((unsigned)POLICY(shards));
     fork_init();
     start_samples();
+    profile_start();
 }
 
 /* The last of the checks: what was freed wrongly and is still cached is found here. */
@@ -85,6 +87,7 @@ static void flush_at_exit(void)
 __attribute__((destructor)) static void library_stop(void)
 {
     report_at_exit();
+    profile_at_exit();
     record_stop();
     flush_at_exit();
 }

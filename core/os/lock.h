@@ -34,6 +34,12 @@ extern void (*lock_watch)(const struct lock *lock, bool waited, uint64_t ticks);
 
 void lock_release(struct lock *lock);
 
+/* Whether the calling thread holds it: a signal handler may have interrupted it there. */
+ALWAYS_INLINE bool lock_is_mine(const struct lock *lock)
+{
+    return (ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_HOLDER) == identity_thread(identity_self());
+}
+
 /* In a new process, for identity_start's `repair`. A lock is lost when a thread held it that does
  * not exist here; `before` is the id that the calling thread had. What it guards may then be half
  * changed, and has to be put right before the lock is inherited: that opens it. But a signal

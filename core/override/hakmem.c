@@ -8,6 +8,7 @@
 #include "api/options.h"
 #include "base/pressure.h"
 #include "base/text.h"
+#include "observe/profile.h"
 #include "observe/report.h"
 #include "observe/stats.h"
 #include "profile/sample.h"
@@ -114,6 +115,11 @@ size_t hakmem_stats_json(char *buffer, size_t capacity)
     report_json(&text, NULL);
     text_terminate(&text);
     return text.length;
+}
+
+int hakmem_profile_write(const char *path)
+{
+    return profile_write(path);
 }
 
 int hakmem_option_get(const char *name, long *value)

@@ -84,6 +84,20 @@ static void begin_process(uint32_t before, uint32_t now)
     }
 }
 
+bool fork_holds_lock(void)
+{
+    bool mine = lock_is_mine(heap_registry_lock()) || lock_is_mine(metadata_lock());
+    for (unsigned part = 0; part < big_cache_parts(); part++)
+        mine |= lock_is_mine(big_lock(part));
+    for (unsigned part = 0; part < page_heap_parts(); part++)
+        mine |= lock_is_mine(page_heap_lock(part));
+    for (unsigned shard = 0; shard < shard_count(); shard++)
+        for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+            mine |= lock_is_mine(&bin_of(shard, size_class)->lock) ||
+                    lock_is_mine(&transfer_of(shard, size_class)->lock);
+    return mine;
+}
+
 void fork_start(void)
 {
     identity_start(begin_process);

@@ -158,6 +158,12 @@ constexpr bool operator!=(const allocator<T> &, const allocator<U> &) noexcept
     return result;
 }
 
+/* Writes the live profile to a file: hakmem_profile_write. */
+inline int write_profile(const char *path) noexcept
+{
+    return ::hakmem_profile_write(path);
+}
+
 } // namespace hakmem
 
 #endif

@@ -142,6 +142,11 @@ target_link_libraries(runtime_report PRIVATE hakmem::hakmem)
 runtime_script(runtime_report runtime_report.py 120
     $<TARGET_FILE:runtime_report> $<TARGET_FILE:hakmem>)
 
+# The live profile.
+runtime_program(runtime_profile runtime_profile.c)
+target_link_libraries(runtime_profile PRIVATE hakmem::hakmem Threads::Threads)
+runtime_script(runtime_profile runtime_profile.py 180 $<TARGET_FILE:runtime_profile>)
+
 # behaviour 30: each way to put the allocator into a statically linked program, and the archive
 # and the object in a program that is linked with the C library dynamically.
 function(runtime_static_test name library)

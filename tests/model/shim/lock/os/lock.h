@@ -14,6 +14,12 @@ struct lock {
 
 void lock_acquire(struct lock *lock);
 void lock_release(struct lock *lock);
+
+ALWAYS_INLINE bool lock_is_mine(const struct lock *lock)
+{
+    return ATOMIC_LOAD_RELAXED(&lock->word) == identity_thread(identity_self());
+}
+
 bool lock_is_lost(const struct lock *lock, uint32_t before);
 void lock_inherit(struct lock *lock, uint32_t before, uint32_t now);
 

@@ -1,0 +1,86 @@
+"""The live profile: by the function, at exit, and on a signal in the middle of anything; what it
+says is what the program holds, and pprof reads it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = ""
+BLOCKS, KEPT, FREED = 60000, 1000, 500
+
+
+def run(*arguments, **variables):
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith("HAKMEM_")}
+    environment.update(variables)
+    return subprocess.run([PROGRAM, *arguments], env=environment, capture_output=True, text=True,
+                          timeout=60, check=False)
+
+
+class Profile(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name, "profile")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def check(self, path):
+        """The sums of the profile are near the exact ones."""
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        head = re.match(r"heap profile: (\d+): (\d+) \[(\d+): (\d+)\] @ heapprofile\n", text)
+        self.assertIsNotNone(head, text[:200])
+        self.assertIn("\nMAPPED_LIBRARIES:\n", text)
+        self.assertIn(PROGRAM, text)
+        live = int(head.group(2))
+        self.assertLess(abs(live - BLOCKS * KEPT), 0.1 * BLOCKS * KEPT)
+        return int(head.group(4))
+
+    def test_by_the_function(self):
+        done = run("0", self.path, HAKMEM_SAMPLE_KIB="4")
+        self.assertEqual((done.stdout, done.stderr), ("status 0\n", ""))
+        born = self.check(self.path)
+        self.assertLess(abs(born - BLOCKS * (KEPT + FREED)), 0.1 * BLOCKS * KEPT)
+
+    def test_at_exit(self):
+        done = run("0", HAKMEM_SAMPLE_KIB="4", HAKMEM_PROFILE_FILE=self.path)
+        self.assertEqual(done.stderr, "")
+        self.check(self.path)
+
+    def test_on_a_signal(self):
+        statistics = os.path.join(self.folder.name, "statistics")
+        done = run("100", HAKMEM_SAMPLE_KIB="4", HAKMEM_PROFILE_FILE=self.path,
+                   HAKMEM_STATS_FILE=statistics, HAKMEM_DUMP_SIGNAL="10")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check(self.path)
+        self.assertTrue(os.path.getsize(statistics) > 1000)
+        for line in done.stderr.splitlines():
+            self.assertIn("in the middle of a call", line)
+
+    def test_without_samples(self):
+        done = run("0", self.path)
+        self.assertRegex(done.stdout, r"status [1-9]")
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_what_cannot_be(self):
+        done = run("0", "/nowhere/profile", HAKMEM_SAMPLE_KIB="64")
+        self.assertRegex(done.stdout, r"status [1-9]")
+        self.assertIn("/nowhere/profile", done.stderr)
+        self.assertIn("dump_signal", run("0", HAKMEM_DUMP_SIGNAL="9").stderr)
+
+    @unittest.skipUnless(shutil.which("go"), "go is not installed")
+    def test_pprof_reads_it(self):
+        run("0", self.path, HAKMEM_SAMPLE_KIB="16")
+        done = subprocess.run(["go", "tool", "pprof", "-top", "-sample_index=inuse_space",
+                               self.path], capture_output=True, text=True, timeout=60, check=True)
+        self.assertRegex(done.stdout, r"100%.* allocate_kept")
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()
