@@ -10,7 +10,8 @@
 
 enum { FRAMES = 40 };
 
-/* Compares from the calling function on, of which the place differs. */
+/* Compares from the caller's caller on: the place of this call differs, and a sanitizer may stand
+ * before it. */
 static __attribute__((noinline)) void compare(void)
 {
     void *expected[FRAMES];
@@ -18,7 +19,12 @@ static __attribute__((noinline)) void compare(void)
     int count = backtrace(expected, FRAMES);
     modules_open();
     frame_from_here(&frame);
-    for (int i = 1; i < count; i++) {
+    CHECK(frame_up(&frame));
+    int i = 1;
+    while (i < 3 && expected[i] != (void *)frame.pc)
+        i++;
+    assert_ptr_equal((void *)frame.pc, expected[i]);
+    while (++i < count) {
         CHECK(frame_up(&frame));
         assert_ptr_equal((void *)frame.pc, expected[i]);
     }
