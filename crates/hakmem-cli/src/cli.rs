@@ -44,6 +44,8 @@ pub enum Command {
     Record(RecordArguments),
     /// Show a recording, or a result file that --json wrote, in any format
     Report(ReportArguments),
+    /// Give the functions and lines of a crash report names
+    Explain(ExplainArguments),
     /// Write shell completions or man pages
     #[command(hide = true)]
     Generate(GenerateArguments),
@@ -313,6 +315,23 @@ pub struct BenchArguments {
     /// Where the results go.
     #[command(flatten)]
     pub output: OutputOptions,
+}
+
+/// `hakmem explain`
+#[derive(Args, Debug)]
+#[command(override_usage = "hakmem explain [FILE]")]
+#[command(after_help = "\
+Frames of the report become functions with source files and lines, as far as the files are still
+those that ran; everything else stays as it is.
+
+Examples:
+  HAKMEM_CRASH_FILE=crash.%p hakmem run -- ./server; hakmem explain crash.4711
+  HAKMEM_CRASH=1 hakmem run -- ./server 2>&1 | hakmem explain")]
+pub struct ExplainArguments {
+    /// What the library wrote when the program died; standard input if there is no file, or for -
+    #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
 }
 
 /// `hakmem record`

@@ -1,7 +1,7 @@
 //! The `hakmem` command: one module per subcommand, and what they share.
 //!
 //! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`record`],
-//! [`report`] and [`generate`] are the subcommands; [`recording`] is the part of [`report`] for what
+//! [`report`], [`explain`] and [`generate`] are the subcommands; [`recording`] is the part of [`report`] for what
 //! [`record`] makes. [`locate`] finds the parts of the installation, [`options`]
 //! knows those of the library, [`input`] what a program reads. [`inspect`], [`elf`] and
 //! [`allocators`] look at programs' files, [`diagnosis`] at a run of one; what they find is a
@@ -21,6 +21,7 @@ pub mod diagnosis;
 pub mod doctor;
 pub mod elf;
 pub mod experiment;
+pub mod explain;
 pub mod finding;
 pub mod generate;
 pub mod input;
@@ -80,6 +81,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Bench(arguments) => bench::bench(arguments),
         Command::Record(arguments) => Ok(record::record(&arguments)),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Generate(arguments) => generate::generate(&arguments.what),
     }
 }

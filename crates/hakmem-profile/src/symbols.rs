@@ -318,11 +318,7 @@ impl Resolver {
     }
 
     fn name_all(&mut self, recording: &Recording, map: &PerfMap) {
-        let symbolizer = Symbolizer::builder()
-            .enable_code_info(true)
-            .enable_inlined_fns(true)
-            .enable_demangling(true)
-            .build();
+        let namer = Namer::default();
         let mut by_module: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
         for (number, location) in self.symbols.locations.iter().enumerate() {
             by_module.entry(location.module).or_default().push(number);
@@ -333,9 +329,7 @@ impl Resolver {
                 .map(|location| self.symbols.locations[*location].address - 1)
                 .collect();
             let named: Vec<Vec<Frame>> = match module {
-                Some(module) => {
-                    self.name_module(&symbolizer, &recording.modules[module], &addresses)
-                }
+                Some(module) => self.name_module(&namer, &recording.modules[module], &addresses),
                 None => addresses
                     .iter()
                     .map(|address| vec![map.find(*address).unwrap_or_else(|| nameless(*address))])
@@ -350,7 +344,7 @@ impl Resolver {
 
     fn name_module(
         &mut self,
-        symbolizer: &Symbolizer,
+        namer: &Namer,
         module: &Module,
         addresses: &[u64],
     ) -> Vec<Vec<Frame>> {
@@ -359,23 +353,17 @@ impl Resolver {
             .iter()
             .map(|address| address.wrapping_sub(module.bias))
             .collect();
-        let found = match file_of(module) {
-            Ok(path) => {
-                let source = Source::Elf(Elf::new(path));
-                let found = symbolizer.symbolize(&source, Input::VirtOffset(&offsets));
-                found.map_err(|error| format!("No symbols of {name}: {error}."))
-            }
-            Err(problem) => Err(problem),
-        };
-        let found = found.unwrap_or_else(|problem| {
-            self.symbols.problems.push(problem);
-            Vec::new()
-        });
-        let mut found = found.into_iter();
+        let found = namer.name(&module.path, &module.build_id, &offsets);
+        let mut found = found
+            .unwrap_or_else(|problem| {
+                self.symbols.problems.push(problem);
+                Vec::new()
+            })
+            .into_iter();
         offsets
             .iter()
             .map(|offset| match found.next() {
-                Some(Symbolized::Sym(symbol)) => frames_of_symbol(&symbol, &name),
+                Some(frames) if !frames.is_empty() => frames,
                 _ => vec![Frame {
                     function: format!("{name}+0x{offset:x}"),
                     module: name.clone(),
@@ -383,6 +371,45 @@ impl Resolver {
                 }],
             })
             .collect()
+    }
+}
+
+/// Gives names to places in files.
+pub struct Namer(Symbolizer);
+
+impl Default for Namer {
+    fn default() -> Namer {
+        Namer(
+            Symbolizer::builder()
+                .enable_code_info(true)
+                .enable_inlined_fns(true)
+                .enable_demangling(true)
+                .build(),
+        )
+    }
+}
+
+impl Namer {
+    /// For each offset in the file the function with what was inlined there, the innermost first;
+    /// none where the file has no name. An error is a sentence about the whole file. A file with
+    /// another build id is not believed, and an empty one is that of no file.
+    pub fn name(
+        &self,
+        path: &str,
+        build_id: &[u8],
+        offsets: &[u64],
+    ) -> Result<Vec<Vec<Frame>>, String> {
+        let name = file_name(path);
+        let source = Source::Elf(Elf::new(file_of(path, build_id)?));
+        let found = self
+            .0
+            .symbolize(&source, Input::VirtOffset(offsets))
+            .map_err(|error| format!("No symbols of {name}: {error}."))?;
+        let frames = found.into_iter().map(|symbolized| match symbolized {
+            Symbolized::Sym(symbol) => frames_of_symbol(&symbol, &name),
+            Symbolized::Unknown(_) => Vec::new(),
+        });
+        Ok(frames.collect())
     }
 }
 
@@ -398,25 +425,24 @@ fn file_name(path: &str) -> String {
 }
 
 /// The file that has the symbols of a module, or why there is none.
-fn file_of(module: &Module) -> Result<PathBuf, String> {
-    let path = Path::new(&module.path);
-    if let Some(debug) = debug_file(&module.build_id) {
+fn file_of(path: &str, build_id: &[u8]) -> Result<PathBuf, String> {
+    let name = one_line(path);
+    let path = Path::new(path);
+    if let Some(debug) = debug_file(build_id) {
         return Ok(debug);
     }
     if !path.is_absolute() || !path.exists() {
         return match path.is_absolute() {
             true => Err(format!(
-                "{} is not there any more: its functions have no names.",
-                one_line(&module.path)
+                "{name} is not there any more: its functions have no names."
             )),
-            false => Err(format!("{} has no file.", one_line(&module.path))),
+            false => Err(format!("{name} has no file.")),
         };
     }
     let now = read_elf_build_id(path).ok().flatten();
-    if !module.build_id.is_empty() && now.as_deref() != Some(module.build_id.as_slice()) {
+    if !build_id.is_empty() && now.as_deref() != Some(build_id) {
         return Err(format!(
-            "{} has changed since the recording: its functions have no names.",
-            one_line(&module.path)
+            "{name} is another file than it was: its functions have no names."
         ));
     }
     Ok(path.to_owned())

@@ -4,6 +4,7 @@
 mod bench;
 mod compare;
 mod doctor;
+mod explain;
 mod fixtures;
 mod generate;
 mod options;

@@ -1,0 +1,114 @@
+//! `hakmem explain` of what a crashed program has left.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use predicates::str::{contains, is_match};
+
+use crate::fixtures::{hakmem, scratch};
+
+/// Dies of a double free, some functions deep, of which one is inlined.
+const PROGRAM: &str = r#"
+#include <stdlib.h>
+static inline __attribute__((always_inline)) void twice(char *block) {
+    free(block);
+    free(block);
+}
+__attribute__((noinline)) void misuse(void) {
+    char *block = malloc(48);
+    *(volatile char *)block = 1;
+    twice(block);
+    *(volatile int *)0 = 1;
+}
+int main(void) {
+    misuse();
+    return 0;
+}
+"#;
+
+/// What it says when it dies.
+fn report(directory: &Path) -> String {
+    let (source, program) = (directory.join("dies.c"), directory.join("dies"));
+    fs::write(&source, PROGRAM).unwrap();
+    let status = Command::new("cc")
+        .args(["-g", "-O1", "-fno-builtin", "-w", "-o"])
+        .args([&program, &source])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let output = hakmem()
+        .args(["run", "--"])
+        .arg(&program)
+        .env("HAKMEM_CRASH_FILE", directory.join("report"))
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    fs::read_to_string(directory.join("report")).unwrap()
+}
+
+#[test]
+fn functions_and_lines_take_the_place_of_addresses() {
+    let directory = scratch();
+    let text = report(directory.path());
+    assert!(text.contains("double free"), "{text}");
+    hakmem()
+        .arg("explain")
+        .arg(directory.path().join("report"))
+        .assert()
+        .success()
+        .stdout(contains("hakmem: free(): double free of 0x"))
+        .stdout(
+            is_match(r"  #\d+ twice at .*dies\.c:5\n     +inlined into misuse at .*dies\.c:10\n")
+                .unwrap(),
+        )
+        .stdout(is_match(r"  #\d+ main at .*dies\.c:14\n").unwrap())
+        .stdout(contains("\nmemory:\n"));
+}
+
+#[test]
+fn standard_input_is_explained_as_well() {
+    let directory = scratch();
+    let text = report(directory.path());
+    hakmem()
+        .arg("explain")
+        .write_stdin(text)
+        .assert()
+        .success()
+        .stdout(is_match(r"  #\d+ main at .*dies\.c:14\n").unwrap());
+}
+
+#[test]
+fn a_program_that_has_changed_is_not_believed() {
+    let directory = scratch();
+    let text = report(directory.path());
+    let program = directory.path().join("dies");
+    fs::copy("/bin/sh", &program).unwrap();
+    let frame = text
+        .lines()
+        .find(|line| line.contains("/dies+0x"))
+        .unwrap()
+        .to_owned();
+    hakmem()
+        .arg("explain")
+        .write_stdin(text)
+        .assert()
+        .success()
+        .stdout(contains(frame))
+        .stderr(contains("dies is another file than it was"));
+}
+
+#[test]
+fn what_is_no_report_is_said_to_be_none() {
+    hakmem()
+        .arg("explain")
+        .write_stdin("nothing of interest\n")
+        .assert()
+        .code(2)
+        .stderr(contains("standard input has no frames"));
+    hakmem()
+        .args(["explain", "/nowhere/report"])
+        .assert()
+        .code(2)
+        .stderr(contains("cannot read /nowhere/report"));
+}
