@@ -14,14 +14,16 @@ static void add_literally(struct text *text, const char *piece, size_t length)
     }
 }
 
-/* The file name of the executable. */
+/* The name that the program was called by: several may be one file. */
 static void add_program(struct text *text)
 {
-    char path[PATH_BYTES];
-    size_t length = os_read_link("/proc/self/exe", path, sizeof path);
-    const char *name = memrchr(path, '/', length);
-    if (name && name + 1 < path + length)
-        add_literally(text, name + 1, (size_t)(path + length - name - 1));
+    char command[PATH_BYTES];
+    size_t length = os_read_file("/proc/self/cmdline", command, sizeof command);
+    size_t end = strnlen(command, length), start = end;
+    while (start > 0 && command[start - 1] != '/')
+        start--;
+    if (start < end)
+        add_literally(text, command + start, end - start);
     else
         text_string(text, "program");
 }

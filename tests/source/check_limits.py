@@ -36,6 +36,7 @@ LONG_FILES = {
     "crates/hakmem-process/src/inquiry.rs",
     "crates/hakmem-process/src/tracer.rs",
     "crates/hakmem-process/tests/witnessed.rs",
+    "crates/hakmem-profile/src/file.rs",
     "crates/hakmem-report/src/table.rs",
     "lab/measure/measure.c",
     "tests/behaviour/differential/differential_calls.c",

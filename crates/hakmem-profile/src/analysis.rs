@@ -247,9 +247,10 @@ impl Analysis {
         recorded.chain(&self.symbols.problems).map(String::as_str)
     }
 
-    /// The file name of the program.
+    /// The name that the program was called by.
     pub fn program(&self) -> String {
-        let path = &self.recording.header.program;
+        let header = &self.recording.header;
+        let path = header.command.first().unwrap_or(&header.program);
         let name = path.rsplit('/').next().filter(|name| !name.is_empty());
         crate::units::one_line(name.unwrap_or("program"))
     }

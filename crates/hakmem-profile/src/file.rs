@@ -14,7 +14,8 @@ const EXTENT_HEAD: usize = 64;
 /// The header up to its texts.
 const HEADER_NUMBERS: usize = 160;
 const TEXT_BYTES: usize = 4096;
-const FRAMES_MAX: usize = 32;
+/// Frames that a site has at most: a stack of so many was cut off at its outer end.
+pub const FRAMES_MAX: usize = 32;
 const PATH_BYTES: usize = 904;
 /// Bytes of a record of each kind that are understood; files may have longer ones.
 const RECORD_BYTES: [usize; 4] = [320, 64, 200, 1024];

@@ -1,7 +1,7 @@
 //! What stands out, in plain sentences, the weightiest first.
 
 use crate::analysis::{Analysis, Lifetime, Measure, SiteFigures, SHORT_NS};
-use crate::units::{bytes, count, duration, percent};
+use crate::units::{blocks, bytes, duration, percent};
 use crate::waterfall;
 
 /// Estimates of fewer samples say little.
@@ -91,10 +91,10 @@ fn churn(analysis: &Analysis) -> Option<Finding> {
     let share = share(short.bytes, all.bytes);
     (share >= 0.2 && site.samples >= ENOUGH_SAMPLES).then(|| Finding {
         what: format!(
-            "{} of all allocated bytes, {} in {} blocks, live under {}; {} of these come from {}.",
+            "{} of all allocated bytes, {} in {}, live under {}; {} of these come from {}.",
             percent(share),
             bytes(short.bytes),
-            count(short.blocks),
+            blocks(short.blocks),
             duration(SHORT_NS as f64),
             percent(most / short.bytes),
             analysis.owner_with_place(site.site)
@@ -121,18 +121,16 @@ fn growth(analysis: &Analysis) -> Vec<Finding> {
         false => 0.0,
     });
     let sites = owners.into_iter().map(|(_, _, site)| site);
-    let finding = |site: &SiteFigures| {
-        Finding {
+    let finding = |site: &SiteFigures| Finding {
         what: format!(
-            "{} grew to the end, by {} a second, to {} in {} blocks, and hardly any of it was freed.",
+            "{} grew to the end, by {} a second, to {} in {}, and hardly any of it was freed.",
             analysis.owner_with_place(site.site),
             bytes(site.growth_per_second),
             bytes(site.end.bytes),
-            count(site.end.blocks)
+            blocks(site.end.blocks)
         ),
         advice: "If it is not meant to be kept, it leaks.",
         bytes: site.end.bytes,
-    }
     };
     sites.take(3).map(finding).collect()
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use crate::analysis::{Amount, Analysis, Measure};
-use crate::units::{bytes, count};
+use crate::units::{blocks, bytes};
 
 /// Call sites that are meant to keep their memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,9 +96,9 @@ pub fn render(analysis: &Analysis, leaks: &Leaks) -> String {
     for (site, amount) in &leaks.sites {
         let _ = writeln!(
             out,
-            "{} in {} blocks were never freed:",
+            "{} in {} were never freed:",
             bytes(amount.bytes),
-            count(amount.blocks.max(1.0))
+            blocks(amount.blocks)
         );
         for frame in analysis.symbols.frames_of(*site) {
             let place = frame.place().unwrap_or_else(|| frame.module.clone());

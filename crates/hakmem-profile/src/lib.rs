@@ -11,6 +11,7 @@ pub mod difference;
 pub mod file;
 pub mod findings;
 pub mod flame;
+pub mod frame;
 pub mod html;
 pub mod json;
 pub mod leaks;

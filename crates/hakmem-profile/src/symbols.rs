@@ -8,145 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::file::{Module, Recording};
+pub use crate::frame::Frame;
+use crate::units::one_line;
 use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
-use serde::Serialize;
-
-use crate::file::{Module, Recording};
-use crate::units::one_line;
-
-/// A function at a place of the source, or, without symbols, of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub struct Frame {
-    /// Demangled; without symbols the module and an offset in it.
-    pub function: String,
-    /// Source file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// In that file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-    /// File name of the module; empty for code made at run time.
-    pub module: String,
-    /// It was inlined into the frame that follows.
-    pub inlined: bool,
-}
-
-impl Frame {
-    /// Source file without folders, and line.
-    pub fn place(&self) -> Option<String> {
-        let file = Path::new(self.file.as_deref()?).file_name()?.to_str()?;
-        Some(match self.line {
-            Some(line) => format!("{file}:{line}"),
-            None => file.to_owned(),
-        })
-    }
-
-    /// The function without parameters and long template arguments.
-    pub fn brief(&self) -> String {
-        brief(&self.function)
-    }
-
-    /// Whether it belongs to the allocator rather than to who called it.
-    fn is_allocator(&self) -> bool {
-        const NAMES: [&str; 10] = [
-            "malloc",
-            "calloc",
-            "realloc",
-            "reallocarray",
-            "memalign",
-            "posix_memalign",
-            "aligned_alloc",
-            "valloc",
-            "pvalloc",
-            "hakmem",
-        ];
-        self.module.starts_with("libhakmem")
-            || self.function.starts_with("operator new")
-            || NAMES.contains(&self.function.as_str())
-    }
-
-    /// Whether it only passes on what others ask for: of no interest as the place that holds
-    /// memory.
-    pub fn is_wrapper(&self) -> bool {
-        const PREFIXES: [&str; 12] = [
-            "std::",
-            "void std::",
-            "__gnu_cxx::",
-            "alloc::",
-            "<alloc::",
-            "core::",
-            "<core::",
-            "hashbrown::",
-            "__rust_",
-            "__rustc",
-            "__rdl_",
-            "decltype (std::",
-        ];
-        const NAMES: [&str; 18] = [
-            "xmalloc",
-            "xcalloc",
-            "xrealloc",
-            "xstrdup",
-            "strdup",
-            "__strdup",
-            "strndup",
-            "g_malloc",
-            "g_malloc0",
-            "g_realloc",
-            "g_strdup",
-            "zmalloc",
-            "zcalloc",
-            "zrealloc",
-            "ztrymalloc_usable_internal",
-            "zmalloc_usable",
-            "PyMem_RawMalloc",
-            "_PyMem_RawMalloc",
-        ];
-        PREFIXES
-            .iter()
-            .any(|prefix| self.function.starts_with(prefix))
-            || NAMES.contains(&self.function.as_str())
-    }
-}
-
-/// See [`Frame::brief`].
-fn brief(function: &str) -> String {
-    const KEPT: usize = 24;
-    let mut text = String::new();
-    let (mut angles, mut start) = (0, 0);
-    let is_operator = |text: &str| text.ends_with("operator") || text.ends_with("operator<");
-    for c in function.chars() {
-        match c {
-            '<' if !is_operator(&text) => {
-                angles += 1;
-                if angles == 1 {
-                    start = text.len();
-                }
-            }
-            '>' if angles > 0 && !text.ends_with('-') => {
-                angles -= 1;
-                if angles == 0 && start > 0 && text.len() - start > KEPT {
-                    text.truncate(start);
-                    text.push_str("<…");
-                }
-            }
-            // A lambda's own name goes on behind its parameters.
-            '(' if angles == 0
-                && !text.is_empty()
-                && !is_operator(&text)
-                && !text.ends_with("::")
-                && !text.ends_with("{lambda") =>
-            {
-                break
-            }
-            _ => {}
-        }
-        text.push(c);
-    }
-    text
-}
 
 /// An address and what it stands for.
 #[derive(Clone, Debug, Default)]
@@ -476,27 +343,6 @@ fn frames_of_symbol(symbol: &Sym, module: &str) -> Vec<Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn functions_are_shortened() {
-        for (full, short) in [
-            ("main", "main"),
-            ("parse(char const*, int)", "parse"),
-            ("ns::Map<int>::grow(unsigned long)", "ns::Map<int>::grow"),
-            (
-                "std::vector<std::basic_string<char>, std::allocator<int>>::push_back(int&&)",
-                "std::vector<…>::push_back",
-            ),
-            ("Set::operator()(int)", "Set::operator()"),
-            (
-                "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
-                "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
-            ),
-            ("crate::run::{{closure}}", "crate::run::{{closure}}"),
-        ] {
-            assert_eq!(brief(full), short, "{full}");
-        }
-    }
 
     #[test]
     fn maps_of_run_time_compilers_are_read() {

@@ -6,7 +6,7 @@ use crate::analysis::{Analysis, Measure, SiteFigures};
 use crate::difference::Difference;
 use crate::findings;
 use crate::symbols::Frame;
-use crate::units::{bytes, count, duration, one_line, percent, signed_bytes};
+use crate::units::{blocks, bytes, count, duration, many, one_line, percent, signed_bytes};
 use crate::waterfall::{self, Waterfall};
 
 /// Sites that are shown of each measure.
@@ -69,12 +69,12 @@ fn head(out: &mut String, analysis: &Analysis) {
     );
     let _ = writeln!(
         out,
-        "  live: {} at the peak (after {}), {} at the end; allocated in all: {} in {} blocks",
+        "  live: {} at the peak (after {}), {} at the end; allocated in all: {} in {}",
         bytes(peak.bytes),
         duration(analysis.since_start(analysis.peak_ns) as f64),
         bytes(end.bytes),
         bytes(all.bytes),
-        count(all.blocks)
+        blocks(all.blocks)
     );
 }
 
@@ -96,11 +96,11 @@ fn sites(out: &mut String, analysis: &Analysis, measure: Measure) {
         );
         let _ = writeln!(
             out,
-            "                  {} blocks; lifetimes: median {}, p99 {}; {}",
-            count(amount.blocks),
+            "                  {}; lifetimes: median {}, p99 {}; {}",
+            blocks(amount.blocks),
             site.median.text(),
             site.p99.text(),
-            samples(site)
+            many(site.samples as f64, "sample")
         );
     }
     if top.len() > SITES {
@@ -115,13 +115,6 @@ fn sites(out: &mut String, analysis: &Analysis, measure: Measure) {
             bytes(rest),
             percent(rest / total)
         );
-    }
-}
-
-fn samples(site: &SiteFigures) -> String {
-    match site.samples {
-        1 => "1 sample".to_owned(),
-        several => format!("{several} samples"),
     }
 }
 
@@ -151,7 +144,9 @@ fn stack(analysis: &Analysis, site: &SiteFigures, most: usize) -> String {
 fn name(frame: &Frame) -> String {
     match frame.place() {
         Some(place) => format!("{} {place}", frame.brief()),
-        None if frame.module.is_empty() => frame.brief(),
+        None if frame.module.is_empty() || frame.function.starts_with(&frame.module) => {
+            frame.brief()
+        }
         None => format!("{} [{}]", frame.brief(), frame.module),
     }
 }

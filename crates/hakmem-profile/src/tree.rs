@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::{Analysis, Measure};
+use crate::file::FRAMES_MAX;
 use crate::symbols::Frame;
+
+const CUT_OFF: &str = "… deeper";
 
 /// A function in its callers' context.
 #[derive(Clone, Debug, Default)]
@@ -35,11 +38,24 @@ impl Node {
         self.bytes.max(self.before).max(callees)
     }
 
-    /// Adds a stack, the outermost frame first. `change` adds to the node.
-    fn add<'a>(&mut self, frames: impl Iterator<Item = &'a Frame>, change: impl Fn(&mut Node)) {
+    /// Adds the stack of a site. `change` adds to its nodes.
+    fn add(&mut self, analysis: &Analysis, site: usize, change: impl Fn(&mut Node)) {
         change(self);
         let mut node = self;
-        for frame in frames {
+        // Of a deep stack the outermost frames are not known.
+        let recorded = analysis.recording.sites.get(site);
+        if recorded.is_some_and(|site| site.frames.len() == FRAMES_MAX) {
+            node = node
+                .callees
+                .entry(CUT_OFF.to_owned())
+                .or_insert_with(|| Node {
+                    name: CUT_OFF.to_owned(),
+                    title: "stacks of which the outermost callers are not recorded".to_owned(),
+                    ..Node::default()
+                });
+            change(node);
+        }
+        for frame in analysis.symbols.frames_of(site).rev() {
             let key = frame.function.clone();
             node = node.callees.entry(key).or_insert_with(|| Node {
                 name: frame.brief(),
@@ -72,8 +88,7 @@ pub fn tree(analysis: &Analysis, measure: Measure) -> Node {
     for site in &analysis.sites {
         let bytes = site.amount(measure).bytes;
         if bytes > 0.0 {
-            let frames = analysis.symbols.frames_of(site.site).rev();
-            root.add(frames, |node| node.bytes += bytes);
+            root.add(analysis, site.site, |node| node.bytes += bytes);
         }
     }
     root
@@ -85,8 +100,7 @@ pub fn difference(before: &Analysis, after: &Analysis, measure: Measure) -> Node
     for site in &before.sites {
         let bytes = site.amount(measure).bytes;
         if bytes > 0.0 {
-            let frames = before.symbols.frames_of(site.site).rev();
-            root.add(frames, |node| node.before += bytes);
+            root.add(before, site.site, |node| node.before += bytes);
         }
     }
     root

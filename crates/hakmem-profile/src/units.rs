@@ -32,6 +32,19 @@ pub fn count(count: f64) -> String {
     }
 }
 
+/// A number of things with their name.
+pub fn many(number: f64, thing: &str) -> String {
+    match count(number).as_str() {
+        "1" => format!("1 {thing}"),
+        several => format!("{several} {thing}s"),
+    }
+}
+
+/// A number of blocks: where there are bytes, there is one at least.
+pub fn blocks(number: f64) -> String {
+    many(number.max(1.0), "block")
+}
+
 /// Nanoseconds with a unit.
 pub fn duration(ns: f64) -> String {
     match ns {

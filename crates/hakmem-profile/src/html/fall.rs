@@ -16,7 +16,9 @@ pub fn render(analysis: &Analysis) -> Markup {
         @if falls.iter().any(|(_, fall)| fall.is_some()) {
             section #rss {
                 h2 { "From live blocks to RSS" }
-                p.lead { "What the system counts as the program's memory, and what would shrink it." }
+                p.lead {
+                    "What the system counts as the program's memory, and what would shrink it."
+                }
                 div.panels {
                     @for (title, fall) in &falls {
                         @if let Some(fall) = fall { (bars(title, fall)) }
@@ -45,11 +47,12 @@ fn bars(title: &str, fall: &Waterfall) -> Markup {
                 div.step title=(step.meaning) {
                     span.name { (step.name) }
                     span.bar {
-                        i.(if step.bytes < 0.0 { "minus" } else if index < 2 { "used" } else { "kept" })
+                        i.(class(index, step.bytes))
                             style=(format!("left:{};width:{}", share(*low), share(high - low))) {}
                     }
                     span.value {
-                        @if step.bytes < 0.0 { (signed_bytes(step.bytes)) } @else { (bytes(step.bytes)) }
+                        @if step.bytes < 0.0 { (signed_bytes(step.bytes)) }
+                        @else { (bytes(step.bytes)) }
                         " " small { (percent(step.bytes / fall.rss)) }
                     }
                 }
@@ -60,5 +63,14 @@ fn bars(title: &str, fall: &Waterfall) -> Markup {
                 span.value { (bytes(fall.rss)) }
             }
         }
+    }
+}
+
+/// The first two steps are the program's own.
+fn class(index: usize, bytes: f64) -> &'static str {
+    match index {
+        _ if bytes < 0.0 => "minus",
+        0 | 1 => "used",
+        _ => "kept",
     }
 }

@@ -13,7 +13,7 @@ use crate::difference::Difference;
 use crate::findings;
 use crate::flame::{self, Colours};
 use crate::tree::{self, Node};
-use crate::units::{bytes, count, duration, one_line, signed_bytes};
+use crate::units::{blocks, bytes, duration, one_line, signed_bytes};
 use crate::waterfall;
 
 const PAGE_STYLE: &str = include_str!("page.css");
@@ -30,7 +30,7 @@ pub fn render(analysis: &Analysis) -> String {
             (flames("Where it came from", |measure| {
                 let total = analysis.total(measure);
                 (total.bytes > 0.0).then(|| Graph {
-                    note: format!("{} in {} blocks", bytes(total.bytes), count(total.blocks)),
+                    note: format!("{} in {}", bytes(total.bytes), blocks(total.blocks)),
                     root: tree::tree(analysis, measure),
                     colours: Colours::Names,
                 })
@@ -178,11 +178,11 @@ fn summary(analysis: &Analysis) -> Markup {
             h2 { "Summary" }
             div.tiles {
                 (tile("Live at the peak", &bytes(peak.bytes),
-                    &format!("{} blocks, after {after}", count(peak.blocks))))
+                    &format!("{}, after {after}", blocks(peak.blocks))))
                 (tile("Live at the end", &bytes(end.bytes),
-                    &format!("{} blocks", count(end.blocks))))
+                    &format!("{}", blocks(end.blocks))))
                 (tile("Allocated in all", &bytes(all.bytes),
-                    &format!("{} blocks, {} a second", count(all.blocks), bytes(all.bytes / seconds))))
+                    &format!("{}, {} a second", blocks(all.blocks), bytes(all.bytes / seconds))))
                 @if let Some(fall) = waterfall::at_peak(analysis) {
                     (tile("Highest RSS", &bytes(fall.rss),
                         &format!("{:.2} times the live blocks then", {

@@ -3,7 +3,7 @@
 use maud::{html, Markup};
 
 use crate::analysis::{Analysis, Lifetime, Measure, SiteFigures};
-use crate::difference::Difference;
+use crate::difference::{Difference, Row};
 use crate::symbols::Frame;
 use crate::units::{bytes, percent, signed_bytes};
 
@@ -52,7 +52,8 @@ fn row(analysis: &Analysis, site: &SiteFigures) -> Markup {
                 details {
                     summary {
                         (analysis.owner(site.site))
-                        @if let Some(place) = analysis.symbols.owner(site.site).and_then(Frame::place) {
+                        @let owner = analysis.symbols.owner(site.site);
+                        @if let Some(place) = owner.and_then(Frame::place) {
                             " " small { (place) }
                         }
                     }
@@ -122,24 +123,30 @@ pub fn render_difference(difference: &Difference) -> Markup {
                             } }
                             tbody {
                                 @for row in difference.rows(measure).iter().take(ROWS) {
-                                    tr data-stack=(row.stack.join("\n")) {
-                                        th { details {
-                                            summary {
-                                                (row.stack.first().map_or("unknown", String::as_str))
-                                            }
-                                            ol { @for name in &row.stack { li { code { (name) } } } }
-                                        } }
-                                        @let change = row.after - row.before;
-                                        (number(change, html! { (signed_bytes(change)) }))
-                                        (number(row.before, html! { (bytes(row.before)) }))
-                                        (number(row.after, html! { (bytes(row.after)) }))
-                                    }
+                                    (changed(row))
                                 }
                             }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+fn changed(row: &Row) -> Markup {
+    let change = row.after - row.before;
+    html! {
+        tr data-stack=(row.stack.join("\n")) {
+            th {
+                details {
+                    summary { (row.stack.first().map_or("unknown", String::as_str)) }
+                    ol { @for name in &row.stack { li { code { (name) } } } }
+                }
+            }
+            (number(change, html! { (signed_bytes(change)) }))
+            (number(row.before, html! { (bytes(row.before)) }))
+            (number(row.after, html! { (bytes(row.after)) }))
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use maud::{html, Markup};
 
 use crate::analysis::Analysis;
+use crate::file::Snapshot;
 use crate::timeline::{Layers, Timeline};
 use crate::units::{bytes, duration};
 
@@ -12,6 +13,8 @@ use crate::units::{bytes, duration};
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 300.0;
 const MOMENTS: usize = 240;
+/// RSS is drawn up to so many times what lives.
+const RSS_MOST: f64 = 3.0;
 /// Strips that show their values on hover.
 const STRIPS: usize = 60;
 
@@ -61,11 +64,20 @@ fn chart(analysis: &Analysis, timeline: &Timeline) -> Markup {
     let sum_at = |at: usize| -> f64 { timeline.layers.iter().map(|layer| layer.bytes[at]).sum() };
     let most_live = (0..timeline.times_ns.len()).map(sum_at).fold(0.0, f64::max);
     let snapshots = &analysis.recording.snapshots;
-    let most_rss = snapshots.iter().map(|now| now.rss.max(now.live)).max();
-    let step = round_step(most_live.max(most_rss.unwrap_or(0) as f64).max(4.0) / 4.0);
-    let lines = (most_live.max(most_rss.unwrap_or(0) as f64) / step)
-        .ceil()
-        .max(1.0);
+    let most_of = |value: fn(&Snapshot) -> u64| {
+        let most = snapshots.iter().map(value).max();
+        most.unwrap_or(0) as f64
+    };
+    let most_live = most_live.max(most_of(|now| now.live)).max(4.0);
+    let most_rss = most_of(|now| now.rss);
+    // Of a program that maps memory by itself it would leave no room for what lives.
+    let shows_rss = most_rss <= RSS_MOST * most_live;
+    let most = match shows_rss {
+        true => most_live.max(most_rss),
+        false => most_live,
+    };
+    let step = round_step(most / 4.0);
+    let lines = (most / step).ceil().max(1.0);
     let plane = Plane {
         end_ns: analysis.duration_ns().max(1) as f64,
         top: lines * step,
@@ -83,7 +95,7 @@ fn chart(analysis: &Analysis, timeline: &Timeline) -> Markup {
                     path.(format!("area c{index}")) d=(path) {}
                 }
                 @if !snapshots.is_empty() {
-                    path.rss d=(curve(analysis, &plane, |now| now.rss)) {}
+                    @if shows_rss { path.rss d=(curve(analysis, &plane, |now| now.rss)) {} }
                     path.live d=(curve(analysis, &plane, |now| now.live)) {}
                 }
                 line.peak x1=(format!("{peak:.1}")) x2=(format!("{peak:.1}")) y1="0" y2=(HEIGHT) {}
@@ -110,7 +122,8 @@ fn chart(analysis: &Analysis, timeline: &Timeline) -> Markup {
             }
             @if !snapshots.is_empty() {
                 span { i.swatch.live {} "live, as counted" }
-                span { i.swatch.rss {} "RSS" }
+                @if shows_rss { span { i.swatch.rss {} "RSS" } }
+                @else { span { "RSS: up to " (bytes(most_rss)) ", far above this" } }
             }
         }
     }
@@ -143,11 +156,7 @@ fn areas(timeline: &Timeline, plane: &Plane) -> Vec<String> {
     paths
 }
 
-fn curve(
-    analysis: &Analysis,
-    plane: &Plane,
-    value: impl Fn(&crate::file::Snapshot) -> u64,
-) -> String {
+fn curve(analysis: &Analysis, plane: &Plane, value: impl Fn(&Snapshot) -> u64) -> String {
     let mut path = String::new();
     for now in &analysis.recording.snapshots {
         let command = if path.is_empty() { 'M' } else { 'L' };
