@@ -10,6 +10,8 @@
  * The mark says that it is, unless the program has written to it since. */
 static bool is_free(const struct slab *slab, unsigned index, const void *block)
 {
+    if (slab_is_sampled(slab))
+        return !ATOMIC_LOAD_ACQUIRE(slab_sample((struct slab *)slab, index));
     if (size_class_is_long(slab->size_class))
         return superslab_live_class(superslab_state_of(block), block) != slab->size_class;
     if (ATOMIC_LOAD_RELAXED(&slab->free[index / 64]) >> index % 64 & 1)
@@ -122,6 +124,28 @@ bool address_describe(struct text *text, const void *address, size_t near_bytes)
         return describe_in_slab(text, slab, address);
     text_string(text, "in free memory: what lay there was freed");
     return true;
+}
+
+const struct sample *address_sample(const void *address)
+{
+    const struct region *region = page_map_nearest(address);
+    const struct slab *slab = NULL;
+    if (!region)
+        return NULL;
+    size_t offset = (size_t)((const char *)address - region->base);
+    if (region->kind == REGION_BIG) {
+        const struct big *big = (const struct big *)region;
+        return offset < big->mapped ? ATOMIC_LOAD_RELAXED(&big->sample) : NULL;
+    }
+    if (offset < REGION_SIZE)
+        slab = slab_lookup(address);
+    if (!slab || !slab_is_sampled(slab) || (const char *)address < slab->base)
+        return NULL;
+    size_t index =
+        (size_t)((const char *)address - slab->base) / size_classes[slab->size_class].size;
+    return index < slab->blocks
+               ? ATOMIC_LOAD_ACQUIRE(slab_sample((struct slab *)slab, (unsigned)index))
+               : NULL;
 }
 
 void address_describe_neighbours(struct text *text, const void *address)

@@ -155,11 +155,25 @@ static void write_stack(const char *what, uint32_t thread, const struct site *si
         write_frame(i, site->frame[i]);
 }
 
-/* Who allocated and who freed the guarded block at the address, if it is one. */
-static void write_guard(const void *address)
+/* Who allocated the sampled block at the address, if it is one. Its record may be another's by now:
+ * sites stay. */
+static void write_sample(const void *address)
 {
-    if (!guard_covers(address))
+    struct sample copy;
+    struct site site;
+    const struct sample *sample = address_sample(address);
+    if (sample && modules_read((uintptr_t)sample, &copy, sizeof copy) && copy.site &&
+        modules_read((uintptr_t)copy.site, &site, sizeof site) && site.frames <= SITE_FRAMES_MAX)
+        write_stack("allocated", copy.thread, copy.site);
+}
+
+/* Who allocated and who freed the block at the address, if it is guarded, or sampled. */
+static void write_origin(const void *address)
+{
+    if (!guard_covers(address)) {
+        write_sample(address);
         return;
+    }
     const struct guard *guard = guard_of(address);
     if (!guard->born)
         return;
@@ -293,9 +307,9 @@ static void write_report(int signal, const siginfo_t *info, const void *context)
     modules_open();
     write_backtrace(&frame);
     if (misuse && misuse->pointer)
-        write_guard(misuse->pointer);
+        write_origin(misuse->pointer);
     else if (has_address(info))
-        write_guard(info->si_addr);
+        write_origin(info->si_addr);
     modules_close();
     write_memory();
 }
@@ -356,7 +370,7 @@ static void tell_misuse(const struct fatal_line *line)
     frame_from_here(&frame);
     write_backtrace(&frame);
     if (line->pointer)
-        write_guard(line->pointer);
+        write_origin(line->pointer);
     modules_close();
     end_report();
 }

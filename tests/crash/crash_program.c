@@ -79,6 +79,10 @@ static void misuse_memory(void)
     } else if (is("interior_free")) {
         announce(block + 16);
         free(block + 16);
+    } else if (is("interior_of_large")) {
+        char *large = malloc(100000);
+        announce(large + 16);
+        free(large + 16);
     } else if (is("past_big")) {
         char *big = malloc((size_t)16 << 20);
         announce(big + ((size_t)16 << 20));

@@ -125,6 +125,14 @@ class Crash(unittest.TestCase):
         ended = crash("interior_free")
         self.assertIn(f"\n{ended.address}: 16 bytes into a block of 208 bytes at 0x", ended.errors)
 
+    def test_a_sampled_block_has_its_calls(self):
+        ended = crash("interior_of_large", HAKMEM_SAMPLE_KIB="1")
+        self.assertRegex(ended.errors, f"\n{ended.address}: 16 bytes into a block of \\d+ bytes "
+                                       r"at 0x\w+, live\n")
+        stack = ended.errors[ended.errors.index("\nallocated by thread "):]
+        self.assertEqual(ended.functions(stack)[:3], ["misuse_memory", "make_mistake", "main"])
+        self.assertNotIn("allocated by", crash("interior_of_large").errors)
+
     def test_the_core_file_is_written(self):
         if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
             self.skipTest("no core files here")
