@@ -57,8 +57,10 @@ __attribute__((constructor)) static void library_start(void)
     keep_descriptor();
     heap_end_early();
     environment_read();
-    if (environment_wants_stats() || POLICY(dump_signal) || environment_record_file())
+    if (environment_wants_stats() || POLICY(dump_signal))
         report_start();
+    else if (environment_record_file())
+        report_look();
     crash_start();
     cycles_start();
     lock_kinds_start();

@@ -33,10 +33,16 @@ static void forget_in_child(void)
     kept.fd = -1;
 }
 
-void report_start(void)
+void report_look(void)
 {
     kept.started = true;
     kept.file = os_file_of(STDERR);
+    kept.fd = -1;
+}
+
+void report_start(void)
+{
+    report_look();
     kept.fd = kept.file.number ? os_duplicate(STDERR) : -1;
     if (kept.fd >= 0)
         pthread_atfork(NULL, NULL, forget_in_child);

@@ -39,6 +39,10 @@ int report_open(const char *option, const char *path, bool *is_standing);
 /* From the library's constructor: keeps the standard error for a report at exit. */
 void report_start(void);
 
+/* The same for lines that are said while the program runs, without a descriptor of ours: a program
+ * that lists its own must not see one more because it is recorded. */
+void report_look(void);
+
 /* From its destructor: what the options ask for. */
 void report_at_exit(void);
 

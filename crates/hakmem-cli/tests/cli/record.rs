@@ -170,6 +170,22 @@ fn what_a_killed_program_had_logged_is_shown() {
 }
 
 #[test]
+fn a_program_sees_no_descriptor_of_the_log() {
+    let directory = scratch();
+    let listed = |words: &[&str]| {
+        let output = hakmem()
+            .args(words)
+            .args(["ls", "/proc/self/fd"])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let output = directory.path().to_str().unwrap();
+    let recorded = listed(&["record", "--sample-kib=1", "--output", output, "--"]);
+    assert_eq!(recorded, listed(&["run", "--"]));
+}
+
+#[test]
 fn leaks_set_the_exit_status() {
     let directory = scratch();
     let program = compiled(directory.path());
