@@ -3,8 +3,8 @@
 //! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`record`],
 //! [`report`], [`explain`] and [`generate`] are the subcommands; [`recording`] is the part of
 //! [`report`] for what [`record`] makes. [`locate`] finds the parts of the installation,
-//! [`options`] knows those of the library, [`input`] what a program reads. [`inspect`], [`elf`] and
-//! [`allocators`] look at programs' files, [`diagnosis`] at a run of one; what they find is a
+//! [`options`] knows those of the library, [`input`] what a program reads. [`inspect`], [`elf`]
+//! and [`allocators`] look at programs' files, [`diagnosis`] at a run of one; what they find is a
 //! [`finding`]. [`experiment`], [`progress`], [`interrupt`] and [`output`] carry the two
 //! subcommands that measure, [`summary`] the statistics of `run`.
 
