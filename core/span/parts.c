@@ -7,12 +7,15 @@
  * memory. */
 static bool make(struct parts *parts, unsigned index)
 {
-    void *none = NULL, *made = metadata_alloc(parts->size);
-    if (!made)
+    /* Parts have locks that start a cache line, to which records are not aligned. */
+    size_t size = parts->size + CACHE_LINE;
+    char *record = metadata_alloc(size);
+    if (!record)
         return false;
+    void *none = NULL, *made = record + (-(uintptr_t)record & (CACHE_LINE - 1));
     if (!__atomic_compare_exchange_n(
             &parts->part[index], &none, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
-        metadata_free(made, parts->size);
+        metadata_free(record, size);
     /* Whoever made it: each who waits for it says that it is there. */
     unsigned before = index;
     __atomic_compare_exchange_n(

@@ -60,7 +60,9 @@ static void run_thread(void *(*body)(void *), void *argument)
     REQUIRE(pthread_join(thread, NULL) == 0);
 }
 
-/* Fills in one thread, empties in another, again and again: the memory must be reused. */
+/* Fills in one thread, empties in another, again and again: the memory must be reused. Heaps may
+ * keep the blocks of a round each, or have given them back just when that was looked at: a few
+ * rounds. What is not reused is that of twenty. */
 static void check_reclaimed(struct load load, bool freed_by_main)
 {
     long resident = 0;
@@ -77,7 +79,7 @@ static void check_reclaimed(struct load load, bool freed_by_main)
     }
     long growth = resident_kib() - resident;
     print_message("%u blocks of %zu: resident %+ld KiB\n", load.count, load.size, growth);
-    assert_true(growth < 3 * 1024);
+    assert_true(growth < 3 * 1024 + 4 * (long)(load.count * load.size / 1024));
 }
 
 /* behaviour 35 */

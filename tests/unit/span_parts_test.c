@@ -14,7 +14,7 @@ static void check_made(const struct parts *parts, unsigned count)
     assert_int_equal(parts_count(parts), count);
     for (unsigned i = 0; i < count; i++) {
         const char *part = parts_at(parts, i);
-        CHECK(part != NULL);
+        CHECK(part != NULL && (uintptr_t)part % CACHE_LINE == 0);
         for (unsigned byte = 0; byte < SIZE; byte++)
             CHECK(part[byte] == 0);
         for (unsigned other = 0; other < i; other++)
@@ -26,7 +26,7 @@ static void check_made(const struct parts *parts, unsigned count)
 static void parts_are_made_in_order(void **state)
 {
     (void)state;
-    static char first[SIZE];
+    static CACHE_ALIGNED char first[SIZE];
     struct parts parts = {.part = {first}, .count = 1, .size = SIZE};
     assert_int_equal(parts_use(&parts, 0), 0);
     check_made(&parts, 1);
@@ -42,7 +42,7 @@ static void parts_are_made_in_order(void **state)
     metadata_check();
 }
 
-static char first_of_race[SIZE];
+static CACHE_ALIGNED char first_of_race[SIZE];
 static struct parts raced = {.part = {first_of_race}, .count = 1, .size = SIZE};
 static pthread_barrier_t start;
 
@@ -73,7 +73,7 @@ static void threads_make_each_once(void **state)
 static void the_first_serves_where_memory_is_short(void **state)
 {
     (void)state;
-    static char first[SIZE];
+    static CACHE_ALIGNED char first[SIZE];
     struct parts parts = {.part = {first}, .count = 1, .size = SIZE};
     struct rlimit before, none = {0};
     while (metadata_alloc(64 * 64) && metadata_bytes() < 1024 * 1024)
