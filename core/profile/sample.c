@@ -2,6 +2,7 @@
 #include "profile/sample.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/policy.h"
@@ -115,7 +116,15 @@ static struct sampler *begin_stack(struct heap *heap)
     return sampler;
 }
 
-struct site *sample_site(const struct unwind_start *start)
+/* A thread must not be cancelled with a lock in its hand, as heap_enter sees to for slow paths. */
+static int put_off_cancellation(void)
+{
+    int type;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+    return type;
+}
+
+static struct site *find_site(const struct unwind_start *start)
 {
     if (ATOMIC_LOAD_RELAXED(&is_for_observer))
         return site_find(&start->caller, 1);
@@ -127,6 +136,14 @@ struct site *sample_site(const struct unwind_start *start)
     struct site *site = unwind_site(&sampler->stack, start);
     errno = kept;
     sampler->busy = false;
+    return site;
+}
+
+struct site *sample_site(const struct unwind_start *start)
+{
+    int type = put_off_cancellation();
+    struct site *site = find_site(start);
+    pthread_setcanceltype(type, NULL);
     return site;
 }
 
@@ -200,7 +217,7 @@ static bool is_guarded_turn(void)
     return guards && ATOMIC_ADD_RELAXED(&turn, 1) % guards == 0;
 }
 
-void *sample_replace(
+static void *replace(
     void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start)
 {
     struct heap *heap = heap_of_thread();
@@ -210,7 +227,7 @@ void *sample_replace(
     /* A signal handler may have come between. */
     if (chance <= 0 || slab_lookup(block)->size_class != size_class)
         return block;
-    struct site *site = sample_site(start);
+    struct site *site = find_site(start);
     struct sample *sample = site ? make(site, size, chance, size_class) : NULL;
     if (!sample)
         return block;
@@ -239,6 +256,15 @@ static void count_free(struct heap *heap, unsigned size_class)
         heap_count_free(heap, size_class);
     else
         ATOMIC_ADD_RELAXED(&bin_of(slab_samples_shard, size_class)->direct_blocks, 1);
+}
+
+void *sample_replace(
+    void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start)
+{
+    int type = put_off_cancellation();
+    block = replace(block, size, alignment, zero, start);
+    pthread_setcanceltype(type, NULL);
+    return block;
 }
 
 struct sample *sample_of(struct slab *slab, const void *block, const char *call)
@@ -272,13 +298,15 @@ void sample_big(struct big *big, size_t size, const struct unwind_start *start)
     struct heap *heap = heap_of_thread();
     if (!heap || !due_decide(&heap->random, size))
         return;
+    int type = put_off_cancellation();
     double chance = due_chance(size);
-    struct site *site = chance > 0 ? sample_site(start) : NULL;
+    struct site *site = chance > 0 ? find_site(start) : NULL;
     struct sample *sample = site ? make(site, size, chance, CLASS_NONE) : NULL;
-    if (!sample)
-        return;
-    ATOMIC_STORE_RELEASE(&big->sample, sample);
-    count_birth(sample, big->region.base, big->mapped, false);
+    if (sample) {
+        ATOMIC_STORE_RELEASE(&big->sample, sample);
+        count_birth(sample, big->region.base, big->mapped, false);
+    }
+    pthread_setcanceltype(type, NULL);
 }
 
 struct sample *sample_free_big(struct big *big, const void *block)
@@ -308,6 +336,7 @@ static void count_death(const struct sample *sample, uint64_t now_ns, unsigned f
 
 void sample_bury(struct sample *sample)
 {
+    int type = put_off_cancellation();
     const struct heap *heap = heap_of_thread();
     struct log_death death = {.time_ns = os_clock_ns(), .thread = identity_thread(identity_self())};
     if (death.thread != sample->thread)
@@ -318,6 +347,7 @@ void sample_bury(struct sample *sample)
     if (UNLIKELY(sample->log))
         log_death(sample->log, &death);
     metadata_free(sample, sizeof *sample);
+    pthread_setcanceltype(type, NULL);
 }
 
 void sample_resize(struct sample *sample, void *before, void *block, size_t size)

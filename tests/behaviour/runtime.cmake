@@ -142,6 +142,11 @@ target_link_libraries(runtime_report PRIVATE hakmem::hakmem)
 runtime_script(runtime_report runtime_report.py 120
     $<TARGET_FILE:runtime_report> $<TARGET_FILE:hakmem>)
 
+# Cancelled in the middle of a sample, too.
+add_test(NAME runtime_cancel_sampled COMMAND runtime_cancel)
+set_tests_properties(runtime_cancel_sampled PROPERTIES TIMEOUT 120
+    ENVIRONMENT HAKMEM_SAMPLE_KIB=1)
+
 # The live profile.
 runtime_program(runtime_profile runtime_profile.c)
 target_link_libraries(runtime_profile PRIVATE hakmem::hakmem Threads::Threads)
