@@ -94,6 +94,8 @@ need_check() {
     need redis-server redis-server
     need redis-benchmark redis-tools
     need nginx nginx
+    need gcore gdb
+    need promtool prometheus
     need zstd zstd
     need pigz pigz
     need dot graphviz

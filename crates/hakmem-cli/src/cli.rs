@@ -36,6 +36,12 @@ pub enum Command {
     Run(RunArguments),
     /// Say whether hakmem serves a program, and if not, why
     Doctor(DoctorArguments),
+    /// Say where the memory of a running program, or of one that left a core file, is
+    Inspect(InspectArguments),
+    /// Watch the memory of a running program
+    Top(TopArguments),
+    /// Write figures of running programs for Prometheus
+    Metrics(MetricsArguments),
     /// Measure a program on hakmem, the system's malloc and other allocators
     Compare(CompareArguments),
     /// Measure the built-in workloads and the listed real programs
@@ -146,6 +152,89 @@ pub struct DoctorArguments {
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// `hakmem inspect`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The program is neither stopped nor asked: its memory is read from outside, which takes the right to
+trace it (its user, and kernel.yama.ptrace_scope 0, or CAP_SYS_PTRACE).
+
+Exit status: 0, or 2 when it cannot be looked at.
+
+Examples:
+  hakmem inspect 1234
+  hakmem inspect redis-server --html redis.html
+  hakmem inspect core.1234 --json")]
+pub struct InspectArguments {
+    /// Number or name of a process, or a core file
+    #[arg(value_name = "PID|NAME|CORE", value_hint = ValueHint::FilePath)]
+    pub target: String,
+    /// Print everything as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write a page with pictures to a file (`-`: standard output)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Draw so many superslabs in the terminal
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub map: usize,
+}
+
+/// `hakmem top`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Keys: q ends it, s changes the order of the parts, m draws the superslabs, 0 counts growth from
+now, + and - look more often and less, space looks at once. In a pipe each look is a line.
+
+Exit status: 0, or 2 when the program cannot be looked at.
+
+Examples:
+  hakmem top redis-server
+  hakmem top 1234 --once
+  hakmem top 1234 --json --interval 10s | jq .rss_bytes")]
+pub struct TopArguments {
+    /// Number or name of a process
+    #[arg(value_name = "PID|NAME")]
+    pub target: String,
+    /// Print two looks' differences once, and end
+    #[arg(long)]
+    pub once: bool,
+    /// Print each look as a line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Time between two looks: a number with ms, s, m or h; seconds without
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub interval: Duration,
+}
+
+/// `hakmem metrics`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Those are the processes that hakmem serves and whose memory this user may read. A dashboard for
+Grafana is installed as share/hakmem/grafana/hakmem.json.
+
+Examples:
+  hakmem metrics
+  hakmem metrics --listen 127.0.0.1:9427
+  hakmem metrics --textfile /var/lib/node_exporter/hakmem.prom --interval 15s
+  hakmem metrics redis-server")]
+pub struct MetricsArguments {
+    /// Number or name of a process [default: all that hakmem serves]
+    #[arg(value_name = "PID|NAME")]
+    pub target: Option<String>,
+    /// Answer at this address, HOST:PORT or :PORT, under /metrics, until it is stopped
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["textfile", "once", "interval"])]
+    pub listen: Option<String>,
+    /// Print the figures once; the default
+    #[arg(long, conflicts_with_all = ["textfile", "interval"])]
+    pub once: bool,
+    /// Write them to a file, for the textfile collector of node_exporter
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub textfile: Option<PathBuf>,
+    /// Write the file again and again, at this interval
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "textfile")]
+    pub interval: Option<Duration>,
 }
 
 /// What a program reads.

@@ -6,7 +6,8 @@
 //! [`options`] knows those of the library, [`input`] what a program reads. [`inspect`], [`elf`]
 //! and [`allocators`] look at programs' files, [`diagnosis`] at a run of one; what they find is a
 //! [`finding`]. [`experiment`], [`progress`], [`interrupt`] and [`output`] carry the two
-//! subcommands that measure, [`summary`] the statistics of `run`.
+//! subcommands that measure, [`summary`] the statistics of `run`. [`inspection`] has those that
+//! look at processes from outside.
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ pub mod finding;
 pub mod generate;
 pub mod input;
 pub mod inspect;
+pub mod inspection;
 pub mod interrupt;
 pub mod locate;
 pub mod option_table;
@@ -77,6 +79,9 @@ fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(arguments) => Ok(run::run(&arguments)),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Inspect(arguments) => inspection::inspect(&arguments),
+        Command::Top(arguments) => inspection::top::top(&arguments),
+        Command::Metrics(arguments) => inspection::metrics::metrics(&arguments),
         Command::Compare(arguments) => compare::compare(arguments),
         Command::Bench(arguments) => bench::bench(arguments),
         Command::Record(arguments) => Ok(record::record(&arguments)),

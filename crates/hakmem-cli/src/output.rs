@@ -162,6 +162,44 @@ impl Outputs {
     }
 }
 
+/// A single file, or standard output.
+#[derive(Debug)]
+pub struct Document {
+    path: PathBuf,
+    /// `None`: standard output.
+    how: Option<How>,
+}
+
+impl Document {
+    /// What an option asks for; `-` is standard output.
+    ///
+    /// # Errors
+    /// The file cannot be written: better said before the work than after it.
+    pub fn new(path: &Path) -> Result<Document> {
+        let how = match path == Path::new("-") {
+            true => None,
+            false => Some(how_to_write(path).with_context(|| cannot_write(path))?),
+        };
+        Ok(Document {
+            path: path.into(),
+            how,
+        })
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, text: &str) -> Result<()> {
+        let written = match &self.how {
+            None => return print(text),
+            Some(How::Replace(path)) => replace(path, text.as_bytes()),
+            Some(How::InPlace) => fs::write(&self.path, text),
+        };
+        written.with_context(|| cannot_write(&self.path))
+    }
+}
+
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }

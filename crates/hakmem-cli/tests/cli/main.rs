@@ -7,6 +7,8 @@ mod doctor;
 mod explain;
 mod fixtures;
 mod generate;
+mod inspect;
+mod metrics;
 mod options;
 mod record;
 mod report;

@@ -1,0 +1,313 @@
+//! `hakmem inspect` as one self-contained page: no network, no scripts, light and dark.
+
+use std::fmt::Write as _;
+
+use hakmem_inspect::account::{PageMap, PageState};
+use hakmem_inspect::part::{Part, PARTS};
+use hakmem_inspect::report::PartReport;
+use hakmem_inspect::Report;
+use maud::{html, Markup, PreEscaped, DOCTYPE};
+
+use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
+
+const STYLE: &str = include_str!("inspect.css");
+
+/// The page.
+pub fn render(report: &Report) -> String {
+    let program = report.source.program.rsplit('/').next().unwrap_or_default();
+    let title = match report.source.pid {
+        Some(pid) => format!("{program} ({pid})"),
+        None => program.to_string(),
+    };
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "Memory of " (title) }
+                style { (PreEscaped(STYLE)) (PreEscaped(colours())) }
+            }
+            body {
+                (header(report, &title))
+                main {
+                    (split(report))
+                    (advice(report))
+                    (map(report))
+                    (calls(report))
+                    @for note in &report.notes { p.lead { (note) "." } }
+                }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+/// The colour of each part, as a class of its own.
+fn colours() -> String {
+    let mut style = String::new();
+    for part in PARTS {
+        let value = colour(part).1;
+        let _ = write!(style, ".{}{{--part:{value}}}", class(part));
+    }
+    style
+}
+
+fn class(part: Part) -> String {
+    format!("p{}", part as usize)
+}
+
+fn header(report: &Report, title: &str) -> Markup {
+    let library = &report.library;
+    let source = &report.source;
+    html! {
+        header {
+            div.wrap {
+                h1 { (title) }
+                @if !source.command.is_empty() { p.command { code { (source.command) } } }
+                p.facts {
+                    @if let Some(core) = &source.core { span { "core file " (core) } }
+                    span { "hakmem " (library.version) @if library.linked { ", linked in" } }
+                    span { "preset " (report.settings.preset_name()) }
+                    span { (number(report.statistics.threads)) " thread heaps" }
+                    span { (number(report.superslabs)) " superslabs" }
+                    span { "read in " (format!("{:.0}", report.seconds * 1000.0)) " ms" }
+                }
+                (tiles(report))
+            }
+        }
+    }
+}
+
+fn tiles(report: &Report) -> Markup {
+    let live = report.resident_of(Part::is_live);
+    let kept = report.resident_of(|part| part.is_ours() && !part.is_live());
+    let other = report.resident_of(|part| !part.is_ours());
+    let all = report.accounted_bytes;
+    let tiles = [
+        (
+            "resident",
+            report.rss_bytes,
+            format!("{} accounted for", share(all, report.rss_bytes)),
+        ),
+        ("live blocks", live, share(live, all)),
+        ("kept by hakmem", kept, share(kept, all)),
+        ("not hakmem's", other, share(other, all)),
+    ];
+    html! {
+        div.tiles {
+            @for (name, size, note) in tiles {
+                div.tile { b { (bytes(size)) } span { (name) } small { (note) } }
+            }
+        }
+    }
+}
+
+fn split(report: &Report) -> Markup {
+    let shown = |part: &&PartReport| part.resident_bytes > 0 || part.blocks > 0;
+    html! {
+        section {
+            h2 { "Resident memory" }
+            div.stack role="img" aria-label="shares of the parts" {
+                @for part in report.parts.iter().filter(|part| part.resident_bytes > 0) {
+                    i class=(class(part.part)) style={"flex-grow:" (part.resident_bytes)}
+                        title={(part.title) ": " (bytes(part.resident_bytes))} {}
+                }
+            }
+            div.scroll { table {
+                thead { tr {
+                    th { "Part" } th.n { "Resident" } th.n { "Share" } th.n { "Blocks" }
+                    th.n { "Addresses" }
+                } }
+                @for (title, holds) in GROUPS {
+                    tbody {
+                        tr.group {
+                            th scope="rowgroup" { (title) }
+                            td.n { (bytes(report.resident_of(holds))) }
+                            td.n { (share(report.resident_of(holds), report.accounted_bytes)) }
+                            td {} td {}
+                        }
+                        @for part in report.parts.iter().filter(|p| holds(p.part)).filter(shown) {
+                            (row(report, part))
+                        }
+                    }
+                }
+            } }
+            p.lead {
+                (bytes(report.without_memory_bytes)) " of hakmem's address space have no memory; "
+                (bytes(report.statistics.purged_bytes)) " were given back since the start."
+                @if report.swapped_bytes > 0 {
+                    " " (bytes(report.swapped_bytes)) " are in swap."
+                }
+            }
+        }
+    }
+}
+
+fn row(report: &Report, part: &PartReport) -> Markup {
+    html! {
+        tr title=(part.meaning) {
+            td { i.dot class=(class(part.part)) {} (part.title) }
+            td.n { (bytes(part.resident_bytes)) }
+            td.n { (share(part.resident_bytes, report.accounted_bytes)) }
+            td.n { @if part.blocks > 0 { (number(part.blocks)) } }
+            td.n { (bytes(part.bytes)) }
+        }
+    }
+}
+
+fn advice(report: &Report) -> Markup {
+    let mut parts: Vec<&PartReport> = report.parts.iter().collect();
+    parts.retain(|part| part.advice.is_some() && part.resident_bytes > 0);
+    parts.sort_by_key(|part| std::cmp::Reverse(part.resident_bytes));
+    html! {
+        @if !parts.is_empty() {
+            section {
+                h2 { "What would make it smaller" }
+                dl {
+                    @for part in parts {
+                        dt {
+                            i.dot class=(class(part.part)) {}
+                            (part.title) " " small { (bytes(part.resident_bytes)) }
+                        }
+                        dd { (part.meaning) ". " (part.advice.as_deref().unwrap_or_default()) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn calls(report: &Report) -> Markup {
+    html! {
+        section {
+            h2 { "Calls since the start" }
+            div.scroll { table {
+                thead { tr {
+                    th { "Tier" } th.n { "malloc" } th.n { "hits" } th.n { "free" }
+                    th.n { "hits" } th.n { "live blocks" } th.n { "live bytes" } th.n { "cached" }
+                } }
+                tbody {
+                    @for tier in &report.statistics.tiers {
+                        tr {
+                            td { (tier.name) }
+                            td.n { (number(tier.malloc_calls)) }
+                            td.n { (share(tier.malloc_hits, tier.malloc_calls)) }
+                            td.n { (number(tier.free_calls)) }
+                            td.n { (share(tier.free_hits, tier.free_calls)) }
+                            td.n { (number(tier.live_blocks)) }
+                            td.n { (bytes(tier.live_bytes)) }
+                            td.n { (bytes(tier.cached_bytes)) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// Superslabs that are drawn: more would make a page that no browser likes.
+const DRAWN_MAX: usize = 4096;
+/// Pages in a row of a superslab, and rows.
+const COLUMNS: usize = 32;
+
+fn map(report: &Report) -> Markup {
+    let map = &report.account.map;
+    let more = map.len().saturating_sub(DRAWN_MAX);
+    html! {
+        @if !map.is_empty() {
+            section {
+                h2 { "Superslabs" }
+                p.lead {
+                    "Each square is 2 MiB of addresses, each cell a page of 4 KiB, row by row."
+                    @if more > 0 {
+                        " " (number(more as u64)) " more at higher addresses are not drawn."
+                    }
+                }
+                p.key {
+                    @for (_, title, part) in PAGE_STATES {
+                        span {
+                            @if let Some(part) = part { i.dot class=(class(part)) {} }
+                            @else { i.dot.none {} }
+                            (title)
+                        }
+                    }
+                }
+                div.map {
+                    @for superslab in map.iter().take(DRAWN_MAX) { (square(superslab)) }
+                }
+            }
+        }
+    }
+}
+
+/// One superslab: a path for each state.
+fn square(superslab: &PageMap) -> Markup {
+    let rows = superslab.pages.len().div_ceil(COLUMNS);
+    let live = superslab
+        .pages
+        .iter()
+        .filter(|&&page| page >= PageState::Sparse)
+        .count();
+    let away = superslab
+        .pages
+        .iter()
+        .filter(|&&page| page <= PageState::Untouched)
+        .count();
+    let huge = if superslab.huge {
+        ", huge pages asked for"
+    } else {
+        ""
+    };
+    let title = format!(
+        "{:#x}: {live} pages with live blocks, {} with memory alone, {away} without memory{huge}",
+        superslab.base,
+        superslab.pages.len() - live - away,
+    );
+    html! {
+        svg viewBox={"0 0 " (COLUMNS) " " (rows)} shape-rendering="crispEdges" {
+            title { (title) }
+            @for (state, _, part) in PAGE_STATES {
+                @if let Some(part) = part {
+                    @if let Some(path) = path(&superslab.pages, state) {
+                        path class=(class(part)) d=(path) {}
+                    }
+                } @else if state == PageState::Untouched {
+                    @if let Some(path) = path(&superslab.pages, state) { path.hatch d=(path) {} }
+                }
+            }
+        }
+    }
+}
+
+/// The cells of a state as runs: `M x y h length v1 h-length z`.
+fn path(pages: &[PageState], state: PageState) -> Option<String> {
+    let mut path = String::new();
+    for (y, row) in pages.chunks(COLUMNS).enumerate() {
+        let mut x = 0;
+        while x < row.len() {
+            let length = row[x..].iter().take_while(|&&page| page == state).count();
+            if length > 0 {
+                let _ = write!(path, "M{x} {y}h{length}v1h-{length}z");
+            }
+            x += length.max(1);
+        }
+    }
+    (!path.is_empty()).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_a_state_are_runs() {
+        let mut pages = vec![PageState::Away; 64];
+        pages[1..3].fill(PageState::Live);
+        pages[31..33].fill(PageState::Live);
+        let expected = "M1 0h2v1h-2zM31 0h1v1h-1zM0 1h1v1h-1z";
+        assert_eq!(path(&pages, PageState::Live).unwrap(), expected);
+        assert_eq!(path(&pages, PageState::Free), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! `hakmem metrics`: what Prometheus and its kin collect, in their text format.
+
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Instant;
+
+use anyhow::{anyhow, Context, Result};
+use hakmem_inspect::find::Found;
+use hakmem_inspect::report::{find_library, inspect_process};
+use hakmem_inspect::{process, Error, Process, Report};
+use prometheus::TEXT_FORMAT;
+use tiny_http::{Header, Method, Request, Response, Server};
+
+use super::figures::Figures;
+use super::target::process_of;
+use crate::cli::MetricsArguments;
+use crate::output::{print, say, Document};
+
+/// Writes the figures once, to a file again and again, or to who asks for them.
+///
+/// # Errors
+/// The process that is asked for cannot be looked at, the file not written, the address not used.
+pub fn metrics(arguments: &MetricsArguments) -> Result<ExitCode> {
+    let only = arguments.target.as_deref().map(process_of).transpose()?;
+    let mut collector = Collector::new(only);
+    if let Some(address) = &arguments.listen {
+        serve(&mut collector, address)?;
+    } else if let Some(file) = &arguments.textfile {
+        write_file(&mut collector, file, arguments)?;
+    } else {
+        print(&collector.collect()?)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_file(collector: &mut Collector, path: &Path, arguments: &MetricsArguments) -> Result<()> {
+    let file = Document::new(path)?;
+    loop {
+        file.write(&collector.collect()?)?;
+        match arguments.interval {
+            Some(interval) => sleep(interval),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Where to listen: `HOST:PORT`, `[ADDRESS]:PORT`, `:PORT` for every address of this machine.
+fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
+    let full = match text.strip_prefix(':') {
+        Some(port) => format!("[::]:{port}"),
+        None => text.to_string(),
+    };
+    let addresses = full.to_socket_addrs();
+    let addresses = addresses.with_context(|| format!("{text} is no address to listen at"))?;
+    Ok(addresses.collect())
+}
+
+fn serve(collector: &mut Collector, address: &str) -> Result<()> {
+    let addresses = addresses(address)?;
+    let server = Server::http(&addresses[..]);
+    let server = server.map_err(|error| anyhow!("cannot listen at {address}: {error}"))?;
+    say(format_args!(
+        "hakmem: metrics at http://{}/metrics",
+        server.server_addr()
+    ));
+    loop {
+        match server.recv() {
+            Ok(request) => answer(collector, request),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).context("cannot listen any more"),
+        }
+    }
+}
+
+const INDEX: &str = "<!DOCTYPE html><title>hakmem</title><a href=\"/metrics\">Metrics</a>\n";
+
+/// That somebody asked and does not wait for the answer is no error.
+fn answer(collector: &mut Collector, request: Request) {
+    let path = request
+        .url()
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        .to_string();
+    let (status, kind, text) = match (request.method(), path.as_str()) {
+        (Method::Get | Method::Head, "/metrics") => match collector.collect() {
+            Ok(text) => (200, TEXT_FORMAT, text),
+            Err(error) => (503, "text/plain", format!("{error:#}\n")),
+        },
+        (Method::Get | Method::Head, "/") => (200, "text/html", INDEX.into()),
+        (Method::Get | Method::Head, _) => (404, "text/plain", "/metrics is here\n".into()),
+        _ => (405, "text/plain", "GET alone is served\n".into()),
+    };
+    let header = Header::from_bytes("Content-Type", kind).expect("a header");
+    let response = Response::from_string(text)
+        .with_status_code(status)
+        .with_header(header);
+    let _ = request.respond(response);
+}
+
+/// Which processes are looked at, and what is known of them already.
+#[derive(Debug)]
+struct Collector {
+    only: Option<i32>,
+    /// By number and start: the library, or that there is none.
+    known: HashMap<(i32, u64), Option<Found>>,
+}
+
+impl Collector {
+    fn new(only: Option<i32>) -> Collector {
+        Collector {
+            only,
+            known: HashMap::new(),
+        }
+    }
+
+    /// The figures of all processes now.
+    fn collect(&mut self) -> Result<String> {
+        let began = Instant::now();
+        let figures = Figures::new()?;
+        match self.only {
+            Some(pid) => {
+                let process = Process::open(pid)?;
+                let found = find_library(&process)?;
+                figures.add(&inspect_process(process, &found)?);
+            }
+            None => self.collect_all(&figures),
+        }
+        figures.duration.set(began.elapsed().as_secs_f64());
+        figures.text()
+    }
+
+    fn collect_all(&mut self, figures: &Figures) {
+        let own = std::process::id() as i32;
+        let mut known = HashMap::new();
+        for pid in process::all().into_iter().filter(|&pid| pid != own) {
+            // The kernel's own threads have no memory.
+            let Some(start) = process::usage(pid).map(|usage| usage.start) else {
+                continue;
+            };
+            let key = (pid, start);
+            let process = match self.known.remove(&key) {
+                // An exec may have changed it; it is found out when that is asked for next.
+                Some(None) if !is_new(pid) => {
+                    known.insert(key, None);
+                    continue;
+                }
+                _ => Process::open(pid),
+            };
+            match process.and_then(look) {
+                Ok((found, report)) => {
+                    figures.add(&report);
+                    known.insert(key, Some(found));
+                }
+                Err(Error::NotServed { .. } | Error::Unused { .. }) => {
+                    known.insert(key, None);
+                }
+                Err(Error::Denied { .. }) => figures.unreadable.inc(),
+                Err(Error::OtherLayout { .. } | Error::Missing { .. } | Error::TooOld { .. }) => {
+                    figures.unknown.inc();
+                }
+                Err(_) => {}
+            }
+        }
+        self.known = known;
+    }
+}
+
+/// A process may become another program in its first moments.
+fn is_new(pid: i32) -> bool {
+    const TICKS: u64 = 1000;
+    let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds: f64 = uptime
+        .split(' ')
+        .next()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0.0);
+    let start = process::usage(pid).map_or(0, |usage| usage.start);
+    ((seconds * 100.0) as u64).saturating_sub(start) < TICKS
+}
+
+fn look(process: Process) -> Result<(Found, Report), Error> {
+    let found = find_library(&process)?;
+    let report = inspect_process(process, &found)?;
+    Ok((found, report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_to_listen() {
+        let first = |text: &str| addresses(text).unwrap()[0].to_string();
+        assert_eq!(first("127.0.0.1:9101"), "127.0.0.1:9101");
+        assert_eq!(first(":9101"), "[::]:9101");
+        assert_eq!(first("[::1]:9101"), "[::1]:9101");
+        for text in ["", "9101", "nonsense:port", "::::"] {
+            assert!(addresses(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Which process or core file is meant.
+
+use std::path::PathBuf;
+
+use anyhow::{bail, Result};
+use hakmem_inspect::process;
+use hakmem_report::format::one_line;
+
+/// What is to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A process, by its number.
+    Process(i32),
+    /// A core file.
+    Core(PathBuf),
+}
+
+/// Processes of one name that are listed.
+const LISTED: usize = 10;
+
+impl Target {
+    /// A number is that of a process; what is a file is a core file; all else is the name of a
+    /// process, which has to be the only one of that name.
+    pub fn of(text: &str) -> Result<Target> {
+        if let Ok(pid) = text.parse() {
+            return Ok(Target::Process(pid));
+        }
+        let path = PathBuf::from(text);
+        if path.is_file() {
+            return Ok(Target::Core(path));
+        }
+        if text.contains('/') {
+            bail!("there is no file {}", one_line(text));
+        }
+        process_named(text).map(Target::Process)
+    }
+}
+
+/// The process of the name or the number.
+pub fn process_of(text: &str) -> Result<i32> {
+    match text.parse() {
+        Ok(pid) => Ok(pid),
+        Err(_) => process_named(text),
+    }
+}
+
+/// The only process of that name.
+fn process_named(name: &str) -> Result<i32> {
+    let own = std::process::id() as i32;
+    let pids = process::all();
+    let named: Vec<i32> = pids
+        .into_iter()
+        .filter(|&pid| pid != own && is_named(pid, name))
+        .collect();
+    match named[..] {
+        [] => bail!("there is no process called {}", one_line(name)),
+        [pid] => Ok(pid),
+        _ => {
+            let list: Vec<String> = named.iter().take(LISTED).map(described).collect();
+            let more = named.len().saturating_sub(LISTED);
+            let more = match more {
+                0 => String::new(),
+                more => format!("\n  and {more} more"),
+            };
+            bail!(
+                "{} processes are called {}; please give the number of one:\n{}{more}",
+                named.len(),
+                one_line(name),
+                list.join("\n")
+            )
+        }
+    }
+}
+
+fn described(pid: &i32) -> String {
+    format!("  {pid}  {}", one_line(&process::command(*pid)))
+}
+
+/// By the name that the kernel shows, which is cut off at 15 letters, or that of its file.
+fn is_named(pid: i32, name: &str) -> bool {
+    if process::short_name(pid).is_some_and(|short| short == name) {
+        return true;
+    }
+    let file = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    file.is_some_and(|file| file.file_name().is_some_and(|file| file == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_a_process_and_a_file_a_core_file() {
+        assert_eq!(Target::of("17").unwrap(), Target::Process(17));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        assert_eq!(Target::of(path).unwrap(), Target::Core(path.into()));
+        let error = Target::of("/no/such/file").unwrap_err().to_string();
+        assert_eq!(error, "there is no file /no/such/file");
+        let error = Target::of("no-such-name").unwrap_err().to_string();
+        assert_eq!(error, "there is no process called no-such-name");
+    }
+}

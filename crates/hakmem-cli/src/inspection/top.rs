@@ -1,0 +1,210 @@
+//! `hakmem top`: a process, again and again.
+
+use std::io::{stdout, IsTerminal};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use hakmem_inspect::part::Part;
+use hakmem_inspect::Error;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::DefaultTerminal;
+use serde::Serialize;
+
+use super::screen::{draw, Order, View};
+use super::target::process_of;
+use super::text;
+use super::watch::{Look, Rates, Watch};
+use super::words::{bytes, rate, share};
+use crate::cli::TopArguments;
+use crate::output::print;
+
+/// One look, for programs.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    report: &'a hakmem_inspect::Report,
+    rates: Rates,
+}
+
+/// Watches a process until it ends or somebody has seen enough.
+///
+/// # Errors
+/// It cannot be read, or hakmem does not serve it.
+pub fn top(arguments: &TopArguments) -> Result<ExitCode> {
+    let mut watch = Watch::new(process_of(&arguments.target)?)?;
+    if arguments.once {
+        let (look, rates) = watch.look_twice(arguments.interval)?;
+        print(&whole(&look, rates, arguments.json)?)?;
+    } else if arguments.json || !stdout().is_terminal() {
+        lines(&mut watch, arguments)?;
+    } else {
+        let look = watch.look()?;
+        let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
+        let result = interact(&mut terminal, &mut watch, look, arguments.interval);
+        ratatui::restore();
+        if let Some(end) = result? {
+            print(&format!("{end}\n"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn json(look: &Look, rates: Rates) -> Result<String> {
+    let report = &look.report;
+    Ok(serde_json::to_string(&Line { report, rates })? + "\n")
+}
+
+fn whole(look: &Look, rates: Rates, as_json: bool) -> Result<String> {
+    if as_json {
+        return json(look, rates);
+    }
+    let style = text::Style {
+        colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        superslabs: 0,
+    };
+    Ok(text::render(&look.report, &style) + "\n" + &rates_in_words(&rates))
+}
+
+fn rates_in_words(rates: &Rates) -> String {
+    format!(
+        "In the last {:.1} s: {} malloc ({} missed), {} free, {} page faults, {} system calls, \
+         {}/s given back\n",
+        rates.seconds,
+        rate(rates.mallocs_per_second),
+        rate(rates.misses_per_second),
+        rate(rates.frees_per_second),
+        rate(rates.page_faults_per_second),
+        rate(rates.system_calls_per_second),
+        bytes(rates.purged_bytes_per_second as u64),
+    )
+}
+
+/// A line for each look, until the process ends or nobody reads.
+fn lines(watch: &mut Watch, arguments: &TopArguments) -> Result<()> {
+    let mut before = watch.look()?;
+    loop {
+        sleep(arguments.interval);
+        let look = match watch.look() {
+            Ok(look) => look,
+            Err(error) if is_end(&error) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let rates = Rates::between(&before, &look);
+        let line = match arguments.json {
+            true => json(&look, rates)?,
+            false => line(&look, &rates),
+        };
+        if !write_line(&line)? {
+            return Ok(());
+        }
+        before = look;
+    }
+}
+
+/// False when nobody reads any more.
+fn write_line(line: &str) -> Result<bool> {
+    use std::io::{ErrorKind, Write};
+    let mut stdout = stdout().lock();
+    match stdout
+        .write_all(line.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        result => result
+            .context("cannot write to standard output")
+            .map(|()| true),
+    }
+}
+
+fn line(look: &Look, rates: &Rates) -> String {
+    let report = &look.report;
+    let kept = report.resident_of(|part| part.is_ours() && !part.is_live());
+    format!(
+        "rss {:>9}  live {:>9}  kept {:>9} ({:>6})  malloc {:>9}  free {:>9}  faults {:>9}\n",
+        bytes(report.rss_bytes),
+        bytes(report.resident_of(Part::is_live)),
+        bytes(kept),
+        share(kept, report.rss_bytes),
+        rate(rates.mallocs_per_second),
+        rate(rates.frees_per_second),
+        rate(rates.page_faults_per_second),
+    )
+}
+
+fn is_end(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref::<Error>(),
+        Some(Error::Gone(_) | Error::NoSuchProcess(_))
+    )
+}
+
+/// What a key asks for.
+enum Wish {
+    Nothing,
+    Draw,
+    Look,
+    End,
+}
+
+/// Why purging is refused.
+const NO_PURGE: &str =
+    "Nobody can purge another process: call malloc_trim(0) or hakmem_purge() in \
+                        it, or start it with HAKMEM_PURGE_DELAY_MS=50";
+
+fn wish(view: &mut View, interval: &mut Duration, key: KeyEvent) -> Wish {
+    view.message = None;
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('c') if control => return Wish::End,
+        KeyCode::Char('q') | KeyCode::Esc => return Wish::End,
+        KeyCode::Char('s') => view.order = view.order.next(),
+        KeyCode::Char('o') => view.order = Order::Table,
+        KeyCode::Char('r') => view.order = Order::Resident,
+        KeyCode::Char('g') => view.order = Order::Growth,
+        KeyCode::Char('m') => view.map = !view.map,
+        KeyCode::Char('p') => view.message = Some(NO_PURGE.into()),
+        KeyCode::Char('0') => view.begin = view.look.clone(),
+        KeyCode::Char('+') => *interval = (*interval / 2).max(Duration::from_millis(100)),
+        KeyCode::Char('-') => *interval = (*interval * 2).min(Duration::from_secs(60)),
+        KeyCode::Char(' ') => return Wish::Look,
+        _ => return Wish::Nothing,
+    }
+    Wish::Draw
+}
+
+/// Shows the process until it ends, which is said, or a key asks for the end.
+fn interact(
+    terminal: &mut DefaultTerminal,
+    watch: &mut Watch,
+    look: Look,
+    mut interval: Duration,
+) -> Result<Option<String>> {
+    let mut view = View::new(look);
+    loop {
+        view.interval = interval;
+        terminal.draw(|frame| draw(frame, &view))?;
+        let next = view.look.at + interval;
+        let pause = next.saturating_duration_since(Instant::now());
+        let wish = match event::poll(pause)? {
+            false => Wish::Look,
+            true => match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    wish(&mut view, &mut interval, key)
+                }
+                Event::Resize(..) => Wish::Draw,
+                _ => Wish::Nothing,
+            },
+        };
+        match wish {
+            Wish::End => return Ok(None),
+            Wish::Nothing | Wish::Draw => {}
+            Wish::Look => match watch.look() {
+                Ok(look) => view.push(look),
+                Err(error) if is_end(&error) => return Ok(Some("The process has ended.".into())),
+                Err(error) => return Err(error),
+            },
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The size classes of the library.
+
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::memory::Memory;
+
+/// A size class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SizeClass {
+    /// Bytes of a block.
+    pub size: u64,
+    /// Blocks of a slab.
+    pub blocks: u64,
+    /// Units of a slab.
+    pub units: u64,
+}
+
+/// The size classes of the library.
+///
+/// # Errors
+/// They cannot be read.
+pub fn size_classes(
+    memory: &dyn Memory,
+    layout: &Layout,
+    file: &str,
+) -> Result<Vec<SizeClass>, Error> {
+    let count = layout.constant("CLASS_COUNT", 255)?;
+    let bytes = layout.size("size_class")?;
+    let (size, blocks, units) = (
+        layout.field("size_class.size")?,
+        layout.field("size_class.blocks")?,
+        layout.field("size_class.units")?,
+    );
+    let address = layout.address_of("size_classes")?;
+    let table = memory.bytes(address, count * bytes);
+    let class = |class: &[u8]| SizeClass {
+        size: size.of(class),
+        blocks: blocks.of(class),
+        units: units.of(class),
+    };
+    let classes: Vec<_> = table
+        .unwrap_or_default()
+        .chunks_exact(bytes)
+        .map(class)
+        .collect();
+    // Class 0 is none.
+    match classes.get(1) {
+        Some(first) if first.size > 0 => Ok(classes),
+        _ => Err(Error::NoConstants { file: file.into() }),
+    }
+}

@@ -1,0 +1,361 @@
+//! A core file, as the kernel writes it when a program dies, or gcore of one that runs.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::layout::number;
+use crate::maps::Mapping;
+use crate::memory::Memory;
+use crate::residency::{page_size, Residency};
+
+/// A core file. What it leaves out of mapped files is read from these, if they are still there.
+#[derive(Debug)]
+pub struct Core {
+    path: PathBuf,
+    file: File,
+    segments: Vec<Segment>,
+    mappings: Vec<Mapping>,
+    files: Vec<(Mapping, Option<File>)>,
+    executable: PathBuf,
+    program: String,
+    pid: Option<i32>,
+}
+
+/// Memory in the file.
+#[derive(Clone, Debug)]
+struct Segment {
+    addresses: Range<u64>,
+    offset: u64,
+    /// Bytes that are in the file.
+    bytes: u64,
+}
+
+const HEADER: usize = 64;
+const PROGRAM_HEADER: usize = 56;
+const TYPE_CORE: u64 = 4;
+const LOAD: u64 = 1;
+const NOTE: u64 = 4;
+const FLAG_WRITE: u64 = 2;
+const FLAG_READ: u64 = 4;
+/// With more segments than these their number is elsewhere (PN_XNUM).
+const MANY_SEGMENTS: u64 = 0xffff;
+const SEGMENTS_MAX: u64 = 1 << 22;
+const NOTES_MAX: u64 = 256 << 20;
+
+const NT_PRPSINFO: u64 = 3;
+const NT_FILE: u64 = 0x4649_4c45;
+
+impl Core {
+    /// Opens a core file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none.
+    pub fn open(path: &Path) -> Result<Core, Error> {
+        let not = |reason: &str| Error::NotACore {
+            path: path.into(),
+            reason: reason.into(),
+        };
+        let file = File::open(path).map_err(|error| Error::Read {
+            what: path.display().to_string(),
+            error,
+        })?;
+        let head = piece(&file, 0, HEADER as u64).ok_or_else(|| not("it is no ELF file"))?;
+        if head[..4] != *b"\x7fELF" {
+            return Err(not("it is no ELF file"));
+        }
+        if head[4] != 2 || number(&head, 16, 2) != TYPE_CORE {
+            return Err(not("it is no core file of a 64-bit program"));
+        }
+        let mut core = Core {
+            path: path.into(),
+            file,
+            segments: Vec::new(),
+            mappings: Vec::new(),
+            files: Vec::new(),
+            executable: PathBuf::new(),
+            program: String::new(),
+            pid: None,
+        };
+        if !core.read_headers(&head) {
+            return Err(not("it is cut off: its table of segments is missing"));
+        }
+        core.open_files();
+        Ok(core)
+    }
+
+    fn read_headers(&mut self, head: &[u8]) -> bool {
+        let table = number(head, 32, 8);
+        let mut count = number(head, 56, 2);
+        if number(head, 54, 2) != PROGRAM_HEADER as u64 {
+            return false;
+        }
+        if count == MANY_SEGMENTS {
+            // Then it is in the first section header.
+            let section = piece(&self.file, number(head, 40, 8), 64);
+            count = section.map_or(0, |section| number(&section, 44, 4));
+        }
+        if count == 0 || count > SEGMENTS_MAX {
+            return false;
+        }
+        let Some(headers) = piece(&self.file, table, count * PROGRAM_HEADER as u64) else {
+            return false;
+        };
+        for header in headers.chunks_exact(PROGRAM_HEADER) {
+            match number(header, 0, 4) {
+                LOAD => self.add_segment(header),
+                NOTE => self.add_notes(number(header, 8, 8), number(header, 32, 8)),
+                _ => {}
+            }
+        }
+        self.segments.sort_by_key(|segment| segment.addresses.start);
+        self.mappings.sort_by_key(|mapping| mapping.addresses.start);
+        true
+    }
+
+    fn add_segment(&mut self, header: &[u8]) {
+        let start = number(header, 16, 8);
+        let (bytes, length) = (number(header, 32, 8), number(header, 40, 8));
+        let addresses = start..start.saturating_add(length);
+        let flags = number(header, 4, 4);
+        if addresses.is_empty() {
+            return;
+        }
+        self.segments.push(Segment {
+            addresses: addresses.clone(),
+            offset: number(header, 8, 8),
+            bytes: bytes.min(length),
+        });
+        self.mappings.push(Mapping {
+            addresses,
+            readable: flags & FLAG_READ != 0,
+            writable: flags & FLAG_WRITE != 0,
+            shared: false,
+            offset: 0,
+            name: String::new(),
+        });
+    }
+
+    fn add_notes(&mut self, offset: u64, bytes: u64) {
+        let Some(notes) = piece(&self.file, offset, bytes.min(NOTES_MAX)) else {
+            return;
+        };
+        let mut at = 0;
+        while at + 12 <= notes.len() {
+            let name = number(&notes, at, 4) as usize;
+            let length = number(&notes, at + 4, 4) as usize;
+            let kind = number(&notes, at + 8, 4);
+            let start = at + 12 + name.next_multiple_of(4);
+            let Some(note) = notes.get(start..start.saturating_add(length)) else {
+                return;
+            };
+            match kind {
+                NT_PRPSINFO => self.add_program(note),
+                NT_FILE => self.add_files(note),
+                _ => {}
+            }
+            at = start + length.next_multiple_of(4);
+        }
+    }
+
+    /// `struct elf_prpsinfo` of 64-bit Linux.
+    fn add_program(&mut self, note: &[u8]) {
+        let text = |range: Range<usize>| {
+            let bytes = note.get(range).unwrap_or(&[]);
+            let end = bytes.iter().position(|&byte| byte == 0);
+            String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
+        };
+        self.pid = Some(number(note, 24, 4) as i32);
+        self.program = text(56..136).trim().into();
+        if self.program.is_empty() {
+            self.program = text(40..56);
+        }
+    }
+
+    /// Which files were mapped where: a count, the size of a page, three words each, the names.
+    fn add_files(&mut self, note: &[u8]) {
+        let (count, page) = (number(note, 0, 8) as usize, number(note, 8, 8));
+        let Some(names) = count
+            .checked_mul(24)
+            .and_then(|table| note.get(16 + table..))
+        else {
+            return;
+        };
+        let names = names.split(|&byte| byte == 0).map(String::from_utf8_lossy);
+        for (index, name) in names.take(count).enumerate() {
+            let word = |place: usize| number(note, 16 + index * 24 + place * 8, 8);
+            let addresses = word(0)..word(1);
+            if addresses.is_empty() {
+                continue;
+            }
+            self.files.push((
+                Mapping {
+                    addresses,
+                    readable: true,
+                    writable: false,
+                    shared: false,
+                    offset: word(2).saturating_mul(page),
+                    name: name.into_owned(),
+                },
+                None,
+            ));
+        }
+    }
+
+    /// Names the mappings of files. The first file is the program.
+    fn open_files(&mut self) {
+        self.executable = self
+            .files
+            .first()
+            .map(|(file, _)| file.name.clone().into())
+            .unwrap_or_default();
+        let mut opened: Vec<(String, Option<File>)> = Vec::new();
+        for (file, handle) in &mut self.files {
+            let known = opened.iter().position(|(name, _)| *name == file.name);
+            let place = known.unwrap_or_else(|| {
+                opened.push((file.name.clone(), File::open(&file.name).ok()));
+                opened.len() - 1
+            });
+            *handle = opened[place]
+                .1
+                .as_ref()
+                .and_then(|file| file.try_clone().ok());
+            let within = |mapping: &&mut Mapping| {
+                file.addresses.start <= mapping.addresses.start
+                    && mapping.addresses.end <= file.addresses.end
+            };
+            for mapping in self.mappings.iter_mut().filter(within) {
+                mapping.name.clone_from(&file.name);
+                mapping.offset = file.offset + mapping.addresses.start - file.addresses.start;
+            }
+        }
+        if self.program.is_empty() {
+            self.program = self.executable.display().to_string();
+        }
+    }
+
+    /// Mappings of the program, in order; of anonymous ones it is not known what they were.
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    /// The file that the program was.
+    pub fn executable(&self) -> &Path {
+        &self.executable
+    }
+
+    /// Its command line, as far as the core file has it.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> Option<i32> {
+        self.pid
+    }
+
+    /// The core file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The pages that are not all zero. The file is read from beginning to end.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn residency(&self) -> Result<Residency, Error> {
+        let page = page_size();
+        let mut residency: Vec<Range<u64>> = Vec::new();
+        let mut buffer = vec![0; 1 << 20];
+        for segment in &self.segments {
+            let mut done = 0;
+            while done < segment.bytes {
+                let length = (segment.bytes - done).min(buffer.len() as u64) as usize;
+                let read = self
+                    .file
+                    .read_at(&mut buffer[..length], segment.offset + done);
+                let read = read.map_err(|error| Error::Read {
+                    what: self.path.display().to_string(),
+                    error,
+                })?;
+                if read == 0 {
+                    break; // cut off
+                }
+                for (index, piece) in buffer[..read].chunks(page as usize).enumerate() {
+                    if piece.iter().any(|&byte| byte != 0) {
+                        let at = segment.addresses.start + done + index as u64 * page;
+                        residency.push(at..(at + page).min(segment.addresses.end));
+                    }
+                }
+                done += (read as u64).next_multiple_of(page);
+            }
+        }
+        Ok(Residency::of(residency))
+    }
+
+    /// The part of a read that lies in one segment; returns how much that was.
+    fn read_some(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let place = self
+            .segments
+            .partition_point(|segment| segment.addresses.end <= address);
+        let segment = self.segments.get(place);
+        let Some(segment) = segment.filter(|segment| segment.addresses.contains(&address)) else {
+            return self.read_file(address, buffer);
+        };
+        let offset = address - segment.addresses.start;
+        if offset >= segment.bytes {
+            return self.read_file(address, buffer);
+        }
+        let length = (segment.bytes - offset).min(buffer.len() as u64) as usize;
+        let buffer = &mut buffer[..length];
+        let read = self
+            .file
+            .read_exact_at(buffer, segment.offset.saturating_add(offset));
+        read.map_or(0, |()| length)
+    }
+
+    /// What the core file leaves out, from the mapped file.
+    fn read_file(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let holds = |(file, _): &&(Mapping, Option<File>)| file.addresses.contains(&address);
+        let Some((mapping, Some(file))) = self.files.iter().find(holds) else {
+            return 0;
+        };
+        let length = (mapping.addresses.end - address).min(buffer.len() as u64) as usize;
+        let offset = mapping.offset + (address - mapping.addresses.start);
+        let buffer = &mut buffer[..length];
+        buffer.fill(0);
+        // Behind its end the last page is zero.
+        let read = file.read_at(buffer, offset).unwrap_or(0);
+        if read == 0 {
+            0
+        } else {
+            length
+        }
+    }
+}
+
+impl Memory for Core {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.read_some(address.wrapping_add(done as u64), &mut buffer[done..]) {
+                0 => return false,
+                length => done += length,
+            }
+        }
+        true
+    }
+}
+
+/// Bytes of the file; `None`: not all of them are there.
+fn piece(file: &File, offset: u64, length: u64) -> Option<Vec<u8>> {
+    let end = offset.checked_add(length)?;
+    if end > file.metadata().ok()?.len() {
+        return None;
+    }
+    let mut bytes = vec![0; usize::try_from(length).ok()?];
+    file.read_exact_at(&mut bytes, offset).ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,173 @@
+//! Finds the descriptor of the library in the memory of a program.
+//!
+//! It lies in the part of an ELF file that relocation writes to, or beside it in its data; where
+//! that is say the program headers at the start of each mapped file. No symbols are needed.
+
+use std::ops::Range;
+use std::path::Path;
+
+use memchr::memmem;
+
+use crate::layout::{number, Layout, MAGIC};
+use crate::maps::Mapping;
+use crate::memory::Memory;
+
+/// The library, or the program that it is linked into.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The descriptor.
+    pub layout: Layout,
+    /// The file in which it was found.
+    pub file: String,
+    /// Whether that is the program itself.
+    pub linked: bool,
+    /// The segments of the file as they lie in memory.
+    pub segments: Vec<Segment>,
+}
+
+/// A loaded part of an ELF file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it lies: whole pages.
+    pub addresses: Range<u64>,
+    /// May be written to.
+    pub writable: bool,
+}
+
+/// An ELF file in memory.
+struct Object {
+    segments: Vec<Segment>,
+    /// Where the descriptor may be, likely places first.
+    places: Vec<Range<u64>>,
+}
+
+/// A file's data of which more has to be searched is nobody's who links hakmem.
+const SEARCH_MAX: u64 = 64 << 20;
+const HEADERS_MAX: usize = 128;
+const PAGE: u64 = 4096;
+
+/// Program headers.
+const LOAD: u32 = 1;
+const RELRO: u32 = 0x6474_e552;
+const WRITABLE: u32 = 2;
+
+/// All that are there, the most likely first: normally one.
+pub fn find(memory: &dyn Memory, mappings: &[Mapping], executable: &Path) -> Vec<Found> {
+    let mut files: Vec<&Mapping> = mappings
+        .iter()
+        .filter(|mapping| mapping.offset == 0 && mapping.readable && mapping.is_file())
+        .collect();
+    let executable = executable.to_string_lossy();
+    let is_executable = |mapping: &Mapping| mapping.name == executable;
+    let is_likely = |mapping: &Mapping| mapping.name.contains("hakmem") || is_executable(mapping);
+    files.sort_by_key(|mapping| !is_likely(mapping));
+    let mut all = Vec::new();
+    for mapping in files {
+        if !is_likely(mapping) && !all.is_empty() {
+            break;
+        }
+        let Some(object) = object(memory, mapping.addresses.start) else {
+            continue;
+        };
+        for place in &object.places {
+            for layout in layouts(memory, place, mappings) {
+                if all
+                    .iter()
+                    .all(|found: &Found| found.layout.address != layout.address)
+                {
+                    all.push(Found {
+                        layout,
+                        file: mapping.name.clone(),
+                        linked: is_executable(mapping),
+                        segments: object.segments.clone(),
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The descriptors in a range of addresses.
+fn layouts(memory: &dyn Memory, place: &Range<u64>, mappings: &[Mapping]) -> Vec<Layout> {
+    let mut found = Vec::new();
+    let first = mappings.partition_point(|mapping| mapping.addresses.end <= place.start);
+    for mapping in &mappings[first..] {
+        let start = mapping.addresses.start.max(place.start);
+        let end = mapping.addresses.end.min(place.end);
+        if start >= end {
+            break;
+        }
+        let length = (end - start).min(SEARCH_MAX) as usize;
+        let Some(bytes) = memory.bytes(start, length) else {
+            continue;
+        };
+        let places = memmem::find_iter(&bytes, &MAGIC);
+        found.extend(places.filter_map(|offset| Layout::read(memory, start + offset as u64)));
+    }
+    found
+}
+
+/// The ELF file whose first page lies at the address.
+fn object(memory: &dyn Memory, start: u64) -> Option<Object> {
+    let head = memory.bytes(start, 64)?;
+    // 64 bits, of this machine's byte order.
+    if head[..4] != *b"\x7fELF" || head[4] != 2 {
+        return None;
+    }
+    let table = number(&head, 32, 8);
+    let (size, count) = (number(&head, 54, 2) as usize, number(&head, 56, 2) as usize);
+    if size != 56 || count > HEADERS_MAX {
+        return None;
+    }
+    let headers = memory.bytes(start.checked_add(table)?, size * count)?;
+    let headers: Vec<Header> = headers.chunks_exact(size).map(Header::of).collect();
+    let first = headers.iter().find(|h| h.kind == LOAD && h.offset == 0)?;
+    let bias = start.wrapping_sub(first.address & !(PAGE - 1));
+    let segments = headers.iter().filter(|header| header.kind == LOAD);
+    let segments = segments.map(|header| Segment {
+        addresses: header.pages(bias, header.bytes),
+        writable: header.flags & WRITABLE != 0,
+    });
+    let relro = headers.iter().filter(|header| header.kind == RELRO);
+    let data = headers
+        .iter()
+        .filter(|header| header.kind == LOAD && header.flags & WRITABLE != 0);
+    let places = relro
+        .chain(data)
+        .map(|header| header.pages(bias, header.file_bytes));
+    Some(Object {
+        segments: segments.collect(),
+        places: places.collect(),
+    })
+}
+
+/// A program header.
+struct Header {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    file_bytes: u64,
+    bytes: u64,
+}
+
+impl Header {
+    fn of(bytes: &[u8]) -> Header {
+        Header {
+            kind: number(bytes, 0, 4) as u32,
+            flags: number(bytes, 4, 4) as u32,
+            offset: number(bytes, 8, 8),
+            address: number(bytes, 16, 8),
+            file_bytes: number(bytes, 32, 8),
+            bytes: number(bytes, 40, 8),
+        }
+    }
+
+    /// The pages of so many bytes of it.
+    fn pages(&self, bias: u64, bytes: u64) -> Range<u64> {
+        let start = self.address.wrapping_add(bias);
+        let end = start.saturating_add(bytes);
+        (start & !(PAGE - 1))..(end.saturating_add(PAGE - 1) & !(PAGE - 1))
+    }
+}

@@ -1,0 +1,36 @@
+//! Looks into the memory of another process that hakmem serves, or into its core file.
+//!
+//! The process is neither stopped nor asked: its memory is read as it is ([`memory`]), what lies
+//! where says a constant of the library ([`layout`]), which [`find`] looks for, and the kernel
+//! tells which pages have memory ([`residency`]). [`snapshot`] walks the allocator's structures,
+//! [`account`] divides the resident memory among them, [`report`] is what comes out, in types that
+//! can be written as JSON.
+//!
+//! Everything that is read may be in the middle of a change, or nonsense: each pointer is compared
+//! with the mappings of the process, each list has a bound, and what makes no sense is left out.
+//! The sum is not touched by that: a resident page always counts once.
+
+pub mod account;
+pub mod advice;
+mod blocks;
+pub mod classes;
+pub mod core_file;
+pub mod error;
+pub mod find;
+pub mod heaps;
+pub mod layout;
+pub mod maps;
+pub mod memory;
+pub mod part;
+pub mod process;
+mod ranges;
+pub mod regions;
+pub mod report;
+pub mod residency;
+pub mod snapshot;
+pub mod statistics;
+
+pub use core_file::Core;
+pub use error::Error;
+pub use process::Process;
+pub use report::{inspect, Report};

@@ -1,0 +1,264 @@
+//! A process that runs: what the kernel tells of it, and whether it lets us look.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+
+use crate::error::Error;
+use crate::maps::{self, Mapping};
+use crate::memory::ProcessMemory;
+use crate::residency::page_size;
+
+/// A process.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// Its memory.
+    pub memory: ProcessMemory,
+    /// Its mappings when it was opened, in order.
+    pub mappings: Vec<Mapping>,
+    /// The file that it runs; empty when that cannot be told.
+    pub executable: PathBuf,
+    /// When it began, in ticks since the machine did: tells it from a later one of its number.
+    pub start: u64,
+}
+
+/// What changes all the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Page faults that needed no device.
+    pub minor_faults: u64,
+    /// Those that did.
+    pub major_faults: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Ticks of the clock since the machine began: see [`Process::start`].
+    pub start: u64,
+}
+
+impl Process {
+    /// Opens a process.
+    ///
+    /// # Errors
+    /// There is none of the number, or this user may not read its memory.
+    pub fn open(pid: i32) -> Result<Process, Error> {
+        if pid <= 0 || fs::metadata(format!("/proc/{pid}")).is_err() {
+            return Err(Error::NoSuchProcess(pid));
+        }
+        let denied = |error: io::Error| match error.kind() {
+            io::ErrorKind::PermissionDenied => Error::Denied {
+                pid,
+                reason: denial(pid),
+            },
+            io::ErrorKind::NotFound => Error::NoSuchProcess(pid),
+            _ if error.raw_os_error() == Some(Errno::ESRCH as i32) => Error::NoSuchProcess(pid),
+            _ => Error::Read {
+                what: format!("/proc/{pid}/maps"),
+                error,
+            },
+        };
+        let text = fs::read(format!("/proc/{pid}/maps")).map_err(denied)?;
+        let mappings = maps::parse(&String::from_utf8_lossy(&text));
+        let memory = ProcessMemory::new(pid);
+        let readable = mappings.iter().find(|m| m.readable && m.is_file());
+        if let Some(mapping) = readable {
+            let read = memory.try_read(mapping.addresses.start, &mut [0; 1]);
+            if let Err(error) = read {
+                return Err(match error {
+                    Errno::ESRCH => Error::NoSuchProcess(pid),
+                    Errno::EPERM | Errno::EACCES => Error::Denied {
+                        pid,
+                        reason: denial(pid),
+                    },
+                    error => Error::Read {
+                        what: format!("the memory of process {pid}"),
+                        error: error.into(),
+                    },
+                });
+            }
+        }
+        let executable = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        Ok(Process {
+            pid,
+            memory,
+            mappings,
+            executable,
+            start: usage(pid).unwrap_or_default().start,
+        })
+    }
+
+    /// Whether there is no such process any more, or it is another one of the same number.
+    pub fn is_gone(&self) -> bool {
+        usage(self.pid).is_none_or(|usage| usage.start != self.start)
+            || fs::read_link(format!("/proc/{}/exe", self.pid))
+                .is_ok_and(|executable| executable != self.executable)
+    }
+
+    /// Its command line, in one.
+    pub fn command(&self) -> String {
+        command(self.pid)
+    }
+
+    /// What to call it.
+    pub fn name(&self) -> String {
+        match self.executable.file_name() {
+            Some(name) => name.to_string_lossy().into_owned(),
+            None => format!("process {}", self.pid),
+        }
+    }
+}
+
+/// The command line of a process, in one.
+pub fn command(pid: i32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = line
+        .split(|&byte| byte == 0)
+        .filter(|word| !word.is_empty())
+        .map(String::from_utf8_lossy)
+        .collect();
+    words.join(" ")
+}
+
+/// The short name of a process, which its threads may have changed.
+pub fn short_name(pid: i32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end().into())
+}
+
+/// All processes.
+pub fn all() -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let mut pids: Vec<i32> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// What changes all the time; `None`: the process is gone.
+pub fn usage(pid: i32) -> Option<Usage> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in brackets, may hold anything.
+    let (_, rest) = text.rsplit_once(") ")?;
+    let words: Vec<&str> = rest.split(' ').collect();
+    let number = |place: usize| words.get(place - 3)?.parse().ok();
+    Some(Usage {
+        minor_faults: number(10)?,
+        major_faults: number(12)?,
+        threads: number(20)?,
+        start: number(22)?,
+    })
+}
+
+/// Resident bytes as the kernel has counted them. Older kernels count by processor and may be some
+/// pages a processor off.
+pub fn resident_bytes(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * page_size())
+}
+
+/// The same, added up page by page: for small processes, since those who map memory wait meanwhile.
+pub fn resident_bytes_exact(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"))?;
+    let kib: u64 = line.trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+fn number_in(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+const CAP_SYS_PTRACE: u64 = 19;
+
+/// Which setting or capability keeps this process from reading the memory of that one.
+fn denial(pid: i32) -> String {
+    let own = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let other = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let capabilities = own.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capabilities = capabilities.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+    let may_trace = capabilities.unwrap_or(0) >> CAP_SYS_PTRACE & 1 == 1;
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
+    let scope = scope.and_then(|text| text.trim().parse::<u32>().ok());
+    let same_user = number_in(&own, "Uid:") == number_in(&other, "Uid:");
+    let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/user")).ok();
+    let same_namespace = namespace("self") == namespace(&pid.to_string());
+    reason(may_trace, scope, same_user, same_namespace)
+}
+
+fn reason(may_trace: bool, scope: Option<u32>, same_user: bool, same_namespace: bool) -> String {
+    match (may_trace, scope) {
+        (_, Some(3)) => {
+            "kernel.yama.ptrace_scope is 3, which forbids it to everybody until the machine is \
+             started again"
+        }
+        (true, _) if !same_namespace => {
+            "it runs in a container (another user namespace), in which this user has no \
+             CAP_SYS_PTRACE: run hakmem inside, or as root outside of all containers"
+        }
+        (true, _) => {
+            "a security module (SELinux, AppArmor) or a filter of system calls forbids it; a \
+             container's usual filter lets CAP_SYS_PTRACE through only if it was given to the \
+             container (docker run --cap-add SYS_PTRACE)"
+        }
+        (false, _) if !same_user => {
+            "it is another user's, which takes CAP_SYS_PTRACE: run hakmem as root, or as that user"
+        }
+        (false, Some(2)) => {
+            "kernel.yama.ptrace_scope is 2, which takes CAP_SYS_PTRACE: run hakmem as root"
+        }
+        (false, Some(1)) => {
+            "kernel.yama.ptrace_scope is 1, which allows it for one's own children only: run \
+             hakmem as root (CAP_SYS_PTRACE), or set it to 0 (sysctl kernel.yama.ptrace_scope=0)"
+        }
+        _ => {
+            "the program is not dumpable (it changed its user, or asked for that), which takes \
+             CAP_SYS_PTRACE: run hakmem as root"
+        }
+    }
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_can_be_opened() {
+        let process = Process::open(std::process::id() as i32).unwrap();
+        assert!(!process.is_gone());
+        assert!(!process.mappings.is_empty());
+        assert_eq!(process.executable, std::env::current_exe().unwrap());
+        assert!(process.command().contains(&process.name()));
+        assert!(usage(process.pid).unwrap().threads >= 1);
+        let exact = resident_bytes_exact(process.pid).unwrap();
+        assert!(resident_bytes(process.pid).unwrap().abs_diff(exact) < 64 << 20);
+        assert!(all().contains(&process.pid));
+    }
+
+    #[test]
+    fn there_is_no_process_of_every_number() {
+        for pid in [-1, 0, i32::MAX] {
+            let error = Process::open(pid).unwrap_err();
+            assert!(matches!(error, Error::NoSuchProcess(_)), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_refusal_names_its_setting() {
+        assert!(reason(false, Some(1), true, true).contains("ptrace_scope is 1"));
+        assert!(reason(false, Some(2), true, true).contains("ptrace_scope is 2"));
+        assert!(reason(true, Some(3), true, true).contains("ptrace_scope is 3"));
+        assert!(reason(false, None, false, true).contains("another user's"));
+        assert!(reason(false, Some(0), true, true).contains("not dumpable"));
+        assert!(reason(true, Some(0), true, false).contains("container"));
+        assert!(reason(true, None, true, true).contains("filter of system calls"));
+    }
+}

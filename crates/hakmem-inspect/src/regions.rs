@@ -1,0 +1,399 @@
+//! Superslabs, their slabs, and big blocks: all that the page map knows.
+
+use std::collections::HashMap;
+
+use crate::classes::SizeClass;
+use crate::error::Error;
+use crate::layout::{number, Field, Layout};
+use crate::maps::{covers, Mapping};
+use crate::memory::Memory;
+
+/// A superslab.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superslab {
+    /// Its address.
+    pub base: u64,
+    /// The shard whose it is.
+    pub part: u64,
+    /// Huge pages were asked for.
+    pub huge: bool,
+    /// A bit a unit.
+    pub free_units: u32,
+    /// Its slabs: places in [`Regions::slabs`].
+    pub slabs: Vec<usize>,
+}
+
+/// A slab.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slab {
+    /// Its address.
+    pub base: u64,
+    /// Bytes of its units.
+    pub bytes: u64,
+    /// The class of its blocks.
+    pub size_class: usize,
+    /// Bytes of a block.
+    pub size: u64,
+    /// How many there are.
+    pub blocks: u64,
+    /// They are samples.
+    pub sampled: bool,
+    /// A bit a block: free in the slab.
+    pub free: Vec<u64>,
+    /// The same: in a magazine; no words when there is none.
+    pub in_magazines: Vec<u64>,
+    /// The same: in a transfer cache.
+    pub in_transfer: Vec<u64>,
+}
+
+/// A mapping of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Big {
+    /// Its address.
+    pub base: u64,
+    /// Bytes of the mapping.
+    pub bytes: u64,
+    /// Leading bytes that were touched.
+    pub dirty: u64,
+    /// Handed out.
+    pub live: bool,
+    /// In the BigCache; when neither, a thread works on it.
+    pub cached: bool,
+}
+
+/// Everything that lies in superslabs and big blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Regions {
+    /// By address.
+    pub superslabs: Vec<Superslab>,
+    /// In the order of their superslabs.
+    pub slabs: Vec<Slab>,
+    /// By address.
+    pub bigs: Vec<Big>,
+    /// The second level of the page map: addresses of its leaves.
+    pub leaves: Vec<u64>,
+    /// Records that made no sense when they were read: somebody was changing them.
+    pub torn: u64,
+    /// Where the superslab of an aligned address is in `superslabs`.
+    by_base: HashMap<u64, usize>,
+}
+
+/// What is needed of the layout.
+struct Shape {
+    region_shift: u32,
+    unit_shift: u32,
+    units: usize,
+    leaf_bits: u32,
+    /// Of an entry of the page map: says that it leads to a superslab.
+    entry_bit: u64,
+    region_kind: Field,
+    region_base: Field,
+    big_kind: u64,
+    superslab_bytes: usize,
+    free_units: Field,
+    part: Field,
+    huge: Field,
+    slab_of_unit: Field,
+    slab_bytes: usize,
+    slab_base: Field,
+    slab_class: Field,
+    slab_shard: Field,
+    slab_blocks: Field,
+    slab_free: usize,
+    /// The shard whose slabs are of samples; 0: none.
+    samples: u64,
+    big_bytes: usize,
+    big_mapped: Field,
+    big_dirty: Field,
+    big_live: Field,
+    big_cached: Field,
+}
+
+impl Shape {
+    fn of(memory: &dyn Memory, layout: &Layout) -> Result<Shape, Error> {
+        let samples = memory.bytes(layout.address_of("slab_samples_shard")?, 1);
+        Ok(Shape {
+            samples: samples.map_or(0, |shard| u64::from(shard[0])),
+            region_shift: layout.shifts()?.0,
+            unit_shift: layout.shifts()?.1,
+            units: layout.constant("SUPERSLAB_UNITS", 32)?,
+            leaf_bits: layout.constant("LEAF_BITS", 20)? as u32,
+            entry_bit: layout.constant("ENTRY_SUPERSLAB", 63)? as u64,
+            region_kind: layout.field("region.kind")?,
+            region_base: layout.field("region.base")?,
+            big_kind: layout.constant("REGION_BIG", 255)? as u64,
+            superslab_bytes: layout.size("superslab")?,
+            free_units: layout.field("superslab.free_units")?,
+            part: layout.field("superslab.part")?,
+            huge: layout.field("superslab.huge")?,
+            slab_of_unit: layout.field("superslab.slab_of_unit")?,
+            slab_bytes: layout.size("slab")?,
+            slab_base: layout.field("slab.base")?,
+            slab_class: layout.field("slab.size_class")?,
+            slab_shard: layout.field("slab.shard")?,
+            slab_blocks: layout.field("slab.blocks")?,
+            slab_free: layout.field("slab.free")?.offset,
+            big_bytes: layout.size("big")?,
+            big_mapped: layout.field("big.mapped")?,
+            big_dirty: layout.field("big.dirty")?,
+            big_live: layout.field("big.live")?,
+            big_cached: layout.field("big.cached")?,
+        })
+    }
+}
+
+impl Regions {
+    /// Walks the page map, as far as there are mappings.
+    ///
+    /// # Errors
+    /// The library does not say how.
+    pub fn read(
+        memory: &dyn Memory,
+        layout: &Layout,
+        mappings: &[Mapping],
+        classes: &[SizeClass],
+    ) -> Result<Regions, Error> {
+        let shape = Shape::of(memory, layout)?;
+        let mut regions = Regions::default();
+        let records = regions.read_page_map(memory, layout, mappings, &shape)?;
+        // The record of a superslab is the longer one; its beginning tells which it is.
+        let addresses: Vec<u64> = records.iter().map(|&(_, record)| record).collect();
+        let head = shape
+            .superslab_bytes
+            .min(shape.slab_of_unit.offset + shape.slab_of_unit.bytes);
+        let length = head.max(shape.big_bytes);
+        let mut slabs = Vec::new();
+        for ((unit, _), record) in records.iter().zip(memory.read_each(&addresses, length)) {
+            let Some(record) = record else {
+                regions.torn += 1;
+                continue;
+            };
+            let base = shape.region_base.of(&record);
+            // A region starts in the 2 MiB whose entry led to it.
+            if base >> shape.region_shift != *unit {
+                regions.torn += 1;
+            } else if shape.region_kind.of(&record) == shape.big_kind {
+                regions.add_big(&shape, mappings, &record);
+            } else {
+                regions.add_superslab(&shape, &record, &mut slabs);
+            }
+        }
+        regions.read_slabs(memory, &shape, classes, &slabs);
+        regions.by_base = regions
+            .superslabs
+            .iter()
+            .enumerate()
+            .map(|(place, superslab)| (superslab.base >> shape.region_shift, place))
+            .collect();
+        Ok(regions)
+    }
+
+    /// The entries of the page map: which 2 MiB, and the record.
+    fn read_page_map(
+        &mut self,
+        memory: &dyn Memory,
+        layout: &Layout,
+        mappings: &[Mapping],
+        shape: &Shape,
+    ) -> Result<Vec<(u64, u64)>, Error> {
+        let root_bits = layout.constant("ROOT_BITS", 24)?;
+        let address = layout.address_of("page_map_root")?;
+        let root = memory.bytes(address, 8 << root_bits).unwrap_or_default();
+        let leaf_units = 1u64 << shape.leaf_bits;
+        let mut records = Vec::new();
+        for (place, leaf) in root.chunks_exact(8).enumerate() {
+            let leaf = number(leaf, 0, 8);
+            let first = place as u64 * leaf_units;
+            let span = (first << shape.region_shift)..((first + leaf_units) << shape.region_shift);
+            // Where nothing is mapped there is no region, whatever is written there.
+            let from = mappings.partition_point(|mapping| mapping.addresses.end <= span.start);
+            let is_used = mappings
+                .get(from)
+                .is_some_and(|m| m.addresses.start < span.end);
+            if leaf == 0 || !is_used {
+                continue;
+            }
+            let Some(entries) = memory.bytes(leaf, leaf_units as usize * 8) else {
+                self.torn += 1;
+                continue;
+            };
+            self.leaves.push(leaf);
+            let entries = entries
+                .chunks_exact(8)
+                .map(|entry| number(entry, 0, 8) & !shape.entry_bit);
+            let entries = entries.enumerate().filter(|&(_, record)| record != 0);
+            records.extend(entries.map(|(unit, record)| (first + unit as u64, record)));
+        }
+        Ok(records)
+    }
+
+    fn add_big(&mut self, shape: &Shape, mappings: &[Mapping], record: &[u8]) {
+        let big = Big {
+            base: shape.region_base.of(record),
+            bytes: shape.big_mapped.of(record),
+            dirty: shape.big_dirty.of(record),
+            live: shape.big_live.of(record) != 0,
+            cached: shape.big_cached.of(record) != 0,
+        };
+        let before = self.bigs.last().map_or(0, |big| big.base + big.bytes);
+        match big.base.checked_add(big.bytes) {
+            Some(end) if big.base >= before && covers(mappings, &(big.base..end)) => {
+                self.bigs.push(big);
+            }
+            _ => self.torn += 1,
+        }
+    }
+
+    fn add_superslab(&mut self, shape: &Shape, record: &[u8], slabs: &mut Vec<(u64, u64)>) {
+        let base = shape.region_base.of(record);
+        let free_units = shape.free_units.of(record) as u32;
+        let end = base.checked_add(1 << shape.region_shift);
+        if base & ((1 << shape.region_shift) - 1) != 0 || end.is_none() {
+            self.torn += 1;
+            return;
+        }
+        let mut last = 0;
+        for unit in 0..shape.units {
+            let slab = shape.slab_of_unit.element(record, unit, 8);
+            if slab != 0 && slab != last {
+                slabs.push((slab, base.wrapping_add((unit as u64) << shape.unit_shift)));
+            }
+            last = slab;
+        }
+        self.superslabs.push(Superslab {
+            base,
+            part: shape.part.of(record),
+            huge: shape.huge.of(record) != 0,
+            free_units,
+            slabs: Vec::new(),
+        });
+    }
+
+    /// Reads the records of slabs, of which it is known where they begin.
+    fn read_slabs(
+        &mut self,
+        memory: &dyn Memory,
+        shape: &Shape,
+        classes: &[SizeClass],
+        slabs: &[(u64, u64)],
+    ) {
+        let addresses: Vec<u64> = slabs.iter().map(|&(record, _)| record).collect();
+        let heads = memory.read_each(&addresses, shape.slab_bytes);
+        // How many words of bits follow depends on the class: those of the same are read together.
+        let mut by_words: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut found: Vec<Option<Slab>> = Vec::with_capacity(slabs.len());
+        for (place, (head, &(_, base))) in heads.iter().zip(slabs).enumerate() {
+            let slab = head
+                .as_ref()
+                .and_then(|head| slab_of(shape, classes, head, base));
+            if let Some(slab) = &slab {
+                let words = slab.blocks.div_ceil(64) as usize;
+                by_words.entry(words).or_default().push(place);
+            }
+            found.push(slab);
+        }
+        for (words, places) in by_words {
+            let addresses: Vec<u64> = places
+                .iter()
+                .map(|&place| slabs[place].0.wrapping_add(shape.slab_free as u64))
+                .collect();
+            for (place, bits) in places.iter().zip(memory.read_each(&addresses, words * 8)) {
+                match (&mut found[*place], bits) {
+                    (Some(slab), Some(bits)) => slab.free = words_of(&bits, slab.blocks),
+                    (slab, _) => *slab = None,
+                }
+            }
+        }
+        for (slab, &(record, _)) in found.iter_mut().zip(slabs) {
+            if let Some(slab) = slab.as_mut().filter(|slab| slab.sampled) {
+                add_free_samples(memory, shape, record, slab);
+            }
+        }
+        let mut superslab = 0;
+        for slab in found {
+            let Some(slab) = slab else {
+                self.torn += 1;
+                continue;
+            };
+            let end = |superslab: &Superslab| superslab.base + (1 << shape.region_shift);
+            while superslab + 1 < self.superslabs.len()
+                && end(&self.superslabs[superslab]) <= slab.base
+            {
+                superslab += 1;
+            }
+            let before = self.superslabs[superslab].slabs.last();
+            let base = self.superslabs[superslab].base;
+            let before =
+                before.map_or(base, |&slab| self.slabs[slab].base + self.slabs[slab].bytes);
+            if slab.base < before || slab.base + slab.bytes > end(&self.superslabs[superslab]) {
+                self.torn += 1;
+                continue;
+            }
+            self.superslabs[superslab].slabs.push(self.slabs.len());
+            self.slabs.push(slab);
+        }
+    }
+
+    /// The block that starts at the address: place of its slab, and its number there.
+    pub fn block_at(&self, address: u64, region_shift: u32) -> Option<(usize, u64)> {
+        let superslab = &self.superslabs[*self.by_base.get(&(address >> region_shift))?];
+        let slabs = &superslab.slabs;
+        let behind = slabs.partition_point(|&slab| self.slabs[slab].base <= address);
+        let place = *slabs.get(behind.checked_sub(1)?)?;
+        let slab = &self.slabs[place];
+        let offset = address - slab.base;
+        let index = offset / slab.size;
+        (offset % slab.size == 0 && index < slab.blocks).then_some((place, index))
+    }
+}
+
+/// A slab whose record begins so; `None`: that makes no sense.
+fn slab_of(shape: &Shape, classes: &[SizeClass], head: &[u8], base: u64) -> Option<Slab> {
+    let size_class = shape.slab_class.of(head) as usize;
+    let class = classes.get(size_class)?;
+    let blocks = shape.slab_blocks.of(head);
+    let bytes = class.units << shape.unit_shift;
+    let fits = class
+        .size
+        .checked_mul(blocks)
+        .is_some_and(|all| all <= bytes);
+    if shape.slab_base.of(head) != base || class.size == 0 || class.units > 32 || !fits {
+        return None;
+    }
+    Some(Slab {
+        base,
+        bytes,
+        size_class,
+        size: class.size,
+        blocks,
+        sampled: shape.samples != 0 && shape.slab_shard.of(head) == shape.samples,
+        free: Vec::new(),
+        in_magazines: Vec::new(),
+        in_transfer: Vec::new(),
+    })
+}
+
+/// Of the blocks of such a slab each has a pointer, behind the bits: those without one are free,
+/// also where they are kept for the next sample.
+fn add_free_samples(memory: &dyn Memory, shape: &Shape, record: u64, slab: &mut Slab) {
+    let behind = shape.slab_free + slab.free.len() * 8;
+    let pointers = memory.bytes(record.wrapping_add(behind as u64), slab.blocks as usize * 8);
+    let pointers = pointers.unwrap_or_default();
+    for (block, pointer) in pointers.chunks_exact(8).enumerate() {
+        if number(pointer, 0, 8) == 0 {
+            slab.free[block / 64] |= 1 << (block % 64);
+        }
+    }
+}
+
+/// Words of bits, without those behind the last block.
+fn words_of(bytes: &[u8], bits: u64) -> Vec<u64> {
+    let mut words: Vec<u64> = bytes
+        .chunks_exact(8)
+        .map(|word| number(word, 0, 8))
+        .collect();
+    if let (Some(last), rest @ 1..) = (words.last_mut(), bits % 64) {
+        *last &= (1 << rest) - 1;
+    }
+    words
+}

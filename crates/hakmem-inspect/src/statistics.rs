@@ -1,0 +1,233 @@
+//! The statistics of the library, added up from outside as stats_collect does it inside.
+
+use serde::Serialize;
+
+use crate::classes::SizeClass;
+use crate::error::Error;
+use crate::heaps::Heaps;
+use crate::layout::{number, Layout};
+use crate::memory::Memory;
+
+/// Calls and memory of a tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tier {
+    /// Its name.
+    pub name: &'static str,
+    /// Handed out and not freed.
+    pub live_blocks: u64,
+    /// Usable bytes of those.
+    pub live_bytes: u64,
+    /// Free, in magazines and transfer caches.
+    pub cached_blocks: u64,
+    /// Bytes of those.
+    pub cached_bytes: u64,
+    /// Allocations served.
+    pub malloc_calls: u64,
+    /// Of these, by a magazine without any lock.
+    pub malloc_hits: u64,
+    /// Blocks freed.
+    pub free_calls: u64,
+    /// Of these, into a magazine without any lock.
+    pub free_hits: u64,
+    /// Batches into magazines.
+    pub refills: u64,
+    /// Batches out of them.
+    pub flushes: u64,
+    /// Blocks returned to a bin of another shard.
+    pub remote_frees: u64,
+    /// Slabs, or mappings.
+    pub slabs: u64,
+    /// Bytes of those.
+    pub committed_bytes: u64,
+}
+
+/// System calls of the allocator since the program began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SystemCalls {
+    /// Mappings made.
+    pub mmap: u64,
+    /// Taken away.
+    pub munmap: u64,
+    /// Moved, or made longer.
+    pub mremap: u64,
+    /// Pages given back, or huge ones asked for.
+    pub madvise: u64,
+    /// Reserved addresses made usable.
+    pub mprotect: u64,
+    /// Waiting for locks.
+    pub futex: u64,
+}
+
+impl SystemCalls {
+    /// By name.
+    pub fn by_name(&self) -> [(&'static str, u64); 6] {
+        [
+            ("mmap", self.mmap),
+            ("munmap", self.munmap),
+            ("mremap", self.mremap),
+            ("madvise", self.madvise),
+            ("mprotect", self.mprotect),
+            ("futex", self.futex),
+        ]
+    }
+
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        let calls = self.by_name().into_iter();
+        calls.fold(0, |sum, (_, count)| sum.saturating_add(count))
+    }
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Statistics {
+    /// By size of the request.
+    pub tiers: [Tier; 4],
+    /// Given back to the system since the program began.
+    pub purged_bytes: u64,
+    /// Heaps that threads own.
+    pub threads: u64,
+    /// Calls of realloc that moved nothing.
+    pub reallocs_in_place: u64,
+    /// System calls.
+    pub system_calls: SystemCalls,
+}
+
+const NAMES: [&str; 4] = ["tiny", "mid", "large", "big"];
+const BIG: usize = 3;
+
+impl Statistics {
+    /// Adds them up.
+    ///
+    /// # Errors
+    /// The library does not say where they are.
+    pub fn read(
+        memory: &dyn Memory,
+        layout: &Layout,
+        heaps: &Heaps,
+        classes: &[SizeClass],
+    ) -> Result<Statistics, Error> {
+        let mut statistics = Statistics {
+            threads: heaps.owned,
+            reallocs_in_place: heaps.reallocs_in_place,
+            ..Statistics::default()
+        };
+        for (tier, name) in statistics.tiers.iter_mut().zip(NAMES) {
+            tier.name = name;
+        }
+        let sizes = layout.constant("SIZE_COUNT", 255)?;
+        let tiny_last = layout.constant("TINY_CLASS_LAST", 255)?;
+        let mid_last = layout.constant("MID_CLASS_LAST", 255)?;
+        let unit = 1u64 << layout.shifts()?.1;
+        for (class, counts) in heaps.classes.iter().enumerate().skip(1) {
+            // Twins have a number behind all others, and are tiny.
+            let tier = match class {
+                _ if class <= tiny_last || class > sizes => 0,
+                _ if class <= mid_last => 1,
+                _ => 2,
+            };
+            let layout = classes.get(class).copied().unwrap_or_default();
+            statistics.tiers[tier].add(counts, &layout, unit);
+        }
+        statistics.add_bigs(memory, layout)?;
+        let purged = layout.address_of("pressure_given_back")?;
+        statistics.purged_bytes = memory.word(purged).unwrap_or(0);
+        let count = layout.constant("OS_CALL_COUNT", 64)?;
+        let calls = memory.bytes(layout.address_of("os_counts")?, count * 8);
+        let calls = calls.unwrap_or_default();
+        let call = |place: usize| number(&calls, place * 8, 8);
+        statistics.system_calls = SystemCalls {
+            mmap: call(0),
+            munmap: call(1),
+            mremap: call(2),
+            madvise: call(3),
+            mprotect: call(4),
+            futex: call(5),
+        };
+        Ok(statistics)
+    }
+
+    fn add_bigs(&mut self, memory: &dyn Memory, layout: &Layout) -> Result<(), Error> {
+        let bytes = layout.size("big_part")?;
+        let allocated = layout.field("big_part.allocated")?;
+        let freed = layout.field("big_part.freed")?;
+        let live = layout.field("big_part.live_bytes")?;
+        let length = [allocated, freed, live].map(|field| field.offset + field.bytes);
+        let length = length.into_iter().max().unwrap_or(0).min(bytes);
+        // Only the beginning of each: the rest is lists, in pages that nobody may have touched.
+        let addresses = big_parts(memory, layout)?;
+        let tier = &mut self.tiers[BIG];
+        for part in memory.read_each(&addresses, length).into_iter().flatten() {
+            tier.malloc_calls = tier.malloc_calls.saturating_add(allocated.of(&part));
+            tier.free_calls = tier.free_calls.saturating_add(freed.of(&part));
+            tier.live_bytes = tier.live_bytes.saturating_add(live.of(&part));
+        }
+        tier.live_blocks = tier.malloc_calls.saturating_sub(tier.free_calls);
+        tier.slabs = tier.live_blocks;
+        tier.committed_bytes = tier.live_bytes;
+        Ok(())
+    }
+
+    /// Allocations of all tiers.
+    pub fn malloc_calls(&self) -> u64 {
+        let calls = self.tiers.iter().map(|tier| tier.malloc_calls);
+        calls.fold(0, u64::saturating_add)
+    }
+
+    /// Blocks freed, of all tiers.
+    pub fn free_calls(&self) -> u64 {
+        let calls = self.tiers.iter().map(|tier| tier.free_calls);
+        calls.fold(0, u64::saturating_add)
+    }
+}
+
+/// Where the parts of the BigCache are.
+///
+/// # Errors
+/// The library does not say so.
+pub fn big_parts(memory: &dyn Memory, layout: &Layout) -> Result<Vec<u64>, Error> {
+    let parts = layout.field("parts.part")?;
+    let address = layout.address_of("big_parts")?;
+    let table = memory.bytes(address.wrapping_add(parts.offset as u64), parts.bytes);
+    let table = table.unwrap_or_default();
+    let addresses = table.chunks_exact(8).map(|part| number(part, 0, 8));
+    Ok(addresses.filter(|&part| part != 0).collect())
+}
+
+impl Tier {
+    fn add(&mut self, counts: &crate::heaps::ClassCounts, class: &SizeClass, unit: u64) {
+        // The counters were read one after the other while their threads work.
+        let pushes = counts
+            .in_magazines
+            .wrapping_add(counts.pops)
+            .wrapping_add(counts.returned);
+        let pushes = if (pushes as i64) < 0 { 0 } else { pushes };
+        let frees = pushes.saturating_add(counts.direct);
+        let cached = counts.in_magazines + counts.in_transfer;
+        let live = counts.pops.saturating_sub(frees);
+        let slab_bytes = class.units.saturating_mul(unit);
+        for (sum, more) in [
+            (&mut self.malloc_calls, counts.pops),
+            (
+                &mut self.malloc_hits,
+                counts.pops.saturating_sub(counts.misses),
+            ),
+            (&mut self.free_calls, frees),
+            (&mut self.free_hits, pushes.saturating_sub(counts.overflows)),
+            (&mut self.refills, counts.refills),
+            (&mut self.flushes, counts.flushes),
+            (&mut self.remote_frees, counts.remote),
+            (&mut self.cached_blocks, cached),
+            (&mut self.cached_bytes, cached.saturating_mul(class.size)),
+            (&mut self.live_blocks, live),
+            (&mut self.live_bytes, live.saturating_mul(class.size)),
+            (&mut self.slabs, counts.slabs),
+            (
+                &mut self.committed_bytes,
+                counts.slabs.saturating_mul(slab_bytes),
+            ),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
