@@ -72,7 +72,7 @@ impl Frame {
             "__rdl_",
             "decltype (std::",
         ];
-        const NAMES: [&str; 18] = [
+        const NAMES: [&str; 27] = [
             "xmalloc",
             "xcalloc",
             "xrealloc",
@@ -89,6 +89,15 @@ impl Frame {
             "zrealloc",
             "ztrymalloc_usable_internal",
             "zmalloc_usable",
+            "zcalloc_usable",
+            "zrealloc_usable",
+            "ztrymalloc",
+            "ztrymalloc_usable",
+            "ztryrealloc",
+            "ztryrealloc_usable",
+            "_sdsnewlen",
+            "sdsnewlen",
+            "_sdsMakeRoomFor",
             "PyMem_RawMalloc",
             "_PyMem_RawMalloc",
         ];
