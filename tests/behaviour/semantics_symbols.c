@@ -334,7 +334,7 @@ static void new_needs_no_cxx_runtime(void **state)
         (void *(*)(size_t, const void *))find("_ZnwmRKSt9nothrow_t");
     assert_null(quiet_new(opaque(SIZE_MAX), NULL));
 
-    char message[200] = "";
+    char message[4096] = "";
     int ends[2];
     int status = 0;
     assert_int_equal(pipe(ends), 0);
@@ -351,7 +351,9 @@ static void new_needs_no_cxx_runtime(void **state)
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGABRT);
     assert_ptr_equal(strstr(message, "hakmem: "), message);
-    assert_ptr_equal(strchr(message, '\n'), message + strlen(message) - 1);
+    /* What follows tells who called. */
+    const char *second = strchr(message, '\n');
+    assert_true(second && strncmp(second, "\n  in ", strlen("\n  in ")) == 0);
 }
 
 int main(void)

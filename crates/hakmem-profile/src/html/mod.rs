@@ -180,7 +180,7 @@ fn summary(analysis: &Analysis) -> Markup {
                 (tile("Live at the peak", &bytes(peak.bytes),
                     &format!("{}, after {after}", blocks(peak.blocks))))
                 (tile("Live at the end", &bytes(end.bytes),
-                    &format!("{}", blocks(end.blocks))))
+                    &blocks(end.blocks)))
                 (tile("Allocated in all", &bytes(all.bytes),
                     &format!("{}, {} a second", blocks(all.blocks), bytes(all.bytes / seconds))))
                 @if let Some(fall) = waterfall::at_peak(analysis) {
