@@ -338,12 +338,14 @@ bool unwind_table_find(uintptr_t pc, struct rules *rules)
     memset(&machine, 0, sizeof machine);
     machine.common = &common;
     machine.pc = pc;
-    if (!run(&machine, &common_entry.bytes))
-        return false;
-    machine.first = machine.rules;
-    machine.place = start;
-    bool is_good =
-        run(&machine, bytes) && machine.rules.has_cfa && common.return_column == RETURN_COLUMN;
-    *rules = machine.rules;
+    bool is_good = run(&machine, &common_entry.bytes);
+    if (is_good) {
+        machine.first = machine.rules;
+        machine.place = start;
+        is_good =
+            run(&machine, bytes) && machine.rules.has_cfa && common.return_column == RETURN_COLUMN;
+        *rules = machine.rules;
+    }
+    machine.common = NULL;
     return is_good;
 }

@@ -40,9 +40,9 @@ bool signals_are_caught(int signal)
 
 static const struct sigaction *find_before(int signal)
 {
-    size_t i = 0;
-    while (caught[i] != signal)
-        i++;
+    size_t i = ARRAY_LENGTH(caught) - 1;
+    while (i && caught[i] != signal)
+        i--;
     return &before[i];
 }
 

@@ -155,7 +155,7 @@ static bool find(uintptr_t address, char *map, size_t length, struct module *mod
     if (_dl_find_object)
         return find_by_loader(address, module);
 #endif
-    return find_in_map(map, length, address, module);
+    return map && find_in_map(map, length, address, module);
 }
 
 /* ---- Logging --------------------------------------------------------------------------------- */

@@ -354,15 +354,15 @@ static bool divide(size_t limit_bytes)
         sizeof(struct log_snapshot_record), sizeof(struct log_module_record)};
     uint32_t all = (uint32_t)(limit_bytes / LOG_EXTENT_BYTES) - 1;
     uint32_t limits[LOG_KINDS] = {all / 4, all, all < 64 ? 1 : 4, all < 64 ? 1 : all / 16};
-    uint32_t *tables =
-        os_map(round_up(LOG_KINDS * all * sizeof *tables, os_page_size()), os_page_size(), NULL);
+    uint32_t *tables = os_map(
+        round_up((size_t)LOG_KINDS * all * sizeof *tables, os_page_size()), os_page_size(), NULL);
     store.extents_max = all;
     for (unsigned i = 0; tables && i < LOG_KINDS; i++) {
         store.kinds[i] = (struct kind){
             .record_bytes = record_bytes[i],
             .records = (LOG_EXTENT_BYTES - sizeof(struct log_extent)) / record_bytes[i],
             .limit = limits[i],
-            .extents = tables + i * all};
+            .extents = tables + (size_t)i * all};
     }
     return tables != NULL;
 }

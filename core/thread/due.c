@@ -70,8 +70,10 @@ static double one_minus_exp(double x)
     int doublings = 0;
     if (x > large)
         return 1;
-    for (; x > small; x /= 2)
+    while (x > small) {
+        x /= 2;
         doublings++;
+    }
     double sum = 0;
     for (int term = TERMS; term >= 1; term--)
         sum = x / term * (1 - sum);
