@@ -17,8 +17,9 @@
 #include "os/cycles.h"
 #include "os/os.h"
 #include "profile/sample.h"
+#include "reclaim/limit.h"
 #include "slab/bin.h"
-#include "slab/shard.h"
+#include "slab/transfer.h"
 #include "thread/fork.h"
 #include "thread/registry.h"
 
@@ -66,8 +67,7 @@ __attribute__((constructor)) static void library_start(void)
     lock_kinds_start();
     if (options_fallback_wanted())
         start_fallback();
-    if (POLICY(shards))
-        shard_init((unsigned)POLICY(shards));
+    registry_grant_cpus(options_fallback_wanted() ? SIZE_MAX : limit_start());
     fork_init();
     start_samples();
     profile_start();

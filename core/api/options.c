@@ -6,6 +6,7 @@
 
 #include "base/policy.h"
 #include "os/os.h"
+#include "reclaim/limit.h"
 
 enum { PRESETS = 3, NAME_SIZE = 16, SHOWN_MAX = 64 };
 
@@ -209,5 +210,7 @@ int options_set(const char *name, long value)
     if (value < table[option].min || value > table[option].max)
         return ERANGE;
     ATOMIC_STORE_RELAXED(field(option), value);
+    if (option == OPTION_limit_mib)
+        limit_changed();
     return 0;
 }

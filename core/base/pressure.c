@@ -1,8 +1,6 @@
 /* See pressure.h. */
 #include "base/pressure.h"
 
-#include "base/policy.h"
-
 /* Below this it is not worth a system call: free dirty memory that is always kept. */
 static const size_t kept_min = 512 * KIB;
 
@@ -11,6 +9,7 @@ static const size_t kept_min = 512 * KIB;
 static size_t kept_bytes = KEPT_BY_POLICY;
 
 bool pressure_armed_flag;
+bool pressure_limited_flag;
 
 uint64_t pressure_given_back;
 

@@ -14,6 +14,7 @@
 
 #include "base/atomic.h"
 #include "base/macros.h"
+#include "base/policy.h"
 
 /* ---- Armed ----------------------------------------------------------------------------------- */
 
@@ -53,6 +54,16 @@ void pressure_account(size_t bytes);
 /* Bytes given back since the start. */
 uint64_t pressure_total(void);
 
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+/* The system sets the process a limit; atomic relaxed, any thread. */
+extern bool pressure_limited_flag;
+
+ALWAYS_INLINE bool pressure_is_limited(void)
+{
+    return ATOMIC_LOAD_RELAXED(&pressure_limited_flag) || POLICY(limit_mib);
+}
+
 /* ---- Calls up, defined in reclaim/ ----------------------------------------------------------- */
 
 /* What a tick is for: memory that lay unused since the last one, or, when memory was mapped while
@@ -64,6 +75,10 @@ enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWT
  * too much: else what does not fit one block would go, and be faulted anew for the next one that it
  * fits. */
 void reclaim_before_growth(size_t bytes, bool big);
+
+/* Called without locks, while there is a limit, after so many bytes were taken that are not
+ * resident and before they are touched: gives memory back when the limit is near. */
+void reclaim_to_limit(size_t bytes);
 
 /* Called in slow paths, without locks: begins a tick when it is time, and does some of the work
  * that ticks left. */

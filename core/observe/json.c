@@ -219,6 +219,8 @@ void report_json(struct text *text, const struct process *process)
     json_number(text, "free_slow_ns", now.total.free_slow_ns);
     json_number(text, "lock_waits", now.total.lock_waits);
     json_number(text, "lock_wait_ns", now.total.lock_wait_ns);
+    json_number(text, "memory_limit_bytes", now.total.memory_limit_bytes);
+    json_number(text, "limit_purges", now.total.limit_purges);
     cycles_json(text);
     if (HAKMEM_LOCK_PROFILE)
         json_locks(text);

@@ -10,6 +10,7 @@
 #include "observe/cycles_report.h"
 #include "os/cycles.h"
 #include "os/os.h"
+#include "reclaim/limit.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
 #include "span/big.h"
@@ -156,4 +157,6 @@ void stats_collect(struct snapshot *snapshot)
     total->malloc_slow_ns = cycles_slow_ns(CYCLES_MALLOC);
     total->free_slow_ns = cycles_slow_ns(CYCLES_FREE);
     cycles_lock_waits(&total->lock_waits, &total->lock_wait_ns);
+    total->memory_limit_bytes = limit_bytes();
+    total->limit_purges = limit_purges();
 }

@@ -14,7 +14,7 @@ extern const char stats_tier_names[TIER_COUNT][6];
 
 /* The fields of hakmem_stats, all of one type, in their order: sums of all tiers, which are also
  * the first fields of hakmem_usage; memory and threads; system calls; what came later. */
-enum { STATS_SUMS = 8, STATS_MEMORY = 8, STATS_SYSCALLS = 6, STATS_LATER = 6 };
+enum { STATS_SUMS = 8, STATS_MEMORY = 8, STATS_SYSCALLS = 6, STATS_LATER = 8 };
 
 enum { USAGE_FIELDS = sizeof(struct hakmem_usage) / sizeof(uint64_t) };
 

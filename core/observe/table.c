@@ -113,6 +113,12 @@ static void print_memory(
         text, "  in empties", total->empty_bytes, "of these, in slabs kept for a next burst");
     print_line(text, "mapped", total->mapped_bytes, "address space for blocks");
     print_line(text, "purged so far", total->purged_bytes, "given back to the system");
+    if (total->memory_limit_bytes) {
+        print_line(text, "limit", total->memory_limit_bytes, "of what may be resident");
+        text_string_padded(text, "  near it", 14);
+        text_unsigned_padded(text, total->limit_purges, 9);
+        text_string(text, "       purges because of that\n");
+    }
     if (process->rss_bytes)
         print_line(text, "RSS", process->rss_bytes, "resident memory of the process");
     if (process->peak_rss_bytes)

@@ -79,13 +79,23 @@ unsigned os_cpu_count(void)
     return cpus ? cpus : 1;
 }
 
-size_t os_address_space_limit(void)
+static size_t soft_limit(int resource)
 {
     struct {
         uint64_t soft, hard;
     } limit = {0, 0};
-    long result = system_call(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0);
+    long result = system_call(SYS_prlimit64, 0, resource, 0, (long)&limit, 0, 0);
     return result == 0 && limit.soft != (uint64_t)-1 ? limit.soft : SIZE_MAX;
+}
+
+size_t os_address_space_limit(void)
+{
+    return soft_limit(RLIMIT_AS);
+}
+
+size_t os_data_limit(void)
+{
+    return soft_limit(RLIMIT_DATA);
 }
 
 bool os_is_privileged(void)

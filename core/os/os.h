@@ -22,6 +22,9 @@ unsigned os_cpu_count(void);
 /* The limit on address space in bytes (RLIMIT_AS); SIZE_MAX when there is none. */
 size_t os_address_space_limit(void);
 
+/* The same for memory that only this process has and may write to (RLIMIT_DATA). */
+size_t os_data_limit(void);
+
 /* True when the program runs with more rights than who started it: its environment is not to be
  * trusted. */
 bool os_is_privileged(void);

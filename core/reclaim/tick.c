@@ -5,6 +5,7 @@
 #include "os/cycles.h"
 #include "os/os.h"
 #include "reclaim/growth.h"
+#include "reclaim/limit.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/big_cache.h"
@@ -79,6 +80,7 @@ enum pressure_tick tick_begin(uint64_t now_ms)
     bool idle = take_tick(now_ms);
     if (idle) {
         begin_in_pages();
+        limit_tick(now_ms);
         heap_tick_pool();
         idle_tick();
         transfer_tick();

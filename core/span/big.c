@@ -197,6 +197,8 @@ static void *allocate(unsigned part, size_t size, size_t alignment, bool zero)
     unpoison(big->region.base, big->mapped);
     if (zero && big->dirty)
         clear(big);
+    if (UNLIKELY(pressure_is_limited()))
+        reclaim_to_limit(big->mapped - size_min(big->dirty, big->mapped));
     big->zeroed = big->dirty == 0;
     advise(big, false);
     return big->region.base;
@@ -323,7 +325,10 @@ void *big_resize(struct big *big, size_t size)
                  proof_is_dense(big->region.base, big->mapped);
     struct cycles_span span;
     cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, size);
+    size_t before = length_of(big);
     bool done = resize(big, mapping_size(size));
+    if (UNLIKELY(pressure_is_limited()))
+        reclaim_to_limit(length_of(big) - size_min(length_of(big), before));
     cycles_end(&span);
     if (!done)
         return NULL;

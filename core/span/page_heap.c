@@ -254,7 +254,7 @@ static bool take_from_others(
     return false;
 }
 
-bool page_heap_take(
+static bool take(
     unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
 {
     struct superslab *fresh = NULL;
@@ -268,6 +268,16 @@ bool page_heap_take(
         reclaim_before_growth(REGION_SIZE, false);
     } while ((fresh = grow(part, growth)) != NULL);
     return take_from_others(part, units, alignment, 0, taken);
+}
+
+bool page_heap_take(
+    unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
+{
+    if (!take(part, units, alignment, growth, taken))
+        return false;
+    if (UNLIKELY(pressure_is_limited()))
+        reclaim_to_limit(taken->clean ? units * UNIT_SIZE : 0);
+    return true;
 }
 
 bool page_heap_init(void)

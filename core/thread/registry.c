@@ -16,6 +16,8 @@ static struct heap first_heap = {.area = (struct heap_area *)first_area, .bare =
 
 struct registry registry;
 
+static size_t granted_cpus = SIZE_MAX; /* atomic relaxed: see registry_grant_cpus */
+
 /* The owner of a heap that no thread of this or a later process has. */
 #define NOBODY ((uint64_t)1)
 
@@ -40,7 +42,8 @@ static void count_owned(int change)
     unsigned owned = registry.owned;
     owned = change < 0 && !owned ? 0 : owned + (unsigned)change;
     ATOMIC_STORE_RELAXED(&registry.owned, owned);
-    ATOMIC_STORE_RELAXED(&registry.crowd, (unsigned)size_max(owned / registry.cpus, 1));
+    ATOMIC_STORE_RELAXED(
+        &registry.crowd, (unsigned)size_max(owned / ATOMIC_LOAD_RELAXED(&registry.cpus), 1));
 }
 
 void registry_enter_process(struct heap *heap)
@@ -409,17 +412,31 @@ void registry_give_back(struct heap *heap)
         pool_empty(heap);
 }
 
+static void count_cpus(void)
+{
+    size_t cpus = size_max(os_cpu_count(), 1);
+    cpus = size_min(cpus, ATOMIC_LOAD_RELAXED(&granted_cpus));
+    ATOMIC_STORE_RELAXED(&registry.cpus, (unsigned)cpus);
+    shard_init((unsigned)(POLICY(shards) ? POLICY(shards) : (long)cpus));
+}
+
 void registry_start(void)
 {
     if (registry.all)
         return;
-    registry.cpus = (unsigned)size_max(os_cpu_count(), 1);
-    shard_init(POLICY(shards) ? (unsigned)POLICY(shards) : registry.cpus);
+    count_cpus();
     assign_shard(&first_heap);
     lock_acquire(&registry.lock);
     link_heap(&first_heap);
     pool_put(&first_heap);
     lock_release(&registry.lock);
+}
+
+void registry_grant_cpus(size_t cpus)
+{
+    ATOMIC_STORE_RELAXED(&granted_cpus, size_max(cpus, 1));
+    if (heap_first())
+        count_cpus();
 }
 
 /* ---- For everybody --------------------------------------------------------------------------- */

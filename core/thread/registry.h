@@ -30,7 +30,7 @@ struct registry {
     char *unused_end;    /* lock */
     unsigned owned;      /* written under lock, read by any thread: heaps with an owner */
     unsigned crowd;      /* the same: how many of them a CPU, 1 at least */
-    unsigned cpus;       /* const after initialisation */
+    unsigned cpus;       /* atomic relaxed, any thread; 1 at least */
     uint32_t process;    /* atomic, any thread: see registry_enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
     struct heap_counts gone[CLASS_COUNT]; /* lock: counts of areas that became zero since */
@@ -41,6 +41,10 @@ extern struct registry registry;
 
 /* Called once, by the first call of all: puts the library's own heap into the pool. */
 void registry_start(void);
+
+/* The options are known, and the system grants no more than so many CPUs: how many shards there are
+ * and what a crowd is follows from both. */
+void registry_grant_cpus(size_t cpus);
 
 /* A heap for the calling thread, ready to be used: out of the pool, left behind by another thread,
  * or new; NULL when no memory is left. */

@@ -133,6 +133,10 @@ struct hakmem_stats {
     uint64_t free_slow_ns;   /* the same of free */
     uint64_t lock_waits;     /* times that a thread waited for a lock */
     uint64_t lock_wait_ns;   /* and how long, all together */
+
+    uint64_t memory_limit_bytes; /* what may be resident, by the option `limit_mib` and the control
+                                  * group; 0: no limit is known */
+    uint64_t limit_purges;       /* times that memory was given back because a limit was near */
 };
 
 /* Fills `*stats`, which is `size` bytes long: sizeof(struct hakmem_stats) as the caller knows it.

@@ -6,6 +6,7 @@ overcommit: each rule of vm.overcommit_memory. The setting of the whole system i
 seconds, by root only, and only when the machine has memory to spare. A process of its own puts it
 back, even if this one is killed.
 memory: a peak of memory in use below 64 to 256 MiB, by the program's own account.
+soft-limit: the same program under the option limit_mib of 64 MiB, ten times.
 cgroup: 64 MiB to 1 GiB, in a control group that kills who takes more. That takes a group in which
 groups may be made: one delegated to this process, or the one that --cgroup names.
 """
@@ -27,6 +28,8 @@ MIB = 1 << 20
 ADDRESS_SPACES_MIB = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 PROGRAMS_NEED_MIB = 256
 PEAKS_MIB = (64, 128, 256)
+SOFT_LIMIT_MIB = 64
+SOFT_LIMIT_RUNS = 10
 GROUPS_MIB = (64, 128, 256, 512, 1024)
 OVERCOMMIT = "/proc/sys/vm/overcommit_memory"
 OVERCOMMIT_RULES = {"0": "guessing", "1": "always", "2": "never"}
@@ -54,23 +57,34 @@ print(sum(results) == sum(len(json.dumps(item)) for item in data), "hakmem" in m
 PYTHON_OUTPUT = "True True"
 
 
-def served_calls(path):
-    """How many allocations the library says it served, from its statistics file."""
+def read_statistics(path):
     with open(path, encoding="utf-8") as file:
-        tiers = json.load(file)["tiers"]
-    return sum(tier["malloc_calls"] for tier in tiers.values())
+        return json.load(file)
 
 
-def run(command, expected, library, prepare=None):
+def served_calls(statistics):
+    """How many allocations the library says it served."""
+    return sum(tier["malloc_calls"] for tier in statistics["tiers"].values())
+
+
+def wrong_limit(statistics, limit_mib):
+    """What the statistics say the limit is, unless it is this one."""
+    limit = statistics["memory_limit_bytes"]
+    if limit_mib and limit != limit_mib * MIB:
+        return f"statistics: a limit of {limit / MIB} MiB, not {limit_mib}"
+    return None
+
+
+def run(command, expected, library, prepare=None, limit_mib=None, options=None):
     """Runs the command with the library preloaded, after `prepare` in its process; yields what
-    went wrong."""
+    went wrong. `limit_mib`: the limit that the library has to know."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "stats.json")
         environment = {key: value for key, value in os.environ.items()
                        if not key.startswith(("HAKMEM_", "LD_"))}
         # Huge pages would make memory in use of addresses that are only taken.
         environment.update(LD_PRELOAD=library, PYTHONMALLOC="malloc", HAKMEM_STATS_FILE=path,
-                           HAKMEM_HUGE_PAGES="0")
+                           HAKMEM_HUGE_PAGES="0", **(options or {}))
         name = os.path.basename(command[0])
         done = subprocess.run(command, env=environment, capture_output=True, text=True,
                               timeout=TIMEOUT_S, check=False, preexec_fn=prepare)
@@ -80,8 +94,12 @@ def run(command, expected, library, prepare=None):
             yield f"{name}: printed '{done.stdout.strip()}', not '{expected}'"
         elif not os.path.exists(path):
             yield f"{name}: no statistics file: was it served at all?"
-        elif served_calls(path) < 1000:
-            yield f"{name}: served {served_calls(path)} allocations only"
+        else:
+            statistics = read_statistics(path)
+            if served_calls(statistics) < 1000:
+                yield f"{name}: served {served_calls(statistics)} allocations only"
+            if problem := wrong_limit(statistics, limit_mib):
+                yield f"{name}: {problem}"
         if done.stderr.strip():
             yield f"{name}: printed on standard error: {done.stderr.strip()[-400:]}"
 
@@ -169,11 +187,19 @@ def check_memory(options):
             yield f"{memory_mib} MiB of memory: {problem}"
 
 
+def check_soft_limit(options):
+    for number in range(SOFT_LIMIT_RUNS):
+        for problem in run([options.program, "memory", str(SOFT_LIMIT_MIB)], "done",
+                           options.library, limit_mib=SOFT_LIMIT_MIB,
+                           options={"HAKMEM_LIMIT_MIB": str(SOFT_LIMIT_MIB)}):
+            yield f"limit_mib={SOFT_LIMIT_MIB}, run {number}: {problem}"
+
+
 def check_cgroup(options, parent):
     for memory_mib in GROUPS_MIB:
         with control_group.limited(parent, memory_mib * MIB) as enter:
             for problem in run([options.program, "memory", str(memory_mib)], "done",
-                               options.library, enter):
+                               options.library, enter, limit_mib=memory_mib):
                 yield f"control group of {memory_mib} MiB: {problem}"
 
 
@@ -184,6 +210,8 @@ def problems_of(options):
         return check_address_space(options)
     if options.kind == "memory":
         return check_memory(options)
+    if options.kind == "soft-limit":
+        return check_soft_limit(options)
     if options.kind == "cgroup":
         return check_cgroup(options, options.cgroup or control_group.find_delegated())
     reason = why_not_overcommit()
@@ -197,7 +225,8 @@ def main():
     parser.add_argument("--library", required=True)
     parser.add_argument("--program", required=True)
     parser.add_argument("--cgroup", help="directory of a control group to make groups in")
-    parser.add_argument("kind", choices=["address-space", "overcommit", "memory", "cgroup"])
+    parser.add_argument("kind", choices=["address-space", "overcommit", "memory", "soft-limit",
+                                         "cgroup"])
     options = parser.parse_args()
     try:
         problems = list(problems_of(options))

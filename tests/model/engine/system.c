@@ -17,6 +17,7 @@
 #include "map/page_map.h"
 #include "os/cycles.h"
 #include "os/fatal.h"
+#include "os/limits.h"
 #include "os/os.h"
 #include "os/signals.h"
 
@@ -294,6 +295,18 @@ size_t os_page_size(void)
 size_t os_address_space_limit(void)
 {
     return SIZE_MAX;
+}
+
+void os_limits_read(const char *root, struct os_limits *limits)
+{
+    (void)root;
+    *limits = (struct os_limits){SIZE_MAX, SIZE_MAX, SIZE_MAX};
+}
+
+struct os_footprint os_footprint_read(const char *root)
+{
+    (void)root;
+    return (struct os_footprint){0, 0};
 }
 
 unsigned os_cpu_count(void)

@@ -38,10 +38,10 @@ FUTURE = {
     "include/hakmem/hakmem.h": [
         (r"(HAKMEM_TIER_BIG = 3)", r"\1, HAKMEM_TIER_FUTURE = 4"),
         (r"(uint64_t empty_slabs;[^;]*?)\n};", r"\1\n    uint64_t future_usage;\n};"),
-        (r"(uint64_t lock_wait_ns;[^;]*?)\n};", r"\1\n    uint64_t future_total;\n};"),
+        (r"(uint64_t limit_purges;[^;]*?)\n};", r"\1\n    uint64_t future_total;\n};"),
     ],
     "core/observe/stats.h": [(r"HAKMEM_TIER_BIG \+ 1", "HAKMEM_TIER_FUTURE + 1"),
-                             (r"(STATS_LATER =) 6", r"\1 7")],
+                             (r"(STATS_LATER =) 8", r"\1 9")],
     "core/observe/stats.c": [
         (r'("big")\}', r'\1, "next"}'),
         (r"(    add_tiers\()",

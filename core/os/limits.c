@@ -1,0 +1,181 @@
+/* See limits.h. */
+#include "os/limits.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "os/os.h"
+
+/* Version 1 has this rounded down to pages where there is no limit. */
+static const size_t no_limit = (size_t)1 << 60;
+
+enum { LIST_BYTES = 4096, PATH_BYTES = 1024, VALUE_BYTES = 128 };
+
+/* A group: `root`, where its kind is mounted, and the path that the kernel has for it. */
+struct group {
+    const char *root, *mount, *path;
+    size_t length;
+};
+
+/* The number at `*text`, which moves on behind it and a blank. "max" and -1 are SIZE_MAX. */
+static size_t next_number(const char **text)
+{
+    const char *at = *text;
+    size_t number = 0;
+    bool any = false;
+    for (; *at >= '0' && *at <= '9'; at++, any = true)
+        number = number < no_limit ? number * 10 + (size_t)(*at - '0') : number;
+    while (*at && *at != ' ' && *at != '\n')
+        at++;
+    *text = *at == ' ' ? at + 1 : at;
+    return any && number < no_limit ? number : SIZE_MAX;
+}
+
+/* Reads a file as text; false when there is nothing to read. */
+static bool read_text(const char *path, char *buffer, size_t capacity)
+{
+    size_t length = os_read_file(path, buffer, capacity - 1);
+    buffer[length] = '\0';
+    return length > 0;
+}
+
+/* The first two numbers in a file of the group. */
+static void read_numbers(const struct group *group, const char *file, size_t numbers[2])
+{
+    char path[PATH_BYTES], value[VALUE_BYTES];
+    const char *at = value;
+    struct text text;
+    text_init(&text, path, sizeof path);
+    text_string(&text, group->root);
+    text_string(&text, group->mount);
+    text_foreign(&text, group->path, group->length);
+    text_string(&text, file);
+    text_terminate(&text);
+    numbers[0] = numbers[1] = SIZE_MAX;
+    if (text.length < sizeof path && read_text(path, value, sizeof value)) {
+        numbers[0] = next_number(&at);
+        numbers[1] = next_number(&at);
+    }
+}
+
+static size_t read_number(const struct group *group, const char *file)
+{
+    size_t numbers[2];
+    read_numbers(group, file, numbers);
+    return numbers[0] ? numbers[0] : SIZE_MAX; /* zero is no limit that one can live under */
+}
+
+static void least_cpus(struct os_limits *limits, size_t quota, size_t period)
+{
+    if (quota != SIZE_MAX && quota && period != SIZE_MAX && period)
+        limits->cpus = size_min(limits->cpus, (quota + period - 1) / period);
+}
+
+static void read_version_2(const struct group *group, struct os_limits *limits)
+{
+    size_t quota[2];
+    limits->group_bytes = size_min(limits->group_bytes, read_number(group, "/memory.max"));
+    limits->group_bytes = size_min(limits->group_bytes, read_number(group, "/memory.high"));
+    read_numbers(group, "/cpu.max", quota);
+    least_cpus(limits, quota[0], quota[1]);
+}
+
+static void read_memory_1(const struct group *group, struct os_limits *limits)
+{
+    limits->group_bytes =
+        size_min(limits->group_bytes, read_number(group, "/memory.limit_in_bytes"));
+}
+
+static void read_cpu_1(const struct group *group, struct os_limits *limits)
+{
+    size_t quota = read_number(group, "/cpu.cfs_quota_us");
+    if (quota != SIZE_MAX)
+        least_cpus(limits, quota, read_number(group, "/cpu.cfs_period_us"));
+}
+
+/* Reads the group and all around it. In a container the path may be one of outside, and what is
+ * mounted the group itself: then only the last step finds something. */
+static void read_upwards(
+    struct group group, struct os_limits *limits,
+    void (*read)(const struct group *, struct os_limits *))
+{
+    for (;;) {
+        while (group.length && group.path[group.length - 1] == '/')
+            group.length--;
+        read(&group, limits);
+        if (!group.length)
+            return;
+        while (group.length && group.path[group.length - 1] != '/')
+            group.length--;
+    }
+}
+
+/* Whether a list separated by commas has the word. */
+static bool lists(const char *list, size_t length, const char *word)
+{
+    size_t word_length = strlen(word);
+    for (const char *at = list, *end = list + length; at < end;) {
+        size_t here = size_min(strcspn(at, ","), (size_t)(end - at));
+        if (here == word_length && memcmp(at, word, here) == 0)
+            return true;
+        at += here + 1;
+    }
+    return false;
+}
+
+/* A line as "4:cpu,cpuacct:/path"; version 2 has no names. */
+static void read_line(const char *root, const char *line, size_t length, struct os_limits *limits)
+{
+    const char *names = memchr(line, ':', length);
+    const char *path = names ? memchr(names + 1, ':', length - (size_t)(names + 1 - line)) : NULL;
+    if (!path)
+        return;
+    size_t names_length = (size_t)(path - ++names);
+    path++;
+    struct group group = {root, "/sys/fs/cgroup", path, length - (size_t)(path - line)};
+    if (!names_length)
+        read_upwards(group, limits, read_version_2);
+    group.mount = "/sys/fs/cgroup/memory";
+    if (lists(names, names_length, "memory"))
+        read_upwards(group, limits, read_memory_1);
+    group.mount = "/sys/fs/cgroup/cpu";
+    if (lists(names, names_length, "cpu"))
+        read_upwards(group, limits, read_cpu_1);
+}
+
+static const char *path_below(const char *root, const char *path, char *buffer, size_t capacity)
+{
+    struct text text;
+    text_init(&text, buffer, capacity);
+    text_string(&text, root);
+    text_string(&text, path);
+    return text_terminate(&text);
+}
+
+void os_limits_read(const char *root, struct os_limits *limits)
+{
+    char list[LIST_BYTES], path[PATH_BYTES];
+    *limits = (struct os_limits){
+        .group_bytes = SIZE_MAX,
+        .address_bytes = size_min(os_address_space_limit(), os_data_limit()),
+        .cpus = SIZE_MAX};
+    if (!read_text(path_below(root, "/proc/self/cgroup", path, sizeof path), list, sizeof list))
+        return;
+    for (const char *line = list; *line;) {
+        size_t length = strcspn(line, "\n");
+        read_line(root, line, length, limits);
+        line += length + (line[length] == '\n');
+    }
+}
+
+struct os_footprint os_footprint_read(const char *root)
+{
+    char path[VALUE_BYTES], value[VALUE_BYTES];
+    const char *at = value;
+    if (!read_text(path_below(root, "/proc/self/statm", path, sizeof path), value, sizeof value))
+        return (struct os_footprint){0, 0};
+    size_t pages = next_number(&at), resident = next_number(&at), page = os_page_size();
+    if (pages == SIZE_MAX || resident == SIZE_MAX)
+        return (struct os_footprint){0, 0};
+    return (struct os_footprint){resident * page, pages * page};
+}

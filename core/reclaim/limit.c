@@ -1,0 +1,188 @@
+/* See limit.h. */
+#include "reclaim/limit.h"
+
+#include "base/policy.h"
+#include "os/cycles.h"
+#include "os/limits.h"
+#include "span/big_cache.h"
+#include "span/page_heap.h"
+#include "thread/heap.h"
+
+/* All atomic relaxed, any thread. */
+static size_t group_bytes = SIZE_MAX;   /* of the system, as read at the start */
+static size_t address_bytes = SIZE_MAX; /* the same */
+static size_t other_bytes;              /* resident besides what the layers count */
+static size_t other_addresses;          /* mapped besides that */
+static size_t taken_bytes;              /* since the last look */
+static size_t room_bytes;               /* that may be taken before the next one */
+static size_t taken_since_all;          /* since all that is free went back */
+static size_t distance_bytes;           /* that have to be taken before it does so again */
+static uint64_t purges;
+static uint64_t measured_ms;
+
+/* A tick reads what is resident no more often. */
+enum { MEASURE_MS = 1000 };
+
+struct held {
+    size_t used, free, mapped;
+};
+
+static struct held held_now(void)
+{
+    struct page_heap_stats stats = page_heap_stats();
+    size_t live = big_live_bytes();
+    return (struct held){
+        .used = stats.used_pages * PAGE_SIZE + live,
+        .free = stats.dirty_free_pages * PAGE_SIZE + big_cache_bytes(),
+        .mapped = stats.superslabs * REGION_SIZE + live + big_cache_mapped()};
+}
+
+static size_t resident_limit(void)
+{
+    size_t group = ATOMIC_LOAD_RELAXED(&group_bytes), option = (size_t)POLICY(limit_mib) * MIB;
+    return option ? size_min(group, option) : group;
+}
+
+size_t limit_bytes(void)
+{
+    size_t limit = resident_limit();
+    return limit == SIZE_MAX ? 0 : limit;
+}
+
+uint64_t limit_purges(void)
+{
+    return ATOMIC_LOAD_RELAXED(&purges);
+}
+
+/* Near is what leaves less than a tenth. */
+static size_t bound(size_t limit)
+{
+    return limit == SIZE_MAX ? SIZE_MAX : limit - limit / 10;
+}
+
+/* How much of the bound is left; how much it is exceeded by is in `*excess`. */
+static size_t room(size_t limit, size_t held, size_t *excess)
+{
+    size_t most = bound(limit);
+    *excess = held - size_min(held, most);
+    return most - size_min(held, most);
+}
+
+/* ---- Giving back ----------------------------------------------------------------------------- */
+
+/* Gives back so much of what lies free in page heap and BigCache; returns bytes. */
+static size_t give_free(size_t bytes)
+{
+    size_t gone = page_heap_purge(bytes);
+    if (gone < bytes)
+        gone += big_cache_evict(bytes - gone);
+    pressure_account(gone);
+    return gone;
+}
+
+/* True for one thread when so much was taken that there may be something again. */
+static bool all_is_due(void)
+{
+    if (ATOMIC_LOAD_RELAXED(&taken_since_all) < ATOMIC_LOAD_RELAXED(&distance_bytes))
+        return false;
+    return __atomic_exchange_n(&taken_since_all, 0, __ATOMIC_RELAXED) != 0;
+}
+
+/* Gives all back that is free; the next time is the later the less it was. */
+static size_t give_all(size_t limit)
+{
+    struct heap *heap = heap_of_thread();
+    size_t distance = ATOMIC_LOAD_RELAXED(&distance_bytes);
+    size_t least = size_max(limit / 32, REGION_SIZE);
+    if (heap)
+        heap_lend(heap);
+    size_t gone = reclaim_everything();
+    distance = gone < distance / 2 ? distance * 2 : least;
+    ATOMIC_STORE_RELAXED(&distance_bytes, size_min(distance, size_max(limit / 4, least)));
+    return gone;
+}
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+static void purge(size_t limit, size_t wanted, size_t free_bytes)
+{
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_PURGE, CYCLES_SAME, wanted);
+    size_t shallow = size_min(wanted, free_bytes), gone = shallow ? give_free(shallow) : 0;
+    if (gone < wanted && all_is_due())
+        gone += give_all(limit);
+    if (gone)
+        ATOMIC_ADD_RELAXED(&purges, 1);
+    cycles_end(&span);
+}
+
+static void look(void)
+{
+    struct held held = held_now();
+    size_t limit = resident_limit(), addresses = ATOMIC_LOAD_RELAXED(&address_bytes);
+    size_t excess, excess_mapped;
+    ATOMIC_STORE_RELAXED(&taken_bytes, 0);
+    size_t left = room(limit, held.used + held.free + ATOMIC_LOAD_RELAXED(&other_bytes), &excess);
+    size_t left_mapped =
+        room(addresses, held.mapped + ATOMIC_LOAD_RELAXED(&other_addresses), &excess_mapped);
+    /* A little more goes than has to, so that the next look is not at once. */
+    size_t slack = size_max(size_min(limit, addresses) / 64, UNIT_SIZE);
+    ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(left, left_mapped), slack));
+    if (excess)
+        purge(limit, excess + slack, held.free);
+    /* Addresses go only where all that holds them is free. */
+    if (excess_mapped)
+        purge(addresses, excess_mapped + slack, 0);
+}
+
+void reclaim_to_limit(size_t bytes)
+{
+    ATOMIC_ADD_RELAXED(&taken_since_all, bytes);
+    if (ATOMIC_ADD_RELAXED(&taken_bytes, bytes) + bytes > ATOMIC_LOAD_RELAXED(&room_bytes))
+        look();
+}
+
+/* ---- Measuring ------------------------------------------------------------------------------- */
+
+static void measure(void)
+{
+    struct os_footprint footprint = os_footprint_read("");
+    struct held held = held_now();
+    size_t counted = held.used + held.free;
+    ATOMIC_STORE_RELAXED(
+        &other_bytes, footprint.resident_bytes - size_min(footprint.resident_bytes, counted));
+    ATOMIC_STORE_RELAXED(
+        &other_addresses, footprint.address_bytes - size_min(footprint.address_bytes, held.mapped));
+}
+
+void limit_changed(void)
+{
+    if (POLICY(limit_mib))
+        measure();
+    ATOMIC_STORE_RELAXED(&distance_bytes, 0);
+    ATOMIC_STORE_RELAXED(&room_bytes, 0);
+}
+
+size_t limit_start(void)
+{
+    struct os_limits limits;
+    os_limits_read("", &limits);
+    ATOMIC_STORE_RELAXED(&group_bytes, limits.group_bytes);
+    ATOMIC_STORE_RELAXED(&address_bytes, limits.address_bytes);
+    if (size_min(resident_limit(), limits.address_bytes) != SIZE_MAX) {
+        measure();
+        ATOMIC_STORE_RELAXED(&pressure_limited_flag, true);
+    }
+    return limits.cpus;
+}
+
+void limit_tick(uint64_t now_ms)
+{
+    if (!pressure_is_limited())
+        return;
+    if (POLICY(limit_mib) && now_ms >= ATOMIC_LOAD_RELAXED(&measured_ms) + MEASURE_MS) {
+        ATOMIC_STORE_RELAXED(&measured_ms, now_ms);
+        measure();
+    }
+    look();
+}
