@@ -102,7 +102,7 @@ STEPS = (
      "the block on top is taken from under a hit"),
     ("thread/idle.c", "    heap_find_sentinels(heap);\n", "",
      "a child goes on where another thread had just drained"),
-    ("thread/heap.c", "        idle_disown(heap);\n    return heap;", "    return heap;",
+    ("thread/heap.c", "        idle_disown(heap);\n    }\n    return heap;", "    }\n    return heap;",
      "a heap is pooled and still drained"),
 )
 
