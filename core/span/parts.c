@@ -3,6 +3,14 @@
 
 #include "map/metadata.h"
 
+/* Whoever made the part: each who waits for it says that it is there. */
+static void count_made(struct parts *parts, unsigned index)
+{
+    unsigned before = index;
+    __atomic_compare_exchange_n(
+        &parts->count, &before, index + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
 /* Makes the next part, if that is still the one of the number `index`; false when there is no
  * memory. */
 static bool make(struct parts *parts, unsigned index)
@@ -16,10 +24,7 @@ static bool make(struct parts *parts, unsigned index)
     if (!__atomic_compare_exchange_n(
             &parts->part[index], &none, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
         metadata_free(record, size);
-    /* Whoever made it: each who waits for it says that it is there. */
-    unsigned before = index;
-    __atomic_compare_exchange_n(
-        &parts->count, &before, index + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    count_made(parts, index);
     return true;
 }
 

@@ -122,6 +122,8 @@ SURVIVORS = {
         "stronger than needed: page_map_prepare has acquired the leaf, or one of the two has to",
     ("slab/sweep.c", "sweep_step", "acq_rel to acquire"):
         "stronger than needed: nobody learns from the flag what the sweeper wrote",
+    ("span/parts.c", "make", "release to relaxed"):
+        "not modelled: one thread makes a part, a second one says so, and a third one uses it",
     ("thread/registry.c", "take_over", "acquire to relaxed"):
         "stronger than needed: who learns from the kernel that the owner is gone comes after it",
     ("thread/registry.c", "make_owned", "atomic_store_release to atomic_store_relaxed"): _SHARED,
