@@ -21,7 +21,7 @@ static const char file_names[][13] = {"stats_file", "record_file", "crash_file",
 enum { STATS_FILE, RECORD_FILE, CRASH_FILE, PROFILE_FILE, FILE_COUNT };
 
 /* Copies: a program may write over its environment, as those do that set their title. */
-static char files[FILE_COUNT][PATH_SIZE]; /* const after environment_read */
+static char *files[FILE_COUNT]; /* PATH_SIZE each, NULL: not set; const after environment_read */
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
@@ -118,13 +118,13 @@ static void complain_missing(int option)
     options_complain(&text);
 }
 
-static void complain_too_long(int file)
+static void complain_path(int file, const char *reason)
 {
     char buffer[256];
     struct text text;
     start_complaint(&text, buffer, sizeof buffer);
     text_string(&text, file_names[file]);
-    text_string(&text, ": the path is too long");
+    text_string(&text, reason);
     options_complain(&text);
 }
 
@@ -182,10 +182,18 @@ static void read_file_variable(int file)
 {
     const char *path = variable(file_names[file]);
     size_t bytes = path ? strlen(path) + 1 : 0;
-    if (bytes <= PATH_SIZE)
-        memcpy(files[file], path ? path : "", bytes);
+    if (!bytes)
+        return;
+    if (bytes > PATH_SIZE) {
+        complain_path(file, ": the path is too long");
+        return;
+    }
+    if (!files[file])
+        files[file] = os_map(round_up(PATH_SIZE, os_page_size()), os_page_size(), NULL);
+    if (files[file])
+        memcpy(files[file], path, bytes);
     else
-        complain_too_long(file);
+        complain_path(file, ": there is no memory for the path");
 }
 
 /* A variable that looks like an option of ours but is none is a mistake worth a line. */
@@ -230,30 +238,30 @@ void environment_read(void)
 
 const char *environment_stats_file(void)
 {
-    return files[STATS_FILE][0] ? files[STATS_FILE] : NULL;
+    return files[STATS_FILE];
 }
 
 const char *environment_record_file(void)
 {
-    return files[RECORD_FILE][0] ? files[RECORD_FILE] : NULL;
+    return files[RECORD_FILE];
 }
 
 const char *environment_profile_file(void)
 {
-    return files[PROFILE_FILE][0] ? files[PROFILE_FILE] : NULL;
+    return files[PROFILE_FILE];
 }
 
 const char *environment_crash_file(void)
 {
-    return files[CRASH_FILE][0] ? files[CRASH_FILE] : NULL;
+    return files[CRASH_FILE];
 }
 
 bool environment_wants_stats(void)
 {
-    return POLICY(stats) || files[STATS_FILE][0];
+    return POLICY(stats) || files[STATS_FILE];
 }
 
 bool environment_wants_crash_report(void)
 {
-    return POLICY(crash) || files[CRASH_FILE][0];
+    return POLICY(crash) || files[CRASH_FILE];
 }

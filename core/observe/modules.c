@@ -8,32 +8,35 @@
 
 enum { MODULES_MAX = 64 };
 
+_Static_assert(MODULES_MAX * sizeof(struct module) <= 32 * KIB, "some room is for the text");
+
 /* Whoever opened it. */
 static struct {
-    char *map; /* text of the system's map; NULL: none */
-    size_t map_bytes, map_capacity;
+    struct module *found; /* MODULES_MAX of them, and the text behind; NULL: no memory for it */
     unsigned count;
-    struct module found[MODULES_MAX];
+    char *map; /* text of the system's map */
+    size_t map_bytes, map_capacity;
 } modules;
 
 void modules_open(void)
 {
     /* A process without memory may have room for less. What is not touched costs nothing. */
-    modules.count = 0;
-    modules.map_bytes = 0;
-    for (size_t bytes = 16 * MIB; bytes >= 64 * KIB && !modules.map; bytes /= 4) {
-        modules.map = os_map(bytes, 1, NULL);
-        modules.map_capacity = bytes;
+    for (size_t bytes = 16 * MIB; bytes >= 64 * KIB && !modules.found; bytes /= 4) {
+        modules.found = os_map(bytes, 1, NULL);
+        modules.map_capacity = bytes - MODULES_MAX * sizeof *modules.found;
     }
-    if (modules.map)
-        modules.map_bytes = os_read_file("/proc/self/maps", modules.map, modules.map_capacity);
+    if (!modules.found)
+        return;
+    modules.map = (char *)(modules.found + MODULES_MAX);
+    modules.map_bytes = os_read_file("/proc/self/maps", modules.map, modules.map_capacity);
 }
 
 void modules_close(void)
 {
-    if (modules.map)
-        os_unmap(modules.map, modules.map_capacity);
-    modules.map = NULL;
+    if (modules.found)
+        os_unmap(modules.found, MODULES_MAX * sizeof *modules.found + modules.map_capacity);
+    modules.found = NULL;
+    modules.count = 0;
 }
 
 /* Of what a sanitizer watches, too. */
@@ -166,7 +169,7 @@ const struct module *modules_find(uintptr_t address)
         if (address >= modules.found[i].start && address < modules.found[i].end)
             return &modules.found[i];
     struct line line;
-    if (!modules.map || !find_lines(address, &line) || modules.count == MODULES_MAX)
+    if (!modules.found || !find_lines(address, &line) || modules.count == MODULES_MAX)
         return NULL;
     struct module *module = &modules.found[modules.count++];
     memset(module, 0, sizeof *module);

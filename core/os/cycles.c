@@ -15,9 +15,13 @@
 
 enum { COPIES = 8 };
 
-static struct {
+struct copy {
     struct cycles_counts of[CYCLES_SIDES][CYCLES_KINDS];
-} copies[COPIES] CACHE_ALIGNED; /* atomic relaxed, any thread */
+} CACHE_ALIGNED;
+
+/* Of COPIES; NULL until the first span: a process that locks its memory would pay for them. Atomic:
+ * release on store pairs with acquire on load. Counts in it are atomic relaxed, any thread. */
+static struct copy *copies;
 
 /* In one word: thread-local memory is scarce. */
 static __thread struct {
@@ -38,9 +42,29 @@ void cycles_start(void)
         ticks_start();
 }
 
+/* No span begins under a lock, so that memory may be asked for here. */
+static SLOW_PATH bool map_copies(void)
+{
+    static const char line[] =
+        "hakmem: option cycles: there is no memory to count them in; it is 0 now\n";
+    size_t bytes = round_up(COPIES * sizeof(struct copy), os_page_size());
+    struct copy *none = NULL, *mapped = os_map(bytes, os_page_size(), NULL);
+    if (!mapped) {
+        if (__atomic_exchange_n(&policy.cycles, 0, __ATOMIC_RELAXED))
+            os_write_quietly(STDERR, line, sizeof line - 1);
+        return false;
+    }
+    if (!__atomic_compare_exchange_n(
+            &copies, &none, mapped, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        os_discard(mapped, bytes);
+    return true;
+}
+
 void cycles_begin_counted(
     struct cycles_span *span, enum cycles_kind kind, enum cycles_side side, size_t bytes)
 {
+    if (UNLIKELY(!ATOMIC_LOAD_ACQUIRE(&copies)) && !map_copies())
+        return;
     ticks_start();
     span->kind = (uint8_t)kind;
     span->outer_side = (uint8_t)now.side;
@@ -78,7 +102,8 @@ uint64_t cycles_end_counted(struct cycles_span *span)
     uint64_t ticks = cpu_ticks() - span->start, inside = now.ended_ticks - span->inside;
     now.ended_ticks = span->inside + ticks;
     now.side = span->outer_side;
-    struct cycles_counts *counts = &copies[own_identity % COPIES].of[span->side][span->kind];
+    struct copy *copy = &ATOMIC_LOAD_ACQUIRE(&copies)[own_identity % COPIES];
+    struct cycles_counts *counts = &copy->of[span->side][span->kind];
     uint64_t max = ATOMIC_LOAD_RELAXED(&counts->max);
     ATOMIC_ADD_RELAXED(&counts->count, 1);
     ATOMIC_ADD_RELAXED(&counts->total, ticks);
@@ -95,9 +120,10 @@ uint64_t cycles_end_counted(struct cycles_span *span)
 
 void cycles_collect(enum cycles_side side, enum cycles_kind kind, struct cycles_counts *sum)
 {
+    const struct copy *all = ATOMIC_LOAD_ACQUIRE(&copies);
     *sum = (struct cycles_counts){0};
-    for (unsigned i = 0; i < COPIES; i++) {
-        const struct cycles_counts *counts = &copies[i].of[side][kind];
+    for (unsigned i = 0; all && i < COPIES; i++) {
+        const struct cycles_counts *counts = &all[i].of[side][kind];
         sum->count += ATOMIC_LOAD_RELAXED(&counts->count);
         sum->total += ATOMIC_LOAD_RELAXED(&counts->total);
         sum->own += ATOMIC_LOAD_RELAXED(&counts->own);

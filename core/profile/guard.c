@@ -12,8 +12,8 @@ enum { SLOT_PAGES = 16 };
 uintptr_t guard_start;
 size_t guard_bytes;
 
-static struct guard slots[GUARD_SLOTS];
-static uint32_t turn; /* atomic relaxed, any thread: of the slots */
+static struct guard *slots; /* GUARD_SLOTS; const once there is a range */
+static uint32_t turn;       /* atomic relaxed, any thread: of the slots */
 
 static size_t slot_bytes(void)
 {
@@ -24,7 +24,9 @@ static size_t slot_bytes(void)
 bool guard_open(void)
 {
     size_t bytes = round_up((GUARD_SLOTS + 1) * slot_bytes(), REGION_SIZE);
-    char *memory = os_reserve(bytes + REGION_SIZE);
+    if (!slots)
+        slots = os_map(round_up(GUARD_SLOTS * sizeof *slots, os_page_size()), os_page_size(), NULL);
+    char *memory = slots ? os_reserve(bytes + REGION_SIZE) : NULL;
     if (!memory || !os_make_untouchable(memory, bytes + REGION_SIZE))
         return false;
     guard_bytes = bytes;

@@ -23,13 +23,13 @@ struct kind {
 
 static struct {
     struct log_settings settings;
-    char pattern[PATH_BYTES];
-    char *base; /* of the reserved addresses */
+    char *pattern; /* PATH_BYTES */
+    char *base;    /* of the reserved addresses */
     struct kind kinds[LOG_KINDS];
     uint32_t extents_max;
 
     /* By who has the claim. */
-    char path[PATH_BYTES];
+    char *path; /* PATH_BYTES */
     struct os_file file;
     uint32_t extents; /* atomic: others read it */
 
@@ -380,7 +380,13 @@ static size_t affordable(size_t limit_bytes)
 void store_start(const struct log_settings *settings)
 {
     store.settings = *settings;
-    store.settings.path = store.pattern;
+    char *texts = os_map(round_up(2 * PATH_BYTES, os_page_size()), os_page_size(), NULL);
+    if (!texts) {
+        complain("nothing will be logged to", settings->path, "there is no memory for it");
+        return;
+    }
+    store.path = texts + PATH_BYTES;
+    store.settings.path = store.pattern = texts;
     store.settings.limit_bytes = affordable(settings->limit_bytes);
     if (!path_keep(store.pattern, settings->path)) {
         complain("nothing will be logged to", settings->path, "the path is too long");

@@ -32,6 +32,8 @@ static bool is_for_observer;
 
 bool sample_set_mean(size_t bytes)
 {
+    static const char no_guards[] =
+        "hakmem: option sample_guards: there is no memory for guards, samples have none\n";
     if (bytes == due_mean() && !ATOMIC_LOAD_RELAXED(&is_for_observer))
         return true;
     ATOMIC_STORE_RELAXED(&is_for_observer, false);
@@ -41,8 +43,8 @@ bool sample_set_mean(size_t bytes)
     heap_leave(heap);
     if (bytes && !shard_prepare_samples())
         return false;
-    if (bytes && POLICY(sample_guards) && !guard_start)
-        guard_open();
+    if (bytes && POLICY(sample_guards) && !guard_start && !guard_open())
+        os_write_quietly(STDERR, no_guards, sizeof no_guards - 1);
     if (bytes)
         unwind_open(POLICY(sample_stack) != 0);
     due_set_mean(bytes);

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "map/metadata.h"
 #include "observe/lock_kinds.h"
@@ -49,6 +50,25 @@ static void nothing_is_counted_unless_asked_for(void **state)
     (void)state;
     assert_int_equal(call_with_refill(CYCLES_MALLOC), 0);
     assert_int_equal(counts_of(CYCLES_MALLOC, CYCLES_CALL).count, 0);
+}
+
+static void count_without_memory(void *unused)
+{
+    (void)unused;
+    const struct rlimit nothing = {0, 0};
+    setrlimit(RLIMIT_AS, &nothing);
+    ATOMIC_STORE_RELAXED(&policy.cycles, 1);
+    CHECK(call_with_refill(CYCLES_MALLOC) == 0);
+    CHECK(policy.cycles == 0 && counts_of(CYCLES_MALLOC, CYCLES_CALL).count == 0);
+}
+
+static void without_memory_it_is_off(void **state)
+{
+    (void)state;
+    char output[256];
+    assert_int_equal(unit_run_child(count_without_memory, NULL, output, sizeof output), 0);
+    assert_string_equal(
+        output, "hakmem: option cycles: there is no memory to count them in; it is 0 now\n");
 }
 
 static void own_times_add_up(void **state)
@@ -230,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_counted_unless_asked_for),
+        cmocka_unit_test(without_memory_it_is_off),
         cmocka_unit_test(own_times_add_up),
         cmocka_unit_test(histograms_have_a_place_for_each_power_of_two),
         cmocka_unit_test(what_is_in_no_call_is_of_no_side),
