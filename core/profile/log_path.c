@@ -53,20 +53,50 @@ bool path_keep(char *pattern, const char *path)
     return text.length < text.capacity;
 }
 
+static void add_number(struct text *text, unsigned again)
+{
+    text_unsigned(text, (uint64_t)os_process_id());
+    if (again > 1) {
+        text_char(text, '-');
+        text_unsigned(text, again);
+    }
+}
+
+/* Before the last dot of the file's name, or at its end. */
+static const char *suffix_of(const char *pattern)
+{
+    const char *suffix = NULL;
+    for (; *pattern; pattern++)
+        if (*pattern == '/' || *pattern == '.')
+            suffix = *pattern == '.' && pattern[1] != '/' ? pattern : NULL;
+    return suffix ? suffix : pattern;
+}
+
+static bool has_number(const char *pattern)
+{
+    for (; *pattern; pattern++)
+        if (*pattern == '%' && *++pattern == 'p')
+            return true;
+    return false;
+}
+
 bool path_resolve(const char *pattern, char *path, unsigned again)
 {
     struct text text;
+    const char *suffix = again > 1 && !has_number(pattern) ? suffix_of(pattern) : NULL;
     text_init(&text, path, PATH_BYTES);
-    for (const char *c = pattern; *c; c++) {
+    for (const char *c = pattern;; c++) {
         bool is_number = c[0] == '%' && c[1] == 'p', is_percent = c[0] == '%' && c[1] == '%';
+        if (c == suffix) {
+            text_char(&text, '.');
+            add_number(&text, again - 1);
+        }
+        if (!*c)
+            break;
         if (is_number)
-            text_unsigned(&text, (uint64_t)os_process_id());
+            add_number(&text, again);
         else
             text_char(&text, *c);
-        if (is_number && again > 1) {
-            text_char(&text, '-');
-            text_unsigned(&text, again);
-        }
         c += is_number || is_percent;
     }
     text_terminate(&text);

@@ -11,8 +11,10 @@ enum { PATH_BYTES = 4096 };
  * texts have PATH_BYTES, and this returns false when it does not fit. */
 bool path_keep(char *pattern, const char *path);
 
-/* The path of this process. It may have logged under its number before, as another program: `again`
- * tells them apart, from 1 on. False when it does not fit. */
+/* The path of this process. There may be such a file already, of the same process as another
+ * program, or of others where the pattern leaves no place for the number: `again` tells them apart,
+ * from 1 on, and from 2 on the number is part of the name in any case. False when it does not
+ * fit. */
 bool path_resolve(const char *pattern, char *path, unsigned again);
 
 #endif

@@ -50,7 +50,8 @@ static const char *reason_of(enum os_failure failure)
 {
     switch (failure) {
     case OS_EXISTS:
-        return "too many files of this name are there already";
+        return "too many files of this name are there already: remove them, or record to an "
+               "empty directory";
     case OS_NO_ACCESS:
         return "no permission";
     case OS_NO_FOLDER:

@@ -36,10 +36,10 @@ static void say(const char *line, size_t length)
     (void)!write(said, line, length);
 }
 
-static void start(size_t limit_bytes)
+static void start_as(const char *name, size_t limit_bytes)
 {
     char path[256];
-    snprintf(path, sizeof path, "%s/%%e.%%p.hakprof", folder);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     const struct log_settings settings = {
         .path = path,
         .limit_bytes = limit_bytes,
@@ -48,6 +48,11 @@ static void start(size_t limit_bytes)
         .say = say};
     identity_start(NULL);
     log_start(&settings);
+}
+
+static void start(size_t limit_bytes)
+{
+    start_as("%e.%p.hakprof", limit_bytes);
 }
 
 static log_handle bear(uint32_t site, uint64_t bytes)
@@ -318,6 +323,30 @@ static void a_child_has_a_file_of_its_own(void **state)
     assert_int_equal(parents.header->ended, 0);
 }
 
+static void log_under_one_name(void)
+{
+    start_as("one.name.hakprof", 8 * MIB);
+    bear(1, 100);
+    log_stop();
+}
+
+/* The second process of a name without %p once found all names taken, and so did all after it. */
+static void processes_of_one_name_have_files_of_their_own(void **state)
+{
+    (void)state;
+    char text[1024], path[600];
+    for (unsigned i = 0; i < 3; i++) {
+        int status;
+        pid_t process = run(log_under_one_name, text, sizeof text, &status);
+        assert_int_equal(status, 0);
+        assert_string_equal(text, "");
+        snprintf(path, sizeof path, "%s/one.name.hakprof", folder);
+        if (i > 0)
+            snprintf(path, sizeof path, "%s/one.name.%d.hakprof", folder, process);
+        assert_int_equal(access(path, R_OK), 0);
+    }
+}
+
 static void log_and_be_killed(void)
 {
     start(8 * MIB);
@@ -522,6 +551,7 @@ int main(void)
         cmocka_unit_test(modules_have_their_build_id),
         cmocka_unit_test(threads_log_at_the_same_time),
         cmocka_unit_test(a_child_has_a_file_of_its_own),
+        cmocka_unit_test(processes_of_one_name_have_files_of_their_own),
         cmocka_unit_test(what_was_logged_survives_the_process),
         cmocka_unit_test(a_full_log_thins_out_what_is_dead),
         cmocka_unit_test(too_many_live_samples_are_said_once),
