@@ -13,12 +13,7 @@ const char lock_kind_names[LOCK_KINDS][12] = {
     [LOCK_BIG] = "big", [LOCK_METADATA] = "metadata", [LOCK_REGISTRY] = "registry",
 };
 
-/* Threads use different ones. */
-enum { COPIES = 8 };
-
-static struct {
-    struct lock_waits of[LOCK_KINDS];
-} copies[COPIES] CACHE_ALIGNED; /* atomic relaxed, any thread */
+struct lock_waits lock_kind_copies[LOCK_KIND_COPIES][LOCK_KINDS] CACHE_ALIGNED;
 
 static bool lies_in(const void *address, const void *start, size_t size)
 {
@@ -43,7 +38,7 @@ static enum lock_kind kind_of(const struct lock *lock)
 
 static void watch(const struct lock *lock, bool waited, uint64_t ticks)
 {
-    struct lock_waits *waits = &copies[own_identity % COPIES].of[kind_of(lock)];
+    struct lock_waits *waits = &lock_kind_copies[own_identity % LOCK_KIND_COPIES][kind_of(lock)];
     ATOMIC_ADD_RELAXED(&waits->acquisitions, 1);
     if (!waited)
         return;
@@ -59,8 +54,8 @@ void lock_kinds_start(void)
 void lock_kinds_collect(enum lock_kind kind, struct lock_waits *sum)
 {
     *sum = (struct lock_waits){0};
-    for (unsigned i = 0; i < COPIES; i++) {
-        const struct lock_waits *waits = &copies[i].of[kind];
+    for (unsigned i = 0; i < LOCK_KIND_COPIES; i++) {
+        const struct lock_waits *waits = &lock_kind_copies[i][kind];
         sum->acquisitions += ATOMIC_LOAD_RELAXED(&waits->acquisitions);
         sum->waits += ATOMIC_LOAD_RELAXED(&waits->waits);
         sum->waited_ticks += ATOMIC_LOAD_RELAXED(&waits->waited_ticks);

@@ -23,6 +23,11 @@ struct lock_waits {
     uint64_t waited_ticks;
 };
 
+/* Threads use different copies. Atomic relaxed, any thread; outside of lock_kinds.c nobody but the
+ * descriptor looks at them. */
+enum { LOCK_KIND_COPIES = 8 };
+extern struct lock_waits lock_kind_copies[LOCK_KIND_COPIES][LOCK_KINDS];
+
 /* From the library's constructor. */
 void lock_kinds_start(void);
 

@@ -13,15 +13,7 @@
 #include "os/syscall.h"
 #include "os/ticks.h"
 
-enum { COPIES = 8 };
-
-struct copy {
-    struct cycles_counts of[CYCLES_SIDES][CYCLES_KINDS];
-} CACHE_ALIGNED;
-
-/* Of COPIES; NULL until the first span: a process that locks its memory would pay for them. Atomic:
- * release on store pairs with acquire on load. Counts in it are atomic relaxed, any thread. */
-static struct copy *copies;
+struct cycles_copy *cycles_copies;
 
 /* In one word: thread-local memory is scarce. */
 static __thread struct {
@@ -47,15 +39,15 @@ static SLOW_PATH bool map_copies(void)
 {
     static const char line[] =
         "hakmem: option cycles: there is no memory to count them in; it is 0 now\n";
-    size_t bytes = round_up(COPIES * sizeof(struct copy), os_page_size());
-    struct copy *none = NULL, *mapped = os_map(bytes, os_page_size(), NULL);
+    size_t bytes = round_up(CYCLES_COPIES * sizeof(struct cycles_copy), os_page_size());
+    struct cycles_copy *none = NULL, *mapped = os_map(bytes, os_page_size(), NULL);
     if (!mapped) {
         if (__atomic_exchange_n(&policy.cycles, 0, __ATOMIC_RELAXED))
             os_write_quietly(STDERR, line, sizeof line - 1);
         return false;
     }
     if (!__atomic_compare_exchange_n(
-            &copies, &none, mapped, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            &cycles_copies, &none, mapped, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         os_discard(mapped, bytes);
     return true;
 }
@@ -63,7 +55,7 @@ static SLOW_PATH bool map_copies(void)
 void cycles_begin_counted(
     struct cycles_span *span, enum cycles_kind kind, enum cycles_side side, size_t bytes)
 {
-    if (UNLIKELY(!ATOMIC_LOAD_ACQUIRE(&copies)) && !map_copies())
+    if (UNLIKELY(!ATOMIC_LOAD_ACQUIRE(&cycles_copies)) && !map_copies())
         return;
     ticks_start();
     span->kind = (uint8_t)kind;
@@ -102,7 +94,7 @@ uint64_t cycles_end_counted(struct cycles_span *span)
     uint64_t ticks = cpu_ticks() - span->start, inside = now.ended_ticks - span->inside;
     now.ended_ticks = span->inside + ticks;
     now.side = span->outer_side;
-    struct copy *copy = &ATOMIC_LOAD_ACQUIRE(&copies)[own_identity % COPIES];
+    struct cycles_copy *copy = &ATOMIC_LOAD_ACQUIRE(&cycles_copies)[own_identity % CYCLES_COPIES];
     struct cycles_counts *counts = &copy->of[span->side][span->kind];
     uint64_t max = ATOMIC_LOAD_RELAXED(&counts->max);
     ATOMIC_ADD_RELAXED(&counts->count, 1);
@@ -120,9 +112,9 @@ uint64_t cycles_end_counted(struct cycles_span *span)
 
 void cycles_collect(enum cycles_side side, enum cycles_kind kind, struct cycles_counts *sum)
 {
-    const struct copy *all = ATOMIC_LOAD_ACQUIRE(&copies);
+    const struct cycles_copy *all = ATOMIC_LOAD_ACQUIRE(&cycles_copies);
     *sum = (struct cycles_counts){0};
-    for (unsigned i = 0; all && i < COPIES; i++) {
+    for (unsigned i = 0; all && i < CYCLES_COPIES; i++) {
         const struct cycles_counts *counts = &all[i].of[side][kind];
         sum->count += ATOMIC_LOAD_RELAXED(&counts->count);
         sum->total += ATOMIC_LOAD_RELAXED(&counts->total);

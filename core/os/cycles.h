@@ -8,7 +8,7 @@
  * A span's own time is what is not in spans inside it, so that own times add up to all of it. Hit
  * paths have no spans, and a slow path has a branch for each while the option is off.
  *
- * Any thread; counters are atomic, in a few copies, of which threads use different ones.
+ * Any thread; counters are atomic, in a few copies.
  */
 #ifndef OS_CYCLES_H
 #define OS_CYCLES_H
@@ -54,6 +54,17 @@ struct cycles_counts {
     uint64_t count, total, own, max;
     uint64_t buckets[CYCLES_BUCKETS];
 };
+
+/* Threads use different ones. */
+struct cycles_copy {
+    struct cycles_counts of[CYCLES_SIDES][CYCLES_KINDS];
+} CACHE_ALIGNED;
+
+/* So many; NULL until the first span: a process that locks its memory would pay for them. Atomic:
+ * release on store pairs with acquire on load. Counts in it are atomic relaxed, any thread. Outside
+ * of cycles.c nobody but the descriptor looks at them. */
+enum { CYCLES_COPIES = 8 };
+extern struct cycles_copy *cycles_copies;
 
 /* Of a build with HAKMEM_DEBUG=1: spans are told one by one, on stderr. Const after the
  * constructor. */

@@ -6,12 +6,8 @@
 #include "map/metadata.h"
 #include "os/os.h"
 
-enum { CHAINS = 4096 };
-
-/* CHAINS of them, mapped for the first site. It and they are atomic: release on store pairs with
- * acquire on load. */
-static struct site **chains;
-static struct site *newest; /* the same */
+struct site **site_chains;
+static struct site *newest; /* atomic: release on store pairs with acquire on load */
 static struct site no_site;
 static uint32_t last_number; /* atomic relaxed, any thread */
 
@@ -49,10 +45,10 @@ static void link_newest(struct site *site)
 /* NULL: there is no memory for them. */
 static SLOW_PATH struct site **map_chains(void)
 {
-    size_t bytes = round_up(CHAINS * sizeof *chains, os_page_size());
+    size_t bytes = round_up(SITE_CHAINS * sizeof *site_chains, os_page_size());
     struct site **known = NULL, **mapped = os_map(bytes, os_page_size(), NULL);
     if (!mapped || __atomic_compare_exchange_n(
-                       &chains, &known, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+                       &site_chains, &known, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return mapped;
     os_discard(mapped, bytes);
     return known;
@@ -61,10 +57,10 @@ static SLOW_PATH struct site **map_chains(void)
 struct site *site_find(const uintptr_t *frames, unsigned count)
 {
     uint64_t hash = hash_of(frames, count);
-    struct site **table = ATOMIC_LOAD_ACQUIRE(&chains);
+    struct site **table = ATOMIC_LOAD_ACQUIRE(&site_chains);
     if (UNLIKELY(!table) && !(table = map_chains()))
         return &no_site;
-    struct site **chain = &table[hash % CHAINS];
+    struct site **chain = &table[hash % SITE_CHAINS];
     struct site *first = ATOMIC_LOAD_ACQUIRE(chain), *seen = NULL;
     struct site *found = look(first, NULL, hash, frames, count);
     if (LIKELY(found != NULL))

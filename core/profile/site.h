@@ -36,6 +36,12 @@ struct site {
     uintptr_t frame[];                 /* addresses behind the calls, innermost first */
 };
 
+/* So many, by hash, the newest site first; mapped for the first one. It and they are atomic:
+ * release on store pairs with acquire on load. Outside of site.c nobody but the descriptor looks at
+ * them. */
+enum { SITE_CHAINS = 4096 };
+extern struct site **site_chains;
+
 /* The site of such a stack, made if need be; the one without frames when there is no memory. */
 struct site *site_find(const uintptr_t *frames, unsigned count);
 
