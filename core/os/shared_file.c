@@ -29,8 +29,34 @@ static enum os_failure failure_of(long result)
         return OS_NO_SPACE;
     case EFBIG:
         return OS_FILE_LIMIT;
+    case EMFILE:
+    case ENFILE:
+        return OS_NO_DESCRIPTOR;
     default:
         return OS_OTHER_FAILURE;
+    }
+}
+
+const char *shared_file_reason(enum os_failure failure)
+{
+    switch (failure) {
+    case OS_EXISTS:
+        return "too many files of this name are there already: remove them, or record to an "
+               "empty directory";
+    case OS_NO_ACCESS:
+        return "no permission";
+    case OS_NO_FOLDER:
+        return "there is no such folder";
+    case OS_NO_SPACE:
+        return "the disk is full";
+    case OS_FILE_LIMIT:
+        return "files may not become that long";
+    case OS_NO_DESCRIPTOR:
+        return "too many files are open";
+    case OS_NOT_THERE:
+        return "the file is not under this name any more";
+    default:
+        return "the system refuses";
     }
 }
 
@@ -48,9 +74,10 @@ int shared_file_create(const char *path, enum os_failure *failure)
     return fd < 0 ? -1 : (int)fd;
 }
 
-int shared_file_open(const char *path, struct os_file identity)
+int shared_file_open(const char *path, struct os_file identity, enum os_failure *failure)
 {
     long fd = open_file(path, O_NONBLOCK);
+    *failure = fd >= 0 || fd == -ENOENT ? OS_NOT_THERE : failure_of(fd);
     if (fd < 0)
         return -1;
     struct os_file found = os_file_of((int)fd);

@@ -18,14 +18,19 @@ enum os_failure {
     OS_NO_FOLDER,
     OS_NO_SPACE,
     OS_FILE_LIMIT,
+    OS_NO_DESCRIPTOR,
+    OS_NOT_THERE,
     OS_OTHER_FAILURE
 };
+
+/* For a message. */
+const char *shared_file_reason(enum os_failure failure);
 
 /* A new file of the user's own, which exec closes. -1, and the reason: it cannot be made. */
 int shared_file_create(const char *path, enum os_failure *failure);
 
-/* The file that has this identity and path; -1: it is there no more. */
-int shared_file_open(const char *path, struct os_file identity);
+/* The file that has this identity and path. -1, and the reason. */
+int shared_file_open(const char *path, struct os_file identity, enum os_failure *failure);
 
 void shared_file_remove(const char *path);
 

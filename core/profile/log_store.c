@@ -46,25 +46,6 @@ static struct kind *kind_of(enum log_kind kind)
 
 /* ---- Complaints ------------------------------------------------------------------------------ */
 
-static const char *reason_of(enum os_failure failure)
-{
-    switch (failure) {
-    case OS_EXISTS:
-        return "too many files of this name are there already: remove them, or record to an "
-               "empty directory";
-    case OS_NO_ACCESS:
-        return "no permission";
-    case OS_NO_FOLDER:
-        return "there is no such folder";
-    case OS_NO_SPACE:
-        return "the disk is full";
-    case OS_FILE_LIMIT:
-        return "files may not become that long";
-    default:
-        return "the system refuses";
-    }
-}
-
 static void complain(const char *what, const char *path, const char *reason)
 {
     char buffer[640]; /* stacks may be small */
@@ -145,15 +126,17 @@ static bool grow_by_one(enum log_kind kind)
     struct kind *k = kind_of(kind);
     if (k->count == k->limit || store.extents == store.extents_max)
         return false;
-    int fd = shared_file_open(store.path, store.file);
-    enum os_failure failure = fd < 0 ? OS_NO_FOLDER : add_extent(fd, kind);
-    if (fd >= 0)
+    enum os_failure failure;
+    int fd = shared_file_open(store.path, store.file, &failure);
+    if (fd >= 0) {
+        failure = add_extent(fd, kind);
         os_close(fd);
+    }
     if (failure != OS_NO_FAILURE) {
         ATOMIC_STORE_RELAXED(&store.failed, 1);
         complain(
             "older samples will be thinned out, as there is no more room in", store.path,
-            fd < 0 ? "the file is not under this name any more" : reason_of(failure));
+            shared_file_reason(failure));
         return false;
     }
     if (kind == LOG_SAMPLES)
@@ -318,7 +301,8 @@ static void open_file(void)
     }
     if (failure != OS_NO_FAILURE) {
         complain(
-            "nothing will be logged, as this cannot be written:", store.path, reason_of(failure));
+            "nothing will be logged, as this cannot be written:", store.path,
+            shared_file_reason(failure));
         ATOMIC_STORE_RELEASE(&store_process, UINT32_MAX);
         return;
     }

@@ -154,17 +154,27 @@ static bool is_kept(const struct unwind_kept *kept, uintptr_t top)
     return true;
 }
 
-static void keep(struct unwind_kept *kept, const struct walk *walk, struct site *site)
+/* A stack is kept only where all is memory from `top` on as long as the thread lives: a coroutine's
+ * may be gone when another one, with the same innermost frames, lies where it lay, and is shorter.
+ */
+static void keep(
+    struct unwind_stack *stack, struct unwind_kept *kept, const struct walk *walk,
+    struct site *site)
 {
     kept->site = NULL;
     if (!CALLS_PUSH || !site->number)
+        return;
+    if (!stack->high)
+        find_bounds(stack);
+    if (walk->top < stack->low || walk->top >= stack->high)
         return;
     kept->top = walk->top;
     kept->count = walk->count;
     for (unsigned i = 0; i < walk->count; i++) {
         uintptr_t offset = walk->place[i] - walk->top;
         /* Not so where a signal handler was called. */
-        if (offset > UINT32_MAX || pushed_at(walk->place[i]) != walk->address[i])
+        if (offset > stack->high - walk->top || offset > UINT32_MAX ||
+            pushed_at(walk->place[i]) != walk->address[i])
             return;
         kept->offset[i] = (uint32_t)offset;
         kept->address[i] = walk->address[i];
@@ -189,6 +199,6 @@ struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *
            walk.address[own] - unwinder.own_start < unwinder.own_end - unwinder.own_start)
         own++;
     struct site *site = site_find(walk.address + own, walk.count - own);
-    keep(kept, &walk, site);
+    keep(stack, kept, &walk, site);
     return site;
 }

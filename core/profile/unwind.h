@@ -26,7 +26,7 @@ struct unwind_kept {
 };
 
 struct unwind_stack {
-    uintptr_t low, high; /* the thread's stack, for frame pointers; 0: not known yet */
+    uintptr_t low, high; /* the thread's stack; 0: not known yet */
     struct unwind_kept kept[UNWIND_KEPT];
 };
 
