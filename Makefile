@@ -82,8 +82,8 @@ fuzz:
 	@AFL_QUIET=1 cmake --build $(BUILD)/fuzz-afl --target fuzz
 	@python3 tests/fuzz/fuzz.py $(BUILD)/fuzz --afl $(BUILD)/fuzz-afl --seconds $(FUZZ_SECONDS)
 
-# Runs real programs under the C library's malloc and under hakmem in each preset.
-programs: library
+# Runs real programs under the C library's malloc, under hakmem in each preset, and recorded.
+programs: build
 	@sh cmake/install-tools.sh programs
 	@python3 tests/programs/run_programs.py --library $(BUILD)/libhakmem.so --install \
 		$(PROGRAMS_FLAGS)

@@ -3,6 +3,9 @@
 A program runs under the C library's malloc first; that run is the reference. Under hakmem it must
 end with the same exit status, give the same output, and say nothing in hakmem's name, and hakmem's
 own statistics must show that it served the calls.
+
+Each column is a way to run it: under a preset of hakmem, or, as `record`, by `hakmem record`, which
+must have recorded something, and may say nothing but that.
 """
 
 import dataclasses
@@ -21,6 +24,11 @@ from programs_table import SEARCH_PATH
 SERVED_SHARE = 0.99
 # How long a program that was told to end may take for it, before it is killed.
 GRACE_S = 3
+# The column in which programs are recorded, and the preset that they have there.
+RECORD = "record"
+RECORD_PRESET = "balanced"
+# What `hakmem record` says when all is well, after everything that the program said.
+RECORDED = re.compile(rb"^hakmem: recorded [1-9][0-9]* process(?:es)?\n(?:  .*\n)+\Z", re.MULTILINE)
 # A message of the library, or of the dynamic linker about it.
 MESSAGE = re.compile(rb"^.*(?:\bhakmem: |ERROR: ld\.so: object).*$", re.MULTILINE)
 
@@ -101,9 +109,23 @@ def take_statistics(folder):
             continue
 
 
-def run(row, library=None, preset=None):
-    """Prepares and runs the program, under hakmem if a preset is given."""
-    base = row.work.parent / f"{row.name}.{preset or 'glibc'}"
+def recorder(library):
+    """The command that belongs to the library."""
+    return library.parent / "bin" / "hakmem"
+
+
+def under_hakmem(row, library, column, folder):
+    """The command of a run in this column, and the variables that it needs."""
+    variables = {"HAKMEM_STATS_FILE": f"{folder}/%p.json"}
+    if column != RECORD:
+        return row.command, {"LD_PRELOAD": str(library), "HAKMEM_PRESET": column, **variables}
+    record = [str(recorder(library)), "record", "--output", str(folder), "--"]
+    return record + row.command, {"HAKMEM_PRESET": RECORD_PRESET, **variables}
+
+
+def run(row, library=None, column=None):
+    """Prepares and runs the program, under hakmem if a column is given."""
+    base = row.work.parent / f"{row.name}.{column or 'glibc'}"
     files = {name: base.with_name(f"{base.name}.{name}") for name in ("out", "err", "stats")}
     row.work.mkdir(exist_ok=True)
     # A server may give up root's rights, and still has to leave its statistics there.
@@ -115,11 +137,11 @@ def run(row, library=None, preset=None):
     with open(files["out"], "wb") as out, open(files["err"], "wb") as err:
         if row.prepare and execute(["sh", "-c", row.prepare], row, environment(row), err, err) != 0:
             raise RunError(f"cannot be prepared: {tail(read(files['err']))}")
-        variables = {} if preset is None else {
-            "LD_PRELOAD": str(library), "HAKMEM_PRESET": preset,
-            "HAKMEM_STATS_FILE": f"{files['stats']}/%p.json"}
+        command, variables = row.command, {}
+        if column is not None:
+            command, variables = under_hakmem(row, library, column, files["stats"])
         begin = time.monotonic()
-        status = execute(row.command, row, environment(row, **variables), out, err)
+        status = execute(command, row, environment(row, **variables), out, err)
         seconds = time.monotonic() - begin
     return Outcome(status, seconds, read(files["out"]), read(files["err"]),
                    read(row.output["product"]) if "product" in row.output else b"",
@@ -153,9 +175,10 @@ def compare(what, wanted, found):
            f"here): {wanted[around]!r} became {found[around]!r}")
 
 
-def check_served(row, outcome, preset):
+def check_served(row, outcome, column):
     """Yields what keeps hakmem's statistics from being the proof that it served the program."""
     served, passed_on = outcome.calls()
+    preset = RECORD_PRESET if column == RECORD else column
     if not outcome.statistics:
         yield "no process left hakmem's statistics: it was not there"
     elif any(process["options"]["preset"] != preset for process in outcome.statistics):
@@ -171,8 +194,13 @@ def logs(row):
     return b"".join(read(path) for path in sorted(row.work.glob("*.log")))
 
 
-def check(row, outcome, preset, reference):
+def check(row, outcome, column, reference):
     """Yields all that is wrong with a run under hakmem."""
+    if column == RECORD:
+        said, times = RECORDED.subn(b"", outcome.stderr)
+        outcome = dataclasses.replace(outcome, stderr=said)
+        if not times:
+            yield f"nothing was recorded: {tail(outcome.stderr)}"
     failed = list(check_end(row, outcome))
     yield from failed
     # What a failed run printed and counted says nothing more.
@@ -180,6 +208,6 @@ def check(row, outcome, preset, reference):
         if "check" not in row.output:
             yield from compare("standard output", reference.stdout, outcome.stdout)
         yield from compare("the product", reference.product, outcome.product)
-        yield from check_served(row, outcome, preset)
+        yield from check_served(row, outcome, column)
     for message in MESSAGE.findall(outcome.stderr + b"\n" + outcome.stdout + b"\n" + logs(row)):
         yield f"a message: {message.decode(errors='replace')}"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs real programs under the C library's malloc and under hakmem in each preset.
+"""Runs real programs under the C library's malloc, under hakmem in each preset, and recorded.
 
-Each program of programs.toml runs once under glibc and once under hakmem in each preset. Exit
+Each program of programs.toml runs once under glibc, once under hakmem in each preset, and once by
+`hakmem record`. Exit
 status and output must be the same byte for byte, or the program's own tests must pass; hakmem must
 say nothing; and by its own statistics it must have served at least 99% of the calls it saw, and no
 fewer than the program is known to make. A program that is not installed is skipped.
@@ -31,8 +32,8 @@ import programs_table
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 TABLE = pathlib.Path(__file__).resolve().with_name("programs.toml")
-PRESETS = ["speed", "balanced", "lean"]
-QUICK_PRESETS = ["balanced"]
+COLUMNS = ["speed", "balanced", "lean", programs_run.RECORD]
+QUICK_COLUMNS = ["balanced"]
 NOTHING_RUN = 77
 MARKERS = ("<!-- programs:begin -->", "<!-- programs:end -->")
 
@@ -74,16 +75,16 @@ def install(rows):
                           env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}).returncode == 0
 
 
-def run_under_hakmem(row, library, preset, reference):
+def run_under_hakmem(row, library, column, reference):
     """One run under hakmem as a finding."""
-    outcome = programs_run.run(row, library, preset)
+    outcome = programs_run.run(row, library, column)
     served, passed_on = outcome.calls()
-    return {"problems": list(programs_run.check(row, outcome, preset, reference)),
+    return {"problems": list(programs_run.check(row, outcome, column, reference)),
             "seconds": round(outcome.seconds, 2), "served": served, "passed_on": passed_on,
             "processes": len(outcome.statistics)}
 
 
-def run_row(row, library, presets):
+def run_row(row, library, columns):
     """All runs of a program; what went wrong is in the `problems` of a run or of the program."""
     finding = {"name": row.name, "summary": row.summary, "checked": row.checked(),
                "version": upstream(installed_version(row.packages[0])), "problems": [], "runs": {}}
@@ -98,9 +99,9 @@ def run_row(row, library, presets):
         broken = list(programs_run.check_end(row, reference))
         if broken:
             raise programs_run.RunError(f"fails under glibc already: {broken[0]}")
-        for preset in presets:
-            say(f" {preset}", end="")
-            finding["runs"][preset] = run_under_hakmem(row, library, preset, reference)
+        for column in columns:
+            say(f" {column}", end="")
+            finding["runs"][column] = run_under_hakmem(row, library, column, reference)
     except programs_run.RunError as error:
         finding["problems"].append(str(error))
     return finding
@@ -109,17 +110,17 @@ def run_row(row, library, presets):
 def problems_of(finding):
     """Yields all problems of a program, each with the run that had it."""
     yield from finding["problems"]
-    for preset, run in finding["runs"].items():
+    for column, run in finding["runs"].items():
         for problem in run["problems"]:
-            yield f"{preset}: {problem}"
+            yield f"{column}: {problem}"
 
 
-def run_all(rows, library, presets, work):
+def run_all(rows, library, columns, work):
     """Runs the rows one by one and says how each went; returns the findings."""
     findings = []
     for number, row in enumerate(rows, 1):
         say(f"{number:2}/{len(rows)} {row.name:15}", end="")
-        finding = run_row(row, library, presets)
+        finding = run_row(row, library, columns)
         findings.append(finding)
         problems = list(problems_of(finding))
         if "skipped" in finding:
@@ -141,12 +142,12 @@ def run_all(rows, library, presets, work):
     return findings
 
 
-def cells(finding, presets):
+def cells(finding, columns):
     """One line of the table of the documentation."""
     if "skipped" in finding:
         return [finding["name"], finding["version"], finding["summary"], finding["checked"], "",
-                *["not installed" for _ in presets]]
-    runs = [finding["runs"].get(preset) for preset in presets]
+                *["not installed" for _ in columns]]
+    runs = [finding["runs"].get(column) for column in columns]
     served = [run["served"] for run in runs if run]
     results = ["not run" if run is None else "differs" if run["problems"] else "same"
                for run in runs]
@@ -154,19 +155,19 @@ def cells(finding, presets):
             f"{min(served):,}" if served else "", *results]
 
 
-def markdown(findings, presets):
+def markdown(findings, columns):
     """The findings as they stand in docs/programs.md."""
     counted = collections.Counter(
         "skipped" if "skipped" in finding else "bad" if any(problems_of(finding)) else "good"
         for finding in findings)
-    head = ["Program", "Version", "What it does", "Checked", "Calls", *presets]
+    head = ["Program", "Version", "What it does", "Checked", "Calls", *columns]
     machine = (f"{platform.freedesktop_os_release()['PRETTY_NAME']}, "
                f"{' '.join(platform.libc_ver())}, Linux {platform.release().split('-')[0]}, "
                f"{platform.machine()}, {os.cpu_count()} CPUs")
     lines = [f"{datetime.date.today()}, {machine}: {len(findings)} programs, {counted['good']} the "
-             f"same in every preset, {counted['bad']} not, {counted['skipped']} skipped.", "",
-             "| " + " | ".join(head) + " |", "|---|---|---|---|---:|" + "---|" * len(presets)]
-    lines += ["| " + " | ".join(cells(finding, presets)) + " |" for finding in findings]
+             f"same in every column, {counted['bad']} not, {counted['skipped']} skipped.", "",
+             "| " + " | ".join(head) + " |", "|---|---|---|---|---:|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(cells(finding, columns)) + " |" for finding in findings]
     return "\n".join(lines)
 
 
@@ -184,7 +185,9 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--library", type=pathlib.Path, default=TOP / "build" / "libhakmem.so")
     parser.add_argument("--quick", action="store_true",
-                        help="few programs with little work, in the preset balanced alone")
+                        help="few programs with little work; without --columns, in balanced alone")
+    parser.add_argument("--columns", metavar="NAME,...", type=lambda names: names.split(","),
+                        help=f"the runs under hakmem, of {', '.join(COLUMNS)}")
     parser.add_argument("--only", metavar="PATTERN", action="append", default=[],
                         help="the programs whose name matches; may be given again")
     parser.add_argument("--install", action="store_true",
@@ -209,13 +212,20 @@ def main():
     arguments = parse_arguments()
     # Programs must not inherit that somebody ignores Ctrl-C: their own tests would fail.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    presets = QUICK_PRESETS if arguments.quick else PRESETS
+    columns = arguments.columns or (QUICK_COLUMNS if arguments.quick else COLUMNS)
     work = pathlib.Path(tempfile.mkdtemp(prefix="hakmem-programs-"))
     # Servers that give up root's rights work below it.
     work.chmod(0o755)
     try:
         if not arguments.library.exists():
             raise programs_table.TableError(f"{arguments.library} is missing: run make")
+        if programs_run.RECORD in columns and not programs_run.recorder(arguments.library).exists():
+            command = programs_run.recorder(arguments.library)
+            raise programs_table.TableError(f"{command} is missing: run make")
+        for column in columns:
+            if column not in COLUMNS:
+                raise programs_table.TableError(f"--columns {column}: there is only "
+                                                f"{', '.join(COLUMNS)}")
         rows = select(programs_table.load(TABLE, TOP, work, arguments.quick), arguments.only)
     except programs_table.TableError as error:
         say(str(error))
@@ -224,7 +234,7 @@ def main():
     if arguments.install and not install(rows):
         say("Not everything could be installed; what is missing is skipped.")
     begin = time.monotonic()
-    findings = run_all(rows, arguments.library.resolve(), presets, work)
+    findings = run_all(rows, arguments.library.resolve(), columns, work)
     ran = [finding for finding in findings if "skipped" not in finding]
     bad = [finding["name"] for finding in ran if any(problems_of(finding))]
     say(f"{len(ran)} programs ran, {len(findings) - len(ran)} skipped, {len(bad)} not the same, "
@@ -233,7 +243,7 @@ def main():
         json.dump(findings, sys.stdout, indent=1)
         print()
     if arguments.document:
-        renew(arguments.document, markdown(findings, presets))
+        renew(arguments.document, markdown(findings, columns))
     if not bad:
         shutil.rmtree(work, ignore_errors=True)
     return 1 if bad else 0 if ran else NOTHING_RUN

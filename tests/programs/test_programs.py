@@ -1,7 +1,8 @@
 """Checks that run_programs.py finds what it is there to find: each kind of difference, once.
 
 The programs are lines of shell that do something else when HAKMEM_PRESET is set, and write the
-statistics that hakmem would write; so neither hakmem nor any other program is needed.
+statistics that hakmem would write; so neither hakmem nor any other program is needed. What stands
+in for `hakmem record` is a script.
 """
 
 import contextlib
@@ -55,6 +56,19 @@ CASES = [
     ("[ -n \"$HAKMEM_PRESET\" ]", {}, "fails under glibc already"),
     (GOOD, {"prepare": "echo out of paper; false"}, "cannot be prepared: out of paper"),
 ]
+# The same for the column record: what `hakmem record` says at the end, the program, the problem.
+SAYS = r"hakmem: recorded 1 process\n  a.hakprof: 1 ms, 2 samples\n"
+RECORDED = leave(options={"preset": programs_run.RECORD_PRESET}) + "echo the output; "
+RECORD_CASES = [
+    (SAYS, RECORDED, None),
+    (SAYS, RECORDED + "echo of the program >&2", None),
+    (SAYS, RECORDED + under("echo more"), "standard output differs from byte 11"),
+    (SAYS, RECORDED + under("exit 3"), "exit status 3"),
+    (SAYS, RECORDED + "echo 'hakmem: recording: the disk is full' >&2", "a message: hakmem: rec"),
+    ("", RECORDED, "nothing was recorded"),
+    (r"hakmem: nothing was recorded\n", RECORDED, "nothing was recorded"),
+    (SAYS + "more", RECORDED, "nothing was recorded"),
+]
 BAD_TABLES = [
     ('[[row]]\nname = "a"\nsummary = "s"\ncommand = ["sh"]\nlimit = 3\n', "there is no key limit"),
     ('[[row]]\nname = "a"\nsummary = "s"\n', "command is missing"),
@@ -64,7 +78,7 @@ BAD_TABLES = [
 ]
 
 
-def check_case(folder, code, keys, expected):
+def check_case(folder, code, keys, expected, column="lean"):
     """Yields what is wrong with how a case was judged."""
     keys = {"packages": ["none"], "requires": [], "environment": {}, "prepare": "", "output": {},
             "calls": 1, "time_limit_s": 60, **keys}
@@ -74,12 +88,23 @@ def check_case(folder, code, keys, expected):
                              work=folder / "row", **keys)
     # An empty LD_PRELOAD preloads nothing.
     with contextlib.redirect_stderr(io.StringIO()):
-        finding = run_programs.run_row(row, "", ["lean"])
+        library = "" if column == "lean" else folder / "libhakmem.so"
+        finding = run_programs.run_row(row, library, [column])
     problems = list(run_programs.problems_of(finding))
     if expected is None and problems:
         yield f"{code}: unexpected: {problems}"
     elif expected is not None and not any(expected in problem for problem in problems):
         yield f"{code}: expected {expected!r}, found {problems}"
+
+
+def check_record_case(folder, says, code, expected):
+    """Yields what is wrong with how a recorded run was judged."""
+    recorder = folder / "bin" / "hakmem"
+    recorder.parent.mkdir()
+    recorder.write_text(f"#!/bin/sh\nshift 4\n\"$@\"\nstatus=$?\nprintf '{says}' >&2\n"
+                        "exit $status\n", encoding="utf-8")
+    recorder.chmod(0o755)
+    yield from check_case(folder, code, {}, expected, programs_run.RECORD)
 
 
 def check_table(folder, text, expected):
@@ -109,13 +134,17 @@ def main():
     for code, keys, expected in CASES:
         with tempfile.TemporaryDirectory() as folder:
             failures += check_case(pathlib.Path(folder), code, keys, expected)
+    for says, code, expected in RECORD_CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            failures += check_record_case(pathlib.Path(folder), says, code, expected)
     with tempfile.TemporaryDirectory() as folder:
         for text, expected in BAD_TABLES:
             failures += check_table(pathlib.Path(folder), text, expected)
         failures += check_missing(pathlib.Path(folder))
     for failure in failures:
         print("FAILED:", failure)
-    print(f"{len(CASES) + len(BAD_TABLES) + 1} cases, {len(failures)} failed")
+    cases = len(CASES) + len(RECORD_CASES) + len(BAD_TABLES) + 1
+    print(f"{cases} cases, {len(failures)} failed")
     return 1 if failures else 0
 
 
