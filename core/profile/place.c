@@ -17,21 +17,22 @@ static unsigned class_for(unsigned size_class, size_t alignment)
     return size_class_of(length);
 }
 
-/* A free block of each short class, for the next sample: where samples die young their slab would
- * end with each. Atomic, any thread: who takes one out has it. */
-static void *spare[LONG_CLASS_FIRST];
+/* A free block of each class but for the longest, for the next sample: where samples die young
+ * their slab would end with each. Atomic, any thread: who takes one out has it. */
+static void *spare[SIZE_COUNT + 1];
 
 static void *take_spare(unsigned size_class)
 {
-    if (size_class_is_long(size_class) || !ATOMIC_LOAD_RELAXED(&spare[size_class]))
+    if (!ATOMIC_LOAD_RELAXED(&spare[size_class]))
         return NULL;
     return __atomic_exchange_n(&spare[size_class], NULL, __ATOMIC_ACQUIRE);
 }
 
 static bool put_spare(unsigned size_class, void *block)
 {
+    enum { LONGEST = 64 * 1024 };
     void *none = NULL;
-    return !size_class_is_long(size_class) &&
+    return size_classes[size_class].size <= LONGEST &&
            __atomic_compare_exchange_n(
                &spare[size_class], &none, block, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
@@ -39,13 +40,12 @@ static bool put_spare(unsigned size_class, void *block)
 static void *take_block(unsigned size_class, size_t alignment)
 {
     unsigned shard = slab_samples_shard, units = (unsigned)(alignment >> UNIT_SHIFT);
-    void *block = take_spare(size_class);
+    void *block =
+        units > 1 ? bin_take_aligned(shard, size_class, units, false) : take_spare(size_class);
     if (block)
         return block;
-    if (units > 1) {
-        block = bin_take_aligned(shard, size_class, units, false);
-        return block ? block : bin_take_aligned(shard, size_class, units, true);
-    }
+    if (units > 1)
+        return bin_take_aligned(shard, size_class, units, true);
     for (enum refill cost = REFILL_USED; cost <= REFILL_MAP; cost++)
         if (bin_refill(shard, size_class, &block, 1, cost))
             return block;
