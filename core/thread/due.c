@@ -40,11 +40,12 @@ static double draw_unit(uint64_t *random)
     return (double)((draw(random) >> 11) + 1) * 0x1p-53;
 }
 
-/* -ln(unit) for 0 < unit <= 1: the exponent, and the series of the area tangent for what is left,
- * between the roots of 1/2 and of 2. */
+/* -ln(unit) for 0 < unit <= 1, to 3e-9 of it: the exponent, and the series of the area tangent for
+ * what is left, between the roots of 1/2 and of 2. There is one division in it, since a division
+ * takes as long as three terms. */
 static double minus_log(double unit)
 {
-    enum { EXPONENT_BIAS = 1022, TERMS = 9 };
+    enum { EXPONENT_BIAS = 1022 };
     static const double ln2 = 0.693147180559945309, root_of_half = 0.707106781186547524;
     uint64_t bits;
     memcpy(&bits, &unit, sizeof bits);
@@ -56,16 +57,14 @@ static double minus_log(double unit)
         part *= 2;
         exponent--;
     }
-    double root = (part - 1) / (part + 1), square = root * root, sum = 0;
-    for (int term = TERMS; term >= 0; term--)
-        sum = sum * square + 1.0 / (2 * term + 1);
-    return -(exponent * ln2 + 2 * root * sum);
+    double root = (part - 1) / (part + 1), square = root * root;
+    double sum = 1.0 / 3 + square * (1.0 / 5 + square * (1.0 / 7 + square * (1.0 / 9)));
+    return -(exponent * ln2 + 2 * root * (1 + square * sum));
 }
 
-/* 1 - e^-x: the series for a small part of x, which then doubles. */
+/* 1 - e^-x, to 1e-9 of it: the series for a small part of x, which then doubles. */
 static double one_minus_exp(double x)
 {
-    enum { TERMS = 9 };
     static const double small = 0.125, large = 40;
     int doublings = 0;
     if (x > large)
@@ -74,9 +73,8 @@ static double one_minus_exp(double x)
         x /= 2;
         doublings++;
     }
-    double sum = 0;
-    for (int term = TERMS; term >= 1; term--)
-        sum = x / term * (1 - sum);
+    double last = 1.0 / 24 - x * (1.0 / 120 - x * (1.0 / 720));
+    double sum = x * (1 - x * (1.0 / 2 - x * (1.0 / 6 - x * last)));
     for (; doublings; doublings--)
         sum *= 2 - sum;
     return sum;
