@@ -18,8 +18,6 @@ struct sampler {
     struct unwind_stack stack;
 };
 
-static uint64_t total_bytes; /* atomic relaxed, any thread */
-
 /* What such profilers expect. */
 static const size_t observed_mean = 512 * KIB;
 
@@ -54,11 +52,6 @@ bool sample_set_mean(size_t bytes)
     heap_draw_due(heap);
     heap_leave(heap);
     return true;
-}
-
-uint64_t sample_total_bytes(void)
-{
-    return ATOMIC_LOAD_RELAXED(&total_bytes);
 }
 
 /* ---- An observer ----------------------------------------------------------------------------- */
@@ -200,7 +193,6 @@ static void count_birth(struct sample *sample, void *block, size_t usable, bool 
 {
     struct site *site = sample->site;
     uint64_t bytes = bytes_of(sample);
-    sample->birth_bytes = ATOMIC_ADD_RELAXED(&total_bytes, bytes);
     ATOMIC_ADD_RELAXED(&site->born_samples, 1);
     ATOMIC_ADD_RELAXED(&site->born_bytes, bytes);
     ATOMIC_ADD_RELAXED(&site->born_parts, sample->parts);

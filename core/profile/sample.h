@@ -29,9 +29,8 @@
 struct sample {
     struct site *site;
     uint64_t requested_bytes;
-    uint64_t parts;       /* what it stands for: blocks, times SITE_PARTS */
-    uint64_t birth_ns;    /* of os_clock_ns */
-    uint64_t birth_bytes; /* what all samples before it stand for */
+    uint64_t parts;    /* what it stands for: blocks, times SITE_PARTS */
+    uint64_t birth_ns; /* of os_clock_ns */
     log_handle log;
     uint32_t thread;    /* the system's id of who allocated it */
     uint8_t size_class; /* that the block counts as; CLASS_NONE: a big one */
@@ -53,9 +52,6 @@ ALWAYS_INLINE bool sample_should_look(const struct heap *heap)
     return PROBE_IS_ON(otel_memory, alloc) != ATOMIC_LOAD_RELAXED(&sample_is_observed) ||
            UNLIKELY(heap->drawn_round != ATOMIC_LOAD_RELAXED(&due_round));
 }
-
-/* Bytes that were allocated since the start, as far as samples tell. */
-uint64_t sample_total_bytes(void);
 
 /* The calling thread's last pop asked for a sample (heap->sample_class): a block that is one, in
  * place of `block`, which goes back; or `block`, when that cannot be. */

@@ -1,9 +1,6 @@
-/* profile/sample: what samples say against what was allocated, where the order of allocations would
- * bias who does not decide at each of them; and that a sample is a block like any other. */
+/* profile/sample: that a sample is a block like any other. What samples say is the matter of
+ * profile_bias_test.c. */
 #include "unit.h"
-
-#include <math.h>
-#include <pthread.h>
 
 #include "api/alloc.h"
 #include "api/block.h"
@@ -13,165 +10,12 @@
 #include "slab/shard.h"
 #include "thread/registry.h"
 
-enum { MEAN = 512, BLOCKS = 200000, CLOSE = 4096 };
-
-static void *held[BLOCKS];
-
-/* ---- Sites: functions with an address each --------------------------------------------------- */
-
-/* An empty assembly keeps the call from being the last thing, which would make it a jump. */
-#define SITE(name, expression)                                                                     \
-    static __attribute__((noinline)) void *name(size_t size)                                       \
-    {                                                                                              \
-        void *block = expression;                                                                  \
-        __asm__ volatile("" : "+r"(block));                                                        \
-        CHECK(block);                                                                              \
-        return block;                                                                              \
-    }
-
-SITE(site_a, alloc(size))
-SITE(site_b, alloc(size + 0))
-SITE(site_zeroed, alloc_zeroed(1, size))
-SITE(site_aligned, alloc_aligned(size, 64))
-SITE(site_resized, alloc_resize(NULL, size))
-
-typedef void *site_function(size_t size);
-
-struct estimate {
-    double born, born_blocks, dead, remote, samples;
-};
-
-/* Whether the function is in the stack, near its innermost end, where a sanitizer keeps functions
- * of the library. */
-static bool is_of(const struct site *site, site_function *function)
-{
-    for (unsigned i = 0; i < site->frames && i < 8; i++)
-        if (site->frame[i] - (uintptr_t)function < CLOSE) {
-            /* The nearest of all functions below it. */
-            site_function *all[] = {site_a, site_b, site_zeroed, site_aligned, site_resized};
-            for (size_t other = 0; other < ARRAY_LENGTH(all); other++)
-                if (all[other] > function && site->frame[i] >= (uintptr_t)all[other])
-                    return false;
-            return true;
-        }
-    return false;
-}
-
-static struct estimate estimate_of(site_function *function)
-{
-    struct estimate sum = {0};
-    for (const struct site *site = site_newest(); site; site = site->next) {
-        if (!is_of(site, function))
-            continue;
-        sum.samples += (double)site->born_samples;
-        sum.born += (double)site->born_bytes;
-        sum.born_blocks += (double)site->born_parts / SITE_PARTS;
-        sum.dead += (double)site->dead_bytes;
-        sum.remote += (double)site->remote_parts / SITE_PARTS;
-    }
-    return sum;
-}
-
-/* What was allocated by the function since `before` is what it says, within five standard
- * deviations. */
-static void check_born(
-    site_function *function, struct estimate before, double blocks, size_t size, const char *name)
-{
-    struct estimate now = estimate_of(function);
-    double chance = due_chance(size_classes[size_class_of(size)].size);
-    double bytes = now.born - before.born, exact = blocks * (double)size;
-    double deviation = (double)size * sqrt(blocks * (1 - chance) / chance);
-    print_message(
-        "%s: %.0f bytes, %+.2f%%, %+.2f deviations\n", name, exact, 100 * (bytes / exact - 1),
-        (bytes - exact) / deviation);
-    assert_true(fabs(bytes - exact) <= 5 * deviation);
-    assert_true(
-        fabs(now.born_blocks - before.born_blocks - blocks) <= 5 * deviation / (double)size);
-}
+enum { MEAN = 512 };
 
 static int start(void **state)
 {
     (void)state;
     return sample_set_mean(MEAN) ? 0 : -1;
-}
-
-/* ---- Bias ------------------------------------------------------------------------------------ */
-
-/* Of two blocks at a time that come and go, no call ever misses. */
-static void pairs_beside_a_leak(void **state)
-{
-    (void)state;
-    struct estimate a = estimate_of(site_a), b = estimate_of(site_b);
-    unsigned leaked = 0;
-    for (unsigned i = 0; i < 8 * BLOCKS; i++) {
-        void **block = site_a(64);
-        block[0] = NULL;
-        release(block);
-        if (i % 8 == 0)
-            *(void **)(held[leaked++] = site_b(64)) = NULL;
-    }
-    check_born(site_a, a, 8 * BLOCKS, 64, "pairs");
-    check_born(site_b, b, BLOCKS, 64, "leak");
-    struct estimate now = estimate_of(site_b), pairs = estimate_of(site_a);
-    assert_true(now.dead == b.dead);
-    assert_true(pairs.born - pairs.dead == a.born - a.dead);
-    while (leaked)
-        release(held[--leaked]);
-    now = estimate_of(site_b);
-    assert_true(now.born == now.dead);
-}
-
-static void two_sites_in_turn(void **state)
-{
-    (void)state;
-    struct estimate a = estimate_of(site_a), b = estimate_of(site_b);
-    for (unsigned i = 0; i < 4 * BLOCKS; i++) {
-        void **one = site_a(200), **two = site_b(200);
-        one[0] = two[0] = NULL;
-        release(i % 2 ? one : two);
-        release(i % 2 ? two : one);
-    }
-    check_born(site_a, a, 4 * BLOCKS, 200, "first");
-    check_born(site_b, b, 4 * BLOCKS, 200, "second");
-}
-
-static void phases(void **state)
-{
-    (void)state;
-    for (unsigned phase = 0; phase < 6; phase++) {
-        site_function *function = phase % 2 ? site_zeroed : site_resized;
-        size_t size = 40 + 100 * phase;
-        struct estimate before = estimate_of(function);
-        for (unsigned i = 0; i < BLOCKS; i++)
-            held[i] = function(size);
-        check_born(function, before, BLOCKS, size, "phase");
-        for (unsigned i = 0; i < BLOCKS; i++)
-            release(held[i]);
-        struct estimate now = estimate_of(function);
-        assert_true(now.born == now.dead);
-    }
-}
-
-static void *free_all(void *unused)
-{
-    for (unsigned i = 0; i < BLOCKS; i++)
-        release(held[i]);
-    return unused;
-}
-
-static void producer_and_consumer(void **state)
-{
-    (void)state;
-    struct estimate before = estimate_of(site_aligned);
-    pthread_t thread;
-    for (unsigned i = 0; i < BLOCKS; i++)
-        held[i] = site_aligned(128);
-    pthread_create(&thread, NULL, free_all, NULL);
-    pthread_join(thread, NULL);
-    check_born(site_aligned, before, BLOCKS, 128, "producer");
-    struct estimate now = estimate_of(site_aligned);
-    assert_true(now.born == now.dead);
-    assert_true(now.remote - before.remote == now.born_blocks - before.born_blocks);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
@@ -287,27 +131,31 @@ static void misuse_is_found(void **state)
     sample_set_mean(MEAN);
 }
 
+static uint64_t sampled_bytes(void)
+{
+    uint64_t sum = 0;
+    for (const struct site *site = site_newest(); site; site = site->next)
+        sum += site->born_bytes;
+    return sum;
+}
+
 static void what_is_off_costs_nothing(void **state)
 {
     (void)state;
     sample_set_mean(0);
-    uint64_t total = sample_total_bytes();
+    uint64_t total = sampled_bytes();
     for (unsigned i = 0; i < 100000; i++)
-        release(site_a(1000));
-    assert_int_equal(sample_total_bytes(), total);
+        release(alloc(1000));
+    assert_int_equal(sampled_bytes(), total);
     sample_set_mean(MEAN);
     for (unsigned i = 0; i < 1000; i++)
-        release(site_a(1000));
-    assert_true(sample_total_bytes() > total);
+        release(alloc(1000));
+    assert_true(sampled_bytes() > total);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs_beside_a_leak),
-        cmocka_unit_test(two_sites_in_turn),
-        cmocka_unit_test(phases),
-        cmocka_unit_test(producer_and_consumer),
         cmocka_unit_test(samples_are_blocks_like_others),
         cmocka_unit_test(big_blocks_keep_what_they_are),
         cmocka_unit_test(alignment_is_kept),
