@@ -17,7 +17,6 @@
 #include "os/cycles.h"
 #include "os/os.h"
 #include "profile/sample.h"
-#include "reclaim/limit.h"
 #include "slab/bin.h"
 #include "slab/transfer.h"
 #include "thread/fork.h"
@@ -67,7 +66,7 @@ __attribute__((constructor)) static void library_start(void)
     lock_kinds_start();
     if (options_fallback_wanted())
         start_fallback();
-    registry_grant_cpus(options_fallback_wanted() ? SIZE_MAX : limit_start());
+    registry_read_options();
     fork_init();
     start_samples();
     profile_start();

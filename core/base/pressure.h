@@ -70,6 +70,10 @@ ALWAYS_INLINE bool pressure_is_limited(void)
  * much lay free, what is free. */
 enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWTH };
 
+/* Called once, with the first heap of the process: reads the limits of the system. Returns how many
+ * CPUs they grant; SIZE_MAX: as many as there are. */
+size_t reclaim_read_limits(void);
+
 /* Called without locks before `bytes` of new memory are touched. `big`: at addresses that a big
  * block had before. That is at the expense of free pages, and of the BigCache only for what it has
  * too much: else what does not fit one block would go, and be faulted anew for the next one that it

@@ -123,8 +123,10 @@ static bool lists(const char *list, size_t length, const char *word)
     return false;
 }
 
-/* A line as "4:cpu,cpuacct:/path"; version 2 has no names. */
-static void read_line(const char *root, const char *line, size_t length, struct os_limits *limits)
+/* A line as "4:cpu,cpuacct:/path"; version 2 has no names, and is the last one. A controller is of
+ * one version alone: `seen` counts those of ours that version 1 has. */
+static void read_line(
+    const char *root, const char *line, size_t length, struct os_limits *limits, unsigned *seen)
 {
     const char *names = memchr(line, ':', length);
     const char *path = names ? memchr(names + 1, ':', length - (size_t)(names + 1 - line)) : NULL;
@@ -133,14 +135,16 @@ static void read_line(const char *root, const char *line, size_t length, struct 
     size_t names_length = (size_t)(path - ++names);
     path++;
     struct group group = {root, "/sys/fs/cgroup", path, length - (size_t)(path - line)};
-    if (!names_length)
+    bool memory = lists(names, names_length, "memory"), cpu = lists(names, names_length, "cpu");
+    if (!names_length && *seen < 2)
         read_upwards(group, limits, read_version_2);
     group.mount = "/sys/fs/cgroup/memory";
-    if (lists(names, names_length, "memory"))
+    if (memory)
         read_upwards(group, limits, read_memory_1);
     group.mount = "/sys/fs/cgroup/cpu";
-    if (lists(names, names_length, "cpu"))
+    if (cpu)
         read_upwards(group, limits, read_cpu_1);
+    *seen += (unsigned)memory + cpu;
 }
 
 static const char *path_below(const char *root, const char *path, char *buffer, size_t capacity)
@@ -155,6 +159,7 @@ static const char *path_below(const char *root, const char *path, char *buffer, 
 void os_limits_read(const char *root, struct os_limits *limits)
 {
     char list[LIST_BYTES], path[PATH_BYTES];
+    unsigned seen = 0;
     *limits = (struct os_limits){
         .group_bytes = SIZE_MAX,
         .address_bytes = size_min(os_address_space_limit(), os_data_limit()),
@@ -163,7 +168,7 @@ void os_limits_read(const char *root, struct os_limits *limits)
         return;
     for (const char *line = list; *line;) {
         size_t length = strcspn(line, "\n");
-        read_line(root, line, length, limits);
+        read_line(root, line, length, limits, &seen);
         line += length + (line[length] == '\n');
     }
 }

@@ -9,7 +9,7 @@
 #include "thread/heap.h"
 
 /* All atomic relaxed, any thread. */
-static size_t group_bytes = SIZE_MAX;   /* of the system, as read at the start */
+static size_t group_bytes = SIZE_MAX;   /* of the system */
 static size_t address_bytes = SIZE_MAX; /* the same */
 static size_t other_bytes;              /* resident besides what the layers count */
 static size_t other_addresses;          /* mapped besides that */
@@ -20,8 +20,10 @@ static size_t distance_bytes;           /* that have to be taken before it does 
 static uint64_t purges;
 static uint64_t measured_ms;
 
-/* A tick reads what is resident no more often. */
+/* A tick reads what is resident, and the limits, no more often. */
 enum { MEASURE_MS = 1000 };
+
+const char *limit_root = "";
 
 struct held {
     size_t used, free, mapped;
@@ -163,16 +165,16 @@ void limit_changed(void)
     ATOMIC_STORE_RELAXED(&room_bytes, 0);
 }
 
-size_t limit_start(void)
+size_t reclaim_read_limits(void)
 {
     struct os_limits limits;
-    os_limits_read("", &limits);
+    os_limits_read(limit_root, &limits);
     ATOMIC_STORE_RELAXED(&group_bytes, limits.group_bytes);
     ATOMIC_STORE_RELAXED(&address_bytes, limits.address_bytes);
-    if (size_min(resident_limit(), limits.address_bytes) != SIZE_MAX) {
+    bool limited = size_min(limits.group_bytes, limits.address_bytes) != SIZE_MAX;
+    ATOMIC_STORE_RELAXED(&pressure_limited_flag, limited);
+    if (pressure_is_limited())
         measure();
-        ATOMIC_STORE_RELAXED(&pressure_limited_flag, true);
-    }
     return limits.cpus;
 }
 
@@ -182,7 +184,7 @@ void limit_tick(uint64_t now_ms)
         return;
     if (POLICY(limit_mib) && now_ms >= ATOMIC_LOAD_RELAXED(&measured_ms) + MEASURE_MS) {
         ATOMIC_STORE_RELAXED(&measured_ms, now_ms);
-        measure();
+        reclaim_read_limits();
     }
     look();
 }

@@ -7,8 +7,8 @@
  * another look. Then free pages and cached blocks go until it is below; if they are too few,
  * everything goes that is free wherever it lies, but the less often the less that gave.
  *
- * The control group is read once, at the start: later a filter of system calls may kill who opens
- * a file. With `limit_mib` a tick reads what is resident, once in a while.
+ * The control group is read once, with the first heap: later a filter of system calls may kill who
+ * opens a file. With `limit_mib` a tick reads it again, and what is resident, once in a while.
  *
  * No lock of its own: the words of state are atomic, and a race costs a superfluous look.
  */
@@ -17,9 +17,8 @@
 
 #include "base/pressure.h"
 
-/* Reads the limits of the system, once the options are known; returns how many CPUs the control
- * group grants, SIZE_MAX: as many as there are. */
-size_t limit_start(void);
+/* Put before the paths of the system's files: "", but for tests. */
+extern const char *limit_root;
 
 /* The option has changed. */
 void limit_changed(void);

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/policy.h"
+#include "base/pressure.h"
 #include "map/metadata.h"
 #include "os/os.h"
 #include "slab/shard.h"
@@ -16,7 +17,7 @@ static struct heap first_heap = {.area = (struct heap_area *)first_area, .bare =
 
 struct registry registry;
 
-static size_t granted_cpus = SIZE_MAX; /* atomic relaxed: see registry_grant_cpus */
+static size_t granted_cpus = SIZE_MAX; /* atomic relaxed: by the system */
 
 /* The owner of a heap that no thread of this or a later process has. */
 #define NOBODY ((uint64_t)1)
@@ -424,6 +425,7 @@ void registry_start(void)
 {
     if (registry.all)
         return;
+    ATOMIC_STORE_RELAXED(&granted_cpus, size_max(reclaim_read_limits(), 1));
     count_cpus();
     assign_shard(&first_heap);
     lock_acquire(&registry.lock);
@@ -432,9 +434,8 @@ void registry_start(void)
     lock_release(&registry.lock);
 }
 
-void registry_grant_cpus(size_t cpus)
+void registry_read_options(void)
 {
-    ATOMIC_STORE_RELAXED(&granted_cpus, size_max(cpus, 1));
     if (heap_first())
         count_cpus();
 }

@@ -42,9 +42,8 @@ extern struct registry registry;
 /* Called once, by the first call of all: puts the library's own heap into the pool. */
 void registry_start(void);
 
-/* The options are known, and the system grants no more than so many CPUs: how many shards there are
- * and what a crowd is follows from both. */
-void registry_grant_cpus(size_t cpus);
+/* The options are known, from which the number of shards follows. */
+void registry_read_options(void);
 
 /* A heap for the calling thread, ready to be used: out of the pool, left behind by another thread,
  * or new; NULL when no memory is left. */

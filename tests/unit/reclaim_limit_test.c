@@ -1,6 +1,8 @@
 /* reclaim/limit: near a limit, what is free goes back before more becomes resident. */
 #include "unit.h"
 
+#include <sys/stat.h>
+
 #include "api/alloc.h"
 #include "api/options.h"
 #include "observe/walk.h"
@@ -151,6 +153,85 @@ static void a_child_of_fork_keeps_to_it(void **state)
     assert_int_equal(status, 0);
 }
 
+static char root[] = "/tmp/reclaim_limit_XXXXXX";
+
+static const char *const put_paths[] = {
+    "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup", "/sys/fs", "/sys",
+    "/proc/self/cgroup",         "/proc/self",     "/proc",   ""};
+
+static const char *below_root(const char *path)
+{
+    static char full[sizeof root + 64];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    return full;
+}
+
+static void put(const char *path, const char *content)
+{
+    FILE *file = fopen(below_root(path), "w");
+    CHECK(file && fputs(content, file) >= 0 && fclose(file) == 0);
+}
+
+static int make_root(void **state)
+{
+    memcpy(root + sizeof root - 7, "XXXXXX", 6);
+    CHECK(mkdtemp(root));
+    for (size_t i = ARRAY_LENGTH(put_paths) - 1; i-- > 0;)
+        if (i != 0 && i != 4)
+            CHECK(mkdir(below_root(put_paths[i]), 0700) == 0);
+    put("/proc/self/cgroup", "0::/\n");
+    limit_root = root;
+    return set_up(state);
+}
+
+static int remove_root(void **state)
+{
+    int result = tear_down(state);
+    for (size_t i = 0; i < ARRAY_LENGTH(put_paths); i++)
+        remove(below_root(put_paths[i]));
+    limit_root = "";
+    reclaim_read_limits();
+    return result;
+}
+
+/* With the option the program has said that files may be opened while it runs. */
+static void a_limit_that_changes_is_seen_by_ticks(void **state)
+{
+    (void)state;
+    skip_sanitized();
+    assert_int_equal(options_set("limit_mib", 100000), 0);
+    put("/sys/fs/cgroup/memory.max", "1073741824\n");
+    limit_tick(10000000);
+    assert_int_equal(limit_bytes(), 1 * GIB);
+    put("/sys/fs/cgroup/memory.max", "max\n");
+    limit_tick(10000999); /* not so soon */
+    assert_int_equal(limit_bytes(), 1 * GIB);
+    limit_tick(10001000);
+    assert_int_equal(limit_bytes(), 100000 * MIB);
+
+    size_t limit = (resident_mib() + 8) * MIB;
+    char text[32];
+    snprintf(text, sizeof text, "%zu\n", limit);
+    empty(fill(30 * MIB, 3 * MIB));
+    assert_true(resident_mib() * MIB > limit);
+    put("/sys/fs/cgroup/memory.max", text);
+    limit_tick(10002000);
+    assert_true(resident_mib() * MIB < limit);
+    walk_all();
+}
+
+/* A filter of system calls may kill who opens a file. */
+static void without_the_option_no_file_is_read_again(void **state)
+{
+    (void)state;
+    put("/sys/fs/cgroup/memory.max", "1073741824\n");
+    reclaim_read_limits();
+    assert_int_equal(limit_bytes(), 1 * GIB);
+    put("/sys/fs/cgroup/memory.max", "max\n");
+    limit_tick(20000000);
+    assert_int_equal(limit_bytes(), 1 * GIB);
+}
+
 /* Addresses, too: what is mapped and free is unmapped before the limit is reached. */
 static void near_the_limit_on_addresses_mappings_go(void **state)
 {
@@ -162,7 +243,7 @@ static void near_the_limit_on_addresses_mappings_go(void **state)
         const struct rlimit limit = {now + 160 * MIB, RLIM_INFINITY};
         empty(fill(120 * MIB, 10 * MIB));
         CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
-        limit_start();
+        reclaim_read_limits();
         uint64_t before = limit_purges();
         size_t count = fill(72 * MIB, 100000);
         void *other = mmap(NULL, 32 * MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -177,6 +258,7 @@ static void near_the_limit_on_addresses_mappings_go(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST_WITH_ROOT(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
 
 int main(void)
 {
@@ -187,6 +269,8 @@ int main(void)
         TEST(a_tick_goes_below_a_limit_that_is_new),
         TEST(a_child_of_fork_keeps_to_it),
         TEST(near_the_limit_on_addresses_mappings_go),
+        TEST_WITH_ROOT(a_limit_that_changes_is_seen_by_ticks),
+        TEST_WITH_ROOT(without_the_option_no_file_is_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
