@@ -3,6 +3,8 @@
 
 #include "os/fatal.h"
 #include "slab/shard.h"
+#include "slab/spare.h"
+#include "thread/due.h"
 
 /* The class of the block that is to be the sample in place of a block of that class: of short ones
  * it is one of few, so that samples share pages. Blocks of it lie at multiples of their size. */
@@ -17,31 +19,11 @@ static unsigned class_for(unsigned size_class, size_t alignment)
     return size_class_of(length);
 }
 
-/* A free block of each class but for the longest, for the next sample: where samples die young
- * their slab would end with each. Atomic, any thread: who takes one out has it. */
-static void *spare[SIZE_COUNT + 1];
-
-static void *take_spare(unsigned size_class)
-{
-    if (!ATOMIC_LOAD_RELAXED(&spare[size_class]))
-        return NULL;
-    return __atomic_exchange_n(&spare[size_class], NULL, __ATOMIC_ACQUIRE);
-}
-
-static bool put_spare(unsigned size_class, void *block)
-{
-    enum { LONGEST = 64 * 1024 };
-    void *none = NULL;
-    return size_classes[size_class].size <= LONGEST &&
-           __atomic_compare_exchange_n(
-               &spare[size_class], &none, block, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-}
-
 static void *take_block(unsigned size_class, size_t alignment)
 {
     unsigned shard = slab_samples_shard, units = (unsigned)(alignment >> UNIT_SHIFT);
     void *block =
-        units > 1 ? bin_take_aligned(shard, size_class, units, false) : take_spare(size_class);
+        units > 1 ? bin_take_aligned(shard, size_class, units, false) : spare_take(size_class);
     if (block)
         return block;
     if (units > 1)
@@ -97,6 +79,6 @@ void place_put(struct slab *slab, void *block)
         superslab_end_block(block);
     else
         *(void **)block = class_map_newest()->classes;
-    if (!put_spare(slab->size_class, block))
+    if (!due_mean() || !spare_put(slab->size_class, block))
         bin_flush(slab->shard, slab->size_class, &block, 1);
 }

@@ -10,6 +10,7 @@
 #include "os/os.h"
 #include "profile/place.h"
 #include "slab/shard.h"
+#include "slab/spare.h"
 
 /* What is kept of a thread that samples; it goes with the heap. Its owner only. */
 struct sampler {
@@ -46,6 +47,8 @@ bool sample_set_mean(size_t bytes)
     if (bytes)
         unwind_open(POLICY(sample_stack) != 0);
     due_set_mean(bytes);
+    if (!bytes)
+        spare_flush();
     heap = heap_enter();
     if (!heap)
         return true;
@@ -69,8 +72,10 @@ static void end_observed(void)
 {
     if (!__atomic_exchange_n(&is_for_observer, false, __ATOMIC_RELAXED))
         return;
-    if (due_mean() == observed_mean)
-        due_set_mean(0);
+    if (due_mean() != observed_mean)
+        return;
+    due_set_mean(0);
+    spare_flush();
 }
 
 void sample_look_around(struct heap *heap)

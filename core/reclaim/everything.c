@@ -4,6 +4,7 @@
 #include "os/cycles.h"
 #include "os/os.h"
 #include "slab/shard.h"
+#include "slab/spare.h"
 #include "slab/sweep.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
@@ -16,6 +17,7 @@ size_t reclaim_everything(void)
     /* From the top down: each layer gives to the one below. */
     heap_flush_pooled(0);
     transfer_drain();
+    spare_flush();
     size_t purged = sweep_everything();
     purged += page_heap_purge(SIZE_MAX) + big_cache_empty();
     pressure_account(purged);

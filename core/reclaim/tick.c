@@ -7,6 +7,7 @@
 #include "reclaim/growth.h"
 #include "reclaim/limit.h"
 #include "slab/shard.h"
+#include "slab/spare.h"
 #include "slab/sweep.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
@@ -84,6 +85,7 @@ enum pressure_tick tick_begin(uint64_t now_ms)
         heap_tick_pool();
         idle_tick();
         transfer_tick();
+        spare_flush();
     } else if (!growth_has_come()) {
         return PRESSURE_TICK_NONE;
     }

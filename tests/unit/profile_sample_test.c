@@ -7,6 +7,7 @@
 #include "observe/stats.h"
 #include "observe/walk.h"
 #include "profile/sample.h"
+#include "reclaim/everything.h"
 #include "slab/shard.h"
 #include "thread/registry.h"
 
@@ -153,6 +154,34 @@ static void what_is_off_costs_nothing(void **state)
     assert_true(sampled_bytes() > total);
 }
 
+/* What is kept for the next sample is free memory like any other: a purge gives it back, and there
+ * is none when sampling is off. */
+static void nothing_is_kept_back(void **state)
+{
+    enum { COUNT = 64, SIZE_MAX_TRIED = 128 * KIB };
+    void *held[COUNT];
+    (void)state;
+    for (int off = 0; off <= 1; off++) {
+        CHECK(sample_set_mean(1));
+        for (size_t size = 16; size <= SIZE_MAX_TRIED; size *= 2)
+            for (int i = 0; i < COUNT; i++)
+                release(alloc(size));
+        for (int i = 0; i < COUNT; i++)
+            held[i] = alloc(1000);
+        if (off)
+            CHECK(sample_set_mean(0));
+        for (int i = 0; i < COUNT; i++)
+            release(held[i]);
+        if (!off)
+            (void)reclaim_everything();
+        size_t slabs = 0;
+        for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+            slabs += bin_of(slab_samples_shard, size_class)->slab_count;
+        CHECK(slabs == 0);
+    }
+    CHECK(sample_set_mean(MEAN));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +190,7 @@ int main(void)
         cmocka_unit_test(alignment_is_kept),
         cmocka_unit_test(misuse_is_found),
         cmocka_unit_test(what_is_off_costs_nothing),
+        cmocka_unit_test(nothing_is_kept_back),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
