@@ -129,10 +129,13 @@ int hakmem_option_get(const char *name, long *value)
 
 int hakmem_option_set(const char *name, long value)
 {
+    long before = 0;
+    (void)options_get(name, &before);
     int result = options_set(name, value);
-    /* Without memory it stays as it was. */
     if (!result && options_find(name, strlen(name)) == OPTION_sample_kib &&
-        !sample_set_mean((size_t)value * KIB))
+        !sample_set_mean((size_t)value * KIB)) {
+        (void)options_set(name, before);
         result = ENOMEM;
+    }
     return result;
 }

@@ -183,7 +183,8 @@ HAKMEM_API int hakmem_profile_write(const char *path);
 HAKMEM_API int hakmem_option_get(const char *name, long *value);
 
 /* Changes an option while the program runs. Returns 0; ENOENT: no such option; ERANGE: the value
- * is outside its limits; EPERM: this option can only be set at the start. */
+ * is outside its limits; EPERM: this option can only be set at the start; ENOMEM: there is no
+ * memory for what it asks, and it stays as it was. */
 HAKMEM_API int hakmem_option_set(const char *name, long value);
 
 #ifdef __cplusplus
