@@ -15,6 +15,7 @@
 
 #include "base/poison.h"
 #include "map/page_map.h"
+#include "os/limits.h"
 #include "os/os.h"
 
 enum { RANGES_MAX = 4096, KEYS_MAX = 4 };
@@ -179,6 +180,14 @@ WRAPPED(void *, os_reserve, size_t size)
     return address;
 }
 
+WRAPPED(void *, os_map_wiped, size_t size)
+{
+    char *address = refused() ? NULL : __real_os_map_wiped(size);
+    if (address)
+        add_range((uintptr_t)address, (uintptr_t)address + round_up(size, os_page_size()));
+    return address;
+}
+
 WRAPPED(bool, os_make_writable, void *address, size_t size)
 {
     return !refused() && __real_os_make_writable(address, size);
@@ -249,6 +258,17 @@ WRAPPED(uint64_t, os_clock_ms, void)
     return fuzz_system.now_ms;
 }
 
+/* The core draws what it samples by it. */
+WRAPPED(uint64_t, os_clock_ns, void)
+{
+    return (fuzz_system.now_ms + fuzz_system.slept_ms) * 1000000;
+}
+
+WRAPPED(void, os_sleep_ms, unsigned ms)
+{
+    fuzz_system.slept_ms += ms;
+}
+
 WRAPPED(unsigned, os_cpu_count, void)
 {
     return fuzz_system.cpus;
@@ -257,6 +277,16 @@ WRAPPED(unsigned, os_cpu_count, void)
 WRAPPED(size_t, os_address_space_limit, void)
 {
     return fuzz_system.address_space_bytes;
+}
+
+/* What the harness itself needs differs from run to run. */
+WRAPPED(struct os_footprint, os_footprint_read, const char *root)
+{
+    size_t bytes = 0;
+    (void)root;
+    for (unsigned i = 0; i < range_count; i++)
+        bytes += ranges[i].end - ranges[i].start;
+    return (struct os_footprint){bytes, bytes};
 }
 
 WRAPPED(void, os_write, int fd, const char *text, size_t length)

@@ -12,6 +12,7 @@ enum { SYSTEM_WRITTEN_BYTES = 1 << 20, SYSTEM_PATH_BYTES = 8192 };
 
 struct system {
     uint64_t now_ms;            /* the clock, which only the target moves */
+    uint64_t slept_ms;          /* the core has waited for so long; its exact clock moves by that */
     unsigned cpus;              /* os_cpu_count */
     size_t address_space_bytes; /* os_address_space_limit */
     bool scattered;             /* mappings of whole regions lie far apart */
