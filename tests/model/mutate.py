@@ -115,6 +115,7 @@ Mutant = collections.namedtuple("Mutant", "file line function kind text")
 _SET_ENTRY = "stronger than needed: set_entry, which every user of the leaf calls, acquires it"
 _SHARED = "for the id of a process that shares the memory: one process is modelled"
 _TICKS = "not modelled: no scenario comes by a tick"
+_ONE_SHARD = "not modelled: the scenarios have one shard, which is there before their threads"
 _SUSPECT = ("a formal race that needs a heap made after the first look: more threads than the "
             "scenarios have")
 SURVIVORS = {
@@ -124,6 +125,16 @@ SURVIVORS = {
         "stronger than needed: page_map_prepare has acquired the leaf, or one of the two has to",
     ("thread/magazine.c", "draw_due", "atomic_store_release to atomic_store_relaxed"):
         "only statistics read the pops of another thread's heap: not modelled",
+    ("map/page_map.c", "page_map_take_spare", "acquire to relaxed"):
+        "stronger than needed: a spare leaf is as the system made it, all zero",
+    ("slab/shard.c", "shard_count", "atomic_load_acquire to atomic_load_relaxed"): _ONE_SHARD,
+    ("slab/shard.c", "prepare", "acquire to relaxed"): _ONE_SHARD,
+    ("slab/shard.c", "prepare", "release to relaxed"): _ONE_SHARD,
+    ("slab/shard.c", "prepare", "acq_rel to acquire"): _ONE_SHARD,
+    ("slab/shard.c", "prepare", "acq_rel to release"): _ONE_SHARD,
+    ("thread/heap.c", "heap_begin_process",
+     "the child waits for an initialisation that nobody goes on with"):
+        "not modelled: a child without fork handlers, which would have waited for the first call",
     ("slab/sweep.c", "sweep_step", "acq_rel to acquire"):
         "stronger than needed: nobody learns from the flag what the sweeper wrote",
     ("span/parts.c", "count_made", "release to relaxed"):
