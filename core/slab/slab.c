@@ -175,15 +175,25 @@ bool slab_resize(struct slab *slab, unsigned size_class)
     return true;
 }
 
+/* Zeroes a piece of a block of that size, rounded up to words. Pages of a large one that its last
+ * owner left untouched stay so: a slab that ends tells only of whole blocks that they are dirty. */
+static SLOW_PATH void clear_piece(void *start, size_t piece, size_t size)
+{
+    if (size <= MID_MAX)
+        memset(start, 0, piece);
+    else
+        sparse_clear(start, piece);
+}
+
 /* The pages of the block that were dirty when its slab was made. */
 static void clear_dirty_pages(const struct slab *slab, char *start, size_t size)
 {
-    char *end = start + size;
+    char *end = start + round_up(size, sizeof(uint64_t));
     for (char *next; start < end; start = next) {
         next = (char *)round_down((uintptr_t)start + PAGE_SIZE, PAGE_SIZE);
         next = next < end ? next : end;
         if (superslab_is_dirty(slab->superslab, start))
-            memset(start, 0, (size_t)(next - start));
+            clear_piece(start, (size_t)(next - start), size);
     }
 }
 
@@ -206,11 +216,8 @@ void slab_clear_long(void *block, size_t size, unsigned state)
         return;
     if (state == BLOCK_UNUSED && !ATOMIC_LOAD_RELAXED(&slab->purged_once))
         clear_dirty_pages(slab, block, size);
-    else if (size <= MID_MAX)
-        memset(block, 0, size);
     else
-        /* Pages that the last owner of the block left untouched stay so. */
-        sparse_clear(block, round_up(size, sizeof(uint64_t)));
+        clear_piece(block, round_up(size, sizeof(uint64_t)), size);
 }
 
 size_t slab_grain(const struct slab *slab)

@@ -250,6 +250,40 @@ static void blocks_are_cleared(void **state)
     }
 }
 
+static size_t resident_bytes(void)
+{
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%*s %zu", &pages) == 1);
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A slab that ends leaves pages as dirty that nobody wrote to. */
+static void what_nobody_wrote_to_stays_so(void **state)
+{
+    (void)state;
+    struct slab *slabs[64];
+    unsigned last = 0;
+    while (slabs[last] = create(size_class_of(LARGE_MAX), 0), !slabs[last]->clean)
+        assert_true(++last < ARRAY_LENGTH(slabs));
+    char *base = slabs[last]->base;
+    for (unsigned round = 0; round < 2; round++) {
+        void *block;
+        size_t before = resident_bytes();
+        assert_int_equal(slab_take(slabs[last], &block, 1), 1);
+        slab_clear_long(block, LARGE_MAX, BLOCK_UNUSED);
+        assert_true(resident_bytes() < before + LARGE_MAX / 2);
+        assert_int_equal(slab_put(slabs[last], &block, 1), 1);
+        slab_destroy(slabs[last]);
+        slabs[last] = create(size_class_of(LARGE_MAX), 0);
+        assert_false(slabs[last]->clean);
+        assert_ptr_equal(slabs[last]->base, base);
+    }
+    for (unsigned i = 0; i <= last; i++)
+        slab_destroy(slabs[i]);
+}
+
 static struct slab *misused;
 
 static void put_offset(void *offset)
@@ -303,6 +337,7 @@ int main(void)
         cmocka_unit_test(single_blocks_change_their_length),
         cmocka_unit_test(single_slabs_start_where_they_are_asked_to),
         cmocka_unit_test(blocks_are_cleared),
+        cmocka_unit_test(what_nobody_wrote_to_stays_so),
         cmocka_unit_test(misuse_is_named),
     };
     return cmocka_run_group_tests(tests, start, NULL);
