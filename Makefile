@@ -11,6 +11,7 @@ PLATFORMS ?=
 STRESS_FLAGS ?= --operations 100000000 --seeds 20 --threads 1,2,8,64
 TRY_FLAGS ?=
 SCALE_FLAGS ?=
+POTENTIAL_FLAGS ?= --json docs/learning-potential.json --markdown docs/learning-potential-figures.md
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 CONFIGURE_FUZZ := cmake -S . -G Ninja --log-level=WARNING
 # The profile of the command, so that its dependencies are compiled once.
@@ -19,8 +20,8 @@ LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := build
-.PHONY: build library all peers try scale check test-crates stress fuzz coverage programs \
-	platforms install format format-check lint clean help
+.PHONY: build library all peers try scale learning-potential check test-crates stress fuzz coverage \
+	programs platforms install format format-check lint clean help
 
 # Builds the libraries and the command.
 build:
@@ -58,6 +59,14 @@ scale:
 	@cmake --build $(BUILD) --target hakmem_locks measure workloads
 	@cargo run --quiet --release --locked --package hakmem-scale --target-dir $(BUILD)/cargo -- \
 		--build $(BUILD) $(SCALE_FLAGS)
+
+# Studies what could be learned of programs for other inputs: docs/learning-potential.md.
+learning-potential:
+	@sh cmake/install-tools.sh learning
+	@$(CONFIGURE)
+	@cmake --build $(BUILD) --target library measure workloads
+	@cargo run --quiet --release --locked --package hakmem-potential \
+		--target-dir $(BUILD)/cargo -- --build $(BUILD) $(POTENTIAL_FLAGS)
 
 # Runs every check of a commit: format, lint, layers and all tests but the long ones and the cliffs.
 check: all format-check lint test-crates
@@ -127,6 +136,7 @@ help:
 	@echo 'make peers      build other allocators to compare with'
 	@echo 'make try        workloads and programs under hakmem and other allocators'
 	@echo 'make scale      what each lock does, and on how many cores it stops them'
+	@echo 'make learning-potential   what could be learned of programs, and what that would gain'
 	@echo 'make check      build everything, check format and lint, run the tests'
 	@echo 'make stress     the long stress test, for a release'
 	@echo 'make fuzz       look for inputs that break it, FUZZ_SECONDS ($(FUZZ_SECONDS)) a target'

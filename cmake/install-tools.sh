@@ -1,6 +1,6 @@
 #!/bin/sh
-# install-tools.sh library|build|peers|try|check|fuzz|coverage|programs|platforms: makes sure that
-# what is needed is installed.
+# install-tools.sh library|build|peers|try|learning|check|fuzz|coverage|programs|platforms: makes
+# sure that what is needed is installed.
 #
 # Silent and quick when everything is there. Otherwise installs Debian packages when it may (root
 # with apt-get), and else says what to install and fails.
@@ -70,6 +70,20 @@ need_try() {
     need sqlite3 sqlite3
     need sort coreutils
     need xz xz-utils
+}
+
+need_learning() {
+    need_try
+    need perl perl
+    need jq jq
+    need z3 z3
+    need gs ghostscript
+    need redis-server redis-server
+    need redis-benchmark redis-tools
+    need nginx nginx
+    need mariadbd mariadb-server-core
+    need mariadb-install-db mariadb-server-core
+    need mariadb mariadb-client-core
 }
 
 need_check() {
@@ -145,13 +159,15 @@ library) need_library ;;
 build) need_build ;;
 peers) need_peers ;;
 try) need_try ;;
+learning) need_learning ;;
 check) need_check ;;
 fuzz) need_fuzz ;;
 coverage) need_coverage ;;
 programs) need_library; need /usr/bin/python3 python3 ;;
 platforms) need_platforms ;;
 *)
-    echo "usage: $0 library|build|peers|try|check|fuzz|coverage|programs|platforms" >&2
+    echo "usage: $0 library|build|peers|try|learning|check|fuzz|coverage|programs|platforms" \
+        >&2
     exit 2
     ;;
 esac
