@@ -185,14 +185,20 @@ static bool is_known(const struct module *module)
     return false;
 }
 
+/* The program itself has no name for the loader. What was opened by a relative path is looked for
+ * in the folder that the program is in now, mostly the one that it was in then. */
 static void fill_path(struct log_module_record *record, const struct module *module)
 {
-    size_t bytes = size_min(module->path_bytes, LOG_PATH_BYTES - 1);
-    record->path_bytes = (uint32_t)module->path_bytes;
-    memcpy(record->path, module->path, bytes);
-    if (bytes == 0) /* the program itself has no name for the loader */
-        record->path_bytes =
-            (uint32_t)os_read_link("/proc/self/exe", record->path, LOG_PATH_BYTES - 1);
+    size_t folder = 0;
+    if (module->path_bytes == 0)
+        folder = os_read_link("/proc/self/exe", record->path, LOG_PATH_BYTES - 1);
+    else if (module->path[0] != '/' && memchr(module->path, '/', module->path_bytes))
+        folder = os_read_link("/proc/self/cwd", record->path, LOG_PATH_BYTES - 1);
+    if (folder && module->path_bytes)
+        record->path[folder++] = '/';
+    size_t room = LOG_PATH_BYTES - 1 - size_min(folder, LOG_PATH_BYTES - 1);
+    memcpy(record->path + folder, module->path, size_min(module->path_bytes, room));
+    record->path_bytes = (uint32_t)(folder + module->path_bytes);
 }
 
 static void log_module(const struct module *module, uint64_t time_ns)
