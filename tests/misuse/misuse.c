@@ -77,6 +77,15 @@ void free_inside(size_t size, size_t offset)
     free_wrongly(block + offset);
 }
 
+char *behind(char *block)
+{
+    const size_t region = (size_t)2 << 20;
+    size_t usable = malloc_usable_size(block);
+    if (usable >= region && (size_t)(block + usable) % region == 0)
+        not_applicable();
+    return block + usable;
+}
+
 size_t many(size_t size)
 {
     size_t count = ((size_t)64 << 20) / size;

@@ -68,6 +68,10 @@ void free_foreign(const void *pointer);
 /* Announces the pointer `offset` bytes into a new block, and frees it. */
 void free_inside(size_t size, size_t offset);
 
+/* The address behind a block, where nobody has one. Behind a big block the heap may happen to
+ * begin, with a block of the dynamic linker's: then the case has no meaning. */
+char *behind(char *block);
+
 /* How many blocks of the size it takes to be sure that a thread's cache was flushed. */
 size_t many(size_t size);
 

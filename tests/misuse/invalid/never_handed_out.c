@@ -4,7 +4,7 @@
  *     hakmem: free(): double free of BAD
  * mid, large: at once
  *     hakmem: free(): double free of BAD
- * big: at once
+ * big: at once or not applicable
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  *     hakmem: free(): double free of BAD
  */
@@ -13,7 +13,7 @@
 void misuse(size_t size)
 {
     char *block = need(malloc(size));
-    char *next = block + malloc_usable_size(block);
+    char *next = behind(block);
     announce(next, NULL);
     free_wrongly(next);
 }

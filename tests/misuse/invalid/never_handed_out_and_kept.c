@@ -3,7 +3,7 @@
  * tiny: not caught
  * mid, large: at once
  *     hakmem: free(): double free of BAD
- * big: at once
+ * big: at once or not applicable
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  *     hakmem: free(): double free of BAD
  */
@@ -12,7 +12,7 @@
 void misuse(size_t size)
 {
     char *block = need(malloc(size));
-    char *next = block + malloc_usable_size(block);
+    char *next = behind(block);
     announce(next, NULL);
     free(hide(next));
     if (need(malloc(size)) != need(malloc(size)))
