@@ -165,7 +165,8 @@ Exit status: 0, or 2 when it cannot be looked at.
 Examples:
   hakmem inspect 1234
   hakmem inspect redis-server --html redis.html
-  hakmem inspect core.1234 --json")]
+  hakmem inspect core.1234 --json
+  hakmem inspect 1234 --profile live.hakprof && hakmem report live.hakprof")]
 pub struct InspectArguments {
     /// Number or name of a process, or a core file
     #[arg(value_name = "PID|NAME|CORE", value_hint = ValueHint::FilePath)]
@@ -176,6 +177,10 @@ pub struct InspectArguments {
     /// Write a page with pictures to a file (`-`: standard output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
+    /// Write which code holds the memory, as far as samples tell, for hakmem report (`-`: standard
+    /// output)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub profile: Option<PathBuf>,
     /// Draw so many superslabs in the terminal
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub map: usize,
@@ -184,8 +189,9 @@ pub struct InspectArguments {
 /// `hakmem top`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Keys: q ends it, s changes the order of the parts, m draws the superslabs, 0 counts growth from
-now, + and - look more often and less, space looks at once. In a pipe each look is a line.
+Keys: q ends it, s changes the order of the parts, l shows the call sites that hold most (samples),
+c slow paths and locks (HAKMEM_CYCLES=1), m the superslabs, w writes a live profile, 0 counts growth
+from now, + and - look more often and less, space looks at once. In a pipe each look is a line.
 
 Exit status: 0, or 2 when the program cannot be looked at.
 

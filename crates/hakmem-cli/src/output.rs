@@ -190,11 +190,11 @@ impl Document {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write(&self, text: &str) -> Result<()> {
+    pub fn write(&self, content: impl AsRef<[u8]>) -> Result<()> {
         let written = match &self.how {
-            None => return print(text),
-            Some(How::Replace(path)) => replace(path, text.as_bytes()),
-            Some(How::InPlace) => fs::write(&self.path, text),
+            None => return print_bytes(content.as_ref()),
+            Some(How::Replace(path)) => replace(path, content.as_ref()),
+            Some(How::InPlace) => fs::write(&self.path, content),
         };
         written.with_context(|| cannot_write(&self.path))
     }

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::layout::number;
 use crate::maps::Mapping;
 use crate::memory::Memory;
+use crate::process::name_of;
 use crate::residency::{page_size, Residency};
 
 /// A core file. What it leaves out of mapped files is read from these, if they are still there.
@@ -21,6 +22,7 @@ pub struct Core {
     files: Vec<(Mapping, Option<File>)>,
     executable: PathBuf,
     program: String,
+    short_name: String,
     pid: Option<i32>,
 }
 
@@ -77,6 +79,7 @@ impl Core {
             files: Vec::new(),
             executable: PathBuf::new(),
             program: String::new(),
+            short_name: String::new(),
             pid: None,
         };
         if !core.read_headers(&head) {
@@ -168,9 +171,10 @@ impl Core {
             String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
         };
         self.pid = Some(number(note, 24, 4) as i32);
+        self.short_name = text(40..56);
         self.program = text(56..136).trim().into();
         if self.program.is_empty() {
-            self.program = text(40..56);
+            self.program = self.short_name.clone();
         }
     }
 
@@ -249,6 +253,11 @@ impl Core {
     /// Its command line, as far as the core file has it.
     pub fn program(&self) -> &str {
         &self.program
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> String {
+        name_of(&self.executable, &self.program, &self.short_name)
     }
 
     /// Its number.

@@ -39,6 +39,18 @@ pub enum Error {
         /// The library.
         file: String,
     },
+    /// The library is there, and nothing of its data.
+    #[error(
+        "{core} has no memory of hakmem ({file}) in it: it was cut off, the program left out its \
+         private memory (bit 0 of /proc/PID/coredump_filter; 0x33 is the default), or its hakmem \
+         is older than this command"
+    )]
+    NoData {
+        /// The core file.
+        core: String,
+        /// The library.
+        file: String,
+    },
     /// The library is there, and has not been used.
     #[error("hakmem is loaded into {program}, but has not handed out any memory yet")]
     Unused {

@@ -34,9 +34,66 @@ pub struct Segment {
     pub writable: bool,
 }
 
+/// An ELF file in memory, for those who look for the functions in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadedFile {
+    /// From its first segment to behind its last one.
+    pub addresses: Range<u64>,
+    /// An address less this is the one in the file.
+    pub bias: u64,
+    /// Empty: it has none.
+    pub build_id: Vec<u8>,
+    /// As the process saw it.
+    pub path: String,
+}
+
+/// All ELF files of a program.
+pub fn loaded_files(memory: &dyn Memory, mappings: &[Mapping]) -> Vec<LoadedFile> {
+    let starts = mappings
+        .iter()
+        .filter(|mapping| mapping.offset == 0 && mapping.readable && mapping.is_file());
+    let file = |mapping: &Mapping| {
+        let object = object(memory, mapping.addresses.start)?;
+        let end = object.segments.iter().map(|segment| segment.addresses.end);
+        Some(LoadedFile {
+            addresses: mapping.addresses.start..end.max()?,
+            bias: object.bias,
+            build_id: build_id(memory, &object.notes),
+            path: mapping.name.clone(),
+        })
+    };
+    starts.filter_map(file).collect()
+}
+
+/// The note that a linker leaves, in the first notes that have one.
+fn build_id(memory: &dyn Memory, notes: &[Range<u64>]) -> Vec<u8> {
+    let bytes = notes.iter().map(|range| {
+        let length = (range.end - range.start).min(NOTES_MAX) as usize;
+        memory.bytes(range.start, length).unwrap_or_default()
+    });
+    let mut found = bytes.filter_map(|notes| find_build_id(&notes));
+    found.next().unwrap_or_default()
+}
+
+fn find_build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
+    while notes.len() >= 12 {
+        let aligned = |place: usize| (number(notes, place, 4) as usize).next_multiple_of(4);
+        let (name, description) = (aligned(0), aligned(4));
+        let body = notes.get(12..)?;
+        if number(notes, 8, 4) == GNU_BUILD_ID && body.starts_with(b"GNU\0") {
+            let length = number(notes, 4, 4) as usize;
+            return Some(body.get(name..name + length.min(BUILD_ID_MAX))?.to_vec());
+        }
+        notes = body.get(name + description..)?;
+    }
+    None
+}
+
 /// An ELF file in memory.
 struct Object {
+    bias: u64,
     segments: Vec<Segment>,
+    notes: Vec<Range<u64>>,
     /// Where the descriptor may be, likely places first.
     places: Vec<Range<u64>>,
 }
@@ -45,9 +102,13 @@ struct Object {
 const SEARCH_MAX: u64 = 64 << 20;
 const HEADERS_MAX: usize = 128;
 const PAGE: u64 = 4096;
+const NOTES_MAX: u64 = 64 << 10;
+const BUILD_ID_MAX: usize = 32;
+const GNU_BUILD_ID: u64 = 3;
 
 /// Program headers.
 const LOAD: u32 = 1;
+const NOTE: u32 = 4;
 const RELRO: u32 = 0x6474_e552;
 const WRITABLE: u32 = 2;
 
@@ -136,7 +197,14 @@ fn object(memory: &dyn Memory, start: u64) -> Option<Object> {
     let places = relro
         .chain(data)
         .map(|header| header.pages(bias, header.file_bytes));
+    let notes = headers.iter().filter(|header| header.kind == NOTE);
+    let notes = notes.map(|header| {
+        let start = header.address.wrapping_add(bias);
+        start..start.saturating_add(header.file_bytes)
+    });
     Some(Object {
+        bias,
+        notes: notes.collect(),
         segments: segments.collect(),
         places: places.collect(),
     })

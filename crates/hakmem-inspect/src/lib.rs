@@ -15,6 +15,7 @@ pub mod advice;
 mod blocks;
 pub mod classes;
 pub mod core_file;
+pub mod cycles;
 pub mod error;
 pub mod find;
 pub mod heaps;
@@ -27,8 +28,10 @@ mod ranges;
 pub mod regions;
 pub mod report;
 pub mod residency;
+pub mod sites;
 pub mod snapshot;
 pub mod statistics;
+mod ticks;
 
 pub use core_file::Core;
 pub use error::Error;

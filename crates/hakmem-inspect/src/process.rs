@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
@@ -102,13 +102,50 @@ impl Process {
         command(self.pid)
     }
 
-    /// What to call it.
+    /// Nanoseconds since it began.
+    pub fn age_ns(&self) -> u64 {
+        let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
+        let uptime: f64 = uptime
+            .split(' ')
+            .next()
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(0.0);
+        let start = self.start as f64 / TICKS_PER_SECOND;
+        ((uptime - start).max(0.0) * 1e9) as u64
+    }
+
+    /// What people call it.
     pub fn name(&self) -> String {
-        match self.executable.file_name() {
-            Some(name) => name.to_string_lossy().into_owned(),
-            None => format!("process {}", self.pid),
+        let command = command(self.pid);
+        let short = short_name(self.pid).unwrap_or_default();
+        match name_of(&self.executable, &command, &short) {
+            name if name.is_empty() => format!("process {}", self.pid),
+            name => name,
         }
     }
+}
+
+/// In which /proc tells times, on every Linux.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The kernel cuts short names off here.
+const SHORT_NAME: usize = 15;
+
+/// The short name is the one that the program was started by, also where that is a link to a file
+/// of another name: redis-server is one to redis-check-rdb. Where it was cut off, the file or the
+/// command has the rest.
+pub fn name_of(executable: &Path, command: &str, short: &str) -> String {
+    let file = executable.file_name().unwrap_or_default().to_string_lossy();
+    let first = command.split(' ').next().unwrap_or_default();
+    let first = first.rsplit('/').next().unwrap_or_default();
+    let is_whole = |name: &str| match short.len() {
+        0 => !name.is_empty(),
+        SHORT_NAME => name.starts_with(short),
+        _ => name == short,
+    };
+    let known = [&*file, first];
+    let name = known.into_iter().find(|name| is_whole(name));
+    name.unwrap_or(short).into()
 }
 
 /// The command line of a process, in one.
@@ -241,6 +278,31 @@ mod tests {
         let exact = resident_bytes_exact(process.pid).unwrap();
         assert!(resident_bytes(process.pid).unwrap().abs_diff(exact) < 64 << 20);
         assert!(all().contains(&process.pid));
+    }
+
+    #[test]
+    fn programs_have_the_name_that_they_were_started_by() {
+        let name = |file: &str, command: &str, short: &str| name_of(file.as_ref(), command, short);
+        let redis = "/usr/bin/redis-check-rdb";
+        assert_eq!(
+            name(redis, "redis-server *:7", "redis-server"),
+            "redis-server"
+        );
+        assert_eq!(
+            name("/bin/x", "nginx: master process /x -g", "nginx"),
+            "nginx"
+        );
+        assert_eq!(
+            name("/bin/python3.11", "python3 a.py", "python3"),
+            "python3"
+        );
+        let long = "a-name-of-many-letters";
+        assert_eq!(name("/a-name-of-many-letters", "", "a-name-of-many-"), long);
+        assert_eq!(
+            name("/bin/x", "/y/a-name-of-many-letters 3", "a-name-of-many-"),
+            long
+        );
+        assert_eq!(name("/bin/x", "", ""), "x");
     }
 
     #[test]

@@ -7,13 +7,15 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::advice::{advice, meaning, title};
 use crate::core_file::Core;
+use crate::cycles::Cycles;
 use crate::error::Error;
-use crate::find::Found;
+use crate::find::{loaded_files, Found, LoadedFile};
 use crate::maps::Mapping;
 use crate::memory::Memory;
 use crate::part::{Part, PARTS};
 use crate::process::{resident_bytes, resident_bytes_exact, Process};
 use crate::residency::Residency;
+use crate::sites::Site;
 use crate::snapshot::{library, Settings, Snapshot};
 use crate::statistics::Statistics;
 
@@ -53,6 +55,15 @@ pub struct Report {
     pub notes: Vec<String>,
     /// How long it took.
     pub seconds: f64,
+    /// Of slow paths and locks, while the option `cycles` is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<Cycles>,
+    /// Call sites of samples, those that hold most first.
+    #[serde(skip)]
+    pub sites: Vec<Site>,
+    /// The files that the code of these is from.
+    #[serde(skip)]
+    pub files: Vec<LoadedFile>,
     /// What each page of the superslabs is for.
     #[serde(skip)]
     pub account: Account,
@@ -63,10 +74,14 @@ pub struct Report {
 pub struct Source {
     /// The number of the process, if that is known.
     pub pid: Option<i32>,
+    /// What people call it: a program may be known by a link to its file.
+    pub name: String,
     /// The program.
     pub program: String,
     /// Its command line.
     pub command: String,
+    /// Since it began; 0: that is not known.
+    pub age_ns: u64,
     /// The core file, if it is one.
     pub core: Option<String>,
 }
@@ -181,11 +196,15 @@ fn look(process: &Process, found: &Found) -> Result<Report, Error> {
     let rss = rss.unwrap_or(total);
     let source = Source {
         pid: Some(process.pid),
+        name: process.name(),
         program: process.executable.display().to_string(),
         command: process.command(),
+        age_ns: process.age_ns(),
         core: None,
     };
-    report(source, &snapshot, &process.mappings, &residency, rss)
+    let mut report = report(source, &snapshot, &process.mappings, &residency, rss)?;
+    report.find_files(&process.memory, &process.mappings);
+    Ok(report)
 }
 
 /// Looks at a core file.
@@ -196,16 +215,26 @@ pub fn inspect_core(core: &Core) -> Result<Report, Error> {
     let began = Instant::now();
     let memory: &dyn Memory = core;
     let mappings = core.mappings();
-    let found = library(memory, mappings, core.executable(), core.program())?;
+    let found = library(memory, mappings, core.executable(), core.program());
+    let found = found.map_err(|error| match error {
+        Error::TooOld { file, .. } => Error::NoData {
+            core: core.path().display().to_string(),
+            file,
+        },
+        error => error,
+    })?;
     let snapshot = Snapshot::read(memory, mappings, &found)?;
     let residency = core.residency()?;
     let source = Source {
         pid: core.pid(),
+        name: core.name(),
         program: core.executable().display().to_string(),
         command: core.program().into(),
+        age_ns: 0,
         core: Some(core.path().display().to_string()),
     };
     let mut report = report(source, &snapshot, mappings, &residency, residency.total())?;
+    report.find_files(memory, mappings);
     report.notes.insert(0, CORE_NOTE.into());
     report.seconds = began.elapsed().as_secs_f64();
     Ok(report)
@@ -258,6 +287,9 @@ pub fn report(
         torn: snapshot.torn(),
         notes: notes(snapshot, mappings),
         seconds: 0.0,
+        cycles: snapshot.cycles.clone(),
+        sites: snapshot.sites.clone(),
+        files: Vec::new(),
         account,
     })
 }
@@ -286,6 +318,13 @@ fn notes(snapshot: &Snapshot, mappings: &[Mapping]) -> Vec<String> {
 }
 
 impl Report {
+    /// Files matter where there are addresses of code.
+    fn find_files(&mut self, memory: &dyn Memory, mappings: &[Mapping]) {
+        if !self.sites.is_empty() {
+            self.files = loaded_files(memory, mappings);
+        }
+    }
+
     /// Resident bytes of a part.
     pub fn resident(&self, part: Part) -> u64 {
         self.account.amount(part).resident

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::classes::{size_classes, SizeClass};
+use crate::cycles::Cycles;
 use crate::error::Error;
 use crate::find::{find, Found};
 use crate::heaps::Heaps;
@@ -11,6 +12,7 @@ use crate::layout::{number, Layout, KNOWN};
 use crate::maps::{covers, Mapping};
 use crate::memory::Memory;
 use crate::regions::Regions;
+use crate::sites::{sites, Site};
 use crate::statistics::{big_parts, Statistics};
 
 /// The allocator's structures at about one time.
@@ -28,6 +30,10 @@ pub struct Snapshot {
     pub statistics: Statistics,
     /// Its options.
     pub settings: Settings,
+    /// Of slow paths and locks, if they are counted.
+    pub cycles: Option<Cycles>,
+    /// Call sites of samples, those that hold most first.
+    pub sites: Vec<Site>,
     /// Memory of its records, in order: some ranges touch.
     pub records: Vec<Range<u64>>,
 }
@@ -51,6 +57,10 @@ pub struct Settings {
     pub huge_pages: i64,
     /// Sets of bins; 0: one a CPU.
     pub shards: i64,
+    /// Whether slow paths are timed.
+    pub cycles: i64,
+    /// KiB between two samples; 0: none are taken.
+    pub sample_kib: i64,
 }
 
 /// More chunks of records than any address space holds.
@@ -128,6 +138,9 @@ impl Snapshot {
         Ok(Snapshot {
             found: found.clone(),
             settings: Settings::read(memory, layout)?,
+            // Older libraries do not tell these.
+            cycles: Cycles::read(memory, layout).unwrap_or_default(),
+            sites: sites(memory, layout).unwrap_or_default(),
             classes,
             regions,
             heaps,
@@ -265,6 +278,8 @@ impl Settings {
             purge_delay_ms: option("purge_delay_ms")?,
             huge_pages: option("huge_pages")?,
             shards: option("shards")?,
+            cycles: option("cycles").unwrap_or(0),
+            sample_kib: option("sample_kib").unwrap_or(0),
         })
     }
 

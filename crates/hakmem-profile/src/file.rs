@@ -9,16 +9,16 @@ use thiserror::Error;
 pub const MAGIC: &[u8; 8] = b"hakprof\n";
 /// The newest version that is understood.
 pub const VERSION: u32 = 1;
-const EXTENT_MAGIC: u32 = 0x7478_6568;
-const EXTENT_HEAD: usize = 64;
+pub(crate) const EXTENT_MAGIC: u32 = 0x7478_6568;
+pub(crate) const EXTENT_HEAD: usize = 64;
 /// The header up to its texts.
 const HEADER_NUMBERS: usize = 160;
-const TEXT_BYTES: usize = 4096;
+pub(crate) const TEXT_BYTES: usize = 4096;
 /// Frames that a site has at most: a stack of so many was cut off at its outer end.
 pub const FRAMES_MAX: usize = 32;
-const PATH_BYTES: usize = 904;
+pub(crate) const PATH_BYTES: usize = 904;
 /// Bytes of a record of each kind that are understood; files may have longer ones.
-const RECORD_BYTES: [usize; 4] = [320, 64, 200, 1024];
+pub(crate) const RECORD_BYTES: [usize; 4] = [320, 64, 200, 1024];
 
 /// Why nothing of a file can be read.
 #[derive(Debug, Error, PartialEq, Eq)]

@@ -22,3 +22,4 @@ pub mod timeline;
 pub mod tree;
 pub mod units;
 pub mod waterfall;
+pub mod write;

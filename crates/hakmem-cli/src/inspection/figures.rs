@@ -143,8 +143,7 @@ impl Figures {
     /// Adds a process.
     pub fn add(&self, report: &Report) {
         let pid = report.source.pid.unwrap_or(0).to_string();
-        let program = report.source.program.rsplit('/').next().unwrap_or_default();
-        let labels = [pid.as_str(), program];
+        let labels = [pid.as_str(), &report.source.name];
         let statistics = &report.statistics;
         let (version, preset) = (
             report.library.version.as_str(),

@@ -8,13 +8,15 @@ use hakmem_inspect::report::PartReport;
 use hakmem_inspect::Report;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
+use super::live::NamedSite;
+use super::text::count;
 use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
 
 const STYLE: &str = include_str!("inspect.css");
 
 /// The page.
-pub fn render(report: &Report) -> String {
-    let program = report.source.program.rsplit('/').next().unwrap_or_default();
+pub fn render(report: &Report, sites: &[NamedSite]) -> String {
+    let program = report.source.name.as_str();
     let title = match report.source.pid {
         Some(pid) => format!("{program} ({pid})"),
         None => program.to_string(),
@@ -34,6 +36,7 @@ pub fn render(report: &Report) -> String {
                 main {
                     (split(report))
                     (advice(report))
+                    (holders(report, sites))
                     (map(report))
                     (calls(report))
                     @for note in &report.notes { p.lead { (note) "." } }
@@ -70,8 +73,8 @@ fn header(report: &Report, title: &str) -> Markup {
                     @if let Some(core) = &source.core { span { "core file " (core) } }
                     span { "hakmem " (library.version) @if library.linked { ", linked in" } }
                     span { "preset " (report.settings.preset_name()) }
-                    span { (number(report.statistics.threads)) " thread heaps" }
-                    span { (number(report.superslabs)) " superslabs" }
+                    span { (count(report.statistics.threads, "thread heap")) }
+                    span { (count(report.superslabs, "superslab")) }
                     span { "read in " (format!("{:.0}", report.seconds * 1000.0)) " ms" }
                 }
                 (tiles(report))
@@ -117,8 +120,8 @@ fn split(report: &Report) -> Markup {
             }
             div.scroll { table {
                 thead { tr {
-                    th { "Part" } th.n { "Resident" } th.n { "Share" } th.n { "Blocks" }
-                    th.n { "Addresses" }
+                    th { "Part" } th.n { "Resident" } th.n { "Share" } th.n.wide { "Blocks" }
+                    th.n.wide { "Addresses" }
                 } }
                 @for (title, holds) in GROUPS {
                     tbody {
@@ -126,7 +129,7 @@ fn split(report: &Report) -> Markup {
                             th scope="rowgroup" { (title) }
                             td.n { (bytes(report.resident_of(holds))) }
                             td.n { (share(report.resident_of(holds), report.accounted_bytes)) }
-                            td {} td {}
+                            td.wide {} td.wide {}
                         }
                         @for part in report.parts.iter().filter(|p| holds(p.part)).filter(shown) {
                             (row(report, part))
@@ -148,11 +151,11 @@ fn split(report: &Report) -> Markup {
 fn row(report: &Report, part: &PartReport) -> Markup {
     html! {
         tr title=(part.meaning) {
-            td { i.dot class=(class(part.part)) {} (part.title) }
+            td { i class={"dot " (class(part.part))} {} (part.title) }
             td.n { (bytes(part.resident_bytes)) }
             td.n { (share(part.resident_bytes, report.accounted_bytes)) }
-            td.n { @if part.blocks > 0 { (number(part.blocks)) } }
-            td.n { (bytes(part.bytes)) }
+            td.n.wide { @if part.blocks > 0 { (number(part.blocks)) } }
+            td.n.wide { (bytes(part.bytes)) }
         }
     }
 }
@@ -168,12 +171,57 @@ fn advice(report: &Report) -> Markup {
                 dl {
                     @for part in parts {
                         dt {
-                            i.dot class=(class(part.part)) {}
+                            i class={"dot " (class(part.part))} {}
                             (part.title) " " small { (bytes(part.resident_bytes)) }
                         }
-                        dd { (part.meaning) ". " (part.advice.as_deref().unwrap_or_default()) }
+                        @let advice = part.advice.as_deref().unwrap_or_default();
+                        dd { (sentence(part.meaning)) " " (sentence(advice)) }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// With a capital letter, if it begins with a word, and a full stop.
+fn sentence(text: &str) -> String {
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    let is_word = rest.starts_with(|letter: char| letter == ' ' || letter.is_lowercase())
+        && !text
+            .split(' ')
+            .next()
+            .unwrap_or_default()
+            .contains(['_', '(']);
+    match is_word {
+        true => format!("{}{rest}.", first.to_uppercase()),
+        false => format!("{text}."),
+    }
+}
+
+/// Call sites, if there are samples.
+fn holders(report: &Report, sites: &[NamedSite]) -> Markup {
+    let living = sites.iter().filter(|site| site.live_bytes > 0);
+    html! {
+        @if living.clone().next().is_some() {
+            section {
+                h2 { "Who holds it" }
+                p.lead { "As samples of every " (report.settings.sample_kib) " KiB tell." }
+                div.scroll { table {
+                    thead { tr {
+                        th { "Call site" } th.n { "Live" } th.n.wide { "Blocks" }
+                        th.n { "Allocated" }
+                    } }
+                    tbody {
+                        @for site in living {
+                            tr title=(site.frames.join("\n")) {
+                                td.name { (site.owner) }
+                                td.n { (bytes(site.live_bytes)) }
+                                td.n.wide { (number(site.live_blocks)) }
+                                td.n { (bytes(site.allocated_bytes)) }
+                            }
+                        }
+                    }
+                } }
             }
         }
     }
@@ -186,7 +234,8 @@ fn calls(report: &Report) -> Markup {
             div.scroll { table {
                 thead { tr {
                     th { "Tier" } th.n { "malloc" } th.n { "hits" } th.n { "free" }
-                    th.n { "hits" } th.n { "live blocks" } th.n { "live bytes" } th.n { "cached" }
+                    th.n { "hits" } th.n.wide { "live blocks" } th.n.wide { "live bytes" }
+                    th.n.wide { "cached" }
                 } }
                 tbody {
                     @for tier in &report.statistics.tiers {
@@ -196,9 +245,9 @@ fn calls(report: &Report) -> Markup {
                             td.n { (share(tier.malloc_hits, tier.malloc_calls)) }
                             td.n { (number(tier.free_calls)) }
                             td.n { (share(tier.free_hits, tier.free_calls)) }
-                            td.n { (number(tier.live_blocks)) }
-                            td.n { (bytes(tier.live_bytes)) }
-                            td.n { (bytes(tier.cached_bytes)) }
+                            td.n.wide { (number(tier.live_blocks)) }
+                            td.n.wide { (bytes(tier.live_bytes)) }
+                            td.n.wide { (bytes(tier.cached_bytes)) }
                         }
                     }
                 }
@@ -228,7 +277,7 @@ fn map(report: &Report) -> Markup {
                 p.key {
                     @for (_, title, part) in PAGE_STATES {
                         span {
-                            @if let Some(part) = part { i.dot class=(class(part)) {} }
+                            @if let Some(part) = part { i class={"dot " (class(part))} {} }
                             @else { i.dot.none {} }
                             (title)
                         }

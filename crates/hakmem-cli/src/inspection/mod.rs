@@ -1,12 +1,15 @@
 //! The subcommands that look at processes from outside: `hakmem inspect`, `top` and `metrics`.
 //!
 //! [`hakmem_inspect`] reads; here is what is shown. [`text`] and [`html`] are the forms of
-//! `inspect`, [`screen`] draws for `top` what [`watch`] sees, [`words`] is what all have in common.
+//! `inspect`, [`screen`] draws for `top` what [`watch`] sees, [`live`] names call
+//! sites, [`slow`] prints what slow paths cost, [`words`] is what all have in common.
 
 pub mod figures;
 pub mod html;
+pub mod live;
 pub mod metrics;
 pub mod screen;
+pub mod slow;
 pub mod target;
 pub mod text;
 pub mod top;
@@ -14,16 +17,29 @@ pub mod watch;
 pub mod words;
 
 use std::io::{stdout, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{bail, Result};
 use hakmem_inspect::report::inspect_core;
 use hakmem_inspect::{Core, Report};
+use serde::Serialize;
 
 use crate::cli::InspectArguments;
 use crate::output::{print, Document};
 use target::Target;
+
+/// Call sites that are told.
+pub const SITES: usize = 20;
+
+/// A look, for programs.
+#[derive(Debug, Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    /// Those that hold most.
+    sites: &'a [live::NamedSite],
+}
 
 /// Looks at a process or a core file once.
 ///
@@ -31,22 +47,40 @@ use target::Target;
 /// It cannot be looked at, or a file cannot be written.
 pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
     let page = arguments.html.as_deref().map(Document::new).transpose()?;
+    let profile = arguments
+        .profile
+        .as_deref()
+        .map(Document::new)
+        .transpose()?;
     let report = match Target::of(&arguments.target)? {
         Target::Process(pid) => hakmem_inspect::inspect(pid)?,
         Target::Core(path) => look_at_core(&path)?,
     };
-    let page_on_stdout = arguments.html.as_deref() == Some(Path::new("-"));
+    let sites = live::Names::default().largest(&report, SITES);
+    let outputs = [&arguments.html, &arguments.profile];
+    let on_stdout = |path: &&Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    let others = outputs.into_iter().filter(on_stdout).count();
+    if others + usize::from(arguments.json) > 1 {
+        bail!("only one format can go to standard output: give the others a file");
+    }
     if let Some(page) = page {
-        page.write(&html::render(&report))?;
+        page.write(html::render(&report, &sites))?;
+    }
+    if let Some(profile) = profile {
+        live::write_profile(&report, &profile)?;
     }
     if arguments.json {
-        print(&(serde_json::to_string_pretty(&report)? + "\n"))?;
-    } else if !page_on_stdout {
+        let whole = Whole {
+            report: &report,
+            sites: &sites,
+        };
+        print(&(serde_json::to_string_pretty(&whole)? + "\n"))?;
+    } else if others == 0 {
         let style = text::Style {
             colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
             superslabs: arguments.map,
         };
-        print(&text::render(&report, &style))?;
+        print(&text::render(&report, &sites, &style))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,9 +10,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Row, Sparkline, Table};
 use ratatui::Frame;
 
+use super::slow;
 use super::text;
 use super::watch::{Look, Rates};
-use super::words::{bytes, change, colour, rate, share};
+use super::words::{bytes, change, colour, number, rate, share};
 
 /// How the parts are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,19 @@ impl Order {
     }
 }
 
+/// What is below the parts and the calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// Nothing.
+    Nothing,
+    /// Call sites that hold most.
+    Sites,
+    /// Slow paths and locks.
+    Cycles,
+    /// Superslabs.
+    Map,
+}
+
 /// What is on the screen.
 #[derive(Clone, Debug)]
 pub struct View {
@@ -57,13 +71,17 @@ pub struct View {
     pub history: Vec<u64>,
     /// The order of the parts.
     pub order: Order,
-    /// Whether superslabs are drawn.
-    pub map: bool,
+    /// What is below the rest.
+    pub below: Below,
     /// What a key was answered with.
     pub message: Option<String>,
     /// Time between two looks.
     pub interval: Duration,
 }
+
+/// Why there are no call sites, and no cycles.
+const NO_SAMPLES: &str = "No samples are taken: start the program with HAKMEM_SAMPLE_KIB=512";
+const NO_CYCLES: &str = "Slow paths are not timed: start the program with HAKMEM_CYCLES=1";
 
 /// Looks that are remembered.
 const HISTORY: usize = 400;
@@ -71,16 +89,34 @@ const HISTORY: usize = 400;
 impl View {
     /// The view of a first look.
     pub fn new(look: Look) -> View {
+        let below = match (&look.sites[..], &look.report.cycles) {
+            ([], None) => Below::Nothing,
+            ([], Some(_)) => Below::Cycles,
+            _ => Below::Sites,
+        };
         View {
             begin: look.clone(),
             rates: Rates::default(),
             history: vec![look.report.rss_bytes / 1024],
             look,
             order: Order::Table,
-            map: false,
+            below,
             message: None,
             interval: Duration::from_secs(1),
         }
+    }
+
+    /// Shows it, or nothing if it is there already.
+    pub fn toggle(&mut self, below: Below) {
+        self.below = match self.below == below {
+            true => Below::Nothing,
+            false => below,
+        };
+        self.message = match below {
+            Below::Sites if self.look.sites.is_empty() => Some(NO_SAMPLES.into()),
+            Below::Cycles if self.look.report.cycles.is_none() => Some(NO_CYCLES.into()),
+            _ => None,
+        };
     }
 
     /// The next look.
@@ -116,7 +152,7 @@ impl View {
 /// Draws everything.
 pub fn draw(frame: &mut Frame, view: &View) {
     let parts = view.parts();
-    let [head, curve, bar, table, calls, map, foot] = Layout::vertical([
+    let [head, curve, bar, table, calls, below, foot] = Layout::vertical([
         Constraint::Length(3),
         Constraint::Length(3),
         Constraint::Length(2),
@@ -131,8 +167,11 @@ pub fn draw(frame: &mut Frame, view: &View) {
     draw_bar(frame, bar, view);
     draw_parts(frame, table, view, &parts);
     draw_calls(frame, calls, view);
-    if view.map {
-        draw_map(frame, map, view);
+    match view.below {
+        Below::Nothing => {}
+        Below::Sites => draw_sites(frame, below, view),
+        Below::Cycles => draw_cycles(frame, below, view),
+        Below::Map => draw_map(frame, below, view),
     }
     draw_foot(frame, foot, view);
 }
@@ -262,6 +301,35 @@ fn draw_calls(frame: &mut Frame, area: Rect, view: &View) {
     frame.render_widget(Paragraph::new(line), faults);
 }
 
+fn draw_sites(frame: &mut Frame, area: Rect, view: &View) {
+    let header = Row::new(["Live", "Blocks", "Allocated", "Call site"]);
+    let rows = view.look.sites.iter().map(|site| {
+        let figures = [
+            bytes(site.live_bytes),
+            number(site.live_blocks),
+            bytes(site.allocated_bytes),
+        ];
+        let figures = figures.map(|figure| Line::from(figure).right_aligned());
+        let owner = Line::from(one_line(&site.owner));
+        Row::new(figures.into_iter().chain([owner]))
+    });
+    let widths = [
+        Constraint::Length(10),
+        Constraint::Length(11),
+        Constraint::Length(10),
+        Constraint::Min(20),
+    ];
+    frame.render_widget(Table::new(rows, widths).header(header.dim()), area);
+}
+
+fn draw_cycles(frame: &mut Frame, area: Rect, view: &View) {
+    let text = match &view.look.report.cycles {
+        Some(cycles) => slow::render(cycles),
+        None => String::new(),
+    };
+    frame.render_widget(Paragraph::new(text.trim_start_matches('\n')), area);
+}
+
 fn draw_map(frame: &mut Frame, area: Rect, view: &View) {
     let style = text::Style {
         colour: false,
@@ -283,7 +351,7 @@ fn draw_map(frame: &mut Frame, area: Rect, view: &View) {
 
 fn draw_foot(frame: &mut Frame, area: Rect, view: &View) {
     let keys = format!(
-        "q quit  s sort ({})  m map  0 growth from now  p purge  +/- every {:.1} s",
+        "q quit  s sort ({})  l sites  c cycles  m map  w profile  0 growth  +/- every {:.1} s",
         view.order.name(),
         view.interval.as_secs_f64()
     );

@@ -76,13 +76,17 @@ fn described(pid: &i32) -> String {
     format!("  {pid}  {}", one_line(&process::command(*pid)))
 }
 
-/// By the name that the kernel shows, which is cut off at 15 letters, or that of its file.
+/// By the name that the kernel shows, which is cut off at 15 letters, that of its file, or the one
+/// that is shown here.
 fn is_named(pid: i32, name: &str) -> bool {
     if process::short_name(pid).is_some_and(|short| short == name) {
         return true;
     }
     let file = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
-    file.is_some_and(|file| file.file_name().is_some_and(|file| file == name))
+    let file = file.unwrap_or_default();
+    let short = process::short_name(pid).unwrap_or_default();
+    file.file_name().is_some_and(|file| file == name)
+        || process::name_of(&file, &process::command(pid), &short) == name
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use hakmem_inspect::report::PartReport;
 use hakmem_inspect::Report;
 use hakmem_report::format::one_line;
 
+use super::live::NamedSite;
+use super::slow;
 use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
 
 /// How it is shown.
@@ -34,12 +36,16 @@ const BAR: u64 = 64;
 const CELL: usize = 8;
 
 /// The whole text.
-pub fn render(report: &Report, style: &Style) -> String {
+pub fn render(report: &Report, sites: &[NamedSite], style: &Style) -> String {
     let mut text = head(report);
     text.push_str(&bar(report, style));
     push_parts(&mut text, report, style);
     push_advice(&mut text, report);
     push_calls(&mut text, report);
+    push_sites(&mut text, report, sites);
+    if let Some(cycles) = &report.cycles {
+        text.push_str(&slow::render(cycles));
+    }
     push_map(&mut text, report, style);
     for note in &report.notes {
         let _ = writeln!(text, "\nNote: {note}.");
@@ -88,7 +94,8 @@ pub fn head(report: &Report) -> String {
     text
 }
 
-fn count(value: u64, noun: &str) -> String {
+/// `1 superslab`, `2 superslabs`.
+pub fn count(value: u64, noun: &str) -> String {
     let plural = if value == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", number(value))
 }
@@ -181,6 +188,36 @@ fn push_calls(text: &mut String, report: &Report) {
             number(tier.free_calls),
             share(tier.free_hits, tier.free_calls),
         );
+    }
+}
+
+fn push_sites(text: &mut String, report: &Report, sites: &[NamedSite]) {
+    let living = |site: &&NamedSite| site.live_bytes > 0;
+    if !sites.iter().any(|site| living(&site)) {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\nWho holds it, as samples of every {} KiB tell      live      blocks   allocated",
+        report.settings.sample_kib
+    );
+    for site in sites.iter().filter(living) {
+        let _ = writeln!(
+            text,
+            "  {:<44}{:>10}{:>12}{:>12}",
+            shortened(&site.owner, 43),
+            bytes(site.live_bytes),
+            number(site.live_blocks),
+            bytes(site.allocated_bytes)
+        );
+    }
+}
+
+/// So many letters of it.
+pub fn shortened(text: &str, letters: usize) -> String {
+    match text.chars().count() {
+        all if all <= letters => text.into(),
+        _ => text.chars().take(letters - 1).chain(['…']).collect(),
     }
 }
 

@@ -12,7 +12,8 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use ratatui::DefaultTerminal;
 use serde::Serialize;
 
-use super::screen::{draw, Order, View};
+use super::live::{write_beside, NamedSite};
+use super::screen::{draw, Below, Order, View};
 use super::target::process_of;
 use super::text;
 use super::watch::{Look, Rates, Watch};
@@ -26,6 +27,8 @@ struct Line<'a> {
     #[serde(flatten)]
     report: &'a hakmem_inspect::Report,
     rates: Rates,
+    /// Call sites that hold most, if there are samples.
+    sites: &'a [NamedSite],
 }
 
 /// Watches a process until it ends or somebody has seen enough.
@@ -52,8 +55,12 @@ pub fn top(arguments: &TopArguments) -> Result<ExitCode> {
 }
 
 fn json(look: &Look, rates: Rates) -> Result<String> {
-    let report = &look.report;
-    Ok(serde_json::to_string(&Line { report, rates })? + "\n")
+    let line = Line {
+        report: &look.report,
+        rates,
+        sites: &look.sites,
+    };
+    Ok(serde_json::to_string(&line)? + "\n")
 }
 
 fn whole(look: &Look, rates: Rates, as_json: bool) -> Result<String> {
@@ -64,7 +71,7 @@ fn whole(look: &Look, rates: Rates, as_json: bool) -> Result<String> {
         colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
         superslabs: 0,
     };
-    Ok(text::render(&look.report, &style) + "\n" + &rates_in_words(&rates))
+    Ok(text::render(&look.report, &look.sites, &style) + "\n" + &rates_in_words(&rates))
 }
 
 fn rates_in_words(rates: &Rates) -> String {
@@ -163,7 +170,15 @@ fn wish(view: &mut View, interval: &mut Duration, key: KeyEvent) -> Wish {
         KeyCode::Char('o') => view.order = Order::Table,
         KeyCode::Char('r') => view.order = Order::Resident,
         KeyCode::Char('g') => view.order = Order::Growth,
-        KeyCode::Char('m') => view.map = !view.map,
+        KeyCode::Char('m') => view.toggle(Below::Map),
+        KeyCode::Char('l') => view.toggle(Below::Sites),
+        KeyCode::Char('c') => view.toggle(Below::Cycles),
+        KeyCode::Char('w') => {
+            view.message = Some(match write_beside(&view.look.report) {
+                Ok(path) => format!("Written: {path}; see it with hakmem report"),
+                Err(error) => format!("{error:#}"),
+            })
+        }
         KeyCode::Char('p') => view.message = Some(NO_PURGE.into()),
         KeyCode::Char('0') => view.begin = view.look.clone(),
         KeyCode::Char('+') => *interval = (*interval / 2).max(Duration::from_millis(100)),

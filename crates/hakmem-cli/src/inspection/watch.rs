@@ -9,6 +9,9 @@ use hakmem_inspect::report::{find_library, inspect_process};
 use hakmem_inspect::{Error, Process, Report};
 use serde::Serialize;
 
+use super::live::{NamedSite, Names};
+use super::SITES;
+
 /// A process that is watched.
 #[derive(Debug)]
 pub struct Watch {
@@ -16,6 +19,7 @@ pub struct Watch {
     start: u64,
     executable: std::path::PathBuf,
     found: Found,
+    names: Names,
 }
 
 /// One look.
@@ -23,6 +27,8 @@ pub struct Watch {
 pub struct Look {
     /// What was seen.
     pub report: Report,
+    /// Call sites that hold most, if there are samples.
+    pub sites: Vec<NamedSite>,
     /// What the kernel counted.
     pub usage: Usage,
     /// When.
@@ -66,6 +72,7 @@ impl Watch {
             pid,
             start: process.start,
             executable: process.executable,
+            names: Names::default(),
         })
     }
 
@@ -87,7 +94,9 @@ impl Watch {
             report => report?,
         };
         let usage = usage(self.pid).ok_or(Error::Gone(self.pid))?;
+        let sites = self.names.largest(&report, SITES);
         Ok(Look {
+            sites,
             report,
             usage,
             at: Instant::now(),

@@ -59,13 +59,14 @@ const PROGRAM: &str = r#"
     }"#;
 
 /// A program that runs until this goes.
-struct Running {
+pub struct Running {
     child: Child,
-    statistics: Value,
+    /// What the library said of itself.
+    pub statistics: Value,
 }
 
 impl Running {
-    fn start(program: &Path, words: &[&str], options: &[(&str, &str)]) -> Running {
+    pub fn start(program: &Path, words: &[&str], options: &[(&str, &str)]) -> Running {
         let mut child = Command::new(program)
             .args(words)
             .envs(options.iter().copied())
@@ -87,7 +88,7 @@ impl Running {
         Running { child, statistics }
     }
 
-    fn pid(&self) -> String {
+    pub fn pid(&self) -> String {
         self.child.id().to_string()
     }
 }
@@ -106,12 +107,12 @@ fn build(directory: &Path, flags: &[&str]) -> Option<PathBuf> {
     Some(program)
 }
 
-fn preloaded(directory: &Path) -> Option<PathBuf> {
+pub fn preloaded(directory: &Path) -> Option<PathBuf> {
     let library = library();
     build(directory, &[library.to_str().unwrap()])
 }
 
-fn inspect(target: &str) -> Value {
+pub fn inspect(target: &str) -> Value {
     let output = hakmem()
         .args(["inspect", "--json", target])
         .output()
@@ -285,6 +286,55 @@ fn a_core_file_is_told_as_the_process_was() {
     }
 }
 
+/// Of the kernel, where it writes core files into the directory that a program is in.
+#[test]
+fn a_core_file_of_the_kernel_is_told() {
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    if !pattern.starts_with("core") {
+        return skip("kernel.core_pattern that begins with core");
+    }
+    let directory = scratch();
+    let Some(program) = preloaded(directory.path()) else {
+        return skip("C compiler");
+    };
+    let crash = |filter: &str| {
+        let script = "ulimit -c unlimited && echo $0 > /proc/self/coredump_filter && exec $@";
+        let status = Command::new("sh")
+            .args([
+                "-c",
+                script,
+                filter,
+                program.to_str().unwrap(),
+                "4",
+                "abort",
+            ])
+            .env("LD_PRELOAD", library())
+            .current_dir(directory.path())
+            .stdout(Stdio::null())
+            .status();
+        if status.unwrap().signal() != Some(6) {
+            return None;
+        }
+        let entries = std::fs::read_dir(directory.path()).unwrap();
+        let mut paths = entries.map(|entry| entry.unwrap().path());
+        let is_core = |path: &PathBuf| path.to_str().unwrap().contains("/core");
+        paths.find(is_core).map(|path| path.display().to_string())
+    };
+    let Some(core) = crash("0x33") else {
+        return skip("limit on core files");
+    };
+    let report = inspect(&core);
+    assert!(resident(&report, "live_big") >= (2 + 4 + 6 + 7) << 20);
+    assert_eq!(report["source"]["name"], "program");
+    std::fs::remove_file(&core).unwrap();
+    let core = crash("0x2").unwrap();
+    hakmem()
+        .args(["inspect", &core])
+        .assert()
+        .code(2)
+        .stderr(contains("coredump_filter"));
+}
+
 #[test]
 fn what_cannot_be_looked_at_is_said() {
     hakmem()
@@ -335,37 +385,4 @@ fn the_page_is_whole_in_itself() {
         assert!(!page.contains(outside), "{outside}");
     }
     assert!(page.matches("<svg").count() > 2);
-}
-
-#[test]
-fn top_tells_rates_in_a_pipe() {
-    let directory = scratch();
-    let Some(program) = preloaded(directory.path()) else {
-        return skip("C compiler");
-    };
-    let running = Running::start(&program, &["4"], &[]);
-    hakmem()
-        .args(["top", &running.pid(), "--once", "--interval", "50ms"])
-        .assert()
-        .code(0)
-        .stdout(contains("In the last 0.").and(contains("What hakmem keeps")));
-    let pid = running.pid();
-    let end = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(700));
-        drop(running);
-    });
-    let output = hakmem()
-        .args(["top", &pid, "--json", "--interval", "100ms"])
-        .output()
-        .unwrap();
-    end.join().unwrap();
-    // It ends with the process.
-    assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.lines().count() >= 2, "{text}");
-    for line in text.lines() {
-        let line: Value = serde_json::from_str(line).unwrap();
-        assert_eq!(line["rates"]["mallocs_per_second"], 0.0);
-        assert!(line["rss_bytes"].as_u64().unwrap() > 0);
-    }
 }

@@ -8,6 +8,7 @@ mod explain;
 mod fixtures;
 mod generate;
 mod inspect;
+mod inspect_live;
 mod metrics;
 mod options;
 mod record;

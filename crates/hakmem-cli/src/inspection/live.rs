@@ -1,0 +1,179 @@
+//! The live profile: call sites of samples, by name, and as a recording that `hakmem report` shows.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{bail, Result};
+use hakmem_inspect::sites::Site;
+use hakmem_inspect::Report;
+use hakmem_profile::file::{self, Header, Module, Recording, Sample};
+use hakmem_profile::symbols::Symbols;
+use hakmem_profile::write::write;
+use serde::Serialize;
+
+use crate::output::Document;
+
+/// A call site, for people and programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NamedSite {
+    /// The function that holds the memory, with its place in the source if that is known.
+    pub owner: String,
+    /// Estimate of the bytes that live.
+    pub live_bytes: u64,
+    /// And of the blocks.
+    pub live_blocks: u64,
+    /// Estimate of all that was allocated.
+    pub allocated_bytes: u64,
+    /// And of the blocks.
+    pub allocated_blocks: u64,
+    /// Samples that this is estimated from.
+    pub samples: u64,
+    /// Functions, the innermost first.
+    pub frames: Vec<String>,
+}
+
+/// The owner of a stack, and all of its functions.
+type Stack = (String, Vec<String>);
+
+/// Names of stacks that were found already: a program is looked at again and again.
+#[derive(Clone, Debug, Default)]
+pub struct Names(HashMap<Vec<u64>, Stack>);
+
+impl Names {
+    /// The sites that hold most, so many of them.
+    pub fn largest(&mut self, report: &Report, count: usize) -> Vec<NamedSite> {
+        let sites = &report.sites[..report.sites.len().min(count)];
+        let new = |site: &&Site| !self.0.contains_key(&site.frames);
+        let new: Vec<Site> = sites.iter().filter(new).cloned().collect();
+        if !new.is_empty() {
+            let recording = recording(report, &new);
+            let symbols = Symbols::resolve(&recording);
+            for (number, site) in new.into_iter().enumerate() {
+                self.0.insert(site.frames, stack(&symbols, number));
+            }
+        }
+        sites.iter().map(|site| self.named(site)).collect()
+    }
+
+    fn named(&self, site: &Site) -> NamedSite {
+        let (owner, frames) = self.0.get(&site.frames).cloned().unwrap_or_default();
+        NamedSite {
+            owner,
+            live_bytes: site.live_bytes,
+            live_blocks: site.live_blocks,
+            allocated_bytes: site.allocated_bytes,
+            allocated_blocks: site.allocated_blocks,
+            samples: site.samples,
+            frames,
+        }
+    }
+}
+
+fn stack(symbols: &Symbols, site: usize) -> Stack {
+    let owner = match symbols.owner(site) {
+        None => "unknown call site".to_owned(),
+        Some(frame) => match frame.place() {
+            Some(place) => format!("{} ({place})", frame.brief()),
+            None => frame.brief(),
+        },
+    };
+    let frames = symbols.frames_of(site).map(|frame| frame.function.clone());
+    (owner, frames.collect())
+}
+
+/// Sites of a process as a recording of what lives at this moment: a sample for each site, of
+/// which the size is the mean.
+fn recording(report: &Report, sites: &[Site]) -> Recording {
+    let age_ns = report.source.age_ns.max(1);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_ns = now.map_or(0, |now| now.as_nanos() as u64);
+    let command = report.source.command.split(' ').map(str::to_owned);
+    let sample = |(number, site): (usize, &Site)| {
+        let bytes = site.live_bytes / site.live_blocks.max(1);
+        Sample {
+            site: number as u32,
+            birth_ns: age_ns,
+            death_ns: None,
+            requested_bytes: bytes,
+            usable_bytes: bytes,
+            weight_bytes: site.live_bytes as f64,
+            birth_thread: 0,
+            death_thread: 0,
+            size_class: 0,
+            guarded: false,
+            inherited: false,
+            remote: false,
+            realloc: false,
+        }
+    };
+    let living = |(_, site): &(usize, &Site)| site.live_bytes > 0;
+    let numbered = sites.iter().enumerate();
+    Recording {
+        header: Header {
+            start_unix_ns: now_ns.saturating_sub(age_ns),
+            last_ns: age_ns,
+            process: report.source.pid.unwrap_or(0) as u32,
+            ended: true,
+            sample_mean_bytes: report.settings.sample_kib.max(0) as u64 * 1024,
+            writer: format!("hakmem {}", report.library.version),
+            program: report.source.program.clone(),
+            command: std::iter::once(report.source.name.clone())
+                .chain(command.skip(1))
+                .collect(),
+            ..Header::default()
+        },
+        sites: sites.iter().map(site_of).collect(),
+        samples: numbered.filter(living).map(sample).collect(),
+        modules: report.files.iter().map(module).collect(),
+        ..Recording::default()
+    }
+}
+
+fn site_of(site: &Site) -> file::Site {
+    file::Site {
+        born_samples: site.samples,
+        born_bytes: site.allocated_bytes,
+        dead_samples: site.samples.saturating_sub(site.live_samples),
+        dead_bytes: site.allocated_bytes.saturating_sub(site.live_bytes),
+        frames: site.frames.clone(),
+        ..file::Site::default()
+    }
+}
+
+fn module(file: &hakmem_inspect::find::LoadedFile) -> Module {
+    Module {
+        time_ns: 0,
+        start: file.addresses.start,
+        end: file.addresses.end,
+        bias: file.bias,
+        build_id: file.build_id.clone(),
+        path: file.path.clone(),
+    }
+}
+
+/// Writes what lives now as a recording.
+///
+/// # Errors
+/// No samples are taken in the process, or the file cannot be written.
+pub fn write_profile(report: &Report, document: &Document) -> Result<()> {
+    if report.sites.is_empty() {
+        bail!(
+            "{} takes no samples, so that nobody knows which code holds its memory: start it with \
+             HAKMEM_SAMPLE_KIB=512, or let it call hakmem_option_set(\"sample_kib\", 512)",
+            report.source.name
+        );
+    }
+    document.write(write(&recording(report, &report.sites)))
+}
+
+/// The file that `top` writes to, in the directory that it was started in.
+///
+/// # Errors
+/// As for [`write_profile`].
+pub fn write_beside(report: &Report) -> Result<String> {
+    let name = report.source.name.replace('/', "_");
+    let path = format!("{name}.{}.live.hakprof", report.source.pid.unwrap_or(0));
+    write_profile(report, &Document::new(Path::new(&path))?)?;
+    Ok(path)
+}

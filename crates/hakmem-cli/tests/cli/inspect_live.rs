@@ -1,0 +1,101 @@
+//! `hakmem top`, and what `hakmem inspect` tells of options that measure: slow paths, call sites.
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+
+use crate::fixtures::{hakmem, scratch, skip};
+use crate::inspect::{inspect, preloaded, Running};
+
+#[test]
+fn slow_paths_and_call_sites_are_told_from_outside() {
+    let directory = scratch();
+    let Some(program) = preloaded(directory.path()) else {
+        return skip("C compiler");
+    };
+    let options = [("HAKMEM_CYCLES", "1"), ("HAKMEM_SAMPLE_KIB", "16")];
+    let running = Running::start(&program, &["4"], &options);
+    let report = inspect(&running.pid());
+    let spans = report["cycles"]["spans"].as_array().unwrap();
+    let of_library = &running.statistics["cycles"];
+    let mut calls = 0;
+    for span in spans {
+        let (side, kind) = (
+            span["side"].as_str().unwrap(),
+            span["kind"].as_str().unwrap(),
+        );
+        let theirs = &of_library[side][kind];
+        // What the library counted before it wrote its statistics; nothing happened since.
+        assert_eq!(span["count"], theirs["count"], "{side} {kind}");
+        assert_eq!(span["histogram"], theirs["histogram"], "{side} {kind}");
+        calls += u64::from(kind == "call") * span["count"].as_u64().unwrap();
+    }
+    assert!(calls > 0);
+    let rate = report["cycles"]["ticks_per_ms"].as_f64().unwrap();
+    let theirs = of_library["ticks_per_ms"].as_f64().unwrap();
+    assert!((rate / theirs - 1.0).abs() < 0.05, "{rate} {theirs}");
+    let locks = report["cycles"]["locks"].as_array().unwrap();
+    assert!(locks.iter().any(|lock| lock["kind"] == "bin"));
+    let owner = report["sites"][0]["owner"].as_str().unwrap();
+    assert!(["main", "work"].contains(&owner), "{owner}");
+    let live = report["sites"][0]["live_bytes"].as_u64().unwrap();
+    assert!(live > 10 << 20, "{live}");
+    hakmem()
+        .args(["top", &running.pid(), "--once", "--interval", "50ms"])
+        .assert()
+        .code(0)
+        .stdout(contains("Slow paths").and(contains("Who holds it")));
+    let profile = directory.path().join("live.hakprof");
+    hakmem()
+        .args(["inspect", &running.pid(), "--profile"])
+        .arg(&profile)
+        .assert()
+        .code(0);
+    hakmem()
+        .arg("report")
+        .arg(&profile)
+        .assert()
+        .code(0)
+        .stdout(contains("main"));
+    let silent = Running::start(&program, &["1"], &[]);
+    let report = inspect(&silent.pid());
+    assert!(report.get("cycles").is_none() && report["sites"] == Value::Array(Vec::new()));
+    hakmem()
+        .args(["inspect", &silent.pid(), "--profile", "-"])
+        .assert()
+        .code(2)
+        .stderr(contains("HAKMEM_SAMPLE_KIB"));
+}
+
+#[test]
+fn top_tells_rates_in_a_pipe() {
+    let directory = scratch();
+    let Some(program) = preloaded(directory.path()) else {
+        return skip("C compiler");
+    };
+    let running = Running::start(&program, &["4"], &[]);
+    hakmem()
+        .args(["top", &running.pid(), "--once", "--interval", "50ms"])
+        .assert()
+        .code(0)
+        .stdout(contains("In the last 0.").and(contains("What hakmem keeps")));
+    let pid = running.pid();
+    let end = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        drop(running);
+    });
+    let output = hakmem()
+        .args(["top", &pid, "--json", "--interval", "100ms"])
+        .output()
+        .unwrap();
+    end.join().unwrap();
+    // It ends with the process.
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().count() >= 2, "{text}");
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["rates"]["mallocs_per_second"], 0.0);
+        assert!(line["rss_bytes"].as_u64().unwrap() > 0);
+    }
+}

@@ -1,0 +1,129 @@
+//! The call sites of samples that a process keeps, and the files that their code is from.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::memory::Memory;
+
+/// A call site: estimates from the samples that were taken there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// Bytes that live.
+    pub live_bytes: u64,
+    /// Blocks that live.
+    pub live_blocks: u64,
+    /// Bytes that were ever allocated.
+    pub allocated_bytes: u64,
+    /// Blocks that were ever allocated.
+    pub allocated_blocks: u64,
+    /// Samples of these.
+    pub samples: u64,
+    /// Samples of those that live.
+    pub live_samples: u64,
+    /// Addresses behind the calls, the innermost first.
+    pub frames: Vec<u64>,
+}
+
+/// More sites than any program has.
+const SITES_MAX: usize = 1 << 20;
+
+/// All sites, those that hold most first.
+///
+/// # Errors
+/// The library does not say where they are.
+pub fn sites(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Site>, Error> {
+    let count = layout.constant("SITE_CHAINS", 1 << 20)?;
+    let frames_max = layout.constant("SITE_FRAMES_MAX", 256)?;
+    let next = layout.field("site.next_in_chain")?;
+    let frames = layout.field("site.frames")?;
+    let head = layout.field("site.frame")?.offset;
+    let figures = Figures::new(layout)?;
+    let table = memory.word(layout.address_of("site_chains")?);
+    let Some(table) = table.filter(|&table| table != 0) else {
+        return Ok(Vec::new());
+    };
+    let heads = memory.bytes(table, count * 8).unwrap_or_default();
+    let mut level: Vec<u64> = heads.chunks_exact(8).map(word).collect();
+    let mut seen = HashSet::new();
+    let mut sites = Vec::new();
+    let mut by_frames: BTreeMap<usize, Vec<(usize, u64)>> = BTreeMap::new();
+    while !level.is_empty() && seen.len() < SITES_MAX {
+        level.retain(|&address| address != 0 && seen.insert(address));
+        let records = memory.read_each(&level, head);
+        let mut below = Vec::new();
+        for (&address, record) in level.iter().zip(records) {
+            let Some(record) = record else {
+                continue;
+            };
+            below.push(next.of(&record));
+            let length = frames.of(&record) as usize;
+            let site = figures.site(&record);
+            if site.samples > 0 && length <= frames_max {
+                let stack = address.wrapping_add(head as u64);
+                by_frames
+                    .entry(length)
+                    .or_default()
+                    .push((sites.len(), stack));
+                sites.push(site);
+            }
+        }
+        level = below;
+    }
+    for (length, stacks) in by_frames {
+        let addresses: Vec<u64> = stacks.iter().map(|&(_, address)| address).collect();
+        for (&(site, _), stack) in stacks.iter().zip(memory.read_each(&addresses, length * 8)) {
+            sites[site].frames = stack
+                .unwrap_or_default()
+                .chunks_exact(8)
+                .map(word)
+                .collect();
+        }
+    }
+    sites.sort_by_key(|site| std::cmp::Reverse((site.live_bytes, site.allocated_bytes)));
+    Ok(sites)
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    crate::layout::number(bytes, 0, 8)
+}
+
+/// Where the figures of a site are.
+struct Figures {
+    born: [crate::layout::Field; 3],
+    dead: [crate::layout::Field; 3],
+    parts: u64,
+}
+
+impl Figures {
+    fn new(layout: &Layout) -> Result<Figures, Error> {
+        let three = |what: &str| -> Result<_, Error> {
+            Ok([
+                layout.field(&format!("site.{what}_samples"))?,
+                layout.field(&format!("site.{what}_bytes"))?,
+                layout.field(&format!("site.{what}_parts"))?,
+            ])
+        };
+        Ok(Figures {
+            born: three("born")?,
+            dead: three("dead")?,
+            parts: layout.constant("SITE_PARTS", 1 << 16)?.max(1) as u64,
+        })
+    }
+
+    /// Deaths may have been counted later than births: nothing is below 0.
+    fn site(&self, record: &[u8]) -> Site {
+        let [samples, bytes, parts] = self.born.map(|field| field.of(record));
+        let [dead_samples, dead_bytes, dead_parts] = self.dead.map(|field| field.of(record));
+        let blocks = |parts: u64| parts.div_ceil(self.parts);
+        Site {
+            live_bytes: bytes.saturating_sub(dead_bytes),
+            live_blocks: blocks(parts.saturating_sub(dead_parts)),
+            allocated_bytes: bytes,
+            allocated_blocks: blocks(parts),
+            samples,
+            live_samples: samples.saturating_sub(dead_samples),
+            frames: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Writes a recording as the library does, for profiles that were taken from outside.
+
+use crate::file::{
+    Header, Module, Recording, Sample, Site, Snapshot, EXTENT_HEAD, EXTENT_MAGIC, FRAMES_MAX,
+    MAGIC, PATH_BYTES, RECORD_BYTES, TEXT_BYTES, VERSION,
+};
+
+const HEADER_BYTES: usize = 65536;
+const EXTENT_BYTES: usize = 65536;
+
+/// Numbers and texts at places of a record.
+struct Record(Vec<u8>);
+
+impl Record {
+    fn new(bytes: usize) -> Record {
+        Record(vec![0; bytes])
+    }
+
+    fn u8(&mut self, at: usize, value: u8) {
+        self.0[at] = value;
+    }
+
+    fn u32(&mut self, at: usize, value: u32) {
+        self.0[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, at: usize, value: u64) {
+        self.0[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// As much of it as there is room for; returns how much that is.
+    fn bytes(&mut self, at: usize, room: usize, bytes: &[u8]) -> usize {
+        let length = bytes.len().min(room);
+        self.0[at..at + length].copy_from_slice(&bytes[..length]);
+        length
+    }
+}
+
+/// The bytes of the file.
+pub fn write(recording: &Recording) -> Vec<u8> {
+    let records = [
+        recording.sites.iter().map(site).collect(),
+        recording.samples.iter().map(sample).collect(),
+        recording.snapshots.iter().map(snapshot).collect(),
+        recording.modules.iter().map(module).collect::<Vec<_>>(),
+    ];
+    let mut extents = Vec::new();
+    for (kind, records) in records.iter().enumerate() {
+        let room = (EXTENT_BYTES - EXTENT_HEAD) / RECORD_BYTES[kind];
+        for (order, records) in records.chunks(room).enumerate() {
+            extents.push(extent(kind, order, room, records));
+        }
+    }
+    let mut file = header(&recording.header);
+    file.u32(20, extents.len() as u32);
+    for (kind, records) in records.iter().enumerate() {
+        file.u64(128 + 8 * kind, records.len() as u64);
+    }
+    let mut bytes = file.0;
+    bytes.extend(extents.into_iter().flat_map(|extent| extent.0));
+    bytes
+}
+
+fn extent(kind: usize, order: usize, room: usize, records: &[Record]) -> Record {
+    let mut extent = Record::new(EXTENT_BYTES);
+    extent.u32(0, EXTENT_MAGIC);
+    extent.u32(4, kind as u32 + 1);
+    extent.u32(8, order as u32);
+    extent.u32(12, room as u32);
+    for (place, record) in records.iter().enumerate() {
+        let at = EXTENT_HEAD + place * RECORD_BYTES[kind];
+        extent.bytes(at, RECORD_BYTES[kind], &record.0);
+    }
+    extent
+}
+
+fn header(header: &Header) -> Record {
+    let mut record = Record::new(HEADER_BYTES);
+    record.bytes(0, 8, MAGIC);
+    record.u32(8, VERSION);
+    record.u32(12, HEADER_BYTES as u32);
+    record.u32(16, EXTENT_BYTES as u32);
+    for (kind, bytes) in RECORD_BYTES.into_iter().enumerate() {
+        record.u32(24 + 4 * kind, bytes as u32);
+    }
+    record.u64(40, header.start_ns);
+    record.u64(48, header.start_unix_ns);
+    record.u64(56, header.last_ns);
+    record.u32(64, header.process);
+    record.u32(68, header.parent);
+    record.u32(72, u32::from(header.ended));
+    record.u64(80, header.sample_mean_bytes);
+    record.u64(88, header.lost_samples);
+    record.u64(96, header.lost_bytes);
+    record.u64(104, header.lost_sites);
+    record.u64(112, header.lost_modules);
+    record.u64(120, header.thinned_samples);
+    record.bytes(160, 63, header.writer.as_bytes());
+    record.bytes(224, TEXT_BYTES - 1, header.program.as_bytes());
+    let mut command = Vec::new();
+    for word in &header.command {
+        command.extend(word.as_bytes());
+        command.push(0);
+    }
+    let length = record.bytes(4320, TEXT_BYTES, &command);
+    record.u32(8416, length as u32);
+    record
+}
+
+fn site(site: &Site) -> Record {
+    let mut record = Record::new(RECORD_BYTES[0]);
+    let frames = &site.frames[..site.frames.len().min(FRAMES_MAX)];
+    record.u32(0, 2);
+    record.u32(4, frames.len() as u32);
+    let numbers = [
+        site.time_ns,
+        site.born_samples,
+        site.born_bytes,
+        site.dead_samples,
+        site.dead_bytes,
+        site.remote_bytes,
+        site.realloc_bytes,
+    ];
+    for (place, number) in numbers.iter().chain(frames).enumerate() {
+        record.u64(8 + 8 * place, *number);
+    }
+    record
+}
+
+fn sample(sample: &Sample) -> Record {
+    let mut record = Record::new(RECORD_BYTES[1]);
+    record.u32(0, if sample.death_ns.is_some() { 3 } else { 2 });
+    record.u32(4, sample.site);
+    record.u64(8, sample.birth_ns);
+    record.u64(16, sample.death_ns.unwrap_or(0));
+    record.u64(24, sample.requested_bytes);
+    record.u64(32, sample.usable_bytes);
+    record.u64(40, sample.weight_bytes.round() as u64);
+    record.u32(48, sample.birth_thread);
+    record.u32(52, sample.death_thread);
+    record.u8(56, sample.size_class);
+    record.u8(
+        57,
+        u8::from(sample.guarded) | u8::from(sample.inherited) << 1,
+    );
+    record.u8(58, u8::from(sample.remote) | u8::from(sample.realloc) << 1);
+    record
+}
+
+fn snapshot(snapshot: &Snapshot) -> Record {
+    let mut record = Record::new(RECORD_BYTES[2]);
+    let numbers = [
+        snapshot.time_ns,
+        snapshot.rss,
+        snapshot.live_blocks,
+        snapshot.live,
+        snapshot.magazines,
+        snapshot.transfer,
+        snapshot.slabs_free,
+        snapshot.page_heap_free,
+        snapshot.big_cache,
+        snapshot.metadata,
+        snapshot.mapped,
+        snapshot.committed,
+        snapshot.purged,
+        snapshot.threads,
+        snapshot.malloc_calls,
+        snapshot.free_calls,
+    ];
+    let numbers = numbers.iter().chain(&snapshot.tier_live);
+    record.u32(0, 2);
+    for (place, number) in numbers.chain([&snapshot.log]).enumerate() {
+        record.u64(8 + 8 * place, *number);
+    }
+    record.u32(4, 21);
+    record
+}
+
+fn module(module: &Module) -> Record {
+    let mut record = Record::new(RECORD_BYTES[3]);
+    record.u32(0, 2);
+    record.u64(8, module.time_ns);
+    record.u64(16, module.start);
+    record.u64(24, module.end);
+    record.u64(32, module.bias);
+    let length = record.bytes(40, 32, &module.build_id);
+    record.u32(4, length as u32);
+    let length = record.bytes(120, PATH_BYTES, module.path.as_bytes());
+    record.u32(112, length as u32);
+    record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::parse;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let sample = |site, death_ns| Sample {
+            site,
+            birth_ns: 5,
+            death_ns,
+            requested_bytes: 20,
+            usable_bytes: 32,
+            weight_bytes: 6400.0,
+            birth_thread: 1,
+            death_thread: 2,
+            size_class: 3,
+            guarded: true,
+            inherited: false,
+            remote: death_ns.is_some(),
+            realloc: false,
+        };
+        let recording = Recording {
+            header: Header {
+                start_ns: 3,
+                last_ns: 40,
+                process: 17,
+                sample_mean_bytes: 65536,
+                writer: "hakmem".into(),
+                program: "/bin/a".into(),
+                command: vec!["a".into(), String::new(), "b".into()],
+                ..Header::default()
+            },
+            sites: (0..1000)
+                .map(|number| Site {
+                    born_bytes: number,
+                    frames: vec![number; number as usize % 33],
+                    ..Site::default()
+                })
+                .collect(),
+            samples: (0..3000)
+                .map(|i| sample(i % 1000, (i % 3 == 0).then_some(9)))
+                .collect(),
+            snapshots: vec![Snapshot {
+                time_ns: 8,
+                rss: 9,
+                log: 10,
+                tier_live: [1, 2, 3, 4],
+                ..Snapshot::default()
+            }],
+            modules: vec![Module {
+                time_ns: 1,
+                start: 4096,
+                end: 8192,
+                bias: 4096,
+                build_id: vec![1, 2, 3],
+                path: "/bin/a".into(),
+            }],
+            problems: Vec::new(),
+        };
+        let read = parse(&write(&recording)).unwrap();
+        assert_eq!(read.problems, Vec::<String>::new());
+        assert_eq!(read.sites, recording.sites);
+        assert_eq!(read.samples, recording.samples);
+        assert_eq!(read.snapshots, recording.snapshots);
+        assert_eq!(read.modules, recording.modules);
+        assert_eq!(
+            format!("{:?}", read.header),
+            format!("{:?}", recording.header)
+        );
+    }
+}
