@@ -273,7 +273,8 @@ static void what_nobody_wrote_to_stays_so(void **state)
         size_t before = resident_bytes();
         assert_int_equal(slab_take(slabs[last], &block, 1), 1);
         slab_clear_long(block, LARGE_MAX, BLOCK_UNUSED);
-        assert_true(resident_bytes() < before + LARGE_MAX / 2);
+        /* A sanitizer of threads has memory of its own for what is read. */
+        assert_true(HAKMEM_SANITIZE_THREAD || resident_bytes() < before + LARGE_MAX / 2);
         assert_int_equal(slab_put(slabs[last], &block, 1), 1);
         slab_destroy(slabs[last]);
         slabs[last] = create(size_class_of(LARGE_MAX), 0);
