@@ -169,10 +169,13 @@ size_t reclaim_read_limits(void)
 {
     struct os_limits limits;
     os_limits_read(limit_root, &limits);
-    ATOMIC_STORE_RELAXED(&group_bytes, limits.group_bytes);
-    ATOMIC_STORE_RELAXED(&address_bytes, limits.address_bytes);
     bool limited = size_min(limits.group_bytes, limits.address_bytes) != SIZE_MAX;
-    ATOMIC_STORE_RELAXED(&pressure_limited_flag, limited);
+    /* Mostly there is no limit, as there was none before: nothing is worth a write. */
+    if (limited || ATOMIC_LOAD_RELAXED(&pressure_limited_flag)) {
+        ATOMIC_STORE_RELAXED(&group_bytes, limits.group_bytes);
+        ATOMIC_STORE_RELAXED(&address_bytes, limits.address_bytes);
+        ATOMIC_STORE_RELAXED(&pressure_limited_flag, limited);
+    }
     if (pressure_is_limited())
         measure();
     return limits.cpus;

@@ -425,7 +425,9 @@ void registry_start(void)
 {
     if (registry.all)
         return;
-    ATOMIC_STORE_RELAXED(&granted_cpus, size_max(reclaim_read_limits(), 1));
+    size_t granted = reclaim_read_limits();
+    if (granted != SIZE_MAX)
+        ATOMIC_STORE_RELAXED(&granted_cpus, size_max(granted, 1));
     count_cpus();
     assign_shard(&first_heap);
     lock_acquire(&registry.lock);
