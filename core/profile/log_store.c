@@ -365,7 +365,7 @@ static size_t affordable(size_t limit_bytes)
 void store_start(const struct log_settings *settings)
 {
     store.settings = *settings;
-    char *texts = os_map(round_up(2 * PATH_BYTES, os_page_size()), os_page_size(), NULL);
+    char *texts = os_map(round_up((size_t)2 * PATH_BYTES, os_page_size()), os_page_size(), NULL);
     if (!texts) {
         complain("nothing will be logged to", settings->path, "there is no memory for it");
         return;

@@ -45,7 +45,7 @@ static void link_newest(struct site *site)
 /* NULL: there is no memory for them. */
 static SLOW_PATH struct site **map_chains(void)
 {
-    size_t bytes = round_up(SITE_CHAINS * sizeof *site_chains, os_page_size());
+    size_t bytes = round_up(SITE_CHAINS * sizeof(struct site *), os_page_size());
     struct site **known = NULL, **mapped = os_map(bytes, os_page_size(), NULL);
     if (!mapped || __atomic_compare_exchange_n(
                        &site_chains, &known, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
