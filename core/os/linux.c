@@ -184,10 +184,22 @@ static void *map_and_trim(size_t size, size_t alignment)
     return aligned;
 }
 
+static bool is_misaligned(const void *address, size_t alignment)
+{
+    return ((uintptr_t)address & (alignment - 1)) != 0;
+}
+
 void *os_map(size_t size, size_t alignment, void *hint)
 {
     void *address = map_at(hint, size, PROT_READ | PROT_WRITE, 0);
-    if (!address || ((uintptr_t)address & (alignment - 1)) == 0)
+    if (!is_misaligned(address, alignment))
+        return address;
+    os_discard(address, size);
+    /* What is below is mostly free, since the system maps from above: that takes no more at any
+     * moment than was asked for, where locked memory is limited. */
+    void *below = (void *)round_down((uintptr_t)address, alignment);
+    address = map_at(below, size, PROT_READ | PROT_WRITE, 0);
+    if (!is_misaligned(address, alignment))
         return address;
     os_discard(address, size);
     return map_and_trim(size, alignment);
