@@ -6,7 +6,8 @@ use hakmem_inspect::account::{PageMap, PageState};
 use hakmem_inspect::part::{Part, PARTS};
 use hakmem_inspect::report::PartReport;
 use hakmem_inspect::Report;
-use maud::{html, Markup, PreEscaped, DOCTYPE};
+use hakmem_report::html::document;
+use maud::{html, Markup};
 
 use super::live::NamedSite;
 use super::text::count;
@@ -21,30 +22,19 @@ pub fn render(report: &Report, sites: &[NamedSite]) -> String {
         Some(pid) => format!("{program} ({pid})"),
         None => program.to_string(),
     };
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "Memory of " (title) }
-                style { (PreEscaped(STYLE)) (PreEscaped(colours())) }
-            }
-            body {
-                (header(report, &title))
-                main {
-                    (split(report))
-                    (advice(report))
-                    (holders(report, sites))
-                    (map(report))
-                    (calls(report))
-                    @for note in &report.notes { p.lead { (note) "." } }
-                }
-            }
+    let body = html! {
+        (header(report, &title))
+        main {
+            (split(report))
+            (advice(report))
+            (holders(report, sites))
+            (map(report))
+            (calls(report))
+            @for note in &report.notes { p.lead { (note) "." } }
         }
     };
-    markup.into_string()
+    let style = format!("{STYLE}{}", colours());
+    document(&format!("Memory of {title}"), &style, &body)
 }
 
 /// The colour of each part, as a class of its own.

@@ -5,8 +5,8 @@ mod fall;
 mod sites;
 mod timeline;
 
-use hakmem_report::html::STYLE;
-use maud::{html, Markup, PreEscaped, DOCTYPE};
+use hakmem_report::html::{document, STYLE};
+use maud::{html, Markup, PreEscaped};
 
 use crate::analysis::{Analysis, Measure};
 use crate::difference::Difference;
@@ -92,23 +92,12 @@ pub fn render_difference(difference: &Difference) -> String {
 }
 
 fn page(title: &str, body: &Markup) -> String {
-    let markup = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) }
-                style { (PreEscaped(STYLE)) (PreEscaped(FLAME_STYLE)) (PreEscaped(PAGE_STYLE)) }
-            }
-            body {
-                (body)
-                script { (flame::script()) (PreEscaped(PAGE_SCRIPT)) }
-            }
-        }
+    let style = format!("{STYLE}{FLAME_STYLE}{PAGE_STYLE}");
+    let body = html! {
+        (body)
+        script { (flame::script()) (PreEscaped(PAGE_SCRIPT)) }
     };
-    markup.into_string()
+    document(title, &style, &body)
 }
 
 fn command(analysis: &Analysis) -> String {

@@ -48,6 +48,29 @@ pub fn render(file: &ResultFile) -> String {
     };
     let rows = summary::rows_run(file).count();
     let title = page.title();
+    let style = format!("{STYLE}{}", highlights(file.arms.len()));
+    let body = html! {
+        (page.header(&title))
+        main {
+            (overview::render(&page))
+            @if rows > 1 {
+                (strip_plot::render(&page))
+                (heat_map::render(&page, &page.time))
+                (heat_map::render(&page, &page.memory))
+                @if let Some(settled) = &page.settled {
+                    (heat_map::render(&page, settled))
+                }
+            }
+            @if !file.scaling.is_empty() { (scaling::render(&page)) }
+            (row_card::render_all(&page))
+            (setup::render(&page))
+        }
+    };
+    document(&title, &style, &body)
+}
+
+/// A whole page that needs nothing besides it: every page of hakmem is one.
+pub fn document(title: &str, style: &str, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -56,25 +79,9 @@ pub fn render(file: &ResultFile) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) }
-                style { (PreEscaped(STYLE)) (PreEscaped(highlights(file.arms.len()))) }
+                style { (PreEscaped(style)) }
             }
-            body {
-                (page.header(&title))
-                main {
-                    (overview::render(&page))
-                    @if rows > 1 {
-                        (strip_plot::render(&page))
-                        (heat_map::render(&page, &page.time))
-                        (heat_map::render(&page, &page.memory))
-                        @if let Some(settled) = &page.settled {
-                            (heat_map::render(&page, settled))
-                        }
-                    }
-                    @if !file.scaling.is_empty() { (scaling::render(&page)) }
-                    (row_card::render_all(&page))
-                    (setup::render(&page))
-                }
-            }
+            body { (body) }
         }
     };
     markup.into_string()
