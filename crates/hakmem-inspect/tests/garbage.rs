@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use hakmem_inspect::layout::Layout;
@@ -26,14 +27,14 @@ sys.stdin.read()
 ";
 
 impl Program {
-    fn start() -> Program {
+    fn start(script: &str) -> Program {
         let build = std::env::var_os("LAB_TEST_BUILD").map(PathBuf::from);
         let build =
             build.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build"));
         let library = build.join("libhakmem.so");
         assert!(library.exists(), "{} is missing", library.display());
         let mut child = Command::new("/usr/bin/python3")
-            .args(["-c", SCRIPT])
+            .args(["-c", script])
             .env("LD_PRELOAD", library)
             .env("PYTHONMALLOC", "malloc")
             .stdin(Stdio::piped())
@@ -44,6 +45,11 @@ impl Program {
         let output = child.stdout.take().unwrap();
         BufReader::new(output).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
+        // It still allocates on its way into the read.
+        let state = format!("/proc/{}/stat", child.id());
+        while !std::fs::read_to_string(&state).unwrap().contains(") S ") {
+            sleep(Duration::from_millis(1));
+        }
         Program(child)
     }
 
@@ -112,7 +118,7 @@ impl Memory for Torn<'_> {
 
 #[test]
 fn the_parts_add_up_whatever_is_read() {
-    let program = Program::start();
+    let program = Program::start(SCRIPT);
     let process = program.process();
     let found = find_library(&process).unwrap();
     let residency = Residency::read(process.pid, &process.mappings).unwrap();
@@ -156,7 +162,7 @@ fn the_parts_add_up_whatever_is_read() {
 
 #[test]
 fn a_descriptor_of_nonsense_is_an_error_or_harmless() {
-    let program = Program::start();
+    let program = Program::start(SCRIPT);
     let process = program.process();
     let found = find_library(&process).unwrap();
     let residency = Residency::read(process.pid, &process.mappings).unwrap();
@@ -188,8 +194,6 @@ fn a_descriptor_of_nonsense_is_an_error_or_harmless() {
 
 #[test]
 fn a_program_that_changes_all_the_time_is_accounted_for() {
-    let other = Program::start();
-    let library = find_library(&other.process()).unwrap().file;
     let script = "
 import threading
 def work(n):
@@ -203,19 +207,7 @@ print('ready', flush=True)
 import sys
 sys.stdin.read()
 ";
-    let mut child = Command::new("/usr/bin/python3")
-        .args(["-c", script])
-        .env("LD_PRELOAD", library)
-        .env("PYTHONMALLOC", "malloc")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let program = Program(child);
+    let program = Program::start(script);
     let mut good = 0;
     for _ in 0..10 {
         let report = inspect(program.0.id() as i32).unwrap();
