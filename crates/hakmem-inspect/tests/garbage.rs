@@ -15,13 +15,17 @@ use hakmem_inspect::residency::Residency;
 use hakmem_inspect::snapshot::Snapshot;
 use hakmem_inspect::{inspect, Process};
 
-/// A program on hakmem with blocks of all sizes, some of them freed, that waits.
+/// A program on hakmem with blocks of all sizes, some of them freed, and a long magazine, that
+/// waits.
 struct Program(Child);
 
 const SCRIPT: &str = "
 import sys
 blocks = [bytes(16 << (i % 12)) for i in range(20000)] + [bytes(3 << 20) for i in range(8)]
 blocks = [block for i, block in enumerate(blocks) if i % 3]
+for _ in range(50):
+    many = [bytes(40) for _ in range(20000)]
+    del many
 print('ready', flush=True)
 sys.stdin.read()
 ";
