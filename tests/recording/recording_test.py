@@ -1,6 +1,8 @@
 """Correct programs of kinds that might disturb who samples or logs do and print what they do
 without: sampled as often as can be, by frame pointers, guarded, and recorded."""
 
+import collections
+import json
 import os
 import pathlib
 import re
@@ -24,7 +26,8 @@ MODES = {
     "surroundings": ["close_all", "no_descriptors", "no_files", "locked", "other_root",
                      "other_user", "filtered", "many_forks", "forks_in_forks",
                      "forks_of_threads", "freed_elsewhere", "vforks", "long_arguments",
-                     "folder_gone"],
+                     "execs", "folder_gone"],
+    "plugins": ["in_turn"],
 }
 # What a log may say of which it lacks something that the program has given up; a line a process.
 COMPLAINTS = {
@@ -72,6 +75,21 @@ class Recording(unittest.TestCase):
             done = subprocess.run([str(HAKMEM), "report", str(log), "--json"], capture_output=True,
                                   text=True, timeout=60, check=False)
             self.assertEqual(done.returncode, 0, f"{log}: {done.stderr}")
+
+    def test_sites_of_plugins(self):
+        """What a plugin keeps is told of the plugin, also when another one lay there before."""
+        if not HAKMEM.exists():
+            self.skipTest("the command is not built")
+        self.run_mode("plugins", "in_turn", "recorded")
+        (log,) = pathlib.Path(self.folder.name).glob("*.hakprof")
+        report = json.loads(subprocess.run([str(HAKMEM), "report", str(log), "--json"],
+                                           capture_output=True, timeout=60, check=True).stdout)
+        kept = collections.Counter()
+        for site in report["sites"]:
+            kept[site["stack"][0]["function"]] += site["end_bytes"]
+        for keeper in ["first_keeps", "second_keeps"]:
+            # Of blocks of 32 KiB every one is a sample.
+            self.assertAlmostEqual(kept[keeper] / (8 * 64 * 32768), 1, delta=0.01, msg=str(kept))
 
 
 def test_of(program, way):

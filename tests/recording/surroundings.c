@@ -82,7 +82,7 @@ static void fork_and_allocate(void)
 
 static void other_root(void)
 {
-    char folder[] = "/tmp/recording-XXXXXX";
+    char folder[] = "root-XXXXXX";
     REQUIRE(mkdtemp(folder) != NULL);
     if (chroot(folder) == 0)
         REQUIRE(chdir("/") == 0);
@@ -220,6 +220,39 @@ static void long_arguments(void)
     execv("/proc/self/exe", arguments);
 }
 
+static void *allocate_on(void *unused)
+{
+    for (;;)
+        allocate_some();
+    return unused;
+}
+
+static void *exec_in_thread(void *unused)
+{
+    char *arguments[] = {"surroundings", "execs", NULL};
+    char *nobody[] = {"nobody", NULL};
+    REQUIRE(execv("/nobody/is/here", nobody) == -1 && errno == ENOENT);
+    allocate_much();
+    execv("/proc/self/exe", arguments);
+    return unused;
+}
+
+/* The program becomes itself four times, out of a thread, while others allocate. */
+static void execs(void)
+{
+    const char *round = getenv("EXEC_ROUND");
+    char next[2] = {round ? (char)(round[0] + 1) : '1', 0};
+    pthread_t threads[3];
+    allocate_much();
+    if (next[0] == '5')
+        return;
+    REQUIRE(setenv("EXEC_ROUND", next, 1) == 0);
+    for (int i = 0; i < 3; i++)
+        REQUIRE(pthread_create(&threads[i], NULL, i ? allocate_on : exec_in_thread, NULL) == 0);
+    pthread_join(threads[0], NULL);
+    REQUIRE(!"execv returned");
+}
+
 static void folder_gone(void)
 {
     char folder[] = "/tmp/recording-XXXXXX";
@@ -245,6 +278,7 @@ int main(int argc, char **argv)
         {"freed_elsewhere", freed_elsewhere},
         {"vforks", vforks},
         {"long_arguments", long_arguments},
+        {"execs", execs},
         {"folder_gone", folder_gone}};
     return run_mode(modes, sizeof modes / sizeof *modes, argc > 1 ? argv[1] : "");
 }

@@ -1,0 +1,37 @@
+/* A program that loads two plugins in turn, each after the other was unloaded: both come to lie at
+ * the same addresses, mostly. Each keeps 64 blocks of 32 KiB a time.
+ *
+ * usage: plugins MODE
+ */
+#include "program.h"
+
+#include <dlfcn.h>
+
+static void load(const char *name)
+{
+    void *plugin = dlopen(name, RTLD_NOW);
+    if (!plugin) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    void (*fill)(void);
+    *(void **)&fill = dlsym(plugin, "fill");
+    REQUIRE(fill != NULL);
+    fill();
+    REQUIRE(dlclose(plugin) == 0);
+}
+
+static void in_turn(void)
+{
+    for (int i = 0; i < 8; i++) {
+        load("librecording_first.so");
+        allocate_some();
+        load("librecording_second.so");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mode modes[] = {{"in_turn", in_turn}};
+    return run_mode(modes, sizeof modes / sizeof *modes, argc > 1 ? argv[1] : "");
+}
