@@ -106,7 +106,7 @@ static bool await_initialisation(void)
 {
     enum { ROUNDS = 1000 };
     for (int i = 0; i < ROUNDS; i++) {
-        uint32_t seen = ATOMIC_LOAD_ACQUIRE(&init_state);
+        uint32_t seen = ATOMIC_LOAD_RELAXED(&init_state); /* init_once acquires it */
         if (seen == READY || seen == FRESH)
             return false;
         cpu_relax();
