@@ -12,6 +12,8 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use crate::inspection::words::bytes;
+
 /// The variable that names the file of a process.
 pub const FILE_VARIABLE: &str = "HAKMEM_STATS_FILE";
 
@@ -244,21 +246,6 @@ fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// In the unit that leaves one to four digits before the point.
-fn bytes(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if value < 1023.95 {
-            return match unit {
-                "B" => format!("{value:.0} B"),
-                _ => format!("{value:.1} {unit}"),
-            };
-        }
-        value /= 1024.0;
-    }
-    format!("{value:.1} TiB")
-}
-
 /// On one line, and not longer than a look.
 fn command(arguments: &[String]) -> String {
     let line = arguments.join(" ").replace(char::is_control, "?");
@@ -309,13 +296,13 @@ mod tests {
         );
         assert_eq!(
             lines[3].join(" "),
-            "7 10 50.0% 4 2.0 KiB 100 B 1.0 GiB 10 B 3.0 MiB 7.0 MiB sh -c a?b"
+            "7 10 50.0% 4 2.00 KiB 100 B 1.00 GiB 10 B 3.00 MiB 7.00 MiB sh -c a?b"
         );
         assert_eq!(
             lines[5].join(" "),
-            "all 40 50.0% 8 4.0 KiB 200 B 2.0 GiB 20 B 3.0 MiB 9.0 MiB"
+            "all 40 50.0% 8 4.00 KiB 200 B 2.00 GiB 20 B 3.00 MiB 9.00 MiB"
         );
-        assert_eq!(lines[8].join(" "), "tiny 40 100.0% 50.0% 8 25.0% 4.0 KiB");
+        assert_eq!(lines[8].join(" "), "tiny 40 100.0% 50.0% 8 25.0% 4.00 KiB");
         assert_eq!(lines[9][0], "big");
     }
 
@@ -342,19 +329,6 @@ mod tests {
     #[test]
     fn nothing_is_explained() {
         assert!(render(&[]).starts_with("hakmem: no process left statistics"));
-    }
-
-    #[test]
-    fn sizes_have_a_unit_that_suits() {
-        for (size, text) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1024, "1.0 KiB"),
-            (1_048_575, "1.0 MiB"),
-            (5 << 40, "5.0 TiB"),
-        ] {
-            assert_eq!(bytes(size), text);
-        }
     }
 
     #[test]
