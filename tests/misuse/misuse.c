@@ -35,6 +35,11 @@ void survived(void)
     say("drained\n");
 }
 
+void has_read(bool zero)
+{
+    say(zero ? "reads zero\n" : "reads data\n");
+}
+
 _Noreturn void not_applicable(void)
 {
     say("not applicable\n");

@@ -34,6 +34,9 @@ void announce(const void *bad, const void *base);
  * cache, and everything is drained, so that the runner sees which of these finds the mistake. */
 void survived(void);
 
+/* Says what came of reading what is not the program's to read. */
+void has_read(bool zero);
+
 /* Ends the program where a case has no meaning: realloc did not move the block, for instance. */
 _Noreturn void not_applicable(void);
 
@@ -122,11 +125,16 @@ extern void cfree(void *block);
 extern void free_sized(void *block, size_t size);
 extern void free_aligned_sized(void *block, size_t alignment, size_t size);
 
-/* C++'s operators, by their mangled names: delete, sized delete, aligned delete, delete[], new. */
+/* C++'s operators, by their mangled names: delete, sized, aligned, and both; delete[], sized; new,
+ * aligned; new[]. */
 extern void _ZdlPv(void *block);
 extern void _ZdlPvm(void *block, size_t size);
 extern void _ZdlPvSt11align_val_t(void *block, size_t alignment);
+extern void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t alignment);
 extern void _ZdaPv(void *block);
+extern void _ZdaPvm(void *block, size_t size);
 extern void *_Znwm(size_t size);
+extern void *_ZnwmSt11align_val_t(size_t size, size_t alignment);
+extern void *_Znam(size_t size);
 
 #endif

@@ -15,13 +15,18 @@ FINDING is one of
     at exit             there; in another run, which just goes on, at its exit
     not caught          ended well and said nothing: a limit that the documentation has to tell of
     ends by SIGNAL      the kernel saw it
+    reads data,         ended well and said nothing, and what it read without a right to was that,
+    reads zero          or zero
     no mistake          ended well, as it should
     not applicable      there is no such case
 
 MESSAGE is the first line on standard error, one of those given, with BAD for the misused pointer,
 BASE for the start of the block that it lies in and N for the size of that. Behind it stand the
-program and the calls that led there. The preset `lean` unmaps a big block when it is freed, and
-then knows nothing of it: there a second free may be that of a foreign pointer.
+program and the calls that led there. A line that begins with `hardened`, before TIERS, is for that
+preset alone. A program whose name ends in `_way` stands for one that stores or loads and one that
+calls memcpy, and with `_n` before that for one with each of several distances. The preset `lean`
+unmaps a big block when it is freed, and then knows nothing of it: there a second free may be that
+of a foreign pointer.
 
 --table prints the expectations as Markdown when all of them were met.
 
@@ -33,6 +38,7 @@ have no meaning.
 
 import argparse
 import concurrent.futures
+import itertools
 import os
 import pathlib
 import re
@@ -59,12 +65,16 @@ ASIDE = ("not applicable", "status 3 (broken: the block is not free)",
          "status 3 (broken: another block comes first)")
 FORGOTTEN = ("double free of BAD", "invalid pointer BAD: not allocated by hakmem")
 DISTANCES = ("1", "8", "32")
+# By a plain access, or a call.
+WAYS = {"store": "plain code", "memcpy": "memcpy"}
+READINGS = ("reads data", "reads zero")
 TIME_LIMIT_S = 60
 # Folder of the programs, and its part of the table.
 CHAPTERS = {
     "double": "Freed twice",
     "invalid": "Pointers that are no block",
     "bounds": "Access out of bounds or after free",
+    "stale": "What somebody else has left",
     "mismatch": "Freed by the wrong function, or with the wrong size",
     "valid": "No mistake",
 }
@@ -81,6 +91,8 @@ the default options. They are run with blocks of two sizes from each tier (tiny:
 | at drain | so when the freed blocks leave the transfer caches, at the latest at exit |
 | at exit | so when the process exits |
 | not caught | hakmem does not notice |
+| reads data | the program reads what is there |
+| reads zero | the program reads zeros |
 | ends by SIGSEGV | the kernel ends the program: nothing is mapped there |
 | no mistake | the program is right, and hakmem agrees |
 | - | there is no such case |
@@ -107,37 +119,47 @@ class Outcome(typing.NamedTuple):
     message: str
 
 
-def parse_program(path, preset, distance=None):
+def parse_program(path, preset, way=None, distance=None):
     comment = path.read_text().partition("/*")[2].partition("*/")[0]
     lines = [line.strip().removeprefix("*").removeprefix(" ") for line in comment.split("\n")]
     text = "\n".join(lines).strip()
     summary, _, rest = text.partition("\n\n")
     expectations = {}
-    for match in re.finditer(r"^([a-z, ]+): ([\w ]+)((?:\n {4}.+)*)$", rest, re.MULTILINE):
-        words = match[1].split(", ")
-        messages = tuple(line.strip() for line in match[3].split("\n")[1:])
+    pattern = r"^(hardened )?([a-z, ]+?): ([\w ]+)((?:\n {4}.+)*)$"
+    for match in re.finditer(pattern, rest, re.MULTILINE):
+        if match[1] and preset != "hardened":
+            continue
+        words = match[2].split(", ")
+        messages = tuple(line.strip() for line in match[4].split("\n")[1:])
         for tier in SIZES if words == ["all"] else words:
             forgotten = FORGOTTEN if (preset, tier) == ("lean", "big") else ()
             expectations[tier] = Expectation(
-                tuple(match[2].split(" or ")),
+                tuple(match[3].split(" or ")),
                 messages + tuple(message.replace(*forgotten) for message in messages if forgotten))
     if set(expectations) not in ({"any"}, set(SIZES)):
         sys.exit(f"FAILED: {path}: expectations for {sorted(expectations)}")
     name = f"{path.parent.name}/{path.stem}"
     summary = " ".join(summary.split())
+    if way:
+        name = name.removesuffix("_way")
+        summary = summary.replace("WAY", WAYS[way])
     if distance:
         name = name.removesuffix("_n") + "_" + distance
         if distance == "1":
-            summary = summary.replace("bytes are", "byte is").replace("bytes", "byte")
+            summary = summary.replace("bytes", "byte").replace(" are ", " is ")
         summary = summary.replace("DISTANCE", distance)
+    if way:
+        name += "_by_" + way
     return Program(name, summary, expectations)
 
 
 def find_programs(sources, preset, only):
     for chapter in CHAPTERS:
         for path in sorted((sources / chapter).glob("*.c")):
-            for distance in DISTANCES if path.stem.endswith("_by_n") else [None]:
-                program = parse_program(path, preset, distance)
+            ways = WAYS if path.stem.endswith("_way") else [None]
+            distances = DISTANCES if path.stem.endswith("_n_way") else [None]
+            for way, distance in itertools.product(ways, distances):
+                program = parse_program(path, preset, way, distance)
                 if only in program.name:
                     yield program
 
@@ -178,7 +200,8 @@ def run(command, environment):
     if said == ["not applicable"]:
         return Outcome("not applicable", message)
     if process.returncode == 0:
-        return Outcome("not caught", message)
+        readings = [line for line in process.stdout.split("\n") if line in READINGS]
+        return Outcome(readings[-1] if readings else "not caught", message)
     if process.returncode == -signal.SIGABRT:
         return Outcome(STAGES.get(said[0] if said else "", "at once"), message)
     if process.returncode < 0:

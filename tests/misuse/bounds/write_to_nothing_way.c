@@ -1,15 +1,14 @@
-/* A block of no bytes is read.
+/* A block of no bytes is written to, by WAY.
  *
  * any: not caught
  */
-#include "misuse.h"
+#include "access.h"
 
 void misuse(size_t size)
 {
     (void)size;
     char *block = new_victim(0);
-    volatile char *byte = hide(block);
-    (void)*byte;
+    write_bytes(block, 1);
     survived();
     free(block);
 }

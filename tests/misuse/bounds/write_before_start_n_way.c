@@ -1,14 +1,14 @@
-/* DISTANCE bytes are written past the end of a block that has neighbours.
+/* DISTANCE bytes are written before the start of a block that has neighbours, by WAY.
  *
  * all: not caught
  * big: not caught or ends by SIGSEGV
  */
-#include "misuse.h"
+#include "access.h"
 
 void misuse(size_t size)
 {
     char *block = surrounded(size);
-    memset(hide(block + malloc_usable_size(block)), 0x41, DISTANCE);
+    write_bytes(block - DISTANCE, DISTANCE);
     survived();
     free_surrounded();
 }

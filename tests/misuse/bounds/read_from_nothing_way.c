@@ -1,14 +1,14 @@
-/* A block of no bytes is written to.
+/* A block of no bytes is read, by WAY.
  *
- * any: not caught
+ * any: reads zero
  */
-#include "misuse.h"
+#include "access.h"
 
 void misuse(size_t size)
 {
     (void)size;
     char *block = new_victim(0);
-    *(volatile char *)hide(block) = 0x41;
+    read_bytes(block, 1);
     survived();
     free(block);
 }

@@ -1,0 +1,14 @@
+/* One MiB before the start of a block that has neighbours is read, by WAY.
+ *
+ * all: reads data or ends by SIGSEGV
+ * big: reads data or reads zero or ends by SIGSEGV
+ */
+#include "access.h"
+
+void misuse(size_t size)
+{
+    char *block = surrounded(size);
+    read_bytes(block - MIB, MIB);
+    survived();
+    free_surrounded();
+}

@@ -1,0 +1,14 @@
+/* DISTANCE bytes past the end of a block that has neighbours are read, by WAY.
+ *
+ * all: reads data or reads zero
+ * big: reads data or reads zero or ends by SIGSEGV
+ */
+#include "access.h"
+
+void misuse(size_t size)
+{
+    char *block = surrounded(size);
+    read_bytes(block + malloc_usable_size(block), DISTANCE);
+    survived();
+    free_surrounded();
+}

@@ -1,0 +1,13 @@
+/* What operator new returned is given to operator delete with an alignment. The block is freed.
+ *
+ * all: not caught
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = need(_Znwm(size));
+    announce(block, block);
+    _ZdlPvSt11align_val_t(hide(block), 64);
+    survived();
+}

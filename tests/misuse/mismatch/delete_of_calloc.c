@@ -1,0 +1,13 @@
+/* What calloc returned is given to operator delete. The block is freed.
+ *
+ * all: not caught
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = need(calloc(1, size));
+    announce(block, block);
+    _ZdlPv(hide(block));
+    survived();
+}

@@ -1,0 +1,13 @@
+/* What operator new[] returned is given to operator delete. The block is freed.
+ *
+ * all: not caught
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = need(_Znam(size));
+    announce(block, block);
+    _ZdlPv(hide(block));
+    survived();
+}

@@ -1,0 +1,12 @@
+/* free_sized is told one byte less than malloc was. The block is freed.
+ *
+ * all: not caught
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = new_victim(size);
+    free_sized(hide(block), size - 1);
+    survived();
+}

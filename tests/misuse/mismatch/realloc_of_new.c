@@ -1,0 +1,13 @@
+/* What operator new returned is given to realloc.
+ *
+ * all: not caught
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = need(_Znwm(size));
+    announce(block, block);
+    (void)need(realloc(hide(block), 2 * size));
+    survived();
+}

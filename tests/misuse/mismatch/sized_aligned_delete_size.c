@@ -1,0 +1,14 @@
+/* operator delete is told the right alignment, and twice the size that operator new was. The block
+ * is freed.
+ *
+ * all: not caught
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = need(_ZnwmSt11align_val_t(size, 64));
+    announce(block, block);
+    _ZdlPvmSt11align_val_t(hide(block), 2 * size, 64);
+    survived();
+}

@@ -1,0 +1,13 @@
+/* operator delete is told half of the size that operator new was. The block is freed.
+ *
+ * all: not caught
+ */
+#include "misuse.h"
+
+void misuse(size_t size)
+{
+    void *block = need(_Znwm(size));
+    announce(block, block);
+    _ZdlPvm(hide(block), size / 2);
+    survived();
+}
