@@ -55,12 +55,16 @@ need_build() {
     need_rust
 }
 
+scudo=/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.scudo_standalone-$(uname -m).so
+
 need_peers() {
     need_build
     need g++ g++
     need make make
     need /usr/bin/python3 python3
     need sqlite3 sqlite3
+    # Has scudo, built.
+    need "$scudo" libclang-rt-19-dev
 }
 
 need_try() {

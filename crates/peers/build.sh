@@ -6,9 +6,10 @@
 # date is left alone. A peer that fails does not stop the others; the exit code is then 1.
 set -eu
 
-# The peers: name, crate, and what has to be in the environment for a peer to work as its authors
-# mean it to. For tcmalloc that leaves restartable sequences to it. Otherwise glibc registers them
-# for itself, and tcmalloc falls back from its caches per CPU to slower ones per thread.
+# The peers: name, crate, or the Debian package that has the built library, and what has to be in
+# the environment for a peer to work as its authors mean it to. For tcmalloc that leaves
+# restartable sequences to it. Otherwise glibc registers them for itself, and tcmalloc falls back
+# from its caches per CPU to slower ones per thread.
 peers='
 mimalloc3 libmimalloc-sys2
 mimalloc2 libmimalloc-sys2
@@ -16,6 +17,10 @@ jemalloc tikv-jemalloc-sys
 snmalloc snmalloc-sys
 rpmalloc rpmalloc-sys
 tcmalloc libtcmalloc-sys GLIBC_TUNABLES=glibc.pthread.rseq=0
+hardened-malloc hardened-malloc-sys
+hardened-malloc-light hardened-malloc-sys
+mimalloc3-secure libmimalloc-sys2
+scudo debian:libclang-rt-19-dev
 '
 
 if [ $# -ne 1 ]; then
@@ -55,15 +60,28 @@ compile_prove() {
         >"$work/prove.log" 2>&1 || fail "prove.cpp does not compile; see $work/prove.log"
 }
 
+# find_source CRATE: sets SOURCE and CRATE_VERSION, for recipes.sh.
+find_source() {
+    case $1 in
+    debian:*)
+        SOURCE=${1#debian:}
+        CRATE_VERSION=$(dpkg-query --show --showformat='${Version}' "$SOURCE") || return 1
+        ;;
+    *)
+        SOURCE=$(sed -n "\|/$1-[0-9][^/]*\$|p" "$work/crates")
+        [ -n "$SOURCE" ] || { echo "Cargo.toml names no crate $1"; return 1; }
+        CRATE_VERSION=${SOURCE##*/"$1"-}
+        ;;
+    esac
+    export SOURCE CRATE_VERSION
+}
+
 # build_peer NAME CRATE [VARIABLE=VALUE]: builds, proves and installs one peer.
 build_peer() {
     name=$1
     folder=$work/$name
-    SOURCE=$(sed -n "\|/$2-[0-9][^/]*\$|p" "$work/crates")
-    [ -n "$SOURCE" ] || { echo "Cargo.toml names no crate $2"; return 1; }
-    CRATE_VERSION=${SOURCE##*/"$2"-}
-    export SOURCE CRATE_VERSION
-    crate="$2 ${CRATE_VERSION%%+*}"
+    find_source "$2" || return 1
+    crate="${2#debian:} ${CRATE_VERSION%%+*}"
     shift 2
     # It has to serve without the variables, too: whoever preloads it may not know them.
     (cd "$folder" && sh "$RECIPES/recipes.sh" "$name") &&
@@ -83,6 +101,7 @@ build_peer() {
 # Everything that the peers are made of, bar the crates, which the lock file stands for.
 {
     gcc -dumpfullversion -dumpmachine
+    dpkg-query --show 'libclang-rt-*-dev' 2>/dev/null || true
     cat Cargo.lock ./*.sh prove.cpp tcmalloc/CMakeLists.txt
 } >"$work/fingerprint"
 

@@ -256,7 +256,7 @@ pub struct InputOptions {
 #[derive(Args, Clone, Debug)]
 pub struct ExperimentOptions {
     /// Compare with these only, separated by commas: `system`, names of peers, `peers` for all
-    /// that are found, or paths of libraries
+    /// that are found but hardened ones, `hardened` for these, or paths of libraries
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub with: Vec<String>,
     /// Measured runs per allocator; fewer than 9 are too few to tell a difference

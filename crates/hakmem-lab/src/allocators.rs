@@ -14,8 +14,19 @@ use crate::machine::{first_line_of, libc_version};
 /// The name of the arm that has nothing preloaded.
 pub const SYSTEM: &str = "system";
 
-/// Stands in a selection for all peers that are found.
+/// Stands in a selection for all peers that are found, but for the hardened ones.
 pub const PEERS: &str = "peers";
+
+/// Stands in a selection for the hardened peers that are found.
+pub const HARDENED: &str = "hardened";
+
+/// Peers that are made to catch mistakes, which costs time: they compare with one another.
+const HARDENED_PEERS: [&str; 4] = [
+    "hardened-malloc",
+    "hardened-malloc-light",
+    "mimalloc3-secure",
+    "scudo",
+];
 
 /// Allocators that Debian packages, the names of their libraries, and the peer that is a newer
 /// version of the same. What Debian calls tcmalloc is that of gperftools, not Google's of today.
@@ -120,19 +131,21 @@ impl Finder {
         Ok(arms)
     }
 
-    /// hakmem and what the list says: names of arms, [`PEERS`], or paths of libraries. An empty
-    /// list stands for everything that is found, but for old versions of what was built. A name
-    /// that occurs again gets a number.
+    /// hakmem and what the list says: names of arms, [`PEERS`], [`HARDENED`], or paths. An empty
+    /// list stands for everything that is found, but for old versions of what was built, and for
+    /// hardened peers. A name that occurs again gets a number.
     pub fn select(&self, with: &[String]) -> Result<Vec<Arm>, FindError> {
         let found = self.found()?;
         if with.is_empty() {
-            return Ok(newest(found));
+            return Ok(usual(found));
         }
         let mut selected = vec![found[0].clone()];
         for name in with {
             if name == PEERS {
-                let peers = newest(found.clone()).into_iter();
+                let peers = usual(found.clone()).into_iter();
                 selected.extend(peers.filter(|arm| arm.kind == ArmKind::Peer));
+            } else if name == HARDENED {
+                selected.extend(found.iter().filter(|arm| is_hardened(arm)).cloned());
             } else if let Some(arm) = found.iter().find(|arm| arm.name == *name) {
                 // Once is enough, and hakmem is there anyway.
                 if !selected.contains(arm) {
@@ -256,15 +269,21 @@ fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".so") || name.contains(".so.")
 }
 
-/// Leaves out what the distribution has where a newer version of the same is there.
-fn newest(found: Vec<Arm>) -> Vec<Arm> {
+fn is_hardened(arm: &Arm) -> bool {
+    arm.kind == ArmKind::Peer && HARDENED_PEERS.contains(&arm.name.as_str())
+}
+
+/// Leaves out what the distribution has where a newer version of the same is there, and what is
+/// slower for a reason.
+fn usual(found: Vec<Arm>) -> Vec<Arm> {
     let names: Vec<String> = found.iter().map(|arm| arm.name.clone()).collect();
     let is_old = |arm: &Arm| {
         DEBIAN.iter().any(|(name, _, newer)| {
             arm.name == *name && newer.is_some_and(|newer| names.iter().any(|name| name == newer))
         })
     };
-    found.into_iter().filter(|arm| !is_old(arm)).collect()
+    let is_usual = |arm: &Arm| !is_old(arm) && !is_hardened(arm);
+    found.into_iter().filter(is_usual).collect()
 }
 
 /// Numbers the names that occur again: `hakmem`, `hakmem-2`.

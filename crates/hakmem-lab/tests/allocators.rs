@@ -203,3 +203,22 @@ fn relative_paths_become_absolute() {
     assert!(Path::new(&library).is_absolute());
     assert!(library.ends_with(source));
 }
+
+#[test]
+fn hardened_peers_are_compared_when_they_are_asked_for() {
+    let (directory, finder) = tree();
+    for name in ["hardened-malloc", "scudo"] {
+        fs::write(directory.path().join(format!("peers/lib{name}.so")), name).unwrap();
+    }
+    let usual = ["hakmem", "mimalloc3", "tcmalloc", "jemalloc-debian"];
+    assert_eq!(names(&select(&finder, &["peers"]).unwrap()), usual);
+    assert!(!names(&select(&finder, &[]).unwrap()).contains(&"scudo"));
+    assert_eq!(
+        names(&select(&finder, &["hardened"]).unwrap()),
+        ["hakmem", "hardened-malloc", "scudo"]
+    );
+    assert_eq!(
+        names(&select(&finder, &["scudo"]).unwrap()),
+        ["hakmem", "scudo"]
+    );
+}
