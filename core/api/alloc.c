@@ -6,6 +6,7 @@
 
 #include "api/block.h"
 #include "api/fallback.h"
+#include "api/hardened.h"
 #include "api/perturb.h"
 #include "base/policy.h"
 #include "base/probe.h"
@@ -146,6 +147,25 @@ static void *sampled(
     return block;
 }
 
+/* A block of the hardened preset. */
+static SLOW_PATH void *alloc_hardened(
+    struct heap *heap, size_t size, size_t alignment, unsigned size_class)
+{
+    void *block = NULL;
+    if (size > LARGE_MAX || alignment > LARGE_MAX)
+        return alloc_big(heap, size, alignment, true);
+    if (size == 0 && alignment <= MIN_ALIGNMENT && (block = hardened_take_nothing(heap)) != NULL)
+        return block;
+    block = hardened_take(heap, size_class, size, alignment);
+    if (UNLIKELY(!block)) {
+        hardened_flush(heap);
+        heap_flush(heap);
+        reclaim_everything();
+        block = hardened_take(heap, size_class, size, alignment);
+    }
+    return block;
+}
+
 void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
 {
     const struct unwind_start start = UNWIND_START();
@@ -158,11 +178,12 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     if (LIKELY(heap != NULL)) {
         if (UNLIKELY(sample_should_look(heap)))
             sample_look_around(heap);
-        block = size_class ? alloc_classed(heap, size, alignment, size_class, zero)
-                           : alloc_unclassed(heap, size, alignment, zero);
+        block = hardened_is_on() ? alloc_hardened(heap, size, alignment, size_class)
+                : size_class     ? alloc_classed(heap, size, alignment, size_class, zero)
+                                 : alloc_unclassed(heap, size, alignment, zero);
         heap_leave(heap);
     }
-    if (UNLIKELY(due_mean() != 0))
+    if (UNLIKELY(due_mean() != 0) && !hardened_is_on())
         block = sampled(heap, block, size, alignment, zero, &start);
     cycles_end(&span);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
@@ -281,6 +302,10 @@ static SLOW_PATH void free_checked(void *block, const struct unwind_start *start
     struct heap *heap = heap_enter();
     if (UNLIKELY(info.kind == BLOCK_GUARDED))
         sample = sample_free_guarded(heap, info.guard, block, freed);
+    else if (UNLIKELY(info.kind == BLOCK_NOTHING))
+        hardened_free_nothing(heap, block);
+    else if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_hardened(info.slab)))
+        hardened_free(heap, info.slab, block);
     else if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_sampled(info.slab)))
         sample = sample_free(heap, info.slab, block);
     else if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))

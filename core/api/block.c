@@ -1,6 +1,7 @@
 /* See block.h. */
 #include "api/block.h"
 
+#include "api/hardened.h"
 #include "os/fatal.h"
 #include "profile/sample.h"
 #include "slab/bin.h"
@@ -42,6 +43,10 @@ size_t block_usable_size(
     switch (info.kind) {
     case BLOCK_SLAB:
         slab_index(info.slab, block, call);
+        if (slab_is_hardened(info.slab)) {
+            hardened_check(info.slab, block, call);
+            return size_classes[info.slab->size_class].size;
+        }
         if (slab_is_sampled(info.slab))
             return size_classes[sample_of(info.slab, block, call)->size_class].size;
         if (size_class_is_long(info.slab->size_class)) {
@@ -59,6 +64,9 @@ size_t block_usable_size(
         return big_size(info.big, block, call);
     case BLOCK_GUARDED:
         return guard_size(info.guard, block, call);
+    case BLOCK_NOTHING:
+        nothing_check(block, call);
+        return 0;
     case BLOCK_FOREIGN:
         break;
     }

@@ -2,12 +2,14 @@
 #ifndef API_BLOCK_H
 #define API_BLOCK_H
 
+#include "api/nothing.h"
 #include "profile/guard.h"
 #include "slab/slab.h"
 #include "span/big.h"
 
-/* BLOCK_GONE: what lay there was freed, and nothing lies there now. */
-enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG, BLOCK_GUARDED };
+/* BLOCK_GONE: what lay there was freed, and nothing lies there now. BLOCK_NOTHING: no bytes, of the
+ * hardened preset. */
+enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG, BLOCK_GUARDED, BLOCK_NOTHING };
 
 struct block_info {
     enum block_kind kind;
@@ -24,7 +26,7 @@ ALWAYS_INLINE struct block_info block_find(const void *block)
     if (!region && guard_covers(block))
         return (struct block_info){.kind = BLOCK_GUARDED, .guard = guard_of(block)};
     if (!region)
-        return (struct block_info){.kind = BLOCK_FOREIGN};
+        return (struct block_info){.kind = nothing_covers(block) ? BLOCK_NOTHING : BLOCK_FOREIGN};
     if (region->kind == REGION_BIG)
         return (struct block_info){
             .kind = big_covers((struct big *)region, block) ? BLOCK_BIG : BLOCK_FOREIGN,

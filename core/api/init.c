@@ -6,6 +6,7 @@
 #include "api/alloc.h"
 #include "api/environment.h"
 #include "api/fallback.h"
+#include "api/hardened.h"
 #include "api/options.h"
 #include "base/policy.h"
 #include "observe/crash.h"
@@ -68,6 +69,7 @@ __attribute__((constructor)) static void library_start(void)
         start_fallback();
     registry_read_options();
     fork_init();
+    hardened_start();
     start_samples();
     profile_start();
 }
@@ -80,6 +82,7 @@ static void flush_at_exit(void)
         return;
     /* Straight to the slabs: on their way they would touch fresh pages of the transfer caches. */
     transfer_close();
+    hardened_flush(heap);
     heap_flush(heap);
     heap_flush_pooled(0);
     transfer_drain();

@@ -8,7 +8,7 @@
 #include "os/os.h"
 #include "reclaim/limit.h"
 
-enum { PRESETS = 3, NAME_SIZE = 16, SHOWN_MAX = 64 };
+enum { PRESETS = 4, NAME_SIZE = 16, SHOWN_MAX = 64 };
 
 struct option {
     char name[NAME_SIZE];
@@ -23,8 +23,8 @@ struct option {
 #undef OPTION
 
 static const struct option table[OPTION_COUNT] = {
-#define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, help)                 \
-    {#name, words, settable, min, max, {speed, balanced, lean}},
+#define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, hardened, help)       \
+    {#name, words, settable, min, max, {speed, balanced, lean, hardened}},
 #include "base/options.def"
 #undef OPTION
 };

@@ -1,6 +1,7 @@
 /* See perturb.h. */
 #include "api/perturb.h"
 
+#include "api/hardened.h"
 #include "thread/idle.h"
 
 int perturb;
@@ -8,7 +9,7 @@ int perturb;
 void perturb_set(int value)
 {
     ATOMIC_STORE_RELAXED(&perturb, value);
-    idle_stay_parked(value != 0);
+    idle_stay_parked(value != 0 || hardened_is_on());
     /* This thread's heap is parked on the way out, or unparked on the way in. */
     struct heap *heap = heap_enter();
     if (heap)

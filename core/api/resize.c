@@ -5,6 +5,7 @@
 #include "api/alloc.h"
 #include "api/block.h"
 #include "api/fallback.h"
+#include "api/hardened.h"
 #include "base/policy.h"
 #include "base/sparse.h"
 #include "os/cycles.h"
@@ -174,6 +175,15 @@ static void *move(void *block, size_t usable, size_t size)
     return moved;
 }
 
+/* What a block gains is zero: in place, what it loses is cleared. */
+static SLOW_PATH void *resize_hardened(void *block, size_t usable, size_t size)
+{
+    if (!fits(usable, size))
+        return move(block, usable, size);
+    hardened_cut(block, size, usable);
+    return in_place(NULL, block, block, size);
+}
+
 void *alloc_resize(void *block, size_t size)
 {
     if (!block)
@@ -195,6 +205,8 @@ void *alloc_resize(void *block, size_t size)
         return NULL;
     }
     struct sample *sample = sample_in(info, block);
+    if (UNLIKELY(hardened_is_on()) && info.kind == BLOCK_SLAB)
+        return resize_hardened(block, usable, size);
     if (usable <= MID_MAX && fits(usable, size))
         return in_place(sample, block, block, size);
     if (usable > MID_MAX) {

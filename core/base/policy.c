@@ -2,7 +2,8 @@
 #include "base/policy.h"
 
 struct policy policy = {
-#define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, help) .name = balanced,
+#define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, hardened, help)       \
+    .name = balanced,
 #include "base/options.def"
 #undef OPTION
 };

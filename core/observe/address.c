@@ -10,6 +10,8 @@
  * The mark says that it is, unless the program has written to it since. */
 static bool is_free(const struct slab *slab, unsigned index, const void *block)
 {
+    if (slab_is_hardened(slab))
+        return !(ATOMIC_LOAD_ACQUIRE(slab_live((struct slab *)slab, index)) >> index % 64 & 1);
     if (slab_is_sampled(slab))
         return !ATOMIC_LOAD_ACQUIRE(slab_sample((struct slab *)slab, index));
     if (size_class_is_long(slab->size_class))

@@ -31,7 +31,9 @@ void fatal_pointer(
     text_string(&text, "hakmem: ");
     text_string(&text, call);
     text_string(
-        &text, defect == DEFECT_DOUBLE_FREE ? "(): double free of " : "(): invalid pointer ");
+        &text, defect == DEFECT_DOUBLE_FREE ? "(): double free of "
+               : defect == DEFECT_WRITTEN   ? "(): write after free of "
+                                            : "(): invalid pointer ");
     text_hex(&text, (uintptr_t)pointer);
     if (defect == DEFECT_FOREIGN)
         text_string(&text, ": not allocated by hakmem");

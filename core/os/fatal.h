@@ -6,7 +6,13 @@
 #include "base/macros.h"
 
 /* What is wrong with a pointer that a caller gave us. */
-enum defect { DEFECT_DOUBLE_FREE, DEFECT_FOREIGN, DEFECT_INTERIOR, DEFECT_MISALIGNED };
+enum defect {
+    DEFECT_DOUBLE_FREE,
+    DEFECT_WRITTEN, /* after its free */
+    DEFECT_FOREIGN,
+    DEFECT_INTERIOR,
+    DEFECT_MISALIGNED
+};
 
 /* `call`: the name of the API function, e.g. "free". For DEFECT_INTERIOR, `base` and `size` give
  * the block that the pointer lies in. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/alloc.h"
+#include "api/hardened.h"
 #include "api/options.h"
 #include "base/pressure.h"
 #include "base/text.h"
@@ -34,6 +35,7 @@ void hakmem_thread_flush(void)
     struct heap *heap = heap_enter();
     if (!heap)
         return;
+    hardened_flush(heap);
     heap_flush(heap);
     heap_leave(heap);
 }
@@ -43,6 +45,7 @@ size_t hakmem_purge(void)
     struct heap *heap = heap_enter();
     if (!heap)
         return 0;
+    hardened_flush(heap);
     heap_flush(heap);
     idle_purge();
     size_t purged = reclaim_everything();

@@ -7,7 +7,7 @@
 
 static CACHE_ALIGNED struct shard first_shard;
 
-struct shard *shard_table[SHARD_MAX + 1] = {&first_shard};
+struct shard *shard_table[SHARD_MAX + 2] = {&first_shard};
 
 static unsigned active = 1;   /* atomic relaxed, any thread: what heaps are spread over */
 static unsigned prepared = 1; /* atomic, any thread: see shard_table */
@@ -59,14 +59,25 @@ unsigned shard_of_heap(unsigned index)
     return shard;
 }
 
-bool shard_prepare_samples(void)
+/* Prepares the shard and those before it, and says which it is. */
+static bool prepare_apart(unsigned shard, uint8_t *number)
 {
-    unsigned samples = shards_in_use(), next;
-    while ((next = shard_count()) <= samples)
+    unsigned next;
+    while ((next = shard_count()) <= shard)
         if (!prepare(next))
             return false;
-    ATOMIC_STORE_RELAXED(&slab_samples_shard, (uint8_t)samples);
+    ATOMIC_STORE_RELAXED(number, (uint8_t)shard);
     return true;
+}
+
+bool shard_prepare_samples(void)
+{
+    return prepare_apart(shards_in_use(), &slab_samples_shard);
+}
+
+bool shard_prepare_hardened(void)
+{
+    return prepare_apart(shards_in_use() + 1, &slab_hardened_shard);
 }
 
 bool shard_make_room(unsigned shard, unsigned step)

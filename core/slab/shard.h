@@ -9,7 +9,8 @@
  *                +-- part of the library
  *
  * One shard more has the slabs of sampled blocks, which no heap takes blocks from, once there are
- * any. A shard that was prepared stays. No lock: the table is set by atomic steps.
+ * any, and another one those of the hardened preset. A shard that was prepared stays. No lock: the
+ * table is set by atomic steps.
  */
 #ifndef SLAB_SHARD_H
 #define SLAB_SHARD_H
@@ -32,11 +33,14 @@ struct shard {
 
 /* Those that were prepared come first. Atomic: release on store pairs with acquire on load of
  * shard_count; who has the number of a shard may use it. */
-extern struct shard *shard_table[SHARD_MAX + 1];
+extern struct shard *shard_table[SHARD_MAX + 2];
 
 /* Prepares the shard whose slabs are of samples (slab_samples): the next one after all that heaps
  * are assigned to; so `shards_in_use` may not change any more. False when there is no memory. */
 bool shard_prepare_samples(void);
+
+/* The same for those of the hardened preset (slab_hardened_shard): the one after that. */
+bool shard_prepare_hardened(void);
 
 /* Spreads the heaps made from now on over `count` shards. */
 void shard_init(unsigned count);

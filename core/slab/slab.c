@@ -13,13 +13,18 @@
 #include "os/os.h"
 #include "span/page_heap.h"
 
-uint8_t slab_samples_shard;
+uint8_t slab_samples_shard, slab_hardened_shard;
 
-static size_t record_size(unsigned size_class, bool sampled)
+static size_t record_size(unsigned size_class, unsigned shard)
 {
     size_t blocks = size_classes[size_class].blocks;
-    return sizeof(struct slab) + (blocks + 63u) / 64 * sizeof(uint64_t) +
-           (sampled ? blocks * sizeof(void *) : 0);
+    size_t bitmap = (blocks + 63u) / 64 * sizeof(uint64_t);
+    size_t more = 0;
+    if (shard && shard == ATOMIC_LOAD_RELAXED(&slab_samples_shard))
+        more = blocks * sizeof(void *);
+    if (shard && shard == ATOMIC_LOAD_RELAXED(&slab_hardened_shard))
+        more = bitmap;
+    return sizeof(struct slab) + bitmap + more;
 }
 
 /* Where the records of slabs are that start at units of that alignment; NULL: no memory. */
@@ -40,9 +45,9 @@ static char *records_of(struct superslab *superslab, unsigned alignment)
 
 /* A slab of few blocks has its record with its superslab: such slabs come and go most often, and
  * metadata have one lock for all threads. NULL: no memory. */
-static struct slab *record_alloc(unsigned size_class, bool sampled, const struct unit_run *taken)
+static struct slab *record_alloc(unsigned size_class, unsigned shard, const struct unit_run *taken)
 {
-    size_t size = record_size(size_class, sampled);
+    size_t size = record_size(size_class, shard);
     if (size > SLAB_RECORD_SIZE)
         return metadata_alloc(size);
     unsigned unit = taken->run.first, alignment = superslab_alignment(unit);
@@ -55,7 +60,7 @@ static struct slab *record_alloc(unsigned size_class, bool sampled, const struct
 /* To be called by who has the slab's units still. */
 static void record_free(struct slab *slab)
 {
-    size_t size = record_size(slab->size_class, slab_is_sampled(slab));
+    size_t size = record_size(slab->size_class, slab->shard);
     if (size > SLAB_RECORD_SIZE)
         metadata_free(slab, size);
 }
@@ -72,7 +77,7 @@ static void publish(struct slab *slab, unsigned size_class, struct slab *value)
 {
     unsigned units = size_classes[slab->size_class].units;
     set_units(slab, 0, units, value);
-    if (!size_class_is_long(slab->size_class) && !slab_is_sampled(slab))
+    if (!size_class_is_long(slab->size_class) && !slab_is_apart(slab))
         class_map_set(slab->base, units, size_class);
 }
 
@@ -108,16 +113,26 @@ static enum growth growth_for(unsigned size_class)
     return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
 }
 
+/* Makes what was used before read as zero. */
+static bool make_clean(const struct slab *slab)
+{
+    size_t bytes = size_classes[slab->size_class].units * UNIT_SIZE;
+    if (!os_purge(slab->base, bytes))
+        memset(slab->base, 0, bytes);
+    return true;
+}
+
 struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
 {
     const struct size_class *layout = &size_classes[size_class];
     struct unit_run taken;
     enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
     alignment = (unsigned)size_max(alignment, layout->alignment);
-    bool sampled = shard && shard == ATOMIC_LOAD_RELAXED(&slab_samples_shard);
-    if (!page_heap_take(sampled ? 0 : shard, layout->units, alignment, growth, &taken))
+    bool hardened = shard && shard == ATOMIC_LOAD_RELAXED(&slab_hardened_shard);
+    bool apart = hardened || (shard && shard == ATOMIC_LOAD_RELAXED(&slab_samples_shard));
+    if (!page_heap_take(apart ? 0 : shard, layout->units, alignment, growth, &taken))
         return NULL;
-    struct slab *slab = record_alloc(size_class, sampled, &taken);
+    struct slab *slab = record_alloc(size_class, shard, &taken);
     if (!slab) {
         page_heap_put(taken.superslab, taken.run, 0);
         return NULL;
@@ -129,7 +144,7 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
     slab->shard = (uint8_t)shard;
     slab->blocks = slab->free_blocks = layout->blocks;
     bitmap_set_range(slab->free, 0, slab->blocks);
-    slab->clean = taken.clean;
+    slab->clean = taken.clean || (hardened && make_clean(slab));
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
         poison_block(slab->base + i * (size_t)layout->size, layout->size);
     publish(slab, size_class, slab);
@@ -389,7 +404,7 @@ void slab_check(const struct slab *slab)
         unsigned state = ATOMIC_LOAD_RELAXED(superslab_state(slab->superslab, block));
         ASSERT(
             state == BLOCK_UNUSED || state == BLOCK_FREED ||
-            (state == BLOCK_SAMPLED && slab_is_sampled(slab)) ||
+            (state == BLOCK_SAMPLED && slab_is_apart(slab)) ||
             (state == superslab_live_state(block, slab->size_class) &&
              !bitmap_test(slab->free, i)));
         ASSERT(i < slab->watermark || state == BLOCK_UNUSED);

@@ -47,12 +47,33 @@ ALWAYS_INLINE bool slab_is_sampled(const struct slab *slab)
     return slab->shard && slab->shard == ATOMIC_LOAD_RELAXED(&slab_samples_shard);
 }
 
-/* The pointer for the block of that index in such a slab; NULL while the block is free. Atomic, who
- * has the block. */
+/* The shard whose slabs are of the hardened preset; 0: it is off. Atomic relaxed, any thread. */
+extern uint8_t slab_hardened_shard;
+
+ALWAYS_INLINE bool slab_is_hardened(const struct slab *slab)
+{
+    return slab->shard && slab->shard == ATOMIC_LOAD_RELAXED(&slab_hardened_shard);
+}
+
+/* Slabs that no class map knows, and that know which of their blocks are live. */
+ALWAYS_INLINE bool slab_is_apart(const struct slab *slab)
+{
+    return slab_is_sampled(slab) || slab_is_hardened(slab);
+}
+
+/* The pointer for the block of that index in a slab of samples; NULL while the block is free.
+ * Atomic, who has the block. */
 ALWAYS_INLINE void **slab_sample(struct slab *slab, unsigned index)
 {
     void **samples = (void **)&slab->free[(slab->blocks + 63u) / 64];
     return &samples[index];
+}
+
+/* The word with the bit for the block of that index in a hardened slab, which is set while the
+ * block is live. Atomic, who has the block. */
+ALWAYS_INLINE uint64_t *slab_live(struct slab *slab, unsigned index)
+{
+    return &slab->free[(slab->blocks + 63u) / 64 + index / 64];
 }
 
 /* A slab of the class for shard `shard`, all blocks free, registered in the class map. It starts at

@@ -24,7 +24,7 @@ size_t due_mean(void)
 }
 
 /* The next number of the generator (splitmix64). */
-static uint64_t draw(uint64_t *random)
+uint64_t due_random(uint64_t *random)
 {
     if (UNLIKELY(*random == 0))
         *random = os_clock_ns() ^ (uintptr_t)random << 20;
@@ -37,7 +37,7 @@ static uint64_t draw(uint64_t *random)
 /* Above 0, up to 1. */
 static double draw_unit(uint64_t *random)
 {
-    return (double)((draw(random) >> 11) + 1) * 0x1p-53;
+    return (double)((due_random(random) >> 11) + 1) * 0x1p-53;
 }
 
 /* -ln(unit) for 0 < unit <= 1, to 3e-9 of it: the exponent, and the series of the area tangent for

@@ -592,6 +592,14 @@ void heap_exchange(struct heap *heap, unsigned size_class, void **block)
     COUNTER_ADD(&magazine_of(heap, size_class)->counts.returned, -(uint64_t)1);
 }
 
+void heap_count_take(struct heap *heap, unsigned size_class)
+{
+    struct magazine_counts *counts = &magazine_of(heap, size_class)->counts;
+    COUNTER_ADD(&counts->misses, 1);
+    COUNTER_ADD(&counts->returned, -(uint64_t)1);
+    count_pop(heap, size_class);
+}
+
 void heap_count_free(struct heap *heap, unsigned size_class)
 {
     struct magazine_counts *counts = &magazine_of(heap, size_class)->counts;

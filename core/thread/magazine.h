@@ -212,7 +212,8 @@ void heap_draw_due(struct heap *heap);
  * the counts it is as if that one had come out of the magazine. Inside the gate. */
 void heap_exchange(struct heap *heap, unsigned size_class, void **block);
 
-/* Counts a free of such another block. */
+/* Counts an allocation that another block serves than one of a magazine, and the free of one. */
+void heap_count_take(struct heap *heap, unsigned size_class);
 void heap_count_free(struct heap *heap, unsigned size_class);
 
 /* A block out of the magazine, NULL when it is empty: for slow paths. */

@@ -10,8 +10,8 @@
 enum { PATH_BYTES_MAX = 4096, VALUE_DIGITS_MAX = 15 };
 
 const struct option_row option_rows[EXPECTED_COUNT] = {
-#define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, help)                 \
-    {#name, words, settable, min, max, {speed, balanced, lean}},
+#define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, hardened, help)       \
+    {#name, words, settable, min, max, {speed, balanced, lean, hardened}},
 #include "base/options.def"
 #undef OPTION
 };

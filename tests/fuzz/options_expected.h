@@ -17,7 +17,7 @@ struct option_row {
     const char *words;
     bool settable;
     long min, max;
-    long presets[3];
+    long presets[4];
 };
 
 extern const struct option_row option_rows[EXPECTED_COUNT];

@@ -277,7 +277,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--programs", type=pathlib.Path, required=True,
                         help="directory of the built programs")
-    parser.add_argument("--preset", default="balanced", choices=("balanced", "speed", "lean"))
+    parser.add_argument("--preset", default="balanced", choices=("balanced", "speed", "lean", "hardened"))
     parser.add_argument("--only", default="", help="run those whose name contains this")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                         help="set an environment variable for the programs")

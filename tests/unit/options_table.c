@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PRESETS = 3, BALANCED = 1 };
+enum { PRESETS = 4, BALANCED = 1 };
 
 struct row {
     const char *name, *unit, *words, *help;
@@ -12,8 +12,8 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, help)                 \
-    {#name, unit, words, help, settable, min, max, {speed, balanced, lean}},
+#define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, hardened, help)       \
+    {#name, unit, words, help, settable, min, max, {speed, balanced, lean, hardened}},
 #include "base/options.def"
 #undef OPTION
 };
@@ -66,12 +66,13 @@ static void print_options(void)
 static int is_in_presets(const struct row *row)
 {
     return strcmp(row->name, "preset") != 0 &&
-           (row->preset[0] != row->preset[1] || row->preset[1] != row->preset[2]);
+           (row->preset[0] != row->preset[1] || row->preset[1] != row->preset[2] ||
+            row->preset[2] != row->preset[3]);
 }
 
 static void print_presets(void)
 {
-    printf("| Option | `speed` | `balanced` | `lean` |\n|---|---|---|---|\n");
+    printf("| Option | `speed` | `balanced` | `lean` | `hardened` |\n|---|---|---|---|---|\n");
     for (int i = 0; i < ROWS; i++) {
         const struct row *row = &rows[i];
         if (!is_in_presets(row))

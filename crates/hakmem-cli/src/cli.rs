@@ -66,6 +66,8 @@ pub enum Preset {
     Balanced,
     /// Memory goes back early, for a small footprint
     Lean,
+    /// More mistakes are caught, for time and memory
+    Hardened,
 }
 
 impl Preset {
@@ -75,6 +77,7 @@ impl Preset {
             Preset::Speed => "speed",
             Preset::Balanced => "balanced",
             Preset::Lean => "lean",
+            Preset::Hardened => "hardened",
         }
     }
 }

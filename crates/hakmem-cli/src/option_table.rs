@@ -27,16 +27,16 @@ pub static TABLE: LazyLock<Vec<LibraryOption>> = LazyLock::new(|| {
 });
 
 /// The rows of options.def: `OPTION(name, unit, words, settable, min, max, speed, balanced, lean,
-/// help)`. `None`: one of them is not like that.
+/// hardened, help)`. `None`: one of them is not like that.
 fn parse_table(text: &str) -> Option<Vec<LibraryOption>> {
     let rows = text.lines().collect::<Vec<_>>().join(" ");
     // The comment at the head has a sample row.
     let (_, rows) = rows.split_once("*/")?;
     let mut table = Vec::new();
     for row in rows.split("OPTION(").skip(1) {
-        let fields: [String; 10] = fields(row)?.try_into().ok()?;
-        let [name, unit, words, _settable, minimum, maximum, _speed, balanced, _lean, meaning] =
-            fields;
+        let fields: [String; 11] = fields(row)?.try_into().ok()?;
+        let [name, unit, words, _settable, minimum, maximum, presets @ .., meaning] = fields;
+        let [_speed, balanced, _lean, _hardened] = presets;
         table.push(LibraryOption {
             name,
             unit,
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn strings_in_pieces_are_put_together() {
         let row =
-            "/* OPTION(sample) */\nOPTION(a, \"ms\", \"\", 1, 0, 9, 1, 2, 3, \"x, (y) \"\n\"z\")";
+            "/* OPTION(s) */\nOPTION(a, \"ms\", \"\", 1, 0, 9, 1, 2, 3, 4, \"x, (y) \"\n\"z\")";
         let [option] = &parse_table(row).unwrap()[..] else {
             panic!("not one row")
         };
@@ -104,8 +104,8 @@ mod tests {
         for text in [
             "",
             "/* */ OPTION(name)",
-            "/* */ OPTION(name, \"\", \"\", 1, 0, 1, 0, 0, 0, \"x\"",
-            "/* */ OPTION(name, \"\", \"\", 1, zero, 1, 0, 0, 0, \"x\")",
+            "/* */ OPTION(name, \"\", \"\", 1, 0, 1, 0, 0, 0, 0, \"x\"",
+            "/* */ OPTION(name, \"\", \"\", 1, zero, 1, 0, 0, 0, 0, \"x\")",
         ] {
             let table = parse_table(text);
             assert_eq!(table, None, "{text}");

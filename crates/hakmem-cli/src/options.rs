@@ -337,7 +337,7 @@ mod tests {
             assert!(help.contains(&format!("\n{} (", option.name)), "{help}");
         }
         assert!(help.contains("(0 to 3600000 ms; default 250): "));
-        assert!(help.contains("(speed, balanced, lean; default balanced): "));
+        assert!(help.contains("(speed, balanced, lean, hardened; default balanced): "));
     }
 
     proptest! {

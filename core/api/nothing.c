@@ -1,0 +1,75 @@
+/* See nothing.h. */
+#include "api/nothing.h"
+
+#include "base/bits.h"
+#include "map/page_map.h"
+#include "map/size_class.h"
+#include "os/fatal.h"
+#include "os/os.h"
+
+enum { SLOTS = 1 << 20, WORDS = SLOTS / 64 };
+
+uintptr_t nothing_start;
+size_t nothing_bytes;
+
+static uint64_t *taken; /* const once there is a range; atomic relaxed, any thread: a bit a slot */
+static uint32_t turn;   /* atomic relaxed, any thread: of the words */
+
+/* Whole units of the page map, as guard_open does. */
+bool nothing_open(void)
+{
+    size_t bytes = SLOTS * (size_t)MIN_ALIGNMENT;
+    taken = os_map(WORDS * sizeof *taken, os_page_size(), NULL);
+    char *memory = taken ? os_reserve(bytes + REGION_SIZE) : NULL;
+    if (!memory || !os_make_untouchable(memory, bytes + REGION_SIZE))
+        return false;
+    nothing_bytes = bytes;
+    ATOMIC_STORE_RELEASE(&nothing_start, round_up((uintptr_t)memory, REGION_SIZE));
+    return true;
+}
+
+static void *address_of(unsigned word, unsigned bit)
+{
+    return (void *)(nothing_start + (word * (size_t)64 + bit) * MIN_ALIGNMENT);
+}
+
+/* A word later each time, so that an address that was freed is not the next one. */
+void *nothing_take(void)
+{
+    unsigned first = ATOMIC_ADD_RELAXED(&turn, 1);
+    for (unsigned i = 0; i < WORDS; i++) {
+        unsigned word = (first + i) % WORDS;
+        uint64_t seen = ATOMIC_LOAD_RELAXED(&taken[word]);
+        while (~seen) {
+            unsigned bit = bits_lowest(~seen);
+            if (__atomic_compare_exchange_n(
+                    &taken[word], &seen, seen | (uint64_t)1 << bit, false, __ATOMIC_ACQUIRE,
+                    __ATOMIC_RELAXED))
+                return address_of(word, bit);
+        }
+    }
+    return NULL;
+}
+
+static size_t slot_of(const void *address, const char *call)
+{
+    size_t offset = (uintptr_t)address - nothing_start;
+    if (UNLIKELY(offset % MIN_ALIGNMENT))
+        fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
+    return offset / MIN_ALIGNMENT;
+}
+
+void nothing_check(const void *address, const char *call)
+{
+    size_t slot = slot_of(address, call);
+    if (UNLIKELY(!(ATOMIC_LOAD_RELAXED(&taken[slot / 64]) >> slot % 64 & 1)))
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
+}
+
+void nothing_free(const void *address)
+{
+    size_t slot = slot_of(address, "free");
+    uint64_t bit = (uint64_t)1 << slot % 64;
+    if (UNLIKELY(!(__atomic_fetch_and(&taken[slot / 64], ~bit, __ATOMIC_RELEASE) & bit)))
+        fatal_pointer("free", DEFECT_DOUBLE_FREE, address, NULL, 0);
+}
