@@ -17,14 +17,10 @@ uint8_t slab_samples_shard, slab_hardened_shard;
 
 static size_t record_size(unsigned size_class, unsigned shard)
 {
-    size_t blocks = size_classes[size_class].blocks;
-    size_t bitmap = (blocks + 63u) / 64 * sizeof(uint64_t);
-    size_t more = 0;
-    if (shard && shard == ATOMIC_LOAD_RELAXED(&slab_samples_shard))
-        more = blocks * sizeof(void *);
-    if (shard && shard == ATOMIC_LOAD_RELAXED(&slab_hardened_shard))
-        more = bitmap;
-    return sizeof(struct slab) + bitmap + more;
+    size_t blocks = size_classes[size_class].blocks, words = (blocks + 63u) / 64;
+    words += slab_shard_is_hardened(shard) ? words : 0;
+    words += slab_shard_is_sampled(shard) ? blocks : 0;
+    return sizeof(struct slab) + words * sizeof(uint64_t);
 }
 
 /* Where the records of slabs are that start at units of that alignment; NULL: no memory. */
@@ -128,8 +124,7 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
     struct unit_run taken;
     enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
     alignment = (unsigned)size_max(alignment, layout->alignment);
-    bool hardened = shard && shard == ATOMIC_LOAD_RELAXED(&slab_hardened_shard);
-    bool apart = hardened || (shard && shard == ATOMIC_LOAD_RELAXED(&slab_samples_shard));
+    bool hardened = slab_shard_is_hardened(shard), apart = hardened || slab_shard_is_sampled(shard);
     if (!page_heap_take(apart ? 0 : shard, layout->units, alignment, growth, &taken))
         return NULL;
     struct slab *slab = record_alloc(size_class, shard, &taken);

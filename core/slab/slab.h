@@ -42,17 +42,27 @@ struct slab {
 /* The shard whose slabs are of samples; 0: there is none. Atomic relaxed, any thread. */
 extern uint8_t slab_samples_shard;
 
+ALWAYS_INLINE bool slab_shard_is_sampled(unsigned shard)
+{
+    return shard && shard == ATOMIC_LOAD_RELAXED(&slab_samples_shard);
+}
+
 ALWAYS_INLINE bool slab_is_sampled(const struct slab *slab)
 {
-    return slab->shard && slab->shard == ATOMIC_LOAD_RELAXED(&slab_samples_shard);
+    return slab_shard_is_sampled(slab->shard);
 }
 
 /* The shard whose slabs are of the hardened preset; 0: it is off. Atomic relaxed, any thread. */
 extern uint8_t slab_hardened_shard;
 
+ALWAYS_INLINE bool slab_shard_is_hardened(unsigned shard)
+{
+    return shard && shard == ATOMIC_LOAD_RELAXED(&slab_hardened_shard);
+}
+
 ALWAYS_INLINE bool slab_is_hardened(const struct slab *slab)
 {
-    return slab->shard && slab->shard == ATOMIC_LOAD_RELAXED(&slab_hardened_shard);
+    return slab_shard_is_hardened(slab->shard);
 }
 
 /* Slabs that no class map knows, and that know which of their blocks are live. */

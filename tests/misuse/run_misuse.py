@@ -63,6 +63,8 @@ CAUGHT = ("at once", *LATER)
 ASIDE = ("not applicable", "status 3 (broken: the block is not free)",
          "status 3 (broken: the two blocks are not one)",
          "status 3 (broken: another block comes first)")
+# Presets that unmap a big block when it is freed, and then know nothing of it.
+UNMAPPING = ("lean", "hardened")
 FORGOTTEN = ("double free of BAD", "invalid pointer BAD: not allocated by hakmem")
 DISTANCES = ("1", "8", "32")
 # By a plain access, or a call.
@@ -81,8 +83,9 @@ CHAPTERS = {
 TABLE_HEAD = """# Misuse, case by case
 
 What becomes of each of the programs in `tests/misuse`, which make one mistake each or none, with
-the default options. They are run with blocks of two sizes from each tier (tiny: to 1 KiB; mid: to
-32 KiB; large: to 2 MiB; big: above). The source of a program has the exact message.
+the default options, and with the preset `hardened`, whose columns come second. They are run with
+blocks of two sizes from each tier (tiny: to 1 KiB; mid: to 32 KiB; large: to 2 MiB; big: above).
+The source of a program has the exact message.
 
 | Finding | Meaning |
 |---|---|
@@ -132,7 +135,7 @@ def parse_program(path, preset, way=None, distance=None):
         words = match[2].split(", ")
         messages = tuple(line.strip() for line in match[4].split("\n")[1:])
         for tier in SIZES if words == ["all"] else words:
-            forgotten = FORGOTTEN if (preset, tier) == ("lean", "big") else ()
+            forgotten = FORGOTTEN if preset in UNMAPPING and tier == "big" else ()
             expectations[tier] = Expectation(
                 tuple(match[3].split(" or ")),
                 messages + tuple(message.replace(*forgotten) for message in messages if forgotten))
@@ -258,17 +261,24 @@ def check_case(directory, program, tier, size, environment, sampled):
             yield f"{program.name} {size}: the message is: {message}"
 
 
-def table_of(programs):
+def cells_of(program):
+    """The findings in each tier."""
+    for tier in SIZES:
+        expectation = program.expectations.get(tier, program.expectations.get("any"))
+        yield " or ".join(expectation.findings).replace("not applicable", "-")
+
+
+def table_of(programs, hardened):
     yield TABLE_HEAD
     for chapter, title in CHAPTERS.items():
-        yield f"## {title}\n\n| Program | {' | '.join(SIZES)} | What it does |"
-        yield "|---" * (len(SIZES) + 2) + "|"
-        for program in programs:
+        yield (f"## {title}\n\n| Program | {' | '.join(SIZES)} | "
+               f"hardened: {' | '.join(SIZES)} | What it does |")
+        yield "|---" * (2 * len(SIZES) + 2) + "|"
+        for program, in_hardened in zip(programs, hardened):
             folder, _, stem = program.name.partition("/")
             if folder != chapter:
                 continue
-            cells = [" or ".join(program.expectations.get(tier, program.expectations.get("any"))
-                                 .findings).replace("not applicable", "-") for tier in SIZES]
+            cells = [*cells_of(program), *cells_of(in_hardened)]
             yield f"| `{stem}` | {' | '.join(cells)} | {program.summary} |"
         yield ""
 
@@ -277,7 +287,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--programs", type=pathlib.Path, required=True,
                         help="directory of the built programs")
-    parser.add_argument("--preset", default="balanced", choices=("balanced", "speed", "lean", "hardened"))
+    parser.add_argument("--preset", default="balanced", 
+                        choices=("balanced", "speed", "lean", "hardened"))
     parser.add_argument("--only", default="", help="run those whose name contains this")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                         help="set an environment variable for the programs")
@@ -299,7 +310,8 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         problems = [problem for found in pool.map(lambda case: list(check_case(*case)), cases)
                     for problem in found]
-    table = "\n".join(table_of(programs))
+    hardened = list(find_programs(sources, "hardened", arguments.only))
+    table = "\n".join(table_of(programs, hardened))
     kept = arguments.check_table
     if kept and (not kept.exists() or kept.read_text() != table):
         problems.append(f"{kept} is not what --table prints; put that there")

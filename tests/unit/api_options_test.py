@@ -145,10 +145,10 @@ class Complaints(unittest.TestCase):
 
     def test_words(self):
         for name, wrong, words, stays in (
-                ("preset", "fast", "speed, balanced, lean", "balanced"),
-                ("preset", "Speed", "speed, balanced, lean", "balanced"),
-                ("preset", "speed balanced", "speed, balanced, lean", "balanced"),
-                ("preset", "1", "speed, balanced, lean", "balanced"),
+                ("preset", "fast", "speed, balanced, lean, hardened", "balanced"),
+                ("preset", "Speed", "speed, balanced, lean, hardened", "balanced"),
+                ("preset", "speed balanced", "speed, balanced, lean, hardened", "balanced"),
+                ("preset", "1", "speed, balanced, lean, hardened", "balanced"),
                 ("fallback", "glibc", "none, libc", "none")):
             self.check([f"hakmem: option {name} cannot be {wrong}: it is one of {words}; "
                         f"it stays {stays}"], **{name.upper(): wrong})

@@ -1,6 +1,7 @@
 /* A block of no bytes is read, by WAY.
  *
  * any: reads zero
+ * hardened any: ends by SIGSEGV
  */
 #include "access.h"
 

@@ -2,6 +2,8 @@
  *
  * tiny, mid, large: not caught
  * big: not caught or ends by SIGSEGV
+ * hardened tiny, mid: at flush
+ *     hakmem: free(): write after free of BAD
  */
 #include "access.h"
 

@@ -1,6 +1,7 @@
 /* A block of no bytes is written to, by WAY.
  *
  * any: not caught
+ * hardened any: ends by SIGSEGV
  */
 #include "access.h"
 

@@ -3,6 +3,8 @@
  * tiny: not caught
  * mid, large, big: at once
  *     hakmem: free(): double free of BAD
+ * hardened tiny: at once
+ *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"
 

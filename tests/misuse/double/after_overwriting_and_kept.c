@@ -4,6 +4,8 @@
  * mid: at once
  *     hakmem: free(): double free of BAD
  * large, big: not applicable
+ * hardened tiny: at once
+ *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"
 

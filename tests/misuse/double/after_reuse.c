@@ -3,6 +3,7 @@
  *
  * all: at once
  *     hakmem: free(): double free of BAD
+ * hardened tiny, mid: not applicable
  */
 #include "misuse.h"
 

@@ -1,8 +1,11 @@
 /* A hundred thousand blocks come and go, and then another thread frees the block again.
+ * Where big blocks are unmapped at once, their addresses may be others' by then.
  *
  * tiny: at once or at drain or at exit
  *     hakmem: free(): double free of BAD
- * mid, large, big: at once
+ * mid, large: at once
+ *     hakmem: free(): double free of BAD
+ * big: at once or not caught
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

@@ -4,6 +4,8 @@
  *     hakmem: free(): double free of BAD
  * mid, large, big: at once
  *     hakmem: free(): double free of BAD
+ * hardened tiny: at once
+ *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"
 

@@ -4,6 +4,8 @@
  * tiny: at drain
  *     hakmem: free(): double free of BAD
  * mid, large, big: not applicable
+ * hardened tiny: at once
+ *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"
 

@@ -5,6 +5,8 @@
  * mid: at once
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  * large, big: not applicable
+ * hardened tiny: at once
+ *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  */
 #include "misuse.h"
 

@@ -3,6 +3,8 @@
  * tiny: not caught
  * mid, large, big: at once
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
+ * hardened tiny: at once
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  */
 #include "misuse.h"
 

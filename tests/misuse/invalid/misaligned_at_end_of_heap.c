@@ -6,6 +6,8 @@
  * mid: at once
  *     hakmem: free(): invalid pointer BAD: misaligned
  * large, big: not applicable
+ * hardened tiny: at once
+ *     hakmem: free(): invalid pointer BAD: misaligned
  */
 #include "misuse.h"
 

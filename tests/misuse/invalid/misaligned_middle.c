@@ -6,6 +6,8 @@
  *     hakmem: free(): invalid pointer BAD: misaligned
  * big: at once
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
+ * hardened tiny: at once
+ *     hakmem: free(): invalid pointer BAD: misaligned
  */
 #include "misuse.h"
 

@@ -6,6 +6,8 @@
  * big: at once or not applicable
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  *     hakmem: free(): double free of BAD
+ * hardened tiny: at once
+ *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"
 

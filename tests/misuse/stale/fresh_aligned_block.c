@@ -2,6 +2,7 @@
  *
  * tiny, mid, large: reads data
  * big: reads data or reads zero
+ * hardened tiny, mid, large: reads zero
  */
 #include "access.h"
 

@@ -3,6 +3,7 @@
  * tiny: reads data or reads zero
  * mid, large: reads data
  * big: reads data or reads zero
+ * hardened mid, large: reads zero
  */
 #include "access.h"
 

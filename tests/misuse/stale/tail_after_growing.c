@@ -2,6 +2,7 @@
  *
  * tiny, mid: reads data
  * large, big: reads data or reads zero
+ * hardened tiny, mid: reads zero
  */
 #include "access.h"
 
