@@ -110,12 +110,9 @@ static enum growth growth_for(unsigned size_class)
 }
 
 /* Makes what was used before read as zero. */
-static bool make_clean(const struct slab *slab)
+static bool make_clean(char *base, size_t bytes)
 {
-    size_t bytes = size_classes[slab->size_class].units * UNIT_SIZE;
-    if (!os_purge(slab->base, bytes))
-        memset(slab->base, 0, bytes);
-    return true;
+    return os_purge(base, bytes) || memset(base, 0, bytes);
 }
 
 struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
@@ -139,7 +136,7 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
     slab->shard = (uint8_t)shard;
     slab->blocks = slab->free_blocks = layout->blocks;
     bitmap_set_range(slab->free, 0, slab->blocks);
-    slab->clean = taken.clean || (hardened && make_clean(slab));
+    slab->clean = taken.clean || (hardened && make_clean(slab->base, layout->units * UNIT_SIZE));
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
         poison_block(slab->base + i * (size_t)layout->size, layout->size);
     publish(slab, size_class, slab);
