@@ -1,6 +1,6 @@
 /* A block of no bytes is read, by WAY.
  *
- * any: reads zero
+ * any: reads data or reads zero
  * hardened any: ends by SIGSEGV
  */
 #include "access.h"

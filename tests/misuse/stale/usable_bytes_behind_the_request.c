@@ -1,6 +1,7 @@
 /* The bytes that a block has beyond what was asked for are read.
  *
- * tiny, mid, large: reads data
+ * tiny: reads data or reads zero
+ * mid, large: reads data
  * big: reads data or reads zero
  * hardened tiny, mid, large: reads zero
  */
