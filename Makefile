@@ -124,7 +124,8 @@ format-check:
 lint:
 	@cargo clippy --quiet $(CARGO_FLAGS) --all-targets -- -D warnings
 	@clang-tidy --quiet $(LINTED) -- -std=gnu17 -D_GNU_SOURCE -DHAKMEM_DEBUG=1 \
-		-DHAKMEM_FAULTS=0 -DHAKMEM_LOCK_PROFILE=0 -DHAKMEM_SANITIZE_ADDRESS=0 -Icore -Iinclude \
+		-DHAKMEM_FAULTS=0 -DHAKMEM_LOCK_PROFILE=0 -DHAKMEM_SANITIZE_ADDRESS=0 \
+		-DHAKMEM_DEFAULT_PRESET=1 '-DHAKMEM_CONF="/etc/hakmem.conf"' -Icore -Iinclude \
 		2>/dev/null
 
 clean:

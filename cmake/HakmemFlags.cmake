@@ -46,7 +46,8 @@ set(HAKMEM_LINK_FLAGS -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--gc-sectio
 
 # The macros that the C code may test.
 set(HAKMEM_DEFINITIONS HAKMEM_DEBUG=${HAKMEM_DEBUG} HAKMEM_FAULTS=${HAKMEM_FAULTS}
-    HAKMEM_LOCK_PROFILE=0)
+    HAKMEM_LOCK_PROFILE=0 HAKMEM_DEFAULT_PRESET=${HAKMEM_DEFAULT_PRESET_NUMBER}
+    "HAKMEM_CONF=\"${HAKMEM_CONF}\"")
 foreach(tool ADDRESS THREAD UNDEFINED)
     string(TOLOWER ${tool} word)
     if(HAKMEM_SANITIZE STREQUAL word)

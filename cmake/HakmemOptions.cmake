@@ -1,10 +1,13 @@
-# The build options. Each is a plain 0 or 1 (HAKMEM_SANITIZE is a word) and reaches the C code as
-# a macro that is always defined, for use in C `if`.
+# The build options. Each is a plain 0 or 1, but for three, and reaches the C code as a macro that
+# is always defined, for use in C `if`.
 
 set(HAKMEM_DEBUG 0 CACHE STRING "1: check internal invariants at run time (slow)")
 set(HAKMEM_FAULTS 0 CACHE STRING "Test builds: 1: a test may let system calls fail")
 set(HAKMEM_WERROR 0 CACHE STRING "1: a compiler warning is an error")
 set(HAKMEM_SANITIZE "" CACHE STRING "Test builds: empty, address, thread or undefined")
+set(HAKMEM_DEFAULT_PRESET balanced CACHE STRING "The preset where nothing is set")
+set(HAKMEM_CONF /etc/hakmem.conf CACHE STRING "The file in which root sets options")
+set_property(CACHE HAKMEM_DEFAULT_PRESET PROPERTY STRINGS speed balanced lean hardened)
 set_property(CACHE HAKMEM_DEBUG HAKMEM_FAULTS HAKMEM_WERROR PROPERTY STRINGS 0 1)
 set_property(CACHE HAKMEM_SANITIZE PROPERTY STRINGS "" address thread undefined)
 
@@ -16,6 +19,16 @@ endforeach()
 if(NOT HAKMEM_SANITIZE MATCHES "^(address|thread|undefined|)$")
     message(FATAL_ERROR "HAKMEM_SANITIZE must be address, thread or undefined, not "
         "'${HAKMEM_SANITIZE}'")
+endif()
+# In the order of core/base/options.def.
+set(presets speed balanced lean hardened)
+list(FIND presets "${HAKMEM_DEFAULT_PRESET}" HAKMEM_DEFAULT_PRESET_NUMBER)
+if(HAKMEM_DEFAULT_PRESET_NUMBER EQUAL -1)
+    message(FATAL_ERROR "HAKMEM_DEFAULT_PRESET must be speed, balanced, lean or hardened, not "
+        "'${HAKMEM_DEFAULT_PRESET}'")
+endif()
+if(NOT HAKMEM_CONF MATCHES "^/")
+    message(FATAL_ERROR "HAKMEM_CONF must be an absolute path, not '${HAKMEM_CONF}'")
 endif()
 
 # The tests need cmocka and C++. Without them the library still builds; `make check` installs them.

@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/conf.h"
 #include "api/options.h"
 #include "base/nearest.h"
 #include "base/policy.h"
 #include "os/cycles.h"
 #include "os/os.h"
+
+extern char **environ;
 
 enum { SHOWN_MAX = 64, VARIABLE_SIZE = 64, PATH_SIZE = 4096 };
 
@@ -62,10 +65,10 @@ static const char *variable(const char *name)
 
 /* ---- Complaints ------------------------------------------------------------------------------ */
 
-static void start_complaint(struct text *text, char *buffer, size_t size)
+/* Where several settings stand beside each other. */
+static void add_place(struct text *text)
 {
-    text_init(text, buffer, size);
-    text_string(text, "hakmem: option ");
+    text_string(text, options_read_from_file() ? "this file" : "HAKMEM_OPTIONS");
 }
 
 /* Which of the files has the name; -1: none. */
@@ -97,7 +100,7 @@ static void complain_name(const char *name, size_t length)
 {
     char buffer[256];
     struct text text;
-    start_complaint(&text, buffer, sizeof buffer);
+    options_begin_complaint(&text, buffer, sizeof buffer);
     text_foreign(&text, name, size_min(length, SHOWN_MAX));
     text_string(&text, " does not exist; the nearest is ");
     text_string(&text, nearest_name(name, length));
@@ -109,9 +112,11 @@ static void complain_missing(int option)
     const char *name = options_name((unsigned)option);
     char buffer[256];
     struct text text;
-    start_complaint(&text, buffer, sizeof buffer);
+    options_begin_complaint(&text, buffer, sizeof buffer);
     text_string(&text, name);
-    text_string(&text, " has no value in HAKMEM_OPTIONS: write ");
+    text_string(&text, " has no value in ");
+    add_place(&text);
+    text_string(&text, ": write ");
     text_string(&text, name);
     text_string(&text, "=VALUE");
     options_say_it_stays(&text, option);
@@ -122,7 +127,7 @@ static void complain_path(int file, const char *reason)
 {
     char buffer[256];
     struct text text;
-    start_complaint(&text, buffer, sizeof buffer);
+    options_begin_complaint(&text, buffer, sizeof buffer);
     text_string(&text, file_names[file]);
     text_string(&text, reason);
     options_complain(&text);
@@ -132,9 +137,11 @@ static void complain_misplaced(int file)
 {
     char buffer[256];
     struct text text;
-    start_complaint(&text, buffer, sizeof buffer);
+    options_begin_complaint(&text, buffer, sizeof buffer);
     text_string(&text, file_names[file]);
-    text_string(&text, " cannot stand in HAKMEM_OPTIONS: set ");
+    text_string(&text, " cannot stand in ");
+    add_place(&text);
+    text_string(&text, ": set ");
     add_variable(&text, file_names[file]);
     text_string(&text, " to the path");
     options_complain(&text);
@@ -142,33 +149,46 @@ static void complain_misplaced(int file)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* One name=value of HAKMEM_OPTIONS, which holds for the preset alone, or for all others. */
-static void read_entry(const char *entry, size_t length, bool preset)
+/* One setting of a list, which holds for the preset alone, or for all others. */
+static void read_setting(const struct conf_setting *setting, bool preset)
 {
-    size_t name_length = strcspn(entry, "=,");
-    int option = options_find(entry, name_length);
-    bool has_value = name_length + 1 < length;
+    int option = options_find(setting->name, setting->name_length);
+    bool has_value = setting->value_length != 0;
     if (option >= 0 && has_value && (option == OPTION_preset) == preset)
-        options_set_text(option, entry + name_length + 1, length - name_length - 1);
-    if (preset || length == 0)
+        options_set_text(option, setting->value, setting->value_length);
+    if (preset)
         return;
-    int file = find_file(entry, name_length);
+    int file = find_file(setting->name, setting->name_length);
     if (file >= 0)
         complain_misplaced(file);
     else if (option < 0)
-        complain_name(entry, name_length);
+        complain_name(setting->name, setting->name_length);
     else if (!has_value)
         complain_missing(option);
 }
 
-/* The preset comes before all others, wherever it stands. */
+/* The preset comes before all others, wherever it stands. So, too, the next one. */
 static void read_list(const char *list, bool preset)
 {
     while (list && *list) {
-        size_t length = strcspn(list, ",");
-        read_entry(list, length, preset);
+        size_t length = strcspn(list, ","), name_length = strcspn(list, "=,");
+        size_t value_start = size_min(name_length + 1, length);
+        if (length)
+            read_setting(
+                &(struct conf_setting){list, list + value_start, name_length, length - value_start},
+                preset);
         list += length + (list[length] == ',');
     }
+}
+
+static void read_conf(struct conf *conf, bool preset)
+{
+    struct conf_setting setting;
+    while (conf_next(conf, &setting)) {
+        options_read_from(conf_path, conf->line);
+        read_setting(&setting, preset);
+    }
+    options_read_from(NULL, 0);
 }
 
 static void read_variable(int option)
@@ -209,19 +229,18 @@ static void check_variable(const char *variable)
         complain_name(name, length);
 }
 
-void environment_read(void)
+/* One look over the environment: most programs have nothing for us. Where it is not to be trusted,
+ * it has nothing. */
+static bool is_set(void)
 {
-    extern char **environ;
-    bool any = false;
-    /* One look over the environment: most programs have nothing for us. */
     for (char **entry = environ; entry && *entry; entry++)
-        any = any || strncmp(*entry, prefix, sizeof prefix - 1) == 0;
-    if (!any || os_is_privileged())
-        return;
-    const char *list = variable(list_name);
-    read_list(list, true);
-    read_variable(OPTION_preset);
-    read_list(list, false);
+        if (strncmp(*entry, prefix, sizeof prefix - 1) == 0)
+            return !os_is_privileged();
+    return false;
+}
+
+static void read_variables(void)
+{
     for (int i = 0; i < OPTION_COUNT; i++)
         if (i != OPTION_preset)
             read_variable(i);
@@ -232,6 +251,23 @@ void environment_read(void)
     for (char **entry = environ; *entry; entry++)
         if (strncmp(*entry, prefix, sizeof prefix - 1) == 0)
             check_variable(*entry + sizeof prefix - 1);
+}
+
+void environment_read(void)
+{
+    struct conf conf;
+    bool set = is_set();
+    const char *list = set ? variable(list_name) : NULL;
+    conf_open(&conf);
+    read_conf(&conf, true);
+    read_list(list, true);
+    if (set)
+        read_variable(OPTION_preset);
+    read_conf(&conf, false);
+    conf_close(&conf);
+    read_list(list, false);
+    if (set)
+        read_variables();
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */

@@ -1,15 +1,16 @@
-/* The environment: what it sets of the options.
+/* What is set of the options from outside: by the environment, and below that by a file of the
+ * administrator's (conf.h).
  *
  * HAKMEM_<NAME>=value sets one option; HAKMEM_OPTIONS=name=value,name=value several. An empty
- * variable is none. The environment is read once, by the library's constructor, and not at all in
- * programs that run with more rights than their caller (AT_SECURE).
+ * variable is none. All is read once, by the library's constructor; the environment not at all in
+ * programs that run with more rights than their caller (AT_SECURE), where the file alone decides.
  */
 #ifndef API_ENVIRONMENT_H
 #define API_ENVIRONMENT_H
 
 #include "base/macros.h"
 
-/* Reads it. */
+/* Reads it all. */
 void environment_read(void);
 
 /* The file that statistics are written to at exit; NULL: none. HAKMEM_STATS_FILE, in which %p is

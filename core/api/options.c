@@ -66,11 +66,40 @@ int options_find(const char *name, size_t length)
 
 /* ---- Complaints ------------------------------------------------------------------------------ */
 
+/* Where the settings stand that are read; by the constructor alone. */
+static const char *source_file;
+static unsigned source_line;
+
+void options_read_from(const char *file, unsigned line)
+{
+    source_file = file;
+    source_line = line;
+}
+
+bool options_read_from_file(void)
+{
+    return source_file != NULL;
+}
+
+void options_begin_complaint(struct text *text, char *buffer, size_t size)
+{
+    text_init(text, buffer, size);
+    text_string(text, "hakmem: ");
+    if (source_file) {
+        text_string(text, source_file);
+        text_char(text, ':');
+        text_unsigned(text, source_line);
+        text_string(text, ": ");
+    }
+    text_string(text, "option ");
+}
+
 void options_complain(struct text *text)
 {
     text_char(text, '\n');
     text_terminate(text);
-    os_write(STDERR, text->buffer, text_stored(text));
+    if (!os_is_privileged())
+        os_write(STDERR, text->buffer, text_stored(text));
 }
 
 void options_say_it_stays(struct text *text, int option)
@@ -102,8 +131,7 @@ static void complain_value(int option, const char *value, size_t length)
 {
     char buffer[256];
     struct text text;
-    text_init(&text, buffer, sizeof buffer);
-    text_string(&text, "hakmem: option ");
+    options_begin_complaint(&text, buffer, sizeof buffer);
     text_string(&text, table[option].name);
     text_string(&text, " cannot be ");
     text_foreign(&text, value, size_min(length, SHOWN_MAX));

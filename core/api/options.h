@@ -1,4 +1,5 @@
-/* Options: the policy by name, for the environment (api/environment.c), the program and reports.
+/* Options: the policy by name, for what is set from outside (api/environment.c), the program and
+ * reports.
  *
  * What is wrong is reported in one line that says what would be right, and the default holds.
  */
@@ -20,7 +21,14 @@ int options_find(const char *name, size_t length);
 /* Gives the option the value that is written there, or complains. */
 void options_set_text(int option, const char *value, size_t length);
 
-/* Ends the complaint, a line that begins with "hakmem: option ", and writes it to stderr. */
+/* Where the settings stand that are read from now on, which complaints begin with: a line of a
+ * file; NULL: in the environment. */
+void options_read_from(const char *file, unsigned line);
+bool options_read_from_file(void);
+
+/* Begins a complaint, a line with "hakmem: option ", and ends it, and writes it to stderr: but not
+ * that of a program with raised privileges, which may be anything. */
+void options_begin_complaint(struct text *text, char *buffer, size_t size);
 void options_complain(struct text *text);
 
 /* "; it stays VALUE": the end of a complaint about an option. */

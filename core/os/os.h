@@ -117,6 +117,15 @@ struct os_file os_file_of(int fd);
  * none. */
 int os_duplicate(int fd);
 
+/* Opens a file that decides for other users: a regular one of the superuser's, to which nobody else
+ * may write. Returns a descriptor, and how long the file is; OS_NO_FILE: there is none that this
+ * process may read; OS_UNTRUSTED: it is not of that kind. */
+enum { OS_NO_FILE = -1, OS_UNTRUSTED = -2 };
+int os_open_trusted(const char *path, size_t *size);
+
+/* Reads on, as far as the file or the room goes; returns the bytes. */
+size_t os_read(int fd, char *buffer, size_t capacity);
+
 /* Reads the beginning of a file, or where a link leads. Returns the bytes; 0 when it cannot. */
 size_t os_read_file(const char *path, char *buffer, size_t capacity);
 size_t os_read_link(const char *path, char *buffer, size_t capacity);

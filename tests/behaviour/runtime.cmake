@@ -136,6 +136,26 @@ runtime_program(runtime_secure runtime_secure.c)
 target_link_libraries(runtime_secure PRIVATE hakmem::hakmem)
 runtime_script(runtime_secure runtime_secure.py 60 $<TARGET_FILE:runtime_secure>)
 
+# The file in which root sets options, and the default of a distribution: the library once more,
+# with two files compiled in another way.
+set(runtime_conf_file ${CMAKE_CURRENT_BINARY_DIR}/hakmem.conf)
+set(kept_definitions ${HAKMEM_DEFINITIONS})
+list(FILTER HAKMEM_DEFINITIONS EXCLUDE REGEX "^HAKMEM_(CONF|DEFAULT_PRESET)=")
+list(APPEND HAKMEM_DEFINITIONS HAKMEM_DEFAULT_PRESET=3 "HAKMEM_CONF=\"${runtime_conf_file}\"")
+hakmem_add_objects(hakmem_configured core/base/policy.c core/api/conf.c)
+set(HAKMEM_DEFINITIONS ${kept_definitions})
+add_library(hakmem_distribution SHARED $<TARGET_OBJECTS:hakmem_override_names>
+    $<TARGET_OBJECTS:hakmem_configured> ${shared_only_objects}
+    "$<FILTER:$<TARGET_OBJECTS:hakmem_core>,EXCLUDE,/(policy|conf)[.]c[.]o>")
+set_target_properties(hakmem_distribution PROPERTIES LINKER_LANGUAGE C)
+target_link_options(hakmem_distribution PRIVATE
+    ${HAKMEM_LINK_FLAGS} -Wl,--version-script=${version_script})
+target_include_directories(hakmem_distribution INTERFACE ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(hakmem_distribution PRIVATE Threads::Threads)
+runtime_program(runtime_conf runtime_conf.c)
+target_link_libraries(runtime_conf PRIVATE hakmem_distribution)
+runtime_script(runtime_conf runtime_conf.py 60 $<TARGET_FILE:runtime_conf> ${runtime_conf_file})
+
 # Reports at exit.
 runtime_program(runtime_report runtime_report.c)
 target_link_libraries(runtime_report PRIVATE hakmem::hakmem)

@@ -21,14 +21,27 @@ pub struct LibraryOption {
     pub meaning: String,
 }
 
+/// The presets in the order in which the rows of the table have their values.
+const PRESETS: [&str; 4] = ["speed", "balanced", "lean", "hardened"];
+
+/// That of the library, where the build says another one than usual.
+const DEFAULT_PRESET: &str = match option_env!("HAKMEM_DEFAULT_PRESET") {
+    Some(preset) => preset,
+    None => "balanced",
+};
+
 /// All options, in the order of the library.
 pub static TABLE: LazyLock<Vec<LibraryOption>> = LazyLock::new(|| {
-    parse_table(include_str!("../../../core/base/options.def")).expect("options.def is well-formed")
+    let text = include_str!("../../../core/base/options.def");
+    parse_table(text, DEFAULT_PRESET).expect("options.def is well-formed")
 });
 
 /// The rows of options.def: `OPTION(name, unit, words, settable, min, max, speed, balanced, lean,
-/// hardened, help)`. `None`: one of them is not like that.
-fn parse_table(text: &str) -> Option<Vec<LibraryOption>> {
+/// hardened, help)`. `None`: one of them is not like that, or there is no such preset.
+fn parse_table(text: &str, default_preset: &str) -> Option<Vec<LibraryOption>> {
+    let place = PRESETS
+        .iter()
+        .position(|&preset| preset == default_preset)?;
     let rows = text.lines().collect::<Vec<_>>().join(" ");
     // The comment at the head has a sample row.
     let (_, rows) = rows.split_once("*/")?;
@@ -36,14 +49,14 @@ fn parse_table(text: &str) -> Option<Vec<LibraryOption>> {
     for row in rows.split("OPTION(").skip(1) {
         let fields: [String; 11] = fields(row)?.try_into().ok()?;
         let [name, unit, words, _settable, minimum, maximum, presets @ .., meaning] = fields;
-        let [_speed, balanced, _lean, _hardened] = presets;
+        let presets: [String; 4] = presets;
         table.push(LibraryOption {
             name,
             unit,
             words: words.split_whitespace().map(String::from).collect(),
             minimum: minimum.parse().ok()?,
             maximum: maximum.parse().ok()?,
-            default: balanced.parse().ok()?,
+            default: presets[place].parse().ok()?,
             meaning,
         });
     }
@@ -93,10 +106,11 @@ mod tests {
     fn strings_in_pieces_are_put_together() {
         let row =
             "/* OPTION(s) */\nOPTION(a, \"ms\", \"\", 1, 0, 9, 1, 2, 3, 4, \"x, (y) \"\n\"z\")";
-        let [option] = &parse_table(row).unwrap()[..] else {
+        let [option] = &parse_table(row, "balanced").unwrap()[..] else {
             panic!("not one row")
         };
         assert_eq!(option.meaning, "x, (y) z");
+        assert_eq!(option.default, 2);
     }
 
     #[test]
@@ -107,8 +121,18 @@ mod tests {
             "/* */ OPTION(name, \"\", \"\", 1, 0, 1, 0, 0, 0, 0, \"x\"",
             "/* */ OPTION(name, \"\", \"\", 1, zero, 1, 0, 0, 0, 0, \"x\")",
         ] {
-            let table = parse_table(text);
+            let table = parse_table(text, "balanced");
             assert_eq!(table, None, "{text}");
         }
+    }
+
+    #[test]
+    fn the_default_is_that_of_the_preset_which_the_library_is_built_with() {
+        let row = "/* */ OPTION(a, \"\", \"\", 1, 0, 9, 1, 2, 3, 4, \"x\")";
+        for (preset, default) in PRESETS.iter().zip(1..) {
+            assert_eq!(parse_table(row, preset).unwrap()[0].default, default);
+        }
+        assert_eq!(parse_table(row, "fast"), None);
+        assert_eq!(TABLE[0].words, PRESETS);
     }
 }

@@ -41,7 +41,7 @@ pub struct Snapshot {
 /// The options that decide how much memory is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Settings {
-    /// 0: speed, 1: balanced, 2: lean.
+    /// 0: speed, 1: balanced, 2: lean, 3: hardened.
     pub preset: i64,
     /// 1: calls are passed on to the C library.
     pub fallback: i64,
@@ -288,6 +288,7 @@ impl Settings {
         match self.preset {
             0 => "speed",
             2 => "lean",
+            3 => "hardened",
             _ => "balanced",
         }
     }

@@ -63,16 +63,19 @@ fn the_library_is_preloaded_once_however_often_it_is_asked_for() {
 fn hakmem_is_the_malloc_of_the_program() {
     let directory = scratch();
     let statistics = directory.path().join("statistics.json");
-    hakmem()
-        .args(["run", "--preset", "lean", "--option"])
-        .arg(format!("stats_file={}", statistics.display()))
-        .args(["--", "ls", "/"])
-        .assert()
-        .success()
-        .stderr("");
-    let text = std::fs::read_to_string(statistics).unwrap();
-    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(report["options"]["preset"], "lean", "{text}");
+    for (preset, hardened) in [("lean", 0), ("hardened", 1)] {
+        hakmem()
+            .args(["run", "--preset", preset, "--option"])
+            .arg(format!("stats_file={}", statistics.display()))
+            .args(["--", "ls", "/"])
+            .assert()
+            .success()
+            .stderr("");
+        let text = std::fs::read_to_string(&statistics).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(report["options"]["preset"], preset, "{text}");
+        assert_eq!(report["options"]["hardened"], hardened, "{text}");
+    }
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn nonsense_is_rejected_with_a_status_that_no_program_has() {
         (&["run"][..], "Usage: hakmem run"),
         (
             &["run", "--preset", "fast", "--", "true"],
-            "possible values: speed, balanced, lean",
+            "possible values: speed, balanced, lean, hardened]",
         ),
         (
             &["run", "--option", "stats", "--", "true"],
