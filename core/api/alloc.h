@@ -46,6 +46,13 @@ size_t alloc_usable_size(const void *block, const char *call);
 /* Usable bytes that a request for `size` bytes gets at least; `size` when it cannot be served. */
 size_t alloc_good_size(size_t size);
 
+/* Bytes from the address, which may lie in a block, to the end of that: no fewer than may be used.
+ * SIZE_MAX: it is none of ours, or deep in a big block; 0: NULL, no bytes, or what is known to be
+ * free; in the hardened preset the last ends the program. The fast one looks at no record of the
+ * block, and says for what lies in a slab how long such blocks are. */
+size_t alloc_object_size(const void *address);
+size_t alloc_object_size_fast(const void *address);
+
 /* Zeroed memory; NULL and ENOMEM also when count * size overflows. */
 void *alloc_zeroed(size_t count, size_t size);
 

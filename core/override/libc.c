@@ -110,6 +110,17 @@ EXPORT size_t malloc_good_size(size_t size)
     return alloc_good_size(size);
 }
 
+/* Names and meaning are hardened_malloc's. */
+EXPORT size_t malloc_object_size(const void *address)
+{
+    return alloc_object_size(address);
+}
+
+EXPORT size_t malloc_object_size_fast(const void *address)
+{
+    return alloc_object_size_fast(address);
+}
+
 EXPORT void free_sized(void *block, size_t size)
 {
     (void)size;

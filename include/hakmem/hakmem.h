@@ -54,6 +54,16 @@ HAKMEM_API size_t hakmem_usable_size(const void *block);
 /* Usable bytes that a request for `size` bytes gets at least; `size` when it cannot be served. */
 HAKMEM_API size_t hakmem_good_size(size_t size);
 
+/* For callers that check before they write, as the functions of a fortified C library do: how many
+ * bytes there are from `address`, which may lie inside a block, to the end of that; names and
+ * meaning are hardened_malloc's. It is never less than may be used. SIZE_MAX where hakmem cannot
+ * tell: what it did not hand out, and addresses deep in a block above 2 MiB. 0 for NULL, for a
+ * block of no bytes in the preset `hardened`, and for what is seen to be free, which ends the
+ * program there. The second asks no record of the block, and gives the length of all blocks that
+ * lie there. Neither takes a lock. */
+HAKMEM_API size_t malloc_object_size(const void *address);
+HAKMEM_API size_t malloc_object_size_fast(const void *address);
+
 /* Gives all free memory back to the operating system that can be given back: what the calling
  * thread has cached, and what threads left when they exited, is flushed, free pages are purged,
  * wholly free 2 MiB pieces and cached big blocks are unmapped. Returns the bytes given back. Costs

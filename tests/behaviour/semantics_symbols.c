@@ -45,6 +45,8 @@ static const char *const c_names[] = {
     "free_aligned_sized",
     "sdallocx",
     "malloc_good_size",
+    "malloc_object_size",
+    "malloc_object_size_fast",
 };
 
 /* behaviour 5 */
