@@ -73,7 +73,7 @@ static void *alloc_block(struct heap *heap, unsigned size_class, size_t alignmen
     return block;
 }
 
-static void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool zero)
+void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool zero)
 {
     void *block = big_alloc(heap->shard, size, alignment, zero);
     if (UNLIKELY(!block) && reclaim_may_make_room(size_max(size, alignment))) {
@@ -147,30 +147,13 @@ static void *sampled(
     return block;
 }
 
-/* A block of the hardened preset. */
-static SLOW_PATH void *alloc_hardened(
-    struct heap *heap, size_t size, size_t alignment, unsigned size_class)
-{
-    void *block = NULL;
-    if (size > LARGE_MAX || alignment > LARGE_MAX)
-        return alloc_big(heap, size, alignment, true);
-    if (size == 0 && alignment <= MIN_ALIGNMENT && (block = hardened_take_nothing(heap)) != NULL)
-        return block;
-    block = hardened_take(heap, size_class, size, alignment);
-    if (UNLIKELY(!block)) {
-        hardened_flush(heap);
-        heap_flush(heap);
-        reclaim_everything();
-        block = hardened_take(heap, size_class, size, alignment);
-    }
-    return block;
-}
-
 void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
 {
     const struct unwind_start start = UNWIND_START();
     if (UNLIKELY(size > SIZE_LIMIT || alignment > SIZE_LIMIT))
         return out_of_memory(size);
+    if (hardened_is_on())
+        return hardened_alloc(size, alignment, FORM_MALLOC);
     struct cycles_span span;
     cycles_begin(&span, CYCLES_CALL, CYCLES_MALLOC, size);
     struct heap *heap = heap_enter();
@@ -178,12 +161,11 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     if (LIKELY(heap != NULL)) {
         if (UNLIKELY(sample_should_look(heap)))
             sample_look_around(heap);
-        block = hardened_is_on() ? alloc_hardened(heap, size, alignment, size_class)
-                : size_class     ? alloc_classed(heap, size, alignment, size_class, zero)
-                                 : alloc_unclassed(heap, size, alignment, zero);
+        block = size_class ? alloc_classed(heap, size, alignment, size_class, zero)
+                           : alloc_unclassed(heap, size, alignment, zero);
         heap_leave(heap);
     }
-    if (UNLIKELY(due_mean() != 0) && !hardened_is_on())
+    if (UNLIKELY(due_mean() != 0))
         block = sampled(heap, block, size, alignment, zero, &start);
     cycles_end(&span);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
@@ -215,6 +197,8 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 
 void *alloc_slow(size_t size)
 {
+    if (hardened_is_on())
+        return hardened_alloc(size, MIN_ALIGNMENT, FORM_MALLOC);
     if (UNLIKELY(POLICY(fallback)))
         return libc_malloc(size);
     return alloc_any(size, MIN_ALIGNMENT, size <= LARGE_MAX ? size_class_of(size) : 0, false);
@@ -282,11 +266,15 @@ static bool free_unwritten(void **block)
 }
 
 /* What is no block that the magazine takes, whatever it is. */
-static SLOW_PATH void free_checked(void *block, const struct unwind_start *start)
+static SLOW_PATH void free_checked(void *block, enum form form, const struct unwind_start *start)
 {
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
         libc_free(block);
+        return;
+    }
+    if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_hardened(info.slab))) {
+        hardened_free_slow(info.slab, block, form);
         return;
     }
     /* Only for its checks; those of big blocks are made where they are freed. */
@@ -304,8 +292,6 @@ static SLOW_PATH void free_checked(void *block, const struct unwind_start *start
         sample = sample_free_guarded(heap, info.guard, block, freed);
     else if (UNLIKELY(info.kind == BLOCK_NOTHING))
         hardened_free_nothing(heap, block);
-    else if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_hardened(info.slab)))
-        hardened_free(heap, info.slab, block);
     else if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_sampled(info.slab)))
         sample = sample_free(heap, info.slab, block);
     else if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
@@ -322,7 +308,7 @@ static SLOW_PATH void free_checked(void *block, const struct unwind_start *start
         sample_bury(sample);
 }
 
-void free_slow(void *block)
+void free_by(void *block, enum form form)
 {
     const struct unwind_start start = UNWIND_START();
     struct cycles_span span;
@@ -330,6 +316,11 @@ void free_slow(void *block)
         return;
     cycles_begin(&span, CYCLES_CALL, CYCLES_FREE, 0);
     if (!free_unwritten(block))
-        free_checked(block, &start);
+        free_checked(block, form, &start);
     cycles_end(&span);
+}
+
+void free_slow(void *block)
+{
+    free_by(block, FORM_ANY);
 }

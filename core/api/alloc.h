@@ -6,6 +6,7 @@
 #ifndef API_ALLOC_H
 #define API_ALLOC_H
 
+#include "slab/word.h"
 #include "thread/heap.h"
 
 /* Sizes above this are refused with ENOMEM: no address space holds them. */
@@ -16,6 +17,9 @@
 SLOW_PATH void *alloc_slow(size_t size);
 SLOW_PATH void free_slow(void *block);
 
+/* The same, by a function of that kind (slab/word.h). */
+SLOW_PATH void free_by(void *block, enum form form);
+
 /* After a pop that was due: the thread looks after what hits would never come to. Returns `block`,
  * which is not zeroed, or the sample that takes its place, zeroed if `zero`. */
 SLOW_PATH void *alloc_due(void *block, size_t size, size_t alignment, bool zero);
@@ -25,8 +29,11 @@ SLOW_PATH void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 void *alloc_long(size_t size, struct heap_front *heap);
 void free_long(void *block, struct heap_front *heap);
 
-/* free of what lies beyond the class map, or of anything while the heap is closed. */
+/* free of what lies beyond the class map, or of anything while the heap is closed, as it is all the
+ * time in the hardened preset, where free, delete and delete[] are told apart. */
 void free_far(void *block, struct heap_front *heap);
+void delete_far(void *block, struct heap_front *heap);
+void delete_array_far(void *block, struct heap_front *heap);
 
 /* A block of at least `size` bytes: of size class `size_class` or a larger one, or, when
  * that is CLASS_NONE, at a multiple of `alignment`, zeroed if `zero`. NULL and ENOMEM when
@@ -110,19 +117,27 @@ ALWAYS_INLINE unsigned class_at(const struct heap_front *heap, const void *block
     return ATOMIC_LOAD_RELAXED(&heap->classes[unit]);
 }
 
+/* A block above LARGE_MAX bytes, or at such a multiple. Inside the heap. */
+void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool zero);
+
 /* Any pointer may come here: what is no short block of a slab has class 0, whose magazine is full.
- */
-ALWAYS_INLINE void release(void *block)
+ * `far`: free_far, or what is that for another kind of function. */
+ALWAYS_INLINE void release_by(void *block, void (*far)(void *block, struct heap_front *heap))
 {
     struct heap_front *heap = thread_heap;
     size_t unit = unit_of(heap, block);
     if (UNLIKELY(unit >= LOAD_HOT(&heap->classes_limit))) {
-        free_far(block, heap);
+        far(block, heap);
         return;
     }
     KEEP_LOAD_ORDER();
     if (UNLIKELY(!magazine_push(heap, ATOMIC_LOAD_RELAXED(&heap->classes[unit]), block)))
         free_long(block, heap);
+}
+
+ALWAYS_INLINE void release(void *block)
+{
+    release_by(block, free_far);
 }
 
 #endif

@@ -43,10 +43,8 @@ size_t block_usable_size(
     switch (info.kind) {
     case BLOCK_SLAB:
         slab_index(info.slab, block, call);
-        if (slab_is_hardened(info.slab)) {
-            hardened_check(info.slab, block, call);
-            return size_classes[info.slab->size_class].size;
-        }
+        if (slab_is_hardened(info.slab))
+            return hardened_size(info.slab, block, call);
         if (slab_is_sampled(info.slab))
             return size_classes[sample_of(info.slab, block, call)->size_class].size;
         if (size_class_is_long(info.slab->size_class)) {

@@ -1,31 +1,18 @@
 /* See hardened.h. */
 #include "api/hardened.h"
 
-#include <string.h>
+#include <errno.h>
 
+#include "api/alloc.h"
 #include "api/nothing.h"
 #include "base/policy.h"
+#include "base/pressure.h"
 #include "base/sparse.h"
-#include "map/metadata.h"
-#include "os/fatal.h"
+#include "os/cycles.h"
 #include "os/os.h"
 #include "slab/shard.h"
-#include "thread/due.h"
+#include "thread/hold.h"
 #include "thread/idle.h"
-
-/* Blocks of each thread that wait: in places that are picked at random, and then in a queue. */
-enum { RANDOM_PLACES = 64, QUEUE_PLACES = 64 };
-
-static const size_t waiting_max = 1 * MIB;
-
-struct quarantine {
-    uint64_t
-        owner; /* identity: in a child of fork the blocks of lost threads stay where they are */
-    size_t bytes;
-    unsigned next; /* of the queue: the oldest */
-    void *random[RANDOM_PLACES];
-    void *queue[QUEUE_PLACES];
-};
 
 /* For the statistics no bytes are a block of the shortest class. */
 enum { NOTHING_CLASS = 1 };
@@ -47,7 +34,7 @@ void hardened_start(void)
         heap_leave(heap);
 }
 
-/* ---- Bytes ----------------------------------------------------------------------------------- */
+/* ---- Blocks ---------------------------------------------------------------------------------- */
 
 /* Of larger blocks little may be touched: their memory goes back instead. */
 static bool is_purged(const struct slab *slab)
@@ -55,110 +42,78 @@ static bool is_purged(const struct slab *slab)
     return size_class_is_large(slab->size_class);
 }
 
-static bool is_zero(const void *block, size_t size)
+/* A block that nobody has is the caller's from now on. */
+ALWAYS_INLINE void *start(struct held held, size_t size, size_t alignment, enum form form)
 {
-    const uint64_t *words = block;
-    uint64_t a = 0, b = 0;
-    /* Sizes are multiples of 16. */
-    for (size_t i = 0; i < size / sizeof *words; i += 2) {
-        a |= words[i];
-        b |= words[i + 1];
+    struct slab *slab = held.slab;
+    uint32_t *word = slab_word(slab, (unsigned)word_index(slab, held.block));
+    size_t length = size_classes[slab->size_class].size;
+    if (LIKELY(word_has_canary(slab->size_class))) {
+        if (LIKELY(ATOMIC_LOAD_RELAXED(word) != WORD_UNUSED) &&
+            UNLIKELY(!bytes_are_zero(held.block, length)))
+            fatal_pointer("malloc", DEFECT_WRITTEN, held.block, NULL, 0);
+        *(uint64_t *)((char *)held.block + length - CANARY_SIZE) = word_canary(slab, held.block);
     }
-    return !(a | b);
+    ATOMIC_STORE_RELEASE(word, word_live(size, size_max(alignment, MIN_ALIGNMENT), form));
+    return held.block;
 }
 
-static void check_zero(const struct slab *slab, const void *block, const char *call)
+/* What is wrong with the block, whose word was that. */
+static _Noreturn SLOW_PATH void fatal_block(
+    struct slab *slab, const void *block, uint32_t word, enum form form, const char *call)
 {
-    if (!is_purged(slab) && UNLIKELY(!is_zero(block, size_classes[slab->size_class].size)))
-        fatal_pointer(call, DEFECT_WRITTEN, block, NULL, 0);
+    static const char *const makers[] = {"malloc", "operator new", "operator new[]"};
+    static const char *const enders[] = {"free", "operator delete", "operator delete[]"};
+    unsigned kind = form & FORM_ANY;
+    slab_index(slab, block, call);
+    if (word_state(word) != WORD_LIVE)
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
+    if (kind != FORM_ANY && word_form(word) != kind)
+        fatal_maker(kind ? enders[kind] : call, block, makers[word_form(word)]);
+    if (!word_fits(word, form))
+        fatal_told(enders[kind], "alignment", MIN_ALIGNMENT, block, word_alignment(word));
+    fatal_pointer(call, DEFECT_OVERFLOW, block, NULL, 0);
 }
 
-static void clear(const struct slab *slab, void *block)
+/* Whether it is the word of a live block that such a function may free, and all behind the block is
+ * as it was. */
+ALWAYS_INLINE bool is_right(struct slab *slab, const void *block, uint32_t word, enum form form)
+{
+    return LIKELY(word_fits(word, form)) && LIKELY(word_end_is_whole(slab, block, word_size(word)));
+}
+
+/* Of two threads that free the block one finds that it is free. Aborts when no block starts there.
+ */
+ALWAYS_INLINE void end(struct slab *slab, void *block, enum form form)
+{
+    size_t index = word_index(slab, block);
+    if (UNLIKELY(index >= slab->blocks))
+        slab_refuse(slab, block, "free");
+    uint32_t *place = slab_word(slab, (unsigned)index);
+    uint32_t word = __atomic_exchange_n(place, WORD_FREED, __ATOMIC_ACQ_REL);
+    if (UNLIKELY(!is_right(slab, block, word, form)))
+        fatal_block(slab, block, word, form, "free");
+}
+
+/* The word of what has to be such a block. */
+static uint32_t word_of(struct slab *slab, const void *block, enum form form, const char *call)
+{
+    uint32_t word = ATOMIC_LOAD_ACQUIRE(slab_word(slab, slab_index(slab, block, call)));
+    if (UNLIKELY(!is_right(slab, block, word, form)))
+        fatal_block(slab, block, word, form, call);
+    return word;
+}
+
+static void clear(struct slab *slab, void *block)
 {
     size_t size = size_classes[slab->size_class].size;
-    if (!is_purged(slab) || !os_purge(block, size))
+    if (!is_purged(slab))
+        bytes_clear(block, size);
+    else if (!os_purge(block, size))
         memset(block, 0, size);
 }
 
-void hardened_cut(void *block, size_t size, size_t usable)
-{
-    char *start = (char *)block + size;
-    size_t ragged = size_min(round_up(size, sizeof(uint64_t)), usable) - size;
-    memset(start, 0, ragged);
-    sparse_clear(start + ragged, usable - size - ragged);
-}
-
-/* ---- The quarantine -------------------------------------------------------------------------- */
-
-static void send_home(void *block)
-{
-    const struct slab *slab = slab_lookup(block);
-    check_zero(slab, block, "free");
-    /* Written since, in a block that nobody looks at. */
-    if (is_purged(slab))
-        clear(slab, block);
-    if (size_class_is_long(slab->size_class))
-        superslab_end_block(block);
-    bin_flush(slab->shard, slab->size_class, &block, 1);
-}
-
-static size_t size_of(const void *block)
-{
-    return size_classes[slab_lookup(block)->size_class].size;
-}
-
-/* The thread's own; NULL: no memory for it, or it is in the middle of a change. */
-static struct quarantine *quarantine_of(struct heap *heap)
-{
-    if (!heap || heap->depth != 1)
-        return NULL;
-    struct quarantine *quarantine = heap->quarantine;
-    if (UNLIKELY(!quarantine))
-        quarantine = heap->quarantine = metadata_alloc(sizeof *quarantine);
-    if (quarantine && UNLIKELY(!identity_is_local(quarantine->owner))) {
-        memset(quarantine, 0, sizeof *quarantine);
-        quarantine->owner = identity_self();
-    }
-    return quarantine;
-}
-
-/* Takes the oldest block out of the queue, or what is in its place; sends it home. */
-static void pass_on(struct quarantine *quarantine, void *follower)
-{
-    void **place = &quarantine->queue[quarantine->next++ % QUEUE_PLACES], *oldest = *place;
-    *place = follower;
-    if (oldest) {
-        quarantine->bytes -= size_of(oldest);
-        send_home(oldest);
-    }
-}
-
-static void detain(struct heap *heap, struct quarantine *quarantine, void *block)
-{
-    void **place = &quarantine->random[due_random(&heap->random) % RANDOM_PLACES];
-    void *follower = *place;
-    *place = block;
-    quarantine->bytes += size_of(block);
-    if (follower)
-        pass_on(quarantine, follower);
-    for (unsigned i = 0; i < QUEUE_PLACES && quarantine->bytes > waiting_max; i++)
-        pass_on(quarantine, NULL);
-}
-
-void hardened_flush(struct heap *heap)
-{
-    struct quarantine *quarantine = hardened_is_on() ? quarantine_of(heap) : NULL;
-    for (unsigned i = 0; quarantine && i < RANDOM_PLACES; i++) {
-        void *block = quarantine->random[i];
-        quarantine->random[i] = NULL;
-        if (block)
-            pass_on(quarantine, block);
-    }
-    for (unsigned i = 0; quarantine && i < QUEUE_PLACES; i++)
-        pass_on(quarantine, NULL);
-}
-
-/* ---- Blocks ---------------------------------------------------------------------------------- */
+/* ---- The slow way ---------------------------------------------------------------------------- */
 
 static void *take_block(unsigned size_class, size_t size, size_t alignment)
 {
@@ -169,62 +124,68 @@ static void *take_block(unsigned size_class, size_t size, size_t alignment)
         block = bin_take_aligned(shard, size_class, units, false);
         return block ? block : bin_take_aligned(shard, size_class, units, true);
     }
-    size_class = size_class_for_shard(size_class, shard);
     for (enum refill cost = REFILL_USED; cost <= REFILL_MAP; cost++)
         if (bin_refill(shard, size_class, &block, 1, cost))
             return block;
     return NULL;
 }
 
-void *hardened_take(struct heap *heap, unsigned size_class, size_t size, size_t alignment)
+static void *take_slowly(struct heap *heap, size_t size, size_t alignment, enum form form)
 {
-    void *block = take_block(size_class, size, alignment);
-    if (!block)
+    void *block = NULL;
+    if (size == 0 && alignment <= MIN_ALIGNMENT && (block = hardened_take_nothing(heap)) != NULL)
+        return block;
+    unsigned size_class = word_class(size, alignment);
+    block = take_block(size_class, size, alignment);
+    if (UNLIKELY(!block)) {
+        hardened_flush();
+        heap_flush(heap);
+        reclaim_everything();
+        block = take_block(size_class, size, alignment);
+    }
+    if (UNLIKELY(!block))
         return NULL;
     struct slab *slab = slab_lookup(block);
-    unsigned index = slab_index(slab, block, "malloc");
-    check_zero(slab, block, "malloc");
-    if (size_class_is_long(slab->size_class))
-        superslab_sample_block(block);
-    __atomic_fetch_or(slab_live(slab, index), (uint64_t)1 << index % 64, __ATOMIC_RELEASE);
     heap_count_take(heap, slab->size_class);
+    return start((struct held){block, slab}, size, alignment, form);
+}
+
+static SLOW_PATH void *alloc_slowly(size_t size, size_t alignment, enum form form)
+{
+    void *block = NULL;
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_CALL, CYCLES_MALLOC, size);
+    struct heap *heap = heap_enter();
+    if (LIKELY(heap != NULL)) {
+        hold_open(heap);
+        block = size > LARGE_MAX || alignment > LARGE_MAX
+                    ? alloc_big(heap, size, alignment, true)
+                    : take_slowly(heap, size, alignment, form);
+        heap_leave(heap);
+    }
+    cycles_end(&span);
     return block;
 }
 
-void hardened_check(struct slab *slab, const void *block, const char *call)
-{
-    unsigned index = slab_index(slab, block, call);
-    if (UNLIKELY(!(ATOMIC_LOAD_ACQUIRE(slab_live(slab, index)) >> index % 64 & 1)))
-        fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
-}
-
-/* Of two threads that free the block, one finds that it is free. */
-static void end_life(struct slab *slab, const void *block)
-{
-    unsigned index = slab_index(slab, block, "free");
-    uint64_t bit = (uint64_t)1 << index % 64;
-    if (UNLIKELY(!(__atomic_fetch_and(slab_live(slab, index), ~bit, __ATOMIC_ACQ_REL) & bit)))
-        fatal_pointer("free", DEFECT_DOUBLE_FREE, block, NULL, 0);
-}
-
-static void count_free(struct heap *heap, unsigned shard, unsigned size_class)
+static void count_free(struct heap *heap, unsigned size_class)
 {
     if (LIKELY(heap != NULL))
         heap_count_free(heap, size_class);
     else
-        ATOMIC_ADD_RELAXED(&bin_of(shard, size_class)->direct_blocks, 1);
+        ATOMIC_ADD_RELAXED(&bin_of(slab_hardened_shard, size_class)->direct_blocks, 1);
 }
 
-void hardened_free(struct heap *heap, struct slab *slab, void *block)
+void hardened_free_slow(struct slab *slab, void *block, enum form form)
 {
-    end_life(slab, block);
+    struct heap *heap = heap_enter();
+    if (LIKELY(heap != NULL))
+        hold_open(heap);
+    end(slab, block, form);
     clear(slab, block);
-    count_free(heap, slab->shard, slab->size_class);
-    struct quarantine *quarantine = quarantine_of(heap);
-    if (quarantine && !is_purged(slab))
-        detain(heap, quarantine, block);
-    else
-        send_home(block);
+    count_free(heap, slab->size_class);
+    bin_flush(slab->shard, slab->size_class, &block, 1);
+    if (heap)
+        heap_leave(heap);
 }
 
 void *hardened_take_nothing(struct heap *heap)
@@ -238,5 +199,141 @@ void *hardened_take_nothing(struct heap *heap)
 void hardened_free_nothing(struct heap *heap, void *nothing)
 {
     nothing_free(nothing);
-    count_free(heap, slab_hardened_shard, NOTHING_CLASS);
+    count_free(heap, NOTHING_CLASS);
+}
+
+void hardened_flush(void)
+{
+    struct hold *hold = hold_begin();
+    if (!hold)
+        return;
+    hold_flush(hold);
+    hold_end(hold);
+}
+
+/* ---- malloc and free ------------------------------------------------------------------------- */
+
+void *hardened_alloc(size_t size, size_t alignment, enum form form)
+{
+    if (LIKELY(size - 1 < MID_MAX - CANARY_SIZE)) {
+        unsigned size_class = word_class(size, alignment);
+        struct hold *hold;
+        if (LIKELY(size_class - 1 < MID_CLASS_LAST) && LIKELY((hold = hold_begin()) != NULL)) {
+            struct held held = hold_take(hold, size_class);
+            void *block = held.block ? start(held, size, alignment, form) : NULL;
+            hold_end(hold);
+            if (LIKELY(block != NULL))
+                return block;
+        }
+    }
+    void *block =
+        size <= SIZE_LIMIT && alignment <= SIZE_LIMIT ? alloc_slowly(size, alignment, form) : NULL;
+    if (UNLIKELY(!block))
+        errno = ENOMEM;
+    return block;
+}
+
+void hardened_free(void *block, enum form form)
+{
+    struct slab *slab = slab_lookup(block);
+    struct hold *hold;
+    if (UNLIKELY(!slab) || UNLIKELY(!slab_is_hardened(slab)) || UNLIKELY(is_purged(slab)) ||
+        UNLIKELY((hold = hold_begin()) == NULL)) {
+        free_by(block, form);
+        return;
+    }
+    end(slab, block, form);
+    bytes_clear(block, size_classes[slab->size_class].size);
+    hold_put(hold, (struct held){block, slab});
+    hold_end(hold);
+}
+
+/* ---- Sizes ----------------------------------------------------------------------------------- */
+
+size_t hardened_size(struct slab *slab, const void *block, const char *call)
+{
+    return word_size(word_of(slab, block, FORM_ANY, call));
+}
+
+void hardened_expect(const void *block, size_t size, size_t alignment, const char *call)
+{
+    struct slab *slab = slab_lookup(block);
+    if (!slab || !slab_is_hardened(slab))
+        return;
+    size_t index = word_index(slab, block);
+    uint32_t word =
+        index < slab->blocks ? ATOMIC_LOAD_ACQUIRE(slab_word(slab, (unsigned)index)) : 0;
+    if (word_state(word) != WORD_LIVE)
+        return;
+    if (size != SIZE_MAX && size != word_size(word))
+        fatal_told(call, "size", size, block, word_size(word));
+    alignment = alignment ? size_max(alignment, MIN_ALIGNMENT) : word_alignment(word);
+    if (alignment != word_alignment(word))
+        fatal_told(call, "alignment", alignment, block, word_alignment(word));
+}
+
+/* The live block, whose word is that, is so long from now on, as if realloc had moved it; what it
+ * loses is zero. */
+static void *change_size(struct slab *slab, void *block, uint32_t word, size_t size)
+{
+    uint32_t changed = word_live(size, MIN_ALIGNMENT, FORM_MALLOC);
+    uint32_t *place = slab_word(slab, (unsigned)word_index(slab, block));
+    size_t before = word_size(word);
+    if (size < before) {
+        size_t ragged = size_min(round_up(size, sizeof(uint64_t)), before) - size;
+        memset((char *)block + size, 0, ragged);
+        sparse_clear(
+            (char *)block + size + ragged,
+            round_up(before, sizeof(uint64_t)) - round_up(size, sizeof(uint64_t)));
+    }
+    if (UNLIKELY(!__atomic_compare_exchange_n(
+            place, &word, changed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)))
+        fatal_block(slab, block, word, FORM_ANY, "realloc");
+    return block;
+}
+
+/* Whether a block of so many bytes should lie where this one is: it is long enough, and not more
+ * than twice as long as a new one would be. */
+static bool fits(const struct slab *slab, size_t size)
+{
+    unsigned size_class =
+        size <= LARGE_MAX ? word_class(size, MIN_ALIGNMENT) : (unsigned)CLASS_NONE;
+    size_t length = size_classes[slab->size_class].size, wanted = size_classes[size_class].size;
+    return wanted <= length && wanted >= length / 2;
+}
+
+/* What to ask for when a large block has to move to grow: some room behind it, which costs
+ * addresses but no memory, so that growing step by step does not copy at every step. */
+static void *with_headroom(size_t before, size_t size)
+{
+    if (before <= MID_MAX || size <= before || size > LARGE_MAX)
+        return NULL;
+    void *block = hardened_alloc(size_min(size + size / 8, LARGE_MAX), MIN_ALIGNMENT, FORM_MALLOC);
+    struct slab *slab = block ? slab_lookup(block) : NULL;
+    return slab ? change_size(slab, block, word_of(slab, block, FORM_MALLOC, "realloc"), size)
+                : block;
+}
+
+void *hardened_resize(struct slab *slab, void *block, size_t size)
+{
+    uint32_t word = word_of(slab, block, FORM_MALLOC, "realloc");
+    size_t before = word_size(word), copied = size_min(before, size);
+    int kept = errno;
+    if (fits(slab, size))
+        return change_size(slab, block, word, size);
+    void *moved = with_headroom(before, size);
+    if (!moved)
+        moved = hardened_alloc(size, MIN_ALIGNMENT, FORM_MALLOC);
+    if (UNLIKELY(!moved) && size > before)
+        return NULL;
+    errno = kept;
+    /* No memory even for less: then more will have to do. */
+    if (UNLIKELY(!moved))
+        return change_size(slab, block, word, size);
+    /* Of a block of whole pages little may be in use. */
+    size_t sparse = copied > MID_MAX ? round_down(copied, sizeof(uint64_t)) : 0;
+    sparse_copy(moved, block, sparse, SPARSE_TO_ZEROES);
+    memcpy((char *)moved + sparse, (char *)block + sparse, copied - sparse);
+    hardened_free(block, FORM_MALLOC);
+    return moved;
 }

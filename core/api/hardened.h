@@ -1,22 +1,23 @@
-/* Blocks of the hardened preset: memory that reads as zero when it is handed out, and a stop where
- * it does not, since somebody has written to it after its free.
+/* Blocks of the hardened preset: memory that reads as zero when it is handed out, a canary behind
+ * it, and a word that tells how it was asked for; and a stop where something is not as it was left.
  *
  * They lie in slabs of a shard of their own, which no class map knows, so that every free of one
- * takes a slow path; and while the preset is on the heaps stay parked, so that every malloc does.
+ * leaves the hit path; and while the preset is on the heaps stay parked, so that every malloc does.
  * The hit paths know nothing of it. What was handed out before the option was read lies in ordinary
- * slabs and keeps their rules. The record of a slab has a bit for each block, which says whether
- * it is live.
+ * slabs and keeps their rules.
  *
- *     free    the bit -> zeroes -> a random place -> a queue -> all zero? -> the bin
- *     malloc  the bin -> all zero? -> the bit
+ *     free    word: live -> freed | end and canary whole? | zeros | what the thread holds
+ *     malloc  what the thread holds | all zero? | canary | word: live
  *
- * No lock of its own: who changes the bit has the block. The quarantine is its thread's; a signal
- * handler that interrupts a slow path goes around it.
+ * What a thread holds (thread/hold.h) serves both without a lock. Where it cannot, for large blocks
+ * and in a signal handler that has interrupted it, they go the slow way, inside the heap.
+ *
+ * No lock of its own: who changes the word has the block.
  */
 #ifndef API_HARDENED_H
 #define API_HARDENED_H
 
-#include "slab/slab.h"
+#include "slab/word.h"
 #include "thread/heap.h"
 
 /* Turns the preset on for the rest of the program, as the option says; without memory for it, it
@@ -25,27 +26,37 @@ void hardened_start(void);
 
 ALWAYS_INLINE bool hardened_is_on(void)
 {
-    return ATOMIC_LOAD_RELAXED(&slab_hardened_shard) != 0;
+    return UNLIKELY(ATOMIC_LOAD_RELAXED(&slab_hardened_shard) != 0);
 }
 
-/* A zeroed block of the class, or, where that is CLASS_NONE, one of whole units at a multiple of
- * `alignment`, both at most LARGE_MAX. NULL: no memory. Inside the heap. */
-void *hardened_take(struct heap *heap, unsigned size_class, size_t size, size_t alignment);
+/* A zeroed block of at least `size` bytes at a multiple of `alignment`, a power of two, made by
+ * that kind of function. NULL and ENOMEM when there is no memory. */
+void *hardened_alloc(size_t size, size_t alignment, enum form form);
 
-/* Aborts, naming `call`, when the start of a block that is this is not one of a live block. */
-void hardened_check(struct slab *slab, const void *block, const char *call);
+/* Frees a block that a function of that kind got, whatever it is, NULL too. */
+void hardened_free(void *block, enum form form);
 
-/* Frees the block; aborts as that. `heap`: NULL if the thread could not have one. */
-void hardened_free(struct heap *heap, struct slab *slab, void *block);
+/* The same of a block that is known to lie in the slab; of the slow path of free. */
+void hardened_free_slow(struct slab *slab, void *block, enum form form);
 
-/* An address for no bytes, NULL when all are taken; and back. As those two. */
+/* realloc, of a live block of a hardened slab. */
+void *hardened_resize(struct slab *slab, void *block, size_t size);
+
+/* Bytes that were asked for. Aborts, naming `call`, when no live block starts there, or somebody
+ * wrote beyond its end. Any thread. */
+size_t hardened_size(struct slab *slab, const void *block, const char *call);
+
+/* To be called before a block is freed by a function that is told more than where it is. Aborts
+ * when it was asked for with another size, SIZE_MAX: not told, or alignment, 0: not told. Of what
+ * is no live block of the preset free will find out. */
+SLOW_PATH void hardened_expect(const void *block, size_t size, size_t alignment, const char *call);
+
+/* An address for no bytes, NULL when all are taken; and back. Inside the heap, NULL: it has none.
+ */
 void *hardened_take_nothing(struct heap *heap);
 void hardened_free_nothing(struct heap *heap, void *nothing);
 
-/* What a block loses that is made shorter in place is zero from now on. */
-void hardened_cut(void *block, size_t size, size_t usable);
-
-/* Sends home what waits in the thread's quarantine, and looks at it. */
-void hardened_flush(struct heap *heap);
+/* Sends home what the thread holds, and looks at it. */
+void hardened_flush(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* The hit paths of long blocks: see alloc.h. Compiled for speed, as those in override/. */
 #include "api/alloc.h"
+#include "api/hardened.h"
 
 HOT_ENTRY void *alloc_long(size_t size, struct heap_front *heap)
 {
@@ -16,11 +17,28 @@ HOT_ENTRY void free_long(void *block, struct heap_front *heap)
         free_slow(block);
 }
 
-void free_far(void *block, struct heap_front *heap)
+/* A heap that is closed, or the static one, may not be written to. */
+ALWAYS_INLINE void far(void *block, struct heap_front *heap, enum form form)
 {
-    /* A heap that is closed, or the static one, may not be written to. */
     if (LIKELY(LOAD_HOT(&heap->classes_limit) != 0))
         free_long(block, heap);
+    else if (hardened_is_on())
+        hardened_free(block, form);
     else
         free_slow(block);
+}
+
+void free_far(void *block, struct heap_front *heap)
+{
+    far(block, heap, FORM_MALLOC);
+}
+
+void delete_far(void *block, struct heap_front *heap)
+{
+    far(block, heap, FORM_NEW);
+}
+
+void delete_array_far(void *block, struct heap_front *heap)
+{
+    far(block, heap, FORM_NEW_ARRAY);
 }

@@ -43,6 +43,8 @@ static size_t tier_size(size_t size)
 
 size_t alloc_good_size(size_t size)
 {
+    if (hardened_is_on())
+        return size;
     return size > SIZE_LIMIT - PAGE_SIZE ? size : tier_size(size);
 }
 
@@ -163,25 +165,16 @@ static void *move(void *block, size_t usable, size_t size)
     errno = kept;
     if (UNLIKELY(!moved))
         return block; /* no memory even for less: then more will have to do */
-    /* Of a block of whole pages little may be in use. */
-    if (usable > MID_MAX)
-        sparse_copy(
-            moved, block, round_up(size_min(usable, size), sizeof(uint64_t)), SPARSE_TO_ANYTHING);
-    else
-        memcpy(moved, block, size_min(usable, size));
+    /* Of a block of whole pages little may be in use. What is no word is copied byte by byte: what
+     * the hardened preset has behind the new block is to stay. */
+    size_t copied = size_min(usable, size);
+    size_t sparse = usable > MID_MAX ? round_down(copied, sizeof(uint64_t)) : 0;
+    sparse_copy(moved, block, sparse, SPARSE_TO_ANYTHING);
+    memcpy((char *)moved + sparse, (char *)block + sparse, copied - sparse);
     sample_moves(true);
     release(block);
     sample_moves(false);
     return moved;
-}
-
-/* What a block gains is zero: in place, what it loses is cleared. */
-static SLOW_PATH void *resize_hardened(void *block, size_t usable, size_t size)
-{
-    if (!fits(usable, size))
-        return move(block, usable, size);
-    hardened_cut(block, size, usable);
-    return in_place(NULL, block, block, size);
 }
 
 void *alloc_resize(void *block, size_t size)
@@ -194,6 +187,8 @@ void *alloc_resize(void *block, size_t size)
         info = block_find(block);
         if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
             return libc_realloc(block, size);
+        if (info.kind == BLOCK_SLAB && slab_is_hardened(info.slab) && size)
+            return hardened_resize(info.slab, block, size);
         usable = block_usable_size(info, block, "realloc", true);
     }
     if (size == 0) {
@@ -205,8 +200,6 @@ void *alloc_resize(void *block, size_t size)
         return NULL;
     }
     struct sample *sample = sample_in(info, block);
-    if (UNLIKELY(hardened_is_on()) && info.kind == BLOCK_SLAB)
-        return resize_hardened(block, usable, size);
     if (usable <= MID_MAX && fits(usable, size))
         return in_place(sample, block, block, size);
     if (usable > MID_MAX) {

@@ -6,9 +6,9 @@
 #include "base/assert.h"
 #include "os/os.h"
 
-enum { GRAIN = 64, SIZES = 256, FIRST_CHUNK = 64 * 1024, CHUNK = 256 * 1024 };
+enum { GRAIN = 64, SIZES = 272, FIRST_CHUNK = 64 * 1024, CHUNK = 256 * 1024 };
 
-_Static_assert(SIZES *GRAIN >= 16 * 1024, "the free lists cover all records");
+_Static_assert(SIZES *GRAIN >= 17 * 1024, "the free lists cover all records");
 _Static_assert(sizeof(struct metadata_chunk) <= GRAIN, "it stands before the first record");
 
 struct free_record {

@@ -3,7 +3,7 @@
 
 #include "os/os.h"
 #include "profile/guard.h"
-#include "slab/slab.h"
+#include "slab/word.h"
 #include "span/big.h"
 
 /* Of a block that is not in its slab's bitmap nobody knows for certain: it may be in a magazine.
@@ -11,7 +11,7 @@
 static bool is_free(const struct slab *slab, unsigned index, const void *block)
 {
     if (slab_is_hardened(slab))
-        return !(ATOMIC_LOAD_ACQUIRE(slab_live((struct slab *)slab, index)) >> index % 64 & 1);
+        return word_state(ATOMIC_LOAD_ACQUIRE(slab_word((struct slab *)slab, index))) != WORD_LIVE;
     if (slab_is_sampled(slab))
         return !ATOMIC_LOAD_ACQUIRE(slab_sample((struct slab *)slab, index));
     if (size_class_is_long(slab->size_class))

@@ -33,6 +33,7 @@ void fatal_pointer(
     text_string(
         &text, defect == DEFECT_DOUBLE_FREE ? "(): double free of "
                : defect == DEFECT_WRITTEN   ? "(): write after free of "
+               : defect == DEFECT_OVERFLOW  ? "(): write beyond the end of "
                                             : "(): invalid pointer ");
     text_hex(&text, (uintptr_t)pointer);
     if (defect == DEFECT_FOREIGN)
@@ -45,6 +46,40 @@ void fatal_pointer(
         text_string(&text, " bytes at ");
         text_hex(&text, (uintptr_t)base);
     }
+    print_and_abort(&text, pointer);
+}
+
+void fatal_maker(const char *call, const void *pointer, const char *maker)
+{
+    char buffer[256];
+    struct text text;
+    PROBE_2(misuse, pointer, call);
+    text_init(&text, buffer, sizeof buffer);
+    text_string(&text, "hakmem: ");
+    text_string(&text, call);
+    text_string(&text, "(): wrong function for pointer ");
+    text_hex(&text, (uintptr_t)pointer);
+    text_string(&text, ": allocated by ");
+    text_string(&text, maker);
+    print_and_abort(&text, pointer);
+}
+
+void fatal_told(const char *call, const char *what, size_t told, const void *pointer, size_t made)
+{
+    char buffer[256];
+    struct text text;
+    PROBE_2(misuse, pointer, call);
+    text_init(&text, buffer, sizeof buffer);
+    text_string(&text, "hakmem: ");
+    text_string(&text, call);
+    text_string(&text, "(): wrong ");
+    text_string(&text, what);
+    text_string(&text, " for pointer ");
+    text_hex(&text, (uintptr_t)pointer);
+    text_string(&text, ": ");
+    text_unsigned(&text, told);
+    text_string(&text, ", not ");
+    text_unsigned(&text, made);
     print_and_abort(&text, pointer);
 }
 

@@ -8,7 +8,8 @@
 /* What is wrong with a pointer that a caller gave us. */
 enum defect {
     DEFECT_DOUBLE_FREE,
-    DEFECT_WRITTEN, /* after its free */
+    DEFECT_WRITTEN,  /* after its free */
+    DEFECT_OVERFLOW, /* its end was written over */
     DEFECT_FOREIGN,
     DEFECT_INTERIOR,
     DEFECT_MISALIGNED
@@ -18,6 +19,12 @@ enum defect {
  * the block that the pointer lies in. */
 _Noreturn SLOW_PATH void fatal_pointer(
     const char *call, enum defect defect, const void *pointer, const void *base, size_t size);
+
+/* The block was made by a function of another kind, `maker`; or with another size or alignment,
+ * `made`, than the call was told. */
+_Noreturn SLOW_PATH void fatal_maker(const char *call, const void *pointer, const char *maker);
+_Noreturn SLOW_PATH void fatal_told(
+    const char *call, const char *what, size_t told, const void *pointer, size_t made);
 
 /* The last words: `pointer` is what was misused, or NULL. */
 struct fatal_line {

@@ -130,6 +130,13 @@ uint64_t os_clock_unix_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+bool os_random(void *bytes, size_t size)
+{
+    enum { NOT_BLOCKING = 1 };
+    long result = system_call(SYS_getrandom, (long)bytes, (long)size, NOT_BLOCKING, 0, 0, 0);
+    return result == (long)size;
+}
+
 /* A mapping that the system would not take back; it lies at its own start. */
 struct leftover {
     struct leftover *next;

@@ -38,6 +38,9 @@ uint64_t os_clock_ns(void);
 /* Nanoseconds since 1970, by the clock that people set. */
 uint64_t os_clock_unix_ns(void);
 
+/* Bytes that nobody can guess; false when the system has none yet, or refuses. */
+bool os_random(void *bytes, size_t size);
+
 /* Sleeps for so long, or less. */
 void os_sleep_ms(unsigned ms);
 

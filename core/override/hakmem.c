@@ -35,7 +35,7 @@ void hakmem_thread_flush(void)
     struct heap *heap = heap_enter();
     if (!heap)
         return;
-    hardened_flush(heap);
+    hardened_flush();
     heap_flush(heap);
     heap_leave(heap);
 }
@@ -45,7 +45,7 @@ size_t hakmem_purge(void)
     struct heap *heap = heap_enter();
     if (!heap)
         return 0;
-    hardened_flush(heap);
+    hardened_flush();
     heap_flush(heap);
     idle_purge();
     size_t purged = reclaim_everything();

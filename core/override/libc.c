@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "api/alloc.h"
+#include "api/hardened.h"
 #include "api/perturb.h"
 #include "base/pressure.h"
 #include "hakmem/hakmem.h"
@@ -123,16 +124,19 @@ EXPORT size_t malloc_object_size_fast(const void *address)
 
 EXPORT void free_sized(void *block, size_t size)
 {
-    (void)size;
+    if (hardened_is_on())
+        hardened_expect(block, size, MIN_ALIGNMENT, "free_sized");
     release(block);
 }
 
 EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 {
-    (void)alignment;
-    (void)size;
+    if (hardened_is_on())
+        hardened_expect(block, size, alignment, "free_aligned_sized");
     release(block);
 }
+
+/* The size may be that of the block: programs ask jemalloc for it before they allocate. */
 
 EXPORT void sdallocx(void *block, size_t size, int flags)
 {

@@ -58,6 +58,32 @@ void bin_repair(unsigned shard, unsigned size_class)
     bin->free_swept = bin->free_unused = bin_listed_blocks(bin, size_class);
 }
 
+void slab_check(const struct slab *slab)
+{
+    ASSERT(slab->blocks == size_classes[slab->size_class].blocks);
+    ASSERT(slab->free_blocks == bitmap_count_range(slab->free, 0, slab->blocks));
+    ASSERT(slab->watermark <= slab->blocks);
+    ASSERT(
+        !slab->free_blocks ||
+        bitmap_find(slab->free, 0, slab->blocks, true) >= slab->first_word * 64u);
+    ASSERT(bitmap_find(slab->free, slab->watermark, slab->blocks, false) == slab->blocks);
+    ASSERT(slab_lookup(slab->base) == slab);
+    ASSERT(
+        class_map.limit == 0 || class_map_get(slab->base) == slab->size_class ||
+        class_map_get(slab->base) == CLASS_NONE);
+    for (unsigned i = 0; i < slab->blocks && size_class_is_long(slab->size_class); i++) {
+        const char *block = slab->base + i * (size_t)size_classes[slab->size_class].size;
+        unsigned state = ATOMIC_LOAD_RELAXED(superslab_state(slab->superslab, block));
+        ASSERT(
+            state == BLOCK_UNUSED || state == BLOCK_FREED ||
+            (state == BLOCK_SAMPLED && slab_is_apart(slab)) ||
+            (state == superslab_live_state(block, slab->size_class) &&
+             !bitmap_test(slab->free, i)));
+        ASSERT(i < slab->watermark || state == BLOCK_UNUSED);
+        (void)state; /* only asserted on */
+    }
+}
+
 /* What the walker has found of the bin that it looks at. */
 static struct {
     uint32_t slabs, free_blocks, listed;

@@ -11,16 +11,18 @@
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
+#include "slab/word.h"
 #include "span/page_heap.h"
 
 uint8_t slab_samples_shard, slab_hardened_shard;
 
 static size_t record_size(unsigned size_class, unsigned shard)
 {
-    size_t blocks = size_classes[size_class].blocks, words = (blocks + 63u) / 64;
-    words += slab_shard_is_hardened(shard) ? words : 0;
-    words += slab_shard_is_sampled(shard) ? blocks : 0;
-    return sizeof(struct slab) + words * sizeof(uint64_t);
+    unsigned blocks = size_classes[size_class].blocks;
+    size_t more = slab_shard_is_hardened(shard)  ? word_bytes(blocks)
+                  : slab_shard_is_sampled(shard) ? blocks * sizeof(void *)
+                                                 : 0;
+    return sizeof(struct slab) + (blocks + 63u) / 64 * sizeof(uint64_t) + more;
 }
 
 /* Where the records of slabs are that start at units of that alignment; NULL: no memory. */
@@ -137,6 +139,8 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
     slab->blocks = slab->free_blocks = layout->blocks;
     bitmap_set_range(slab->free, 0, slab->blocks);
     slab->clean = taken.clean || (hardened && make_clean(slab->base, layout->units * UNIT_SIZE));
+    if (hardened)
+        word_draw_secrets(slab);
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
         poison_block(slab->base + i * (size_t)layout->size, layout->size);
     publish(slab, size_class, slab);
@@ -251,6 +255,8 @@ static unsigned run_length(uint64_t bits)
 
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
 {
+    if (slab_is_hardened(slab))
+        return word_take(slab, blocks, count);
     size_t size = size_classes[slab->size_class].size;
     unsigned taken = 0, word = slab->first_word, end = 0;
     if (count > slab->free_blocks)
@@ -290,7 +296,9 @@ static _Noreturn SLOW_PATH void fatal_index(
     if ((uintptr_t)address % MIN_ALIGNMENT)
         fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
     if (index < slab->blocks)
-        fatal_pointer(call, DEFECT_INTERIOR, address, slab->base + index * size, size);
+        fatal_pointer(
+            call, DEFECT_INTERIOR, address, slab->base + index * size,
+            slab_is_hardened(slab) ? word_asked(slab, index) : size);
     fatal_pointer(call, DEFECT_FOREIGN, address, NULL, 0);
 }
 
@@ -298,7 +306,7 @@ unsigned slab_index(const struct slab *slab, const void *address, const char *ca
 {
     size_t offset = (size_t)((const char *)address - slab->base);
     unsigned index = size_class_index(slab->size_class, offset);
-    if (UNLIKELY(!size_class_is_start(slab->size_class, index, offset)))
+    if (UNLIKELY(index >= slab->blocks || !size_class_is_start(slab->size_class, index, offset)))
         fatal_index(slab, address, call);
     return index;
 }
@@ -376,30 +384,4 @@ void slab_repair(struct slab *slab)
     slab->free_blocks = (uint16_t)bitmap_count_range(slab->free, 0, slab->blocks);
     slab->first_word = 0;
     slab->purged = 0;
-}
-
-void slab_check(const struct slab *slab)
-{
-    ASSERT(slab->blocks == size_classes[slab->size_class].blocks);
-    ASSERT(slab->free_blocks == bitmap_count_range(slab->free, 0, slab->blocks));
-    ASSERT(slab->watermark <= slab->blocks);
-    ASSERT(
-        !slab->free_blocks ||
-        bitmap_find(slab->free, 0, slab->blocks, true) >= slab->first_word * 64u);
-    ASSERT(bitmap_find(slab->free, slab->watermark, slab->blocks, false) == slab->blocks);
-    ASSERT(slab_lookup(slab->base) == slab);
-    ASSERT(
-        class_map.limit == 0 || class_map_get(slab->base) == slab->size_class ||
-        class_map_get(slab->base) == CLASS_NONE);
-    for (unsigned i = 0; i < slab->blocks && size_class_is_long(slab->size_class); i++) {
-        const char *block = block_at(slab, i);
-        unsigned state = ATOMIC_LOAD_RELAXED(superslab_state(slab->superslab, block));
-        ASSERT(
-            state == BLOCK_UNUSED || state == BLOCK_FREED ||
-            (state == BLOCK_SAMPLED && slab_is_apart(slab)) ||
-            (state == superslab_live_state(block, slab->size_class) &&
-             !bitmap_test(slab->free, i)));
-        ASSERT(i < slab->watermark || state == BLOCK_UNUSED);
-        (void)state; /* only asserted on */
-    }
 }

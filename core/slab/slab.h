@@ -10,8 +10,9 @@
  *
  * A slab belongs to the bin (shard, class) it was made for until it is destroyed. One of a single
  * block may become longer or shorter, and then belongs to another class, while the block is in use.
- * Slabs of one shard are of sampled blocks (profile/). No class map knows them, so that free leaves
- * its hit path, and their records have a pointer for each block.
+ * Slabs of one shard are of sampled blocks (profile/), those of another of the hardened preset
+ * (slab/word.h). No class map knows them, so that free leaves its hit path, and their records have
+ * a pointer or a word for each block.
  *
  * Pure data structure but for creation, destruction and that; the bin's lock guards every field not
  * marked otherwise.
@@ -79,13 +80,6 @@ ALWAYS_INLINE void **slab_sample(struct slab *slab, unsigned index)
     return &samples[index];
 }
 
-/* The word with the bit for the block of that index in a hardened slab, which is set while the
- * block is live. Atomic, who has the block. */
-ALWAYS_INLINE uint64_t *slab_live(struct slab *slab, unsigned index)
-{
-    return &slab->free[(slab->blocks + 63u) / 64 + index / 64];
-}
-
 /* A slab of the class for shard `shard`, all blocks free, registered in the class map. It starts at
  * a multiple of its size, or, with a single block, at one of `alignment` units. NULL: no memory, or
  * none unless more is mapped and it must not grow. Takes the page heap's lock. */
@@ -122,7 +116,7 @@ ALWAYS_INLINE unsigned slab_used_blocks(const struct slab *slab)
 }
 
 /* Takes up to `count` free blocks, those of the lowest addresses, into `blocks`, where the lowest
- * one comes last; returns how many. */
+ * one comes last; of a hardened slab any of them; returns how many. */
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
 
 /* Index of the block that starts at `address`. Aborts, naming the API function `call`, when no

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/random.h"
 #include "os/os.h"
 
 uint8_t due_round;
@@ -23,21 +24,17 @@ size_t due_mean(void)
     return ATOMIC_LOAD_RELAXED(&mean_bytes);
 }
 
-/* The next number of the generator (splitmix64). */
-uint64_t due_random(uint64_t *random)
+static uint64_t draw(uint64_t *random)
 {
     if (UNLIKELY(*random == 0))
         *random = os_clock_ns() ^ (uintptr_t)random << 20;
-    uint64_t bits = *random += 0x9e3779b97f4a7c15u;
-    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-    bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-    return bits ^ bits >> 31;
+    return random_next(random);
 }
 
 /* Above 0, up to 1. */
 static double draw_unit(uint64_t *random)
 {
-    return (double)((due_random(random) >> 11) + 1) * 0x1p-53;
+    return (double)((draw(random) >> 11) + 1) * 0x1p-53;
 }
 
 /* -ln(unit) for 0 < unit <= 1, to 3e-9 of it: the exponent, and the series of the area tangent for

@@ -27,10 +27,6 @@ size_t due_mean(void);
 /* Changes with the mean, and is 0 while there are no samples. Atomic relaxed, any thread. */
 extern uint8_t due_round;
 
-/* A number that is hard to foresee, not one to keep secrets by. `*random` is the state of the
- * caller's generator, not 0 but before the first call. */
-uint64_t due_random(uint64_t *random);
-
 /* The chance of a block of so many bytes to be sampled; 0 while there are no samples. */
 double due_chance(size_t bytes);
 

@@ -11,6 +11,7 @@
 #include "os/syscall.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
+#include "thread/hold.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
 
@@ -134,6 +135,7 @@ static bool init_once(void)
 
 void heap_forget(void)
 {
+    hold_close();
     struct heap *heap = lose_heap();
     if (heap)
         registry_give_back(heap);

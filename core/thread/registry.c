@@ -9,6 +9,7 @@
 #include "map/metadata.h"
 #include "os/os.h"
 #include "slab/shard.h"
+#include "thread/hold.h"
 #include "thread/idle.h"
 
 /* The first heap is part of the library: a small program maps none. */
@@ -152,12 +153,29 @@ static void add_counts(struct heap_counts *sum, const struct heap *heap, unsigne
     sum->magazines.returned += ATOMIC_LOAD_RELAXED(&counts->returned);
 }
 
+/* What was served without a magazine, from the blocks that a thread holds: as if each had been
+ * refilled for its malloc, and was flushed by its free. */
+static void add_held(struct heap_counts *sum, const struct heap *heap, unsigned size_class)
+{
+    const struct hold *hold = ATOMIC_LOAD_ACQUIRE(&heap->hold);
+    if (!hold || size_class >= HOLD_CLASSES)
+        return;
+    uint64_t takes = ATOMIC_LOAD_RELAXED(&hold->ready[size_class].takes);
+    uint64_t frees = ATOMIC_LOAD_RELAXED(&hold->ready[size_class].frees);
+    sum->pops += takes;
+    sum->magazines.misses += takes;
+    sum->magazines.overflows += frees;
+    sum->magazines.returned += frees - takes;
+}
+
 void heap_add_counts(unsigned first, unsigned last)
 {
     lock_acquire(&registry.lock);
     for (unsigned size_class = first; size_class <= last; size_class++)
         registry.sums[size_class] = registry.gone[size_class];
     for (const struct heap *heap = registry.all; heap; heap = heap->next) {
+        for (unsigned size_class = first; size_class <= last; size_class++)
+            add_held(&registry.sums[size_class], heap, size_class);
         /* Reading an area without pages is a fault for each. */
         if (ATOMIC_LOAD_RELAXED(&heap->bare))
             continue;
@@ -275,6 +293,7 @@ static bool forget_blocks(struct heap *heap)
     if (heap->depth)
         return false;
     idle_reset(heap);
+    hold_forget(heap);
     make_bare(heap);
     heap->slow_calls = heap->parks_left = 0;
     heap->parked_ms = 0;

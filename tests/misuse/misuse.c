@@ -181,6 +181,7 @@ char *surrounded(size_t size)
 
 void free_surrounded(void)
 {
+    say("freeing\n");
     for (size_t i = 0; i < surroundings.count; i++)
         free(surroundings.blocks[i]);
     for (size_t i = 0; i < surroundings.count; i++) {

@@ -11,6 +11,7 @@ TIERS are `tiny`, `mid`, `large`, `big`, or `all` of these, or `any` where the t
 FINDING is one of
 
     at once             ended by SIGABRT inside the call that made the mistake
+    at free             ended by SIGABRT when blocks are freed that were written over
     at flush, at drain, ended by SIGABRT later: in a run that flushes and drains after the mistake,
     at exit             there; in another run, which just goes on, at its exit
     not caught          ended well and said nothing: a limit that the documentation has to tell of
@@ -21,12 +22,12 @@ FINDING is one of
     not applicable      there is no such case
 
 MESSAGE is the first line on standard error, one of those given, with BAD for the misused pointer,
-BASE for the start of the block that it lies in and N for the size of that. Behind it stand the
-program and the calls that led there. A line that begins with `hardened`, before TIERS, is for that
-preset alone. A program whose name ends in `_way` stands for one that stores or loads and one that
-calls memcpy, and with `_n` before that for one with each of several distances. The preset `lean`
-unmaps a big block when it is freed, and then knows nothing of it: there a second free may be that
-of a foreign pointer.
+BASE for the start of the block that it lies in, NEIGHBOUR for that of another one, and N for sizes.
+Behind it stand the program and the calls that led there. A line that begins with `hardened`, before
+TIERS, is for that preset alone. A program whose name ends in `_way` stands for one that stores or
+loads and one that calls memcpy, and with `_n` before that for one with each of several distances.
+The preset `lean` unmaps a big block when it is freed, and then knows nothing of it: there a second
+free may be that of a foreign pointer.
 
 --table prints the expectations as Markdown when all of them were met.
 
@@ -57,8 +58,9 @@ SIZES = {
 ANY_SIZE = 64
 LATER = ("at flush", "at drain", "at exit")
 # What a staged run says last before it ends, and what then has found the mistake.
-STAGES = {"survived": "at flush", "flushed": "at drain", "drained": "at exit"}
-CAUGHT = ("at once", *LATER)
+STAGES = {"survived": "at flush", "flushed": "at drain", "drained": "at exit",
+          "freeing": "at free"}
+CAUGHT = ("at once", "at free", *LATER)
 # The ends of programs that need a block at another place than a sampled one has.
 ASIDE = ("not applicable", "status 3 (broken: the block is not free)",
          "status 3 (broken: the two blocks are not one)",
@@ -90,6 +92,7 @@ The source of a program has the exact message.
 | Finding | Meaning |
 |---|---|
 | at once | the call that makes the mistake ends the program with a message (SIGABRT) |
+| at free | the program ends so when a block is freed that was written over |
 | at flush | the program ends so when the thread's cache is flushed, at the latest at exit |
 | at drain | so when the freed blocks leave the transfer caches, at the latest at exit |
 | at exit | so when the process exits |
@@ -189,6 +192,8 @@ def normalised(stderr, stdout):
     bad, base, usable = announced.groups()
     text = re.sub(rf"(of|pointer) {bad}\b", r"\1 BAD", stderr)
     text = re.sub(rf"at {base}\b", "at BASE", text)
+    text = re.sub(r"(beyond the end of) 0x[0-9a-f]+$", r"\1 NEIGHBOUR", text)
+    text = re.sub(r"(wrong size for pointer BAD): \d+, not \d+$", r"\1: N, not N", text)
     return re.sub(rf"block of {usable} bytes", "block of N bytes", text).removesuffix("\n")
 
 

@@ -2,6 +2,8 @@
  *
  * all: not caught
  * big: not caught or ends by SIGSEGV
+ * hardened tiny, mid, large: at free or not caught
+ *     hakmem: free(): write beyond the end of NEIGHBOUR
  */
 #include "access.h"
 

@@ -2,8 +2,9 @@
  *
  * tiny, mid, large: not caught
  * big: not caught or ends by SIGSEGV
- * hardened tiny, mid: at flush
+ * hardened tiny, mid: at flush or at exit
  *     hakmem: free(): write after free of BAD
+ *     hakmem: malloc(): write after free of BAD
  */
 #include "access.h"
 

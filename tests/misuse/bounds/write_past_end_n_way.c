@@ -2,6 +2,8 @@
  *
  * all: not caught
  * big: not caught or ends by SIGSEGV
+ * hardened tiny, mid, large: at free
+ *     hakmem: free(): write beyond the end of BAD
  */
 #include "access.h"
 

@@ -3,8 +3,7 @@
  * tiny: at drain
  *     hakmem: free(): double free of BAD
  * mid, large, big: not applicable
- * hardened tiny: at once
- *     hakmem: free(): double free of BAD
+ * hardened tiny: not applicable
  */
 #include "misuse.h"
 

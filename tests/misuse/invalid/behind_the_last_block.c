@@ -16,8 +16,8 @@ void misuse(size_t size)
     if (size > SLAB_BLOCK_MAX)
         not_applicable();
     /* Blocks whose size does not divide 64 KiB leave a rest at the end of it. */
-    char *block = need(malloc(size <= 1024 ? 48 : 5000));
+    char *block = need(malloc(size <= 1024 ? 40 : 5000));
     char *rest = (char *)(((uintptr_t)block | (unit - 1)) & ~(uintptr_t)15);
-    (void)need(malloc(size <= 1024 ? 48 : 5000));
+    (void)need(malloc(size <= 1024 ? 40 : 5000));
     free_foreign(rest);
 }

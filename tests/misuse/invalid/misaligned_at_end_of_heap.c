@@ -6,8 +6,7 @@
  * mid: at once
  *     hakmem: free(): invalid pointer BAD: misaligned
  * large, big: not applicable
- * hardened tiny: at once
- *     hakmem: free(): invalid pointer BAD: misaligned
+ * hardened tiny, mid: not applicable
  */
 #include "misuse.h"
 

@@ -7,8 +7,9 @@
  * big: at once or not applicable
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  *     hakmem: free(): double free of BAD
- * hardened tiny: at once
- *     hakmem: free(): double free of BAD
+ * hardened tiny, mid, large: at once
+ *     hakmem: free(): invalid pointer BAD: misaligned
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  */
 #include "misuse.h"
 
@@ -16,6 +17,6 @@ void misuse(size_t size)
 {
     char *block = need(malloc(size));
     char *next = behind(block);
-    announce(next, NULL);
+    announce(next, block);
     free_wrongly(next);
 }

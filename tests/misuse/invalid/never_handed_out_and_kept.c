@@ -6,8 +6,9 @@
  * big: at once or not applicable
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  *     hakmem: free(): double free of BAD
- * hardened tiny: at once
- *     hakmem: free(): double free of BAD
+ * hardened tiny, mid, large: at once
+ *     hakmem: free(): invalid pointer BAD: misaligned
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  */
 #include "misuse.h"
 
@@ -15,7 +16,7 @@ void misuse(size_t size)
 {
     char *block = need(malloc(size));
     char *next = behind(block);
-    announce(next, NULL);
+    announce(next, block);
     free(hide(next));
     if (need(malloc(size)) != need(malloc(size)))
         broken("the two blocks are not one");

@@ -1,6 +1,8 @@
 /* What malloc returned is given to operator delete. The block is freed.
  *
  * all: not caught
+ * hardened tiny, mid, large: at once
+ *     hakmem: operator delete(): wrong function for pointer BAD: allocated by malloc
  */
 #include "misuse.h"
 

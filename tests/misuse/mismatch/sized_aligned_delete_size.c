@@ -2,6 +2,8 @@
  * is freed.
  *
  * all: not caught
+ * hardened tiny, mid, large: at once
+ *     hakmem: operator delete(): wrong size for pointer BAD: N, not N
  */
 #include "misuse.h"
 

@@ -319,6 +319,12 @@ uint64_t os_clock_ms(void)
     return threads[current].time_ms;
 }
 
+bool os_random(void *bytes, size_t size)
+{
+    memset(bytes, 0x5a, size);
+    return true;
+}
+
 uint64_t os_clock_ns(void)
 {
     return threads[current].time_ms * 1000000;

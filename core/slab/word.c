@@ -1,0 +1,51 @@
+/* See word.h. */
+#include "slab/word.h"
+
+#include "base/poison.h"
+#include "base/random.h"
+#include "os/os.h"
+
+void word_draw_secrets(struct slab *slab)
+{
+    uint64_t *secret = slab_secret(slab), *random = slab_random(slab);
+    if (os_random(secret, sizeof *secret) && os_random(random, sizeof *random))
+        return;
+    /* The system has nothing random yet. */
+    *random = os_clock_ns() ^ (uintptr_t)slab->base << 20;
+    *secret = random_next(random);
+}
+
+/* Takes one of the free blocks in the words from `first` up to `end`, where there is one. */
+static unsigned take_one(struct slab *slab, unsigned first, unsigned end)
+{
+    uint64_t *random = slab_random(slab);
+    unsigned word = first + random_below(random, end - first), turn = random_below(random, 64);
+    while (!slab->free[word])
+        word = word + 1 < end ? word + 1 : first;
+    uint64_t bits = slab->free[word], turned = bits >> turn | bits << (64 - turn) % 64;
+    unsigned bit = (bits_lowest(turned) + turn) % 64;
+    slab->free[word] = bits & ~((uint64_t)1 << bit);
+    return word * 64 + bit;
+}
+
+unsigned word_take(struct slab *slab, void **blocks, unsigned count)
+{
+    size_t size = size_classes[slab->size_class].size;
+    unsigned words = (slab->blocks + 63u) / 64, end = slab->first_word, choice = 0, taken;
+    if (count > slab->free_blocks)
+        count = slab->free_blocks;
+    /* From more of them, more pages would be touched. */
+    while (end < words && choice < count + 64)
+        choice += bits_count(slab->free[end++]);
+    for (taken = 0; taken < count; taken++) {
+        unsigned index = take_one(slab, slab->first_word, end);
+        blocks[taken] = slab->base + index * size;
+        slab->watermark = (uint16_t)size_max(slab->watermark, index + 1);
+    }
+    unpoison_blocks(blocks, taken, size);
+    while (slab->first_word < words - 1 && !slab->free[slab->first_word])
+        slab->first_word++;
+    slab->free_blocks -= (uint16_t)taken;
+    slab->purged = 0;
+    return taken;
+}

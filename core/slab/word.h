@@ -1,0 +1,190 @@
+/* What is known of each block of the hardened preset, and what stands behind it.
+ *
+ * The record of a slab of the preset has a word for each block, a secret, from which follow the
+ * canaries, and the state of a generator, by which blocks are taken (slab_take):
+ *
+ *     record   | struct slab | bitmap | secret | random | word 0 | word 1 | ...
+ *     word     | bytes asked for: 22 | log2 of the alignment: 5 | form: 2 | state: 2 |
+ *     block    | bytes asked for ... | zeros | canary: 8 bytes |
+ *
+ * Free blocks are all zero, and so is all of a live one behind what was asked for, but the canary.
+ * A canary begins with a zero, so that no string runs into it; the other seven bytes are a hash of
+ * its block's address with the secret.
+ *
+ * Words are atomic: who changes one from live to freed has freed the block, and who has the block
+ * sets it live.
+ */
+#ifndef SLAB_WORD_H
+#define SLAB_WORD_H
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "os/fatal.h"
+#include "slab/slab.h"
+
+/* By which kind of function a block is made or freed. Only of a free: FORM_ANY, one that cannot
+ * tell; FORM_ALIGNED, a bit, one that was told an alignment. */
+enum form { FORM_MALLOC, FORM_NEW, FORM_NEW_ARRAY, FORM_ANY, FORM_ALIGNED };
+
+enum word_state { WORD_UNUSED, WORD_LIVE, WORD_FREED };
+
+enum {
+    WORD_FORM_SHIFT = 2,
+    WORD_ALIGNMENT_SHIFT = 4,
+    WORD_SIZE_SHIFT = 9,
+    WORD_STATE_MASK = (1 << WORD_FORM_SHIFT) - 1,
+    WORD_FORM_MASK = (1 << WORD_ALIGNMENT_SHIFT) - 1, /* and the state */
+    WORD_ALIGNMENT_MASK = (1 << WORD_SIZE_SHIFT) - 1, /* and those */
+    CANARY_SIZE = 8
+};
+
+ALWAYS_INLINE uint32_t word_live(size_t size, size_t alignment, enum form form)
+{
+    return (uint32_t)size << WORD_SIZE_SHIFT | bits_lowest(alignment) << WORD_ALIGNMENT_SHIFT |
+           (uint32_t)form << WORD_FORM_SHIFT | WORD_LIVE;
+}
+
+ALWAYS_INLINE enum word_state word_state(uint32_t word)
+{
+    return (enum word_state)(word & WORD_STATE_MASK);
+}
+
+ALWAYS_INLINE enum form word_form(uint32_t word)
+{
+    return (enum form)(word >> WORD_FORM_SHIFT & 3);
+}
+
+ALWAYS_INLINE size_t word_alignment(uint32_t word)
+{
+    return (size_t)1 << (word >> WORD_ALIGNMENT_SHIFT & 31);
+}
+
+ALWAYS_INLINE size_t word_size(uint32_t word)
+{
+    return word >> WORD_SIZE_SHIFT;
+}
+
+/* Whether it is one of a live block that a function of that kind may free. Of operator delete that
+ * is told no alignment, it has to be the least. */
+ALWAYS_INLINE bool word_fits(uint32_t word, enum form form)
+{
+    static const uint16_t masks[] = {
+        [FORM_MALLOC] = WORD_FORM_MASK,
+        [FORM_NEW] = WORD_ALIGNMENT_MASK,
+        [FORM_NEW_ARRAY] = WORD_ALIGNMENT_MASK,
+        [FORM_ANY] = WORD_STATE_MASK,
+        [FORM_NEW | FORM_ALIGNED] = WORD_FORM_MASK,
+        [FORM_NEW_ARRAY | FORM_ALIGNED] = WORD_FORM_MASK};
+    return ((word ^ word_live(0, MIN_ALIGNMENT, form & FORM_ANY)) & masks[form]) == 0;
+}
+
+/* Bytes of what the record of a slab of so many blocks has more. */
+ALWAYS_INLINE size_t word_bytes(unsigned blocks)
+{
+    return 2 * sizeof(uint64_t) + blocks * sizeof(uint32_t);
+}
+
+/* Const after the slab was made. */
+ALWAYS_INLINE uint64_t *slab_secret(struct slab *slab)
+{
+    return &slab->free[(slab->blocks + 63u) / 64];
+}
+
+/* The bin's lock. */
+ALWAYS_INLINE uint64_t *slab_random(struct slab *slab)
+{
+    return slab_secret(slab) + 1;
+}
+
+ALWAYS_INLINE uint32_t *slab_word(struct slab *slab, unsigned index)
+{
+    return (uint32_t *)(slab_secret(slab) + 2) + index;
+}
+
+/* Bytes that were asked for, of the block of that index if it is live; else its length. */
+ALWAYS_INLINE size_t word_asked(const struct slab *slab, unsigned index)
+{
+    uint32_t word = ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, index));
+    return word_state(word) == WORD_LIVE ? word_size(word) : size_classes[slab->size_class].size;
+}
+
+/* For a new slab: where the system has nothing random yet, from the time and its address. */
+void word_draw_secrets(struct slab *slab);
+
+/* Takes up to `count` of the lowest free blocks, any of as many as a word of the bitmap has bits
+ * beyond those, or of all; returns how many. The bin's lock. */
+unsigned word_take(struct slab *slab, void **blocks, unsigned count);
+
+/* Where the block starts in its slab; slab->blocks or more: no block starts there. */
+ALWAYS_INLINE size_t word_index(const struct slab *slab, const void *block)
+{
+    size_t offset = (size_t)((const char *)block - slab->base);
+    return size_class_exact_index(&size_classes[slab->size_class], offset);
+}
+
+/* Aborts, naming `call`, when a free block that was handed out before has been written to. What
+ * never was is not touched: most of it has no memory. Of long ones memory goes back instead. */
+ALWAYS_INLINE void word_check_zero(struct slab *slab, const void *block, const char *call)
+{
+    uint32_t word = ATOMIC_LOAD_RELAXED(slab_word(slab, (unsigned)word_index(slab, block)));
+    if (word_state(word) != WORD_UNUSED &&
+        UNLIKELY(!bytes_are_zero(block, size_classes[slab->size_class].size)))
+        fatal_pointer(call, DEFECT_WRITTEN, block, NULL, 0);
+}
+
+/* ---- Canaries -------------------------------------------------------------------------------- */
+
+/* Longer blocks have none: theirs would cost a page each. */
+ALWAYS_INLINE bool word_has_canary(unsigned size_class)
+{
+    return !size_class_is_large(size_class);
+}
+
+/* The class that serves so many bytes and what stands behind them; CLASS_NONE: none does by each of
+ * its blocks. Both at most LARGE_MAX. */
+ALWAYS_INLINE unsigned word_class(size_t size, size_t alignment)
+{
+    size_t room = size <= MID_MAX ? size + CANARY_SIZE : size;
+    return LIKELY(alignment <= MIN_ALIGNMENT) ? size_class_of(room)
+                                              : size_class_aligned(room, alignment);
+}
+
+/* A product of 128 bits, folded: from one canary the secret does not follow. */
+ALWAYS_INLINE uint64_t word_canary(struct slab *slab, const void *block)
+{
+    static const uint64_t odd = 0x9e3779b97f4a7c15u;
+    unsigned __int128 product = (unsigned __int128)(*slab_secret(slab) ^ (uintptr_t)block) * odd;
+    uint64_t hash = (uint64_t)(product >> 64) ^ (uint64_t)product;
+    unsigned char bytes[CANARY_SIZE];
+    memcpy(bytes, &hash, sizeof hash);
+    bytes[0] = 0;
+    memcpy(&hash, bytes, sizeof hash);
+    return hash;
+}
+
+/* Whether the bytes from `size` on, up to `end`, a multiple of 8, are zero. */
+ALWAYS_INLINE bool word_rest_is_zero(const void *block, size_t size, size_t end)
+{
+    size_t at = round_down(size, sizeof(uint64_t));
+    if (at >= end)
+        return true;
+    uint64_t rest = *(const uint64_t *)((const char *)block + at) >> size % sizeof(uint64_t) * 8;
+    for (at += sizeof rest; at < end; at += sizeof rest)
+        rest |= *(const uint64_t *)((const char *)block + at);
+    return rest == 0;
+}
+
+/* Whether all behind the bytes that were asked for is as it was when the block was handed out. Of a
+ * block without canary it is the rest of the page that is looked at, or the one behind. */
+ALWAYS_INLINE bool word_end_is_whole(struct slab *slab, const void *block, size_t size)
+{
+    size_t length = size_classes[slab->size_class].size;
+    if (LIKELY(word_has_canary(slab->size_class)))
+        return word_rest_is_zero(block, size, length - CANARY_SIZE) &&
+               *(const uint64_t *)((const char *)block + length - CANARY_SIZE) ==
+                   word_canary(slab, block);
+    return word_rest_is_zero(block, size, size_min(round_up(size + 1, PAGE_SIZE), length));
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* See hold.h. */
+#include "thread/hold.h"
+
+#include "base/assert.h"
+#include "base/pressure.h"
+#include "os/fatal.h"
+#include "os/os.h"
+#include "slab/shard.h"
+#include "thread/idle.h"
+
+__thread struct hold *thread_hold;
+
+/* So many calls go by between two looks at the clock. */
+enum { CALLS_PER_LOOK = 64 };
+
+/* ---- To and from the bins -------------------------------------------------------------------- */
+
+/* As refill_from_bins of magazine.c, but nothing is cached for others on the way. */
+static unsigned take_batch(unsigned size_class, void **blocks, unsigned count)
+{
+    unsigned shard = slab_hardened_shard, got = 0;
+    for (enum refill cost = REFILL_USED; !got && cost <= REFILL_FRESH; cost++)
+        got = bin_refill(shard, size_class, blocks, count, cost);
+    for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
+        if (shard_make_room(shard, step))
+            got = bin_refill(shard, size_class, blocks, count, REFILL_FRESH);
+    if (!got)
+        got = bin_refill(shard, size_class, blocks, count, REFILL_MAP);
+    if (UNLIKELY(!got) && reclaim_everything())
+        got = bin_refill(shard, size_class, blocks, count, REFILL_MAP);
+    return got;
+}
+
+bool hold_refill(struct hold *hold, unsigned size_class)
+{
+    struct ready *ready = &hold->ready[size_class];
+    void *blocks[HOLD_READY];
+    struct heap *heap = heap_enter();
+    unsigned got = take_batch(size_class, blocks, hold_ready_max(size_class) / 2);
+    heap_leave(heap);
+    for (unsigned i = 0; i < got; i++)
+        ready->blocks[i] = (struct held){blocks[i], slab_lookup(blocks[i])};
+    ready->count = got;
+    return got != 0;
+}
+
+static void send(struct hold *hold, unsigned size_class, unsigned count)
+{
+    struct ready *ready = &hold->ready[size_class];
+    void *blocks[HOLD_READY];
+    for (unsigned i = 0; i < count; i++) {
+        word_check_zero(ready->blocks[i].slab, ready->blocks[i].block, "free");
+        blocks[i] = ready->blocks[i].block;
+    }
+    ready->count -= count;
+    memmove(ready->blocks, ready->blocks + count, ready->count * sizeof ready->blocks[0]);
+    struct heap *heap = heap_enter();
+    bin_flush(slab_hardened_shard, size_class, blocks, count);
+    if (heap)
+        heap_leave(heap);
+}
+
+void hold_spill(struct hold *hold, unsigned size_class)
+{
+    send(hold, size_class, hold_ready_max(size_class) / 2);
+}
+
+/* ---- The quarantine -------------------------------------------------------------------------- */
+
+/* What lay in the place, if anything, waits no more. */
+static void release_place(struct hold *hold, struct quarantine *quarantine, struct held *place)
+{
+    struct held held = *place;
+    *place = (struct held){NULL, NULL};
+    if (!held.block)
+        return;
+    quarantine->bytes -= size_classes[held.slab->size_class].size;
+    hold_ready(hold, held);
+}
+
+void hold_shorten(struct hold *hold, struct quarantine *quarantine)
+{
+    for (unsigned i = 0; i < HOLD_PLACES && quarantine->bytes > HOLD_BYTES; i++)
+        release_place(hold, quarantine, &quarantine->queue[quarantine->next++ % HOLD_PLACES]);
+    unsigned first = random_below(&hold->random, HOLD_PLACES);
+    for (unsigned i = 0; i < HOLD_PLACES && quarantine->bytes > HOLD_BYTES; i++)
+        release_place(hold, quarantine, &quarantine->random[(first + i) % HOLD_PLACES]);
+}
+
+static void empty(struct hold *hold, struct quarantine *quarantine)
+{
+    for (unsigned i = 0; i < HOLD_PLACES; i++) {
+        release_place(hold, quarantine, &quarantine->random[i]);
+        release_place(hold, quarantine, &quarantine->queue[i]);
+    }
+}
+
+void hold_flush(struct hold *hold)
+{
+    empty(hold, &hold->tiny);
+    empty(hold, &hold->mid);
+    for (unsigned size_class = 1; size_class < HOLD_CLASSES; size_class++)
+        if (hold->ready[size_class].count)
+            send(hold, size_class, hold->ready[size_class].count);
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+void hold_look_around(struct hold *hold)
+{
+    hold->calls_left = CALLS_PER_LOOK;
+    if (idle_matters() && os_clock_ms() != hold->heap->parked_ms)
+        heap_leave(heap_enter());
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+static size_t hold_bytes(void)
+{
+    return round_up(sizeof(struct hold), os_page_size());
+}
+
+static struct hold *make(struct heap *heap)
+{
+    struct hold *hold = os_map(hold_bytes(), os_page_size(), NULL);
+    if (!hold)
+        return NULL;
+    hold->heap = heap;
+    if (!os_random(&hold->random, sizeof hold->random))
+        hold->random = os_clock_ns() ^ (uintptr_t)hold << 20;
+    return hold;
+}
+
+/* All but the counters, which may be read by others. */
+static void forget(struct hold *hold)
+{
+    memset(&hold->tiny, 0, sizeof hold->tiny);
+    memset(&hold->mid, 0, sizeof hold->mid);
+    for (unsigned size_class = 0; size_class < HOLD_CLASSES; size_class++)
+        hold->ready[size_class].count = 0;
+    hold->busy = false;
+}
+
+void hold_open(struct heap *heap)
+{
+    if (thread_hold || heap != heap_of_thread() || heap->depth != 1)
+        return;
+    if (!heap->hold) {
+        struct hold *made = make(heap);
+        ATOMIC_STORE_RELEASE(&heap->hold, made);
+    }
+    struct hold *hold = heap->hold;
+    if (!hold)
+        return;
+    if (hold->busy)
+        forget(hold);
+    hold->calls_left = CALLS_PER_LOOK;
+    thread_hold = hold;
+}
+
+void hold_close(void)
+{
+    struct hold *hold = hold_begin();
+    thread_hold = NULL;
+    if (!hold)
+        return;
+    hold_flush(hold);
+    hold_end(hold);
+}
+
+void hold_forget(struct heap *heap)
+{
+    if (heap->hold)
+        forget(heap->hold);
+}

@@ -1,0 +1,166 @@
+/* What a thread holds of the hardened preset: freed blocks that wait, and blocks to hand out next.
+ *
+ *     free  -> a random place of 64 -> a queue of 64 -> ready -> malloc, which picks one at random
+ *                                                       | too many: half of them
+ *                                                       v       ^ none: as many
+ *                                                      bins of the preset's shard
+ *
+ * So most calls take no lock and no gate, and a block's next owner is hard to foresee. Blocks of
+ * the tiny and of the mid tier wait apart, in bytes that are bounded for each.
+ *
+ * The thread comes by its hold with one load, and marks it busy for as long as it changes it: a
+ * signal handler that finds it so goes around it, to the bins. So does a thread that has none,
+ * since there was no memory for it, or it is on its way out. The hold stays with the heap when the
+ * thread ends, empty; one that was busy then, or whose thread a child of fork lacks, forgets what
+ * it held: that stays allocated.
+ *
+ * The owner's only, but for the counters.
+ */
+#ifndef THREAD_HOLD_H
+#define THREAD_HOLD_H
+
+#include "base/random.h"
+#include "slab/word.h"
+#include "thread/heap.h"
+
+enum {
+    HOLD_READY = 32,  /* most blocks of a class to hand out next; taken and sent by half as many */
+    HOLD_PLACES = 64, /* of each quarantine: that are picked at random, and as many in the queue */
+    HOLD_CLASSES = MID_CLASS_LAST + 1,
+    HOLD_BYTES = 512 * 1024 /* that wait in each */
+};
+
+/* A block with its slab, so that no map has to be asked again. */
+struct held {
+    void *block;
+    struct slab *slab;
+};
+
+struct ready {
+    uint64_t takes; /* atomic relaxed, one writer: blocks handed out, and freed */
+    uint64_t frees;
+    uint32_t count;
+    struct held blocks[HOLD_READY];
+};
+
+struct quarantine {
+    size_t bytes;
+    uint32_t next; /* of the queue: the oldest */
+    struct held random[HOLD_PLACES];
+    struct held queue[HOLD_PLACES];
+};
+
+struct hold {
+    bool busy;
+    uint8_t calls_left; /* until the thread looks after the purge */
+    uint64_t random;    /* the state of a generator */
+    struct heap *heap;  /* const */
+    struct quarantine tiny, mid;
+    struct ready ready[HOLD_CLASSES];
+};
+
+/* The calling thread's; NULL: none. Initial-exec TLS. */
+extern __thread struct hold *thread_hold __attribute__((tls_model("initial-exec")));
+
+/* The thread's hold, which is busy until hold_end; NULL: it has none, or it is busy. */
+ALWAYS_INLINE struct hold *hold_begin(void)
+{
+    struct hold *hold = thread_hold;
+    if (UNLIKELY(!hold) || UNLIKELY(hold->busy))
+        return NULL;
+    hold->busy = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return hold;
+}
+
+ALWAYS_INLINE void hold_end(struct hold *hold)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    hold->busy = false;
+}
+
+/* Gets blocks of the class from the bins; false: there are none. */
+SLOW_PATH bool hold_refill(struct hold *hold, unsigned size_class);
+
+/* Makes room among those of the class: sends the first ones to the bins. */
+SLOW_PATH void hold_spill(struct hold *hold, unsigned size_class);
+
+/* Passes on the oldest ones while too many bytes wait. */
+SLOW_PATH void hold_shorten(struct hold *hold, struct quarantine *quarantine);
+
+/* In a call among many: ticks of the purge (thread/idle.h). */
+SLOW_PATH void hold_look_around(struct hold *hold);
+
+/* ---- Calls, while it is busy ----------------------------------------------------------------- */
+
+/* A block of the class, at most mid; `block` is NULL when the bins have none. */
+ALWAYS_INLINE struct held hold_take(struct hold *hold, unsigned size_class)
+{
+    struct ready *ready = &hold->ready[size_class];
+    if (UNLIKELY(--hold->calls_left == 0))
+        hold_look_around(hold);
+    if (UNLIKELY(!ready->count) && !hold_refill(hold, size_class))
+        return (struct held){NULL, NULL};
+    struct held *place = &ready->blocks[random_below(&hold->random, ready->count)], held = *place;
+    *place = ready->blocks[--ready->count];
+    COUNTER_ADD(&ready->takes, 1);
+    return held;
+}
+
+/* So many blocks of the class are kept ready: of longer ones fewer. */
+ALWAYS_INLINE unsigned hold_ready_max(unsigned size_class)
+{
+    return size_class <= TINY_CLASS_LAST
+               ? HOLD_READY
+               : HOLD_READY * (unsigned)TINY_MAX / size_classes[size_class].size + 2;
+}
+
+/* A block that has left the quarantine, or would never have to be in it. */
+ALWAYS_INLINE void hold_ready(struct hold *hold, struct held held)
+{
+    unsigned size_class = held.slab->size_class;
+    struct ready *ready = &hold->ready[size_class];
+    if (UNLIKELY(ready->count >= hold_ready_max(size_class)))
+        hold_spill(hold, size_class);
+    ready->blocks[ready->count++] = held;
+}
+
+/* Takes in a block that was freed and is zero. */
+ALWAYS_INLINE void hold_put(struct hold *hold, struct held held)
+{
+    unsigned size_class = held.slab->size_class;
+    struct quarantine *quarantine = size_class <= TINY_CLASS_LAST ? &hold->tiny : &hold->mid;
+    COUNTER_ADD(&hold->ready[size_class].frees, 1);
+    quarantine->bytes += size_classes[size_class].size;
+    struct held *place = &quarantine->random[random_below(&hold->random, HOLD_PLACES)],
+                queued = *place;
+    *place = held;
+    if (!queued.block)
+        return;
+    place = &quarantine->queue[quarantine->next++ % HOLD_PLACES];
+    struct held oldest = *place;
+    *place = queued;
+    if (LIKELY(oldest.block != NULL)) {
+        quarantine->bytes -= size_classes[oldest.slab->size_class].size;
+        hold_ready(hold, oldest);
+    }
+    if (UNLIKELY(quarantine->bytes > HOLD_BYTES))
+        hold_shorten(hold, quarantine);
+}
+
+/* Sends all home, and looks at it. */
+void hold_flush(struct hold *hold);
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+/* Makes a hold for the thread, which is in the outermost slow path of its own heap, if it has none
+ * and there is memory for it. */
+void hold_open(struct heap *heap);
+
+/* The thread leaves its heap: all goes home. To be called without locks. */
+void hold_close(void);
+
+/* In a new process: what the heap's hold held belongs to nobody. */
+void hold_forget(struct heap *heap);
+
+#endif

@@ -1,0 +1,202 @@
+/* thread/hold: in which order freed blocks come back, and what becomes of those that a thread holds
+ * when it is interrupted, ends, forks, or memory runs out. */
+#include "unit.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "api/alloc.h"
+#include "api/hardened.h"
+#include "base/policy.h"
+#include "observe/stats.h"
+#include "slab/shard.h"
+#include "thread/hold.h"
+
+static void *take(size_t size)
+{
+    void *block = hardened_alloc(size, MIN_ALIGNMENT, FORM_MALLOC);
+    CHECK(block);
+    return block;
+}
+
+static void give(void *block)
+{
+    hardened_free(block, FORM_MALLOC);
+}
+
+static int turn_on(void **state)
+{
+    (void)state;
+    policy.hardened = 1;
+    hardened_start();
+    return !hardened_is_on();
+}
+
+static uint64_t live_blocks(void)
+{
+    struct snapshot now;
+    stats_collect(&now);
+    return now.total.live_blocks;
+}
+
+/* Freed blocks wait for at least as many others as the queue has places. */
+static void a_freed_block_is_not_the_next_one(void **state)
+{
+    enum { MANY = 10000, SOON = HOLD_PLACES };
+    static void *blocks[MANY];
+    unsigned soon = 0, again = 0;
+    (void)state;
+    for (unsigned i = 0; i < MANY; i++) {
+        blocks[i] = take(64);
+        give(blocks[i]);
+        for (unsigned j = 1; j <= size_min(i, 400); j++) {
+            if (blocks[i - j] != blocks[i])
+                continue;
+            again++;
+            soon += j < SOON;
+            break;
+        }
+    }
+    assert_int_equal(soon, 0);
+    assert_true(again > MANY / 10);
+}
+
+static void a_busy_hold_is_gone_around(void **state)
+{
+    (void)state;
+    void *before = take(100), *long_before = take(5000);
+    struct hold *hold = hold_begin();
+    assert_non_null(hold);
+    assert_null(hold_begin());
+    char *block = take(100);
+    CHECK(unit_all_bytes(block, 100, 0));
+    give(block);
+    give(before);
+    give(long_before);
+    hold_end(hold);
+    assert_int_equal(live_blocks(), 0);
+}
+
+static void *use_and_leave(void *blocks)
+{
+    for (int i = 0; i < 300; i++)
+        ((void **)blocks)[i] = take((size_t)i * 7 % 2000 + 1);
+    for (int i = 0; i < 300; i += 2)
+        give(((void **)blocks)[i]);
+    return NULL;
+}
+
+static unsigned used_blocks(void)
+{
+    unsigned used = 0;
+    for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
+        struct bin *bin = bin_of(slab_hardened_shard, size_class);
+        used += bin->slab_count * size_classes[size_class].blocks - bin->free_blocks;
+    }
+    return used;
+}
+
+static void a_thread_that_ends_gives_all_back(void **state)
+{
+    static void *blocks[300];
+    (void)state;
+    hardened_flush();
+    unsigned before = used_blocks();
+    for (int round = 0; round < 20; round++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, use_and_leave, blocks) == 0);
+        pthread_join(thread, NULL);
+        assert_int_equal(used_blocks(), before + 150);
+        for (int i = 1; i < 300; i += 2)
+            give(blocks[i]);
+        hardened_flush();
+        assert_int_equal(used_blocks(), before);
+    }
+    assert_int_equal(live_blocks(), 0);
+}
+
+static void *work_until(void *stop)
+{
+    enum { BLOCKS = 64 };
+    void *blocks[BLOCKS] = {NULL};
+    uint64_t random = (uintptr_t)&blocks;
+    while (!ATOMIC_LOAD_RELAXED((bool *)stop)) {
+        unsigned i = unit_below(&random, BLOCKS);
+        give(blocks[i]);
+        blocks[i] = take(1 + unit_below(&random, 6000));
+        memset(blocks[i], 0x41, 1);
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        give(blocks[i]);
+    return NULL;
+}
+
+static void use_in_child(void *unused)
+{
+    bool stop = true;
+    pthread_t threads[4];
+    work_until(&stop);
+    for (int i = 0; i < 200; i++)
+        give(take((size_t)i * 31 + 1));
+    stop = false;
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, work_until, &stop) == 0);
+    usleep(10000);
+    ATOMIC_STORE_RELAXED(&stop, true);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    hardened_flush();
+    (void)unused;
+}
+
+static void children_of_a_busy_process_go_on(void **state)
+{
+    static bool stop;
+    pthread_t threads[3];
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&threads[i], NULL, work_until, &stop) == 0);
+    for (int i = 0; i < 20; i++)
+        unit_in_child(use_in_child, NULL);
+    ATOMIC_STORE_RELAXED(&stop, true);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(live_blocks(), 0);
+}
+
+static void run_out(void *unused)
+{
+    enum { BLOCKS = 100000 };
+    static void *blocks[BLOCKS];
+    struct rlimit limit = {256 * MIB, 256 * MIB};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    for (int round = 0; round < 3; round++) {
+        int count = 0;
+        errno = 0;
+        while (count < BLOCKS && (blocks[count] = hardened_alloc(5000, 16, FORM_MALLOC)) != NULL)
+            count++;
+        CHECK(count > 10000 && count < BLOCKS && errno == ENOMEM);
+        while (count > 0)
+            give(blocks[--count]);
+    }
+    give(take(100));
+    (void)unused;
+}
+
+static void exhaustion_is_null(void **state)
+{
+    (void)state;
+    unit_in_child(run_out, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_freed_block_is_not_the_next_one),
+        cmocka_unit_test(a_busy_hold_is_gone_around),
+        cmocka_unit_test(a_thread_that_ends_gives_all_back),
+        cmocka_unit_test(children_of_a_busy_process_go_on),
+        cmocka_unit_test(exhaustion_is_null),
+    };
+    return cmocka_run_group_tests(tests, turn_on, NULL);
+}
