@@ -2,6 +2,7 @@
 #include "api/hardened.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "api/alloc.h"
 #include "api/nothing.h"
@@ -26,6 +27,7 @@ void hardened_start(void)
     if ((heap = heap_enter()) == NULL)
         return;
     heap_leave(heap);
+    bytes_start();
     if (!nothing_open() || !shard_prepare_hardened())
         return;
     idle_stay_parked(true);
@@ -220,6 +222,8 @@ void *hardened_alloc(size_t size, size_t alignment, enum form form)
         struct hold *hold;
         if (LIKELY(size_class - 1 < MID_CLASS_LAST) && LIKELY((hold = hold_begin()) != NULL)) {
             struct held held = hold_take(hold, size_class);
+            if (UNLIKELY(!held.block))
+                held = hold_take_slowly(hold, size_class);
             void *block = held.block ? start(held, size, alignment, form) : NULL;
             hold_end(hold);
             if (LIKELY(block != NULL))
@@ -235,7 +239,7 @@ void *hardened_alloc(size_t size, size_t alignment, enum form form)
 
 void hardened_free(void *block, enum form form)
 {
-    struct slab *slab = slab_lookup(block);
+    struct slab *slab = slab_find(block);
     struct hold *hold;
     if (UNLIKELY(!slab) || UNLIKELY(!slab_is_hardened(slab)) || UNLIKELY(is_purged(slab)) ||
         UNLIKELY((hold = hold_begin()) == NULL)) {

@@ -239,11 +239,7 @@ size_t slab_grain(const struct slab *slab)
 
 struct slab *slab_lookup(const void *address)
 {
-    uintptr_t entry = page_map_find(address);
-    if (!(entry & ENTRY_SUPERSLAB))
-        return NULL;
-    struct superslab *superslab = (struct superslab *)page_map_region(entry);
-    return ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[superslab_unit_of(address)]);
+    return slab_find(address);
 }
 
 /* How many bits from the lowest one on are set, of a word in which one is. */

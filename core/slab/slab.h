@@ -97,6 +97,16 @@ bool slab_resize(struct slab *slab, unsigned size_class);
 void slab_publish(const struct slab *slab);
 
 /* Slab that covers the address, NULL if none does. Any thread. */
+ALWAYS_INLINE struct slab *slab_find(const void *address)
+{
+    uintptr_t entry = page_map_find(address);
+    if (!(entry & ENTRY_SUPERSLAB))
+        return NULL;
+    struct superslab *superslab = (struct superslab *)page_map_region(entry);
+    return ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[superslab_unit_of(address)]);
+}
+
+/* The same, where a call costs little. */
 struct slab *slab_lookup(const void *address);
 
 /* Zeroes a short block that its caller just got, but for what is known to be zero. */

@@ -17,8 +17,6 @@
 #ifndef SLAB_WORD_H
 #define SLAB_WORD_H
 
-#include <string.h>
-
 #include "base/bytes.h"
 #include "os/fatal.h"
 #include "slab/slab.h"
@@ -150,17 +148,14 @@ ALWAYS_INLINE unsigned word_class(size_t size, size_t alignment)
                                               : size_class_aligned(room, alignment);
 }
 
-/* A product of 128 bits, folded: from one canary the secret does not follow. */
+/* A product of 128 bits, folded: from one canary the secret does not follow. The lowest byte is the
+ * first in memory, on every processor that there is a file for. */
 ALWAYS_INLINE uint64_t word_canary(struct slab *slab, const void *block)
 {
     static const uint64_t odd = 0x9e3779b97f4a7c15u;
     unsigned __int128 product = (unsigned __int128)(*slab_secret(slab) ^ (uintptr_t)block) * odd;
     uint64_t hash = (uint64_t)(product >> 64) ^ (uint64_t)product;
-    unsigned char bytes[CANARY_SIZE];
-    memcpy(bytes, &hash, sizeof hash);
-    bytes[0] = 0;
-    memcpy(&hash, bytes, sizeof hash);
-    return hash;
+    return hash & ~(uint64_t)UINT8_MAX;
 }
 
 /* Whether the bytes from `size` on, up to `end`, a multiple of 8, are zero. */

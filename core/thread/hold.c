@@ -1,6 +1,8 @@
 /* See hold.h. */
 #include "thread/hold.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/pressure.h"
 #include "os/fatal.h"
@@ -12,6 +14,14 @@ __thread struct hold *thread_hold;
 
 /* So many calls go by between two looks at the clock. */
 enum { CALLS_PER_LOOK = 64 };
+
+/* Ticks of the purge (thread/idle.h), in a call among many. */
+static void look_around(struct hold *hold)
+{
+    hold->calls_left = CALLS_PER_LOOK;
+    if (idle_matters() && os_clock_ms() != hold->heap->parked_ms)
+        heap_leave(heap_enter());
+}
 
 /* ---- To and from the bins -------------------------------------------------------------------- */
 
@@ -31,17 +41,22 @@ static unsigned take_batch(unsigned size_class, void **blocks, unsigned count)
     return got;
 }
 
-bool hold_refill(struct hold *hold, unsigned size_class)
+struct held hold_take_slowly(struct hold *hold, unsigned size_class)
 {
     struct ready *ready = &hold->ready[size_class];
-    void *blocks[HOLD_READY];
-    struct heap *heap = heap_enter();
-    unsigned got = take_batch(size_class, blocks, hold_ready_max(size_class) / 2);
-    heap_leave(heap);
-    for (unsigned i = 0; i < got; i++)
-        ready->blocks[i] = (struct held){blocks[i], slab_lookup(blocks[i])};
-    ready->count = got;
-    return got != 0;
+    if (!hold->calls_left)
+        look_around(hold);
+    if (!ready->count) {
+        void *blocks[HOLD_READY];
+        struct heap *heap = heap_enter();
+        unsigned got = take_batch(size_class, blocks, ready->most / 2);
+        heap_leave(heap);
+        for (unsigned i = 0; i < got; i++)
+            ready->blocks[i] = (struct held){blocks[i], slab_lookup(blocks[i])};
+        ready->count = got;
+    }
+    hold->calls_left++;
+    return hold_take(hold, size_class);
 }
 
 static void send(struct hold *hold, unsigned size_class, unsigned count)
@@ -62,29 +77,42 @@ static void send(struct hold *hold, unsigned size_class, unsigned count)
 
 void hold_spill(struct hold *hold, unsigned size_class)
 {
-    send(hold, size_class, hold_ready_max(size_class) / 2);
+    send(hold, size_class, hold->ready[size_class].most / 2);
 }
 
 /* ---- The quarantine -------------------------------------------------------------------------- */
 
-/* What lay in the place, if anything, waits no more. */
+static void make_ready(struct hold *hold, struct held held)
+{
+    if (!hold_ready(hold, held))
+        hold_spill(hold, held.slab->size_class);
+}
+
+static size_t size_of(struct held held)
+{
+    return held.block ? size_classes[held.slab->size_class].size : 0;
+}
+
+/* What lies in the place waits no more. */
 static void release_place(struct hold *hold, struct quarantine *quarantine, struct held *place)
 {
     struct held held = *place;
     *place = (struct held){NULL, NULL};
-    if (!held.block)
-        return;
-    quarantine->bytes -= size_classes[held.slab->size_class].size;
-    hold_ready(hold, held);
+    if (quarantine == &hold->mid)
+        quarantine->bytes -= size_of(held);
+    make_ready(hold, held);
 }
 
-void hold_shorten(struct hold *hold, struct quarantine *quarantine)
+void hold_put_mid(struct hold *hold, struct held held)
 {
-    for (unsigned i = 0; i < HOLD_PLACES && quarantine->bytes > HOLD_BYTES; i++)
-        release_place(hold, quarantine, &quarantine->queue[quarantine->next++ % HOLD_PLACES]);
-    unsigned first = random_below(&hold->random, HOLD_PLACES);
-    for (unsigned i = 0; i < HOLD_PLACES && quarantine->bytes > HOLD_BYTES; i++)
-        release_place(hold, quarantine, &quarantine->random[(first + i) % HOLD_PLACES]);
+    struct quarantine *mid = &hold->mid;
+    struct held oldest = hold_wait(hold, mid, held);
+    mid->bytes += size_of(held) - size_of(oldest);
+    make_ready(hold, oldest);
+    for (unsigned i = 0; i < HOLD_PLACES && UNLIKELY(mid->bytes > HOLD_BYTES); i++)
+        release_place(hold, mid, &mid->queue[mid->next++ % HOLD_PLACES]);
+    while (UNLIKELY(mid->bytes > HOLD_BYTES))
+        release_place(hold, mid, &mid->random[hold_random(hold, HOLD_PLACES)]);
 }
 
 static void empty(struct hold *hold, struct quarantine *quarantine)
@@ -104,20 +132,17 @@ void hold_flush(struct hold *hold)
             send(hold, size_class, hold->ready[size_class].count);
 }
 
-/* ---- Time ------------------------------------------------------------------------------------ */
-
-void hold_look_around(struct hold *hold)
-{
-    hold->calls_left = CALLS_PER_LOOK;
-    if (idle_matters() && os_clock_ms() != hold->heap->parked_ms)
-        heap_leave(heap_enter());
-}
-
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 static size_t hold_bytes(void)
 {
     return round_up(sizeof(struct hold), os_page_size());
+}
+
+static unsigned most_ready(unsigned size_class)
+{
+    unsigned size = size_classes[size_class].size;
+    return size <= TINY_MAX ? HOLD_READY : HOLD_READY * (unsigned)TINY_MAX / size + 2;
 }
 
 static struct hold *make(struct heap *heap)
@@ -126,6 +151,8 @@ static struct hold *make(struct heap *heap)
     if (!hold)
         return NULL;
     hold->heap = heap;
+    for (unsigned size_class = 1; size_class < HOLD_CLASSES; size_class++)
+        hold->ready[size_class].most = most_ready(size_class);
     if (!os_random(&hold->random, sizeof hold->random))
         hold->random = os_clock_ns() ^ (uintptr_t)hold << 20;
     return hold;

@@ -24,7 +24,7 @@
 #include "thread/heap.h"
 
 enum {
-    HOLD_READY = 32,  /* most blocks of a class to hand out next; taken and sent by half as many */
+    HOLD_READY = 30,  /* most blocks of a class to hand out next; taken and sent by half as many */
     HOLD_PLACES = 64, /* of each quarantine: that are picked at random, and as many in the queue */
     HOLD_CLASSES = MID_CLASS_LAST + 1,
     HOLD_BYTES = 512 * 1024 /* that wait in each */
@@ -39,12 +39,16 @@ struct held {
 struct ready {
     uint64_t takes; /* atomic relaxed, one writer: blocks handed out, and freed */
     uint64_t frees;
-    uint32_t count;
+    uint32_t count; /* below `most`, but for a moment */
+    uint32_t most;  /* const: of long blocks fewer */
+    uint64_t unused;
     struct held blocks[HOLD_READY];
 };
 
+_Static_assert((sizeof(struct ready) & (sizeof(struct ready) - 1)) == 0, "found by a shift");
+
 struct quarantine {
-    size_t bytes;
+    size_t bytes;  /* of the mid tier: those of the tiny one are few */
     uint32_t next; /* of the queue: the oldest */
     struct held random[HOLD_PLACES];
     struct held queue[HOLD_PLACES];
@@ -79,73 +83,76 @@ ALWAYS_INLINE void hold_end(struct hold *hold)
     hold->busy = false;
 }
 
-/* Gets blocks of the class from the bins; false: there are none. */
-SLOW_PATH bool hold_refill(struct hold *hold, unsigned size_class);
-
-/* Makes room among those of the class: sends the first ones to the bins. */
-SLOW_PATH void hold_spill(struct hold *hold, unsigned size_class);
-
-/* Passes on the oldest ones while too many bytes wait. */
-SLOW_PATH void hold_shorten(struct hold *hold, struct quarantine *quarantine);
-
-/* In a call among many: ticks of the purge (thread/idle.h). */
-SLOW_PATH void hold_look_around(struct hold *hold);
+/* A number below `bound`. */
+ALWAYS_INLINE uint32_t hold_random(struct hold *hold, uint32_t bound)
+{
+    return random_below(&hold->random, bound);
+}
 
 /* ---- Calls, while it is busy ----------------------------------------------------------------- */
 
-/* A block of the class, at most mid; `block` is NULL when the bins have none. */
+/* A block of the class, at most mid, out of those that are ready; `block` is NULL when there is
+ * none. */
 ALWAYS_INLINE struct held hold_take(struct hold *hold, unsigned size_class)
 {
     struct ready *ready = &hold->ready[size_class];
-    if (UNLIKELY(--hold->calls_left == 0))
-        hold_look_around(hold);
-    if (UNLIKELY(!ready->count) && !hold_refill(hold, size_class))
+    uint32_t count = ready->count;
+    if (UNLIKELY(--hold->calls_left == 0) || UNLIKELY(!count))
         return (struct held){NULL, NULL};
-    struct held *place = &ready->blocks[random_below(&hold->random, ready->count)], held = *place;
-    *place = ready->blocks[--ready->count];
+    struct held *place = &ready->blocks[hold_random(hold, count)], held = *place;
+    *place = ready->blocks[count - 1];
+    ready->count = count - 1;
     COUNTER_ADD(&ready->takes, 1);
     return held;
 }
 
-/* So many blocks of the class are kept ready: of longer ones fewer. */
-ALWAYS_INLINE unsigned hold_ready_max(unsigned size_class)
+/* The same after it had none: gets some from the bins, and looks after the purge if it is time. */
+SLOW_PATH struct held hold_take_slowly(struct hold *hold, unsigned size_class);
+
+/* The block takes a random place, who was there one of the queue; returns who waits no more. */
+ALWAYS_INLINE struct held hold_wait(
+    struct hold *hold, struct quarantine *quarantine, struct held held)
 {
-    return size_class <= TINY_CLASS_LAST
-               ? HOLD_READY
-               : HOLD_READY * (unsigned)TINY_MAX / size_classes[size_class].size + 2;
+    struct held *place = &quarantine->random[hold_random(hold, HOLD_PLACES)], queued = *place;
+    *place = held;
+    if (UNLIKELY(!queued.block))
+        return queued;
+    place = &quarantine->queue[quarantine->next++ % HOLD_PLACES];
+    struct held oldest = *place;
+    *place = queued;
+    return oldest;
 }
 
-/* A block that has left the quarantine, or would never have to be in it. */
-ALWAYS_INLINE void hold_ready(struct hold *hold, struct held held)
+/* A block that waits no more, if it is one; false: there are too many of its class now. */
+ALWAYS_INLINE bool hold_ready(struct hold *hold, struct held held)
 {
-    unsigned size_class = held.slab->size_class;
-    struct ready *ready = &hold->ready[size_class];
-    if (UNLIKELY(ready->count >= hold_ready_max(size_class)))
-        hold_spill(hold, size_class);
-    ready->blocks[ready->count++] = held;
+    if (UNLIKELY(!held.block))
+        return true;
+    struct ready *ready = &hold->ready[held.slab->size_class];
+    uint32_t count = ready->count;
+    ready->blocks[count] = held;
+    ready->count = count + 1;
+    return LIKELY(count + 1 < ready->most);
 }
+
+/* Makes room among those of the class: sends the first ones to the bins. */
+SLOW_PATH void hold_spill(struct hold *hold, unsigned size_class);
+
+/* Takes in a block of the mid tier, and passes on what is too much. */
+void hold_put_mid(struct hold *hold, struct held held);
 
 /* Takes in a block that was freed and is zero. */
 ALWAYS_INLINE void hold_put(struct hold *hold, struct held held)
 {
     unsigned size_class = held.slab->size_class;
-    struct quarantine *quarantine = size_class <= TINY_CLASS_LAST ? &hold->tiny : &hold->mid;
     COUNTER_ADD(&hold->ready[size_class].frees, 1);
-    quarantine->bytes += size_classes[size_class].size;
-    struct held *place = &quarantine->random[random_below(&hold->random, HOLD_PLACES)],
-                queued = *place;
-    *place = held;
-    if (!queued.block)
+    if (size_class > TINY_CLASS_LAST) {
+        hold_put_mid(hold, held);
         return;
-    place = &quarantine->queue[quarantine->next++ % HOLD_PLACES];
-    struct held oldest = *place;
-    *place = queued;
-    if (LIKELY(oldest.block != NULL)) {
-        quarantine->bytes -= size_classes[oldest.slab->size_class].size;
-        hold_ready(hold, oldest);
     }
-    if (UNLIKELY(quarantine->bytes > HOLD_BYTES))
-        hold_shorten(hold, quarantine);
+    struct held oldest = hold_wait(hold, &hold->tiny, held);
+    if (UNLIKELY(!hold_ready(hold, oldest)))
+        hold_spill(hold, oldest.slab->size_class);
 }
 
 /* Sends all home, and looks at it. */
