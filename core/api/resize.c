@@ -204,7 +204,8 @@ void *alloc_resize(void *block, size_t size)
         return in_place(sample, block, block, size);
     if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
-        if (size <= usable && size > usable - usable / 8)
+        bool exact = info.kind == BLOCK_BIG && info.big->fenced;
+        if (size <= usable && size > usable - usable / 8 && !exact)
             return in_place(sample, block, block, size);
         void *resized = resize_in_tier(info, block, usable, size);
         if (resized && sample && info.kind == BLOCK_SLAB)

@@ -4,9 +4,16 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "map/fence.h"
 #include "os/os.h"
 
-enum { GRAIN = 64, SIZES = 272, FIRST_CHUNK = 64 * 1024, CHUNK = 256 * 1024 };
+enum {
+    GRAIN = 64,
+    SIZES = 272,
+    FIRST_CHUNK = 64 * 1024,
+    CHUNK = 256 * 1024,
+    FENCED_CHUNK = 1024 * 1024 /* a mapping of its own, of which there should not be many */
+};
 
 _Static_assert(SIZES *GRAIN >= 17 * 1024, "the free lists cover all records");
 _Static_assert(sizeof(struct metadata_chunk) <= GRAIN, "it stands before the first record");
@@ -26,6 +33,8 @@ static struct {
 } metadata = {.cursor = NULL};
 
 struct metadata_chunk *metadata_chunks;
+
+static bool fences; /* atomic relaxed, any thread */
 
 /* Lock held. */
 static void use_chunk(char *memory, size_t size)
@@ -67,11 +76,14 @@ void *metadata_alloc(size_t size)
     void *record = take(size, &used);
     lock_release(&metadata.lock);
     if (!record) {
-        char *chunk = os_map(CHUNK, GRAIN, NULL);
+        bool fenced = metadata_has_fences();
+        size_t bytes = fenced ? FENCED_CHUNK : CHUNK;
+        char *chunk =
+            fenced ? fence_map(bytes, fence_place(os_page_size())) : os_map(bytes, GRAIN, NULL);
         if (!chunk)
             return NULL;
         lock_acquire(&metadata.lock);
-        use_chunk(chunk, CHUNK);
+        use_chunk(chunk, bytes);
         record = take(size, &used);
         lock_release(&metadata.lock);
     }
@@ -92,6 +104,19 @@ void metadata_free(void *record, size_t size)
     lock_release(&metadata.lock);
 }
 
+void metadata_begin_fences(void)
+{
+    ATOMIC_STORE_RELAXED(&fences, true);
+    lock_acquire(&metadata.lock);
+    metadata.end = metadata.cursor;
+    lock_release(&metadata.lock);
+}
+
+bool metadata_has_fences(void)
+{
+    return UNLIKELY(ATOMIC_LOAD_RELAXED(&fences));
+}
+
 size_t metadata_bytes(void)
 {
     return ATOMIC_LOAD_RELAXED(&metadata.bytes);
@@ -105,7 +130,7 @@ struct lock *metadata_lock(void)
 void metadata_check(void)
 {
     lock_acquire(&metadata.lock);
-    ASSERT(metadata.cursor <= metadata.end && metadata.end - metadata.cursor <= CHUNK);
+    ASSERT(metadata.cursor <= metadata.end && metadata.end - metadata.cursor <= FENCED_CHUNK);
     ASSERT((uintptr_t)metadata.cursor % GRAIN == 0);
     /* More than there is would be a circle, or a record that is free twice. */
     size_t free_bytes = (size_t)(metadata.end - metadata.cursor), mapped = 0;

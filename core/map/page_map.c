@@ -6,6 +6,8 @@
 #include "map/page_map.h"
 
 #include "base/assert.h"
+#include "map/fence.h"
+#include "map/metadata.h"
 #include "os/os.h"
 
 struct leaf *page_map_root[1 << ROOT_BITS];
@@ -141,6 +143,8 @@ void class_map_set(const void *address, unsigned units, unsigned class)
 
 static struct leaf *leaf_map(void)
 {
+    if (metadata_has_fences())
+        return fence_map(sizeof(struct leaf), NULL);
     return os_map(sizeof(struct leaf), os_page_size(), NULL);
 }
 

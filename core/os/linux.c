@@ -26,6 +26,10 @@
 #ifndef MADV_WIPEONFORK /* glibc 2.27 */
 #define MADV_WIPEONFORK 18
 #endif
+#ifndef MADV_GUARD_INSTALL /* glibc 2.41 */
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE 103
+#endif
 
 uint64_t os_counts[OS_CALL_COUNT];
 
@@ -224,6 +228,12 @@ bool os_make_writable(void *address, size_t size)
                0;
 }
 
+bool os_make_inaccessible(void *address, size_t size)
+{
+    return !refused(OS_MPROTECT) &&
+           system_call(SYS_mprotect, (long)address, (long)size, PROT_NONE, 0, 0, 0) == 0;
+}
+
 bool os_make_untouchable(void *address, size_t size)
 {
     return !refused(OS_MMAP) &&
@@ -253,6 +263,16 @@ bool os_purge(void *address, size_t size)
 {
     PROBE_2(purge, address, size);
     return advise(address, size, MADV_DONTNEED);
+}
+
+bool os_guard(void *address, size_t size)
+{
+    return advise(address, size, MADV_GUARD_INSTALL);
+}
+
+bool os_unguard(void *address, size_t size)
+{
+    return advise(address, size, MADV_GUARD_REMOVE);
 }
 
 void *os_map_wiped(size_t size)
@@ -446,6 +466,17 @@ int os_open_trusted(const char *path, size_t *size)
     }
     os_close((int)fd);
     return OS_UNTRUSTED;
+}
+
+size_t os_mapping_limit(void)
+{
+    enum { USUAL = 65530 };
+    char digits[24] = "";
+    size_t limit = 0;
+    os_read_file("/proc/sys/vm/max_map_count", digits, sizeof digits - 1);
+    for (const char *digit = digits; *digit >= '0' && *digit <= '9'; digit++)
+        limit = limit * 10 + (size_t)(*digit - '0');
+    return limit ? limit : USUAL;
 }
 
 size_t os_read_link(const char *path, char *buffer, size_t capacity)

@@ -57,6 +57,19 @@ bool os_make_writable(void *address, size_t size);
  * system refuses. */
 bool os_make_untouchable(void *address, size_t size);
 
+/* The same of whole pages of a mapping that stays one: by marks in its page tables, which cost no
+ * mapping (Linux 6.13). os_unguard makes them pages that read as zero. False when the system does
+ * not know how, or not for this memory: os_guard refuses what is locked. */
+bool os_guard(void *address, size_t size);
+bool os_unguard(void *address, size_t size);
+
+/* Takes the right to touch whole pages, which keep their memory, until os_make_writable. False when
+ * the system refuses. */
+bool os_make_inaccessible(void *address, size_t size);
+
+/* So many mappings may a process have. */
+size_t os_mapping_limit(void);
+
 /* Zeroed memory that is zero again in a child of fork; never returned. Where the system does not
  * know how, it is memory like any other. NULL when there is none. */
 void *os_map_wiped(size_t size);

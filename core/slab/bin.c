@@ -67,15 +67,15 @@ static struct slab *fullest(struct bin *bin, bool fresh)
     return NULL;
 }
 
-uint32_t bin_listed_blocks(const struct bin *bin, unsigned size_class)
+uint32_t bin_listed_blocks(const struct bin *bin)
 {
-    return bin->free_blocks - bin->kept * size_classes[size_class].blocks;
+    return bin->free_blocks - bin->kept * (uint32_t)bin->slab_blocks;
 }
 
 /* To be called when blocks were taken, or a slab ran empty. Lock held. */
-static void lower_bounds(struct bin *bin, unsigned size_class)
+static void lower_bounds(struct bin *bin)
 {
-    uint32_t listed = bin_listed_blocks(bin, size_class);
+    uint32_t listed = bin_listed_blocks(bin);
     bin->free_swept = (uint32_t)size_min(bin->free_swept, listed);
     bin->free_unused = (uint32_t)size_min(bin->free_unused, listed);
 }
@@ -89,7 +89,7 @@ void bin_detach(struct bin *bin, struct slab *slab, struct list *gone)
         bin->newest = NULL;
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count - 1);
     bin->free_blocks -= slab->blocks;
-    lower_bounds(bin, slab->size_class);
+    lower_bounds(bin);
     list_push(gone, &slab->by_fullness);
 }
 
@@ -131,7 +131,10 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
 {
     enum { PLACES = 4, WRITTEN_PLACES = 3, STRIDE = UNIT_PAGES / PLACES };
     unsigned written = 0;
+    size_t end = slab->blocks * (size_t)size_classes[slab->size_class].size;
     for (unsigned place = 0; place < PLACES; place++) {
+        if (((size_t)place * STRIDE + 1) * PAGE_SIZE > end)
+            break;
         const volatile uint64_t *words =
             (const volatile uint64_t *)(slab->base + (size_t)place * STRIDE * PAGE_SIZE);
         unsigned i = 0;
@@ -155,7 +158,8 @@ static void populate(struct bin *bin, struct slab *slab)
     lock_release(&bin->lock);
     if (!slabs)
         return;
-    size_t bytes = size_min(slabs, UNIT_PAGES) * PAGE_SIZE;
+    size_t blocks_end = slab->blocks * (size_t)size_classes[slab->size_class].size;
+    size_t bytes = size_min(slabs, blocks_end / PAGE_SIZE) * PAGE_SIZE;
     slab->watermark =
         (uint16_t)size_min(size_class_index(slab->size_class, bytes - 1) + 1, slab->blocks);
     os_populate(slab->base, bytes);
@@ -175,6 +179,7 @@ static void join(struct bin *bin, struct slab *slab)
     lock_acquire(&bin->lock);
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
     slab->joined = true;
+    bin->slab_blocks = slab->blocks;
     bin->newest = slab;
     bin->free_blocks += slab->free_blocks;
     bin_relist(bin, slab);
@@ -211,7 +216,7 @@ unsigned bin_refill(
         bin->free_blocks -= got;
         bin_relist(bin, slab);
     }
-    lower_bounds(bin, size_class);
+    lower_bounds(bin);
     lock_release(&bin->lock);
     if (taken && taken < count)
         memmove(blocks, blocks + count - taken, taken * sizeof *blocks);
@@ -270,8 +275,8 @@ static struct slab *slab_of(const void *block, unsigned size_class)
 bool bin_has_excess(const struct bin *bin, unsigned size_class)
 {
     const struct size_class *layout = &size_classes[size_class];
-    size_t used = (size_t)bin->slab_count * layout->blocks - bin->free_blocks;
-    size_t fresh = bin_listed_blocks(bin, size_class) - bin->free_swept;
+    size_t used = (size_t)bin->slab_count * bin->slab_blocks - bin->free_blocks;
+    size_t fresh = bin_listed_blocks(bin) - bin->free_swept;
     return fresh * layout->size > pressure_keep(used * layout->size);
 }
 
@@ -282,7 +287,7 @@ static void settle(struct bin *bin, struct slab *slab, struct list *gone)
 {
     if (slab->free_blocks < slab->blocks || bin->kept < bin->keep) {
         bin_relist(bin, slab);
-        lower_bounds(bin, slab->size_class);
+        lower_bounds(bin);
     } else {
         bin_detach(bin, slab, gone);
         bin->missed++;

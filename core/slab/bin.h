@@ -37,8 +37,9 @@ struct bin {
     uint32_t keep;        /* lock: so many slabs may be kept */
     uint32_t missed;      /* lock: slabs that went for want of it, since the last tick */
     uint32_t unneeded; /* written under lock, read by any thread: kept ones that a tick gave up */
-    uint8_t loans;     /* atomic relaxed, any thread: see bin_may_borrow */
-    bool sweeping;     /* written under lock, read by any thread: a sweep goes on */
+    uint16_t slab_blocks;   /* lock: blocks in each slab, once there was one */
+    uint8_t loans;          /* atomic relaxed, any thread: see bin_may_borrow */
+    bool sweeping;          /* written under lock, read by any thread: a sweep goes on */
     uint64_t remote_blocks; /* atomic relaxed, any thread: returned by other shards */
     uint64_t direct_blocks; /* atomic relaxed, any thread: freed without a magazine */
 };
@@ -93,7 +94,7 @@ void bin_relist(struct bin *bin, struct slab *slab);
 void bin_detach(struct bin *bin, struct slab *slab, struct list *gone);
 
 /* Free blocks in slabs that are in use. */
-uint32_t bin_listed_blocks(const struct bin *bin, unsigned size_class);
+uint32_t bin_listed_blocks(const struct bin *bin);
 
 /* These are many more than after the last sweep. */
 bool bin_has_excess(const struct bin *bin, unsigned size_class);

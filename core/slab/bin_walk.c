@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "slab/fenced.h"
 #include "slab/shard.h"
 
 /* The next of the slabs in the superslab that are the bin's, from `*unit` on; NULL: none. */
@@ -55,12 +56,12 @@ void bin_repair(unsigned shard, unsigned size_class)
     ATOMIC_STORE_RELAXED(&bin->unneeded, 0);
     bin->free_blocks = 0;
     for_each_slab(shard, size_class, rejoin);
-    bin->free_swept = bin->free_unused = bin_listed_blocks(bin, size_class);
+    bin->free_swept = bin->free_unused = bin_listed_blocks(bin);
 }
 
 void slab_check(const struct slab *slab)
 {
-    ASSERT(slab->blocks == size_classes[slab->size_class].blocks);
+    ASSERT(slab->blocks == fenced_blocks(slab->size_class, slab->shard));
     ASSERT(slab->free_blocks == bitmap_count_range(slab->free, 0, slab->blocks));
     ASSERT(slab->watermark <= slab->blocks);
     ASSERT(
@@ -122,8 +123,8 @@ static void check_bin(struct bin *bin, unsigned shard, unsigned size_class)
         listed += empty = check_list(&bin->slabs[level], level, shard, size_class);
     listed += check_list(&bin->swept, FULLNESS_EMPTY + 1, shard, size_class);
     ASSERT(bin->kept == empty && bin->kept_unused <= bin->kept);
-    ASSERT(bin->free_swept <= bin_listed_blocks(bin, size_class));
-    ASSERT(bin->free_unused <= bin_listed_blocks(bin, size_class));
+    ASSERT(bin->free_swept <= bin_listed_blocks(bin));
+    ASSERT(bin->free_unused <= bin_listed_blocks(bin));
     memset(&found, 0, sizeof found);
     if (bin->slab_count)
         for_each_slab(shard, size_class, check_slab);

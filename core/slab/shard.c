@@ -77,7 +77,8 @@ bool shard_prepare_samples(void)
 
 bool shard_prepare_hardened(void)
 {
-    return prepare_apart(shards_in_use() + 1, &slab_hardened_shard);
+    return page_heap_make_fenced(shards_in_use()) &&
+           prepare_apart(shards_in_use() + 1, &slab_hardened_shard);
 }
 
 bool shard_make_room(unsigned shard, unsigned step)

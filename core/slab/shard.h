@@ -24,7 +24,7 @@
 
 enum { SHARD_MAX = 64 };
 
-_Static_assert((int)SHARD_MAX == SHARD_PARTS_MAX, "a part a shard");
+_Static_assert((int)SHARD_MAX + 1 == SHARD_PARTS_MAX, "a part a shard, and the fenced one");
 
 struct shard {
     struct bin bins[CLASS_COUNT];
@@ -39,7 +39,8 @@ extern struct shard *shard_table[SHARD_MAX + 2];
  * are assigned to; so `shards_in_use` may not change any more. False when there is no memory. */
 bool shard_prepare_samples(void);
 
-/* The same for those of the hardened preset (slab_hardened_shard): the one after that. */
+/* The same for those of the hardened preset (slab_hardened_shard): the one after that, whose slabs
+ * lie in the fenced part of the page heap. */
 bool shard_prepare_hardened(void);
 
 /* Spreads the heaps made from now on over `count` shards. */

@@ -7,10 +7,10 @@
 #include "base/atomic.h"
 #include "base/poison.h"
 #include "base/policy.h"
-#include "base/sparse.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
+#include "slab/fenced.h"
 #include "slab/word.h"
 #include "span/page_heap.h"
 
@@ -18,7 +18,7 @@ uint8_t slab_samples_shard, slab_hardened_shard;
 
 static size_t record_size(unsigned size_class, unsigned shard)
 {
-    unsigned blocks = size_classes[size_class].blocks;
+    unsigned blocks = fenced_blocks(size_class, shard);
     size_t more = slab_shard_is_hardened(shard)  ? word_bytes(blocks)
                   : slab_shard_is_sampled(shard) ? blocks * sizeof(void *)
                                                  : 0;
@@ -111,36 +111,45 @@ static enum growth growth_for(unsigned size_class)
     return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
 }
 
-/* Makes what was used before read as zero. */
-static bool make_clean(char *base, size_t bytes)
-{
-    return os_purge(base, bytes) || memset(base, 0, bytes);
-}
-
-struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
+/* Where the system refuses to open what was taken, others are tried. */
+static struct slab *create(
+    unsigned size_class, unsigned shard, unsigned alignment, enum growth growth, unsigned tries)
 {
     const struct size_class *layout = &size_classes[size_class];
     struct unit_run taken;
-    enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
-    alignment = (unsigned)size_max(alignment, layout->alignment);
-    bool hardened = slab_shard_is_hardened(shard), apart = hardened || slab_shard_is_sampled(shard);
-    if (!page_heap_take(apart ? 0 : shard, layout->units, alignment, growth, &taken))
+    if (!page_heap_take(fenced_part(shard), layout->units, alignment, growth, &taken))
         return NULL;
     struct slab *slab = record_alloc(size_class, shard, &taken);
     if (!slab) {
         page_heap_put(taken.superslab, taken.run, 0);
         return NULL;
     }
-    count_dense(size_class, layout->units * UNIT_SIZE);
     slab->base = superslab_address(taken.superslab, taken.run.first);
     slab->superslab = taken.superslab;
     slab->size_class = (uint8_t)size_class;
     slab->shard = (uint8_t)shard;
-    slab->blocks = slab->free_blocks = layout->blocks;
+    slab->blocks = slab->free_blocks = (uint16_t)fenced_blocks(size_class, shard);
     bitmap_set_range(slab->free, 0, slab->blocks);
-    slab->clean = taken.clean || (hardened && make_clean(slab->base, layout->units * UNIT_SIZE));
-    if (hardened)
+    slab->clean = taken.clean;
+    if (LIKELY(!slab_is_hardened(slab)) || fenced_open(slab))
+        return slab;
+    record_free(slab);
+    slab = tries ? create(size_class, shard, alignment, growth, tries - 1) : NULL;
+    page_heap_put(taken.superslab, taken.run, 0);
+    return slab;
+}
+
+struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
+{
+    const struct size_class *layout = &size_classes[size_class];
+    enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
+    alignment = (unsigned)size_max(alignment, layout->alignment);
+    struct slab *slab = create(size_class, shard, alignment, growth, SUPERSLAB_UNITS);
+    if (!slab)
+        return NULL;
+    if (slab_is_hardened(slab))
         word_draw_secrets(slab);
+    count_dense(size_class, layout->units * UNIT_SIZE);
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
         poison_block(slab->base + i * (size_t)layout->size, layout->size);
     publish(slab, size_class, slab);
@@ -155,6 +164,8 @@ void slab_destroy(struct slab *slab)
     struct run run = {superslab_unit_of(slab->base), layout->units};
     struct superslab *superslab = slab->superslab;
     publish(slab, CLASS_NONE, NULL);
+    if (slab_is_hardened(slab) && fenced_close(slab))
+        touched = 0;
     for (unsigned i = 0; i < slab->watermark && size_class_is_long(slab->size_class); i++)
         ATOMIC_STORE_RELAXED(superslab_state(superslab, block_at(slab, i)), BLOCK_UNUSED);
     count_dense(slab->size_class, -(layout->units * UNIT_SIZE));
@@ -184,51 +195,6 @@ bool slab_resize(struct slab *slab, unsigned size_class)
         page_heap_put(slab->superslab, rest, rest.units * UNIT_PAGES);
     }
     return true;
-}
-
-/* Zeroes a piece of a block of that size, rounded up to words. Pages of a large one that its last
- * owner left untouched stay so: a slab that ends tells only of whole blocks that they are dirty. */
-static SLOW_PATH void clear_piece(void *start, size_t piece, size_t size)
-{
-    if (size <= MID_MAX)
-        memset(start, 0, piece);
-    else
-        sparse_clear(start, piece);
-}
-
-/* The pages of the block that were dirty when its slab was made. */
-static void clear_dirty_pages(const struct slab *slab, char *start, size_t size)
-{
-    char *end = start + round_up(size, sizeof(uint64_t));
-    for (char *next; start < end; start = next) {
-        next = (char *)round_down((uintptr_t)start + PAGE_SIZE, PAGE_SIZE);
-        next = next < end ? next : end;
-        if (superslab_is_dirty(slab->superslab, start))
-            clear_piece(start, (size_t)(next - start), size);
-    }
-}
-
-void slab_clear_block(void **block, size_t size)
-{
-    const struct slab *slab = slab_lookup(block);
-    /* A block that was freed carries the mark of that, if its page was not purged since. */
-    if (!block[0] && !ATOMIC_LOAD_RELAXED(&slab->purged_once)) {
-        if (!slab->clean)
-            clear_dirty_pages(slab, (char *)block, size);
-    } else {
-        memset(block, 0, size);
-    }
-}
-
-void slab_clear_long(void *block, size_t size, unsigned state)
-{
-    const struct slab *slab = slab_lookup(block);
-    if (state == BLOCK_UNUSED && slab->clean)
-        return;
-    if (state == BLOCK_UNUSED && !ATOMIC_LOAD_RELAXED(&slab->purged_once))
-        clear_dirty_pages(slab, block, size);
-    else
-        clear_piece(block, round_up(size, sizeof(uint64_t)), size);
 }
 
 size_t slab_grain(const struct slab *slab)
@@ -329,10 +295,11 @@ unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count)
 {
     const struct size_class layout = size_classes[slab->size_class];
     unsigned lowest = slab->first_word * 64u, word = 0, put = 0, row, row_max = 64;
+    unsigned blocks_end = slab->blocks;
     uint64_t bits = slab->free[0]; /* stays in a register while blocks of one word come */
     for (; put < count; put += row) {
         size_t index = size_class_exact_index(&layout, (size_t)blocks[put] - (size_t)slab->base);
-        if (UNLIKELY(index >= layout.blocks))
+        if (UNLIKELY(index >= blocks_end))
             break;
         if (index / 64 != word) {
             slab->free[word] = bits;
@@ -342,8 +309,7 @@ unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count)
         /* Those that were freed in the order of their addresses, or against it, at once. */
         bool down = put + 1 < count && blocks[put + 1] < blocks[put];
         unsigned bit = index % 64, room = down ? bit + 1 : 64 - bit;
-        size_t most =
-            size_min(size_min(count - put, row_max), size_min(room, layout.blocks - index));
+        size_t most = size_min(size_min(count - put, row_max), size_min(room, blocks_end - index));
         row = row_of(blocks + put, most, down ? -(ptrdiff_t)layout.size : (ptrdiff_t)layout.size);
         unsigned first = down ? bit + 1 - row : bit;
         uint64_t mask = bitmap_word_mask(0, first, row);

@@ -88,7 +88,7 @@ enum { RUNS_MAX = 32 };
 /* Less idle memory than this is not worth a sweep. */
 static const size_t idle_bytes_min = 64 * KIB;
 
-static void end_sweep(struct bin *bin, unsigned size_class)
+static void end_sweep(struct bin *bin)
 {
     while (bin->swept.first) {
         struct slab *slab = CONTAINER_OF(bin->swept.first, struct slab, by_fullness);
@@ -97,7 +97,7 @@ static void end_sweep(struct bin *bin, unsigned size_class)
         bin_relist(bin, slab);
     }
     ATOMIC_STORE_RELAXED(&bin->sweeping, false);
-    bin->free_swept = bin_listed_blocks(bin, size_class);
+    bin->free_swept = bin_listed_blocks(bin);
 }
 
 /* The emptiest slab that the sweep has not looked at yet and that is on this list or on one of
@@ -114,8 +114,8 @@ static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
  * `fullness_min`, until the system refuses; returns bytes. A slab that was looked at waits on a
  * list of its own until the sweep ends; whoever takes or frees a block of it meanwhile may move it
  * back. Lock held, but released now and then; slabs that became empty are pushed on `*gone`. */
-static SLOW_PATH size_t sweep_slabs(
-    struct bin *bin, unsigned size_class, unsigned most, unsigned fullness_min, struct list *gone)
+static SLOW_PATH size_t
+sweep_slabs(struct bin *bin, unsigned most, unsigned fullness_min, struct list *gone)
 {
     size_t total = 0, bytes = 1;
     struct slab *slab;
@@ -131,7 +131,7 @@ static SLOW_PATH size_t sweep_slabs(
     }
     /* Somebody else may have ended it while the lock was open. */
     if (!slab || !bytes || !bin->sweeping)
-        end_sweep(bin, size_class);
+        end_sweep(bin);
     return total;
 }
 
@@ -205,7 +205,7 @@ static SLOW_PATH void tick_bin(struct bin *bin, unsigned size_class, enum pressu
     if (tick == PRESSURE_TICK_GROWTH ? excess : idle)
         ATOMIC_STORE_RELAXED(&bin->sweeping, true);
     if (tick == PRESSURE_TICK_IDLE) {
-        bin->free_unused = bin_listed_blocks(bin, size_class);
+        bin->free_unused = bin_listed_blocks(bin);
         judge_empties(bin, size_class);
     }
     if (bin->sweeping || bin->unneeded)
@@ -224,7 +224,7 @@ void sweep_tick(enum pressure_tick tick)
 }
 
 /* Goes on with what the bin has to give back; false when that is nothing. */
-static bool step_bin(struct bin *bin, unsigned size_class)
+static bool step_bin(struct bin *bin)
 {
     struct list gone = {NULL};
     if (!ATOMIC_LOAD_RELAXED(&bin->sweeping) && !ATOMIC_LOAD_RELAXED(&bin->unneeded))
@@ -233,7 +233,7 @@ static bool step_bin(struct bin *bin, unsigned size_class)
     detach_empties(bin, bin->unneeded, &gone);
     ATOMIC_STORE_RELAXED(&bin->unneeded, 0);
     if (bin->sweeping)
-        pressure_account(sweep_slabs(bin, size_class, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &gone));
+        pressure_account(sweep_slabs(bin, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &gone));
     lock_release(&bin->lock);
     bin_destroy(&gone);
     return true;
@@ -247,7 +247,7 @@ bool sweep_step(void)
     if (!__atomic_exchange_n(&work_is_left, false, __ATOMIC_ACQ_REL))
         return false;
     for (unsigned number = 0; find_bin(&number); number++) {
-        if (step_bin(bin_at(number), number % CLASS_COUNT)) {
+        if (step_bin(bin_at(number))) {
             ATOMIC_STORE_RELAXED(&work_is_left, true);
             return true;
         }
@@ -263,8 +263,8 @@ size_t sweep_everything(void)
         struct list gone = {NULL};
         release_empties(bin, number % CLASS_COUNT);
         lock_acquire(&bin->lock);
-        total += sweep_slabs(bin, number % CLASS_COUNT, bin->slab_count, 0, &gone);
-        end_sweep(bin, number % CLASS_COUNT);
+        total += sweep_slabs(bin, bin->slab_count, 0, &gone);
+        end_sweep(bin);
         lock_release(&bin->lock);
         bin_destroy(&gone);
     }

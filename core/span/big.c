@@ -10,6 +10,8 @@
 #include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/os.h"
+#include "span/big_fenced.h"
+#include "span/page_heap.h"
 #include "span/proof.h"
 #include "span/superslab.h"
 
@@ -187,6 +189,21 @@ static void clear(struct big *big)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
+static void *allocate_fenced(unsigned part, size_t size, size_t alignment)
+{
+    struct big *big = big_fenced_make(part, size, alignment);
+    if (UNLIKELY(!big)) {
+        big_fenced_release(0);
+        big = big_fenced_make(part, size, alignment);
+    }
+    if (!big)
+        return NULL;
+    unpoison(big->region.base, big->mapped);
+    if (UNLIKELY(pressure_is_limited()))
+        reclaim_to_limit(big->mapped);
+    return big->region.base;
+}
+
 static void *allocate(unsigned part, size_t size, size_t alignment, bool zero)
 {
     struct big *big = from_cache(part, size, alignment);
@@ -207,9 +224,9 @@ static void *allocate(unsigned part, size_t size, size_t alignment, bool zero)
 void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
 {
     struct cycles_span span;
-    size = mapping_size(size);
     cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, size);
-    void *block = allocate(part, size, alignment, zero);
+    void *block = page_heap_fenced() ? allocate_fenced(part, size, alignment)
+                                     : allocate(part, mapping_size(size), alignment, zero);
     cycles_end(&span);
     return block;
 }
@@ -249,12 +266,8 @@ size_t big_size(const struct big *big, const void *block, const char *call)
     return length_of(big);
 }
 
-void big_free(struct big *big, void *block, const char *call)
+static void cache(struct big *big)
 {
-    struct cycles_span span;
-    if (UNLIKELY(!big_cache_retire(big, block)))
-        fatal_big(big, block, call);
-    cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, big->mapped);
     if (big->zeroed)
         proof_learn(big->region.base, length_of(big));
     end_apart(big);
@@ -262,6 +275,18 @@ void big_free(struct big *big, void *block, const char *call)
     big->tail = 0;
     big_cache_put(big);
     pressure_arm();
+}
+
+void big_free(struct big *big, void *block, const char *call)
+{
+    struct cycles_span span;
+    if (UNLIKELY(!big_cache_retire(big, block)))
+        fatal_big(big, block, call);
+    cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, big->mapped);
+    if (UNLIKELY(big->fenced))
+        big_fenced_end(big, call);
+    else
+        cache(big);
     cycles_end(&span);
 }
 
@@ -318,8 +343,22 @@ static bool resize(struct big *big, size_t size)
     return done;
 }
 
+static void *resize_fenced(struct big *big, size_t size)
+{
+    struct cycles_span span;
+    cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, size);
+    big = big_fenced_resize(big, size);
+    cycles_end(&span);
+    if (!big)
+        return NULL;
+    unpoison(big->region.base, big->mapped);
+    return big->region.base;
+}
+
 void *big_resize(struct big *big, size_t size)
 {
+    if (UNLIKELY(big->fenced))
+        return resize_fenced(big, size);
     /* What has been filled and grows will be filled again. */
     bool dense = size > big->mapped && !big->huge && big->zeroed &&
                  proof_is_dense(big->region.base, big->mapped);

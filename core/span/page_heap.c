@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/poison.h"
 #include "base/pressure.h"
+#include "map/fence.h"
 #include "map/metadata.h"
 #include "os/os.h"
 #include "span/parts.h"
@@ -32,6 +33,8 @@ static struct part first_part;
 static struct parts parts = {.part = {&first_part}, .count = 1, .size = sizeof(struct part)};
 
 static char *next_base; /* atomic relaxed, any thread: where the next superslab should be */
+
+static unsigned fenced; /* atomic relaxed, any thread: which part is; 0: none */
 
 static struct part *part_at(unsigned part)
 {
@@ -187,20 +190,56 @@ static struct superslab *find(
 
 /* ---- Taking and putting ---------------------------------------------------------------------- */
 
+unsigned page_heap_fenced(void)
+{
+    return ATOMIC_LOAD_RELAXED(&fenced);
+}
+
+static bool is_fenced(unsigned part)
+{
+    return part && UNLIKELY(part == page_heap_fenced());
+}
+
+bool page_heap_make_fenced(unsigned part)
+{
+    if (parts_use(&parts, part) != part)
+        return false;
+    metadata_begin_fences();
+    ATOMIC_STORE_RELAXED(&fenced, part);
+    return true;
+}
+
+/* Each superslab at a random place is a mapping of its own: where there are many, they lie in a
+ * row, NULL. */
+static char *random_base(unsigned part)
+{
+    enum { APART_MAX = 8192 };
+    size_t superslabs = ATOMIC_LOAD_RELAXED(&part_at(part)->stats.superslabs);
+    return superslabs < APART_MAX ? fence_place(REGION_SIZE) : NULL;
+}
+
+/* The heaps ask a class map of what lies there. */
+static bool prepare_class_map(const char *base)
+{
+    return (class_map.limit || class_map_init(base)) && class_map_prepare(base);
+}
+
 /* For the part, but on no list yet; NULL when no memory is left. */
 static struct superslab *map_superslab(unsigned part)
 {
     struct superslab *superslab = metadata_alloc(sizeof *superslab);
     if (!superslab)
         return NULL;
-    char *base = os_map(REGION_SIZE, REGION_SIZE, ATOMIC_LOAD_RELAXED(&next_base));
+    bool apart = is_fenced(part);
+    char *hint = apart ? random_base(part) : NULL;
+    char *base = os_map(REGION_SIZE, REGION_SIZE, hint ? hint : ATOMIC_LOAD_RELAXED(&next_base));
     if (base) {
         superslab_init(superslab, base);
         superslab->part = (uint8_t)part;
-        ATOMIC_STORE_RELAXED(&next_base, base - REGION_SIZE);
+        if (!hint)
+            ATOMIC_STORE_RELAXED(&next_base, base - REGION_SIZE);
         /* The page map first: the window must not lie around an address that it refuses. */
-        if (page_map_prepare(base) && (class_map.limit || class_map_init(base)) &&
-            class_map_prepare(base)) {
+        if (page_map_prepare(base) && (apart || prepare_class_map(base))) {
             page_map_register(&superslab->region);
             poison(base, REGION_SIZE);
             return superslab;
@@ -211,6 +250,9 @@ static struct superslab *map_superslab(unsigned part)
     return NULL;
 }
 
+/* Of a superslab: two for each unit at most, around what is open. */
+enum { FENCE_MAPPINGS = 2 * SUPERSLAB_UNITS };
+
 static struct superslab *grow(unsigned part, enum growth growth)
 {
     struct superslab *superslab = map_superslab(part);
@@ -218,6 +260,9 @@ static struct superslab *grow(unsigned part, enum growth growth)
         superslab->huge = growth == GROWTH_HUGE_PAGE;
         /* Either way: the system may give huge pages to who does not ask. */
         os_advise_huge_pages(superslab->region.base, REGION_SIZE, superslab->huge);
+        if (is_fenced(part))
+            superslab->fence =
+                (uint8_t)fence_start(superslab->region.base, REGION_SIZE, FENCE_MAPPINGS);
     }
     return superslab;
 }
@@ -247,8 +292,9 @@ static bool take_from(
 static bool take_from_others(
     unsigned part, unsigned units, unsigned alignment, size_t dirty_min, struct unit_run *taken)
 {
-    for (unsigned i = 0; i < page_heap_parts(); i++)
-        if (i != part && ATOMIC_LOAD_RELAXED(&part_at(i)->stats.dirty_free_pages) >= dirty_min &&
+    for (unsigned i = 0; i < page_heap_parts() && !is_fenced(part); i++)
+        if (i != part && !is_fenced(i) &&
+            ATOMIC_LOAD_RELAXED(&part_at(i)->stats.dirty_free_pages) >= dirty_min &&
             take_from(i, units, alignment, NULL, taken))
             return true;
     return false;
@@ -413,8 +459,10 @@ static size_t unmap_superslab(struct superslab *superslab)
     lock_release(&part->lock);
     page_map_unregister(&superslab->region);
     bool unmapped = os_unmap(superslab->region.base, REGION_SIZE);
-    if (unmapped)
+    if (unmapped) {
+        fence_end(superslab->fence, FENCE_MAPPINGS);
         free_record(superslab);
+    }
     lock_acquire(&part->lock);
     if (unmapped)
         return dirty;
@@ -457,33 +505,35 @@ static size_t purge_part(struct part *part, size_t bytes)
     return purged;
 }
 
-/* Of the parts whose bit is set, that with the most free dirty pages; no bit is set: NULL. Takes
- * the bit away. */
-static struct part *dirtiest_part(uint64_t *left)
+enum { PART_WORDS = (SHARD_PARTS_MAX + 63) / 64 };
+
+/* Of the first `count` parts, those whose bit is set, that with the most free dirty pages; no bit
+ * is set: NULL. Takes the bit away. */
+static struct part *dirtiest_part(uint64_t *left, unsigned count)
 {
-    unsigned best = 0;
+    unsigned best = (unsigned)bitmap_find(left, 0, count, true);
     size_t most = 0;
-    if (!*left)
+    if (best == count)
         return NULL;
-    best = bits_lowest(*left);
-    for (uint64_t rest = *left; rest; rest &= rest - 1) {
-        unsigned part = bits_lowest(rest);
+    for (unsigned part = best; part < count; part++) {
         size_t dirty = ATOMIC_LOAD_RELAXED(&part_at(part)->stats.dirty_free_pages);
-        if (dirty > most) {
+        if (bitmap_test(left, part) && dirty > most) {
             most = dirty;
             best = part;
         }
     }
-    *left &= ~((uint64_t)1 << best);
+    bitmap_clear(left, best);
     return part_at(best);
 }
 
 size_t page_heap_purge(size_t bytes)
 {
     size_t purged = 0;
-    uint64_t left = bitmap_word_mask(0, 0, page_heap_parts());
+    uint64_t left[PART_WORDS] = {0};
+    unsigned count = page_heap_parts();
     struct part *part;
-    while (purged < bytes && (part = dirtiest_part(&left)) != NULL)
+    bitmap_set_range(left, 0, count);
+    while (purged < bytes && (part = dirtiest_part(left, count)) != NULL)
         purged += purge_part(part, bytes == SIZE_MAX ? bytes : bytes - purged);
     return purged;
 }

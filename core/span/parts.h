@@ -13,7 +13,8 @@
 #include "base/atomic.h"
 #include "base/macros.h"
 
-enum { SHARD_PARTS_MAX = 64 };
+/* One more than there are shards for heaps. */
+enum { SHARD_PARTS_MAX = 65 };
 
 struct parts {
     void *part[SHARD_PARTS_MAX]; /* atomic, any thread: see parts_use */

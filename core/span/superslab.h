@@ -55,6 +55,7 @@ struct superslab {
     uint8_t listed_group; /* the largest group */
     uint8_t part;         /* page heap; const while registered: whose lock this is about */
     bool huge;            /* atomic relaxed, any thread: huge pages are advised */
+    uint8_t fence;        /* const while registered: how what is in no slab is closed (fence.h) */
     uint64_t purge_round; /* last round of purging that looked at this superslab */
     uint16_t dirty[SUPERSLAB_UNITS]; /* bit per page; while a unit is in use: read by its user */
     struct slab *slab_of_unit[SUPERSLAB_UNITS]; /* atomic: release on store, acquire on load */

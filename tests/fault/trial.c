@@ -10,6 +10,7 @@
 #include "runtime_support.h"
 #include "slab/bin.h"
 #include "span/big_cache.h"
+#include "span/big_fenced.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 
@@ -113,6 +114,7 @@ static void make_trial(
     result->partly = footprint_now();
     blocks_free_all(&blocks, 0);
     hakmem_purge();
+    big_fenced_release(0);
     check_structures();
     result->finally = footprint_now();
     result->failures = schedule_failures();

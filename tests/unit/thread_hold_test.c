@@ -91,7 +91,7 @@ static unsigned used_blocks(void)
     unsigned used = 0;
     for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct bin *bin = bin_of(slab_hardened_shard, size_class);
-        used += bin->slab_count * size_classes[size_class].blocks - bin->free_blocks;
+        used += bin->slab_count * bin->slab_blocks - bin->free_blocks;
     }
     return used;
 }

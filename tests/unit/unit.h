@@ -4,6 +4,7 @@
 #define UNIT_UNIT_H
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,6 +112,22 @@ static inline void unit_in_child(void (*function)(void *), void *argument)
     if (status != 0)
         print_error("%s", output);
     assert_int_equal(status, 0);
+}
+
+static inline void unit_write_byte(void *address)
+{
+    /* cmocka would report it. */
+    signal(SIGSEGV, SIG_DFL);
+    *(volatile char *)address = 1;
+}
+
+/* Nobody may touch the byte. */
+static inline void unit_expect_fault(void *address)
+{
+    char output[4096];
+    int status = unit_run_child(unit_write_byte, address, output, sizeof output);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSEGV);
 }
 
 /* True when the system's page that holds the address has memory. */

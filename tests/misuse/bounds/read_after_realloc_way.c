@@ -3,6 +3,7 @@
  * tiny, mid, large: reads data
  * big: reads data or ends by SIGSEGV
  * hardened tiny, mid, large: reads zero
+ * hardened big: ends by SIGSEGV
  */
 #include "access.h"
 

@@ -2,6 +2,8 @@
  *
  * all: reads data or reads zero
  * big: reads data or reads zero or ends by SIGSEGV
+ * hardened tiny, mid, large: reads data or reads zero or ends by SIGSEGV
+ * hardened big: ends by SIGSEGV
  */
 #include "access.h"
 

@@ -2,6 +2,7 @@
  *
  * all: reads data or ends by SIGSEGV
  * big: reads data or reads zero or ends by SIGSEGV
+ * hardened all: ends by SIGSEGV
  */
 #include "access.h"
 

@@ -2,8 +2,9 @@
  *
  * all: not caught
  * big: not caught or ends by SIGSEGV
- * hardened tiny, mid, large: at free or not caught
+ * hardened tiny, mid, large: at free or not caught or ends by SIGSEGV
  *     hakmem: free(): write beyond the end of NEIGHBOUR
+ * hardened big: ends by SIGSEGV
  */
 #include "access.h"
 

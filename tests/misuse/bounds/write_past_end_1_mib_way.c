@@ -1,8 +1,7 @@
 /* One MiB is written past the end of a block that has neighbours, by WAY.
  *
  * all: not caught or ends by SIGSEGV
- * hardened tiny, mid, large: at free or ends by SIGSEGV
- *     hakmem: free(): write beyond the end of BAD
+ * hardened all: ends by SIGSEGV
  */
 #include "access.h"
 

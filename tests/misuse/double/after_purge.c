@@ -7,6 +7,8 @@
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  * big: at once
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ * hardened big: at once
+ *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"
 

@@ -4,6 +4,8 @@
  *     hakmem: free(): double free of BAD
  * big: at once
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
+ * hardened big: at once
+ *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"
 

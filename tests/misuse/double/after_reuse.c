@@ -4,6 +4,7 @@
  * all: at once
  *     hakmem: free(): double free of BAD
  * hardened tiny, mid: not applicable
+ * hardened big: not applicable
  */
 #include "misuse.h"
 

@@ -2,6 +2,7 @@
  *
  * all: not caught
  * hardened tiny, mid: not applicable
+ * hardened big: not applicable
  */
 #include "misuse.h"
 

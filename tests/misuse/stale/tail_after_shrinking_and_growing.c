@@ -1,7 +1,7 @@
 /* A block is made shorter by realloc and as long as before: the bytes that it had lost are read.
  *
  * all: reads data
- * hardened tiny, mid, large: reads zero
+ * hardened all: reads zero
  */
 #include "access.h"
 

@@ -3,7 +3,7 @@
  * tiny: reads data or reads zero
  * mid, large: reads data
  * big: reads data or reads zero
- * hardened tiny, mid, large: not applicable
+ * hardened all: not applicable
  */
 #include "access.h"
 

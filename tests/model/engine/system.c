@@ -275,6 +275,36 @@ bool os_make_writable(void *address, size_t size)
     return false;
 }
 
+/* Fences are no part of the model. */
+bool os_guard(void *address, size_t size)
+{
+    (void)address, (void)size;
+    return false;
+}
+
+bool os_unguard(void *address, size_t size)
+{
+    (void)address, (void)size;
+    return false;
+}
+
+bool os_make_inaccessible(void *address, size_t size)
+{
+    (void)address, (void)size;
+    return false;
+}
+
+bool os_make_untouchable(void *address, size_t size)
+{
+    (void)address, (void)size;
+    return false;
+}
+
+size_t os_mapping_limit(void)
+{
+    return 0;
+}
+
 void os_populate(void *address, size_t size)
 {
     (void)address, (void)size;

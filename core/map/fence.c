@@ -1,0 +1,88 @@
+/* See fence.h. */
+#include "map/fence.h"
+
+#include "base/atomic.h"
+#include "base/sparse.h"
+#include "os/os.h"
+
+static const uintptr_t places_start = (uintptr_t)1 << 44, places_bytes = (uintptr_t)1 << 45;
+
+/* Mappings that fences by rights may take; atomic relaxed, any thread. */
+static size_t rights_left;
+static bool counted; /* atomic relaxed, any thread: `rights_left` has its first value */
+
+/* What was counted twice by threads that came at once is as good. */
+static void count_rights(void)
+{
+    enum { SHARE = 4 };
+    if (ATOMIC_LOAD_RELAXED(&counted))
+        return;
+    ATOMIC_STORE_RELAXED(&rights_left, os_mapping_limit() / SHARE);
+    ATOMIC_STORE_RELAXED(&counted, true);
+}
+
+static bool take_rights(size_t mappings)
+{
+    count_rights();
+    size_t left = ATOMIC_LOAD_RELAXED(&rights_left);
+    while (left >= mappings)
+        if (__atomic_compare_exchange_n(
+                &rights_left, &left, left - mappings, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return true;
+    return false;
+}
+
+enum fence fence_start(void *address, size_t size, unsigned mappings)
+{
+    if (os_guard(address, size))
+        return FENCE_MARKS;
+    if (!take_rights(mappings))
+        return FENCE_NONE;
+    if (os_make_inaccessible(address, size))
+        return FENCE_RIGHTS;
+    fence_end(FENCE_RIGHTS, mappings);
+    return FENCE_NONE;
+}
+
+void fence_end(enum fence fence, unsigned mappings)
+{
+    if (fence == FENCE_RIGHTS)
+        ATOMIC_ADD_RELAXED(&rights_left, mappings);
+}
+
+bool fence_open(enum fence fence, void *address, size_t size)
+{
+    if (fence == FENCE_NONE)
+        return true;
+    return fence == FENCE_MARKS ? os_unguard(address, size) : os_make_writable(address, size);
+}
+
+bool fence_close(enum fence fence, void *address, size_t size)
+{
+    if (fence == FENCE_MARKS && os_guard(address, size))
+        return true;
+    /* Memory that is locked stays. */
+    if (!os_purge(address, size))
+        sparse_clear(address, size);
+    return fence == FENCE_RIGHTS && os_make_inaccessible(address, size);
+}
+
+char *fence_place(size_t alignment)
+{
+    uint64_t random = 0;
+    if (!os_random(&random, sizeof random))
+        return NULL;
+    return (char *)(places_start + random % (places_bytes / alignment) * alignment);
+}
+
+void *fence_map(size_t size, char *hint)
+{
+    size_t page = os_page_size();
+    char *start = os_map(size + 2 * page, page, hint);
+    if (!start)
+        return NULL;
+    /* Nobody gives them back. */
+    fence_start(start, page, 1);
+    fence_start(start + page + size, page, 1);
+    return start + page;
+}

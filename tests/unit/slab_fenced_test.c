@@ -1,0 +1,121 @@
+/* slab/fenced: what is in no slab of the hardened preset cannot be touched, and neither can the end
+ * of one that is; fresh slabs read as zero; nobody else gets of their superslabs. */
+#include "unit.h"
+
+#include "map/fence.h"
+#include "os/os.h"
+#include "slab/fenced.h"
+#include "slab/shard.h"
+#include "span/page_heap.h"
+
+static int start(void **state)
+{
+    (void)state;
+    return page_heap_init() && shard_prepare_hardened() ? 0 : -1;
+}
+
+static size_t bytes_of(const struct slab *slab)
+{
+    return slab->blocks * (size_t)size_classes[slab->size_class].size;
+}
+
+static struct slab *make(unsigned size_class)
+{
+    struct slab *slab = slab_create(size_class, slab_hardened_shard, 1, true);
+    assert_non_null(slab);
+    slab_check(slab);
+    assert_true(slab->clean);
+    assert_true(unit_all_bytes(slab->base, bytes_of(slab), 0));
+    return slab;
+}
+
+static void slabs_end_closed(void **state)
+{
+    (void)state;
+    for (unsigned size_class = 1; size_class < SINGLE_CLASS_FIRST; size_class++) {
+        struct slab *slab = make(size_class);
+        size_t length = size_classes[size_class].units * UNIT_SIZE;
+        assert_true(bytes_of(slab) <= length - os_page_size());
+        memset(slab->base, 0x55, bytes_of(slab));
+        if (size_class % 16 == 1) {
+            char *end = slab->base + round_up(bytes_of(slab), os_page_size());
+            unit_expect_fault(end);
+            unit_expect_fault(slab->base + length - 1);
+        }
+        slab_destroy(slab);
+        if (size_class % 16 == 1)
+            unit_expect_fault(superslab_address(slab->superslab, superslab_unit_of(slab->base)));
+    }
+}
+
+static void what_was_used_reads_as_zero(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 200; i++) {
+        struct slab *slab = make(1 + i % (SINGLE_CLASS_FIRST - 1));
+        memset(slab->base, 0x55, bytes_of(slab));
+        slab_destroy(slab);
+    }
+}
+
+static void behind_the_blocks_is_no_block(void **state)
+{
+    (void)state;
+    struct slab *slab = make(size_class_of(4096));
+    void *behind = slab->base + bytes_of(slab);
+    assert_true(slab->blocks < size_classes[slab->size_class].blocks);
+    assert_int_equal(slab_index(slab, slab->base + 4096, "test"), 1);
+    assert_int_equal(slab_put(slab, &behind, 1), 0);
+    slab_destroy(slab);
+}
+
+static void others_get_nothing_of_it(void **state)
+{
+    (void)state;
+    struct slab *fenced = make(1), *ordinary = slab_create(1, 0, 1, true);
+    assert_non_null(ordinary);
+    assert_ptr_not_equal(fenced->superslab, ordinary->superslab);
+    assert_int_equal(ordinary->superslab->fence, FENCE_NONE);
+    assert_int_not_equal(fenced->superslab->fence, FENCE_NONE);
+    assert_int_equal(class_map_get(fenced->base), CLASS_NONE);
+    slab_destroy(fenced);
+    slab_destroy(ordinary);
+}
+
+static void superslabs_lie_apart(void **state)
+{
+    (void)state;
+    enum { SLABS = 8 * SUPERSLAB_UNITS };
+    struct slab *slabs[SLABS];
+    const char *last = NULL;
+    unsigned superslabs = 0, neighbours = 0;
+    for (unsigned i = 0; i < SLABS; i++) {
+        slabs[i] = make(1);
+        const char *base = slabs[i]->superslab->region.base;
+        if (base == last)
+            continue;
+        superslabs++;
+        neighbours += base == last - REGION_SIZE || base == last + REGION_SIZE;
+        last = base;
+    }
+    assert_true(superslabs >= 8);
+    assert_true(neighbours == 0);
+    page_heap_check();
+    for (unsigned i = 0; i < SLABS; i++)
+        slab_destroy(slabs[i]);
+    page_heap_purge(SIZE_MAX);
+    page_heap_check();
+    assert_true(page_heap_stats().superslabs <= 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slabs_end_closed),
+        cmocka_unit_test(what_was_used_reads_as_zero),
+        cmocka_unit_test(behind_the_blocks_is_no_block),
+        cmocka_unit_test(others_get_nothing_of_it),
+        cmocka_unit_test(superslabs_lie_apart),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
