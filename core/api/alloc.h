@@ -30,10 +30,8 @@ void *alloc_long(size_t size, struct heap_front *heap);
 void free_long(void *block, struct heap_front *heap);
 
 /* free of what lies beyond the class map, or of anything while the heap is closed, as it is all the
- * time in the hardened preset, where free, delete and delete[] are told apart. */
+ * time in the hardened preset, where delete is told apart (override/cxx.c). */
 void free_far(void *block, struct heap_front *heap);
-void delete_far(void *block, struct heap_front *heap);
-void delete_array_far(void *block, struct heap_front *heap);
 
 /* A block of at least `size` bytes: of size class `size_class` or a larger one, or, when
  * that is CLASS_NONE, at a multiple of `alignment`, zeroed if `zero`. NULL and ENOMEM when

@@ -17,28 +17,13 @@ HOT_ENTRY void free_long(void *block, struct heap_front *heap)
         free_slow(block);
 }
 
-/* A heap that is closed, or the static one, may not be written to. */
-ALWAYS_INLINE void far(void *block, struct heap_front *heap, enum form form)
+void free_far(void *block, struct heap_front *heap)
 {
+    /* A heap that is closed, or the static one, may not be written to. */
     if (LIKELY(LOAD_HOT(&heap->classes_limit) != 0))
         free_long(block, heap);
     else if (hardened_is_on())
-        hardened_free(block, form);
+        hardened_free(block, FORM_MALLOC);
     else
         free_slow(block);
-}
-
-void free_far(void *block, struct heap_front *heap)
-{
-    far(block, heap, FORM_MALLOC);
-}
-
-void delete_far(void *block, struct heap_front *heap)
-{
-    far(block, heap, FORM_NEW);
-}
-
-void delete_array_far(void *block, struct heap_front *heap)
-{
-    far(block, heap, FORM_NEW_ARRAY);
 }

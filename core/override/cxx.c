@@ -32,13 +32,87 @@ extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 #define OPERATOR __attribute__((visibility("default"), weak, noplt))
 #endif
 
+OPERATOR HOT_ENTRY void *_Znwm(size_t size);
+OPERATOR HOT_ENTRY void _ZdlPv(void *block);
+OPERATOR void *_Znam(size_t size);
+OPERATOR void _ZdaPv(void *block);
+OPERATOR void *_ZnwmSt11align_val_t(size_t size, size_t alignment);
+OPERATOR void _ZdlPvSt11align_val_t(void *block, size_t alignment);
+OPERATOR void *_ZnamSt11align_val_t(size_t size, size_t alignment);
+OPERATOR void _ZdaPvSt11align_val_t(void *block, size_t alignment);
+
+/* By their own names: those above may lead to somebody else's. */
+#define OWN(name) ALIAS_OF(name) __attribute__((visibility("hidden")))
+extern OWN(_Znwm) void *own_new(size_t size);
+extern OWN(_ZdlPv) void own_delete(void *block);
+extern OWN(_Znam) void *own_new_array(size_t size);
+extern OWN(_ZdaPv) void own_delete_array(void *block);
+extern OWN(_ZnwmSt11align_val_t) void *own_new_aligned(size_t size, size_t alignment);
+extern OWN(_ZdlPvSt11align_val_t) void own_delete_aligned(void *block, size_t alignment);
+extern OWN(_ZnamSt11align_val_t) void *own_new_array_aligned(size_t size, size_t alignment);
+extern OWN(_ZdaPvSt11align_val_t) void own_delete_array_aligned(void *block, size_t alignment);
+
+/* ---- Forms, which the hardened preset tells apart ----------------------------------------------
+ */
+
+/* A program that replaces some operators may do without the others, above all one that counts
+ * calls: what its new gets from malloc, our delete has to take. So blocks are told apart only where
+ * all of them are ours. */
+static SLOW_PATH bool find_out(uint8_t *known)
+{
+    bool ours = _Znwm == own_new && _ZdlPv == own_delete && _Znam == own_new_array &&
+                _ZdaPv == own_delete_array && _ZnwmSt11align_val_t == own_new_aligned &&
+                _ZdlPvSt11align_val_t == own_delete_aligned &&
+                _ZnamSt11align_val_t == own_new_array_aligned &&
+                _ZdaPvSt11align_val_t == own_delete_array_aligned;
+    ATOMIC_STORE_RELAXED(known, ours ? 1 : 2);
+    return ours;
+}
+
+ALWAYS_INLINE bool are_ours(void)
+{
+    static uint8_t known; /* atomic relaxed, any thread: 0: not yet, 1: they are, 2: they are not */
+    uint8_t ours = ATOMIC_LOAD_RELAXED(&known);
+    return ours ? ours == 1 : find_out(&known);
+}
+
+static void *new_hardened(size_t size, size_t alignment, enum form form)
+{
+    return hardened_alloc(size, alignment, are_ours() ? form : FORM_MALLOC);
+}
+
+static SLOW_PATH void delete_hardened(void *block, enum form form)
+{
+    hardened_free(block, are_ours() ? form : FORM_ANY);
+}
+
+/* In place of free_far. */
+static SLOW_PATH void delete_other(void *block, struct heap_front *heap)
+{
+    if (hardened_is_on())
+        delete_hardened(block, FORM_NEW);
+    else
+        free_far(block, heap);
+}
+
+/* Of a delete that is told more than where the block is; SIZE_MAX, 0: but not that. */
+static SLOW_PATH void expect(void *block, size_t size, size_t alignment, enum form form)
+{
+    if (are_ours())
+        hardened_expect(
+            block, size, alignment, form == FORM_NEW ? "operator delete" : "operator delete[]");
+}
+
+/* ---- Slow paths of new -------------------------------------------------------------------------
+ */
+
 /* A nothrow new must not let the exception of a new_handler out, but C cannot catch it: so the
  * handler is called only by the throwing forms, and the nothrow forms return NULL at once. */
 static SLOW_PATH void *new_slow(size_t size, size_t alignment, enum form form)
 {
     for (;;) {
-        void *block = hardened_is_on() ? hardened_alloc(size, alignment, form)
-                                       : alloc_aligned(size, alignment);
+        void *block =
+            hardened_is_on() ? new_hardened(size, alignment, form) : alloc_aligned(size, alignment);
         if (block)
             return block;
         new_handler handler = _ZSt15get_new_handlerv ? _ZSt15get_new_handlerv() : NULL;
@@ -92,32 +166,23 @@ OPERATOR void *_ZnwmSt11align_val_t(size_t size, size_t alignment)
     return new_aligned(size, alignment);
 }
 
-/* By their own names: the exported ones may lead to somebody else's. */
-#define OWN(name) ALIAS_OF(name) __attribute__((visibility("hidden")))
-extern OWN(_Znwm) void *own_new(size_t size);
-extern OWN(_ZnwmSt11align_val_t) void *own_new_aligned(size_t size, size_t alignment);
-
 /* ---- new[] ----------------------------------------------------------------------------------- */
 
-/* In the hardened preset the two are told apart; not if it is the program's new that serves. */
 OPERATOR void *_Znam(size_t size)
 {
-    if (hardened_is_on() && _Znwm == own_new)
+    if (hardened_is_on() && are_ours())
         return new_slow(size, MIN_ALIGNMENT, FORM_NEW_ARRAY);
     return _Znwm(size);
 }
 
 OPERATOR void *_ZnamSt11align_val_t(size_t size, size_t alignment)
 {
-    if (hardened_is_on() && _ZnwmSt11align_val_t == own_new_aligned)
+    if (hardened_is_on() && are_ours())
         return new_slow(size, alignment, FORM_NEW_ARRAY);
     return _ZnwmSt11align_val_t(size, alignment);
 }
 
 /* ---- new, new[]: nothrow --------------------------------------------------------------------- */
-
-extern OWN(_Znam) void *own_new_array(size_t size);
-extern OWN(_ZnamSt11align_val_t) void *own_new_array_aligned(size_t size, size_t alignment);
 
 /* The program has replaced a throwing form, whose exceptions C++ has to catch: the nothrow form of
  * the C++ library does that. */
@@ -141,7 +206,7 @@ static SLOW_PATH void *next_nothrow_aligned(
 ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, enum form form)
 {
     if (hardened_is_on())
-        return hardened_alloc(size, alignment, form);
+        return new_hardened(size, alignment, form);
     return alignment <= MIN_ALIGNMENT ? alloc(size) : alloc_aligned(size, alignment);
 }
 
@@ -232,36 +297,30 @@ OPERATOR void *_ZnamSt11align_val_tRKSt9nothrow_t12__hot_cold_t(
  */
 
 /* What a delete is told beyond the pointer, size and alignment, it does not need: the block's slab
- * or span knows. In the hardened preset it has to be true; but what the program's new has made is
- * the business of its delete. */
+ * or span knows. In the hardened preset it has to be true. */
 OPERATOR HOT_ENTRY void _ZdlPv(void *block)
 {
-    release_by(block, delete_far);
+    release_by(block, delete_other);
 }
 
-ALWAYS_INLINE void delete_aligned(void *block, size_t alignment, enum form form, const char *call)
+ALWAYS_INLINE void delete_aligned(void *block, size_t alignment, enum form form)
 {
     if (hardened_is_on()) {
-        hardened_expect(block, SIZE_MAX, alignment, call);
-        hardened_free(block, form | FORM_ALIGNED);
+        expect(block, SIZE_MAX, alignment, form);
+        delete_hardened(block, form | FORM_ALIGNED);
     } else {
         release(block);
     }
 }
 
-static const char delete_call[] = "operator delete", delete_array_call[] = "operator delete[]";
-
 OPERATOR void _ZdlPvSt11align_val_t(void *block, size_t alignment)
 {
-    delete_aligned(block, alignment, FORM_NEW, delete_call);
+    delete_aligned(block, alignment, FORM_NEW);
 }
-
-extern OWN(_ZdlPv) void own_delete(void *block);
-extern OWN(_ZdlPvSt11align_val_t) void own_delete_aligned(void *block, size_t alignment);
 
 OPERATOR void _ZdaPv(void *block)
 {
-    if (hardened_is_on() && _ZdlPv == own_delete)
+    if (hardened_is_on() && are_ours())
         hardened_free(block, FORM_NEW_ARRAY);
     else
         _ZdlPv(block);
@@ -269,51 +328,41 @@ OPERATOR void _ZdaPv(void *block)
 
 OPERATOR void _ZdaPvSt11align_val_t(void *block, size_t alignment)
 {
-    if (hardened_is_on() && _ZdlPvSt11align_val_t == own_delete_aligned)
-        delete_aligned(block, alignment, FORM_NEW_ARRAY, delete_array_call);
+    if (hardened_is_on() && are_ours())
+        delete_aligned(block, alignment, FORM_NEW_ARRAY);
     else
         _ZdlPvSt11align_val_t(block, alignment);
 }
 
-extern OWN(_ZdaPv) void own_delete_array(void *block);
-extern OWN(_ZdaPvSt11align_val_t) void own_delete_array_aligned(void *block, size_t alignment);
-
-/* The form calls the one that the standard says, `called`, after what it is told was looked at, if
- * that is ours. */
-#define DELETE(form, called, own, size, call, ...)                                                 \
-    OPERATOR void form(void *block, __VA_ARGS__)                                                   \
+/* The form calls the one that the standard says; that of a size after a look at it. */
+#define DELETE(name, called, ...)                                                                  \
+    OPERATOR void name(void *block, __VA_ARGS__)                                                   \
     {                                                                                              \
-        if (hardened_is_on() && (size) != SIZE_MAX && called == own)                               \
-            hardened_expect(block, size, 0, call);                                                 \
-        called(block);                                                                             \
+        (void)tag;                                                                                 \
+        called;                                                                                    \
     }
 
-#define DELETE_ALIGNED(form, called, own, size, call, ...)                                         \
-    OPERATOR void form(void *block, __VA_ARGS__)                                                   \
+#define DELETE_SIZED(name, form, called, ...)                                                      \
+    OPERATOR void name(void *block, __VA_ARGS__)                                                   \
     {                                                                                              \
-        if (hardened_is_on() && (size) != SIZE_MAX && called == own)                               \
-            hardened_expect(block, size, 0, call);                                                 \
-        called(block, alignment);                                                                  \
+        if (hardened_is_on())                                                                      \
+            expect(block, size, 0, form);                                                          \
+        called;                                                                                    \
     }
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-/* NOLINTBEGIN(misc-unused-parameters) */
-DELETE(_ZdlPvm, _ZdlPv, own_delete, size, delete_call, size_t size)
-DELETE(_ZdaPvm, _ZdaPv, own_delete_array, size, delete_array_call, size_t size)
-DELETE(_ZdlPvRKSt9nothrow_t, _ZdlPv, own_delete, SIZE_MAX, delete_call, const void *tag)
-DELETE(_ZdaPvRKSt9nothrow_t, _ZdaPv, own_delete_array, SIZE_MAX, delete_array_call, const void *tag)
-DELETE_ALIGNED(
-    _ZdlPvmSt11align_val_t, _ZdlPvSt11align_val_t, own_delete_aligned, size, delete_call,
-    size_t size, size_t alignment)
-DELETE_ALIGNED(
-    _ZdaPvmSt11align_val_t, _ZdaPvSt11align_val_t, own_delete_array_aligned, size,
-    delete_array_call, size_t size, size_t alignment)
-DELETE_ALIGNED(
-    _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdlPvSt11align_val_t, own_delete_aligned, SIZE_MAX,
-    delete_call, size_t alignment, const void *tag)
-DELETE_ALIGNED(
-    _ZdaPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_t, own_delete_array_aligned, SIZE_MAX,
-    delete_array_call, size_t alignment, const void *tag)
-/* NOLINTEND(misc-unused-parameters) */
-#pragma GCC diagnostic pop
+DELETE(_ZdlPvRKSt9nothrow_t, _ZdlPv(block), const void *tag)
+DELETE(_ZdaPvRKSt9nothrow_t, _ZdaPv(block), const void *tag)
+DELETE(
+    _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdlPvSt11align_val_t(block, alignment), size_t alignment,
+    const void *tag)
+DELETE(
+    _ZdaPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_t(block, alignment), size_t alignment,
+    const void *tag)
+DELETE_SIZED(_ZdlPvm, FORM_NEW, _ZdlPv(block), size_t size)
+DELETE_SIZED(_ZdaPvm, FORM_NEW_ARRAY, _ZdaPv(block), size_t size)
+DELETE_SIZED(
+    _ZdlPvmSt11align_val_t, FORM_NEW, _ZdlPvSt11align_val_t(block, alignment), size_t size,
+    size_t alignment)
+DELETE_SIZED(
+    _ZdaPvmSt11align_val_t, FORM_NEW_ARRAY, _ZdaPvSt11align_val_t(block, alignment), size_t size,
+    size_t alignment)
