@@ -13,6 +13,8 @@ TRY_FLAGS ?=
 SCALE_FLAGS ?=
 POTENTIAL_FLAGS ?= --json docs/learning-potential.json --markdown docs/learning-potential-figures.md
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+CONFIGURE_MUSL := cmake -S . -B $(BUILD)/musl -G Ninja --log-level=WARNING \
+	-DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_LIBDIR=lib/$(shell uname -m)-linux-musl
 CONFIGURE_FUZZ := cmake -S . -G Ninja --log-level=WARNING
 # The profile of the command, so that its dependencies are compiled once.
 CARGO_FLAGS := --release --locked --workspace --target-dir $(BUILD)/cargo
@@ -20,7 +22,7 @@ LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := build
-.PHONY: build library all peers try scale learning-potential check test-crates stress fuzz coverage \
+.PHONY: build library library-musl all peers try scale learning-potential check test-crates stress fuzz coverage \
 	programs platforms install format format-check lint clean help
 
 # Builds the libraries and the command.
@@ -35,11 +37,19 @@ library:
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE)
 	@cmake --build $(BUILD) --target library
 
+# Builds the library for programs that are linked with musl.
+library-musl:
+	@sh cmake/install-tools.sh musl
+	@$(CONFIGURE_MUSL)
+	@cmake --build $(BUILD)/musl --target library
+
 # Builds everything but the peers, with warnings as errors.
 all:
 	@sh cmake/install-tools.sh check
 	@$(CONFIGURE) -DHAKMEM_WERROR=1
 	@cmake --build $(BUILD)
+	@$(CONFIGURE_MUSL) -DHAKMEM_WERROR=1
+	@cmake --build $(BUILD)/musl --target library
 
 # Builds other allocators to compare with.
 peers:
@@ -134,6 +144,7 @@ clean:
 help:
 	@echo 'make            build the libraries and the command hakmem in $(BUILD)/'
 	@echo 'make library    build libhakmem.so, libhakmem.a and hakmem.o alone'
+	@echo 'make library-musl   build them for programs that are linked with musl'
 	@echo 'make peers      build other allocators to compare with'
 	@echo 'make try        workloads and programs under hakmem and other allocators'
 	@echo 'make scale      what each lock does, and on how many cores it stops them'

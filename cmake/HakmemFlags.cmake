@@ -44,6 +44,13 @@ set(HAKMEM_LINK_FLAGS -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--gc-sectio
     # dlclose must be harmless: live blocks and thread heaps outlive any handle.
     -Wl,-z,nodelete)
 
+# What other compilers tell their linker themselves, and musl-gcc does not: stacks are followed by
+# the one, a recording knows the library by the other.
+if(HAKMEM_MUSL)
+    set(HAKMEM_MUSL_LINK_FLAGS -Wl,--eh-frame-hdr -Wl,--build-id)
+    list(APPEND HAKMEM_LINK_FLAGS ${HAKMEM_MUSL_LINK_FLAGS})
+endif()
+
 # The macros that the C code may test.
 set(HAKMEM_DEFINITIONS HAKMEM_DEBUG=${HAKMEM_DEBUG} HAKMEM_FAULTS=${HAKMEM_FAULTS}
     HAKMEM_LOCK_PROFILE=0 HAKMEM_DEFAULT_PRESET=${HAKMEM_DEFAULT_PRESET_NUMBER}

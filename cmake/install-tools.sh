@@ -1,6 +1,6 @@
 #!/bin/sh
-# install-tools.sh library|build|peers|try|learning|check|fuzz|coverage|programs|platforms: makes
-# sure that what is needed is installed.
+# install-tools.sh library|musl|build|peers|try|learning|check|fuzz|coverage|programs|platforms:
+# makes sure that what is needed is installed.
 #
 # Silent and quick when everything is there. Otherwise installs Debian packages when it may (root
 # with apt-get), and else says what to install and fails.
@@ -50,6 +50,11 @@ need_library() {
     need /usr/include/stdio.h libc6-dev
 }
 
+need_musl() {
+    need_library
+    need musl-gcc musl-tools
+}
+
 need_build() {
     need_library
     need_rust
@@ -92,6 +97,7 @@ need_learning() {
 
 need_check() {
     need_try
+    need_musl
     need /usr/include/cmocka.h libcmocka-dev
     need /usr/include/gtest/gtest.h libgtest-dev
     need bash bash
@@ -152,7 +158,6 @@ need_platforms() {
     need ld.lld lld
     need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
     need qemu-aarch64 qemu-user
-    need musl-gcc musl-tools
     need /usr/src/googletest/googletest/CMakeLists.txt googletest
     need dpkg-source dpkg-dev
     has_clang_runtime ubsan_standalone || missing="$missing $(clang_runtime_package)"
@@ -160,6 +165,7 @@ need_platforms() {
 
 case $goal in
 library) need_library ;;
+musl) need_musl ;;
 build) need_build ;;
 peers) need_peers ;;
 try) need_try ;;
@@ -170,7 +176,7 @@ coverage) need_coverage ;;
 programs) need_library; need /usr/bin/python3 python3 ;;
 platforms) need_platforms ;;
 *)
-    echo "usage: $0 library|build|peers|try|learning|check|fuzz|coverage|programs|platforms" \
+    echo "usage: $0 library|musl|build|peers|try|learning|check|fuzz|coverage|programs|platforms" \
         >&2
     exit 2
     ;;
@@ -194,7 +200,7 @@ export DEBIAN_FRONTEND=noninteractive
 apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 ||
     { apt-get update >/dev/null && apt-get install -y --no-install-recommends $missing >/dev/null; }
 
-if [ "$goal" != library ] && ! has_rust; then
+if [ "$goal" != library ] && [ "$goal" != musl ] && ! has_rust; then
     echo "The command needs Rust $RUST or newer, and the system's packages have an older one:" \
         "please install it with rustup." >&2
     exit 1

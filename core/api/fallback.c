@@ -13,7 +13,7 @@ static struct {
     void *(*malloc)(size_t);
     void *(*calloc)(size_t, size_t);
     void *(*realloc)(void *, size_t);
-    void *(*memalign)(size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
     void (*free)(void *);
     size_t (*malloc_usable_size)(void *);
 } libc; /* const after fallback_init */
@@ -37,7 +37,7 @@ static bool look_up(void *function, const char *name)
 bool fallback_init(void)
 {
     return dlsym && look_up(&libc.malloc, "malloc") && look_up(&libc.calloc, "calloc") &&
-           look_up(&libc.realloc, "realloc") && look_up(&libc.memalign, "memalign") &&
+           look_up(&libc.realloc, "realloc") && look_up(&libc.aligned_alloc, "aligned_alloc") &&
            look_up(&libc.free, "free") && look_up(&libc.malloc_usable_size, "malloc_usable_size");
 }
 
@@ -59,10 +59,11 @@ void *libc_realloc(void *block, size_t size)
     return libc.realloc(block, size);
 }
 
+/* musl's memalign calls aligned_alloc by its name, which is ours. */
 void *libc_memalign(size_t alignment, size_t size)
 {
     count();
-    return libc.memalign(alignment, size);
+    return libc.aligned_alloc(alignment, size);
 }
 
 void libc_free(void *block)

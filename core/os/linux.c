@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
@@ -30,6 +29,9 @@
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE 103
 #endif
+
+/* As in <linux/futex.h>, which a compiler for musl does not find. */
+enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 
 uint64_t os_counts[OS_CALL_COUNT];
 

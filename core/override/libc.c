@@ -1,7 +1,6 @@
 /* The C library's names: malloc and its family, glibc's second names for them, and the functions
  * that tune and describe the heap. */
 #include <errno.h>
-#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,7 +233,7 @@ EXPORT struct mallinfo2 mallinfo2(void)
 
 static int clamp_to_int(size_t value)
 {
-    return value > INT_MAX ? INT_MAX : (int)value;
+    return value > INT32_MAX ? INT32_MAX : (int)value;
 }
 
 EXPORT struct mallinfo mallinfo(void)

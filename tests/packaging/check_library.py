@@ -13,6 +13,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 MAX_TEXT_BYTES = 144 * 1024
 MAX_TLS_BYTES = 64
+# glibc; musl as its own build calls itself, and as Alpine's does.
+LIBC = re.compile(r"libc\.so(\.6)?$|libc\.musl-\w+\.so\.1$")
 
 
 def tool(*command):
@@ -85,8 +87,8 @@ def check_dependencies(library):
         yield "SONAME is %s" % sonames
     needed = [re.sub(r".*\[(.*)\]", r"\1", rest) for tag, rest in entries if tag == "NEEDED"]
     # A 64-bit ARM program is given its thread pointer by the dynamic linker's own library.
-    extra = [name for name in needed if name != "libc.so.6" and not name.startswith("ld-linux")]
-    if extra or "libc.so.6" not in needed:
+    libraries = [name for name in needed if not name.startswith("ld-linux")]
+    if len(libraries) != 1 or not LIBC.match(libraries[0]):
         yield "NEEDED is %s" % needed
     flags = " ".join(rest for tag, rest in entries if tag in ("FLAGS", "FLAGS_1"))
     for flag in ("NOW", "NODELETE"):

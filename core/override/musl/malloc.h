@@ -1,12 +1,24 @@
-/* The parts of glibc's <malloc.h> that musl's lacks and core/override/libc.c implements. */
-#ifndef PLATFORMS_MUSL_MALLOC_H
-#define PLATFORMS_MUSL_MALLOC_H
+/* What glibc's <malloc.h> declares and musl's does not: hakmem has it under either. The numbers and
+ * the layout are glibc's, for programs that carry them. */
+#ifndef OVERRIDE_MUSL_MALLOC_H
+#define OVERRIDE_MUSL_MALLOC_H
 
 #include_next <malloc.h>
 
 #include <stdio.h>
 
+#define M_MXFAST 1
+#define M_NLBLKS 2
+#define M_GRAIN 3
+#define M_KEEP 4
+#define M_TRIM_THRESHOLD (-1)
+#define M_TOP_PAD (-2)
+#define M_MMAP_THRESHOLD (-3)
+#define M_MMAP_MAX (-4)
 #define M_CHECK_ACTION (-5)
+#define M_PERTURB (-6)
+#define M_ARENA_TEST (-7)
+#define M_ARENA_MAX (-8)
 
 struct mallinfo {
     int arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
