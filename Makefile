@@ -22,8 +22,8 @@ LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := build
-.PHONY: build library library-musl all peers try scale learning-potential check test-crates stress fuzz coverage \
-	programs platforms install format format-check lint clean help
+.PHONY: build library library-musl all peers try scale learning-potential check test-crates stress \
+	fuzz coverage programs platforms install dist packages format format-check lint clean help
 
 # Builds the libraries and the command.
 build:
@@ -121,6 +121,16 @@ coverage:
 install: build
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
+# What a release consists of, of the commit that is checked out: sources, bill of materials, sums.
+dist:
+	@sh cmake/install-tools.sh dist
+	@python3 -B packaging/dist.py $(BUILD)/dist
+
+# Makes the packages of that commit for all systems, and tries each in a bare one.
+packages:
+	@sh cmake/install-tools.sh packages
+	@python3 -B packaging/packages.py $(BUILD)/packages
+
 format:
 	@sh cmake/install-tools.sh check
 	@clang-format -i $(SOURCES)
@@ -156,5 +166,7 @@ help:
 	@echo 'make platforms  other compilers, processors, page sizes and C libraries, sanitizers'
 	@echo 'make coverage   what the tests reach of the core'
 	@echo 'make install    install into PREFIX ($(PREFIX)), below DESTDIR if set'
+	@echo 'make dist       the sources of a release, with bill of materials and checksums'
+	@echo 'make packages   Debian packages, RPMs, tarballs and wheels, each tried in a bare system'
 	@echo 'make format     format the sources'
 	@echo 'make clean      remove $(BUILD)/'

@@ -1,16 +1,20 @@
 # Installation: the three products, the headers, hakmem.pc, the CMake package and the licence.
-# Everything is found relative to where it lies, so an installed tree may be moved.
+# Everything is found relative to where it lies, so an installed tree may be moved. What programs
+# run with is the component `library`; what they are built with, `development`.
 
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hakmem)
 
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(TARGETS hakmem hakmem_static hakmem_override EXPORT hakmem-targets
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
+        NAMELINK_COMPONENT development
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(FILES ${HAKMEM_OBJECT} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/hakmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 install(EXPORT hakmem-targets NAMESPACE hakmem:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/hakmem-config.cmake.in

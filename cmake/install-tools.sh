@@ -1,6 +1,6 @@
 #!/bin/sh
-# install-tools.sh library|musl|build|peers|try|learning|check|fuzz|coverage|programs|platforms:
-# makes sure that what is needed is installed.
+# install-tools.sh library|musl|build|peers|try|learning|check|fuzz|coverage|programs|platforms|
+# dist|packages: makes sure that what is needed is installed.
 #
 # Silent and quick when everything is there. Otherwise installs Debian packages when it may (root
 # with apt-get), and else says what to install and fails.
@@ -123,6 +123,7 @@ need_check() {
     need zstd zstd
     need pigz pigz
     need dot graphviz
+    need git git
 }
 
 # The run-time libraries of clang, wherever the installed version has them.
@@ -163,6 +164,22 @@ need_platforms() {
     has_clang_runtime ubsan_standalone || missing="$missing $(clang_runtime_package)"
 }
 
+need_dist() {
+    need_rust
+    need git git
+    need /usr/bin/python3 python3
+    # Debian has the part of Python that makes environments in a package of its own.
+    python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
+}
+
+need_packages() {
+    need_dist
+    need mmdebstrap mmdebstrap
+    need /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring
+    need unshare util-linux
+    need mount mount
+}
+
 case $goal in
 library) need_library ;;
 musl) need_musl ;;
@@ -175,9 +192,11 @@ fuzz) need_fuzz ;;
 coverage) need_coverage ;;
 programs) need_library; need /usr/bin/python3 python3 ;;
 platforms) need_platforms ;;
+dist) need_dist ;;
+packages) need_packages ;;
 *)
-    echo "usage: $0 library|musl|build|peers|try|learning|check|fuzz|coverage|programs|platforms" \
-        >&2
+    echo "usage: $0 library|musl|build|peers|try|learning|check|fuzz|coverage|programs|" \
+        "platforms|dist|packages" >&2
     exit 2
     ;;
 esac

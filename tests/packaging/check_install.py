@@ -12,11 +12,15 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "packaging"))
+import project  # noqa: E402
+
 STEP_LIMIT_SECONDS = 120
+VERSION = project.version()
 
 # Below the prefix; `lib` stands for the library directory.
 INSTALLED = [
-    "lib/libhakmem.so", "lib/libhakmem.so.0", "lib/libhakmem.so.0.1.0", "lib/libhakmem.a",
+    "lib/libhakmem.so", "lib/libhakmem.so.0", "lib/libhakmem.so." + VERSION, "lib/libhakmem.a",
     "lib/hakmem.o", "lib/pkgconfig/hakmem.pc", "lib/cmake/hakmem/hakmem-config.cmake",
     "lib/cmake/hakmem/hakmem-config-version.cmake", "lib/cmake/hakmem/hakmem-targets.cmake",
     "include/hakmem/hakmem.h", "include/hakmem/hakmem.hpp", "share/doc/hakmem/LICENSE",
@@ -123,8 +127,10 @@ def check_cmake_package(prefix, work):
 
 def check_versions(prefix, work):
     """The package is found by its own minor version and by no other, before 1.0."""
-    for version, fits in (("0.1", True), ("0.1.0", True), ("0.0", False), ("0.1.1", False),
-                          ("0.2", False), ("1.0", False)):
+    major, minor, patch = map(int, VERSION.split("."))
+    for version, fits in (("%d.%d" % (major, minor), True), (VERSION, True), ("99.0", False),
+                          ("%d.%d.%d" % (major, minor, patch + 1), False),
+                          ("%d.%d" % (major, minor + 1), False), ("%d.0" % (major + 1), False)):
         source = work / ("version-" + version)
         source.mkdir()
         (source / "CMakeLists.txt").write_text(
@@ -141,7 +147,7 @@ def check_pkg_config(prefix, work):
     libraries = library_directory(prefix)
     where = {"PKG_CONFIG_PATH": str(libraries / "pkgconfig")}
     version = run("pkg-config", "--modversion", "hakmem", **where).strip()
-    if version != "0.1.0":
+    if version != VERSION:
         raise CheckError("pkg-config says version %s" % version)
     flags = run("pkg-config", "--cflags", "--libs", "hakmem", **where).split()
     program = work / "pkg-config"

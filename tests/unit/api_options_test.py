@@ -238,7 +238,7 @@ class Reports(unittest.TestCase):
     def test_table(self):
         done = run(STATS="1", PRESET="lean")
         lines = done.stderr.splitlines()
-        self.assertTrue(lines[0].startswith("hakmem 0.1.0 statistics of process "), lines[0])
+        self.assertRegex(lines[0], r"^hakmem \d+\.\d+\.\d+ statistics of process ")
         self.assertEqual(lines[1], f"command: {PROGRAM} get")
         self.assertIn("preset=lean", lines[2])
         self.assertIn("magazine_kib=16", lines[2])

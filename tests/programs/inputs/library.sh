@@ -6,10 +6,11 @@ top=$1
 rm -rf build
 if [ ! -d source ]; then
     mkdir source
-    cp -r "$top/core" "$top/include" "$top/cmake" "$top/CMakeLists.txt" source
-    # Neither the tests nor the command are built here.
-    mkdir source/lab source/crates
-    touch source/lab/CMakeLists.txt source/crates/CMakeLists.txt
+    cp -r "$top/core" "$top/include" "$top/cmake" "$top/CMakeLists.txt" "$top/Cargo.toml" source
+    # Neither the tests nor the command nor packages are built here.
+    mkdir -p source/lab source/crates source/packaging source/tests/musl
+    touch source/lab/CMakeLists.txt source/crates/CMakeLists.txt source/packaging/packages.cmake \
+        source/tests/musl/CMakeLists.txt
 fi
 cmake -S source -B build -G Ninja > cmake.log
 cmake --build build --target library -j 2 > ninja.log

@@ -1,0 +1,71 @@
+"""release.py set-version VERSION    writes the version into the files that have to state it
+release.py check TAG                 fails unless the commit can be released under this tag
+
+docs/releasing.md has the steps of a release.
+"""
+
+import datetime
+import re
+import subprocess
+import sys
+
+import project
+
+HEADER = "include/hakmem/hakmem.h"
+
+
+def replace(path, pattern, text):
+    """Replaces what the pattern finds in a file of the project, which has to be one place."""
+    before = path.read_text()
+    after, count = re.subn(pattern, text, before, flags=re.M)
+    if count != 1:
+        raise project.Failure("%s: expected one line like %r, found %d" % (path, pattern, count))
+    path.write_text(after)
+
+
+def set_version(version, top=project.TOP):
+    """Cargo.toml is the place; the header is read by compilers that know neither it nor CMake, and
+    Cargo.lock follows."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise project.Failure("%r is no version of the form 1.2.3" % version)
+    replace(top / "Cargo.toml", r'^version = ".*"$', 'version = "%s"' % version)
+    for part, number in zip(("MAJOR", "MINOR", "PATCH"), version.split(".")):
+        replace(top / HEADER, r"^#define HAKMEM_VERSION_%s .*$" % part,
+                "#define HAKMEM_VERSION_%s %s" % (part, number))
+    replace(top / HEADER, r"^#define HAKMEM_VERSION .*$", '#define HAKMEM_VERSION "%s"' % version)
+    project.run("cargo", "update", "--workspace", "--offline", cwd=top)
+
+
+def defects(tag, top=project.TOP):
+    """What keeps the commit from being released under this tag."""
+    version = project.version(top)
+    if tag != "v" + version:
+        yield "the tag is %s, and Cargo.toml has version %s" % (tag, version)
+    heading = re.search(r"^## (.*)$", (top / "CHANGELOG.md").read_text(), re.M)
+    found = re.fullmatch(r"(\S+) \((\d{4}-\d{2}-\d{2})\)", heading.group(1)) if heading else None
+    if not found or found.group(1) != version:
+        yield "CHANGELOG.md does not begin with \"## %s (%s)\"" % (version, datetime.date.today())
+    benchmarks = (top / "docs/benchmarks.md").read_text()
+    if "with hakmem %s." % version not in benchmarks.partition("\n\n#")[0]:
+        yield "docs/benchmarks.md is of another version"
+    kind = subprocess.run(["git", "-C", str(top), "cat-file", "-t", "refs/tags/" + tag],
+                          capture_output=True, text=True, check=False).stdout.strip()
+    text = project.run("git", "-C", top, "cat-file", "tag", tag) if kind == "tag" else ""
+    if "-----BEGIN " not in text:
+        yield "%s is no signed tag" % tag
+
+
+def main():
+    verb, word = sys.argv[1:] if len(sys.argv) == 3 else ("", "")
+    if verb == "set-version":
+        set_version(word)
+    elif verb == "check":
+        found = list(defects(word))
+        if found:
+            raise project.Failure("; ".join(found))
+    else:
+        raise project.Failure("usage: release.py set-version VERSION | check TAG")
+
+
+if __name__ == "__main__":
+    project.main_of(main)

@@ -1,0 +1,5 @@
+"""python -m hakmem: the command."""
+
+from hakmem import main
+
+main()

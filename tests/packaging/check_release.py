@@ -1,0 +1,130 @@
+"""check_release.py BUILD: the version has one place, and `make dist` makes the same bytes twice.
+
+Works below BUILD/tests/packaging/release.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "packaging"))
+import dist  # noqa: E402
+import project  # noqa: E402
+import release  # noqa: E402
+
+# What has the number of a version of its own, or shows output.
+ELSEWHERE = re.compile(r"^(docs/|tests/|Cargo\.lock|crates/.*/tests/|crates/peers/|"
+                       r"crates/hakmem-cli/src/summary\.rs|.*\.md$)")
+PLACES = {"Cargo.toml", release.HEADER}
+
+
+def expect(condition, text):
+    if not condition:
+        raise project.Failure(text)
+
+
+def check_places(work):
+    """No third file states the version."""
+    version = project.version()
+    tracked = project.run("git", "-C", ROOT, "grep", "-lIF", '"%s"' % version).split()
+    expect(set(name for name in tracked if not ELSEWHERE.match(name)) == PLACES,
+           "the version stands in %s" % tracked)
+    return "the version has one place"
+
+
+def check_products(work):
+    """What was built says it."""
+    build, version = work.parents[2], project.version()
+    expect((build / ("libhakmem.so." + version)).exists(), "libhakmem.so.%s is missing" % version)
+    said = project.run(build / "bin/hakmem", "--version")
+    expect(version in said, "hakmem --version: " + said)
+    for name in ("hakmem.pc", "hakmem-config-version.cmake"):
+        text = (build / "package" / name).read_text()
+        expect(version in text, "%s has another version" % name)
+    return "products have the version"
+
+
+def copy_of_places(work):
+    top = work / "top"
+    for name in ("Cargo.toml", "CMakeLists.txt", release.HEADER, "cmake/HakmemVersion.cmake"):
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, top / name)
+    return top
+
+
+def check_change(work):
+    """Changing it in one place alone is refused; the script changes all."""
+    top = copy_of_places(work)
+    read = ("cmake", "-P", top / "cmake/HakmemVersion.cmake")
+    project.run(*read)
+    release.replace(top / "Cargo.toml", r'^version = ".*"$', 'version = "9.8.7"')
+    try:
+        project.run(*read)
+    except project.Failure as failure:
+        expect("set-version 9.8.7" in str(failure), "no advice: %s" % failure)
+    else:
+        raise project.Failure("Cargo.toml and the header may differ")
+    # Cargo is not asked: the copy has no crates.
+    kept, project.run = project.run, lambda *words, **options: ""
+    release.set_version("9.8.7", top)
+    project.run = kept
+    project.run(*read)
+    header = (top / release.HEADER).read_text()
+    expect('VERSION_MAJOR 9\n' in header and 'VERSION "9.8.7"' in header, "the header is not 9.8.7")
+    return "the version is changed by one command"
+
+
+def check_release_rules(work):
+    """An unreleased commit is refused, with reasons."""
+    found = list(release.defects("v0.0.1"))
+    for part in ("the tag is v0.0.1", "no signed tag"):
+        expect(any(part in defect for defect in found), "%s is not refused: %s" % (part, found))
+    return "a wrong tag is refused"
+
+
+def check_reproducible(work):
+    """Other times, umasks, languages and directories make no difference."""
+    made = []
+    for name, settings, umask in (("one", {"TZ": "UTC", "LC_ALL": "C"}, 0o022),
+                                  ("two", {"TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8"}, 0o077)):
+        place = work / name
+        place.mkdir()
+        before = os.umask(umask)
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", "import pathlib, sys; sys.path.insert(0, sys.argv[1])\n"
+             "import dist; dist.make_tarball(pathlib.Path.cwd())", ROOT / "packaging"],
+            cwd=place, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
+        os.umask(before)
+        expect(done.returncode == 0, done.stderr)
+        made.append(next(place.glob("*.tar.gz")))
+    expect(made[0].read_bytes() == made[1].read_bytes(), "two runs made different tarballs")
+    with tarfile.open(made[0]) as archive:
+        names = archive.getnames()
+    top = "hakmem-%s/" % project.version()
+    for name in ("LICENSE", "Makefile", "Cargo.lock", release.HEADER):
+        expect(top + name in names, "the tarball lacks " + name)
+    expect(all((name + "/").startswith(top) for name in names), "files outside of " + top)
+    dist.write_checksums(made[0].parent)
+    project.run("sha256sum", "--check", "SHA256SUMS", cwd=made[0].parent)
+    return "the tarball is the same twice"
+
+
+def main():
+    work = pathlib.Path(sys.argv[1]).resolve() / "tests/packaging/release"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    checks = [check_products, check_change]
+    if (ROOT / ".git").exists():
+        checks += [check_places, check_release_rules, check_reproducible]
+    for check in checks:
+        print("ok: " + check(work))
+    shutil.rmtree(work)
+
+
+if __name__ == "__main__":
+    project.main_of(main)
