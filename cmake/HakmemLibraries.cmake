@@ -1,6 +1,6 @@
 # The products: libhakmem.so, libhakmem.a and hakmem.o, and the objects they are made of.
 #
-# core/CMakeLists.txt lists the sources in HAKMEM_CORE_SOURCES and HAKMEM_OVERRIDE_SOURCES. The
+# core/CMakeLists.txt lists the sources in HAKMEM_CORE_SOURCES and the lists of names. The
 # core objects are a target of their own so that unit tests can reach what the products hide.
 
 function(hakmem_add_objects name)
@@ -15,11 +15,13 @@ endfunction()
 find_package(Threads REQUIRED)
 hakmem_add_objects(hakmem_core ${HAKMEM_CORE_SOURCES})
 hakmem_add_objects(hakmem_override_names ${HAKMEM_OVERRIDE_SOURCES})
+hakmem_add_objects(hakmem_compat ${HAKMEM_COMPAT_SOURCES})
 # What lies behind the hit paths is optimised as a whole when it is linked, and becomes a ninth
 # smaller. The hit paths are not: their instructions are counted. Not with clang, whose linker may
 # not know how, nor with a sanitizer.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT HAKMEM_SANITIZE)
     target_compile_options(hakmem_core PRIVATE -flto=auto)
+    target_compile_options(hakmem_compat PRIVATE -flto=auto)
     # In one piece: in several, less is merged.
     list(APPEND HAKMEM_LINK_FLAGS -flto-partition=one)
 endif()
@@ -30,7 +32,8 @@ if(HAKMEM_SHARED_SOURCES)
 endif()
 # The hit paths first, so that they do not move with every change of the slow ones: their place
 # counts (docs/decisions, magazine tops).
-set(all_objects $<TARGET_OBJECTS:hakmem_override_names> $<TARGET_OBJECTS:hakmem_core>)
+set(all_objects $<TARGET_OBJECTS:hakmem_override_names> $<TARGET_OBJECTS:hakmem_core>
+    $<TARGET_OBJECTS:hakmem_compat>)
 
 # libhakmem.so. The number of its SONAME counts up with the first change of the interface that
 # breaks programs (include/hakmem/hakmem.h has the rule), whatever the version.
@@ -59,7 +62,7 @@ endif()
 add_custom_command(OUTPUT ${HAKMEM_OBJECT}
     COMMAND ${CMAKE_C_COMPILER} ${relocatable} -o ${HAKMEM_OBJECT} ${all_objects}
     COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${HAKMEM_OBJECT}
-    DEPENDS ${all_objects} hakmem_core hakmem_override_names
+    DEPENDS ${all_objects} hakmem_core hakmem_override_names hakmem_compat
     COMMAND_EXPAND_LISTS VERBATIM
     COMMENT "Linking hakmem.o")
 add_custom_target(hakmem_object DEPENDS ${HAKMEM_OBJECT})
@@ -99,7 +102,8 @@ function(hakmem_add_lock_profile)
     list(TRANSFORM HAKMEM_DEFINITIONS REPLACE "^HAKMEM_LOCK_PROFILE=.*" "HAKMEM_LOCK_PROFILE=1")
     hakmem_add_objects(hakmem_core_profiled ${HAKMEM_CORE_SOURCES} ${HAKMEM_LOCK_PROFILE_SOURCES})
     hakmem_add_objects(
-        hakmem_names_profiled ${HAKMEM_OVERRIDE_SOURCES} ${HAKMEM_SHARED_SOURCES})
+        hakmem_names_profiled
+        ${HAKMEM_OVERRIDE_SOURCES} ${HAKMEM_COMPAT_SOURCES} ${HAKMEM_SHARED_SOURCES})
     add_library(hakmem_locks SHARED
         $<TARGET_OBJECTS:hakmem_names_profiled> $<TARGET_OBJECTS:hakmem_core_profiled>)
     set_target_properties(hakmem_locks PROPERTIES

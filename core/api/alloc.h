@@ -45,6 +45,14 @@ void *alloc_aligned(size_t size, size_t alignment);
  * ENOMEM when there is no memory: the block is as before. */
 void *alloc_resize(void *block, size_t size);
 
+/* The same, at a multiple of `alignment`, a power of two. It stays where it is only if it is right
+ * as it is: C has nothing of the kind, programs seldom need it. `size` is not 0. */
+void *alloc_resize_aligned(void *block, size_t size, size_t alignment);
+
+/* Makes a block longer or shorter where it is, if it is one that can be. Usable bytes from now on,
+ * which may be as many as before. */
+size_t alloc_resize_in_place(void *block, size_t size);
+
 /* Usable bytes of a live block, 0 for NULL; `call` is named when it aborts. */
 size_t alloc_usable_size(const void *block, const char *call);
 
@@ -60,6 +68,9 @@ size_t alloc_object_size_fast(const void *address);
 
 /* Zeroed memory; NULL and ENOMEM also when count * size overflows. */
 void *alloc_zeroed(size_t count, size_t size);
+
+/* The same at a multiple of `alignment`, a power of two. */
+void *alloc_aligned_zeroed(size_t size, size_t alignment);
 
 /* The class of a size above the tiny ones, as the front of the heap has it; CLASS_NONE for big
  * ones, and for all while the heap is closed. */

@@ -33,6 +33,16 @@ void *alloc_aligned(size_t size, size_t alignment)
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, size_class, false);
 }
 
+void *alloc_aligned_zeroed(size_t size, size_t alignment)
+{
+    if (alignment <= MIN_ALIGNMENT)
+        return alloc_zeroed(1, size);
+    if (LIKELY(!POLICY(fallback)))
+        return alloc_any(size, alignment, size_class_aligned(size, alignment), true);
+    void *block = libc_memalign(alignment, size);
+    return block ? memset(block, 0, size) : NULL;
+}
+
 /* Usable bytes that a block of `size` bytes has in its tier. */
 static size_t tier_size(size_t size)
 {
@@ -154,13 +164,13 @@ static void *in_place(struct sample *sample, void *before, void *block, size_t s
     return block;
 }
 
-static void *move(void *block, size_t usable, size_t size)
+static void *move(void *block, size_t usable, size_t size, size_t alignment)
 {
     int kept = errno;
-    void *moved = alloc(with_headroom(usable, size));
+    void *moved = alloc_aligned(with_headroom(usable, size), alignment);
     if (UNLIKELY(!moved))
-        moved = alloc(size);
-    if (UNLIKELY(!moved && size > usable))
+        moved = alloc_aligned(size, alignment);
+    if (UNLIKELY(!moved && (size > usable || (uintptr_t)block % alignment)))
         return NULL;
     errno = kept;
     if (UNLIKELY(!moved))
@@ -217,7 +227,32 @@ void *alloc_resize(void *block, size_t size)
     }
     struct cycles_span span;
     cycles_begin(&span, CYCLES_MOVE, CYCLES_MALLOC, size);
-    void *moved = move(block, usable, size);
+    void *moved = move(block, usable, size, MIN_ALIGNMENT);
     cycles_end(&span);
     return moved;
+}
+
+void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
+{
+    if (alignment <= MIN_ALIGNMENT || !block)
+        return block ? alloc_resize(block, size) : alloc_aligned(size, alignment);
+    size_t usable = alloc_usable_size(block, "realloc");
+    if ((uintptr_t)block % alignment == 0 && fits(usable, size))
+        return in_place(sample_in(block_find(block), block), block, block, size);
+    return move(block, usable, size, alignment);
+}
+
+size_t alloc_resize_in_place(void *block, size_t size)
+{
+    size_t usable = alloc_usable_size(block, "realloc");
+    struct block_info info = block_find(block);
+    if (info.kind != BLOCK_SLAB || usable <= MID_MAX || size > LARGE_MAX)
+        return usable;
+    struct sample *sample = sample_in(info, block);
+    if (!resize_in_tier(info, block, usable, size))
+        return usable;
+    if (sample)
+        sample->size_class = info.slab->size_class;
+    in_place(sample, block, block, size);
+    return alloc_usable_size(block, "realloc");
 }

@@ -71,8 +71,9 @@ void report_say(const char *line, size_t length)
  * reports. */
 static const size_t report_capacity = 128 * KIB;
 
-/* False: not all of it could be written. */
-static bool write_report(int fd, void (*make)(struct text *, const struct process *))
+bool report_make(
+    void (*make)(struct text *, const struct process *),
+    bool (*take)(void *to, const char *report, size_t length), void *to)
 {
     struct process process;
     struct text text;
@@ -85,15 +86,20 @@ static bool write_report(int fd, void (*make)(struct text *, const struct proces
     process_look(&process);
     text_init(&text, buffer, report_capacity);
     make(&text, &process);
-    bool whole = os_write_quietly(fd, buffer, text_stored(&text));
+    bool taken = take(to, text_terminate(&text), text_stored(&text));
     os_unmap(buffer, report_capacity);
     pthread_setcanceltype(cancel_type, NULL);
-    return whole;
+    return taken;
+}
+
+static bool write_to(void *fd, const char *report, size_t length)
+{
+    return os_write_quietly(*(const int *)fd, report, length);
 }
 
 void report_print(int fd)
 {
-    write_report(fd, report_table);
+    report_make(report_table, write_to, &fd);
 }
 
 /* Longer paths no system call takes. */
@@ -185,7 +191,7 @@ void report_write_file(const char *path)
     int fd = report_open(option, path, &is_standing);
     if (fd < 0)
         return;
-    if (!write_report(fd, report_json))
+    if (!report_make(report_json, write_to, &fd))
         complain_unwritable(option, path, " to its end: is the disk full?");
     if (!is_standing)
         os_close(fd);

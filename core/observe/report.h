@@ -20,6 +20,12 @@ void report_xml(struct text *text);
 /* Appends the table for people. */
 void report_table(struct text *text, const struct process *process);
 
+/* Makes one of those two in memory of its own and hands it to `take`, with a NUL behind it. What
+ * that returns; false: there is no memory. */
+bool report_make(
+    void (*make)(struct text *, const struct process *),
+    bool (*take)(void *to, const char *report, size_t length), void *to);
+
 /* Prints the table to a file descriptor. */
 void report_print(int fd);
 

@@ -202,3 +202,18 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
 endif()
 runtime_script(runtime_aside_valgrind runtime_aside.py 120 --library $<TARGET_FILE:hakmem>
     --program $<TARGET_FILE:runtime_early_program> valgrind)
+
+# behaviour 57: programs that are linked with jemalloc. What holds for the one here under hakmem has
+# to hold under jemalloc as well.
+find_library(HAKMEM_JEMALLOC NAMES libjemalloc.so.2)
+mark_as_advanced(HAKMEM_JEMALLOC)
+if(HAKMEM_JEMALLOC)
+    runtime_program(runtime_jemalloc_main runtime_jemalloc_main.c)
+    target_link_libraries(runtime_jemalloc_main PRIVATE ${HAKMEM_JEMALLOC})
+    add_test(NAME runtime_jemalloc_alone COMMAND runtime_jemalloc_main libjemalloc)
+    add_test(NAME runtime_jemalloc_behind COMMAND runtime_jemalloc_main libhakmem)
+    set_tests_properties(runtime_jemalloc_alone runtime_jemalloc_behind PROPERTIES TIMEOUT 60)
+    set_tests_properties(runtime_jemalloc_behind PROPERTIES
+        ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:hakmem>")
+endif()
+runtime_script(runtime_redis runtime_redis.py 120 $<TARGET_FILE:hakmem>)

@@ -74,7 +74,7 @@ static void test_few_calls_give_a_peak_back(void **state)
     }
 }
 
-/* Asks as a program that knows jemalloc does. There is none behind: nothing else is answered. */
+/* Asks as a program that knows jemalloc does. */
 static int ask(const char *name)
 {
     static int (*mallctl)(const char *, void *, size_t *, void *, size_t);
@@ -95,7 +95,7 @@ static void figures_for_two_seconds(void)
 {
     for (int call = 0; call < 20; call++) {
         nap_ms(100);
-        REQUIRE(ask("stats.resident") == ENOENT);
+        REQUIRE(ask("stats.resident") == 0);
     }
 }
 
@@ -116,7 +116,6 @@ static void peak_and_questions(void)
     guard_step();
     ask_for();
     REQUIRE(resident_kib() - before < (long)(PEAK_BYTES / 1024 / 10));
-    REQUIRE(ask(NULL) == ENOENT && ask("arena.purge") == ENOENT && ask("version") == ENOENT);
 }
 
 static void test_what_asks_jemalloc_gets_a_peak_back(void **state)

@@ -1,12 +1,13 @@
-# What each call must do, whoever makes it: behaviours 1 to 23. Which names the library exports
-# beyond these is checked in tests/packaging.
+# What each call must do, whoever makes it: behaviours 1 to 23 and 57. Which names the library
+# exports beyond these is checked in tests/packaging.
 
 # A sanitizer in the program has its own heap.
 if(HAKMEM_SANITIZE)
     return()
 endif()
 
-foreach(subject symbols sizes realloc zero errno align usable introspect mallopt libc)
+foreach(subject symbols sizes realloc zero errno align usable introspect mallopt libc
+        jemalloc mallctl gperftools)
     hakmem_test(NAME semantics_${subject}
         SOURCES ${CMAKE_CURRENT_LIST_DIR}/semantics_${subject}.c
         LIBS ${CMAKE_DL_LIBS}

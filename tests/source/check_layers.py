@@ -4,9 +4,9 @@
     check_layers.py --self-test     checks that each kind of defect is found
 
 A file in core/ includes only from its own folder and from the folders before it in LAYERS.
-core/observe/ stands beside the line: it may look into everything up to api/, and only override/
-and the files of api/ that start the library may include it. No .c file is included by another.
-Nor does a header declare what a folder above it defines, but for those of UP_CALLS.
+core/observe/ stands beside the line: it may look into everything up to api/, and only override/,
+compat/ and the files of api/ that start the library may include it. No .c file is included by
+another. Nor does a header declare what a folder above it defines, but for those of UP_CALLS.
 """
 
 import pathlib
@@ -14,7 +14,8 @@ import re
 import sys
 import tempfile
 
-LAYERS = ["base", "os", "map", "span", "slab", "thread", "reclaim", "profile", "api", "override"]
+LAYERS = ["base", "os", "map", "span", "slab", "thread", "reclaim", "profile", "api", "override",
+          "compat"]
 OBSERVE = "observe"
 # Files of api/ that may include observe/: they switch observation on.
 OBSERVE_USERS_IN_API = re.compile(r"^init\.c$")
@@ -40,7 +41,7 @@ def visible_folders(folder):
     if folder == OBSERVE:
         return set(LAYERS[: LAYERS.index("api") + 1]) | {OBSERVE}
     seen = set(LAYERS[: LAYERS.index(folder) + 1])
-    return seen | {OBSERVE} if folder == "override" else seen
+    return seen | {OBSERVE} if folder in ("override", "compat") else seen
 
 
 def resolve(top, including, name):
@@ -136,6 +137,9 @@ SELF_TEST_CASES = [
      "must not include observe/b.h"),
     ({"core/api/init.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"}, None),
     ({"core/override/a.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"}, None),
+    ({"core/compat/a.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"}, None),
+    ({"core/override/a.c": '#include "compat/b.h"\n', "core/compat/b.h": "\n"},
+     "must not include compat/b.h"),
     ({"core/span/a.h": "void go(int (*f)(void),\n    int);\n",
       "core/thread/a.c": "void go(int (*f)(void), int a)\n{\n}\n"},
      "declares go, which is in thread/"),

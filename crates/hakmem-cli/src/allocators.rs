@@ -129,8 +129,13 @@ fn own_allocator(name: &str, calls_malloc: bool) -> Finding {
     }
 }
 
+/// What jemalloc has beyond malloc and hakmem has as well: preloaded, it serves those calls.
+const SERVED: &str = "mallocx";
+
 fn library_finding(library: &str, imported: &BTreeSet<String>) -> Finding {
-    match Image::allocator_among(imported) {
+    let mut imported = imported.clone();
+    imported.remove(SERVED);
+    match Image::allocator_among(&imported) {
         Some(name) => Finding::doubt(
             OWN_ALLOCATOR,
             format!("it calls functions of {library} that are {name}'s alone"),

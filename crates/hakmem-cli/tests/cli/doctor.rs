@@ -164,6 +164,43 @@ fn a_program_with_an_allocator_of_known_names() {
         .stderr(contains("warning: it has jemalloc linked in"));
 }
 
+/// Of jemalloc's functions, hakmem has those without a prefix.
+#[test]
+fn a_program_that_is_linked_with_jemalloc() {
+    const LIBRARY: &str = "
+        #include <stdlib.h>
+        void *mallocx(size_t size, int flags) { return flags ? NULL : malloc(size); }
+        void *je_malloc(size_t size) { return malloc(size); }";
+    let directory = scratch();
+    let library = directory.path().join("libjemalloc.so.2");
+    let flags = ["-shared", "-fPIC", "-Wl,-soname,libjemalloc.so.2"];
+    compile("cc", LIBRARY, &flags, &library).unwrap();
+    let cases = [
+        ("mallocx(100, 0)", "it is linked with libjemalloc.so.2"),
+        (
+            "je_malloc(100)",
+            "? it calls functions of libjemalloc.so.2 that are jemalloc's alone",
+        ),
+    ];
+    for (call, expected) in cases {
+        let program = format!(
+            "#include <stdlib.h>
+            void *mallocx(size_t size, int flags);
+            void *je_malloc(size_t size);
+            int main(void) {{ free({call}); return 0; }}"
+        );
+        let path = directory.path().join("program");
+        compile("cc", &program, &[library.to_str().unwrap()], &path).unwrap();
+        let (text, _) = doctor(&["--no-run"], &path);
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(
+            text.contains("jemalloc's alone"),
+            call.starts_with("je_"),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn a_program_that_only_asks_an_allocator_about_itself() {
     const ASKS: &str = "

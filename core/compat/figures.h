@@ -1,0 +1,22 @@
+/* What other allocators call sums of figures that hakmem has. Of a snapshot, whose figures are
+ * read one after the other while threads work: so no difference is below zero. */
+#ifndef COMPAT_FIGURES_H
+#define COMPAT_FIGURES_H
+
+#include "base/macros.h"
+#include "hakmem/hakmem.h"
+
+/* The most that may be resident: what blocks and records lie in, and what was not given back. */
+static inline uint64_t figures_resident(const struct hakmem_stats *total)
+{
+    return total->committed_bytes + total->retained_bytes + total->metadata_bytes;
+}
+
+/* Addresses that are held for blocks and cost no memory. */
+static inline uint64_t figures_unused_addresses(const struct hakmem_stats *total)
+{
+    uint64_t resident = total->committed_bytes + total->retained_bytes;
+    return total->mapped_bytes > resident ? total->mapped_bytes - resident : 0;
+}
+
+#endif

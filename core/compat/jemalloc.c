@@ -1,0 +1,111 @@
+/* jemalloc's calls of blocks, for programs that are built for it; mallctl.c has those that ask and
+ * tell, override/libc.c has sdallocx.
+ *
+ * A program that is preloaded with hakmem and linked with jemalloc would otherwise get blocks from
+ * that one and give them to free, which is hakmem's. In `flags`, the alignment acts and the wish
+ * for zeroes; those of arenas and thread caches, in the bits above, name what hakmem has none of.
+ *
+ * Where jemalloc leaves open what a size of 0 does, it counts as 1.
+ */
+#include <string.h>
+
+#include "api/alloc.h"
+#include "base/sparse.h"
+#include "observe/report.h"
+#include "os/os.h"
+#include "override/override.h"
+
+enum { FLAGS_ALIGNMENT = 0x3f, FLAGS_ZERO = 0x40 };
+
+static size_t alignment_of(int flags)
+{
+    return (size_t)1 << (flags & FLAGS_ALIGNMENT);
+}
+
+EXPORT size_t nallocx(size_t size, int flags)
+{
+    size_t alignment = alignment_of(flags);
+    if (size > SIZE_LIMIT - PAGE_SIZE || alignment > SIZE_LIMIT)
+        return 0;
+    unsigned size_class = size_class_aligned(size, alignment);
+    return size_class ? size_classes[size_class].size : alloc_good_size(size);
+}
+
+EXPORT size_t sallocx(const void *block, int flags)
+{
+    (void)flags;
+    return alloc_usable_size(block, "sallocx");
+}
+
+/* Zeroes what a block has beyond `from` bytes: all of its real size, from which rallocx goes on. */
+static void *clear_beyond(void *block, size_t from)
+{
+    size_t usable = block ? alloc_usable_size(block, "mallocx") : 0;
+    if (usable > from)
+        sparse_clear((char *)block + from, usable - from);
+    return block;
+}
+
+static SLOW_PATH void *alloc_with_flags(size_t size, int flags)
+{
+    if (!(flags & FLAGS_ZERO))
+        return alloc_aligned(size, alignment_of(flags));
+    size = size_max(size, nallocx(size, flags));
+    return clear_beyond(alloc_aligned_zeroed(size, alignment_of(flags)), size);
+}
+
+EXPORT void *mallocx(size_t size, int flags)
+{
+    if (UNLIKELY(flags & (FLAGS_ALIGNMENT | FLAGS_ZERO)))
+        return alloc_with_flags(size, flags);
+    return alloc(size);
+}
+
+EXPORT void *rallocx(void *block, size_t size, int flags)
+{
+    size_t before = flags & FLAGS_ZERO ? alloc_usable_size(block, "rallocx") : SIZE_MAX;
+    return clear_beyond(
+        alloc_resize_aligned(block, size_max(size, 1), alignment_of(flags)), before);
+}
+
+EXPORT size_t xallocx(void *block, size_t size, size_t extra, int flags)
+{
+    size_t most = extra < SIZE_MAX - size ? size + extra : size;
+    size_t before = alloc_usable_size(block, "xallocx");
+    size_t usable = alloc_resize_in_place(block, most);
+    if (usable < size)
+        usable = alloc_resize_in_place(block, size);
+    if (flags & FLAGS_ZERO)
+        clear_beyond(block, before);
+    return usable;
+}
+
+EXPORT void dallocx(void *block, int flags)
+{
+    (void)flags;
+    release(block);
+}
+
+struct sink {
+    void (*write)(void *argument, const char *text);
+    void *argument;
+};
+
+static bool pass_on(void *to, const char *report, size_t length)
+{
+    const struct sink *sink = to;
+    if (!sink->write)
+        return os_write_quietly(STDERR, report, length);
+    sink->write(sink->argument, report);
+    return true;
+}
+
+/* The report of hakmem, as JSON if `options` has a J; its other letters leave out what is not in
+ * there. In one piece, to standard error if there is no function to take it. */
+EXPORT void malloc_stats_print(
+    void (*write)(void *argument, const char *text), void *argument, const char *options)
+{
+    struct sink sink = {write, argument};
+    bool json = options && strchr(options, 'J');
+    report_make(json ? report_json : report_table, pass_on, &sink);
+}

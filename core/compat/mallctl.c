@@ -1,0 +1,196 @@
+/* How programs that are built for jemalloc speak to it: mallctl, by name or by number.
+ *
+ * They ask for figures, and tell it to purge after they have dropped much; redis does the latter
+ * after FLUSHALL and the former ten times a second, while it makes no call of malloc at all. So
+ * every call is a slow path, which looks after what lies idle.
+ *
+ * What hakmem has not got the like of is answered as jemalloc answers for what it was not built
+ * with, by ENOENT, even when a jemalloc is loaded behind: that one serves nobody.
+ *
+ * The number of a name (its MIB) begins with its place in the list, and has the number of an arena
+ * where the name has it, as programs rely on.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/policy.h"
+#include "compat/figures.h"
+#include "compat/names.h"
+#include "observe/stats.h"
+#include "override/override.h"
+#include "thread/heap.h"
+
+enum control {
+#define CONTROL(id, ...) CONTROL_##id,
+#include "compat/mallctl.def"
+#undef CONTROL
+    CONTROL_COUNT
+};
+
+static const char names[] =
+#define CONTROL(id, name, ...) name "\0"
+#include "compat/mallctl.def"
+#undef CONTROL
+    ;
+
+enum access { READ, WRITE, ACTS };
+
+static const struct {
+    uint8_t bytes, access;
+} forms[CONTROL_COUNT] = {
+#define CONTROL(id, name, type, access, value) {sizeof(type), access},
+#include "compat/mallctl.def"
+#undef CONTROL
+};
+
+enum { ARENAS = 1 };
+
+/* The version of jemalloc that documents what is here, in the form of its own. */
+static const char version[] = "5.3.0-0-hakmem-" HAKMEM_VERSION;
+
+/* Atomic relaxed, any thread. */
+static struct {
+    uint64_t epoch;
+    bool background; /* what the program wrote last; there is no such thread */
+} state = {.epoch = 1};
+
+/* What a control reads, as the bits of its type. */
+static uint64_t value_of(enum control control)
+{
+    struct snapshot now;
+    const struct hakmem_stats *total = &now.total;
+    if (control >= CONTROL_stats_allocated)
+        stats_collect(&now);
+    switch (control) {
+#define CONTROL(id, name, type, access, value)                                                     \
+    case CONTROL_##id:                                                                             \
+        return (uint64_t)(value);
+#include "compat/mallctl.def"
+#undef CONTROL
+    default:
+        return 0;
+    }
+}
+
+/* jemalloc's -1 is never; the longest delay that there is comes close. */
+static int set_delay(ssize_t delay_ms)
+{
+    static const long longest_ms = 3600000;
+    if (delay_ms < -1)
+        return EFAULT;
+    return hakmem_option_set(
+        "purge_delay_ms", delay_ms < 0 || delay_ms > longest_ms ? longest_ms : (long)delay_ms);
+}
+
+/* Does what a control is for; `value` is what was written. */
+static int act(enum control control, uint64_t value)
+{
+    switch (control) {
+    case CONTROL_epoch:
+        ATOMIC_ADD_RELAXED(&state.epoch, 1);
+        return 0;
+    case CONTROL_background_thread:
+        ATOMIC_STORE_RELAXED(&state.background, value != 0);
+        return 0;
+    case CONTROL_thread_arena:
+        return value < ARENAS ? 0 : EFAULT;
+    case CONTROL_thread_idle:
+    case CONTROL_thread_tcache_flush:
+        hakmem_thread_flush();
+        return 0;
+    case CONTROL_arena_decay:
+    case CONTROL_arena_purge:
+        hakmem_purge();
+        return 0;
+    case CONTROL_arena_dirty_decay_ms:
+    case CONTROL_arenas_dirty_decay_ms:
+        return set_delay((ssize_t)value);
+    default:
+        return 0;
+    }
+}
+
+/* Hands out as much as fits, and says whether that is what was asked for. */
+static bool hand_out(uint64_t value, size_t bytes, void *old, size_t *old_length)
+{
+    bool fits = *old_length == bytes;
+    *old_length = size_min(*old_length, bytes);
+    memcpy(old, &value, *old_length);
+    return fits;
+}
+
+/* The one way of all calls: reads and then writes, as far as pointers are given. */
+static int exchange(
+    enum control control, void *old, size_t *old_length, const void *new, size_t new_length)
+{
+    size_t bytes = forms[control].bytes;
+    bool reads = old || old_length, writes = new || new_length;
+    uint64_t value = 0;
+    if (forms[control].access == ACTS)
+        return reads || writes ? EPERM : act(control, 0);
+    if (forms[control].access == READ && writes)
+        return EPERM;
+    if (new &&new_length != bytes)
+        return EINVAL;
+    if (new)
+        memcpy(&value, new, bytes);
+    /* Who writes the epoch reads the new one. */
+    if (new &&control == CONTROL_epoch)
+        act(control, value);
+    if (old && old_length && !hand_out(value_of(control), bytes, old, old_length))
+        return EINVAL;
+    return new &&control != CONTROL_epoch ? act(control, value) : 0;
+}
+
+static void look_after_idle_memory(void)
+{
+    struct heap *heap = heap_enter();
+    if (heap)
+        heap_leave(heap);
+}
+
+EXPORT int mallctl(const char *name, void *old, size_t *old_length, void *new, size_t new_length)
+{
+    size_t number;
+    look_after_idle_memory();
+    int control = names_find(names, name, &number);
+    if (control < 0)
+        return ENOENT;
+    return exchange((enum control)control, old, old_length, new, new_length);
+}
+
+/* The parts of a name between dots, and which of them is a number; 0: none. */
+static size_t count_parts(const char *name, size_t *number_at)
+{
+    size_t parts = 1;
+    for (*number_at = 0; *name; name++) {
+        parts += *name == '.';
+        if (*name == '#')
+            *number_at = parts - 1;
+    }
+    return parts;
+}
+
+EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *length)
+{
+    size_t number = 0, number_at;
+    int control = names_find(names, name, &number);
+    if (control < 0)
+        return ENOENT;
+    *length = size_min(*length, count_parts(names_at(names, (size_t)control), &number_at));
+    for (size_t i = 0; i < *length; i++)
+        mib[i] = i == 0 ? (size_t)control : i == number_at ? number : 0;
+    return 0;
+}
+
+EXPORT int mallctlbymib(
+    const size_t *mib, size_t length, void *old, size_t *old_length, void *new, size_t new_length)
+{
+    size_t number_at;
+    look_after_idle_memory();
+    if (!length || mib[0] >= CONTROL_COUNT ||
+        length != count_parts(names_at(names, mib[0]), &number_at))
+        return ENOENT;
+    return exchange((enum control)mib[0], old, old_length, new, new_length);
+}
