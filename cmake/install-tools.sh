@@ -98,6 +98,7 @@ need_learning() {
 need_check() {
     need_try
     need_musl
+    need pip3 python3-pip
     need /usr/include/cmocka.h libcmocka-dev
     need /usr/include/gtest/gtest.h libgtest-dev
     need bash bash

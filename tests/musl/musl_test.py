@@ -11,10 +11,12 @@ import argparse
 import json
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -43,6 +45,20 @@ def run(command, preloaded=True, **environment):
                           capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
 
 
+def served(test, command, **environment):
+    """Runs it with the library; returns its output and what hakmem says of itself."""
+    with tempfile.TemporaryDirectory() as directory:
+        statistics = pathlib.Path(directory, "statistics")
+        done = run(command, HAKMEM_STATS_FILE=str(statistics), **environment)
+        said = [line for line in done.stderr.splitlines() if line != NO_UNWINDER]
+        test.assertEqual((done.returncode, said), (0, []))
+        return done.stdout, json.loads(statistics.read_text(encoding="utf-8"))
+
+
+def mallocs(statistics):
+    return sum(tier["malloc_calls"] for tier in statistics["tiers"].values())
+
+
 class Library(unittest.TestCase):
     def test_it_has_the_shape_that_it_has_for_glibc(self):
         script = ROOT / "tests/packaging/check_library.py"
@@ -57,18 +73,9 @@ class Library(unittest.TestCase):
 class Programs(unittest.TestCase):
     """The cases of musl_program, which check themselves."""
 
-    def served(self, command, **environment):
-        """Runs it with the library; returns its output and what hakmem says of itself."""
-        with tempfile.TemporaryDirectory() as directory:
-            statistics = pathlib.Path(directory, "statistics")
-            done = run(command, HAKMEM_STATS_FILE=str(statistics), **environment)
-            said = [line for line in done.stderr.splitlines() if line != NO_UNWINDER]
-            self.assertEqual((done.returncode, said), (0, []))
-            return done.stdout, json.loads(statistics.read_text(encoding="utf-8"))
-
     def case(self, *arguments, **environment):
         program = build / "tests/musl/musl_program"
-        return self.served([program, *arguments], **environment)
+        return served(self, [program, *arguments], **environment)
 
     def test_every_name_leads_to_the_library(self):
         lines = self.case("names")[0].splitlines()
@@ -81,8 +88,7 @@ class Programs(unittest.TestCase):
                             ("forks", 1), ("spawns", 1), ("cancelled", 1000)):
             with self.subTest(case):
                 statistics = self.case(case)[1]
-                calls = sum(tier["malloc_calls"] for tier in statistics["tiers"].values())
-                self.assertGreaterEqual(calls, least)
+                self.assertGreaterEqual(mallocs(statistics), least)
                 self.assertEqual(statistics["libc_calls"], 0)
 
     def test_stacks_of_16_kib_are_enough(self):
@@ -124,6 +130,48 @@ class Programs(unittest.TestCase):
         done = run([build / "tests/musl/musl_stress", "--operations", "1000000", "--threads",
                     "1,2,8,64", "--first-seed", "1"], preloaded=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+@unittest.skipIf(platform.machine() != "x86_64", "the packages are for x86-64")
+class RealPrograms(unittest.TestCase):
+    """Programs in C++ that others have built on Alpine, with the C++ library from there."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.place = build / "wheels"
+        fetch = ["pip3", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+                 "--require-hashes", "--only-binary=:all:", "--platform=musllinux_1_1_x86_64",
+                 "--platform=musllinux_1_2_x86_64", f"--dest={cls.place}",
+                 f"--requirement={HERE}/wheels.txt"]
+        if not list(cls.place.glob("*.whl")):
+            done = run(fetch, preloaded=False)
+            if done.returncode != 0:
+                raise unittest.SkipTest(f"pip has no packages: {done.stderr.strip()[-300:]}")
+        for wheel in cls.place.glob("*.whl"):
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(cls.place)
+
+    def check(self, pattern, arguments, least):
+        program, = (path for path in self.place.glob(pattern) if path.is_file())
+        program.chmod(0o755)
+        expected = run([program, *arguments], preloaded=False)
+        self.assertEqual((expected.returncode, expected.stderr), (0, ""))
+        output, statistics = served(self, [program, *arguments])
+        self.assertEqual(output, expected.stdout)
+        self.assertGreater(len(output), 1000)
+        self.assertGreaterEqual(mallocs(statistics), least)
+        self.assertEqual(statistics["libc_calls"], 0)
+
+    def test_clang_format(self):
+        sources = sorted((ROOT / "core/thread").glob("*.c"))
+        self.check("clang_format/data/bin/clang-format", ["--style=GNU", *sources], 100000)
+
+    def test_ninja(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".ninja") as file:
+            file.write("rule copy\n command = cp $in $out\n")
+            file.writelines(f"build out{i}: copy /etc/passwd\n" for i in range(3000))
+            file.flush()
+            self.check("ninja-*.data/scripts/ninja", ["-n", "-v", "-f", file.name], 10000)
 
 
 def make(compiler):
