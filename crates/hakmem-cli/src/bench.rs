@@ -18,6 +18,7 @@ use hakmem_results::RowKind;
 use tempfile::TempDir;
 
 use crate::cli::{BenchArguments, Kind};
+use crate::elf::Libc;
 use crate::experiment::Experiment;
 use crate::locate::Installation;
 use crate::output::{print, say, Outputs};
@@ -48,6 +49,7 @@ pub fn bench(arguments: BenchArguments) -> Result<ExitCode> {
     let experiment = Experiment {
         installation: &installation,
         tasks,
+        libc: Libc::OWN,
         options: &arguments.experiment,
         default_runs: if arguments.quick {
             QUICK_ROUNDS

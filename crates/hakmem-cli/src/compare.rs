@@ -11,7 +11,7 @@ use hakmem_results::RowKind;
 
 use crate::cli::CompareArguments;
 use crate::experiment::Experiment;
-use crate::inspect::{find, warn};
+use crate::inspect::{find, libc_of, warn};
 use crate::locate::Installation;
 use crate::output::Outputs;
 
@@ -26,6 +26,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode> {
     let task = task(&arguments)?;
     let experiment = Experiment {
         installation: &installation,
+        libc: libc_of(Path::new(&task.command[0])),
         tasks: vec![task],
         options: &arguments.experiment,
         default_runs: DEFAULT_ROUNDS,

@@ -20,8 +20,9 @@ use serde::Serialize;
 use crate::allocators::GO;
 use crate::cli::DoctorArguments;
 use crate::diagnosis::{ProcessReport, RunReport, MEMORY};
+use crate::elf::Libc;
 use crate::finding::{Finding, Level, Verdict};
-use crate::inspect::inspect;
+use crate::inspect::{inspect, libc_of};
 use crate::interrupt::Interrupt;
 use crate::locate::Installation;
 use crate::options::check_environment;
@@ -84,7 +85,11 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
 
 fn watch(arguments: &DoctorArguments) -> Result<RunReport> {
     let installation = Installation::current()?;
-    let library = installation.library()?;
+    let libc = libc_of(Path::new(&arguments.command[0]));
+    let library = match installation.library(libc) {
+        Err(error) if libc != Libc::OWN => return Ok(RunReport::impossible(error.to_string())),
+        library => library?,
+    };
     let tools = installation.tools()?;
     let launch = Launch {
         command: arguments.command.clone(),

@@ -16,6 +16,40 @@ pub const HOST_MACHINE: Machine = if cfg!(target_arch = "aarch64") {
     elf::EM_X86_64
 };
 
+/// A C library. Its dynamic linker takes libraries that were made for it, and no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Libc {
+    /// That of most distributions.
+    Glibc,
+    /// That of Alpine.
+    Musl,
+}
+
+impl Libc {
+    /// The one that this command is made for.
+    pub const OWN: Libc = if cfg!(target_env = "musl") {
+        Libc::Musl
+    } else {
+        Libc::Glibc
+    };
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Libc::Glibc => "glibc",
+            Libc::Musl => "musl",
+        }
+    }
+
+    /// Its name in that of a system, such as `x86_64-linux-gnu`.
+    pub fn system(self) -> &'static str {
+        match self {
+            Libc::Glibc => "gnu",
+            Libc::Musl => "musl",
+        }
+    }
+}
+
 /// An executable file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
@@ -135,6 +169,16 @@ impl Image {
     /// Whether nothing can be preloaded.
     pub fn is_static(&self) -> bool {
         self.bits == 64 && self.interpreter.is_none()
+    }
+
+    /// The C library that its dynamic linker belongs to.
+    pub fn libc(&self) -> Libc {
+        let name = self.interpreter.as_deref().and_then(Path::file_name);
+        match name {
+            Some(name) if name.to_string_lossy().starts_with("ld-musl") => Libc::Musl,
+            Some(_) => Libc::Glibc,
+            None => Libc::OWN,
+        }
     }
 
     /// Whether it asks its libraries for blocks.

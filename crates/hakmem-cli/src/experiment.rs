@@ -13,6 +13,7 @@ use hakmem_report::table::MOST_BLOCKS;
 use hakmem_results::{Arm, ArmKind, Outcome, ResultFile};
 
 use crate::cli::ExperimentOptions;
+use crate::elf::Libc;
 use crate::interrupt::Interrupt;
 use crate::locate::Installation;
 use crate::options::{check_environment, check_variables, environment};
@@ -32,6 +33,8 @@ pub struct Experiment<'a> {
     pub installation: &'a Installation,
     /// The rows.
     pub tasks: Vec<Task>,
+    /// The C library of their programs.
+    pub libc: Libc,
     /// How to measure.
     pub options: &'a ExperimentOptions,
     /// Measured runs when the options do not say.
@@ -85,7 +88,7 @@ impl Experiment<'_> {
                 .with_context(|| format!("in the environment of {}", task.name))?;
         }
         Ok(Plan {
-            arms: arms(self.installation, options)?,
+            arms: arms(self.installation, self.libc, options)?,
             tasks: self.tasks.clone(),
             budget: match options.time {
                 Some(time) => Budget::Time(time),
@@ -102,9 +105,17 @@ impl Experiment<'_> {
 }
 
 /// hakmem and those to compare it with. The library's settings are for every build of hakmem.
-fn arms(installation: &Installation, options: &ExperimentOptions) -> Result<Vec<Arm>> {
-    let finder = Finder::new(installation.library()?, installation.peers());
+fn arms(installation: &Installation, libc: Libc, options: &ExperimentOptions) -> Result<Vec<Arm>> {
+    let library = installation.library(libc)?;
+    let finder = match libc {
+        Libc::OWN => Finder::new(library, installation.peers()),
+        _ => Finder::alone(library),
+    };
     let mut arms = finder.select(&options.with)?;
+    for arm in arms.iter_mut().filter(|arm| arm.kind == ArmKind::System) {
+        // It is this command's C library that can be asked for its version.
+        arm.version = arm.version.take().filter(|_| libc == Libc::OWN);
+    }
     let settings = environment(&options.library)?;
     for arm in arms.iter_mut().filter(|arm| arm.kind == ArmKind::Hakmem) {
         arm.environment.extend(settings.clone());

@@ -11,8 +11,9 @@ use object::elf;
 use rustix::fs::Access;
 
 use crate::allocators::{check_allocators, check_go, check_sanitizers, LINK};
-use crate::elf::{Image, HOST_MACHINE};
+use crate::elf::{Image, Libc, HOST_MACHINE};
 use crate::finding::{Finding, Level};
+use crate::locate::Installation;
 use crate::output::say;
 
 /// Everything that can be said of a program without running it. The program is searched in PATH.
@@ -38,6 +39,14 @@ pub fn inspect(program: &Path) -> Result<Vec<Finding>> {
     }
     findings.extend(go);
     Ok(findings)
+}
+
+/// The C library of a program, which decides what can be preloaded into it. Of a file that cannot
+/// be read it is that of the command: then something else goes wrong.
+pub fn libc_of(program: &Path) -> Libc {
+    let path = find(program).and_then(|path| follow_scripts(path, &mut Vec::new()));
+    let image = path.and_then(|path| Image::read(&path)).ok().flatten();
+    image.map_or(Libc::OWN, |image| image.libc())
 }
 
 /// The file of a program that may be started.
@@ -164,17 +173,6 @@ fn check_linkage(path: &Path, image: &Image) -> Finding {
             format!("build it dynamically linked, or {LINK}"),
         );
     };
-    let name = interpreter
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
-    if name.starts_with("ld-musl") {
-        return Finding::obstacle(
-            "musl",
-            format!("{path} uses musl as its C library; hakmem needs glibc"),
-            "run a build of the program for glibc",
-        );
-    }
     if !interpreter.exists() {
         return Finding::obstacle(
             "interpreter",
@@ -185,7 +183,26 @@ fn check_linkage(path: &Path, image: &Image) -> Finding {
             "install the C library that the program was built for",
         );
     }
-    Finding::good("dynamic", format!("{path} is dynamically linked"))
+    match image.libc() {
+        Libc::OWN => Finding::good("dynamic", format!("{path} is dynamically linked")),
+        other => check_other_libc(path, other),
+    }
+}
+
+/// A program of another C library needs a library of its own.
+fn check_other_libc(path: impl std::fmt::Display, libc: Libc) -> Finding {
+    let name = libc.name();
+    match Installation::current().and_then(|installation| installation.library(libc)) {
+        Ok(_) => Finding::good(
+            "dynamic",
+            format!("{path} is dynamically linked, with {name}, for which there is a library"),
+        ),
+        Err(error) => Finding::obstacle(
+            name,
+            format!("{path} uses {name} as its C library, for which there is no hakmem here"),
+            error.to_string(),
+        ),
+    }
 }
 
 /// The dynamic linker preloads nothing into a program that gets more rights than its caller has.

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use hakmem_process::Tools;
 
+use crate::elf::Libc;
+
 /// The tree that this command is part of.
 #[derive(Clone, Debug)]
 pub struct Installation {
@@ -32,25 +34,33 @@ impl Installation {
         &self.prefix
     }
 
-    /// `libhakmem.so`. Distributions put the name without a version into a development package,
-    /// so the versioned one serves as well.
-    pub fn library(&self) -> Result<PathBuf> {
-        let machine = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
-        let candidates = ["", &machine, "lib64", "lib"]
-            .into_iter()
-            .flat_map(|directory| {
-                ["libhakmem.so", "libhakmem.so.0"]
-                    .map(|name| self.prefix.join(directory).join(name))
-            });
+    /// `libhakmem.so` for programs of this C library. Distributions put the name without a version
+    /// into a development package, so the versioned one serves as well.
+    pub fn library(&self, libc: Libc) -> Result<PathBuf> {
+        let machine = format!("lib/{}-linux-{}", std::env::consts::ARCH, libc.system());
+        let directories = match libc == Libc::OWN {
+            true => &["", &machine, "lib64", "lib"][..],
+            false => &[libc.name(), &machine],
+        };
+        let candidates = directories.iter().flat_map(|directory| {
+            ["libhakmem.so", "libhakmem.so.0"].map(|name| self.prefix.join(directory).join(name))
+        });
         for candidate in candidates {
             if candidate.is_file() {
                 return Ok(candidate);
             }
         }
+        let prefix = self.prefix.display();
+        if libc == Libc::OWN {
+            bail!(
+                "libhakmem.so is missing: looked in {prefix}, {prefix}/lib, {prefix}/lib64 and \
+                 {prefix}/{machine}; run make in the source tree, or make install"
+            )
+        }
+        let libc = libc.name();
         bail!(
-            "libhakmem.so is missing: looked in {0}, {0}/lib, {0}/lib64 and {0}/{machine}; \
-             run make in the source tree, or make install",
-            self.prefix.display()
+            "libhakmem.so for {libc} is missing: looked in {prefix}/{libc} and {prefix}/{machine}; \
+             docs/musl.md says how it is built"
         )
     }
 
@@ -123,14 +133,34 @@ mod tests {
             &machine,
         ] {
             let (directory, installation) = tree(&[file]);
-            assert_eq!(installation.library().unwrap(), directory.path().join(file));
+            let library = installation.library(Libc::OWN).unwrap();
+            assert_eq!(library, directory.path().join(file));
         }
+    }
+
+    #[test]
+    fn library_for_another_c_library() {
+        let other = match Libc::OWN {
+            Libc::Glibc => Libc::Musl,
+            Libc::Musl => Libc::Glibc,
+        };
+        let machine = format!("lib/{}-linux-{}", std::env::consts::ARCH, other.system());
+        for directory in [other.name(), &machine] {
+            let file = format!("{directory}/libhakmem.so");
+            let (directory, installation) = tree(&["libhakmem.so", "lib/libhakmem.so", &file]);
+            let library = installation.library(other).unwrap();
+            assert_eq!(library, directory.path().join(file));
+        }
+        let (_directory, installation) = tree(&["libhakmem.so", "lib/libhakmem.so"]);
+        let message = installation.library(other).unwrap_err().to_string();
+        let missing = format!("libhakmem.so for {} is missing", other.name());
+        assert!(message.starts_with(&missing), "{message}");
     }
 
     #[test]
     fn what_is_missing_is_named() {
         let (_directory, installation) = tree(&["bin/hakmem"]);
-        let message = installation.library().unwrap_err().to_string();
+        let message = installation.library(Libc::OWN).unwrap_err().to_string();
         assert!(message.contains("libhakmem.so is missing"), "{message}");
         let message = installation.tools().unwrap_err().to_string();
         assert!(

@@ -12,7 +12,7 @@ use anyhow::{bail, Result};
 use hakmem_process::{end_like, preload_value, run_foreground};
 
 use crate::cli::{LibraryOptions, RunArguments};
-use crate::inspect::warn;
+use crate::inspect::{libc_of, warn};
 use crate::locate::Installation;
 use crate::options::environment;
 use crate::output::say;
@@ -70,7 +70,7 @@ fn supervise(command: &mut Command, arguments: &RunArguments) -> Result<Error> {
 /// # Errors
 /// The library is not there, or an option is set twice.
 pub fn command(options: &LibraryOptions, words: &[OsString]) -> Result<Command> {
-    let library = Installation::current()?.library()?;
+    let library = Installation::current()?.library(libc_of(Path::new(&words[0])))?;
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])

@@ -123,6 +123,15 @@ impl Finder {
         }
     }
 
+    /// Looks nowhere: for programs into which nothing can be preloaded that is found here.
+    pub fn alone(library: PathBuf) -> Finder {
+        Finder {
+            library,
+            peers_directory: PathBuf::from("/dev/null"),
+            system_directories: Vec::new(),
+        }
+    }
+
     /// Everything that is found: hakmem, the system's malloc, the peers.
     pub fn found(&self) -> Result<Vec<Arm>, FindError> {
         let mut arms = vec![arm("hakmem", &self.library, None)?, system()];

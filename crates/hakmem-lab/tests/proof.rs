@@ -190,13 +190,26 @@ fn the_system_has_to_serve_itself() {
 
 #[test]
 fn not_knowing_is_no_proof() {
-    for name in ["hakmem", "system", "peer"] {
+    for name in ["system", "peer"] {
         let error = prove(name, |process| probe(process).served_by_libc = None);
         assert!(
             matches!(error, Err(ProofError::ServerUnknown { .. })),
             "{error:?}"
         );
     }
+}
+
+#[test]
+fn where_the_c_library_keeps_no_account_that_of_hakmem_is_needed() {
+    assert!(prove("hakmem", |process| probe(process).served_by_libc = None).is_ok());
+    let error = prove("hakmem", |process| {
+        probe(process).served_by_libc = None;
+        probe(process).statistics_after = None;
+    });
+    assert!(
+        matches!(error, Err(ProofError::NoAccount { .. })),
+        "{error:?}"
+    );
 }
 
 #[test]

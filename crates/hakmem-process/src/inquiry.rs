@@ -8,6 +8,8 @@
 //!
 //! *At its end*, when it calls `_exit`, as exit does in the end: hakmem's statistics.
 //!
+//! musl keeps no account. Of it is known only whether `malloc` leads to it.
+//!
 //! The process has nothing of the lab in it: no library, no variable, no file.
 
 use nix::libc;
@@ -52,7 +54,7 @@ pub(crate) struct Places {
     pub memory: Memory,
     start: Start,
     entry: Breakpoint,
-    /// glibc's `_exit`, if there is something to ask then.
+    /// The C library's `_exit`, if there is something to ask then.
     end: Option<Breakpoint>,
     /// Functions that give memory to the program.
     pub calls: Vec<Breakpoint>,
@@ -69,7 +71,7 @@ struct Functions {
     free: u64,
     /// hakmem's statistics as JSON.
     statistics: u64,
-    /// The rest is glibc's own.
+    /// The rest is the C library's own.
     mallinfo2: u64,
     mmap: u64,
     munmap: u64,
@@ -181,6 +183,9 @@ impl Tracer<'_> {
             library_loaded: self
                 .library
                 .is_some_and(|library| mapped.iter().any(|mapped| mapped.file == library)),
+            served_by_libc: libc
+                .is_some_and(|libc| libc.file == server.file)
+                .then_some(true),
             ..Probe::default()
         };
         let mut places = Places {
@@ -189,7 +194,8 @@ impl Tracer<'_> {
         };
         let place = |address| Breakpoint::new(memory, address);
         if functions.statistics != 0 && functions.syscall != 0 {
-            places.end = in_libc("_exit").and_then(place);
+            // glibc's other name for _exit; musl's exit and _exit both call it.
+            places.end = in_libc("_Exit").and_then(place);
         }
         if self.library.is_some() && functions.mallinfo2 != 0 {
             let given = ["malloc", "calloc", "_Znwm"];
@@ -228,7 +234,9 @@ impl Tracer<'_> {
                 }
             }
         }
-        probe.served_by_libc = (places.functions.mallinfo2 != 0).then_some(served);
+        if places.functions.mallinfo2 != 0 {
+            probe.served_by_libc = Some(served);
+        }
         probe.statistics_after = self.statistics(tid, places)?;
         Ok(())
     }

@@ -108,7 +108,7 @@ impl Objects {
         candidates.find_map(|object| Some((object.function(memory, name)?, object)))
     }
 
-    /// glibc. `None`: there is none, or more than one object that says so.
+    /// The C library. `None`: there is none, or more than one object that says so.
     pub fn libc(&self, memory: &Memory) -> Option<&Object> {
         let is_libc = |object: &&Object| {
             is_libc(&object.file) && object.function(memory, "__libc_start_main").is_some()
@@ -118,10 +118,13 @@ impl Objects {
     }
 }
 
-/// Whether a file is called as glibc's is: `libc.so.6`, in old releases `libc-2.31.so`.
+/// Whether a file is called as a C library is: `libc.so.6`, in old releases `libc-2.31.so`; musl's
+/// is its dynamic linker as well, `ld-musl-x86_64.so.1` or `libc.so`.
 pub fn is_libc(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with("libc.so.") || (name.starts_with("libc-") && name.ends_with(".so"))
+    let of_old = name.starts_with("libc-") && name.ends_with(".so");
+    let of_musl = name == "libc.so" || name.starts_with("ld-musl-");
+    name.starts_with("libc.so.") || of_old || of_musl
 }
 
 impl Object {
@@ -244,7 +247,9 @@ mod tests {
     fn the_c_library_is_known_by_its_name() {
         assert!(is_libc(Path::new("/lib/libc.so.6")));
         assert!(is_libc(Path::new("/lib/libc-2.31.so")));
+        assert!(is_libc(Path::new("/lib/libc.so")));
+        assert!(is_libc(Path::new("/lib/ld-musl-aarch64.so.1")));
         assert!(!is_libc(Path::new("/lib/libcrypt.so.1")));
-        assert!(!is_libc(Path::new("/lib/libc.so")));
+        assert!(!is_libc(Path::new("/lib/ld-linux-x86-64.so.2")));
     }
 }

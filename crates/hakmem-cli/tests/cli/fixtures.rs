@@ -10,7 +10,25 @@ use assert_cmd::Command;
 
 /// The command under test, in an installation of its own, with a clean environment.
 pub fn hakmem() -> Command {
-    let mut command = Command::new(prefix().join("bin/hakmem"));
+    command_of(prefix())
+}
+
+/// The same with the library for programs that are linked with musl. `None`: it was not built, or
+/// there is no `musl-gcc` to make such programs.
+pub fn hakmem_for_musl() -> Option<Command> {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    let has_compiler = Process::new("musl-gcc").arg("--version").output().is_ok();
+    if !build().join("musl/libhakmem.so").exists() || !has_compiler {
+        return None;
+    }
+    let parts = ["libhakmem.so", "libexec", "share", "musl"];
+    Some(command_of(
+        PREFIX.get_or_init(|| installation("musl", &parts)),
+    ))
+}
+
+fn command_of(prefix: &Path) -> Command {
+    let mut command = Command::new(prefix.join("bin/hakmem"));
     for (name, _) in std::env::vars() {
         if name.starts_with("HAKMEM_") || name == "LD_PRELOAD" {
             command.env_remove(name);
@@ -29,24 +47,26 @@ pub fn library() -> PathBuf {
 /// parts, as links.
 fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
-    PREFIX.get_or_init(|| {
-        // Each test program has its own.
-        let name = concat!("prefix-", env!("CARGO_CRATE_NAME"));
-        let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&prefix);
-        fs::create_dir_all(prefix.join("bin")).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_hakmem"), prefix.join("bin/hakmem")).unwrap();
-        for part in ["libhakmem.so", "libexec", "share"] {
-            let original = build().join(part);
-            assert!(
-                original.exists(),
-                "{} is missing: run make",
-                original.display()
-            );
-            symlink(original, prefix.join(part)).unwrap();
-        }
-        prefix
-    })
+    PREFIX.get_or_init(|| installation("prefix", &["libhakmem.so", "libexec", "share"]))
+}
+
+fn installation(name: &str, parts: &[&str]) -> PathBuf {
+    // Each test program has its own.
+    let name = format!("{name}-{}", env!("CARGO_CRATE_NAME"));
+    let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&prefix);
+    fs::create_dir_all(prefix.join("bin")).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_hakmem"), prefix.join("bin/hakmem")).unwrap();
+    for part in parts {
+        let original = build().join(part);
+        assert!(
+            original.exists(),
+            "{} is missing: run make",
+            original.display()
+        );
+        symlink(original, prefix.join(part)).unwrap();
+    }
+    prefix
 }
 
 fn build() -> PathBuf {

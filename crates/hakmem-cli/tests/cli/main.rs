@@ -10,6 +10,7 @@ mod generate;
 mod inspect;
 mod inspect_live;
 mod metrics;
+mod musl;
 mod options;
 mod record;
 mod report;
