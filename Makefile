@@ -7,6 +7,7 @@ BUILD := build
 CTEST_FLAGS ?= --output-on-failure --parallel $(shell nproc)
 FUZZ_SECONDS ?= 60
 PROGRAMS_FLAGS ?=
+GUIDES_FLAGS ?=
 PLATFORMS ?=
 STRESS_FLAGS ?= --operations 100000000 --seeds 20 --threads 1,2,8,64
 TRY_FLAGS ?=
@@ -23,7 +24,7 @@ SOURCES = $(shell find core include tests lab crates/peers -name '*.[ch]' -o -na
 
 .DEFAULT_GOAL := build
 .PHONY: build library library-musl all peers try scale learning-potential check test-crates stress \
-	fuzz coverage programs platforms install dist packages format format-check lint clean help
+	fuzz coverage programs guides platforms install dist packages format format-check lint clean help
 
 # Builds the libraries and the command.
 build:
@@ -107,6 +108,11 @@ programs: build
 	@python3 tests/programs/run_programs.py --library $(BUILD)/libhakmem.so --install \
 		$(PROGRAMS_FLAGS)
 
+# Runs the commands of the guides and compares what they print.
+guides: build
+	@sh cmake/install-tools.sh guides
+	@python3 tests/guides/run_guides.py --build $(BUILD) --install $(GUIDES_FLAGS)
+
 # Builds and tests hakmem for each platform, or for PLATFORMS=NAME,... alone.
 platforms:
 	@sh cmake/install-tools.sh platforms
@@ -163,6 +169,7 @@ help:
 	@echo 'make stress     the long stress test, for a release'
 	@echo 'make fuzz       look for inputs that break it, FUZZ_SECONDS ($(FUZZ_SECONDS)) a target'
 	@echo 'make programs   real programs under the C library and under hakmem'
+	@echo 'make guides     the commands of docs/guides, and what they print'
 	@echo 'make platforms  other compilers, processors, page sizes and C libraries, sanitizers'
 	@echo 'make coverage   what the tests reach of the core'
 	@echo 'make install    install into PREFIX ($(PREFIX)), below DESTDIR if set'

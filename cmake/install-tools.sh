@@ -1,6 +1,6 @@
 #!/bin/sh
-# install-tools.sh library|musl|build|peers|try|learning|check|fuzz|coverage|programs|platforms|
-# dist|packages: makes sure that what is needed is installed.
+# install-tools.sh library|musl|build|peers|try|learning|check|fuzz|coverage|programs|guides|
+# platforms|dist|packages: makes sure that what is needed is installed.
 #
 # Silent and quick when everything is there. Otherwise installs Debian packages when it may (root
 # with apt-get), and else says what to install and fails.
@@ -125,6 +125,7 @@ need_check() {
     need pigz pigz
     need dot graphviz
     need git git
+    need groff groff
 }
 
 # The run-time libraries of clang, wherever the installed version has them.
@@ -191,12 +192,12 @@ learning) need_learning ;;
 check) need_check ;;
 fuzz) need_fuzz ;;
 coverage) need_coverage ;;
-programs) need_library; need /usr/bin/python3 python3 ;;
+programs | guides) need_library; need /usr/bin/python3 python3 ;;
 platforms) need_platforms ;;
 dist) need_dist ;;
 packages) need_packages ;;
 *)
-    echo "usage: $0 library|musl|build|peers|try|learning|check|fuzz|coverage|programs|" \
+    echo "usage: $0 library|musl|build|peers|try|learning|check|fuzz|coverage|programs|guides|" \
         "platforms|dist|packages" >&2
     exit 2
     ;;

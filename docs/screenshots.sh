@@ -1,7 +1,8 @@
 #!/bin/sh
 # screenshots.sh: makes the pictures of pages in docs/ anew.
 #
-#     docs/screenshots.sh [BUILD]
+#     docs/screenshots.sh [BUILD]               all of them
+#     docs/screenshots.sh [BUILD] comparison    that of the README, from docs/benchmarks.json
 #
 # It records and looks at a Redis server under load and records a C++ compiler, writes the pages, and
 # lets a browser take pictures of them, 1280 pixels wide and 400. It needs redis-server,
@@ -27,6 +28,10 @@ FRAME
         --screenshot="$4" "file://$work/frame.html" >/dev/null 2>&1
     [ -s "$4" ] || { echo "screenshots.sh: the browser made no picture of $1" >&2; exit 1; }
 }
+
+"$hakmem" report "$top/docs/benchmarks.json" --html "$work/comparison.html" >/dev/null
+picture comparison.html 1280 1090 "$top/docs/comparison.png"
+[ "${2:-}" != comparison ] || exit 0
 
 "$hakmem" record --sample-kib 64 --output "$work/redis" -- \
     redis-server --port $port --save '' --daemonize no >/dev/null 2>&1 &

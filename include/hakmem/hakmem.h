@@ -181,13 +181,13 @@ HAKMEM_API size_t hakmem_get_class(unsigned index, struct hakmem_usage *usage, s
  * counts up. */
 HAKMEM_API size_t hakmem_stats_json(char *buffer, size_t capacity);
 
-/* Writes what the samples so far say of each stack to a file (README, "Options", what a path may
- * be), in the text form that `go tool pprof` and other viewers read: live and allocated blocks and
- * bytes. Returns 0; ENODATA: nothing was sampled, see option sample_kib; EIO: it cannot be written,
- * and a line on stderr says why. May be called from signal handlers. */
+/* Writes what the samples so far say of each stack to a file (docs/options.md, "Files", what a path
+ * may be), in the text form that `go tool pprof` and other viewers read: live and allocated blocks
+ * and bytes. Returns 0; ENODATA: nothing was sampled, see option sample_kib; EIO: it cannot be
+ * written, and a line on stderr says why. May be called from signal handlers. */
 HAKMEM_API int hakmem_profile_write(const char *path);
 
-/* Reads the effective value of the option `name` (README, "Options") into `*value`, in the
+/* Reads the effective value of the option `name` (docs/options.md) into `*value`, in the
  * option's unit. Options that take a word report its position among the words allowed. Returns 0,
  * or ENOENT when there is no such option. */
 HAKMEM_API int hakmem_option_get(const char *name, long *value);

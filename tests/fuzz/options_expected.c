@@ -1,4 +1,4 @@
-/* A second reading of the README on options, to compare the parser with. Slow and plain: it copies
+/* A second reading of docs/options.md, to compare the parser with. Slow and plain: it copies
  * every piece into a string of its own before it looks at it. */
 #include "options_expected.h"
 

@@ -1,4 +1,4 @@
-/* What an environment must come to, by the words of the README alone: see options_expected.c. */
+/* What an environment must come to, by the words of docs/options.md: see options_expected.c. */
 #ifndef FUZZ_OPTIONS_EXPECTED_H
 #define FUZZ_OPTIONS_EXPECTED_H
 

@@ -103,7 +103,7 @@ The source of a program has the exact message.
 | no mistake | the program is right, and hakmem agrees |
 | - | there is no such case |
 
-The [README](../README.md#misuse) explains flush and drain.
+[What is caught](what-is-caught.md) explains flush and drain.
 `make check` runs all of this and fails when it does not come out as the table says. To print it:
 `python3 tests/misuse/run_misuse.py --programs build/tests/misuse --table`.
 """

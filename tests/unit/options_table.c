@@ -1,5 +1,5 @@
-/* Prints the two tables of options that the README holds, from core/base/options.def: what each
- * option is, and what the presets make of it. options_table.py puts them in place. */
+/* Prints the two tables of docs/options.md from core/base/options.def: what each option is, and
+ * what the presets make of it. options_table.py puts them in place. */
 #include <stdio.h>
 #include <string.h>
 

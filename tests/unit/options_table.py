@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Keeps the tables of options in the README equal to core/base/options.def.
+"""Keeps the tables of options in docs/options.md equal to core/base/options.def.
 
-    options_table.py PROGRAM --check README.md    exit status 1 and a diff when they differ
-    options_table.py PROGRAM --write README.md    rewrites them
+    options_table.py PROGRAM --check options.md   exit status 1 and a diff when they differ
+    options_table.py PROGRAM --write options.md   rewrites them
 
 PROGRAM is the built options_table; `options` and `presets` are printed by it and stand in the
-README between <!-- options:begin --> and <!-- options:end -->, and so for the presets.
+page between <!-- options:begin --> and <!-- options:end -->, and so for the presets.
 """
 import argparse
 import difflib
@@ -39,24 +39,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
     action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--check", metavar="README", type=Path)
-    action.add_argument("--write", metavar="README", type=Path)
+    action.add_argument("--check", metavar="PAGE", type=Path)
+    action.add_argument("--write", metavar="PAGE", type=Path)
     arguments = parser.parse_args()
-    readme = arguments.check or arguments.write
+    page = arguments.check or arguments.write
     try:
-        present = readme.read_text(encoding="utf-8")
+        present = page.read_text(encoding="utf-8")
         wanted = filled_in(present, {name: table(arguments.program, name) for name in TABLES})
     except (OSError, ValueError) as error:
-        print(f"{readme}: {error}", file=sys.stderr)
+        print(f"{page}: {error}", file=sys.stderr)
         return 1
     if arguments.write:
-        readme.write_text(wanted, encoding="utf-8")
+        page.write_text(wanted, encoding="utf-8")
         return 0
     if present == wanted:
         return 0
     sys.stdout.writelines(difflib.unified_diff(
-        present.splitlines(True), wanted.splitlines(True), str(readme), "core/base/options.def"))
-    print(f"run: options_table.py {arguments.program} --write {readme}", file=sys.stderr)
+        present.splitlines(True), wanted.splitlines(True), str(page), "core/base/options.def"))
+    print(f"run: options_table.py {arguments.program} --write {page}", file=sys.stderr)
     return 1
 
 

@@ -1,0 +1,134 @@
+"""readme_results.py: the results in the README are those of docs/benchmarks.md.
+
+    readme_results.py --check TOP    exit status 1 and a diff when they differ
+    readme_results.py --write TOP    writes them anew, after `hakmem bench` has made that page
+    readme_results.py --self-test
+
+They stand between <!-- results:begin --> and <!-- results:end -->: the summary, and by name the
+rows in which hakmem needs more than the others.
+"""
+
+import difflib
+import pathlib
+import re
+import sys
+
+MOST_NAMED = 6
+NAMES = {
+    "best peer": "the best of all, row by row",
+    "system": "the C library's malloc",
+    "mimalloc2": "mimalloc 2",
+    "mimalloc3": "mimalloc 3",
+    "gperftools-minimal": "tcmalloc of gperftools",
+    "tcmalloc": "Google's tcmalloc",
+}
+BLOCK = re.compile(r"(<!-- results:begin -->\n).*?(<!-- results:end -->)", re.DOTALL)
+
+
+def table(page, heading):
+    """Heads and rows of the first table below a heading."""
+    lines = page[page.index("\n## %s\n" % heading):].split("\n")
+    rows = []
+    for line in lines:
+        if line.startswith("|"):
+            rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
+        elif rows:
+            break
+    return [cell.strip() for cell in rows[0]], rows[2:]
+
+
+def number(cell):
+    """The ratio in a cell, or None."""
+    found = re.search(r"\d+\.?\d*", cell)
+    return float(found[0]) if found else None
+
+
+def losses(page, heading, column):
+    """The rows in which hakmem needs more, the worst first: `aligned` 1.33."""
+    heads, rows = table(page, heading)
+    place = heads.index(column)
+    found = [(number(row[place]), row[0]) for row in rows
+             if len(row) > place and "▲" in row[place]]
+    found.sort(reverse=True)
+    named = ["`%s` %.2f" % (name, ratio) for ratio, name in found[:MOST_NAMED]]
+    rest = len(found) - len(named)
+    text = ", ".join(named) if named else "nowhere"
+    return "%s%s" % (text, " and %d more" % rest if rest else "")
+
+
+def results(page):
+    """The text between the marks."""
+    heads, rows = table(page, "Summary")
+    lines = [
+        "| hakmem ÷ | time | faster in | slower in | peak memory | smaller in | larger in |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        cells = dict(zip(heads, row))
+        name = cells["hakmem ÷"]
+        if "(A/A)" in name:
+            continue
+        of = [cells[head] for head in ("faster", "slower", "smaller", "larger")]
+        mean = [number(cells[head]) for head in ("time", "peak RSS")]
+        lines.append("| %s | **%.2f** | %s | %s | **%.2f** | %s | %s |" % (
+            NAMES.get(name, name), mean[0], of[0], of[1], mean[1], of[2], of[3]))
+    all_rows = dict(zip(heads, rows[0]))["rows"].split(" ")[-1]
+    day = re.search(r" on (\d{4}-\d\d-\d\d)", page)[1]
+    lines += [
+        "",
+        "Means over %s rows, measured on %s; below 1, hakmem needs less. **Where it loses:**"
+        % (all_rows, day),
+        "",
+        "- time, against the best other allocator of the row: %s;"
+        % losses(page, "Time: ratios", "best peer"),
+        "- peak memory, against the C library's malloc: %s."
+        % losses(page, "Peak RSS: ratios", "system"),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def filled(readme, page):
+    """The README with the results of the page."""
+    if len(BLOCK.findall(readme)) != 1:
+        raise SystemExit("README.md: results:begin and results:end must each stand once")
+    return BLOCK.sub(lambda found: found[1] + "\n" + results(page) + "\n" + found[2], readme)
+
+
+def self_test():
+    page = ("Made by `x` on 2026-01-02, with y.\n\n## Summary\n\n"
+            "| hakmem ÷ | time | faster | neither | slower | peak RSS | smaller | neither | larger "
+            "| rows |\n|---|\n| best peer | **1.10** (1.0–1.2) | 1 | 0 | 2 | **0.9** | 3 | 0 | 0 "
+            "| 3 of 4 |\n| hakmem (A/A) | **1.00** | 0 | 4 | 0 | **1.00** | 0 | 4 | 0 | 4 |\n\n"
+            "## Time: ratios\n\n| hakmem ÷ | best peer | system |\n|---|\n"
+            "| a | 1.25 ▲ | 0.5 ▼ |\n| b | \\*1.33 ▲ | 1 = |\n| c | error | error |\n\n"
+            "## Peak RSS: ratios\n\n| hakmem ÷ | best peer | system |\n|---|\n"
+            "| a | 1.25 ▲ | 0.5 ▼ |\n")
+    readme = "x\n<!-- results:begin -->\nold\n<!-- results:end -->\ny\n"
+    text = filled(readme, page)
+    assert "| the best of all, row by row | **1.10** | 1 | 2 | **0.90** | 3 | 0 |" in text, text
+    assert "`b` 1.33, `a` 1.25;" in text and "malloc: nowhere." in text, text
+    assert "over 4 rows, measured on 2026-01-02" in text and "A/A" not in text, text
+    assert filled(text, page) == text
+    print("ok")
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        return 0
+    action, top = sys.argv[1], pathlib.Path(sys.argv[2])
+    path = top / "README.md"
+    present = path.read_text(encoding="utf-8")
+    wanted = filled(present, (top / "docs/benchmarks.md").read_text(encoding="utf-8"))
+    if action == "--write":
+        path.write_text(wanted, encoding="utf-8")
+        return 0
+    sys.stdout.writelines(difflib.unified_diff(
+        present.splitlines(True), wanted.splitlines(True), "README.md", "docs/benchmarks.md"))
+    if present != wanted:
+        print("run: python3 tests/source/readme_results.py --write .", file=sys.stderr)
+    return 0 if present == wanted else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
