@@ -58,6 +58,7 @@ pub fn bench(arguments: BenchArguments) -> Result<ExitCode> {
         },
         quick: arguments.quick,
         outputs: &outputs,
+        advice: &|_| None,
     };
     experiment.run()
 }

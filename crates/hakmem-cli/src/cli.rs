@@ -8,6 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hakmem_lab::plan::ExitCodes;
 
+use crate::candidates;
 use crate::options::{self, option_setting, OptionSetting};
 use crate::values::{duration, exit_codes};
 
@@ -91,7 +92,7 @@ pub struct LibraryOptions {
     /// Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times. --help lists
     /// them
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = option_setting)]
-    #[arg(long_help = options::help())]
+    #[arg(long_help = options::help(), add = candidates::settings())]
     pub options: Vec<OptionSetting>,
 }
 
@@ -118,7 +119,7 @@ pub struct RunArguments {
     pub stats: bool,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
-    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    #[arg(value_hint = ValueHint::CommandWithArguments, add = candidates::programs())]
     pub command: Vec<OsString>,
 }
 
@@ -153,7 +154,7 @@ pub struct DoctorArguments {
     pub input: InputOptions,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
-    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    #[arg(value_hint = ValueHint::CommandWithArguments, add = candidates::programs())]
     pub command: Vec<OsString>,
 }
 
@@ -260,7 +261,7 @@ pub struct InputOptions {
 pub struct ExperimentOptions {
     /// Compare with these only, separated by commas: `system`, names of peers, `peers` for all
     /// that are found but hardened ones, `hardened` for these, or paths of libraries
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', add = candidates::allocators())]
     pub with: Vec<String>,
     /// Measured runs per allocator; fewer than 9 are too few to tell a difference
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -358,7 +359,7 @@ pub struct CompareArguments {
     pub output: OutputOptions,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
-    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    #[arg(value_hint = ValueHint::CommandWithArguments, add = candidates::programs())]
     pub command: Vec<OsString>,
 }
 
@@ -384,7 +385,7 @@ Examples:
   hakmem bench --kind programs --install --json=result.json")]
 pub struct BenchArguments {
     /// Names of rows, or patterns such as 'random-*' [default: all]
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = candidates::rows())]
     pub names: Vec<String>,
     /// Less work per row and fewer runs: a first look
     #[arg(long)]
@@ -393,7 +394,7 @@ pub struct BenchArguments {
     #[arg(long, value_enum)]
     pub kind: Option<Kind>,
     /// Only rows of this group; --list names the groups
-    #[arg(long, value_name = "GROUP")]
+    #[arg(long, value_name = "GROUP", add = candidates::groups())]
     pub group: Option<String>,
     /// List the rows and whether they can run here, and measure nothing
     #[arg(long)]
@@ -462,7 +463,7 @@ pub struct RecordArguments {
     pub output: Option<PathBuf>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
-    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    #[arg(value_hint = ValueHint::CommandWithArguments, add = candidates::programs())]
     pub command: Vec<OsString>,
 }
 
@@ -549,7 +550,7 @@ pub enum Generate {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write the man pages into a directory
+    /// Write the man pages into man1 and man7 of a directory
     Man {
         /// The directory; it is made if needed
         #[arg(value_hint = ValueHint::DirPath)]

@@ -13,6 +13,7 @@ use crate::cli::CompareArguments;
 use crate::experiment::Experiment;
 use crate::inspect::{find, libc_of, warn};
 use crate::locate::Installation;
+use crate::next_step::{self, Asked};
 use crate::output::Outputs;
 
 /// Measures the program.
@@ -24,6 +25,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode> {
     let installation = Installation::current()?;
     let outputs = Outputs::new(&arguments.output)?;
     let task = task(&arguments)?;
+    let asked = Asked::new(&arguments, std::env::args_os());
     let experiment = Experiment {
         installation: &installation,
         libc: libc_of(Path::new(&task.command[0])),
@@ -32,6 +34,7 @@ pub fn compare(arguments: CompareArguments) -> Result<ExitCode> {
         default_runs: DEFAULT_ROUNDS,
         quick: false,
         outputs: &outputs,
+        advice: &|file| next_step::render(file, &asked),
     };
     experiment.run()
 }

@@ -43,6 +43,8 @@ pub struct Experiment<'a> {
     pub quick: bool,
     /// Where the results go.
     pub outputs: &'a Outputs,
+    /// What to say below a table of results, if anything.
+    pub advice: &'a dyn Fn(&ResultFile) -> Option<String>,
 }
 
 impl Experiment<'_> {
@@ -72,6 +74,9 @@ impl Experiment<'_> {
                 "hakmem: stopped; {finished} of {all} rows were finished"
             ));
             return Ok(ExitCode::from(INTERRUPTED));
+        }
+        if let Some(advice) = (self.advice)(&file).filter(|_| self.outputs.shows_table()) {
+            say(advice);
         }
         Ok(ExitCode::from(if has_errors(&file) {
             ROW_FAILED

@@ -1,4 +1,4 @@
-//! `hakmem generate`: completions and man pages, from the definition of the command line.
+//! `hakmem generate`: completions, and man pages of the command and of the library.
 
 use std::fs;
 use std::path::Path;
@@ -6,9 +6,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;
+use clap_complete::env::Shells;
 
 use crate::cli::{Cli, Generate};
+use crate::manual;
 use crate::output::print_bytes;
+
+/// The variable by which a shell asks the command itself for candidates. The library would take
+/// a name that begins like its own for one of its options.
+pub const COMPLETION_VARIABLE: &str = "_HAKMEM_COMPLETE";
 
 /// Writes what is asked for.
 ///
@@ -17,8 +23,12 @@ use crate::output::print_bytes;
 pub fn generate(what: &Generate) -> Result<ExitCode> {
     match what {
         Generate::Completions { shell } => {
+            let shells = Shells::builtins();
+            let shell = shells.completer(&shell.to_string());
+            let shell = shell.context("there are no completions for this shell")?;
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "hakmem", &mut script);
+            let name = "hakmem";
+            shell.write_registration(COMPLETION_VARIABLE, name, name, name, &mut script)?;
             print_bytes(&script)?;
         }
         Generate::Man { directory } => write_man_pages(directory)
@@ -27,8 +37,12 @@ pub fn generate(what: &Generate) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `hakmem.1` and `hakmem-SUBCOMMAND.1`.
+/// `man1/hakmem.1` and `man1/hakmem-SUBCOMMAND.1`, and `man7/hakmem.7`.
 fn write_man_pages(directory: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(directory)?;
-    clap_mangen::generate_to(Cli::command(), directory)
+    let commands = directory.join("man1");
+    fs::create_dir_all(&commands)?;
+    clap_mangen::generate_to(Cli::command(), commands)?;
+    let library = directory.join("man7");
+    fs::create_dir_all(&library)?;
+    fs::write(library.join("hakmem.7"), manual::page())
 }

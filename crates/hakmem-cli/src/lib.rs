@@ -3,19 +3,22 @@
 //! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`record`],
 //! [`report`], [`explain`] and [`generate`] are the subcommands; [`recording`] is the part of
 //! [`report`] for what [`record`] makes. [`locate`] finds the parts of the installation,
-//! [`options`] knows those of the library, [`input`] what a program reads. [`inspect`], [`elf`]
-//! and [`allocators`] look at programs' files, [`diagnosis`] at a run of one; what they find is a
-//! [`finding`]. [`experiment`], [`progress`], [`interrupt`] and [`output`] carry the two
-//! subcommands that measure, [`summary`] the statistics of `run`. [`inspection`] has those that
+//! [`options`] knows those of the library, [`input`] what a program reads, [`manual`] writes the
+//! library's man page, [`candidates`] are what shells complete. [`inspect`], [`elf`] and
+//! [`allocators`] look at programs' files, [`diagnosis`] at a run of one; what they find is a
+//! [`finding`]. [`experiment`], [`progress`], [`interrupt`], [`output`] and [`next_step`] carry the
+//! two subcommands that measure, [`summary`] the statistics of `run`. [`inspection`] has those that
 //! look at processes from outside.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 
 pub mod allocators;
 pub mod bench;
+pub mod candidates;
 pub mod cli;
 pub mod compare;
 pub mod diagnosis;
@@ -30,6 +33,8 @@ pub mod inspect;
 pub mod inspection;
 pub mod interrupt;
 pub mod locate;
+pub mod manual;
+pub mod next_step;
 pub mod option_table;
 pub mod options;
 pub mod output;
@@ -48,6 +53,9 @@ const FAILED: u8 = 2;
 
 /// The whole command.
 pub fn main() -> ExitCode {
+    CompleteEnv::with_factory(Cli::command)
+        .var(generate::COMPLETION_VARIABLE)
+        .complete();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return answer(&error),

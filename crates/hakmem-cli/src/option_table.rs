@@ -17,12 +17,16 @@ pub struct LibraryOption {
     pub maximum: i64,
     /// What it is unless somebody says otherwise; of words, the place among them.
     pub default: i64,
+    /// The same in each of the [`PRESETS`].
+    pub presets: [i64; PRESETS.len()],
+    /// Whether a running program may change it.
+    pub settable: bool,
     /// One line for people.
     pub meaning: String,
 }
 
 /// The presets in the order in which the rows of the table have their values.
-const PRESETS: [&str; 4] = ["speed", "balanced", "lean", "hardened"];
+pub const PRESETS: [&str; 4] = ["speed", "balanced", "lean", "hardened"];
 
 /// That of the library, where the build says another one than usual.
 const DEFAULT_PRESET: &str = match option_env!("HAKMEM_DEFAULT_PRESET") {
@@ -48,15 +52,20 @@ fn parse_table(text: &str, default_preset: &str) -> Option<Vec<LibraryOption>> {
     let mut table = Vec::new();
     for row in rows.split("OPTION(").skip(1) {
         let fields: [String; 11] = fields(row)?.try_into().ok()?;
-        let [name, unit, words, _settable, minimum, maximum, presets @ .., meaning] = fields;
-        let presets: [String; 4] = presets;
+        let [name, unit, words, settable, minimum, maximum, presets @ .., meaning] = fields;
+        let mut values = [0; PRESETS.len()];
+        for (value, field) in values.iter_mut().zip::<[String; 4]>(presets) {
+            *value = field.parse().ok()?;
+        }
         table.push(LibraryOption {
             name,
             unit,
             words: words.split_whitespace().map(String::from).collect(),
             minimum: minimum.parse().ok()?,
             maximum: maximum.parse().ok()?,
-            default: presets[place].parse().ok()?,
+            default: values[place],
+            presets: values,
+            settable: settable == "1",
             meaning,
         });
     }
@@ -100,6 +109,8 @@ mod tests {
         assert_eq!(purge_delay.unit, "ms");
         assert_eq!((purge_delay.minimum, purge_delay.maximum), (0, 3_600_000));
         assert_eq!(purge_delay.default, 250);
+        assert_eq!(purge_delay.presets, [2000, 250, 50, 250]);
+        assert!(purge_delay.settable && !fallback.settable);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::cli::LibraryOptions;
 use crate::option_table::{LibraryOption, TABLE};
 
 /// Paths, so the table of the library does not have them, and what is written there.
-const FILES: [(&str, &str); 3] = [
+pub const FILES: [(&str, &str); 4] = [
     (
         "stats_file",
         "write statistics as JSON to this file at exit",
@@ -27,6 +27,10 @@ const FILES: [(&str, &str); 3] = [
     (
         "crash_file",
         "write a report to this file when the program dies by a signal",
+    ),
+    (
+        "profile_file",
+        "write the profile of what lives to this file at exit, for pprof",
     ),
 ];
 
@@ -195,7 +199,14 @@ impl LibraryOption {
         }
     }
 
-    fn default(&self) -> String {
+    /// The same where the words around it are few.
+    pub fn values(&self) -> String {
+        let range = self.range();
+        range.trim_start_matches("a number from ").to_string()
+    }
+
+    /// What it is unless somebody says otherwise.
+    pub fn default(&self) -> String {
         let word = usize::try_from(self.default).ok();
         match word.and_then(|place| self.words.get(place)) {
             Some(word) => word.clone(),
@@ -214,9 +225,8 @@ pub fn help() -> String {
     let mut text =
         String::from("Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times");
     for option in TABLE.iter() {
-        let (range, default) = (option.range(), option.default());
-        let range = range.trim_start_matches("a number from ");
-        let range = format!("{range} {}", option.unit);
+        let default = option.default();
+        let range = format!("{} {}", option.values(), option.unit);
         let (name, meaning) = (&option.name, &option.meaning);
         let _ = write!(
             text,
@@ -328,6 +338,15 @@ mod tests {
             ("OTHER", "1"),
         ];
         check_variables(good).unwrap();
+    }
+
+    #[test]
+    fn the_files_are_those_of_the_library() {
+        let source = include_str!("../../../core/api/environment.c");
+        let (_, list) = source.split_once("file_names[]").unwrap();
+        let (list, _) = list.split_once(';').unwrap();
+        let quoted = list.split('"').skip(1).step_by(2);
+        assert_eq!(quoted.collect::<Vec<_>>(), FILES.map(|(name, _)| name));
     }
 
     #[test]

@@ -56,7 +56,10 @@ fn of_ratios(file: &ResultFile) -> Vec<String> {
              them may."
         ));
     }
-    lines.extend(noise(file));
+    // Of many rows the verdict tells it.
+    if summary::rows_run(file).count() <= MOST_BLOCKS {
+        lines.extend(noise(file));
+    }
     let confidence = format::share(file.settings.confidence);
     lines.push(match summary::has_verdict(file, Verdict::TooFewRounds) {
         true => format!(

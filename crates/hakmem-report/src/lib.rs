@@ -16,3 +16,4 @@ pub mod matrix;
 pub mod scaling;
 pub mod summary;
 pub mod table;
+pub mod verdict;

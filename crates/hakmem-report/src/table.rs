@@ -12,6 +12,7 @@ use crate::legend::{self, GAP};
 use crate::matrix::{self, Entry, Matrix, Mean};
 use crate::scaling;
 use crate::summary;
+use crate::verdict;
 
 /// Up to this many rows, each is shown as a block with all its figures.
 pub const MOST_BLOCKS: usize = 3;
@@ -38,7 +39,8 @@ impl TableOptions {
     }
 }
 
-/// The whole file: blocks or matrices, then errors, skipped rows, and how to read it.
+/// The whole file: blocks or matrices, then errors, skipped rows, and how to read it; of many rows,
+/// what they come to in words.
 pub fn render(file: &ResultFile, options: &TableOptions) -> String {
     let mut sections = Vec::new();
     if summary::rows_run(file).count() <= MOST_BLOCKS {
@@ -62,6 +64,9 @@ pub fn render(file: &ResultFile, options: &TableOptions) -> String {
     let title = format!("ALARM: {first} differs from itself. Do not trust such differences in:");
     sections.extend(render_list(&title, alarms));
     sections.extend(Some(legend::render(file)).filter(|legend| !legend.is_empty()));
+    if summary::rows_run(file).count() > MOST_BLOCKS {
+        sections.extend(verdict::render(file));
+    }
     sections.join("\n")
 }
 

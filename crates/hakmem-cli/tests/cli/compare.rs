@@ -402,3 +402,39 @@ fn nonsense_is_rejected() {
             .stderr(contains(message));
     }
 }
+
+#[test]
+fn the_last_line_is_the_next_command() {
+    let compare = |more: &[&str]| {
+        let mut command = hakmem();
+        command.args(["compare", "--with", "system", "--runs", "1"]);
+        let output = command
+            .args(more)
+            .args(["--", "ls", "/etc/hos ts", "/"])
+            .output();
+        String::from_utf8(output.unwrap().stderr).unwrap()
+    };
+    let said = compare(&["--ignore-exit-status"]);
+    let last = said.lines().last().unwrap();
+    let next = "Next, to settle what is unclear: hakmem compare --runs 12 --with system \
+                --ignore-exit-status -- ls '/etc/hos ts' /";
+    assert_eq!(last, next);
+    assert!(!compare(&["--ignore-exit-status", "--json"]).contains("Next"));
+}
+
+#[test]
+fn a_program_that_hakmem_does_not_serve_is_one_for_the_doctor() {
+    let directory = scratch();
+    let path = directory.path().join("static");
+    if compile("cc", PROGRAM, &["-static"], &path).is_none() {
+        return;
+    }
+    let output = hakmem()
+        .args(["compare", "--with", "system", "--runs", "1", "--"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let last = said.lines().last().unwrap_or_default();
+    assert!(last.contains(": hakmem doctor -- /"), "{said}");
+}

@@ -1,8 +1,11 @@
-//! `hakmem generate`
+//! `hakmem generate`, and what shells ask of the command when somebody presses Tab.
+
+use std::path::Path;
+use std::process::Command as Process;
 
 use predicates::str::contains;
 
-use crate::fixtures::{hakmem, scratch};
+use crate::fixtures::{hakmem, scratch, skip};
 
 #[test]
 fn completions_for_every_shell_that_is_installed() {
@@ -10,21 +13,103 @@ fn completions_for_every_shell_that_is_installed() {
         hakmem()
             .args(["generate", "completions", shell])
             .assert()
-            .stdout(contains("compare"));
+            .success()
+            .stdout(contains("_HAKMEM_COMPLETE"));
+    }
+}
+
+/// What is offered for the last of the words.
+fn offered(words: &[&str]) -> Vec<String> {
+    let output = hakmem()
+        .env("_HAKMEM_COMPLETE", "bash")
+        .env("_CLAP_IFS", "\n")
+        .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
+        .args(["--", "hakmem"])
+        .args(words)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(String::from).collect()
+}
+
+#[test]
+fn allocators_are_offered_one_by_one() {
+    assert_eq!(offered(&["compare", "--with", "sys"]), ["system"]);
+    let list = offered(&["bench", "--with", "system,pe"]);
+    assert_eq!(list, ["system,peers"]);
+}
+
+#[test]
+fn rows_and_groups_are_those_of_the_lists() {
+    let rows = offered(&["bench", "lars"]);
+    assert!(rows.contains(&"larson".into()), "{rows:?}");
+    assert!(rows.iter().all(|row| row.starts_with("lars")), "{rows:?}");
+    assert!(offered(&["bench", "python-"]).contains(&"python-json".into()));
+    assert_eq!(offered(&["bench", "--group", "sca"]), ["scale"]);
+}
+
+#[test]
+fn options_of_the_library_are_offered_with_their_words() {
+    assert_eq!(offered(&["run", "--option", "purge_"]), ["purge_delay_ms="]);
+    let presets = offered(&["run", "--option", "preset="]);
+    assert_eq!(presets, ["preset=speed", "preset=balanced", "preset=lean"]);
+}
+
+#[test]
+fn programs_are_those_of_the_path() {
+    let directory = scratch();
+    std::fs::write(directory.path().join("only-here"), "").unwrap();
+    let output = hakmem()
+        .env("_HAKMEM_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", "3")
+        .env("PATH", directory.path())
+        .args(["--", "hakmem", "run", "--", "onl"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "only-here");
+}
+
+/// All man pages, by their names.
+fn man_pages(directory: &Path) -> Vec<std::path::PathBuf> {
+    hakmem()
+        .args(["generate", "man"])
+        .arg(directory)
+        .assert()
+        .success();
+    let of = |section: &str| std::fs::read_dir(directory.join(section)).unwrap();
+    let entries = of("man1").chain(of("man7"));
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_man_page_per_subcommand_and_one_of_the_library() {
+    let directory = scratch();
+    man_pages(directory.path());
+    let pages = ["", "-run", "-doctor", "-compare", "-bench", "-report"];
+    let pages = pages.map(|page| format!("man1/hakmem{page}.1"));
+    for name in pages.iter().map(String::as_str).chain(["man7/hakmem.7"]) {
+        let text = std::fs::read_to_string(directory.path().join(name)).unwrap();
+        assert!(text.contains(".SH NAME"), "{name}");
     }
 }
 
 #[test]
-fn a_man_page_per_subcommand() {
+fn groff_finds_nothing_to_warn_of() {
     let directory = scratch();
-    hakmem()
-        .args(["generate", "man"])
-        .arg(directory.path())
-        .assert()
-        .success();
-    for page in ["", "-run", "-doctor", "-compare", "-bench", "-report"] {
-        let name = format!("hakmem{page}.1");
-        let text = std::fs::read_to_string(directory.path().join(&name)).unwrap();
-        assert!(text.contains(".SH NAME"), "{name}");
+    for page in man_pages(directory.path()) {
+        let groff = Process::new("groff")
+            .args(["-ww", "-man", "-Tutf8", "-K", "utf8", "-rLL=80n", "-z"])
+            .arg(&page)
+            .output();
+        let Ok(groff) = groff else {
+            return skip("groff");
+        };
+        let said = String::from_utf8_lossy(&groff.stderr);
+        assert!(
+            groff.status.success() && said.is_empty(),
+            "{}: {said}",
+            page.display()
+        );
     }
 }

@@ -62,8 +62,11 @@ fn figures(page: &Page, row: &Row) -> Markup {
             thead {
                 tr {
                     th { "allocator" }
-                    th colspan="2" { "time" } th.ratio { "ratio: " (page.first) " is" }
-                    th colspan="2" { "peak RSS" } th.ratio { "ratio: " (page.first) " is" }
+                    @for what in ["time", "peak RSS"] {
+                        // On a narrow screen there are no bars, and the figures have the heading.
+                        th.plot { (what) } th.value { span.narrow { (what) } }
+                        th.ratio { "ratio: " (page.first) " is" }
+                    }
                 }
             }
             tbody {

@@ -1,0 +1,152 @@
+//! What the shell offers at the press of Tab where the command line itself does not know it: the
+//! allocators and rows that are there, the options of the library, the programs.
+//!
+//! What cannot be found out has no candidates: a half-typed line is no place for an error.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+};
+use hakmem_lab::allocators::{Finder, HARDENED, PEERS};
+use hakmem_lab::catalogue::{read_programs, read_workloads};
+
+use crate::elf::Libc;
+use crate::locate::Installation;
+use crate::option_table::TABLE;
+
+/// Of `--with`: the allocators that are found, and libraries.
+pub fn allocators() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let found = names_of_allocators().unwrap_or_default();
+        let names = found.into_iter().chain([PEERS, HARDENED].map(String::from));
+        let mut candidates = beginning_with(current, names);
+        if candidates.is_empty() {
+            let is_library = |path: &Path| path.extension().is_some_and(|it| it == "so");
+            candidates = PathCompleter::any().filter(is_library).complete(current);
+        }
+        candidates
+    })
+}
+
+fn names_of_allocators() -> Option<Vec<String>> {
+    let installation = Installation::current().ok()?;
+    let finder = Finder::new(
+        installation.library(Libc::Glibc).ok()?,
+        installation.peers(),
+    );
+    let arms = finder.found().ok()?;
+    Some(arms.into_iter().skip(1).map(|arm| arm.name).collect())
+}
+
+/// A row of one of the lists.
+struct Row {
+    name: String,
+    group: String,
+    summary: String,
+}
+
+/// Of `hakmem bench`: the rows.
+pub fn rows() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let rows = listed_rows().unwrap_or_default();
+        let begins = |row: &Row| row.name.as_bytes().starts_with(current.as_encoded_bytes());
+        let candidate =
+            |row: Row| CompletionCandidate::new(row.name).help(Some(row.summary.into()));
+        rows.into_iter().filter(begins).map(candidate).collect()
+    })
+}
+
+/// Of `--group`: the groups of rows.
+pub fn groups() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let rows = listed_rows().unwrap_or_default().into_iter();
+        let groups: BTreeSet<String> = rows.map(|row| row.group).collect();
+        beginning_with(
+            current,
+            groups.into_iter().filter(|group| !group.is_empty()),
+        )
+    })
+}
+
+fn listed_rows() -> Option<Vec<Row>> {
+    let share = Installation::current().ok()?.share().ok()?;
+    let workloads = read_workloads(&share.join("workloads.toml")).ok()?;
+    let programs = read_programs(&share.join("programs.toml")).ok()?;
+    let workloads = workloads.into_iter().map(|row| Row {
+        name: row.name,
+        group: row.group,
+        summary: row.summary,
+    });
+    let programs = programs.into_iter().map(|row| Row {
+        name: row.name,
+        group: row.group,
+        summary: row.summary,
+    });
+    Some(workloads.chain(programs).collect())
+}
+
+/// Of `--option`: the names with `=`, and behind it the words that the option can be.
+pub fn settings() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let settings = TABLE
+            .iter()
+            .flat_map(|option| match option.words.is_empty() {
+                true => vec![format!("{}=", option.name)],
+                false => {
+                    let words = option.words.iter();
+                    words
+                        .map(|word| format!("{}={word}", option.name))
+                        .collect()
+                }
+            });
+        beginning_with(current, settings)
+    })
+}
+
+/// Of a program with its arguments: commands of PATH, and files.
+pub fn programs() -> ArgValueCompleter {
+    ArgValueCompleter::new(Programs)
+}
+
+struct Programs;
+
+impl ValueCompleter for Programs {
+    fn complete(&self, current: &OsStr) -> Vec<CompletionCandidate> {
+        PathCompleter::any().complete(current)
+    }
+
+    fn complete_at(&self, index: usize, current: &OsStr) -> Vec<CompletionCandidate> {
+        let is_path = current.as_encoded_bytes().contains(&b'/');
+        match index == 0 && !is_path && !current.is_empty() {
+            true => beginning_with(current, commands().into_iter()),
+            false => self.complete(current),
+        }
+    }
+}
+
+/// The names of the files in the directories of PATH.
+fn commands() -> BTreeSet<String> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let directories: Vec<PathBuf> = env::split_paths(&path).collect();
+    let entries = directories
+        .iter()
+        .filter_map(|path| fs::read_dir(path).ok());
+    let names = entries.flatten().flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.into_string().ok()).collect()
+}
+
+fn beginning_with(
+    current: &OsStr,
+    names: impl Iterator<Item = String>,
+) -> Vec<CompletionCandidate> {
+    let current = current.as_encoded_bytes();
+    names
+        .filter(|name| name.as_bytes().starts_with(current))
+        .map(CompletionCandidate::new)
+        .collect()
+}
