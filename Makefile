@@ -23,8 +23,9 @@ LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := build
-.PHONY: build library library-musl all peers try scale learning-potential check test-crates stress \
-	fuzz coverage programs guides platforms install dist packages format format-check lint clean help
+.PHONY: build library library-musl all peers try scale learning-potential check check-hardened \
+	test-crates stress fuzz coverage programs guides platforms install dist packages format \
+	format-check lint clean help
 
 # Builds the libraries and the command.
 build:
@@ -86,6 +87,10 @@ check: all format-check lint test-crates
 # The tests of the crates, which use the programs and libraries in build/.
 test-crates: all
 	@LAB_TEST_BUILD=$(CURDIR)/$(BUILD) cargo test $(CARGO_FLAGS)
+
+# Runs the test suite, and a dozen real programs, under the hardened preset.
+check-hardened: all
+	@python3 tests/hardened/check_hardened.py $(BUILD) $(CTEST_FLAGS)
 
 # Runs the shadow-model stress in the form it has to pass before a release.
 stress: all
@@ -166,6 +171,7 @@ help:
 	@echo 'make scale      what each lock does, and on how many cores it stops them'
 	@echo 'make learning-potential   what could be learned of programs, and what that would gain'
 	@echo 'make check      build everything, check format and lint, run the tests'
+	@echo 'make check-hardened   run the tests under the hardened preset'
 	@echo 'make stress     the long stress test, for a release'
 	@echo 'make fuzz       look for inputs that break it, FUZZ_SECONDS ($(FUZZ_SECONDS)) a target'
 	@echo 'make programs   real programs under the C library and under hakmem'

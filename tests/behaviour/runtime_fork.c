@@ -42,7 +42,7 @@ static size_t fork_size(uint32_t *seed)
 static void hand_over(uint32_t *seed)
 {
     unsigned at = random_next(seed) % SHARED_SLOTS;
-    void *block = malloc(fork_size(seed));
+    void *block = malloc(1 + fork_size(seed));
     REQUIRE(block != NULL);
     *(unsigned char *)block = 1;
     free(atomic_exchange(&shared_slots[at], block));

@@ -81,7 +81,7 @@ def run(command, expected, library, prepare=None, limit_mib=None, options=None):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "stats.json")
         environment = {key: value for key, value in os.environ.items()
-                       if not key.startswith(("HAKMEM_", "LD_"))}
+                       if key == "HAKMEM_PRESET" or not key.startswith(("HAKMEM_", "LD_"))}
         # Huge pages would make memory in use of addresses that are only taken.
         environment.update(LD_PRELOAD=library, PYTHONMALLOC="malloc", HAKMEM_STATS_FILE=path,
                            HAKMEM_HUGE_PAGES="0", **(options or {}))

@@ -74,7 +74,7 @@ class Runner:
         self.log = os.path.join(folder, "log")
         self.preload = f"LD_PRELOAD={library}"
         self.environment = {key: value for key, value in os.environ.items()
-                            if not key.startswith(("HAKMEM_", "LD_"))}
+                            if key == "HAKMEM_PRESET" or not key.startswith(("HAKMEM_", "LD_"))}
         self.environment.update(PYTHONMALLOC="malloc", PYTHONHASHSEED="0", LC_ALL="C")
 
     def run(self, *strace_options):

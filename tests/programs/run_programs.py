@@ -32,7 +32,7 @@ import programs_table
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 TABLE = pathlib.Path(__file__).resolve().with_name("programs.toml")
-COLUMNS = ["speed", "balanced", "lean", programs_run.RECORD]
+COLUMNS = ["speed", "balanced", "lean", "hardened", programs_run.RECORD]
 QUICK_COLUMNS = ["balanced"]
 NOTHING_RUN = 77
 MARKERS = ("<!-- programs:begin -->", "<!-- programs:end -->")

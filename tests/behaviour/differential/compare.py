@@ -39,7 +39,7 @@ def read_explanations(path):
 
 def start(arguments, seed, library):
     environment = {name: value for name, value in os.environ.items()
-                   if name != "LD_PRELOAD" and not name.startswith("HAKMEM_")}
+                   if name == "HAKMEM_PRESET" or not name.startswith(("HAKMEM_", "LD_PRELOAD"))}
     if library:
         environment["LD_PRELOAD"] = os.path.abspath(library)
     return subprocess.Popen([arguments.program, str(seed), str(arguments.calls)],
