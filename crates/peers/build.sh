@@ -20,6 +20,7 @@ tcmalloc libtcmalloc-sys GLIBC_TUNABLES=glibc.pthread.rseq=0
 hardened-malloc hardened-malloc-sys
 hardened-malloc-light hardened-malloc-sys
 mimalloc3-secure libmimalloc-sys2
+snmalloc-checks snmalloc-sys
 scudo debian:libclang-rt-19-dev
 '
 

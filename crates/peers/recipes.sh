@@ -62,13 +62,22 @@ build_jemalloc() {
     echo "${upstream%%-*}" >version
 }
 
-# The shim that the authors name for LD_PRELOAD; the -checks variants are the hardened ones.
-build_snmalloc() {
-    cmake_library "$SOURCE/upstream" snmallocshim -DSNMALLOC_BUILD_TESTING=OFF
-    cp cmake/libsnmallocshim.so library.so
-    echo 'cmake Release, target snmallocshim (g++ -O3, without checks, static libstdc++)' >flags
+# compile_snmalloc TARGET WORDS: a shim that the authors name for LD_PRELOAD.
+compile_snmalloc() {
+    cmake_library "$SOURCE/upstream" "$1" -DSNMALLOC_BUILD_TESTING=OFF
+    cp "cmake/lib$1.so" library.so
+    echo "cmake Release, target $1 (g++ -O3, $2, static libstdc++)" >flags
     # Library and crate come from one repository and share their version.
     echo "$CRATE_VERSION" >version
+}
+
+build_snmalloc() {
+    compile_snmalloc snmallocshim 'without checks'
+}
+
+# What the authors call hardened: random order, encoded lists, checks of frees and of memcpy.
+build_snmalloc_checks() {
+    compile_snmalloc snmallocshim-checks 'with checks'
 }
 
 # What configure.py generates for the target rpmallocwrap, without -ffast-math: the code has no

@@ -21,11 +21,12 @@ pub const PEERS: &str = "peers";
 pub const HARDENED: &str = "hardened";
 
 /// Peers that are made to catch mistakes, which costs time: they compare with one another.
-const HARDENED_PEERS: [&str; 4] = [
+const HARDENED_PEERS: [&str; 5] = [
     "hardened-malloc",
     "hardened-malloc-light",
     "mimalloc3-secure",
     "scudo",
+    "snmalloc-checks",
 ];
 
 /// Allocators that Debian packages, the names of their libraries, and the peer that is a newer
