@@ -127,8 +127,8 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
     if (size_class && heap_resize(heap, slab_lookup(block), size_class))
         result = block;
     /* A big block that goes back and forth over the border stays one: else it is copied each time.
-     */
-    if (info.kind == BLOCK_BIG && size > LARGE_MAX / 2)
+     * Not in the hardened preset, where it ends with what was asked for. */
+    if (info.kind == BLOCK_BIG && size > (info.big->fenced ? LARGE_MAX : LARGE_MAX / 2))
         result = big_resize(info.big, size_max(size, BIG_MIN));
     heap_leave(heap);
     return result;
