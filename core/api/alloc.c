@@ -245,7 +245,7 @@ static void free_without_heap(const struct slab *slab, void *block)
     if (size_class_is_long(slab->size_class))
         superslab_end_block(block);
     else
-        *(void **)block = class_map_newest()->classes;
+        *(mark *)block = class_map_mark(class_map_newest()->classes);
     ATOMIC_ADD_RELAXED(&bin_of(slab->shard, slab->size_class)->direct_blocks, 1);
     bin_flush(slab->shard, slab->size_class, &block, 1);
 }
@@ -257,7 +257,7 @@ static bool free_unwritten(void **block)
 {
     struct heap_front *heap = thread_heap;
     unsigned size_class = class_at(heap, block);
-    if (magazine_is_full(heap, size_class) || block[0] != heap->classes ||
+    if (magazine_is_full(heap, size_class) || !magazine_finds_mark(heap, block) ||
         heap_suspects(heap_of_thread(), size_class, block, true) ||
         magazine_is_full(heap, size_class))
         return false;

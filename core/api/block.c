@@ -51,7 +51,7 @@ size_t block_usable_size(
             const uint8_t *state = superslab_state_of(block);
             if (superslab_live_class(state, block) != info.slab->size_class)
                 fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
-        } else if (class_map_is_mark(*(void *const *)block))
+        } else if (class_map_is_mark(*(const mark *)block))
             check_marked(info.slab, block, call, may_search);
         return size_classes[info.slab->size_class].size;
     case BLOCK_GONE:

@@ -79,7 +79,7 @@ static size_t usable_hit(const void *block, bool may_err)
     }
     if (UNLIKELY(!size_class_starts_at(size_class, block)))
         return 0;
-    bool marked = *(void *const *)block == heap->classes;
+    bool marked = magazine_finds_mark(heap, block);
     if (marked && !(may_err && just_allocated(heap, size_class, block)))
         return 0;
     return size_classes[size_class].size;

@@ -32,7 +32,8 @@ enum { PIECE = 64 * 1024 };
 static const size_t window_max = 64 * GIB;
 
 /* The maps start so far behind the start of their pages. Their addresses mark freed blocks: no byte
- * of a mark that a program may overwrite first shall be one that programs write, such as 0. */
+ * of a mark that a program may overwrite first shall be one that programs write, such as 0. The
+ * others are random. */
 enum { MAP_OFFSET = 0xa5 };
 
 /* Words of bits for the pieces of so many entries, which start behind the offset. */
@@ -44,9 +45,9 @@ static uint64_t wide_ready[READY_WORDS(((size_t)2 << PROGRAM_BITS) / UNIT_SIZE)]
 struct class_map class_map = {.base = (uintptr_t)1 << 63, .ready = window_ready};
 struct class_map wide_class_map = {.ready = wide_ready};
 
-static uint8_t *reserve(size_t entries)
+static uint8_t *reserve(size_t entries, const void *near)
 {
-    uint8_t *pages = os_reserve(entries + PIECE);
+    uint8_t *pages = os_reserve_scattered(entries + PIECE, near);
     return pages ? pages + MAP_OFFSET : NULL;
 }
 
@@ -56,7 +57,7 @@ bool class_map_init(const void *address)
     size_t limit = os_address_space_limit();
     while (window > GIB && window / UNIT_SIZE > limit / 256)
         window /= 2;
-    class_map.classes = reserve(window / UNIT_SIZE);
+    class_map.classes = reserve(window / UNIT_SIZE, address);
     if (!class_map.classes)
         return false;
     /* Linux places mappings downwards: most of the window lies below the first one. */
@@ -92,7 +93,7 @@ static void make_wide(void)
     /* The program needs what little it may have for itself. */
     if (os_address_space_limit() != SIZE_MAX)
         return;
-    uint8_t *fresh = reserve(wide_class_map.limit);
+    uint8_t *fresh = reserve(wide_class_map.limit, class_map.classes);
     if (fresh &&
         !__atomic_compare_exchange_n(
             &wide_class_map.classes, &none, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))

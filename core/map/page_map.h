@@ -80,10 +80,22 @@ ALWAYS_INLINE const struct class_map *class_map_newest(void)
     return ATOMIC_LOAD_ACQUIRE(&wide_class_map.classes) ? &wide_class_map : &class_map;
 }
 
-/* True for the first word of a block that was freed: the address of a map. */
-ALWAYS_INLINE bool class_map_is_mark(const void *word)
+/* The mark: the first bytes of a short block that was freed, the lower half of the address of a
+ * map. It is a secret of the process and tells of no address: maps lie at random ones, of which the
+ * one half says nothing of the other, nor of where anything else lies (os_reserve_scattered). */
+typedef uint32_t mark __attribute__((may_alias));
+
+ALWAYS_INLINE mark class_map_mark(const uint8_t *classes)
 {
-    return word == class_map.classes || (word && word == class_map_newest()->classes);
+    return (mark)(uintptr_t)classes;
+}
+
+/* True for the first bytes of a block that was freed. */
+ALWAYS_INLINE bool class_map_is_mark(mark first)
+{
+    const uint8_t *newest = class_map_newest()->classes;
+    return class_map.classes &&
+           (first == class_map_mark(class_map.classes) || first == class_map_mark(newest));
 }
 
 /* Class of the slab at `address` in the newest map, CLASS_NONE if it knows none, which holds for

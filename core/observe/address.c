@@ -18,7 +18,7 @@ static bool is_free(const struct slab *slab, unsigned index, const void *block)
         return superslab_live_class(superslab_state_of(block), block) != slab->size_class;
     if (ATOMIC_LOAD_RELAXED(&slab->free[index / 64]) >> index % 64 & 1)
         return true;
-    return os_is_readable(block, sizeof(void *)) && class_map_is_mark(*(void *const *)block);
+    return os_is_readable(block, sizeof(mark)) && class_map_is_mark(*(const mark *)block);
 }
 
 static void print_use(struct text *text, const struct slab *slab, unsigned index)

@@ -223,6 +223,23 @@ void *os_reserve(size_t size)
     return map_at(NULL, size, PROT_READ, MAP_NORESERVE);
 }
 
+void *os_reserve_scattered(size_t size, const void *near)
+{
+    enum { TRIES = 4, PART = 32 };
+    size_t page = os_page_size(), pages = (uintptr_t)near / PART / page;
+    for (int i = 0; i < TRIES && pages; i++) {
+        uint64_t random;
+        if (!os_random(&random, sizeof random))
+            random = os_clock_ns() * 0x9e3779b97f4a7c15u >> 16;
+        char *wanted = (char *)round_down((uintptr_t)near, page) - random % pages * page;
+        char *start = map_at(wanted, size, PROT_READ, MAP_NORESERVE);
+        if (!start || start == wanted)
+            return start;
+        os_unmap(start, size);
+    }
+    return os_reserve(size);
+}
+
 bool os_make_writable(void *address, size_t size)
 {
     return !refused(OS_MPROTECT) &&

@@ -53,6 +53,10 @@ void *os_map(size_t size, size_t alignment, void *hint);
 void *os_reserve(size_t size);
 bool os_make_writable(void *address, size_t size);
 
+/* The same, anywhere below `near`: a part of that away at most, so that neither the lower half of
+ * the address nor `near` tells of the other half. */
+void *os_reserve_scattered(size_t size, const void *near);
+
 /* Whoever touches the range from now on ends by SIGSEGV; its memory goes back. False when the
  * system refuses. */
 bool os_make_untouchable(void *address, size_t size);

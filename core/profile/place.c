@@ -78,7 +78,7 @@ void place_put(struct slab *slab, void *block)
     if (size_class_is_long(slab->size_class))
         superslab_end_block(block);
     else
-        *(void **)block = class_map_newest()->classes;
+        *(mark *)block = class_map_mark(class_map_newest()->classes);
     if (!due_mean() || !spare_put(slab->size_class, block))
         bin_flush(slab->shard, slab->size_class, &block, 1);
 }

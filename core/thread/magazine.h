@@ -27,10 +27,10 @@
  * pops there were follows from how many are left; pushes are derived: what went in is what came out
  * plus what is there.
  *
- * Short blocks in a magazine carry one mark: their first word holds the address of the class map,
- * by which free notices a double free. Nothing clears it but the program that writes to its block:
- * a block that comes back with the mark was freed twice, or never written to. Long blocks are not
- * written to: their states say that they are free (span/superslab.h).
+ * Short blocks in a magazine carry one mark (map/page_map.h), by which free notices a double free.
+ * Nothing clears it but the program that writes to its block: a block that comes back with the mark
+ * was freed twice, or never written to. Long blocks are not written to: their states say that they
+ * are free (span/superslab.h).
  *
  * Every field is touched by the owner thread only, unless it says otherwise; those of magazines, in
  * slow paths, by whoever is inside the heap's gate (thread/idle.h).
@@ -94,7 +94,7 @@ struct magazine {
 /* What the hit paths read and write. */
 struct heap_front {
     void *null_slots[2];                   /* always NULL: the magazine of class 0 */
-    uint8_t *classes;                      /* a class map; its address marks freed blocks */
+    uint8_t *classes;                      /* a class map; half of its address marks freed blocks */
     uintptr_t classes_base;                /* of that map */
     size_t classes_limit;                  /* 0 while closed; atomic relaxed: thread/idle.h */
     void **top[CLASS_COUNT];               /* next to hand out; one writer, any reader */
@@ -132,18 +132,29 @@ ALWAYS_INLINE void *magazine_pop_long(struct heap_front *front, size_t size_clas
     return block;
 }
 
+/* What marks freed blocks, and whether the first bytes of the block are that. */
+ALWAYS_INLINE mark magazine_mark_of(const struct heap_front *front)
+{
+    return class_map_mark(front->classes);
+}
+
+ALWAYS_INLINE bool magazine_finds_mark(const struct heap_front *front, const void *block)
+{
+    return *(const mark *)block == magazine_mark_of(front);
+}
+
 ALWAYS_INLINE bool magazine_is_full(const struct heap_front *front, size_t size_class)
 {
     return front->top[size_class][1] == NULL;
 }
 
-/* Puts a block into a magazine that is not full; `mark`: it does not carry the mark yet. */
+/* Puts a block into a magazine that is not full; `marks`: it does not carry the mark yet. */
 ALWAYS_INLINE void magazine_put(
-    struct heap_front *front, size_t size_class, void **block, bool mark)
+    struct heap_front *front, size_t size_class, void **block, bool marks)
 {
     void **top = front->top[size_class];
-    if (mark)
-        block[0] = front->classes;
+    if (marks)
+        *(mark *)block = magazine_mark_of(front);
     poison_block(block, size_classes[size_class].size);
     top[1] = block;
     FORGET(size_class);
@@ -151,12 +162,12 @@ ALWAYS_INLINE void magazine_put(
 }
 
 /* Whether the block carries the mark of a freed one. Its lowest byte is looked at first: a program
- * that has just written less than eight bytes there would wait for them, since a load gets from the
+ * that has just written less than four bytes there would wait for them, since a load gets from the
  * stores under way what one of them has whole, or nothing (docs/decisions). */
 ALWAYS_INLINE bool magazine_has_mark(const struct heap_front *front, void *const *block)
 {
-    return UNLIKELY(*(const uint8_t *)block == (uint8_t)(uintptr_t)front->classes) &&
-           block[0] == front->classes;
+    return UNLIKELY(*(const uint8_t *)block == (uint8_t)magazine_mark_of(front)) &&
+           magazine_finds_mark(front, block);
 }
 
 /* Marks the block as freed. */
@@ -165,7 +176,7 @@ ALWAYS_INLINE void magazine_mark(const struct heap_front *front, unsigned size_c
     if (size_class_is_long(size_class))
         superslab_end_block(block);
     else
-        block[0] = front->classes;
+        *(mark *)block = magazine_mark_of(front);
 }
 
 /* Hit path of free, for short blocks: false when the magazine is full, or the block carries the

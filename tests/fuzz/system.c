@@ -180,6 +180,14 @@ WRAPPED(void *, os_reserve, size_t size)
     return address;
 }
 
+WRAPPED(void *, os_reserve_scattered, size_t size, const void *near)
+{
+    char *address = refused() ? NULL : __real_os_reserve_scattered(size, near);
+    if (address)
+        add_range((uintptr_t)address, (uintptr_t)address + round_up(size, os_page_size()));
+    return address;
+}
+
 WRAPPED(void *, os_map_wiped, size_t size)
 {
     char *address = refused() ? NULL : __real_os_map_wiped(size);

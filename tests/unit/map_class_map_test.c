@@ -108,8 +108,9 @@ static void wide_map(void *argument)
     CHECK(class_map_get(pointer(centre)) == CLASS_NONE);
     CHECK(class_map.classes[(centre - class_map.base) >> UNIT_SHIFT] == CLASS_NONE);
 
-    CHECK(class_map_is_mark(class_map.classes) && class_map_is_mark(wide_class_map.classes));
-    CHECK(!class_map_is_mark(NULL) && !class_map_is_mark(&class_map));
+    mark window = class_map_mark(class_map.classes), wide = class_map_mark(wide_class_map.classes);
+    CHECK(class_map_is_mark(window) && class_map_is_mark(wide) && window != wide);
+    CHECK(!class_map_is_mark(0) && !class_map_is_mark(window + 1));
     CHECK(class_map_get(NULL) == CLASS_NONE);
     CHECK(class_map_get(pointer(UINTPTR_MAX)) == CLASS_NONE);
     CHECK(class_map_get(pointer((uintptr_t)1 << 48)) == CLASS_NONE);
@@ -129,7 +130,7 @@ static void wide_map_refused(void *argument)
     use_outside(class_map.base - REGION_SIZE);
     use_outside(window_end());
     use_superslab(centre);
-    CHECK(class_map_newest() == &class_map && !class_map_is_mark(NULL));
+    CHECK(class_map_newest() == &class_map && !class_map_is_mark(0));
 }
 
 static void window_low_in_memory(void *argument)

@@ -99,6 +99,40 @@ static void reserved_memory_becomes_writable_by_parts(void **state)
     assert_true(os_unmap(map, size));
 }
 
+/* Of many addresses each bit above those of a page is 0 and is 1, up to those that must be as they
+ * are for the address to be near. */
+static void scattered_memory_lies_anywhere(void **state)
+{
+    (void)state;
+    size_t size = MIB;
+    uintptr_t ones = 0, zeros = 0, near = (uintptr_t)os_map(size, os_page_size(), NULL);
+    size_t before = address_space(), both = os_page_size();
+    while (both < near / 128)
+        both *= 2;
+    both -= os_page_size();
+    for (int i = 0; i < 200; i++) {
+        char *map = os_reserve_scattered(size, (void *)near);
+        assert_non_null(map);
+        assert_true((uintptr_t)map <= near && (uintptr_t)map > near / 8 * 7);
+        assert_int_equal(map[0] | map[size - 1], 0);
+        ones |= (uintptr_t)map;
+        zeros |= ~(uintptr_t)map;
+        assert_true(os_make_writable(map, size));
+        assert_true(os_unmap(map, size));
+    }
+    assert_true((ones & zeros & both) == both);
+    assert_true(address_space() <= before);
+}
+
+/* Where something is mapped, or nothing can be, it lies elsewhere. */
+static void memory_that_cannot_be_scattered_lies_elsewhere(void **state)
+{
+    (void)state;
+    assert_non_null(os_reserve_scattered(MIB, NULL));
+    assert_non_null(os_reserve_scattered(MIB, (void *)os_page_size()));
+    assert_null(os_reserve_scattered((size_t)1 << 62, (void *)state));
+}
+
 static void purged_pages_read_as_zero(void **state)
 {
     (void)state;
@@ -303,6 +337,8 @@ int main(void)
         cmocka_unit_test(a_free_hint_is_taken_and_a_used_one_is_not),
         cmocka_unit_test(impossible_sizes_fail_and_keep_errno),
         cmocka_unit_test(reserved_memory_becomes_writable_by_parts),
+        cmocka_unit_test(scattered_memory_lies_anywhere),
+        cmocka_unit_test(memory_that_cannot_be_scattered_lies_elsewhere),
         cmocka_unit_test(purged_pages_read_as_zero),
         cmocka_unit_test(mappings_grow_in_place_or_move),
         cmocka_unit_test(populated_pages_have_memory),

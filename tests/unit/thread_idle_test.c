@@ -230,7 +230,7 @@ static void end_push(void)
     if (size_class_is_long(hit.size_class))
         superslab_end_block(hit.block);
     else
-        *(void **)hit.block = hit.front->classes;
+        *(mark *)hit.block = magazine_mark_of(hit.front);
     poison_block(hit.block, size_classes[hit.size_class].size);
     hit.top[1] = hit.block;
     STORE_HOT(&hit.front->top[hit.size_class], hit.top + 1);

@@ -264,6 +264,12 @@ void *os_reserve(size_t size)
     return *memory;
 }
 
+void *os_reserve_scattered(size_t size, const void *near)
+{
+    (void)near;
+    return os_reserve(size);
+}
+
 bool os_make_writable(void *address, size_t size)
 {
     (void)address, (void)size;
