@@ -22,6 +22,14 @@ package() {
     cpack --config "$tree/CPackConfig.cmake" -G "$1" -B "$tree/packed"
 }
 
+# The library for programs of musl, which the command takes from there if it is unpacked beside it.
+package_for_musl() {
+    cmake -S /source -B "$tree/musl" -G Ninja --log-level=WARNING -D CMAKE_C_COMPILER=musl-gcc \
+        -D CMAKE_INSTALL_LIBDIR="lib/$processor-linux-musl" -D HAKMEM_WERROR=1
+    cmake --build "$tree/musl" --target library
+    cpack --config "$tree/musl/CPackConfig.cmake" -G TGZ -B "$tree/packed"
+}
+
 mkdir -p "$CARGO_HOME" "$tree/package"
 cat > "$CARGO_HOME/config.toml" <<TOML
 [source.crates-io]
@@ -36,4 +44,5 @@ rm -rf "$tree/packed"
 package DEB "lib/$machine"
 package RPM lib64
 package TGZ lib
+[ "$processor" != x86_64 ] || package_for_musl
 find "$tree/packed" -maxdepth 1 -type f -exec cp {} /out/ \;

@@ -17,6 +17,7 @@ set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/tidy.cmake)
 set(CPACK_HAKMEM_SOURCES ${CMAKE_CURRENT_LIST_DIR})
 set(CPACK_HAKMEM_STRIP ${CMAKE_STRIP})
 set(CPACK_HAKMEM_PROCESSOR ${CMAKE_SYSTEM_PROCESSOR})
+set(CPACK_HAKMEM_MUSL ${HAKMEM_MUSL})
 
 # The C library of the oldest system that the packages are for; wheel.py says so, too.
 set(libc "libc6 (>= 2.35)")

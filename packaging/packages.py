@@ -70,7 +70,7 @@ def make(build):
     python = project.python_tools(build)
     for processor in PROCESSORS:
         step("built for " + processor, compile_for, processor, root, build)
-        archive = next(out.glob("hakmem-*-linux-%s.tar.gz" % processor))
+        archive, = out.glob("hakmem-*-linux-%s.tar.gz" % processor)
         step("wheel for " + processor, wheel.make, archive, processor, python, build / "wheel",
              out)
     return root
@@ -81,6 +81,7 @@ def attempt(root, build):
     amd64, arm64 = sorted(out.glob("*_amd64.deb")), sorted(out.glob("*_arm64.deb"))
     step("lintian", trials.lint, root, amd64 + arm64)
     step("development package", trials.debian_development, root, amd64)
+    step("library for musl", trials.musl, root, sorted(out.glob("hakmem-*-linux-x86_64*.tar.gz")))
     step("arm64", trials.arm64, root, arm64, build)
     for release in ("bookworm", "trixie"):
         step("Debian packages, " + release, trials.debian, release, amd64, build)

@@ -18,8 +18,8 @@ PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 # that is asked for is old, too.
 BUILD = ("gcc libc6-dev cmake ninja-build pkg-config cargo-web rustc-web "
          "libstd-rust-web-dev:arm64 "
-         "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user rpm dpkg-dev lintian file "
-         "xz-utils python3").split()
+         "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools rpm dpkg-dev "
+         "lintian file xz-utils python3").split()
 
 # Name: release, architectures (the first is its own), packages beside the essential ones.
 KINDS = {
@@ -47,15 +47,30 @@ def mirrors():
     return sorted(found, key=lambda mirror: mirror[1]) if ("" in {s for _, s in found}) else PUBLIC
 
 
+def remove(path):
+    """What is mounted below it, by whoever, is left alone."""
+    subprocess.run(["rm", "-rf", "--one-file-system", str(path)], check=True)
+
+
+def provide(name, target):
+    """Makes the system of this name, unless it is there and was made of the same packages: an
+    archive if the target is called so, else a directory."""
+    stamp, wanted = target.with_name(target.name + ".made-of"), repr(KINDS[name]) + "\n"
+    if not target.exists() or not stamp.exists() or stamp.read_text() != wanted:
+        stamp.unlink(missing_ok=True)
+        remove(target)
+        make(name, target)
+        stamp.write_text(wanted)
+
+
 def make(name, target):
-    """Makes a new system of this name: an archive if the target is called so, else a directory."""
     release, architectures, packages = KINDS[name]
     lines = ["deb [signed-by=%s] %s %s%s main" % (KEYRING, address, release, suffix)
              for address, suffix in mirrors()]
     # Of a foreign system nothing can be run: its files are all that is wanted.
     foreign = architectures[0] != "amd64"
     part = target.with_name("part-" + target.name)
-    shutil.rmtree(part, ignore_errors=True)
+    remove(part)
     project.run(
         "mmdebstrap", "--mode=root", "--variant=" + ("extract" if foreign else "minbase"),
         "--architectures=" + ",".join(architectures), "--include=" + ",".join(packages or ["dash"]),
@@ -71,12 +86,10 @@ class Root:
         self.directory = build / "roots" / name
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         if kept:
-            if not self.directory.exists():
-                make(name, self.directory)
+            provide(name, self.directory)
             return
         archive = build / "roots" / (name + ".tar")
-        if not archive.exists():
-            make(name, archive)
+        provide(name, archive)
         self.remove()
         self.directory.mkdir()
         project.run("tar", "-xf", archive, "-C", self.directory)
@@ -106,4 +119,4 @@ class Root:
             shutil.copy(path, place)
 
     def remove(self):
-        subprocess.run(["rm", "-rf", "--one-file-system", str(self.directory)], check=True)
+        remove(self.directory)

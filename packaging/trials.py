@@ -60,13 +60,34 @@ cmake --build consumer/build > /dev/null
 consumer/build/consumer
 """
 
+# The program has to be one of musl: the library for glibc would not be loaded.
+MUSL = r"""
+mkdir -p /tmp/musl && cd /tmp/musl
+tar -xf /packages/hakmem-*-linux-x86_64.tar.gz --strip-components=1
+tar -xf /packages/hakmem-*-linux-x86_64-musl.tar.gz --strip-components=1
+cat > use.c <<'C'
+#include <stdlib.h>
+int main(void)
+{
+    void *volatile block = malloc(100);
+    free(block);
+    return block == NULL;
+}
+C
+musl-gcc -o use use.c
+said=$(HAKMEM_STATS=1 bin/hakmem run -- ./use 2>&1)
+echo "$said" | grep -q '^hakmem @VERSION@ statistics of process'
+cd / && rm -rf /tmp/musl
+"""
+
 # An RPM asks for parts of the C library by names that Debian's packages do not provide. This one
 # says what is there; everything else that ours ask for is looked at.
 STAND_IN = r"""
 mkdir -p /tmp/stand-in && cd /tmp/stand-in
 {
     printf '%s\n' 'Name: debian' 'Version: 12' 'Release: 1' 'Summary: What the system has' \
-        'License: MIT' 'BuildArch: noarch' 'Provides: /bin/sh' 'Provides: /sbin/ldconfig'
+        'License: MIT' 'BuildArch: noarch' 'Provides: /bin/sh' 'Provides: /sbin/ldconfig' \
+        'Provides: rtld(GNU_HASH)'
     for library in libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2 libgcc_s.so.1 ld-linux-x86-64.so.2
     do
         file=$(ls /lib/x86_64-linux-gnu/$library)
@@ -130,6 +151,13 @@ def debian_development(root, packages):
     root.run("dpkg -i /packages/libhakmem0_*.deb /packages/libhakmem-dev_*.deb" + filled(BUILD))
     root.run("dpkg -P libhakmem-dev libhakmem0" + REMOVED)
     return "pkg-config, CMake, shared, static"
+
+
+def musl(root, packages):
+    """The library for musl, unpacked over the tarball, in the system that has musl's compiler."""
+    root.copy(packages)
+    root.run(filled(MUSL))
+    return "hakmem run"
 
 
 def lint(root, packages):
