@@ -19,8 +19,9 @@ CONFIGURE_MUSL := cmake -S . -B $(BUILD)/musl -G Ninja --log-level=WARNING \
 CONFIGURE_FUZZ := cmake -S . -G Ninja --log-level=WARNING
 # The profile of the command, so that its dependencies are compiled once.
 CARGO_FLAGS := --release --locked --workspace --target-dir $(BUILD)/cargo
+CARGO_ALLOC_FLAGS := --release --locked --package hakmem-alloc
 LINTED = $(wildcard core/*/*.c)
-SOURCES = $(shell find core include tests lab crates/peers -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
+SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := build
 .PHONY: build library library-musl all peers try scale learning-potential check check-hardened \
@@ -84,9 +85,12 @@ learning-potential:
 check: all format-check lint test-crates
 	@cd $(BUILD) && ctest -LE 'long|scale' $(CTEST_FLAGS)
 
-# The tests of the crates, which use the programs and libraries in build/.
+# The tests of the crates, which use the programs and libraries in build/. Those of the allocator
+# for Rust also with malloc replaced, and in the form that it has under Miri.
 test-crates: all
 	@LAB_TEST_BUILD=$(CURDIR)/$(BUILD) cargo test $(CARGO_FLAGS)
+	@cargo test $(CARGO_ALLOC_FLAGS) --target-dir $(BUILD)/cargo --features override
+	@RUSTFLAGS='--cfg miri' cargo test $(CARGO_ALLOC_FLAGS) --tests --target-dir $(BUILD)/cargo/miri
 
 # Runs the test suite, and a dozen real programs, under the hardened preset.
 check-hardened: all

@@ -29,6 +29,9 @@ def set_version(version, top=project.TOP):
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise project.Failure("%r is no version of the form 1.2.3" % version)
     replace(top / "Cargo.toml", r'^version = ".*"$', 'version = "%s"' % version)
+    # A crate that crates.io has names the version of the other one that it needs.
+    replace(top / "Cargo.toml", r'^hakmem-sys = \{ version = "[^"]*"',
+            'hakmem-sys = { version = "%s"' % version)
     for part, number in zip(("MAJOR", "MINOR", "PATCH"), version.split(".")):
         replace(top / HEADER, r"^#define HAKMEM_VERSION_%s .*$" % part,
                 "#define HAKMEM_VERSION_%s %s" % (part, number))

@@ -1,0 +1,70 @@
+//! What stands for the library where no C code can run: it knows nothing, and has nothing to give.
+
+use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+
+use super::{Stats, Usage};
+
+const ENOENT: c_int = 2;
+
+pub fn hakmem_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+pub unsafe extern "C" fn hakmem_get_stats(_: *mut Stats, _: usize) -> usize {
+    0
+}
+
+pub fn hakmem_tier_count() -> c_uint {
+    0
+}
+
+pub fn hakmem_tier_name(_: c_uint) -> *const c_char {
+    c"".as_ptr()
+}
+
+pub unsafe extern "C" fn hakmem_get_tier(_: c_uint, _: *mut Usage, _: usize) -> usize {
+    0
+}
+
+pub fn hakmem_class_count() -> c_uint {
+    0
+}
+
+pub fn hakmem_class_size(_: c_uint) -> usize {
+    0
+}
+
+pub unsafe extern "C" fn hakmem_get_class(_: c_uint, _: *mut Usage, _: usize) -> usize {
+    0
+}
+
+pub unsafe extern "C" fn hakmem_stats_json(buffer: *mut c_char, capacity: usize) -> usize {
+    const EMPTY: &[u8] = b"{}";
+    for (at, byte) in EMPTY.iter().take(capacity).enumerate() {
+        // SAFETY: the caller says that so many bytes are there.
+        unsafe { buffer.add(at).write(*byte as c_char) };
+    }
+    EMPTY.len()
+}
+
+pub fn hakmem_purge() -> usize {
+    0
+}
+
+pub fn hakmem_thread_flush() {}
+
+pub fn hakmem_good_size(size: usize) -> usize {
+    size
+}
+
+pub unsafe extern "C" fn hakmem_usable_size(_: *const c_void) -> usize {
+    0
+}
+
+pub unsafe extern "C" fn hakmem_option_get(_: *const c_char, _: *mut c_long) -> c_int {
+    ENOENT
+}
+
+pub unsafe extern "C" fn hakmem_option_set(_: *const c_char, _: c_long) -> c_int {
+    ENOENT
+}

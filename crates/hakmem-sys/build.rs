@@ -1,0 +1,216 @@
+//! Builds the core of hakmem with the C compiler alone, as `cmake/HakmemLibraries.cmake` does:
+//! everything in one object, whose inner names are local to it.
+//!
+//! `core/CMakeLists.txt` has the lists of sources. Beside the compiler, `objcopy` of binutils is
+//! asked for, which lies where `ar` does.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{exit, Command};
+
+use cc::Build;
+
+type Result<T> = std::result::Result<T, String>;
+
+/// Sources that are not built for size: the loops over blocks, and the hit paths.
+const FAST: [&str; 5] = [
+    "core/slab/slab.c",
+    "core/api/long.c",
+    "core/override/libc.c",
+    "core/override/cxx.c",
+    "src/entries.c",
+];
+
+/// Through these, stacks of samples are followed by frame pointers.
+const WITH_FRAMES: [&str; 2] = ["core/api/alloc.c", "core/api/resize.c"];
+
+const FLAGS: [&str; 7] = [
+    "-fvisibility=hidden",
+    // One load from the thread pointer, in shared objects, too.
+    "-ftls-model=initial-exec",
+    // Calls into the C library go through a table that is bound at the start.
+    "-fno-plt",
+    // The exception of a C++ new_handler travels through C frames.
+    "-fexceptions",
+    // Keeps the compiler from using what it believes of malloc.
+    "-fno-builtin",
+    "-ffunction-sections",
+    "-fdata-sections",
+];
+
+/// What the sources may test: nothing of it is for programs.
+const DEFINITIONS: [&str; 6] = [
+    "HAKMEM_DEBUG",
+    "HAKMEM_FAULTS",
+    "HAKMEM_LOCK_PROFILE",
+    "HAKMEM_SANITIZE_ADDRESS",
+    "HAKMEM_SANITIZE_THREAD",
+    "HAKMEM_SANITIZE_UNDEFINED",
+];
+
+fn main() {
+    if let Err(message) = build() {
+        eprintln!("hakmem-sys: {message}");
+        exit(1);
+    }
+}
+
+fn build() -> Result<()> {
+    // Miri runs no C code.
+    if env::var_os("CARGO_CFG_MIRI").is_some() {
+        return Ok(());
+    }
+    let target = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
+    let (system, processor) = (target("OS"), target("ARCH"));
+    if system != "linux" || !["x86_64", "aarch64"].contains(&processor.as_str()) {
+        return Err(format!(
+            "hakmem runs on Linux on x86_64 and aarch64, not on {system} on {processor}"
+        ));
+    }
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("Cargo names no directory")?);
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("Cargo names no output directory")?);
+    for watched in ["build.rs", "core", "include", "src"] {
+        println!("cargo::rerun-if-changed={watched}");
+    }
+    println!("cargo::metadata=include={}", root.join("include").display());
+
+    let sources = sources(&root)?;
+    let (fast, small): (Vec<_>, Vec<_>) = sources
+        .into_iter()
+        .partition(|source| FAST.contains(&source.as_str()));
+    let (framed, small): (Vec<_>, Vec<_>) = small
+        .into_iter()
+        .partition(|source| WITH_FRAMES.contains(&source.as_str()));
+    // The hit paths first, so that the slow ones do not move them.
+    let mut objects = compile(&root, &fast, "2", &[])?;
+    objects.extend(compile(&root, &framed, "s", &["-fno-omit-frame-pointer"])?);
+    objects.extend(compile(&root, &small, "s", &[])?);
+
+    let object = out.join("hakmem.o");
+    link(&objects, &object)?;
+    hide_inner_names(&object)?;
+    Build::new()
+        .object(&object)
+        .try_compile("hakmem")
+        .map_err(|error| error.to_string())
+}
+
+/// The sources of the library, by their paths below this crate.
+fn sources(root: &Path) -> Result<Vec<String>> {
+    let path = root.join("core/CMakeLists.txt");
+    let text = fs::read_to_string(&path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let mut sources = vec!["src/entries.c".to_owned()];
+    sources.extend(listed(&text, "HAKMEM_CORE_SOURCES")?);
+    for name in listed(&text, "HAKMEM_OVERRIDE_SOURCES")? {
+        if name == "core/override/hakmem.c" || env::var_os("CARGO_FEATURE_OVERRIDE").is_some() {
+            sources.push(name);
+        }
+    }
+    Ok(sources)
+}
+
+/// The words of a list of CMake's.
+fn listed(text: &str, name: &str) -> Result<Vec<String>> {
+    let (_, rest) = text
+        .split_once(&format!("set({name}\n"))
+        .ok_or_else(|| format!("core/CMakeLists.txt has no list {name}"))?;
+    let (words, _) = rest
+        .split_once(')')
+        .ok_or_else(|| format!("the list {name} in core/CMakeLists.txt has no end"))?;
+    Ok(words.split_whitespace().map(str::to_owned).collect())
+}
+
+fn compiler() -> Build {
+    let mut build = Build::new();
+    build.std("gnu17").pic(true).warnings(false);
+    build
+}
+
+fn is_for_musl() -> bool {
+    env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|libc| libc == "musl")
+}
+
+/// Compiles the sources to objects.
+fn compile(root: &Path, sources: &[String], level: &str, flags: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut build = compiler();
+    // What its headers lack.
+    if is_for_musl() {
+        build.include(root.join("core/override/musl"));
+    }
+    build
+        .opt_level_str(level)
+        .include(root.join("include"))
+        .include(root.join("core"))
+        .define("_GNU_SOURCE", None)
+        .files(sources.iter().map(|source| root.join(source)));
+    for name in DEFINITIONS {
+        build.define(name, "0");
+    }
+    for flag in FLAGS.iter().chain(flags) {
+        build.flag(flag);
+    }
+    // Coalescing variables costs malloc a move; clang does not know the flag.
+    if level == "2" {
+        build.flag_if_supported("-fno-tree-coalesce-vars");
+    }
+    build
+        .try_compile_intermediates()
+        .map_err(|error| error.to_string())
+}
+
+/// Makes one object of all: an archive of many would let a linker take malloc from here and realloc
+/// from the C library.
+fn link(objects: &[PathBuf], object: &Path) -> Result<()> {
+    let mut command = compiler().get_compiler().to_command();
+    command
+        .args(["-r", "-nostdlib", "-o"])
+        .arg(object)
+        .args(objects);
+    run(&mut command)
+}
+
+/// Makes the inner names local, so that they clash with none of the program. Without `objcopy` they
+/// stay as they are, which does no harm as long as the program has no others of the same name.
+fn hide_inner_names(object: &Path) -> Result<()> {
+    let program = objcopy();
+    let mut command = Command::new(&program);
+    command.arg("--localize-hidden").arg(object);
+    let found = Command::new(&program).arg("--version").output().is_ok();
+    if !found {
+        println!(
+            "cargo::warning=there is no {}, so names inside hakmem may clash with others; \
+             OBJCOPY can say where it is",
+            program.to_string_lossy()
+        );
+        return Ok(());
+    }
+    run(&mut command)
+}
+
+/// The `objcopy` of the tools that the compiler belongs to.
+fn objcopy() -> OsString {
+    println!("cargo::rerun-if-env-changed=OBJCOPY");
+    if let Some(program) = env::var_os("OBJCOPY") {
+        return program;
+    }
+    let archiver = compiler().get_archiver();
+    let archiver = Path::new(archiver.get_program());
+    let name = archiver.file_name().and_then(OsStr::to_str).unwrap_or("ar");
+    // `gcc-ar` and the like stand before `ar`, and `objcopy` has no such form.
+    let prefix = name.strip_suffix("ar").unwrap_or_default();
+    let prefix = prefix.strip_suffix("gcc-").unwrap_or(prefix);
+    archiver.with_file_name(format!("{prefix}objcopy")).into()
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command
+        .status()
+        .map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    if !status.success() {
+        return Err(format!("{status}: {command:?}"));
+    }
+    Ok(())
+}
