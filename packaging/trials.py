@@ -87,7 +87,7 @@ mkdir -p /tmp/stand-in && cd /tmp/stand-in
 {
     printf '%s\n' 'Name: debian' 'Version: 12' 'Release: 1' 'Summary: What the system has' \
         'License: MIT' 'BuildArch: noarch' 'Provides: /bin/sh' 'Provides: /sbin/ldconfig' \
-        'Provides: rtld(GNU_HASH)'
+        'Provides: rtld(GNU_HASH)' 'Provides: /usr/bin/pkg-config'
     for library in libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2 libgcc_s.so.1 ld-linux-x86-64.so.2
     do
         file=$(ls /lib/x86_64-linux-gnu/$library)
