@@ -1,4 +1,4 @@
-"""Installs each package in a bare system, as docs/install.md says, and uses it there.
+"""Installs each package in a bare system, by the commands of docs/install.md, and uses it there.
 
 Nothing but what Debian's smallest system has is there, and no network: what a package needs and
 does not ask for is missing.
@@ -12,6 +12,8 @@ import roots
 
 # From nothing to the first comparison, with a package.
 FIRST_COMPARISON_SECONDS = 120
+
+PAGE = project.TOP / "docs/install.md"
 
 # Says who served malloc, fails if it was not hakmem, and compares; `hakmem` is the command.
 USE = r"""
@@ -129,17 +131,26 @@ def filled(script, **variables):
     return "".join(lines) + script.replace("@VERSION@", project.version())
 
 
+def documented(heading):
+    """The commands of a section of the page, for who is root already."""
+    section = PAGE.read_text().partition("\n## %s\n" % heading)[2].partition("\n## ")[0]
+    commands = [line.strip() for line in section.splitlines() if line.startswith("    ")]
+    if len(commands) != 2:
+        raise project.Failure("%s: two commands under %r, found %s" % (PAGE, heading, commands))
+    return "\n".join(["cd /packages", *(word.replace("sudo ", "") for word in commands)])
+
+
 def debian(release, packages, build):
     """Two of the packages in a bare Debian, from the installation to a comparison, and away."""
     root = roots.Root(release, build)
     root.copy(packages)
+    root.run("echo 'APT::Get::Assume-Yes \"true\";' > /etc/apt/apt.conf.d/yes")
     begin = time.monotonic()
-    root.run("apt-get install -y /packages/libhakmem0_*.deb /packages/hakmem_*.deb")
-    root.run(filled(USE, hakmem="hakmem"))
+    root.run(documented("Debian, Ubuntu"))
     seconds = time.monotonic() - begin
     if seconds > FIRST_COMPARISON_SECONDS:
         raise project.Failure("%.0f s from the package to the first comparison" % seconds)
-    root.run(filled(PRELOAD, library="libhakmem.so.0"))
+    root.run(filled(USE, hakmem="hakmem") + filled(PRELOAD, library="libhakmem.so.0"))
     root.run("apt-get purge -y hakmem libhakmem0" + REMOVED)
     root.remove()
     return "%.0f s to the first comparison" % seconds
@@ -193,7 +204,8 @@ def rpm(packages, build):
     root = roots.Root("rpm", build)
     root.copy(packages)
     root.run(STAND_IN + "rpm --initdb\nrpm -i /tmp/stand-in/noarch/debian-12-1.noarch.rpm")
-    root.run("rpm -i /packages/*.rpm\nrpm -V hakmem hakmem-libs hakmem-devel")
+    root.run(documented("RPM: Fedora, RHEL, openSUSE"))
+    root.run("rpm -i /packages/hakmem-devel-*.rpm\nrpm -V hakmem hakmem-libs hakmem-devel")
     root.run(filled(USE, hakmem="hakmem") + filled(PRELOAD, library="/usr/lib64/libhakmem.so.0"))
     root.run("rpm -e hakmem hakmem-devel hakmem-libs" + REMOVED)
     root.remove()
@@ -204,20 +216,20 @@ def tarball(package, build):
     """Unpacked at one place, and moved to another."""
     root = roots.Root("bookworm", build)
     root.copy([package])
-    root.run("mkdir /opt/first\ntar -xf /packages/*.tar.gz -C /opt/first")
-    root.run(filled(USE, hakmem="/opt/first/%s/bin/hakmem" % package.name[:-len(".tar.gz")]))
-    root.run("mv /opt/first/* /srv/moved" + filled(USE, hakmem="/srv/moved/bin/hakmem")
+    root.run(documented("Anywhere, without root"))
+    root.run("mv /packages/%s /srv/moved" % package.name[:-len(".tar.gz")]
+             + filled(USE, hakmem="/srv/moved/bin/hakmem")
              + filled(PRELOAD, library="/srv/moved/lib/libhakmem.so"))
     root.remove()
-    return "used, moved, used"
+    return "unpacked, moved, used"
 
 
 def wheel(package, build):
     """Installed by pip into an environment, without an index."""
     root = roots.Root("trixie", build)
     root.copy([package])
-    root.run("python3 -m venv /environment\n"
-             "/environment/bin/pip install --quiet --no-index /packages/*.whl")
+    root.run("python3 -m venv /environment\necho 'print(1)' > /packages/app.py\n"
+             "PATH=/environment/bin:$PATH\n" + documented("Python"))
     root.run(PYTHON_PROGRAM + filled(USE, hakmem="/environment/bin/hakmem"))
     root.run("/environment/bin/pip uninstall --quiet -y hakmem\n"
              "test ! -e /environment/lib/python3*/site-packages/hakmem")
