@@ -154,6 +154,8 @@ static void children_of_a_busy_process_go_on(void **state)
     static bool stop;
     pthread_t threads[3];
     (void)state;
+    if (HAKMEM_SANITIZE_THREAD)
+        skip(); /* it starts no threads in a child of several */
     for (int i = 0; i < 3; i++)
         CHECK(pthread_create(&threads[i], NULL, work_until, &stop) == 0);
     for (int i = 0; i < 20; i++)
@@ -186,6 +188,8 @@ static void run_out(void *unused)
 static void exhaustion_is_null(void **state)
 {
     (void)state;
+    if (HAKMEM_SANITIZE_THREAD || HAKMEM_SANITIZE_ADDRESS)
+        skip(); /* these need more addresses than there are limits for */
     unit_in_child(run_out, NULL);
 }
 
