@@ -12,15 +12,24 @@
 
 __thread struct hold *thread_hold;
 
-/* So many calls go by between two looks at the clock. */
-enum { CALLS_PER_LOOK = 64 };
+/* So many calls go by between two looks at the clock; but a thread looks with each of its first
+ * calls in a tick of the clock, so that one that makes few looks with all of them. */
+enum { CALLS_PER_LOOK = 64, LOOKS_PER_TICK = 16 };
 
 /* Ticks of the purge (thread/idle.h), in a call among many. */
 static void look_around(struct hold *hold)
 {
     hold->calls_left = CALLS_PER_LOOK;
-    if (idle_matters() && os_clock_ms() != hold->heap->parked_ms)
+    if (!idle_matters())
+        return;
+    if (os_clock_ms() != hold->heap->parked_ms) {
+        hold->looks_left = LOOKS_PER_TICK;
         heap_leave(heap_enter());
+    }
+    if (hold->looks_left) {
+        hold->looks_left--;
+        hold->calls_left = 1;
+    }
 }
 
 /* ---- To and from the bins -------------------------------------------------------------------- */
@@ -73,6 +82,8 @@ static void send(struct hold *hold, unsigned size_class, unsigned count)
     bin_flush(slab_hardened_shard, size_class, blocks, count);
     if (heap)
         heap_leave(heap);
+    /* Much may lie free now. */
+    hold->calls_left = 1;
 }
 
 void hold_spill(struct hold *hold, unsigned size_class)

@@ -57,6 +57,7 @@ struct quarantine {
 struct hold {
     bool busy;
     uint8_t calls_left; /* until the thread looks after the purge */
+    uint8_t looks_left; /* so many times with the next call, in this tick of the clock */
     uint64_t random;    /* the state of a generator */
     struct heap *heap;  /* const */
     struct quarantine tiny, mid;
