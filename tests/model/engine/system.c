@@ -503,6 +503,16 @@ void fatal_pointer(
     model_fail("hakmem: %s: defect %d of %p", call, (int)defect, pointer);
 }
 
+void fatal_maker(const char *call, const void *pointer, const char *maker)
+{
+    model_fail("hakmem: %s: %p is of %s", call, pointer, maker);
+}
+
+void fatal_told(const char *call, const char *what, size_t told, const void *pointer, size_t made)
+{
+    model_fail("hakmem: %s: %s of %p: %zu, not %zu", call, what, pointer, told, made);
+}
+
 void assert_failed(const char *expression, const char *file, int line)
 {
     model_fail("%s:%d: %s", file, line, expression);
