@@ -14,6 +14,7 @@ size_t nothing_bytes;
 
 static uint64_t *taken; /* const once there is a range; atomic relaxed, any thread: a bit a slot */
 static uint32_t turn;   /* atomic relaxed, any thread: of the words */
+static int32_t left;    /* atomic relaxed, any thread: slots that nobody has taken or is to take */
 
 /* Whole units of the page map, as guard_open does. */
 bool nothing_open(void)
@@ -24,6 +25,7 @@ bool nothing_open(void)
     if (!memory || !os_make_untouchable(memory, bytes + REGION_SIZE))
         return false;
     nothing_bytes = bytes;
+    left = SLOTS;
     ATOMIC_STORE_RELEASE(&nothing_start, round_up((uintptr_t)memory, REGION_SIZE));
     return true;
 }
@@ -33,11 +35,12 @@ static void *address_of(unsigned word, unsigned bit)
     return (void *)(nothing_start + (word * (size_t)64 + bit) * MIN_ALIGNMENT);
 }
 
-/* A word later each time, so that an address that was freed is not the next one. */
-void *nothing_take(void)
+/* A word later each time, so that an address that was freed is not the next one. Somebody else may
+ * take the slot that was left for us where we have looked already, and leave his behind us. */
+static void *take(void)
 {
     unsigned first = ATOMIC_ADD_RELAXED(&turn, 1);
-    for (unsigned i = 0; i < WORDS; i++) {
+    for (unsigned i = 0; i < 2 * WORDS; i++) {
         unsigned word = (first + i) % WORDS;
         uint64_t seen = ATOMIC_LOAD_RELAXED(&taken[word]);
         while (~seen) {
@@ -49,6 +52,14 @@ void *nothing_take(void)
         }
     }
     return NULL;
+}
+
+void *nothing_take(void)
+{
+    void *slot = ATOMIC_ADD_RELAXED(&left, -1) > 0 ? take() : NULL;
+    if (UNLIKELY(!slot))
+        ATOMIC_ADD_RELAXED(&left, 1);
+    return slot;
 }
 
 static size_t slot_of(const void *address, const char *call)
@@ -72,4 +83,5 @@ void nothing_free(const void *address)
     uint64_t bit = (uint64_t)1 << slot % 64;
     if (UNLIKELY(!(__atomic_fetch_and(&taken[slot / 64], ~bit, __ATOMIC_RELEASE) & bit)))
         fatal_pointer("free", DEFECT_DOUBLE_FREE, address, NULL, 0);
+    ATOMIC_ADD_RELAXED(&left, 1);
 }
