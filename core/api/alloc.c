@@ -299,6 +299,7 @@ static SLOW_PATH void free_checked(void *block, enum form form, const struct unw
     else if (info.kind == BLOCK_SLAB)
         free_without_heap(info.slab, block);
     else {
+        hardened_look_at_big(info.big, block, form, "free");
         sample = sample_free_big(info.big, block);
         big_free(info.big, block, "free");
     }

@@ -12,6 +12,7 @@
 #include "os/cycles.h"
 #include "os/os.h"
 #include "slab/shard.h"
+#include "span/big_fenced.h"
 #include "thread/hold.h"
 #include "thread/idle.h"
 
@@ -38,8 +39,8 @@ void hardened_start(void)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* Of larger blocks little may be touched: their memory goes back instead. */
-static bool is_purged(const struct slab *slab)
+/* Larger blocks have slabs of their own (slab/large.h), and do not wait in the thread's hold. */
+static bool is_large(const struct slab *slab)
 {
     return size_class_is_large(slab->size_class);
 }
@@ -64,16 +65,10 @@ ALWAYS_INLINE void *start(struct held held, size_t size, size_t alignment, enum 
 static _Noreturn SLOW_PATH void fatal_block(
     struct slab *slab, const void *block, uint32_t word, enum form form, const char *call)
 {
-    static const char *const makers[] = {"malloc", "operator new", "operator new[]"};
-    static const char *const enders[] = {"free", "operator delete", "operator delete[]"};
-    unsigned kind = form & FORM_ANY;
     slab_index(slab, block, call);
     if (word_state(word) != WORD_LIVE)
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
-    if (kind != FORM_ANY && word_form(word) != kind)
-        fatal_maker(kind ? enders[kind] : call, block, makers[word_form(word)]);
-    if (!word_fits(word, form))
-        fatal_told(enders[kind], "alignment", MIN_ALIGNMENT, block, word_alignment(word));
+    hardened_check_form(block, word, form, call);
     fatal_pointer(call, DEFECT_OVERFLOW, block, NULL, 0);
 }
 
@@ -85,8 +80,8 @@ ALWAYS_INLINE bool is_right(struct slab *slab, const void *block, uint32_t word,
 }
 
 /* Of two threads that free the block one finds that it is free. Aborts when no block starts there.
- */
-ALWAYS_INLINE void end(struct slab *slab, void *block, enum form form)
+ * Returns what its word was. */
+ALWAYS_INLINE uint32_t end(struct slab *slab, void *block, enum form form)
 {
     size_t index = word_index(slab, block);
     if (UNLIKELY(index >= slab->blocks))
@@ -95,6 +90,7 @@ ALWAYS_INLINE void end(struct slab *slab, void *block, enum form form)
     uint32_t word = __atomic_exchange_n(place, WORD_FREED, __ATOMIC_ACQ_REL);
     if (UNLIKELY(!is_right(slab, block, word, form)))
         fatal_block(slab, block, word, form, "free");
+    return word;
 }
 
 /* The word of what has to be such a block. */
@@ -106,23 +102,21 @@ static uint32_t word_of(struct slab *slab, const void *block, enum form form, co
     return word;
 }
 
-static void clear(struct slab *slab, void *block)
-{
-    size_t size = size_classes[slab->size_class].size;
-    if (!is_purged(slab))
-        bytes_clear(block, size);
-    else if (!os_purge(block, size))
-        memset(block, 0, size);
-}
-
 /* ---- The slow way ---------------------------------------------------------------------------- */
 
-static void *take_block(unsigned size_class, size_t size, size_t alignment)
+/* CLASS_NONE: it has to be a big block. */
+static unsigned class_for(size_t size, size_t alignment)
+{
+    unsigned size_class = size <= MID_MAX && alignment <= MID_MAX ? word_class(size, alignment)
+                                                                  : (unsigned)CLASS_NONE;
+    return size_class - 1 < MID_CLASS_LAST ? size_class : large_class(size, alignment);
+}
+
+static void *take_block(unsigned size_class, size_t alignment)
 {
     unsigned shard = slab_hardened_shard, units = (unsigned)(alignment >> UNIT_SHIFT);
-    void *block;
-    if (!size_class) {
-        size_class = size_class_single(size);
+    void *block = NULL;
+    if (units > 1) {
         block = bin_take_aligned(shard, size_class, units, false);
         return block ? block : bin_take_aligned(shard, size_class, units, true);
     }
@@ -132,18 +126,39 @@ static void *take_block(unsigned size_class, size_t size, size_t alignment)
     return NULL;
 }
 
-static void *take_slowly(struct heap *heap, size_t size, size_t alignment, enum form form)
+/* Where the system refuses to open a block, others are tried. */
+static void *take_large(unsigned size_class, size_t size, size_t alignment, unsigned tries)
+{
+    void *block = take_block(size_class, alignment);
+    void *opened = block ? large_open(slab_lookup(block), size, alignment) : NULL;
+    if (LIKELY(opened != NULL) || !block)
+        return opened;
+    opened = tries ? take_large(size_class, size, alignment, tries - 1) : NULL;
+    bin_flush(slab_hardened_shard, size_class, &block, 1);
+    return opened;
+}
+
+static void *take(unsigned size_class, size_t size, size_t alignment)
+{
+    enum { TRIES = 32 };
+    return size_class_is_large(size_class) ? take_large(size_class, size, alignment, TRIES)
+                                           : take_block(size_class, alignment);
+}
+
+static void *take_slowly(
+    struct heap *heap, unsigned size_class, size_t size, size_t alignment, enum form form)
 {
     void *block = NULL;
     if (size == 0 && alignment <= MIN_ALIGNMENT && (block = hardened_take_nothing(heap)) != NULL)
         return block;
-    unsigned size_class = word_class(size, alignment);
-    block = take_block(size_class, size, alignment);
+    block = take(size_class, size, alignment);
     if (UNLIKELY(!block)) {
         hardened_flush();
         heap_flush(heap);
+        large_release(0);
+        big_fenced_release(0);
         reclaim_everything();
-        block = take_block(size_class, size, alignment);
+        block = take(size_class, size, alignment);
     }
     if (UNLIKELY(!block))
         return NULL;
@@ -155,16 +170,18 @@ static void *take_slowly(struct heap *heap, size_t size, size_t alignment, enum 
 static SLOW_PATH void *alloc_slowly(size_t size, size_t alignment, enum form form)
 {
     void *block = NULL;
+    unsigned size_class = class_for(size, alignment);
     struct cycles_span span;
     cycles_begin(&span, CYCLES_CALL, CYCLES_MALLOC, size);
     struct heap *heap = heap_enter();
     if (LIKELY(heap != NULL)) {
         hold_open(heap);
-        block = size > LARGE_MAX || alignment > LARGE_MAX
-                    ? alloc_big(heap, size, alignment, true)
-                    : take_slowly(heap, size, alignment, form);
+        block = size_class ? take_slowly(heap, size_class, size, alignment, form)
+                           : alloc_big(heap, size, alignment, true);
         heap_leave(heap);
     }
+    if (!size_class && block)
+        hardened_start_big(block, alignment, form);
     cycles_end(&span);
     return block;
 }
@@ -182,10 +199,14 @@ void hardened_free_slow(struct slab *slab, void *block, enum form form)
     struct heap *heap = heap_enter();
     if (LIKELY(heap != NULL))
         hold_open(heap);
-    end(slab, block, form);
-    clear(slab, block);
+    uint32_t word = end(slab, block, form);
     count_free(heap, slab->size_class);
-    bin_flush(slab->shard, slab->size_class, &block, 1);
+    if (is_large(slab)) {
+        large_end(slab, word_size(word));
+    } else {
+        bytes_clear(block, size_classes[slab->size_class].size);
+        bin_flush(slab->shard, slab->size_class, &block, 1);
+    }
     if (heap)
         heap_leave(heap);
 }
@@ -241,7 +262,7 @@ void hardened_free(void *block, enum form form)
 {
     struct slab *slab = slab_find(block);
     struct hold *hold;
-    if (UNLIKELY(!slab) || UNLIKELY(!slab_is_hardened(slab)) || UNLIKELY(is_purged(slab)) ||
+    if (UNLIKELY(!slab) || UNLIKELY(!slab_is_hardened(slab)) || UNLIKELY(is_large(slab)) ||
         UNLIKELY((hold = hold_begin()) == NULL)) {
         free_by(block, form);
         return;
@@ -259,31 +280,17 @@ size_t hardened_size(struct slab *slab, const void *block, const char *call)
     return word_size(word_of(slab, block, FORM_ANY, call));
 }
 
-void hardened_expect(const void *block, size_t size, size_t alignment, const char *call)
-{
-    struct slab *slab = slab_lookup(block);
-    if (!slab || !slab_is_hardened(slab))
-        return;
-    size_t index = word_index(slab, block);
-    uint32_t word =
-        index < slab->blocks ? ATOMIC_LOAD_ACQUIRE(slab_word(slab, (unsigned)index)) : 0;
-    if (word_state(word) != WORD_LIVE)
-        return;
-    if (size != SIZE_MAX && size != word_size(word))
-        fatal_told(call, "size", size, block, word_size(word));
-    alignment = alignment ? size_max(alignment, MIN_ALIGNMENT) : word_alignment(word);
-    if (alignment != word_alignment(word))
-        fatal_told(call, "alignment", alignment, block, word_alignment(word));
-}
-
 /* The live block, whose word is that, is so long from now on, as if realloc had moved it; what it
- * loses is zero. */
+ * loses is zero. NULL: a large one cannot grow where it is. */
 static void *change_size(struct slab *slab, void *block, uint32_t word, size_t size)
 {
     uint32_t changed = word_live(size, MIN_ALIGNMENT, FORM_MALLOC);
     uint32_t *place = slab_word(slab, (unsigned)word_index(slab, block));
     size_t before = word_size(word);
-    if (size < before) {
+    if (is_large(slab)) {
+        if (!large_resize(slab, before, size))
+            return NULL;
+    } else if (size < before) {
         size_t ragged = size_min(round_up(size, sizeof(uint64_t)), before) - size;
         memset((char *)block + size, 0, ragged);
         sparse_clear(
@@ -300,10 +307,9 @@ static void *change_size(struct slab *slab, void *block, uint32_t word, size_t s
  * than twice as long as a new one would be. */
 static bool fits(const struct slab *slab, size_t size)
 {
-    unsigned size_class =
-        size <= LARGE_MAX ? word_class(size, MIN_ALIGNMENT) : (unsigned)CLASS_NONE;
+    unsigned size_class = class_for(size, MIN_ALIGNMENT);
     size_t length = size_classes[slab->size_class].size, wanted = size_classes[size_class].size;
-    return wanted <= length && wanted >= length / 2;
+    return size_class && wanted <= length && wanted >= length / 2;
 }
 
 /* What to ask for when a large block has to move to grow: some room behind it, which costs
@@ -323,9 +329,10 @@ void *hardened_resize(struct slab *slab, void *block, size_t size)
     uint32_t word = word_of(slab, block, FORM_MALLOC, "realloc");
     size_t before = word_size(word), copied = size_min(before, size);
     int kept = errno;
-    if (fits(slab, size))
-        return change_size(slab, block, word, size);
-    void *moved = with_headroom(before, size);
+    void *moved = fits(slab, size) ? change_size(slab, block, word, size) : NULL;
+    if (LIKELY(moved != NULL))
+        return moved;
+    moved = with_headroom(before, size);
     if (!moved)
         moved = hardened_alloc(size, MIN_ALIGNMENT, FORM_MALLOC);
     if (UNLIKELY(!moved) && size > before)

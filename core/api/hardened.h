@@ -18,6 +18,7 @@
 #define API_HARDENED_H
 
 #include "slab/word.h"
+#include "span/big_cache.h"
 #include "thread/heap.h"
 
 /* Turns the preset on for the rest of the program, as the option says; without memory for it, it
@@ -55,6 +56,18 @@ SLOW_PATH void hardened_expect(const void *block, size_t size, size_t alignment,
  */
 void *hardened_take_nothing(struct heap *heap);
 void hardened_free_nothing(struct heap *heap, void *nothing);
+
+/* Aborts, naming `call`, where a function of that kind may not free the live block, whose word is
+ * that. */
+SLOW_PATH void hardened_check_form(
+    const void *block, uint32_t word, enum form form, const char *call);
+
+/* A big block that was just made, in the preset, is of that alignment and kind. */
+void hardened_start_big(const void *block, size_t alignment, enum form form);
+
+/* Aborts, naming `call`, when a function of that kind may not free the big block. */
+void hardened_look_at_big(
+    const struct big *big, const void *block, enum form form, const char *call);
 
 /* Sends home what the thread holds, and looks at it. */
 void hardened_flush(void);

@@ -127,9 +127,9 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
     if (size_class && heap_resize(heap, slab_lookup(block), size_class))
         result = block;
     /* A big block that goes back and forth over the border stays one: else it is copied each time.
-     * Not in the hardened preset, where it ends with what was asked for. */
-    if (info.kind == BLOCK_BIG && size > (info.big->fenced ? LARGE_MAX : LARGE_MAX / 2))
-        result = big_resize(info.big, size_max(size, BIG_MIN));
+     * In the hardened preset it ends with what was asked for. */
+    if (info.kind == BLOCK_BIG && size > LARGE_MAX / 2)
+        result = big_resize(info.big, info.big->fenced ? size : size_max(size, BIG_MIN));
     heap_leave(heap);
     return result;
 }
@@ -199,6 +199,8 @@ void *alloc_resize(void *block, size_t size)
             return libc_realloc(block, size);
         if (info.kind == BLOCK_SLAB && slab_is_hardened(info.slab) && size)
             return hardened_resize(info.slab, block, size);
+        if (info.kind == BLOCK_BIG)
+            hardened_look_at_big(info.big, block, FORM_MALLOC, "realloc");
         usable = block_usable_size(info, block, "realloc", true);
     }
     if (size == 0) {
@@ -220,6 +222,8 @@ void *alloc_resize(void *block, size_t size)
         void *resized = resize_in_tier(info, block, usable, size);
         if (resized && sample && info.kind == BLOCK_SLAB)
             sample->size_class = info.slab->size_class;
+        if (resized && exact)
+            hardened_start_big(resized, MIN_ALIGNMENT, FORM_MALLOC);
         if (resized)
             return in_place(sample, block, resized, size);
         if (info.kind != BLOCK_BIG && fits(usable, size))

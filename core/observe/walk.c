@@ -35,7 +35,7 @@ static void check_units(const struct superslab *superslab)
         ASSERT(window == CLASS_NONE || window == size_class);
         ASSERT(wide == CLASS_NONE || wide == size_class);
         ASSERT(!slab || !(superslab->free_units >> unit & 1));
-        ASSERT(!slab || (slab->superslab == superslab && slab->base <= base));
+        ASSERT(!slab || (slab->superslab == superslab && slab->base < base + UNIT_SIZE));
         (void)window, (void)wide, (void)size_class; /* only asserted on */
     }
 }

@@ -15,7 +15,7 @@ static struct slab *next_slab(
         char *start = superslab_address(superslab, *unit);
         ++*unit;
         if (slab && slab->size_class == size_class && slab->shard == shard && slab->joined &&
-            slab->base == start)
+            round_down((uintptr_t)slab->base, UNIT_SIZE) == (uintptr_t)start)
             return slab;
     }
     return NULL;

@@ -36,6 +36,9 @@ bool fenced_open(struct slab *slab)
 {
     enum fence fence = slab->superslab->fence;
     size_t bytes = open_bytes(slab);
+    /* Each of its owners opens a large block. */
+    if (fence != FENCE_NONE && size_class_is_single(slab->size_class))
+        return slab->clean = true;
     if (UNLIKELY(fence == FENCE_NONE) && !slab->clean && !os_purge(slab->base, bytes))
         memset(slab->base, 0, bytes);
     slab->clean = true;
@@ -45,5 +48,7 @@ bool fenced_open(struct slab *slab)
 bool fenced_close(const struct slab *slab)
 {
     enum fence fence = slab->superslab->fence;
+    if (size_class_is_single(slab->size_class))
+        return !slab->left_open && fence != FENCE_NONE;
     return fence != FENCE_NONE && fence_close(fence, slab->base, open_bytes(slab));
 }

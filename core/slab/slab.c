@@ -249,6 +249,13 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
     return taken;
 }
 
+/* Of the only block of a hardened slab. */
+static bool is_free(const struct slab *slab)
+{
+    uint32_t word = ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, 0));
+    return word_state(word) != WORD_LIVE;
+}
+
 static _Noreturn SLOW_PATH void fatal_index(
     const struct slab *slab, const void *address, const char *call)
 {
@@ -257,6 +264,9 @@ static _Noreturn SLOW_PATH void fatal_index(
         size_class_index(slab->size_class, (size_t)((const char *)address - slab->base));
     if ((uintptr_t)address % MIN_ALIGNMENT)
         fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
+    /* It may have started elsewhere before (large.h). */
+    if (slab_is_hardened(slab) && size_class_is_single(slab->size_class) && is_free(slab))
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
     if (index < slab->blocks)
         fatal_pointer(
             call, DEFECT_INTERIOR, address, slab->base + index * size,

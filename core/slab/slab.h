@@ -24,7 +24,7 @@
 
 struct slab {
     struct list_node by_fullness; /* on one of the bin's lists unless no block is free */
-    char *base;                   /* const */
+    char *base;                   /* const, but for who has a large block of its own (large.h) */
     struct superslab *superslab;  /* const */
     uint8_t size_class;           /* const, but for who resizes the only block, which he has */
     uint8_t shard;                /* const */
@@ -32,6 +32,7 @@ struct slab {
     bool clean;       /* const: all pages read as zero at its creation */
     bool purged_once; /* atomic relaxed: some pages were purged since its creation */
     uint8_t fullness; /* which of the bin's lists: 0 is the fullest */
+    bool left_open;   /* who has its large block: the system would not close it */
     uint16_t blocks;  /* const */
     uint16_t free_blocks;
     uint16_t first_word; /* no bit is set in words of `free` below this one */

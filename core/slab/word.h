@@ -19,7 +19,7 @@
 
 #include "base/bytes.h"
 #include "os/fatal.h"
-#include "slab/slab.h"
+#include "slab/large.h"
 
 /* By which kind of function a block is made or freed. Only of a free: FORM_ANY, one that cannot
  * tell; FORM_ALIGNED, a bit, one that was told an alignment. */
@@ -139,11 +139,11 @@ ALWAYS_INLINE bool word_has_canary(unsigned size_class)
     return !size_class_is_large(size_class);
 }
 
-/* The class that serves so many bytes and what stands behind them; CLASS_NONE: none does by each of
- * its blocks. Both at most LARGE_MAX. */
+/* The class that serves so many bytes, MID_MAX at most, and their canary, by each of its blocks;
+ * where none does that is mid or tiny, it is another one, or CLASS_NONE. */
 ALWAYS_INLINE unsigned word_class(size_t size, size_t alignment)
 {
-    size_t room = size <= MID_MAX ? size + CANARY_SIZE : size;
+    size_t room = size + CANARY_SIZE;
     return LIKELY(alignment <= MIN_ALIGNMENT) ? size_class_of(room)
                                               : size_class_aligned(room, alignment);
 }
@@ -170,8 +170,8 @@ ALWAYS_INLINE bool word_rest_is_zero(const void *block, size_t size, size_t end)
     return rest == 0;
 }
 
-/* Whether all behind the bytes that were asked for is as it was when the block was handed out. Of a
- * block without canary it is the rest of the page that is looked at, or the one behind. */
+/* Whether all behind the bytes that were asked for is as it was when the block was handed out; of a
+ * large block, all beside them on its pages. */
 ALWAYS_INLINE bool word_end_is_whole(struct slab *slab, const void *block, size_t size)
 {
     size_t length = size_classes[slab->size_class].size;
@@ -179,7 +179,7 @@ ALWAYS_INLINE bool word_end_is_whole(struct slab *slab, const void *block, size_
         return word_rest_is_zero(block, size, length - CANARY_SIZE) &&
                *(const uint64_t *)((const char *)block + length - CANARY_SIZE) ==
                    word_canary(slab, block);
-    return word_rest_is_zero(block, size, size_min(round_up(size + 1, PAGE_SIZE), length));
+    return large_is_whole(slab, size);
 }
 
 #endif

@@ -44,6 +44,7 @@ struct big {
     uint8_t fence_before; /* const: how the page below it is closed, */
     uint8_t fence_behind; /* and what is behind it, */
     size_t closed;        /* owner: so many bytes */
+    uint32_t word;        /* owner: of a fenced block, but for its size (slab/word.h) */
     struct big *before;   /* lock: the mapping that ends where this one starts, if known */
     struct big *after;    /* lock: the one that starts where this one ends */
     struct list_node by_size; /* lock; of a record that is not in use: the next such */

@@ -128,8 +128,9 @@ static void overwritten_ends_are_noticed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
-        size_t length = size_classes[word_class(sizes[i], MIN_ALIGNMENT)].size;
-        size_t end = sizes[i] <= MID_MAX - CANARY_SIZE ? length : sizes[i];
+        bool is_large = sizes[i] > MID_MAX - CANARY_SIZE;
+        size_t end = is_large ? round_up(sizes[i], MIN_ALIGNMENT)
+                              : size_classes[word_class(sizes[i], MIN_ALIGNMENT)].size;
         for (size_t at = sizes[i]; at < size_min(end, sizes[i] + 40); at++) {
             victim = take(sizes[i]);
             victim[at] ^= 0x41;

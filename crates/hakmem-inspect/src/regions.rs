@@ -347,7 +347,7 @@ impl Regions {
     }
 }
 
-/// A slab whose record begins so; `None`: that makes no sense.
+/// A slab whose record begins so; `None`: that makes no sense. A hardened large block may lie behind.
 fn slab_of(shape: &Shape, classes: &[SizeClass], head: &[u8], base: u64) -> Option<Slab> {
     let size_class = shape.slab_class.of(head) as usize;
     let class = classes.get(size_class)?;
@@ -357,7 +357,8 @@ fn slab_of(shape: &Shape, classes: &[SizeClass], head: &[u8], base: u64) -> Opti
         .size
         .checked_mul(blocks)
         .is_some_and(|all| all <= bytes);
-    if shape.slab_base.of(head) != base || class.size == 0 || class.units > 32 || !fits {
+    let start = shape.slab_base.of(head) >> shape.unit_shift << shape.unit_shift;
+    if start != base || class.size == 0 || class.units > 32 || !fits {
         return None;
     }
     Some(Slab {

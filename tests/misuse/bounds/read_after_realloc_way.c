@@ -2,8 +2,8 @@
  *
  * tiny, mid, large: reads data
  * big: reads data or ends by SIGSEGV
- * hardened tiny, mid, large: reads zero
- * hardened big: ends by SIGSEGV
+ * hardened tiny, mid: reads zero
+ * hardened large, big: ends by SIGSEGV
  */
 #include "access.h"
 

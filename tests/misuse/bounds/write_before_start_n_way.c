@@ -2,8 +2,10 @@
  *
  * all: not caught
  * big: not caught or ends by SIGSEGV
- * hardened tiny, mid, large: at free or not caught or ends by SIGSEGV
+ * hardened tiny, mid: at free or not caught or ends by SIGSEGV
  *     hakmem: free(): write beyond the end of NEIGHBOUR
+ * hardened large: at free
+ *     hakmem: free(): write beyond the end of BAD
  * hardened big: ends by SIGSEGV
  */
 #include "access.h"

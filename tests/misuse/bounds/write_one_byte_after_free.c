@@ -5,7 +5,7 @@
  * hardened tiny, mid: at flush or at exit
  *     hakmem: free(): write after free of BAD
  *     hakmem: malloc(): write after free of BAD
- * hardened big: ends by SIGSEGV
+ * hardened large, big: ends by SIGSEGV
  */
 #include "access.h"
 

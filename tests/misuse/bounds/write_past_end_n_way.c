@@ -2,9 +2,9 @@
  *
  * all: not caught
  * big: not caught or ends by SIGSEGV
- * hardened tiny, mid, large: at free or ends by SIGSEGV
+ * hardened tiny, mid: at free or ends by SIGSEGV
  *     hakmem: free(): write beyond the end of BAD
- * hardened big: ends by SIGSEGV
+ * hardened large, big: ends by SIGSEGV
  */
 #include "access.h"
 

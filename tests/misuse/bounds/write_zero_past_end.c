@@ -2,7 +2,7 @@
  * there where nothing else does.
  *
  * all: not caught
- * hardened big: ends by SIGSEGV
+ * hardened large, big: ends by SIGSEGV
  */
 #include "access.h"
 

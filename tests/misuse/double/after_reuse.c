@@ -3,8 +3,7 @@
  *
  * all: at once
  *     hakmem: free(): double free of BAD
- * hardened tiny, mid: not applicable
- * hardened big: not applicable
+ * hardened all: not applicable
  */
 #include "misuse.h"
 

@@ -1,8 +1,7 @@
 /* The block was handed out again in between, and its new owner never frees it.
  *
  * all: not caught
- * hardened tiny, mid: not applicable
- * hardened big: not applicable
+ * hardened all: not applicable
  */
 #include "misuse.h"
 

@@ -1,7 +1,7 @@
 /* operator delete is told another alignment than operator new was. The block is freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: operator delete(): wrong alignment for pointer BAD: 4096, not 64
  */
 #include "misuse.h"

@@ -1,7 +1,7 @@
 /* What operator new returned is given to operator delete with an alignment. The block is freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: operator delete(): wrong alignment for pointer BAD: 64, not 16
  */
 #include "misuse.h"

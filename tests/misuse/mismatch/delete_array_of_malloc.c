@@ -1,7 +1,7 @@
 /* What malloc returned is given to operator delete[]. The block is freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: operator delete[](): wrong function for pointer BAD: allocated by malloc
  */
 #include "misuse.h"

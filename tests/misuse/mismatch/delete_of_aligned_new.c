@@ -2,7 +2,7 @@
  * freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: operator delete(): wrong alignment for pointer BAD: 16, not 64
  */
 #include "misuse.h"

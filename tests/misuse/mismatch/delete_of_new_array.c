@@ -1,7 +1,7 @@
 /* What operator new[] returned is given to operator delete. The block is freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: operator delete(): wrong function for pointer BAD: allocated by operator new[]
  */
 #include "misuse.h"

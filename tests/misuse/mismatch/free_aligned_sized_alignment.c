@@ -1,7 +1,7 @@
 /* free_aligned_sized is told an alignment that the block does not have. The block is freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: free_aligned_sized(): wrong alignment for pointer BAD: 65536, not 16
  */
 #include "misuse.h"

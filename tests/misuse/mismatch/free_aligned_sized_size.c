@@ -1,7 +1,7 @@
 /* free_aligned_sized is told the right alignment, and half of the size. The block is freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: free_aligned_sized(): wrong size for pointer BAD: N, not N
  */
 #include "misuse.h"

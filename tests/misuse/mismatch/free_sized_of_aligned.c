@@ -1,7 +1,7 @@
 /* A block with an alignment is given to free_sized. The block is freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: free_sized(): wrong alignment for pointer BAD: 16, not 4096
  */
 #include "misuse.h"

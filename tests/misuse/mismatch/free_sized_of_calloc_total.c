@@ -1,7 +1,7 @@
 /* free_sized is told the size of one element of an array from calloc.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: free_sized(): wrong size for pointer BAD: N, not N
  */
 #include "misuse.h"

@@ -1,7 +1,7 @@
 /* free_sized is told sixteen times the block's size. hakmem knows better: the block is freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: free_sized(): wrong size for pointer BAD: N, not N
  */
 #include "misuse.h"

@@ -2,7 +2,7 @@
  * is freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: operator delete(): wrong size for pointer BAD: N, not N
  */
 #include "misuse.h"

@@ -1,7 +1,7 @@
 /* operator delete[] is told twice the size that operator new[] was. The block is freed.
  *
  * all: not caught
- * hardened tiny, mid, large: at once
+ * hardened all: at once
  *     hakmem: operator delete[](): wrong size for pointer BAD: N, not N
  */
 #include "misuse.h"

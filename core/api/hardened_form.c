@@ -1,0 +1,61 @@
+/* By which kind of function a block of the hardened preset was made, with which size and alignment,
+ * and what a function is told that frees it; and all that of big blocks. */
+#include "api/block.h"
+#include "api/hardened.h"
+
+void hardened_check_form(const void *block, uint32_t word, enum form form, const char *call)
+{
+    static const char *const makers[] = {"malloc", "operator new", "operator new[]"};
+    static const char *const enders[] = {"free", "operator delete", "operator delete[]"};
+    unsigned kind = form & FORM_ANY;
+    if (kind != FORM_ANY && word_form(word) != kind)
+        fatal_maker(kind ? enders[kind] : call, block, makers[word_form(word)]);
+    if (!word_fits(word, form))
+        fatal_told(enders[kind], "alignment", MIN_ALIGNMENT, block, word_alignment(word));
+}
+
+void hardened_start_big(const void *block, size_t alignment, enum form form)
+{
+    enum { MOST = 1 << 30 };
+    struct big *big = block_find(block).big;
+    alignment = size_min(size_max(alignment, MIN_ALIGNMENT), MOST);
+    big->word = word_live(0, alignment, form);
+}
+
+void hardened_look_at_big(
+    const struct big *big, const void *block, enum form form, const char *call)
+{
+    if (big->fenced && big->live && block == big->region.base)
+        hardened_check_form(block, big->word, form, call);
+}
+
+/* The word of the block, if it is a live one of the preset, and how long it is. */
+static uint32_t find_word(const void *block, size_t *size)
+{
+    struct block_info info = block_find(block);
+    uint32_t word = 0;
+    size_t index = 0;
+    if (info.kind == BLOCK_BIG && info.big->fenced && block == info.big->region.base) {
+        word = info.big->live ? info.big->word : 0;
+        *size = info.big->mapped;
+    } else if (info.kind == BLOCK_SLAB && slab_is_hardened(info.slab)) {
+        index = word_index(info.slab, block);
+        if (index < info.slab->blocks)
+            word = ATOMIC_LOAD_ACQUIRE(slab_word(info.slab, (unsigned)index));
+        *size = word_size(word);
+    }
+    return word_state(word) == WORD_LIVE ? word : 0;
+}
+
+void hardened_expect(const void *block, size_t size, size_t alignment, const char *call)
+{
+    size_t asked = 0;
+    uint32_t word = find_word(block, &asked);
+    if (!word)
+        return;
+    if (size != SIZE_MAX && size != asked)
+        fatal_told(call, "size", size, block, asked);
+    alignment = alignment ? size_max(alignment, MIN_ALIGNMENT) : word_alignment(word);
+    if (alignment != word_alignment(word))
+        fatal_told(call, "alignment", alignment, block, word_alignment(word));
+}

@@ -1,0 +1,38 @@
+/* Large blocks of the hardened preset: each has a slab of its own, of which no more is open than
+ * its pages.
+ *
+ *     unit                                                                  the slab's end
+ *     | zeros | block ..................... | closed ............................ |
+ *               ^ slab->base                ^ a page's start
+ *
+ * The block ends where the page does, as far as its alignment allows: who writes behind it faults,
+ * and what lies before it on its first page is zero, which is looked at. Below is the closed end of
+ * another slab. A freed block is closed, so that nobody can use it, and waits in limbo.
+ *
+ * All but large_class are for who has the block.
+ */
+#ifndef SLAB_LARGE_H
+#define SLAB_LARGE_H
+
+#include "slab/slab.h"
+
+/* The class of the slab for such a block; CLASS_NONE: it has to be big. */
+unsigned large_class(size_t size, size_t alignment);
+
+/* Opens a slab's block, so long and at a multiple of `alignment`, at most that of the slab; it
+ * reads as zero. NULL: the system refuses. */
+void *large_open(struct slab *slab, size_t size, size_t alignment);
+
+/* Whether nobody has written beside the block, of `size` bytes, on its pages. */
+bool large_is_whole(const struct slab *slab, size_t size);
+
+/* Makes it longer or shorter where it is; false: that cannot be. */
+bool large_resize(struct slab *slab, size_t before, size_t size);
+
+/* Closes the block of `size` bytes, which is freed, and lets it wait. */
+void large_end(struct slab *slab, size_t size);
+
+/* Ends the waiting of all but so many bytes. To be called without locks. */
+void large_release(size_t bytes_max);
+
+#endif

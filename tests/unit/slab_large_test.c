@@ -1,0 +1,151 @@
+/* slab/large: a large block ends before what cannot be touched, and cannot be touched itself after
+ * its free; what is written beside it is found; it grows and shrinks where it is. */
+#include "unit.h"
+
+#include "os/os.h"
+#include "slab/large.h"
+#include "slab/shard.h"
+#include "span/page_heap.h"
+
+static int start(void **state)
+{
+    (void)state;
+    return page_heap_init() && shard_prepare_hardened() ? 0 : -1;
+}
+
+static char *take(size_t size, size_t alignment)
+{
+    unsigned size_class = large_class(size, alignment);
+    unsigned units = (unsigned)size_max(alignment >> UNIT_SHIFT, 1);
+    void *block = NULL;
+    assert_int_not_equal(size_class, CLASS_NONE);
+    if (units > 1)
+        block = bin_take_aligned(slab_hardened_shard, size_class, units, true);
+    for (enum refill cost = REFILL_USED; !block && cost <= REFILL_MAP; cost++)
+        bin_refill(slab_hardened_shard, size_class, &block, 1, cost);
+    assert_non_null(block);
+    struct slab *slab = slab_lookup(block);
+    char *opened = large_open(slab, size, alignment);
+    assert_non_null(opened);
+    assert_ptr_equal(slab_lookup(opened), slab);
+    assert_int_equal(slab_index(slab, opened, "test"), 0);
+    assert_int_equal((uintptr_t)opened % size_max(alignment, MIN_ALIGNMENT), 0);
+    return opened;
+}
+
+static char *page_behind(char *block, size_t size)
+{
+    return (char *)round_up((uintptr_t)block + size, os_page_size());
+}
+
+static void end(char *block, size_t size)
+{
+    struct slab *slab = slab_lookup(block);
+    assert_true(large_is_whole(slab, size));
+    large_end(slab, size);
+}
+
+static void blocks_end_at_pages(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {MID_MAX + 1, 40000, 50000, 65536, 131072, 1000001, 2000000};
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        for (size_t alignment = 1; alignment <= MIB; alignment *= 16) {
+            char *block = take(sizes[i], alignment), *behind = page_behind(block, sizes[i]);
+            assert_true(unit_all_bytes(block, sizes[i], 0));
+            memset(block, 0x55, sizes[i]);
+            if (alignment <= MIN_ALIGNMENT)
+                assert_true(behind - (block + sizes[i]) < MIN_ALIGNMENT);
+            if (alignment == 1)
+                unit_expect_fault(behind);
+            end(block, sizes[i]);
+            if (alignment == 1)
+                unit_expect_fault(block);
+        }
+    }
+    bin_check_all();
+    assert_int_equal(large_class(LARGE_MAX, 16), CLASS_NONE);
+}
+
+static void writes_beside_it_are_found(void **state)
+{
+    (void)state;
+    const size_t size = 50001;
+    char *block = take(size, 16);
+    struct slab *slab = slab_lookup(block);
+    memset(block, 0x55, size);
+    assert_true(large_is_whole(slab, size));
+    for (size_t distance = 1; distance <= 32; distance++) {
+        block[-(ptrdiff_t)distance] = 1;
+        assert_false(large_is_whole(slab, size));
+        block[-(ptrdiff_t)distance] = 0;
+    }
+    for (char *at = block + size; at < page_behind(block, size); at++) {
+        *at = 1;
+        assert_false(large_is_whole(slab, size));
+        *at = 0;
+    }
+    end(block, size);
+}
+
+static void grows_and_shrinks(void **state)
+{
+    (void)state;
+    size_t size = 100000, before;
+    char *block = take(size, 16);
+    struct slab *slab = slab_lookup(block);
+    uint64_t random = 1;
+    memset(block, 0x55, size);
+    for (unsigned i = 0; i < 2000; i++) {
+        before = size;
+        size = 1 + unit_below(&random, 120000);
+        assert_true(large_resize(slab, before, size));
+        assert_true(large_is_whole(slab, size));
+        CHECK(unit_all_bytes(block, size_min(before, size), 0x55));
+        if (size > before)
+            CHECK(unit_all_bytes(block + before, size - before, 0));
+        memset(block, 0x55, size);
+        if (i % 256 == 0)
+            unit_expect_fault(page_behind(block, size));
+    }
+    assert_false(large_resize(slab, size, size_classes[slab->size_class].size));
+    end(block, size);
+}
+
+static void addresses_wait(void **state)
+{
+    (void)state;
+    const size_t size = 50000;
+    char *first = take(size, 16);
+    memset(first, 0x55, size);
+    end(first, size);
+    for (unsigned i = 0; i < 200; i++) {
+        char *block = take(size, 16);
+        assert_ptr_not_equal(block, first);
+        memset(block, 0x55, size);
+        end(block, size);
+    }
+    unit_expect_fault(first);
+    large_release(0);
+    bin_check_all();
+    /* All of them read as zero when they are used again. */
+    for (unsigned i = 0; i < 1000; i++) {
+        char *block = take(size, 16);
+        assert_true(unit_all_bytes(block, size, 0));
+        memset(block, 0x55, size);
+        end(block, size);
+    }
+    large_release(0);
+    bin_check_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_end_at_pages),
+        cmocka_unit_test(writes_beside_it_are_found),
+        cmocka_unit_test(grows_and_shrinks),
+        cmocka_unit_test(addresses_wait),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
