@@ -25,7 +25,8 @@ FENCE = re.compile(r"^```(\w*)$")
 COMMENT = re.compile(r"<!-- (guide|file|run): ?(.*?) ?-->", re.DOTALL)
 NUMBER = re.compile(r"[-+]?\d[\d.,  ]*\d|\d")
 UNIT = re.compile(r"# ?(?:[KMG]iB|B|ms|us|µs|ns|s|min|%|[kMG]\b)(?!\w)")
-VERDICT = re.compile(r"\b(faster|slower|smaller|larger|unclear|no difference|too few rounds)\b")
+VERDICT = re.compile(r"\b(faster|slower|smaller|larger|unclear|no difference|too few rounds|itself"
+                     r"|NOT ITSELF)\b")
 PLURAL = re.compile(r"\b(thread heap|block|superslab)s\b")
 LEFT_OUT = ("...", "..")
 
