@@ -15,6 +15,10 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#ifndef LM_ID_BASE /* musl has one name space */
+#define dlmopen(space, path, mode) dlopen(path, mode)
+#endif
+
 #define FORKS 150
 #define STALL_SECONDS 20
 #define LINE_BYTES 300000

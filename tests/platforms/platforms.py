@@ -96,6 +96,7 @@ def large_pages(kib):
         skipped=(("platforms_stress_static", "nothing can be preloaded into a static program"),))
 
 
+NO_UNWINDER = "musl-gcc comes without libgcc_s, which follows stacks"
 WRAPPED = (("platforms_high_addresses",
             "the linker cannot replace functions that are optimised together with their callers"),)
 OWN_MALLOC = (("unit_observe_stats|unit_api_options|unit_stats_file",
@@ -129,7 +130,22 @@ PLATFORMS = (
              only="_static|_override"),
     Platform("musl", "musl in place of glibc", "musl-gcc",
              suites=("unit", "platforms", "misuse", "stress", "behaviour"), own_frameworks=True,
-             settings=("CMAKE_C_FLAGS=-idirafter {kernel_headers}",)),
+             settings=("CMAKE_C_FLAGS=-idirafter {kernel_headers}",
+                       "CMAKE_EXE_LINKER_FLAGS=-Wl,--eh-frame-hdr"),
+             failing=(("semantics_errno: free_null_before_initialisation",
+                       "musl calls no function of .preinit_array"),
+                      ("unit_profile_bias: phases", NO_UNWINDER)),
+             skipped=(("runtime_profile", NO_UNWINDER),
+                      ("runtime_report|runtime_redis|runtime_jemalloc",
+                       "the library is preloaded into programs of glibc"),
+                      ("unit_observe_frames|runtime_crash_handler|semantics_libc|runtime_exit",
+                       "it calls functions that musl has not: backtrace, obstacks, "
+                       "__cxa_thread_atexit_impl"),
+                      ("runtime_load|runtime_dlopen",
+                       "musl has no name spaces and no auditing, and opens no malloc later"),
+                      ("runtime_early|runtime_spy|differential",
+                       "it is about glibc's dynamic linker, or compares with glibc's malloc"),
+                      ("_aside_", "sanitizers and valgrind are for glibc"))),
     aarch64("aarch64", "under qemu-user", 4096, ALL),
     aarch64("aarch64-16k", "under qemu-user, pages of 16 KiB", 16384, BASE),
     aarch64("aarch64-64k", "under qemu-user, pages of 64 KiB", 65536, BASE),
