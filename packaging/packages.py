@@ -11,6 +11,7 @@ time. Needs root, as it mounts and changes roots.
 
 import os
 import pathlib
+import platform
 import shutil
 import sys
 import time
@@ -92,6 +93,8 @@ def attempt(root, build):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
+    if platform.machine() != "x86_64":
+        raise project.Failure("packages are made on x86-64, for other processors, too")
     if os.geteuid() != 0:
         raise project.Failure("packages are built and tried in systems of their own: that needs "
                               "root")
