@@ -117,9 +117,12 @@ fn more(page: &mut Roff) {
     ]);
 }
 
+/// Paragraphs below a heading, which begins the first one itself.
 fn paragraphs(page: &mut Roff, texts: &[&str]) {
-    for text in texts {
-        page.control("PP", []);
+    for (index, text) in texts.iter().enumerate() {
+        if index > 0 {
+            page.control("PP", []);
+        }
         page.text([roman(*text)]);
     }
 }

@@ -149,7 +149,12 @@ fn is_open(file: &ResultFile, row: &Row) -> bool {
 
 /// A word as the shell takes it.
 fn quoted(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.to_string(), |quoted| quoted.into_owned())
+    // These mean nothing to a shell, but are quoted by shlex.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_string(),
+        false => shlex::try_quote(word).map_or_else(|_| word.to_string(), |it| it.into_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -180,6 +185,7 @@ mod tests {
         let asked = asked(&["hakmem", "compare", "--preset", "lean", "sort", "big file"]);
         assert_eq!(asked.options, ["--preset", "lean"]);
         assert_eq!(asked.library, ["--preset", "lean"]);
+        assert_eq!(quoted("system,jemalloc"), "system,jemalloc");
         let words = command(["run".to_string()], &asked);
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         assert_eq!(words.join(" "), "run -- sort 'big file'");
