@@ -1,4 +1,5 @@
 """release.py set-version VERSION    writes the version into the files that have to state it
+release.py date-changelog            gives the topmost heading of the changelog the date of today
 release.py check TAG                 fails unless the commit can be released under this tag
 
 docs/releasing.md has the steps of a release.
@@ -39,6 +40,13 @@ def set_version(version, top=project.TOP):
     project.run("cargo", "update", "--workspace", "--offline", cwd=top)
 
 
+def date_changelog(top=project.TOP):
+    """The changes that were collected become those of the version of Cargo.toml."""
+    version = project.version(top)
+    replace(top / "CHANGELOG.md", r"^## %s \(unreleased\)$" % re.escape(version),
+            "## %s (%s)" % (version, datetime.date.today()))
+
+
 def defects(tag, top=project.TOP):
     """What keeps the commit from being released under this tag."""
     version = project.version(top)
@@ -59,15 +67,18 @@ def defects(tag, top=project.TOP):
 
 
 def main():
-    verb, word = sys.argv[1:] if len(sys.argv) == 3 else ("", "")
-    if verb == "set-version":
-        set_version(word)
-    elif verb == "check":
-        found = list(defects(word))
-        if found:
-            raise project.Failure("; ".join(found))
-    else:
-        raise project.Failure("usage: release.py set-version VERSION | check TAG")
+    match sys.argv[1:]:
+        case ["set-version", version]:
+            set_version(version)
+        case ["date-changelog"]:
+            date_changelog()
+        case ["check", tag]:
+            found = list(defects(tag))
+            if found:
+                raise project.Failure("; ".join(found))
+        case _:
+            raise project.Failure("usage: release.py set-version VERSION | date-changelog | "
+                                  "check TAG")
 
 
 if __name__ == "__main__":

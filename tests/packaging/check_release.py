@@ -79,6 +79,22 @@ def check_change(work):
     return "the version is changed by one command"
 
 
+def check_changelog(work):
+    """The topmost heading is of this version and gets the date; there is no second time."""
+    top = copy_of_places(work)
+    shutil.copy(ROOT / "CHANGELOG.md", top)
+    if "\n## %s (unreleased)\n" % project.version() in (top / "CHANGELOG.md").read_text():
+        release.date_changelog(top)
+    text = (top / "CHANGELOG.md").read_text()
+    expect(re.search(r"^## %s \(\d{4}-\d\d-\d\d\)$" % project.version(), text, re.M),
+           "CHANGELOG.md has no heading for this version")
+    try:
+        release.date_changelog(top)
+    except project.Failure:
+        return "the changelog is dated once"
+    raise project.Failure("the changelog may be dated twice")
+
+
 def check_release_rules(work):
     """An unreleased commit is refused, with reasons."""
     found = list(release.defects("v0.0.1"))
@@ -118,7 +134,7 @@ def main():
     work = pathlib.Path(sys.argv[1]).resolve() / "tests/packaging/release"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    checks = [check_products, check_change]
+    checks = [check_products, check_change, check_changelog]
     if (ROOT / ".git").exists():
         checks += [check_places, check_release_rules, check_reproducible]
     for check in checks:
