@@ -40,14 +40,18 @@ const FLAGS: [&str; 7] = [
     "-fdata-sections",
 ];
 
-/// What the sources may test: nothing of it is for programs.
-const DEFINITIONS: [&str; 6] = [
-    "HAKMEM_DEBUG",
-    "HAKMEM_FAULTS",
-    "HAKMEM_LOCK_PROFILE",
-    "HAKMEM_SANITIZE_ADDRESS",
-    "HAKMEM_SANITIZE_THREAD",
-    "HAKMEM_SANITIZE_UNDEFINED",
+/// What the sources may test: nothing that is for programs, and what CMake builds unless told
+/// otherwise.
+const DEFINITIONS: [(&str, &str); 8] = [
+    ("HAKMEM_DEBUG", "0"),
+    ("HAKMEM_FAULTS", "0"),
+    ("HAKMEM_LOCK_PROFILE", "0"),
+    ("HAKMEM_SANITIZE_ADDRESS", "0"),
+    ("HAKMEM_SANITIZE_THREAD", "0"),
+    ("HAKMEM_SANITIZE_UNDEFINED", "0"),
+    // The preset `balanced`, by its place in options.def.
+    ("HAKMEM_DEFAULT_PRESET", "1"),
+    ("HAKMEM_CONF", "\"/etc/hakmem.conf\""),
 ];
 
 fn main() {
@@ -146,8 +150,8 @@ fn compile(root: &Path, sources: &[String], level: &str, flags: &[&str]) -> Resu
         .include(root.join("core"))
         .define("_GNU_SOURCE", None)
         .files(sources.iter().map(|source| root.join(source)));
-    for name in DEFINITIONS {
-        build.define(name, "0");
+    for (name, value) in DEFINITIONS {
+        build.define(name, value);
     }
     for flag in FLAGS.iter().chain(flags) {
         build.flag(flag);
