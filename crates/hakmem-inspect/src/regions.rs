@@ -347,7 +347,7 @@ impl Regions {
     }
 }
 
-/// A slab whose record begins so; `None`: that makes no sense. A hardened large block may lie behind.
+/// A slab whose record begins so; `None`: that makes no sense. A large block may lie behind it.
 fn slab_of(shape: &Shape, classes: &[SizeClass], head: &[u8], base: u64) -> Option<Slab> {
     let size_class = shape.slab_class.of(head) as usize;
     let class = classes.get(size_class)?;
