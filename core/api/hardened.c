@@ -69,14 +69,17 @@ static _Noreturn SLOW_PATH void fatal_block(
     if (word_state(word) != WORD_LIVE)
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
     hardened_check_form(block, word, form, call);
-    fatal_pointer(call, DEFECT_OVERFLOW, block, NULL, 0);
+    bool begins = word_start_is_whole(slab, block);
+    fatal_pointer(call, begins ? DEFECT_OVERFLOW : DEFECT_UNDERFLOW, block, NULL, 0);
 }
 
-/* Whether it is the word of a live block that such a function may free, and all behind the block is
- * as it was. */
+/* Whether it is the word of a live block that such a function may free, and all behind the block
+ * and right before it is as it was. */
 ALWAYS_INLINE bool is_right(struct slab *slab, const void *block, uint32_t word, enum form form)
 {
-    return LIKELY(word_fits(word, form)) && LIKELY(word_end_is_whole(slab, block, word_size(word)));
+    return LIKELY(word_fits(word, form)) &&
+           LIKELY(word_end_is_whole(slab, block, word_size(word))) &&
+           LIKELY(word_start_is_whole(slab, block));
 }
 
 /* Of two threads that free the block one finds that it is free. Aborts when no block starts there.
@@ -316,12 +319,15 @@ static bool fits(const struct slab *slab, size_t size)
  * addresses but no memory, so that growing step by step does not copy at every step. */
 static void *with_headroom(size_t before, size_t size)
 {
-    if (before <= MID_MAX || size <= before || size > LARGE_MAX)
+    size_t roomy = size + size / 8;
+    /* Big blocks are as long as was asked for. */
+    if (before <= MID_MAX || size <= before || !class_for(roomy, MIN_ALIGNMENT))
         return NULL;
-    void *block = hardened_alloc(size_min(size + size / 8, LARGE_MAX), MIN_ALIGNMENT, FORM_MALLOC);
-    struct slab *slab = block ? slab_lookup(block) : NULL;
-    return slab ? change_size(slab, block, word_of(slab, block, FORM_MALLOC, "realloc"), size)
-                : block;
+    void *block = hardened_alloc(roomy, MIN_ALIGNMENT, FORM_MALLOC);
+    if (UNLIKELY(!block))
+        return NULL;
+    struct slab *slab = slab_lookup(block);
+    return change_size(slab, block, word_of(slab, block, FORM_MALLOC, "realloc"), size);
 }
 
 void *hardened_resize(struct slab *slab, void *block, size_t size)

@@ -135,10 +135,11 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
 }
 
 /* What to ask for when a large block has to move to grow: some room behind it, which costs
- * addresses but no memory, so that growing step by step does not copy at every step. */
+ * addresses but no memory, so that growing step by step does not copy at every step. The hardened
+ * preset does so itself, since it knows what was asked for. */
 static size_t with_headroom(size_t usable, size_t size)
 {
-    if (usable <= MID_MAX || size <= usable || size > LARGE_MAX)
+    if (usable <= MID_MAX || size <= usable || size > LARGE_MAX || hardened_is_on())
         return size;
     return size_min(size + size / 8, LARGE_MAX);
 }

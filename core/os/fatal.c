@@ -34,6 +34,7 @@ void fatal_pointer(
         &text, defect == DEFECT_DOUBLE_FREE ? "(): double free of "
                : defect == DEFECT_WRITTEN   ? "(): write after free of "
                : defect == DEFECT_OVERFLOW  ? "(): write beyond the end of "
+               : defect == DEFECT_UNDERFLOW ? "(): write before the start of "
                                             : "(): invalid pointer ");
     text_hex(&text, (uintptr_t)pointer);
     if (defect == DEFECT_FOREIGN)

@@ -10,6 +10,7 @@ enum defect {
     DEFECT_DOUBLE_FREE,
     DEFECT_WRITTEN,  /* after its free */
     DEFECT_OVERFLOW, /* its end was written over */
+    DEFECT_UNDERFLOW,
     DEFECT_FOREIGN,
     DEFECT_INTERIOR,
     DEFECT_MISALIGNED

@@ -158,6 +158,17 @@ ALWAYS_INLINE uint64_t word_canary(struct slab *slab, const void *block)
     return hash & ~(uint64_t)UINT8_MAX;
 }
 
+/* Whether the eight bytes below the block, the canary of another one, are what they can be: that
+ * one's owner may be about to set or to clear it. Below the first block of a slab nothing is. */
+ALWAYS_INLINE bool word_start_is_whole(struct slab *slab, const void *block)
+{
+    if (HAKMEM_SANITIZE_THREAD || (const char *)block == slab->base)
+        return true;
+    uint64_t below = ATOMIC_LOAD_RELAXED((const uint64_t *)block - 1);
+    const char *neighbour = (const char *)block - size_classes[slab->size_class].size;
+    return below == 0 || LIKELY(below == word_canary(slab, neighbour));
+}
+
 /* Whether the bytes from `size` on, up to `end`, a multiple of 8, are zero. */
 ALWAYS_INLINE bool word_rest_is_zero(const void *block, size_t size, size_t end)
 {

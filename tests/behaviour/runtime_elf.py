@@ -25,7 +25,7 @@ FORBIDDEN = [
 TOLERATED = {"dlsym", "fputs", "fwrite"}
 
 TLS_LIMIT_BYTES = 64
-TEXT_LIMIT_BYTES = 100 * 1024
+TEXT_LIMIT_BYTES = 128 * 1024
 
 
 def output_of(*command):

@@ -15,8 +15,9 @@ static void check_block(char *block)
     const size_t offsets[] = {0, 1, 7, usable / 2, usable - 1};
     for (size_t i = 0; i < ARRAY_LENGTH(offsets); i++) {
         size_t size = alloc_object_size(block + offsets[i]);
-        /* Deep in a big block, the page map knows nothing. */
-        bool known = offsets[i] < BIG_MIN || usable < BIG_MIN;
+        /* Beyond the 2 MiB that a big block starts in, the page map knows nothing. */
+        uintptr_t start = (uintptr_t)block, unit = (start + offsets[i]) / LARGE_MAX;
+        bool known = unit == start / LARGE_MAX || usable <= LARGE_MAX / 2;
         size_t rest = offsets[i] < usable ? usable - offsets[i] : 0;
         assert_true(size == rest || (!known && size == SIZE_MAX));
         assert_true(alloc_object_size_fast(block + offsets[i]) >= rest);

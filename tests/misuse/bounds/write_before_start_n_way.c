@@ -2,8 +2,9 @@
  *
  * all: not caught
  * big: not caught or ends by SIGSEGV
- * hardened tiny, mid: at free or not caught or ends by SIGSEGV
+ * hardened tiny, mid: at free or ends by SIGSEGV
  *     hakmem: free(): write beyond the end of NEIGHBOUR
+ *     hakmem: free(): write before the start of BAD
  * hardened large: at free
  *     hakmem: free(): write beyond the end of BAD
  * hardened big: ends by SIGSEGV

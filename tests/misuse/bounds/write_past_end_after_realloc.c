@@ -1,6 +1,7 @@
 /* realloc makes a block longer and shorter, and a byte is written behind what is left of it.
  *
- * all: not caught
+ * tiny, mid, large: not caught
+ * big: not caught or ends by SIGSEGV
  * hardened tiny, mid: at once
  *     hakmem: free(): write beyond the end of BAD
  * hardened large, big: at once or ends by SIGSEGV

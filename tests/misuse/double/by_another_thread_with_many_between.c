@@ -5,7 +5,7 @@
  *     hakmem: free(): double free of BAD
  * mid, large: at once
  *     hakmem: free(): double free of BAD
- * big: at once or not caught
+ * big: at once or at drain or not caught
  *     hakmem: free(): double free of BAD
  */
 #include "misuse.h"

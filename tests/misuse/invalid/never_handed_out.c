@@ -2,6 +2,7 @@
  *
  * tiny: at drain
  *     hakmem: free(): double free of BAD
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  * mid, large: at once
  *     hakmem: free(): double free of BAD
  * big: at once or not applicable
