@@ -160,7 +160,7 @@ lint:
 	@cargo clippy --quiet $(CARGO_FLAGS) --all-targets -- -D warnings
 	@clang-tidy --quiet $(LINTED) -- -std=gnu17 -D_GNU_SOURCE -DHAKMEM_DEBUG=1 \
 		-DHAKMEM_FAULTS=0 -DHAKMEM_LOCK_PROFILE=0 -DHAKMEM_SANITIZE_ADDRESS=0 \
-		-DHAKMEM_DEFAULT_PRESET=1 '-DHAKMEM_CONF="/etc/hakmem.conf"' -Icore -Iinclude \
+		-DHAKMEM_SANITIZE_THREAD=0 -DHAKMEM_DEFAULT_PRESET=1 '-DHAKMEM_CONF="/etc/hakmem.conf"' -Icore -Iinclude \
 		2>/dev/null
 
 clean:

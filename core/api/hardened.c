@@ -129,22 +129,26 @@ static void *take_block(unsigned size_class, size_t alignment)
     return NULL;
 }
 
-/* Where the system refuses to open a block, others are tried. */
-static void *take_large(unsigned size_class, size_t size, size_t alignment, unsigned tries)
+/* Where the system refuses to open a block, others are tried; those go back at the end, or they
+ * would be taken again. */
+static void *take_large(unsigned size_class, size_t size, size_t alignment)
 {
-    void *block = take_block(size_class, alignment);
-    void *opened = block ? large_open(slab_lookup(block), size, alignment) : NULL;
-    if (LIKELY(opened != NULL) || !block)
-        return opened;
-    opened = tries ? take_large(size_class, size, alignment, tries - 1) : NULL;
-    bin_flush(slab_hardened_shard, size_class, &block, 1);
+    enum { TRIES = 32 };
+    void *refused[TRIES], *opened = NULL;
+    unsigned count = 0;
+    while (!opened && count < TRIES &&
+           (refused[count] = take_block(size_class, alignment)) != NULL) {
+        opened = large_open(slab_lookup(refused[count]), size, alignment);
+        count += !opened;
+    }
+    for (unsigned i = 0; i < count; i++)
+        bin_flush(slab_hardened_shard, size_class, &refused[i], 1);
     return opened;
 }
 
 static void *take(unsigned size_class, size_t size, size_t alignment)
 {
-    enum { TRIES = 32 };
-    return size_class_is_large(size_class) ? take_large(size_class, size, alignment, TRIES)
+    return size_class_is_large(size_class) ? take_large(size_class, size, alignment)
                                            : take_block(size_class, alignment);
 }
 

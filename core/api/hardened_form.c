@@ -6,12 +6,14 @@
 void hardened_check_form(const void *block, uint32_t word, enum form form, const char *call)
 {
     static const char *const makers[] = {"malloc", "operator new", "operator new[]"};
-    static const char *const enders[] = {"free", "operator delete", "operator delete[]"};
+    static const char *const enders[] = {
+        [FORM_NEW] = "operator delete", [FORM_NEW_ARRAY] = "operator delete[]"};
     unsigned kind = form & FORM_ANY;
+    const char *ender = kind == FORM_NEW || kind == FORM_NEW_ARRAY ? enders[kind] : call;
     if (kind != FORM_ANY && word_form(word) != kind)
-        fatal_maker(kind ? enders[kind] : call, block, makers[word_form(word)]);
+        fatal_maker(ender, block, makers[word_form(word)]);
     if (!word_fits(word, form))
-        fatal_told(enders[kind], "alignment", MIN_ALIGNMENT, block, word_alignment(word));
+        fatal_told(ender, "alignment", MIN_ALIGNMENT, block, word_alignment(word));
 }
 
 void hardened_start_big(const void *block, size_t alignment, enum form form)

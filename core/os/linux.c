@@ -228,7 +228,7 @@ void *os_reserve_scattered(size_t size, const void *near)
     enum { TRIES = 4, PART = 32 };
     size_t page = os_page_size(), pages = (uintptr_t)near / PART / page;
     for (int i = 0; i < TRIES && pages; i++) {
-        uint64_t random;
+        uint64_t random = 0;
         if (!os_random(&random, sizeof random))
             random = os_clock_ns() * 0x9e3779b97f4a7c15u >> 16;
         char *wanted = (char *)round_down((uintptr_t)near, page) - random % pages * page;
@@ -473,7 +473,7 @@ static bool is_superusers(const struct stat *status)
 
 int os_open_trusted(const char *path, size_t *size)
 {
-    struct stat status;
+    struct stat status = {0};
     long fd = open_to_read(path);
     if (fd < 0)
         return OS_NO_FILE;

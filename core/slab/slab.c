@@ -111,31 +111,44 @@ static enum growth growth_for(unsigned size_class)
     return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
 }
 
-/* Where the system refuses to open what was taken, others are tried. */
-static struct slab *create(
-    unsigned size_class, unsigned shard, unsigned alignment, enum growth growth, unsigned tries)
+/* A slab in the units that were taken; NULL: no memory is left for its record. */
+static struct slab *place(unsigned size_class, unsigned shard, const struct unit_run *taken)
 {
-    const struct size_class *layout = &size_classes[size_class];
-    struct unit_run taken;
-    if (!page_heap_take(fenced_part(shard), layout->units, alignment, growth, &taken))
+    struct slab *slab = record_alloc(size_class, shard, taken);
+    if (!slab)
         return NULL;
-    struct slab *slab = record_alloc(size_class, shard, &taken);
-    if (!slab) {
-        page_heap_put(taken.superslab, taken.run, 0);
-        return NULL;
-    }
-    slab->base = superslab_address(taken.superslab, taken.run.first);
-    slab->superslab = taken.superslab;
+    slab->base = superslab_address(taken->superslab, taken->run.first);
+    slab->superslab = taken->superslab;
     slab->size_class = (uint8_t)size_class;
     slab->shard = (uint8_t)shard;
     slab->blocks = slab->free_blocks = (uint16_t)fenced_blocks(size_class, shard);
     bitmap_set_range(slab->free, 0, slab->blocks);
-    slab->clean = taken.clean;
-    if (LIKELY(!slab_is_hardened(slab)) || fenced_open(slab))
-        return slab;
-    record_free(slab);
-    slab = tries ? create(size_class, shard, alignment, growth, tries - 1) : NULL;
-    page_heap_put(taken.superslab, taken.run, 0);
+    slab->clean = taken->clean;
+    return slab;
+}
+
+/* Where the system refuses to open what was taken, others are tried; those go back at the end, or
+ * they would be taken again. */
+static struct slab *create(
+    unsigned size_class, unsigned shard, unsigned alignment, enum growth growth)
+{
+    struct unit_run refused[SUPERSLAB_UNITS + 1];
+    unsigned units = size_classes[size_class].units, count = 0;
+    struct slab *slab = NULL;
+    while (!slab && count < ARRAY_LENGTH(refused) &&
+           page_heap_take(fenced_part(shard), units, alignment, growth, &refused[count])) {
+        slab = place(size_class, shard, &refused[count++]);
+        if (!slab)
+            break;
+        if (LIKELY(!slab_is_hardened(slab)) || fenced_open(slab)) {
+            count--;
+            break;
+        }
+        record_free(slab);
+        slab = NULL;
+    }
+    for (unsigned i = 0; i < count; i++)
+        page_heap_put(refused[i].superslab, refused[i].run, 0);
     return slab;
 }
 
@@ -144,7 +157,7 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
     const struct size_class *layout = &size_classes[size_class];
     enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
     alignment = (unsigned)size_max(alignment, layout->alignment);
-    struct slab *slab = create(size_class, shard, alignment, growth, SUPERSLAB_UNITS);
+    struct slab *slab = create(size_class, shard, alignment, growth);
     if (!slab)
         return NULL;
     if (slab_is_hardened(slab))
@@ -350,6 +363,7 @@ void slab_refuse(const struct slab *slab, const void *block, const char *call)
 void slab_repair(struct slab *slab)
 {
     unsigned used = slab->blocks;
+    ASSERT(used > 0);
     while (used > 0 && bitmap_test(slab->free, used - 1))
         used--;
     slab->watermark = (uint16_t)size_max(slab->watermark, used);
