@@ -34,7 +34,7 @@ echo "$said" | grep -q '^hakmem @VERSION@ statistics of process'
 """
 
 BUILD = r"""
-cd /tmp
+rm -rf /tmp/build && mkdir /tmp/build && cd /tmp/build
 cat > use.c <<'C'
 #include <hakmem/hakmem.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ consumer/build/consumer
 
 # The program has to be one of musl: the library for glibc would not be loaded.
 MUSL = r"""
-mkdir -p /tmp/musl && cd /tmp/musl
+rm -rf /tmp/musl && mkdir /tmp/musl && cd /tmp/musl
 tar -xf /packages/hakmem-*-linux-x86_64.tar.gz --strip-components=1
 tar -xf /packages/hakmem-*-linux-x86_64-musl.tar.gz --strip-components=1
 cat > use.c <<'C'
@@ -79,7 +79,6 @@ C
 musl-gcc -o use use.c
 said=$(HAKMEM_STATS=1 bin/hakmem run -- ./use 2>&1)
 echo "$said" | grep -q '^hakmem @VERSION@ statistics of process'
-cd / && rm -rf /tmp/musl
 """
 
 # An RPM asks for parts of the C library by names that Debian's packages do not provide. This one

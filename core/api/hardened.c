@@ -325,7 +325,7 @@ static void *with_headroom(size_t before, size_t size)
 {
     size_t roomy = size + size / 8;
     /* Big blocks are as long as was asked for. */
-    if (before <= MID_MAX || size <= before || !class_for(roomy, MIN_ALIGNMENT))
+    if (before <= MID_MAX || size <= before || size > LARGE_MAX || !class_for(roomy, MIN_ALIGNMENT))
         return NULL;
     void *block = hardened_alloc(roomy, MIN_ALIGNMENT, FORM_MALLOC);
     if (UNLIKELY(!block))

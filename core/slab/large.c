@@ -15,8 +15,10 @@ static const size_t waiting_max = 64 * MIB;
 /* Its last page stays closed. */
 unsigned large_class(size_t size, size_t alignment)
 {
+    if (size > LARGE_MAX || alignment > LARGE_MAX)
+        return CLASS_NONE;
     size_t page = os_page_size(), bytes = round_up(size_max(size, 1), page) + page;
-    return size_max(bytes, alignment) > LARGE_MAX ? (unsigned)CLASS_NONE : size_class_single(bytes);
+    return bytes > LARGE_MAX ? (unsigned)CLASS_NONE : size_class_single(bytes);
 }
 
 static char *start_of(const struct slab *slab)
