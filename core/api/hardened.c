@@ -6,6 +6,7 @@
 
 #include "api/alloc.h"
 #include "api/nothing.h"
+#include "base/assert.h"
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "base/sparse.h"
@@ -174,10 +175,11 @@ static void *take_slowly(
     return start((struct held){block, slab}, size, alignment, form);
 }
 
-static SLOW_PATH void *alloc_slowly(size_t size, size_t alignment, enum form form)
+/* CLASS_NONE: as a big block. */
+static SLOW_PATH void *alloc_slowly(
+    unsigned size_class, size_t size, size_t alignment, enum form form)
 {
     void *block = NULL;
-    unsigned size_class = class_for(size, alignment);
     struct cycles_span span;
     cycles_begin(&span, CYCLES_CALL, CYCLES_MALLOC, size);
     struct heap *heap = heap_enter();
@@ -258,8 +260,9 @@ void *hardened_alloc(size_t size, size_t alignment, enum form form)
                 return block;
         }
     }
-    void *block =
-        size <= SIZE_LIMIT && alignment <= SIZE_LIMIT ? alloc_slowly(size, alignment, form) : NULL;
+    void *block = NULL;
+    if (LIKELY(size <= SIZE_LIMIT && alignment <= SIZE_LIMIT))
+        block = alloc_slowly(class_for(size, alignment), size, alignment, form);
     if (UNLIKELY(!block))
         errno = ENOMEM;
     return block;
@@ -319,30 +322,25 @@ static bool fits(const struct slab *slab, size_t size)
     return size_class && wanted <= length && wanted >= length / 2;
 }
 
-/* What to ask for when a large block has to move to grow: some room behind it, which costs
- * addresses but no memory, so that growing step by step does not copy at every step. */
-static void *with_headroom(size_t before, size_t size)
+/* A block for what was shorter, in a class that it can grow in. Big blocks need none, and small
+ * ones come from the thread's hold. */
+static void *alloc_roomy(size_t before, size_t size)
 {
-    size_t roomy = size + size / 8;
-    /* Big blocks are as long as was asked for. */
-    if (before <= MID_MAX || size <= before || size > LARGE_MAX || !class_for(roomy, MIN_ALIGNMENT))
-        return NULL;
-    void *block = hardened_alloc(roomy, MIN_ALIGNMENT, FORM_MALLOC);
-    if (UNLIKELY(!block))
-        return NULL;
-    struct slab *slab = slab_lookup(block);
-    return change_size(slab, block, word_of(slab, block, FORM_MALLOC, "realloc"), size);
+    size_t roomy = size_with_headroom(before, size);
+    unsigned size_class = roomy > size ? class_for(roomy, MIN_ALIGNMENT) : (unsigned)CLASS_NONE;
+    return size_class ? alloc_slowly(size_class, size, MIN_ALIGNMENT, FORM_MALLOC) : NULL;
 }
 
 void *hardened_resize(struct slab *slab, void *block, size_t size)
 {
+    ASSERT(block);
     uint32_t word = word_of(slab, block, FORM_MALLOC, "realloc");
     size_t before = word_size(word), copied = size_min(before, size);
     int kept = errno;
     void *moved = fits(slab, size) ? change_size(slab, block, word, size) : NULL;
     if (LIKELY(moved != NULL))
         return moved;
-    moved = with_headroom(before, size);
+    moved = alloc_roomy(before, size);
     if (!moved)
         moved = hardened_alloc(size, MIN_ALIGNMENT, FORM_MALLOC);
     if (UNLIKELY(!moved) && size > before)

@@ -13,7 +13,8 @@ void hardened_check_form(const void *block, uint32_t word, enum form form, const
     if (kind != FORM_ANY && word_form(word) != kind)
         fatal_maker(ender, block, makers[word_form(word)]);
     if (!word_fits(word, form))
-        fatal_told(ender, "alignment", MIN_ALIGNMENT, block, word_alignment(word));
+        fatal_told(
+            ender, "wrong alignment for pointer", MIN_ALIGNMENT, block, word_alignment(word));
 }
 
 void hardened_start_big(const void *block, size_t alignment, enum form form)
@@ -56,8 +57,8 @@ void hardened_expect(const void *block, size_t size, size_t alignment, const cha
     if (!word)
         return;
     if (size != SIZE_MAX && size != asked)
-        fatal_told(call, "size", size, block, asked);
+        fatal_told(call, "wrong size for pointer", size, block, asked);
     alignment = alignment ? size_max(alignment, MIN_ALIGNMENT) : word_alignment(word);
     if (alignment != word_alignment(word))
-        fatal_told(call, "alignment", alignment, block, word_alignment(word));
+        fatal_told(call, "wrong alignment for pointer", alignment, block, word_alignment(word));
 }

@@ -16,17 +16,16 @@ static uint64_t *taken; /* const once there is a range; atomic relaxed, any thre
 static uint32_t turn;   /* atomic relaxed, any thread: of the words */
 static int32_t left;    /* atomic relaxed, any thread: slots that nobody has taken or is to take */
 
-/* Whole units of the page map, as guard_open does. */
 bool nothing_open(void)
 {
     size_t bytes = SLOTS * (size_t)MIN_ALIGNMENT;
     taken = os_map(WORDS * sizeof *taken, os_page_size(), NULL);
-    char *memory = taken ? os_reserve(bytes + REGION_SIZE) : NULL;
-    if (!memory || !os_make_untouchable(memory, bytes + REGION_SIZE))
+    uintptr_t start = taken ? page_map_reserve(bytes) : 0;
+    if (!start)
         return false;
     nothing_bytes = bytes;
     left = SLOTS;
-    ATOMIC_STORE_RELEASE(&nothing_start, round_up((uintptr_t)memory, REGION_SIZE));
+    ATOMIC_STORE_RELEASE(&nothing_start, start);
     return true;
 }
 

@@ -134,16 +134,6 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
     return result;
 }
 
-/* What to ask for when a large block has to move to grow: some room behind it, which costs
- * addresses but no memory, so that growing step by step does not copy at every step. The hardened
- * preset does so itself, since it knows what was asked for. */
-static size_t with_headroom(size_t usable, size_t size)
-{
-    if (usable <= MID_MAX || size <= usable || size > LARGE_MAX || hardened_is_on())
-        return size;
-    return size_min(size + size / 8, LARGE_MAX);
-}
-
 /* The sample that the live block is, or NULL. What no look at a map was needed for is none. */
 static struct sample *sample_in(struct block_info info, const void *block)
 {
@@ -168,7 +158,9 @@ static void *in_place(struct sample *sample, void *before, void *block, size_t s
 static void *move(void *block, size_t usable, size_t size, size_t alignment)
 {
     int kept = errno;
-    void *moved = alloc_aligned(with_headroom(usable, size), alignment);
+    /* The hardened preset does so itself, since it has to know what was asked for. */
+    size_t roomy = hardened_is_on() ? size : size_with_headroom(usable, size);
+    void *moved = alloc_aligned(roomy, alignment);
     if (UNLIKELY(!moved))
         moved = alloc_aligned(size, alignment);
     if (UNLIKELY(!moved && (size > usable || (uintptr_t)block % alignment)))

@@ -1,5 +1,5 @@
-/* Clears memory and looks whether it is zero, by vectors. All here are whole blocks of slabs:
- * multiples of 16 bytes, aligned to 16. */
+/* Clears memory and looks whether it is zero, by vectors. What takes a size is for whole
+ * blocks of slabs: multiples of 16 bytes, aligned to 16. */
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
 
@@ -42,6 +42,19 @@ ALWAYS_INLINE bool bytes_are_zero(const void *start, size_t size)
     for (; at < end; at++)
         sum |= *at;
     return (sum[0] | sum[1]) == 0;
+}
+
+/* Whether the bytes from there, anywhere, up to an end that is a multiple of 8 are zero; for few.
+ */
+ALWAYS_INLINE bool bytes_rest_is_zero(const char *from, const char *end)
+{
+    const uint64_t *at = (const uint64_t *)round_down((uintptr_t)from, sizeof *at);
+    if ((const char *)at >= end)
+        return true;
+    uint64_t rest = *at++ >> (uintptr_t)from % sizeof *at * 8;
+    for (; (const char *)at < end; at++)
+        rest |= *at;
+    return rest == 0;
 }
 
 #endif

@@ -228,6 +228,14 @@ static void set_entry(const void *address, uintptr_t entry)
     ATOMIC_STORE_RELEASE(&leaf->entry[unit & ((1 << LEAF_BITS) - 1)], entry);
 }
 
+uintptr_t page_map_reserve(size_t bytes)
+{
+    size_t length = round_up(bytes, REGION_SIZE) + REGION_SIZE;
+    char *memory = os_reserve(length);
+    bool closed = memory && os_make_untouchable(memory, length);
+    return closed ? round_up((uintptr_t)memory, REGION_SIZE) : 0;
+}
+
 void page_map_register(struct region *region)
 {
     bool superslab = region->kind == REGION_SUPERSLAB;

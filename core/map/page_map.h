@@ -123,6 +123,10 @@ bool page_map_prepare(const void *address);
 /* True when that has succeeded for an address as near as 16 GiB. */
 bool page_map_is_prepared(const void *address);
 
+/* Addresses that nobody can touch, in whole units of the map, so that no region begins in what it
+ * would say of them; 0: the system refuses. */
+uintptr_t page_map_reserve(size_t bytes);
+
 /* For a region of which the address is not known before it is too late to fail: take_spare sees to
  * it that prepare_by_spare will succeed; false when no memory is left. */
 struct page_map_spare {

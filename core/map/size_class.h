@@ -107,6 +107,15 @@ unsigned size_class_aligned(size_t size, size_t alignment);
 /* Smallest class that serves `size` <= LARGE_MAX bytes by a slab of its own. */
 unsigned size_class_single(size_t size);
 
+/* What to take for a block of so many bytes that has moved since it was shorter: a large one gets
+ * some room behind it, which costs addresses but no memory, so that growing step by step does not
+ * copy at every step. */
+ALWAYS_INLINE size_t size_with_headroom(size_t before, size_t size)
+{
+    bool grows = before > MID_MAX && size > before && size <= LARGE_MAX;
+    return grows ? size_min(size + size / 8, LARGE_MAX) : size;
+}
+
 /* So many blocks of the class may wait in a magazine, whatever they add up to: fewer would not pay
  * for a batch. Of blocks above 1 KiB more may wait, for bursts of them; of those that have a slab
  * each too, since they are dear to make and mostly addresses. They are bounded by their bytes, of

@@ -10,6 +10,33 @@
 
 void (*fatal_tell_more)(const struct fatal_line *line);
 
+/* A message on its way; the longest is a failed assertion. */
+struct message {
+    char buffer[512];
+    struct text text;
+};
+
+static struct text *begin(struct message *message)
+{
+    text_init(&message->text, message->buffer, sizeof message->buffer);
+    text_string(&message->text, "hakmem: ");
+    return &message->text;
+}
+
+/* What the pointer is that the program gave to that call. */
+static struct text *begin_misuse(
+    struct message *message, const char *call, const char *what, const void *pointer)
+{
+    struct text *text = begin(message);
+    PROBE_2(misuse, pointer, call);
+    text_string(text, call);
+    text_string(text, "(): ");
+    text_string(text, what);
+    text_char(text, ' ');
+    text_hex(text, (uintptr_t)pointer);
+    return text;
+}
+
 static _Noreturn void print_and_abort(struct text *text, const void *pointer)
 {
     text_char(text, '\n');
@@ -24,86 +51,66 @@ static _Noreturn void print_and_abort(struct text *text, const void *pointer)
 void fatal_pointer(
     const char *call, enum defect defect, const void *pointer, const void *base, size_t size)
 {
-    char buffer[256];
-    struct text text;
-    PROBE_2(misuse, pointer, call);
-    text_init(&text, buffer, sizeof buffer);
-    text_string(&text, "hakmem: ");
-    text_string(&text, call);
-    text_string(
-        &text, defect == DEFECT_DOUBLE_FREE ? "(): double free of "
-               : defect == DEFECT_WRITTEN   ? "(): write after free of "
-               : defect == DEFECT_OVERFLOW  ? "(): write beyond the end of "
-               : defect == DEFECT_UNDERFLOW ? "(): write before the start of "
-                                            : "(): invalid pointer ");
-    text_hex(&text, (uintptr_t)pointer);
+    static const char *const names[] = {[DEFECT_DOUBLE_FREE] = "double free of",
+                                        [DEFECT_WRITTEN] = "write after free of",
+                                        [DEFECT_OVERFLOW] = "write beyond the end of",
+                                        [DEFECT_UNDERFLOW] = "write before the start of",
+                                        [DEFECT_FOREIGN] = "invalid pointer",
+                                        [DEFECT_INTERIOR] = "invalid pointer",
+                                        [DEFECT_MISALIGNED] = "invalid pointer"};
+    struct message message;
+    struct text *text = begin_misuse(&message, call, names[defect], pointer);
     if (defect == DEFECT_FOREIGN)
-        text_string(&text, ": not allocated by hakmem");
+        text_string(text, ": not allocated by hakmem");
     if (defect == DEFECT_MISALIGNED)
-        text_string(&text, ": misaligned");
+        text_string(text, ": misaligned");
     if (defect == DEFECT_INTERIOR) {
-        text_string(&text, ": inside a block of ");
-        text_unsigned(&text, size);
-        text_string(&text, " bytes at ");
-        text_hex(&text, (uintptr_t)base);
+        text_string(text, ": inside a block of ");
+        text_unsigned(text, size);
+        text_string(text, " bytes at ");
+        text_hex(text, (uintptr_t)base);
     }
-    print_and_abort(&text, pointer);
+    print_and_abort(text, pointer);
 }
 
 void fatal_maker(const char *call, const void *pointer, const char *maker)
 {
-    char buffer[256];
-    struct text text;
-    PROBE_2(misuse, pointer, call);
-    text_init(&text, buffer, sizeof buffer);
-    text_string(&text, "hakmem: ");
-    text_string(&text, call);
-    text_string(&text, "(): wrong function for pointer ");
-    text_hex(&text, (uintptr_t)pointer);
-    text_string(&text, ": allocated by ");
-    text_string(&text, maker);
-    print_and_abort(&text, pointer);
+    struct message message;
+    struct text *text = begin_misuse(&message, call, "wrong function for pointer", pointer);
+    text_string(text, ": allocated by ");
+    text_string(text, maker);
+    print_and_abort(text, pointer);
 }
 
-void fatal_told(const char *call, const char *what, size_t told, const void *pointer, size_t made)
+void fatal_told(
+    const char *call, const char *mistake, size_t told, const void *pointer, size_t made)
 {
-    char buffer[256];
-    struct text text;
-    PROBE_2(misuse, pointer, call);
-    text_init(&text, buffer, sizeof buffer);
-    text_string(&text, "hakmem: ");
-    text_string(&text, call);
-    text_string(&text, "(): wrong ");
-    text_string(&text, what);
-    text_string(&text, " for pointer ");
-    text_hex(&text, (uintptr_t)pointer);
-    text_string(&text, ": ");
-    text_unsigned(&text, told);
-    text_string(&text, ", not ");
-    text_unsigned(&text, made);
-    print_and_abort(&text, pointer);
+    struct message message;
+    struct text *text = begin_misuse(&message, call, mistake, pointer);
+    text_string(text, ": ");
+    text_unsigned(text, told);
+    text_string(text, ", not ");
+    text_unsigned(text, made);
+    print_and_abort(text, pointer);
 }
 
 void fatal(const char *message)
 {
-    char buffer[256];
-    struct text text;
-    text_init(&text, buffer, sizeof buffer);
-    text_string(&text, "hakmem: ");
-    text_string(&text, message);
-    print_and_abort(&text, NULL);
+    struct message whole;
+    struct text *text = begin(&whole);
+    text_string(text, message);
+    print_and_abort(text, NULL);
 }
 
 void assert_failed(const char *expression, const char *file, int line)
 {
-    char buffer[512];
-    struct text text;
-    text_init(&text, buffer, sizeof buffer);
-    text_string(&text, "hakmem: internal error: ");
-    text_string(&text, expression);
-    text_string(&text, " at ");
-    text_string(&text, file);
-    text_char(&text, ':');
-    text_unsigned(&text, (uint64_t)line);
-    print_and_abort(&text, NULL);
+    struct message message;
+    struct text *text = begin(&message);
+    text_string(text, "internal error: ");
+    text_string(text, expression);
+    text_string(text, " at ");
+    text_string(text, file);
+    text_char(text, ':');
+    text_unsigned(text, (uint64_t)line);
+    print_and_abort(text, NULL);
 }

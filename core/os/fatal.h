@@ -22,10 +22,10 @@ _Noreturn SLOW_PATH void fatal_pointer(
     const char *call, enum defect defect, const void *pointer, const void *base, size_t size);
 
 /* The block was made by a function of another kind, `maker`; or with another size or alignment,
- * `made`, than the call was told. */
+ * `made`, than the call was told: the `mistake`. */
 _Noreturn SLOW_PATH void fatal_maker(const char *call, const void *pointer, const char *maker);
 _Noreturn SLOW_PATH void fatal_told(
-    const char *call, const char *what, size_t told, const void *pointer, size_t made);
+    const char *call, const char *mistake, size_t told, const void *pointer, size_t made);
 
 /* The last words: `pointer` is what was misused, or NULL. */
 struct fatal_line {

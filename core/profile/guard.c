@@ -20,17 +20,16 @@ static size_t slot_bytes(void)
     return SLOT_PAGES * os_page_size();
 }
 
-/* Whole units of the page map, so that no big block begins in what it says of this range. */
 bool guard_open(void)
 {
-    size_t bytes = round_up((GUARD_SLOTS + 1) * slot_bytes(), REGION_SIZE);
+    size_t bytes = (GUARD_SLOTS + 1) * slot_bytes();
     if (!slots)
         slots = os_map(round_up(GUARD_SLOTS * sizeof *slots, os_page_size()), os_page_size(), NULL);
-    char *memory = slots ? os_reserve(bytes + REGION_SIZE) : NULL;
-    if (!memory || !os_make_untouchable(memory, bytes + REGION_SIZE))
+    uintptr_t start = slots ? page_map_reserve(bytes) : 0;
+    if (!start)
         return false;
     guard_bytes = bytes;
-    ATOMIC_STORE_RELEASE(&guard_start, round_up((uintptr_t)memory, REGION_SIZE));
+    ATOMIC_STORE_RELEASE(&guard_start, start);
     return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "map/fence.h"
 #include "os/os.h"
 #include "slab/bin.h"
@@ -53,21 +54,11 @@ void *large_open(struct slab *slab, size_t size, size_t alignment)
     return slab->base = start_of(slab) + offset;
 }
 
-static bool is_zero(const char *from, const char *end)
-{
-    uint64_t rest = 0;
-    for (; from < end && (uintptr_t)from % sizeof rest; from++)
-        rest |= (unsigned char)*from;
-    for (; from < end; from += sizeof rest)
-        rest |= *(const uint64_t *)from;
-    return rest == 0;
-}
-
 bool large_is_whole(const struct slab *slab, size_t size)
 {
     const char *start = start_of(slab);
-    return is_zero(start, slab->base) &&
-           is_zero(start + end_of(slab, size), start + open_end(slab, size));
+    return bytes_rest_is_zero(start, slab->base) &&
+           bytes_rest_is_zero(start + end_of(slab, size), start + open_end(slab, size));
 }
 
 bool large_resize(struct slab *slab, size_t before, size_t size)

@@ -169,28 +169,15 @@ ALWAYS_INLINE bool word_start_is_whole(struct slab *slab, const void *block)
     return below == 0 || LIKELY(below == word_canary(slab, neighbour));
 }
 
-/* Whether the bytes from `size` on, up to `end`, a multiple of 8, are zero. */
-ALWAYS_INLINE bool word_rest_is_zero(const void *block, size_t size, size_t end)
-{
-    size_t at = round_down(size, sizeof(uint64_t));
-    if (at >= end)
-        return true;
-    uint64_t rest = *(const uint64_t *)((const char *)block + at) >> size % sizeof(uint64_t) * 8;
-    for (at += sizeof rest; at < end; at += sizeof rest)
-        rest |= *(const uint64_t *)((const char *)block + at);
-    return rest == 0;
-}
-
 /* Whether all behind the bytes that were asked for is as it was when the block was handed out; of a
  * large block, all beside them on its pages. */
 ALWAYS_INLINE bool word_end_is_whole(struct slab *slab, const void *block, size_t size)
 {
-    size_t length = size_classes[slab->size_class].size;
-    if (LIKELY(word_has_canary(slab->size_class)))
-        return word_rest_is_zero(block, size, length - CANARY_SIZE) &&
-               *(const uint64_t *)((const char *)block + length - CANARY_SIZE) ==
-                   word_canary(slab, block);
-    return large_is_whole(slab, size);
+    if (UNLIKELY(!word_has_canary(slab->size_class)))
+        return large_is_whole(slab, size);
+    const char *end = (const char *)block + size_classes[slab->size_class].size - CANARY_SIZE;
+    return bytes_rest_is_zero((const char *)block + size, end) &&
+           *(const uint64_t *)end == word_canary(slab, block);
 }
 
 #endif

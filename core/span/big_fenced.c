@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/poison.h"
 #include "base/pressure.h"
 #include "base/sparse.h"
@@ -68,20 +69,12 @@ struct big *big_fenced_make(unsigned part, size_t size, size_t alignment)
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-static bool is_zero(const char *from, const char *end)
-{
-    uint64_t rest = 0;
-    for (; from < end && (uintptr_t)from % sizeof rest; from++)
-        rest |= (unsigned char)*from;
-    for (; from < end; from += sizeof rest)
-        rest |= *(const uint64_t *)from;
-    return rest == 0;
-}
-
 static void check(const struct big *big, const char *call)
 {
     const char *base = big->region.base, *end = base + big->mapped;
-    if (UNLIKELY(!is_zero(first_page(big), base) || !is_zero(end, open_end(big, big->mapped))))
+    if (UNLIKELY(
+            !bytes_rest_is_zero(first_page(big), base) ||
+            !bytes_rest_is_zero(end, open_end(big, big->mapped))))
         fatal_pointer(call, DEFECT_OVERFLOW, base, NULL, 0);
 }
 
