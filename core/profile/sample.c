@@ -222,9 +222,10 @@ static void *replace(
     struct heap *heap = heap_of_thread();
     unsigned size_class = heap->sample_class;
     double chance = due_chance(size_classes[size_class].size);
+    const struct slab *slab = slab_lookup(block);
     heap->sample_class = CLASS_NONE;
-    /* A signal handler may have come between. */
-    if (chance <= 0 || slab_lookup(block)->size_class != size_class)
+    /* A signal handler may have come between, or the thread that popped was cancelled. */
+    if (chance <= 0 || !slab || slab->size_class != size_class)
         return block;
     struct site *site = find_site(start);
     struct sample *sample = site ? make(site, size, chance, size_class) : NULL;

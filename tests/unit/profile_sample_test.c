@@ -123,6 +123,22 @@ static void expect_abort(void (*function)(void *), const char *defect)
     assert_non_null(strstr(output, defect));
 }
 
+/* A thread may be cancelled between the pop and the sample: its heap's next one asks for a block of
+ * any size. */
+static void what_was_asked_for_long_ago_is_forgotten(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {100, 5000, 100000, 5000000};
+    sample_set_mean(1 << 30);
+    for (size_t s = 0; s < ARRAY_LENGTH(sizes); s++) {
+        heap_of_thread()->sample_class = 1;
+        void *block = alloc_any(sizes[s], 4096, size_class_aligned(sizes[s], 4096), false);
+        CHECK(block && !sample_at(block) && !heap_of_thread()->sample_class);
+        release(block);
+    }
+    sample_set_mean(MEAN);
+}
+
 static void misuse_is_found(void **state)
 {
     (void)state;
@@ -188,6 +204,7 @@ int main(void)
         cmocka_unit_test(samples_are_blocks_like_others),
         cmocka_unit_test(big_blocks_keep_what_they_are),
         cmocka_unit_test(alignment_is_kept),
+        cmocka_unit_test(what_was_asked_for_long_ago_is_forgotten),
         cmocka_unit_test(misuse_is_found),
         cmocka_unit_test(what_is_off_costs_nothing),
         cmocka_unit_test(nothing_is_kept_back),
