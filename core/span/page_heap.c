@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/poison.h"
 #include "base/pressure.h"
+#include "base/random.h"
 #include "map/fence.h"
 #include "map/metadata.h"
 #include "os/os.h"
@@ -24,6 +25,7 @@ struct part {
     struct list by_dirt;                    /* lock: with free dirty pages */
     struct idle unused;                     /* lock: of free dirty pages */
     uint64_t purge_round;                   /* lock */
+    uint64_t random;                        /* lock: of the fenced part, the state of a generator */
     struct row by_run[SUPERSLAB_UNITS + 1]; /* lock: by the longest run of free units */
     struct row by_group[SUPERSLAB_GROUPS];  /* lock: by the largest group of free units */
 };
@@ -175,7 +177,7 @@ static unsigned row_of_group(unsigned units)
 /* Where alignment is asked for, groups tell without a search who has room; what else might have is
  * not looked for. */
 static struct superslab *find(
-    const struct part *part, unsigned units, unsigned alignment, struct run *run)
+    const struct part *part, unsigned units, unsigned alignment, unsigned first, struct run *run)
 {
     unsigned group = row_of_group((unsigned)size_max(units, alignment));
     struct list_node *node =
@@ -185,7 +187,7 @@ static struct superslab *find(
         return NULL;
     struct superslab *superslab = alignment == 1 ? CONTAINER_OF(node, struct superslab, by_run)
                                                  : CONTAINER_OF(node, struct superslab, by_group);
-    return superslab_find(superslab, units, alignment, run) ? superslab : NULL;
+    return superslab_find(superslab, units, alignment, first, run) ? superslab : NULL;
 }
 
 /* ---- Taking and putting ---------------------------------------------------------------------- */
@@ -205,6 +207,9 @@ bool page_heap_make_fenced(unsigned part)
     if (parts_use(&parts, part) != part)
         return false;
     metadata_begin_fences();
+    uint64_t *random = &part_at(part)->random;
+    if (!os_random(random, sizeof *random))
+        *random = os_clock_ns();
     ATOMIC_STORE_RELAXED(&fenced, part);
     return true;
 }
@@ -278,7 +283,9 @@ static bool take_from(
     lock_acquire(&from->lock);
     if (fresh)
         insert(fresh);
-    struct superslab *superslab = find(from, units, alignment, &run);
+    /* How far slabs of the fenced part lie from each other is hard to foresee. */
+    unsigned first = is_fenced(part) ? random_below(&from->random, SUPERSLAB_UNITS) : 0;
+    struct superslab *superslab = find(from, units, alignment, first, &run);
     bool clean = superslab && take_run(superslab, run) == 0;
     lock_release(&from->lock);
     if (!superslab)

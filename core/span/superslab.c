@@ -27,13 +27,15 @@ static uint32_t starts_of_runs(uint32_t units, unsigned length)
 }
 
 bool superslab_find(
-    const struct superslab *superslab, unsigned units, unsigned alignment, struct run *found)
+    const struct superslab *superslab, unsigned units, unsigned alignment, unsigned first,
+    struct run *found)
 {
     uint32_t every = (uint32_t)(UINT32_MAX / (((uint64_t)1 << alignment) - 1));
     uint32_t starts = starts_of_runs(superslab->free_units, units) & every;
     if (!starts)
         return false;
-    *found = (struct run){bits_lowest(starts), units};
+    uint32_t above = starts & UINT32_MAX << first;
+    *found = (struct run){bits_lowest(above ? above : starts), units};
     return true;
 }
 

@@ -95,9 +95,11 @@ struct run {
 void superslab_init(struct superslab *superslab, char *base);
 
 /* Finds the lowest `units` free units in a row that start at a multiple of `alignment` units, a
- * power of two. False when there are none. Takes nothing. */
+ * power of two, and at unit `first` or above; where there are none, the lowest of all. False when
+ * there are none at all. Takes nothing. */
 bool superslab_find(
-    const struct superslab *superslab, unsigned units, unsigned alignment, struct run *found);
+    const struct superslab *superslab, unsigned units, unsigned alignment, unsigned first,
+    struct run *found);
 
 /* The most free units in a row. */
 unsigned superslab_longest_run(const struct superslab *superslab);

@@ -82,6 +82,21 @@ static void others_get_nothing_of_it(void **state)
     slab_destroy(ordinary);
 }
 
+/* What comes into an empty superslab lies anywhere in it. */
+static void slabs_lie_anywhere(void **state)
+{
+    (void)state;
+    struct slab *first = make(1), *slab;
+    uint32_t units = 0;
+    for (unsigned i = 0; i < 20 * SUPERSLAB_UNITS; i++, slab_destroy(slab)) {
+        slab = make(2);
+        assert_ptr_equal(slab->superslab, first->superslab);
+        units |= (uint32_t)1 << superslab_unit_of(slab->base);
+    }
+    assert_true(bits_count(units) > SUPERSLAB_UNITS * 3 / 4);
+    slab_destroy(first);
+}
+
 static void superslabs_lie_apart(void **state)
 {
     (void)state;
@@ -115,6 +130,7 @@ int main(void)
         cmocka_unit_test(what_was_used_reads_as_zero),
         cmocka_unit_test(behind_the_blocks_is_no_block),
         cmocka_unit_test(others_get_nothing_of_it),
+        cmocka_unit_test(slabs_lie_anywhere),
         cmocka_unit_test(superslabs_lie_apart),
     };
     return cmocka_run_group_tests(tests, start, NULL);

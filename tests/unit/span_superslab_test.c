@@ -52,16 +52,16 @@ static void compare(void)
     CHECK(superslab_longest_run(&superslab) == longest);
 }
 
-/* The lowest aligned free units in a row. */
-static bool naive_find(unsigned units, unsigned alignment, struct run *found)
+/* The lowest aligned free units in a row from there on, or else of all. */
+static bool naive_find(unsigned units, unsigned alignment, unsigned first, struct run *found)
 {
     for (unsigned start = 0; start < SUPERSLAB_UNITS; start += alignment) {
-        if (free_run_length(start) >= units) {
+        if (start >= first && free_run_length(start) >= units) {
             *found = (struct run){start, units};
             return true;
         }
     }
-    return false;
+    return first && naive_find(units, alignment, 0, found);
 }
 
 /* The largest group: no larger one is free, and one of its length is. */
@@ -70,7 +70,7 @@ static void compare_group(void)
     struct run found;
     unsigned expected = 0;
     for (unsigned units = 1; units <= SUPERSLAB_UNITS; units *= 2)
-        expected += naive_find(units, units, &found);
+        expected += naive_find(units, units, 0, &found);
     CHECK(superslab_group(&superslab) == expected);
 }
 
@@ -93,14 +93,15 @@ static void find_and_take(uint64_t *random)
     compare_group();
     for (unsigned units = 1; units <= SUPERSLAB_UNITS; units++) {
         for (unsigned alignment = 1; alignment <= SUPERSLAB_UNITS; alignment *= 2) {
-            bool exists = naive_find(units, alignment, &expected);
-            CHECK(superslab_find(&superslab, units, alignment, &found) == exists);
+            unsigned first = unit_below(random, 2) ? unit_below(random, SUPERSLAB_UNITS) : 0;
+            bool exists = naive_find(units, alignment, first, &expected);
+            CHECK(superslab_find(&superslab, units, alignment, first, &found) == exists);
             CHECK(!exists || (found.first == expected.first && found.units == units));
         }
     }
     unsigned units = 1 + unit_below(random, 1u << unit_below(random, 6));
     unsigned alignment = unit_below(random, 2) ? 1 : 1u << unit_below(random, 6);
-    if (superslab_find(&superslab, units, alignment, &found))
+    if (superslab_find(&superslab, units, alignment, 0, &found))
         take(found);
 }
 
@@ -184,11 +185,11 @@ static void a_fresh_superslab_is_one_clean_run(void **state)
     assert_int_equal(superslab.free_units, UINT32_MAX);
     assert_int_equal(superslab_longest_run(&superslab), SUPERSLAB_UNITS);
     assert_false(superslab_next_dirty(&superslab, 0, &run));
-    assert_true(superslab_find(&superslab, SUPERSLAB_UNITS, SUPERSLAB_UNITS, &run));
+    assert_true(superslab_find(&superslab, SUPERSLAB_UNITS, SUPERSLAB_UNITS, 7, &run));
     assert_int_equal(run.first, 0);
     take(run);
     compare();
-    assert_false(superslab_find(&superslab, 1, 1, &run));
+    assert_false(superslab_find(&superslab, 1, 1, 0, &run));
 }
 
 static void units_and_addresses_convert(void **state)
