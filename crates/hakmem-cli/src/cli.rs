@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hakmem_lab::plan::ExitCodes;
 
 use crate::candidates;
-use crate::options::{self, option_setting, OptionSetting};
+use crate::options::LibraryOptions;
 use crate::values::{duration, exit_codes};
 
 /// Run programs on hakmem, a malloc for Linux, and measure what it brings.
@@ -56,44 +56,6 @@ pub enum Command {
     /// Write shell completions or man pages
     #[command(hide = true)]
     Generate(GenerateArguments),
-}
-
-/// The presets of the library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Preset {
-    /// More memory kept at hand, for time
-    Speed,
-    /// The default of the library
-    Balanced,
-    /// Memory goes back early, for a small footprint
-    Lean,
-    /// More mistakes are caught, for time and memory
-    Hardened,
-}
-
-impl Preset {
-    /// The word that the library knows it by.
-    pub fn word(self) -> &'static str {
-        match self {
-            Preset::Speed => "speed",
-            Preset::Balanced => "balanced",
-            Preset::Lean => "lean",
-            Preset::Hardened => "hardened",
-        }
-    }
-}
-
-/// The settings of the library that several subcommands take.
-#[derive(Args, Clone, Debug, Default)]
-pub struct LibraryOptions {
-    /// Starting point of hakmem's options
-    #[arg(long, value_enum)]
-    pub preset: Option<Preset>,
-    /// Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times. --help lists
-    /// them
-    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = option_setting)]
-    #[arg(long_help = options::help(), add = candidates::settings())]
-    pub options: Vec<OptionSetting>,
 }
 
 /// `hakmem run`

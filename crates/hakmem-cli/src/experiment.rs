@@ -9,7 +9,7 @@ use hakmem_lab::executor::Programs;
 use hakmem_lab::experiment::{run, Header};
 use hakmem_lab::machine;
 use hakmem_lab::plan::{Budget, Plan, Task};
-use hakmem_report::table::MOST_BLOCKS;
+use hakmem_report::summary::MOST_BLOCKS;
 use hakmem_results::{Arm, ArmKind, Outcome, ResultFile};
 
 use crate::cli::ExperimentOptions;

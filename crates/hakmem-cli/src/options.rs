@@ -10,8 +10,9 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use anyhow::{anyhow, bail, Context, Result};
+use clap::{Args, ValueEnum};
 
-use crate::cli::LibraryOptions;
+use crate::candidates;
 use crate::option_table::{LibraryOption, TABLE};
 
 /// Paths, so the table of the library does not have them, and what is written there.
@@ -38,6 +39,44 @@ const PREFIX: &str = "HAKMEM_";
 
 /// The variable that sets several options at once.
 const LIST: &str = "HAKMEM_OPTIONS";
+
+/// The presets of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Preset {
+    /// More memory kept at hand, for time
+    Speed,
+    /// The default of the library
+    Balanced,
+    /// Memory goes back early, for a small footprint
+    Lean,
+    /// More mistakes are caught, for time and memory
+    Hardened,
+}
+
+impl Preset {
+    /// The word that the library knows it by.
+    pub fn word(self) -> &'static str {
+        match self {
+            Preset::Speed => "speed",
+            Preset::Balanced => "balanced",
+            Preset::Lean => "lean",
+            Preset::Hardened => "hardened",
+        }
+    }
+}
+
+/// The settings of the library that several subcommands take.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LibraryOptions {
+    /// Starting point of hakmem's options
+    #[arg(long, value_enum)]
+    pub preset: Option<Preset>,
+    /// Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times. --help lists
+    /// them
+    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = option_setting)]
+    #[arg(long_help = help(), add = candidates::settings())]
+    pub options: Vec<OptionSetting>,
+}
 
 /// An option with its value, as `--option` takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,10 +285,7 @@ pub fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::ValueEnum;
     use proptest::prelude::*;
-
-    use crate::cli::Preset;
 
     #[test]
     fn the_presets_are_those_of_the_library() {

@@ -15,7 +15,6 @@ use hakmem_profile::{collapsed, csv, html, json, pprof, text, tree};
 
 use crate::cli::{RecordingOptions, ReportArguments, Show};
 use crate::output::{print, Format, Outputs};
-use crate::report::read;
 
 /// Exit status of `--leaks` when there are some.
 const LEAKS: u8 = 1;
@@ -23,15 +22,20 @@ const LEAKS: u8 = 1;
 /// Renders the recording that the bytes are of, alone or with a later one.
 ///
 /// # Errors
-/// A recording cannot be read, or an output cannot be written.
-pub fn report(arguments: &ReportArguments, bytes: &[u8], outputs: &Outputs) -> Result<ExitCode> {
+/// A recording is damaged or of a newer format, or an output cannot be written.
+pub fn report(
+    arguments: &ReportArguments,
+    bytes: &[u8],
+    later: Option<&[u8]>,
+    outputs: &Outputs,
+) -> Result<ExitCode> {
     let options = &arguments.recording;
     let analysis = analyse(&arguments.file, bytes)?;
-    if let Some(path) = &arguments.later {
+    if let (Some(path), Some(bytes)) = (&arguments.later, later) {
         if options.leaks {
             bail!("--leaks is for one recording");
         }
-        let later = analyse(path, &read(path)?)?;
+        let later = analyse(path, bytes)?;
         let difference = Difference {
             before: &analysis,
             after: &later,

@@ -18,9 +18,10 @@ use crate::recording;
 /// The file cannot be read, is damaged or of a newer format, or an output cannot be written.
 pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
     let bytes = read(&arguments.file)?;
+    let later = arguments.later.as_deref().map(read).transpose()?;
     let outputs = Outputs::with_recording(&arguments.output, &arguments.recording)?;
     if bytes.starts_with(MAGIC) {
-        return recording::report(arguments, &bytes, &outputs);
+        return recording::report(arguments, &bytes, later.as_deref(), &outputs);
     }
     if arguments.later.is_some() || arguments.recording.leaks {
         let name = arguments.file.display();
@@ -32,10 +33,6 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The bytes of a file.
-///
-/// # Errors
-/// It cannot be read.
-pub fn read(path: &Path) -> Result<Vec<u8>> {
+fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }

@@ -11,10 +11,10 @@ use std::process::{Command, ExitCode};
 use anyhow::{bail, Result};
 use hakmem_process::{end_like, preload_value, run_foreground};
 
-use crate::cli::{LibraryOptions, RunArguments};
+use crate::cli::RunArguments;
 use crate::inspect::{libc_of, warn};
 use crate::locate::Installation;
-use crate::options::environment;
+use crate::options::{environment, LibraryOptions};
 use crate::output::say;
 use crate::summary::{self, Collection};
 

@@ -16,11 +16,12 @@ use nix::libc;
 use rand::RngExt;
 use serde_json::Value;
 
-use crate::objects::{Objects, Start};
+use crate::objects::Objects;
+use crate::places::{Functions, Place, Places};
 use crate::proc;
 use crate::ptrace::{self, Continue, Event};
-use crate::remote::{Breakpoint, Memory, Registers};
-use crate::tracer::{Probe, Tracer};
+use crate::remote::{Breakpoint, Registers};
+use crate::tracer::{GoesOn, Probe, Tracer};
 
 /// The sizes that are asked for lie in so many ranges, each four times as large as the one before.
 const RANGES: u32 = 12;
@@ -44,86 +45,6 @@ const STATISTICS_BYTES: u64 = 256 << 10;
 
 /// glibc maps large blocks, in whole pages.
 const LARGEST_ROUNDING: u64 = 64 << 10;
-
-/// How a thread goes on that cannot be asked any more; `None`: it is gone, or on its way already.
-pub(crate) type GoesOn = Option<(Continue, i32)>;
-
-/// The places of an image at which it stops, and the functions that are called in it.
-#[derive(Clone, Debug)]
-pub(crate) struct Places {
-    pub memory: Memory,
-    start: Start,
-    entry: Breakpoint,
-    /// The C library's `_exit`, if there is something to ask then.
-    end: Option<Breakpoint>,
-    /// Functions that give memory to the program.
-    pub calls: Vec<Breakpoint>,
-    functions: Functions,
-}
-
-/// Addresses; 0: there is no such function.
-#[derive(Clone, Copy, Debug, Default)]
-struct Functions {
-    malloc: u64,
-    calloc: u64,
-    realloc: u64,
-    aligned_alloc: u64,
-    free: u64,
-    /// hakmem's statistics as JSON.
-    statistics: u64,
-    /// The rest is the C library's own.
-    mallinfo2: u64,
-    mmap: u64,
-    munmap: u64,
-    syscall: u64,
-}
-
-/// Which of its places a thread is at.
-#[derive(Clone, Copy)]
-pub(crate) enum Place {
-    Entry,
-    End,
-    Call(Breakpoint),
-}
-
-impl Places {
-    /// Lets a process that has just begun an image stop at its entry.
-    pub fn of(pid: i32) -> Option<Places> {
-        let memory = Memory::open(pid).ok()?;
-        let start = Start::of(pid)?;
-        let entry = Breakpoint::new(&memory, start.entry)?;
-        entry.arm(&memory)?;
-        Some(Places {
-            memory,
-            start,
-            entry,
-            end: None,
-            calls: Vec::new(),
-            functions: Functions::default(),
-        })
-    }
-
-    /// The same in a copy of the process.
-    pub fn in_copy(&self, pid: i32) -> Option<Places> {
-        Some(Places {
-            memory: Memory::open(pid).ok()?,
-            ..self.clone()
-        })
-    }
-
-    /// The place at which a thread has stopped; `None`: it is none of ours.
-    pub fn place_of(&self, tid: i32) -> Option<Place> {
-        let address = Registers::of(tid).ok()?.trapped_at();
-        let is_there = |place: &&Breakpoint| place.address == address;
-        if self.entry.address == address {
-            return Some(Place::Entry);
-        }
-        if self.end.iter().any(|end| end.address == address) {
-            return Some(Place::End);
-        }
-        self.calls.iter().find(is_there).copied().map(Place::Call)
-    }
-}
 
 impl Tracer<'_> {
     /// Asks what there is to ask at this place; the answer is how the thread goes on.

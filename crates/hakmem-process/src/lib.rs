@@ -19,6 +19,7 @@ mod memory;
 mod objects;
 mod parent;
 mod path;
+mod places;
 mod proc;
 mod ptrace;
 mod remote;

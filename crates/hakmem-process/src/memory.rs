@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hakmem_results::RssSample;
 use nix::unistd::{sysconf, SysconfVar};
 
-use crate::inquiry::Places;
+use crate::places::Places;
 use crate::proc;
 
 /// No more samples than this are kept.

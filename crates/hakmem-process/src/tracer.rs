@@ -27,10 +27,13 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use syscalls::Sysno;
 
-use crate::inquiry::{GoesOn, Places};
 use crate::memory::Alive;
+use crate::places::Places;
 use crate::ptrace::{self, Continue, Event};
 use crate::{elf, proc};
+
+/// How a thread goes on that cannot be asked any more; `None`: it is gone, or on its way already.
+pub(crate) type GoesOn = Option<(Continue, i32)>;
 
 /// What the tracer saw of one image of a process: exec begins a new record.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,6 @@ use crate::facts;
 use crate::format;
 use crate::matrix;
 use crate::summary;
-use crate::table::MOST_BLOCKS;
 
 /// Stands before a ratio that lacks an allocator or a row.
 pub const GAP: &str = "*";
@@ -32,7 +31,7 @@ fn of_ratios(file: &ResultFile) -> Vec<String> {
     let mut lines = vec![format!(
         "Ratios are {first} / other allocator: 0.80 means that {first} needs 20% less."
     )];
-    if summary::rows_run(file).count() > MOST_BLOCKS {
+    if !summary::has_blocks(file) {
         let mark = format::mark;
         lines.push(format!(
             "{} {first} needs less, {} {first} needs more, {} no difference above {margin}, \
@@ -57,7 +56,7 @@ fn of_ratios(file: &ResultFile) -> Vec<String> {
         ));
     }
     // Of many rows the verdict tells it.
-    if summary::rows_run(file).count() <= MOST_BLOCKS {
+    if summary::has_blocks(file) {
         lines.extend(noise(file));
     }
     let confidence = format::share(file.settings.confidence);

@@ -88,6 +88,14 @@ pub fn rows_run(file: &ResultFile) -> impl Iterator<Item = &Row> {
     file.rows.iter().filter(|row| row.skipped.is_none())
 }
 
+/// Up to this many rows, each is shown as a block with all its figures.
+pub const MOST_BLOCKS: usize = 3;
+
+/// Whether the rows are so few that each is shown as a block, and not as a line of a table.
+pub fn has_blocks(file: &ResultFile) -> bool {
+    rows_run(file).count() <= MOST_BLOCKS
+}
+
 /// The rows that were not run, each with the reason.
 pub fn skipped(file: &ResultFile) -> Vec<(&Row, &str)> {
     file.rows

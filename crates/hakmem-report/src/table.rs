@@ -14,9 +14,6 @@ use crate::scaling;
 use crate::summary;
 use crate::verdict;
 
-/// Up to this many rows, each is shown as a block with all its figures.
-pub const MOST_BLOCKS: usize = 3;
-
 /// How a table is rendered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableOptions {
@@ -43,7 +40,7 @@ impl TableOptions {
 /// what they come to in words.
 pub fn render(file: &ResultFile, options: &TableOptions) -> String {
     let mut sections = Vec::new();
-    if summary::rows_run(file).count() <= MOST_BLOCKS {
+    if summary::has_blocks(file) {
         let block = |row| render_row(&file.arms, row, options);
         sections.extend(summary::rows_run(file).map(block));
     } else {
@@ -64,7 +61,7 @@ pub fn render(file: &ResultFile, options: &TableOptions) -> String {
     let title = format!("ALARM: {first} differs from itself. Do not trust such differences in:");
     sections.extend(render_list(&title, alarms));
     sections.extend(Some(legend::render(file)).filter(|legend| !legend.is_empty()));
-    if summary::rows_run(file).count() > MOST_BLOCKS {
+    if !summary::has_blocks(file) {
         sections.extend(verdict::render(file));
     }
     sections.join("\n")
