@@ -56,8 +56,9 @@ size_t alloc_resize_in_place(void *block, size_t size);
 /* Usable bytes of a live block, 0 for NULL; `call` is named when it aborts. */
 size_t alloc_usable_size(const void *block, const char *call);
 
-/* Usable bytes that a request for `size` bytes gets at least; `size` when it cannot be served. */
-size_t alloc_good_size(size_t size);
+/* Usable bytes that a request for `size` bytes at a multiple of `alignment` gets at least; `size`
+ * when it cannot be served. */
+size_t alloc_good_size(size_t size, size_t alignment);
 
 /* Bytes from the address, which may lie in a block, to the end of that: no fewer than may be used.
  * SIZE_MAX: it is none of ours, or deep in a big block; 0: NULL, no bytes, or what is known to be

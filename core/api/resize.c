@@ -51,11 +51,14 @@ static size_t tier_size(size_t size)
     return round_up(size, PAGE_SIZE);
 }
 
-size_t alloc_good_size(size_t size)
+size_t alloc_good_size(size_t size, size_t alignment)
 {
-    if (hardened_is_on())
+    /* Blocks of the hardened preset and guarded ones end where what was asked for does. */
+    bool exact = hardened_is_on() || POLICY(sample_guards) || POLICY(fallback);
+    if (exact || size > SIZE_LIMIT - PAGE_SIZE)
         return size;
-    return size > SIZE_LIMIT - PAGE_SIZE ? size : tier_size(size);
+    unsigned size_class = size_class_aligned(size, alignment);
+    return size_class ? size_classes[size_class].size : tier_size(size);
 }
 
 /* True when the block is the one that this thread got last of its class: the slot above the top
@@ -243,7 +246,8 @@ size_t alloc_resize_in_place(void *block, size_t size)
 {
     size_t usable = alloc_usable_size(block, "realloc");
     struct block_info info = block_find(block);
-    if (info.kind != BLOCK_SLAB || usable <= MID_MAX || size > LARGE_MAX)
+    bool may_resize = info.kind == BLOCK_SLAB && usable > MID_MAX;
+    if (!may_resize || slab_is_hardened(info.slab) || size > LARGE_MAX)
         return usable;
     struct sample *sample = sample_in(info, block);
     if (!resize_in_tier(info, block, usable, size))

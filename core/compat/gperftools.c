@@ -93,7 +93,7 @@ EXPORT void MallocExtension_MarkThreadBusy(void)
 
 EXPORT size_t MallocExtension_GetEstimatedAllocatedSize(size_t size)
 {
-    return alloc_good_size(size);
+    return alloc_good_size(size, MIN_ALIGNMENT);
 }
 
 EXPORT size_t MallocExtension_GetAllocatedSize(const void *block)

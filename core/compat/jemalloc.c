@@ -25,10 +25,8 @@ static size_t alignment_of(int flags)
 EXPORT size_t nallocx(size_t size, int flags)
 {
     size_t alignment = alignment_of(flags);
-    if (size > SIZE_LIMIT - PAGE_SIZE || alignment > SIZE_LIMIT)
-        return 0;
-    unsigned size_class = size_class_aligned(size, alignment);
-    return size_class ? size_classes[size_class].size : alloc_good_size(size);
+    bool impossible = size > SIZE_LIMIT - PAGE_SIZE || alignment > SIZE_LIMIT;
+    return impossible ? 0 : alloc_good_size(size, alignment);
 }
 
 EXPORT size_t sallocx(const void *block, int flags)
@@ -37,12 +35,16 @@ EXPORT size_t sallocx(const void *block, int flags)
     return alloc_usable_size(block, "sallocx");
 }
 
-/* Zeroes what a block has beyond `from` bytes: all of its real size, from which rallocx goes on. */
+/* Zeroes what a block has beyond `from` bytes: all of its real size, from which rallocx goes on.
+ * Guarded blocks and those of the hardened preset end at any byte. */
 static void *clear_beyond(void *block, size_t from)
 {
     size_t usable = block ? alloc_usable_size(block, "mallocx") : 0;
-    if (usable > from)
-        sparse_clear((char *)block + from, usable - from);
+    if (usable <= from)
+        return block;
+    size_t rest = usable - from, words = round_down(rest, sizeof(uint64_t));
+    sparse_clear((char *)block + from, words);
+    memset((char *)block + from + words, 0, rest - words);
     return block;
 }
 

@@ -27,7 +27,7 @@ size_t hakmem_usable_size(const void *block)
 
 size_t hakmem_good_size(size_t size)
 {
-    return alloc_good_size(size);
+    return alloc_good_size(size, MIN_ALIGNMENT);
 }
 
 void hakmem_thread_flush(void)

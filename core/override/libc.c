@@ -107,7 +107,7 @@ EXPORT size_t malloc_usable_size(void *block)
 
 EXPORT size_t malloc_good_size(size_t size)
 {
-    return alloc_good_size(size);
+    return alloc_good_size(size, MIN_ALIGNMENT);
 }
 
 /* Names and meaning are hardened_malloc's. */

@@ -51,7 +51,9 @@ HAKMEM_API const char *hakmem_version(void);
  * may miss one that was freed a moment ago. */
 HAKMEM_API size_t hakmem_usable_size(const void *block);
 
-/* Usable bytes that a request for `size` bytes gets at least; `size` when it cannot be served. */
+/* Usable bytes that a request for `size` bytes gets at least; `size` when it cannot be served, and
+ * where blocks may end with what was asked for: in the preset `hardened`, and with the option
+ * `sample_guards`. */
 HAKMEM_API size_t hakmem_good_size(size_t size);
 
 /* For callers that check before they write, as the functions of a fortified C library do: how many

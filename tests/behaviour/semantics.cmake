@@ -24,4 +24,9 @@ foreach(subject zero realloc)
     endforeach()
 endforeach()
 
+# Guarded samples have no more bytes than were asked for, and nallocx promises no more.
+add_test(NAME semantics_jemalloc_guarded COMMAND semantics_jemalloc)
+set_tests_properties(semantics_jemalloc_guarded PROPERTIES TIMEOUT 120 LABELS semantics
+    ENVIRONMENT "HAKMEM_SAMPLE_KIB=1;HAKMEM_SAMPLE_GUARDS=1")
+
 add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/differential ${CMAKE_CURRENT_BINARY_DIR}/differential)

@@ -42,6 +42,10 @@ void step_too_large(struct actor *actor, const struct block *slot, const struct 
     expect_refusal(actor, entries->realloc(slot->address, size), ENOMEM);
     expect_refusal(actor, entries->reallocarray(slot->address, factor, size), ENOMEM);
     expect_refusal(actor, entries->aligned_alloc((size_t)1 << record->fine % 63, size), ENOMEM);
+    expect_refusal(actor, entries->mallocx(size, record->fine & 0x7F), ENOMEM);
+    expect_refusal(actor, entries->rallocx(slot->address, size, record->fine & 0x7F), ENOMEM);
+    if (slot->address)
+        FUZZ_CHECK(entries->xallocx(slot->address, size, 0, record->fine & 0x40) == slot->usable);
     FUZZ_CHECK(entries->posix_memalign(&place, 64, size) == ENOMEM);
     FUZZ_CHECK(place == actor && errno == ERRNO_MARK);
 }

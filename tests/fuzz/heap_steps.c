@@ -66,19 +66,55 @@ static void step_resize(
         perform_resize(&actor->seat, slot, operation, &request);
 }
 
+/* A size a little above or below that of the block. */
+static size_t nudged(const struct block *slot, const struct record *record)
+{
+    size_t change = (slot->size >> (1 + record->fine % 8)) + record->fine % 3;
+
+    return record->size & 1 ? slot->size + change : slot->size - change % (slot->size + 1);
+}
+
 /* Grows or shrinks by a little: what realloc may do in place. */
 static void step_nudge(struct actor *actor, struct block *slot, const struct record *record)
 {
     struct request request;
-    size_t change;
 
     if (!slot->address)
         return;
-    change = (slot->size >> (1 + record->fine % 8)) + record->fine % 3;
-    request = (struct request){
-        .size = record->size & 1 ? slot->size + change : slot->size - change % (slot->size + 1)};
+    request = (struct request){.size = nudged(slot, record)};
     if (afford(actor, request.size))
         perform_resize(&actor->seat, slot, OP_REALLOC, &request);
+}
+
+/* mallocx, rallocx of a block that is there, and xallocx, by a little or to any size. */
+static void step_flags(
+    struct actor *actor, struct block *slot, enum operation operation, const struct record *record)
+{
+    static const size_t extra[] = {0, 1, 4096, 1 << 17};
+    struct request request = {
+        .size = decode_size(record),
+        .align_log2 = record->fine & 0x10 ? decode_align_log2(record) : 0,
+        .zero = (record->fine & 0x20) != 0,
+    };
+
+    if (slot->address && operation == OP_MALLOCX)
+        perform_release(&actor->seat, slot, (record->fine & 1) != 0);
+    if (!slot->address) {
+        if (afford(actor, request.size))
+            perform_allocate(&actor->seat, slot, OP_MALLOCX, &request);
+        return;
+    }
+    if (operation == OP_RALLOCX) {
+        if (afford(actor, request.size))
+            perform_resize(&actor->seat, slot, OP_RALLOCX, &request);
+        return;
+    }
+    if (record->fine & 0x40)
+        request.size = nudged(slot, record);
+    request.size += request.size == 0;
+    request.extra = record->fine == 0xFF ? SIZE_MAX - request.size : extra[record->fine & 3];
+    if (afford(actor, request.size))
+        perform_resize_in_place(&actor->seat, slot, &request);
 }
 
 static void step_verify(struct actor *actor, struct block *slot)
@@ -172,6 +208,9 @@ enum step {
     STEP_SWITCH,
     STEP_EXIT,
     STEP_FREE_FORGED,
+    STEP_MALLOCX,
+    STEP_RALLOCX,
+    STEP_XALLOCX,
     STEP_COUNT
 };
 
@@ -181,8 +220,14 @@ static const char *const step_names[STEP_COUNT] = {
     "free, down", "resize a little", "verify",  "too large",    "bad alignment",
     "flush",      "purge",           "trim",    "option",       "clock",
     "refuse",     "other names",     "report",  "check",        "switch",
-    "exit",       "free, forged",
+    "exit",       "free, forged",    "mallocx", "rallocx",      "xallocx",
 };
+
+/* All others are steps of the whole. */
+static bool is_on_slot(enum step step)
+{
+    return step <= STEP_VERIFY || step >= STEP_FREE_FORGED;
+}
 
 static void explain(const struct actor *actor, enum step step, const struct record *record)
 {
@@ -211,6 +256,8 @@ static void step_on_slot(
         step_verify(actor, slot);
     else if (step == STEP_FREE_FORGED)
         step_free_forged(actor, slot);
+    else if (step >= STEP_MALLOCX)
+        step_flags(actor, slot, OP_MALLOCX + (step - STEP_MALLOCX), record);
     else
         step_free(actor, slot, step == STEP_FREE_SIZED);
 }
@@ -274,7 +321,7 @@ static bool run_record(struct actor *actor, const struct record *record)
     explain(actor, step, record);
     if (step == STEP_SWITCH || step == STEP_EXIT)
         return step_to_another(actor, step, record);
-    if (step > STEP_VERIFY && step != STEP_FREE_FORGED) {
+    if (!is_on_slot(step)) {
         step_once(actor, step, record);
         return false;
     }

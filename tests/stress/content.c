@@ -73,18 +73,21 @@ static size_t first_nonzero_between(const uint8_t *bytes, size_t from, size_t to
     return CONTENT_INTACT;
 }
 
-size_t content_first_nonzero(const void *block, size_t size)
+size_t content_first_nonzero(const void *block, size_t from, size_t to)
 {
     const uint64_t *words = block;
     size_t found;
 
-    if (size <= ZERO_FULL_BYTES)
-        return first_nonzero_between(block, 0, size);
-    found = first_nonzero_between(block, 0, ZERO_EDGE_BYTES);
+    for (; from < to && (from & 7) != 0; from++)
+        if (((const uint8_t *)block)[from] != 0)
+            return from;
+    if (from + ZERO_FULL_BYTES >= to)
+        return first_nonzero_between(block, from, to);
+    found = first_nonzero_between(block, from, from + ZERO_EDGE_BYTES);
     if (found != CONTENT_INTACT)
         return found;
-    for (size_t at = ZERO_EDGE_BYTES; at + 8 <= size; at += ZERO_STRIDE_BYTES)
+    for (size_t at = from + ZERO_EDGE_BYTES; at + 8 <= to; at += ZERO_STRIDE_BYTES)
         if (words[at >> 3] != 0)
             return first_nonzero_between(block, at, at + 8);
-    return first_nonzero_between(block, (size - ZERO_EDGE_BYTES) & ~(size_t)7, size);
+    return first_nonzero_between(block, (to - ZERO_EDGE_BYTES) & ~(size_t)7, to);
 }

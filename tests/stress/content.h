@@ -117,8 +117,8 @@ static inline bool content_matches(
 size_t content_first_wrong(
     const void *block, uint64_t pattern, size_t written, size_t kept, size_t usable);
 
-/* Offset of the first byte that is not zero, or CONTENT_INTACT: all bytes up to 64 KiB, above that
- * the first and last 4 KiB and one word of every 512 bytes. */
-size_t content_first_nonzero(const void *block, size_t size);
+/* Offset of the first byte of [from, to) that is not zero, or CONTENT_INTACT: all bytes up to 64
+ * KiB, above that the first and last 4 KiB and one word of every 512 bytes. */
+size_t content_first_nonzero(const void *block, size_t from, size_t to);
 
 #endif

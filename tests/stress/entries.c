@@ -9,9 +9,16 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-/* C23 names that older headers lack. */
+/* C23 names that older headers lack, and those of jemalloc's header. */
 extern void free_sized(void *block, size_t size);
 extern void free_aligned_sized(void *block, size_t alignment, size_t size);
+extern void *mallocx(size_t size, int flags);
+extern void *rallocx(void *block, size_t size, int flags);
+extern size_t xallocx(void *block, size_t size, size_t extra, int flags);
+extern size_t sallocx(const void *block, int flags);
+extern void dallocx(void *block, int flags);
+extern void sdallocx(void *block, size_t size, int flags);
+extern size_t nallocx(size_t size, int flags);
 
 #if defined(ENTRIES_LINKED)
 #elif defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -66,6 +73,13 @@ const struct entries *entries_of_library(void)
     look_up(&entries.valloc, "valloc");
     look_up(&entries.malloc_usable_size, "malloc_usable_size");
     look_up(&entries.malloc_trim, "malloc_trim");
+    look_up(&entries.mallocx, "mallocx");
+    look_up(&entries.rallocx, "rallocx");
+    look_up(&entries.xallocx, "xallocx");
+    look_up(&entries.sallocx, "sallocx");
+    look_up(&entries.dallocx, "dallocx");
+    look_up(&entries.sdallocx, "sdallocx");
+    look_up(&entries.nallocx, "nallocx");
     return &entries;
 }
 #else
@@ -85,6 +99,13 @@ const struct entries *entries_of_library(void)
         .valloc = valloc,
         .malloc_usable_size = malloc_usable_size,
         .malloc_trim = malloc_trim,
+        .mallocx = mallocx,
+        .rallocx = rallocx,
+        .xallocx = xallocx,
+        .sallocx = sallocx,
+        .dallocx = dallocx,
+        .sdallocx = sdallocx,
+        .nallocx = nallocx,
     };
 
     return &entries;

@@ -53,6 +53,12 @@ static void forgetting_free_sized(void *block, size_t size)
     real->free_sized(block, size);
 }
 
+static void forgetting_free_aligned_sized(void *block, size_t align, size_t size)
+{
+    forget(block);
+    real->free_aligned_sized(block, align, size);
+}
+
 static void *forgetting_realloc(void *block, size_t size)
 {
     forget(block);
@@ -65,10 +71,39 @@ static void *forgetting_reallocarray(void *block, size_t count, size_t size)
     return real->reallocarray(block, count, size);
 }
 
+static void *forgetting_rallocx(void *block, size_t size, int flags)
+{
+    forget(block);
+    return real->rallocx(block, size, flags);
+}
+
+static size_t forgetting_xallocx(void *block, size_t size, size_t extra, int flags)
+{
+    forget(block);
+    return real->xallocx(block, size, extra, flags);
+}
+
+static void forgetting_dallocx(void *block, int flags)
+{
+    forget(block);
+    real->dallocx(block, flags);
+}
+
+static void forgetting_sdallocx(void *block, size_t size, int flags)
+{
+    forget(block);
+    real->sdallocx(block, size, flags);
+}
+
 static void forget_when_freed(struct entries *entries)
 {
+    entries->rallocx = forgetting_rallocx;
+    entries->xallocx = forgetting_xallocx;
+    entries->dallocx = forgetting_dallocx;
+    entries->sdallocx = forgetting_sdallocx;
     entries->free = forgetting_free;
     entries->free_sized = forgetting_free_sized;
+    entries->free_aligned_sized = forgetting_free_aligned_sized;
     entries->realloc = forgetting_realloc;
     entries->reallocarray = forgetting_reallocarray;
 }
@@ -392,6 +427,73 @@ static void plant_undead(struct entries *entries)
     entries->realloc = undead_realloc;
 }
 
+static void *misaligned_mallocx(size_t size, int flags)
+{
+    uint8_t *block = real->mallocx(size + 16, flags);
+
+    return (flags & ~FLAG_ZERO) > 4 ? block + 16 : block;
+}
+
+static void plant_misaligned_flags(struct entries *entries)
+{
+    entries->mallocx = misaligned_mallocx;
+}
+
+static size_t boasting_nallocx(size_t size, int flags)
+{
+    return 2 * real->nallocx(size, flags);
+}
+
+static void plant_boast(struct entries *entries)
+{
+    entries->nallocx = boasting_nallocx;
+}
+
+/* Zeroes what was asked for alone, not the rest of the block. */
+static void *sparing_rallocx(void *block, size_t size, int flags)
+{
+    size_t before = real->malloc_usable_size(block), after;
+    uint8_t *resized = real->rallocx(block, size, flags);
+
+    after = real->malloc_usable_size(resized);
+    if (after > size && after > before)
+        resized[after - 1] = 1;
+    return resized;
+}
+
+static void plant_sparing(struct entries *entries)
+{
+    entries->rallocx = sparing_rallocx;
+}
+
+/* Tells what was wished for, whatever came of it. */
+static size_t wishful_xallocx(void *block, size_t size, size_t extra, int flags)
+{
+    size_t usable = real->xallocx(block, size, extra, flags);
+
+    return usable < size + extra ? size + extra : usable;
+}
+
+static void plant_wish(struct entries *entries)
+{
+    entries->xallocx = wishful_xallocx;
+}
+
+/* Zeroes from the size that was asked for before, not from the real one. */
+static size_t clearing_xallocx(void *block, size_t size, size_t extra, int flags)
+{
+    size_t usable = real->xallocx(block, size, extra, flags);
+
+    if ((flags & FLAG_ZERO) != 0 && usable >= size)
+        memset(block, 0, size);
+    return usable;
+}
+
+static void plant_clearing(struct entries *entries)
+{
+    entries->xallocx = clearing_xallocx;
+}
+
 const struct fault faults[] = {
     {"control, 1 thread", NULL, NULL, false, 1},
     {"control, 8 threads", NULL, NULL, false, 8},
@@ -403,11 +505,11 @@ const struct fault faults[] = {
     {"malloc aligned to 8 only", plant_odd, "malloc: misaligned", true, 1},
     {"posix_memalign 16 bytes off", plant_misaligned, "posix_memalign: misaligned", true, 1},
     {"posix_memalign returns a code", plant_code, "posix_memalign: returned 12", true, 1},
-    {"calloc with a dirty last byte", plant_dirty, "calloc memory is not zero", true, 1},
-    {"calloc with a dirty page", plant_dirty_middle, "calloc memory is not zero", true, 1},
-    {"realloc loses everything", plant_lossy, "contents lost by realloc", true, 1},
-    {"realloc loses the last byte", plant_short, "contents lost by realloc", true, 1},
-    {"realloc loses a page", plant_page_loss, "contents lost by realloc", true, 1},
+    {"calloc with a dirty last byte", plant_dirty, "calloc: memory is not zero", true, 1},
+    {"calloc with a dirty page", plant_dirty_middle, "calloc: memory is not zero", true, 1},
+    {"realloc loses everything", plant_lossy, "contents lost by a resize", true, 1},
+    {"realloc loses the last byte", plant_short, "contents lost by a resize", true, 1},
+    {"realloc loses a page", plant_page_loss, "contents lost by a resize", true, 1},
     {"usable size below the request", plant_small_usable, "does not fit the request", true, 1},
     {"usable size reaches the neighbour", plant_large_usable, "blocks overlap", true, 1},
     {"usable size changes", plant_changing_usable, "usable size was", true, 1},
@@ -417,6 +519,11 @@ const struct fault faults[] = {
     {"free changes errno", plant_free_errno, "free: errno changed", true, 1},
     {"malloc returns NULL", plant_null, "malloc: returned NULL", true, 1},
     {"realloc to 0 returns a block", plant_undead, "to size 0 returned", true, 1},
+    {"mallocx 16 bytes off", plant_misaligned_flags, "mallocx: misaligned", true, 1},
+    {"nallocx tells too much", plant_boast, "nallocx told", true, 1},
+    {"rallocx leaves dirt at the end", plant_sparing, "rallocx: memory is not zero", true, 1},
+    {"xallocx tells a wish", plant_wish, "xallocx: usable size", true, 1},
+    {"xallocx clears too much", plant_clearing, "xallocx: contents lost", true, 1},
     {"another allocator serves", plant_foreign, "not served by hakmem", false, 1},
 };
 

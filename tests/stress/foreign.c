@@ -90,6 +90,52 @@ static int foreign_trim(size_t pad)
     return 0;
 }
 
+/* The mapping is zero, and no byte of it is used twice. */
+static void *foreign_mallocx(size_t size, int flags)
+{
+    return foreign_aligned((size_t)1 << (flags & ~FLAG_ZERO), size);
+}
+
+static void *foreign_rallocx(void *block, size_t size, int flags)
+{
+    size_t before = foreign_usable(block);
+
+    return memcpy(foreign_mallocx(size, flags), block, size < before ? size : before);
+}
+
+static size_t foreign_xallocx(void *block, size_t size, size_t extra, int flags)
+{
+    (void)size;
+    (void)extra;
+    (void)flags;
+    return foreign_usable(block);
+}
+
+static size_t foreign_sallocx(const void *block, int flags)
+{
+    (void)flags;
+    return *(const size_t *)((uintptr_t)block - 16);
+}
+
+static void foreign_dallocx(void *block, int flags)
+{
+    (void)block;
+    (void)flags;
+}
+
+static void foreign_sdallocx(void *block, size_t size, int flags)
+{
+    (void)block;
+    (void)size;
+    (void)flags;
+}
+
+static size_t foreign_nallocx(size_t size, int flags)
+{
+    (void)flags;
+    return size;
+}
+
 void plant_foreign(struct entries *entries)
 {
     *entries = (struct entries){
@@ -106,5 +152,12 @@ void plant_foreign(struct entries *entries)
         .valloc = foreign_valloc,
         .malloc_usable_size = foreign_usable,
         .malloc_trim = foreign_trim,
+        .mallocx = foreign_mallocx,
+        .rallocx = foreign_rallocx,
+        .xallocx = foreign_xallocx,
+        .sallocx = foreign_sallocx,
+        .dallocx = foreign_dallocx,
+        .sdallocx = foreign_sdallocx,
+        .nallocx = foreign_nallocx,
     };
 }

@@ -15,6 +15,8 @@ struct request {
     unsigned split_log2; /* calloc, reallocarray: log2 of the element, if the size is divisible */
     unsigned align_log2; /* for the calls that take an alignment */
     bool odd_align;      /* memalign is given three quarters of the alignment */
+    bool zero;           /* jemalloc's calls: what is new has to be zero */
+    size_t extra;        /* xallocx: bytes that are welcome besides */
 };
 
 /* Fills the empty slot by one of the calls that allocate (realloc of NULL is one of them). The
@@ -22,9 +24,12 @@ struct request {
 void perform_allocate(
     struct seat *seat, struct block *slot, enum operation operation, const struct request *request);
 
-/* Resizes the block in the slot by OP_REALLOC or OP_REALLOCARRAY. */
+/* Resizes the block in the slot by OP_REALLOC, OP_REALLOCARRAY or OP_RALLOCX. */
 void perform_resize(
     struct seat *seat, struct block *slot, enum operation operation, const struct request *request);
+
+/* Resizes the block in the slot where it is, if that can be: OP_XALLOCX. */
+void perform_resize_in_place(struct seat *seat, struct block *slot, const struct request *request);
 
 /* Frees the block in the slot; `sized`: by the sized form that belongs to how it was allocated. */
 void perform_release(struct seat *seat, struct block *slot, bool sized);

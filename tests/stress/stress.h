@@ -48,6 +48,11 @@ enum operation {
     OP_MEMALIGN,
     OP_POSIX_MEMALIGN,
     OP_VALLOC,
+    OP_MALLOCX, /* from here on: jemalloc's calls */
+    OP_RALLOCX,
+    OP_XALLOCX,
+    OP_DALLOCX,
+    OP_SDALLOCX,
     OP_USABLE_SIZE,
     OP_TRIM,
     OP_PURGE,
@@ -78,7 +83,17 @@ struct entries {
     void *(*valloc)(size_t);
     size_t (*malloc_usable_size)(void *);
     int (*malloc_trim)(size_t);
+    void *(*mallocx)(size_t, int);
+    void *(*rallocx)(void *, size_t, int);
+    size_t (*xallocx)(void *, size_t, size_t, int);
+    size_t (*sallocx)(const void *, int);
+    void (*dallocx)(void *, int);
+    void (*sdallocx)(void *, size_t, int);
+    size_t (*nallocx)(size_t, int);
 };
+
+/* The flag of jemalloc's calls that asks for zeros; below it lies the log2 of the alignment. */
+enum { FLAG_ZERO = 0x40 };
 
 /* The allocator as the program sees it. Ends the program when that is not hakmem. */
 const struct entries *entries_of_library(void);

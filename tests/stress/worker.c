@@ -19,8 +19,9 @@ enum {
 /* A draw of 8 bits is compared with these bounds: first those for empty slots, then for full ones,
  * where what is left is a plain free. */
 enum {
-    UP_TO_MALLOC = 152,
-    UP_TO_CALLOC = UP_TO_MALLOC + 44,
+    UP_TO_MALLOC = 136,
+    UP_TO_MALLOCX = UP_TO_MALLOC + 16,
+    UP_TO_CALLOC = UP_TO_MALLOCX + 44,
     UP_TO_REALLOC = UP_TO_CALLOC + 10,
     UP_TO_REALLOCARRAY = UP_TO_REALLOC + 6,
     UP_TO_ALIGNED_ALLOC = UP_TO_REALLOCARRAY + 15,
@@ -29,7 +30,9 @@ enum {
 
     UP_TO_RESIZE = 40,
     UP_TO_RESIZE_ARRAY = UP_TO_RESIZE + 10,
-    UP_TO_ASK = UP_TO_RESIZE_ARRAY + 12,
+    UP_TO_RALLOCX = UP_TO_RESIZE_ARRAY + 12,
+    UP_TO_XALLOCX = UP_TO_RALLOCX + 12,
+    UP_TO_ASK = UP_TO_XALLOCX + 12,
     UP_TO_FREE_SIZED = UP_TO_ASK + 50
 };
 
@@ -42,6 +45,13 @@ static bool draw_size(struct seat *seat, size_t *size)
     seat->short_of_budget++;
     *size &= 127;
     return budget_take(seat, *size);
+}
+
+/* The flags of jemalloc's calls: half of them name no alignment. */
+static void draw_flags(struct request *request, uint64_t draw)
+{
+    request->zero = ((draw >> 48) & 1) != 0;
+    request->align_log2 = ((draw >> 49) & 1) != 0 ? random_align_log2(draw) : 0;
 }
 
 static void allocate(struct seat *seat, struct block *slot)
@@ -58,6 +68,7 @@ static void allocate(struct seat *seat, struct block *slot)
         return;
     }
     operation = choice < UP_TO_MALLOC           ? OP_MALLOC
+                : choice < UP_TO_MALLOCX        ? OP_MALLOCX
                 : choice < UP_TO_CALLOC         ? OP_CALLOC
                 : choice < UP_TO_REALLOC        ? OP_REALLOC
                 : choice < UP_TO_REALLOCARRAY   ? OP_REALLOCARRAY
@@ -65,7 +76,9 @@ static void allocate(struct seat *seat, struct block *slot)
                 : choice < UP_TO_MEMALIGN       ? OP_MEMALIGN
                 : choice < UP_TO_POSIX_MEMALIGN ? OP_POSIX_MEMALIGN
                                                 : OP_VALLOC;
-    if (operation >= OP_ALIGNED_ALLOC) {
+    if (operation == OP_MALLOCX) {
+        draw_flags(&request, draw >> 8);
+    } else if (operation >= OP_ALIGNED_ALLOC) {
         request.align_log2 = random_align_log2(draw >> 8);
         request.odd_align = ((draw >> 56) & 255) < ODD_ALIGN_CHANCE;
     }
@@ -101,12 +114,21 @@ static void resize(struct seat *seat, struct block *slot, enum operation operati
     struct request request = {
         .size = draw_resize(seat, slot->size), .split_log2 = seat->operation & 7};
 
+    if (operation == OP_XALLOCX)
+        request.size += request.size == 0; /* jemalloc leaves open what that is */
     if (UNLIKELY(!budget_take(seat, request.size))) {
         seat->short_of_budget++;
         perform_release(seat, slot, false);
         return;
     }
-    perform_resize(seat, slot, operation, &request);
+    if (operation >= OP_MALLOCX)
+        draw_flags(&request, random_next(&seat->random));
+    if (operation != OP_XALLOCX) {
+        perform_resize(seat, slot, operation, &request);
+        return;
+    }
+    request.extra = seat->operation & 1 ? 0 : slot->size >> (seat->operation & 6);
+    perform_resize_in_place(seat, slot, &request);
 }
 
 /* Puts the slot's block into an exchange place and takes what another thread has left there. */
@@ -159,6 +181,10 @@ static void step(struct seat *seat)
         resize(seat, slot, OP_REALLOC);
     else if (choice < UP_TO_RESIZE_ARRAY)
         resize(seat, slot, OP_REALLOCARRAY);
+    else if (choice < UP_TO_RALLOCX)
+        resize(seat, slot, OP_RALLOCX);
+    else if (choice < UP_TO_XALLOCX)
+        resize(seat, slot, OP_XALLOCX);
     else if (choice < UP_TO_ASK)
         perform_ask(seat, slot);
     else
