@@ -1,6 +1,9 @@
 /* See bytes.h. */
 #include "base/bytes.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <string.h>
 
 typedef uint64_t bytes_32 __attribute__((vector_size(32), may_alias, aligned(16)));
@@ -29,7 +32,7 @@ ALWAYS_INLINE bool are_zero(const void *start, size_t size)
     return (sum[0] | sum[1]) == 0;
 }
 
-#if defined(__x86_64__)
+#ifdef __x86_64__
 
 static bool has_avx2; /* const after bytes_start */
 
@@ -38,10 +41,23 @@ __attribute__((target("avx2"))) static bool are_zero_avx2(const void *start, siz
     return are_zero(start, size);
 }
 
+/* Which registers the system keeps for the program. */
+static uint32_t kept_registers(void)
+{
+    uint32_t low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+/* Not by __builtin_cpu_supports: with that comes a constructor that asks the processor ten times,
+ * in each process, and below a hypervisor each answer takes some us. */
 void bytes_start(void)
 {
-    __builtin_cpu_init();
-    has_avx2 = __builtin_cpu_supports("avx2");
+    enum { FEATURES = 1, MORE_FEATURES = 7, VECTORS_KEPT = 6 };
+    unsigned a, b, c, d;
+    has_avx2 = __get_cpuid(FEATURES, &a, &b, &c, &d) && (c & bit_OSXSAVE) &&
+               (kept_registers() & VECTORS_KEPT) == VECTORS_KEPT &&
+               __get_cpuid_count(MORE_FEATURES, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 }
 
 bool bytes_are_zero_long(const void *start, size_t size)

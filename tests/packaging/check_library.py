@@ -99,6 +99,16 @@ def check_dependencies(library):
             yield "%s is set" % bad
 
 
+def check_start(library):
+    """Every process runs the library's constructor, and none that a compiler's library brings:
+    its one for __builtin_cpu_supports asks the processor ten times, where each answer may take
+    some us."""
+    sizes = [rest for tag, rest in dynamic_entries(library) if tag == "INIT_ARRAYSZ"]
+    # The compiler's own start files have one that does nothing.
+    if sizes not in (["8 (bytes)"], ["16 (bytes)"]):
+        yield "INIT_ARRAYSZ is %s: who else has a constructor?" % sizes
+
+
 def check_segments(library):
     """Behaviour 27: the TLS block is small. RELRO is there, the stack is not executable."""
     segments = {}
@@ -132,7 +142,8 @@ def check_size(library):
 def main():
     library = pathlib.Path(sys.argv[1])
     failures = 0
-    for check in (check_exports, check_imports, check_dependencies, check_segments, check_size):
+    for check in (check_exports, check_imports, check_dependencies, check_start, check_segments,
+                  check_size):
         defects = list(check(library))
         print("%-20s %s" % (check.__name__, "FAILED" if defects else "ok"))
         for defect in defects:
