@@ -12,9 +12,14 @@ struct shard *shard_table[SHARD_MAX + 2] = {&first_shard};
 static unsigned active = 1;   /* atomic relaxed, any thread: what heaps are spread over */
 static unsigned prepared = 1; /* atomic, any thread: see shard_table */
 
+/* The first shard that no heap is ever assigned to; 0: that is open. Atomic relaxed, any thread. */
+static unsigned apart;
+
 void shard_init(unsigned count)
 {
-    count = count < 1 ? 1 : count > SHARD_MAX ? SHARD_MAX : count;
+    unsigned most = ATOMIC_LOAD_RELAXED(&apart);
+    most = most ? most : SHARD_MAX;
+    count = count < 1 ? 1 : count > most ? most : count;
     ATOMIC_STORE_RELAXED(&active, count);
 }
 
@@ -59,6 +64,17 @@ unsigned shard_of_heap(unsigned index)
     return shard;
 }
 
+/* Decides on that shard. A heap may be assigned to one that is not in use any more, if the first
+ * call came before the options were known. */
+static unsigned first_apart(void)
+{
+    unsigned open = 0, first = shard_count() > shards_in_use() ? shard_count() : shards_in_use();
+    return __atomic_compare_exchange_n(
+               &apart, &open, first, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+               ? first
+               : open;
+}
+
 /* Prepares the shard and those before it, and says which it is. */
 static bool prepare_apart(unsigned shard, uint8_t *number)
 {
@@ -72,13 +88,13 @@ static bool prepare_apart(unsigned shard, uint8_t *number)
 
 bool shard_prepare_samples(void)
 {
-    return prepare_apart(shards_in_use(), &slab_samples_shard);
+    return prepare_apart(first_apart(), &slab_samples_shard);
 }
 
 bool shard_prepare_hardened(void)
 {
-    return page_heap_make_fenced(shards_in_use()) &&
-           prepare_apart(shards_in_use() + 1, &slab_hardened_shard);
+    return page_heap_make_fenced(first_apart()) &&
+           prepare_apart(first_apart() + 1, &slab_hardened_shard);
 }
 
 bool shard_make_room(unsigned shard, unsigned step)

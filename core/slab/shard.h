@@ -36,7 +36,7 @@ struct shard {
 extern struct shard *shard_table[SHARD_MAX + 2];
 
 /* Prepares the shard whose slabs are of samples (slab_samples): the next one after all that heaps
- * are assigned to; so `shards_in_use` may not change any more. False when there is no memory. */
+ * are assigned to, which from then on are no more. False when there is no memory. */
 bool shard_prepare_samples(void);
 
 /* The same for those of the hardened preset (slab_hardened_shard): the one after that, whose slabs

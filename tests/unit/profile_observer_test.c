@@ -8,6 +8,7 @@
 #include "base/probe.h"
 #include "profile/sample.h"
 #include "profile/site.h"
+#include "slab/shard.h"
 
 static const size_t observed_mean = 512 * KIB;
 
@@ -35,6 +36,32 @@ static void use(size_t bytes)
 {
     for (size_t done = 0; done < bytes; done += 1000)
         release(alloc(1000));
+}
+
+/* The first call may come before the options are known, also with a profiler attached. */
+static void begin_before_options_are_known(void *unused)
+{
+    (void)unused;
+    heap_leave(heap_enter());
+    shard_init(3);
+    unsigned before = shard_of_heap(2);
+    shard_init(1);
+    attach(1);
+    miss();
+    CHECK(due_mean() == observed_mean);
+    shard_init(SHARD_MAX);
+    for (unsigned i = 0; i < SHARD_MAX; i++) {
+        /* The record of a slab of samples so short would be too long. */
+        CHECK(slab_create(size_class_of(16), shard_of_heap(i), 1, true));
+        CHECK(!slab_shard_is_sampled(shard_of_heap(i)));
+    }
+    CHECK(before == 2 && slab_samples_shard > before);
+}
+
+static void no_heap_gets_the_shard_of_samples(void **state)
+{
+    (void)state;
+    unit_in_child(begin_before_options_are_known, NULL);
 }
 
 static void it_lasts_as_long_as_somebody_is_attached(void **state)
@@ -137,6 +164,7 @@ static void threads_that_were_there_begin_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_heap_gets_the_shard_of_samples),
         cmocka_unit_test(it_lasts_as_long_as_somebody_is_attached),
         cmocka_unit_test(a_program_that_hits_notices_too),
         cmocka_unit_test(no_stacks_are_taken_for_it),
