@@ -150,6 +150,17 @@ static void flush_pool(void)
     heap_flush_pooled(0);
 }
 
+/* What is flushed is not drained any more, though it was closed when its owner left it. */
+static void leave_and_flush(void)
+{
+    begin();
+    give(take());
+    heap_forget();
+    flush_pool();
+}
+
+IDLE_SCENARIO(leave, "and while its owner leaves it to the pool", 2, leave_and_flush, purge);
+
 IDLE_SCENARIO(pool, "a heap in the pool is left to the pool", 2, purge, flush_pool);
 
 static void keep_a_heap(void)
