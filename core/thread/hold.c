@@ -50,6 +50,21 @@ static unsigned take_batch(unsigned size_class, void **blocks, unsigned count)
     return got;
 }
 
+static unsigned most_ready(unsigned size_class)
+{
+    unsigned size = size_classes[size_class].size;
+    return size <= TINY_MAX ? HOLD_READY : HOLD_READY * (unsigned)TINY_MAX / size + 2;
+}
+
+/* Of a class that the thread does not use nothing is written, since many threads use few. */
+static void begin(struct ready *ready, unsigned size_class)
+{
+    if (LIKELY(ready->most))
+        return;
+    ready->most = most_ready(size_class);
+    ready->batch = 1;
+}
+
 struct held hold_take_slowly(struct hold *hold, unsigned size_class)
 {
     struct ready *ready = &hold->ready[size_class];
@@ -57,9 +72,11 @@ struct held hold_take_slowly(struct hold *hold, unsigned size_class)
         look_around(hold);
     if (!ready->count) {
         void *blocks[HOLD_READY];
+        begin(ready, size_class);
         struct heap *heap = heap_enter();
-        unsigned got = take_batch(size_class, blocks, ready->most / 2);
+        unsigned got = take_batch(size_class, blocks, (unsigned)ready->batch);
         heap_leave(heap);
+        ready->batch = size_min(2 * ready->batch, ready->most / 2);
         for (unsigned i = 0; i < got; i++)
             ready->blocks[i] = (struct held){blocks[i], slab_lookup(blocks[i])};
         ready->count = got;
@@ -88,7 +105,10 @@ static void send(struct hold *hold, unsigned size_class, unsigned count)
 
 void hold_spill(struct hold *hold, unsigned size_class)
 {
-    send(hold, size_class, hold->ready[size_class].most / 2);
+    struct ready *ready = &hold->ready[size_class];
+    begin(ready, size_class);
+    if (ready->count >= ready->most)
+        send(hold, size_class, ready->most / 2);
 }
 
 /* ---- The quarantine -------------------------------------------------------------------------- */
@@ -138,9 +158,13 @@ void hold_flush(struct hold *hold)
 {
     empty(hold, &hold->tiny);
     empty(hold, &hold->mid);
-    for (unsigned size_class = 1; size_class < HOLD_CLASSES; size_class++)
-        if (hold->ready[size_class].count)
-            send(hold, size_class, hold->ready[size_class].count);
+    for (unsigned size_class = 1; size_class < HOLD_CLASSES; size_class++) {
+        struct ready *ready = &hold->ready[size_class];
+        if (ready->count)
+            send(hold, size_class, ready->count);
+        if (ready->most)
+            ready->batch = 1;
+    }
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -150,32 +174,25 @@ static size_t hold_bytes(void)
     return round_up(sizeof(struct hold), os_page_size());
 }
 
-static unsigned most_ready(unsigned size_class)
-{
-    unsigned size = size_classes[size_class].size;
-    return size <= TINY_MAX ? HOLD_READY : HOLD_READY * (unsigned)TINY_MAX / size + 2;
-}
-
 static struct hold *make(struct heap *heap)
 {
     struct hold *hold = os_map(hold_bytes(), os_page_size(), NULL);
     if (!hold)
         return NULL;
     hold->heap = heap;
-    for (unsigned size_class = 1; size_class < HOLD_CLASSES; size_class++)
-        hold->ready[size_class].most = most_ready(size_class);
     if (!os_random(&hold->random, sizeof hold->random))
         hold->random = os_clock_ns() ^ (uintptr_t)hold << 20;
     return hold;
 }
 
-/* All but the counters, which may be read by others. */
+/* All but the counters, which may be read by others. What has no memory gets none. */
 static void forget(struct hold *hold)
 {
     memset(&hold->tiny, 0, sizeof hold->tiny);
     memset(&hold->mid, 0, sizeof hold->mid);
     for (unsigned size_class = 0; size_class < HOLD_CLASSES; size_class++)
-        hold->ready[size_class].count = 0;
+        if (hold->ready[size_class].count)
+            hold->ready[size_class].count = 0;
     hold->busy = false;
 }
 

@@ -2,7 +2,8 @@
  *
  *     free  -> a random place of 64 -> a queue of 64 -> ready -> malloc, which picks one at random
  *                                                       | too many: half of them
- *                                                       v       ^ none: as many
+ *                                                       v       ^ none: at first one, then twice
+ *                                                               | as many each time, up to a half
  *                                                      bins of the preset's shard
  *
  * So most calls take no lock and no gate, and a block's next owner is hard to foresee. Blocks of
@@ -24,7 +25,7 @@
 #include "thread/heap.h"
 
 enum {
-    HOLD_READY = 30,  /* most blocks of a class to hand out next; taken and sent by half as many */
+    HOLD_READY = 30,  /* most blocks of a class to hand out next; half as many are sent, or taken */
     HOLD_PLACES = 64, /* of each quarantine: that are picked at random, and as many in the queue */
     HOLD_CLASSES = MID_CLASS_LAST + 1,
     HOLD_BYTES = 512 * 1024 /* that wait in each */
@@ -40,8 +41,8 @@ struct ready {
     uint64_t takes; /* atomic relaxed, one writer: blocks handed out, and freed */
     uint64_t frees;
     uint32_t count; /* below `most`, but for a moment */
-    uint32_t most;  /* const: of long blocks fewer */
-    uint64_t unused;
+    uint32_t most;  /* of long blocks fewer; 0: there was no block of the class yet */
+    uint64_t batch; /* so many come from the bins next */
     struct held blocks[HOLD_READY];
 };
 

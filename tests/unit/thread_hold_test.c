@@ -115,6 +115,29 @@ static void a_thread_that_ends_gives_all_back(void **state)
     assert_int_equal(live_blocks(), 0);
 }
 
+/* Most threads use few blocks of most sizes. */
+static void *take_one_of_each(void *unused)
+{
+    static void *blocks[MID_CLASS_LAST + 1];
+    unsigned before = used_blocks(), classes = MID_CLASS_LAST;
+    for (unsigned size_class = 1; size_class <= classes; size_class++)
+        blocks[size_class] = take(size_classes[size_class].size - CANARY_SIZE);
+    CHECK(used_blocks() == before + classes);
+    for (unsigned size_class = 1; size_class <= classes; size_class++)
+        give(blocks[size_class]);
+    return unused;
+}
+
+static void a_new_thread_takes_few(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        CHECK(pthread_create(&thread, NULL, take_one_of_each, NULL) == 0);
+        pthread_join(thread, NULL);
+    }
+}
+
 static void *work_until(void *stop)
 {
     enum { BLOCKS = 64 };
@@ -199,6 +222,7 @@ int main(void)
         cmocka_unit_test(a_freed_block_is_not_the_next_one),
         cmocka_unit_test(a_busy_hold_is_gone_around),
         cmocka_unit_test(a_thread_that_ends_gives_all_back),
+        cmocka_unit_test(a_new_thread_takes_few),
         cmocka_unit_test(children_of_a_busy_process_go_on),
         cmocka_unit_test(exhaustion_is_null),
     };
