@@ -5,6 +5,7 @@
 
 #include "map/fence.h"
 #include "os/os.h"
+#include "slab/large.h"
 #include "span/page_heap.h"
 
 unsigned fenced_part(unsigned shard)
@@ -49,6 +50,6 @@ bool fenced_close(const struct slab *slab)
 {
     enum fence fence = slab->superslab->fence;
     if (size_class_is_single(slab->size_class))
-        return !slab->left_open && fence != FENCE_NONE;
+        return large_close(slab);
     return fence != FENCE_NONE && fence_close(fence, slab->base, open_bytes(slab));
 }

@@ -4,14 +4,13 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/poison.h"
 #include "map/fence.h"
+#include "os/fatal.h"
 #include "os/os.h"
 #include "slab/bin.h"
+#include "slab/word.h"
 #include "span/limbo.h"
-
-static struct limbo limbo;
-
-static const size_t waiting_max = 64 * MIB;
 
 /* Its last page stays closed. */
 unsigned large_class(size_t size, size_t alignment)
@@ -43,21 +42,44 @@ static size_t slab_end(const struct slab *slab)
     return size_classes[slab->size_class].size;
 }
 
+/* Bytes of the slab's start that are open, and zero, while its block is free: it has no canary,
+ * and needs no secret. Who has the block. */
+static uint64_t *left_open(const struct slab *slab)
+{
+    return slab_secret((struct slab *)slab);
+}
+
+/* Aborts, naming `call`, when somebody has written to what is open. */
+static void check(const struct slab *slab, const char *call)
+{
+    size_t open = *left_open(slab);
+    unpoison(start_of(slab), open);
+    if (open && UNLIKELY(!bytes_are_zero(start_of(slab), open)))
+        fatal_pointer(call, DEFECT_WRITTEN, slab->base, NULL, 0);
+}
+
 void *large_open(struct slab *slab, size_t size, size_t alignment)
 {
     size_t page = os_page_size(), length = round_up(size_max(size, 1), page);
     alignment = size_max(alignment, MIN_ALIGNMENT);
     size_t offset = alignment > page ? 0 : length - round_up(size_max(size, 1), alignment);
-    if (!fence_open(slab->superslab->fence, start_of(slab), length))
+    enum fence fence = slab->superslab->fence;
+    char *start = start_of(slab);
+    size_t open = *left_open(slab);
+    check(slab, "malloc");
+    if (length > open && !fence_open(fence, start + open, length - open))
         return NULL;
-    slab->left_open = false;
-    return slab->base = start_of(slab) + offset;
+    if (length < open)
+        fence_close(fence, start + length, open - length);
+    *left_open(slab) = 0;
+    return slab->base = start + offset;
 }
 
 bool large_is_whole(const struct slab *slab, size_t size)
 {
     const char *start = start_of(slab);
-    return bytes_rest_is_zero(start, slab->base) &&
+    size_t before = (size_t)(slab->base - start);
+    return (before == 0 || bytes_are_zero(start, before)) &&
            bytes_rest_is_zero(start + end_of(slab, size), start + open_end(slab, size));
 }
 
@@ -77,27 +99,71 @@ bool large_resize(struct slab *slab, size_t before, size_t size)
     return true;
 }
 
+bool large_close(const struct slab *slab)
+{
+    enum fence fence = slab->superslab->fence;
+    size_t open = *left_open(slab);
+    check(slab, "free");
+    return fence != FENCE_NONE && (!open || fence_close(fence, start_of(slab), open));
+}
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
 /* It is its bin's again. */
 static void send_home(void *waiting)
 {
     struct slab *slab = waiting;
     void *block = slab->base;
-    limbo_tell(&limbo, slab_end(slab));
     bin_flush(slab->shard, slab->size_class, &block, 1);
+}
+
+static size_t addresses_of(const void *waiting)
+{
+    return slab_end(waiting);
+}
+
+static size_t memory_of(const void *waiting)
+{
+    return *left_open(waiting);
+}
+
+static struct limbo_queue closed_queue, open_queue;
+static const struct limbo closed_limbo = {&closed_queue, 64 * MIB, addresses_of, send_home};
+static const struct limbo open_limbo = {&open_queue, 1 * MIB, memory_of, send_home};
+
+/* Whether many are freed at once, as they were in the last tick of the clock or since. */
+static bool is_burst(void)
+{
+    enum { MANY = 32, TICK_MS = 10 };
+    static uint64_t tick_ms; /* atomic relaxed, any thread, as is the next */
+    static uint32_t frees;
+    uint64_t now = os_clock_ms(), before = ATOMIC_LOAD_RELAXED(&tick_ms);
+    if (now != before) {
+        bool went_on = now - before <= TICK_MS && ATOMIC_LOAD_RELAXED(&frees) >= 2 * MANY;
+        ATOMIC_STORE_RELAXED(&tick_ms, now);
+        ATOMIC_STORE_RELAXED(&frees, went_on ? MANY : 0);
+    }
+    return ATOMIC_ADD_RELAXED(&frees, 1) >= MANY;
 }
 
 void large_release(size_t bytes_max)
 {
-    void *oldest;
-    while ((oldest = limbo_take(&limbo, bytes_max)) != NULL)
-        send_home(oldest);
+    limbo_release(&closed_limbo, bytes_max);
+    limbo_release(&open_limbo, bytes_max);
 }
 
 void large_end(struct slab *slab, size_t size)
 {
-    slab->left_open = !fence_close(slab->superslab->fence, start_of(slab), open_end(slab, size));
-    void *oldest = limbo_put(&limbo, slab, slab_end(slab));
-    if (oldest)
-        send_home(oldest);
-    large_release(waiting_max);
+    /* Of longer ones most programs use little: to look at all of it would cost more. */
+    static const size_t cleared_max = 128 * KIB;
+    char *start = start_of(slab);
+    size_t open = open_end(slab, size);
+    if (open <= cleared_max && is_burst()) {
+        bytes_clear(start, open);
+        *left_open(slab) = open;
+        limbo_put(&open_limbo, slab);
+        return;
+    }
+    *left_open(slab) = fence_close(slab->superslab->fence, start, open) ? 0 : open;
+    limbo_put(&closed_limbo, slab);
 }

@@ -9,6 +9,10 @@
  * and what lies before it on its first page is zero, which is looked at. Below is the closed end of
  * another slab. A freed block is closed, so that nobody can use it, and waits in limbo.
  *
+ * While a program frees many at once, those of up to 128 KiB are cleared instead, since their next
+ * owner would pay more for fresh pages: such a block waits behind at most 1 MiB of others, reads as
+ * zero, and is looked at when it is handed out again.
+ *
  * All but large_class are for who has the block.
  */
 #ifndef SLAB_LARGE_H
@@ -29,8 +33,11 @@ bool large_is_whole(const struct slab *slab, size_t size);
 /* Makes it longer or shorter where it is; false: that cannot be. */
 bool large_resize(struct slab *slab, size_t before, size_t size);
 
-/* Closes the block of `size` bytes, which is freed, and lets it wait. */
+/* Closes or clears the block of `size` bytes, which is freed, and lets it wait. */
 void large_end(struct slab *slab, size_t size);
+
+/* Closes what is open of the free block of a slab that ends; false: it is open still. */
+bool large_close(const struct slab *slab);
 
 /* Ends the waiting of all but so many bytes. To be called without locks. */
 void large_release(size_t bytes_max);

@@ -32,7 +32,6 @@ struct slab {
     bool clean;       /* const: all pages read as zero at its creation */
     bool purged_once; /* atomic relaxed: some pages were purged since its creation */
     uint8_t fullness; /* which of the bin's lists: 0 is the fullest */
-    bool left_open;   /* who has its large block: the system would not close it */
     uint16_t blocks;  /* const */
     uint16_t free_blocks;
     uint16_t first_word; /* no bit is set in words of `free` below this one */

@@ -8,7 +8,11 @@
 void word_draw_secrets(struct slab *slab)
 {
     uint64_t *secret = slab_secret(slab), *random = slab_random(slab);
-    if (os_random(secret, sizeof *secret) && os_random(random, sizeof *random))
+    /* There is no canary, and no choice. */
+    if (!word_has_canary(slab->size_class))
+        return;
+    /* They lie side by side. */
+    if (os_random(secret, 2 * sizeof *secret))
         return;
     /* The system has nothing random yet. */
     *random = os_clock_ns() ^ (uintptr_t)slab->base << 20;

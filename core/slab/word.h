@@ -83,7 +83,7 @@ ALWAYS_INLINE size_t word_bytes(unsigned blocks)
     return 2 * sizeof(uint64_t) + blocks * sizeof(uint32_t);
 }
 
-/* Const after the slab was made. */
+/* Const after the slab was made, but of large blocks (large.c). */
 ALWAYS_INLINE uint64_t *slab_secret(struct slab *slab)
 {
     return &slab->free[(slab->blocks + 63u) / 64];

@@ -14,10 +14,6 @@
 #include "span/big_part.h"
 #include "span/limbo.h"
 
-static struct limbo limbo;
-
-static const size_t waiting_max = 64 * MIB;
-
 /* Of a fence by rights at an end of a mapping. */
 enum { FENCE_MAPPINGS = 2 };
 
@@ -123,16 +119,20 @@ static void unmap_refused(void)
 
 static void let_go(void *waiting)
 {
-    struct big *big = waiting;
-    limbo_tell(&limbo, mapping_bytes(big));
-    unmap(big);
+    unmap(waiting);
 }
+
+static size_t addresses_of(const void *waiting)
+{
+    return mapping_bytes(waiting);
+}
+
+static struct limbo_queue queue;
+static const struct limbo limbo = {&queue, 64 * MIB, addresses_of, let_go};
 
 void big_fenced_release(size_t bytes_max)
 {
-    void *oldest;
-    while ((oldest = limbo_take(&limbo, bytes_max)) != NULL)
-        let_go(oldest);
+    limbo_release(&limbo, bytes_max);
     if (UNLIKELY(bytes_max == 0))
         unmap_refused();
 }
@@ -147,10 +147,7 @@ void big_fenced_end(struct big *big, const char *call)
     poison(big->region.base, big->mapped);
     if (!os_make_untouchable(mapping_of(big), bytes))
         fence_close(FENCE_MARKS, first_page(big), bytes - os_page_size() - big->closed);
-    void *oldest = limbo_put(&limbo, big, bytes);
-    if (oldest)
-        let_go(oldest);
-    big_fenced_release(waiting_max);
+    limbo_put(&limbo, big);
 }
 
 /* ---- Resizing -------------------------------------------------------------------------------- */

@@ -1,36 +1,49 @@
 /* See limbo.h. */
 #include "span/limbo.h"
 
-void *limbo_put(struct limbo *limbo, void *freed, size_t bytes)
+static void end(const struct limbo *limbo, void *freed)
 {
-    uint64_t turn = ATOMIC_ADD_RELAXED(&limbo->put, 1), before = turn - LIMBO_SLOTS;
-    ATOMIC_ADD_RELAXED(&limbo->bytes, bytes);
-    void *oldest = __atomic_exchange_n(&limbo->slots[turn % LIMBO_SLOTS], freed, __ATOMIC_ACQ_REL);
-    if (oldest)
-        __atomic_compare_exchange_n(
-            &limbo->taken, &before, before + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return oldest;
+    ATOMIC_ADD_RELAXED(&limbo->queue->bytes, -limbo->bytes_of(freed));
+    limbo->end(freed);
 }
 
-void *limbo_take(struct limbo *limbo, size_t bytes_max)
+/* Takes out what is there for longest, while there are more bytes than that; NULL: there are not.
+ */
+static void *take(struct limbo_queue *queue, size_t bytes_max)
 {
-    while (ATOMIC_LOAD_RELAXED(&limbo->bytes) > bytes_max) {
-        uint64_t turn = ATOMIC_LOAD_RELAXED(&limbo->taken);
-        if (turn == ATOMIC_LOAD_RELAXED(&limbo->put))
+    while (ATOMIC_LOAD_RELAXED(&queue->bytes) > bytes_max) {
+        uint64_t turn = ATOMIC_LOAD_RELAXED(&queue->taken);
+        if (turn == ATOMIC_LOAD_RELAXED(&queue->put))
             break;
         if (!__atomic_compare_exchange_n(
-                &limbo->taken, &turn, turn + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                &queue->taken, &turn, turn + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             continue;
         /* What somebody is just putting there stays until its turn comes again. */
         void *oldest =
-            __atomic_exchange_n(&limbo->slots[turn % LIMBO_SLOTS], NULL, __ATOMIC_ACQ_REL);
+            __atomic_exchange_n(&queue->slots[turn % LIMBO_SLOTS], NULL, __ATOMIC_ACQ_REL);
         if (oldest)
             return oldest;
     }
     return NULL;
 }
 
-void limbo_tell(struct limbo *limbo, size_t bytes)
+void limbo_release(const struct limbo *limbo, size_t bytes_max)
 {
-    ATOMIC_ADD_RELAXED(&limbo->bytes, -bytes);
+    void *oldest;
+    while ((oldest = take(limbo->queue, bytes_max)) != NULL)
+        end(limbo, oldest);
+}
+
+void limbo_put(const struct limbo *limbo, void *freed)
+{
+    struct limbo_queue *queue = limbo->queue;
+    uint64_t turn = ATOMIC_ADD_RELAXED(&queue->put, 1), before = turn - LIMBO_SLOTS;
+    ATOMIC_ADD_RELAXED(&queue->bytes, limbo->bytes_of(freed));
+    void *oldest = __atomic_exchange_n(&queue->slots[turn % LIMBO_SLOTS], freed, __ATOMIC_ACQ_REL);
+    if (oldest) {
+        __atomic_compare_exchange_n(
+            &queue->taken, &before, before + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        end(limbo, oldest);
+    }
+    limbo_release(limbo, limbo->bytes_max);
 }

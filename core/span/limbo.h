@@ -1,5 +1,5 @@
 /* Limbo: where freed blocks wait whose addresses shall not be used again soon. First in, first out,
- * bounded in number and in bytes of addresses; they have no memory meanwhile.
+ * bounded in number and in bytes.
  *
  * No lock: who has taken something out has it. In a child of fork the same blocks wait.
  */
@@ -12,19 +12,26 @@
 enum { LIMBO_SLOTS = 256 };
 
 /* All atomic, any thread: release on putting in pairs with acquire on taking out. */
-struct limbo {
+struct limbo_queue {
     void *slots[LIMBO_SLOTS];
     uint64_t put;   /* so many so far */
     uint64_t taken; /* those that came before are no longer there */
     size_t bytes;
 };
 
-/* Puts it in; returns what has to go for it, which was there for longest, or NULL. */
-void *limbo_put(struct limbo *limbo, void *freed, size_t bytes);
+/* Const: functions that are called stand where nobody can write. */
+struct limbo {
+    struct limbo_queue *queue;
+    size_t bytes_max;
+    size_t (*bytes_of)(const void *freed); /* the same for as long as it waits */
+    void (*end)(void *freed);              /* called with what waits no more */
+};
 
-/* Takes out what is there for longest, while there are more bytes than that; NULL: there are not.
- * The caller tells how long it was, as he does of what limbo_put returns. */
-void *limbo_take(struct limbo *limbo, size_t bytes_max);
-void limbo_tell(struct limbo *limbo, size_t bytes);
+/* Puts it in; what was there for longest goes for it, while there are too many or too long ones.
+ * To be called without locks. */
+void limbo_put(const struct limbo *limbo, void *freed);
+
+/* Ends the waiting of all but so many bytes. To be called without locks. */
+void limbo_release(const struct limbo *limbo, size_t bytes_max);
 
 #endif

@@ -137,7 +137,7 @@ SURVIVORS = {
         "not modelled: a child without fork handlers, which would have waited for the first call",
     ("slab/sweep.c", "sweep_step", "acq_rel to acquire"):
         "stronger than needed: nobody learns from the flag what the sweeper wrote",
-    ("span/limbo.c", "limbo_take", "acq_rel to release"):
+    ("span/limbo.c", "take", "acq_rel to release"):
         "not modelled: no scenario has the hardened preset, whose freed addresses wait there",
     ("span/parts.c", "count_made", "release to relaxed"):
         "seen, but as a part that is not there yet, which ends the checker itself",

@@ -139,6 +139,40 @@ static void addresses_wait(void **state)
     bin_check_all();
 }
 
+/* In a process of its own. */
+static void write_and_take(void *block)
+{
+    ((char *)block)[40000] = 1;
+    large_release(0);
+    for (unsigned i = 0; i < 100; i++)
+        take(50000, 16);
+}
+
+/* Of many that are freed at once the memory stays; what is written to it is found. */
+static void blocks_of_bursts_are_cleared(void **state)
+{
+    enum { ROUNDS = 100000 };
+    const size_t size = 50000;
+    char output[16384], line[80], *block;
+    unsigned round = 0;
+    (void)state;
+    do {
+        block = take(size, 16);
+        CHECK(unit_all_bytes(block, size, 0));
+        memset(block, 0x55, size);
+        end(block, size);
+    } while (!unit_is_resident(block) && round++ < ROUNDS);
+    assert_true(round < ROUNDS);
+    assert_true(unit_all_bytes(block, size, 0));
+    int status = unit_run_child(write_and_take, block, output, sizeof output);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+    snprintf(line, sizeof line, "(): write after free of %p", (void *)block);
+    assert_non_null(strstr(output, line));
+    large_release(0);
+    bin_check_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +180,7 @@ int main(void)
         cmocka_unit_test(writes_beside_it_are_found),
         cmocka_unit_test(grows_and_shrinks),
         cmocka_unit_test(addresses_wait),
+        cmocka_unit_test(blocks_of_bursts_are_cleared),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -10,48 +10,71 @@ enum { ITEMS = 4 * LIMBO_SLOTS, THREADS = 4, ROUNDS = 20000 };
 
 static char items[ITEMS];
 
+/* What came out, in this order, in a test of one thread. */
+static void *out[ITEMS];
+static unsigned out_count;
+
+static size_t ten_bytes(const void *item)
+{
+    (void)item;
+    return 10;
+}
+
+static void comes_out(void *item)
+{
+    out[out_count++] = item;
+}
+
 static void keeps_the_youngest(void **state)
 {
     (void)state;
-    struct limbo limbo = {0};
+    struct limbo_queue queue = {0};
+    const struct limbo limbo = {&queue, SIZE_MAX, ten_bytes, comes_out};
+    out_count = 0;
     for (unsigned i = 0; i < ITEMS; i++) {
-        void *oldest = limbo_put(&limbo, &items[i], 10);
-        assert_ptr_equal(oldest, i < LIMBO_SLOTS ? NULL : &items[i - LIMBO_SLOTS]);
-        if (oldest)
-            limbo_tell(&limbo, 10);
+        limbo_put(&limbo, &items[i]);
+        assert_int_equal(out_count, i < LIMBO_SLOTS ? 0 : i + 1 - LIMBO_SLOTS);
     }
-    assert_int_equal(limbo.bytes, LIMBO_SLOTS * 10);
-    for (unsigned i = 0; i < LIMBO_SLOTS; i++) {
-        assert_ptr_equal(limbo_take(&limbo, 0), &items[ITEMS - LIMBO_SLOTS + i]);
-        limbo_tell(&limbo, 10);
-    }
-    assert_null(limbo_take(&limbo, 0));
-    assert_int_equal(limbo.bytes, 0);
+    assert_int_equal(queue.bytes, LIMBO_SLOTS * 10);
+    limbo_release(&limbo, 0);
+    assert_int_equal(out_count, ITEMS);
+    for (unsigned i = 0; i < ITEMS; i++)
+        assert_ptr_equal(out[i], &items[i]);
+    assert_int_equal(queue.bytes, 0);
 }
 
 static void bounds_bytes(void **state)
 {
     (void)state;
-    struct limbo limbo = {0};
+    struct limbo_queue queue = {0};
+    const struct limbo limbo = {&queue, 80, ten_bytes, comes_out};
+    out_count = 0;
     for (unsigned i = 0; i < 10; i++)
-        assert_null(limbo_put(&limbo, &items[i], 100));
-    for (unsigned i = 0; i < 5; i++) {
-        assert_ptr_equal(limbo_take(&limbo, 500), &items[i]);
-        limbo_tell(&limbo, 100);
-    }
-    assert_null(limbo_take(&limbo, 500));
+        limbo_put(&limbo, &items[i]);
+    assert_int_equal(out_count, 2);
+    limbo_release(&limbo, 50);
+    assert_int_equal(out_count, 5);
+    for (unsigned i = 0; i < 5; i++)
+        assert_ptr_equal(out[i], &items[i]);
+    limbo_release(&limbo, 50);
+    assert_int_equal(out_count, 5);
 }
 
-static struct limbo shared;
+static struct limbo_queue shared_queue;
 static unsigned waiting[ITEMS]; /* atomic: so often is the item there */
 
-static void came_out(void *oldest)
+static size_t bytes_unless_marker(const void *item)
 {
-    if (!oldest)
-        return;
-    limbo_tell(&shared, 1);
-    CHECK(__atomic_fetch_sub(&waiting[(char *)oldest - items], 1, __ATOMIC_RELAXED) == 1);
+    return item != &shared_queue;
 }
+
+static void count_out(void *item)
+{
+    if (item != &shared_queue)
+        CHECK(__atomic_fetch_sub(&waiting[(char *)item - items], 1, __ATOMIC_RELAXED) == 1);
+}
+
+static const struct limbo shared = {&shared_queue, LIMBO_SLOTS - 8, bytes_unless_marker, count_out};
 
 static void *put_and_take(void *argument)
 {
@@ -60,10 +83,10 @@ static void *put_and_take(void *argument)
         unsigned item = first + i % (ITEMS / THREADS);
         if (!__atomic_load_n(&waiting[item], __ATOMIC_RELAXED)) {
             __atomic_store_n(&waiting[item], 1, __ATOMIC_RELAXED);
-            came_out(limbo_put(&shared, &items[item], 1));
+            limbo_put(&shared, &items[item]);
         }
         if (i % 3 == 0)
-            came_out(limbo_take(&shared, LIMBO_SLOTS / 2));
+            limbo_release(&shared, LIMBO_SLOTS / 2);
     }
     return NULL;
 }
@@ -73,7 +96,6 @@ static void threads_share_it(void **state)
     (void)state;
     pthread_t threads[THREADS];
     unsigned numbers[THREADS];
-    void *oldest;
     for (unsigned i = 0; i < THREADS; i++) {
         numbers[i] = i;
         CHECK(pthread_create(&threads[i], NULL, put_and_take, &numbers[i]) == 0);
@@ -82,11 +104,10 @@ static void threads_share_it(void **state)
         pthread_join(threads[i], NULL);
     /* What a turn has passed by comes out when its slot is used again. */
     for (unsigned i = 0; i < LIMBO_SLOTS; i++)
-        if ((oldest = limbo_put(&shared, &shared, 0)) != NULL && oldest != &shared)
-            came_out(oldest);
+        limbo_put(&shared, &shared_queue);
     for (unsigned i = 0; i < ITEMS; i++)
         assert_int_equal(waiting[i], 0);
-    assert_int_equal(shared.bytes, 0);
+    assert_int_equal(shared_queue.bytes, 0);
 }
 
 int main(void)
