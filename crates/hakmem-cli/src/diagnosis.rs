@@ -63,7 +63,9 @@ impl Memory {
     fn of(process: &ProcessRecord) -> Option<Memory> {
         let statistics = process.probe.as_ref()?.statistics_at_end.as_ref()?;
         let bytes = |field: &str| statistics.get(field).and_then(Value::as_u64);
-        let hakmem_kib = (bytes("committed_bytes")? + bytes("metadata_bytes")?) / 1024;
+        // What the program has freed on its way out is mostly still there.
+        let parts = ["committed_bytes", "retained_bytes", "metadata_bytes"].map(bytes);
+        let hakmem_kib = parts.into_iter().sum::<Option<u64>>()? / 1024;
         let all_kib = process.anonymous_kib?;
         Some(Memory {
             hakmem_kib,

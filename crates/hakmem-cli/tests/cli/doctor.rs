@@ -247,6 +247,36 @@ fn memory_that_does_not_come_from_malloc() {
 }
 
 #[test]
+fn memory_that_was_freed_before_the_end_came_from_malloc() {
+    const FREES: &str = "
+        #include <stdlib.h>
+        #include <string.h>
+        int main(int argc, char **argv) {
+            static char *blocks[64 << 10];
+            size_t size = argc > 1 ? atoi(argv[1]) : 0, count = (64 << 20) / size;
+            for (size_t i = 0; i < count; i++)
+                memset(blocks[i] = malloc(size), 1, size);
+            for (size_t i = 0; i < count; i++)
+                free(blocks[i]);
+            return 0;
+        }";
+    let directory = scratch();
+    let path = directory.path().join("program");
+    compile("cc", FREES, &["-fno-builtin"], &path).unwrap();
+    for size in ["1024", "100000", "16777216"] {
+        let output = hakmem()
+            .args(["doctor", "--", path.to_str().unwrap(), size])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            text.contains("hakmem serves this program."),
+            "{size}: {text}"
+        );
+    }
+}
+
+#[test]
 fn a_program_that_ends_before_hakmem_can_say_anything() {
     let exit = |script: &str| {
         let output = hakmem()

@@ -1,0 +1,136 @@
+//! Slabs whose records say of each block whether it is live, those of samples and of the hardened
+//! preset, and the blocks that threads hold of the latter.
+
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::heaps::ClassCounts;
+use crate::layout::{number, Field, Layout};
+use crate::memory::Memory;
+use crate::regions::Slab;
+
+/// How to read what a thread holds (core/thread/hold.h).
+pub(crate) struct HoldShape {
+    /// Of a heap: leads to it.
+    pointer: Field,
+    bytes: usize,
+    classes: usize,
+    ready: usize,
+    ready_bytes: usize,
+    takes: Field,
+    frees: Field,
+    fetched: Field,
+}
+
+impl HoldShape {
+    /// `None`: the library is of before there was any.
+    pub fn of(layout: &Layout) -> Option<HoldShape> {
+        let shape = || -> Result<HoldShape, Error> {
+            Ok(HoldShape {
+                pointer: layout.field("heap.hold")?,
+                bytes: layout.size("hold")?,
+                classes: layout.constant("HOLD_CLASSES", 255)?,
+                ready: layout.field("hold.ready")?.offset,
+                ready_bytes: layout.size("ready")?,
+                takes: layout.field("ready.takes")?,
+                frees: layout.field("ready.frees")?,
+                fetched: layout.field("ready.fetched")?,
+            })
+        };
+        shape().ok()
+    }
+
+    /// Adds the counts of the hold of the heap with that record, as add_held does it inside: as if
+    /// it were magazines of which no call is a hit. Returns where it lies, if the heap has one;
+    /// `None`: it cannot be read.
+    pub fn read(
+        &self,
+        memory: &dyn Memory,
+        heap: &[u8],
+        classes: &mut [ClassCounts],
+    ) -> Option<Option<Range<u64>>> {
+        let address = self.pointer.of(heap);
+        if address == 0 {
+            return Some(None);
+        }
+        let hold = memory.bytes(address, self.bytes)?;
+        let ready = hold.get(self.ready..)?.chunks_exact(self.ready_bytes);
+        for (counts, ready) in classes.iter_mut().zip(ready.take(self.classes)) {
+            let (takes, frees) = (self.takes.of(ready), self.frees.of(ready));
+            let freed = frees.wrapping_sub(takes);
+            let held = self.fetched.of(ready).wrapping_add(freed) as i64;
+            // Numbers of no library, or the thread works meanwhile.
+            let held = held.clamp(0, i64::from(u32::MAX)) as u64;
+            counts.in_magazines = counts.in_magazines.saturating_add(held);
+            counts.pops = counts.pops.wrapping_add(takes);
+            counts.misses = counts.misses.wrapping_add(takes);
+            counts.overflows = counts.overflows.wrapping_add(frees);
+            counts.returned = counts.returned.wrapping_add(freed.wrapping_sub(held));
+        }
+        Some(Some(address..address.saturating_add(self.bytes as u64)))
+    }
+}
+
+/// Of the blocks of a slab of samples, whose bits lie there, each has a pointer, behind the bits:
+/// those without one are free, also where they are kept for the next sample.
+pub(crate) fn mark_free_samples(memory: &dyn Memory, bits: u64, slab: &mut Slab) {
+    let behind = slab.free.len() as u64 * 8;
+    let pointers = memory.bytes(bits.wrapping_add(behind), slab.blocks as usize * 8);
+    let pointers = pointers.unwrap_or_default();
+    for (block, pointer) in pointers.chunks_exact(8).enumerate() {
+        if number(pointer, 0, 8) == 0 {
+            slab.free[block / 64] |= 1 << (block % 64);
+        }
+    }
+}
+
+/// How to read the words that slabs have for their blocks (core/slab/word.h).
+pub(crate) struct WordShape {
+    shard: u64,
+    state_mask: u64,
+    live: u64,
+    /// Of longer blocks each has a slab of its own.
+    last_class: usize,
+}
+
+impl WordShape {
+    /// `None`: the library is of before there were any, or no slab has them.
+    pub fn of(memory: &dyn Memory, layout: &Layout) -> Option<WordShape> {
+        let shard = layout.address_of("slab_hardened_shard").ok()?;
+        let shard = u64::from(memory.bytes(shard, 1)?[0]);
+        (shard != 0).then_some(WordShape {
+            shard,
+            state_mask: layout.constant("WORD_STATE_MASK", u32::MAX).ok()? as u64,
+            live: layout.constant("WORD_LIVE", u32::MAX).ok()? as u64,
+            last_class: layout.constant("MID_CLASS_LAST", 255).ok()?,
+        })
+    }
+
+    /// Whether slabs of that shard have words.
+    pub fn is_of(&self, shard: u64) -> bool {
+        shard == self.shard
+    }
+
+    /// Of the blocks of such a slab, whose bits lie there, those that are neither free in the slab
+    /// nor live are held by a thread; a large one waits, without memory. The words lie behind the
+    /// bits and two numbers more.
+    pub fn mark_held(&self, memory: &dyn Memory, bits: u64, slab: &mut Slab) {
+        let behind = (slab.free.len() as u64 + 2) * 8;
+        let words = memory.bytes(bits.wrapping_add(behind), slab.blocks as usize * 4);
+        let words = words.unwrap_or_default();
+        let mut held = vec![0; slab.free.len()];
+        for (block, word) in words.chunks_exact(4).enumerate() {
+            if number(word, 0, 4) & self.state_mask != self.live {
+                held[block / 64] |= 1 << (block % 64);
+            }
+        }
+        if slab.size_class > self.last_class {
+            slab.free = held;
+            return;
+        }
+        for (held, free) in held.iter_mut().zip(&slab.free) {
+            *held &= !free;
+        }
+        slab.in_magazines = held;
+    }
+}
