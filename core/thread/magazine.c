@@ -672,7 +672,9 @@ static void maintain_one(struct heap *heap, unsigned size_class)
     magazine->debt -= magazine->debt > 0;
     magazine->pops_seen = pops;
     magazine->pushes_seen = pushes;
-    if (!idle && magazine->kind <= kind_limit(magazine))
+    /* Batches shorten what is too long by now; one without any would stay for ever. */
+    bool too_long = magazine->capacity > capacity_limit(size_class);
+    if (!idle && !too_long && magazine->kind <= kind_limit(magazine))
         return;
     flush_top(heap, size_class, (held + 1) / 2);
     if (magazine->kind > 0 && held / 2 <= range_blocks(magazine->kind - 1u))

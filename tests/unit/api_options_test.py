@@ -215,6 +215,44 @@ class AtRunTime(unittest.TestCase):
         found = values(run(("set", "purge_delay_ms", "-1"), PURGE_DELAY_MS="77"))
         self.assertEqual(found["value"], 77)
 
+    def change(self, name, value, **settings):
+        """What the option has an effect on, before and after it was set."""
+        found = values(run(("change", name, str(value)), **settings))
+        self.assertEqual(str(found["set"]), "0", name)
+        return found["before"], found["after"]
+
+    def test_less_is_kept(self):
+        before, after = self.change("magazine_kib", 1)
+        self.assertGreater(before, 1000)
+        self.assertLess(after, 1000)
+        before, after = self.change("big_cache_mib", 0)
+        self.assertGreaterEqual(before, 20 << 20)
+        self.assertLess(after, 1 << 20)
+        never = {"PURGE_DELAY_MS": "3600000", "RETAIN_PERCENT": "1000"}
+        before, after = self.change("purge_delay_ms", 1, **never)
+        self.assertGreater(before, 10 << 20)
+        self.assertLess(after, before / 2)
+
+    def test_what_was_less_is_more(self):
+        before, after = self.change("big_cache_mib", 64, BIG_CACHE_MIB="0")
+        self.assertLess(before, 1 << 20)
+        self.assertGreaterEqual(after, 20 << 20)
+        before, after = self.change("magazine_kib", 64, MAGAZINE_KIB="1")
+        self.assertGreater(after, before * 2)
+
+    def test_observation_begins_and_ends(self):
+        for name in ("cycles", "sample_kib"):
+            before, after = self.change(name, 1)
+            self.assertTrue(before == 0 and after > 0, name)
+        before, after = self.change("cycles", 0, CYCLES="1")
+        self.assertTrue(before > 0 and after == 0)
+        self.assertIn("malloc", run(("set", "stats", "1")).stderr)
+        self.assertEqual(run(("set", "stats", "0"), STATS="1").stderr, "")
+
+    def test_a_limit_comes_and_goes(self):
+        self.assertEqual(self.change("limit_mib", 5, LIMIT_MIB="9"), (9 << 20, 5 << 20))
+        self.assertEqual(self.change("limit_mib", 5)[1], 5 << 20)
+
 
 class Fallback(unittest.TestCase):
     """HAKMEM_FALLBACK=libc: the C library serves every call."""

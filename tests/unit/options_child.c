@@ -3,12 +3,14 @@
  *
  *     options_child get          options and counts
  *     options_child set N V      hakmem_option_set(N, V): its result, and the value afterwards
+ *     options_child change N V   what option N has an effect on, before and after it is set to V
  *     options_child overwrite    writes over its environment
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <hakmem/hakmem.h>
 
@@ -76,6 +78,98 @@ static int set(const char *name, long new_value)
     return 0;
 }
 
+static struct hakmem_stats stats_now(void)
+{
+    struct hakmem_stats stats;
+    hakmem_get_stats(&stats, sizeof stats);
+    return stats;
+}
+
+/* Free blocks that a burst of short ones leaves behind. Magazines shrink by and by, in slow paths,
+ * of which each big block is one. */
+static uint64_t cached_after_bursts(void)
+{
+    enum { ROUNDS = 4000, BLOCKS = 2000 };
+    static void *blocks[BLOCKS];
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < BLOCKS; i++)
+            blocks[i] = malloc(64);
+        for (int i = 0; i < BLOCKS; i++)
+            free(blocks[i]);
+        free(malloc((size_t)3 << 20));
+    }
+    struct hakmem_usage usage;
+    hakmem_get_class(3, &usage, sizeof usage);
+    return usage.cached_blocks;
+}
+
+/* Bytes that a big block leaves behind. */
+static uint64_t retained_after_big_block(void)
+{
+    size_t size = (size_t)20 << 20;
+    free(memset(malloc(size), 1, size));
+    return stats_now().retained_bytes;
+}
+
+/* Bytes that blocks of pages leave behind, a while after they were freed. */
+static uint64_t retained_after_pause(void)
+{
+    enum { BLOCKS = 200, SIZE = 100000, CALLS = 400 };
+    static void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = memset(malloc(SIZE), 1, SIZE);
+    for (int i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+    for (int i = 0; i < CALLS; i++) {
+        free(malloc((size_t)1 << i % 15));
+        usleep(1000);
+    }
+    return stats_now().retained_bytes;
+}
+
+static uint64_t limit(void)
+{
+    return stats_now().memory_limit_bytes;
+}
+
+static uint64_t slow_ns(void)
+{
+    uint64_t before = stats_now().malloc_slow_ns;
+    use_heap();
+    uint64_t now = stats_now().malloc_slow_ns;
+    return now > before ? now - before : 0; /* it is computed anew, from ticks of another length */
+}
+
+static uint64_t has_profile(void)
+{
+    use_heap();
+    return hakmem_profile_write("/dev/null") == 0;
+}
+
+static int change(const char *name, long value)
+{
+    static const struct {
+        const char *option;
+        uint64_t (*effect)(void);
+    } effects[] = {
+        {"magazine_kib", cached_after_bursts},
+        {"big_cache_mib", retained_after_big_block},
+        {"retain_percent", retained_after_pause},
+        {"purge_delay_ms", retained_after_pause},
+        {"limit_mib", limit},
+        {"cycles", slow_ns},
+        {"sample_kib", has_profile},
+    };
+    for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
+        if (strcmp(effects[i].option, name) != 0)
+            continue;
+        printf("before %llu\n", (unsigned long long)effects[i].effect());
+        printf("set %s\n", error_name(hakmem_option_set(name, value)));
+        printf("after %llu\n", (unsigned long long)effects[i].effect());
+    }
+    return 0;
+}
+
 /* As programs do that set the title that ps shows. */
 static int overwrite_environment(void)
 {
@@ -93,6 +187,8 @@ int main(int argc, char **argv)
         return show();
     if (argc == 4 && strcmp(argv[1], "set") == 0)
         return set(argv[2], strtol(argv[3], NULL, 10));
+    if (argc == 4 && strcmp(argv[1], "change") == 0)
+        return change(argv[2], strtol(argv[3], NULL, 10));
     if (argc == 2 && strcmp(argv[1], "overwrite") == 0)
         return overwrite_environment();
     return 2;
