@@ -13,6 +13,7 @@
 #include "profile/site.h"
 #include "slab/shard.h"
 #include "span/big_part.h"
+#include "thread/hold.h"
 #include "thread/registry.h"
 
 /* It is looked for as it lies in memory, by nobody in here: the constructor refers to it (init.c),

@@ -15,6 +15,7 @@
 #include "slab/shard.h"
 #include "span/big.h"
 #include "span/page_heap.h"
+#include "thread/hold.h"
 #include "thread/registry.h"
 
 const char stats_tier_names[TIER_COUNT][6] = {"tiny", "mid", "large", "big"};
@@ -110,13 +111,13 @@ static void collect_syscalls(struct hakmem_stats *total)
 
 static void collect_heaps(struct hakmem_stats *total)
 {
-    uint64_t heaps = 0;
+    uint64_t heap_bytes = 0;
     for (const struct heap *heap = heap_first(); heap; heap = heap->next) {
-        heaps++;
+        heap_bytes += HEAP_BYTES + (ATOMIC_LOAD_RELAXED(&heap->hold) ? hold_bytes() : 0);
         total->threads += heap_in_use(heap);
         total->reallocs_in_place += ATOMIC_LOAD_RELAXED(&heap->reallocs_in_place);
     }
-    total->metadata_bytes = metadata_bytes() + page_map_bytes() + heaps * HEAP_BYTES;
+    total->metadata_bytes = metadata_bytes() + page_map_bytes() + heap_bytes;
 }
 
 static void add_tiers(struct hakmem_stats *total, const struct hakmem_usage *tiers)

@@ -74,12 +74,13 @@ struct held hold_take_slowly(struct hold *hold, unsigned size_class)
         void *blocks[HOLD_READY];
         begin(ready, size_class);
         struct heap *heap = heap_enter();
-        unsigned got = take_batch(size_class, blocks, (unsigned)ready->batch);
+        unsigned got = take_batch(size_class, blocks, ready->batch);
         heap_leave(heap);
-        ready->batch = size_min(2 * ready->batch, ready->most / 2);
+        ready->batch = (uint16_t)size_min(2u * ready->batch, ready->most / 2u);
         for (unsigned i = 0; i < got; i++)
             ready->blocks[i] = (struct held){blocks[i], slab_lookup(blocks[i])};
         ready->count = got;
+        COUNTER_ADD(&ready->fetched, got);
     }
     hold->calls_left++;
     return hold_take(hold, size_class);
@@ -94,6 +95,7 @@ static void send(struct hold *hold, unsigned size_class, unsigned count)
         blocks[i] = ready->blocks[i].block;
     }
     ready->count -= count;
+    COUNTER_ADD(&ready->fetched, -(uint64_t)count);
     memmove(ready->blocks, ready->blocks + count, ready->count * sizeof ready->blocks[0]);
     struct heap *heap = heap_enter();
     bin_flush(slab_hardened_shard, size_class, blocks, count);
@@ -169,7 +171,7 @@ void hold_flush(struct hold *hold)
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-static size_t hold_bytes(void)
+size_t hold_bytes(void)
 {
     return round_up(sizeof(struct hold), os_page_size());
 }
@@ -185,14 +187,20 @@ static struct hold *make(struct heap *heap)
     return hold;
 }
 
-/* All but the counters, which may be read by others. What has no memory gets none. */
+/* Of the counters, which may be read by others, what they count as held. What has no memory gets
+ * none. */
 static void forget(struct hold *hold)
 {
     memset(&hold->tiny, 0, sizeof hold->tiny);
     memset(&hold->mid, 0, sizeof hold->mid);
-    for (unsigned size_class = 0; size_class < HOLD_CLASSES; size_class++)
-        if (hold->ready[size_class].count)
-            hold->ready[size_class].count = 0;
+    for (unsigned size_class = 0; size_class < HOLD_CLASSES; size_class++) {
+        struct ready *ready = &hold->ready[size_class];
+        uint64_t none_held = ready->takes - ready->frees;
+        if (ready->count)
+            ready->count = 0;
+        if (ready->fetched != none_held)
+            ATOMIC_STORE_RELAXED(&ready->fetched, none_held);
+    }
     hold->busy = false;
 }
 

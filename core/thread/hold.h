@@ -40,9 +40,10 @@ struct held {
 struct ready {
     uint64_t takes; /* atomic relaxed, one writer: blocks handed out, and freed */
     uint64_t frees;
-    uint32_t count; /* below `most`, but for a moment */
-    uint32_t most;  /* of long blocks fewer; 0: there was no block of the class yet */
-    uint64_t batch; /* so many come from the bins next */
+    uint32_t count;   /* below `most`, but for a moment */
+    uint16_t most;    /* of long blocks fewer; 0: there was no block of the class yet */
+    uint16_t batch;   /* so many come from the bins next */
+    uint64_t fetched; /* as `takes`: blocks from the bins, less those sent there */
     struct held blocks[HOLD_READY];
 };
 
@@ -171,5 +172,8 @@ void hold_close(void);
 
 /* In a new process: what the heap's hold held belongs to nobody. */
 void hold_forget(struct heap *heap);
+
+/* Bytes of a hold, which is a mapping of its own. */
+size_t hold_bytes(void);
 
 #endif

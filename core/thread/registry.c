@@ -153,8 +153,8 @@ static void add_counts(struct heap_counts *sum, const struct heap *heap, unsigne
     sum->magazines.returned += ATOMIC_LOAD_RELAXED(&counts->returned);
 }
 
-/* What was served without a magazine, from the blocks that a thread holds: as if each had been
- * refilled for its malloc, and was flushed by its free. */
+/* What was served without a magazine, from the blocks that a thread holds: as if these were one,
+ * that a call never hits. */
 static void add_held(struct heap_counts *sum, const struct heap *heap, unsigned size_class)
 {
     const struct hold *hold = ATOMIC_LOAD_ACQUIRE(&heap->hold);
@@ -162,10 +162,15 @@ static void add_held(struct heap_counts *sum, const struct heap *heap, unsigned 
         return;
     uint64_t takes = ATOMIC_LOAD_RELAXED(&hold->ready[size_class].takes);
     uint64_t frees = ATOMIC_LOAD_RELAXED(&hold->ready[size_class].frees);
+    uint64_t fetched = ATOMIC_LOAD_RELAXED(&hold->ready[size_class].fetched);
+    int64_t held = (int64_t)(fetched - takes + frees);
+    if (held < 0)
+        held = 0; /* the counters were read one after the other while the thread works */
+    sum->cached += (uint64_t)held;
     sum->pops += takes;
     sum->magazines.misses += takes;
     sum->magazines.overflows += frees;
-    sum->magazines.returned += frees - takes;
+    sum->magazines.returned += frees - takes - (uint64_t)held;
 }
 
 void heap_add_counts(unsigned first, unsigned last)

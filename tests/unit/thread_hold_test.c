@@ -39,6 +39,13 @@ static uint64_t live_blocks(void)
     return now.total.live_blocks;
 }
 
+static uint64_t cached_blocks(void)
+{
+    struct snapshot now;
+    stats_collect(&now);
+    return now.total.cached_blocks;
+}
+
 /* Freed blocks wait for at least as many others as the queue has places. */
 static void a_freed_block_is_not_the_next_one(void **state)
 {
@@ -94,6 +101,23 @@ static unsigned used_blocks(void)
         used += bin->slab_count * bin->slab_blocks - bin->free_blocks;
     }
     return used;
+}
+
+static void what_a_thread_holds_counts_as_cached(void **state)
+{
+    static void *blocks[300];
+    (void)state;
+    hardened_flush();
+    assert_int_equal(cached_blocks(), 0);
+    use_and_leave(blocks);
+    assert_true(cached_blocks() >= 150);
+    assert_int_equal(live_blocks() + cached_blocks(), used_blocks());
+    for (int i = 1; i < 300; i += 2)
+        give(blocks[i]);
+    assert_int_equal(live_blocks(), 0);
+    assert_int_equal(cached_blocks(), used_blocks());
+    hardened_flush();
+    assert_int_equal(cached_blocks(), 0);
 }
 
 static void a_thread_that_ends_gives_all_back(void **state)
@@ -221,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_freed_block_is_not_the_next_one),
         cmocka_unit_test(a_busy_hold_is_gone_around),
+        cmocka_unit_test(what_a_thread_holds_counts_as_cached),
         cmocka_unit_test(a_thread_that_ends_gives_all_back),
         cmocka_unit_test(a_new_thread_takes_few),
         cmocka_unit_test(children_of_a_busy_process_go_on),

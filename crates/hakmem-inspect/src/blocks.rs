@@ -104,6 +104,7 @@ mod tests {
             size,
             blocks,
             sampled: false,
+            hardened: false,
             free: vec![0; blocks.div_ceil(64) as usize],
             in_magazines: Vec::new(),
             in_transfer: Vec::new(),

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::apart::HoldShape;
 use crate::error::Error;
 use crate::layout::{number, Field, Layout};
 use crate::memory::Memory;
@@ -56,6 +57,8 @@ pub struct Heaps {
     pub areas: Vec<Range<u64>>,
     /// The records of shards.
     pub shards: Vec<Range<u64>>,
+    /// What threads of the hardened preset hold blocks in.
+    pub holds: Vec<Range<u64>>,
     /// What made no sense.
     pub torn: u64,
 }
@@ -78,6 +81,8 @@ struct Shape {
     magazine_bytes: usize,
     begin: Field,
     magazine_counts: usize,
+    /// Older libraries do not tell it.
+    hold: Option<HoldShape>,
 }
 
 struct HeapShape {
@@ -131,6 +136,7 @@ impl Shape {
             magazine_bytes: layout.size("magazine")?,
             begin: layout.field("magazine.begin")?,
             magazine_counts: layout.field("magazine.counts")?.offset,
+            hold: HoldShape::of(layout),
         })
     }
 
@@ -278,6 +284,12 @@ impl Heaps {
         self.owned += u64::from(owner > u64::from(u32::MAX));
         self.areas
             .push(address..address.saturating_add(heap.area_bytes as u64));
+        if let Some(hold) = &shape.hold {
+            match hold.read(memory, record, &mut self.classes) {
+                Some(range) => self.holds.extend(range),
+                None => self.torn += 1,
+            }
+        }
         if heap.bare.of(record) != 0 {
             return;
         }
@@ -327,8 +339,9 @@ impl Heaps {
         let count = layout.field("transfer.count")?;
         let slots = layout.field("transfer.slots")?;
         let table = layout.address_of("shard_table")?;
-        // One more has the slabs of samples.
-        let shards = layout.constant("SHARD_MAX", 4096)? + 1;
+        // One more has the slabs of samples, and another one those of the hardened preset.
+        let apart = 1 + usize::from(shape.hold.is_some());
+        let shards = layout.constant("SHARD_MAX", 4096)? + apart;
         let table = memory.bytes(table, shards * 8).unwrap_or_default();
         for address in table.chunks_exact(8).map(|shard| number(shard, 0, 8)) {
             if address == 0 {

@@ -12,6 +12,7 @@
 
 pub mod account;
 pub mod advice;
+mod apart;
 mod blocks;
 pub mod classes;
 pub mod core_file;

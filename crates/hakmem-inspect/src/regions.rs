@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::apart::{mark_free_samples, WordShape};
 use crate::classes::SizeClass;
 use crate::error::Error;
 use crate::layout::{number, Field, Layout};
@@ -38,6 +39,8 @@ pub struct Slab {
     pub blocks: u64,
     /// They are samples.
     pub sampled: bool,
+    /// They are of the hardened preset.
+    pub hardened: bool,
     /// A bit a block: free in the slab.
     pub free: Vec<u64>,
     /// The same: in a magazine; no words when there is none.
@@ -102,6 +105,8 @@ struct Shape {
     slab_free: usize,
     /// The shard whose slabs are of samples; 0: none.
     samples: u64,
+    /// None: no slab is of the hardened preset.
+    hardened: Option<WordShape>,
     big_bytes: usize,
     big_mapped: Field,
     big_dirty: Field,
@@ -114,6 +119,7 @@ impl Shape {
         let samples = memory.bytes(layout.address_of("slab_samples_shard")?, 1);
         Ok(Shape {
             samples: samples.map_or(0, |shard| u64::from(shard[0])),
+            hardened: WordShape::of(memory, layout),
             region_shift: layout.shifts()?.0,
             unit_shift: layout.shifts()?.1,
             units: layout.constant("SUPERSLAB_UNITS", 32)?,
@@ -305,8 +311,11 @@ impl Regions {
             }
         }
         for (slab, &(record, _)) in found.iter_mut().zip(slabs) {
-            if let Some(slab) = slab.as_mut().filter(|slab| slab.sampled) {
-                add_free_samples(memory, shape, record, slab);
+            let bits = record.wrapping_add(shape.slab_free as u64);
+            match (slab.as_mut(), &shape.hardened) {
+                (Some(slab), _) if slab.sampled => mark_free_samples(memory, bits, slab),
+                (Some(slab), Some(words)) if slab.hardened => words.mark_held(memory, bits, slab),
+                _ => {}
             }
         }
         let mut superslab = 0;
@@ -361,30 +370,19 @@ fn slab_of(shape: &Shape, classes: &[SizeClass], head: &[u8], base: u64) -> Opti
     if start != base || class.size == 0 || class.units > 32 || !fits {
         return None;
     }
+    let (shard, words) = (shape.slab_shard.of(head), shape.hardened.as_ref());
     Some(Slab {
         base,
         bytes,
         size_class,
         size: class.size,
         blocks,
-        sampled: shape.samples != 0 && shape.slab_shard.of(head) == shape.samples,
+        sampled: shape.samples != 0 && shard == shape.samples,
+        hardened: words.is_some_and(|words| words.is_of(shard)),
         free: Vec::new(),
         in_magazines: Vec::new(),
         in_transfer: Vec::new(),
     })
-}
-
-/// Of the blocks of such a slab each has a pointer, behind the bits: those without one are free,
-/// also where they are kept for the next sample.
-fn add_free_samples(memory: &dyn Memory, shape: &Shape, record: u64, slab: &mut Slab) {
-    let behind = shape.slab_free + slab.free.len() * 8;
-    let pointers = memory.bytes(record.wrapping_add(behind as u64), slab.blocks as usize * 8);
-    let pointers = pointers.unwrap_or_default();
-    for (block, pointer) in pointers.chunks_exact(8).enumerate() {
-        if number(pointer, 0, 8) == 0 {
-            slab.free[block / 64] |= 1 << (block % 64);
-        }
-    }
 }
 
 /// Words of bits, without those behind the last block.

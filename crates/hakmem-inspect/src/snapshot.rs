@@ -185,6 +185,7 @@ fn records(
     let mut records = chunks(memory, layout)?;
     records.extend(heaps.areas.iter().cloned());
     records.extend(heaps.shards.iter().cloned());
+    records.extend(heaps.holds.iter().cloned());
     let part = layout.size("big_part")? as u64;
     let parts = big_parts(memory, layout)?.into_iter();
     records.extend(parts.map(|address| address..address.saturating_add(part)));

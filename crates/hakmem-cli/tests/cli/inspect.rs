@@ -178,11 +178,13 @@ fn a_process_that_waits_is_told_exactly() {
     };
     let samples = [("HAKMEM_SAMPLE_KIB", "16")];
     let lean = [("HAKMEM_PRESET", "lean")];
+    let hardened = [("HAKMEM_PRESET", "hardened")];
     for (threads, options) in [
         ("1", &[][..]),
         ("4", &[]),
         ("4", &samples),
         ("4", &lean),
+        ("4", &hardened),
         ("64", &[]),
     ] {
         let running = Running::start(&program, &[threads], options);
