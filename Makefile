@@ -25,7 +25,7 @@ SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src
 
 .DEFAULT_GOAL := build
 .PHONY: build library library-musl all peers try scale learning-potential check check-hardened \
-	test-crates stress fuzz coverage programs guides platforms install dist packages format \
+	test-crates stress fuzz coverage programs guides platforms results pictures install dist packages format \
 	format-check lint clean help
 
 # Builds the libraries and the command.
@@ -125,8 +125,20 @@ guides: build
 # Builds and tests hakmem for each platform, or for PLATFORMS=NAME,... alone.
 platforms:
 	@sh cmake/install-tools.sh platforms
+	@python3 -B tests/packaging/check_targets.py $(BUILD) || test $$? = 77
 	@python3 tests/platforms/run_platforms.py --build $(BUILD)/platforms \
 		$(if $(PLATFORMS),--only $(PLATFORMS))
+
+# Puts what `hakmem bench` has written into docs/benchmarks.* into the README: table and picture.
+results: build
+	@sh cmake/install-tools.sh pictures
+	@python3 tests/source/readme_results.py --write .
+	@sh docs/screenshots.sh $(BUILD) comparison
+
+# Takes the pictures of docs/ anew.
+pictures: build
+	@sh cmake/install-tools.sh pictures
+	@sh docs/screenshots.sh $(BUILD)
 
 # Says which lines of the core the tests run, and which ways to abort they reach.
 coverage:
@@ -182,6 +194,8 @@ help:
 	@echo 'make guides     the commands of docs/guides, and what they print'
 	@echo 'make platforms  other compilers, processors, page sizes and C libraries, sanitizers'
 	@echo 'make coverage   what the tests reach of the core'
+	@echo 'make results    the table and the picture of README.md, after hakmem bench'
+	@echo 'make pictures   the pictures of docs/'
 	@echo 'make install    install into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make dist       the sources of a release, with bill of materials and checksums'
 	@echo 'make packages   Debian packages, RPMs, tarballs and wheels, each tried in a bare system'

@@ -15,9 +15,12 @@ use cc::Build;
 type Result<T> = std::result::Result<T, String>;
 
 /// Sources that are not built for size: the loops over blocks, and the hit paths.
-const FAST: [&str; 5] = [
+const FAST: [&str; 8] = [
+    "core/base/bytes.c",
     "core/slab/slab.c",
+    "core/slab/word.c",
     "core/api/long.c",
+    "core/api/hardened.c",
     "core/override/libc.c",
     "core/override/cxx.c",
     "src/entries.c",
@@ -173,7 +176,26 @@ fn link(objects: &[PathBuf], object: &Path) -> Result<()> {
         .args(["-r", "-nostdlib", "-o"])
         .arg(object)
         .args(objects);
+    // What the compiler calls by itself, as to ask for the processor, Rust's own libraries for musl
+    // have only in part.
+    if is_for_musl() {
+        command.arg(compiler_library()?);
+    }
     run(&mut command)
+}
+
+/// The archive of functions that the compiler's code calls: libgcc, or what clang has for it.
+fn compiler_library() -> Result<PathBuf> {
+    let mut command = compiler().get_compiler().to_command();
+    command.arg("-print-libgcc-file-name");
+    let output = command
+        .output()
+        .map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    if !path.is_file() {
+        return Err(format!("{command:?} names no file: {}", path.display()));
+    }
+    Ok(path)
 }
 
 /// Makes the inner names local, so that they clash with none of the program. Without `objcopy` they
