@@ -1,6 +1,6 @@
 #!/bin/sh
 # install-tools.sh library|musl|build|peers|try|learning|check|fuzz|coverage|programs|guides|
-# platforms|dist|packages: makes sure that what is needed is installed.
+# platforms|pictures|dist|packages: makes sure that what is needed is installed.
 #
 # Silent and quick when everything is there. Otherwise installs Debian packages when it may (root
 # with apt-get), and else says what to install and fails.
@@ -166,6 +166,17 @@ need_platforms() {
     has_clang_runtime ubsan_standalone || missing="$missing $(clang_runtime_package)"
 }
 
+# The fonts because the browser comes without any.
+need_pictures() {
+    need_build
+    need /usr/bin/python3 python3
+    need chromium chromium
+    need /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core
+    need redis-server redis-server
+    need redis-benchmark redis-tools
+    need g++ g++
+}
+
 need_dist() {
     need_rust
     need git git
@@ -194,11 +205,12 @@ fuzz) need_fuzz ;;
 coverage) need_coverage ;;
 programs | guides) need_library; need /usr/bin/python3 python3 ;;
 platforms) need_platforms ;;
+pictures) need_pictures ;;
 dist) need_dist ;;
 packages) need_packages ;;
 *)
     echo "usage: $0 library|musl|build|peers|try|learning|check|fuzz|coverage|programs|guides|" \
-        "platforms|dist|packages" >&2
+        "platforms|pictures|dist|packages" >&2
     exit 2
     ;;
 esac

@@ -1,12 +1,12 @@
 #!/bin/sh
-# screenshots.sh: makes the pictures of pages in docs/ anew.
+# screenshots.sh: makes the pictures of pages in docs/ anew, for `make pictures` and `make results`.
 #
 #     docs/screenshots.sh [BUILD]               all of them
 #     docs/screenshots.sh [BUILD] comparison    that of the README, from docs/benchmarks.json
 #
 # It records and looks at a Redis server under load and records a C++ compiler, writes the pages, and
-# lets a browser take pictures of them, 1280 pixels wide and 400. It needs redis-server,
-# redis-benchmark, g++ and chromium; on Debian: apt-get install redis chromium g++.
+# lets a browser take pictures of them, 1280 pixels wide and 400. Those two commands install what it
+# needs.
 set -eu
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -31,6 +31,7 @@ FRAME
 
 "$hakmem" report "$top/docs/benchmarks.json" --html "$work/comparison.html" >/dev/null
 picture comparison.html 1280 1090 "$top/docs/comparison.png"
+python3 "$top/tests/source/readme_results.py" --stamp "$top"
 [ "${2:-}" != comparison ] || exit 0
 
 "$hakmem" record --sample-kib 64 --output "$work/redis" -- \

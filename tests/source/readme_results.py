@@ -1,27 +1,36 @@
-"""readme_results.py: the results in the README are those of docs/benchmarks.md.
+"""readme_results.py: the results in the README are those of docs/benchmarks.md, and its picture
+shows docs/benchmarks.json.
 
     readme_results.py --check TOP    exit status 1 and a diff when they differ
-    readme_results.py --write TOP    writes them anew, after `hakmem bench` has made that page
+    readme_results.py --write TOP    writes the results anew, after `hakmem bench` made that page
+    readme_results.py --stamp TOP    notes in the picture, which is new, what it was made of
     readme_results.py --self-test
 
 They stand between <!-- results:begin --> and <!-- results:end -->: the summary, and by name the
-rows in which hakmem needs more than the others.
+rows in which hakmem needs more than the others. `make results` does what is to be done after
+`hakmem bench`. The note is a text of the PNG file, the SHA-256 of what the page was made of.
 """
 
 import difflib
+import hashlib
 import pathlib
 import re
+import struct
 import sys
+import zlib
 
 MOST_NAMED = 6
 NAMES = {
-    "best peer": "the best other one of each row",
+    "best peer": "in each row, the best of them",
     "system": "the C library's malloc",
     "mimalloc2": "mimalloc 2",
     "mimalloc3": "mimalloc 3",
     "gperftools-minimal": "tcmalloc of gperftools",
     "tcmalloc": "Google's tcmalloc",
 }
+PICTURE, PICTURED = "docs/comparison.png", "docs/benchmarks.json"
+PNG_HEAD = b"\x89PNG\r\n\x1a\n"
+NOTE = b"Source\0"
 BLOCK = re.compile(r"(<!-- results:begin -->\n).*?(<!-- results:end -->)", re.DOTALL)
 
 
@@ -97,6 +106,37 @@ def filled(readme, page):
     return BLOCK.sub(lambda found: found[1] + "\n" + results(page) + "\n" + found[2], readme)
 
 
+def chunks(png):
+    """(kind, content) of each part of a PNG file."""
+    if not png.startswith(PNG_HEAD):
+        raise SystemExit("%s is no PNG file" % PICTURE)
+    at = len(PNG_HEAD)
+    while at < len(png):
+        length, kind = struct.unpack_from(">I4s", png, at)
+        yield kind, png[at + 8:at + 8 + length]
+        at += 12 + length
+
+
+def note_of(png):
+    """What the picture says that it was made of, or None."""
+    return next((content[len(NOTE):].decode("ascii") for kind, content in chunks(png)
+                 if kind == b"tEXt" and content.startswith(NOTE)), None)
+
+
+def noted(png, text):
+    """The picture with that note, in place of another one."""
+    parts = [part for part in chunks(png)
+             if not (part[0] == b"tEXt" and part[1].startswith(NOTE))]
+    parts.insert(-1, (b"tEXt", NOTE + text.encode("ascii")))
+    return PNG_HEAD + b"".join(
+        struct.pack(">I", len(content)) + kind + content
+        + struct.pack(">I", zlib.crc32(kind + content)) for kind, content in parts)
+
+
+def digest(top):
+    return hashlib.sha256((top / PICTURED).read_bytes()).hexdigest()
+
+
 def self_test():
     page = ("Made by `x` on 2026-01-02, with y.\n\n## Summary\n\n"
             "| hakmem ÷ | time | faster | neither | slower | peak RSS | smaller | neither | larger "
@@ -108,10 +148,14 @@ def self_test():
             "| a | 1.25 ▲ | 0.5 ▼ |\n")
     readme = "x\n<!-- results:begin -->\nold\n<!-- results:end -->\ny\n"
     text = filled(readme, page)
-    assert "| the best other one of each row | **1.10** | 1 | 2 | **0.90** | 3 | 0 |" in text, text
+    assert "| in each row, the best of them | **1.10** | 1 | 2 | **0.90** | 3 | 0 |" in text, text
     assert "`b` 1.33, `a` 1.25;" in text and "malloc: nowhere." in text, text
     assert "over 4 rows" in text and "Measured on 2026-01-02" in text and "A/A" not in text, text
     assert filled(text, page) == text
+    end = struct.pack(">I", 0) + b"IEND" + struct.pack(">I", zlib.crc32(b"IEND"))
+    assert note_of(PNG_HEAD + end) is None
+    picture = noted(noted(PNG_HEAD + end, "old"), "new")
+    assert note_of(picture) == "new" and b"old" not in picture and picture.endswith(end)
     print("ok")
 
 
@@ -126,11 +170,17 @@ def main():
     if action == "--write":
         path.write_text(wanted, encoding="utf-8")
         return 0
+    if action == "--stamp":
+        (top / PICTURE).write_bytes(noted((top / PICTURE).read_bytes(), digest(top)))
+        return 0
     sys.stdout.writelines(difflib.unified_diff(
         present.splitlines(True), wanted.splitlines(True), "README.md", "docs/benchmarks.md"))
-    if present != wanted:
-        print("run: python3 tests/source/readme_results.py --write .", file=sys.stderr)
-    return 0 if present == wanted else 1
+    pictured = note_of((top / PICTURE).read_bytes()) == digest(top)
+    if not pictured:
+        print("%s does not show %s" % (PICTURE, PICTURED))
+    if present != wanted or not pictured:
+        print("run: make results", file=sys.stderr)
+    return 0 if present == wanted and pictured else 1
 
 
 if __name__ == "__main__":
