@@ -72,8 +72,7 @@ uint32_t bin_listed_blocks(const struct bin *bin)
     return bin->free_blocks - bin->kept * (uint32_t)bin->slab_blocks;
 }
 
-/* To be called when blocks were taken, or a slab ran empty. Lock held. */
-static void lower_bounds(struct bin *bin)
+void bin_lower_bounds(struct bin *bin)
 {
     uint32_t listed = bin_listed_blocks(bin);
     bin->free_swept = (uint32_t)size_min(bin->free_swept, listed);
@@ -89,7 +88,7 @@ void bin_detach(struct bin *bin, struct slab *slab, struct list *gone)
         bin->newest = NULL;
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count - 1);
     bin->free_blocks -= slab->blocks;
-    lower_bounds(bin);
+    bin_lower_bounds(bin);
     list_push(gone, &slab->by_fullness);
 }
 
@@ -216,7 +215,7 @@ unsigned bin_refill(
         bin->free_blocks -= got;
         bin_relist(bin, slab);
     }
-    lower_bounds(bin);
+    bin_lower_bounds(bin);
     lock_release(&bin->lock);
     if (taken && taken < count)
         memmove(blocks, blocks + count - taken, taken * sizeof *blocks);
@@ -287,7 +286,7 @@ static void settle(struct bin *bin, struct slab *slab, struct list *gone)
 {
     if (slab->free_blocks < slab->blocks || bin->kept < bin->keep) {
         bin_relist(bin, slab);
-        lower_bounds(bin);
+        bin_lower_bounds(bin);
     } else {
         bin_detach(bin, slab, gone);
         bin->missed++;

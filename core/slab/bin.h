@@ -90,6 +90,9 @@ unsigned bin_fullness(const struct slab *slab);
 /* Puts the slab on the list that its number of free blocks asks for. */
 void bin_relist(struct bin *bin, struct slab *slab);
 
+/* To be called when blocks were taken, or a slab ran empty. */
+void bin_lower_bounds(struct bin *bin);
+
 /* Takes a wholly free slab away from the bin and pushes it on `*gone`. */
 void bin_detach(struct bin *bin, struct slab *slab, struct list *gone);
 

@@ -32,8 +32,10 @@ static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
 }
 
 /* Takes or returns all blocks that touch the bytes, so that nobody gets one of them meanwhile; one
- * that is free when it comes back has been freed a second time. Lock held. */
-static SLOW_PATH void set_blocks_of(struct slab *slab, size_t start, size_t length, bool free)
+ * that is free when it comes back has been freed a second time. What is taken does not count as
+ * free: a child of fork that repairs the bin in between finds the same. Lock held. */
+static SLOW_PATH void set_blocks_of(
+    struct bin *bin, struct slab *slab, size_t start, size_t length, bool free)
 {
     unsigned first = size_class_index(slab->size_class, start);
     unsigned last = size_class_index(slab->size_class, start + length - 1);
@@ -46,8 +48,11 @@ static SLOW_PATH void set_blocks_of(struct slab *slab, size_t start, size_t leng
     }
     unsigned count = last - first + 1;
     slab->free_blocks = (uint16_t)(free ? slab->free_blocks + count : slab->free_blocks - count);
+    bin->free_blocks = free ? bin->free_blocks + count : bin->free_blocks - count;
     if (free && first / 64 < slab->first_word)
         slab->first_word = (uint16_t)(first / 64);
+    bin_relist(bin, slab);
+    bin_lower_bounds(bin);
 }
 
 /* Purges the first run of purgeable grains of the slab. Called and returns with the bin's lock
@@ -63,15 +68,13 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t 
     unsigned count = rest ? bits_lowest(rest) : 64 - first;
     size_t grain = slab_grain(slab), start = first * grain, length = count * grain;
     ATOMIC_STORE_RELAXED(&slab->purged_once, true);
-    set_blocks_of(slab, start, length, false);
-    bin_relist(bin, slab);
+    set_blocks_of(bin, slab, start, length, false);
     lock_release(&bin->lock);
     bool purged = page_heap_purge_pages(slab->superslab, slab->base + start, length);
     lock_acquire(&bin->lock);
-    set_blocks_of(slab, start, length, true);
+    set_blocks_of(bin, slab, start, length, true);
     if (purged)
         slab->purged |= bitmap_word_mask(0, first, count);
-    bin_relist(bin, slab);
     *bytes = purged ? length : 0;
     return true;
 }

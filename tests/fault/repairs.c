@@ -2,13 +2,15 @@
  * each lock: its child repairs all structures and then goes on with the call (behaviours 31 and
  * 45). What the call has taken out of them, to work on it, must not be put back by the repair.
  *
- * Here the repair comes before each system call of the allocator, none of which is made under a
- * lock (ARCHITECTURE.md, invariant 3). No process is made, so that all blocks can be looked at.
+ * Here the repair comes before system calls of the allocator, none of which is made under a lock
+ * (ARCHITECTURE.md, invariant 3): before some alone, since each repair hides what the one before
+ * has left wrong. No process is made, so that all blocks can be looked at.
  */
 #include <stdio.h>
 
 #include <hakmem/hakmem.h>
 
+#include "api/hardened.h"
 #include "map/metadata.h"
 #include "observe/walk.h"
 #include "os/fault.h"
@@ -20,12 +22,15 @@
 
 enum { SLOTS = 600, STEPS = 60000, PURGE_EVERY = 500 };
 
-static unsigned repairs;
+static unsigned repairs, one_of = 4;
 
 /* The hook is asked in the initialisation as well, when there is nothing to repair. */
 static bool repair_all(enum os_call call)
 {
+    static uint32_t seed = 3;
     (void)call;
+    if (random_next(&seed) % one_of)
+        return false;
     heap_repair_registry();
     for (unsigned part = 0; part < big_cache_parts(); part++)
         big_cache_repair(part);
@@ -34,7 +39,8 @@ static bool repair_all(enum os_call call)
     metadata_repair();
     for (unsigned shard = 0; shard < shard_count(); shard++)
         for (unsigned class = 1; class < CLASS_COUNT; class ++)
-            bin_repair(shard, class);
+            if (bin_of(shard, class)->slab_count)
+                bin_repair(shard, class);
     repairs++;
     return false;
 }
@@ -82,11 +88,14 @@ int main(void)
 {
     watchdog(100, "calls with repairs in the middle");
     free(malloc(1));
+    /* There are many more calls then, and regions lie far apart, so that a repair takes long. */
+    if (hardened_is_on())
+        one_of = 64;
     fault_hook = repair_all;
     use(STEPS);
     fault_hook = NULL;
     check_all();
-    printf("%u repairs\n", repairs);
-    REQUIRE(repairs > 1000);
+    fprintf(stderr, "%u repairs\n", repairs);
+    REQUIRE(repairs > 200);
     return 0;
 }

@@ -80,7 +80,7 @@ STEPS = (
      "a block that changed its class goes into a magazine of the old one"),
     ("api/alloc.c", "        superslab_start_block(block, size_class);\n", "",
      "a block that was handed out is free"),
-    ("slab/sweep.c", "    set_blocks_of(slab, start, length, false);\n", "",
+    ("slab/sweep.c", "    set_blocks_of(bin, slab, start, length, false);\n", "",
      "blocks are handed out while their pages are purged"),
     ("span/page_heap.c", "        unsigned dirty = take_run(superslab, run);\n        lock_release",
      "        unsigned dirty = 0;\n        lock_release",
