@@ -163,10 +163,13 @@ static void ticks_are_of_some_length(void **state)
     assert_true(ns > 10000000 && ns < 1000000000000);
 }
 
+/* Until somebody waits for it, and for a while then. */
 static void *hold(void *unused)
 {
     lock_acquire(metadata_lock());
     ATOMIC_STORE_RELEASE(&held, true);
+    while (!(ATOMIC_LOAD_RELAXED(&metadata_lock()->word) & LOCK_WAITERS))
+        usleep(1000);
     usleep(20000);
     lock_release(metadata_lock());
     return unused;
