@@ -77,6 +77,8 @@ void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool zero)
 {
     void *block = big_alloc(heap->shard, size, alignment, zero);
     if (UNLIKELY(!block) && reclaim_may_make_room(size_max(size, alignment))) {
+        if (hardened_is_on())
+            hardened_release();
         heap_flush(heap);
         reclaim_everything();
         block = big_alloc(heap->shard, size, alignment, zero);

@@ -30,7 +30,7 @@ void hardened_start(void)
         return;
     heap_leave(heap);
     bytes_start();
-    if (!nothing_open() || !shard_prepare_hardened())
+    if (!shard_prepare_hardened())
         return;
     idle_stay_parked(true);
     /* Parks this thread's. */
@@ -161,10 +161,8 @@ static void *take_slowly(
         return block;
     block = take(size_class, size, alignment);
     if (UNLIKELY(!block)) {
-        hardened_flush();
+        hardened_release();
         heap_flush(heap);
-        large_release(0);
-        big_fenced_release(0);
         reclaim_everything();
         block = take(size_class, size, alignment);
     }
@@ -241,6 +239,13 @@ void hardened_flush(void)
         return;
     hold_flush(hold);
     hold_end(hold);
+}
+
+void hardened_release(void)
+{
+    hardened_flush();
+    large_release(0);
+    big_fenced_release(0);
 }
 
 /* ---- malloc and free ------------------------------------------------------------------------- */

@@ -72,4 +72,7 @@ void hardened_look_at_big(
 /* Sends home what the thread holds, and looks at it. */
 void hardened_flush(void);
 
+/* The same, and ends all waiting in limbo: for who is out of memory. To be called without locks. */
+void hardened_release(void);
+
 #endif

@@ -3,30 +3,37 @@
 
 #include "base/bits.h"
 #include "map/page_map.h"
-#include "map/size_class.h"
 #include "os/fatal.h"
 #include "os/os.h"
 
-enum { SLOTS = 1 << 20, WORDS = SLOTS / 64 };
+enum { WORDS = NOTHING_SLOTS / 64 };
 
 uintptr_t nothing_start;
-size_t nothing_bytes;
 
 static uint64_t *taken; /* const once there is a range; atomic relaxed, any thread: a bit a slot */
 static uint32_t turn;   /* atomic relaxed, any thread: of the words */
 static int32_t left;    /* atomic relaxed, any thread: slots that nobody has taken or is to take */
+static bool opening;    /* atomic relaxed, any thread: somebody makes the range, or has made it */
 
-bool nothing_open(void)
+/* Not before an address is asked for: of what a program may lock or map it can be a large part.
+ * False: there is no memory for it, or another thread is just about it. */
+static SLOW_PATH bool reserve(void)
 {
-    size_t bytes = SLOTS * (size_t)MIN_ALIGNMENT;
-    taken = os_map(WORDS * sizeof *taken, os_page_size(), NULL);
-    uintptr_t start = taken ? page_map_reserve(bytes) : 0;
-    if (!start)
-        return false;
-    nothing_bytes = bytes;
-    left = SLOTS;
-    ATOMIC_STORE_RELEASE(&nothing_start, start);
-    return true;
+    if (__atomic_exchange_n(&opening, true, __ATOMIC_RELAXED))
+        return ATOMIC_LOAD_ACQUIRE(&nothing_start) != 0;
+    size_t bytes = WORDS * sizeof *taken;
+    uint64_t *bits = os_map(bytes, os_page_size(), NULL);
+    uintptr_t start = bits ? page_map_reserve(NOTHING_BYTES) : 0;
+    if (start) {
+        taken = bits;
+        left = NOTHING_SLOTS;
+        ATOMIC_STORE_RELEASE(&nothing_start, start);
+        return true;
+    }
+    if (bits)
+        os_discard(bits, bytes);
+    ATOMIC_STORE_RELAXED(&opening, false);
+    return false;
 }
 
 static void *address_of(unsigned word, unsigned bit)
@@ -55,6 +62,8 @@ static void *take(void)
 
 void *nothing_take(void)
 {
+    if (UNLIKELY(!ATOMIC_LOAD_ACQUIRE(&nothing_start)) && !reserve())
+        return NULL;
     void *slot = ATOMIC_ADD_RELAXED(&left, -1) > 0 ? take() : NULL;
     if (UNLIKELY(!slot))
         ATOMIC_ADD_RELAXED(&left, 1);

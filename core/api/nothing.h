@@ -8,23 +8,22 @@
 #define API_NOTHING_H
 
 #include "base/atomic.h"
-#include "base/macros.h"
+#include "map/size_class.h"
 
-/* The range, 0 until there is one. Atomic: release on store of `nothing_start`, which is last,
- * pairs with acquire on load. */
+enum { NOTHING_SLOTS = 1 << 20, NOTHING_BYTES = NOTHING_SLOTS * MIN_ALIGNMENT };
+
+/* Where the range starts, 0 until there is one. Atomic: release on store pairs with acquire on
+ * load. */
 extern uintptr_t nothing_start;
-extern size_t nothing_bytes;
 
 ALWAYS_INLINE bool nothing_covers(const void *address)
 {
     uintptr_t start = ATOMIC_LOAD_ACQUIRE(&nothing_start);
-    return UNLIKELY(start != 0) && (uintptr_t)address - start < nothing_bytes;
+    return UNLIKELY(start != 0) && (uintptr_t)address - start < NOTHING_BYTES;
 }
 
-/* Reserves the range; false: there is no memory for it. Once. */
-bool nothing_open(void);
-
-/* An address, at a multiple of 16; NULL: all are taken. */
+/* An address, at a multiple of 16; NULL: all are taken, or there is no memory for the range, which
+ * is reserved when the first one is asked for. */
 void *nothing_take(void);
 
 /* Aborts, naming `call`, when the address, which lies in the range, was not taken. */

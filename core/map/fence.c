@@ -54,17 +54,30 @@ bool fence_open(enum fence fence, void *address, size_t size)
 {
     if (fence == FENCE_NONE)
         return true;
-    return fence == FENCE_MARKS ? os_unguard(address, size) : os_make_writable(address, size);
+    if (fence == FENCE_MARKS ? os_unguard(address, size) : os_make_writable(address, size))
+        return true;
+    /* A filter of system calls may have come since the range was closed. */
+    return os_map_anew(address, size);
 }
 
 bool fence_close(enum fence fence, void *address, size_t size)
 {
     if (fence == FENCE_MARKS && os_guard(address, size))
         return true;
-    /* Memory that is locked stays. */
-    if (!os_purge(address, size))
+    if (!os_purge(address, size)) {
+        /* It is locked, or a filter refuses: another mapping in its place has none. */
+        if (fence == FENCE_RIGHTS && os_make_untouchable(address, size))
+            return true;
         sparse_clear(address, size);
+    }
     return fence == FENCE_RIGHTS && os_make_inaccessible(address, size);
+}
+
+bool fence_close_again(enum fence fence, void *address, size_t size)
+{
+    if (fence == FENCE_MARKS)
+        return os_guard(address, size);
+    return fence == FENCE_RIGHTS && os_make_untouchable(address, size);
 }
 
 char *fence_place(size_t alignment)

@@ -33,6 +33,9 @@ bool fence_open(enum fence fence, void *address, size_t size);
 /* Closes them again; their memory goes back. False: they could be touched still, and are zero. */
 bool fence_close(enum fence fence, void *address, size_t size);
 
+/* The same of pages of which some may be closed. False: the others are as they were. */
+bool fence_close_again(enum fence fence, void *address, size_t size);
+
 /* An address for a mapping, a multiple of `alignment`, somewhere in 32 TiB that neither programs
  * nor the system begin to use: of 2^45 / alignment places. NULL: the system has no random numbers.
  */

@@ -232,8 +232,12 @@ uintptr_t page_map_reserve(size_t bytes)
 {
     size_t length = round_up(bytes, REGION_SIZE) + REGION_SIZE;
     char *memory = os_reserve(length);
-    bool closed = memory && os_make_untouchable(memory, length);
-    return closed ? round_up((uintptr_t)memory, REGION_SIZE) : 0;
+    if (!memory)
+        return 0;
+    if (os_make_untouchable(memory, length))
+        return round_up((uintptr_t)memory, REGION_SIZE);
+    os_unmap(memory, length);
+    return 0;
 }
 
 void page_map_register(struct region *region)

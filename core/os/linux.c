@@ -253,12 +253,23 @@ bool os_make_inaccessible(void *address, size_t size)
            system_call(SYS_mprotect, (long)address, (long)size, PROT_NONE, 0, 0, 0) == 0;
 }
 
-bool os_make_untouchable(void *address, size_t size)
+/* In place of what is mapped there. */
+static bool map_over(void *address, size_t size, int protection, int flags)
 {
     return !refused(OS_MMAP) &&
            system_call(
-               SYS_mmap, (long)address, (long)size, PROT_NONE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == (long)address;
+               SYS_mmap, (long)address, (long)size, protection,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | flags, -1, 0) == (long)address;
+}
+
+bool os_make_untouchable(void *address, size_t size)
+{
+    return map_over(address, size, PROT_NONE, MAP_NORESERVE);
+}
+
+bool os_map_anew(void *address, size_t size)
+{
+    return map_over(address, size, PROT_READ | PROT_WRITE, 0);
 }
 
 bool os_unmap(void *address, size_t size)

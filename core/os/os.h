@@ -61,9 +61,13 @@ void *os_reserve_scattered(size_t size, const void *near);
  * system refuses. */
 bool os_make_untouchable(void *address, size_t size);
 
-/* The same of whole pages of a mapping that stays one: by marks in its page tables, which cost no
- * mapping (Linux 6.13). os_unguard makes them pages that read as zero. False when the system does
- * not know how, or not for this memory: os_guard refuses what is locked. */
+/* Fresh zeroed memory in place of mapped pages, which may be read and written. It costs a mapping
+ * or two where the others have marks or other rights. False when the system refuses. */
+bool os_map_anew(void *address, size_t size);
+
+/* Makes whole pages of a mapping that stays one untouchable: by marks in its page tables, which
+ * cost no mapping (Linux 6.13). os_unguard makes them pages that read as zero. False when the
+ * system does not know how, or not for this memory: os_guard refuses what is locked. */
 bool os_guard(void *address, size_t size);
 bool os_unguard(void *address, size_t size);
 

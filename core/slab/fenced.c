@@ -39,7 +39,7 @@ bool fenced_open(struct slab *slab)
     size_t bytes = open_bytes(slab);
     /* Each of its owners opens a large block. */
     if (fence != FENCE_NONE && size_class_is_single(slab->size_class))
-        return slab->clean = true;
+        return slab->clean = slab->clean || large_renew(slab);
     if (UNLIKELY(fence == FENCE_NONE) && !slab->clean && !os_purge(slab->base, bytes))
         memset(slab->base, 0, bytes);
     slab->clean = true;

@@ -42,8 +42,9 @@ static size_t slab_end(const struct slab *slab)
     return size_classes[slab->size_class].size;
 }
 
-/* Bytes of the slab's start that are open, and zero, while its block is free: it has no canary,
- * and needs no secret. Who has the block. */
+/* Bytes of the slab's start that are open, and zero, while its block is free; while it is live,
+ * more than its pages where the system would not close what is behind them. The block has no
+ * canary, and its slab needs no secret. Who has the block. */
 static uint64_t *left_open(const struct slab *slab)
 {
     return slab_secret((struct slab *)slab);
@@ -58,6 +59,16 @@ static void check(const struct slab *slab, const char *call)
         fatal_pointer(call, DEFECT_WRITTEN, slab->base, NULL, 0);
 }
 
+bool large_renew(struct slab *slab)
+{
+    enum fence fence = slab->superslab->fence;
+    size_t bytes = slab_end(slab);
+    if (fence_close_again(fence, slab->base, bytes))
+        return true;
+    *left_open(slab) = bytes;
+    return fence_open(fence, slab->base, bytes);
+}
+
 void *large_open(struct slab *slab, size_t size, size_t alignment)
 {
     size_t page = os_page_size(), length = round_up(size_max(size, 1), page);
@@ -69,9 +80,8 @@ void *large_open(struct slab *slab, size_t size, size_t alignment)
     check(slab, "malloc");
     if (length > open && !fence_open(fence, start + open, length - open))
         return NULL;
-    if (length < open)
-        fence_close(fence, start + length, open - length);
-    *left_open(slab) = 0;
+    if (length >= open || fence_close(fence, start + length, open - length))
+        *left_open(slab) = 0;
     return slab->base = start + offset;
 }
 
@@ -90,12 +100,15 @@ bool large_resize(struct slab *slab, size_t before, size_t size)
     char *start = start_of(slab);
     if (wanted > slab_end(slab) - os_page_size())
         return false;
-    if (wanted > open)
-        return fence_open(fence, start + open, wanted - open);
+    if (wanted > open) {
+        size_t opened = size_max(open, size_min(wanted, *left_open(slab)));
+        bytes_clear(start + open, opened - open);
+        return wanted == opened || fence_open(fence, start + opened, wanted - opened);
+    }
     if (size < before)
         memset(start + end_of(slab, size), 0, wanted - end_of(slab, size));
-    if (wanted < open)
-        fence_close(fence, start + wanted, open - wanted);
+    if (wanted < open && !fence_close(fence, start + wanted, open - wanted))
+        *left_open(slab) = size_max(*left_open(slab), open);
     return true;
 }
 
@@ -157,13 +170,16 @@ void large_end(struct slab *slab, size_t size)
     /* Of longer ones most programs use little: to look at all of it would cost more. */
     static const size_t cleared_max = 128 * KIB;
     char *start = start_of(slab);
-    size_t open = open_end(slab, size);
+    enum fence fence = slab->superslab->fence;
+    size_t open = size_max(open_end(slab, size), *left_open(slab));
     if (open <= cleared_max && is_burst()) {
         bytes_clear(start, open);
         *left_open(slab) = open;
         limbo_put(&open_limbo, slab);
         return;
     }
-    *left_open(slab) = fence_close(slab->superslab->fence, start, open) ? 0 : open;
-    limbo_put(&closed_limbo, slab);
+    bool closed = fence_close(fence, start, open);
+    *left_open(slab) = closed ? 0 : open;
+    /* What is open may have its memory still, which would wait with it. */
+    limbo_put(closed || fence == FENCE_NONE ? &closed_limbo : &open_limbo, slab);
 }

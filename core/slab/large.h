@@ -11,7 +11,7 @@
  *
  * While a program frees many at once, those of up to 128 KiB are cleared instead, since their next
  * owner would pay more for fresh pages: such a block waits behind at most 1 MiB of others, reads as
- * zero, and is looked at when it is handed out again.
+ * zero, and is looked at when it is handed out again. So does one that the system refuses to close.
  *
  * All but large_class are for who has the block.
  */
@@ -22,6 +22,10 @@
 
 /* The class of the slab for such a block; CLASS_NONE: it has to be big. */
 unsigned large_class(size_t size, size_t alignment);
+
+/* For a new slab of pages that the system would not close when it was asked before; false: it
+ * refuses still. */
+bool large_renew(struct slab *slab);
 
 /* Opens a slab's block, so long and at a multiple of `alignment`, at most that of the slab; it
  * reads as zero. NULL: the system refuses. */

@@ -31,11 +31,12 @@ static void *free_again(void *argument)
     return NULL;
 }
 
-/* Before each system call: looks for a freed block that its slab has lent to the purge. */
+/* Before each system call: looks for a freed block that its slab, if it is not gone as a whole, has
+ * lent to the purge. */
 static bool watch(enum os_call call)
 {
     for (unsigned i = 0; call == OS_MADVISE && i < BLOCKS; i++)
-        if (i % KEPT_EVERY && !bin_block_is_free(block[i], "free")) {
+        if (i % KEPT_EVERY && slab_lookup(block[i]) && !bin_block_is_free(block[i], "free")) {
             fault_hook = NULL;
             victim = block[i];
             sem_post(&found);
