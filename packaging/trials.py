@@ -4,7 +4,6 @@ Nothing but what Debian's smallest system has is there, and no network: what a p
 does not ask for is missing.
 """
 
-import re
 import time
 
 import project
@@ -171,10 +170,10 @@ def musl(root, packages):
 
 
 def lint(root, packages):
-    """Debian's own checker: no error."""
+    """Debian's own checker: no error and no warning."""
     root.copy(packages, "/lint")
-    said = root.run("lintian --allow-root --fail-on error /lint/*.deb")
-    return "%d warnings" % len(re.findall("^W:", said, re.M))
+    root.run("lintian --allow-root --fail-on error,warning /lint/*.deb")
+    return "no error, no warning"
 
 
 def arm64(root, packages, build):
