@@ -306,6 +306,12 @@ bool os_make_untouchable(void *address, size_t size)
     return false;
 }
 
+bool os_map_anew(void *address, size_t size)
+{
+    (void)address, (void)size;
+    return false;
+}
+
 size_t os_mapping_limit(void)
 {
     return 0;
