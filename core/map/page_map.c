@@ -142,11 +142,26 @@ void class_map_set(const void *address, unsigned units, unsigned class)
     set(&wide_class_map, address, units, class);
 }
 
+/* That of the first superslab is part of the library: most processes map none. */
+static struct leaf first_leaf;
+static bool first_leaf_taken; /* atomic relaxed, any thread */
+
 static struct leaf *leaf_map(void)
 {
     if (metadata_has_fences())
         return fence_map(sizeof(struct leaf), NULL);
+    if (!__atomic_exchange_n(&first_leaf_taken, true, __ATOMIC_RELAXED))
+        return &first_leaf;
     return os_map(sizeof(struct leaf), os_page_size(), NULL);
+}
+
+/* Of a leaf that was not installed, and so is all zero still. */
+static void leaf_discard(struct leaf *leaf)
+{
+    if (leaf == &first_leaf)
+        ATOMIC_STORE_RELAXED(&first_leaf_taken, false);
+    else
+        os_discard(leaf, sizeof *leaf);
 }
 
 /* Makes the zeroed leaf that of the index, unless it has one. */
@@ -157,7 +172,7 @@ static void leaf_install(size_t index, struct leaf *fresh)
             &page_map_root[index], &present, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ATOMIC_ADD_RELAXED(&map_bytes, sizeof(struct leaf));
     else
-        os_discard(fresh, sizeof(struct leaf));
+        leaf_discard(fresh);
 }
 
 static struct leaf *spare_leaf; /* atomic: release on store pairs with acquire on taking it */
@@ -218,7 +233,7 @@ void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address
         leaf_install(index, spare->leaf);
     else if (!__atomic_compare_exchange_n(
                  &spare_leaf, &none, spare->leaf, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        os_discard(spare->leaf, sizeof(struct leaf));
+        leaf_discard(spare->leaf);
 }
 
 static void set_entry(const void *address, uintptr_t entry)

@@ -31,10 +31,11 @@ static size_t next_number(const char **text)
     return any && number < no_limit ? number : SIZE_MAX;
 }
 
-/* Reads a file as text; false when there is nothing to read. */
+/* Reads a file as text, with as few calls as can be: each process does so at its start. False when
+ * there is nothing to read. */
 static bool read_text(const char *path, char *buffer, size_t capacity)
 {
-    size_t length = os_read_file(path, buffer, capacity - 1);
+    size_t length = os_read_short_file(path, buffer, capacity - 1);
     buffer[length] = '\0';
     return length > 0;
 }

@@ -443,18 +443,21 @@ int os_duplicate(int fd)
     return -1;
 }
 
+/* 0 at the end of the file, and when it cannot be read. */
+static size_t read_once(int fd, char *buffer, size_t capacity)
+{
+    long bytes;
+    do
+        bytes = system_call(SYS_read, fd, (long)buffer, (long)capacity, 0, 0, 0);
+    while (bytes == -EINTR);
+    return bytes < 0 ? 0 : (size_t)bytes;
+}
+
 size_t os_read(int fd, char *buffer, size_t capacity)
 {
-    size_t length = 0;
-    while (length < capacity) {
-        long bytes =
-            system_call(SYS_read, fd, (long)(buffer + length), (long)(capacity - length), 0, 0, 0);
-        if (bytes == -EINTR)
-            continue;
-        if (bytes <= 0)
-            break;
-        length += (size_t)bytes;
-    }
+    size_t length = 0, bytes;
+    while (length < capacity && (bytes = read_once(fd, buffer + length, capacity - length)) != 0)
+        length += bytes;
     return length;
 }
 
@@ -465,13 +468,25 @@ static long open_to_read(const char *path)
     return system_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
 }
 
-size_t os_read_file(const char *path, char *buffer, size_t capacity)
+static size_t read_by(
+    size_t (*read)(int fd, char *buffer, size_t capacity), const char *path, char *buffer,
+    size_t capacity)
 {
     long fd = open_to_read(path);
-    size_t length = fd < 0 ? 0 : os_read((int)fd, buffer, capacity);
+    size_t length = fd < 0 ? 0 : read((int)fd, buffer, capacity);
     if (fd >= 0)
         os_close((int)fd);
     return length;
+}
+
+size_t os_read_file(const char *path, char *buffer, size_t capacity)
+{
+    return read_by(os_read, path, buffer, capacity);
+}
+
+size_t os_read_short_file(const char *path, char *buffer, size_t capacity)
+{
+    return read_by(read_once, path, buffer, capacity);
 }
 
 /* In a user namespace that does not know the superuser, all that is his seems to be nobody's. No

@@ -12,8 +12,9 @@
 #include "thread/hold.h"
 #include "thread/idle.h"
 
-/* The first heap is part of the library: a small program maps none. */
-static CACHE_ALIGNED char first_area[HEAP_BYTES];
+/* The first heap is part of the library: a small program maps none. It touches the front and the
+ * records of small classes, two pages. */
+static char first_area[HEAP_BYTES] __attribute__((aligned(PAGE_SIZE)));
 static struct heap first_heap = {.area = (struct heap_area *)first_area, .bare = true};
 
 struct registry registry;
