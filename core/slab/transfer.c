@@ -17,6 +17,11 @@
  * quarter of that. */
 enum { SLOTS_MAX = 2048, MAGAZINES_MAX = 16, PARTS_MAX = 4 };
 
+/* So many times as many bytes of blocks above 1 KiB, of which few are a long magazine; and of
+ * single ones, which are dear to make, where a CPU has several threads: each of them has a part of
+ * the magazine that an only one may have, and here they share the rest. */
+enum { MID_FACTOR = 4, SINGLE_FACTOR = 32 };
+
 /* A cache begins with so many slots and doubles them. */
 enum { SLOTS_MIN = 64 };
 
@@ -28,7 +33,8 @@ static uint64_t stocked[CLASS_COUNT];
  * in the order of shards and classes. Atomic relaxed, any thread. */
 static unsigned next_step, next_for_growth;
 
-static bool closed; /* atomic relaxed, any thread */
+static bool closed;  /* atomic relaxed, any thread */
+static bool crowded; /* atomic relaxed, any thread: CPUs have several threads */
 
 /* The number of caches in use. */
 static unsigned cache_count(void)
@@ -36,11 +42,18 @@ static unsigned cache_count(void)
     return shard_count() * CLASS_COUNT;
 }
 
+static unsigned factor(unsigned size_class)
+{
+    if (size_class_is_single(size_class))
+        return ATOMIC_LOAD_RELAXED(&crowded) ? SINGLE_FACTOR : 1;
+    return size_classes[size_class].size > TINY_MAX ? MID_FACTOR : 1;
+}
+
 static unsigned bound(unsigned size_class)
 {
     if (ATOMIC_LOAD_RELAXED(&closed))
         return 0;
-    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * MAGAZINES_MAX;
+    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * MAGAZINES_MAX * factor(size_class);
     size_t blocks = size_min(bytes / size_classes[size_class].size, SLOTS_MAX);
     return (unsigned)(blocks / size_min(shard_count(), PARTS_MAX));
 }
@@ -307,6 +320,11 @@ bool transfer_drain(void)
     for (unsigned shard = 0; shard < shard_count(); shard++)
         any |= transfer_drain_shard(shard);
     return any;
+}
+
+void transfer_set_crowded(bool is_crowded)
+{
+    ATOMIC_STORE_RELAXED(&crowded, is_crowded);
 }
 
 void transfer_close(void)

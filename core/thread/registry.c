@@ -38,6 +38,12 @@ static void make_owned(struct heap *heap)
     ATOMIC_STORE_RELEASE(&heap->owner, identity_self());
 }
 
+static void set_crowd(unsigned crowd)
+{
+    ATOMIC_STORE_RELAXED(&registry.crowd, crowd);
+    transfer_set_crowded(crowd > 1);
+}
+
 /* Registry lock held. A heap that was taken in a parent process may be given back in its child,
  * where it was never counted. */
 static void count_owned(int change)
@@ -45,8 +51,7 @@ static void count_owned(int change)
     unsigned owned = registry.owned;
     owned = change < 0 && !owned ? 0 : owned + (unsigned)change;
     ATOMIC_STORE_RELAXED(&registry.owned, owned);
-    ATOMIC_STORE_RELAXED(
-        &registry.crowd, (unsigned)size_max(owned / ATOMIC_LOAD_RELAXED(&registry.cpus), 1));
+    set_crowd((unsigned)size_max(owned / ATOMIC_LOAD_RELAXED(&registry.cpus), 1));
 }
 
 void registry_enter_process(struct heap *heap)
@@ -498,7 +503,7 @@ struct lock *heap_registry_lock(void)
 void registry_begin_process(void)
 {
     ATOMIC_STORE_RELAXED(&registry.owned, 0);
-    ATOMIC_STORE_RELAXED(&registry.crowd, 1);
+    set_crowd(1);
 }
 
 void heap_repair_registry(void)

@@ -50,14 +50,15 @@ static void the_last_in_are_the_first_out(void **state)
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
-/* Sixteen times as much as the longest magazine, and no more than 2048 blocks. */
+/* Sixteen times as much as the longest magazine, four times that above 1 KiB, and no more than 2048
+ * blocks. */
 static void a_cache_is_bounded(void **state)
 {
     (void)state;
     static const struct {
         size_t size;
         unsigned most;
-    } bounds[] = {{16, 2048}, {512, 2048}, {1024, 1024}, {32768, 32}};
+    } bounds[] = {{16, 2048}, {512, 2048}, {1024, 1024}, {32768, 128}};
     policy.magazine_kib = 64;
     for (size_t i = 0; i < ARRAY_LENGTH(bounds); i++) {
         unsigned class = size_class_of(bounds[i].size), most = bounds[i].most;
@@ -82,6 +83,31 @@ static void a_cache_is_bounded(void **state)
     assert_int_equal(transfer_take(0, class, held, 900), 900);
     policy.magazine_kib = 64;
     flush(class, held, 1000);
+}
+
+/* They have 32 times the room there, and what came in before does not have to go. */
+static void single_blocks_have_room_where_cpus_have_several_threads(void **state)
+{
+    (void)state;
+    unsigned single = size_class_of(256 * KIB), tiny = size_class_of(16);
+    policy.magazine_kib = 4;
+    refill(single, 20);
+    assert_int_equal(transfer_put(0, single, held, 10), 0);
+    transfer_set_crowded(true);
+    assert_int_equal(transfer_put(0, single, held, 10), 8);
+    transfer_set_crowded(false);
+    assert_int_equal(transfer_put(0, single, held + 8, 2), 0);
+    transfer_check_all();
+    assert_int_equal(transfer_take(0, single, held, 10), 8);
+    flush(single, held, 20);
+    transfer_set_crowded(true);
+    refill(tiny, 2100);
+    policy.magazine_kib = 64;
+    assert_int_equal(transfer_put(0, tiny, held, 2100), 2048);
+    transfer_set_crowded(false);
+    assert_true(transfer_drain());
+    flush(tiny, held + 2048, 52);
+    sweep_everything();
 }
 
 static void shards_are_made(void **state)
@@ -356,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_in_are_the_first_out),
         cmocka_unit_test(a_cache_is_bounded),
+        cmocka_unit_test(single_blocks_have_room_where_cpus_have_several_threads),
         cmocka_unit_test(ticks_drain_what_lay_unused),
         cmocka_unit_test(a_block_without_a_slab_is_named),
         cmocka_unit_test(growth_takes_from_other_caches),
