@@ -12,6 +12,9 @@
 #include "slab/word.h"
 #include "span/limbo.h"
 
+/* Open pages that may lie before a block: it begins in the first unit of its slab. */
+static const size_t slack_max = UNIT_SIZE / 2;
+
 /* Its last page stays closed. */
 unsigned large_class(size_t size, size_t alignment)
 {
@@ -80,8 +83,14 @@ void *large_open(struct slab *slab, size_t size, size_t alignment)
     check(slab, "malloc");
     if (length > open && !fence_open(fence, start + open, length - open))
         return NULL;
-    if (length >= open || fence_close(fence, start + length, open - length))
+    /* At the end of what is open, so that blocks of other lengths cost no calls. */
+    bool at_end = length < open && open - length <= slack_max && open < slab_end(slab);
+    if (at_end && alignment <= page) {
+        offset += open - length;
         *left_open(slab) = 0;
+    } else if (length >= open || fence_close(fence, start + length, open - length)) {
+        *left_open(slab) = 0;
+    }
     return slab->base = start + offset;
 }
 

@@ -11,7 +11,8 @@
  *
  * While a program frees many at once, those of up to 128 KiB are cleared instead, since their next
  * owner would pay more for fresh pages: such a block waits behind at most 1 MiB of others, reads as
- * zero, and is looked at when it is handed out again. So does one that the system refuses to close.
+ * zero, and is looked at when it is handed out again. A shorter one then ends where that did: up
+ * to 32 KiB before it are zero. One that the system refuses to close waits there, too.
  *
  * All but large_class are for who has the block.
  */

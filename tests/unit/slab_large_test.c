@@ -173,6 +173,39 @@ static void blocks_of_bursts_are_cleared(void **state)
     bin_check_all();
 }
 
+/* A shorter block ends where the one before it did, before closed pages; what lies before it is
+ * looked at. */
+static void shorter_blocks_of_bursts_end_there(void **state)
+{
+    enum { ROUNDS = 100000, BEFORE = 5000 };
+    uint64_t random = 1;
+    bool shorter = false;
+    (void)state;
+    for (unsigned i = 0; i < ROUNDS && !shorter; i++) {
+        size_t size = 33000 + unit_below(&random, 28000);
+        char *block = take(size, 16);
+        CHECK(unit_all_bytes(block, size, 0));
+        memset(block, 0x55, size);
+        shorter = (uintptr_t)block % UNIT_SIZE > BEFORE;
+        if (shorter) {
+            struct slab *slab = slab_lookup(block);
+            block[-BEFORE] = 1;
+            assert_false(large_is_whole(slab, size));
+            block[-BEFORE] = 0;
+            unit_expect_fault(page_behind(block, size));
+            /* It grows where it is, and becomes shorter. */
+            assert_true(large_resize(slab, size, size + 1));
+            assert_true(large_resize(slab, size + 1, 100));
+            unit_expect_fault(page_behind(block, 100));
+            size = 100;
+        }
+        end(block, size);
+    }
+    assert_true(shorter);
+    large_release(0);
+    bin_check_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +214,7 @@ int main(void)
         cmocka_unit_test(grows_and_shrinks),
         cmocka_unit_test(addresses_wait),
         cmocka_unit_test(blocks_of_bursts_are_cleared),
+        cmocka_unit_test(shorter_blocks_of_bursts_end_there),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
