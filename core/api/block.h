@@ -3,9 +3,11 @@
 #define API_BLOCK_H
 
 #include "api/nothing.h"
+#include "os/tags.h"
 #include "profile/guard.h"
 #include "slab/slab.h"
 #include "span/big.h"
+#include "span/page_heap.h"
 
 /* BLOCK_GONE: what lay there was freed, and nothing lies there now. BLOCK_NOTHING: no bytes, of the
  * hardened preset. */
@@ -20,8 +22,24 @@ struct block_info {
     };
 };
 
+/* Of a pointer with a tag: only short blocks of the hardened preset have one. */
+static inline struct block_info block_find_tagged(const void *pointer)
+{
+    const void *block = tags_strip(pointer);
+    const struct region *region = page_map_lookup(block);
+    if (!region || region->kind == REGION_BIG ||
+        ((const struct superslab *)region)->part != page_heap_fenced())
+        return (struct block_info){.kind = BLOCK_FOREIGN};
+    struct slab *slab = slab_lookup(block);
+    if (slab && size_class_is_large(slab->size_class))
+        return (struct block_info){.kind = BLOCK_FOREIGN};
+    return (struct block_info){.kind = slab ? BLOCK_SLAB : BLOCK_GONE, .slab = slab};
+}
+
 ALWAYS_INLINE struct block_info block_find(const void *block)
 {
+    if (UNLIKELY(tags_of(block) != 0))
+        return block_find_tagged(block);
     struct region *region = page_map_lookup(block);
     if (!region && guard_covers(block))
         return (struct block_info){.kind = BLOCK_GUARDED, .guard = guard_of(block)};

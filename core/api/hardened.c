@@ -12,6 +12,7 @@
 #include "base/sparse.h"
 #include "os/cycles.h"
 #include "os/os.h"
+#include "os/tags.h"
 #include "slab/shard.h"
 #include "span/big_fenced.h"
 #include "thread/hold.h"
@@ -32,6 +33,7 @@ void hardened_start(void)
     bytes_start();
     if (!shard_prepare_hardened())
         return;
+    tags_start();
     idle_stay_parked(true);
     /* Parks this thread's. */
     if ((heap = heap_enter()) != NULL)
@@ -46,20 +48,23 @@ static bool is_large(const struct slab *slab)
     return size_class_is_large(slab->size_class);
 }
 
-/* A block that nobody has is the caller's from now on. */
+/* A block that nobody has is the caller's from now on; returns its pointer. */
 ALWAYS_INLINE void *start(struct held held, size_t size, size_t alignment, enum form form)
 {
     struct slab *slab = held.slab;
-    uint32_t *word = slab_word(slab, (unsigned)word_index(slab, held.block));
-    size_t length = size_classes[slab->size_class].size;
+    size_t index = word_index(slab, held.block), length = size_classes[slab->size_class].size;
+    uint32_t *place = slab_word(slab, (unsigned)index), word = ATOMIC_LOAD_RELAXED(place);
+    char *block = held.block;
     if (LIKELY(word_has_canary(slab->size_class))) {
-        if (LIKELY(ATOMIC_LOAD_RELAXED(word) != WORD_UNUSED) &&
-            UNLIKELY(!bytes_are_zero(held.block, length)))
-            fatal_pointer("malloc", DEFECT_WRITTEN, held.block, NULL, 0);
-        *(uint64_t *)((char *)held.block + length - CANARY_SIZE) = word_canary(slab, held.block);
+        if (LIKELY(word != WORD_UNUSED) && UNLIKELY(!bytes_are_zero(block, length)))
+            fatal_pointer("malloc", DEFECT_WRITTEN, block, NULL, 0);
+        *(uint64_t *)(block + length - CANARY_SIZE) = word_canary(slab, block);
+        block = tags_give(
+            block, size, index ? block - length : block,
+            index + 1 < slab->blocks ? block + length : block, word_last_tag(word));
     }
-    ATOMIC_STORE_RELEASE(word, word_live(size, size_max(alignment, MIN_ALIGNMENT), form));
-    return held.block;
+    ATOMIC_STORE_RELEASE(place, word_live(size, size_max(alignment, MIN_ALIGNMENT), form));
+    return block;
 }
 
 /* What is wrong with the block, whose word was that. */
@@ -69,18 +74,27 @@ static _Noreturn SLOW_PATH void fatal_block(
     slab_index(slab, block, call);
     if (word_state(word) != WORD_LIVE)
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
+    /* The pointer of who had the block before has another tag; one without was never handed out. */
+    if (!tags_match(block))
+        fatal_pointer(call, tags_of(block) ? DEFECT_DOUBLE_FREE : DEFECT_FOREIGN, block, NULL, 0);
     hardened_check_form(block, word, form, call);
-    bool begins = word_start_is_whole(slab, block);
+    tags_ignore();
+    bool begins = word_start_is_whole(slab, tags_strip(block));
     fatal_pointer(call, begins ? DEFECT_OVERFLOW : DEFECT_UNDERFLOW, block, NULL, 0);
 }
 
 /* Whether it is the word of a live block that such a function may free, and all behind the block
  * and right before it is as it was. */
-ALWAYS_INLINE bool is_right(struct slab *slab, const void *block, uint32_t word, enum form form)
+ALWAYS_INLINE bool is_right(struct slab *slab, const void *pointer, uint32_t word, enum form form)
 {
-    return LIKELY(word_fits(word, form)) &&
-           LIKELY(word_end_is_whole(slab, block, word_size(word))) &&
-           LIKELY(word_start_is_whole(slab, block));
+    const void *block = tags_strip(pointer);
+    if (UNLIKELY(!word_fits(word, form)) || UNLIKELY(!tags_match(pointer)))
+        return false;
+    tags_ignore();
+    bool is_whole = LIKELY(word_end_is_whole(slab, block, word_size(word))) &&
+                    LIKELY(word_start_is_whole(slab, block));
+    tags_heed();
+    return is_whole;
 }
 
 /* Of two threads that free the block one finds that it is free. Aborts when no block starts there.
@@ -91,7 +105,7 @@ ALWAYS_INLINE uint32_t end(struct slab *slab, void *block, enum form form)
     if (UNLIKELY(index >= slab->blocks))
         slab_refuse(slab, block, "free");
     uint32_t *place = slab_word(slab, (unsigned)index);
-    uint32_t word = __atomic_exchange_n(place, WORD_FREED, __ATOMIC_ACQ_REL);
+    uint32_t word = __atomic_exchange_n(place, word_freed(block), __ATOMIC_ACQ_REL);
     if (UNLIKELY(!is_right(slab, block, word, form)))
         fatal_block(slab, block, word, form, "free");
     return word;
@@ -201,17 +215,18 @@ static void count_free(struct heap *heap, unsigned size_class)
         ATOMIC_ADD_RELAXED(&bin_of(slab_hardened_shard, size_class)->direct_blocks, 1);
 }
 
-void hardened_free_slow(struct slab *slab, void *block, enum form form)
+void hardened_free_slow(struct slab *slab, void *pointer, enum form form)
 {
     struct heap *heap = heap_enter();
     if (LIKELY(heap != NULL))
         hold_open(heap);
-    uint32_t word = end(slab, block, form);
+    uint32_t word = end(slab, pointer, form);
     count_free(heap, slab->size_class);
     if (is_large(slab)) {
         large_end(slab, word_size(word));
     } else {
-        bytes_clear(block, size_classes[slab->size_class].size);
+        void *block = tags_strip(pointer);
+        tags_clear(block, size_classes[slab->size_class].size);
         bin_flush(slab->shard, slab->size_class, &block, 1);
     }
     if (heap)
@@ -273,17 +288,18 @@ void *hardened_alloc(size_t size, size_t alignment, enum form form)
     return block;
 }
 
-void hardened_free(void *block, enum form form)
+void hardened_free(void *pointer, enum form form)
 {
+    void *block = tags_strip(pointer);
     struct slab *slab = slab_find(block);
     struct hold *hold;
     if (UNLIKELY(!slab) || UNLIKELY(!slab_is_hardened(slab)) || UNLIKELY(is_large(slab)) ||
         UNLIKELY((hold = hold_begin()) == NULL)) {
-        free_by(block, form);
+        free_by(pointer, form);
         return;
     }
-    end(slab, block, form);
-    bytes_clear(block, size_classes[slab->size_class].size);
+    end(slab, pointer, form);
+    tags_clear(block, size_classes[slab->size_class].size);
     hold_put(hold, (struct held){block, slab});
     hold_end(hold);
 }
@@ -315,6 +331,8 @@ static void *change_size(struct slab *slab, void *block, uint32_t word, size_t s
     if (UNLIKELY(!__atomic_compare_exchange_n(
             place, &word, changed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)))
         fatal_block(slab, block, word, FORM_ANY, "realloc");
+    if (!is_large(slab))
+        tags_resize(block, before, size);
     return block;
 }
 

@@ -35,10 +35,10 @@ ALWAYS_INLINE bool hardened_is_on(void)
 void *hardened_alloc(size_t size, size_t alignment, enum form form);
 
 /* Frees a block that a function of that kind got, whatever it is, NULL too. */
-void hardened_free(void *block, enum form form);
+void hardened_free(void *pointer, enum form form);
 
 /* The same of a block that is known to lie in the slab; of the slow path of free. */
-void hardened_free_slow(struct slab *slab, void *block, enum form form);
+void hardened_free_slow(struct slab *slab, void *pointer, enum form form);
 
 /* realloc, of a live block of a hardened slab. */
 void *hardened_resize(struct slab *slab, void *block, size_t size);

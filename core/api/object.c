@@ -29,8 +29,9 @@ static size_t size_in_slab(struct slab *slab, unsigned index, const char *start)
 static size_t object_in_slab(struct slab *slab, const char *address)
 {
     size_t size = size_classes[slab->size_class].size;
-    unsigned index = size_class_index(slab->size_class, (size_t)(address - slab->base));
-    const char *start = slab->base + index * size;
+    const char *place = tags_strip(address);
+    unsigned index = size_class_index(slab->size_class, (size_t)(place - slab->base));
+    const char *start = tags_like(slab->base + index * size, address);
     if (index >= slab->blocks)
         return 0;
     if (!slab_is_hardened(slab))
@@ -77,6 +78,6 @@ size_t alloc_object_size_fast(const void *address)
 {
     if (!address || nothing_covers(address))
         return 0;
-    const struct slab *slab = slab_lookup(address);
+    const struct slab *slab = slab_lookup(tags_strip(address));
     return slab ? size_classes[slab->size_class].size : SIZE_MAX;
 }

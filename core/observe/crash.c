@@ -16,6 +16,7 @@
 #include "os/fatal.h"
 #include "os/os.h"
 #include "os/signals.h"
+#include "os/tags.h"
 #include "profile/guard.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
@@ -186,6 +187,7 @@ static void write_origin(const void *address)
 static void write_address(const void *address)
 {
     struct text *text = start_piece();
+    address = tags_strip(address);
     text_hex(text, (uintptr_t)address);
     text_string(text, ": ");
     if (!address_describe(text, address, MIB))
@@ -260,6 +262,9 @@ static void write_memory(void)
 
 /* ---- Reports --------------------------------------------------------------------------------- */
 
+/* As SEGV_MTESERR, which old C libraries do not know. */
+enum { WRONG_TAG = 9 };
+
 static void print_signal(struct text *text, int signal, const siginfo_t *info)
 {
     text_string(
@@ -281,6 +286,8 @@ static void print_signal(struct text *text, int signal, const siginfo_t *info)
         text_string(text, ", where nothing is mapped,");
     if (signal == SIGSEGV && info->si_code == SEGV_ACCERR)
         text_string(text, ", where that is not allowed,");
+    if (signal == SIGSEGV && info->si_code == WRONG_TAG)
+        text_string(text, ", by a pointer of another block,");
 }
 
 static bool has_address(const siginfo_t *info)

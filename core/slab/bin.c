@@ -8,6 +8,7 @@
 #include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/os.h"
+#include "os/tags.h"
 #include "slab/shard.h"
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
@@ -131,6 +132,7 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
     enum { PLACES = 4, WRITTEN_PLACES = 3, STRIDE = UNIT_PAGES / PLACES };
     unsigned written = 0;
     size_t end = slab->blocks * (size_t)size_classes[slab->size_class].size;
+    tags_ignore();
     for (unsigned place = 0; place < PLACES; place++) {
         if (((size_t)place * STRIDE + 1) * PAGE_SIZE > end)
             break;
@@ -141,6 +143,7 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
             i++;
         written += i < PAGE_SIZE / sizeof *words;
     }
+    tags_heed();
     return written >= WRITTEN_PLACES;
 }
 

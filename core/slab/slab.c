@@ -10,6 +10,7 @@
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
+#include "os/tags.h"
 #include "slab/fenced.h"
 #include "slab/word.h"
 #include "span/page_heap.h"
@@ -273,8 +274,8 @@ static _Noreturn SLOW_PATH void fatal_index(
     const struct slab *slab, const void *address, const char *call)
 {
     size_t size = size_classes[slab->size_class].size;
-    unsigned index =
-        size_class_index(slab->size_class, (size_t)((const char *)address - slab->base));
+    size_t offset = (size_t)((const char *)tags_strip(address) - slab->base);
+    unsigned index = size_class_index(slab->size_class, offset);
     if ((uintptr_t)address % MIN_ALIGNMENT)
         fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
     /* It may have started elsewhere before (large.h). */
@@ -282,14 +283,14 @@ static _Noreturn SLOW_PATH void fatal_index(
         fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
     if (index < slab->blocks)
         fatal_pointer(
-            call, DEFECT_INTERIOR, address, slab->base + index * size,
+            call, DEFECT_INTERIOR, address, tags_like(slab->base + index * size, address),
             slab_is_hardened(slab) ? word_asked(slab, index) : size);
     fatal_pointer(call, DEFECT_FOREIGN, address, NULL, 0);
 }
 
 unsigned slab_index(const struct slab *slab, const void *address, const char *call)
 {
-    size_t offset = (size_t)((const char *)address - slab->base);
+    size_t offset = (size_t)((const char *)tags_strip(address) - slab->base);
     unsigned index = size_class_index(slab->size_class, offset);
     if (UNLIKELY(index >= slab->blocks || !size_class_is_start(slab->size_class, index, offset)))
         fatal_index(slab, address, call);

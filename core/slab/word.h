@@ -5,6 +5,7 @@
  *
  *     record   | struct slab | bitmap | secret | random | word 0 | word 1 | ...
  *     word     | bytes asked for: 22 | log2 of the alignment: 5 | form: 2 | state: 2 |
+ *              of a freed block: | the tag that its memory had last: 4 | state: 2 |
  *     block    | bytes asked for ... | zeros | canary: 8 bytes |
  *
  * Free blocks are all zero, and so is all of a live one behind what was asked for, but the canary.
@@ -19,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "os/fatal.h"
+#include "os/tags.h"
 #include "slab/large.h"
 
 /* By which kind of function a block is made or freed. Only of a free: FORM_ANY, one that cannot
@@ -41,6 +43,17 @@ ALWAYS_INLINE uint32_t word_live(size_t size, size_t alignment, enum form form)
 {
     return (uint32_t)size << WORD_SIZE_SHIFT | bits_lowest(alignment) << WORD_ALIGNMENT_SHIFT |
            (uint32_t)form << WORD_FORM_SHIFT | WORD_LIVE;
+}
+
+/* Of the block of that pointer, once it is freed; and the tag that it had. */
+ALWAYS_INLINE uint32_t word_freed(const void *pointer)
+{
+    return tags_of(pointer) << WORD_FORM_SHIFT | WORD_FREED;
+}
+
+ALWAYS_INLINE unsigned word_last_tag(uint32_t word)
+{
+    return word >> WORD_FORM_SHIFT & 15;
 }
 
 ALWAYS_INLINE enum word_state word_state(uint32_t word)
@@ -114,10 +127,10 @@ void word_draw_secrets(struct slab *slab);
  * beyond those, or of all; returns how many. The bin's lock. */
 unsigned word_take(struct slab *slab, void **blocks, unsigned count);
 
-/* Where the block starts in its slab; slab->blocks or more: no block starts there. */
-ALWAYS_INLINE size_t word_index(const struct slab *slab, const void *block)
+/* Which block starts where the pointer leads, with or without a tag; slab->blocks or more: none. */
+ALWAYS_INLINE size_t word_index(const struct slab *slab, const void *pointer)
 {
-    size_t offset = (size_t)((const char *)block - slab->base);
+    size_t offset = (size_t)((const char *)tags_strip(pointer) - slab->base);
     return size_class_exact_index(&size_classes[slab->size_class], offset);
 }
 

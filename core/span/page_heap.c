@@ -10,6 +10,7 @@
 #include "map/fence.h"
 #include "map/metadata.h"
 #include "os/os.h"
+#include "os/tags.h"
 #include "span/parts.h"
 
 /* Superslabs of which some measure is the same, by their number of free units. */
@@ -265,9 +266,11 @@ static struct superslab *grow(unsigned part, enum growth growth)
         superslab->huge = growth == GROWTH_HUGE_PAGE;
         /* Either way: the system may give huge pages to who does not ask. */
         os_advise_huge_pages(superslab->region.base, REGION_SIZE, superslab->huge);
-        if (is_fenced(part))
+        if (is_fenced(part)) {
+            tags_prepare(superslab->region.base, REGION_SIZE);
             superslab->fence =
                 (uint8_t)fence_start(superslab->region.base, REGION_SIZE, FENCE_MAPPINGS);
+        }
     }
     return superslab;
 }

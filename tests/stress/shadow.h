@@ -52,18 +52,28 @@ static inline uint64_t shadow_mask(unsigned from, unsigned to)
     return (~(uint64_t)0 >> (63 - (to - from))) << from;
 }
 
+/* Where the pointer leads: AArch64 looks at the upper byte of none, where tags of memory are. */
+static inline uintptr_t shadow_address(const void *block)
+{
+#if defined(__aarch64__)
+    return (uintptr_t)block & UINTPTR_MAX >> 8;
+#else
+    return (uintptr_t)block;
+#endif
+}
+
 /* Says whether the range can be shadowed at all. */
 static inline bool shadow_covers(const void *block, size_t bytes)
 {
-    return (((uintptr_t)block + bytes) >> SHADOW_ADDRESS_BITS) == 0;
+    return ((shadow_address(block) + bytes) >> SHADOW_ADDRESS_BITS) == 0;
 }
 
 /* Marks [block, block + bytes) as live; false when any of it was live already. The shadow is not
  * usable after a failure: adding bits is cheaper than setting them, but carries over. */
 static inline bool shadow_mark(const void *block, size_t bytes)
 {
-    uintptr_t first = (uintptr_t)block >> 4;
-    uintptr_t last = ((uintptr_t)block + bytes - 1) >> 4;
+    uintptr_t first = shadow_address(block) >> 4;
+    uintptr_t last = (shadow_address(block) + bytes - 1) >> 4;
 
     if (__builtin_expect((first >> 6) != (last >> 6), 0))
         return shadow_mark_words(first, last);
@@ -75,8 +85,8 @@ static inline bool shadow_mark(const void *block, size_t bytes)
 /* Ends what shadow_mark began; false when not all of it was live. */
 static inline bool shadow_clear(const void *block, size_t bytes)
 {
-    uintptr_t first = (uintptr_t)block >> 4;
-    uintptr_t last = ((uintptr_t)block + bytes - 1) >> 4;
+    uintptr_t first = shadow_address(block) >> 4;
+    uintptr_t last = (shadow_address(block) + bytes - 1) >> 4;
 
     if (__builtin_expect((first >> 6) != (last >> 6), 0))
         return shadow_clear_words(first, last);

@@ -142,12 +142,10 @@ static void without_a_fence_all_is_zero(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closes_and_opens),
-        cmocka_unit_test(marks_take_no_mappings),
-        cmocka_unit_test(locked_memory_loses_its_rights),
-        cmocka_unit_test(is_locked_later),
-        cmocka_unit_test(rights_are_bounded),
-        cmocka_unit_test(without_a_fence_all_is_zero),
+        /* First, before others have taken rights where there are no marks. */
+        cmocka_unit_test(rights_are_bounded),     cmocka_unit_test(closes_and_opens),
+        cmocka_unit_test(marks_take_no_mappings), cmocka_unit_test(locked_memory_loses_its_rights),
+        cmocka_unit_test(is_locked_later),        cmocka_unit_test(without_a_fence_all_is_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

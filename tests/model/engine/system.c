@@ -294,6 +294,12 @@ bool os_unguard(void *address, size_t size)
     return false;
 }
 
+bool os_is_readable(const void *address, size_t size)
+{
+    (void)address, (void)size;
+    return true;
+}
+
 bool os_make_inaccessible(void *address, size_t size)
 {
     (void)address, (void)size;
