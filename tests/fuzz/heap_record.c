@@ -4,7 +4,7 @@
 #include "api/alloc.h"
 
 /* Where tiers and their parts begin and end. */
-static const size_t borders[] = {
+static const size_t borders[16] = {
     0,
     16,
     256,
@@ -46,6 +46,17 @@ size_t decode_size(const struct record *record)
     else
         size = (long)REGION_SIZE + (long)(selector % 4) * (512 << 10) + delta * 4096;
     return size > 0 ? (size_t)size : 0;
+}
+
+size_t decode_wide_size(const struct record *record)
+{
+    unsigned selector = record->size;
+
+    if (selector < 192)
+        return decode_size(record);
+    if (selector < 240)
+        return (selector - 187) * (REGION_SIZE / 64) + record->fine;
+    return borders[selector - 240] + record->fine % 4;
 }
 
 unsigned decode_align_log2(const struct record *record)

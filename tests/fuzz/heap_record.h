@@ -15,6 +15,9 @@ struct record {
 /* From 0 to 4 MiB, mostly below 32 KiB. */
 size_t decode_size(const struct record *record);
 
+/* The same, one in four above 128 KiB: there are more size classes than the other can name. */
+size_t decode_wide_size(const struct record *record);
+
 /* A size that nobody can have. */
 size_t decode_refused_size(const struct record *record);
 

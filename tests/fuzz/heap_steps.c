@@ -92,7 +92,7 @@ static void step_flags(
 {
     static const size_t extra[] = {0, 1, 4096, 1 << 17};
     struct request request = {
-        .size = decode_size(record),
+        .size = decode_wide_size(record),
         .align_log2 = record->fine & 0x10 ? decode_align_log2(record) : 0,
         .zero = (record->fine & 0x20) != 0,
     };
