@@ -93,6 +93,9 @@ static void say_shortfall(size_t got, size_t size, size_t least)
 static void exhaust_addresses(void)
 {
     struct rlimit limit;
+    /* There a block of 1 MiB ends before a closed page, and shares 2 MiB with no other one. */
+    const char *preset = getenv("HAKMEM_PRESET");
+    bool hardened = preset && strcmp(preset, "hardened") == 0;
     REQUIRE(getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
     size_t free_bytes = limit.rlim_cur - (size_t)mapped_kib() * 1024;
     size_t shortest = limit.rlim_cur > 512 * MIB ? MIB : 0;
@@ -101,7 +104,8 @@ static void exhaust_addresses(void)
             size_t most = free_bytes / sizes[i] * sizes[i];
             /* Aligned to 2 MiB, 3 MiB take 4; blocks that the thread caches keep some superslabs;
              * and what is left may be just too little for one more. */
-            size_t least = free_bytes / 2 > 2 * sizes[i] ? free_bytes / 2 - 2 * sizes[i] : 0;
+            size_t share = hardened ? free_bytes / 8 * 3 : free_bytes / 2;
+            size_t least = share > 2 * sizes[i] ? share - 2 * sizes[i] : 0;
             if (sizes[i] < shortest)
                 continue;
             size_t got = take_all(sizes[i], most, false);
