@@ -135,6 +135,9 @@ bool large_close(const struct slab *slab)
 static void send_home(void *waiting)
 {
     struct slab *slab = waiting;
+    /* All of the slab is poisoned then, and nothing of the next one. */
+    if (HAKMEM_SANITIZE_ADDRESS)
+        slab->base = start_of(slab);
     void *block = slab->base;
     bin_flush(slab->shard, slab->size_class, &block, 1);
 }

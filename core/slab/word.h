@@ -175,7 +175,7 @@ ALWAYS_INLINE uint64_t word_canary(struct slab *slab, const void *block)
  * one's owner may be about to set or to clear it. Below the first block of a slab nothing is. */
 ALWAYS_INLINE bool word_start_is_whole(struct slab *slab, const void *block)
 {
-    if (HAKMEM_SANITIZE_THREAD || (const char *)block == slab->base)
+    if (HAKMEM_SANITIZE_THREAD || HAKMEM_SANITIZE_ADDRESS || (const char *)block == slab->base)
         return true;
     uint64_t below = ATOMIC_LOAD_RELAXED((const uint64_t *)block - 1);
     const char *neighbour = (const char *)block - size_classes[slab->size_class].size;

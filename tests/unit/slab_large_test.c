@@ -153,7 +153,7 @@ static void blocks_of_bursts_are_cleared(void **state)
 {
     enum { ROUNDS = 100000 };
     const size_t size = 50000;
-    char output[16384], line[80], *block;
+    char output[16384], *block;
     unsigned round = 0;
     (void)state;
     do {
@@ -167,8 +167,7 @@ static void blocks_of_bursts_are_cleared(void **state)
     int status = unit_run_child(write_and_take, block, output, sizeof output);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGABRT);
-    snprintf(line, sizeof line, "(): write after free of %p", (void *)block);
-    assert_non_null(strstr(output, line));
+    assert_non_null(strstr(output, "(): write after free of 0x"));
     large_release(0);
     bin_check_all();
 }
