@@ -602,6 +602,26 @@ static void misuse_is_named(void **state)
     bin_flush(0, class, &blocks[1], 1);
 }
 
+/* Whoever was about to put its first slab into the bin is gone. */
+static void a_repaired_bin_knows_its_slabs(void **state)
+{
+    (void)state;
+    unsigned class = size_class_of(700);
+    struct bin *bin = bin_of(0, class);
+    void *block;
+    assert_int_equal(bin_refill(0, class, &block, 1, REFILL_MAP), 1);
+    bin->keep = 1;
+    bin_flush(0, class, &block, 1);
+    assert_int_equal(bin->kept, 1);
+    bin->slab_blocks = 0;
+    bin_repair(0, class);
+    assert_int_equal(bin->kept, 1);
+    assert_int_equal(bin_listed_blocks(bin), 0);
+    bin_check_all();
+    sweep_everything();
+    assert_int_equal(bin->slab_count, 0);
+}
+
 static void change_shards(void *argument)
 {
     (void)argument;
@@ -651,6 +671,7 @@ int main(void)
         cmocka_unit_test(kept_slabs_make_room),
         cmocka_unit_test(threads_share_bins),
         cmocka_unit_test(misuse_is_named),
+        cmocka_unit_test(a_repaired_bin_knows_its_slabs),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
