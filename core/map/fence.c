@@ -81,12 +81,17 @@ bool fence_close_again(enum fence fence, void *address, size_t size)
     return fence == FENCE_RIGHTS && os_make_untouchable(address, size);
 }
 
-char *fence_place(size_t alignment)
+char *fence_place_in(char *start, size_t bytes, size_t alignment)
 {
     uint64_t random = 0;
     if (!os_random(&random, sizeof random))
         return NULL;
-    return (char *)(places_start + random % (places_bytes / alignment) * alignment);
+    return start + random % (bytes / alignment) * alignment;
+}
+
+char *fence_place(size_t alignment)
+{
+    return fence_place_in((char *)places_start, places_bytes, alignment);
 }
 
 void *fence_map(size_t size, char *hint)

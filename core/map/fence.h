@@ -41,6 +41,9 @@ bool fence_close_again(enum fence fence, void *address, size_t size);
  */
 char *fence_place(size_t alignment);
 
+/* The same, in so many bytes from an address on. */
+char *fence_place_in(char *start, size_t bytes, size_t alignment);
+
 /* Zeroed memory between two closed pages, near the hint; NULL when there is none. */
 void *fence_map(size_t size, char *hint);
 

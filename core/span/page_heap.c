@@ -39,6 +39,12 @@ static char *next_base; /* atomic relaxed, any thread: where the next superslab 
 
 static unsigned fenced; /* atomic relaxed, any thread: which part is; 0: none */
 
+/* Its superslabs lie in one TiB, which starts at a random place of 32: the page map keeps memory
+ * for each GiB in which one has ever lain, and superslabs come and go. Const once there is that
+ * part. */
+static char *fenced_room;
+static const size_t fenced_room_bytes = 1024 * GIB;
+
 static struct part *part_at(unsigned part)
 {
     return parts_at(&parts, part);
@@ -211,6 +217,7 @@ bool page_heap_make_fenced(unsigned part)
     uint64_t *random = &part_at(part)->random;
     if (!os_random(random, sizeof *random))
         *random = os_clock_ns();
+    fenced_room = fence_place(REGION_SIZE);
     ATOMIC_STORE_RELAXED(&fenced, part);
     return true;
 }
@@ -221,7 +228,8 @@ static char *random_base(unsigned part)
 {
     enum { APART_MAX = 8192 };
     size_t superslabs = ATOMIC_LOAD_RELAXED(&part_at(part)->stats.superslabs);
-    return superslabs < APART_MAX ? fence_place(REGION_SIZE) : NULL;
+    bool apart = superslabs < APART_MAX && fenced_room;
+    return apart ? fence_place_in(fenced_room, fenced_room_bytes, REGION_SIZE) : NULL;
 }
 
 /* The heaps ask a class map of what lies there. */

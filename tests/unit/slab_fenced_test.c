@@ -123,6 +123,23 @@ static void superslabs_lie_apart(void **state)
     assert_true(page_heap_stats().superslabs <= 2);
 }
 
+/* The page map remembers where they were, and never forgets. */
+static void places_are_bounded(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 400, LEAVES = 65 };
+    struct slab *kept = make(1);
+    size_t before = page_map_bytes();
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        struct slab *whole_superslab = slab_create(SIZE_COUNT, slab_hardened_shard, 1, true);
+        assert_non_null(whole_superslab);
+        slab_destroy(whole_superslab);
+        page_heap_purge(SIZE_MAX);
+    }
+    assert_true(page_map_bytes() - before <= LEAVES * sizeof(struct leaf));
+    slab_destroy(kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +149,7 @@ int main(void)
         cmocka_unit_test(others_get_nothing_of_it),
         cmocka_unit_test(slabs_lie_anywhere),
         cmocka_unit_test(superslabs_lie_apart),
+        cmocka_unit_test(places_are_bounded),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
