@@ -28,7 +28,10 @@ void hardened_start_big(const void *block, size_t alignment, enum form form)
 void hardened_look_at_big(
     const struct big *big, const void *block, enum form form, const char *call)
 {
-    if (big->fenced && big->live && block == big->region.base)
+    /* One that was asked for while the preset was being turned on has no word. */
+    bool known =
+        big->fenced && big->live && block == big->region.base && word_state(big->word) == WORD_LIVE;
+    if (known)
         hardened_check_form(block, big->word, form, call);
 }
 

@@ -55,13 +55,20 @@ static bool prepare(unsigned index)
     return true;
 }
 
-unsigned shard_of_heap(unsigned index)
+/* Prepares the shard and those before it. */
+static bool prepare_up_to(unsigned shard)
 {
-    unsigned shard = index % shards_in_use(), next;
+    unsigned next;
     while ((next = shard_count()) <= shard)
         if (!prepare(next))
-            return 0;
-    return shard;
+            return false;
+    return true;
+}
+
+unsigned shard_of_heap(unsigned index)
+{
+    unsigned shard = index % shards_in_use();
+    return prepare_up_to(shard) ? shard : 0;
 }
 
 /* Decides on that shard. A heap may be assigned to one that is not in use any more, if the first
@@ -75,26 +82,22 @@ static unsigned first_apart(void)
                : open;
 }
 
-/* Prepares the shard and those before it, and says which it is. */
-static bool prepare_apart(unsigned shard, uint8_t *number)
-{
-    unsigned next;
-    while ((next = shard_count()) <= shard)
-        if (!prepare(next))
-            return false;
-    ATOMIC_STORE_RELAXED(number, (uint8_t)shard);
-    return true;
-}
-
 bool shard_prepare_samples(void)
 {
-    return prepare_apart(first_apart(), &slab_samples_shard);
+    unsigned shard = first_apart();
+    if (!prepare_up_to(shard))
+        return false;
+    ATOMIC_STORE_RELAXED(&slab_samples_shard, (uint8_t)shard);
+    return true;
 }
 
 bool shard_prepare_hardened(void)
 {
-    return page_heap_make_fenced(first_apart()) &&
-           prepare_apart(first_apart() + 1, &slab_hardened_shard);
+    unsigned shard = first_apart() + 1;
+    if (!prepare_up_to(shard) || !page_heap_make_fenced(shard - 1))
+        return false;
+    ATOMIC_STORE_RELAXED(&slab_hardened_shard, (uint8_t)shard);
+    return true;
 }
 
 bool shard_make_room(unsigned shard, unsigned step)

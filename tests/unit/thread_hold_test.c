@@ -1,44 +1,13 @@
 /* thread/hold: in which order freed blocks come back, and what becomes of those that a thread holds
  * when it is interrupted, ends, forks, or memory runs out. */
-#include "unit.h"
+#include "hardened.h"
 
 #include <errno.h>
 #include <pthread.h>
 
-#include "api/alloc.h"
-#include "api/hardened.h"
-#include "base/policy.h"
-#include "observe/stats.h"
 #include "os/tags.h"
 #include "slab/shard.h"
 #include "thread/hold.h"
-
-static void *take(size_t size)
-{
-    void *block = hardened_alloc(size, MIN_ALIGNMENT, FORM_MALLOC);
-    CHECK(block);
-    return block;
-}
-
-static void give(void *block)
-{
-    hardened_free(block, FORM_MALLOC);
-}
-
-static int turn_on(void **state)
-{
-    (void)state;
-    policy.hardened = 1;
-    hardened_start();
-    return !hardened_is_on();
-}
-
-static uint64_t live_blocks(void)
-{
-    struct snapshot now;
-    stats_collect(&now);
-    return now.total.live_blocks;
-}
 
 static uint64_t cached_blocks(void)
 {
