@@ -136,7 +136,6 @@ EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 }
 
 /* The size may be that of the block: programs ask jemalloc for it before they allocate. */
-
 EXPORT void sdallocx(void *block, size_t size, int flags)
 {
     (void)size;

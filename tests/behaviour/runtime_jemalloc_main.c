@@ -12,21 +12,7 @@
 #include <malloc.h>
 #include <pthread.h>
 
-extern void *mallocx(size_t size, int flags);
-extern void *rallocx(void *block, size_t size, int flags);
-extern size_t xallocx(void *block, size_t size, size_t extra, int flags);
-extern size_t sallocx(const void *block, int flags);
-extern void dallocx(void *block, int flags);
-extern void sdallocx(void *block, size_t size, int flags);
-extern size_t nallocx(size_t size, int flags);
-extern int mallctl(const char *name, void *old, size_t *old_length, void *new, size_t new_length);
-extern int mallctlnametomib(const char *name, size_t *mib, size_t *length);
-extern int mallctlbymib(
-    const size_t *mib, size_t length, void *old, size_t *old_length, void *new, size_t new_length);
-extern void malloc_stats_print(
-    void (*write)(void *argument, const char *text), void *argument, const char *options);
-
-enum { ALIGNED_TO_4096 = 12, ZERO = 0x40, NO_CACHE = 1 << 8 };
+#include "jemalloc.h"
 
 static void comes_from(const char *library, const char *name)
 {
@@ -49,12 +35,12 @@ static bool is_filled(const unsigned char *bytes, size_t count, unsigned char by
 static void blocks(size_t size)
 {
     REQUIRE(nallocx(size, 0) >= size);
-    unsigned char *block = mallocx(size, ALIGNED_TO_4096 | ZERO);
+    unsigned char *block = mallocx(size, MALLOCX_ALIGN(4096) | MALLOCX_ZERO);
     REQUIRE(block && (uintptr_t)block % 4096 == 0);
     size_t real = sallocx(block, 0);
     REQUIRE(real >= size && real == malloc_usable_size(block) && is_filled(block, real, 0));
     memset(block, 7, real);
-    block = rallocx(block, size * 2, ALIGNED_TO_4096 | ZERO | NO_CACHE);
+    block = rallocx(block, size * 2, MALLOCX_ALIGN(4096) | MALLOCX_ZERO | MALLOCX_TCACHE_NONE);
     REQUIRE(block && (uintptr_t)block % 4096 == 0);
     size_t longer = sallocx(block, 0), kept = real < size * 2 ? real : size * 2;
     REQUIRE(longer >= size * 2 && is_filled(block, kept, 7));
@@ -67,8 +53,8 @@ static void blocks(size_t size)
     sdallocx(block, sallocx(block, 0), 0);
     free(mallocx(size, 0));
     dallocx(malloc(size), 0);
-    dallocx(rallocx(calloc(1, size), size + 100, 0), NO_CACHE);
-    free(realloc(mallocx(size, ZERO), size * 3));
+    dallocx(rallocx(calloc(1, size), size + 100, 0), MALLOCX_TCACHE_NONE);
+    free(realloc(mallocx(size, MALLOCX_ZERO), size * 3));
 }
 
 static void *blocks_of_all_sizes(void *argument)

@@ -2,23 +2,7 @@
  * and their blocks mix with those of malloc. */
 #include "semantics_support.h"
 
-extern void *mallocx(size_t size, int flags);
-extern void *rallocx(void *block, size_t size, int flags);
-extern size_t xallocx(void *block, size_t size, size_t extra, int flags);
-extern size_t sallocx(const void *block, int flags);
-extern void dallocx(void *block, int flags);
-extern void sdallocx(void *block, size_t size, int flags);
-extern size_t nallocx(size_t size, int flags);
-extern void malloc_stats_print(
-    void (*write)(void *argument, const char *text), void *argument, const char *options);
-
-/* The macros of jemalloc.h. */
-#define MALLOCX_LG_ALIGN(power) ((int)(power))
-#define MALLOCX_ALIGN(alignment) (__builtin_ctzll(alignment))
-#define MALLOCX_ZERO 0x40
-#define MALLOCX_TCACHE(index) (((index) + 2) << 8)
-#define MALLOCX_TCACHE_NONE MALLOCX_TCACHE(-1)
-#define MALLOCX_ARENA(index) (((index) + 1) << 20)
+#include "jemalloc.h"
 
 static const size_t sizes[] = {1,     8,      100,     1000,    1025,        4097,   33000,
                                70000, 300000, 1 * MIB, 2 * MIB, 2 * MIB + 1, 5 * MIB};

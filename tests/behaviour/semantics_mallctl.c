@@ -2,10 +2,7 @@
  * are, what their figures mean, and which errors come of wrong calls. */
 #include "semantics_support.h"
 
-extern int mallctl(const char *name, void *old, size_t *old_length, void *new, size_t new_length);
-extern int mallctlnametomib(const char *name, size_t *mib, size_t *length);
-extern int mallctlbymib(
-    const size_t *mib, size_t length, void *old, size_t *old_length, void *new, size_t new_length);
+#include "jemalloc.h"
 
 /* Every name, with the bytes of its type; 0: it acts and has no value. */
 static const struct name {
