@@ -1,7 +1,8 @@
 //! Builds the core of hakmem with the C compiler alone, as `cmake/HakmemLibraries.cmake` does:
 //! everything in one object, whose inner names are local to it.
 //!
-//! `core/CMakeLists.txt` has the lists of sources. Beside the compiler, `objcopy` of binutils is
+//! `core/CMakeLists.txt` has the lists of sources, and of those that are built otherwise than for
+//! size. Beside the compiler, `objcopy` of binutils is
 //! asked for, which lies where `ar` does.
 
 use std::env;
@@ -14,20 +15,12 @@ use cc::Build;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// Sources that are not built for size: the loops over blocks, and the hit paths.
-const FAST: [&str; 8] = [
-    "core/base/bytes.c",
-    "core/slab/slab.c",
-    "core/slab/word.c",
-    "core/api/long.c",
-    "core/api/hardened.c",
+/// The hit paths, which are built for speed, and not in a list of such sources.
+const HIT_PATHS: [&str; 3] = [
     "core/override/libc.c",
     "core/override/cxx.c",
     "src/entries.c",
 ];
-
-/// Through these, stacks of samples are followed by frame pointers.
-const WITH_FRAMES: [&str; 2] = ["core/api/alloc.c", "core/api/resize.c"];
 
 const FLAGS: [&str; 7] = [
     "-fvisibility=hidden",
@@ -83,13 +76,16 @@ fn build() -> Result<()> {
     }
     println!("cargo::metadata=include={}", root.join("include").display());
 
-    let sources = sources(&root)?;
-    let (fast, small): (Vec<_>, Vec<_>) = sources
+    let lists = lists(&root)?;
+    let mut fast = listed(&lists, "HAKMEM_FAST_SOURCES")?;
+    fast.extend(HIT_PATHS.map(str::to_owned));
+    let framed = listed(&lists, "HAKMEM_FRAMED_SOURCES")?;
+    let (fast, small): (Vec<_>, Vec<_>) = sources(&lists)?
         .into_iter()
-        .partition(|source| FAST.contains(&source.as_str()));
+        .partition(|source| fast.contains(source));
     let (framed, small): (Vec<_>, Vec<_>) = small
         .into_iter()
-        .partition(|source| WITH_FRAMES.contains(&source.as_str()));
+        .partition(|source| framed.contains(source));
     // The hit paths first, so that the slow ones do not move them.
     let mut objects = compile(&root, &fast, "2", &[])?;
     objects.extend(compile(&root, &framed, "s", &["-fno-omit-frame-pointer"])?);
@@ -104,14 +100,16 @@ fn build() -> Result<()> {
         .map_err(|error| error.to_string())
 }
 
-/// The sources of the library, by their paths below this crate.
-fn sources(root: &Path) -> Result<Vec<String>> {
+fn lists(root: &Path) -> Result<String> {
     let path = root.join("core/CMakeLists.txt");
-    let text = fs::read_to_string(&path)
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// The sources of the library, by their paths below this crate.
+fn sources(lists: &str) -> Result<Vec<String>> {
     let mut sources = vec!["src/entries.c".to_owned()];
-    sources.extend(listed(&text, "HAKMEM_CORE_SOURCES")?);
-    for name in listed(&text, "HAKMEM_OVERRIDE_SOURCES")? {
+    sources.extend(listed(lists, "HAKMEM_CORE_SOURCES")?);
+    for name in listed(lists, "HAKMEM_OVERRIDE_SOURCES")? {
         if name == "core/override/hakmem.c" || env::var_os("CARGO_FEATURE_OVERRIDE").is_some() {
             sources.push(name);
         }
