@@ -6,6 +6,9 @@ use clap_mangen::roff::{bold, italic, line_break, roman, Inline, Roff};
 use crate::option_table::{LibraryOption, PRESETS, TABLE};
 use crate::options::FILES;
 
+/// Where root sets options, unless the build says otherwise.
+const CONF: &str = "/etc/hakmem.conf";
+
 /// The page.
 pub fn page() -> String {
     let mut page = Roff::new();
@@ -14,6 +17,7 @@ pub fn page() -> String {
     about(&mut page);
     environment(&mut page);
     presets(&mut page);
+    files(&mut page);
     more(&mut page);
     page.render()
 }
@@ -91,6 +95,14 @@ fn presets(page: &mut Roff) {
             .collect();
         entry(page, &option.name, "", &values.join(", "));
     }
+}
+
+fn files(page: &mut Roff) {
+    let meaning = "Options of root's for all programs, those with raised privileges among them: a \
+                   line such as \"preset = hardened\" for each. Nobody but root may be able to \
+                   write to it. The environment beats it.";
+    page.control("SH", ["FILES"]);
+    entry(page, CONF, "", meaning);
 }
 
 fn more(page: &mut Roff) {
@@ -188,6 +200,13 @@ mod tests {
         for (name, _) in FILES {
             assert!(page.contains(&variable(name)), "{name}");
         }
+    }
+
+    #[test]
+    fn the_file_of_root_is_that_of_the_build() {
+        let options = include_str!("../../../cmake/HakmemOptions.cmake");
+        assert!(options.contains(&format!("set(HAKMEM_CONF {CONF} ")));
+        assert!(page().contains(CONF));
     }
 
     #[test]
