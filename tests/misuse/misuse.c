@@ -63,6 +63,14 @@ void *new_victim(size_t size)
     return block;
 }
 
+void *new_purged_victim(size_t size)
+{
+    void *block = new_victim(size);
+    free(block);
+    (void)hakmem_purge();
+    return block;
+}
+
 void free_wrongly(const void *pointer)
 {
     free(hide(pointer));

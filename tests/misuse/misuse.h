@@ -62,6 +62,9 @@ static inline void *need(void *block)
  * and takes the blocks freed next. A full one is looked through, which finds mistakes early. */
 void *new_victim(size_t size);
 
+/* The same, freed, and all free memory has gone back to the system. */
+void *new_purged_victim(size_t size);
+
 /* The mistake, where it is a free. */
 void free_wrongly(const void *pointer);
 

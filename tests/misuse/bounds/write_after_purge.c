@@ -8,9 +8,7 @@
 
 void misuse(size_t size)
 {
-    void *block = new_victim(size);
-    free(block);
-    (void)hakmem_purge();
+    void *block = new_purged_victim(size);
     memset(hide(block), 0x41, size);
     survived();
 }

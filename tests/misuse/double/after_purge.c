@@ -14,8 +14,6 @@
 
 void misuse(size_t size)
 {
-    void *block = new_victim(size);
-    free(block);
-    (void)hakmem_purge();
+    void *block = new_purged_victim(size);
     free_wrongly(block);
 }

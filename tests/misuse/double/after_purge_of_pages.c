@@ -11,7 +11,7 @@ enum { BLOCKS = 16 };
 
 void misuse(size_t size)
 {
-    /* The mark is in the second word: the page that holds it has to be wholly free. */
+    /* The page in which the block begins, with the mark, has to be wholly free. */
     if (size <= 1024 || size > SLAB_BLOCK_MAX)
         not_applicable();
     size = size > 16384 ? size : 16384;

@@ -15,9 +15,7 @@ void misuse(size_t size)
 {
     if (size < (size_t)2 << 20)
         not_applicable();
-    void *block = new_victim(size);
-    free(block);
-    (void)hakmem_purge();
+    void *block = new_purged_victim(size);
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
     /* The hardened preset keeps its addresses. */
     if (mmap(block, 4096, PROT_READ | PROT_WRITE, flags, -1, 0) != block)

@@ -18,8 +18,6 @@ void misuse(size_t size)
 {
     if (size < (size_t)2 << 20)
         not_applicable();
-    void *block = new_victim(size);
-    free(block);
-    (void)hakmem_purge();
+    void *block = new_purged_victim(size);
     run_in_thread(free_it, block);
 }
