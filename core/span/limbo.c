@@ -34,15 +34,24 @@ void limbo_release(const struct limbo *limbo, size_t bytes_max)
         end(limbo, oldest);
 }
 
+/* What has come out by another's turn is passed by, in whatever order such turns end. */
+static void pass(struct limbo_queue *queue, uint64_t turn)
+{
+    uint64_t taken = ATOMIC_LOAD_RELAXED(&queue->taken);
+    while (taken < turn &&
+           !__atomic_compare_exchange_n(
+               &queue->taken, &taken, turn, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+}
+
 void limbo_put(const struct limbo *limbo, void *freed)
 {
     struct limbo_queue *queue = limbo->queue;
-    uint64_t turn = ATOMIC_ADD_RELAXED(&queue->put, 1), before = turn - LIMBO_SLOTS;
+    uint64_t turn = ATOMIC_ADD_RELAXED(&queue->put, 1);
     ATOMIC_ADD_RELAXED(&queue->bytes, limbo->bytes_of(freed));
     void *oldest = __atomic_exchange_n(&queue->slots[turn % LIMBO_SLOTS], freed, __ATOMIC_ACQ_REL);
     if (oldest) {
-        __atomic_compare_exchange_n(
-            &queue->taken, &before, before + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        pass(queue, turn - LIMBO_SLOTS + 1);
         end(limbo, oldest);
     }
     limbo_release(limbo, limbo->bytes_max);

@@ -75,8 +75,9 @@ struct held hold_take_slowly(struct hold *hold, unsigned size_class)
         begin(ready, size_class);
         struct heap *heap = heap_enter();
         unsigned got = take_batch(size_class, blocks, ready->batch);
-        heap_leave(heap);
-        ready->batch = (uint16_t)size_min(2u * ready->batch, ready->most / 2u);
+        if (heap)
+            heap_leave(heap);
+        ready->batch = (uint16_t)size_min((size_t)2 * ready->batch, ready->most / 2);
         for (unsigned i = 0; i < got; i++)
             ready->blocks[i] = (struct held){blocks[i], slab_lookup(blocks[i])};
         ready->count = got;

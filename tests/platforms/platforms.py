@@ -87,9 +87,10 @@ def aarch64(name, what, page_size, suites):
     return Platform(
         name, what, "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", suites,
         settings=("CMAKE_SYSTEM_NAME=Linux", "CMAKE_SYSTEM_PROCESSOR=aarch64"),
+        # It places mappings in 4 TiB, as a kernel does.
         emulator=("env", "LD_PRELOAD={quiet_qemu}", "qemu-aarch64", "-U", "LD_PRELOAD",
-                  "-E", OTHER_MEMSET, "-cpu", cpu, "-L", "/usr/aarch64-linux-gnu", "-p", str(page_size),
-                  "-R", "0x40000000000"),  # 4 TiB, in which qemu places mappings as a kernel does
+                  "-E", OTHER_MEMSET, "-cpu", cpu, "-L", "/usr/aarch64-linux-gnu",
+                  "-p", str(page_size), "-R", "0x40000000000"),
         needs=("aarch64-linux-gnu-g++", "qemu-aarch64"), own_frameworks=True, slower=10,
         failing=QEMU_FAILS,
         skipped=(("runtime_fork$|runtime_threads$",

@@ -60,6 +60,22 @@ static void bounds_bytes(void **state)
     assert_int_equal(out_count, 5);
 }
 
+/* Two threads that put something in may end their turns in the other order. */
+static void what_is_behind_catches_up(void **state)
+{
+    (void)state;
+    struct limbo_queue queue = {0};
+    const struct limbo limbo = {&queue, SIZE_MAX, ten_bytes, comes_out};
+    out_count = 0;
+    for (unsigned i = 0; i < ITEMS / 2; i++)
+        limbo_put(&limbo, &items[i]);
+    queue.taken = 1;
+    limbo_put(&limbo, &items[ITEMS / 2]);
+    limbo_release(&limbo, 0);
+    for (unsigned i = 0; i <= ITEMS / 2; i++)
+        assert_ptr_equal(out[i], &items[i]);
+}
+
 static struct limbo_queue shared_queue;
 static unsigned waiting[ITEMS]; /* atomic: so often is the item there */
 
@@ -115,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_the_youngest),
         cmocka_unit_test(bounds_bytes),
+        cmocka_unit_test(what_is_behind_catches_up),
         cmocka_unit_test(threads_share_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
