@@ -268,7 +268,9 @@ void transfer_tick(void)
         lock_acquire(&transfer->lock);
         ATOMIC_STORE_RELAXED(&transfer->excess, transfer->unused);
         transfer->unused = transfer->count;
-        bool much = transfer->count > bound(cache % CLASS_COUNT) / 2;
+        /* Where there is more room, as much memory is much. */
+        unsigned size_class = cache % CLASS_COUNT;
+        bool much = transfer->count > bound(size_class) / (2 * factor(size_class));
         lock_release(&transfer->lock);
         if (much)
             pressure_arm();

@@ -29,7 +29,6 @@ LONG_FILES = {
     "core/thread/magazine.c",
     "core/thread/registry.c",
     "crates/hakmem-cli/src/cli.rs",
-    "crates/hakmem-cli/src/options.rs",
     "crates/hakmem-cli/tests/cli/compare.rs",
     "crates/hakmem-cli/tests/cli/doctor.rs",
     "crates/hakmem-lab/tests/catalogue.rs",

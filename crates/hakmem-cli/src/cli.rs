@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hakmem_lab::plan::ExitCodes;
 
 use crate::candidates;
-use crate::options::LibraryOptions;
+use crate::settings::LibraryOptions;
 use crate::values::{duration, exit_codes};
 
 /// Run programs on hakmem, a malloc for Linux, and measure what it brings.

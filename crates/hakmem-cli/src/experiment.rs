@@ -16,9 +16,10 @@ use crate::cli::ExperimentOptions;
 use crate::elf::Libc;
 use crate::interrupt::Interrupt;
 use crate::locate::Installation;
-use crate::options::{check_environment, check_variables, environment};
+use crate::options::{check_environment, check_variables};
 use crate::output::{say, Outputs};
 use crate::progress::Progress;
+use crate::settings::environment;
 
 /// Level of the intervals.
 const CONFIDENCE: f64 = 0.99;

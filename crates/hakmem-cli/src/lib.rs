@@ -43,6 +43,7 @@ pub mod record;
 pub mod recording;
 pub mod report;
 pub mod run;
+pub mod settings;
 pub mod summary;
 pub mod values;
 

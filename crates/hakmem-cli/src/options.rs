@@ -1,18 +1,15 @@
-//! The options of the library: which there are, what they can be, and how they reach a program.
+//! The options of the library: which there are, and what they can be.
 //!
 //! The command knows what the library knows ([`crate::option_table`]). A setting is judged before
 //! anything runs: a measurement keeps what the library says on standard error to itself, and would
 //! measure as if nothing were wrong.
 
-use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-use anyhow::{anyhow, bail, Context, Result};
-use clap::{Args, ValueEnum};
+use anyhow::{anyhow, Context, Result};
 
-use crate::candidates;
 use crate::option_table::{LibraryOption, TABLE};
 
 /// Paths, so the table of the library does not have them, and what is written there.
@@ -40,44 +37,6 @@ const PREFIX: &str = "HAKMEM_";
 /// The variable that sets several options at once.
 const LIST: &str = "HAKMEM_OPTIONS";
 
-/// The presets of the library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Preset {
-    /// More memory kept at hand, for time
-    Speed,
-    /// The default of the library
-    Balanced,
-    /// Memory goes back early, for a small footprint
-    Lean,
-    /// More mistakes are caught, for time and memory
-    Hardened,
-}
-
-impl Preset {
-    /// The word that the library knows it by.
-    pub fn word(self) -> &'static str {
-        match self {
-            Preset::Speed => "speed",
-            Preset::Balanced => "balanced",
-            Preset::Lean => "lean",
-            Preset::Hardened => "hardened",
-        }
-    }
-}
-
-/// The settings of the library that several subcommands take.
-#[derive(Args, Clone, Debug, Default)]
-pub struct LibraryOptions {
-    /// Starting point of hakmem's options
-    #[arg(long, value_enum)]
-    pub preset: Option<Preset>,
-    /// Set an option of hakmem, e.g. purge_delay_ms=50; may be given several times. --help lists
-    /// them
-    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = option_setting)]
-    #[arg(long_help = help(), add = candidates::settings())]
-    pub options: Vec<OptionSetting>,
-}
-
 /// An option with its value, as `--option` takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionSetting {
@@ -104,27 +63,6 @@ pub fn option_setting(text: &str) -> Result<OptionSetting, String> {
         name: name.into(),
         value: value.into(),
     })
-}
-
-/// The variables that carry the settings to the library.
-///
-/// # Errors
-/// An option is set twice.
-pub fn environment(options: &LibraryOptions) -> Result<BTreeMap<String, String>> {
-    let preset = options.preset.map(|preset| OptionSetting {
-        name: "preset".into(),
-        value: preset.word().into(),
-    });
-    let mut variables = BTreeMap::new();
-    for setting in preset.iter().chain(&options.options) {
-        if variables
-            .insert(setting.variable(), setting.value.clone())
-            .is_some()
-        {
-            bail!("the option {} is set twice; keep one", setting.name);
-        }
-    }
-    Ok(variables)
 }
 
 /// Finds variables of this process that the library would complain about: every program gets them.
@@ -288,16 +226,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_presets_are_those_of_the_library() {
-        let words: Vec<_> = Preset::value_variants()
-            .iter()
-            .map(|it| it.word())
-            .collect();
-        assert_eq!(TABLE[0].name, "preset");
-        assert_eq!(TABLE[0].words, words);
-    }
-
-    #[test]
     fn settings_that_the_library_takes() {
         let setting = option_setting("purge_delay_ms=50").unwrap();
         assert_eq!(setting.variable(), "HAKMEM_PURGE_DELAY_MS");
@@ -327,24 +255,6 @@ mod tests {
         ] {
             let error = option_setting(text).unwrap_err();
             assert!(error.contains(message), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn an_option_is_set_once() {
-        let setting = |text| option_setting(text).unwrap();
-        let mut options = LibraryOptions {
-            preset: Some(Preset::Lean),
-            options: vec![setting("shards=1")],
-        };
-        let variables = environment(&options).unwrap();
-        assert_eq!(variables["HAKMEM_PRESET"], "lean");
-        assert_eq!(variables["HAKMEM_SHARDS"], "1");
-        for twice in ["shards=2", "preset=speed"] {
-            options.options.push(setting(twice));
-            let error = environment(&options).unwrap_err().to_string();
-            assert!(error.contains("is set twice"), "{error}");
-            options.options.pop();
         }
     }
 

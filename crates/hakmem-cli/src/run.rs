@@ -14,8 +14,8 @@ use hakmem_process::{end_like, preload_value, run_foreground};
 use crate::cli::RunArguments;
 use crate::inspect::{libc_of, warn};
 use crate::locate::Installation;
-use crate::options::{environment, LibraryOptions};
 use crate::output::say;
+use crate::settings::{environment, LibraryOptions};
 use crate::summary::{self, Collection};
 
 /// Exit statuses of a command that runs another, as env and nohup have them.

@@ -1,7 +1,8 @@
 /* A block is read that malloc has just returned, where larger ones were freed.
  *
  * tiny: reads data or reads zero
- * mid, large: reads data
+ * mid: reads data or reads zero
+ * large: reads data
  * big: reads data or reads zero
  * hardened mid, large: reads zero
  */
