@@ -91,6 +91,7 @@ impl Tracer<'_> {
             realloc: beside("realloc"),
             aligned_alloc: beside("aligned_alloc"),
             free,
+            purge: beside("hakmem_purge"),
             statistics: beside("hakmem_stats_json"),
             mallinfo2: in_libc("mallinfo2").unwrap_or(0),
             mmap: in_libc("mmap").unwrap_or(0),
@@ -154,6 +155,10 @@ impl Tracer<'_> {
                     probe.frees += 1;
                 }
             }
+        }
+        // What was asked for here is not to count as the program's at its end.
+        if places.functions.purge != 0 {
+            self.call(tid, places, places.functions.purge, &[])?;
         }
         if places.functions.mallinfo2 != 0 {
             probe.served_by_libc = Some(served);

@@ -24,6 +24,8 @@ pub(crate) struct Functions {
     pub realloc: u64,
     pub aligned_alloc: u64,
     pub free: u64,
+    /// hakmem's: all that is free goes back.
+    pub purge: u64,
     /// hakmem's statistics as JSON.
     pub statistics: u64,
     /// The rest is the C library's own.
