@@ -162,8 +162,8 @@ ALWAYS_INLINE unsigned word_class(size_t size, size_t alignment)
 }
 
 /* A product of 128 bits, folded: who has seen a canary may work out those of its slab, but of no
- * other one. The lowest byte is the
- * first in memory, on every processor that there is a file for. */
+ * other one. The lowest byte is the first in memory, on every processor that there is a file for.
+ */
 ALWAYS_INLINE uint64_t word_canary(struct slab *slab, const void *block)
 {
     static const uint64_t odd = 0x9e3779b97f4a7c15u;

@@ -9,16 +9,11 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-/* C23 names that older headers lack, and those of jemalloc's header. */
+#include "../behaviour/jemalloc.h"
+
+/* C23 names that older headers lack. */
 extern void free_sized(void *block, size_t size);
 extern void free_aligned_sized(void *block, size_t alignment, size_t size);
-extern void *mallocx(size_t size, int flags);
-extern void *rallocx(void *block, size_t size, int flags);
-extern size_t xallocx(void *block, size_t size, size_t extra, int flags);
-extern size_t sallocx(const void *block, int flags);
-extern void dallocx(void *block, int flags);
-extern void sdallocx(void *block, size_t size, int flags);
-extern size_t nallocx(size_t size, int flags);
 
 #if defined(ENTRIES_LINKED)
 #elif defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
