@@ -153,14 +153,36 @@ static bool serves(unsigned shard, unsigned size_class)
     return size_class_for_shard(size, shard) == size_class;
 }
 
+/* Where the block's slab is; `shard` when it has gone, because of a second free. */
+static unsigned home_of(const void *block, unsigned shard)
+{
+    const struct slab *slab = slab_find(block);
+    return slab ? slab->shard : shard;
+}
+
+unsigned transfer_gather(unsigned shard, unsigned size_class, void **blocks, unsigned count)
+{
+    if (!size_class_is_long(size_class))
+        return count;
+    unsigned home = home_of(blocks[0], shard), alike = 1;
+    for (unsigned i = 1; i < count; i++) {
+        void *block = blocks[i];
+        if (home_of(block, shard) != home)
+            continue;
+        blocks[i] = blocks[alike];
+        blocks[alike++] = block;
+    }
+    return alike;
+}
+
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
     /* One block tells of the whole batch: whoever is asked next can serve it wherever it is from.
      */
-    const struct slab *slab = slab_lookup(blocks[0]);
-    unsigned home = slab ? slab->shard : shard, kept = 0;
+    unsigned home = home_of(blocks[0], shard), kept = 0;
     bool asked = ATOMIC_LOAD_RELAXED(&transfer_of(shard, size_class)->asked);
-    if (home == shard || (asked && serves(shard, size_class)))
+    bool stays = asked && !size_class_is_long(size_class) && serves(shard, size_class);
+    if (home == shard || stays)
         kept = put(shard, size_class, blocks, count);
     if (home != shard && kept < count)
         kept += put(home, size_class, blocks + kept, count - kept);

@@ -10,9 +10,11 @@
  *                       | empty, and the shard's bin too: from that of another shard
  *
  * So threads that share nothing do not meet, what one thread allocates and another frees comes back
- * to the first, and nothing lies where nobody asks for it. A cache is bounded in bytes. It is
- * drained to the bins when memory has to grow, of what lay unused since the last tick of the purge,
- * and when the process exits.
+ * to the first, and nothing lies where nobody asks for it. Long blocks always go to the cache of
+ * the shard where their slab is: their states lie side by side (span/superslab.h), and threads that
+ * had mixed them would write to the same cache lines at each call, for ever. A cache is bounded in
+ * bytes. It is drained to the bins when memory has to grow, of what lay unused since the last tick
+ * of the purge, and when the process exits.
  *
  * In the bitmaps its blocks count as handed out; those that a program freed carry the mark. That
  * each is the start of a block of the class is checked when it comes in.
@@ -35,10 +37,14 @@ struct transfer {
     void **slots; /* lock: those that came last at the end; a record of metadata, that grows */
 };
 
+/* Brings those of the blocks to the front that may be put together with the first one, and returns
+ * how many these are: of long blocks those from the same shard, of others all. */
+unsigned transfer_gather(unsigned shard, unsigned size_class, void **blocks, unsigned count);
+
 /* Takes in as many of the blocks as there is room for, the first ones, and returns how many: into
  * the cache of the thread's shard; if they are of another shard, and nobody in the thread's asks
- * for such or it is full, into that of theirs. Aborts when one of them is not the start of a block
- * of the class. */
+ * for such or it is full or they are long, into that of theirs. Aborts when one of them is not the
+ * start of a block of the class. */
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count);
 
 /* Takes up to `count` blocks out, those that came last; returns how many. */

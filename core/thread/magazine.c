@@ -290,18 +290,22 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
 /* A batch from the bins: its lowest address is handed out first. Before fresh pages are touched,
- * what the transfer caches of other shards hold serves, and before memory grows what is cached for
- * other classes. */
+ * what the transfer caches of other shards hold serves, but for long blocks, which stay apart by
+ * shard; before memory grows that serves for these as well, and what is cached for other classes.
+ */
 static unsigned refill_from_bins(
     unsigned shard, unsigned size_class, void **slots, unsigned count, bool fresh)
 {
     unsigned got = bin_refill(shard, size_class, slots, count, REFILL_USED);
     if (!got && !fresh)
         return 0;
-    if (!got)
+    bool apart = size_class_is_long(size_class);
+    if (!got && !apart)
         got = transfer_take_from_others(shard, size_class, slots, count);
     if (!got)
         got = bin_refill(shard, size_class, slots, count, REFILL_FRESH);
+    if (!got && apart)
+        got = transfer_take_from_others(shard, size_class, slots, count);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
         if (shard_make_room(shard, step))
             got = bin_refill(shard, size_class, slots, count, REFILL_FRESH);
@@ -466,10 +470,13 @@ void magazine_send(unsigned shard, unsigned size_class, void **blocks, unsigned 
 {
     struct cycles_span span;
     cycles_begin(&span, CYCLES_FLUSH, CYCLES_SAME, size_classes[size_class].size);
-    unsigned kept = transfer_put(shard, size_class, blocks, count);
-    for (unsigned batch; kept < count; kept += batch) {
-        batch = (unsigned)size_min(count - kept, FLUSH_MAX);
-        bin_flush(shard, size_class, blocks + kept, batch);
+    for (unsigned alike; count; blocks += alike, count -= alike) {
+        alike = transfer_gather(shard, size_class, blocks, count);
+        unsigned kept = transfer_put(shard, size_class, blocks, alike);
+        for (unsigned batch; kept < alike; kept += batch) {
+            batch = (unsigned)size_min(alike - kept, FLUSH_MAX);
+            bin_flush(shard, size_class, blocks + kept, batch);
+        }
     }
     cycles_end(&span);
 }

@@ -181,6 +181,32 @@ static void blocks_past_a_full_cache_go_home(void **state)
     assert_int_equal(bin_of(0, size_class)->slab_count, 0);
 }
 
+/* Those of a shard come to the front, and go to that shard, who ever asks for such. */
+static void long_blocks_go_home(void **state)
+{
+    (void)state;
+    unsigned size_class = size_class_of(10000), tiny = size_class_of(112);
+    void *got[8];
+    unsigned homes[] = {0, 1, 1, 0, 1};
+    for (unsigned i = 0; i < ARRAY_LENGTH(homes); i++)
+        assert_int_equal(bin_refill(homes[i], size_class, &held[i], 1, REFILL_MAP), 1);
+    memcpy(got, held, sizeof got);
+    assert_int_equal(transfer_gather(1, tiny, held, 5), 5);
+    assert_int_equal(transfer_gather(1, size_class, held, 5), 2);
+    void *gathered[] = {got[0], got[3], got[1], got[2], got[4]};
+    for (unsigned i = 0; i < 2; i++)
+        assert_ptr_equal(held[i], gathered[i]);
+    assert_int_equal(transfer_gather(1, size_class, held + 2, 3), 3);
+    for (unsigned shard = 0; shard < 2; shard++)
+        assert_int_equal(transfer_take(shard, size_class, got, 8), 0);
+    assert_int_equal(transfer_put(1, size_class, held, 2), 2);
+    assert_int_equal(transfer_put(0, size_class, held + 2, 3), 3);
+    assert_int_equal(transfer_of(0, size_class)->count, 2);
+    assert_int_equal(transfer_of(1, size_class)->count, 3);
+    transfer_check_all();
+    transfer_drain();
+}
+
 /* A block of a twin class lies with shards that allocate such. */
 static void twins_do_not_meet(void **state)
 {
@@ -391,6 +417,7 @@ int main(void)
         cmocka_unit_test(shards_have_caches_of_their_own),
         cmocka_unit_test(nothing_lies_where_nobody_asks),
         cmocka_unit_test(blocks_past_a_full_cache_go_home),
+        cmocka_unit_test(long_blocks_go_home),
         cmocka_unit_test(twins_do_not_meet),
         cmocka_unit_test(threads_share_a_cache),
     };

@@ -3,7 +3,9 @@
  * almost twice the work done; in processor time, a pair of calls must cost what it costs one thread
  * alone, and nobody must sleep for a lock.
  *
- * usage: apart THREADS SIZE BURST PAIRS newest|oldest|random
+ * With `mixed` they begin with freeing blocks that the main thread has made, every other one.
+ *
+ * usage: apart THREADS SIZE BURST PAIRS newest|oldest|random [mixed]
  * figures: alone_ns      processor time for a pair of malloc and free, one thread
  *          together_ns   the same, THREADS threads
  *          sleeps        how often a thread slept, in 1000 pairs
@@ -13,8 +15,25 @@
 static size_t size, burst, pairs;
 static char order;
 
-static void *work(void *unused)
+/* Four bursts for each thread, or none. */
+static void **made;
+static size_t made_count, threads_count;
+
+static void make(size_t count)
 {
+    made_count = 4 * burst * count;
+    made = allocate(made_count * sizeof *made);
+    for (size_t i = 0; i < made_count; i++) {
+        made[i] = allocate(size);
+        *(char *)made[i] = 1;
+    }
+}
+
+static void *work(void *first)
+{
+    for (size_t i = (size_t)first; i < made_count; i += threads_count) {
+        free(made[i]);
+    }
     char **blocks = allocate(burst * sizeof *blocks);
     for (size_t done = 0; done < pairs; done += burst) {
         for (size_t i = 0; i < burst; i++) {
@@ -33,16 +52,17 @@ static void *work(void *unused)
         }
     }
     free(blocks);
-    return unused;
+    return NULL;
 }
 
 static double pair_ns(size_t count)
 {
     pthread_t threads[64];
     REQUIRE(count <= 64);
+    threads_count = count;
     double start = cpu_s();
     for (size_t i = 0; i < count; i++) {
-        REQUIRE(pthread_create(&threads[i], NULL, work, NULL) == 0);
+        REQUIRE(pthread_create(&threads[i], NULL, work, (void *)i) == 0);
     }
     for (size_t i = 0; i < count; i++) {
         REQUIRE(pthread_join(threads[i], NULL) == 0);
@@ -59,6 +79,9 @@ int main(int argc, char **argv)
     order = argv[5][0];
     pair_ns(1);
     figure("alone_ns", pair_ns(1));
+    if (argc > 6) {
+        make(count);
+    }
     double before = sleeps();
     figure("together_ns", pair_ns(count));
     figure("sleeps", (sleeps() - before - (double)count) / (double)(pairs * count) * 1000);
