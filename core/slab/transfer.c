@@ -160,11 +160,23 @@ static unsigned home_of(const void *block, unsigned shard)
     return slab ? slab->shard : shard;
 }
 
+/* Whether some blocks out of a batch are all from there: then hardly any other is not. */
+static bool seem_from(unsigned home, unsigned shard, void *const *blocks, unsigned count)
+{
+    enum { PLACES = 4 };
+    bool all = true;
+    for (unsigned place = 0; place < PLACES; place++)
+        all &= home_of(blocks[(count - 1) * place / (PLACES - 1)], shard) == home;
+    return all;
+}
+
 unsigned transfer_gather(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     if (!size_class_is_long(size_class))
         return count;
     unsigned home = home_of(blocks[0], shard), alike = 1;
+    if (LIKELY(seem_from(home, shard, blocks, count)))
+        return count;
     for (unsigned i = 1; i < count; i++) {
         void *block = blocks[i];
         if (home_of(block, shard) != home)

@@ -37,8 +37,9 @@ struct transfer {
     void **slots; /* lock: those that came last at the end; a record of metadata, that grows */
 };
 
-/* Brings those of the blocks to the front that may be put together with the first one, and returns
- * how many these are: of long blocks those from the same shard, of others all. */
+/* Brings those of the blocks to the front that are to be put together with the first one, and
+ * returns how many these are: of long blocks those from the same shard, or all if some of them that
+ * were looked at are; of others all. */
 unsigned transfer_gather(unsigned shard, unsigned size_class, void **blocks, unsigned count);
 
 /* Takes in as many of the blocks as there is room for, the first ones, and returns how many: into
