@@ -56,9 +56,10 @@ def defects(tag, top=project.TOP):
     found = re.fullmatch(r"(\S+) \((\d{4}-\d{2}-\d{2})\)", heading.group(1)) if heading else None
     if not found or found.group(1) != version:
         yield "CHANGELOG.md does not begin with \"## %s (%s)\"" % (version, datetime.date.today())
-    benchmarks = (top / "docs/benchmarks.md").read_text()
-    if "with hakmem %s." % version not in benchmarks.partition("\n\n#")[0]:
-        yield "docs/benchmarks.md is of another version"
+    for page in ("docs/benchmarks.md", "docs/benchmarks-programs.md"):
+        head = (top / page).read_text().partition("\n\n#")[0]
+        if "with hakmem %s." % version not in head:
+            yield "%s is of another version" % page
     kind = subprocess.run(["git", "-C", str(top), "cat-file", "-t", "refs/tags/" + tag],
                           capture_output=True, text=True, check=False).stdout.strip()
     text = project.run("git", "-C", top, "cat-file", "tag", tag) if kind == "tag" else ""

@@ -1,8 +1,8 @@
-"""readme_results.py: the results in the README are those of docs/benchmarks.md, and its picture
-shows docs/benchmarks.json.
+"""readme_results.py: the results in the README are those of docs/benchmarks.md, for workloads, and
+docs/benchmarks-programs.md, for real programs, and its picture shows docs/benchmarks.json.
 
     readme_results.py --check TOP    exit status 1 and a diff when they differ
-    readme_results.py --write TOP    writes the results anew, after `hakmem bench` made that page
+    readme_results.py --write TOP    writes the results anew, after `hakmem bench` made those pages
     readme_results.py --stamp TOP    notes in the picture, which is new, what it was made of
     readme_results.py --self-test
 
@@ -28,6 +28,7 @@ NAMES = {
     "gperftools-minimal": "tcmalloc of gperftools",
     "tcmalloc": "Google's tcmalloc",
 }
+PAGES = ["docs/benchmarks.md", "docs/benchmarks-programs.md"]
 PICTURE, PICTURED = "docs/comparison.png", "docs/benchmarks.json"
 PNG_HEAD = b"\x89PNG\r\n\x1a\n"
 NOTE = b"Source\0"
@@ -65,45 +66,58 @@ def losses(page, heading, column):
     return "%s%s" % (text, " and %d more" % rest if rest else "")
 
 
-def results(page):
-    """The text between the marks."""
+def summary(page):
+    """What the page compares with: the cells of its row by their heads."""
     heads, rows = table(page, "Summary")
-    all_rows = dict(zip(heads, rows[0]))["rows"].split(" ")[-1]
+    found = {row[0]: dict(zip(heads, row)) for row in rows}
+    return {name: cells for name, cells in found.items() if "(A/A)" not in name}
+
+
+def measured(page, what):
+    """132 workloads, measured on 2026-01-02"""
+    cells = next(iter(summary(page).values()))
     day = re.search(r" on (\d{4}-\d\d-\d\d)", page)[1]
+    return "%s %s, measured on %s" % (cells["rows"].split(" ")[-1], what, day)
+
+
+def results(workloads, programs):
+    """The text between the marks."""
     lines = [
-        "What hakmem needs, divided by what the other allocator needs, as a mean over %s rows: 0.80"
-        % all_rows,
-        "is 20%% less. A row is a workload or a real program. Measured on %s." % day,
+        "What hakmem needs, divided by what the other allocator needs, as a mean: 0.80 is 20% less.",
+        "Of %s, and" % measured(workloads, "workloads"),
+        "%s." % measured(programs, "real programs"),
         "",
-        "| compared with | time | faster in | slower in | peak memory | smaller in | larger in |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| compared with | workloads: time | faster in | slower in | peak memory | programs: time "
+        "| faster in | slower in | peak memory |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for row in rows:
-        cells = dict(zip(heads, row))
-        name = cells["hakmem ÷"]
-        if "(A/A)" in name:
-            continue
-        of = [cells[head] for head in ("faster", "slower", "smaller", "larger")]
-        mean = [number(cells[head]) for head in ("time", "peak RSS")]
-        lines.append("| %s | **%.2f** | %s | %s | **%.2f** | %s | %s |" % (
-            NAMES.get(name, name), mean[0], of[0], of[1], mean[1], of[2], of[3]))
+    of_programs = summary(programs)
+    for name, cells in summary(workloads).items():
+        row = [NAMES.get(name, name)]
+        for page_cells in (cells, of_programs.get(name)):
+            row += ["**%.2f**" % number(page_cells["time"]), page_cells["faster"],
+                    page_cells["slower"], "**%.2f**" % number(page_cells["peak RSS"]),
+                    ] if page_cells else ["\u2013"] * 4
+        lines.append("| %s |" % " | ".join(row))
     lines += [
         "",
         "Where hakmem loses, the worst first:",
         "",
-        "- in time, to the best other allocator of the row: %s;"
-        % losses(page, "Time: ratios", "best peer"),
-        "- in peak memory, to the C library's malloc: %s."
-        % losses(page, "Peak RSS: ratios", "system"),
+        "- in time, to the best other allocator of the workload: %s;"
+        % losses(workloads, "Time: ratios", "best peer"),
+        "- in peak memory of workloads, to the C library's malloc: %s;"
+        % losses(workloads, "Peak RSS: ratios", "system"),
+        "- in peak memory of programs, to the C library's malloc: %s."
+        % losses(programs, "Peak RSS: ratios", "system"),
     ]
     return "\n".join(lines) + "\n"
 
 
-def filled(readme, page):
-    """The README with the results of the page."""
+def filled(readme, pages):
+    """The README with the results of the two pages."""
     if len(BLOCK.findall(readme)) != 1:
         raise SystemExit("README.md: results:begin and results:end must each stand once")
-    return BLOCK.sub(lambda found: found[1] + "\n" + results(page) + "\n" + found[2], readme)
+    return BLOCK.sub(lambda found: found[1] + "\n" + results(*pages) + "\n" + found[2], readme)
 
 
 def chunks(png):
@@ -147,11 +161,14 @@ def self_test():
             "## Peak RSS: ratios\n\n| hakmem ÷ | best peer | system |\n|---|\n"
             "| a | 1.25 ▲ | 0.5 ▼ |\n")
     readme = "x\n<!-- results:begin -->\nold\n<!-- results:end -->\ny\n"
-    text = filled(readme, page)
-    assert "| in each row, the best of them | **1.10** | 1 | 2 | **0.90** | 3 | 0 |" in text, text
+    programs = page.replace("| best peer | **1.10**", "| system | **1.30**")
+    text = filled(readme, (page, programs))
+    assert "| in each row, the best of them | **1.10** | 1 | 2 | **0.90** | \u2013 |" in text, text
     assert "`b` 1.33, `a` 1.25;" in text and "malloc: nowhere." in text, text
-    assert "over 4 rows" in text and "Measured on 2026-01-02" in text and "A/A" not in text, text
-    assert filled(text, page) == text
+    assert "4 workloads, measured on 2026-01-02, and\n4 real programs, " in text, text
+    assert "A/A" not in text and filled(text, (page, programs)) == text, text
+    text = filled(readme, (page, page))
+    assert "them | **1.10** | 1 | 2 | **0.90** | **1.10** | 1 | 2 | **0.90** |" in text, text
     end = struct.pack(">I", 0) + b"IEND" + struct.pack(">I", zlib.crc32(b"IEND"))
     assert note_of(PNG_HEAD + end) is None
     picture = noted(noted(PNG_HEAD + end, "old"), "new")
@@ -166,7 +183,7 @@ def main():
     action, top = sys.argv[1], pathlib.Path(sys.argv[2])
     path = top / "README.md"
     present = path.read_text(encoding="utf-8")
-    wanted = filled(present, (top / "docs/benchmarks.md").read_text(encoding="utf-8"))
+    wanted = filled(present, [(top / name).read_text(encoding="utf-8") for name in PAGES])
     if action == "--write":
         path.write_text(wanted, encoding="utf-8")
         return 0
@@ -174,7 +191,7 @@ def main():
         (top / PICTURE).write_bytes(noted((top / PICTURE).read_bytes(), digest(top)))
         return 0
     sys.stdout.writelines(difflib.unified_diff(
-        present.splitlines(True), wanted.splitlines(True), "README.md", "docs/benchmarks.md"))
+        present.splitlines(True), wanted.splitlines(True), "README.md", "results"))
     pictured = note_of((top / PICTURE).read_bytes()) == digest(top)
     if not pictured:
         print("%s does not show %s" % (PICTURE, PICTURED))
