@@ -83,8 +83,8 @@ def measured(page, what):
 def results(workloads, programs):
     """The text between the marks."""
     lines = [
-        "What hakmem needs, divided by what the other allocator needs, as a mean: 0.80 is 20% less.",
-        "Of %s, and" % measured(workloads, "workloads"),
+        "What hakmem needs, divided by what the other allocator needs, as a mean: 0.80 is 20%",
+        "less. Of %s, and" % measured(workloads, "workloads"),
         "%s." % measured(programs, "real programs"),
         "",
         "| compared with | workloads: time | faster in | slower in | peak memory | programs: time "

@@ -1,0 +1,44 @@
+/* What the tests of the transfer caches share: blocks past all caches, and a tick. */
+#ifndef TRANSFER_UNIT_H
+#define TRANSFER_UNIT_H
+
+#include "unit.h"
+
+#include "slab/shard.h"
+#include "slab/sweep.h"
+#include "span/page_heap.h"
+
+enum { MOST = 20000 };
+
+static void *held[MOST];
+
+/* Takes blocks of the class from the bins, past all caches. */
+static inline void refill(unsigned class, unsigned count)
+{
+    for (unsigned got = 0; got < count;)
+        got += bin_refill(0, class, held + got, count - got, REFILL_MAP);
+}
+
+static inline void flush(unsigned class, void **blocks, unsigned count)
+{
+    for (unsigned done = 0; done < count; done++)
+        bin_flush(0, class, &blocks[done], 1);
+}
+
+/* A tick, and all of what it left to do; true when that was anything. */
+static inline bool tick(void)
+{
+    bool any = false;
+    transfer_tick();
+    while (transfer_step())
+        any = true;
+    return any;
+}
+
+static inline int start(void **state)
+{
+    (void)state;
+    return page_heap_init() ? 0 : -1;
+}
+
+#endif
