@@ -9,8 +9,9 @@ use crate::blocks::{Bits, PAGE};
 use crate::maps::Mapping;
 use crate::part::{Part, PARTS};
 use crate::ranges::{merged, without};
-use crate::regions::{Big, Slab, Superslab};
+use crate::regions::{Big, Superslab};
 use crate::residency::Residency;
+use crate::slab::Slab;
 use crate::snapshot::Snapshot;
 
 /// How much.

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
+use crate::counts::ClassCounts;
 use crate::error::Error;
-use crate::heaps::ClassCounts;
 use crate::layout::{number, Field, Layout};
 use crate::memory::Memory;
-use crate::regions::Slab;
+use crate::slab::Slab;
 
 /// How to read what a thread holds (core/thread/hold.h).
 pub(crate) struct HoldShape {

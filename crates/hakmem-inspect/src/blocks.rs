@@ -1,6 +1,6 @@
 //! Which blocks of a slab are live, cached or free, and how many bytes of a page that is.
 
-use crate::regions::Slab;
+use crate::slab::Slab;
 
 /// The unit in which hakmem counts.
 pub(crate) const PAGE: u64 = 4096;

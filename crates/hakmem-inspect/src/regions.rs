@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::layout::{number, Field, Layout};
 use crate::maps::{covers, Mapping};
 use crate::memory::Memory;
+use crate::slab::Slab;
 
 /// A superslab.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,31 +23,6 @@ pub struct Superslab {
     pub free_units: u32,
     /// Its slabs: places in [`Regions::slabs`].
     pub slabs: Vec<usize>,
-}
-
-/// A slab.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slab {
-    /// Its address.
-    pub base: u64,
-    /// Bytes of its units.
-    pub bytes: u64,
-    /// The class of its blocks.
-    pub size_class: usize,
-    /// Bytes of a block.
-    pub size: u64,
-    /// How many there are.
-    pub blocks: u64,
-    /// They are samples.
-    pub sampled: bool,
-    /// They are of the hardened preset.
-    pub hardened: bool,
-    /// A bit a block: free in the slab.
-    pub free: Vec<u64>,
-    /// The same: in a magazine; no words when there is none.
-    pub in_magazines: Vec<u64>,
-    /// The same: in a transfer cache.
-    pub in_transfer: Vec<u64>,
 }
 
 /// A mapping of its own.

@@ -13,6 +13,7 @@ use crate::maps::{covers, Mapping};
 use crate::memory::Memory;
 use crate::regions::Regions;
 use crate::sites::{sites, Site};
+use crate::slab::Slab;
 use crate::statistics::{big_parts, Statistics};
 
 /// The allocator's structures at about one time.
@@ -160,7 +161,7 @@ fn mark(
     regions: &mut Regions,
     blocks: &[u64],
     region_shift: u32,
-    bits: impl Fn(&mut crate::regions::Slab) -> &mut Vec<u64>,
+    bits: impl Fn(&mut Slab) -> &mut Vec<u64>,
 ) {
     for &block in blocks {
         let Some((slab, index)) = regions.block_at(block, region_shift) else {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::classes::SizeClass;
+use crate::counts::ClassCounts;
 use crate::error::Error;
 use crate::heaps::Heaps;
 use crate::layout::{number, Layout};
@@ -195,7 +196,7 @@ pub fn big_parts(memory: &dyn Memory, layout: &Layout) -> Result<Vec<u64>, Error
 }
 
 impl Tier {
-    fn add(&mut self, counts: &crate::heaps::ClassCounts, class: &SizeClass, unit: u64) {
+    fn add(&mut self, counts: &ClassCounts, class: &SizeClass, unit: u64) {
         // The counters were read one after the other while their threads work.
         let pushes = counts
             .in_magazines
