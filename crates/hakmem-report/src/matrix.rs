@@ -5,8 +5,8 @@
 //! is told in [`hakmem_statistics::combine`].
 
 use hakmem_results::{Arm, ArmKind, Metric, Ratio, ResultFile, Row, RowKind, Verdict};
-use hakmem_statistics::assess::log_ratios;
 use hakmem_statistics::combine::{best_peer, confidence_of_best, mean};
+use hakmem_statistics::samples::log_ratios;
 use hakmem_statistics::signed_rank;
 use hakmem_statistics::verdict::judge;
 

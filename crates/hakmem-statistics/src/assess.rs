@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hakmem_results::{Arm, ArmKind, Cell, Measured, Metric, Outcome, Ratio, ResultFile, Row};
 
 use crate::median::summary;
+use crate::samples::{column, measured};
 use crate::scaling::scaling;
 use crate::signed_rank::{self, ratio};
 use crate::verdict::judge;
@@ -73,13 +74,6 @@ pub fn assess_file(file: &mut ResultFile) {
     file.scaling = scaling(&file.arms, &file.rows, file.settings.confidence);
 }
 
-/// Logarithms of first / other, round by round, of a metric of a row. `None` when one of the two
-/// was not measured, or when the ratio means nothing.
-pub fn log_ratios(row: &Row, first: &str, other: &str, metric: Metric) -> Option<Vec<f64>> {
-    let column = |arm| column(measured(row, arm)?, metric);
-    signed_rank::log_ratios(&column(first)?, &column(other)?)
-}
-
 /// Operations a second of each round. A run of no time at all has no rate.
 fn rates(measured: &Measured, columns: &Columns) -> Option<Vec<f64>> {
     let operations = measured.proof.operations? as f64;
@@ -91,20 +85,7 @@ fn rates(measured: &Measured, columns: &Columns) -> Option<Vec<f64>> {
     rates.iter().all(|rate| rate.is_finite()).then_some(rates)
 }
 
-fn measured<'a>(row: &'a Row, arm: &str) -> Option<&'a Measured> {
-    match &row.cells.iter().find(|cell| cell.arm == arm)?.outcome {
-        Outcome::Measured(measured) => Some(measured),
-        Outcome::Error(_) => None,
-    }
-}
-
 fn columns(measured: &Measured) -> Columns {
     let column = |metric| Some((metric, column(measured, metric)?));
     Metric::ALL.into_iter().filter_map(column).collect()
-}
-
-fn column(measured: &Measured, metric: Metric) -> Option<Vec<f64>> {
-    let values = measured.samples.iter();
-    let values = values.map(|sample| sample.get(&metric).copied());
-    values.collect()
 }

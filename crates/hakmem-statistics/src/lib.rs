@@ -11,6 +11,7 @@
 //! | [`signed_rank`] | How large is a ratio, how well is it known? |
 //! | [`median`] | How large is a figure, how well is it known? |
 //! | [`verdict`] | Is that a difference, alone and among all of a table? |
+//! | [`samples`] | What do the rounds of a row say, by arm and metric? |
 //! | [`combine`] | How do rows, and the best of several peers, come to one ratio? |
 //! | [`assess`] | All of this for the rows of a result file. |
 //! | [`scaling`] | What do more threads gain, compared with what others gain? |
@@ -20,6 +21,7 @@
 pub mod assess;
 pub mod combine;
 pub mod median;
+pub mod samples;
 pub mod scaling;
 pub mod signed_rank;
 pub mod verdict;

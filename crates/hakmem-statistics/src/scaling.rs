@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use hakmem_results::{Arm, ArmKind, Metric, Outcome, Ratio, Row, Scaling};
+use hakmem_results::{Arm, ArmKind, Metric, Ratio, Row, Scaling};
 
-use crate::assess::log_ratios;
 use crate::combine::{best_peer, confidence_of_best};
+use crate::samples::{log_ratios, measured};
 use crate::signed_rank;
 use crate::verdict::judge;
 
@@ -96,8 +96,5 @@ fn pair(arms: &[Arm], fewer: &Row, more: &Row, confidence: f64) -> Option<Scalin
 
 /// Operations a second of a row under an arm: the median of its rounds.
 fn rate(row: &Row, arm: &str) -> Option<f64> {
-    match &row.cells.iter().find(|cell| cell.arm == arm)?.outcome {
-        Outcome::Measured(measured) => Some(measured.operations_per_s?.median),
-        Outcome::Error(_) => None,
-    }
+    Some(measured(row, arm)?.operations_per_s?.median)
 }
