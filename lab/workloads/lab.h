@@ -128,8 +128,20 @@ __attribute__((noreturn, format(printf, 2, 3))) void lab_reject(
  * do one round of the work, e.g. "to allocate and free the working set". */
 void lab_require_operations(uint64_t operations, uint64_t least, const char *to);
 
+/* ---- The program: failure, time, memory (lab_program.c) -------------------------------------- */
+
 /* Ends with status 1 and one line on stderr. May be called by any thread. */
 __attribute__((noreturn, cold, format(printf, 1, 2))) void lab_fail(const char *format, ...);
+
+/* The time of CLOCK_MONOTONIC in nanoseconds. */
+uint64_t lab_now_ns(void);
+
+/* Zeroed memory for the program's own tables, from the kernel. Pages not touched cost nothing. */
+void *lab_reserve(size_t bytes);
+void lab_release(void *memory, size_t bytes);
+
+/* The resident set in KiB, as /proc/self/statm has it; allocates nothing. */
+uint64_t lab_rss_kib(void);
 
 /* ---- Random numbers -------------------------------------------------------------------------- */
 
@@ -256,9 +268,6 @@ void lab_clock_start(struct lab_worker *worker);
 /* Stops the clock when the last worker arrives. Returns the nanoseconds since it was started. */
 uint64_t lab_clock_stop(struct lab_worker *worker);
 
-/* The time of CLOCK_MONOTONIC in nanoseconds. */
-uint64_t lab_now_ns(void);
-
 /* ---- Processes (lab_process.c) --------------------------------------------------------------- */
 
 /* Starts this program once more, with the same flags and --child `number`, which is in its table,
@@ -268,15 +277,6 @@ void lab_run_child(uint64_t number);
 
 /* What the child calls in place of lab_report(). Returns the exit status of the program. */
 int lab_report_to_parent(void);
-
-/* ---- Memory (lab.c) -------------------------------------------------------------------------- */
-
-/* Zeroed memory for the program's own tables, from the kernel. Pages not touched cost nothing. */
-void *lab_reserve(size_t bytes);
-void lab_release(void *memory, size_t bytes);
-
-/* The resident set in KiB, as /proc/self/statm has it; allocates nothing. */
-uint64_t lab_rss_kib(void);
 
 /* ---- Report (lab_report.c) ------------------------------------------------------------------- */
 

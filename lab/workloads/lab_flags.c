@@ -2,9 +2,6 @@
 #include "lab_internal.h"
 #include <ctype.h>
 #include <stdarg.h>
-#include <unistd.h>
-
-struct lab_program lab_program;
 
 const struct lab_flag lab_common_flags[] = {
     {.name = "seed",
@@ -38,18 +35,6 @@ void lab_require_operations(uint64_t operations, uint64_t least, const char *to)
             "operations", "%llu: must be at least %llu, %s", (unsigned long long)operations,
             (unsigned long long)least, to);
     }
-}
-
-void lab_fail(const char *format, ...)
-{
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "%s: %s\n", lab_program.workload, text);
-    /* Other threads may be at work: their exit handlers and buffers are left alone. */
-    _exit(1);
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
