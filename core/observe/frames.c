@@ -5,7 +5,6 @@
 #include <ucontext.h>
 
 #include "observe/modules.h"
-#include "observe/unwind_table.h"
 #include "os/os.h"
 
 /* Addresses may carry signatures in their upper bits. */

@@ -10,18 +10,11 @@
 #ifndef OBSERVE_FRAMES_H
 #define OBSERVE_FRAMES_H
 
-#include "base/macros.h"
+#include "observe/unwind_table.h"
 
-#if defined(__x86_64__)
-enum { FRAME_REGISTERS = 16, FRAME_POINTER = 6, STACK_POINTER = 7 };
-#else
-enum { FRAME_REGISTERS = 32, FRAME_POINTER = 29, STACK_POINTER = 31 };
-#endif
-
-/* Registers by their numbers in the tables. */
 struct frame {
     uintptr_t pc;
-    uintptr_t registers[FRAME_REGISTERS];
+    uintptr_t registers[FRAME_REGISTERS]; /* by their numbers in the tables */
     bool is_exact; /* `pc` is where it was interrupted, and not behind a call */
 };
 

@@ -8,7 +8,6 @@
 #include "observe/cycles_report.h"
 #include "observe/locks.h"
 #include "observe/stats.h"
-#include "os/lock_profile.h"
 
 /* Names of members, each ended by a NUL, in the order of the fields that are their values. */
 static const char usage_names[] =
@@ -176,7 +175,7 @@ static void json_lock(struct text *text, const char *name, const struct lock_usa
 /* In the build that `make scale` measures with. */
 static void json_locks(struct text *text)
 {
-    json_number(text, "lock_profile_cost_ps", lock_profile_cost_ps());
+    json_number(text, "lock_profile_cost_ps", locks_profile_cost_ps());
     text_string(text, "\"locks\":{");
     for (enum lock_kind kind = 0; kind < LOCK_KINDS; kind++) {
         struct lock_kind_usage usage;

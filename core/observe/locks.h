@@ -28,4 +28,7 @@ struct lock_kind_usage {
 
 void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage);
 
+/* What the profile itself adds to taking and releasing a lock. */
+uint64_t locks_profile_cost_ps(void);
+
 #endif

@@ -6,7 +6,14 @@
 #ifndef OBSERVE_UNWIND_TABLE_H
 #define OBSERVE_UNWIND_TABLE_H
 
-#include "observe/frames.h"
+#include "base/macros.h"
+
+/* The numbers of registers. */
+#if defined(__x86_64__)
+enum { FRAME_REGISTERS = 16, FRAME_POINTER = 6, STACK_POINTER = 7 };
+#else
+enum { FRAME_REGISTERS = 32, FRAME_POINTER = 29, STACK_POINTER = 31 };
+#endif
 
 /* How a register of the caller, or the frame's address, is found. */
 enum rule_kind { RULE_SAME, RULE_UNDEFINED, RULE_AT_OFFSET, RULE_OFFSET, RULE_REGISTER };

@@ -1,7 +1,8 @@
 /* See lock_profile.h. */
 #include "os/lock_profile.h"
 
-#include "os/lock.h"
+#include "base/atomic.h"
+#include "os/identity.h"
 #include "os/os.h"
 #include "os/syscall.h"
 #include "os/ticks.h"
@@ -53,33 +54,4 @@ void lock_profile_releases(struct lock_profile *profile)
         COUNTER_ADD(&profile->interrupted, 1);
     else
         COUNTER_ADD(&profile->held_ticks, held);
-}
-
-/* Ticks of so many rounds with the profile, or of what the same lock takes without. */
-static uint64_t time_rounds(struct lock *lock, unsigned rounds, bool profiled)
-{
-    uint64_t since = cpu_ticks();
-    for (unsigned i = 0; i < rounds; i++) {
-        if (profiled) {
-            lock_acquire(lock);
-            lock_release(lock);
-        } else {
-            __atomic_exchange_n(&lock->word, 1, __ATOMIC_ACQUIRE);
-            __atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE);
-        }
-    }
-    return cpu_ticks() - since;
-}
-
-uint64_t lock_profile_cost_ps(void)
-{
-    enum { TRIES = 5, ROUNDS = 200 };
-    static __thread struct lock lock;
-    uint64_t best[2] = {UINT64_MAX, UINT64_MAX};
-    for (int i = 0; i < 2 * TRIES; i++) {
-        uint64_t ticks = time_rounds(&lock, ROUNDS, i % 2);
-        if (best[i % 2] > ticks)
-            best[i % 2] = ticks;
-    }
-    return best[1] > best[0] ? ticks_ns((best[1] - best[0]) * 1000) / ROUNDS : 0;
 }

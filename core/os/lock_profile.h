@@ -30,7 +30,4 @@ void lock_profile_acquired(struct lock_profile *profile);
 void lock_profile_waited(struct lock_profile *profile, uint64_t since_ticks);
 void lock_profile_releases(struct lock_profile *profile);
 
-/* What the profile itself adds to taking and releasing a lock: for reports. */
-uint64_t lock_profile_cost_ps(void);
-
 #endif

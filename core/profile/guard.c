@@ -4,7 +4,6 @@
 #include "map/page_map.h"
 #include "os/fatal.h"
 #include "os/os.h"
-#include "profile/sample.h"
 
 /* Of a slot, the first of which no block has. */
 enum { SLOT_PAGES = 16 };
@@ -57,7 +56,8 @@ static struct guard *take_slot(void)
     return NULL;
 }
 
-void *guard_take(struct sample *sample, size_t size, size_t alignment, uint32_t thread)
+void *guard_take(
+    struct sample *sample, const struct site *born, size_t size, size_t alignment, uint32_t thread)
 {
     size_t page = os_page_size();
     if (!ATOMIC_LOAD_ACQUIRE(&guard_start) || alignment > page || size > slot_bytes() - 2 * page)
@@ -74,7 +74,7 @@ void *guard_take(struct sample *sample, size_t size, size_t alignment, uint32_t 
     guard->block = block;
     guard->size = size;
     guard->sample = sample;
-    guard->born = sample->site;
+    guard->born = born;
     guard->born_by = thread;
     guard->freed = NULL;
     guard->freed_by = 0;

@@ -45,8 +45,10 @@ ALWAYS_INLINE bool guard_covers(const void *address)
 /* Reserves the range; false: there is no memory for it. Once. */
 bool guard_open(void);
 
-/* A zeroed block for the sample, NULL when it is too long for that, or none is left. */
-void *guard_take(struct sample *sample, size_t size, size_t alignment, uint32_t thread);
+/* A zeroed block for the sample, which was born there; NULL when it is too long for that, or none
+ * is left. */
+void *guard_take(
+    struct sample *sample, const struct site *born, size_t size, size_t alignment, uint32_t thread);
 
 /* The slot that the address lies in, or behind whose block it lies. */
 struct guard *guard_of(const void *address);

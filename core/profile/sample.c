@@ -233,7 +233,7 @@ static void *replace(
         return block;
     void *taken = NULL;
     if (UNLIKELY(is_guarded_turn()))
-        taken = guard_take(sample, size, alignment, sample->thread);
+        taken = guard_take(sample, site, size, alignment, sample->thread);
     bool guarded = taken != NULL;
     heap = heap_enter();
     if (heap && !taken)

@@ -111,7 +111,7 @@ static void the_time_of_waits_is_measured(void **state)
 static void the_profile_knows_what_it_costs(void **state)
 {
     (void)state;
-    assert_in_range(lock_profile_cost_ps(), 1000, 10000000);
+    assert_in_range(locks_profile_cost_ps(), 1000, 10000000);
 }
 
 /* The busiest lock of a kind and the one at which threads meet may be two. */
