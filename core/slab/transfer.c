@@ -160,13 +160,14 @@ static unsigned home_of(const void *block, unsigned shard)
     return slab ? slab->shard : shard;
 }
 
-/* Whether some blocks out of a batch are all from there: then hardly any other is not. */
+/* Whether a few more blocks of a batch are from there, as its first one is: then hardly any other
+ * is not. */
 static bool seem_from(unsigned home, unsigned shard, void *const *blocks, unsigned count)
 {
-    enum { PLACES = 4 };
+    enum { LOOKS = 3 };
     bool all = true;
-    for (unsigned place = 0; place < PLACES; place++)
-        all &= home_of(blocks[(count - 1) * place / (PLACES - 1)], shard) == home;
+    for (unsigned look = 1; look <= LOOKS; look++)
+        all &= home_of(blocks[(count - 1) * look / LOOKS], shard) == home;
     return all;
 }
 

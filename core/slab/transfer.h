@@ -6,15 +6,16 @@
  * hits.
  *
  *     magazines  <->  transfer cache of the shard, a stack  <->  bins
- *                       | nobody asks it, or full: to that of the shard where the blocks' slab is
+ *                       | nobody asks it, full, or long blocks: to that of the shard of their slab
  *                       | empty, and the shard's bin too: from that of another shard
  *
  * So threads that share nothing do not meet, what one thread allocates and another frees comes back
- * to the first, and nothing lies where nobody asks for it. Long blocks always go to the cache of
- * the shard where their slab is: their states lie side by side (span/superslab.h), and threads that
- * had mixed them would write to the same cache lines at each call, for ever. A cache is bounded in
- * bytes. It is drained to the bins when memory has to grow, of what lay unused since the last tick
- * of the purge, and when the process exits.
+ * to the first, and nothing lies where nobody asks for it. Long blocks go to the shard of their
+ * slab, whoever asks for them: their states lie side by side (span/superslab.h), and threads that
+ * had mixed them would write to the same cache lines at each call, for ever. A few that pass in a
+ * batch of others part another time. A cache is bounded in bytes. It is drained to the bins when
+ * memory has to grow, of what lay unused since the last tick of the purge, and when the process
+ * exits.
  *
  * In the bitmaps its blocks count as handed out; those that a program freed carry the mark. That
  * each is the start of a block of the class is checked when it comes in.
@@ -38,8 +39,8 @@ struct transfer {
 };
 
 /* Brings those of the blocks to the front that are to be put together with the first one, and
- * returns how many these are: of long blocks those from the same shard, or all if some of them that
- * were looked at are; of others all. */
+ * returns how many these are: of long blocks those from the same shard, or all of them if a look at
+ * a few finds no other; of short ones all. `shard`: the thread's. */
 unsigned transfer_gather(unsigned shard, unsigned size_class, void **blocks, unsigned count);
 
 /* Takes in as many of the blocks as there is room for, the first ones, and returns how many: into

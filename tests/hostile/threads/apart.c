@@ -15,7 +15,7 @@
 static size_t size, burst, pairs;
 static char order;
 
-/* Four bursts for each thread, or none. */
+/* With `mixed`, four bursts for each thread; else none. */
 static void **made;
 static size_t made_count, threads_count;
 
