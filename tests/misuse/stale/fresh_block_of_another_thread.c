@@ -1,8 +1,6 @@
 /* A block is read that malloc has just returned, where one of a thread that has ended was freed.
  *
- * tiny: reads data or reads zero
- * mid, large: reads data
- * big: reads data or reads zero
+ * all: reads data or reads zero
  * hardened tiny, mid, large: reads zero
  */
 #include "access.h"
