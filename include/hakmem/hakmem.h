@@ -2,8 +2,8 @@
  *
  * Programs need none of this: preloading or linking the library replaces malloc and its family.
  * These functions are for programs that want to ask where the memory is, or to steer when it goes
- * back to the operating system. All of them may be called from any thread at any time, except
- * from a signal handler. None of them changes errno unless it says so.
+ * back to the operating system. All of them may be called from any thread at any time, from a
+ * signal handler only where it is said. None of them changes errno unless it says so.
  *
  * How it grows. A program and the library need not be of one age: what is compiled against this
  * header works with every older and newer library whose SONAME is the same (libhakmem.so.0), as
