@@ -79,7 +79,7 @@ static void blocks_past_a_full_cache_go_home(void **state)
     assert_int_equal(bin_of(0, size_class)->slab_count, 0);
 }
 
-/* Those of a shard come to the front, and go to that shard, who ever asks for such. */
+/* Those of a shard come to the front, and go to that shard, whoever asks for such. */
 static void long_blocks_go_home(void **state)
 {
     (void)state;
@@ -103,6 +103,24 @@ static void long_blocks_go_home(void **state)
     assert_int_equal(transfer_of(1, size_class)->count, 3);
     transfer_check_all();
     transfer_drain();
+}
+
+/* One that no look meets goes along with the others; a drain brings it to its own bin. */
+static void a_long_block_among_others_goes_along(void **state)
+{
+    (void)state;
+    enum { COUNT = 8, OTHER = 1 };
+    unsigned size_class = size_class_of(10000);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_int_equal(bin_refill(i == OTHER, size_class, &held[i], 1, REFILL_MAP), 1);
+    assert_int_equal(transfer_gather(0, size_class, held, COUNT), COUNT);
+    assert_int_equal(transfer_put(0, size_class, held, COUNT), COUNT);
+    assert_int_equal(transfer_of(0, size_class)->count, COUNT);
+    transfer_check_all();
+    transfer_drain();
+    sweep_everything();
+    for (unsigned shard = 0; shard < 2; shard++)
+        assert_int_equal(bin_of(shard, size_class)->slab_count, 0);
 }
 
 /* A block of a twin class lies with shards that allocate such. */
@@ -174,6 +192,7 @@ int main(void)
         cmocka_unit_test(nothing_lies_where_nobody_asks),
         cmocka_unit_test(blocks_past_a_full_cache_go_home),
         cmocka_unit_test(long_blocks_go_home),
+        cmocka_unit_test(a_long_block_among_others_goes_along),
         cmocka_unit_test(twins_do_not_meet),
         cmocka_unit_test(threads_share_a_cache),
     };
