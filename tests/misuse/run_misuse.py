@@ -35,7 +35,7 @@ announced, a program that touches what is not its own may end by SIGSEGV at once
 --sampled runs the programs with the shortest distance of samples. A sampled block lies in a slab of
 its own, where more is known of it: what is caught else has to be caught then as well, as the same
 mistake but at any time, and what is not caught else may be. What goes by where other blocks lie may
-have no meaning.
+have no meaning, and nobody may have written yet to where the block is that is read.
 """
 
 import argparse
@@ -245,7 +245,8 @@ def sampled_findings(findings):
     if "no mistake" in findings:
         return findings
     late = () if set(findings) <= {"not applicable"} else CAUGHT
-    return (*findings, *late, *ASIDE)
+    fresh = ("reads zero",) if "reads data" in findings else ()
+    return (*findings, *late, *fresh, *ASIDE)
 
 
 def as_sampled(message, expected):
