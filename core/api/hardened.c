@@ -56,7 +56,9 @@ ALWAYS_INLINE void *start(struct held held, size_t size, size_t alignment, enum 
     uint32_t *place = slab_word(slab, (unsigned)index), word = ATOMIC_LOAD_RELAXED(place);
     char *block = held.block;
     if (LIKELY(word_has_canary(slab->size_class))) {
-        if (LIKELY(word != WORD_UNUSED) && UNLIKELY(!bytes_are_zero(block, length)))
+        if (UNLIKELY(word == WORD_UNUSED))
+            word_check_unused(block, length);
+        else if (UNLIKELY(!bytes_are_zero(block, length)))
             fatal_pointer("malloc", DEFECT_WRITTEN, block, NULL, 0);
         *(uint64_t *)(block + length - CANARY_SIZE) = word_canary(slab, block);
         block = tags_give(
@@ -171,7 +173,7 @@ static void *take_slowly(
     struct heap *heap, unsigned size_class, size_t size, size_t alignment, enum form form)
 {
     void *block = NULL;
-    if (size == 0 && alignment <= MIN_ALIGNMENT && (block = hardened_take_nothing(heap)) != NULL)
+    if (size == 0 && (block = hardened_take_nothing(heap, alignment)) != NULL)
         return block;
     block = take(size_class, size, alignment);
     if (UNLIKELY(!block)) {
@@ -233,9 +235,9 @@ void hardened_free_slow(struct slab *slab, void *pointer, enum form form)
         heap_leave(heap);
 }
 
-void *hardened_take_nothing(struct heap *heap)
+void *hardened_take_nothing(struct heap *heap, size_t alignment)
 {
-    void *nothing = nothing_take();
+    void *nothing = nothing_take(alignment);
     if (LIKELY(nothing != NULL))
         heap_count_take(heap, NOTHING_CLASS);
     return nothing;
@@ -261,6 +263,17 @@ void hardened_release(void)
     hardened_flush();
     large_release(0);
     big_fenced_release(0);
+}
+
+void hardened_stop(void)
+{
+    if (!hardened_is_on())
+        return;
+    hardened_flush();
+    struct heap *heap = heap_enter();
+    large_look();
+    if (heap)
+        heap_leave(heap);
 }
 
 /* ---- malloc and free ------------------------------------------------------------------------- */

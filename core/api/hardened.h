@@ -54,7 +54,7 @@ SLOW_PATH void hardened_expect(const void *block, size_t size, size_t alignment,
 
 /* An address for no bytes, NULL when all are taken; and back. Inside the heap, NULL: it has none.
  */
-void *hardened_take_nothing(struct heap *heap);
+void *hardened_take_nothing(struct heap *heap, size_t alignment);
 void hardened_free_nothing(struct heap *heap, void *nothing);
 
 /* Aborts, naming `call`, where a function of that kind may not free the live block, whose word is
@@ -74,5 +74,8 @@ void hardened_flush(void);
 
 /* The same, and ends all waiting in limbo: for who is out of memory. To be called without locks. */
 void hardened_release(void);
+
+/* Looks at all that waits, at the end of the program. */
+void hardened_stop(void);
 
 #endif

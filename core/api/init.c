@@ -82,7 +82,7 @@ static void flush_at_exit(void)
         return;
     /* Straight to the slabs: on their way they would touch fresh pages of the transfer caches. */
     transfer_close();
-    hardened_flush();
+    hardened_stop();
     heap_flush(heap);
     heap_flush_pooled(0);
     transfer_drain();

@@ -41,16 +41,25 @@ static void *address_of(unsigned word, unsigned bit)
     return (void *)(nothing_start + (word * (size_t)64 + bit) * MIN_ALIGNMENT);
 }
 
+/* The slots of a word that start at multiples of the alignment, as the range does. */
+static uint64_t slots_at(unsigned word, size_t alignment)
+{
+    size_t step = alignment / MIN_ALIGNMENT;
+    if (step < 64)
+        return UINT64_MAX / (((uint64_t)1 << step) - 1);
+    return word % (step / 64) == 0;
+}
+
 /* A word later each time, so that an address that was freed is not the next one. Somebody else may
  * take the slot that was left for us where we have looked already, and leave his behind us. */
-static void *take(void)
+static void *take(size_t alignment)
 {
     unsigned first = ATOMIC_ADD_RELAXED(&turn, 1);
     for (unsigned i = 0; i < 2 * WORDS; i++) {
         unsigned word = (first + i) % WORDS;
-        uint64_t seen = ATOMIC_LOAD_RELAXED(&taken[word]);
-        while (~seen) {
-            unsigned bit = bits_lowest(~seen);
+        uint64_t seen = ATOMIC_LOAD_RELAXED(&taken[word]), slots = slots_at(word, alignment);
+        while (~seen & slots) {
+            unsigned bit = bits_lowest(~seen & slots);
             if (__atomic_compare_exchange_n(
                     &taken[word], &seen, seen | (uint64_t)1 << bit, false, __ATOMIC_ACQUIRE,
                     __ATOMIC_RELAXED))
@@ -60,11 +69,14 @@ static void *take(void)
     return NULL;
 }
 
-void *nothing_take(void)
+void *nothing_take(size_t alignment)
 {
+    alignment = size_max(alignment, MIN_ALIGNMENT);
+    if (UNLIKELY(alignment > REGION_SIZE))
+        return NULL;
     if (UNLIKELY(!ATOMIC_LOAD_ACQUIRE(&nothing_start)) && !reserve())
         return NULL;
-    void *slot = ATOMIC_ADD_RELAXED(&left, -1) > 0 ? take() : NULL;
+    void *slot = ATOMIC_ADD_RELAXED(&left, -1) > 0 ? take(alignment) : NULL;
     if (UNLIKELY(!slot))
         ATOMIC_ADD_RELAXED(&left, 1);
     return slot;

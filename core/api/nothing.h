@@ -22,9 +22,9 @@ ALWAYS_INLINE bool nothing_covers(const void *address)
     return UNLIKELY(start != 0) && (uintptr_t)address - start < NOTHING_BYTES;
 }
 
-/* An address, at a multiple of 16; NULL: all are taken, or there is no memory for the range, which
- * is reserved when the first one is asked for. */
-void *nothing_take(void);
+/* An address, at a multiple of the alignment, a power of two, and of 16; NULL: all are taken, or
+ * there is no memory for the range, which is reserved when the first one is asked for. */
+void *nothing_take(size_t alignment);
 
 /* Aborts, naming `call`, when the address, which lies in the range, was not taken. */
 void nothing_check(const void *address, const char *call);

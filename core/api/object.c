@@ -47,10 +47,19 @@ static size_t object_guarded(const struct guard *guard, const char *address)
     return rest_of(guard->block, guard_size(guard, guard->block, "malloc_object_size"), address);
 }
 
+/* Nothing lies there any more: the preset ends the program. */
+static size_t object_gone(const char *address)
+{
+    if (hardened_is_on())
+        fatal_pointer("malloc_object_size", DEFECT_DOUBLE_FREE, address, NULL, 0);
+    return 0;
+}
+
 static size_t object_big(const struct big *big, const char *address)
 {
     const char *start = big->region.base;
-    return big->live ? rest_of(start, big_size(big, start, "malloc_object_size"), address) : 0;
+    return big->live ? rest_of(start, big_size(big, start, "malloc_object_size"), address)
+                     : object_gone(address);
 }
 
 size_t alloc_object_size(const void *address)
@@ -66,8 +75,9 @@ size_t alloc_object_size(const void *address)
     case BLOCK_GUARDED:
         return object_guarded(info.guard, address);
     case BLOCK_NOTHING:
-    case BLOCK_GONE:
         return 0;
+    case BLOCK_GONE:
+        return object_gone(address);
     case BLOCK_FOREIGN:
         break;
     }

@@ -237,7 +237,9 @@ void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
     if (alignment <= MIN_ALIGNMENT || !block)
         return block ? alloc_resize(block, size) : alloc_aligned(size, alignment);
     size_t usable = alloc_usable_size(block, "realloc");
-    if ((uintptr_t)block % alignment == 0 && fits(usable, size))
+    /* What a block of the hardened preset was asked for is what it says. */
+    bool stays = hardened_is_on() ? size == usable : fits(usable, size);
+    if ((uintptr_t)block % alignment == 0 && stays)
         return in_place(sample_in(block_find(block), block), block, block, size);
     return move(block, usable, size, alignment);
 }

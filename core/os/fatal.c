@@ -51,13 +51,15 @@ static _Noreturn void print_and_abort(struct text *text, const void *pointer)
 void fatal_pointer(
     const char *call, enum defect defect, const void *pointer, const void *base, size_t size)
 {
-    static const char *const names[] = {[DEFECT_DOUBLE_FREE] = "double free of",
-                                        [DEFECT_WRITTEN] = "write after free of",
-                                        [DEFECT_OVERFLOW] = "write beyond the end of",
-                                        [DEFECT_UNDERFLOW] = "write before the start of",
-                                        [DEFECT_FOREIGN] = "invalid pointer",
-                                        [DEFECT_INTERIOR] = "invalid pointer",
-                                        [DEFECT_MISALIGNED] = "invalid pointer"};
+    static const char *const names[] = {
+        [DEFECT_DOUBLE_FREE] = "double free of",
+        [DEFECT_WRITTEN] = "write after free of",
+        [DEFECT_STRAY] = "stray write to",
+        [DEFECT_OVERFLOW] = "write beyond the end of",
+        [DEFECT_UNDERFLOW] = "write before the start of",
+        [DEFECT_FOREIGN] = "invalid pointer",
+        [DEFECT_INTERIOR] = "invalid pointer",
+        [DEFECT_MISALIGNED] = "invalid pointer"};
     struct message message;
     struct text *text = begin_misuse(&message, call, names[defect], pointer);
     if (defect == DEFECT_FOREIGN)

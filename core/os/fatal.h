@@ -9,6 +9,7 @@
 enum defect {
     DEFECT_DOUBLE_FREE,
     DEFECT_WRITTEN,  /* after its free */
+    DEFECT_STRAY,    /* written to before it was ever handed out */
     DEFECT_OVERFLOW, /* its end was written over */
     DEFECT_UNDERFLOW,
     DEFECT_FOREIGN,

@@ -121,17 +121,25 @@ EXPORT size_t malloc_object_size_fast(const void *address)
     return alloc_object_size_fast(address);
 }
 
+/* Only the hardened preset knows what was asked for; but more than there is it cannot have been. */
+static void expect(const void *block, size_t size, size_t alignment, const char *call)
+{
+    size_t length = alloc_object_size_fast(block);
+    if (hardened_is_on())
+        hardened_expect(block, size, alignment, call);
+    else if (UNLIKELY(size > length) && block)
+        fatal_told(call, "wrong size for pointer", size, block, length);
+}
+
 EXPORT void free_sized(void *block, size_t size)
 {
-    if (hardened_is_on())
-        hardened_expect(block, size, MIN_ALIGNMENT, "free_sized");
+    expect(block, size, MIN_ALIGNMENT, "free_sized");
     release(block);
 }
 
 EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 {
-    if (hardened_is_on())
-        hardened_expect(block, size, alignment, "free_aligned_sized");
+    expect(block, size, alignment, "free_aligned_sized");
     release(block);
 }
 

@@ -142,6 +142,13 @@ static void send_home(void *waiting)
     bin_flush(slab->shard, slab->size_class, &block, 1);
 }
 
+/* It will have no next owner who would look at it. */
+static void look_and_send_home(void *waiting)
+{
+    check(waiting, "free");
+    send_home(waiting);
+}
+
 static size_t addresses_of(const void *waiting)
 {
     return slab_end(waiting);
@@ -153,8 +160,9 @@ static size_t memory_of(const void *waiting)
 }
 
 static struct limbo_queue closed_queue, open_queue;
-static const struct limbo closed_limbo = {&closed_queue, 64 * MIB, addresses_of, send_home};
-static const struct limbo open_limbo = {&open_queue, 1 * MIB, memory_of, send_home};
+static const struct limbo closed_limbo = {&closed_queue, 64 * MIB, addresses_of, send_home, 0};
+static const struct limbo open_limbo = {&open_queue, 1 * MIB, memory_of, send_home, 0};
+static const struct limbo last_limbo = {&open_queue, 0, memory_of, look_and_send_home, 0};
 
 /* Whether many are freed at once, as they were in the last tick of the clock or since. */
 static bool is_burst(void)
@@ -175,6 +183,11 @@ void large_release(size_t bytes_max)
 {
     limbo_release(&closed_limbo, bytes_max);
     limbo_release(&open_limbo, bytes_max);
+}
+
+void large_look(void)
+{
+    limbo_release(&last_limbo, 0);
 }
 
 void large_end(struct slab *slab, size_t size)

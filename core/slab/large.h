@@ -11,8 +11,9 @@
  *
  * While a program frees many at once, those of up to 128 KiB are cleared instead, since their next
  * owner would pay more for fresh pages: such a block waits behind at most 1 MiB of others, reads as
- * zero, and is looked at when it is handed out again. A shorter one then ends where that did: up
- * to 32 KiB before it are zero. One that the system refuses to close waits there, too.
+ * zero, and is looked at when it is handed out again, or the program ends. A shorter one then ends
+ * where that did: up to 32 KiB before it are zero. One that the system refuses to close waits
+ * there, too.
  *
  * All but large_class are for who has the block.
  */
@@ -46,5 +47,8 @@ bool large_close(const struct slab *slab);
 
 /* Ends the waiting of all but so many bytes. To be called without locks. */
 void large_release(size_t bytes_max);
+
+/* The same of all that were cleared; aborts where somebody has written to one. */
+void large_look(void);
 
 #endif

@@ -53,3 +53,13 @@ unsigned word_take(struct slab *slab, void **blocks, unsigned count)
     slab->purged = 0;
     return taken;
 }
+
+void word_check_unused(char *block, size_t length)
+{
+    if (length > TINY_MAX)
+        return;
+    /* Touched by a write: else its page would be the system's page of zeros for a moment. */
+    *(volatile uint64_t *)(block + length - CANARY_SIZE) = 0;
+    if (UNLIKELY(!bytes_are_zero(block, length)))
+        fatal_pointer("malloc", DEFECT_STRAY, block, NULL, 0);
+}

@@ -144,6 +144,10 @@ ALWAYS_INLINE void word_check_zero(struct slab *slab, const void *block, const c
         fatal_pointer(call, DEFECT_WRITTEN, block, NULL, 0);
 }
 
+/* Aborts when a block that was never handed out, and is now, has been written to: by who wrote
+ * beside his own one. Of long ones that is not asked. The place of the canary is zero then. */
+SLOW_PATH void word_check_unused(char *block, size_t length);
+
 /* ---- Canaries -------------------------------------------------------------------------------- */
 
 /* Longer blocks have none: theirs would cost a page each. */

@@ -128,7 +128,8 @@ static size_t addresses_of(const void *waiting)
 }
 
 static struct limbo_queue queue;
-static const struct limbo limbo = {&queue, 64 * MIB, addresses_of, let_go};
+/* What waits takes addresses alone, and who runs out of these ends its waiting. */
+static const struct limbo limbo = {&queue, 64 * MIB, addresses_of, let_go, 8};
 
 void big_fenced_release(size_t bytes_max)
 {

@@ -7,13 +7,13 @@ static void end(const struct limbo *limbo, void *freed)
     limbo->end(freed);
 }
 
-/* Takes out what is there for longest, while there are more bytes than that; NULL: there are not.
- */
-static void *take(struct limbo_queue *queue, size_t bytes_max)
+/* Takes out what is there for longest, while there are more bytes than that, and more turns than
+ * those of the youngest; NULL: there are not. */
+static void *take(struct limbo_queue *queue, size_t bytes_max, unsigned youngest)
 {
     while (ATOMIC_LOAD_RELAXED(&queue->bytes) > bytes_max) {
         uint64_t turn = ATOMIC_LOAD_RELAXED(&queue->taken);
-        if (turn == ATOMIC_LOAD_RELAXED(&queue->put))
+        if (turn + youngest >= ATOMIC_LOAD_RELAXED(&queue->put))
             break;
         if (!__atomic_compare_exchange_n(
                 &queue->taken, &turn, turn + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -27,11 +27,16 @@ static void *take(struct limbo_queue *queue, size_t bytes_max)
     return NULL;
 }
 
-void limbo_release(const struct limbo *limbo, size_t bytes_max)
+static void release(const struct limbo *limbo, size_t bytes_max, unsigned youngest)
 {
     void *oldest;
-    while ((oldest = take(limbo->queue, bytes_max)) != NULL)
+    while ((oldest = take(limbo->queue, bytes_max, youngest)) != NULL)
         end(limbo, oldest);
+}
+
+void limbo_release(const struct limbo *limbo, size_t bytes_max)
+{
+    release(limbo, bytes_max, 0);
 }
 
 /* What has come out by another's turn is passed by, in whatever order such turns end. */
@@ -54,5 +59,5 @@ void limbo_put(const struct limbo *limbo, void *freed)
         pass(queue, turn - LIMBO_SLOTS + 1);
         end(limbo, oldest);
     }
-    limbo_release(limbo, limbo->bytes_max);
+    release(limbo, limbo->bytes_max, limbo->youngest);
 }

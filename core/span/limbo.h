@@ -1,5 +1,5 @@
 /* Limbo: where freed blocks wait whose addresses shall not be used again soon. First in, first out,
- * bounded in number and in bytes.
+ * bounded in number and in bytes, but for the youngest: one longer than the bound waits, too.
  *
  * No lock: who has taken something out has it. In a child of fork the same blocks wait.
  */
@@ -25,6 +25,7 @@ struct limbo {
     size_t bytes_max;
     size_t (*bytes_of)(const void *freed); /* the same for as long as it waits */
     void (*end)(void *freed);              /* called with what waits no more */
+    unsigned youngest;                     /* so many wait, however long they are */
 };
 
 /* Puts it in; what was there for longest goes for it, while there are too many or too long ones.

@@ -194,7 +194,7 @@ def normalised(stderr, stdout):
     bad, base, usable = announced.groups()
     text = re.sub(rf"(of|pointer) {bad}\b", r"\1 BAD", stderr)
     text = re.sub(rf"at {base}\b", "at BASE", text)
-    text = re.sub(r"(beyond the end of) 0x[0-9a-f]+$", r"\1 NEIGHBOUR", text)
+    text = re.sub(r"(beyond the end of|stray write to) 0x[0-9a-f]+$", r"\1 NEIGHBOUR", text)
     text = re.sub(r"(wrong size for pointer BAD): \d+, not \d+$", r"\1: N, not N", text)
     return re.sub(rf"block of {usable} bytes", "block of N bytes", text).removesuffix("\n")
 

@@ -51,6 +51,28 @@ static void aligned_blocks_are_aligned_and_zero(void **state)
     assert_int_equal(live_blocks(), 0);
 }
 
+/* At any alignment that the range of their addresses has. */
+static void no_bytes_cannot_be_touched(void **state)
+{
+    uint64_t live = live_blocks();
+    (void)state;
+    for (size_t alignment = 1; alignment <= 4 * REGION_SIZE; alignment *= 2) {
+        char *first = hardened_alloc(0, alignment, FORM_MALLOC);
+        char *second = hardened_alloc(0, alignment, FORM_MALLOC);
+        assert_true(first && second && first != second);
+        assert_int_equal((uintptr_t)first % alignment, 0);
+        assert_int_equal((uintptr_t)second % alignment, 0);
+        if (alignment <= REGION_SIZE) {
+            unit_expect_fault(first);
+            unit_expect_fault(second);
+            assert_int_equal(alloc_usable_size(first, "test"), 0);
+        }
+        give(first);
+        give(second);
+    }
+    assert_int_equal(live_blocks(), live);
+}
+
 static void realloc_gains_zeros(void **state)
 {
     uint64_t random = 1;
@@ -75,6 +97,26 @@ static void realloc_gains_zeros(void **state)
         give(block);
     }
     assert_int_equal(live_blocks(), 0);
+}
+
+static void realloc_with_an_alignment_ends_where_asked(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        char *block = hardened_alloc(sizes[i], 64, FORM_MALLOC);
+        memset(block, 0x41, sizes[i]);
+        for (size_t size = 1 + sizes[i] * 2 / 3; size <= sizes[i] + 1; size += 1 + sizes[i] / 3) {
+            size_t kept = size_min(alloc_usable_size(block, "test"), size);
+            block = alloc_resize_aligned(block, size, 64);
+            assert_non_null(block);
+            assert_int_equal((uintptr_t)block % 64, 0);
+            assert_int_equal(alloc_usable_size(block, "test"), size);
+            CHECK(unit_all_bytes(block, kept, 0x41));
+            CHECK(unit_all_bytes(block + kept, size - kept, 0));
+            memset(block, 0x41, size);
+        }
+        give(block);
+    }
 }
 
 /* What a thread asks for while another one turns the preset on may come out of it half way: a block
@@ -160,6 +202,32 @@ static void writes_after_free_are_noticed(void **state)
     }
 }
 
+/* To the blocks of a slab that nobody had yet; other slabs may come first. */
+static void write_to_unused(void *size)
+{
+    for (unsigned taken = 0; taken < 100000; taken++) {
+        struct slab *slab = slab_lookup(tags_strip(take(*(size_t *)size)));
+        size_t length = size_classes[slab->size_class].size;
+        for (unsigned i = 0; i < slab->blocks; i++)
+            if (word_state(*slab_word(slab, i)) == WORD_UNUSED)
+                slab->base[i * length] = 1;
+    }
+}
+
+static void writes_to_what_nobody_had_are_noticed(void **state)
+{
+    static const size_t tried[] = {1, 8, 24, 100, 1000, 1016};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(tried); i++) {
+        size_t size = tried[i];
+        char output[4096];
+        int status = unit_run_child(write_to_unused, &size, output, sizeof output);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), SIGABRT);
+        assert_non_null(strstr(output, "hakmem: malloc(): stray write to 0x"));
+    }
+}
+
 static void free_twice(void *form)
 {
     give(victim);
@@ -240,10 +308,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_zero_whatever_was_there),
         cmocka_unit_test(aligned_blocks_are_aligned_and_zero),
+        cmocka_unit_test(no_bytes_cannot_be_touched),
         cmocka_unit_test(realloc_gains_zeros),
+        cmocka_unit_test(realloc_with_an_alignment_ends_where_asked),
         cmocka_unit_test(big_blocks_without_a_word_are_freed),
         cmocka_unit_test(overwritten_ends_are_noticed),
         cmocka_unit_test(writes_after_free_are_noticed),
+        cmocka_unit_test(writes_to_what_nobody_had_are_noticed),
         cmocka_unit_test(second_frees_are_noticed),
         cmocka_unit_test(frees_by_other_functions_are_noticed),
         cmocka_unit_test(wrong_sizes_and_alignments_are_noticed),

@@ -116,6 +116,24 @@ static void addresses_wait(void **state)
     assert_true(block_find(first).kind != BLOCK_BIG || big_of(first) != NULL);
 }
 
+/* One that is longer than all that may wait does so, too. */
+static void the_longest_wait(void **state)
+{
+    const size_t size = 200 * MIB;
+    (void)state;
+    char *first = make(size, 16);
+    first[0] = 1;
+    end(first);
+    for (unsigned i = 0; i < 4; i++) {
+        char *block = make(size, 16);
+        assert_true(block >= first + size || block + size <= first);
+        unit_expect_fault(first);
+        end(block);
+    }
+    big_fenced_release(0);
+    big_cache_check();
+}
+
 static void resizes(void **state)
 {
     (void)state;
@@ -163,6 +181,7 @@ int main(void)
         cmocka_unit_test(blocks_lie_between_closed_pages),
         cmocka_unit_test(writes_beside_it_are_found),
         cmocka_unit_test(addresses_wait),
+        cmocka_unit_test(the_longest_wait),
         cmocka_unit_test(resizes),
         cmocka_unit_test(grows_by_steps),
     };

@@ -29,7 +29,7 @@ static void keeps_the_youngest(void **state)
 {
     (void)state;
     struct limbo_queue queue = {0};
-    const struct limbo limbo = {&queue, SIZE_MAX, ten_bytes, comes_out};
+    const struct limbo limbo = {&queue, SIZE_MAX, ten_bytes, comes_out, 0};
     out_count = 0;
     for (unsigned i = 0; i < ITEMS; i++) {
         limbo_put(&limbo, &items[i]);
@@ -47,7 +47,7 @@ static void bounds_bytes(void **state)
 {
     (void)state;
     struct limbo_queue queue = {0};
-    const struct limbo limbo = {&queue, 80, ten_bytes, comes_out};
+    const struct limbo limbo = {&queue, 80, ten_bytes, comes_out, 0};
     out_count = 0;
     for (unsigned i = 0; i < 10; i++)
         limbo_put(&limbo, &items[i]);
@@ -60,12 +60,29 @@ static void bounds_bytes(void **state)
     assert_int_equal(out_count, 5);
 }
 
+/* However long they are, unless all has to go. */
+static void the_youngest_wait(void **state)
+{
+    (void)state;
+    struct limbo_queue queue = {0};
+    const struct limbo limbo = {&queue, 5, ten_bytes, comes_out, 3};
+    out_count = 0;
+    for (unsigned i = 0; i < 10; i++) {
+        limbo_put(&limbo, &items[i]);
+        assert_int_equal(out_count, i < 3 ? 0 : i - 2);
+    }
+    limbo_release(&limbo, 0);
+    for (unsigned i = 0; i < 10; i++)
+        assert_ptr_equal(out[i], &items[i]);
+    assert_int_equal(out_count, 10);
+}
+
 /* Two threads that put something in may end their turns in the other order. */
 static void what_is_behind_catches_up(void **state)
 {
     (void)state;
     struct limbo_queue queue = {0};
-    const struct limbo limbo = {&queue, SIZE_MAX, ten_bytes, comes_out};
+    const struct limbo limbo = {&queue, SIZE_MAX, ten_bytes, comes_out, 0};
     out_count = 0;
     for (unsigned i = 0; i < ITEMS / 2; i++)
         limbo_put(&limbo, &items[i]);
@@ -90,7 +107,8 @@ static void count_out(void *item)
         CHECK(__atomic_fetch_sub(&waiting[(char *)item - items], 1, __ATOMIC_RELAXED) == 1);
 }
 
-static const struct limbo shared = {&shared_queue, LIMBO_SLOTS - 8, bytes_unless_marker, count_out};
+static const struct limbo shared = {
+    &shared_queue, LIMBO_SLOTS - 8, bytes_unless_marker, count_out, 0};
 
 static void *put_and_take(void *argument)
 {
@@ -129,9 +147,8 @@ static void threads_share_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_the_youngest),
-        cmocka_unit_test(bounds_bytes),
-        cmocka_unit_test(what_is_behind_catches_up),
+        cmocka_unit_test(keeps_the_youngest), cmocka_unit_test(bounds_bytes),
+        cmocka_unit_test(the_youngest_wait),  cmocka_unit_test(what_is_behind_catches_up),
         cmocka_unit_test(threads_share_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

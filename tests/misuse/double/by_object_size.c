@@ -1,9 +1,7 @@
 /* How many bytes there are from the start of the block is asked for after it was freed.
  *
  * all: not caught
- * hardened tiny, mid: at once
- *     hakmem: malloc_object_size(): double free of BAD
- * hardened large, big: at once or not caught
+ * hardened all: at once
  *     hakmem: malloc_object_size(): double free of BAD
  */
 #include "misuse.h"

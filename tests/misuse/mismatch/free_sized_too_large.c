@@ -1,6 +1,8 @@
-/* free_sized is told sixteen times the block's size. hakmem knows better: the block is freed.
+/* free_sized is told sixteen times the block's size. Where that is not seen, the block is freed.
  *
- * all: not caught
+ * tiny, mid, large: at once
+ *     hakmem: free_sized(): wrong size for pointer BAD: N, not N
+ * big: not caught
  * hardened all: at once
  *     hakmem: free_sized(): wrong size for pointer BAD: N, not N
  */
