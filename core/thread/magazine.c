@@ -164,10 +164,23 @@ enum { TINY_FACTOR = 4 };
  * that sleep would pay for them. */
 static const uint32_t crowd_bytes_min = 8 * KIB;
 
+/* Programs have pools of some threads a CPU, all of which work: up to so many may each cache as
+ * many short blocks as an only one could, and more have to share. */
+enum { CROWD_POOL = 4 };
+
+/* How many threads share what may be cached of the class on a CPU. */
+static unsigned sharers(unsigned size_class)
+{
+    unsigned crowd = heap_crowd();
+    if (size_class_is_long(size_class))
+        return crowd;
+    return crowd > CROWD_POOL ? crowd - CROWD_POOL + 1 : 1;
+}
+
 /* Most blocks of the class that a magazine may hold; 0: it has none, each block goes by itself. */
 static unsigned capacity_limit(unsigned size_class)
 {
-    unsigned crowd = heap_crowd(), least = size_class_cached_min(size_class, crowd);
+    unsigned crowd = sharers(size_class), least = size_class_cached_min(size_class, crowd);
     uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
     if (size_class <= TINY_CLASS_LAST && crowd < CROWD_HALVES)
         bytes *= TINY_FACTOR;

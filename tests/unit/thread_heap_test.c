@@ -143,29 +143,40 @@ static void *crowding_thread(void *barrier)
     return NULL;
 }
 
-static void many_threads_make_magazines_shorter(void **state)
+/* What the calling thread comes to cache of a size beside `count` threads that have a heap. */
+static unsigned capacity_beside(unsigned count, struct heap *mine, size_t size)
 {
-    (void)state;
-    enum { THREADS_MAX = 256 };
-    struct heap *mine = heap();
+    enum { THREADS_MAX = 1024 };
     static pthread_t threads[THREADS_MAX];
-    unsigned count = 2 * os_cpu_count();
     if (count > THREADS_MAX)
         skip();
-    unsigned limit = 4 * (unsigned)((size_t)policy.magazine_kib * KIB / 256);
-    assert_in_range(capacity_after_load(mine, 256), limit / 2 + 1, limit);
     pthread_barrier_t barrier;
     assert_int_equal(pthread_barrier_init(&barrier, NULL, count + 1), 0);
     for (unsigned i = 0; i < count; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, crowding_thread, &barrier), 0);
     pthread_barrier_wait(&barrier);
     heap_flush(mine);
-    assert_in_range(capacity_after_load(mine, 256), 1, limit / 2);
+    unsigned capacity = capacity_after_load(mine, size);
     pthread_barrier_wait(&barrier);
     for (unsigned i = 0; i < count; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     pthread_barrier_destroy(&barrier);
     heap_flush_pooled(0);
+    return capacity;
+}
+
+/* Of short blocks, a pool of four threads a CPU does not; of long ones, two threads a CPU do. */
+static void many_threads_make_magazines_shorter(void **state)
+{
+    (void)state;
+    struct heap *mine = heap();
+    unsigned cpus = os_cpu_count(), limit = 4 * (unsigned)((size_t)policy.magazine_kib * KIB / 256);
+    assert_in_range(capacity_after_load(mine, 256), limit / 2 + 1, limit);
+    assert_in_range(capacity_beside(4 * cpus - 1, mine, 256), limit / 2 + 1, limit);
+    assert_in_range(capacity_beside(6 * cpus, mine, 256), 1, limit / 2);
+    heap_flush(mine);
+    unsigned alone = capacity_after_load(mine, 8192);
+    assert_in_range(capacity_beside(2 * cpus, mine, 8192), 1, alone - 1);
 }
 
 static void idle_magazines_shrink_and_return_their_blocks(void **state)
