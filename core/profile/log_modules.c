@@ -223,21 +223,28 @@ enum { MAP_BYTES = 1 << 20 };
 void modules_note(const uintptr_t *frames, unsigned count, uint64_t time_ns)
 {
     static uint64_t claim;
-    struct module module;
+    struct module module = {0};
     char *map = NULL;
     size_t length = 0;
-    if (!claim_take(&claim))
-        return; /* sites that come at the same time are mostly of the same modules */
+    if (!claim_wait(&claim))
+        return;
     bool needs_map = !HAS_FIND_OBJECT;
 #if HAS_FIND_OBJECT
     needs_map = !_dl_find_object;
 #endif
     if (needs_map && (map = os_map(MAP_BYTES, os_page_size(), NULL)))
         length = os_read_file("/proc/self/maps", map, MAP_BYTES);
-    for (unsigned i = 0; i < count; i++)
-        /* Addresses behind calls: that of a call at the very end would be the next module's. */
-        if (find(frames[i] - 1, map, length, &module) && !is_known(&module))
+    for (unsigned i = 0; i < count; i++) {
+        /* Addresses behind calls: that of a call at the very end would be the next module's. Most
+         * are of the module of the one before. */
+        uintptr_t address = frames[i] - 1;
+        if (address >= module.start && address < module.end)
+            continue;
+        if (!find(address, map, length, &module))
+            module = (struct module){0};
+        else if (!is_known(&module))
             log_module(&module, time_ns);
+    }
     if (map)
         os_unmap(map, MAP_BYTES);
     claim_release(&claim);

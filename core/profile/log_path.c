@@ -14,16 +14,18 @@ static void add_literally(struct text *text, const char *piece, size_t length)
     }
 }
 
-/* The name that the program was called by: several may be one file. */
+/* The name that the program was called by: several may be one file. A name of a file has 255 bytes
+ * at most, and others follow. */
 static void add_program(struct text *text)
 {
+    enum { NAME_MAX_BYTES = 200 };
     char command[PATH_BYTES];
     size_t length = os_read_file("/proc/self/cmdline", command, sizeof command);
     size_t end = strnlen(command, length), start = end;
     while (start > 0 && command[start - 1] != '/')
         start--;
     if (start < end)
-        add_literally(text, command + start, end - start);
+        add_literally(text, command + start, size_min(end - start, NAME_MAX_BYTES));
     else
         text_string(text, "program");
 }

@@ -167,8 +167,7 @@ static void grow(enum log_kind kind, uint32_t capacity_wanted)
  * slow. Who has the claim waits for nobody, unless a signal handler interrupted it. */
 static bool grow_to(enum log_kind kind, uint32_t capacity_wanted)
 {
-    enum { NAPS = 20 };
-    for (unsigned nap = 0; nap < NAPS && may_grow(kind); nap++) {
+    for (unsigned nap = 0; nap < CLAIM_NAPS && may_grow(kind); nap++) {
         grow(kind, capacity_wanted);
         if (store_capacity(kind) >= capacity_wanted)
             break;
