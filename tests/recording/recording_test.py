@@ -5,6 +5,7 @@ import collections
 import json
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import sys
@@ -22,7 +23,7 @@ WAYS = {
 }
 MODES = {
     "stacks": ["deep", "small", "shrinking", "coroutines", "alternate", "compiled_at_run_time",
-               "leaving", "cancelled"],
+               "compiled_with_frames", "leaving", "cancelled"],
     "surroundings": ["close_all", "no_descriptors", "no_files", "locked", "other_root",
                      "other_user", "filtered", "many_forks", "forks_in_forks",
                      "forks_of_threads", "freed_elsewhere", "vforks", "long_arguments",
@@ -46,16 +47,19 @@ class Recording(unittest.TestCase):
         os.chmod(self.folder.name, 0o1777)
 
     def tearDown(self):
+        for log in pathlib.Path(self.folder.name).glob("*.hakprof"):
+            pathlib.Path(f"/tmp/perf-{log.name.split('.')[1]}.map").unlink(missing_ok=True)
         self.folder.cleanup()
 
-    def run_mode(self, program, mode, way):
+    def run_mode(self, program, mode, way, name=None):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("HAKMEM_")}
         environment.update({"LD_PRELOAD": LIBRARY, "HAKMEM_SAMPLE_KIB": "1", **WAYS[way]})
         if way == "recorded":
             environment["HAKMEM_RECORD_FILE"] = f"{self.folder.name}/%e.%p.hakprof"
-        done = subprocess.run([str(FOLDER / program), mode], env=environment, capture_output=True,
-                              text=True, timeout=100, cwd=self.folder.name, check=False)
+        done = subprocess.run([name or str(FOLDER / program), mode], env=environment,
+                              executable=str(FOLDER / program), capture_output=True, text=True,
+                              timeout=100, cwd=self.folder.name, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"), done.stderr)
         for line in done.stderr.splitlines():
             match = re.fullmatch(r"hakmem: recording: .* \S+\.hakprof: (.*)", line)
@@ -76,14 +80,34 @@ class Recording(unittest.TestCase):
                                   text=True, timeout=60, check=False)
             self.assertEqual(done.returncode, 0, f"{log}: {done.stderr}")
 
-    def test_sites_of_plugins(self):
-        """What a plugin keeps is told of the plugin, also when another one lay there before."""
+    def report(self, program, mode, name=None):
+        """What the log of a program says."""
         if not HAKMEM.exists():
             self.skipTest("the command is not built")
-        self.run_mode("plugins", "in_turn", "recorded")
+        self.run_mode(program, mode, "recorded", name)
         (log,) = pathlib.Path(self.folder.name).glob("*.hakprof")
-        report = json.loads(subprocess.run([str(HAKMEM), "report", str(log), "--json"],
-                                           capture_output=True, timeout=60, check=True).stdout)
+        return json.loads(subprocess.run([str(HAKMEM), "report", str(log), "--json"],
+                                         capture_output=True, timeout=60, check=True).stdout)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "the function is for x86-64")
+    def test_sites_of_compiled(self):
+        """Frame pointers lead out of code that no table knows."""
+        report = self.report("stacks", "compiled_with_frames")
+        most = max(report["sites"], key=lambda site: site["end_bytes"])
+        self.assertEqual([frame["function"] for frame in most["stack"]],
+                         ["made_at_run_time", "compiled_with_frames"])
+
+    def test_long_names(self):
+        """A name that is as long as may be leaves room for the number."""
+        for name in ("/bin/" + 255 * "n", 4000 * "n"):
+            report = self.report("stacks", "small", name)
+            self.assertEqual(report["command"][0], name[:4096])
+            self.tearDown()
+            self.setUp()
+
+    def test_sites_of_plugins(self):
+        """What a plugin keeps is told of the plugin, also when another one lay there before."""
+        report = self.report("plugins", "in_turn")
         kept = collections.Counter()
         for site in report["sites"]:
             kept[site["stack"][0]["function"]] += site["end_bytes"]

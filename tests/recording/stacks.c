@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 enum { PAGE = 4096, BIG_STACK = 256 * 1024 };
 
@@ -175,7 +176,38 @@ static void compiled_at_run_time(void)
     }
     REQUIRE(munmap(memory, PAGE) == 0);
 }
+
+/* As a run-time compiler does, it says where the function is. */
+static void name_compiled(const void *start, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    FILE *map = fopen(path, "w");
+    REQUIRE(map && fprintf(map, "%lx %zx made_at_run_time\n", (unsigned long)start, bytes) > 0);
+    REQUIRE(fclose(map) == 0);
+}
+
+/* A function without unwinding tables, but with a frame pointer, keeps 512 blocks of 32 KiB:
+ * push rbp; mov rbp, rsp; call rsi; pop rbp; ret */
+__attribute__((noinline)) static void compiled_with_frames(void)
+{
+    static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3};
+    void *memory =
+        mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    memcpy(memory, code, sizeof code);
+    void *(*call)(size_t, allocator *);
+    memcpy(&call, &memory, sizeof call);
+    if (getenv("HAKMEM_RECORD_FILE"))
+        name_compiled(memory, sizeof code);
+    for (int i = 0; i < 512; i++)
+        REQUIRE((sink = call(32768, malloc)) != NULL);
+}
 #else
+static void compiled_with_frames(void)
+{
+}
+
 static void compiled_at_run_time(void)
 {
 }
@@ -231,6 +263,7 @@ int main(int argc, char **argv)
         {"deep", deep},           {"small", small},
         {"shrinking", shrinking}, {"coroutines", coroutines},
         {"alternate", alternate}, {"compiled_at_run_time", compiled_at_run_time},
-        {"leaving", leaving},     {"cancelled", cancelled}};
+        {"leaving", leaving},     {"compiled_with_frames", compiled_with_frames},
+        {"cancelled", cancelled}};
     return run_mode(modes, sizeof modes / sizeof *modes, argc > 1 ? argv[1] : "");
 }
