@@ -68,24 +68,26 @@ void report_say(const char *line, size_t length)
 /* ---- Reports --------------------------------------------------------------------------------- */
 
 /* Enough for any report; mapped only while one is made, so that it does not change what it
- * reports. */
+ * reports. Little is on the stack, here and below: a signal may ask for a report where there is
+ * little of it. */
 static const size_t report_capacity = 128 * KIB;
 
 bool report_make(
     void (*make)(struct text *, const struct process *),
     bool (*take)(void *to, const char *report, size_t length), void *to)
 {
-    struct process process;
     struct text text;
     int cancel_type;
+    const size_t capacity = report_capacity - sizeof(struct process);
     char *buffer = os_map(report_capacity, os_page_size(), NULL);
     if (!buffer)
         return false;
+    struct process *process = (struct process *)(buffer + capacity);
     /* An asynchronous cancellation would leave files open and signals blocked. */
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
-    process_look(&process);
-    text_init(&text, buffer, report_capacity);
-    make(&text, &process);
+    process_look(process);
+    text_init(&text, buffer, capacity);
+    make(&text, process);
     bool taken = take(to, text_terminate(&text), text_stored(&text));
     os_unmap(buffer, report_capacity);
     pthread_setcanceltype(cancel_type, NULL);
@@ -102,14 +104,20 @@ void report_print(int fd)
     report_make(report_table, write_to, &fd);
 }
 
-/* Longer paths no system call takes. */
-enum { PATH_BYTES = 4096 };
+/* Longer paths no system call takes; with a line about one it has room in the second. */
+enum { PATH_BYTES = 4096, LINE_BYTES = 2 * PATH_BYTES };
 
 static void complain_unwritable(const char *option, const char *path, const char *reason)
 {
-    char buffer[PATH_BYTES + 128];
+    static const char no_memory[] = "hakmem: cannot write a report: there is no memory for it\n";
     struct text text;
-    text_init(&text, buffer, sizeof buffer);
+    size_t bytes = round_up(LINE_BYTES, os_page_size());
+    char *buffer = os_map(bytes, os_page_size(), NULL);
+    if (!buffer) {
+        report_say(no_memory, sizeof no_memory - 1);
+        return;
+    }
+    text_init(&text, buffer, LINE_BYTES);
     text_string(&text, "hakmem: option ");
     text_string(&text, option);
     text_string(&text, ": cannot write ");
@@ -119,6 +127,7 @@ static void complain_unwritable(const char *option, const char *path, const char
     text_char(&text, '\n');
     text_terminate(&text);
     report_say(buffer, text_stored(&text));
+    os_unmap(buffer, bytes);
 }
 
 /* The path with its percent signs resolved. False when it is too long: a path that was cut off
@@ -167,11 +176,10 @@ static int still_open(int fd)
     return os_file_of(fd).number ? fd : -1;
 }
 
-int report_open(const char *option, const char *path, bool *is_standing)
+static int open_in(char *buffer, const char *option, const char *path, bool *is_standing)
 {
-    char buffer[PATH_BYTES];
     struct text text;
-    text_init(&text, buffer, sizeof buffer);
+    text_init(&text, buffer, PATH_BYTES);
     if (!resolve(path, &text)) {
         complain_unwritable(option, path, ": the path is too long");
         return -1;
@@ -181,6 +189,19 @@ int report_open(const char *option, const char *path, bool *is_standing)
     *is_standing = standing >= 0;
     if (fd < 0)
         complain_unwritable(option, buffer, "");
+    return fd;
+}
+
+int report_open(const char *option, const char *path, bool *is_standing)
+{
+    size_t bytes = round_up(PATH_BYTES, os_page_size());
+    char *buffer = os_map(bytes, os_page_size(), NULL);
+    if (!buffer) {
+        complain_unwritable(option, path, ": there is no memory");
+        return -1;
+    }
+    int fd = open_in(buffer, option, path, is_standing);
+    os_unmap(buffer, bytes);
     return fd;
 }
 

@@ -170,7 +170,10 @@ set_tests_properties(runtime_cancel_sampled PROPERTIES TIMEOUT 120
 # The live profile.
 runtime_program(runtime_profile runtime_profile.c)
 target_link_libraries(runtime_profile PRIVATE hakmem::hakmem Threads::Threads)
-runtime_script(runtime_profile runtime_profile.py 180 $<TARGET_FILE:runtime_profile>)
+runtime_program(runtime_dump runtime_dump.c)
+target_link_libraries(runtime_dump PRIVATE hakmem::hakmem Threads::Threads)
+runtime_script(runtime_profile runtime_profile.py 180
+    $<TARGET_FILE:runtime_profile> $<TARGET_FILE:runtime_dump>)
 
 # behaviour 30: each way to put the allocator into a statically linked program, and the archive
 # and the object in a program that is linked with the C library dynamically.

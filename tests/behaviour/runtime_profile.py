@@ -9,16 +9,16 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM = ""
+PROGRAM = DUMP = ""
 BLOCKS, KEPT, FREED = 60000, 1000, 500
 
 
-def run(*arguments, **variables):
+def run(*arguments, program=None, **variables):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith("HAKMEM_")}
     environment.update(variables)
-    return subprocess.run([PROGRAM, *arguments], env=environment, capture_output=True, text=True,
-                          timeout=60, check=False)
+    return subprocess.run([program or PROGRAM, *arguments], env=environment, capture_output=True,
+                          text=True, timeout=60, check=False)
 
 
 class Profile(unittest.TestCase):
@@ -62,6 +62,21 @@ class Profile(unittest.TestCase):
         for line in done.stderr.splitlines():
             self.assertIn("in the middle of a call", line)
 
+    def test_on_signals_to_small_stacks(self):
+        statistics = os.path.join(self.folder.name, "statistics")
+        done = run("16", program=DUMP, HAKMEM_SAMPLE_KIB="1", HAKMEM_PROFILE_FILE=self.path,
+                   HAKMEM_STATS_FILE=statistics, HAKMEM_DUMP_SIGNAL="10")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for path in self.path, statistics:
+            self.assertTrue(os.path.getsize(path) > 1000)
+        for nowhere, reason in ("/nowhere/" + "n" * 3000, ""), ("/n%p" * 900, "is too long"):
+            done = run("16", program=DUMP, HAKMEM_SAMPLE_KIB="1", HAKMEM_PROFILE_FILE=nowhere,
+                       HAKMEM_STATS_FILE=nowhere, HAKMEM_DUMP_SIGNAL="10")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for option in "stats_file", "profile_file":
+                self.assertIn("option " + option + ": cannot write", done.stderr)
+            self.assertIn(reason, done.stderr)
+
     def test_without_samples(self):
         done = run("0", self.path)
         self.assertRegex(done.stdout, r"status [1-9]")
@@ -82,5 +97,5 @@ class Profile(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
+    PROGRAM, DUMP = sys.argv.pop(1), sys.argv.pop(1)
     unittest.main()
