@@ -461,33 +461,39 @@ pub struct RecordingOptions {
     /// What the collapsed stacks and the flame graph are of
     #[arg(long, value_enum, value_name = "WHAT", default_value = "peak")]
     pub show: Show,
-    /// Show what was never freed, and exit with 1 if there is any
-    #[arg(long)]
+    /// Show what was never freed, of each recording by itself, and exit with 1 if there is any
+    #[arg(long, conflicts_with_all = [
+        "json", "csv", "markdown", "html", "pprof", "collapsed", "flamegraph",
+    ])]
     pub leaks: bool,
     /// File with a pattern a line, such as `init_*`: call sites with a function, source file or
     /// module that matches are no leaks
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "leaks")]
     pub suppressions: Option<PathBuf>,
+    /// Directory below which the program's files are, to name functions: that of a container
+    #[arg(long, value_name = "DIRECTORY", default_value = "/", value_hint = ValueHint::DirPath)]
+    pub root: PathBuf,
 }
 
 /// `hakmem report`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Exit status: 0; with --leaks 1 if something was never freed; 2 when nothing could be shown.
+Exit status: 0; with --leaks 1 if something was never freed; 2 when nothing could be shown, or a
+recording is not whole and shows no leaks.
 
 Examples:
   hakmem report result.json --html=result.html --markdown=result.md
   hakmem report server.4711.hakprof --html server.html
   hakmem report before.hakprof after.hakprof
-  hakmem report server.4711.hakprof --leaks --suppressions kept.txt
+  hakmem report out/*.hakprof --leaks --suppressions kept.txt
   hakmem report server.4711.hakprof --pprof heap.pb.gz && go tool pprof -http=: heap.pb.gz")]
 pub struct ReportArguments {
     /// The recording or result file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// A second recording: what changed from the first one to this
+    /// A second recording: what changed from the first one to this; with --leaks, any number
     #[arg(value_name = "LATER", value_hint = ValueHint::FilePath)]
-    pub later: Option<PathBuf>,
+    pub later: Vec<PathBuf>,
     /// Where the results go.
     #[command(flatten)]
     pub output: OutputOptions,

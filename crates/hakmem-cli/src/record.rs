@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -57,14 +58,20 @@ fn supervise(arguments: &RecordArguments) -> Result<ExitCode> {
     end_like(status)
 }
 
-/// The directory for the files, with its whole path: the program may change to another one.
+/// The directory for the files, with its whole path: the program may change to another one. That
+/// nothing can be written to it is better said before the run than after it.
 fn directory(arguments: &RecordArguments) -> Result<PathBuf> {
-    let Some(directory) = &arguments.output else {
-        return env::current_dir().context("the current directory is gone");
+    let (directory, advice) = match &arguments.output {
+        Some(directory) => (directory.clone(), ""),
+        None => (
+            env::current_dir().context("the current directory is gone")?,
+            " (--output takes another directory)",
+        ),
     };
-    fs::create_dir_all(directory)
+    fs::create_dir_all(&directory)
         .and_then(|()| directory.canonicalize())
-        .with_context(|| format!("cannot write to {}", directory.display()))
+        .and_then(|directory| tempfile::tempfile_in(&directory).map(|_| directory))
+        .with_context(|| format!("cannot write to {}{advice}", directory.display()))
 }
 
 /// What the library makes the path from.
@@ -93,6 +100,17 @@ fn recordings_in(directory: &Path) -> Result<BTreeSet<PathBuf>> {
         .collect())
 }
 
+/// Whether the process may still write to the file. One that became another program does not.
+fn is_in_use(path: &Path, recording: &Recording) -> bool {
+    let path = path.as_os_str().as_bytes();
+    match fs::read(format!("/proc/{}/maps", recording.header.process)) {
+        Ok(maps) => maps
+            .split(|&byte| byte == b'\n')
+            .any(|line| line.ends_with(path)),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    }
+}
+
 /// What the new files are. Those of processes that allocated too little for a sample are removed.
 fn summary(directory: &Path, before: &BTreeSet<PathBuf>, command: &Command) -> Result<String> {
     let mut shown: Vec<(PathBuf, Recording)> = Vec::new();
@@ -102,7 +120,7 @@ fn summary(directory: &Path, before: &BTreeSet<PathBuf>, command: &Command) -> R
             .map_err(anyhow::Error::from)
             .and_then(|file| Ok(parse(&file)?))
         {
-            Ok(recording) if recording.samples.is_empty() && recording.header.ended => {
+            Ok(recording) if recording.samples.is_empty() && !is_in_use(path, &recording) => {
                 let _ = fs::remove_file(path);
                 empty += 1;
             }

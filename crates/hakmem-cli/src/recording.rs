@@ -1,6 +1,7 @@
 //! The part of `hakmem report` that shows recordings.
 
 use std::fs;
+use std::iter;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,7 +15,9 @@ use hakmem_profile::symbols::Symbols;
 use hakmem_profile::{collapsed, csv, html, json, pprof, text, tree};
 
 use crate::cli::{RecordingOptions, ReportArguments, Show};
-use crate::output::{print, Format, Outputs};
+use crate::output::{print, say, Format, Outputs};
+use crate::report::read;
+use crate::FAILED;
 
 /// Exit status of `--leaks` when there are some.
 const LEAKS: u8 = 1;
@@ -23,52 +26,62 @@ const LEAKS: u8 = 1;
 ///
 /// # Errors
 /// A recording is damaged or of a newer format, or an output cannot be written.
-pub fn report(
-    arguments: &ReportArguments,
-    bytes: &[u8],
-    later: Option<&[u8]>,
-    outputs: &Outputs,
-) -> Result<ExitCode> {
+pub fn report(arguments: &ReportArguments, bytes: &[u8], outputs: &Outputs) -> Result<()> {
     let options = &arguments.recording;
-    let analysis = analyse(&arguments.file, bytes)?;
-    if let (Some(path), Some(bytes)) = (&arguments.later, later) {
-        if options.leaks {
-            bail!("--leaks is for one recording");
-        }
-        let later = analyse(path, bytes)?;
-        let difference = Difference {
-            before: &analysis,
-            after: &later,
-        };
-        outputs.write_with(|format| render_difference(&difference, format, options))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if options.leaks {
-        return check_leaks(&analysis, options);
-    }
-    outputs.write_with(|format| render(&analysis, format, options))?;
-    Ok(ExitCode::SUCCESS)
+    let analysis = analyse(&arguments.file, bytes, options)?;
+    let Some(path) = arguments.later.first() else {
+        return outputs.write_with(|format| render(&analysis, format, options));
+    };
+    let later = analyse(path, &read(path)?, options)?;
+    let difference = Difference {
+        before: &analysis,
+        after: &later,
+    };
+    outputs.write_with(|format| render_difference(&difference, format, options))
 }
 
-fn analyse(path: &Path, bytes: &[u8]) -> Result<Analysis> {
+fn analyse(path: &Path, bytes: &[u8], options: &RecordingOptions) -> Result<Analysis> {
     let recording = parse(bytes).with_context(|| path.display().to_string())?;
-    let symbols = Symbols::resolve(&recording);
+    let symbols = Symbols::resolve_below(&recording, &options.root);
     Ok(Analysis::new(recording, symbols))
 }
 
-fn check_leaks(analysis: &Analysis, options: &RecordingOptions) -> Result<ExitCode> {
-    let suppressions = match &options.suppressions {
+/// Shows what was never freed, one recording after the other. The exit status is the worst one;
+/// what cannot be read keeps no other from being shown.
+///
+/// # Errors
+/// The suppressions cannot be read.
+pub fn leaks(arguments: &ReportArguments) -> Result<ExitCode> {
+    let suppressions = match &arguments.recording.suppressions {
         None => Suppressions::default(),
         Some(path) => Suppressions::parse(
             &fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
         ),
     };
-    let leaks = leaks::check(analysis, &suppressions);
-    print(&leaks::render(analysis, &leaks))?;
-    Ok(match leaks.sites.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(LEAKS),
-    })
+    let mut worst = 0;
+    for path in iter::once(&arguments.file).chain(&arguments.later) {
+        let checked = check_leaks(path, &suppressions, &arguments.recording);
+        let status = checked.unwrap_or_else(|error| {
+            say(format_args!("hakmem: {error:#}"));
+            FAILED
+        });
+        worst = worst.max(status);
+    }
+    Ok(ExitCode::from(worst))
+}
+
+fn check_leaks(path: &Path, suppressions: &Suppressions, options: &RecordingOptions) -> Result<u8> {
+    let analysis = analyse(path, &read(path)?, options)?;
+    let leaks = leaks::check(&analysis, suppressions);
+    print(&leaks::render(&analysis, &leaks))?;
+    match (leaks.sites.is_empty(), analysis.recording.is_partial) {
+        (false, _) => Ok(LEAKS),
+        (true, false) => Ok(0),
+        (true, true) => bail!(
+            "{} is not whole: no leaks in what is there says little",
+            path.display()
+        ),
+    }
 }
 
 fn measure(show: Show) -> Measure {

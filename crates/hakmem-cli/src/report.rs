@@ -17,15 +17,22 @@ use crate::recording;
 /// # Errors
 /// The file cannot be read, is damaged or of a newer format, or an output cannot be written.
 pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
-    let bytes = read(&arguments.file)?;
-    let later = arguments.later.as_deref().map(read).transpose()?;
-    let outputs = Outputs::with_recording(&arguments.output, &arguments.recording)?;
-    if bytes.starts_with(MAGIC) {
-        return recording::report(arguments, &bytes, later.as_deref(), &outputs);
+    if arguments.recording.leaks {
+        return recording::leaks(arguments);
     }
-    if arguments.later.is_some() || arguments.recording.leaks {
+    if arguments.later.len() > 1 {
+        bail!("two recordings can be compared: more than two can be given with --leaks alone");
+    }
+    let bytes = read(&arguments.file)?;
+    let outputs = Outputs::with_recording(&arguments.output, &arguments.recording)?;
+    let is_cut_off = MAGIC.starts_with(&bytes) && !bytes.is_empty();
+    if bytes.starts_with(MAGIC) || is_cut_off {
+        recording::report(arguments, &bytes, &outputs)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !arguments.later.is_empty() {
         let name = arguments.file.display();
-        bail!("{name} is no recording: --leaks and a second file are for those");
+        bail!("{name} is no recording: a second file is for those");
     }
     let parse = || -> Result<_> { Ok(json::parse(std::str::from_utf8(&bytes)?)?) };
     let file = parse().with_context(|| arguments.file.display().to_string())?;
@@ -33,6 +40,7 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+/// The bytes of a file.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }

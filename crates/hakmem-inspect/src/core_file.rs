@@ -66,7 +66,7 @@ impl Core {
         })?;
         let head = piece(&file, 0, HEADER as u64).ok_or_else(|| not("it is no ELF file"))?;
         if head[..4] != *b"\x7fELF" {
-            return Err(not("it is no ELF file"));
+            return Err(not(what_else(&head)));
         }
         if head[4] != 2 || number(&head, 16, 2) != TYPE_CORE {
             return Err(not("it is no core file of a 64-bit program"));
@@ -355,6 +355,24 @@ impl Memory for Core {
             }
         }
         true
+    }
+}
+
+/// What a file is that is no ELF file.
+fn what_else(head: &[u8]) -> &'static str {
+    const COMPRESSED: [&[u8]; 4] = [
+        b"\x28\xb5\x2f\xfd",
+        b"\x04\x22\x4d\x18",
+        b"\xfd7zXZ",
+        b"\x1f\x8b",
+    ];
+    if COMPRESSED.iter().any(|magic| head.starts_with(magic)) {
+        return "it is compressed: unpack it first, by `coredumpctl dump --output FILE` if systemd \
+                keeps it";
+    }
+    match head.starts_with(b"hakprof\n") {
+        true => "it is a recording: `hakmem report` shows it",
+        false => "it is no ELF file",
     }
 }
 

@@ -95,7 +95,7 @@ impl Program {
                 usable: sample.usable_bytes.max(16),
                 birth: *birth,
                 death: sample.death_ns.map_or(f64::INFINITY, clock).max(*birth),
-                count: sample.weight_bytes / sample.usable_bytes.max(16) as f64,
+                count: sample.blocks(),
             });
         Program {
             blocks: blocks.collect(),

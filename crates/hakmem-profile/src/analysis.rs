@@ -52,7 +52,7 @@ impl Measure {
 /// Estimates of an amount.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Amount {
-    /// Bytes that malloc handed out.
+    /// Bytes that the program asked for.
     pub bytes: f64,
     /// Number of blocks.
     pub blocks: f64,
@@ -133,6 +133,11 @@ impl SiteFigures {
             Measure::Allocated => self.allocated,
             Measure::Short => self.short,
         }
+    }
+
+    /// Bytes of the blocks that lived when most did, rounding included.
+    pub fn held_at_peak(&self) -> f64 {
+        self.peak.bytes / self.requested_share
     }
 }
 
@@ -307,13 +312,13 @@ fn figures(recording: &Recording, site: usize, samples: &[&Sample], times: &Time
         requested_share: 1.0,
     };
     let middle_ns = times.start_ns + (times.end_ns - times.start_ns) / 2;
-    let (mut middle, mut requested) = (0.0, 0.0);
+    let (mut middle, mut held) = (0.0, 0.0);
     let (mut dead, mut remote, mut realloc) = (0.0, 0.0, 0.0);
     let mut lifetimes: Vec<(u64, f64)> = Vec::new();
     for sample in samples {
         let weight = sample.weight_bytes;
         figures.allocated.add(sample);
-        requested += weight * sample.requested_bytes as f64 / sample.usable_bytes.max(1) as f64;
+        held += sample.held_bytes();
         if sample.lives_at(times.peak_ns) {
             figures.peak.add(sample);
         }
@@ -341,8 +346,8 @@ fn figures(recording: &Recording, site: usize, samples: &[&Sample], times: &Time
         (figures.remote_share, figures.realloc_share) = (remote / dead, realloc / dead);
     }
     let weight: f64 = lifetimes.iter().map(|(_, weight)| weight).sum();
-    if weight > 0.0 {
-        figures.requested_share = requested / weight;
+    if held > 0.0 {
+        figures.requested_share = weight / held;
     }
     lifetimes.sort_unstable_by_key(|(lifetime, _)| *lifetime);
     figures.median = quantile(&lifetimes, 0.5);

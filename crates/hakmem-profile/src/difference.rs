@@ -26,6 +26,17 @@ pub struct Difference<'a> {
 }
 
 impl Difference<'_> {
+    /// Everything that went wrong with either, as sentences.
+    pub fn problems(&self) -> Vec<String> {
+        let named = |which: &str, analysis: &Analysis| -> Vec<String> {
+            let problems = analysis.problems();
+            problems
+                .map(|problem| format!("{which}: {problem}"))
+                .collect()
+        };
+        [named("Before", self.before), named("Now", self.after)].concat()
+    }
+
     /// The call sites whose bytes differ, those that differ most first.
     pub fn rows(&self, measure: Measure) -> Vec<Row> {
         let mut rows: BTreeMap<Vec<String>, (f64, f64)> = BTreeMap::new();

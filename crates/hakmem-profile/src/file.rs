@@ -118,7 +118,7 @@ pub struct Sample {
     pub requested_bytes: u64,
     /// What it got.
     pub usable_bytes: u64,
-    /// Bytes that it stands for, those of thinned samples included.
+    /// Bytes asked for that it stands for, those of thinned samples included.
     pub weight_bytes: f64,
     /// Thread that allocated it.
     pub birth_thread: u32,
@@ -137,9 +137,14 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Estimated number of blocks that it stands for.
+    /// Estimated number of blocks that it stands for. One of no bytes weighs as one of a byte.
     pub fn blocks(&self) -> f64 {
-        self.weight_bytes / self.usable_bytes.max(1) as f64
+        self.weight_bytes / self.requested_bytes.max(1) as f64
+    }
+
+    /// Estimated bytes that these blocks have, rounding included.
+    pub fn held_bytes(&self) -> f64 {
+        self.blocks() * self.usable_bytes as f64
     }
 
     /// Whether it lived at this time.
@@ -202,6 +207,8 @@ pub struct Recording {
     pub snapshots: Vec<Snapshot>,
     /// In the order in which they were seen.
     pub modules: Vec<Module>,
+    /// Samples of blocks that live may be missing.
+    pub is_partial: bool,
     /// What could not be read, or what was lost when it was written, as sentences.
     pub problems: Vec<String>,
 }
@@ -468,6 +475,7 @@ fn read_module(record: &Fields) -> Module {
 
 fn say_damage(bytes: &[u8], layout: &Layout, damage: &Damage, recording: &mut Recording) {
     let whole = layout.header_bytes + layout.extents * layout.extent_bytes;
+    recording.is_partial = bytes.len() < whole || damage.extents > 0 || damage.samples > 0;
     let mut say = |text: String| recording.problems.push(text);
     if bytes.len() < whole {
         let share = 100.0 * bytes.len() as f64 / whole as f64;
@@ -504,6 +512,7 @@ fn say_damage(bytes: &[u8], layout: &Layout, damage: &Damage, recording: &mut Re
 fn say_losses(recording: &mut Recording) {
     let header = &recording.header;
     let mut problems = Vec::new();
+    recording.is_partial |= header.lost_samples > 0;
     if header.lost_samples > 0 {
         problems.push(format!(
             "{} samples found no room in the log, {} in all: record with a larger record_mib.",

@@ -1,5 +1,7 @@
 //! What stands out, in plain sentences, the weightiest first.
 
+use std::collections::HashMap;
+
 use crate::analysis::{Analysis, Lifetime, Measure, SiteFigures, SHORT_NS};
 use crate::units::{blocks, bytes, duration, percent};
 use crate::waterfall;
@@ -45,20 +47,25 @@ fn by_owner(
     amount: impl Fn(&SiteFigures) -> f64,
 ) -> Vec<(String, f64, &SiteFigures)> {
     let mut owners: Vec<(String, f64, &SiteFigures)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for site in &analysis.sites {
         let bytes = amount(site);
         if bytes <= 0.0 {
             continue;
         }
         let owner = analysis.owner(site.site);
-        match owners.iter_mut().find(|(name, _, _)| *name == owner) {
-            Some(known) => {
+        match places.get(&owner) {
+            Some(&place) => {
+                let known = &mut owners[place];
                 if bytes > amount(known.2) {
                     known.2 = site;
                 }
                 known.1 += bytes;
             }
-            None => owners.push((owner, bytes, site)),
+            None => {
+                places.insert(owner.clone(), owners.len());
+                owners.push((owner, bytes, site));
+            }
         }
     }
     owners.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -172,16 +179,15 @@ fn realloc(analysis: &Analysis) -> Option<Finding> {
 }
 
 fn rounding(analysis: &Analysis) -> Option<Finding> {
-    let peak = analysis.total(Measure::Peak).bytes;
-    let owners = by_owner(analysis, |site| {
-        site.peak.bytes * (1.0 - site.requested_share)
-    });
+    let held: f64 = analysis.sites.iter().map(SiteFigures::held_at_peak).sum();
+    let owners = by_owner(analysis, |site| site.held_at_peak() - site.peak.bytes);
     let lost: f64 = owners.iter().map(|(_, bytes, _)| bytes).sum();
     let (_, _, site) = owners.first()?;
-    let share = share(lost, peak);
+    let share = share(lost, held);
     (share >= 0.12).then(|| Finding {
         what: format!(
-            "{} of the live bytes at the peak, {}, are rounding to sizes of blocks, most at {}.",
+            "{} of the blocks that lived at the peak, {}, are rounding to sizes of blocks, most at \
+             {}.",
             percent(share),
             bytes(lost),
             analysis.owner_with_place(site.site)

@@ -160,6 +160,7 @@ pub fn render_difference(difference: &Difference) -> String {
         "after": {"program": difference.after.recording.header.program,
                   "totals": totals(difference.after)},
         "sites": measures,
+        "problems": difference.problems(),
     });
     format!("{value:#}\n")
 }

@@ -1,12 +1,17 @@
 //! What was never freed, less what is meant not to be.
 //!
 //! A file of suppressions has a pattern a line: a call site is left out when any of its functions,
-//! its source files or its modules matches. `*` stands for any letters, `#` begins a comment.
+//! its source files or its modules matches. `*` stands for any letters; `#` begins a comment at the
+//! start of a line or behind a blank, as names have it, too: `{lambda()#1}`. Buffers of the C
+//! library's streams are never meant to be freed.
 
 use std::fmt::Write;
 
 use crate::analysis::{Amount, Analysis, Measure};
 use crate::units::{blocks, bytes};
+
+/// What keeps the buffers of streams; a stream that is not closed is a block of its own.
+const STREAMS: &str = "*_IO_file_doallocate";
 
 /// Call sites that are meant to keep their memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,8 +22,8 @@ pub struct Suppressions {
 impl Suppressions {
     /// Reads the text of a file.
     pub fn parse(text: &str) -> Suppressions {
-        let line = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
-        let patterns = text.lines().map(line).filter(|line| !line.is_empty());
+        let patterns = text.lines().map(without_comment);
+        let patterns = patterns.filter(|line| !line.is_empty()).map(str::to_owned);
         Suppressions {
             patterns: patterns.collect(),
         }
@@ -33,10 +38,19 @@ impl Suppressions {
             ];
             let mut names = names.into_iter().flatten();
             let brief = frame.brief();
+            if matches(STREAMS, &frame.function) {
+                return true;
+            }
             self.patterns.iter().any(|pattern| matches(pattern, &brief))
                 || names.any(|name| self.patterns.iter().any(|pattern| matches(pattern, name)))
         })
     }
+}
+
+fn without_comment(line: &str) -> &str {
+    let begins = |at: &usize| line[..*at].ends_with(char::is_whitespace) || *at == 0;
+    let mut marks = line.match_indices('#').map(|(at, _)| at);
+    line[..marks.find(begins).unwrap_or(line.len())].trim()
 }
 
 /// Whether the pattern, in which `*` is any text, is all of the text.
@@ -108,12 +122,22 @@ pub fn render(analysis: &Analysis, leaks: &Leaks) -> String {
     }
     let _ = writeln!(
         out,
-        "{}: {} never freed at {} call sites; {} suppressed.",
+        "{} (process {}): {} never freed at {} call sites; {} suppressed.",
         analysis.program(),
+        analysis.recording.header.process,
         bytes(leaks.total.bytes),
         leaks.sites.len(),
         bytes(leaks.suppressed.bytes)
     );
+    if !analysis.recording.header.ended {
+        let _ = writeln!(
+            out,
+            "It did not end by exit: what it would have freed on the way counts as never freed."
+        );
+    }
+    for problem in analysis.problems() {
+        let _ = writeln!(out, "{problem}");
+    }
     out
 }
 
@@ -139,7 +163,12 @@ mod tests {
 
     #[test]
     fn comments_and_empty_lines_are_left_out() {
-        let suppressions = Suppressions::parse("# all\n\n  init_* # tables\nlibfoo.so*\n");
+        let suppressions = Suppressions::parse("# all\n\n  init_* # tables\nlibfoo.so*\n#x\n");
         assert_eq!(suppressions.patterns, ["init_*", "libfoo.so*"]);
+        let suppressions = Suppressions::parse("run()::{lambda(int)#1}::operator() # kept\n");
+        assert_eq!(
+            suppressions.patterns,
+            ["run()::{lambda(int)#1}::operator()"]
+        );
     }
 }

@@ -164,7 +164,9 @@ fn profile(analysis: &Analysis) -> Profile {
             value: values.collect(),
         });
     }
-    builder.profile.time_nanos = header.start_unix_ns as i64;
+    // In use is what lived at the end.
+    let end_ns = header.start_unix_ns.saturating_add(analysis.duration_ns());
+    builder.profile.time_nanos = end_ns as i64;
     builder.profile.duration_nanos = analysis.duration_ns() as i64;
     builder.profile.period = header.sample_mean_bytes as i64;
     builder.profile.period_type = Some(builder.value_type("space", "bytes"));

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::file::{Module, Recording};
+use crate::file::{Header, Module, Recording};
 pub use crate::frame::Frame;
 use crate::units::one_line;
 use blazesym::helper::read_elf_build_id;
@@ -42,9 +42,17 @@ pub struct Symbols {
 impl Symbols {
     /// Names for all addresses of a recording.
     pub fn resolve(recording: &Recording) -> Symbols {
-        let mut resolver = Resolver::default();
+        Symbols::resolve_below(recording, Path::new("/"))
+    }
+
+    /// The same where the program's files are below another directory: those of a container.
+    pub fn resolve_below(recording: &Recording, root: &Path) -> Symbols {
+        let mut resolver = Resolver {
+            root: root.to_owned(),
+            ..Resolver::default()
+        };
         resolver.collect(recording);
-        let map = PerfMap::read(recording);
+        let map = PerfMap::read(recording, root);
         resolver.name_all(recording, &map);
         resolver.symbols.trim_allocator();
         resolver.symbols
@@ -88,8 +96,8 @@ impl Symbols {
 struct PerfMap(BTreeMap<u64, (u64, String)>);
 
 impl PerfMap {
-    fn read(recording: &Recording) -> PerfMap {
-        let path = format!("/tmp/perf-{}.map", recording.header.process);
+    fn read(recording: &Recording, root: &Path) -> PerfMap {
+        let path = root.join(format!("tmp/perf-{}.map", recording.header.process));
         let start = UNIX_EPOCH + Duration::from_nanos(recording.header.start_unix_ns);
         let written = fs::metadata(&path).and_then(|metadata| metadata.modified());
         // An older one is that of another process of this number.
@@ -138,6 +146,7 @@ impl PerfMap {
 
 #[derive(Default)]
 struct Resolver {
+    root: PathBuf,
     symbols: Symbols,
     numbers: HashMap<Frame, usize>,
 }
@@ -196,7 +205,10 @@ impl Resolver {
                 .map(|location| self.symbols.locations[*location].address - 1)
                 .collect();
             let named: Vec<Vec<Frame>> = match module {
-                Some(module) => self.name_module(&namer, &recording.modules[module], &addresses),
+                Some(module) => {
+                    let module = &recording.modules[module];
+                    self.name_module(&namer, module, &recording.header, &addresses)
+                }
                 None => addresses
                     .iter()
                     .map(|address| vec![map.find(*address).unwrap_or_else(|| nameless(*address))])
@@ -213,14 +225,25 @@ impl Resolver {
         &mut self,
         namer: &Namer,
         module: &Module,
+        header: &Header,
         addresses: &[u64],
     ) -> Vec<Vec<Frame>> {
         let name = file_name(&module.path);
+        let path = match module.path.strip_prefix('/') {
+            Some(path) => self.root.join(path).to_string_lossy().into_owned(),
+            None => module.path.clone(),
+        };
         let offsets: Vec<u64> = addresses
             .iter()
             .map(|address| address.wrapping_sub(module.bias))
             .collect();
-        let found = namer.name(&module.path, &module.build_id, &offsets);
+        let found = match module.build_id.is_empty() && is_newer(&path, header) {
+            true => Err(format!(
+                "{} has no build id, and was changed since: its functions have no names.",
+                one_line(&path)
+            )),
+            false => namer.name(&path, &module.build_id, &offsets),
+        };
         let mut found = found
             .unwrap_or_else(|problem| {
                 self.symbols.problems.push(problem);
@@ -267,10 +290,16 @@ impl Namer {
         offsets: &[u64],
     ) -> Result<Vec<Vec<Frame>>, String> {
         let name = file_name(path);
-        let source = Source::Elf(Elf::new(file_of(path, build_id)?));
-        let found = self
-            .0
-            .symbolize(&source, Input::VirtOffset(offsets))
+        let file = file_of(path, build_id)?;
+        let symbolize = |debug_syms| {
+            let mut elf = Elf::new(&file);
+            elf.debug_syms = debug_syms;
+            self.0
+                .symbolize(&Source::Elf(elf), Input::VirtOffset(offsets))
+        };
+        // Where debugging information cannot be read there may be a table of symbols.
+        let found = symbolize(true)
+            .or_else(|_| symbolize(false))
             .map_err(|error| format!("No symbols of {name}: {error}."))?;
         let frames = found.into_iter().map(|symbolized| match symbolized {
             Symbolized::Sym(symbol) => frames_of_symbol(&symbol, &name),
@@ -289,6 +318,14 @@ fn nameless(address: u64) -> Frame {
 
 fn file_name(path: &str) -> String {
     one_line(path.rsplit('/').next().unwrap_or(path))
+}
+
+/// Whether the file is of a later time than the recording.
+fn is_newer(path: &str, header: &Header) -> bool {
+    let lasted = header.last_ns.saturating_sub(header.start_ns);
+    let end = Duration::from_nanos(header.start_unix_ns.saturating_add(lasted));
+    let changed = fs::metadata(path).and_then(|metadata| metadata.modified());
+    changed.is_ok_and(|changed| changed > UNIX_EPOCH + end)
 }
 
 /// The file that has the symbols of a module, or why there is none.

@@ -39,7 +39,7 @@ pub fn render(analysis: &Analysis) -> String {
             steps(&mut out, title, &fall);
         }
     }
-    problems(&mut out, analysis);
+    problems(&mut out, analysis.problems());
     out
 }
 
@@ -172,13 +172,13 @@ fn signed(value: f64) -> String {
     }
 }
 
-fn problems(out: &mut String, analysis: &Analysis) {
-    let problems: Vec<&str> = analysis.problems().collect();
-    if !problems.is_empty() {
+fn problems<'a>(out: &mut String, problems: impl IntoIterator<Item = &'a str>) {
+    let mut problems = problems.into_iter().peekable();
+    if problems.peek().is_some() {
         out.push_str("\nWhat is missing\n");
-        for problem in problems {
-            let _ = writeln!(out, "  - {problem}");
-        }
+    }
+    for problem in problems {
+        let _ = writeln!(out, "  - {problem}");
     }
 }
 
@@ -213,5 +213,7 @@ pub fn render_difference(difference: &Difference) -> String {
             }
         }
     }
+    let missing = difference.problems();
+    problems(&mut out, missing.iter().map(String::as_str));
     out
 }

@@ -1,6 +1,6 @@
 //! From what the program asked for to the memory that the system counts, step by step.
 
-use crate::analysis::{Analysis, Measure};
+use crate::analysis::{Analysis, Measure, SiteFigures};
 use crate::file::Snapshot;
 
 /// One step.
@@ -110,10 +110,10 @@ fn waterfall(analysis: &Analysis, now: &Snapshot) -> Option<Waterfall> {
 
 /// Of the bytes of blocks, what was asked for.
 fn requested_share(analysis: &Analysis) -> f64 {
-    let all = analysis.total(Measure::Peak).bytes;
-    let requested = |site: &crate::analysis::SiteFigures| site.peak.bytes * site.requested_share;
-    match all > 0.0 {
-        true => analysis.sites.iter().map(requested).sum::<f64>() / all,
+    let requested = analysis.total(Measure::Peak).bytes;
+    let held: f64 = analysis.sites.iter().map(SiteFigures::held_at_peak).sum();
+    match held > 0.0 {
+        true => requested / held,
         false => 1.0,
     }
 }

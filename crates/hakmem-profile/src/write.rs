@@ -248,6 +248,7 @@ mod tests {
                 build_id: vec![1, 2, 3],
                 path: "/bin/a".into(),
             }],
+            is_partial: false,
             problems: Vec::new(),
         };
         let read = parse(&write(&recording)).unwrap();

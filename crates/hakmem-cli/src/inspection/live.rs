@@ -1,10 +1,12 @@
 //! The live profile: call sites of samples, by name, and as a recording that `hakmem report` shows.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{bail, Result};
+use hakmem_inspect::report::Source;
 use hakmem_inspect::sites::Site;
 use hakmem_inspect::Report;
 use hakmem_profile::file::{self, Header, Module, Recording, Sample};
@@ -48,7 +50,7 @@ impl Names {
         let new: Vec<Site> = sites.iter().filter(new).cloned().collect();
         if !new.is_empty() {
             let recording = recording(report, &new);
-            let symbols = Symbols::resolve(&recording);
+            let symbols = Symbols::resolve_below(&recording, &root(&report.source));
             for (number, site) in new.into_iter().enumerate() {
                 self.0.insert(site.frames, stack(&symbols, number));
             }
@@ -149,6 +151,19 @@ fn module(file: &hakmem_inspect::find::LoadedFile) -> Module {
         bias: file.bias,
         build_id: file.build_id.clone(),
         path: file.path.clone(),
+    }
+}
+
+/// Where the files of the process are: one in a container has others under the same paths.
+fn root(source: &Source) -> PathBuf {
+    let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let process = source.pid.filter(|_| source.core.is_none());
+    let process = process.map(|pid| pid.to_string()).unwrap_or_default();
+    match mounts(&process) {
+        Some(of_process) if Some(&of_process) != mounts("self").as_ref() => {
+            format!("/proc/{process}/root").into()
+        }
+        _ => "/".into(),
     }
 }
 

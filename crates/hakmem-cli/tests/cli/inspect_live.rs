@@ -67,6 +67,37 @@ fn slow_paths_and_call_sites_are_told_from_outside() {
         .stderr(contains("HAKMEM_SAMPLE_KIB"));
 }
 
+/// Names come from the files that the process sees, as in a container.
+#[test]
+fn a_process_with_other_files_is_told_by_name() {
+    let directory = scratch();
+    let apart = |words: &[&str]| {
+        let status = std::process::Command::new("unshare").args(words).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let Some(program) = preloaded(directory.path()) else {
+        return skip("C compiler");
+    };
+    let (hidden, seen) = (
+        directory.path().join("hidden"),
+        directory.path().join("seen"),
+    );
+    for place in [&hidden, &seen] {
+        std::fs::create_dir(place).unwrap();
+    }
+    std::fs::rename(program, hidden.join("program")).unwrap();
+    let mount = format!("mount --bind {} {}", hidden.display(), seen.display());
+    if !apart(&["-m", "sh", "-c", &mount]) {
+        return skip("right to mount");
+    }
+    let script = format!("{mount} && exec {}/program 4", seen.display());
+    let options = [("HAKMEM_SAMPLE_KIB", "16")];
+    let running = Running::start("unshare".as_ref(), &["-m", "sh", "-c", &script], &options);
+    let report = inspect(&running.pid());
+    let owner = report["sites"][0]["owner"].as_str().unwrap();
+    assert!(["main", "work"].contains(&owner), "{owner}");
+}
+
 #[test]
 fn top_tells_rates_in_a_pipe() {
     let directory = scratch();
@@ -97,5 +128,23 @@ fn top_tells_rates_in_a_pipe() {
         let line: Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["rates"]["mallocs_per_second"], 0.0);
         assert!(line["rss_bytes"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn files_of_other_kinds_are_told_as_such() {
+    let directory = scratch();
+    for (head, message) in [
+        (&b"\x28\xb5\x2f\xfd"[..], "it is compressed: unpack it"),
+        (b"hakprof\n", "`hakmem report` shows it"),
+    ] {
+        let path = directory.path().join("file");
+        std::fs::write(&path, [head, &[0; 200]].concat()).unwrap();
+        hakmem()
+            .arg("inspect")
+            .arg(&path)
+            .assert()
+            .code(2)
+            .stderr(contains(message));
     }
 }

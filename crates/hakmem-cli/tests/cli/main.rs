@@ -13,6 +13,7 @@ mod metrics;
 mod musl;
 mod options;
 mod record;
+mod record_symbols;
 mod report;
 mod run;
 mod run_stats;

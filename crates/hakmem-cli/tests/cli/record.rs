@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use predicates::prelude::*;
 use predicates::str::contains;
 
 use crate::fixtures::{hakmem, scratch};
@@ -23,16 +24,20 @@ __attribute__((noinline)) void keeper(void) {
 __attribute__((noinline)) void passer(void) {
     for (int i = 0; i < 4096; i++) { char *volatile p = malloc(16000); *p = 1; free(p); }
 }
+__attribute__((noinline)) void strings(void) {
+    for (int i = 0; i < 1600000; i++) { char *volatile p = malloc(17); *p = 1; free(p); }
+}
 int main(int argc, char **argv) {
     keeper();
     passer();
+    strings();
     if (argc > 1) { if (fork() == 0) { passer(); keeper(); _exit(3); } wait(NULL); }
     puts("done");
     return argc > 1 ? 7 : 0;
 }
 "#;
 
-fn compiled(directory: &Path) -> PathBuf {
+pub fn compiled(directory: &Path) -> PathBuf {
     let (source, program) = (directory.join("toy.c"), directory.join("toy"));
     fs::write(&source, PROGRAM).unwrap();
     let status = Command::new("cc")
@@ -44,7 +49,7 @@ fn compiled(directory: &Path) -> PathBuf {
     program
 }
 
-fn recordings(directory: &Path) -> Vec<PathBuf> {
+pub fn recordings(directory: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -57,7 +62,7 @@ fn recordings(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn report(path: &Path, options: &[&str]) -> String {
+pub fn report(path: &Path, options: &[&str]) -> String {
     let output = hakmem()
         .arg("report")
         .arg(path)
@@ -109,8 +114,12 @@ fn a_recording_names_who_holds_the_memory() {
             "{value} is not about {expected}"
         );
     };
-    near(&site("keeper")["end_bytes"], 32768.0 * 1024.0);
-    near(&site("passer")["allocated_bytes"], 16384.0 * 4096.0);
+    near(&site("keeper")["end_bytes"], 32000.0 * 1024.0);
+    near(&site("passer")["allocated_bytes"], 16000.0 * 4096.0);
+    // Blocks of 32 bytes, of which 17 were asked for.
+    near(&site("strings")["allocated_bytes"], 17.0 * 1.6e6);
+    near(&site("strings")["allocated_blocks"], 1.6e6);
+    near(&site("strings")["requested_share"], 17.0 / 32.0);
     assert_eq!(site("passer")["end_bytes"], 0.0);
     assert_eq!(site("keeper")["stack"][1]["function"], "main");
     let text = report(&paths[0], &[]);
@@ -204,8 +213,27 @@ fn leaks_set_the_exit_status() {
         .assert()
         .code(1)
         .stdout(contains("    keeper toy.c:9\n"));
+    // Of several, each by itself.
+    hakmem()
+        .args(["report", "--leaks"])
+        .args([path, path, path])
+        .assert()
+        .code(1)
+        .stdout(contains("    keeper toy.c:9\n").count(3));
+    hakmem()
+        .arg("report")
+        .args([path, path, path])
+        .assert()
+        .code(2)
+        .stderr(contains("two recordings can be compared"));
+    hakmem()
+        .args(["report", "--leaks", "--json"])
+        .arg(path)
+        .assert()
+        .code(2)
+        .stderr(contains("cannot be used with"));
     let list = directory.path().join("kept");
-    fs::write(&list, "# tables\nkeep*\n_IO_*\n").unwrap();
+    fs::write(&list, "# tables\nkeep*\n").unwrap();
     hakmem()
         .arg("report")
         .arg(path)
@@ -214,6 +242,32 @@ fn leaks_set_the_exit_status() {
         .assert()
         .code(0)
         .stdout(contains("0 B never freed at 0 call sites"));
+    // Where a part is missing, none says little.
+    let whole = fs::read(path).unwrap();
+    let cut_off = directory.path().join("cut");
+    fs::write(&cut_off, &whole[..whole.len() - 100_000]).unwrap();
+    hakmem()
+        .args(["report", "--leaks", "--suppressions"])
+        .args([&list, path, &cut_off])
+        .assert()
+        .code(2)
+        .stdout(contains("was cut off"))
+        .stderr(contains("is not whole"));
+}
+
+#[test]
+fn a_program_that_becomes_another_one_leaves_one_file() {
+    let directory = scratch();
+    let program = compiled(directory.path());
+    hakmem()
+        .args(["record", "--sample-kib=4096", "--output"])
+        .arg(directory.path())
+        .args(["--", "nice", "-n", "1"])
+        .arg(&program)
+        .assert()
+        .code(0)
+        .stderr(contains("recorded 1 process\n").and(contains("1 process more")));
+    assert_eq!(recordings(directory.path()).len(), 1);
 }
 
 #[test]
@@ -229,6 +283,7 @@ fn bad_input_is_said_in_a_line() {
             file("short.hakprof", b"hakprof\n"),
             "was cut off after 8 bytes",
         ),
+        (file("shorter.hakprof", b"hak"), "was cut off after 3 bytes"),
         (file("other.json", b"{}"), "other.json"),
         (directory.path().join("missing"), "cannot read"),
     ] {
@@ -245,6 +300,14 @@ fn bad_input_is_said_in_a_line() {
         .assert()
         .code(125)
         .stderr(contains("cannot write to /dev/null/x"));
+    // Nobody may make files there, not even root.
+    hakmem()
+        .current_dir("/proc/self")
+        .args(["record", "--", "true"])
+        .assert()
+        .code(125)
+        .stdout("")
+        .stderr(contains("--output takes another directory"));
     hakmem()
         .args(["record", "--output"])
         .arg(directory.path())

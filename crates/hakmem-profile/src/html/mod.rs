@@ -37,7 +37,7 @@ pub fn render(analysis: &Analysis) -> String {
             }))
             (sites::render(analysis))
             (fall::render(analysis))
-            (problems(analysis))
+            (problems(analysis.problems()))
         }
     };
     page(&format!("{}: memory", analysis.program()), &body)
@@ -47,6 +47,7 @@ pub fn render(analysis: &Analysis) -> String {
 pub fn render_difference(difference: &Difference) -> String {
     let (before, after) = (difference.before, difference.after);
     let title = format!("{}: memory, before and after", after.program());
+    let missing = difference.problems();
     let body = html! {
         header {
             div.wrap {
@@ -59,6 +60,7 @@ pub fn render_difference(difference: &Difference) -> String {
                     a href="#summary" { "Summary" }
                     a href="#flames" { "Flame graphs" }
                     a href="#sites" { "Call sites" }
+                    @if !missing.is_empty() { a href="#problems" { "What is missing" } }
                 }
             }
         }
@@ -86,6 +88,7 @@ pub fn render_difference(difference: &Difference) -> String {
                 })
             }))
             (sites::render_difference(difference))
+            (problems(missing.iter().map(String::as_str)))
         }
     };
     page(&title, &body)
@@ -232,13 +235,13 @@ fn flames(title: &str, graph: impl Fn(Measure) -> Option<Graph>) -> Markup {
     }
 }
 
-fn problems(analysis: &Analysis) -> Markup {
-    let problems: Vec<&str> = analysis.problems().collect();
+fn problems<'a>(problems: impl IntoIterator<Item = &'a str>) -> Markup {
+    let mut problems = problems.into_iter().peekable();
     html! {
-        @if !problems.is_empty() {
+        @if problems.peek().is_some() {
             section #problems {
                 h2 { "What is missing" }
-                ul { @for problem in &problems { li { (problem) } } }
+                ul { @for problem in problems { li { (problem) } } }
             }
         }
     }
