@@ -22,6 +22,7 @@ struct heap_area {
 
 _Static_assert(HEAP_SLOTS <= UINT16_MAX, "slot indices fit their fields");
 
+/* No other object is on its cache lines: its owner writes to it in each slow path. */
 struct heap {
     struct heap_area *area; /* const */
     uint8_t depth;          /* slow paths entered; not 0 when a signal handler interrupts one */
@@ -53,7 +54,7 @@ struct heap {
     struct heap *next;                /* registry: const once linked */
     struct heap *next_free;           /* registry lock */
     uint8_t warm_ticks;               /* registry lock: ticks of the purge in the warm pool */
-};
+} __attribute__((aligned(64)));
 
 /* The record of a magazine. Those of the twins that the heap's shard uses come first, so that they
  * share a page with other small classes. */

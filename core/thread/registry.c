@@ -8,7 +8,6 @@
 #include "base/pressure.h"
 #include "map/metadata.h"
 #include "os/os.h"
-#include "slab/shard.h"
 #include "thread/hold.h"
 #include "thread/idle.h"
 
@@ -44,12 +43,24 @@ static void set_crowd(unsigned crowd)
     transfer_set_crowded(crowd > 1);
 }
 
-/* Registry lock held. A heap that was taken in a parent process may be given back in its child,
- * where it was never counted. */
-static void count_owned(int change)
+static struct pool *pool_of(const struct heap *heap)
 {
-    unsigned owned = registry.owned;
-    owned = change < 0 && !owned ? 0 : owned + (unsigned)change;
+    return &registry.pools[heap->shard];
+}
+
+/* A heap that was taken in a parent process may be given back in its child, where it was never
+ * counted. */
+static unsigned changed(unsigned owned, int change)
+{
+    return change < 0 && !owned ? 0 : owned + (unsigned)change;
+}
+
+/* The heap has an owner now, or none any more. Registry lock held. */
+static void count_owned(const struct heap *heap, int change)
+{
+    struct pool *pool = pool_of(heap);
+    pool->owned = changed(pool->owned, change);
+    unsigned owned = changed(registry.owned, change);
     ATOMIC_STORE_RELAXED(&registry.owned, owned);
     set_crowd((unsigned)size_max(owned / ATOMIC_LOAD_RELAXED(&registry.cpus), 1));
 }
@@ -57,7 +68,7 @@ static void count_owned(int change)
 void registry_enter_process(struct heap *heap)
 {
     lock_acquire(&registry.lock);
-    count_owned(1);
+    count_owned(heap, 1);
     lock_release(&registry.lock);
     make_owned(heap);
     ATOMIC_STORE_RELEASE(&registry.process, (uint32_t)(identity_self() >> 32));
@@ -72,22 +83,38 @@ static void count_free(int change)
 /* Registry lock held. */
 static void link_heap(struct heap *heap)
 {
-    count_owned(1);
+    count_owned(heap, 1);
     heap->next = registry.all;
     ATOMIC_STORE_RELEASE(&registry.all, heap);
 }
 
 /* ---- The pool -------------------------------------------------------------------------------- */
 
+/* The heap is no thread's any more. Registry lock held. */
+static void push(struct heap **list, struct heap *heap)
+{
+    ATOMIC_STORE_RELAXED(&heap->owner, 0);
+    count_owned(heap, -1);
+    heap->next_free = *list;
+    *list = heap;
+}
+
+/* Takes the first heap of the list for the caller. Registry lock held. */
+static struct heap *pop(struct heap **list)
+{
+    struct heap *heap = *list;
+    *list = heap->next_free;
+    count_owned(heap, 1);
+    ATOMIC_STORE_RELAXED(&heap->owner, CLAIMED);
+    return heap;
+}
+
 /* Puts a heap with empty magazines into the pool. Registry lock held. */
 static void pool_put(struct heap *heap)
 {
-    struct heap **list = heap->bare ? &registry.bare : &registry.free;
-    ATOMIC_STORE_RELAXED(&heap->owner, 0);
-    count_owned(-1);
+    struct pool *pool = pool_of(heap);
+    push(heap->bare ? &pool->bare : &pool->free, heap);
     count_free(!heap->bare);
-    heap->next_free = *list;
-    *list = heap;
 }
 
 /* Puts a heap into the pool as it is: the next thread goes on with its blocks. False when there are
@@ -98,46 +125,64 @@ static bool pool_warm(struct heap *heap)
     bool room = registry.warm_count < shards_in_use();
     if (room) {
         registry.warm_count++;
-        count_owned(-1);
         heap->warm_ticks = 0;
-        heap->next_free = registry.warm;
-        ATOMIC_STORE_RELAXED(&heap->owner, 0);
-        registry.warm = heap;
+        push(&pool_of(heap)->warm, heap);
     }
     lock_release(&registry.lock);
     return room;
 }
 
-/* Takes the first warm heap that nobody took for so many ticks; NULL when there is none. Registry
- * lock held. */
+/* Takes a warm heap that nobody took for so many ticks; NULL when there is none. Registry lock
+ * held. */
 static struct heap *take_warm(unsigned ticks)
 {
-    struct heap **link = &registry.warm;
-    while (*link && (*link)->warm_ticks < ticks)
-        link = &(*link)->next_free;
-    struct heap *heap = *link;
-    if (heap) {
-        *link = heap->next_free;
-        registry.warm_count--;
-        count_owned(1);
-        ATOMIC_STORE_RELAXED(&heap->owner, CLAIMED);
+    for (unsigned shard = 0; shard < SHARD_MAX && registry.warm_count; shard++) {
+        struct heap **link = &registry.pools[shard].warm;
+        while (*link && (*link)->warm_ticks < ticks)
+            link = &(*link)->next_free;
+        if (*link) {
+            registry.warm_count--;
+            return pop(link);
+        }
     }
-    return heap;
+    return NULL;
 }
 
-/* A heap out of the pool, NULL when that is empty. */
+/* The pool of the shard that the fewest threads have heaps of, among those with a heap to take;
+ * NULL when all are empty. Of several the first one: that is where the main thread is, which is
+ * more likely to wait than any other. Registry lock held. */
+static struct pool *emptiest(void)
+{
+    struct pool *best = NULL;
+    unsigned shards = shard_count();
+    for (struct pool *pool = registry.pools; pool < registry.pools + shards; pool++)
+        if ((pool->warm || pool->free || pool->bare) && (!best || pool->owned < best->owned))
+            best = pool;
+    return best;
+}
+
+/* The heap of the pool that is ready soonest. Registry lock held. */
+static struct heap *take_from(struct pool *pool)
+{
+    if (pool->warm) {
+        registry.warm_count--;
+        return pop(&pool->warm);
+    }
+    if (pool->free) {
+        count_free(-1);
+        return pop(&pool->free);
+    }
+    return pop(&pool->bare);
+}
+
+/* A heap out of the pool, NULL when that is empty. Threads that share a shard write to the same
+ * cache lines and wait for the same locks: first comes that they are few, then that the heap is
+ * ready soon. */
 static struct heap *take_pooled(void)
 {
     lock_acquire(&registry.lock);
-    struct heap *heap = take_warm(0);
-    struct heap **list = registry.free ? &registry.free : &registry.bare;
-    if (!heap && *list) {
-        heap = *list;
-        ATOMIC_STORE_RELAXED(&heap->owner, CLAIMED);
-        *list = heap->next_free;
-        count_free(-!heap->bare);
-        count_owned(1);
-    }
+    struct pool *pool = emptiest();
+    struct heap *heap = pool ? take_from(pool) : NULL;
     lock_release(&registry.lock);
     if (heap)
         make_owned(heap);
@@ -267,8 +312,9 @@ bool heap_pool_caches(unsigned size_class, const void *block)
 {
     bool found = false;
     lock_acquire(&registry.lock);
-    for (struct heap *heap = registry.warm; heap && !found; heap = heap->next_free)
-        found = heap_caches(heap, size_class, block);
+    for (unsigned shard = 0; shard < SHARD_MAX; shard++)
+        for (struct heap *heap = registry.pools[shard].warm; heap && !found; heap = heap->next_free)
+            found = heap_caches(heap, size_class, block);
     lock_release(&registry.lock);
     return found;
 }
@@ -276,8 +322,9 @@ bool heap_pool_caches(unsigned size_class, const void *block)
 void heap_tick_pool(void)
 {
     lock_acquire(&registry.lock);
-    for (struct heap *heap = registry.warm; heap; heap = heap->next_free)
-        heap->warm_ticks++;
+    for (unsigned shard = 0; shard < SHARD_MAX; shard++)
+        for (struct heap *heap = registry.pools[shard].warm; heap; heap = heap->next_free)
+            heap->warm_ticks++;
     lock_release(&registry.lock);
     heap_flush_pooled(2);
 }
@@ -309,7 +356,7 @@ static bool forget_blocks(struct heap *heap)
     heap->slow_calls = heap->parks_left = 0;
     heap->parked_ms = 0;
     lock_acquire(&registry.lock);
-    count_owned(1);
+    count_owned(heap, 1);
     lock_release(&registry.lock);
     return true;
 }
@@ -503,6 +550,8 @@ struct lock *heap_registry_lock(void)
 void registry_begin_process(void)
 {
     ATOMIC_STORE_RELAXED(&registry.owned, 0);
+    for (unsigned shard = 0; shard < SHARD_MAX; shard++)
+        registry.pools[shard].owned = 0;
     set_crowd(1);
 }
 
@@ -510,7 +559,10 @@ void heap_repair_registry(void)
 {
     /* The lists may be in the middle of a change: all their heaps count as left behind, and the
      * rest of the chunk is lost. */
-    registry.warm = registry.free = registry.bare = NULL;
+    for (unsigned shard = 0; shard < SHARD_MAX; shard++) {
+        struct pool *pool = &registry.pools[shard];
+        pool->warm = pool->free = pool->bare = NULL;
+    }
     registry.warm_count = registry.free_count = 0;
     registry.unused = registry.unused_end = NULL;
     for (struct heap *heap = registry.all; heap; heap = heap->next)
@@ -522,12 +574,15 @@ void heap_check_pool(void)
 {
     unsigned warm = 0, free = 0;
     lock_acquire(&registry.lock);
-    for (struct heap *heap = registry.warm; heap; heap = heap->next_free, warm++)
-        ASSERT(!heap->owner);
-    for (struct heap *heap = registry.free; heap; heap = heap->next_free, free++)
-        ASSERT(!heap->owner && !heap->bare);
-    for (struct heap *heap = registry.bare; heap; heap = heap->next_free)
-        ASSERT(!heap->owner && heap->bare);
+    for (unsigned shard = 0; shard < SHARD_MAX; shard++) {
+        const struct pool *pool = &registry.pools[shard];
+        for (struct heap *heap = pool->warm; heap; heap = heap->next_free, warm++)
+            ASSERT(!heap->owner && heap->shard == shard);
+        for (struct heap *heap = pool->free; heap; heap = heap->next_free, free++)
+            ASSERT(!heap->owner && heap->shard == shard && !heap->bare);
+        for (struct heap *heap = pool->bare; heap; heap = heap->next_free)
+            ASSERT(!heap->owner && heap->shard == shard && heap->bare);
+    }
     ASSERT(warm == registry.warm_count && free == registry.free_count);
     ASSERT((size_t)(registry.unused_end - registry.unused) <= chunk_bytes);
     lock_release(&registry.lock);

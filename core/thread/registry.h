@@ -8,6 +8,7 @@
 #ifndef THREAD_REGISTRY_H
 #define THREAD_REGISTRY_H
 
+#include "slab/shard.h"
 #include "thread/heap.h"
 
 /* What all heaps together have counted of a class. */
@@ -16,15 +17,20 @@ struct heap_counts {
     struct magazine_counts magazines;
 };
 
+/* The heaps of a shard that no thread owns. */
+struct pool {
+    struct heap *warm; /* lock: with blocks in magazines */
+    struct heap *free; /* lock: with empty magazines */
+    struct heap *bare; /* lock: the same, and their areas are all zero */
+    unsigned owned;    /* lock: how many others of the shard have an owner */
+};
+
 /* For registry.c, and for who looks at the process from outside (observe/descriptor.h). */
 struct registry {
     struct lock lock CACHE_ALIGNED;
     struct heap *all;    /* atomic: release on store pairs with acquire on load */
-    struct heap *warm;   /* lock: heaps that no thread owns, with blocks in magazines */
-    struct heap *free;   /* lock: heaps that no thread owns, with empty magazines */
-    struct heap *bare;   /* lock: the same, and their areas are all zero */
-    unsigned warm_count; /* lock */
-    unsigned free_count; /* written under lock, read by any thread */
+    unsigned warm_count; /* lock: of all pools */
+    unsigned free_count; /* the same; read by any thread */
     unsigned count;      /* lock */
     char *unused;        /* lock: memory for areas, up to `unused_end` */
     char *unused_end;    /* lock */
@@ -33,6 +39,7 @@ struct registry {
     unsigned cpus;       /* atomic relaxed, any thread; 1 at least */
     uint32_t process;    /* atomic, any thread: see registry_enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
+    struct pool pools[SHARD_MAX];
     struct heap_counts gone[CLASS_COUNT]; /* lock: counts of areas that became zero since */
     struct heap_counts sums[CLASS_COUNT]; /* lock: what heap_add_counts found last */
 };

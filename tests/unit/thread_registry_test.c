@@ -1,0 +1,101 @@
+/* thread/registry: which of the heaps that wait a thread gets. */
+#include "unit.h"
+
+#include <pthread.h>
+
+#include "api/alloc.h"
+#include "thread/registry.h"
+
+enum { SHARDS = 3, CROWD = 3 * SHARDS };
+
+/* A thread with a heap, which waits. */
+struct waiter {
+    pthread_t thread;
+    pthread_barrier_t meets; /* it and who has started it: when it has its heap, and to end it */
+    unsigned shard;
+};
+
+static void *wait_with_heap(void *argument)
+{
+    struct waiter *waiter = argument;
+    release(alloc(100));
+    waiter->shard = heap_of_thread()->shard;
+    pthread_barrier_wait(&waiter->meets);
+    pthread_barrier_wait(&waiter->meets);
+    return NULL;
+}
+
+static void start(struct waiter *waiter)
+{
+    pthread_barrier_init(&waiter->meets, NULL, 2);
+    CHECK(pthread_create(&waiter->thread, NULL, wait_with_heap, waiter) == 0);
+    pthread_barrier_wait(&waiter->meets);
+}
+
+static void end(struct waiter *waiter)
+{
+    pthread_barrier_wait(&waiter->meets);
+    CHECK(pthread_join(waiter->thread, NULL) == 0);
+    pthread_barrier_destroy(&waiter->meets);
+}
+
+/* More threads than shards, that end in any order. */
+static void have_crowd(uint64_t *random)
+{
+    static struct waiter crowd[CROWD];
+    struct waiter *order[CROWD];
+    for (unsigned i = 0; i < CROWD; i++) {
+        start(&crowd[i]);
+        unsigned place = unit_below(random, i + 1);
+        order[i] = order[place];
+        order[place] = &crowd[i];
+    }
+    for (unsigned i = 0; i < CROWD; i++)
+        end(order[i]);
+    heap_check_pool();
+}
+
+/* As many threads as shards, while the main thread only waits: each has a shard for itself, but for
+ * that of the main thread, and so has who comes after one of them. */
+static void meet_nobody(void)
+{
+    static struct waiter waiters[SHARDS];
+    bool served[SHARDS] = {false};
+    for (unsigned i = 0; i < SHARDS; i++) {
+        start(&waiters[i]);
+        CHECK(waiters[i].shard < SHARDS && !served[waiters[i].shard]);
+        served[waiters[i].shard] = true;
+    }
+    for (unsigned i = 0; i < SHARDS; i++) {
+        unsigned before = waiters[i].shard;
+        end(&waiters[i]);
+        start(&waiters[i]);
+        CHECK(waiters[i].shard == before);
+    }
+    for (unsigned i = 0; i < SHARDS; i++)
+        end(&waiters[i]);
+    heap_check_pool();
+}
+
+static void threads_are_spread_over_shards(void **state)
+{
+    (void)state;
+    uint64_t random = 5;
+    release(alloc(100));
+    shard_init(SHARDS);
+    CHECK(heap_of_thread()->shard == 0);
+    for (int round = 0; round < 50; round++) {
+        have_crowd(&random);
+        if (round % 8 == 0)
+            heap_flush_pooled(0);
+        meet_nobody();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_are_spread_over_shards),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
