@@ -1,12 +1,12 @@
 //! The blocks of a program, from the samples of a recording.
 //!
-//! Time is counted in bytes that the program has allocated: that is the same on a fast machine and
-//! on a slow one, and recording does not stretch it.
+//! Time is counted in bytes of the blocks that the program has allocated: that is the same on a
+//! fast machine and on a slow one, and recording does not stretch it.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use hakmem_profile::file::{Module, Recording};
+use hakmem_profile::file::{Module, Recording, Sample};
 use serde::{Deserialize, Serialize};
 
 /// A block that is freed before so much more was allocated is short-lived: bytes.
@@ -80,7 +80,7 @@ impl Program {
         let mut allocated = 0.0;
         for sample in &samples {
             births.push((sample.birth_ns, allocated));
-            allocated += sample.weight_bytes;
+            allocated += sample.blocks() * usable(sample) as f64;
         }
         let clock = |time_ns: u64| {
             let later = births.partition_point(|(birth_ns, _)| *birth_ns <= time_ns);
@@ -92,7 +92,7 @@ impl Program {
             .map(|(sample, (_, birth))| Block {
                 site: sample.site,
                 requested: sample.requested_bytes.max(1),
-                usable: sample.usable_bytes.max(16),
+                usable: usable(sample),
                 birth: *birth,
                 death: sample.death_ns.map_or(f64::INFINITY, clock).max(*birth),
                 count: sample.blocks(),
@@ -148,6 +148,11 @@ impl Program {
         }
         peak
     }
+}
+
+/// What the block has: the smallest ones have 16 bytes.
+fn usable(sample: &Sample) -> u64 {
+    sample.usable_bytes.max(16)
 }
 
 /// The stacks of all sites, without the allocator's own calls.
@@ -214,6 +219,34 @@ pub(crate) mod tests {
             stacks: vec![vec![1, 2, 3], vec![4, 2, 3]],
             allocated: 2.0 * rounds as f64 * 1024.0,
         }
+    }
+
+    #[test]
+    fn blocks_make_up_all_that_was_allocated() {
+        let sample = |birth_ns, requested_bytes, usable_bytes| Sample {
+            site: 0,
+            birth_ns,
+            death_ns: Some(birth_ns + 1),
+            requested_bytes,
+            usable_bytes,
+            weight_bytes: 10.0 * requested_bytes.max(1) as f64,
+            birth_thread: 1,
+            death_thread: 1,
+            size_class: 1,
+            guarded: false,
+            inherited: false,
+            remote: false,
+            realloc: false,
+        };
+        let recording = Recording {
+            samples: vec![sample(1, 17, 32), sample(2, 0, 0), sample(3, 36865, 65536)],
+            ..Recording::default()
+        };
+        let program = Program::new(&recording);
+        let weights: Vec<f64> = program.blocks.iter().map(Block::weight).collect();
+        assert_eq!(weights, [320.0, 160.0, 655_360.0]);
+        assert_eq!(program.allocated, 655_840.0);
+        assert_eq!(program.blocks[2].birth, 480.0);
     }
 
     #[test]
