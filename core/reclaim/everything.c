@@ -7,6 +7,7 @@
 #include "slab/spare.h"
 #include "slab/sweep.h"
 #include "span/big_cache.h"
+#include "span/big_fenced.h"
 #include "span/page_heap.h"
 #include "thread/registry.h"
 
@@ -21,6 +22,7 @@ size_t reclaim_everything(void)
     size_t purged = sweep_everything();
     purged += page_heap_purge(SIZE_MAX) + big_cache_empty();
     pressure_account(purged);
+    big_fenced_unmap_refused();
     os_discard_leftovers();
     cycles_end(&span);
     return purged;

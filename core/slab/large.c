@@ -116,8 +116,10 @@ bool large_resize(struct slab *slab, size_t before, size_t size)
     }
     if (size < before)
         memset(start + end_of(slab, size), 0, wanted - end_of(slab, size));
-    if (wanted < open && !fence_close(fence, start + wanted, open - wanted))
-        *left_open(slab) = size_max(*left_open(slab), open);
+    /* And what could not be closed before, or it would count as open still. */
+    size_t left = size_max(open, *left_open(slab));
+    if (wanted < open)
+        *left_open(slab) = fence_close(fence, start + wanted, left - wanted) ? 0 : left;
     return true;
 }
 
@@ -203,8 +205,10 @@ void large_end(struct slab *slab, size_t size)
         limbo_put(&open_limbo, slab);
         return;
     }
-    bool closed = fence_close(fence, start, open);
+    /* What has no fence has no memory all the same, unless the system refuses that, too. */
+    bool empty = fence == FENCE_NONE && os_purge(start, open);
+    bool closed = !empty && fence_close(fence, start, open);
     *left_open(slab) = closed ? 0 : open;
-    /* What is open may have its memory still, which would wait with it. */
-    limbo_put(closed || fence == FENCE_NONE ? &closed_limbo : &open_limbo, slab);
+    /* The memory of others would wait with them. */
+    limbo_put(closed || empty ? &closed_limbo : &open_limbo, slab);
 }

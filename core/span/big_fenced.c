@@ -97,7 +97,7 @@ static void unmap(struct big *big)
         metadata_free(big, sizeof *big);
         return;
     }
-    /* The system could not split a mapping. Nobody can touch it: it costs addresses alone. */
+    /* The system could not split a mapping. It costs addresses alone, mostly. */
     lock_acquire(&part->lock);
     page_map_register(&big->region);
     lock_release(&part->lock);
@@ -108,7 +108,7 @@ static void unmap(struct big *big)
         continue;
 }
 
-static void unmap_refused(void)
+void big_fenced_unmap_refused(void)
 {
     struct list_node *node = __atomic_exchange_n(&refused, NULL, __ATOMIC_ACQUIRE);
     for (struct list_node *next; node; node = next) {
@@ -135,7 +135,7 @@ void big_fenced_release(size_t bytes_max)
 {
     limbo_release(&limbo, bytes_max);
     if (UNLIKELY(bytes_max == 0))
-        unmap_refused();
+        big_fenced_unmap_refused();
 }
 
 void big_fenced_end(struct big *big, const char *call)
@@ -143,12 +143,15 @@ void big_fenced_end(struct big *big, const char *call)
     check(big, call);
     fence_end(big->fence_before, FENCE_MAPPINGS);
     fence_end(big->fence_behind, FENCE_MAPPINGS);
-    /* All of it becomes one mapping, which may be one too many: marks need none. */
+    /* All of it becomes one mapping, which may be one too many: marks need none. Else it would wait
+     * with its memory. */
     size_t bytes = mapping_bytes(big);
     poison(big->region.base, big->mapped);
-    if (!os_make_untouchable(mapping_of(big), bytes))
-        fence_close(FENCE_MARKS, first_page(big), bytes - os_page_size() - big->closed);
-    limbo_put(&limbo, big);
+    if (os_make_untouchable(mapping_of(big), bytes) ||
+        fence_close(FENCE_MARKS, first_page(big), bytes - os_page_size() - big->closed))
+        limbo_put(&limbo, big);
+    else
+        unmap(big);
 }
 
 /* ---- Resizing -------------------------------------------------------------------------------- */

@@ -28,4 +28,7 @@ struct big *big_fenced_resize(struct big *big, size_t size);
 /* Ends the waiting of all but so many bytes. */
 void big_fenced_release(size_t bytes_max);
 
+/* Unmaps what the system would not unmap before. */
+void big_fenced_unmap_refused(void);
+
 #endif

@@ -95,8 +95,18 @@ static bool finally_as_expected(const struct footprint *is, const struct footpri
     ok &= no_more(
         "address space that nobody knows of", is->unaccounted_bytes, expected->unaccounted_bytes,
         256 * KIB);
-    ok &= no_more("resident", is->resident_bytes, expected->resident_bytes, MIB);
+    ok &= no_more("resident", is->resident_bytes, expected->resident_bytes, MIB + leaves);
     return ok;
+}
+
+/* What waits in the hardened preset, too: some of it was closed while the system refused to take
+ * its memory. */
+static void give_all_back(void)
+{
+    hakmem_purge();
+    large_release(0);
+    big_fenced_release(0);
+    hakmem_purge();
 }
 
 /* The child's part. */
@@ -114,13 +124,10 @@ static void make_trial(
     blocks_check_all(&blocks);
     allocate_again();
     blocks_free_all(&blocks, BLOCKS_MAX / SURVIVORS);
-    hakmem_purge();
+    give_all_back();
     result->partly = footprint_now();
     blocks_free_all(&blocks, 0);
-    hakmem_purge();
-    large_release(0);
-    big_fenced_release(0);
-    hakmem_purge();
+    give_all_back();
     check_structures();
     result->finally = footprint_now();
     result->failures = schedule_failures();
