@@ -17,7 +17,7 @@
 #include "slab/shard.h"
 #include "thread/idle.h"
 
-static SLOW_PATH void *out_of_memory(size_t size)
+SLOW_PATH void *alloc_out_of_memory(size_t size)
 {
     PROBE_1(oom, size);
     errno = ENOMEM;
@@ -153,7 +153,7 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
 {
     const struct unwind_start start = UNWIND_START();
     if (UNLIKELY(size > SIZE_LIMIT || alignment > SIZE_LIMIT))
-        return out_of_memory(size);
+        return alloc_out_of_memory(size);
     if (hardened_is_on())
         return hardened_alloc(size, alignment, FORM_MALLOC);
     struct cycles_span span;
@@ -172,7 +172,7 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     cycles_end(&span);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
         perturb_allocated(block, size);
-    return block ? block : out_of_memory(size);
+    return block ? block : alloc_out_of_memory(size);
 }
 
 static SLOW_PATH void look_around(void)
@@ -210,7 +210,7 @@ void *alloc_zeroed(size_t count, size_t size)
 {
     size_t total;
     if (UNLIKELY(__builtin_mul_overflow(count, size, &total)))
-        return out_of_memory(SIZE_MAX);
+        return alloc_out_of_memory(SIZE_MAX);
     if (UNLIKELY(POLICY(fallback)))
         return libc_calloc(count, size);
     if (total > LARGE_MAX)

@@ -38,6 +38,9 @@ void free_far(void *block, struct heap_front *heap);
  * there is no memory. */
 void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero);
 
+/* Tells observers that there is no memory for so many bytes; NULL, and ENOMEM. */
+void *alloc_out_of_memory(size_t size);
+
 /* A block at a multiple of `alignment`, a power of two. NULL and ENOMEM when there is no memory. */
 void *alloc_aligned(size_t size, size_t alignment);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/alloc.h"
+#include "api/block.h"
 #include "api/nothing.h"
 #include "base/assert.h"
 #include "base/policy.h"
@@ -13,6 +14,7 @@
 #include "os/cycles.h"
 #include "os/os.h"
 #include "os/tags.h"
+#include "profile/sample.h"
 #include "slab/shard.h"
 #include "span/big_fenced.h"
 #include "thread/hold.h"
@@ -169,14 +171,17 @@ static void *take(unsigned size_class, size_t size, size_t alignment)
                                            : take_block(size_class, alignment);
 }
 
+/* For the statistics it is a block of the class `counted`. */
 static void *take_slowly(
-    struct heap *heap, unsigned size_class, size_t size, size_t alignment, enum form form)
+    struct heap *heap, unsigned size_class, unsigned counted, size_t size, size_t alignment,
+    enum form form)
 {
     void *block = NULL;
     if (size == 0 && (block = hardened_take_nothing(heap, alignment)) != NULL)
         return block;
     block = take(size_class, size, alignment);
-    if (UNLIKELY(!block)) {
+    /* A sample that lies elsewhere than its class can be none. */
+    if (UNLIKELY(!block) && counted == size_class) {
         hardened_release();
         heap_flush(heap);
         reclaim_everything();
@@ -184,14 +189,13 @@ static void *take_slowly(
     }
     if (UNLIKELY(!block))
         return NULL;
-    struct slab *slab = slab_lookup(block);
-    heap_count_take(heap, slab->size_class);
-    return start((struct held){block, slab}, size, alignment, form);
+    heap_count_take(heap, counted);
+    return start((struct held){block, slab_lookup(block)}, size, alignment, form);
 }
 
 /* CLASS_NONE: as a big block. */
 static SLOW_PATH void *alloc_slowly(
-    unsigned size_class, size_t size, size_t alignment, enum form form)
+    unsigned size_class, unsigned counted, size_t size, size_t alignment, enum form form)
 {
     void *block = NULL;
     struct cycles_span span;
@@ -199,7 +203,9 @@ static SLOW_PATH void *alloc_slowly(
     struct heap *heap = heap_enter();
     if (LIKELY(heap != NULL)) {
         hold_open(heap);
-        block = size_class ? take_slowly(heap, size_class, size, alignment, form)
+        if (UNLIKELY(sample_should_look(heap)))
+            sample_look_around(heap);
+        block = size_class ? take_slowly(heap, size_class, counted, size, alignment, form)
                            : alloc_big(heap, size, alignment, true);
         heap_leave(heap);
     }
@@ -223,7 +229,8 @@ void hardened_free_slow(struct slab *slab, void *pointer, enum form form)
     if (LIKELY(heap != NULL))
         hold_open(heap);
     uint32_t word = end(slab, pointer, form);
-    count_free(heap, slab->size_class);
+    struct sample *sample = sample_free_hardened(slab, pointer);
+    count_free(heap, sample ? sample->size_class : slab->size_class);
     if (is_large(slab)) {
         large_end(slab, word_size(word));
     } else {
@@ -233,6 +240,8 @@ void hardened_free_slow(struct slab *slab, void *pointer, enum form form)
     }
     if (heap)
         heap_leave(heap);
+    if (UNLIKELY(sample != NULL))
+        sample_bury(sample);
 }
 
 void *hardened_take_nothing(struct heap *heap, size_t alignment)
@@ -278,7 +287,18 @@ void hardened_stop(void)
 
 /* ---- malloc and free ------------------------------------------------------------------------- */
 
-void *hardened_alloc(size_t size, size_t alignment, enum form form)
+/* An observer of samples is noticed here by threads that hold all that they need. */
+static SLOW_PATH struct held take_and_look(struct hold *hold, unsigned size_class)
+{
+    struct heap *heap = UNLIKELY(sample_should_look(hold->heap)) ? heap_enter() : NULL;
+    if (heap) {
+        sample_look_around(heap);
+        heap_leave(heap);
+    }
+    return hold_take_slowly(hold, size_class);
+}
+
+static void *alloc_unsampled(size_t size, size_t alignment, enum form form)
 {
     if (LIKELY(size - 1 < MID_MAX - CANARY_SIZE)) {
         unsigned size_class = word_class(size, alignment);
@@ -286,7 +306,7 @@ void *hardened_alloc(size_t size, size_t alignment, enum form form)
         if (LIKELY(size_class - 1 < MID_CLASS_LAST) && LIKELY((hold = hold_begin()) != NULL)) {
             struct held held = hold_take(hold, size_class);
             if (UNLIKELY(!held.block))
-                held = hold_take_slowly(hold, size_class);
+                held = take_and_look(hold, size_class);
             void *block = held.block ? start(held, size, alignment, form) : NULL;
             hold_end(hold);
             if (LIKELY(block != NULL))
@@ -294,11 +314,56 @@ void *hardened_alloc(size_t size, size_t alignment, enum form form)
         }
     }
     void *block = NULL;
-    if (LIKELY(size <= SIZE_LIMIT && alignment <= SIZE_LIMIT))
-        block = alloc_slowly(class_for(size, alignment), size, alignment, form);
-    if (UNLIKELY(!block))
-        errno = ENOMEM;
+    if (LIKELY(size <= SIZE_LIMIT && alignment <= SIZE_LIMIT)) {
+        unsigned size_class = class_for(size, alignment);
+        block = alloc_slowly(size_class, size_class, size, alignment, form);
+    }
+    return LIKELY(block != NULL) ? block : alloc_out_of_memory(size);
+}
+
+/* A block of the class, which is a sample, or NULL. It is a large one, however short, since the
+ * record of a slab of one block has room for that. Blocks of no bytes are none. */
+static void *alloc_sample(
+    unsigned size_class, size_t size, size_t alignment, enum form form,
+    const struct unwind_start *start)
+{
+    bool large = size_class_is_large(size_class);
+    unsigned place = large ? size_class : large_class(size, alignment);
+    struct sample *sample = size && place ? sample_decide(size, size_class, start) : NULL;
+    if (LIKELY(!sample))
+        return NULL;
+    void *block = alloc_slowly(place, size_class, size, alignment, form);
+    if (UNLIKELY(!block)) {
+        sample_drop(sample);
+        return NULL;
+    }
+    word_set_sample(slab_lookup(block), sample);
+    sample_begin(sample, block, size);
     return block;
+}
+
+static SLOW_PATH void *alloc_and_sample(size_t size, size_t alignment, enum form form)
+{
+    const struct unwind_start start = UNWIND_START();
+    unsigned size_class = class_for(size, alignment);
+    void *block = size_class ? alloc_sample(size_class, size, alignment, form, &start) : NULL;
+    if (block)
+        return block;
+    block = alloc_unsampled(size, alignment, form);
+    if (!size_class && block)
+        sample_big(block_find(block).big, size, &start);
+    return block;
+}
+
+static bool samples_are_on(void)
+{
+    return UNLIKELY(ATOMIC_LOAD_RELAXED(&due_round) != 0);
+}
+
+void *hardened_alloc(size_t size, size_t alignment, enum form form)
+{
+    return samples_are_on() ? alloc_and_sample(size, alignment, form)
+                            : alloc_unsampled(size, alignment, form);
 }
 
 void hardened_free(void *pointer, enum form form)
@@ -346,15 +411,20 @@ static void *change_size(struct slab *slab, void *block, uint32_t word, size_t s
         fatal_block(slab, block, word, FORM_ANY, "realloc");
     if (!is_large(slab))
         tags_resize(block, before, size);
+    struct sample *sample = word_sample(slab);
+    if (UNLIKELY(sample != NULL))
+        sample_resize(sample, block, block, size);
     return block;
 }
 
 /* Whether a block of so many bytes should lie where this one is: it is long enough, and not more
- * than twice as long as a new one would be. */
-static bool fits(const struct slab *slab, size_t size)
+ * than twice as long as a new one would be. A sample is as long as what it stands for. */
+static bool fits(struct slab *slab, size_t size)
 {
+    const struct sample *sample = word_sample(slab);
     unsigned size_class = class_for(size, MIN_ALIGNMENT);
-    size_t length = size_classes[slab->size_class].size, wanted = size_classes[size_class].size;
+    size_t length = size_classes[sample ? sample->size_class : slab->size_class].size;
+    size_t wanted = size_classes[size_class].size;
     return size_class && wanted <= length && wanted >= length / 2;
 }
 
@@ -364,7 +434,13 @@ static void *alloc_roomy(size_t before, size_t size)
 {
     size_t roomy = size_with_headroom(before, size);
     unsigned size_class = roomy > size ? class_for(roomy, MIN_ALIGNMENT) : (unsigned)CLASS_NONE;
-    return size_class ? alloc_slowly(size_class, size, MIN_ALIGNMENT, FORM_MALLOC) : NULL;
+    void *block = NULL;
+    if (!size_class)
+        return NULL;
+    const struct unwind_start start = UNWIND_START();
+    if (samples_are_on())
+        block = alloc_sample(size_class, size, MIN_ALIGNMENT, FORM_MALLOC, &start);
+    return block ? block : alloc_slowly(size_class, size_class, size, MIN_ALIGNMENT, FORM_MALLOC);
 }
 
 void *hardened_resize(struct slab *slab, void *block, size_t size)
@@ -389,6 +465,8 @@ void *hardened_resize(struct slab *slab, void *block, size_t size)
     size_t sparse = copied > MID_MAX ? round_down(copied, sizeof(uint64_t)) : 0;
     sparse_copy(moved, block, sparse, SPARSE_TO_ZEROES);
     memcpy((char *)moved + sparse, (char *)block + sparse, copied - sparse);
+    sample_moves(true);
     hardened_free(block, FORM_MALLOC);
+    sample_moves(false);
     return moved;
 }

@@ -10,7 +10,8 @@
  *     malloc  what the thread holds | all zero? | canary | word: live
  *
  * What a thread holds (thread/hold.h) serves both without a lock. Where it cannot, for large blocks
- * and in a signal handler that has interrupted it, they go the slow way, inside the heap.
+ * and in a signal handler that has interrupted it, they go the slow way, inside the heap. So do
+ * samples (profile/sample.h), which are large blocks whatever their size.
  *
  * No lock of its own: who changes the word has the block.
  */

@@ -141,7 +141,11 @@ const struct sample *address_sample(const void *address)
     }
     if (offset < REGION_SIZE)
         slab = slab_lookup(address);
-    if (!slab || !slab_is_sampled(slab) || (const char *)address < slab->base)
+    if (!slab || (const char *)address < slab->base)
+        return NULL;
+    if (slab_is_hardened(slab))
+        return word_sample((struct slab *)slab);
+    if (!slab_is_sampled(slab))
         return NULL;
     size_t index =
         (size_t)((const char *)address - slab->base) / size_classes[slab->size_class].size;

@@ -11,6 +11,7 @@
 #include "profile/place.h"
 #include "slab/shard.h"
 #include "slab/spare.h"
+#include "slab/word.h"
 
 /* What is kept of a thread that samples; it goes with the heap. Its owner only. */
 struct sampler {
@@ -70,9 +71,8 @@ static void begin_observed(void)
 
 static void end_observed(void)
 {
-    if (!__atomic_exchange_n(&is_for_observer, false, __ATOMIC_RELAXED))
-        return;
-    if (due_mean() != observed_mean)
+    if (!__atomic_exchange_n(&is_for_observer, false, __ATOMIC_RELAXED) ||
+        due_mean() != observed_mean)
         return;
     due_set_mean(0);
     spare_flush();
@@ -243,7 +243,7 @@ static void *replace(
     if (heap)
         heap_leave(heap);
     if (!taken) {
-        metadata_free(sample, sizeof *sample);
+        sample_drop(sample);
         return block;
     }
     count_birth(sample, taken, size_classes[size_class].size, guarded);
@@ -291,22 +291,52 @@ struct sample *sample_free_guarded(
     return sample;
 }
 
-/* ---- Big blocks ------------------------------------------------------------------------------ */
+/* ---- Big blocks, and those of the preset `hardened` ------------------------------------------ */
+
+struct sample *sample_decide(size_t size, unsigned size_class, const struct unwind_start *start)
+{
+    struct heap *heap = heap_of_thread();
+    size_t bytes = size_class ? size_classes[size_class].size : size;
+    if (!heap || !due_decide(&heap->random, bytes))
+        return NULL;
+    int type = put_off_cancellation();
+    double chance = due_chance(bytes);
+    struct site *site = chance > 0 ? find_site(start) : NULL;
+    struct sample *sample = site ? make(site, size, chance, size_class) : NULL;
+    pthread_setcanceltype(type, NULL);
+    return sample;
+}
+
+void sample_begin(struct sample *sample, void *block, size_t usable)
+{
+    int type = put_off_cancellation();
+    count_birth(sample, block, usable, false);
+    pthread_setcanceltype(type, NULL);
+}
+
+void sample_drop(struct sample *sample)
+{
+    int type = put_off_cancellation();
+    metadata_free(sample, sizeof *sample);
+    pthread_setcanceltype(type, NULL);
+}
 
 void sample_big(struct big *big, size_t size, const struct unwind_start *start)
 {
-    struct heap *heap = heap_of_thread();
-    if (!heap || !due_decide(&heap->random, size))
+    struct sample *sample = sample_decide(size, CLASS_NONE, start);
+    if (!sample)
         return;
-    int type = put_off_cancellation();
-    double chance = due_chance(size);
-    struct site *site = chance > 0 ? find_site(start) : NULL;
-    struct sample *sample = site ? make(site, size, chance, CLASS_NONE) : NULL;
-    if (sample) {
-        ATOMIC_STORE_RELEASE(&big->sample, sample);
-        count_birth(sample, big->region.base, big->mapped, false);
-    }
-    pthread_setcanceltype(type, NULL);
+    ATOMIC_STORE_RELEASE(&big->sample, sample);
+    sample_begin(sample, big->region.base, big->mapped);
+}
+
+struct sample *sample_free_hardened(struct slab *slab, const void *block)
+{
+    if (LIKELY(!word_sample(slab)))
+        return NULL;
+    struct sample *sample = word_set_sample(slab, NULL);
+    PROBE_OTEL(1, free, block);
+    return sample;
 }
 
 struct sample *sample_free_big(struct big *big, const void *block)

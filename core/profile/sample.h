@@ -58,6 +58,13 @@ ALWAYS_INLINE bool sample_should_look(const struct heap *heap)
 void *sample_replace(
     void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start);
 
+/* For blocks that are found otherwise than by pops that are due: decides whether one of the class,
+ * CLASS_NONE: a big one, will be a sample; NULL: it will not. What it returns goes to sample_begin
+ * with the block, or to sample_drop where there is none. */
+struct sample *sample_decide(size_t size, unsigned size_class, const struct unwind_start *start);
+void sample_begin(struct sample *sample, void *block, size_t usable);
+void sample_drop(struct sample *sample);
+
 /* Decides whether a big block that was just allocated is a sample. */
 void sample_big(struct big *big, size_t size, const struct unwind_start *start);
 
@@ -69,6 +76,9 @@ struct sample *sample_free(struct heap *heap, struct slab *slab, void *block);
 
 /* The site of the caller's stack; NULL: it cannot be found now. */
 struct site *sample_site(const struct unwind_start *start);
+
+/* The sample that a block of the hardened preset was which has been freed; NULL: none. */
+struct sample *sample_free_hardened(struct slab *slab, const void *block);
 
 /* The same as sample_free for a guarded block, which was freed from there. */
 struct sample *sample_free_guarded(

@@ -19,11 +19,16 @@ void word_draw_secrets(struct slab *slab)
     *secret = random_next(random);
 }
 
-/* Takes one of the free blocks in the words from `first` up to `end`, where there is one. */
+/* Takes one of the free blocks in the words from `first` up to `end`, where there is one; of a
+ * large one there is no choice. */
 static unsigned take_one(struct slab *slab, unsigned first, unsigned end)
 {
     uint64_t *random = slab_random(slab);
-    unsigned word = first + random_below(random, end - first), turn = random_below(random, 64);
+    unsigned word = first, turn = 0;
+    if (word_has_canary(slab->size_class)) {
+        word += random_below(random, end - first);
+        turn = random_below(random, 64);
+    }
     while (!slab->free[word])
         word = word + 1 < end ? word + 1 : first;
     uint64_t bits = slab->free[word], turned = bits >> turn | bits << (64 - turn) % 64;

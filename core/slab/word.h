@@ -1,7 +1,8 @@
 /* What is known of each block of the hardened preset, and what stands behind it.
  *
  * The record of a slab of the preset has a word for each block, a secret, from which follow the
- * canaries, and the state of a generator, by which blocks are taken (slab_take):
+ * canaries, and the state of a generator, by which blocks are taken (slab_take), or, of a large one
+ * (slab/large.h), the sample that its block is:
  *
  *     record   | struct slab | bitmap | secret | random | word 0 | word 1 | ...
  *     word     | bytes asked for: 22 | log2 of the alignment: 5 | form: 2 | state: 2 |
@@ -90,6 +91,12 @@ ALWAYS_INLINE bool word_fits(uint32_t word, enum form form)
     return ((word ^ word_live(0, MIN_ALIGNMENT, form & FORM_ANY)) & masks[form]) == 0;
 }
 
+/* Whether there are canaries: those of longer blocks would cost a page each. */
+ALWAYS_INLINE bool word_has_canary(unsigned size_class)
+{
+    return !size_class_is_large(size_class);
+}
+
 /* Bytes of what the record of a slab of so many blocks has more. */
 ALWAYS_INLINE size_t word_bytes(unsigned blocks)
 {
@@ -102,7 +109,7 @@ ALWAYS_INLINE uint64_t *slab_secret(struct slab *slab)
     return &slab->free[(slab->blocks + 63u) / 64];
 }
 
-/* The bin's lock. */
+/* The bin's lock; of a large one word_sample. */
 ALWAYS_INLINE uint64_t *slab_random(struct slab *slab)
 {
     return slab_secret(slab) + 1;
@@ -111,6 +118,22 @@ ALWAYS_INLINE uint64_t *slab_random(struct slab *slab)
 ALWAYS_INLINE uint32_t *slab_word(struct slab *slab, unsigned index)
 {
     return (uint32_t *)(slab_secret(slab) + 2) + index;
+}
+
+/* The sample (profile/) that the live block of a slab without canaries is, or NULL. One block needs
+ * no generator: this stands in its place. Atomic, who has the block. */
+ALWAYS_INLINE void *word_sample(struct slab *slab)
+{
+    return word_has_canary(slab->size_class)
+               ? NULL
+               : (void *)(uintptr_t)ATOMIC_LOAD_ACQUIRE(slab_random(slab));
+}
+
+/* Sets it; returns what it was. */
+ALWAYS_INLINE void *word_set_sample(struct slab *slab, const void *sample)
+{
+    return (void *)(uintptr_t)__atomic_exchange_n(
+        slab_random(slab), (uintptr_t)sample, __ATOMIC_ACQ_REL);
 }
 
 /* Bytes that were asked for, of the block of that index if it is live; else its length. */
@@ -149,12 +172,6 @@ ALWAYS_INLINE void word_check_zero(struct slab *slab, const void *block, const c
 SLOW_PATH void word_check_unused(char *block, size_t length);
 
 /* ---- Canaries -------------------------------------------------------------------------------- */
-
-/* Longer blocks have none: theirs would cost a page each. */
-ALWAYS_INLINE bool word_has_canary(unsigned size_class)
-{
-    return !size_class_is_large(size_class);
-}
 
 /* The class that serves so many bytes, MID_MAX at most, and their canary, by each of its blocks;
  * where none does that is mid or tiny, it is another one, or CLASS_NONE. */

@@ -38,8 +38,9 @@ static void map_and_unmap(void)
     blocks[0] = malloc((size_t)1 << 60);
     hakmem_get_stats(&after, sizeof after);
     snprintf(
-        line, sizeof line, "mmap %d munmap %d oom 1\n", (int)(after.mmap_calls - before.mmap_calls),
-        (int)(after.munmap_calls - before.munmap_calls));
+        line, sizeof line, "mmap %d munmap %d oom 1 blocks %d\n",
+        (int)(after.mmap_calls - before.mmap_calls),
+        (int)(after.munmap_calls - before.munmap_calls), BLOCKS);
     say(line);
 }
 

@@ -1,5 +1,6 @@
 """Correct programs of kinds that might disturb who samples or logs do and print what they do
-without: sampled as often as can be, by frame pointers, guarded, and recorded."""
+without: sampled as often as can be, by frame pointers, guarded, and recorded, also in the
+hardened preset."""
 
 import collections
 import json
@@ -20,7 +21,9 @@ WAYS = {
     "frames": {"HAKMEM_SAMPLE_STACK": "frames"},
     "guarded": {"HAKMEM_SAMPLE_GUARDS": "3"},
     "recorded": {},
+    "hardened": {"HAKMEM_PRESET": "hardened"},
 }
+RECORDED = ["recorded", "hardened"]
 MODES = {
     "stacks": ["deep", "small", "shrinking", "coroutines", "alternate", "compiled_at_run_time",
                "compiled_with_frames", "leaving", "cancelled"],
@@ -55,7 +58,7 @@ class Recording(unittest.TestCase):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("HAKMEM_")}
         environment.update({"LD_PRELOAD": LIBRARY, "HAKMEM_SAMPLE_KIB": "1", **WAYS[way]})
-        if way == "recorded":
+        if way in RECORDED:
             environment["HAKMEM_RECORD_FILE"] = f"{self.folder.name}/%e.%p.hakprof"
         done = subprocess.run([name or str(FOLDER / program), mode], env=environment,
                               executable=str(FOLDER / program), capture_output=True, text=True,
@@ -63,7 +66,7 @@ class Recording(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"), done.stderr)
         for line in done.stderr.splitlines():
             match = re.fullmatch(r"hakmem: recording: .* \S+\.hakprof: (.*)", line)
-            self.assertTrue(match and way == "recorded", line)
+            self.assertTrue(match and way in RECORDED, line)
             self.assertIn(match.group(1), COMPLAINTS.get(mode, []), line)
 
     def run_program(self, program, way):
@@ -80,11 +83,11 @@ class Recording(unittest.TestCase):
                                   text=True, timeout=60, check=False)
             self.assertEqual(done.returncode, 0, f"{log}: {done.stderr}")
 
-    def report(self, program, mode, name=None):
+    def report(self, program, mode, name=None, way="recorded"):
         """What the log of a program says."""
         if not HAKMEM.exists():
             self.skipTest("the command is not built")
-        self.run_mode(program, mode, "recorded", name)
+        self.run_mode(program, mode, way, name)
         (log,) = pathlib.Path(self.folder.name).glob("*.hakprof")
         return json.loads(subprocess.run([str(HAKMEM), "report", str(log), "--json"],
                                          capture_output=True, timeout=60, check=True).stdout)
@@ -107,7 +110,13 @@ class Recording(unittest.TestCase):
 
     def test_sites_of_plugins(self):
         """What a plugin keeps is told of the plugin, also when another one lay there before."""
-        report = self.report("plugins", "in_turn")
+        self.check_sites_of_plugins("recorded")
+
+    def test_sites_in_the_hardened_preset(self):
+        self.check_sites_of_plugins("hardened")
+
+    def check_sites_of_plugins(self, way):
+        report = self.report("plugins", "in_turn", way=way)
         kept = collections.Counter()
         for site in report["sites"]:
             kept[site["stack"][0]["function"]] += site["end_bytes"]
@@ -119,7 +128,7 @@ class Recording(unittest.TestCase):
 def test_of(program, way):
     def test(self):
         self.run_program(program, way)
-        if way == "recorded":
+        if way in RECORDED:
             self.read_logs()
     return test
 

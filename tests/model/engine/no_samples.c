@@ -10,6 +10,24 @@ void *sample_replace(
     abort();
 }
 
+struct sample *sample_decide(size_t size, unsigned size_class, const struct unwind_start *start)
+{
+    (void)size, (void)size_class, (void)start;
+    abort();
+}
+
+void sample_begin(struct sample *sample, void *block, size_t usable)
+{
+    (void)sample, (void)block, (void)usable;
+    abort();
+}
+
+void sample_drop(struct sample *sample)
+{
+    (void)sample;
+    abort();
+}
+
 void sample_big(struct big *big, size_t size, const struct unwind_start *start)
 {
     (void)big, (void)size, (void)start;
@@ -28,6 +46,12 @@ struct sample *sample_free(struct heap *heap, struct slab *slab, void *block)
     abort();
 }
 
+struct sample *sample_free_hardened(struct slab *slab, const void *block)
+{
+    (void)slab, (void)block;
+    return NULL;
+}
+
 struct sample *sample_free_big(struct big *big, const void *block)
 {
     (void)big, (void)block;
@@ -38,6 +62,17 @@ void sample_bury(struct sample *sample)
 {
     (void)sample;
     abort();
+}
+
+void sample_resize(struct sample *sample, void *before, void *block, size_t size)
+{
+    (void)sample, (void)before, (void)block, (void)size;
+    abort();
+}
+
+void sample_moves(bool moves)
+{
+    (void)moves;
 }
 
 uintptr_t guard_start;
