@@ -11,6 +11,7 @@
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "base/sparse.h"
+#include "map/fence.h"
 #include "os/cycles.h"
 #include "os/os.h"
 #include "os/tags.h"
@@ -33,6 +34,7 @@ void hardened_start(void)
         return;
     heap_leave(heap);
     bytes_start();
+    fence_prepare();
     if (!shard_prepare_hardened())
         return;
     tags_start();

@@ -32,10 +32,28 @@ static bool take_rights(size_t mappings)
     return false;
 }
 
+void fence_prepare(void)
+{
+    count_rights();
+}
+
+/* Whether a range is closed that the system says it has marked: emulators say yes to advice that
+ * they do not know. Asked once, since a filter may kill who asks. */
+static bool marks_close(const void *address)
+{
+    enum { UNKNOWN, YES, NO };
+    static unsigned char known; /* atomic relaxed, any thread */
+    unsigned char answer = ATOMIC_LOAD_RELAXED(&known);
+    if (answer == UNKNOWN) {
+        answer = os_is_readable(address, 1) ? NO : YES;
+        ATOMIC_STORE_RELAXED(&known, answer);
+    }
+    return answer == YES;
+}
+
 enum fence fence_start(void *address, size_t size, unsigned mappings)
 {
-    /* Emulators say yes to advice that they do not know. */
-    if (os_guard(address, size) && !os_is_readable(address, 1))
+    if (os_guard(address, size) && marks_close(address))
         return FENCE_MARKS;
     if (!take_rights(mappings))
         return FENCE_NONE;

@@ -19,6 +19,9 @@
 /* How a range is closed: not, by marks, by rights. */
 enum fence { FENCE_NONE, FENCE_MARKS, FENCE_RIGHTS };
 
+/* Reads now what a filter of system calls may kill for later: the limit of mappings, a file. */
+void fence_prepare(void);
+
 /* Closes whole pages, of which ranges will be opened that take up to so many mappings more, and
  * says how they are closed from now on. FENCE_NONE: nothing has changed. */
 enum fence fence_start(void *address, size_t size, unsigned mappings);
