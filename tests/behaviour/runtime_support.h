@@ -92,6 +92,32 @@ static inline long mapped_kib(void)
     return statm_kib(0);
 }
 
+/* ---- What the hardened preset takes more -------------------------------------------------------
+ *
+ * For the bounds of tests that `make check-hardened` runs, too; docs/hardening.md says what for. */
+
+/* What a thread that has used 16 sizes up to 32 KiB keeps while it waits: its quarantine, 512 KiB,
+ * and of each size 30 KiB and a block to hand out next. */
+#define HARDENED_THREAD_KIB 1280
+
+/* Addresses of freed large blocks, and of big ones, that are not used again soon. */
+#define HARDENED_WAITING_KIB (2 * 64 * 1024)
+
+/* Slots are taken at random, so that few blocks of each class touch all pages of a slab. */
+#define HARDENED_SCATTERED_KIB 2048
+
+static inline bool is_hardened(void)
+{
+    const char *preset = getenv("HAKMEM_PRESET");
+    return preset != NULL && strcmp(preset, "hardened") == 0;
+}
+
+/* So much more in the preset. */
+static inline long hardened_kib(long more_kib)
+{
+    return is_hardened() ? more_kib : 0;
+}
+
 /* A small generator, one per thread: the tests must repeat exactly from a seed. */
 static inline uint32_t random_next(uint32_t *state)
 {

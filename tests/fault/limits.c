@@ -94,8 +94,7 @@ static void exhaust_addresses(void)
 {
     struct rlimit limit;
     /* There a block of 1 MiB ends before a closed page, and shares 2 MiB with no other one. */
-    const char *preset = getenv("HAKMEM_PRESET");
-    bool hardened = preset && strcmp(preset, "hardened") == 0;
+    bool hardened = is_hardened();
     REQUIRE(getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
     size_t free_bytes = limit.rlim_cur - (size_t)mapped_kib() * 1024;
     size_t shortest = limit.rlim_cur > 512 * MIB ? MIB : 0;

@@ -449,14 +449,14 @@ static void plant_boast(struct entries *entries)
     entries->nallocx = boasting_nallocx;
 }
 
-/* Zeroes what was asked for alone, not the rest of the block. */
+/* Zeroes all that the block gains but the last byte, which often is beyond what was asked for. */
 static void *sparing_rallocx(void *block, size_t size, int flags)
 {
     size_t before = real->malloc_usable_size(block), after;
     uint8_t *resized = real->rallocx(block, size, flags);
 
     after = real->malloc_usable_size(resized);
-    if (after > size && after > before)
+    if (after > before)
         resized[after - 1] = 1;
     return resized;
 }
