@@ -34,11 +34,26 @@ static uint64_t slow_frees(void)
     return sum;
 }
 
-/* All addresses near those in use are taken, as by a program that reserves many. */
+static char *reserve(size_t bytes)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    return mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
+}
+
+/* All addresses near those in use are taken, as by a program that reserves many: first those below,
+ * then the gaps between mappings. */
 static bool take_addresses(void)
 {
-    return mmap(NULL, 256 * GIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) !=
-           MAP_FAILED;
+    char *below = reserve(256 * GIB);
+    if (below == MAP_FAILED)
+        return false;
+    for (size_t bytes = GIB; bytes >= REGION_SIZE; bytes /= 2)
+        for (char *gap = reserve(bytes); gap != MAP_FAILED; gap = reserve(bytes))
+            if (gap < below) {
+                CHECK(munmap(gap, bytes) == 0);
+                break;
+            }
+    return true;
 }
 
 /* The heap grows, elsewhere. */
