@@ -606,6 +606,12 @@ void heap_flush(struct heap *heap)
     }
 }
 
+void heap_send_home(struct heap *heap, unsigned size_class, void **block)
+{
+    heap_put(heap, size_class, block);
+    flush_top(heap, size_class, heap_cached_blocks(heap, size_class));
+}
+
 void heap_exchange(struct heap *heap, unsigned size_class, void **block)
 {
     heap_put(heap, size_class, block);
