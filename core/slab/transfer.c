@@ -10,6 +10,7 @@
 #include "base/pressure.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
+#include "slab/bin.h"
 #include "slab/shard.h"
 
 /* The caches of a class together hold no more blocks, and no more bytes than so many of the longest
@@ -171,21 +172,35 @@ static bool seem_from(unsigned home, unsigned shard, void *const *blocks, unsign
     return all;
 }
 
-unsigned transfer_gather(unsigned shard, unsigned size_class, void **blocks, unsigned count)
+bool transfer_goes_together(
+    unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
-    if (!size_class_is_long(size_class))
-        return count;
-    unsigned home = home_of(blocks[0], shard), alike = 1;
-    if (LIKELY(seem_from(home, shard, blocks, count)))
-        return count;
-    for (unsigned i = 1; i < count; i++) {
-        void *block = blocks[i];
-        if (home_of(block, shard) != home)
-            continue;
-        blocks[i] = blocks[alike];
-        blocks[alike++] = block;
+    return !size_class_is_long(size_class) ||
+           seem_from(home_of(blocks[0], shard), shard, blocks, count);
+}
+
+/* A counting sort: each look finds a block that is in its place, or brings one there. */
+void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *lengths)
+{
+    uint8_t homes[FLUSH_MAX] = {0};
+    uint16_t next[SHARD_MAX] = {0}, end = 0;
+    unsigned shards = shard_count();
+    memset(lengths, 0, SHARD_MAX * sizeof *lengths);
+    for (unsigned i = 0; i < count; i++)
+        lengths[homes[i] = (uint8_t)home_of(blocks[i], shard)]++;
+    for (unsigned home = 1; home < shards; home++)
+        next[home] = (uint16_t)(next[home - 1] + lengths[home - 1]);
+    for (unsigned home = 0; home < shards; home++) {
+        end = (uint16_t)(end + lengths[home]);
+        while (next[home] < end) {
+            unsigned from = next[home], owner = homes[from], to = next[owner]++;
+            void *block = blocks[to];
+            blocks[to] = blocks[from];
+            blocks[from] = block;
+            homes[from] = homes[to];
+            homes[to] = (uint8_t)owner;
+        }
     }
-    return alike;
 }
 
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)

@@ -38,10 +38,14 @@ struct transfer {
     void **slots; /* lock: those that came last at the end; a record of metadata, that grows */
 };
 
-/* Brings those of the blocks to the front that are to be put together with the first one, and
- * returns how many these are: of long blocks those from the same shard, or all of them if a look at
- * a few finds no other; of short ones all. `shard`: the thread's. */
-unsigned transfer_gather(unsigned shard, unsigned size_class, void **blocks, unsigned count);
+/* Whether the blocks are to be put together: of long ones those that are from one shard, or of
+ * which a look at a few finds no other; of short ones all. `shard`: the thread's. */
+bool transfer_goes_together(
+    unsigned shard, unsigned size_class, void *const *blocks, unsigned count);
+
+/* Orders up to FLUSH_MAX blocks by the shard of their slabs, and stores for each of SHARD_MAX
+ * shards how many there are. */
+void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *lengths);
 
 /* Takes in as many of the blocks as there is room for, the first ones, and returns how many: into
  * the cache of the thread's shard; if they are of another shard, and nobody in the thread's asks

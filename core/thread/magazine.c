@@ -479,18 +479,36 @@ bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class)
     return true;
 }
 
+/* Returns blocks that go together. */
+static void send_together(unsigned shard, unsigned size_class, void **blocks, unsigned count)
+{
+    unsigned kept = transfer_put(shard, size_class, blocks, count);
+    for (unsigned batch; kept < count; kept += batch) {
+        batch = (unsigned)size_min(count - kept, FLUSH_MAX);
+        bin_flush(shard, size_class, blocks + kept, batch);
+    }
+}
+
+static void send_sorted(unsigned shard, unsigned size_class, void **blocks, unsigned count)
+{
+    uint16_t lengths[SHARD_MAX];
+    transfer_sort(shard, blocks, count, lengths);
+    for (unsigned home = 0; home < SHARD_MAX; blocks += lengths[home++])
+        if (lengths[home])
+            send_together(shard, size_class, blocks, lengths[home]);
+}
+
 void magazine_send(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     struct cycles_span span;
     cycles_begin(&span, CYCLES_FLUSH, CYCLES_SAME, size_classes[size_class].size);
-    for (unsigned alike; count; blocks += alike, count -= alike) {
-        alike = transfer_gather(shard, size_class, blocks, count);
-        unsigned kept = transfer_put(shard, size_class, blocks, alike);
-        for (unsigned batch; kept < alike; kept += batch) {
-            batch = (unsigned)size_min(alike - kept, FLUSH_MAX);
-            bin_flush(shard, size_class, blocks + kept, batch);
+    if (LIKELY(transfer_goes_together(shard, size_class, blocks, count)))
+        send_together(shard, size_class, blocks, count);
+    else
+        for (unsigned batch; count; blocks += batch, count -= batch) {
+            batch = (unsigned)size_min(count, FLUSH_MAX);
+            send_sorted(shard, size_class, blocks, batch);
         }
-    }
     cycles_end(&span);
 }
 
