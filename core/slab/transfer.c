@@ -161,11 +161,11 @@ static unsigned home_of(const void *block, unsigned shard)
     return slab ? slab->shard : shard;
 }
 
-/* Whether a few more blocks of a batch are from there, as its first one is: then hardly any other
- * is not. */
-static bool seem_from(unsigned home, unsigned shard, void *const *blocks, unsigned count)
+/* Whether a few blocks of a batch are all from one shard: then hardly any other is not. */
+static bool seem_from_one(unsigned shard, void *const *blocks, unsigned count)
 {
     enum { LOOKS = 3 };
+    unsigned home = home_of(blocks[0], shard);
     bool all = true;
     for (unsigned look = 1; look <= LOOKS; look++)
         all &= home_of(blocks[(count - 1) * look / LOOKS], shard) == home;
@@ -175,8 +175,7 @@ static bool seem_from(unsigned home, unsigned shard, void *const *blocks, unsign
 bool transfer_goes_together(
     unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
-    return !size_class_is_long(size_class) ||
-           seem_from(home_of(blocks[0], shard), shard, blocks, count);
+    return !size_class_is_long(size_class) || seem_from_one(shard, blocks, count);
 }
 
 /* A counting sort: each look finds a block that is in its place, or brings one there. */
@@ -205,8 +204,7 @@ void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *leng
 
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
-    /* One block tells of the whole batch: whoever is asked next can serve it wherever it is from.
-     */
+    /* One block tells of the batch: whoever is asked next can serve it wherever it is from. */
     unsigned home = home_of(blocks[0], shard), kept = 0;
     bool asked = ATOMIC_LOAD_RELAXED(&transfer_of(shard, size_class)->asked);
     bool stays = asked && !size_class_is_long(size_class) && serves(shard, size_class);
