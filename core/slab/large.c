@@ -194,8 +194,9 @@ void large_look(void)
 
 void large_end(struct slab *slab, size_t size)
 {
-    /* Of longer ones most programs use little: to look at all of it would cost more. */
-    static const size_t cleared_max = 128 * KIB;
+    /* Of longer ones most programs use little: to look at all of it would cost more. Compressors
+     * take some hundred KiB at a time and use most of it. */
+    static const size_t cleared_max = 512 * KIB;
     char *start = start_of(slab);
     enum fence fence = slab->superslab->fence;
     size_t open = size_max(open_end(slab, size), *left_open(slab));
