@@ -169,7 +169,7 @@ static const struct limbo last_limbo = {&open_queue, 0, memory_of, look_and_send
 /* Whether many are freed at once, as they were in the last tick of the clock or since. */
 static bool is_burst(void)
 {
-    enum { MANY = 32, TICK_MS = 10 };
+    enum { MANY = 8, TICK_MS = 10 };
     static uint64_t tick_ms; /* atomic relaxed, any thread, as is the next */
     static uint32_t frees;
     uint64_t now = os_clock_ms(), before = ATOMIC_LOAD_RELAXED(&tick_ms);

@@ -45,6 +45,13 @@ static void end(char *block, size_t size)
     large_end(slab, size);
 }
 
+/* What is freed next is none of many. */
+static void rest(void)
+{
+    enum { REST_MS = 40 };
+    os_sleep_ms(REST_MS);
+}
+
 static void blocks_end_at_pages(void **state)
 {
     (void)state;
@@ -56,8 +63,10 @@ static void blocks_end_at_pages(void **state)
             memset(block, 0x55, sizes[i]);
             if (alignment <= MIN_ALIGNMENT)
                 assert_true(behind - (block + sizes[i]) < MIN_ALIGNMENT);
-            if (alignment == 1)
+            if (alignment == 1) {
                 unit_expect_fault(behind);
+                rest();
+            }
             end(block, sizes[i]);
             if (alignment == 1)
                 unit_expect_fault(block);
@@ -118,6 +127,7 @@ static void addresses_wait(void **state)
     const size_t size = 50000;
     char *first = take(size, 16);
     memset(first, 0x55, size);
+    rest();
     end(first, size);
     for (unsigned i = 0; i < 200; i++) {
         char *block = take(size, 16);
@@ -185,6 +195,30 @@ static void blocks_of_bursts_are_cleared(void **state)
     bin_check_all();
 }
 
+/* Of those that are freed in a tick of the clock the first eight are closed. */
+static void few_of_a_tick_are_closed(void **state)
+{
+    enum { BLOCKS = 12, CLOSED = 8, TRIES = 100 };
+    const size_t size = 50000;
+    char *blocks[BLOCKS];
+    bool same_tick = false;
+    (void)state;
+    for (unsigned try = 0; try < TRIES && !same_tick; try++) {
+        for (unsigned i = 0; i < BLOCKS; i++)
+            memset(blocks[i] = take(size, 16), 0x55, size);
+        rest();
+        uint64_t now_ms = os_clock_ms();
+        for (unsigned i = 0; i < BLOCKS; i++)
+            end(blocks[i], size);
+        same_tick = os_clock_ms() == now_ms;
+    }
+    assert_true(same_tick);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        assert_int_equal(unit_is_resident(blocks[i]), i >= CLOSED);
+    large_release(0);
+    bin_check_all();
+}
+
 /* A shorter block ends where the one before it did, before closed pages; what lies before it is
  * looked at. */
 static void shorter_blocks_of_bursts_end_there(void **state)
@@ -226,6 +260,7 @@ int main(void)
         cmocka_unit_test(grows_and_shrinks),
         cmocka_unit_test(addresses_wait),
         cmocka_unit_test(blocks_of_bursts_are_cleared),
+        cmocka_unit_test(few_of_a_tick_are_closed),
         cmocka_unit_test(shorter_blocks_of_bursts_end_there),
     };
     return cmocka_run_group_tests(tests, start, NULL);
