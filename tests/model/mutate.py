@@ -234,13 +234,17 @@ def lock_mutants(name, text):
 
 
 def fork_mutants(name, text):
-    for found in re.finditer(r"\binherit(_bin)?\((&?\w+.*), (\w+)\);", text):
+    """Locks that are not inherited, and those that are without the repair of what they protect."""
+    for found in re.finditer(r"\binherit(?:_\w+)?\(((&?\w+\([^)]*\)), (\w+)[^;]*|[^;()]+)\);", text):
         line = text.count("\n", 0, found.start()) + 1
-        rest = text[:found.start()] + ";" + text[found.end():]
-        yield Mutant(name, line, "begin_process", "without " + found.group(2), rest)
-        if not found.group(1) and found.group(3) != "nothing":
-            rest = text[:found.start(3)] + "nothing" + text[found.end(3):]
-            yield Mutant(name, line, "begin_process", "without " + found.group(3), rest)
+
+        def changed(to, found=found):
+            return text[:found.start()] + to + text[found.end():]
+        yield Mutant(name, line, "begin_process", "without " + found.group().rstrip(";"),
+                     changed(";"))
+        if found.group(3):
+            yield Mutant(name, line, "begin_process", "without " + found.group(3),
+                         changed("lock_inherit(%s, own_ids.before, own_ids.now);" % found.group(2)))
 
 
 def step_mutants(name, text):

@@ -253,7 +253,7 @@ SCENARIO(forks_first_call) = {
     .prepare = fork_init,
     .thread = {fork_child_briefly, call_first},
     .finish = consistent,
-    .preemptions_max = 2};
+    .preemptions_max = 1};
 
 /* ---- A handler forks between two locks --------------------------------------------------------
  */

@@ -320,7 +320,8 @@ SCENARIO(slabs_in_wide_map) = {
     .about = "the wide class map is made, and a slab entered, while the slab goes away",
     .prepare = two_left_in_window,
     .thread = {enter_first, grow_and_enter_last},
-    .finish = consistent};
+    .finish = consistent,
+    .preemptions_max = 4};
 
 SCENARIO(slabs_wide_map_twice) = {
     .name = "slabs_wide_map_twice",
