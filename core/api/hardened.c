@@ -445,6 +445,11 @@ static void *alloc_roomy(size_t before, size_t size)
     return block ? block : alloc_slowly(size_class, size_class, size, MIN_ALIGNMENT, FORM_MALLOC);
 }
 
+void hardened_shorten(struct slab *slab, void *block, size_t size)
+{
+    change_size(slab, block, word_of(slab, block, FORM_ANY, "realloc"), size);
+}
+
 void *hardened_resize(struct slab *slab, void *block, size_t size)
 {
     ASSERT(block);

@@ -44,6 +44,9 @@ void hardened_free_slow(struct slab *slab, void *pointer, enum form form);
 /* realloc, of a live block of a hardened slab. */
 void *hardened_resize(struct slab *slab, void *block, size_t size);
 
+/* The same where there is no memory to move it: the block, which is long enough, stays. */
+void hardened_shorten(struct slab *slab, void *block, size_t size);
+
 /* Bytes that were asked for. Aborts, naming `call`, when no live block starts there, or somebody
  * wrote beyond its end. Any thread. */
 size_t hardened_size(struct slab *slab, const void *block, const char *call);

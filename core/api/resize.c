@@ -158,6 +158,23 @@ static void *in_place(struct sample *sample, void *before, void *block, size_t s
     return block;
 }
 
+/* No memory even for less: then more will have to do. But the hardened preset goes by what was
+ * asked for last, and so it becomes less where it is. */
+static void *stay(void *block, size_t size)
+{
+    struct block_info info = block_find(block);
+    if (info.kind == BLOCK_SLAB && slab_is_hardened(info.slab)) {
+        hardened_shorten(info.slab, block, size);
+    } else if (info.kind == BLOCK_BIG && info.big->fenced) {
+        struct heap *heap = heap_enter();
+        big_resize(info.big, size);
+        if (heap)
+            heap_leave(heap);
+        hardened_start_big(block, MIN_ALIGNMENT, FORM_MALLOC);
+    }
+    return block;
+}
+
 static void *move(void *block, size_t usable, size_t size, size_t alignment)
 {
     int kept = errno;
@@ -170,7 +187,7 @@ static void *move(void *block, size_t usable, size_t size, size_t alignment)
         return NULL;
     errno = kept;
     if (UNLIKELY(!moved))
-        return block; /* no memory even for less: then more will have to do */
+        return stay(block, size);
     /* Of a block of whole pages little may be in use. What is no word is copied byte by byte: what
      * the hardened preset has behind the new block is to stay. */
     size_t copied = size_min(usable, size);
@@ -208,11 +225,12 @@ void *alloc_resize(void *block, size_t size)
         return NULL;
     }
     struct sample *sample = sample_in(info, block);
-    if (usable <= MID_MAX && fits(usable, size))
+    /* However short: its alignment may have made it a big one. */
+    bool exact = info.kind == BLOCK_BIG && info.big->fenced;
+    if (usable <= MID_MAX && fits(usable, size) && !exact)
         return in_place(sample, block, block, size);
     if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
-        bool exact = info.kind == BLOCK_BIG && info.big->fenced;
         if (size <= usable && size > usable - usable / 8 && !exact)
             return in_place(sample, block, block, size);
         void *resized = resize_in_tier(info, block, usable, size);

@@ -119,6 +119,26 @@ static void realloc_with_an_alignment_ends_where_asked(void **state)
     }
 }
 
+/* An alignment beyond that of slabs makes any block a big one. */
+static void short_big_blocks_end_where_asked(void **state)
+{
+    static const size_t befores[] = {847, 30000, 100000, 3 * MIB};
+    const size_t alignment = 4 * MIB;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(befores); i++) {
+        size_t before = befores[i];
+        for (size_t size = 1; size < before + before / 4; size += 1 + before / 8) {
+            char *block = hardened_alloc(before, alignment, FORM_MALLOC);
+            block = alloc_resize(memset(block, 0x41, before), size);
+            assert_int_equal(alloc_usable_size(block, "test"), size);
+            CHECK(unit_all_bytes(block, size_min(before, size), 0x41));
+            hardened_expect(block, size, MIN_ALIGNMENT, "test");
+            give(block);
+        }
+    }
+    assert_int_equal(live_blocks(), 0);
+}
+
 /* What a thread asks for while another one turns the preset on may come out of it half way: a block
  * in its place, of which nothing was noted. */
 static void big_blocks_without_a_word_are_freed(void **state)
@@ -311,6 +331,7 @@ int main(void)
         cmocka_unit_test(no_bytes_cannot_be_touched),
         cmocka_unit_test(realloc_gains_zeros),
         cmocka_unit_test(realloc_with_an_alignment_ends_where_asked),
+        cmocka_unit_test(short_big_blocks_end_where_asked),
         cmocka_unit_test(big_blocks_without_a_word_are_freed),
         cmocka_unit_test(overwritten_ends_are_noticed),
         cmocka_unit_test(writes_after_free_are_noticed),
