@@ -3,6 +3,8 @@
  * Allocation does not wait for either: the first call, which may come earlier, from the dynamic
  * linker or another library's constructor, runs with the default policy (thread/heap.c).
  */
+#include "api/init.h"
+
 #include "api/alloc.h"
 #include "api/environment.h"
 #include "api/fallback.h"
@@ -53,6 +55,13 @@ static void start_samples(void)
         ATOMIC_STORE_RELAXED(&policy.sample_kib, 0);
 }
 
+void init_heap(void)
+{
+    registry_read_options();
+    hardened_start();
+    start_samples();
+}
+
 __attribute__((constructor)) static void library_start(void)
 {
     keep_descriptor();
@@ -67,10 +76,8 @@ __attribute__((constructor)) static void library_start(void)
     lock_kinds_start();
     if (options_fallback_wanted())
         start_fallback();
-    registry_read_options();
     fork_init();
-    hardened_start();
-    start_samples();
+    init_heap();
     profile_start();
 }
 

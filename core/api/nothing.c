@@ -1,6 +1,7 @@
 /* See nothing.h. */
 #include "api/nothing.h"
 
+#include "base/assert.h"
 #include "base/bits.h"
 #include "map/page_map.h"
 #include "os/fatal.h"
@@ -104,4 +105,13 @@ void nothing_free(const void *address)
     if (UNLIKELY(!(__atomic_fetch_and(&taken[slot / 64], ~bit, __ATOMIC_RELEASE) & bit)))
         fatal_pointer("free", DEFECT_DOUBLE_FREE, address, NULL, 0);
     ATOMIC_ADD_RELAXED(&left, 1);
+}
+
+unsigned nothing_taken(void)
+{
+    unsigned count = 0;
+    for (unsigned word = 0; nothing_start && word < WORDS; word++)
+        count += bits_count(taken[word]);
+    ASSERT(!nothing_start || left == (int32_t)(NOTHING_SLOTS - count));
+    return count;
 }

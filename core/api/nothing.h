@@ -32,4 +32,7 @@ void nothing_check(const void *address, const char *call);
 /* Gives it back; aborts as that. */
 void nothing_free(const void *address);
 
+/* Debug walker, while nobody takes one; returns how many are taken. */
+unsigned nothing_taken(void);
+
 #endif

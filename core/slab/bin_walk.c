@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "slab/fenced.h"
 #include "slab/shard.h"
+#include "slab/word.h"
 
 /* The next of the slabs in the superslab that are the bin's, from `*unit` on; NULL: none. */
 static struct slab *next_slab(
@@ -60,6 +61,18 @@ void bin_repair(unsigned shard, unsigned size_class)
     bin->free_swept = bin->free_unused = bin_listed_blocks(bin);
 }
 
+/* Of the preset: a block that the bin has is nobody else's, and one that was never taken was never
+ * handed out. */
+static void check_words(const struct slab *slab)
+{
+    for (unsigned i = 0; i < slab->blocks; i++) {
+        uint32_t word = ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, i));
+        ASSERT(word_state(word) != WORD_LIVE || !bitmap_test(slab->free, i));
+        ASSERT(word == WORD_UNUSED || i < slab->watermark);
+        (void)word; /* only asserted on */
+    }
+}
+
 void slab_check(const struct slab *slab)
 {
     ASSERT(slab->blocks == fenced_blocks(slab->size_class, slab->shard));
@@ -84,6 +97,8 @@ void slab_check(const struct slab *slab)
         ASSERT(i < slab->watermark || state == BLOCK_UNUSED);
         (void)state; /* only asserted on */
     }
+    if (slab_is_hardened(slab))
+        check_words(slab);
 }
 
 /* What the walker has found of the bin that it looks at. */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/poison.h"
 #include "map/fence.h"
@@ -190,6 +191,28 @@ void large_release(size_t bytes_max)
 void large_look(void)
 {
     limbo_release(&last_limbo, 0);
+}
+
+static unsigned waiting_blocks; /* that the walker has seen */
+
+/* Nobody has it, nor does its bin. */
+static void check_waiting(const void *waiting)
+{
+    const struct slab *slab = waiting;
+    ASSERT(slab_is_hardened(slab) && size_class_is_single(slab->size_class));
+    ASSERT(slab->joined && !bitmap_test(slab->free, 0));
+    ASSERT(word_state(ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, 0))) == WORD_FREED);
+    ASSERT(*left_open(slab) <= slab_end(slab));
+    (void)slab; /* only asserted on */
+    waiting_blocks++;
+}
+
+unsigned large_check(void)
+{
+    waiting_blocks = 0;
+    limbo_check(&closed_limbo, check_waiting);
+    limbo_check(&open_limbo, check_waiting);
+    return waiting_blocks;
 }
 
 void large_end(struct slab *slab, size_t size)

@@ -51,4 +51,7 @@ void large_release(size_t bytes_max);
 /* The same of all that were cleared; aborts where somebody has written to one. */
 void large_look(void);
 
+/* Debug walker over those that wait; returns how many. */
+unsigned large_check(void);
+
 #endif

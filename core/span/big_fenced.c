@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/poison.h"
 #include "base/pressure.h"
@@ -152,6 +153,18 @@ void big_fenced_end(struct big *big, const char *call)
         limbo_put(&limbo, big);
     else
         unmap(big);
+}
+
+static void check_waiting(const void *waiting)
+{
+    const struct big *big = waiting;
+    ASSERT(big->fenced && !big->live && !big->cached);
+    (void)big; /* only asserted on */
+}
+
+void big_fenced_check(void)
+{
+    limbo_check(&limbo, check_waiting);
 }
 
 /* ---- Resizing -------------------------------------------------------------------------------- */

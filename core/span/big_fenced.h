@@ -31,4 +31,7 @@ void big_fenced_release(size_t bytes_max);
 /* Unmaps what the system would not unmap before. */
 void big_fenced_unmap_refused(void);
 
+/* Debug walker over those that wait. */
+void big_fenced_check(void);
+
 #endif

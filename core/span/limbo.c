@@ -1,6 +1,8 @@
 /* See limbo.h. */
 #include "span/limbo.h"
 
+#include "base/assert.h"
+
 static void end(const struct limbo *limbo, void *freed)
 {
     ATOMIC_ADD_RELAXED(&limbo->queue->bytes, -limbo->bytes_of(freed));
@@ -60,4 +62,23 @@ void limbo_put(const struct limbo *limbo, void *freed)
         end(limbo, oldest);
     }
     release(limbo, limbo->bytes_max, limbo->youngest);
+}
+
+void limbo_check(const struct limbo *limbo, void (*look)(const void *waiting))
+{
+    const struct limbo_queue *queue = limbo->queue;
+    uint64_t waiting = 0;
+    size_t bytes = 0;
+    for (unsigned i = 0; i < LIMBO_SLOTS; i++) {
+        const void *slot = queue->slots[i];
+        if (!slot)
+            continue;
+        look(slot);
+        waiting++;
+        bytes += limbo->bytes_of(slot);
+    }
+    ASSERT(bytes == queue->bytes);
+    ASSERT(queue->taken <= queue->put && waiting <= queue->put - queue->taken);
+    (void)waiting; /* only asserted on */
+    (void)bytes;
 }

@@ -35,4 +35,7 @@ void limbo_put(const struct limbo *limbo, void *freed);
 /* Ends the waiting of all but so many bytes. To be called without locks. */
 void limbo_release(const struct limbo *limbo, size_t bytes_max);
 
+/* Debug walker, while nobody puts in or takes out; `look` is called with each that waits. */
+void limbo_check(const struct limbo *limbo, void (*look)(const void *waiting));
+
 #endif

@@ -237,3 +237,61 @@ void hold_forget(struct heap *heap)
     if (heap->hold)
         forget(heap->hold);
 }
+
+/* ---- The walker ------------------------------------------------------------------------------ */
+
+/* Nobody has it, and its bin does not, either. Returns its size class, CLASS_NONE of an empty
+ * place. */
+static unsigned check_held(struct held held, bool waits)
+{
+    if (!held.block)
+        return CLASS_NONE;
+    struct slab *slab = held.slab;
+    unsigned index = slab_index(slab, held.block, "hold");
+    enum word_state state = word_state(ATOMIC_LOAD_RELAXED(slab_word(slab, index)));
+    ASSERT(slab == slab_lookup(held.block) && slab_is_hardened(slab));
+    ASSERT(!bitmap_test(slab->free, index));
+    ASSERT(state == WORD_FREED || (state == WORD_UNUSED && !waits));
+    (void)state; /* only asserted on */
+    (void)waits;
+    return slab->size_class;
+}
+
+/* All that waits in a quarantine is of one tier. */
+static void check_quarantine(const struct quarantine *quarantine, bool is_mid, unsigned *held)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < 2 * HOLD_PLACES; i++) {
+        struct held place =
+            i < HOLD_PLACES ? quarantine->random[i] : quarantine->queue[i - HOLD_PLACES];
+        unsigned size_class = check_held(place, true);
+        ASSERT(!size_class || (size_class > TINY_CLASS_LAST) == is_mid);
+        bytes += size_of(place);
+        held[size_class]++;
+    }
+    ASSERT(quarantine->bytes == (is_mid ? bytes : 0) && quarantine->bytes <= HOLD_BYTES);
+    (void)bytes; /* only asserted on */
+    (void)is_mid;
+}
+
+void hold_check(const struct heap *heap, unsigned *held)
+{
+    const struct hold *hold = heap->hold;
+    unsigned here[HOLD_CLASSES] = {0};
+    if (!hold || hold->busy)
+        return;
+    ASSERT(hold->heap == heap);
+    check_quarantine(&hold->tiny, false, here);
+    check_quarantine(&hold->mid, true, here);
+    for (unsigned size_class = 1; size_class < HOLD_CLASSES; size_class++) {
+        const struct ready *ready = &hold->ready[size_class];
+        ASSERT(ready->count <= HOLD_READY && (!ready->count || ready->count < ready->most));
+        for (unsigned i = 0; i < ready->count; i++) {
+            unsigned found = check_held(ready->blocks[i], false);
+            ASSERT(found == size_class);
+            here[found]++;
+        }
+        ASSERT(ready->fetched - ready->takes + ready->frees == here[size_class]);
+        held[size_class] += here[size_class];
+    }
+}

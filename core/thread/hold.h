@@ -176,4 +176,8 @@ void hold_forget(struct heap *heap);
 /* Bytes of a hold, which is a mapping of its own. */
 size_t hold_bytes(void);
 
+/* Debug walker of the heap's hold, if it has one, while its thread does nothing; adds to `held`, by
+ * classes below HOLD_CLASSES, how many blocks wait there or are ready. */
+void hold_check(const struct heap *heap, unsigned *held);
+
 #endif

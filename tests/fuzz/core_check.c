@@ -1,22 +1,154 @@
-/* The walkers of the core. In a file of its own: the core and the stress both have a `struct run`.
- */
+/* The core as a target sees it from inside: its start and end, its walkers, its counts. In a file
+ * of its own: the core and the stress both have a `struct run`. */
 #include "core_check.h"
+
+#include <string.h>
 
 #include "fuzz.h"
 #include "hakmem/hakmem.h"
-#include "observe/walk.h"
-#include "span/page_heap.h"
 #include "system.h"
-#include "thread/heap.h"
 
-void core_check(uint64_t *live_blocks, uint64_t *live_bytes)
+#include "api/alloc.h"
+#include "api/environment.h"
+#include "api/hardened.h"
+#include "api/init.h"
+#include "api/nothing.h"
+#include "map/page_map.h"
+#include "observe/walk.h"
+#include "profile/sample.h"
+#include "span/big.h"
+#include "span/page_heap.h"
+#include "thread/hold.h"
+#include "thread/registry.h"
+
+bool core_start(void)
+{
+    environment_read();
+    init_heap();
+    return hardened_is_on();
+}
+
+void core_stop(void)
+{
+    hardened_stop();
+    hardened_release();
+}
+
+void core_forget(void)
+{
+    heap_forget();
+}
+
+/* ---- What the records of the hardened preset say --------------------------------------------- */
+
+/* Blocks of a class that neither their bins have nor anybody else. */
+static unsigned waiting[HOLD_CLASSES], large_waiting;
+
+static void count_block(struct slab *slab, uint32_t word, struct core_counts *counts)
+{
+    const struct sample *sample = word_sample(slab);
+    unsigned size_class = sample ? sample->size_class : slab->size_class;
+
+    counts->blocks++;
+    counts->bytes += size_classes[size_class].size;
+    counts->asked += word_size(word);
+}
+
+static void count_slab(struct slab *slab, struct core_counts *counts)
+{
+    unsigned without_owner = 0;
+
+    for (unsigned i = 0; i < slab->blocks; i++) {
+        uint32_t word = *slab_word(slab, i);
+
+        if (word_state(word) == WORD_LIVE)
+            count_block(slab, word, counts);
+        else
+            without_owner += !bitmap_test(slab->free, i);
+    }
+    if (slab->size_class < HOLD_CLASSES)
+        waiting[slab->size_class] += without_owner;
+    else
+        large_waiting += without_owner;
+}
+
+static void count_region(struct region *region, struct core_counts *counts)
+{
+    struct superslab *superslab = (struct superslab *)region;
+    struct big *big = (struct big *)region;
+    struct slab *before = NULL;
+
+    if (region->kind == REGION_BIG) {
+        counts->blocks += big->live;
+        counts->bytes += big->live ? big->mapped : 0;
+        counts->asked += big->live ? big->mapped : 0;
+        return;
+    }
+    for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++) {
+        struct slab *slab = superslab->slab_of_unit[unit];
+
+        if (slab && slab != before && slab_is_hardened(slab))
+            count_slab(slab, counts);
+        before = slab ? slab : before;
+    }
+}
+
+/* Each block that was taken out of a slab is live, or waits in one place. */
+static void check_waiting(void)
+{
+    unsigned held[HOLD_CLASSES] = {0};
+
+    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
+        hold_check(heap, held);
+    for (unsigned size_class = 1; size_class < HOLD_CLASSES; size_class++)
+        if (held[size_class] != waiting[size_class])
+            fuzz_failed(
+                "class %u: threads hold %u blocks, and %u have no owner", size_class,
+                held[size_class], waiting[size_class]);
+    FUZZ_CHECK(large_check() == large_waiting);
+}
+
+/* All that the preset knows of live blocks, counted anew. */
+static void check_hardened(struct core_counts *counts)
+{
+    struct core_counts found = {0, 0, 0};
+    unsigned nothings = nothing_taken();
+
+    memset(waiting, 0, sizeof waiting);
+    large_waiting = 0;
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;)
+        count_region(region, &found);
+    check_waiting();
+    /* For the statistics no bytes are a block of the shortest class. */
+    found.blocks += nothings;
+    found.bytes += nothings * (uint64_t)size_classes[1].size;
+    if (found.blocks != counts->blocks || found.bytes != counts->bytes)
+        fuzz_failed(
+            "the records know %llu live blocks of %llu bytes, the statistics %llu of %llu",
+            (unsigned long long)found.blocks, (unsigned long long)found.bytes,
+            (unsigned long long)counts->blocks, (unsigned long long)counts->bytes);
+    counts->asked = found.asked;
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------- */
+
+void core_check(struct core_counts *counts)
 {
     struct hakmem_stats stats;
 
     walk_all();
     hakmem_get_stats(&stats, sizeof stats);
-    *live_blocks = stats.live_blocks;
-    *live_bytes = stats.live_bytes;
+    *counts = (struct core_counts){.blocks = stats.live_blocks, .bytes = stats.live_bytes};
+    if (hardened_is_on())
+        check_hardened(counts);
+}
+
+void core_check_object(const void *address, size_t rest)
+{
+    size_t exact = alloc_object_size(address), fast = alloc_object_size_fast(address);
+
+    if (exact != rest || fast < rest)
+        fuzz_failed("%zu bytes are left from %p on, not %zu or %zu", rest, address, exact, fast);
 }
 
 void core_check_empty(void)

@@ -6,15 +6,17 @@
  *
  *     replay.c or an engine        finds inputs, keeps its own malloc, that of the C library
  *       | bytes
- *     heap, options, text          one target each: what the bytes mean, and the checks
+ *     heap, options, text          one target each: what the bytes mean, and the checks; `heap`
+ *       |                          is another one in the hardened preset
  *       | calls                    heap: the model of tests/stress
  *     the core                     compiled once more, with its debug assertions; the exported
  *       | os_map, os_clock_ms ...  names are changed to fuzzed_malloc ... (renamed.txt)
  *     system.c                     the system as the target wants it: clock, refusals
  *
  * Every input meets a core that has done nothing yet: system_reset brings back the first value of
- * each of its variables and unmaps all that it mapped. So what an input finds, its file alone
- * shows again. */
+ * each of its variables and unmaps all that it mapped. Then `heap` starts it as the library's
+ * constructor does (core_start). So what an input finds, its file and the options alone show
+ * again. */
 #ifndef FUZZ_FUZZ_H
 #define FUZZ_FUZZ_H
 

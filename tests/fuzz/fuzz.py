@@ -13,7 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-TARGETS = {"heap": 2048, "options": 600, "text": 600}  # longest input in bytes
+# Of each target the longest input in bytes. `hardened` is `heap` in that preset.
+TARGETS = {"heap": 2048, "hardened": 2048, "options": 600, "text": 600}
 HERE = Path(__file__).resolve().parent
 
 # One input takes milliseconds; but on a busy machine a process may wait for long.
@@ -30,21 +31,34 @@ def directories(build, target):
 
 def kept(target):
     """The inputs in the repository, as directories that exist."""
-    return [path for path in (HERE / "corpus" / target, HERE / "crashes" / target)
+    names = ["hardened", "heap"] if target == "hardened" else [target]
+    return [path for name in names for path in (HERE / "corpus" / name, HERE / "crashes" / name)
             if path.is_dir()]
+
+
+def program(build, target):
+    """The program of the target."""
+    return build / "tests/fuzz" / ("fuzz_heap" if target == "hardened" else f"fuzz_{target}")
+
+
+def environment(target, **more):
+    """What the program of the target finds in its environment."""
+    preset = {"HAKMEM_PRESET": "hardened"} if target == "hardened" else {}
+    return {**os.environ, **preset, **more}
 
 
 def run_libfuzzer(build, target, seconds):
     """Yields a line for each problem."""
     corpus, findings = directories(build, target)
-    command = [build / "tests/fuzz" / f"fuzz_{target}", f"-max_total_time={seconds}",
+    command = [program(build, target), f"-max_total_time={seconds}",
                f"-timeout={INPUT_SECONDS}", "-rss_limit_mb=4096", "-print_final_stats=1",
                f"-max_len={TARGETS[target]}", f"-artifact_prefix={findings}/", corpus,
                *kept(target)]
     dictionary = HERE / f"{target}.dict"
     if dictionary.exists():
         command.insert(1, f"-dict={dictionary}")
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    done = subprocess.run(command, env=environment(target), stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
     said = done.stdout.decode(errors="replace")
     executions = re.findall(r"stat::number_of_executed_units: *(\d+)", said)
     coverage = re.findall(r" cov: (\d+)", said)
@@ -61,13 +75,13 @@ def run_afl(build, target, seconds):
     for directory in kept(target):
         for file in directory.iterdir():
             (corpus / file.name).write_bytes(file.read_bytes())
-    environment = dict(
-        os.environ, AFL_NO_UI="1", AFL_SKIP_CPUFREQ="1", AFL_NO_AFFINITY="1",
+    variables = environment(
+        target, AFL_NO_UI="1", AFL_SKIP_CPUFREQ="1", AFL_NO_AFFINITY="1",
         AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES="1", AFL_AUTORESUME="1")
     command = ["afl-fuzz", "-i", corpus, "-o", findings, "-V", str(seconds),
                "-t", str(INPUT_SECONDS * 1000), "-m", "none", "-G", str(TARGETS[target]), "--",
-               build / "tests/fuzz" / f"fuzz_{target}"]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE,
+               program(build, target)]
+    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, check=False)
     stats_file = findings / "default/fuzzer_stats"
     if done.returncode != 0 or not stats_file.exists():

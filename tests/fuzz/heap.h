@@ -2,8 +2,10 @@
  *
  *     | header, 4 bytes | record, 4 bytes | record | ...
  *
- *     header   CPUs, address space, where mappings lie, seed of what blocks contain
+ *     header   CPUs, address space, where mappings lie, seed of what blocks contain, fences
  *     record   step and repetitions | slot | size | fine
+ *
+ * The options are those of the environment: in the hardened preset the same input is another one.
  *
  *     heap_steps    what a record means (steps)
  *     heap_crew     the threads, one of which runs at a time
@@ -40,6 +42,8 @@ struct crew {
     struct block slots[SLOTS];
     struct actor actors[ACTORS];
     struct input input;
+    bool is_sized; /* the last record named a size for the next one */
+    size_t named_size;
     unsigned current;  /* whose turn it is, or will be next */
     uint64_t records;  /* read so far */
     size_t bytes_left; /* that may still be allocated: touching many pages takes the time of many

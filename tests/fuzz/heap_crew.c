@@ -79,6 +79,13 @@ static void give_turn(struct actor *actor, void (*what)(struct actor *))
 
 /* ---- Tasks ----------------------------------------------------------------------------------- */
 
+/* As a process begins: the constructor runs in its first thread. */
+static void begin(struct actor *actor)
+{
+    (void)actor;
+    crew.run.hardened = core_start();
+}
+
 static void leave(struct actor *actor)
 {
     actor->leaves = true;
@@ -102,14 +109,29 @@ static void try_every_tier(struct actor *actor)
         FUZZ_CHECK(block != NULL);
         actor->seat.entries->free(block);
     }
+    core_stop();
     perform_upkeep(&actor->seat, OP_PURGE);
     leave(actor);
 }
 
 /* ---- An input -------------------------------------------------------------------------------- */
 
+/* By what the hardened preset can make pages untouchable, and choose at random. */
+static void read_fences(uint8_t kind)
+{
+    enum { UNMARKED = 1, FEW_MAPPINGS = 2, NO_RANDOM = 7 << 2, MAPPINGS = 600 };
+
+    fuzz_system.unmarked = (kind & UNMARKED) != 0;
+    if (kind & FEW_MAPPINGS)
+        fuzz_system.mappings = MAPPINGS;
+    if ((kind & NO_RANDOM) == NO_RANDOM)
+        fuzz_system.random = 0;
+}
+
 static void read_header(struct input *input)
 {
+    /* Each other place of a superslab costs the harness memory for as long as it runs. */
+    enum { SECRETS = 4 };
     static const size_t limits[] = {SIZE_MAX, (size_t)1 << 30, (size_t)16 << 20, (size_t)1 << 20};
     uint8_t kind;
 
@@ -118,7 +140,8 @@ static void read_header(struct input *input)
     fuzz_system.address_space_bytes = limits[kind % 4];
     fuzz_system.scattered = kind % 8 >= 4;
     crew.run.seed = input_byte(input);
-    (void)input_byte(input);
+    fuzz_system.random = random_seeded(crew.run.seed % SECRETS);
+    read_fences(input_byte(input));
 }
 
 static void start(struct input input)
@@ -127,6 +150,7 @@ static void start(struct input input)
     crew.input = input;
     crew.current = 0;
     crew.records = 0;
+    crew.is_sized = false;
     crew.bytes_left = INPUT_BYTES_MAX;
     crew.run.lease_bytes = LEASE_BYTES;
     atomic_store(&crew.run.unleased, LIVE_BYTES_MAX);
@@ -156,6 +180,7 @@ void crew_prepare(void)
 void crew_act(struct input input)
 {
     start(input);
+    give_turn(&crew.actors[0], begin);
     while (crew.input.left > 0)
         give_turn(&crew.actors[crew.current], steps_run);
     fuzz_system.refusals_left = 0;

@@ -29,30 +29,39 @@ static const size_t refused_sizes[] = {
     SIZE_LIMIT + 1, SIZE_LIMIT,      SIZE_LIMIT - 1,          SIZE_LIMIT - 4096,
 };
 
-/* Size classes and their neighbours first, then pages, borders and, at last, big blocks. */
+/* Size classes and their neighbours, of which one byte names most. */
 size_t decode_size(const struct record *record)
 {
-    enum { CLASSES = 3 * (CLASS_COUNT - 1), PAGES = 16, BORDERS = ARRAY_LENGTH(borders) };
-    unsigned selector = record->size;
-    long delta = (long)record->fine - 128;
-    long size;
+    enum { SELECTORS = 3 };
+    long size = (long)size_classes[1 + record->size / SELECTORS].size + (record->fine - 128) / 8;
 
-    if (selector < CLASSES)
-        size = (long)size_classes[1 + selector / 3].size + delta / 8;
-    else if (selector < CLASSES + PAGES)
-        size = (9 + (long)(selector - CLASSES) * 32) * 4096 + delta;
-    else if (selector < CLASSES + PAGES + BORDERS)
-        size = (long)borders[selector - CLASSES - PAGES] + delta / 64;
-    else
-        size = (long)REGION_SIZE + (long)(selector % 4) * (512 << 10) + delta * 4096;
+    if (record->is_sized)
+        return record->named_size;
     return size > 0 ? (size_t)size : 0;
+}
+
+/* Half of them lie beside a class, at a distance of up to 2 KiB; of the others all lengths in bits
+ * are as likely. */
+size_t decode_named_size(const struct record *record)
+{
+    enum { ANYWHERE = 128, LENGTHS = 23 };
+    unsigned selector = record->slot % ANYWHERE;
+    long delta = ((long)record->fine - 128) * (1 << record->size % 8) / 8;
+
+    if (record->slot >= ANYWHERE) {
+        unsigned log2 = selector % LENGTHS;
+        size_t bits = (size_t)record->size << 8 | record->fine;
+        return ((size_t)1 << log2) + (bits << log2 >> 16);
+    }
+    delta += (long)size_classes[1 + selector % SIZE_COUNT].size;
+    return delta > 0 ? (size_t)delta : 0;
 }
 
 size_t decode_wide_size(const struct record *record)
 {
     unsigned selector = record->size;
 
-    if (selector < 192)
+    if (record->is_sized || selector < 192)
         return decode_size(record);
     if (selector < 240)
         return (selector - 187) * (REGION_SIZE / 64) + record->fine;

@@ -2,6 +2,7 @@
 #ifndef FUZZ_HEAP_RECORD_H
 #define FUZZ_HEAP_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,13 +11,20 @@ struct record {
     uint8_t slot; /* in steps of 4 */
     uint8_t size; /* see decode_size */
     uint8_t fine; /* what is added to the size, the alignment, a value */
+
+    /* By the record before this one, if that named a size for it. */
+    bool is_sized;
+    size_t named_size;
 };
 
-/* From 0 to 4 MiB, mostly below 32 KiB. */
+/* The size that was named, or from 0 to 112 KiB, mostly below 32 KiB. */
 size_t decode_size(const struct record *record);
 
-/* The same, one in four above 128 KiB: there are more size classes than the other can name. */
+/* The same, of those that were not named one in four above 112 KiB. */
 size_t decode_wide_size(const struct record *record);
+
+/* What a record names: from 0 to 8 MiB, beside a size class or anywhere. */
+size_t decode_named_size(const struct record *record);
 
 /* A size that nobody can have. */
 size_t decode_refused_size(const struct record *record);

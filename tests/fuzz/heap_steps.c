@@ -172,6 +172,24 @@ static void step_option(const struct record *record)
     FUZZ_CHECK(now >= min && now <= max);
 }
 
+/* What is left of a block from anywhere in it: all callers that check before they write ask that.
+ */
+static void step_object_size(const struct block *slot, const struct record *record)
+{
+    size_t offset =
+        ((size_t)record->size << 8 | record->fine) % (slot->usable + (slot->usable == 0));
+
+    if (slot->address)
+        core_check_object((const char *)slot->address + offset, slot->usable - offset);
+}
+
+/* For the next record, whatever it is. */
+static void step_name_size(const struct record *record)
+{
+    crew.is_sized = true;
+    crew.named_size = decode_named_size(record);
+}
+
 static void step_refuse(const struct record *record)
 {
     fuzz_system.grants = record->slot;
@@ -211,8 +229,12 @@ enum step {
     STEP_MALLOCX,
     STEP_RALLOCX,
     STEP_XALLOCX,
+    STEP_NAME_SIZE,
+    STEP_OBJECT_SIZE,
     STEP_COUNT
 };
+
+_Static_assert(STEP_COUNT == 32, "five bits name a step");
 
 static const char *const step_names[STEP_COUNT] = {
     "malloc",     "calloc",          "realloc", "reallocarray", "aligned_alloc",
@@ -221,12 +243,13 @@ static const char *const step_names[STEP_COUNT] = {
     "flush",      "purge",           "trim",    "option",       "clock",
     "refuse",     "other names",     "report",  "check",        "switch",
     "exit",       "free, forged",    "mallocx", "rallocx",      "xallocx",
+    "size",       "object size",
 };
 
 /* All others are steps of the whole. */
 static bool is_on_slot(enum step step)
 {
-    return step <= STEP_VERIFY || step >= STEP_FREE_FORGED;
+    return step <= STEP_VERIFY || (step >= STEP_FREE_FORGED && step <= STEP_XALLOCX);
 }
 
 static void explain(const struct actor *actor, enum step step, const struct record *record)
@@ -235,7 +258,8 @@ static void explain(const struct actor *actor, enum step step, const struct reco
         fprintf(
             stderr, "record %llu: thread %u: %s, %u times, slot %u, size %zu, fine %u\n",
             (unsigned long long)crew.records, actor->seat.index, step_names[step],
-            decode_repetitions(record), record->slot * 4u, decode_size(record), record->fine);
+            decode_repetitions(record), record->slot * 4u,
+            step == STEP_NAME_SIZE ? decode_named_size(record) : decode_size(record), record->fine);
 }
 
 static void step_on_slot(
@@ -296,6 +320,12 @@ static void step_once(struct actor *actor, enum step step, const struct record *
     case STEP_REPORT:
         step_report(record);
         break;
+    case STEP_NAME_SIZE:
+        step_name_size(record);
+        break;
+    case STEP_OBJECT_SIZE:
+        step_object_size(slot_at(record->slot * 4u), record);
+        break;
     default:
         check_invariants();
     }
@@ -315,7 +345,7 @@ static bool step_to_another(struct actor *actor, enum step step, const struct re
 
 static bool run_record(struct actor *actor, const struct record *record)
 {
-    enum step step = (record->step & 31) % STEP_COUNT;
+    enum step step = record->step % STEP_COUNT;
     unsigned repetitions = decode_repetitions(record);
 
     explain(actor, step, record);
@@ -335,9 +365,10 @@ static bool run_record(struct actor *actor, const struct record *record)
 void steps_run(struct actor *actor)
 {
     while (crew.input.left >= RECORD_BYTES) {
-        struct record record;
+        struct record record = {.is_sized = crew.is_sized, .named_size = crew.named_size};
 
-        memcpy(&record, crew.input.next, sizeof record);
+        crew.is_sized = false;
+        memcpy(&record, crew.input.next, RECORD_BYTES);
         crew.input.next += RECORD_BYTES;
         crew.input.left -= RECORD_BYTES;
         actor->seat.operation = ++crew.records;

@@ -17,8 +17,9 @@
 #include "map/page_map.h"
 #include "os/limits.h"
 #include "os/os.h"
+#include "random.h"
 
-enum { RANGES_MAX = 4096, KEYS_MAX = 4 };
+enum { RANGES_MAX = 4096, KEYS_MAX = 4, MAPPINGS = 65530 };
 
 struct range {
     uintptr_t start, end;
@@ -83,7 +84,13 @@ static void remove_range(uintptr_t start, uintptr_t end)
 
 void system_reset(void)
 {
-    static const struct system first = {.cpus = 1, .address_space_bytes = SIZE_MAX, .now_ms = 1000};
+    static const struct system first = {
+        .cpus = 1,
+        .address_space_bytes = SIZE_MAX,
+        .mappings = MAPPINGS,
+        .random = 1,
+        .now_ms = 1000,
+    };
 
     for (unsigned i = 0; i < range_count; i++) {
         unpoison((void *)ranges[i].start, ranges[i].end - ranges[i].start);
@@ -201,6 +208,31 @@ WRAPPED(bool, os_make_writable, void *address, size_t size)
     return !refused() && __real_os_make_writable(address, size);
 }
 
+WRAPPED(bool, os_make_untouchable, void *address, size_t size)
+{
+    return !refused() && __real_os_make_untouchable(address, size);
+}
+
+WRAPPED(bool, os_make_inaccessible, void *address, size_t size)
+{
+    return !refused() && __real_os_make_inaccessible(address, size);
+}
+
+WRAPPED(bool, os_map_anew, void *address, size_t size)
+{
+    return !refused() && __real_os_map_anew(address, size);
+}
+
+WRAPPED(bool, os_guard, void *address, size_t size)
+{
+    return !fuzz_system.unmarked && !refused() && __real_os_guard(address, size);
+}
+
+WRAPPED(bool, os_unguard, void *address, size_t size)
+{
+    return !refused() && __real_os_unguard(address, size);
+}
+
 WRAPPED(bool, os_unmap, void *address, size_t size)
 {
     if (refused() || !__real_os_unmap(address, size))
@@ -280,6 +312,21 @@ WRAPPED(void, os_sleep_ms, unsigned ms)
 WRAPPED(unsigned, os_cpu_count, void)
 {
     return fuzz_system.cpus;
+}
+
+WRAPPED(size_t, os_mapping_limit, void)
+{
+    return fuzz_system.mappings;
+}
+
+/* The places of slabs and blocks follow from it. */
+WRAPPED(bool, os_random, void *bytes, size_t size)
+{
+    unsigned char *next = bytes;
+
+    for (size_t i = 0; fuzz_system.random && i < size; i++)
+        next[i] = (unsigned char)(random_next(&fuzz_system.random) >> 56);
+    return fuzz_system.random != 0;
 }
 
 WRAPPED(size_t, os_address_space_limit, void)

@@ -16,6 +16,9 @@ struct system {
     unsigned cpus;              /* os_cpu_count */
     size_t address_space_bytes; /* os_address_space_limit */
     bool scattered;             /* mappings of whole regions lie far apart */
+    bool unmarked;              /* there are no marks that make pages untouchable */
+    size_t mappings;            /* os_mapping_limit */
+    uint64_t random;            /* what os_random gives follows from it; 0: it gives nothing */
     unsigned grants;            /* calls that succeed before those that are refused */
     unsigned refusals_left;     /* calls that are refused then */
     uint64_t refusals;          /* calls refused so far */

@@ -153,6 +153,13 @@ static uint32_t slots_for(const struct options *options, unsigned threads)
     return slots;
 }
 
+static bool is_hardened(void)
+{
+    long hardened = 0;
+
+    return hakmem_option_get("hardened", &hardened) == 0 && hardened != 0;
+}
+
 static struct run *run_make(
     const struct options *options, const struct entries *entries, uint64_t seed, unsigned index)
 {
@@ -164,6 +171,7 @@ static struct run *run_make(
     run->entries = entries;
     run->seed = seed;
     run->threads = options->threads[index];
+    run->hardened = is_hardened();
     run->operations = options->operations / options->configurations +
                       (index < options->operations % options->configurations);
     run->slots_mask = slots_for(options, run->threads) - 1;

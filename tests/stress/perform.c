@@ -127,6 +127,18 @@ static void check_zero(const struct seat *seat, const struct block *slot, size_t
             ((uint8_t *)slot->address)[wrong], wrong);
 }
 
+/* docs/hardening.md: the usable size is what was asked for, and all memory that is handed out reads
+ * as zero, from `from` on. */
+static void check_hardened(const struct seat *seat, const struct block *slot, size_t from)
+{
+    /* For jemalloc's calls no bytes are one. */
+    bool one = slot->size == 0 && slot->origin >= OP_MALLOCX && slot->usable == 1;
+
+    if (UNLIKELY(slot->usable != slot->size && !one))
+        report_failure(seat, slot->origin, slot, "usable size differs in the hardened preset");
+    check_zero(seat, slot, from, slot->usable);
+}
+
 /* jemalloc's manual: nallocx tells the real size that the block of mallocx has, here the least; and
  * what is asked to be zero is so up to the real size, from which rallocx goes on. */
 static void check_mallocx(
@@ -158,6 +170,8 @@ void perform_allocate(
     }
     seat->fresh++;
     model_admit(seat, slot, address);
+    if (seat->run->hardened)
+        check_hardened(seat, slot, 0);
     if (operation == OP_CALLOC)
         check_zero(seat, slot, 0, slot->size);
     else if (operation == OP_MALLOCX)
@@ -288,6 +302,8 @@ void perform_resize(
     budget_return(seat, old.size);
     model_admit(seat, slot, address);
     check_resized(seat, slot, &old, flags && request->zero);
+    if (seat->run->hardened)
+        check_hardened(seat, slot, old.usable);
     model_fill(seat, slot);
 }
 
@@ -315,7 +331,7 @@ void perform_resize_in_place(struct seat *seat, struct block *slot, const struct
     model_admit(seat, slot, old.address);
     if (UNLIKELY(real != slot->usable))
         report_failure(seat, OP_XALLOCX, slot, "returned %zu", real);
-    check_resized(seat, slot, &old, request->zero);
+    check_resized(seat, slot, &old, request->zero || seat->run->hardened);
     model_fill(seat, slot);
 }
 

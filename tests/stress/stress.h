@@ -166,6 +166,7 @@ struct run {
     uint64_t seed;
     uint64_t operations;
     unsigned threads;
+    bool hardened;       /* the preset is on: all that is handed out is zero, and of exact size */
     uint32_t slots_mask; /* slots of each seat - 1 */
     uint64_t lease_bytes;
     _Atomic int64_t unleased;
