@@ -34,7 +34,7 @@ struct heap {
     bool parked;  /* gate: by the owner */
     bool closed;  /* gate: by another thread */
     bool drained; /* gate: others took blocks out */
-    bool emptied; /* gate: and left none that they may take */
+    bool emptied; /* gate: and left none that they may take; counted in registry.idle */
     uint64_t closed_ns; /* gate: when it was closed */
     uint8_t shard;      /* const */
     bool bare; /* atomic relaxed, written by who has it out of the pool: the area is all zero */

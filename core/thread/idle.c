@@ -100,7 +100,11 @@ bool idle_take_back(struct heap *heap)
     ATOMIC_STORE_RELAXED(&heap->closed, false);
     ATOMIC_STORE_RELAXED(&heap->drained, false);
     ATOMIC_STORE_RELAXED(&heap->parked, false);
+    bool emptied = heap->emptied;
     ATOMIC_STORE_RELAXED(&heap->emptied, false);
+    /* What was emptied in a parent process is not counted in its child. */
+    if (UNLIKELY(emptied) && is_of_this_process(heap))
+        registry_count_idle(-1);
     return idle;
 }
 
@@ -197,10 +201,14 @@ static unsigned drain(struct heap *heap, uint64_t now_ns)
     unsigned total = 0;
     for (unsigned size_class = 1;
          size_class < CLASS_COUNT && is_of_this_process(heap) && try_gate(heap);) {
-        unsigned count = may_drain(heap, now_ns) ? take_some(heap, &size_class, blocks) : 0;
+        bool drains = may_drain(heap, now_ns);
+        unsigned count = drains ? take_some(heap, &size_class, blocks) : 0;
         idle_leave(heap);
-        if (!count)
+        if (!count) {
+            if (drains)
+                registry_count_idle(1);
             break;
+        }
         magazine_send(heap->shard, size_class, blocks, count);
         total += count;
     }

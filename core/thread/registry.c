@@ -37,10 +37,21 @@ static void make_owned(struct heap *heap)
     ATOMIC_STORE_RELEASE(&heap->owner, identity_self());
 }
 
-static void set_crowd(unsigned crowd)
+/* Registry lock held, or no other thread is there. `idle` may be ahead of what it counts. */
+static void renew_crowd(void)
 {
-    ATOMIC_STORE_RELAXED(&registry.crowd, crowd);
+    int working = (int)ATOMIC_LOAD_RELAXED(&registry.owned) - registry.idle;
+    unsigned crowd = working > 0 ? (unsigned)working / ATOMIC_LOAD_RELAXED(&registry.cpus) : 0;
+    ATOMIC_STORE_RELAXED(&registry.crowd, (unsigned)size_max(crowd, 1));
     transfer_set_crowded(crowd > 1);
+}
+
+void registry_count_idle(int change)
+{
+    lock_acquire(&registry.lock);
+    registry.idle += change;
+    renew_crowd();
+    lock_release(&registry.lock);
 }
 
 static struct pool *pool_of(const struct heap *heap)
@@ -60,9 +71,8 @@ static void count_owned(const struct heap *heap, int change)
 {
     struct pool *pool = pool_of(heap);
     pool->owned = changed(pool->owned, change);
-    unsigned owned = changed(registry.owned, change);
-    ATOMIC_STORE_RELAXED(&registry.owned, owned);
-    set_crowd((unsigned)size_max(owned / ATOMIC_LOAD_RELAXED(&registry.cpus), 1));
+    ATOMIC_STORE_RELAXED(&registry.owned, changed(registry.owned, change));
+    renew_crowd();
 }
 
 void registry_enter_process(struct heap *heap)
@@ -552,7 +562,8 @@ void registry_begin_process(void)
     ATOMIC_STORE_RELAXED(&registry.owned, 0);
     for (unsigned shard = 0; shard < SHARD_MAX; shard++)
         registry.pools[shard].owned = 0;
-    set_crowd(1);
+    registry.idle = 0;
+    renew_crowd();
 }
 
 void heap_repair_registry(void)

@@ -35,7 +35,8 @@ struct registry {
     char *unused;        /* lock: memory for areas, up to `unused_end` */
     char *unused_end;    /* lock */
     unsigned owned;      /* written under lock, read by any thread: heaps with an owner */
-    unsigned crowd;      /* the same: how many of them a CPU, 1 at least */
+    int idle;            /* lock: of these, what others have emptied, and no call came since */
+    unsigned crowd;      /* written under lock, read by any thread: of the rest, how many a CPU */
     unsigned cpus;       /* atomic relaxed, any thread; 1 at least */
     uint32_t process;    /* atomic, any thread: see registry_enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
@@ -84,8 +85,13 @@ struct heap_counts heap_counts(unsigned size_class);
 struct heap *heap_first(void);
 
 /* How many threads there are for each CPU, rounded down; 1 or more. A thread that waits for two
- * others, on two CPUs, shall not make their magazines shorter. */
+ * others, on two CPUs, shall not make their magazines shorter. Those do not count whose heaps were
+ * drained, since they made no call for a tick or two. */
 unsigned heap_crowd(void);
+
+/* One heap more, or less, was drained and waits for its owner's next call. No gate but the caller's
+ * own is held. */
+void registry_count_idle(int change);
 
 /* At most one thread has a heap. */
 bool heap_is_only_one(void);

@@ -4,6 +4,8 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "api/alloc.h"
 #include "base/policy.h"
@@ -13,6 +15,7 @@
 #include "slab/sweep.h"
 #include "span/page_heap.h"
 #include "thread/due.h"
+#include "thread/idle.h"
 #include "thread/registry.h"
 
 enum { HELD = 4000, STEPS = 60000 };
@@ -135,34 +138,58 @@ static void magazines_grow_under_load_to_their_limit(void **state)
     }
 }
 
-/* Keeps a heap until all others have one, and the test goes on. */
-static void *crowding_thread(void *barrier)
+/* Other threads: each has a heap from the first barrier to the second one, makes a call between the
+ * third and the fourth, and ends. */
+static struct {
+    pthread_t threads[1024];
+    pthread_barrier_t barrier;
+    unsigned count;
+} others;
+
+static void *crowding_thread(void *unused)
 {
-    release(alloc(16));
-    pthread_barrier_wait(barrier);
-    pthread_barrier_wait(barrier);
-    return NULL;
+    for (int round = 0; round < 2; round++) {
+        release(alloc(16));
+        pthread_barrier_wait(&others.barrier);
+        pthread_barrier_wait(&others.barrier);
+    }
+    return unused;
+}
+
+static void start_others(unsigned count)
+{
+    if (count > ARRAY_LENGTH(others.threads))
+        skip();
+    others.count = count;
+    assert_int_equal(pthread_barrier_init(&others.barrier, NULL, count + 1), 0);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&others.threads[i], NULL, crowding_thread, NULL), 0);
+    pthread_barrier_wait(&others.barrier);
+}
+
+static void wake_others(void)
+{
+    pthread_barrier_wait(&others.barrier);
+    pthread_barrier_wait(&others.barrier);
+}
+
+static void end_others(void)
+{
+    pthread_barrier_wait(&others.barrier);
+    for (unsigned i = 0; i < others.count; i++)
+        assert_int_equal(pthread_join(others.threads[i], NULL), 0);
+    pthread_barrier_destroy(&others.barrier);
+    heap_flush_pooled(0);
 }
 
 /* What the calling thread comes to cache of a size beside `count` threads that have a heap. */
 static unsigned capacity_beside(unsigned count, struct heap *mine, size_t size)
 {
-    enum { THREADS_MAX = 1024 };
-    static pthread_t threads[THREADS_MAX];
-    if (count > THREADS_MAX)
-        skip();
-    pthread_barrier_t barrier;
-    assert_int_equal(pthread_barrier_init(&barrier, NULL, count + 1), 0);
-    for (unsigned i = 0; i < count; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, crowding_thread, &barrier), 0);
-    pthread_barrier_wait(&barrier);
+    start_others(count);
     heap_flush(mine);
     unsigned capacity = capacity_after_load(mine, size);
-    pthread_barrier_wait(&barrier);
-    for (unsigned i = 0; i < count; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-    pthread_barrier_destroy(&barrier);
-    heap_flush_pooled(0);
+    wake_others();
+    end_others();
     return capacity;
 }
 
@@ -178,6 +205,52 @@ static void many_threads_make_magazines_shorter(void **state)
     heap_flush(mine);
     unsigned alone = capacity_after_load(mine, 8192);
     assert_in_range(capacity_beside(2 * cpus, mine, 8192), 1, alone - 1);
+}
+
+/* In a child of fork no thread waits, whatever heaps of the parent's it finds. */
+static void check_child(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        release(alloc(16));
+        pthread_t thread;
+        CHECK(pthread_barrier_init(&others.barrier, NULL, 1) == 0);
+        for (int i = 0; i < 8; i++) {
+            CHECK(pthread_create(&thread, NULL, crowding_thread, NULL) == 0);
+            CHECK(pthread_join(thread, NULL) == 0);
+        }
+        CHECK(registry.idle == 0 && heap_crowd() == 1);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void threads_that_make_no_calls_do_not(void **state)
+{
+    (void)state;
+    struct heap *mine = heap();
+    unsigned cpus = os_cpu_count(), count = 8 * cpus, alone = capacity_after_load(mine, 8192);
+    long delay_ms = policy.purge_delay_ms;
+    policy.purge_delay_ms = 3600000; /* no ticks meanwhile */
+    start_others(count);
+    assert_in_range(heap_crowd(), 8, 9);
+    idle_purge();
+    assert_int_equal(registry.idle, count + 1); /* this one waited, too */
+    assert_int_equal(capacity_after_load(mine, 8192), alone);
+    assert_int_equal(registry.idle, count);
+    assert_int_equal(heap_crowd(), 1);
+    check_child();
+    wake_others();
+    assert_int_equal(registry.idle, 0);
+    assert_in_range(heap_crowd(), 8, 9);
+    idle_purge();
+    end_others();
+    release(alloc(16));
+    assert_int_equal(registry.idle, 0);
+    assert_int_equal(heap_crowd(), 1);
+    policy.purge_delay_ms = delay_ms;
 }
 
 static void idle_magazines_shrink_and_return_their_blocks(void **state)
@@ -527,6 +600,7 @@ int main(void)
         cmocka_unit_test(a_refill_is_handed_out_in_rising_order),
         cmocka_unit_test(magazines_grow_under_load_to_their_limit),
         cmocka_unit_test(many_threads_make_magazines_shorter),
+        cmocka_unit_test(threads_that_make_no_calls_do_not),
         cmocka_unit_test(idle_magazines_shrink_and_return_their_blocks),
         cmocka_unit_test(all_classes_at_once),
         cmocka_unit_test(random_calls_are_counted_exactly),
