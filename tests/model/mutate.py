@@ -235,7 +235,8 @@ def lock_mutants(name, text):
 
 def fork_mutants(name, text):
     """Locks that are not inherited, and those that are without the repair of what they protect."""
-    for found in re.finditer(r"\binherit(?:_\w+)?\(((&?\w+\([^)]*\)), (\w+)[^;]*|[^;()]+)\);", text):
+    pattern = r"\binherit(?:_\w+)?\(((&?\w+\([^)]*\)), (\w+)[^;]*|[^;()]+)\);"
+    for found in re.finditer(pattern, text):
         line = text.count("\n", 0, found.start()) + 1
 
         def changed(to, found=found):
