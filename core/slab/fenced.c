@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/poison.h"
 #include "map/fence.h"
 #include "os/os.h"
 #include "slab/large.h"
@@ -51,5 +52,7 @@ bool fenced_close(const struct slab *slab)
     enum fence fence = slab->superslab->fence;
     if (size_class_is_single(slab->size_class))
         return large_close(slab);
+    /* What cannot be closed may have to be cleared. Its next owner poisons it. */
+    unpoison(slab->base, open_bytes(slab));
     return fence != FENCE_NONE && fence_close(fence, slab->base, open_bytes(slab));
 }

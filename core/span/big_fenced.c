@@ -147,9 +147,10 @@ void big_fenced_end(struct big *big, const char *call)
     /* All of it becomes one mapping, which may be one too many: marks need none. Else it would wait
      * with its memory. */
     size_t bytes = mapping_bytes(big);
+    bool closed = os_make_untouchable(mapping_of(big), bytes) ||
+                  fence_close(FENCE_MARKS, first_page(big), bytes - os_page_size() - big->closed);
     poison(big->region.base, big->mapped);
-    if (os_make_untouchable(mapping_of(big), bytes) ||
-        fence_close(FENCE_MARKS, first_page(big), bytes - os_page_size() - big->closed))
+    if (closed)
         limbo_put(&limbo, big);
     else
         unmap(big);
