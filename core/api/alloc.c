@@ -318,7 +318,7 @@ static SLOW_PATH void free_checked(void *block, enum form form, const struct unw
     if (UNLIKELY(info.kind == BLOCK_GUARDED))
         sample = sample_free_guarded(heap, info.guard, block, freed);
     else if (UNLIKELY(info.kind == BLOCK_NOTHING))
-        hardened_free_nothing(heap, block);
+        hardened_free_nothing(heap, block, form);
     else if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_sampled(info.slab)))
         sample = sample_free(heap, info.slab, block);
     else if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))

@@ -179,7 +179,7 @@ static void *take_slowly(
     enum form form)
 {
     void *block = NULL;
-    if (size == 0 && (block = hardened_take_nothing(heap, alignment)) != NULL)
+    if (size == 0 && (block = hardened_take_nothing(heap, alignment, form)) != NULL)
         return block;
     block = take(size_class, size, alignment);
     /* A sample that lies elsewhere than its class can be none. */
@@ -246,16 +246,18 @@ void hardened_free_slow(struct slab *slab, void *pointer, enum form form)
         sample_bury(sample);
 }
 
-void *hardened_take_nothing(struct heap *heap, size_t alignment)
+void *hardened_take_nothing(struct heap *heap, size_t alignment, enum form form)
 {
-    void *nothing = nothing_take(alignment);
+    void *nothing = nothing_take(alignment, form);
     if (LIKELY(nothing != NULL))
         heap_count_take(heap, NOTHING_CLASS);
     return nothing;
 }
 
-void hardened_free_nothing(struct heap *heap, void *nothing)
+void hardened_free_nothing(struct heap *heap, void *nothing, enum form form)
 {
+    uint32_t word = word_live(0, MIN_ALIGNMENT, nothing_form(nothing));
+    hardened_check_form(nothing, word, form & FORM_ANY, "free");
     nothing_free(nothing);
     count_free(heap, NOTHING_CLASS);
 }

@@ -56,10 +56,10 @@ size_t hardened_size(struct slab *slab, const void *block, const char *call);
  * is no live block of the preset free will find out. */
 SLOW_PATH void hardened_expect(const void *block, size_t size, size_t alignment, const char *call);
 
-/* An address for no bytes, NULL when all are taken; and back. Inside the heap, NULL: it has none.
- */
-void *hardened_take_nothing(struct heap *heap, size_t alignment);
-void hardened_free_nothing(struct heap *heap, void *nothing);
+/* An address for no bytes, NULL when all are taken; and back, of one that is taken. Inside the
+ * heap, NULL: it has none. */
+void *hardened_take_nothing(struct heap *heap, size_t alignment, enum form form);
+void hardened_free_nothing(struct heap *heap, void *nothing, enum form form);
 
 /* Aborts, naming `call`, where a function of that kind may not free the live block, whose word is
  * that. */

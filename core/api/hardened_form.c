@@ -56,11 +56,15 @@ static uint32_t find_word(const void *block, size_t *size)
 void hardened_expect(const void *block, size_t size, size_t alignment, const char *call)
 {
     size_t asked = 0;
+    bool nothing = nothing_covers(block);
     uint32_t word = find_word(block, &asked);
-    if (!word)
+    if (!word && !nothing)
         return;
     if (size != SIZE_MAX && size != asked)
         fatal_told(call, "wrong size for pointer", size, block, asked);
+    /* Which alignment no bytes were asked for with is not known. */
+    if (nothing)
+        return;
     alignment = alignment ? size_max(alignment, MIN_ALIGNMENT) : word_alignment(word);
     if (alignment != word_alignment(word))
         fatal_told(call, "wrong alignment for pointer", alignment, block, word_alignment(word));

@@ -24,6 +24,11 @@ void misuse(size_t size)
     _ZdlPv(need(_Znwm(size)));
     _ZdaPv(need(_Znam(size)));
     free_sized(need(malloc(0)), 0);
+    free_sized(need(realloc(need(malloc(0)), size)), size);
+    free_aligned_sized(need(aligned_alloc(64, 0)), 64, 0);
+    _ZdlPvm(need(_Znwm(0)), 0);
+    _ZdaPvm(need(_Znam(0)), 0);
+    _ZdlPvSt11align_val_t(need(_ZnwmSt11align_val_t(0, 64)), 64);
     free_sized(NULL, size);
     free_aligned_sized(NULL, 64, size);
     _ZdlPvm(NULL, size);
