@@ -280,13 +280,17 @@ void hardened_release(void)
 
 void hardened_stop(void)
 {
+    /* What is free may be much, and without memory. */
+    static const size_t look_max = 16 * MIB;
     if (!hardened_is_on())
         return;
-    hardened_flush();
+    /* At first: a slab that runs empty, as what the thread holds goes home, is gone. */
     struct heap *heap = heap_enter();
+    bin_look(slab_hardened_shard, look_max);
     large_look();
     if (heap)
         heap_leave(heap);
+    hardened_flush();
 }
 
 /* ---- malloc and free ------------------------------------------------------------------------- */

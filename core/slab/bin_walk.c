@@ -1,5 +1,6 @@
-/* Bins, slab by slab, wherever these are: what the child of fork puts right, and the walker of
- * tests. The page map knows all slabs, also those that are full and on no list. */
+/* Bins, slab by slab, wherever these are: what the child of fork puts right, what the end of a
+ * program looks at, and the walker of tests. The page map knows all slabs, also those that are full
+ * and on no list. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -60,6 +61,40 @@ void bin_repair(unsigned shard, unsigned size_class)
     for_each_slab(shard, size_class, rejoin);
     bin->free_swept = bin->free_unused = bin_listed_blocks(bin);
 }
+
+/* ---- A last look ----------------------------------------------------------------------------- */
+
+/* Bytes that may still be looked at; of the thread that ends the program. */
+static size_t look_left;
+
+/* Never handed out are those above the watermark, and some below. */
+static void look_at_slab(struct bin *bin, struct slab *slab)
+{
+    size_t size = size_classes[slab->size_class].size;
+    for (unsigned i = 0; i < slab->watermark && look_left >= size; i++) {
+        if (!bitmap_test(slab->free, i))
+            continue;
+        word_check_zero(slab, slab->base + i * size, "free");
+        look_left -= size;
+    }
+    (void)bin;
+}
+
+/* Each large block is looked at where it waits, or is closed (large.h). */
+void bin_look(unsigned shard, size_t bytes_max)
+{
+    look_left = bytes_max;
+    for (unsigned size_class = 1; size_class <= MID_CLASS_LAST; size_class++) {
+        struct bin *bin = bin_of(shard, size_class);
+        if (HAKMEM_SANITIZE_ADDRESS || !ATOMIC_LOAD_RELAXED(&bin->slab_count))
+            continue;
+        lock_acquire(&bin->lock);
+        for_each_slab(shard, size_class, look_at_slab);
+        lock_release(&bin->lock);
+    }
+}
+
+/* ---- The walker ------------------------------------------------------------------------------ */
 
 /* Of the preset: a block that the bin has is nobody else's, and one that was never taken was never
  * handed out. */

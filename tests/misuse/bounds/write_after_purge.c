@@ -3,6 +3,8 @@
  * tiny, mid: not caught
  * large: not caught or ends by SIGSEGV
  * big: ends by SIGSEGV
+ * hardened tiny, mid: at exit
+ *     hakmem: free(): write after free of BAD
  */
 #include "misuse.h"
 
