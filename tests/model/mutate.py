@@ -14,6 +14,7 @@ import json
 import pathlib
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ PROGRAMS = ("model_core", "model_locks")
 RUN_LIMIT_S = 300
 SCENARIO_LIMIT_S = 60
 EXECUTIONS_MAX = 200000
+CRASHED = "ended with status %d" % signal.SIGSEGV
 
 WEAKER = (
     (r"ATOMIC_LOAD_ACQUIRE\(", "ATOMIC_LOAD_RELAXED("),
@@ -357,7 +359,8 @@ def try_mutant(builder, mutant):
                 found = failure_beside_endless(path)
                 if not found:
                     return None, f"{program} did not end within {RUN_LIMIT_S} s"
-            if found and "the checker" in found.group(2):
+            # The core may follow a wild pointer, and the checker with it.
+            if found and "the checker" in found.group(2) and CRASHED not in found.group(2):
                 return None, found.group(2)
             if found:
                 return found.group(1), found.group(2)
