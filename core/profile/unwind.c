@@ -7,6 +7,7 @@
 #include <sys/auxv.h>
 #include <unwind.h>
 
+#include "base/bits.h"
 #include "os/os.h"
 
 /* Absent from statically linked programs. */
@@ -74,9 +75,15 @@ enum { CALLS_PUSH = 1 };
 enum { CALLS_PUSH = 0 };
 #endif
 
-__attribute__((no_sanitize("address", "thread"))) static uintptr_t pushed_at(uintptr_t place)
+__attribute__((no_sanitize("address", "thread"))) static uintptr_t word_below(
+    uintptr_t place, unsigned words)
 {
-    return *(const uintptr_t *)(place - sizeof(uintptr_t));
+    return *(const uintptr_t *)(place - words * sizeof(uintptr_t));
+}
+
+static uintptr_t pushed_at(uintptr_t place)
+{
+    return word_below(place, 1);
 }
 
 /* The number that tables have for the frame pointer. */
@@ -182,13 +189,109 @@ static struct unwind_kept *kept_for(struct unwind_stack *stack, const struct unw
     return &stack->kept[(hash >> 32) % UNWIND_KEPT];
 }
 
-static bool is_kept(const struct unwind_kept *kept, uintptr_t top)
+/* Below a return address a function mostly saves its caller's frame pointer. */
+enum { CHAINED_WORDS = 2 };
+
+/* Of a frame that the function has given any length, by alloca or to align it, only the frame
+ * pointer tells where it ends. Where another such frame ended there may still be the return address
+ * of an earlier call, the same one. So the frame pointers count, too, of all frames that may be
+ * such: of all functions whose frame pointer points to where that of their caller is saved. */
+
+static uintptr_t pointer_below(uintptr_t next_place)
 {
+    return next_place - CHAINED_WORDS * sizeof(uintptr_t);
+}
+
+static bool is_kept(const struct unwind_kept *kept, const struct unwind_start *start)
+{
+    uintptr_t top = start->top;
     if (!CALLS_PUSH || !kept->site || kept->top != top)
         return false;
     for (unsigned i = 0; i < kept->count; i++)
         if (pushed_at(top + kept->offset[i]) != kept->address[i])
             return false;
+    for (uint32_t chained = kept->chained; chained; chained &= chained - 1) {
+        const uint32_t *offset = &kept->offset[bits_lowest(chained)];
+        if (word_below(top + offset[0], CHAINED_WORDS) != pointer_below(top + offset[1]))
+            return false;
+    }
+    for (unsigned i = 0; i < kept->pointers; i++) {
+        struct unwind_pointer at = kept->pointer[i];
+        uintptr_t place = top + kept->offset[at.call];
+        uintptr_t pointer = at.words ? word_below(place, at.words) : start->frame;
+        if (pointer != pointer_below(top + kept->offset[at.frame + 1]))
+            return false;
+    }
+    return true;
+}
+
+static bool add_pointer(struct unwind_kept *kept, unsigned frame, unsigned call, unsigned words)
+{
+    if (frame == call && words == CHAINED_WORDS) {
+        kept->chained |= (uint32_t)1 << frame;
+        return true;
+    }
+    if (kept->pointers == UNWIND_POINTERS)
+        return false;
+    kept->pointer[kept->pointers++] = (struct unwind_pointer){
+        .frame = (uint8_t)frame, .call = (uint8_t)call, .words = (uint8_t)words};
+    return true;
+}
+
+/* As many registers as a function has to save, which it mostly does right below the return
+ * address. */
+enum { SAVES_MAX = 6 };
+
+/* Where the frame pointer of that frame has been since: where the first function to be called from
+ * there that saves it has done so. What a function has left unwritten may look as if it had saved
+ * it, so that there may be more than one such place. False: there is none. */
+static bool add_pointers(
+    struct unwind_kept *kept, const struct walk *walk, const struct unwind_start *start,
+    unsigned frame)
+{
+    uintptr_t pointer = walk->frame[frame];
+    for (unsigned call = frame; call > 0; call--) {
+        uintptr_t end = walk->place[call], called = walk->frame[call - 1];
+        uintptr_t length = (end - walk->place[call - 1]) / sizeof end;
+        unsigned last = called == pointer_below(end) ? CHAINED_WORDS : 1 + SAVES_MAX;
+        bool is_saved = false;
+        for (unsigned words = CHAINED_WORDS; words <= last && words <= length; words++) {
+            if (word_below(end, words) != pointer)
+                continue;
+            if (!add_pointer(kept, frame, call, words))
+                return false;
+            is_saved = true;
+        }
+        if (called != pointer)
+            return is_saved;
+    }
+    return pointer == start->frame && add_pointer(kept, frame, 0, 0);
+}
+
+/* GCC has frames that it aligns, and of which the end stands below what the frame pointer points
+ * to, together with registers that the function saves. */
+static bool ends_by_word(const struct walk *walk, unsigned frame)
+{
+    uintptr_t pointer = walk->frame[frame], place = walk->place[frame];
+    uintptr_t end = walk->place[frame + 1];
+    if (pointer % sizeof pointer || pointer < place || pointer >= end)
+        return false;
+    for (unsigned word = 1; word <= SAVES_MAX && word <= (pointer - place) / sizeof pointer; word++)
+        if (word_below(pointer, word) == end)
+            return true;
+    return false;
+}
+
+/* What tells where frames end, other than their places and functions. False: it is not known. */
+static bool keep_pointers(
+    struct unwind_kept *kept, const struct walk *walk, const struct unwind_start *start)
+{
+    kept->chained = kept->pointers = 0;
+    for (unsigned i = 0; i + 1 < walk->count; i++) {
+        bool is_told = walk->frame[i] == pointer_below(walk->place[i + 1]);
+        if (is_told ? !add_pointers(kept, walk, start, i) : ends_by_word(walk, i))
+            return false;
+    }
     return true;
 }
 
@@ -197,7 +300,7 @@ static bool is_kept(const struct unwind_kept *kept, uintptr_t top)
  */
 static void keep(
     const struct unwind_stack *stack, struct unwind_kept *kept, const struct walk *walk,
-    struct site *site)
+    const struct unwind_start *start, struct site *site)
 {
     kept->site = NULL;
     if (!CALLS_PUSH || !site->number || !is_inside(stack, walk->top))
@@ -213,13 +316,14 @@ static void keep(
         kept->offset[i] = (uint32_t)offset;
         kept->address[i] = walk->address[i];
     }
-    kept->site = site;
+    if (keep_pointers(kept, walk, start))
+        kept->site = site;
 }
 
 struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *start)
 {
     struct unwind_kept *kept = kept_for(stack, start);
-    if (is_kept(kept, start->top))
+    if (is_kept(kept, start))
         return kept->site;
     if (!stack->high)
         find_bounds(stack);
@@ -235,6 +339,6 @@ struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *
            walk.address[own] - unwinder.own_start < unwinder.own_end - unwinder.own_start)
         own++;
     struct site *site = site_find(walk.address + own, walk.count - own);
-    keep(stack, kept, &walk, site);
+    keep(stack, kept, &walk, start, site);
     return site;
 }
