@@ -116,7 +116,22 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *arg
     return walk->count == SITE_FRAMES_MAX ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-/* Where the calling thread's stack lies. */
+/* The first thread's stack lies below what the kernel has put at its end, and grows. The kernel
+ * maps nothing else within 128 MiB of there. */
+static const size_t first_stack_max = 64 * MIB;
+
+static bool is_first_thread(void)
+{
+    return os_thread_id() == (uint32_t)os_process_id();
+}
+
+static void find_first_bounds(struct unwind_stack *stack)
+{
+    stack->high = round_up((uintptr_t)getauxval(AT_EXECFN), os_page_size());
+    stack->low = stack->high - first_stack_max;
+}
+
+/* Where the calling thread's stack lies, which is not the first thread's. */
 static void find_bounds(struct unwind_stack *stack)
 {
     pthread_attr_t attributes;
@@ -130,6 +145,18 @@ static void find_bounds(struct unwind_stack *stack)
         stack->high = (uintptr_t)low + size;
     }
     pthread_attr_destroy(&attributes);
+}
+
+/* pthread_getattr_np itself allocates, holding a lock of the thread's: within it the thread would
+ * wait for itself. Then nothing is known until the next sample. */
+static bool is_being_asked(const struct walk *walk, const struct unwind_start *start)
+{
+    enum { LENGTH_MAX = 4096 };
+    uintptr_t function = (uintptr_t)pthread_getattr_np;
+    bool found = start->caller - function < LENGTH_MAX;
+    for (unsigned i = 0; i < walk->count; i++)
+        found |= walk->address[i] - function < LENGTH_MAX;
+    return found;
 }
 
 static bool is_inside(const struct unwind_stack *stack, uintptr_t address)
@@ -325,14 +352,17 @@ struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *
     struct unwind_kept *kept = kept_for(stack, start);
     if (is_kept(kept, start))
         return kept->site;
-    if (!stack->high)
-        find_bounds(stack);
     struct walk walk = {.top = start->top};
     _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *) =
         __atomic_load_n(&unwinder.backtrace, __ATOMIC_ACQUIRE);
+    bool is_at_end = backtrace && backtrace(take_frame, &walk) == _URC_END_OF_STACK;
+    if (!stack->high && is_first_thread())
+        find_first_bounds(stack);
+    else if (!stack->high && !is_being_asked(&walk, start))
+        find_bounds(stack);
     if (!backtrace)
         follow_frames(stack, start, &walk);
-    else if (backtrace(take_frame, &walk) == _URC_END_OF_STACK)
+    else if (is_at_end)
         follow_compiled(stack, &walk);
     unsigned own = 0;
     while (own < walk.count &&

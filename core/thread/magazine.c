@@ -165,14 +165,14 @@ enum { TINY_FACTOR = 4 };
 static const uint32_t crowd_bytes_min = 8 * KIB;
 
 /* Programs have pools of some threads a CPU, all of which work: up to so many may each cache as
- * many short blocks as an only one could, and more have to share. */
+ * many blocks up to 32 KiB as an only one could, and more have to share. */
 enum { CROWD_POOL = 4 };
 
 /* How many threads share what may be cached of the class on a CPU. */
 static unsigned sharers(unsigned size_class)
 {
     unsigned crowd = heap_crowd();
-    if (size_class_is_long(size_class))
+    if (size_class_is_large(size_class))
         return crowd;
     return crowd > CROWD_POOL ? crowd - CROWD_POOL + 1 : 1;
 }

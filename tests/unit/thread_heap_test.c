@@ -193,7 +193,7 @@ static unsigned capacity_beside(unsigned count, struct heap *mine, size_t size)
     return capacity;
 }
 
-/* Of short blocks, a pool of four threads a CPU does not; of long ones, two threads a CPU do. */
+/* Of blocks up to 32 KiB, a pool of four threads a CPU does not. */
 static void many_threads_make_magazines_shorter(void **state)
 {
     (void)state;
@@ -204,7 +204,11 @@ static void many_threads_make_magazines_shorter(void **state)
     assert_in_range(capacity_beside(6 * cpus, mine, 256), 1, limit / 2);
     heap_flush(mine);
     unsigned alone = capacity_after_load(mine, 8192);
-    assert_in_range(capacity_beside(2 * cpus, mine, 8192), 1, alone - 1);
+    assert_int_equal(capacity_beside(4 * cpus - 1, mine, 8192), alone);
+    assert_in_range(capacity_beside(8 * cpus, mine, 8192), 1, alone - 1);
+    heap_flush(mine);
+    alone = capacity_after_load(mine, 40000);
+    assert_in_range(capacity_beside(8 * cpus, mine, 40000), 1, alone - 1);
 }
 
 /* In a child of fork no thread waits, whatever heaps of the parent's it finds. */
