@@ -228,7 +228,8 @@ def heaptrack(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=["cost", "heaptrack"])
-    parser.add_argument("--build", type=pathlib.Path, default=TOP / "build")
+    parser.add_argument("--build", type=lambda text: pathlib.Path(text).resolve(),
+                        default=TOP / "build")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--only", metavar="NAME", action="append")
     arguments = parser.parse_args()
