@@ -116,22 +116,20 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *arg
     return walk->count == SITE_FRAMES_MAX ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-/* The first thread's stack lies below what the kernel has put at its end, and grows. The kernel
- * maps nothing else within 128 MiB of there. */
-static const size_t first_stack_max = 64 * MIB;
-
-static bool is_first_thread(void)
+/* The process's first stack lies below what the kernel has put at its end, and grows. The kernel
+ * maps nothing else within 128 MiB of there. False: `top` is on another one. */
+static bool find_first_bounds(struct unwind_stack *stack, uintptr_t top)
 {
-    return os_thread_id() == (uint32_t)os_process_id();
+    static const size_t first_stack_max = 64 * MIB;
+    uintptr_t high = round_up((uintptr_t)getauxval(AT_EXECFN), os_page_size());
+    if (high - top > first_stack_max)
+        return false;
+    stack->low = high - first_stack_max;
+    stack->high = high;
+    return true;
 }
 
-static void find_first_bounds(struct unwind_stack *stack)
-{
-    stack->high = round_up((uintptr_t)getauxval(AT_EXECFN), os_page_size());
-    stack->low = stack->high - first_stack_max;
-}
-
-/* Where the calling thread's stack lies, which is not the first thread's. */
+/* Where the calling thread's stack lies. */
 static void find_bounds(struct unwind_stack *stack)
 {
     pthread_attr_t attributes;
@@ -356,9 +354,7 @@ struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *
     _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *) =
         __atomic_load_n(&unwinder.backtrace, __ATOMIC_ACQUIRE);
     bool is_at_end = backtrace && backtrace(take_frame, &walk) == _URC_END_OF_STACK;
-    if (!stack->high && is_first_thread())
-        find_first_bounds(stack);
-    else if (!stack->high && !is_being_asked(&walk, start))
+    if (!stack->high && !find_first_bounds(stack, start->top) && !is_being_asked(&walk, start))
         find_bounds(stack);
     if (!backtrace)
         follow_frames(stack, start, &walk);

@@ -5,6 +5,8 @@
 #include <alloca.h>
 #include <execinfo.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "profile/unwind.h"
 
@@ -224,6 +226,29 @@ static void the_same_are_known_again(void **state)
     assert_int_equal(is_known_again(&stack, any_take, 100), may_be);
 }
 
+/* A child of fork has one thread, whose stack is that of the thread that forked. */
+static void *take_in_child(void *unused)
+{
+    static struct unwind_stack stack;
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        take(&stack);
+        _exit((uintptr_t)&status >= stack.low && (uintptr_t)&status < stack.high ? 0 : 1);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    return unused;
+}
+
+static void bounds_are_those_of_the_stack(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    take_in_child(NULL);
+    assert_int_equal(pthread_create(&thread, NULL, take_in_child, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +257,7 @@ int main(void)
         cmocka_unit_test(those_of_threads_too),
         cmocka_unit_test(older_ones_are_not_taken_for_them),
         cmocka_unit_test(the_same_are_known_again),
+        cmocka_unit_test(bounds_are_those_of_the_stack),
     };
     unwind_open(false);
     return cmocka_run_group_tests(tests, NULL, NULL);
