@@ -1,68 +1,28 @@
 /* See unwind.h. */
 #include "profile/unwind.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/auxv.h>
-#include <unwind.h>
 
 #include "base/bits.h"
 #include "os/os.h"
+#include "profile/unwinder.h"
 
-/* Absent from statically linked programs. */
-#pragma weak dlsym
-
-static struct {
-    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *); /* NULL: by frame pointers */
-    _Unwind_Ptr (*get_ip)(struct _Unwind_Context *);
-    _Unwind_Word (*get_cfa)(struct _Unwind_Context *);
-    _Unwind_Word (*get_register)(struct _Unwind_Context *, int);
-    const void *(*find_table)(void *, void *[3]); /* what the tables have of an address */
-    uintptr_t own_start, own_end; /* of the library, unless it is part of the program */
-} unwinder;                       /* const once sampling has begun */
+/* This library, unless it is part of the program. Const once sampling has begun. */
+static struct range own;
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
-
-/* ---- Opening --------------------------------------------------------------------------------- */
-
-static bool look_up(void *library, void *function, const char *name)
-{
-    void *address = dlsym(library, name);
-    memcpy(function, &address, sizeof address);
-    return address != NULL;
-}
-
-static bool open_library(void)
-{
-    void *(*open)(const char *, int), *library = NULL;
-    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *);
-    /* By name: linkers warn of programs that have it and are static. */
-    if (dlsym && look_up(RTLD_DEFAULT, &open, "dlopen"))
-        library = open("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library || !look_up(library, &unwinder.get_ip, "_Unwind_GetIP") ||
-        !look_up(library, &unwinder.get_cfa, "_Unwind_GetCFA") ||
-        !look_up(library, &unwinder.get_register, "_Unwind_GetGR") ||
-        !look_up(library, &unwinder.find_table, "_Unwind_Find_FDE") ||
-        !look_up(library, &backtrace, "_Unwind_Backtrace"))
-        return false;
-    __atomic_store_n(&unwinder.backtrace, backtrace, __ATOMIC_RELEASE);
-    return true;
-}
 
 void unwind_open(bool frames)
 {
     static const char message[] =
         "hakmem: option sample_kib: libgcc_s.so.1 cannot be loaded: stacks "
         "are followed by frame pointers\n";
-    uintptr_t start = (uintptr_t)__ehdr_start, end = (uintptr_t)_end;
-    uintptr_t program = getauxval(AT_PHDR);
-    if (program < start || program >= end) {
-        unwinder.own_start = start;
-        unwinder.own_end = end;
-    }
-    if (!frames && !unwinder.backtrace && !open_library())
+    struct range range = {(uintptr_t)__ehdr_start, (uintptr_t)_end};
+    if (!range_has(&range, getauxval(AT_PHDR)))
+        own = range;
+    if (!frames && !unwinder_open())
         os_write(STDERR, message, sizeof message - 1);
 }
 
@@ -351,20 +311,22 @@ struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *
     if (is_kept(kept, start))
         return kept->site;
     struct walk walk = {.top = start->top};
-    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *) =
-        __atomic_load_n(&unwinder.backtrace, __ATOMIC_ACQUIRE);
-    bool is_at_end = backtrace && backtrace(take_frame, &walk) == _URC_END_OF_STACK;
+    bool is_open = unwinder_is_open();
+    /* The unwinder itself allocates and frees, up to GCC 12 while it holds a lock that it would
+     * wait for. */
+    if (is_open && range_has(&unwinder.library, start->caller))
+        return site_find(&start->caller, 1);
+    bool is_at_end = is_open && unwinder.backtrace(take_frame, &walk) == _URC_END_OF_STACK;
     if (!stack->high && !find_first_bounds(stack, start->top) && !is_being_asked(&walk, start))
         find_bounds(stack);
-    if (!backtrace)
+    if (!is_open)
         follow_frames(stack, start, &walk);
     else if (is_at_end)
         follow_compiled(stack, &walk);
-    unsigned own = 0;
-    while (own < walk.count &&
-           walk.address[own] - unwinder.own_start < unwinder.own_end - unwinder.own_start)
-        own++;
-    struct site *site = site_find(walk.address + own, walk.count - own);
+    unsigned skipped = 0;
+    while (skipped < walk.count && range_has(&own, walk.address[skipped]))
+        skipped++;
+    struct site *site = site_find(walk.address + skipped, walk.count - skipped);
     keep(stack, kept, &walk, start, site);
     return site;
 }

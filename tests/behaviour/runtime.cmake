@@ -170,7 +170,12 @@ set_tests_properties(runtime_cancel_sampled PROPERTIES TIMEOUT 120
 runtime_program(runtime_attributes runtime_attributes.c)
 target_link_libraries(runtime_attributes PRIVATE hakmem::hakmem)
 add_test(NAME runtime_attributes COMMAND runtime_attributes)
-set_tests_properties(runtime_attributes PROPERTIES TIMEOUT 120 ENVIRONMENT HAKMEM_SAMPLE_KIB=1)
+
+runtime_program(runtime_frames runtime_frames.c)
+target_link_libraries(runtime_frames PRIVATE hakmem::hakmem)
+add_test(NAME runtime_frames COMMAND runtime_frames)
+set_tests_properties(runtime_attributes runtime_frames PROPERTIES
+    TIMEOUT 120 ENVIRONMENT HAKMEM_SAMPLE_KIB=1)
 
 # The live profile.
 runtime_program(runtime_profile runtime_profile.c)
