@@ -21,7 +21,7 @@ import zlib
 
 MOST_NAMED = 6
 NAMES = {
-    "best peer": "in each row, the best of them",
+    "best peer": "the best other allocator of each row",
     "system": "the C library's malloc",
     "mimalloc2": "mimalloc 2",
     "mimalloc3": "mimalloc 3",
@@ -163,7 +163,7 @@ def self_test():
     readme = "x\n<!-- results:begin -->\nold\n<!-- results:end -->\ny\n"
     programs = page.replace("| best peer | **1.10**", "| system | **1.30**")
     text = filled(readme, (page, programs))
-    assert "| in each row, the best of them | **1.10** | 1 | 2 | **0.90** | \u2013 |" in text, text
+    assert "| the best other allocator of each row | **1.10** | 1 | 2 | **0.90** | \u2013 |" in text, text
     assert "`b` 1.33, `a` 1.25;" in text and "malloc: nowhere." in text, text
     assert "4 workloads, measured on 2026-01-02, and\n4 real programs, " in text, text
     assert "A/A" not in text and filled(text, (page, programs)) == text, text

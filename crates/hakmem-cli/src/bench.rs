@@ -216,7 +216,10 @@ fn list(tasks: &[Task]) -> String {
         for task in rows {
             if task.group != group {
                 group = &task.group;
-                let _ = writeln!(text, " group {}", one_line(group));
+                let _ = match group {
+                    "" => writeln!(text, " no group"),
+                    _ => writeln!(text, " group {}", one_line(group)),
+                };
             }
             let summary = one_line(&task.summary);
             let _ = writeln!(text, "  {:width$}  {summary}", one_line(&task.name));
