@@ -11,6 +11,14 @@
 /* This library, unless it is part of the program. Const once sampling has begun. */
 static struct range own;
 
+/* 0: the library has not been started yet. */
+static pthread_t first_thread;
+
+__attribute__((constructor)) static void note_first_thread(void)
+{
+    first_thread = pthread_self();
+}
+
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
 
@@ -54,12 +62,30 @@ enum { FRAME_POINTER = 29 };
 #endif
 
 struct walk {
-    uintptr_t top; /* frames below it are the library's own */
+    uintptr_t top;  /* frames below it are the library's own */
+    bool is_within; /* the stack is known to be the thread's own */
     unsigned count;
     uintptr_t address[SITE_FRAMES_MAX];
     uintptr_t place[SITE_FRAMES_MAX]; /* stack pointer where the call was made */
     uintptr_t frame[SITE_FRAMES_MAX]; /* frame pointer there */
 };
+
+/* Where no table has it, the unwinder looks at the code that is returned to. A coroutine that never
+ * returns may have anything there. */
+static bool is_code(uintptr_t address)
+{
+    enum { LOOKED_AT = 16 };
+    void *bases[3];
+    return unwinder.find_table((char *)address - 1, bases) ||
+           os_is_readable((const void *)address, LOOKED_AT);
+}
+
+/* What it reads of a frame is there, other than behind the end of a stack. */
+static bool is_stack(uintptr_t place)
+{
+    enum { READ_OF_FRAME = 512 };
+    return os_is_readable((const void *)place, READ_OF_FRAME);
+}
 
 static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *argument)
 {
@@ -68,12 +94,13 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *arg
     if (place < walk->top)
         return _URC_NO_REASON;
     address = (uintptr_t)unwinder.get_ip(context);
-    if (!address)
+    if (!address || (!walk->is_within && !is_code(address)))
         return _URC_END_OF_STACK;
     walk->frame[walk->count] = (uintptr_t)unwinder.get_register(context, FRAME_POINTER);
     walk->place[walk->count] = place;
     walk->address[walk->count++] = address;
-    return walk->count == SITE_FRAMES_MAX ? _URC_END_OF_STACK : _URC_NO_REASON;
+    bool goes_on = walk->count < SITE_FRAMES_MAX && (walk->is_within || is_stack(place));
+    return goes_on ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
 /* The process's first stack lies below what the kernel has put at its end, and grows. The kernel
@@ -89,12 +116,37 @@ static bool find_first_bounds(struct unwind_stack *stack, uintptr_t top)
     return true;
 }
 
-/* Where the calling thread's stack lies. */
-static void find_bounds(struct unwind_stack *stack)
+/* pthread_getattr_np itself allocates, holding a lock of the thread's: within it the thread would
+ * wait for itself. */
+__attribute__((no_sanitize("address", "thread"))) static bool is_being_asked(
+    const struct unwind_start *start)
+{
+    enum { LENGTH_MAX = 4096, CALLS_BYTES = 1024 };
+    uintptr_t function = (uintptr_t)pthread_getattr_np, top = start->top;
+    size_t rest = size_min(CALLS_BYTES, round_up(top + 1, os_page_size()) - top);
+    if (rest < CALLS_BYTES && os_is_readable((const void *)top, CALLS_BYTES))
+        rest = CALLS_BYTES;
+    bool found = start->caller - function < LENGTH_MAX;
+    for (uintptr_t place = top; place + sizeof place <= top + rest; place += sizeof place)
+        found |= *(const uintptr_t *)place - function < LENGTH_MAX;
+    return found;
+}
+
+/* Of the first thread, pthread_getattr_np would read a file by way of stdio, of which the thread
+ * may hold locks. */
+static bool may_ask(const struct unwind_start *start)
+{
+    return first_thread && !pthread_equal(first_thread, pthread_self()) && !is_being_asked(start);
+}
+
+/* Where the calling thread's stack lies, if that can be told now. */
+static void find_bounds(struct unwind_stack *stack, const struct unwind_start *start)
 {
     pthread_attr_t attributes;
     void *low;
     size_t size;
+    if (find_first_bounds(stack, start->top) || !may_ask(start))
+        return;
     stack->low = stack->high = 1;
     if (pthread_getattr_np(pthread_self(), &attributes) != 0)
         return;
@@ -103,18 +155,6 @@ static void find_bounds(struct unwind_stack *stack)
         stack->high = (uintptr_t)low + size;
     }
     pthread_attr_destroy(&attributes);
-}
-
-/* pthread_getattr_np itself allocates, holding a lock of the thread's: within it the thread would
- * wait for itself. Then nothing is known until the next sample. */
-static bool is_being_asked(const struct walk *walk, const struct unwind_start *start)
-{
-    enum { LENGTH_MAX = 4096 };
-    uintptr_t function = (uintptr_t)pthread_getattr_np;
-    bool found = start->caller - function < LENGTH_MAX;
-    for (unsigned i = 0; i < walk->count; i++)
-        found |= walk->address[i] - function < LENGTH_MAX;
-    return found;
 }
 
 static bool is_inside(const struct unwind_stack *stack, uintptr_t address)
@@ -140,12 +180,17 @@ __attribute__((no_sanitize("address", "thread"))) static bool follow_frame(
     return true;
 }
 
-static void follow_frames(
-    const struct unwind_stack *stack, const struct unwind_start *start, struct walk *walk)
+static void take_caller(const struct unwind_start *start, struct walk *walk)
 {
     walk->frame[0] = start->frame;
     walk->place[0] = start->top;
     walk->address[walk->count++] = start->caller;
+}
+
+static void follow_frames(
+    const struct unwind_stack *stack, const struct unwind_start *start, struct walk *walk)
+{
+    take_caller(start, walk);
     while (start->top >= stack->low && follow_frame(stack, walk))
         continue;
 }
@@ -164,6 +209,22 @@ static void follow_compiled(const struct unwind_stack *stack, struct walk *walk)
             return;
     if (walk->count < SITE_FRAMES_MAX)
         walk->count = known;
+}
+
+/* False: there is no unwinder, or it cannot be used here. It allocates and frees itself, up to GCC
+ * 12 while it holds a lock that it would wait for. */
+static bool follow_tables(
+    const struct unwind_stack *stack, const struct unwind_start *start, struct walk *walk)
+{
+    uint64_t blocked;
+    if (!unwinder_begin(&blocked))
+        return false;
+    if (range_has(&unwinder.library, start->caller))
+        take_caller(start, walk);
+    else if (unwinder.backtrace(take_frame, walk) == _URC_END_OF_STACK)
+        follow_compiled(stack, walk);
+    unwinder_end(blocked);
+    return true;
 }
 
 /* ---- Stacks that are kept -------------------------------------------------------------------- */
@@ -310,19 +371,11 @@ struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *
     struct unwind_kept *kept = kept_for(stack, start);
     if (is_kept(kept, start))
         return kept->site;
-    struct walk walk = {.top = start->top};
-    bool is_open = unwinder_is_open();
-    /* The unwinder itself allocates and frees, up to GCC 12 while it holds a lock that it would
-     * wait for. */
-    if (is_open && range_has(&unwinder.library, start->caller))
-        return site_find(&start->caller, 1);
-    bool is_at_end = is_open && unwinder.backtrace(take_frame, &walk) == _URC_END_OF_STACK;
-    if (!stack->high && !find_first_bounds(stack, start->top) && !is_being_asked(&walk, start))
-        find_bounds(stack);
-    if (!is_open)
+    if (!stack->high)
+        find_bounds(stack, start);
+    struct walk walk = {.top = start->top, .is_within = is_inside(stack, start->top)};
+    if (!follow_tables(stack, start, &walk))
         follow_frames(stack, start, &walk);
-    else if (is_at_end)
-        follow_compiled(stack, &walk);
     unsigned skipped = 0;
     while (skipped < walk.count && range_has(&own, walk.address[skipped]))
         skipped++;

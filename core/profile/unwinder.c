@@ -5,10 +5,20 @@
 #include <link.h>
 #include <string.h>
 
+#include "base/atomic.h"
+#include "os/identity.h"
+#include "os/os.h"
+
 /* Absent from statically linked programs. */
 #pragma weak dlsym
 
 struct unwinder unwinder;
+
+/* Atomic: release on store pairs with acquire on load. */
+static enum { UNKNOWN, OPEN, LOST } state;
+
+/* The process that uses it, above the number of its threads that do now. Atomic, any thread. */
+static uint64_t users;
 
 static bool look_up(void *library, void *function, const char *name)
 {
@@ -38,7 +48,7 @@ bool unwinder_open(void)
 {
     int (*iterate)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
     void *(*open)(const char *, int), *library = NULL;
-    if (unwinder.is_open)
+    if (ATOMIC_LOAD_RELAXED(&state) != UNKNOWN)
         return true;
     /* By name: linkers warn of programs that have it and are static. */
     if (dlsym && look_up(RTLD_DEFAULT, &open, "dlopen"))
@@ -50,6 +60,37 @@ bool unwinder_open(void)
         !look_up(library, &unwinder.backtrace, "_Unwind_Backtrace") ||
         !look_up(RTLD_DEFAULT, &iterate, "dl_iterate_phdr") || !iterate(find_library, NULL))
         return false;
-    __atomic_store_n(&unwinder.is_open, true, __ATOMIC_RELEASE);
+    ATOMIC_STORE_RELEASE(&state, OPEN);
     return true;
+}
+
+/* One user more. False: those of the parent were inside. */
+static bool count_in(uint64_t process)
+{
+    uint64_t seen = ATOMIC_LOAD_RELAXED(&users), next;
+    do {
+        bool is_new = seen >> 32 != process;
+        if (is_new && (uint32_t)seen)
+            ATOMIC_STORE_RELEASE(&state, LOST);
+        next = is_new ? process << 32 | 1 : seen + 1;
+    } while (!__atomic_compare_exchange_n(
+        &users, &seen, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return ATOMIC_LOAD_RELAXED(&state) == OPEN;
+}
+
+bool unwinder_begin(uint64_t *blocked)
+{
+    if (ATOMIC_LOAD_ACQUIRE(&state) != OPEN)
+        return false;
+    *blocked = os_block_signals();
+    if (count_in(identity_self() >> 32))
+        return true;
+    unwinder_end(*blocked);
+    return false;
+}
+
+void unwinder_end(uint64_t blocked)
+{
+    __atomic_fetch_sub(&users, 1, __ATOMIC_RELAXED);
+    os_restore_signals(blocked);
 }

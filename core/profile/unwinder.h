@@ -23,16 +23,15 @@ extern struct unwinder {
     _Unwind_Word (*get_register)(struct _Unwind_Context *, int);
     const void *(*find_table)(void *, void *[3]); /* what the tables have of an address */
     struct range library;                         /* where it lies */
-    bool is_open;
 } unwinder;
 
 /* False: there is none. To be called outside of allocations, by one thread at a time. */
 bool unwinder_open(void);
 
-/* In any thread. */
-ALWAYS_INLINE bool unwinder_is_open(void)
-{
-    return __atomic_load_n(&unwinder.is_open, __ATOMIC_ACQUIRE);
-}
+/* It is used from here on, with signals blocked: a handler might want a stack, too, and it has
+ * locks. False: it is not open, or it is closed for good, since this is the child of a fork that
+ * happened while another thread held one of them. */
+bool unwinder_begin(uint64_t *blocked);
+void unwinder_end(uint64_t blocked);
 
 #endif

@@ -167,14 +167,20 @@ add_test(NAME runtime_cancel_sampled COMMAND runtime_cancel)
 set_tests_properties(runtime_cancel_sampled PROPERTIES TIMEOUT 120
     ENVIRONMENT HAKMEM_SAMPLE_KIB=1)
 
-runtime_program(runtime_attributes runtime_attributes.c)
-target_link_libraries(runtime_attributes PRIVATE hakmem::hakmem)
-add_test(NAME runtime_attributes COMMAND runtime_attributes)
-
-runtime_program(runtime_frames runtime_frames.c)
-target_link_libraries(runtime_frames PRIVATE hakmem::hakmem)
-add_test(NAME runtime_frames COMMAND runtime_frames)
-set_tests_properties(runtime_attributes runtime_frames PROPERTIES
+# Samples where locks of others are held, and on other stacks.
+foreach(name attributes frames coroutines)
+    runtime_program(runtime_${name} runtime_${name}.c)
+    target_link_libraries(runtime_${name} PRIVATE hakmem::hakmem)
+    foreach(stack unwind frames)
+        add_test(NAME runtime_${name}_${stack} COMMAND runtime_${name})
+        set_tests_properties(runtime_${name}_${stack} PROPERTIES TIMEOUT 120
+            ENVIRONMENT "HAKMEM_SAMPLE_KIB=1;HAKMEM_SAMPLE_STACK=${stack}")
+    endforeach()
+endforeach()
+runtime_program(runtime_attributes_static runtime_attributes.c)
+target_link_libraries(runtime_attributes_static PRIVATE hakmem::static -static)
+add_test(NAME runtime_attributes_static COMMAND runtime_attributes_static)
+set_tests_properties(runtime_attributes_static PROPERTIES
     TIMEOUT 120 ENVIRONMENT HAKMEM_SAMPLE_KIB=1)
 
 # The live profile.
