@@ -6,12 +6,13 @@
 #include "slab/spare.h"
 #include "thread/due.h"
 
-/* The class of the block that is to be the sample in place of a block of that class: of short ones
- * it is one of few, so that samples share pages. Blocks of it lie at multiples of their size. */
+/* The class of the block that is to be the sample in place of a block of that class: one of few, so
+ * that samples share slabs. Blocks of it lie at multiples of their size. Where each block has a
+ * slab there is nothing to share. */
 static unsigned class_for(unsigned size_class, size_t alignment)
 {
     enum { SHORTEST = 256 };
-    if (size_class_is_long(size_class))
+    if (size_class_is_single(size_class))
         return size_class;
     size_t length = SHORTEST;
     while (length < alignment || length < size_classes[size_class].size)

@@ -3,6 +3,7 @@
 
 #include "base/pressure.h"
 #include "os/cycles.h"
+#include "slab/spare.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -45,6 +46,7 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (due < due_min)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
+    spare_flush();
     struct cycles_span span;
     cycles_begin(&span, CYCLES_PURGE, CYCLES_SAME, bytes);
     size_t lent = lend();

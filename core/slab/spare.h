@@ -1,8 +1,9 @@
 /* Spares: of each class but the longest one free block of a sampled slab, for the next sample.
  * Where samples die young, each would end its slab and the next one make it anew.
  *
- * A spare is free memory that its bin does not know of: a tick flushes them, as does who gives all
- * back, and none are kept while nothing is sampled. At most a slab a class is held by them.
+ * A spare is free memory that its bin does not know of: they are flushed by ticks, before memory
+ * grows, and by who gives all back, and none are kept while nothing is sampled. At most a slab a
+ * class is held by them.
  *
  * No lock: who takes a block out of its place has it.
  */

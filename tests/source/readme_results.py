@@ -163,12 +163,13 @@ def self_test():
     readme = "x\n<!-- results:begin -->\nold\n<!-- results:end -->\ny\n"
     programs = page.replace("| best peer | **1.10**", "| system | **1.30**")
     text = filled(readme, (page, programs))
-    assert "| the best other allocator of each row | **1.10** | 1 | 2 | **0.90** | \u2013 |" in text, text
+    best = "| the best other allocator of each row | **1.10** | 1 | 2 | **0.90** | \u2013 |"
+    assert best in text, text
     assert "`b` 1.33, `a` 1.25;" in text and "malloc: nowhere." in text, text
     assert "4 workloads, measured on 2026-01-02, and\n4 real programs, " in text, text
     assert "A/A" not in text and filled(text, (page, programs)) == text, text
     text = filled(readme, (page, page))
-    assert "them | **1.10** | 1 | 2 | **0.90** | **1.10** | 1 | 2 | **0.90** |" in text, text
+    assert "row | **1.10** | 1 | 2 | **0.90** | **1.10** | 1 | 2 | **0.90** |" in text, text
     end = struct.pack(">I", 0) + b"IEND" + struct.pack(">I", zlib.crc32(b"IEND"))
     assert note_of(PNG_HEAD + end) is None
     picture = noted(noted(PNG_HEAD + end, "old"), "new")

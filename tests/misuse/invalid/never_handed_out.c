@@ -5,6 +5,7 @@
  *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  * mid, large: at once
  *     hakmem: free(): double free of BAD
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  * big: at once or not applicable
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  *     hakmem: free(): double free of BAD

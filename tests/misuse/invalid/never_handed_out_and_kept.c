@@ -3,6 +3,7 @@
  * tiny: not caught
  * mid, large: at once
  *     hakmem: free(): double free of BAD
+ *     hakmem: free(): invalid pointer BAD: inside a block of N bytes at BASE
  * big: at once or not applicable
  *     hakmem: free(): invalid pointer BAD: not allocated by hakmem
  *     hakmem: free(): double free of BAD
