@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "api/alloc.h"
-#include "api/hardened.h"
 #include "api/perturb.h"
 #include "base/pressure.h"
 #include "hakmem/hakmem.h"
@@ -35,16 +34,6 @@ EXPORT void *calloc(size_t count, size_t size)
 EXPORT void *realloc(void *block, size_t size)
 {
     return alloc_resize(block, size);
-}
-
-EXPORT void *reallocarray(void *block, size_t count, size_t size)
-{
-    size_t total;
-    if (__builtin_mul_overflow(count, size, &total)) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    return alloc_resize(block, total);
 }
 
 /* ---- Aligned allocation ---------------------------------------------------------------------- */
@@ -119,28 +108,6 @@ EXPORT size_t malloc_object_size(const void *address)
 EXPORT size_t malloc_object_size_fast(const void *address)
 {
     return alloc_object_size_fast(address);
-}
-
-/* Only the hardened preset knows what was asked for; but more than there is it cannot have been. */
-static void expect(const void *block, size_t size, size_t alignment, const char *call)
-{
-    size_t length = alloc_object_size_fast(block);
-    if (hardened_is_on())
-        hardened_expect(block, size, alignment, call);
-    else if (UNLIKELY(size > length) && block)
-        fatal_told(call, "wrong size for pointer", size, block, length);
-}
-
-EXPORT void free_sized(void *block, size_t size)
-{
-    expect(block, size, MIN_ALIGNMENT, "free_sized");
-    release(block);
-}
-
-EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
-{
-    expect(block, size, alignment, "free_aligned_sized");
-    release(block);
 }
 
 /* The size may be that of the block: programs ask jemalloc for it before they allocate. */

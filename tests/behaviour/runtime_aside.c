@@ -12,6 +12,10 @@
 #endif
 
 #if OWN_MALLOC
+/* Of the preloaded library. */
+extern void free_sized(void *block, size_t size) __attribute__((weak));
+extern void free_aligned_sized(void *block, size_t alignment, size_t size) __attribute__((weak));
+
 static _Alignas(16) char pool[32 << 20];
 static size_t pool_used;
 static size_t own_calls;
@@ -48,6 +52,20 @@ void *realloc(void *block, size_t size)
     }
     return moved;
 }
+
+/* What others have over the four functions, and glibc does not ask a program to replace: its own
+ * reallocarray calls the program's realloc, and so does the library's. */
+static void call_others(void)
+{
+    char *block = malloc(3);
+    memcpy(block, "ab", 3);
+    block = reallocarray(block, 300, 4);
+    REQUIRE(block != NULL && strcmp(block, "ab") == 0);
+    REQUIRE(free_sized != NULL && free_aligned_sized != NULL);
+    free_sized(block, 1200);
+    free_aligned_sized(malloc(64), 16, 64);
+    free_sized(NULL, 64);
+}
 #endif
 
 int main(int argc, char **argv)
@@ -69,6 +87,7 @@ int main(int argc, char **argv)
 #if OWN_MALLOC
     /* The C library's stream and line came from here as well. */
     REQUIRE(own_calls >= 3);
+    call_others();
 #endif
     puts("done");
     return 0;

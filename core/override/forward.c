@@ -1,0 +1,47 @@
+/* Functions that call malloc's exported ones, by their names, as glibc's own do.
+ *
+ * A program, or a library before this one, may replace malloc, free, calloc and realloc, and has
+ * then done what the C library asks for: the functions here have to serve its blocks. So they lead
+ * through the table of the dynamic linker. In a file of their own, where the compiler does not see
+ * whom they call. Each ends in a jump: for samples the caller is theirs.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/alloc.h"
+#include "api/hardened.h"
+#include "os/fatal.h"
+#include "override/override.h"
+
+EXPORT void *reallocarray(void *block, size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(block, total);
+}
+
+/* Only the hardened preset knows what was asked for; but more than there is it cannot have been. Of
+ * what is none of ours nothing is known. */
+static void expect(const void *block, size_t size, size_t alignment, const char *call)
+{
+    size_t length = alloc_object_size_fast(block);
+    if (hardened_is_on())
+        hardened_expect(block, size, alignment, call);
+    else if (UNLIKELY(size > length) && block)
+        fatal_told(call, "wrong size for pointer", size, block, length);
+}
+
+EXPORT void free_sized(void *block, size_t size)
+{
+    expect(block, size, MIN_ALIGNMENT, "free_sized");
+    free(block);
+}
+
+EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
+{
+    expect(block, size, alignment, "free_aligned_sized");
+    free(block);
+}
