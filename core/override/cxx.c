@@ -7,8 +7,9 @@
  * replaces nothing but new and delete, would hand the inside of a block to our sized delete.
  *
  * The library does not depend on libstdc++: what it needs of the C++ runtime, the new_handler and
- * the throwing of bad_alloc, it refers to weakly. A program without them that runs out of memory
- * in a throwing new ends with a message.
+ * the throwing of bad_alloc, it refers to weakly, and looks for it when there is no memory if it
+ * was not there at the start. A program without them that runs out of memory in a throwing new ends
+ * with a message.
  */
 #include <dlfcn.h>
 
@@ -106,23 +107,66 @@ static SLOW_PATH void expect(void *block, size_t size, size_t alignment, enum fo
 /* ---- Slow paths of new -------------------------------------------------------------------------
  */
 
+/* What is called `name` in the C++ library, of which nobody knew when this one was loaded: a C
+ * program has opened a library in C++ since, and that one alone sees it. So it is looked for where
+ * new is called, and in what that depends on. NULL: it is not there. Nothing is kept: libraries may
+ * be closed. dlopen is found by name: linkers warn of programs that have it and are static. */
+static SLOW_PATH void *find_for(const void *caller, const char *name)
+{
+    void *(*open)(const char *, int) = NULL, *found = NULL;
+    int (*close)(void *) = NULL, (*ask)(const void *, Dl_info *) = NULL;
+    Dl_info info = {0};
+    if (!dlsym)
+        return NULL;
+    *(void **)&open = dlsym(RTLD_DEFAULT, "dlopen");
+    *(void **)&close = dlsym(RTLD_DEFAULT, "dlclose");
+    *(void **)&ask = dlsym(RTLD_DEFAULT, "dladdr");
+    if (!open || !close || !ask)
+        return NULL;
+    const char *file = ask(caller, &info) ? info.dli_fname : NULL;
+    const char *const files[] = {file, "libstdc++.so.6", "libc++.so.1"};
+    for (unsigned i = 0; !found && i < ARRAY_LENGTH(files); i++) {
+        void *library = open(files[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (!library)
+            continue;
+        found = dlsym(library, name);
+        close(library);
+    }
+    return found;
+}
+
+static SLOW_PATH new_handler handler_for(const void *caller)
+{
+    new_handler (*get)(void) = _ZSt15get_new_handlerv;
+    if (!get)
+        *(void **)&get = find_for(caller, "_ZSt15get_new_handlerv");
+    return get ? get() : NULL;
+}
+
+static _Noreturn SLOW_PATH void throw_bad_alloc(const void *caller)
+{
+    void (*throw)(void) = _ZSt17__throw_bad_allocv;
+    if (!throw)
+        *(void **)&throw = find_for(caller, "_ZSt17__throw_bad_allocv");
+    if (throw)
+        throw();
+    fatal("operator new: out of memory");
+}
+
 /* A nothrow new must not let the exception of a new_handler out, but C cannot catch it: so the
  * handler is called only by the throwing forms, and the nothrow forms return NULL at once. */
 static SLOW_PATH void *new_slow(size_t size, size_t alignment, enum form form)
 {
+    const void *caller = __builtin_return_address(0);
     for (;;) {
         void *block =
             hardened_is_on() ? new_hardened(size, alignment, form) : alloc_aligned(size, alignment);
         if (block)
             return block;
-        new_handler handler = _ZSt15get_new_handlerv ? _ZSt15get_new_handlerv() : NULL;
-        if (handler) {
-            handler();
-            continue;
-        }
-        if (_ZSt17__throw_bad_allocv)
-            _ZSt17__throw_bad_allocv();
-        fatal("operator new: out of memory");
+        new_handler handler = handler_for(caller);
+        if (!handler)
+            throw_bad_alloc(caller);
+        handler();
     }
 }
 
