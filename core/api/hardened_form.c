@@ -17,12 +17,17 @@ void hardened_check_form(const void *block, uint32_t word, enum form form, const
             ender, "wrong alignment for pointer", MIN_ALIGNMENT, block, word_alignment(word));
 }
 
-void hardened_start_big(const void *block, size_t alignment, enum form form)
+/* An alignment as a word keeps it: beyond the most it counts as that. */
+static size_t kept_alignment(size_t alignment)
 {
     enum { MOST = 1 << 30 };
+    return size_min(size_max(alignment, MIN_ALIGNMENT), MOST);
+}
+
+void hardened_start_big(const void *block, size_t alignment, enum form form)
+{
     struct big *big = block_find(block).big;
-    alignment = size_min(size_max(alignment, MIN_ALIGNMENT), MOST);
-    big->word = word_live(0, alignment, form);
+    big->word = word_live(0, kept_alignment(alignment), form);
 }
 
 void hardened_look_at_big(
@@ -60,12 +65,14 @@ void hardened_expect(const void *block, size_t size, size_t alignment, const cha
     uint32_t word = find_word(block, &asked);
     if (!word && !nothing)
         return;
-    if (size != SIZE_MAX && size != asked)
+    /* No bytes at an alignment beyond that of slabs are a big block of one. */
+    bool none = size == 0 && asked == 1 && word_alignment(word) > REGION_SIZE;
+    if (size != SIZE_MAX && size != asked && !none)
         fatal_told(call, "wrong size for pointer", size, block, asked);
     /* Which alignment no bytes were asked for with is not known. */
     if (nothing)
         return;
-    alignment = alignment ? size_max(alignment, MIN_ALIGNMENT) : word_alignment(word);
+    alignment = alignment ? kept_alignment(alignment) : word_alignment(word);
     if (alignment != word_alignment(word))
         fatal_told(call, "wrong alignment for pointer", alignment, block, word_alignment(word));
 }

@@ -139,6 +139,28 @@ static void short_big_blocks_end_where_asked(void **state)
     assert_int_equal(live_blocks(), 0);
 }
 
+/* What is kept of a big block has room for neither no bytes nor any alignment. */
+static void extreme_requests_are_told_as_they_were(void **state)
+{
+    static const size_t alignments[] = {4 * MIB, GIB, 2 * GIB, 4 * GIB, TIB};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(alignments); i++) {
+        for (size_t size = 0; size < 3; size++) {
+            size_t alignment = alignments[i];
+            char *block = hardened_alloc(size, alignment, FORM_MALLOC);
+            if (!block && alignment > GIB)
+                continue; /* there are not that many addresses */
+            assert_non_null(block);
+            assert_int_equal((uintptr_t)block % alignment, 0);
+            hardened_expect(block, size, alignment, "test");
+            hardened_expect(block, size, 0, "test");
+            hardened_expect(block, SIZE_MAX, alignment, "test");
+            give(block);
+        }
+    }
+    assert_int_equal(live_blocks(), 0);
+}
+
 /* What a thread asks for while another one turns the preset on may come out of it half way: a block
  * in its place, of which nothing was noted. */
 static void big_blocks_without_a_word_are_freed(void **state)
@@ -332,6 +354,7 @@ int main(void)
         cmocka_unit_test(realloc_gains_zeros),
         cmocka_unit_test(realloc_with_an_alignment_ends_where_asked),
         cmocka_unit_test(short_big_blocks_end_where_asked),
+        cmocka_unit_test(extreme_requests_are_told_as_they_were),
         cmocka_unit_test(big_blocks_without_a_word_are_freed),
         cmocka_unit_test(overwritten_ends_are_noticed),
         cmocka_unit_test(writes_after_free_are_noticed),
