@@ -3,8 +3,7 @@
 #ifndef COMPAT_FIGURES_H
 #define COMPAT_FIGURES_H
 
-#include "base/macros.h"
-#include "hakmem/hakmem.h"
+#include "observe/stats.h"
 
 /* The most that may be resident: what blocks and records lie in, and what was not given back. */
 static inline uint64_t figures_resident(const struct hakmem_stats *total)
@@ -15,8 +14,7 @@ static inline uint64_t figures_resident(const struct hakmem_stats *total)
 /* Addresses that are held for blocks and cost no memory. */
 static inline uint64_t figures_unused_addresses(const struct hakmem_stats *total)
 {
-    uint64_t resident = total->committed_bytes + total->retained_bytes;
-    return total->mapped_bytes > resident ? total->mapped_bytes - resident : 0;
+    return stats_difference(total->mapped_bytes, total->committed_bytes + total->retained_bytes);
 }
 
 #endif

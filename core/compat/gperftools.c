@@ -35,11 +35,11 @@ static uint64_t value_of(int property)
         return figures_resident(total);
     case 3:
     case 4:
-        return total->cached_bytes - total->transfer_bytes;
+        return stats_difference(total->cached_bytes, total->transfer_bytes);
     case 5:
         return total->transfer_bytes;
     case 6:
-        return total->committed_bytes > handed_out ? total->committed_bytes - handed_out : 0;
+        return stats_difference(total->committed_bytes, handed_out);
     case 7:
         return total->retained_bytes;
     default:

@@ -32,12 +32,12 @@ static void add_heaps(unsigned size_class, struct hakmem_usage *usage)
     struct heap_counts heaps = heap_counts(size_class);
     int64_t pushes = (int64_t)(heaps.cached + heaps.pops + heaps.magazines.returned);
     if (pushes < 0)
-        pushes = 0; /* the counters were read one after the other while their threads work */
+        pushes = 0; /* as stats_difference */
     usage->cached_blocks += heaps.cached;
     usage->malloc_calls += heaps.pops;
-    usage->malloc_hits += heaps.pops - heaps.magazines.misses;
+    usage->malloc_hits += stats_difference(heaps.pops, heaps.magazines.misses);
     usage->free_calls += (uint64_t)pushes;
-    usage->free_hits += (uint64_t)pushes - heaps.magazines.overflows;
+    usage->free_hits += stats_difference((uint64_t)pushes, heaps.magazines.overflows);
     usage->refills += heaps.magazines.refills;
     usage->flushes += heaps.magazines.flushes;
 }
@@ -64,7 +64,7 @@ void stats_collected_class(unsigned size_class, struct hakmem_usage *usage)
     add_class(size_class, usage);
     if (size_class <= TWINS)
         add_class(size_class + SIZE_COUNT, usage);
-    usage->live_blocks = usage->malloc_calls - usage->free_calls;
+    usage->live_blocks = stats_difference(usage->malloc_calls, usage->free_calls);
     usage->live_bytes = usage->live_blocks * size;
     usage->cached_bytes = usage->cached_blocks * size;
     usage->committed_bytes = usage->slabs * size_classes[size_class].units * UNIT_SIZE;

@@ -27,6 +27,13 @@ struct snapshot {
     struct hakmem_usage tier[TIER_COUNT];
 };
 
+/* What a figure has beyond another one. They are read one after the other while threads work: so a
+ * difference may come out below zero, and is zero then. */
+static inline uint64_t stats_difference(uint64_t figure, uint64_t other)
+{
+    return figure > other ? figure - other : 0;
+}
+
 void stats_collect(struct snapshot *snapshot);
 
 /* The tier of a class, or a twin. */
@@ -36,5 +43,21 @@ enum hakmem_tier stats_tier_of(unsigned size_class);
  * added up for it, or was so by stats_collect. */
 void stats_collect_class(unsigned size_class, struct hakmem_usage *usage);
 void stats_collected_class(unsigned size_class, struct hakmem_usage *usage);
+
+/* Where blocks lie that are no big ones; how much of it they take, and how much they do not. */
+static inline uint64_t stats_arena(const struct snapshot *now)
+{
+    return stats_difference(now->total.mapped_bytes, now->tier[HAKMEM_TIER_BIG].live_bytes);
+}
+
+static inline uint64_t stats_arena_live(const struct snapshot *now)
+{
+    return stats_difference(now->total.live_bytes, now->tier[HAKMEM_TIER_BIG].live_bytes);
+}
+
+static inline uint64_t stats_arena_free(const struct snapshot *now)
+{
+    return stats_difference(stats_arena(now), stats_arena_live(now));
+}
 
 #endif

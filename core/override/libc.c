@@ -197,9 +197,9 @@ EXPORT struct mallinfo2 mallinfo2(void)
     struct mallinfo2 info = {0};
     info.hblks = big->live_blocks;
     info.hblkhd = big->live_bytes;
-    info.uordblks = now.total.live_bytes - big->live_bytes;
-    info.arena = now.total.mapped_bytes - big->live_bytes;
-    info.fordblks = info.arena - info.uordblks;
+    info.uordblks = stats_arena_live(&now);
+    info.arena = stats_arena(&now);
+    info.fordblks = stats_arena_free(&now);
     info.ordblks = now.total.cached_blocks;
     info.keepcost = now.total.retained_bytes;
     return info;
