@@ -143,14 +143,14 @@ static SLOW_PATH new_handler handler_for(const void *caller)
     return get ? get() : NULL;
 }
 
-static _Noreturn SLOW_PATH void throw_bad_alloc(const void *caller)
+static _Noreturn SLOW_PATH void throw_bad_alloc(const void *caller, const char *why)
 {
     void (*throw)(void) = _ZSt17__throw_bad_allocv;
     if (!throw)
         *(void **)&throw = find_for(caller, "_ZSt17__throw_bad_allocv");
     if (throw)
         throw();
-    fatal("operator new: out of memory");
+    fatal(why);
 }
 
 /* A nothrow new must not let the exception of a new_handler out, but C cannot catch it: so the
@@ -158,6 +158,8 @@ static _Noreturn SLOW_PATH void throw_bad_alloc(const void *caller)
 static SLOW_PATH void *new_slow(size_t size, size_t alignment, enum form form)
 {
     const void *caller = __builtin_return_address(0);
+    if (!is_power_of_two(alignment))
+        throw_bad_alloc(caller, "operator new: alignment is no power of two");
     for (;;) {
         void *block =
             hardened_is_on() ? new_hardened(size, alignment, form) : alloc_aligned(size, alignment);
@@ -165,7 +167,7 @@ static SLOW_PATH void *new_slow(size_t size, size_t alignment, enum form form)
             return block;
         new_handler handler = handler_for(caller);
         if (!handler)
-            throw_bad_alloc(caller);
+            throw_bad_alloc(caller, "operator new: out of memory");
         handler();
     }
 }
@@ -194,7 +196,8 @@ ALWAYS_INLINE void *new_block(size_t size)
 
 ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)
 {
-    void *block = hardened_is_on() ? NULL : alloc_aligned(size, alignment);
+    bool fast = LIKELY(is_power_of_two(alignment)) && !hardened_is_on();
+    void *block = fast ? alloc_aligned(size, alignment) : NULL;
     return LIKELY(block != NULL) ? block : new_slow(size, alignment, FORM_NEW);
 }
 
@@ -249,6 +252,8 @@ static SLOW_PATH void *next_nothrow_aligned(
 
 ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, enum form form)
 {
+    if (UNLIKELY(!is_power_of_two(alignment)))
+        return NULL;
     if (hardened_is_on())
         return new_hardened(size, alignment, form);
     return alignment <= MIN_ALIGNMENT ? alloc(size) : alloc_aligned(size, alignment);

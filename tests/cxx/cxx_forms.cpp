@@ -126,6 +126,27 @@ TEST(forms, aligned_objects)
     });
 }
 
+/* An alignment that is no power of two counts as no memory; the new_handler is not asked. */
+TEST(forms, impossible_alignments)
+{
+    static bool asked;
+    std::set_new_handler([] {
+        asked = true;
+        std::set_new_handler(nullptr);
+    });
+    for (std::size_t wrong : {std::size_t{0}, std::size_t{3}, std::size_t{24}, SIZE_MAX}) {
+        for (std::size_t size : {0u, 100u, 100000u, 3000000u}) {
+            const auto alignment = static_cast<std::align_val_t>(wrong);
+            EXPECT_THROW((void)::operator new(size, alignment), std::bad_alloc);
+            EXPECT_THROW((void)::operator new[](size, alignment), std::bad_alloc);
+            EXPECT_EQ(::operator new(size, alignment, std::nothrow), nullptr);
+            EXPECT_EQ(::operator new[](size, alignment, std::nothrow), nullptr);
+        }
+    }
+    std::set_new_handler(nullptr);
+    EXPECT_FALSE(asked);
+}
+
 TEST(forms, operators_called_by_name)
 {
     on_a_thread_too([] {
