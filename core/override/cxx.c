@@ -153,8 +153,6 @@ static _Noreturn SLOW_PATH void throw_bad_alloc(const void *caller, const char *
     fatal(why);
 }
 
-/* A nothrow new must not let the exception of a new_handler out, but C cannot catch it: so the
- * handler is called only by the throwing forms, and the nothrow forms return NULL at once. */
 static SLOW_PATH void *new_slow(size_t size, size_t alignment, enum form form)
 {
     const void *caller = __builtin_return_address(0);
@@ -250,34 +248,80 @@ static SLOW_PATH void *next_nothrow_aligned(
     return next ? next(size, alignment, tag) : _ZnwmSt11align_val_t(size, alignment);
 }
 
-ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, enum form form)
+/* A nothrow new must not let the exception of a new_handler out, but C cannot catch it: so where
+ * there is a handler, the C++ library's nothrow form is called, which calls the throwing one. It
+ * has to come next: that of another malloc has blocks of its own. Else, and where there is none, as
+ * in static programs, NULL: there is no memory. */
+static SLOW_PATH void *handler_nothrow(const char *name)
 {
-    if (UNLIKELY(!is_power_of_two(alignment)))
+    int (*ask)(const void *, Dl_info *) = NULL;
+    Dl_info found = {0}, library = {0};
+    if (!_ZSt15get_new_handlerv || !dlsym || !_ZSt15get_new_handlerv())
         return NULL;
-    if (hardened_is_on())
-        return new_hardened(size, alignment, form);
-    return alignment <= MIN_ALIGNMENT ? alloc(size) : alloc_aligned(size, alignment);
+    void *next = dlsym(RTLD_NEXT, name);
+    *(void **)&ask = dlsym(RTLD_DEFAULT, "dladdr");
+    bool same = next && ask && ask(next, &found) &&
+                ask((const void *)(uintptr_t)_ZSt15get_new_handlerv, &library) &&
+                found.dli_fbase == library.dli_fbase;
+    return same ? next : NULL;
+}
+
+static SLOW_PATH void *nothrow_slow(size_t size, enum form form, const void *tag)
+{
+    void *(*next)(size_t, const void *);
+    void *block = hardened_is_on() ? new_hardened(size, MIN_ALIGNMENT, form) : alloc(size);
+    if (block)
+        return block;
+    *(void **)&next =
+        handler_nothrow(form == FORM_NEW ? "_ZnwmRKSt9nothrow_t" : "_ZnamRKSt9nothrow_t");
+    return next ? next(size, tag) : NULL;
+}
+
+static SLOW_PATH void *nothrow_aligned(
+    size_t size, size_t alignment, enum form form, const void *tag)
+{
+    void *(*next)(size_t, size_t, const void *);
+    if (!is_power_of_two(alignment))
+        return NULL;
+    void *block =
+        hardened_is_on() ? new_hardened(size, alignment, form) : alloc_aligned(size, alignment);
+    if (block)
+        return block;
+    *(void **)&next = handler_nothrow(
+        form == FORM_NEW ? "_ZnwmSt11align_val_tRKSt9nothrow_t"
+                         : "_ZnamSt11align_val_tRKSt9nothrow_t");
+    return next ? next(size, alignment, tag) : NULL;
+}
+
+ALWAYS_INLINE void *new_nothrow(size_t size, enum form form, const void *tag)
+{
+    struct heap_front *heap = thread_heap;
+    bool due = false;
+    void *block = is_long(size) ? NULL : alloc_hit(heap, size, &due);
+    if (UNLIKELY(due))
+        return alloc_due(block, size, MIN_ALIGNMENT, false);
+    return LIKELY(block != NULL) ? block : nothrow_slow(size, form, tag);
 }
 
 OPERATOR void *_ZnwmRKSt9nothrow_t(size_t size, const void *tag)
 {
     if (UNLIKELY(_Znwm != own_new))
         return next_nothrow("_ZnwmRKSt9nothrow_t", size, tag);
-    return new_nothrow(size, MIN_ALIGNMENT, FORM_NEW);
+    return new_nothrow(size, FORM_NEW, tag);
 }
 
 OPERATOR void *_ZnamRKSt9nothrow_t(size_t size, const void *tag)
 {
     if (UNLIKELY(_Znam != own_new_array || _Znwm != own_new))
         return next_nothrow("_ZnamRKSt9nothrow_t", size, tag);
-    return new_nothrow(size, MIN_ALIGNMENT, FORM_NEW_ARRAY);
+    return new_nothrow(size, FORM_NEW_ARRAY, tag);
 }
 
 OPERATOR void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment, const void *tag)
 {
     if (UNLIKELY(_ZnwmSt11align_val_t != own_new_aligned))
         return next_nothrow_aligned("_ZnwmSt11align_val_tRKSt9nothrow_t", size, alignment, tag);
-    return new_nothrow(size, alignment, FORM_NEW);
+    return nothrow_aligned(size, alignment, FORM_NEW, tag);
 }
 
 OPERATOR void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment, const void *tag)
@@ -286,7 +330,7 @@ OPERATOR void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment,
             _ZnamSt11align_val_t != own_new_array_aligned ||
             _ZnwmSt11align_val_t != own_new_aligned))
         return next_nothrow_aligned("_ZnamSt11align_val_tRKSt9nothrow_t", size, alignment, tag);
-    return new_nothrow(size, alignment, FORM_NEW_ARRAY);
+    return nothrow_aligned(size, alignment, FORM_NEW_ARRAY, tag);
 }
 
 /* ---- new, new[] with a hint of how hot the memory is, which is not used -----------------------

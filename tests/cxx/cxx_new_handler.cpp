@@ -83,12 +83,14 @@ void give_up_after_five()
 TEST_F(NewHandler, HandlerIsCalledInALoop)
 {
     for (const allocation &form : allocations) {
+        calls = 0;
+        std::set_new_handler(give_up_after_five);
         if (form.throws) {
-            calls = 0;
-            std::set_new_handler(give_up_after_five);
             EXPECT_THROW(form.call(impossible, alignment), std::bad_alloc) << form.name;
-            EXPECT_EQ(calls, 5) << form.name;
+        } else {
+            EXPECT_EQ(form.call(impossible, alignment), nullptr) << form.name;
         }
+        EXPECT_EQ(calls, 5) << form.name;
     }
 }
 
@@ -123,7 +125,9 @@ TEST_F(NewHandler, ExceptionsOfTheHandlerStayInsideNothrow)
     std::set_new_handler(throw_special);
     for (const allocation &form : allocations) {
         if (!form.throws) {
+            calls = 0;
             EXPECT_NO_THROW(EXPECT_EQ(form.call(impossible, alignment), nullptr)) << form.name;
+            EXPECT_EQ(calls, 1) << form.name;
         }
     }
 }
