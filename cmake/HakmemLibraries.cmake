@@ -86,8 +86,8 @@ set_target_properties(hakmem_static PROPERTIES
     LINKER_LANGUAGE C)
 target_link_libraries(hakmem_static INTERFACE Threads::Threads)
 set_target_properties(hakmem_override PROPERTIES EXPORT_NAME override)
-# What operator new needs when there is no memory it refers to weakly, for the sake of programs in C,
-# and no weak reference brings a member of an archive in.
+# What operator new needs when there is no memory it refers to weakly, for the sake of programs in
+# C, and no weak reference brings a member of an archive in.
 foreach(target hakmem_static hakmem_override)
     target_link_options(${target} INTERFACE
         $<$<LINK_LANGUAGE:CXX>:LINKER:-u,_ZSt17__throw_bad_allocv,-u,_ZSt15get_new_handlerv>)
