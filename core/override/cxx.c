@@ -15,13 +15,8 @@
 
 #include "api/alloc.h"
 #include "api/hardened.h"
-#include "os/fatal.h"
 #include "override/override.h"
-
-/* std::get_new_handler() and std::__throw_bad_alloc(), present in libstdc++ and libc++. */
-typedef void (*new_handler)(void);
-extern new_handler _ZSt15get_new_handlerv(void) __attribute__((weak));
-extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
+#include "override/runtime.h"
 
 /* Absent from statically linked programs. */
 #pragma weak dlsym
@@ -107,65 +102,19 @@ static SLOW_PATH void expect(void *block, size_t size, size_t alignment, enum fo
 /* ---- Slow paths of new -------------------------------------------------------------------------
  */
 
-/* What is called `name` in the C++ library, of which nobody knew when this one was loaded: a C
- * program has opened a library in C++ since, and that one alone sees it. So it is looked for where
- * new is called, and in what that depends on. NULL: it is not there. Nothing is kept: libraries may
- * be closed. dlopen is found by name: linkers warn of programs that have it and are static. */
-static SLOW_PATH void *find_for(const void *caller, const char *name)
-{
-    void *(*open)(const char *, int) = NULL, *found = NULL;
-    int (*close)(void *) = NULL, (*ask)(const void *, Dl_info *) = NULL;
-    Dl_info info = {0};
-    if (!dlsym)
-        return NULL;
-    *(void **)&open = dlsym(RTLD_DEFAULT, "dlopen");
-    *(void **)&close = dlsym(RTLD_DEFAULT, "dlclose");
-    *(void **)&ask = dlsym(RTLD_DEFAULT, "dladdr");
-    if (!open || !close || !ask)
-        return NULL;
-    const char *file = ask(caller, &info) ? info.dli_fname : NULL;
-    const char *const files[] = {file, "libstdc++.so.6", "libc++.so.1"};
-    for (unsigned i = 0; !found && i < ARRAY_LENGTH(files); i++) {
-        void *library = open(files[i], RTLD_LAZY | RTLD_NOLOAD);
-        if (!library)
-            continue;
-        found = dlsym(library, name);
-        close(library);
-    }
-    return found;
-}
-
-static SLOW_PATH new_handler handler_for(const void *caller)
-{
-    new_handler (*get)(void) = _ZSt15get_new_handlerv;
-    if (!get)
-        *(void **)&get = find_for(caller, "_ZSt15get_new_handlerv");
-    return get ? get() : NULL;
-}
-
-static _Noreturn SLOW_PATH void throw_bad_alloc(const void *caller, const char *why)
-{
-    void (*throw)(void) = _ZSt17__throw_bad_allocv;
-    if (!throw)
-        *(void **)&throw = find_for(caller, "_ZSt17__throw_bad_allocv");
-    if (throw)
-        throw();
-    fatal(why);
-}
-
 static SLOW_PATH void *new_slow(size_t size, size_t alignment, enum form form)
 {
     const void *caller = __builtin_return_address(0);
     if (!is_power_of_two(alignment))
-        throw_bad_alloc(caller, "operator new: alignment is no power of two");
+        runtime_throw_bad_alloc(caller, "operator new: alignment is no power of two");
     for (;;) {
         void *block =
             hardened_is_on() ? new_hardened(size, alignment, form) : alloc_aligned(size, alignment);
         if (block)
             return block;
-        new_handler handler = handler_for(caller);
+        new_handler handler = runtime_handler(caller);
         if (!handler)
-            throw_bad_alloc(caller, "operator new: out of memory");
+            runtime_throw_bad_alloc(caller, "operator new: out of memory");
         handler();
     }
 }
@@ -248,24 +197,6 @@ static SLOW_PATH void *next_nothrow_aligned(
     return next ? next(size, alignment, tag) : _ZnwmSt11align_val_t(size, alignment);
 }
 
-/* A nothrow new must not let the exception of a new_handler out, but C cannot catch it: so where
- * there is a handler, the C++ library's nothrow form is called, which calls the throwing one. It
- * has to come next: that of another malloc has blocks of its own. Else, and where there is none, as
- * in static programs, NULL: there is no memory. */
-static SLOW_PATH void *handler_nothrow(const char *name)
-{
-    int (*ask)(const void *, Dl_info *) = NULL;
-    Dl_info found = {0}, library = {0};
-    if (!_ZSt15get_new_handlerv || !dlsym || !_ZSt15get_new_handlerv())
-        return NULL;
-    void *next = dlsym(RTLD_NEXT, name);
-    *(void **)&ask = dlsym(RTLD_DEFAULT, "dladdr");
-    bool same = next && ask && ask(next, &found) &&
-                ask((const void *)(uintptr_t)_ZSt15get_new_handlerv, &library) &&
-                found.dli_fbase == library.dli_fbase;
-    return same ? next : NULL;
-}
-
 static SLOW_PATH void *nothrow_slow(size_t size, enum form form, const void *tag)
 {
     void *(*next)(size_t, const void *);
@@ -273,7 +204,7 @@ static SLOW_PATH void *nothrow_slow(size_t size, enum form form, const void *tag
     if (block)
         return block;
     *(void **)&next =
-        handler_nothrow(form == FORM_NEW ? "_ZnwmRKSt9nothrow_t" : "_ZnamRKSt9nothrow_t");
+        runtime_nothrow(form == FORM_NEW ? "_ZnwmRKSt9nothrow_t" : "_ZnamRKSt9nothrow_t");
     return next ? next(size, tag) : NULL;
 }
 
@@ -287,7 +218,7 @@ static SLOW_PATH void *nothrow_aligned(
         hardened_is_on() ? new_hardened(size, alignment, form) : alloc_aligned(size, alignment);
     if (block)
         return block;
-    *(void **)&next = handler_nothrow(
+    *(void **)&next = runtime_nothrow(
         form == FORM_NEW ? "_ZnwmSt11align_val_tRKSt9nothrow_t"
                          : "_ZnamSt11align_val_tRKSt9nothrow_t");
     return next ? next(size, alignment, tag) : NULL;
