@@ -1,6 +1,8 @@
 /* See guard.h. */
 #include "profile/guard.h"
 
+#include <string.h>
+
 #include "map/page_map.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -123,10 +125,13 @@ struct sample *guard_put(
         fatal_guard(guard, block, "free");
     struct sample *sample = guard->sample;
     char *page = first_page(guard->block);
+    size_t bytes = (size_t)(slot_end(guard) - page);
     guard->sample = NULL;
     guard->freed = freed;
     guard->freed_by = thread;
-    os_make_untouchable(page, (size_t)(slot_end(guard) - page));
+    /* What the system leaves there is the next block's, and zero for that. */
+    if (!os_make_untouchable(page, bytes))
+        memset(page, 0, bytes);
     ATOMIC_STORE_RELEASE(&guard->state, GUARD_DEAD);
     return sample;
 }

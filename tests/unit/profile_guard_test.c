@@ -1,0 +1,65 @@
+/* profile/guard: guarded samples on a system with pages of 64 KiB, so that they may be long, whose
+ * calls the test answers where it says so (CMakeLists.txt wraps them). */
+#include "unit.h"
+
+#include "api/alloc.h"
+#include "api/block.h"
+#include "base/policy.h"
+#include "os/os.h"
+#include "profile/sample.h"
+
+size_t __wrap_os_page_size(void);
+bool __wrap_os_make_untouchable(void *address, size_t size);
+bool __real_os_make_untouchable(void *address, size_t size);
+
+size_t __wrap_os_page_size(void)
+{
+    return 64 * KIB;
+}
+
+static bool is_refused;
+
+bool __wrap_os_make_untouchable(void *address, size_t size)
+{
+    return !is_refused && __real_os_make_untouchable(address, size);
+}
+
+static bool is_guarded(const void *block)
+{
+    return block_find(block).kind == BLOCK_GUARDED;
+}
+
+static int start(void **state)
+{
+    (void)state;
+    policy.sample_guards = 1;
+    return sample_set_mean(1) ? 0 : -1;
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+/* A block that the system would not take away is overwritten: the next one there is zero. */
+static void a_block_that_stays_is_cleared(void **state)
+{
+    enum { SIZE = 3000, ROUNDS = 2 * GUARD_SLOTS };
+    unsigned guarded = 0;
+    (void)state;
+    is_refused = true;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        char *block = alloc_zeroed(1, SIZE - i % 2 * 100);
+        CHECK(block && unit_all_bytes(block, SIZE - 100, 0));
+        guarded += is_guarded(block);
+        memset(block, 0xee, SIZE - 100);
+        release(block);
+    }
+    is_refused = false;
+    CHECK(guarded > GUARD_SLOTS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_that_stays_is_cleared),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
