@@ -121,7 +121,8 @@ static unsigned class_in_place(size_t usable, size_t size)
 static void *resize_in_tier(struct block_info info, void *block, size_t usable, size_t size)
 {
     void *result = NULL;
-    unsigned size_class = info.kind == BLOCK_BIG ? CLASS_NONE : class_in_place(usable, size);
+    bool has_slab = info.kind == BLOCK_SLAB;
+    unsigned size_class = has_slab ? class_in_place(usable, size) : CLASS_NONE;
     if (info.kind != BLOCK_BIG && !size_class)
         return NULL;
     struct heap *heap = heap_enter();

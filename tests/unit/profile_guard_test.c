@@ -56,10 +56,30 @@ static void a_block_that_stays_is_cleared(void **state)
     CHECK(guarded > GUARD_SLOTS);
 }
 
+/* Long ones are in no slab, and are moved as short ones are. */
+static void long_blocks_are_resized(void **state)
+{
+    static const size_t sizes[] = {40000,  150000, 190000, 290000, 299000,
+                                   320000, 400000, 800000, 3000000};
+    (void)state;
+    for (size_t from = 0; from < ARRAY_LENGTH(sizes); from++) {
+        for (size_t to = 0; to < ARRAY_LENGTH(sizes); to++) {
+            char *block = alloc(sizes[from]);
+            CHECK(block && (is_guarded(block) || sizes[from] > 14 * os_page_size()));
+            memset(block, 0xee, sizes[from]);
+            block = alloc_resize(block, sizes[to]);
+            CHECK(block && alloc_usable_size(block, "test") >= sizes[to]);
+            CHECK(unit_all_bytes(block, size_min(sizes[from], sizes[to]), 0xee));
+            release(block);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_that_stays_is_cleared),
+        cmocka_unit_test(long_blocks_are_resized),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
