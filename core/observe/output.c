@@ -7,6 +7,7 @@
 #include "observe/report.h"
 #include "observe/stats.h"
 #include "os/os.h"
+#include "thread/fork.h"
 
 /* ---- Standard error -------------------------------------------------------------------------- */
 
@@ -228,12 +229,21 @@ static void warn_if_idle(void)
         report_say(message, sizeof message - 1);
 }
 
+/* Statistics take locks, and a signal handler that ends the program may have interrupted its thread
+ * where that holds one. */
 void report_at_exit(void)
 {
+    static const char again[] =
+        "hakmem: the program ended in the middle of a call: statistics are not written\n";
     const char *path = environment_stats_file();
     int fd = POLICY(stats) ? standard_error() : -1;
-    if (POLICY(stats) || path)
-        warn_if_idle();
+    if (!POLICY(stats) && !path)
+        return;
+    if (fork_holds_lock()) {
+        report_say(again, sizeof again - 1);
+        return;
+    }
+    warn_if_idle();
     if (fd >= 0)
         report_print(fd);
     if (path)

@@ -7,6 +7,7 @@
 #include "profile/log_modules.h"
 #include "profile/log_snapshots.h"
 #include "profile/log_store.h"
+#include "thread/fork.h"
 
 /* How far a birth looks for a dead sample in a full file: half of those that it finds have to stay,
  * so that few looks are in vain. */
@@ -178,7 +179,9 @@ void log_stop(void)
     uint64_t now = os_clock_ns();
     if (!store_is_open())
         return;
-    snapshots_last(now);
+    /* A signal handler may end the program where its thread holds a lock that a snapshot takes. */
+    if (!fork_holds_lock())
+        snapshots_last(now);
     ATOMIC_STORE_RELAXED(&store_header()->last_ns, now);
     ATOMIC_STORE_RELEASE(&store_header()->ended, 1);
 }

@@ -101,7 +101,8 @@ struct log_settings {
 /* Opens the file, or says why not. Called once, from the constructor. */
 void log_start(const struct log_settings *settings);
 
-/* Takes a last snapshot and notes that the process came to its end. */
+/* Takes a last snapshot, unless the thread holds a lock, and notes that the process came to its
+ * end. */
 void log_stop(void);
 
 /* Whether log_start was called and found a place for the file. */

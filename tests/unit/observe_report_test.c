@@ -1,7 +1,9 @@
 /* observe/: what reports make of a process whose name and arguments are anything. */
 #include "unit.h"
 
+#include "base/policy.h"
 #include "observe/report.h"
+#include "thread/registry.h"
 
 static char buffer[128 * 1024];
 
@@ -108,12 +110,33 @@ static void the_table_keeps_a_command_on_its_line(void **state)
         line, "\ncommand: prog two?lines ?[31m\n", strlen("\ncommand: prog two?lines ?[31m\n"));
 }
 
+static void end_inside_a_lock(void *unused)
+{
+    (void)unused;
+    policy.stats = 1;
+    report_look();
+    lock_acquire(heap_registry_lock());
+    report_at_exit();
+}
+
+/* A signal handler may have called exit there. */
+static void nothing_is_reported_from_inside_a_lock(void **state)
+{
+    (void)state;
+    static char output[4096];
+    int status = unit_run_child(end_inside_a_lock, NULL, output, sizeof output);
+    assert_int_equal(status, 0);
+    assert_string_equal(
+        output, "hakmem: the program ended in the middle of a call: statistics are not written\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arguments_are_found_one_by_one),
         cmocka_unit_test(any_argument_is_valid_json),
         cmocka_unit_test(the_table_keeps_a_command_on_its_line),
+        cmocka_unit_test(nothing_is_reported_from_inside_a_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

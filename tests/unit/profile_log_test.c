@@ -19,6 +19,7 @@
 #include "os/identity.h"
 #include "os/os.h"
 #include "profile/log_file.h"
+#include "thread/registry.h"
 
 static char folder[64] = "/tmp/hakmem-log-XXXXXX";
 static int said; /* write end of a pipe */
@@ -524,6 +525,22 @@ static void snapshots_thin_out(void **state)
     assert_true(whole >= rows / 2 - 1);
 }
 
+static void log_inside_a_lock(void)
+{
+    start(2 * MIB);
+    lock_acquire(heap_registry_lock());
+    log_stop();
+}
+
+/* A signal handler may have called exit there: a snapshot takes locks. */
+static void the_end_inside_a_lock_takes_no_snapshot(void **state)
+{
+    (void)state;
+    struct file file = run_well(log_inside_a_lock);
+    assert_int_equal(file.header->ended, 1);
+    assert_int_equal(file.header->rows[LOG_SNAPSHOTS - 1], 1);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -559,6 +576,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_is_said_once),
         cmocka_unit_test(no_file_is_said_once),
         cmocka_unit_test(snapshots_thin_out),
+        cmocka_unit_test(the_end_inside_a_lock_takes_no_snapshot),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
