@@ -42,7 +42,7 @@ ALWAYS_INLINE bool guard_covers(const void *address)
     return UNLIKELY(start != 0) && (uintptr_t)address - start < guard_bytes;
 }
 
-/* Reserves the range; false: there is no memory for it. Once. */
+/* Reserves the range; false: there is no memory for it. Once, by one thread at a time. */
 bool guard_open(void);
 
 /* A zeroed block for the sample, which was born there; NULL when it is too long for that, or none

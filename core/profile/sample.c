@@ -10,7 +10,6 @@
 #include "os/os.h"
 #include "profile/place.h"
 #include "slab/shard.h"
-#include "slab/spare.h"
 #include "slab/word.h"
 
 /* What is kept of a thread that samples; it goes with the heap. Its owner only. */
@@ -19,81 +18,6 @@ struct sampler {
     bool busy;       /* takes a stack, or waits for one that a signal handler interrupted */
     struct unwind_stack stack;
 };
-
-/* What such profilers expect. */
-static const size_t observed_mean = 512 * KIB;
-
-bool sample_is_observed;
-
-/* The mean is that for the observer, and no stacks are taken; atomic relaxed, any thread. */
-static bool is_for_observer;
-
-/* ---- On and off ------------------------------------------------------------------------------ */
-
-bool sample_set_mean(size_t bytes)
-{
-    static const char no_guards[] =
-        "hakmem: option sample_guards: there is no memory for guards, samples have none\n";
-    if (bytes == due_mean() && !ATOMIC_LOAD_RELAXED(&is_for_observer))
-        return true;
-    ATOMIC_STORE_RELAXED(&is_for_observer, false);
-    struct heap *heap = heap_enter(); /* shards are counted with the first heap */
-    if (!heap)
-        return false;
-    heap_leave(heap);
-    if (bytes && !shard_prepare_samples())
-        return false;
-    if (bytes && POLICY(sample_guards) && !guard_start && !guard_open())
-        os_write_quietly(STDERR, no_guards, sizeof no_guards - 1);
-    if (bytes)
-        unwind_open(POLICY(sample_stack) != 0);
-    due_set_mean(bytes);
-    if (!bytes)
-        spare_flush();
-    heap = heap_enter();
-    if (!heap)
-        return true;
-    heap_draw_due(heap);
-    heap_leave(heap);
-    return true;
-}
-
-/* ---- An observer ----------------------------------------------------------------------------- */
-
-/* One thread notices; what the options ask for wins. */
-static void begin_observed(void)
-{
-    if (due_mean() || !shard_prepare_samples())
-        return;
-    ATOMIC_STORE_RELAXED(&is_for_observer, true);
-    due_set_mean(observed_mean);
-}
-
-static void end_observed(void)
-{
-    if (!__atomic_exchange_n(&is_for_observer, false, __ATOMIC_RELAXED) ||
-        due_mean() != observed_mean)
-        return;
-    due_set_mean(0);
-    spare_flush();
-}
-
-void sample_look_around(struct heap *heap)
-{
-    bool before = ATOMIC_LOAD_RELAXED(&sample_is_observed), now = PROBE_IS_ON(otel_memory, alloc);
-    if (before != now &&
-        __atomic_compare_exchange_n(
-            &sample_is_observed, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-        if (now)
-            begin_observed();
-        else
-            end_observed();
-    }
-    uint8_t round = ATOMIC_LOAD_RELAXED(&due_round);
-    if (heap->drawn_round != round)
-        heap_draw_due(heap);
-    heap->drawn_round = round;
-}
 
 /* ---- Stacks ---------------------------------------------------------------------------------- */
 
@@ -126,7 +50,7 @@ static int put_off_cancellation(void)
 
 static struct site *find_site(const struct unwind_start *start)
 {
-    if (ATOMIC_LOAD_RELAXED(&is_for_observer))
+    if (ATOMIC_LOAD_RELAXED(&sample_is_for_observer))
         return site_find(&start->caller, 1);
     struct heap *heap = heap_of_thread();
     struct sampler *sampler = heap ? begin_stack(heap) : NULL;

@@ -36,15 +36,17 @@ struct sample {
     uint8_t size_class; /* that the block counts as; CLASS_NONE: a big one */
 };
 
-/* Sets the mean distance of samples in bytes; 0: none. To be called outside of allocations, by one
- * thread at a time. False when there is no memory; then there are none. */
+/* Sets the mean distance of samples in bytes; 0: none. To be called outside of allocations, by any
+ * thread; where another one is at it, that one goes on with what this one wants, which does not
+ * wait. False when there is no memory; then there are none. */
 bool sample_set_mean(size_t bytes);
 
 /* A profiler that is attached to the probe `otel_memory:alloc` turns sampling on, with its own mean
  * distance, and when it goes sampling is as the options say. It takes the stacks itself, so that
  * none are taken here. Asked for in slow paths of malloc, with the heap entered; then the heap's
  * magazines also learn of a mean that another thread has changed. */
-extern bool sample_is_observed; /* atomic relaxed, any thread */
+extern bool sample_is_observed;     /* atomic relaxed, any thread */
+extern bool sample_is_for_observer; /* the same: the mean is that for the observer */
 SLOW_PATH void sample_look_around(struct heap *heap);
 
 ALWAYS_INLINE bool sample_should_look(const struct heap *heap)

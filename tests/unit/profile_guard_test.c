@@ -2,15 +2,20 @@
  * calls the test answers where it says so (CMakeLists.txt wraps them). */
 #include "unit.h"
 
+#include <pthread.h>
+
 #include "api/alloc.h"
 #include "api/block.h"
 #include "base/policy.h"
+#include "map/page_map.h"
 #include "os/os.h"
 #include "profile/sample.h"
 
 size_t __wrap_os_page_size(void);
 bool __wrap_os_make_untouchable(void *address, size_t size);
 bool __real_os_make_untouchable(void *address, size_t size);
+uintptr_t __wrap_page_map_reserve(size_t bytes);
+uintptr_t __real_page_map_reserve(size_t bytes);
 
 size_t __wrap_os_page_size(void)
 {
@@ -24,6 +29,27 @@ bool __wrap_os_make_untouchable(void *address, size_t size)
     return !is_refused && __real_os_make_untouchable(address, size);
 }
 
+static void *set_mean(void *mean)
+{
+    return sample_set_mean((uintptr_t)mean) ? mean : NULL;
+}
+
+/* The first time another thread comes, too. */
+static unsigned ranges;
+enum { FIRST_MEAN = 1, SECOND_MEAN = 2 };
+
+uintptr_t __wrap_page_map_reserve(size_t bytes)
+{
+    pthread_t thread;
+    void *mean = NULL;
+    if (ranges++ == 0) {
+        CHECK(pthread_create(&thread, NULL, set_mean, (void *)(uintptr_t)SECOND_MEAN) == 0);
+        CHECK(pthread_join(thread, &mean) == 0);
+        CHECK((uintptr_t)mean == SECOND_MEAN);
+    }
+    return __real_page_map_reserve(bytes);
+}
+
 static bool is_guarded(const void *block)
 {
     return block_find(block).kind == BLOCK_GUARDED;
@@ -33,10 +59,18 @@ static int start(void **state)
 {
     (void)state;
     policy.sample_guards = 1;
-    return sample_set_mean(1) ? 0 : -1;
+    return sample_set_mean(FIRST_MEAN) ? 0 : -1;
 }
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
+
+/* One of two threads that turn sampling on at once does it, with the mean that was set last. */
+static void one_thread_makes_the_range(void **state)
+{
+    (void)state;
+    assert_int_equal(ranges, 1);
+    assert_int_equal(due_mean(), SECOND_MEAN);
+}
 
 /* A block that the system would not take away is overwritten: the next one there is zero. */
 static void a_block_that_stays_is_cleared(void **state)
@@ -78,6 +112,7 @@ static void long_blocks_are_resized(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_thread_makes_the_range),
         cmocka_unit_test(a_block_that_stays_is_cleared),
         cmocka_unit_test(long_blocks_are_resized),
     };
