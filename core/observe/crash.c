@@ -387,6 +387,6 @@ void crash_start(void)
     fatal_tell_more = tell_misuse;
     if (!environment_wants_crash_report() && !POLICY(sample_guards))
         return;
-    signals_give_stack();
     signals_catch(on_crash);
+    signals_give_stack();
 }

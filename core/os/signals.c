@@ -8,12 +8,13 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
+#include "base/atomic.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
 static const int caught[] = {SIGSEGV, SIGBUS, SIGABRT};
 
-/* Const after signals_catch. */
+/* Const after signals_catch; the first is atomic relaxed, any thread. */
 static signals_handler *our_handler;
 static struct sigaction before[ARRAY_LENGTH(caught)];
 
@@ -25,7 +26,7 @@ void signals_catch(signals_handler *handler)
     struct sigaction action = {.sa_sigaction = handler};
     /* A mistake of the handler shall come to the handler as well, which then gives up. */
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    our_handler = handler;
+    ATOMIC_STORE_RELAXED(&our_handler, handler);
     for (size_t i = 0; i < ARRAY_LENGTH(caught); i++)
         if (sigaction(caught[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
             sigaction(caught[i], &action, NULL);
@@ -73,7 +74,8 @@ void signals_pass_on(int signal, siginfo_t *info, void *context, bool at_once)
 void *signals_give_stack(void)
 {
     stack_t stack;
-    if (sigaltstack(NULL, &stack) != 0 || !(stack.ss_flags & SS_DISABLE))
+    if (!ATOMIC_LOAD_RELAXED(&our_handler) || sigaltstack(NULL, &stack) != 0 ||
+        !(stack.ss_flags & SS_DISABLE))
         return NULL;
     size_t guard = os_page_size();
     char *memory = os_reserve(stack_bytes);

@@ -24,8 +24,9 @@ bool signals_are_caught(int signal);
  * `at_once`: no other handler is called, since ours has made a mistake. */
 void signals_pass_on(int signal, siginfo_t *info, void *context, bool at_once);
 
-/* Gives the calling thread a stack for handlers, unless it has one. NULL: it has not got one from
- * here. To be taken back before the thread ends. */
+/* Where signals are handled, gives the calling thread a stack for handlers, unless it has one.
+ * NULL: it has not got one from here. To be taken back before the thread ends; what it is on by
+ * then stays mapped. */
 void *signals_give_stack(void);
 void signals_take_stack(void *stack);
 

@@ -62,7 +62,7 @@ static void keep_heap(struct heap *heap)
     idle_leave(heap);
     own_heap = heap;
     thread_heap = &heap->area->front;
-    heap->signal_stack = UNLIKELY(POLICY(crash)) ? signals_give_stack() : NULL;
+    heap->signal_stack = signals_give_stack();
 }
 
 /* Takes it from the thread, which may have none; the heap is then as it was before others closed or

@@ -154,6 +154,14 @@ class Crash(unittest.TestCase):
             self.assertRegex(files[0].name, r"^\d+\.crash$")
             self.assertEqual(ended.functions(files[0].read_text())[:2], ["make_mistake", "main"])
 
+    def test_a_file_for_the_report_of_a_stack_that_is_used_up(self):
+        for where in ("", "thread"):
+            with tempfile.TemporaryDirectory() as directory:
+                ended = Ended("overflow", where, HAKMEM_CRASH_FILE=directory + "/report")
+                self.assertEqual((ended.status, ended.errors), (-signal.SIGSEGV, ""))
+                report = pathlib.Path(directory, "report").read_text()
+                self.assertEqual(ended.functions(report)[:20], ["call_without_end"] * 20)
+
     def test_a_file_that_cannot_be_written(self):
         ended = Ended("null", HAKMEM_CRASH_FILE="/nowhere/file")
         self.assertTrue(ended.errors.startswith(
