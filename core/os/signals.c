@@ -89,9 +89,10 @@ void *signals_give_stack(void)
 void signals_take_stack(void *memory)
 {
     stack_t stack, none = {.ss_flags = SS_DISABLE};
-    if (!memory)
+    if (!memory || sigaltstack(NULL, &stack) != 0)
         return;
-    if (sigaltstack(NULL, &stack) == 0 && stack.ss_sp == (char *)memory + os_page_size())
-        sigaltstack(&none, NULL);
-    os_unmap(memory, stack_bytes);
+    bool is_ours = stack.ss_sp == (char *)memory + os_page_size();
+    /* A thread that ends inside a handler may still be on it. */
+    if (!is_ours || sigaltstack(&none, NULL) == 0)
+        os_unmap(memory, stack_bytes);
 }
