@@ -57,7 +57,15 @@ static void add_class(unsigned size_class, struct hakmem_usage *usage)
     usage->cached_blocks += in_transfer;
 }
 
-void stats_collected_class(unsigned size_class, struct hakmem_usage *usage)
+/* Locks are taken here, with which a thread that is cancelled asynchronously must not end. */
+static int put_off_cancellation(void)
+{
+    int type;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+    return type;
+}
+
+static void collected_class(unsigned size_class, struct hakmem_usage *usage)
 {
     size_t size = size_classes[size_class].size;
     memset(usage, 0, sizeof *usage);
@@ -70,12 +78,21 @@ void stats_collected_class(unsigned size_class, struct hakmem_usage *usage)
     usage->committed_bytes = usage->slabs * size_classes[size_class].units * UNIT_SIZE;
 }
 
+void stats_collected_class(unsigned size_class, struct hakmem_usage *usage)
+{
+    int type = put_off_cancellation();
+    collected_class(size_class, usage);
+    pthread_setcanceltype(type, NULL);
+}
+
 void stats_collect_class(unsigned size_class, struct hakmem_usage *usage)
 {
+    int type = put_off_cancellation();
     heap_add_counts(size_class, size_class);
     if (size_class <= TWINS)
         heap_add_counts(size_class + SIZE_COUNT, size_class + SIZE_COUNT);
-    stats_collected_class(size_class, usage);
+    collected_class(size_class, usage);
+    pthread_setcanceltype(type, NULL);
 }
 
 /* Adds the first `count` fields, which are counters of one type. */
@@ -129,17 +146,14 @@ static void add_tiers(struct hakmem_stats *total, const struct hakmem_usage *tie
 void stats_collect(struct snapshot *snapshot)
 {
     struct hakmem_stats *total = &snapshot->total;
-    int cancel_type;
-    /* An asynchronous cancellation must not find a lock held. */
-    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
+    int type = put_off_cancellation();
     struct page_heap_stats pages = page_heap_stats();
     struct big_stats bigs = big_stats();
-    pthread_setcanceltype(cancel_type, NULL);
     memset(snapshot, 0, sizeof *snapshot);
     heap_add_counts(1, CLASS_COUNT - 1);
     for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct hakmem_usage usage;
-        stats_collected_class(size_class, &usage);
+        collected_class(size_class, &usage);
         add_counters(&snapshot->tier[stats_tier_of(size_class)], &usage, USAGE_FIELDS);
         total->transfer_bytes += usage.transfer_blocks * size_classes[size_class].size;
         total->empty_bytes +=
@@ -160,4 +174,5 @@ void stats_collect(struct snapshot *snapshot)
     cycles_lock_waits(&total->lock_waits, &total->lock_wait_ns);
     total->memory_limit_bytes = limit_bytes();
     total->limit_purges = limit_purges();
+    pthread_setcanceltype(type, NULL);
 }
