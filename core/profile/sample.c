@@ -304,21 +304,27 @@ void sample_bury(struct sample *sample)
     pthread_setcanceltype(type, NULL);
 }
 
+/* For the log one block ends and another one begins, which stands for as many. */
+static void tell_resized(struct sample *sample, size_t size)
+{
+    struct log_death death = {
+        .time_ns = os_clock_ns(), .thread = identity_thread(identity_self()), .flags = LOG_REALLOC};
+    log_death(sample->log, &death);
+    sample->birth_ns = death.time_ns;
+    tell_log(sample, size, false);
+}
+
 void sample_resize(struct sample *sample, void *before, void *block, size_t size)
 {
     if (sample->requested_bytes == size)
         return;
-    /* For the log one block ends and another one begins, which stands for as many. */
-    struct log_death death = {
-        .time_ns = os_clock_ns(), .thread = identity_thread(identity_self()), .flags = LOG_REALLOC};
+    int type = put_off_cancellation();
     ATOMIC_ADD_RELAXED(&sample->site->dead_bytes, bytes_of(sample));
     sample->requested_bytes = size;
     ATOMIC_ADD_RELAXED(&sample->site->born_bytes, bytes_of(sample));
     PROBE_OTEL(1, free, before);
     PROBE_OTEL(3, alloc, block, size, bytes_of(sample));
-    if (LIKELY(!sample->log))
-        return;
-    log_death(sample->log, &death);
-    sample->birth_ns = death.time_ns;
-    tell_log(sample, size, false);
+    if (UNLIKELY(sample->log))
+        tell_resized(sample, size);
+    pthread_setcanceltype(type, NULL);
 }

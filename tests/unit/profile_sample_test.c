@@ -2,6 +2,8 @@
  * profile_bias_test.c. */
 #include "unit.h"
 
+#include <pthread.h>
+
 #include "api/alloc.h"
 #include "api/block.h"
 #include "observe/stats.h"
@@ -198,6 +200,59 @@ static void nothing_is_kept_back(void **state)
     CHECK(sample_set_mean(MEAN));
 }
 
+/* ---- The log --------------------------------------------------------------------------------- */
+
+static char folder[64] = "/tmp/hakmem-sample-XXXXXX";
+static unsigned taken, taken_deferred;
+
+static void take(struct log_snapshot *snapshot)
+{
+    int type;
+    (void)snapshot;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+    taken++;
+    taken_deferred += type == PTHREAD_CANCEL_DEFERRED;
+    pthread_setcanceltype(type, NULL);
+}
+
+static void say(const char *line, size_t length)
+{
+    CHECK(write(STDERR_FILENO, line, length) == (ssize_t)length);
+}
+
+static void resize_with_a_log(void *unused)
+{
+    enum { LONGEST_PAUSE_US = 200000 };
+    char path[128];
+    int type;
+    (void)unused;
+    snprintf(path, sizeof path, "%s/log", folder);
+    const struct log_settings settings = {
+        .path = path, .limit_bytes = 2 * MIB, .sample_mean_bytes = 1, .take = take, .say = say};
+    log_start(&settings);
+    CHECK(log_is_on() && sample_set_mean(1));
+    char *block = alloc(300000);
+    block = sample_at(block) ? block : alloc(300000);
+    CHECK(sample_at(block) && sample_at(block)->log);
+    usleep(LONGEST_PAUSE_US); /* a snapshot is due */
+    taken = taken_deferred = 0;
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+    char *resized = alloc_resize(block, 299000);
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+    CHECK(resized == block && type == PTHREAD_CANCEL_ASYNCHRONOUS);
+    CHECK(taken && taken_deferred == taken);
+    CHECK(unlink(path) == 0);
+}
+
+/* Who is cancelled asynchronously must not end while the log waits for it. */
+static void a_resized_block_is_told_to_the_end(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    unit_in_child(resize_with_a_log, NULL);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +263,7 @@ int main(void)
         cmocka_unit_test(misuse_is_found),
         cmocka_unit_test(what_is_off_costs_nothing),
         cmocka_unit_test(nothing_is_kept_back),
+        cmocka_unit_test(a_resized_block_is_told_to_the_end),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
