@@ -14,8 +14,7 @@
 
 /* What is kept of a thread that samples; it goes with the heap. Its owner only. */
 struct sampler {
-    uint64_t thread; /* identity of the owner; that of another: what follows is of no use */
-    bool busy;       /* takes a stack, or waits for one that a signal handler interrupted */
+    bool busy; /* takes a stack, or waits for one that a signal handler interrupted */
     struct unwind_stack stack;
 };
 
@@ -30,9 +29,9 @@ static struct sampler *begin_stack(struct heap *heap)
         sampler = heap->sampler = metadata_alloc(sizeof *sampler);
     if (UNLIKELY(!sampler))
         return NULL;
-    if (UNLIKELY(sampler->thread != thread)) {
+    if (UNLIKELY(heap->sampling_thread != thread)) {
         memset(sampler, 0, sizeof *sampler);
-        sampler->thread = thread;
+        heap->sampling_thread = thread;
     }
     if (UNLIKELY(sampler->busy))
         return NULL;

@@ -62,6 +62,7 @@ static void keep_heap(struct heap *heap)
     idle_leave(heap);
     own_heap = heap;
     thread_heap = &heap->area->front;
+    heap->sampling_thread = 0; /* a thread may get the id of one that ended */
     heap->signal_stack = signals_give_stack();
 }
 

@@ -46,6 +46,7 @@ struct heap {
     uint8_t sample_class;       /* of the block that was just popped, when it is to be sampled */
     bool moves;                 /* realloc frees a block that it has moved */
     struct sampler *sampler;    /* what profile/ keeps of the thread; NULL: nothing yet */
+    uint64_t sampling_thread;   /* the identity of that thread; 0: of an owner before */
     struct hold *hold;          /* the same of hold.h; atomic, any thread may read its counters */
     uint8_t drawn_round;        /* due_round when all magazines last knew of it */
     uint64_t reallocs_in_place; /* atomic relaxed, one writer */

@@ -200,6 +200,22 @@ static void nothing_is_kept_back(void **state)
     CHECK(sample_set_mean(MEAN));
 }
 
+/* What is kept of a thread, such as where its stack lies, ends with it, also where the next one
+ * gets its id. */
+static void nothing_is_kept_of_a_thread_that_ended(void **state)
+{
+    (void)state;
+    CHECK(sample_set_mean(1));
+    release(alloc(100));
+    release(alloc(100));
+    CHECK(heap_of_thread()->sampling_thread == identity_self());
+    CHECK(sample_set_mean(0));
+    heap_forget();
+    release(alloc(100));
+    CHECK(heap_of_thread()->sampling_thread == 0);
+    CHECK(sample_set_mean(MEAN));
+}
+
 /* ---- The log --------------------------------------------------------------------------------- */
 
 static char folder[64] = "/tmp/hakmem-sample-XXXXXX";
@@ -263,6 +279,7 @@ int main(void)
         cmocka_unit_test(misuse_is_found),
         cmocka_unit_test(what_is_off_costs_nothing),
         cmocka_unit_test(nothing_is_kept_back),
+        cmocka_unit_test(nothing_is_kept_of_a_thread_that_ended),
         cmocka_unit_test(a_resized_block_is_told_to_the_end),
     };
     return cmocka_run_group_tests(tests, start, NULL);
