@@ -101,15 +101,15 @@ static void tell_log(struct sample *sample, size_t usable, bool guarded)
     sample->log = log_birth(&birth);
 }
 
-/* A record for a block that was chosen by that chance. */
-static struct sample *make(struct site *site, size_t size, double chance, unsigned size_class)
+/* A record for a block that stands for so many parts of one. */
+static struct sample *make(struct site *site, size_t size, uint64_t parts, unsigned size_class)
 {
     struct sample *sample = metadata_alloc(sizeof *sample);
     if (!sample)
         return NULL;
     sample->site = site;
     sample->requested_bytes = size;
-    sample->parts = (uint64_t)(SITE_PARTS / chance + 0.5);
+    sample->parts = parts;
     sample->birth_ns = os_clock_ns();
     sample->thread = identity_thread(identity_self());
     sample->size_class = (uint8_t)size_class;
@@ -144,14 +144,14 @@ static void *replace(
 {
     struct heap *heap = heap_of_thread();
     unsigned size_class = heap->sample_class;
-    double chance = due_chance(size_classes[size_class].size);
+    uint64_t parts = due_stands_for(size_classes[size_class].size, SITE_PARTS);
     const struct slab *slab = slab_lookup(block);
     heap->sample_class = CLASS_NONE;
     /* A signal handler may have come between, or the thread that popped was cancelled. */
-    if (chance <= 0 || !slab || slab->size_class != size_class)
+    if (!parts || !slab || slab->size_class != size_class)
         return block;
     struct site *site = find_site(start);
-    struct sample *sample = site ? make(site, size, chance, size_class) : NULL;
+    struct sample *sample = site ? make(site, size, parts, size_class) : NULL;
     if (!sample)
         return block;
     void *taken = NULL;
@@ -223,9 +223,9 @@ struct sample *sample_decide(size_t size, unsigned size_class, const struct unwi
     if (!heap || !due_decide(&heap->random, bytes))
         return NULL;
     int type = put_off_cancellation();
-    double chance = due_chance(bytes);
-    struct site *site = chance > 0 ? find_site(start) : NULL;
-    struct sample *sample = site ? make(site, size, chance, size_class) : NULL;
+    uint64_t parts = due_stands_for(bytes, SITE_PARTS);
+    struct site *site = parts ? find_site(start) : NULL;
+    struct sample *sample = site ? make(site, size, parts, size_class) : NULL;
     pthread_setcanceltype(type, NULL);
     return sample;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/floats.h"
 #include "base/random.h"
 #include "os/os.h"
 
@@ -31,10 +32,18 @@ static uint64_t draw(uint64_t *random)
     return random_next(random);
 }
 
+/* ---- Sums: between floats_begin and floats_end ----------------------------------------------- */
+
+struct sum {
+    uint64_t drawn, mean, bytes;
+    uint64_t parts; /* in these the result of due_stands_for is */
+    uint64_t result;
+};
+
 /* Above 0, up to 1. */
-static double draw_unit(uint64_t *random)
+static double unit_of(uint64_t drawn)
 {
-    return (double)((draw(random) >> 11) + 1) * 0x1p-53;
+    return (double)((drawn >> 11) + 1) * 0x1p-53;
 }
 
 /* -ln(unit) for 0 < unit <= 1, to 3e-9 of it: the exponent, and the series of the area tangent for
@@ -77,27 +86,51 @@ static double one_minus_exp(double x)
     return sum;
 }
 
-double due_chance(size_t bytes)
+static double chance_of(const struct sum *sum)
 {
-    size_t mean = due_mean();
-    return mean ? one_minus_exp((double)size_max(bytes, 1) / (double)mean) : 0;
+    return one_minus_exp((double)size_max(sum->bytes, 1) / (double)sum->mean);
+}
+
+/* ---- What others ask ------------------------------------------------------------------------- */
+
+uint64_t due_stands_for(size_t bytes, uint64_t parts)
+{
+    struct sum sum = {.mean = due_mean(), .bytes = bytes, .parts = parts};
+    if (!sum.mean)
+        return 0;
+    struct floats kept = floats_begin(&sum);
+    sum.result = (uint64_t)((double)sum.parts / chance_of(&sum) + 0.5);
+    floats_end(&kept, &sum);
+    return sum.result;
 }
 
 bool due_decide(uint64_t *random, size_t bytes)
 {
-    return due_mean() && draw_unit(random) <= due_chance(bytes);
+    struct sum sum = {.mean = due_mean(), .bytes = bytes};
+    if (!sum.mean)
+        return false;
+    sum.drawn = draw(random);
+    struct floats kept = floats_begin(&sum);
+    sum.result = unit_of(sum.drawn) <= chance_of(&sum);
+    floats_end(&kept, &sum);
+    return sum.result;
 }
 
 uint64_t due_next(uint64_t *random, size_t bytes, uint8_t *round)
 {
     *round = 0;
     uint8_t now = ATOMIC_LOAD_RELAXED(&due_round);
-    size_t mean = due_mean();
-    if (LIKELY(!now) || !mean)
+    struct sum sum = {.mean = due_mean(), .bytes = bytes, .result = POPS_UNTIL_DUE};
+    if (LIKELY(!now) || !sum.mean)
         return POPS_UNTIL_DUE;
-    double gap = minus_log(draw_unit(random)) * (double)mean / (double)bytes;
-    if (gap >= POPS_UNTIL_DUE)
+    sum.drawn = draw(random);
+    struct floats kept = floats_begin(&sum);
+    double gap = minus_log(unit_of(sum.drawn)) * (double)sum.mean / (double)sum.bytes;
+    if (gap < POPS_UNTIL_DUE)
+        sum.result = (uint64_t)gap;
+    floats_end(&kept, &sum);
+    if (sum.result == POPS_UNTIL_DUE)
         return POPS_UNTIL_DUE;
     *round = now;
-    return (uint64_t)gap + 1;
+    return sum.result + 1;
 }

@@ -27,8 +27,9 @@ size_t due_mean(void);
 /* Changes with the mean, and is 0 while there are no samples. Atomic relaxed, any thread. */
 extern uint8_t due_round;
 
-/* The chance of a block of so many bytes to be sampled; 0 while there are no samples. */
-double due_chance(size_t bytes);
+/* How many blocks of so many bytes a sampled one stands for, in parts of one: one to its chance; 0
+ * while there are no samples. */
+uint64_t due_stands_for(size_t bytes, uint64_t parts);
 
 /* Decides by that chance. `*random` is the state of the caller's generator, not 0 but before the
  * first call. */
