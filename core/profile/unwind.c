@@ -136,7 +136,7 @@ __attribute__((no_sanitize("address", "thread"))) static bool is_being_asked(
  * may hold locks. */
 static bool may_ask(const struct unwind_start *start)
 {
-    return first_thread && !pthread_equal(first_thread, pthread_self()) && !is_being_asked(start);
+    return first_thread && first_thread != pthread_self() && !is_being_asked(start);
 }
 
 /* Where the calling thread's stack lies, if that can be told now. */
