@@ -7,7 +7,7 @@
 
 static CACHE_ALIGNED struct shard first_shard;
 
-struct shard *shard_table[SHARD_MAX + 2] = {&first_shard};
+struct shard *shard_table[ALL_SHARDS_MAX] = {&first_shard};
 
 static unsigned active = 1;   /* atomic relaxed, any thread: what heaps are spread over */
 static unsigned prepared = 1; /* atomic, any thread: see shard_table */

@@ -22,7 +22,8 @@
 #include "span/page_heap.h"
 #include "span/parts.h"
 
-enum { SHARD_MAX = 64 };
+/* Shards for heaps, and all that there may be. */
+enum { SHARD_MAX = 64, ALL_SHARDS_MAX = SHARD_MAX + 2 };
 
 _Static_assert((int)SHARD_MAX + 1 == SHARD_PARTS_MAX, "a part a shard, and the fenced one");
 
@@ -33,7 +34,7 @@ struct shard {
 
 /* Those that were prepared come first. Atomic: release on store pairs with acquire on load of
  * shard_count; who has the number of a shard may use it. */
-extern struct shard *shard_table[SHARD_MAX + 2];
+extern struct shard *shard_table[ALL_SHARDS_MAX];
 
 /* Prepares the shard whose slabs are of samples (slab_samples): the next one after all that heaps
  * are assigned to, which from then on are no more. False when there is no memory. */

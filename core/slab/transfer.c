@@ -182,9 +182,9 @@ bool transfer_goes_together(
 void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *lengths)
 {
     uint8_t homes[FLUSH_MAX] = {0};
-    uint16_t next[SHARD_MAX] = {0}, end = 0;
+    uint16_t next[ALL_SHARDS_MAX] = {0}, end = 0;
     unsigned shards = shard_count();
-    memset(lengths, 0, SHARD_MAX * sizeof *lengths);
+    memset(lengths, 0, ALL_SHARDS_MAX * sizeof *lengths);
     for (unsigned i = 0; i < count; i++)
         lengths[homes[i] = (uint8_t)home_of(blocks[i], shard)]++;
     for (unsigned home = 1; home < shards; home++)

@@ -43,7 +43,7 @@ struct transfer {
 bool transfer_goes_together(
     unsigned shard, unsigned size_class, void *const *blocks, unsigned count);
 
-/* Orders up to FLUSH_MAX blocks by the shard of their slabs, and stores for each of SHARD_MAX
+/* Orders up to FLUSH_MAX blocks by the shard of their slabs, and stores for each of ALL_SHARDS_MAX
  * shards how many there are. */
 void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *lengths);
 

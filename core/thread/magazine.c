@@ -491,9 +491,9 @@ static void send_together(unsigned shard, unsigned size_class, void **blocks, un
 
 static void send_sorted(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
-    uint16_t lengths[SHARD_MAX];
+    uint16_t lengths[ALL_SHARDS_MAX];
     transfer_sort(shard, blocks, count, lengths);
-    for (unsigned home = 0; home < SHARD_MAX; blocks += lengths[home++])
+    for (unsigned home = 0; home < ALL_SHARDS_MAX; blocks += lengths[home++])
         if (lengths[home])
             send_together(shard, size_class, blocks, lengths[home]);
 }

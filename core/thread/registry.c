@@ -164,8 +164,8 @@ static struct heap *take_warm(unsigned ticks)
 static struct pool *emptiest(void)
 {
     struct pool *best = NULL;
-    unsigned shards = shard_count();
-    for (struct pool *pool = registry.pools; pool < registry.pools + shards; pool++)
+    size_t pools = size_min(shard_count(), SHARD_MAX);
+    for (struct pool *pool = registry.pools; pool < registry.pools + pools; pool++)
         if ((pool->warm || pool->free || pool->bare) && (!best || pool->owned < best->owned))
             best = pool;
     return best;

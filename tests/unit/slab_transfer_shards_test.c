@@ -84,9 +84,9 @@ static void long_blocks_go_home(void **state)
 {
     (void)state;
     unsigned size_class = size_class_of(10000), tiny = size_class_of(112);
-    uint16_t lengths[SHARD_MAX];
+    uint16_t lengths[ALL_SHARDS_MAX];
     void *got[8];
-    unsigned homes[] = {2, 1, 1, 0, 1}, expected[SHARD_MAX] = {1, 3, 1};
+    unsigned homes[] = {2, 1, 1, 0, 1}, expected[ALL_SHARDS_MAX] = {1, 3, 1};
     for (unsigned i = 0; i < ARRAY_LENGTH(homes); i++)
         assert_int_equal(bin_refill(homes[i], size_class, &held[i], 1, REFILL_MAP), 1);
     memcpy(got, held, sizeof got);
@@ -94,7 +94,7 @@ static void long_blocks_go_home(void **state)
     assert_false(transfer_goes_together(1, size_class, held, 5));
     assert_true(transfer_goes_together(1, size_class, held + 1, 2));
     transfer_sort(1, held, 5, lengths);
-    for (unsigned shard = 0; shard < SHARD_MAX; shard++)
+    for (unsigned shard = 0; shard < ALL_SHARDS_MAX; shard++)
         assert_int_equal(lengths[shard], expected[shard]);
     assert_ptr_equal(held[0], got[3]);
     assert_ptr_equal(held[4], got[0]);
@@ -114,7 +114,7 @@ static void a_long_batch_is_sorted(void **state)
 {
     (void)state;
     unsigned size_class = size_class_of(5000), expected[SHARDS] = {0};
-    uint16_t lengths[SHARD_MAX];
+    uint16_t lengths[ALL_SHARDS_MAX];
     uint64_t random = 5;
     void *sorted[FLUSH_MAX];
     for (unsigned i = 0; i < FLUSH_MAX; i++) {
@@ -137,6 +137,33 @@ static void a_long_batch_is_sorted(void **state)
         assert_true(at < FLUSH_MAX);
         bin_flush(slab_lookup(held[i])->shard, size_class, &held[i], 1);
     }
+}
+
+static void sort_among_all_shards(void *unused)
+{
+    (void)unused;
+    enum { COUNT = 4 * SHARD_MAX };
+    unsigned size_class = size_class_of(5000);
+    uint16_t lengths[ALL_SHARDS_MAX];
+    shard_init(SHARD_MAX);
+    CHECK(shard_of_heap(SHARD_MAX - 1) == SHARD_MAX - 1);
+    CHECK(shard_prepare_samples() && shard_prepare_hardened());
+    CHECK(shard_count() == ALL_SHARDS_MAX);
+    for (unsigned i = 0; i < COUNT; i++)
+        CHECK(bin_refill((i * 7) % SHARD_MAX, size_class, &held[i], 1, REFILL_MAP) == 1);
+    memset(lengths, 0xff, sizeof lengths);
+    transfer_sort(0, held, COUNT, lengths);
+    for (unsigned shard = 0; shard < ALL_SHARDS_MAX; shard++)
+        CHECK(lengths[shard] == (shard < SHARD_MAX ? 4 : 0));
+    for (unsigned i = 0; i < COUNT; i++)
+        CHECK(slab_lookup(held[i])->shard == i / 4);
+}
+
+/* Also those of which no heap has blocks. */
+static void a_batch_is_sorted_among_all_shards(void **state)
+{
+    (void)state;
+    unit_in_child(sort_among_all_shards, NULL);
 }
 
 /* One that no look meets goes along with the others; a drain brings it to its own bin. */
@@ -227,6 +254,7 @@ int main(void)
         cmocka_unit_test(blocks_past_a_full_cache_go_home),
         cmocka_unit_test(long_blocks_go_home),
         cmocka_unit_test(a_long_batch_is_sorted),
+        cmocka_unit_test(a_batch_is_sorted_among_all_shards),
         cmocka_unit_test(a_long_block_among_others_goes_along),
         cmocka_unit_test(twins_do_not_meet),
         cmocka_unit_test(threads_share_a_cache),
