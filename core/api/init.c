@@ -90,7 +90,10 @@ static void flush_at_exit(void)
     /* Straight to the slabs: on their way they would touch fresh pages of the transfer caches. */
     transfer_close();
     hardened_stop();
+    /* Other threads may still work, and drain the heap. */
+    heap_enter();
     heap_flush(heap);
+    heap_leave(heap);
     heap_flush_pooled(0);
     transfer_drain();
 }

@@ -10,9 +10,6 @@
 #include "slab/shard.h"
 #include "thread/registry.h"
 
-/* Who is inside; acquire on entry pairs with release on leaving. */
-enum { GATE_FREE, GATE_OWNER, GATE_OTHER };
-
 /* After this time a closed heap's owner has seen that, and others see what it did before. */
 static const uint64_t settle_ns = 1000000;
 

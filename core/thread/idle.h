@@ -36,6 +36,9 @@
  * its gate. */
 void idle_open_front(struct heap *heap);
 
+/* Who is inside the gate; acquire on entry pairs with release on leaving. */
+enum { GATE_FREE, GATE_OWNER, GATE_OTHER };
+
 /* The owner, or a signal handler that has interrupted it inside, takes the gate. */
 void idle_enter(struct heap *heap);
 void idle_leave(struct heap *heap);
