@@ -560,8 +560,22 @@ struct lock *heap_registry_lock(void)
     return &registry.lock;
 }
 
+/* Who looked at the pooled heap from inside its gate does not exist here, and has changed nothing;
+ * nor does who claimed it. A thread that forked in between goes on with what it claimed: until its
+ * next call after that no heap is taken over. */
+static void inherit_heap(struct heap *heap)
+{
+    uint64_t owner = ATOMIC_LOAD_RELAXED(&heap->owner);
+    if (!owner && ATOMIC_LOAD_RELAXED(&heap->gate) != GATE_FREE)
+        ATOMIC_STORE_RELAXED(&heap->gate, GATE_FREE);
+    if (owner == CLAIMED)
+        ATOMIC_STORE_RELAXED(&heap->owner, NOBODY);
+}
+
 void registry_begin_process(void)
 {
+    for (struct heap *heap = heap_first(); heap; heap = heap->next)
+        inherit_heap(heap);
     ATOMIC_STORE_RELAXED(&registry.owned, 0);
     for (unsigned shard = 0; shard < SHARD_MAX; shard++)
         registry.pools[shard].owned = 0;

@@ -1,9 +1,10 @@
-/* thread/registry: which of the heaps that wait a thread gets. */
+/* thread/registry: which of the heaps that wait a thread gets, also in a child of fork. */
 #include "unit.h"
 
 #include <pthread.h>
 
 #include "api/alloc.h"
+#include "thread/idle.h"
 #include "thread/registry.h"
 
 enum { SHARDS = 3, CROWD = 3 * SHARDS };
@@ -92,10 +93,65 @@ static void threads_are_spread_over_shards(void **state)
     }
 }
 
+/* ---- A child of fork -------------------------------------------------------------------------
+ */
+
+static unsigned heaps_made(void)
+{
+    unsigned count = 0;
+    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
+        count++;
+    return count;
+}
+
+/* Takes heaps until it gets that one: it is found before a new one is made, or not at all. */
+static void adopt(void *wanted)
+{
+    alarm(20);
+    heap_leave(heap_enter());
+    unsigned most = 2 * heaps_made();
+    struct heap *heap;
+    do {
+        CHECK(most-- > 0);
+        heap = registry_adopt();
+    } while (heap != wanted);
+    heap->depth++;
+    idle_enter(heap);
+    heap_check(heap);
+    idle_leave(heap);
+    heap_check_pool();
+}
+
+/* Somebody was just inside its gate, who does not exist in the child. */
+static void a_pooled_heap_is_adopted_whoever_held_its_gate(void **state)
+{
+    (void)state;
+    struct heap *heap = registry_adopt();
+    registry_give_back(heap);
+    ATOMIC_STORE_RELAXED(&heap->gate, GATE_OTHER);
+    unit_in_child(adopt, heap);
+    ATOMIC_STORE_RELAXED(&heap->gate, GATE_FREE);
+}
+
+/* Somebody had just taken it out of the pool. */
+static void a_claimed_heap_is_adopted(void **state)
+{
+    enum { CLAIMED = 2 }; /* as in registry.c */
+    (void)state;
+    struct heap *heap = registry_adopt();
+    uint64_t owner = heap->owner;
+    ATOMIC_STORE_RELAXED(&heap->owner, CLAIMED);
+    unit_in_child(adopt, heap);
+    ATOMIC_STORE_RELAXED(&heap->owner, owner);
+    registry_give_back(heap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_are_spread_over_shards),
+        cmocka_unit_test(a_pooled_heap_is_adopted_whoever_held_its_gate),
+        cmocka_unit_test(a_claimed_heap_is_adopted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
