@@ -224,7 +224,10 @@ static void close_heap(struct heap *heap)
 
 void idle_tick(void)
 {
-    ATOMIC_STORE_RELEASE(&next_heap, heap_first());
+    /* Else those of the threads that began first, which come last, would never have their turn
+     * where there are many. A race with the last step leaves the next walk to the next tick. */
+    if (!ATOMIC_LOAD_RELAXED(&next_heap))
+        ATOMIC_STORE_RELEASE(&next_heap, heap_first());
 }
 
 bool idle_step(void)

@@ -67,7 +67,7 @@ void idle_stay_parked(bool stay);
 void idle_look_after_purge(struct heap *heap, bool idle);
 
 /* A tick: all heaps are to be closed, and those to be drained that are closed since the last one.
- */
+ * If steps of that one are left, they come first, and the next tick begins anew. */
 void idle_tick(void);
 
 /* Does that for some of them; true when there are more. */
