@@ -30,11 +30,12 @@ struct heap {
     uint64_t owner;         /* atomic, any thread: identity of the owner, 0 in the pool; see own */
     int owner_process;      /* atomic relaxed, any thread: its process id, when it took the heap */
     uint32_t gate;          /* atomic, any thread: see thread/idle.h */
-    bool kept;    /* gate; a thread's own, not borrowed or pooled; these are atomic for fork */
-    bool parked;  /* gate: by the owner */
-    bool closed;  /* gate: by another thread */
-    bool drained; /* gate: others took blocks out */
-    bool emptied; /* gate: and left none that they may take; counted in registry.idle */
+    bool kept;        /* gate; a thread's own, not borrowed or pooled; these are atomic for fork */
+    bool parked;      /* gate: by the owner */
+    bool closed;      /* gate: by another thread */
+    bool drained;     /* gate: others took blocks out */
+    bool emptied;     /* gate: and left none that they may take; counted in registry.idle */
+    uint16_t returns; /* gate: of the owner after others took blocks out; wraps */
     uint64_t closed_ns; /* gate: when it was closed */
     uint8_t shard;      /* const */
     bool bare; /* atomic relaxed, written by who has it out of the pool: the area is all zero */

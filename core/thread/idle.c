@@ -92,8 +92,10 @@ bool idle_take_back(struct heap *heap)
     bool idle = heap->closed || heap->drained;
     if (heap->closed)
         idle_open_front(heap);
-    if (heap->drained)
+    if (heap->drained) {
         heap_settle_magazines(heap);
+        heap->returns++;
+    }
     ATOMIC_STORE_RELAXED(&heap->closed, false);
     ATOMIC_STORE_RELAXED(&heap->drained, false);
     ATOMIC_STORE_RELAXED(&heap->parked, false);
@@ -190,15 +192,19 @@ static unsigned take_some(struct heap *heap, unsigned *size_class, void **blocks
     return 0;
 }
 
-/* Goes on until nothing is left or the owner comes; returns the number of blocks. The gate is held
- * while they are taken out, not while they are sent on. */
+/* Goes on until nothing is left or the owner comes, also if it has gone again: then it may have
+ * filled magazines that were empty. Returns the number of blocks. The gate is held while they are
+ * taken out, not while they are sent on. */
 static unsigned drain(struct heap *heap, uint64_t now_ns)
 {
     void *blocks[FLUSH_MAX];
     unsigned total = 0;
+    uint16_t returns = 0;
     for (unsigned size_class = 1;
          size_class < CLASS_COUNT && is_of_this_process(heap) && try_gate(heap);) {
-        bool drains = may_drain(heap, now_ns);
+        /* As long as it looks at the first class, it has everything before it. */
+        returns = size_class == 1 ? heap->returns : returns;
+        bool drains = returns == heap->returns && may_drain(heap, now_ns);
         unsigned count = drains ? take_some(heap, &size_class, blocks) : 0;
         idle_leave(heap);
         if (!count) {

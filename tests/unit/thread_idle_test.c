@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "api/alloc.h"
+#include "base/policy.h"
 #include "base/pressure.h"
 #include "observe/stats.h"
 #include "os/os.h"
@@ -183,6 +184,53 @@ static void a_parked_heap_keeps_none(void **state)
     idle_purge();
     assert_int_equal(cached_blocks(worker.heap), 0);
     let(use_all_sizes);
+    let(check_heap);
+}
+
+static void use_1000_and_park(void)
+{
+    void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        CHECK((blocks[i] = alloc(1000)) != NULL);
+    for (int i = 0; i < BLOCKS; i++)
+        release(blocks[i]);
+    heap_of_thread()->parks_left = 1;
+    heap_leave(heap_enter());
+}
+
+static void *purge_idle(void *unused)
+{
+    idle_purge();
+    return unused;
+}
+
+/* The owner comes and goes while who drains its heap waits for a lock to send blocks home. */
+static void what_came_back_meanwhile_is_drained_later(void **state)
+{
+    (void)state;
+    long delay_ms = policy.purge_delay_ms;
+    pthread_t purger;
+    struct heap *mine = heap_enter();
+    heap_flush(mine);
+    heap_leave(mine);
+    policy.purge_delay_ms = INT32_MAX; /* nobody else waits for that lock */
+    transfer_drain();
+    let(use_and_park);
+    struct heap *heap = worker.heap;
+    unsigned size_class = size_class_of(5000);
+    struct lock *lock = &transfer_of(heap->shard, size_class)->lock;
+    assert_true(heap_cached_blocks(heap, size_class) > 0);
+    lock_acquire(lock);
+    assert_int_equal(pthread_create(&purger, NULL, purge_idle, NULL), 0);
+    while (heap_cached_blocks(heap, size_class))
+        sched_yield();
+    let(use_1000_and_park);
+    lock_release(lock);
+    assert_int_equal(pthread_join(purger, NULL), 0);
+    assert_true(cached_blocks(heap) > 1);
+    policy.purge_delay_ms = delay_ms;
+    idle_purge();
+    assert_int_equal(cached_blocks(heap), 0);
     let(check_heap);
 }
 
@@ -397,6 +445,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_open_heap_keeps_one_block_a_class),
         cmocka_unit_test(a_parked_heap_keeps_none),
+        cmocka_unit_test(what_came_back_meanwhile_is_drained_later),
         cmocka_unit_test(a_stalled_pop_keeps_its_block),
         cmocka_unit_test(a_stalled_push_brings_its_block),
         cmocka_unit_test(ticks_reach_idle_heaps),
