@@ -58,7 +58,9 @@ void limbo_put(const struct limbo *limbo, void *freed)
     ATOMIC_ADD_RELAXED(&queue->bytes, limbo->bytes_of(freed));
     void *oldest = __atomic_exchange_n(&queue->slots[turn % LIMBO_SLOTS], freed, __ATOMIC_ACQ_REL);
     if (oldest) {
-        pass(queue, turn - LIMBO_SLOTS + 1);
+        /* A turn of the first round finds something only when others have overtaken it. */
+        if (turn >= LIMBO_SLOTS)
+            pass(queue, turn - LIMBO_SLOTS + 1);
         end(limbo, oldest);
     }
     release(limbo, limbo->bytes_max, limbo->youngest);

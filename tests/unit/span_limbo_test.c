@@ -93,6 +93,38 @@ static void what_is_behind_catches_up(void **state)
         assert_ptr_equal(out[i], &items[i]);
 }
 
+static struct limbo_queue overtaken_queue;
+
+static size_t overtaken_bytes(const void *item);
+
+static const struct limbo overtaken = {&overtaken_queue, 80, overtaken_bytes, comes_out, 0};
+
+/* While the first one has taken its turn and is not in yet, a whole round of others is. */
+static size_t overtaken_bytes(const void *item)
+{
+    static bool begun;
+    if (item == &items[0] && !begun) {
+        begun = true;
+        for (unsigned i = 1; i <= LIMBO_SLOTS; i++)
+            limbo_put(&overtaken, &items[i]);
+    }
+    return 10;
+}
+
+static void bytes_stay_bounded_after_an_overtaken_turn(void **state)
+{
+    (void)state;
+    out_count = 0;
+    for (unsigned i = 0; i < ITEMS; i = i ? i + 1 : LIMBO_SLOTS + 1) {
+        limbo_put(&overtaken, &items[i]);
+        assert_true(overtaken_queue.taken <= overtaken_queue.put);
+        assert_true(overtaken_queue.bytes <= 80);
+    }
+    limbo_release(&overtaken, 0);
+    assert_int_equal(overtaken_queue.bytes, 0);
+    assert_int_equal(out_count, ITEMS);
+}
+
 static struct limbo_queue shared_queue;
 static unsigned waiting[ITEMS]; /* atomic: so often is the item there */
 
@@ -147,8 +179,11 @@ static void threads_share_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_the_youngest), cmocka_unit_test(bounds_bytes),
-        cmocka_unit_test(the_youngest_wait),  cmocka_unit_test(what_is_behind_catches_up),
+        cmocka_unit_test(keeps_the_youngest),
+        cmocka_unit_test(bounds_bytes),
+        cmocka_unit_test(the_youngest_wait),
+        cmocka_unit_test(what_is_behind_catches_up),
+        cmocka_unit_test(bytes_stay_bounded_after_an_overtaken_turn),
         cmocka_unit_test(threads_share_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
