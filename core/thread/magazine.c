@@ -727,7 +727,8 @@ static void maintain_one(struct heap *heap, unsigned size_class)
 
 void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks)
 {
-    magazine_of(heap, size_class)->debt += (uint8_t)(1 + blocks / BLOCKS_PER_DEBT);
+    uint8_t *debt = &magazine_of(heap, size_class)->debt;
+    *debt = (uint8_t)size_min(*debt + 1u + blocks / BLOCKS_PER_DEBT, UINT8_MAX);
 }
 
 void heap_maintain(struct heap *heap)

@@ -438,6 +438,23 @@ static void unwritten_blocks_are_freed_as_others(void **state)
     assert_true(magazine_of(mine, size_class)->debt < UINT8_MAX);
 }
 
+/* However many blocks a search looks at: none makes less of the debt. */
+static void a_debt_of_searches_stays(void **state)
+{
+    (void)state;
+    unsigned size_class = size_class_of(400);
+    uint8_t *debt = &magazine_of(heap(), size_class)->debt;
+    *debt = 0;
+    heap_searched(heap(), size_class, 2 * BLOCKS_PER_DEBT);
+    assert_int_equal(*debt, 3);
+    heap_searched(heap(), size_class, 253 * BLOCKS_PER_DEBT);
+    assert_int_equal(*debt, UINT8_MAX);
+    *debt = 0;
+    heap_searched(heap(), size_class, 255 * BLOCKS_PER_DEBT);
+    assert_int_equal(*debt, UINT8_MAX);
+    *debt = 0;
+}
+
 /* Whatever a program writes first, it destroys the mark. */
 static void the_least_write_destroys_the_mark(void **state)
 {
@@ -610,6 +627,7 @@ int main(void)
         cmocka_unit_test(random_calls_are_counted_exactly),
         cmocka_unit_test(contents_are_whole_in_a_mixture),
         cmocka_unit_test(unwritten_blocks_are_freed_as_others),
+        cmocka_unit_test(a_debt_of_searches_stays),
         cmocka_unit_test(the_least_write_destroys_the_mark),
         cmocka_unit_test(double_frees_are_named),
         cmocka_unit_test(idle_long_blocks_are_lent),
