@@ -77,7 +77,9 @@ size_t os_page_size(void)
 
 unsigned os_cpu_count(void)
 {
-    uint64_t mask[16] = {0};
+    /* For as many as a kernel may have: it refuses to tell of fewer. */
+    enum { CPUS_MAX = 8192 };
+    uint64_t mask[CPUS_MAX / 64] = {0};
     long bytes = system_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
     unsigned cpus = 0;
     for (long i = 0; i < bytes / 8; i++)
