@@ -40,10 +40,13 @@ static SLOW_PATH void set_blocks_of(
     unsigned first = size_class_index(slab->size_class, start);
     unsigned last = size_class_index(slab->size_class, start + length - 1);
     for (unsigned i = first; i <= last; i++) {
-        if (UNLIKELY(bitmap_test(slab->free, i) == free))
+        if (UNLIKELY(bitmap_test(slab->free, i) == free)) {
+            /* Not with the lock in hand: the program may catch the signal and go on to free. */
+            lock_release(&bin->lock);
             fatal_pointer(
                 "free", DEFECT_DOUBLE_FREE,
                 slab->base + i * (size_t)size_classes[slab->size_class].size, NULL, 0);
+        }
         (free ? bitmap_set : bitmap_clear)(slab->free, i);
     }
     unsigned count = last - first + 1;
