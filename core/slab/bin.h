@@ -23,6 +23,9 @@
 /* Lists of slabs by quarters that are free, and one of those that are wholly free. */
 enum { FULLNESS_LEVELS = 4, FULLNESS_EMPTY = FULLNESS_LEVELS };
 
+/* No sweep goes on, or it looks at slabs, or those that it has looked at go back to the lists. */
+enum sweep { SWEEP_NONE, SWEEP_LOOKS, SWEEP_ENDS };
+
 struct bin {
     struct lock lock CACHE_ALIGNED;
     struct list slabs[FULLNESS_LEVELS + 1]; /* lock: with free blocks, fullest list first */
@@ -39,7 +42,7 @@ struct bin {
     uint32_t unneeded; /* written under lock, read by any thread: kept ones that a tick gave up */
     uint16_t slab_blocks;   /* lock: blocks in each slab, once there was one */
     uint8_t loans;          /* atomic relaxed, any thread: see bin_may_borrow */
-    bool sweeping;          /* written under lock, read by any thread: a sweep goes on */
+    uint8_t sweeping;       /* written under lock, read by any thread: an enum sweep */
     uint64_t remote_blocks; /* atomic relaxed, any thread: returned by other shards */
     uint64_t direct_blocks; /* atomic relaxed, any thread: freed without a magazine */
 };

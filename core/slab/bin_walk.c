@@ -53,7 +53,7 @@ void bin_repair(unsigned shard, unsigned size_class)
     memset(bin->slabs, 0, sizeof bin->slabs);
     bin->swept.first = NULL;
     bin->newest = NULL;
-    ATOMIC_STORE_RELAXED(&bin->sweeping, false);
+    ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_NONE);
     ATOMIC_STORE_RELAXED(&bin->slab_count, 0);
     ATOMIC_STORE_RELAXED(&bin->kept, 0);
     ATOMIC_STORE_RELAXED(&bin->unneeded, 0);

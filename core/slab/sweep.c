@@ -94,15 +94,22 @@ enum { RUNS_MAX = 32 };
 /* Less idle memory than this is not worth a sweep. */
 static const size_t idle_bytes_min = 64 * KIB;
 
+/* So many slabs go back to their lists at a time, for as long as others wait for the lock. */
+enum { SWEPT_SLABS = 512 };
+
+/* Goes on with ending a sweep; nobody begins one before it has ended. Lock held. */
 static void end_sweep(struct bin *bin)
 {
-    while (bin->swept.first) {
+    ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_ENDS);
+    for (unsigned i = 0; i < SWEPT_SLABS && bin->swept.first; i++) {
         struct slab *slab = CONTAINER_OF(bin->swept.first, struct slab, by_fullness);
         ASSERT(list_contains(&slab->by_fullness) && slab->free_blocks);
         list_remove(&slab->by_fullness);
         bin_relist(bin, slab);
     }
-    ATOMIC_STORE_RELAXED(&bin->sweeping, false);
+    if (bin->swept.first)
+        return;
+    ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_NONE);
     bin->free_swept = bin_listed_blocks(bin);
 }
 
@@ -136,7 +143,7 @@ sweep_slabs(struct bin *bin, unsigned most, unsigned fullness_min, struct list *
         }
     }
     /* Somebody else may have ended it while the lock was open. */
-    if (!slab || !bytes || !bin->sweeping)
+    if (!slab || !bytes || bin->sweeping != SWEEP_LOOKS)
         end_sweep(bin);
     return total;
 }
@@ -208,8 +215,8 @@ static SLOW_PATH void tick_bin(struct bin *bin, unsigned size_class, enum pressu
     size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
     bool idle = unused * size > size_max(idle_bytes_min, pressure_kept_bytes());
     bool excess = bin_has_excess(bin, size_class);
-    if (tick == PRESSURE_TICK_GROWTH ? excess : idle)
-        ATOMIC_STORE_RELAXED(&bin->sweeping, true);
+    if (!bin->sweeping && (tick == PRESSURE_TICK_GROWTH ? excess : idle))
+        ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);
     if (tick == PRESSURE_TICK_IDLE) {
         bin->free_unused = bin_listed_blocks(bin);
         judge_empties(bin, size_class);
@@ -238,7 +245,9 @@ static bool step_bin(struct bin *bin)
     lock_acquire(&bin->lock);
     detach_empties(bin, bin->unneeded, &gone);
     ATOMIC_STORE_RELAXED(&bin->unneeded, 0);
-    if (bin->sweeping)
+    if (bin->sweeping == SWEEP_ENDS)
+        end_sweep(bin);
+    else if (bin->sweeping)
         pressure_account(sweep_slabs(bin, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &gone));
     lock_release(&bin->lock);
     bin_destroy(&gone);
@@ -270,7 +279,10 @@ size_t sweep_everything(void)
         release_empties(bin, number % CLASS_COUNT);
         lock_acquire(&bin->lock);
         total += sweep_slabs(bin, bin->slab_count, 0, &gone);
-        end_sweep(bin);
+        for (end_sweep(bin); bin->sweeping; end_sweep(bin)) {
+            lock_release(&bin->lock);
+            lock_acquire(&bin->lock);
+        }
         lock_release(&bin->lock);
         bin_destroy(&gone);
     }

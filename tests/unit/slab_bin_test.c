@@ -426,6 +426,50 @@ static void ticks_purge_what_lay_unused(void **state)
     assert_int_equal(bin->slab_count, 0);
 }
 
+static unsigned swept_slabs(const struct bin *bin)
+{
+    unsigned count = 0;
+    for (const struct list_node *node = bin->swept.first; node; node = node->next)
+        count++;
+    return count;
+}
+
+/* Those that were looked at go back to their lists by so many at a time, since others wait. */
+static void a_sweep_ends_in_steps(void **state)
+{
+    (void)state;
+    enum { SLABS = 1200, MOST = 512, LONG = 16 * 1024 };
+    unsigned class = size_class_of(LONG), blocks = size_classes[class].blocks;
+    assert_true(SLABS * blocks <= HELD_MAX);
+    struct bin *bin = bin_of(0, class);
+    /* Each is half empty, and no page of it is left to be purged. */
+    for (unsigned i = 0; i < SLABS * blocks; i++)
+        assert_int_equal(bin_refill(0, class, &held[i], 1, REFILL_MAP), 1);
+    for (unsigned i = 0; i < SLABS * blocks; i++) {
+        slab_lookup(held[i])->purged = UINT64_MAX;
+        if (i % blocks)
+            bin_flush(0, class, &held[i], 1);
+    }
+    assert_int_equal(bin->slab_count, SLABS);
+    sweep_tick(PRESSURE_TICK_GROWTH);
+    assert_true(bin->sweeping);
+    unsigned before = 0, most = 0, now;
+    while (sweep_step()) {
+        now = swept_slabs(bin);
+        assert_true(now + MOST >= before);
+        most = now > most ? now : most;
+        before = now;
+    }
+    assert_true(most > MOST);
+    assert_int_equal(before, 0);
+    assert_int_equal(bin->sweeping, SWEEP_NONE);
+    bin_check_all();
+    for (unsigned i = 0; i < SLABS * blocks; i += blocks)
+        bin_flush(0, class, &held[i], 1);
+    sweep_everything();
+    assert_int_equal(bin->slab_count, 0);
+}
+
 /* A burst of so many whole slabs comes and goes; returns how many slabs the page heap made for it.
  */
 static unsigned burst(unsigned size_class, unsigned slabs)
@@ -665,6 +709,7 @@ int main(void)
         cmocka_unit_test(remote_blocks_go_home),
         cmocka_unit_test(purging_inside_slabs_keeps_live_blocks),
         cmocka_unit_test(ticks_purge_what_lay_unused),
+        cmocka_unit_test(a_sweep_ends_in_steps),
         cmocka_unit_test(random_steps_agree_with_the_model),
         cmocka_unit_test(slabs_are_kept_for_bursts),
         cmocka_unit_test(kept_slabs_are_bounded),
