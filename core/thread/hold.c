@@ -189,15 +189,12 @@ size_t hold_bytes(void)
     return round_up(sizeof(struct hold), os_page_size());
 }
 
-static struct hold *make(struct heap *heap)
+/* Makes one that is all zero one that holds nothing. */
+static void start(struct hold *hold, struct heap *heap)
 {
-    struct hold *hold = os_map(hold_bytes(), os_page_size(), NULL);
-    if (!hold)
-        return NULL;
     hold->heap = heap;
     if (!os_random(&hold->random, sizeof hold->random))
         hold->random = os_clock_ns() ^ (uintptr_t)hold << 20;
-    return hold;
 }
 
 /* Of the counters, which may be read by others, what they count as held. What has no memory gets
@@ -222,12 +219,14 @@ void hold_open(struct heap *heap)
     if (thread_hold || heap != heap_of_thread() || heap->depth != 1)
         return;
     if (!heap->hold) {
-        struct hold *made = make(heap);
+        struct hold *made = os_map(hold_bytes(), os_page_size(), NULL);
         ATOMIC_STORE_RELEASE(&heap->hold, made);
     }
     struct hold *hold = heap->hold;
     if (!hold)
         return;
+    if (!hold->heap)
+        start(hold, heap);
     if (hold->busy)
         forget(hold);
     hold->calls_left = CALLS_PER_LOOK;
@@ -244,10 +243,11 @@ void hold_close(void)
     hold_end(hold);
 }
 
-void hold_forget(struct heap *heap)
+void hold_make_bare(struct heap *heap)
 {
-    if (heap->hold)
-        forget(heap->hold);
+    struct hold *hold = heap->hold;
+    if (hold && !os_purge(hold, hold_bytes()))
+        memset(hold, 0, sizeof *hold);
 }
 
 /* ---- The walker ------------------------------------------------------------------------------ */
@@ -292,7 +292,7 @@ void hold_check(const struct heap *heap, unsigned *held)
     unsigned here[HOLD_CLASSES] = {0};
     if (!hold || hold->busy)
         return;
-    ASSERT(hold->heap == heap);
+    ASSERT(hold->heap == heap || heap->bare);
     check_quarantine(&hold->tiny, false, here);
     check_quarantine(&hold->mid, true, here);
     for (unsigned size_class = 1; size_class < HOLD_CLASSES; size_class++) {

@@ -170,8 +170,9 @@ void hold_open(struct heap *heap);
 /* The thread leaves its heap: all goes home. To be called without locks. */
 void hold_close(void);
 
-/* In a new process: what the heap's hold held belongs to nobody. */
-void hold_forget(struct heap *heap);
+/* Gives back the pages of the hold of a heap that is no thread's: it is as one that was just made,
+ * and what it held, if it held anything, stays allocated. */
+void hold_make_bare(struct heap *heap);
 
 /* Bytes of a hold, which is a mapping of its own. */
 size_t hold_bytes(void);

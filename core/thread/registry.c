@@ -240,13 +240,13 @@ void heap_add_counts(unsigned first, unsigned last)
     for (unsigned size_class = first; size_class <= last; size_class++)
         registry.sums[size_class] = registry.gone[size_class];
     for (const struct heap *heap = registry.all; heap; heap = heap->next) {
-        for (unsigned size_class = first; size_class <= last; size_class++)
-            add_held(&registry.sums[size_class], heap, size_class);
-        /* Reading an area without pages is a fault for each. */
+        /* Reading what has no pages is a fault for each. */
         if (ATOMIC_LOAD_RELAXED(&heap->bare))
             continue;
-        for (unsigned size_class = first; size_class <= last; size_class++)
+        for (unsigned size_class = first; size_class <= last; size_class++) {
+            add_held(&registry.sums[size_class], heap, size_class);
             add_counts(&registry.sums[size_class], heap, size_class);
+        }
     }
     lock_release(&registry.lock);
 }
@@ -259,10 +259,28 @@ struct heap_counts heap_counts(unsigned size_class)
     return sum;
 }
 
+/* The same of what its threads held. Registry lock held. */
+static void take_held(struct heap *heap)
+{
+    for (unsigned size_class = 1; heap->hold && size_class < HOLD_CLASSES; size_class++) {
+        struct ready *ready = &heap->hold->ready[size_class];
+        struct heap_counts *gone = &registry.gone[size_class];
+        if (!ready->takes && !ready->frees && !ready->fetched)
+            continue;
+        add_held(gone, heap, size_class);
+        gone->magazines.returned += gone->cached;
+        gone->cached = 0;
+        ATOMIC_STORE_RELAXED(&ready->takes, 0);
+        ATOMIC_STORE_RELAXED(&ready->frees, 0);
+        ATOMIC_STORE_RELAXED(&ready->fetched, 0);
+    }
+}
+
 /* The registry takes over what the heap has counted. What it still caches stays allocated. */
 static void take_counts(struct heap *heap)
 {
     lock_acquire(&registry.lock);
+    take_held(heap);
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
         struct heap_counts *gone = &registry.gone[size_class];
         struct magazine *magazine = magazine_of(heap, size_class);
@@ -282,14 +300,15 @@ static void take_counts(struct heap *heap)
 
 /* ---- Areas without pages --------------------------------------------------------------------- */
 
-/* Gives the pages of a heap's area back, and with them what it caches. The heap is no thread's, and
- * not in the pool. */
+/* Gives the pages of a heap back, and with them what it caches. The heap is no thread's, and not in
+ * the pool. */
 static void make_bare(struct heap *heap)
 {
     take_counts(heap);
     /* The library's own data may share pages with the first one. */
     if (heap == &first_heap || !os_purge(heap->area, HEAP_BYTES))
         memset(heap->area, 0, heap->next_slot * sizeof(void *));
+    hold_make_bare(heap);
     ATOMIC_STORE_RELAXED(&heap->bare, true);
 }
 
@@ -361,7 +380,6 @@ static bool forget_blocks(struct heap *heap)
     if (heap->depth)
         return false;
     idle_reset(heap);
-    hold_forget(heap);
     make_bare(heap);
     heap->slow_calls = heap->parks_left = 0;
     heap->parked_ms = 0;

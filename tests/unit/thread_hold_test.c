@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "os/os.h"
 #include "os/tags.h"
 #include "slab/shard.h"
 #include "thread/hold.h"
+#include "thread/registry.h"
 
 static uint64_t cached_blocks(void)
 {
@@ -107,6 +109,56 @@ static void a_thread_that_ends_gives_all_back(void **state)
         assert_int_equal(used_blocks(), before);
     }
     assert_int_equal(live_blocks(), 0);
+}
+
+/* Enough threads at once that the heaps of some give their pages back when they end. */
+enum { CROWD = 64 };
+
+static void *use_among_others(void *barrier)
+{
+    static __thread void *blocks[300];
+    use_and_leave(blocks);
+    for (int i = 1; i < 300; i += 2)
+        give(blocks[i]);
+    pthread_barrier_wait(barrier);
+    return NULL;
+}
+
+static void have_crowd(void)
+{
+    pthread_t threads[CROWD];
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, CROWD);
+    for (int i = 0; i < CROWD; i++)
+        CHECK(pthread_create(&threads[i], NULL, use_among_others, &barrier) == 0);
+    for (int i = 0; i < CROWD; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    heap_flush_pooled(0);
+}
+
+/* The pages of their holds, too; what these counted counts on. */
+static void ended_threads_keep_no_pages(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 3; round++) {
+        struct snapshot before, after;
+        unsigned bare = 0;
+        stats_collect(&before);
+        have_crowd();
+        stats_collect(&after);
+        assert_int_equal(after.total.malloc_calls, before.total.malloc_calls + CROWD * 300);
+        assert_int_equal(after.total.free_calls, before.total.free_calls + CROWD * 300);
+        assert_int_equal(after.total.live_blocks, before.total.live_blocks);
+        for (const struct heap *heap = heap_first(); heap; heap = heap->next) {
+            if (!heap->bare || !heap->hold)
+                continue;
+            bare++;
+            for (size_t at = 0; at < hold_bytes(); at += os_page_size())
+                assert_false(unit_is_resident((const char *)heap->hold + at));
+        }
+        assert_true(bare >= CROWD / 2);
+    }
 }
 
 /* Most threads use few blocks of most sizes. */
@@ -217,6 +269,7 @@ int main(void)
         cmocka_unit_test(a_busy_hold_is_gone_around),
         cmocka_unit_test(what_a_thread_holds_counts_as_cached),
         cmocka_unit_test(a_thread_that_ends_gives_all_back),
+        cmocka_unit_test(ended_threads_keep_no_pages),
         cmocka_unit_test(a_new_thread_takes_few),
         cmocka_unit_test(children_of_a_busy_process_go_on),
         cmocka_unit_test(exhaustion_is_null),
