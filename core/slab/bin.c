@@ -68,16 +68,16 @@ static struct slab *fullest(struct bin *bin, bool fresh)
     return NULL;
 }
 
-uint32_t bin_listed_blocks(const struct bin *bin)
+uint64_t bin_listed_blocks(const struct bin *bin)
 {
-    return bin->free_blocks - bin->kept * (uint32_t)bin->slab_blocks;
+    return bin->free_blocks - bin->kept * (uint64_t)bin->slab_blocks;
 }
 
 void bin_lower_bounds(struct bin *bin)
 {
-    uint32_t listed = bin_listed_blocks(bin);
-    bin->free_swept = (uint32_t)size_min(bin->free_swept, listed);
-    bin->free_unused = (uint32_t)size_min(bin->free_unused, listed);
+    uint64_t listed = bin_listed_blocks(bin);
+    bin->free_swept = size_min(bin->free_swept, listed);
+    bin->free_unused = size_min(bin->free_unused, listed);
 }
 
 void bin_detach(struct bin *bin, struct slab *slab, struct list *gone)
@@ -91,6 +91,11 @@ void bin_detach(struct bin *bin, struct slab *slab, struct list *gone)
     bin->free_blocks -= slab->blocks;
     bin_lower_bounds(bin);
     list_push(gone, &slab->by_fullness);
+}
+
+void bin_miss(struct bin *bin, unsigned slabs)
+{
+    bin->missed = (uint16_t)size_min((size_t)bin->missed + slabs, UINT16_MAX);
 }
 
 void bin_destroy(struct list *gone)
@@ -292,7 +297,7 @@ static void settle(struct bin *bin, struct slab *slab, struct list *gone)
         bin_lower_bounds(bin);
     } else {
         bin_detach(bin, slab, gone);
-        bin->missed++;
+        bin_miss(bin, 1);
     }
 }
 

@@ -31,15 +31,15 @@ struct bin {
     struct list slabs[FULLNESS_LEVELS + 1]; /* lock: with free blocks, fullest list first */
     struct slab *newest;                    /* lock: what was made last, unless it is gone */
     struct list swept;    /* lock: some of the same, which a sweep has looked at (sweep.c) */
+    uint64_t free_blocks; /* lock: in all its slabs */
+    uint64_t free_swept; /* lock: least of those on lists but the last since the last sweep's end */
+    uint64_t free_unused; /* lock: least of these since the last tick */
     uint32_t slab_count;  /* written under lock, read by any thread: on lists or full */
-    uint32_t free_blocks; /* lock: in all its slabs */
-    uint32_t free_swept; /* lock: least of those on lists but the last since the last sweep's end */
-    uint32_t free_unused; /* lock: least of these since the last tick */
     uint32_t kept;        /* written under lock, read by any thread: slabs on the last list */
     uint32_t kept_unused; /* lock: least of them since the last tick */
-    uint32_t keep;        /* lock: so many slabs may be kept */
-    uint32_t missed;      /* lock: slabs that went for want of it, since the last tick */
     uint32_t unneeded; /* written under lock, read by any thread: kept ones that a tick gave up */
+    uint16_t keep;     /* lock: so many slabs may be kept */
+    uint16_t missed;   /* lock: slabs that went for want of it, since the last tick, or the most */
     uint16_t slab_blocks;   /* lock: blocks in each slab, once there was one */
     uint8_t loans;          /* atomic relaxed, any thread: see bin_may_borrow */
     uint8_t sweeping;       /* written under lock, read by any thread: an enum sweep */
@@ -104,10 +104,13 @@ void bin_lower_bounds(struct bin *bin);
 void bin_detach(struct bin *bin, struct slab *slab, struct list *gone);
 
 /* Free blocks in slabs that are in use. */
-uint32_t bin_listed_blocks(const struct bin *bin);
+uint64_t bin_listed_blocks(const struct bin *bin);
 
 /* These are many more than after the last sweep. */
 bool bin_has_excess(const struct bin *bin, unsigned size_class);
+
+/* So many empty slabs went that could have been kept. */
+void bin_miss(struct bin *bin, unsigned slabs);
 
 /* Destroys the slabs, outside the lock. */
 void bin_destroy(struct list *gone);

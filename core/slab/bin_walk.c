@@ -138,7 +138,7 @@ void slab_check(const struct slab *slab)
 
 /* What the walker has found of the bin that it looks at. */
 static struct {
-    uint32_t slabs, free_blocks, listed;
+    uint64_t slabs, free_blocks, listed;
 } found;
 
 static void check_slab(struct bin *bin, struct slab *slab)

@@ -157,7 +157,7 @@ static unsigned detach_empties(struct bin *bin, unsigned most, struct list *gone
     for (; count < most && bin->slabs[FULLNESS_EMPTY].first; count++)
         bin_detach(
             bin, CONTAINER_OF(bin->slabs[FULLNESS_EMPTY].first, struct slab, by_fullness), gone);
-    bin->keep -= (uint32_t)size_min(bin->keep, count);
+    bin->keep = (uint16_t)(bin->keep - size_min(bin->keep, count));
     return count;
 }
 
@@ -170,7 +170,7 @@ static size_t release_empties(struct bin *bin, unsigned size_class)
         return 0;
     lock_acquire(&bin->lock);
     unsigned count = detach_empties(bin, bin->kept, &gone);
-    bin->missed += count;
+    bin_miss(bin, count);
     lock_release(&bin->lock);
     bin_destroy(&gone);
     return (size_t)count * size_classes[size_class].units * UNIT_SIZE;

@@ -666,6 +666,20 @@ static void a_repaired_bin_knows_its_slabs(void **state)
     assert_int_equal(bin->slab_count, 0);
 }
 
+/* As many as 64 GiB of the least ones, and more. */
+static void free_blocks_of_a_large_machine_are_counted(void **state)
+{
+    (void)state;
+    struct bin bin = {.free_blocks = (uint64_t)1 << 32, .slab_count = 1 << 20, .slab_blocks = 4096};
+    assert_true(bin_listed_blocks(&bin) == (uint64_t)1 << 32);
+    assert_true(bin_has_excess(&bin, size_class_of(16)));
+    bin.kept = 1 << 20;
+    assert_int_equal(bin_listed_blocks(&bin), 0);
+    bin_miss(&bin, UINT32_MAX);
+    assert_int_equal(bin.missed, UINT16_MAX);
+    assert_true(HAKMEM_LOCK_PROFILE || sizeof bin == CACHE_LINE);
+}
+
 static void change_shards(void *argument)
 {
     (void)argument;
@@ -716,6 +730,7 @@ int main(void)
         cmocka_unit_test(kept_slabs_make_room),
         cmocka_unit_test(threads_share_bins),
         cmocka_unit_test(misuse_is_named),
+        cmocka_unit_test(free_blocks_of_a_large_machine_are_counted),
         cmocka_unit_test(a_repaired_bin_knows_its_slabs),
     };
     return cmocka_run_group_tests(tests, start, NULL);
