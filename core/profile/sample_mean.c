@@ -53,16 +53,14 @@ bool sample_set_mean(size_t bytes)
     int type;
     bool changed = true;
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
-    ATOMIC_STORE_RELAXED(&wanted, bytes);
-    /* Either another thread's claim is seen here, or what is wanted here is seen there, after that
-     * claim has ended. */
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    /* Either another thread's claim is seen to have ended here, or what is wanted here is seen
+     * there, by who exchanged the word last. */
+    __atomic_exchange_n(&wanted, bytes, __ATOMIC_ACQ_REL);
     while (claim_take(&claim)) {
         mean = ATOMIC_LOAD_RELAXED(&wanted);
         changed = change_to(mean);
         claim_release(&claim);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        if (ATOMIC_LOAD_RELAXED(&wanted) == mean)
+        if (__atomic_fetch_add(&wanted, 0, __ATOMIC_ACQ_REL) == mean)
             break;
     }
     pthread_setcanceltype(type, NULL);

@@ -27,8 +27,34 @@ extern void free_aligned_sized(void *block, size_t alignment, size_t size);
 
 #ifdef BEHIND_SANITIZER
 #include <dlfcn.h>
+#include <errno.h>
 
 static void *library;
+static struct entries entries;
+
+/* The library's own would call the sanitizer's realloc and free: they go by these names. */
+
+static void *reallocarray_of_library(void *block, size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return entries.realloc(block, total);
+}
+
+static void free_sized_of_library(void *block, size_t size)
+{
+    (void)size;
+    entries.free(block);
+}
+
+static void free_aligned_sized_of_library(void *block, size_t alignment, size_t size)
+{
+    (void)alignment, (void)size;
+    entries.free(block);
+}
 
 /* Writes the address of the library's `name` to the function pointer at `place`. */
 static void look_up(void *place, const char *name)
@@ -44,7 +70,6 @@ static void look_up(void *place, const char *name)
 
 const struct entries *entries_of_library(void)
 {
-    static struct entries entries;
     const char *(*known)(void) = hakmem_version;
     void *address;
     Dl_info where;
@@ -58,10 +83,7 @@ const struct entries *entries_of_library(void)
     look_up(&entries.malloc, "malloc");
     look_up(&entries.calloc, "calloc");
     look_up(&entries.realloc, "realloc");
-    look_up(&entries.reallocarray, "reallocarray");
     look_up(&entries.free, "free");
-    look_up(&entries.free_sized, "free_sized");
-    look_up(&entries.free_aligned_sized, "free_aligned_sized");
     look_up(&entries.aligned_alloc, "aligned_alloc");
     look_up(&entries.memalign, "memalign");
     look_up(&entries.posix_memalign, "posix_memalign");
@@ -75,6 +97,9 @@ const struct entries *entries_of_library(void)
     look_up(&entries.dallocx, "dallocx");
     look_up(&entries.sdallocx, "sdallocx");
     look_up(&entries.nallocx, "nallocx");
+    entries.reallocarray = reallocarray_of_library;
+    entries.free_sized = free_sized_of_library;
+    entries.free_aligned_sized = free_aligned_sized_of_library;
     return &entries;
 }
 #else
