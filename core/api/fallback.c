@@ -5,9 +5,7 @@
 
 #include "api/environment.h"
 #include "base/atomic.h"
-
-/* Absent from statically linked programs. */
-#pragma weak dlsym
+#include "os/symbol.h"
 
 static struct {
     void *(*malloc)(size_t);
@@ -26,17 +24,14 @@ static void count(void)
         ATOMIC_ADD_RELAXED(&calls, 1);
 }
 
-/* POSIX has data and function pointers of one size; ISO C needs the detour. */
 static bool look_up(void *function, const char *name)
 {
-    void *address = dlsym(RTLD_NEXT, name);
-    *(void **)function = address;
-    return address != NULL;
+    return symbol_find(RTLD_NEXT, function, name);
 }
 
 bool fallback_init(void)
 {
-    return dlsym && look_up(&libc.malloc, "malloc") && look_up(&libc.calloc, "calloc") &&
+    return look_up(&libc.malloc, "malloc") && look_up(&libc.calloc, "calloc") &&
            look_up(&libc.realloc, "realloc") && look_up(&libc.aligned_alloc, "aligned_alloc") &&
            look_up(&libc.free, "free") && look_up(&libc.malloc_usable_size, "malloc_usable_size");
 }

@@ -1,11 +1,11 @@
 /* Where reports go: see report.h. */
-#include <pthread.h>
 #include <string.h>
 
 #include "api/environment.h"
 #include "base/policy.h"
 #include "observe/report.h"
 #include "observe/stats.h"
+#include "os/cancel.h"
 #include "os/os.h"
 #include "thread/fork.h"
 
@@ -78,20 +78,18 @@ bool report_make(
     bool (*take)(void *to, const char *report, size_t length), void *to)
 {
     struct text text;
-    int cancel_type;
     const size_t capacity = report_capacity - sizeof(struct process);
     char *buffer = os_map(report_capacity, os_page_size(), NULL);
     if (!buffer)
         return false;
     struct process *process = (struct process *)(buffer + capacity);
-    /* An asynchronous cancellation would leave files open and signals blocked. */
-    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
+    int cancel_type = cancel_put_off();
     process_look(process);
     text_init(&text, buffer, capacity);
     make(&text, process);
     bool taken = take(to, text_terminate(&text), text_stored(&text));
     os_unmap(buffer, report_capacity);
-    pthread_setcanceltype(cancel_type, NULL);
+    cancel_restore(cancel_type);
     return taken;
 }
 

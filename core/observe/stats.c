@@ -1,13 +1,13 @@
 /* See stats.h. */
 #include "observe/stats.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "api/fallback.h"
 #include "base/pressure.h"
 #include "map/metadata.h"
 #include "observe/cycles_report.h"
+#include "os/cancel.h"
 #include "os/cycles.h"
 #include "os/os.h"
 #include "reclaim/limit.h"
@@ -57,14 +57,6 @@ static void add_class(unsigned size_class, struct hakmem_usage *usage)
     usage->cached_blocks += in_transfer;
 }
 
-/* Locks are taken here, with which a thread that is cancelled asynchronously must not end. */
-static int put_off_cancellation(void)
-{
-    int type;
-    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
-    return type;
-}
-
 static void collected_class(unsigned size_class, struct hakmem_usage *usage)
 {
     size_t size = size_classes[size_class].size;
@@ -80,19 +72,19 @@ static void collected_class(unsigned size_class, struct hakmem_usage *usage)
 
 void stats_collected_class(unsigned size_class, struct hakmem_usage *usage)
 {
-    int type = put_off_cancellation();
+    int type = cancel_put_off();
     collected_class(size_class, usage);
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
 }
 
 void stats_collect_class(unsigned size_class, struct hakmem_usage *usage)
 {
-    int type = put_off_cancellation();
+    int type = cancel_put_off();
     heap_add_counts(size_class, size_class);
     if (size_class <= TWINS)
         heap_add_counts(size_class + SIZE_COUNT, size_class + SIZE_COUNT);
     collected_class(size_class, usage);
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
 }
 
 /* Adds the first `count` fields, which are counters of one type. */
@@ -146,7 +138,7 @@ static void add_tiers(struct hakmem_stats *total, const struct hakmem_usage *tie
 void stats_collect(struct snapshot *snapshot)
 {
     struct hakmem_stats *total = &snapshot->total;
-    int type = put_off_cancellation();
+    int type = cancel_put_off();
     struct page_heap_stats pages = page_heap_stats();
     struct big_stats bigs = big_stats();
     memset(snapshot, 0, sizeof *snapshot);
@@ -174,5 +166,5 @@ void stats_collect(struct snapshot *snapshot)
     cycles_lock_waits(&total->lock_waits, &total->lock_wait_ns);
     total->memory_limit_bytes = limit_bytes();
     total->limit_purges = limit_purges();
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
 }

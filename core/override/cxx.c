@@ -15,11 +15,9 @@
 
 #include "api/alloc.h"
 #include "api/hardened.h"
+#include "os/symbol.h"
 #include "override/override.h"
 #include "override/runtime.h"
-
-/* Absent from statically linked programs. */
-#pragma weak dlsym
 
 /* May be replaced; a call is one jump. */
 #if defined(__clang__)
@@ -182,19 +180,16 @@ OPERATOR void *_ZnamSt11align_val_t(size_t size, size_t alignment)
  * the C++ library does that. */
 static SLOW_PATH void *next_nothrow(const char *name, size_t size, const void *tag)
 {
-    void *(*next)(size_t, const void *) = NULL;
-    if (dlsym)
-        *(void **)&next = dlsym(RTLD_NEXT, name);
-    return next ? next(size, tag) : _Znwm(size);
+    void *(*next)(size_t, const void *);
+    return symbol_find(RTLD_NEXT, &next, name) ? next(size, tag) : _Znwm(size);
 }
 
 static SLOW_PATH void *next_nothrow_aligned(
     const char *name, size_t size, size_t alignment, const void *tag)
 {
-    void *(*next)(size_t, size_t, const void *) = NULL;
-    if (dlsym)
-        *(void **)&next = dlsym(RTLD_NEXT, name);
-    return next ? next(size, alignment, tag) : _ZnwmSt11align_val_t(size, alignment);
+    void *(*next)(size_t, size_t, const void *);
+    return symbol_find(RTLD_NEXT, &next, name) ? next(size, alignment, tag)
+                                               : _ZnwmSt11align_val_t(size, alignment);
 }
 
 static SLOW_PATH void *nothrow_slow(size_t size, enum form form, const void *tag)

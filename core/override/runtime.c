@@ -4,37 +4,32 @@
 #include <dlfcn.h>
 
 #include "os/fatal.h"
+#include "os/symbol.h"
 
 /* std::get_new_handler() and std::__throw_bad_alloc(), present in libstdc++ and libc++. */
 extern new_handler _ZSt15get_new_handlerv(void) __attribute__((weak));
 extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 
-/* Absent from statically linked programs. */
-#pragma weak dlsym
-
 /* What is called `name` in the C++ library, of which nobody knew when this one was loaded: a C
  * program has opened a library in C++ since, and that one alone sees it. So it is looked for where
  * new is called, and in what that depends on. NULL: it is not there. Nothing is kept: libraries may
  * be closed. dlopen is found by name: linkers warn of programs that have it and are static. */
-static SLOW_PATH void *find_for(const void *caller, const char *name)
+static SLOW_PATH bool find_for(const void *caller, void *function, const char *name)
 {
-    void *(*open)(const char *, int) = NULL, *found = NULL;
-    int (*close)(void *) = NULL, (*ask)(const void *, Dl_info *) = NULL;
+    void *(*open)(const char *, int);
+    int (*close)(void *), (*ask)(const void *, Dl_info *);
     Dl_info info = {0};
-    if (!dlsym)
-        return NULL;
-    *(void **)&open = dlsym(RTLD_DEFAULT, "dlopen");
-    *(void **)&close = dlsym(RTLD_DEFAULT, "dlclose");
-    *(void **)&ask = dlsym(RTLD_DEFAULT, "dladdr");
-    if (!open || !close || !ask)
-        return NULL;
+    bool found = false;
+    if (!symbol_find(RTLD_DEFAULT, &open, "dlopen") ||
+        !symbol_find(RTLD_DEFAULT, &close, "dlclose") || !symbol_find(RTLD_DEFAULT, &ask, "dladdr"))
+        return false;
     const char *file = ask(caller, &info) ? info.dli_fname : NULL;
     const char *const files[] = {file, "libstdc++.so.6", "libc++.so.1"};
     for (unsigned i = 0; !found && i < ARRAY_LENGTH(files); i++) {
         void *library = open(files[i], RTLD_LAZY | RTLD_NOLOAD);
         if (!library)
             continue;
-        found = dlsym(library, name);
+        found = symbol_find(library, function, name);
         close(library);
     }
     return found;
@@ -44,7 +39,7 @@ SLOW_PATH new_handler runtime_handler(const void *caller)
 {
     new_handler (*get)(void) = _ZSt15get_new_handlerv;
     if (!get)
-        *(void **)&get = find_for(caller, "_ZSt15get_new_handlerv");
+        find_for(caller, &get, "_ZSt15get_new_handlerv");
     return get ? get() : NULL;
 }
 
@@ -52,7 +47,7 @@ _Noreturn SLOW_PATH void runtime_throw_bad_alloc(const void *caller, const char 
 {
     void (*throw)(void) = _ZSt17__throw_bad_allocv;
     if (!throw)
-        *(void **)&throw = find_for(caller, "_ZSt17__throw_bad_allocv");
+        find_for(caller, &throw, "_ZSt17__throw_bad_allocv");
     if (throw)
         throw();
     fatal(why);
@@ -60,13 +55,13 @@ _Noreturn SLOW_PATH void runtime_throw_bad_alloc(const void *caller, const char 
 
 SLOW_PATH void *runtime_nothrow(const char *name)
 {
-    int (*ask)(const void *, Dl_info *) = NULL;
+    void *next;
+    int (*ask)(const void *, Dl_info *);
     Dl_info found = {0}, library = {0};
-    if (!_ZSt15get_new_handlerv || !dlsym || !_ZSt15get_new_handlerv())
+    if (!_ZSt15get_new_handlerv || !_ZSt15get_new_handlerv())
         return NULL;
-    void *next = dlsym(RTLD_NEXT, name);
-    *(void **)&ask = dlsym(RTLD_DEFAULT, "dladdr");
-    bool same = next && ask && ask(next, &found) &&
+    bool same = symbol_find(RTLD_NEXT, &next, name) && symbol_find(RTLD_DEFAULT, &ask, "dladdr") &&
+                ask(next, &found) &&
                 ask((const void *)(uintptr_t)_ZSt15get_new_handlerv, &library) &&
                 found.dli_fbase == library.dli_fbase;
     return same ? next : NULL;

@@ -2,11 +2,11 @@
 #include "profile/sample.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "base/policy.h"
 #include "map/metadata.h"
+#include "os/cancel.h"
 #include "os/os.h"
 #include "profile/place.h"
 #include "slab/shard.h"
@@ -39,14 +39,6 @@ static struct sampler *begin_stack(struct heap *heap)
     return sampler;
 }
 
-/* A thread must not be cancelled with a lock in its hand, as heap_enter sees to for slow paths. */
-static int put_off_cancellation(void)
-{
-    int type;
-    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
-    return type;
-}
-
 static struct site *find_site(const struct unwind_start *start)
 {
     if (ATOMIC_LOAD_RELAXED(&sample_is_for_observer))
@@ -64,9 +56,9 @@ static struct site *find_site(const struct unwind_start *start)
 
 struct site *sample_site(const struct unwind_start *start)
 {
-    int type = put_off_cancellation();
+    int type = cancel_put_off();
     struct site *site = find_site(start);
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
     return site;
 }
 
@@ -184,9 +176,9 @@ static void count_free(struct heap *heap, unsigned size_class)
 void *sample_replace(
     void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start)
 {
-    int type = put_off_cancellation();
+    int type = cancel_put_off();
     block = replace(block, size, alignment, zero, start);
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
     return block;
 }
 
@@ -222,26 +214,26 @@ struct sample *sample_decide(size_t size, unsigned size_class, const struct unwi
     size_t bytes = size_class ? size_classes[size_class].size : size;
     if (!heap || !due_decide(&heap->random, bytes))
         return NULL;
-    int type = put_off_cancellation();
+    int type = cancel_put_off();
     uint64_t parts = due_stands_for(bytes, SITE_PARTS);
     struct site *site = parts ? find_site(start) : NULL;
     struct sample *sample = site ? make(site, size, parts, size_class) : NULL;
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
     return sample;
 }
 
 void sample_begin(struct sample *sample, void *block, size_t usable)
 {
-    int type = put_off_cancellation();
+    int type = cancel_put_off();
     count_birth(sample, block, usable, false);
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
 }
 
 void sample_drop(struct sample *sample)
 {
-    int type = put_off_cancellation();
+    int type = cancel_put_off();
     metadata_free(sample, sizeof *sample);
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
 }
 
 void sample_big(struct big *big, size_t size, const struct unwind_start *start)
@@ -289,7 +281,7 @@ static void count_death(const struct sample *sample, uint64_t now_ns, unsigned f
 
 void sample_bury(struct sample *sample)
 {
-    int type = put_off_cancellation();
+    int type = cancel_put_off();
     const struct heap *heap = heap_of_thread();
     struct log_death death = {.time_ns = os_clock_ns(), .thread = identity_thread(identity_self())};
     if (death.thread != sample->thread)
@@ -300,7 +292,7 @@ void sample_bury(struct sample *sample)
     if (UNLIKELY(sample->log))
         log_death(sample->log, &death);
     metadata_free(sample, sizeof *sample);
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
 }
 
 /* For the log one block ends and another one begins, which stands for as many. */
@@ -317,7 +309,7 @@ void sample_resize(struct sample *sample, void *before, void *block, size_t size
 {
     if (sample->requested_bytes == size)
         return;
-    int type = put_off_cancellation();
+    int type = cancel_put_off();
     ATOMIC_ADD_RELAXED(&sample->site->dead_bytes, bytes_of(sample));
     sample->requested_bytes = size;
     ATOMIC_ADD_RELAXED(&sample->site->born_bytes, bytes_of(sample));
@@ -325,5 +317,5 @@ void sample_resize(struct sample *sample, void *before, void *block, size_t size
     PROBE_OTEL(3, alloc, block, size, bytes_of(sample));
     if (UNLIKELY(sample->log))
         tell_resized(sample, size);
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
 }

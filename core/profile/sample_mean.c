@@ -1,7 +1,6 @@
 /* Sampling begins, ends and changes its rate: see sample.h. */
-#include <pthread.h>
-
 #include "base/policy.h"
+#include "os/cancel.h"
 #include "os/os.h"
 #include "profile/claim.h"
 #include "profile/sample.h"
@@ -50,9 +49,8 @@ bool sample_set_mean(size_t bytes)
     static uint64_t claim; /* of claim_take */
     static size_t wanted;  /* atomic, any thread */
     size_t mean;
-    int type;
     bool changed = true;
-    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+    int type = cancel_put_off();
     /* Either another thread's claim is seen to have ended here, or what is wanted here is seen
      * there, by who exchanged the word last. */
     __atomic_exchange_n(&wanted, bytes, __ATOMIC_ACQ_REL);
@@ -63,7 +61,7 @@ bool sample_set_mean(size_t bytes)
         if (__atomic_fetch_add(&wanted, 0, __ATOMIC_ACQ_REL) == mean)
             break;
     }
-    pthread_setcanceltype(type, NULL);
+    cancel_restore(type);
     return changed;
 }
 

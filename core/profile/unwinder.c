@@ -3,14 +3,11 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <string.h>
 
 #include "base/atomic.h"
 #include "os/identity.h"
 #include "os/os.h"
-
-/* Absent from statically linked programs. */
-#pragma weak dlsym
+#include "os/symbol.h"
 
 struct unwinder unwinder;
 
@@ -19,13 +16,6 @@ static enum { UNKNOWN, OPEN, LOST } state;
 
 /* The process that uses it, above the number of its threads that do now. Atomic, any thread. */
 static uint64_t users;
-
-static bool look_up(void *library, void *function, const char *name)
-{
-    void *address = dlsym(library, name);
-    memcpy(function, &address, sizeof address);
-    return address != NULL;
-}
 
 static int find_library(struct dl_phdr_info *module, size_t size, void *unused)
 {
@@ -51,14 +41,14 @@ bool unwinder_open(void)
     if (ATOMIC_LOAD_RELAXED(&state) != UNKNOWN)
         return true;
     /* By name: linkers warn of programs that have it and are static. */
-    if (dlsym && look_up(RTLD_DEFAULT, &open, "dlopen"))
+    if (symbol_find(RTLD_DEFAULT, &open, "dlopen"))
         library = open("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library || !look_up(library, &unwinder.get_ip, "_Unwind_GetIP") ||
-        !look_up(library, &unwinder.get_cfa, "_Unwind_GetCFA") ||
-        !look_up(library, &unwinder.get_register, "_Unwind_GetGR") ||
-        !look_up(library, &unwinder.find_table, "_Unwind_Find_FDE") ||
-        !look_up(library, &unwinder.backtrace, "_Unwind_Backtrace") ||
-        !look_up(RTLD_DEFAULT, &iterate, "dl_iterate_phdr") || !iterate(find_library, NULL))
+    if (!library || !symbol_find(library, &unwinder.get_ip, "_Unwind_GetIP") ||
+        !symbol_find(library, &unwinder.get_cfa, "_Unwind_GetCFA") ||
+        !symbol_find(library, &unwinder.get_register, "_Unwind_GetGR") ||
+        !symbol_find(library, &unwinder.find_table, "_Unwind_Find_FDE") ||
+        !symbol_find(library, &unwinder.backtrace, "_Unwind_Backtrace") ||
+        !symbol_find(RTLD_DEFAULT, &iterate, "dl_iterate_phdr") || !iterate(find_library, NULL))
         return false;
     ATOMIC_STORE_RELEASE(&state, OPEN);
     return true;

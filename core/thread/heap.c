@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/policy.h"
+#include "os/cancel.h"
 #include "os/cycles.h"
 #include "os/os.h"
 #include "os/signals.h"
@@ -211,13 +212,12 @@ static struct heap *enter_first(void)
 
 struct heap *heap_enter(void)
 {
-    int cancel_type;
-    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
+    int cancel_type = cancel_put_off();
     struct heap *heap = heap_of_thread();
     if (UNLIKELY(!heap))
         heap = enter_first();
     if (UNLIKELY(!heap)) {
-        pthread_setcanceltype(cancel_type, NULL);
+        cancel_restore(cancel_type);
         return NULL;
     }
     /* Before the gate, so that a signal handler in between leaves it to this call to leave. */
@@ -260,5 +260,5 @@ void heap_leave(struct heap *heap)
     heap->depth = 0;
     if (UNLIKELY(borrowed))
         registry_give_back(heap);
-    pthread_setcanceltype(cancel_type, NULL);
+    cancel_restore(cancel_type);
 }
