@@ -1,7 +1,9 @@
 /* The first free was made by a thread that ended by a bare system call, so that its cache was never
- * given back. Only a new thread that takes the cache over, or many of them, would find it.
+ * given back. Only a new thread that takes the cache over, or many of them, would find it, or a
+ * purge that empties it before the second free.
  *
- * tiny: not caught
+ * tiny: not caught or at once
+ *     hakmem: free(): double free of BAD
  * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  * hardened tiny: at once

@@ -1,8 +1,9 @@
 /* The first free left the block in the cache of a thread that a child of fork does not have. The
  * child forgets that cache, in which anything may be half done: there the block is in use, and the
- * child's free is its first.
+ * child's free is its first, unless a purge has emptied the cache before.
  *
- * tiny: not caught
+ * tiny: not caught or at once
+ *     hakmem: free(): double free of BAD
  * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  * hardened tiny: at once
