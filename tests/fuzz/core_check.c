@@ -34,11 +34,6 @@ void core_stop(void)
     hardened_release();
 }
 
-void core_forget(void)
-{
-    heap_forget();
-}
-
 /* ---- What the records of the hardened preset say --------------------------------------------- */
 
 /* Blocks of a class that neither their bins have nor anybody else. */

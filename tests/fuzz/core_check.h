@@ -18,9 +18,6 @@ bool core_start(void);
 /* The end of a process: looks at all that waits, and lets it go. */
 void core_stop(void);
 
-/* The calling thread needs no heap any more. */
-void core_forget(void);
-
 /* Walks over all structures, and counts. */
 void core_check(struct core_counts *counts);
 

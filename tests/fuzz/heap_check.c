@@ -72,8 +72,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
-    /* The library's constructor may have made a heap for this thread. */
-    core_forget();
     system_reset();
     crew_prepare();
     return 0;

@@ -18,6 +18,7 @@
 #include "os/limits.h"
 #include "os/os.h"
 #include "random.h"
+#include "thread/heap.h"
 
 enum { RANGES_MAX = 4096, KEYS_MAX = 4, MAPPINGS = 65530 };
 
@@ -92,6 +93,7 @@ void system_reset(void)
         .now_ms = 1000,
     };
 
+    heap_forget();
     for (unsigned i = 0; i < range_count; i++) {
         unpoison((void *)ranges[i].start, ranges[i].end - ranges[i].start);
         munmap((void *)ranges[i].start, ranges[i].end - ranges[i].start);

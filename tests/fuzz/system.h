@@ -31,7 +31,8 @@ struct system {
 extern struct system fuzz_system;
 
 /* Undoes all that the core did: unmaps what it mapped, gives its variables their first values. No
- * thread may be left that has called the core. */
+ * other thread may be left that has called the core; the calling one, for which the library's
+ * constructor may have made a heap, forgets it. */
 void system_reset(void);
 
 #endif
