@@ -1,8 +1,6 @@
-/* The block lies in the cache of another thread, unless a purge has just emptied that, and the
- * process ends by _exit.
+/* The block lies in the cache of another thread, and the process ends by _exit.
  *
- * tiny: not caught or at once
- *     hakmem: free(): double free of BAD
+ * tiny: not caught
  * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  * hardened tiny: at once

@@ -1,9 +1,7 @@
 /* The first free was made by a thread that ended by a bare system call, so that its cache was never
- * given back. Only a new thread that takes the cache over, or many of them, would find it, or a
- * purge that empties it before the second free.
+ * given back. Only a new thread that takes the cache over, or many of them, would find it.
  *
- * tiny: not caught or at once
- *     hakmem: free(): double free of BAD
+ * tiny: not caught
  * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  * hardened tiny: at once

@@ -1,9 +1,8 @@
 /* The first free left the block in the cache of a thread that a child of fork does not have. The
  * child forgets that cache, in which anything may be half done: there the block is in use, and the
- * child's free is its first, unless a purge has emptied the cache before.
+ * child's free is its first.
  *
- * tiny: not caught or at once
- *     hakmem: free(): double free of BAD
+ * tiny: not caught
  * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  * hardened tiny: at once

@@ -1,8 +1,7 @@
 /* Two threads free the same block, and one of them is still there when the process exits: its cache
- * cannot be looked at, unless a purge has emptied it while the thread waits.
+ * cannot be looked at.
  *
- * tiny: not caught or at once
- *     hakmem: free(): double free of BAD
+ * tiny: not caught
  * mid, large, big: at once
  *     hakmem: free(): double free of BAD
  * hardened tiny: at once
