@@ -1,8 +1,8 @@
 /* Asynchronous cancellation, put off while a lock is held, a file is open or signals are blocked:
  * a thread that ended there would leave them so. Any thread; not a cancellation point.
  */
-#ifndef HAKMEM_OS_CANCEL_H
-#define HAKMEM_OS_CANCEL_H
+#ifndef OS_CANCEL_H
+#define OS_CANCEL_H
 
 #include <pthread.h>
 

@@ -1,8 +1,8 @@
 /* What is found by its name as the program runs: because linkers warn of static programs that name
  * it, because it may be absent, or because the one after ours is meant.
  */
-#ifndef HAKMEM_OS_SYMBOL_H
-#define HAKMEM_OS_SYMBOL_H
+#ifndef OS_SYMBOL_H
+#define OS_SYMBOL_H
 
 #include <stdbool.h>
 

@@ -10,10 +10,11 @@
 extern new_handler _ZSt15get_new_handlerv(void) __attribute__((weak));
 extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 
-/* What is called `name` in the C++ library, of which nobody knew when this one was loaded: a C
- * program has opened a library in C++ since, and that one alone sees it. So it is looked for where
- * new is called, and in what that depends on. NULL: it is not there. Nothing is kept: libraries may
- * be closed. dlopen is found by name: linkers warn of programs that have it and are static. */
+/* Sets `function` to what is called `name` in the C++ library, of which nobody knew when this one
+ * was loaded: a C program has opened a library in C++ since, and that one alone sees it. So it is
+ * looked for where new is called, and in what that depends on. False: it is not there, and nothing
+ * is set, or NULL. Nothing is kept: libraries may be closed. dlopen is found by name: linkers warn
+ * of programs that have it and are static. */
 static SLOW_PATH bool find_for(const void *caller, void *function, const char *name)
 {
     void *(*open)(const char *, int);
