@@ -12,6 +12,7 @@ enum { PRESETS = 4, NAME_SIZE = 16, SHOWN_MAX = 64 };
 
 struct option {
     char name[NAME_SIZE];
+    char unit[4];
     const char *words;
     bool settable;
     long min, max;
@@ -24,7 +25,7 @@ struct option {
 
 static const struct option table[OPTION_COUNT] = {
 #define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, hardened, help)       \
-    {#name, words, settable, min, max, {speed, balanced, lean, hardened}},
+    {#name, unit, words, settable, min, max, {speed, balanced, lean, hardened}},
 #include "base/options.def"
 #undef OPTION
 };
@@ -125,6 +126,8 @@ static void print_range(struct text *text, const struct option *option)
     text_signed(text, option->min);
     text_string(text, option->max - option->min == 1 ? " or " : " to ");
     text_signed(text, option->max);
+    text_string(text, *option->unit ? ", in " : "");
+    text_string(text, option->unit);
 }
 
 static void complain_value(int option, const char *value, size_t length)

@@ -123,21 +123,23 @@ class Complaints(unittest.TestCase):
         self.assertTrue(done.stderr.endswith("\n"), "the line is not ended")
 
     def test_numbers_out_of_range(self):
-        for name, wrong, low, high in (
-                ("shards", "65", 0, 64), ("shards", "-1", 0, 64), ("magazine_kib", "0", 1, 1024),
-                ("magazine_kib", "1025", 1, 1024),
-                ("big_cache_mib", "99999999999999999999999999", 0, 65536),
-                ("big_cache_mib", "-99999999999999999999999999", 0, 65536),
-                ("purge_delay_ms", "3600001", 0, 3600000)):
-            line = (f"hakmem: option {name} cannot be {wrong}: it is a number from {low} to "
-                    f"{high}; it stays {PRESETS['balanced'][name]}")
+        for name, wrong, values in (
+                ("shards", "65", "0 to 64"), ("shards", "-1", "0 to 64"),
+                ("magazine_kib", "0", "1 to 1024, in KiB"),
+                ("magazine_kib", "1025", "1 to 1024, in KiB"),
+                ("big_cache_mib", "99999999999999999999999999", "0 to 65536, in MiB"),
+                ("big_cache_mib", "-99999999999999999999999999", "0 to 65536, in MiB"),
+                ("big_cache_mib", "100M", "0 to 65536, in MiB"),
+                ("purge_delay_ms", "3600001", "0 to 3600000, in ms")):
+            line = (f"hakmem: option {name} cannot be {wrong}: it is a number from {values}; "
+                    f"it stays {PRESETS['balanced'][name]}")
             self.check([line], **{name.upper(): wrong})
             self.check([line], OPTIONS=f"{name}={wrong}")
 
     def test_what_is_no_number(self):
         for wrong in ("many", "12x", "0x10", "1.5", " 3", "-", "+3"):
             line = (f"hakmem: option retain_percent cannot be {wrong}: it is a number from 0 to "
-                    "1000; it stays 25")
+                    "1000, in %; it stays 25")
             self.check([line], RETAIN_PERCENT=wrong)
         self.check(["hakmem: option stats cannot be yes: it is 0 or 1; it stays 0"], STATS="yes")
 

@@ -163,7 +163,13 @@ impl LibraryOption {
         // A number too large for the type is outside of every range.
         match value.parse::<i64>() {
             Ok(number) if is_number && (self.minimum..=self.maximum).contains(&number) => Ok(()),
-            _ => Err(format!("{name} is {}, not `{value}`", self.range())),
+            _ => {
+                let unit = match &*self.unit {
+                    "" => String::new(),
+                    unit => format!(", in {unit}"),
+                };
+                Err(format!("{name} is {}{unit}, not `{value}`", self.range()))
+            }
         }
     }
 
@@ -250,6 +256,10 @@ mod tests {
             ("stats=+1", "stats is 0 or 1"),
             ("shards=65", "shards is a number from 0 to 64, not `65`"),
             ("shards=99999999999999999999", "from 0 to 64"),
+            (
+                "big_cache_mib=100M",
+                "is a number from 0 to 65536, in MiB, not `100M`",
+            ),
             ("fallback=lib", "the nearest is libc"),
             ("stats_file=", "the path of a file"),
         ] {
