@@ -99,8 +99,10 @@ foreach(target hakmem hakmem_static hakmem_override)
         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
 
-# What `make` builds: the products without the tests.
-add_custom_target(library DEPENDS hakmem hakmem_static hakmem_object)
+# What `make` builds: the products without the tests. Of other projects the name is their own.
+if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR)
+    add_custom_target(library DEPENDS hakmem hakmem_static hakmem_object)
+endif()
 
 # libhakmem-locks.so: the same with a profile of its locks (core/os/lock_profile.h), for `make
 # scale`. It is not installed.

@@ -1,10 +1,12 @@
 """check_install.py BUILD: installs hakmem, moves the tree, and builds programs against it.
 
 Each program (consumer/) fails unless hakmem serves its calls. Covered: the CMake package with its
-three targets, pkg-config, static and static-PIE programs (behaviour 30), DESTDIR, and the command.
+three targets, pkg-config, static and static-PIE programs (behaviour 30), add_subdirectory, DESTDIR,
+and the command.
 Works below BUILD/tests/packaging/work, which it removes when everything passed.
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -87,6 +89,33 @@ def check_files(prefix):
 def check_destdir(build, work):
     run("cmake", "--install", build, "--prefix", "/opt/hakmem", DESTDIR=str(work / "stage"))
     check_files(work / "stage/opt/hakmem")
+
+
+def check_subdirectory(work):
+    """A project that takes hakmem in keeps its own flags and type of build, and hakmem is optimised
+    all the same."""
+    source = work / "subdirectory"
+    source.mkdir()
+    (source / "program.c").write_text("int main(void) { return 0; }\n")
+    (source / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(parent LANGUAGES C)\n"
+        "set(CMAKE_EXPORT_COMPILE_COMMANDS ON)\n"
+        "add_subdirectory(%s hakmem)\nadd_custom_target(library)\n"
+        "add_executable(program program.c)\n"
+        "target_link_libraries(program PRIVATE hakmem::override)\n" % HERE.parents[1])
+    for given, in_cache in (None, ""), ("Debug", "Debug"):
+        build = source / ("build-%s" % given)
+        run("cmake", "-G", "Ninja", "-S", source, "-B", build,
+            *(["-DCMAKE_BUILD_TYPE=" + given] if given else []))
+        if "CMAKE_BUILD_TYPE:STRING=%s\n" % in_cache not in (build / "CMakeCache.txt").read_text():
+            raise CheckError("add_subdirectory changes CMAKE_BUILD_TYPE")
+        commands = json.loads((build / "compile_commands.json").read_text())
+        optimised = {name: " -O2 " in command["command"] for command in commands
+                     for name in ("program.c", "override/libc.c")
+                     if command["file"].endswith("/" + name)}
+        if optimised != {"program.c": False, "override/libc.c": not given}:
+            raise CheckError("add_subdirectory: optimised is %s" % optimised)
+    print("ok: cmake, add_subdirectory")
 
 
 def install(build, work):
@@ -182,6 +211,7 @@ def main():
         print("ok: installed and moved")
         check_destdir(build, work)
         print("ok: DESTDIR")
+        check_subdirectory(work)
         check_command(prefix)
         check_cmake_package(prefix, work)
         check_versions(prefix, work)
