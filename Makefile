@@ -25,7 +25,7 @@ SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src
 
 .DEFAULT_GOAL := build
 .PHONY: build library library-musl all peers try scale learning-potential check check-hardened \
-	test-crates stress fuzz coverage programs guides platforms results pictures install dist packages format \
+	test-crates stress fuzz coverage programs guides platforms results pictures install uninstall dist packages format \
 	format-check lint clean help
 
 # Builds the libraries and the command.
@@ -148,6 +148,10 @@ coverage:
 install: build
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
+# Removes what `make install` with the same PREFIX and DESTDIR has put there.
+uninstall: build
+	@DESTDIR=$(DESTDIR) sh cmake/uninstall.sh $(BUILD) $(PREFIX)
+
 # What a release consists of, of the commit that is checked out: sources, bill of materials, sums.
 dist:
 	@sh cmake/install-tools.sh dist
@@ -197,6 +201,7 @@ help:
 	@echo 'make results    the table and the picture of README.md, after hakmem bench'
 	@echo 'make pictures   the pictures of docs/'
 	@echo 'make install    install into PREFIX ($(PREFIX)), below DESTDIR if set'
+	@echo 'make uninstall  remove what make install has put there'
 	@echo 'make dist       the sources of a release, with bill of materials and checksums'
 	@echo 'make packages   Debian packages, RPMs, tarballs and wheels, each tried in a bare system'
 	@echo 'make format     format the sources'

@@ -2,7 +2,7 @@
 
 Each program (consumer/) fails unless hakmem serves its calls. Covered: the CMake package with its
 three targets, pkg-config, static and static-PIE programs (behaviour 30), add_subdirectory, DESTDIR,
-and the command.
+uninstalling, and the command.
 Works below BUILD/tests/packaging/work, which it removes when everything passed.
 """
 
@@ -89,6 +89,19 @@ def check_files(prefix):
 def check_destdir(build, work):
     run("cmake", "--install", build, "--prefix", "/opt/hakmem", DESTDIR=str(work / "stage"))
     check_files(work / "stage/opt/hakmem")
+
+
+def check_uninstall(build, work):
+    """What was installed is gone, with the directories that are hakmem's; what others put stays."""
+    stage = work / "gone"
+    run("cmake", "--install", build, "--prefix", "/opt", DESTDIR=str(stage))
+    other = stage / "opt/libexec/hakmem/peers/libother.so"
+    other.parent.mkdir(parents=True, exist_ok=True)
+    other.touch()
+    run("sh", HERE.parents[1] / "cmake/uninstall.sh", build, "/opt", DESTDIR=str(stage))
+    left = [path for path in stage.rglob("*") if not path.is_dir() or "hakmem" in path.name]
+    if left != [other.parents[1], other]:
+        raise CheckError("make uninstall leaves %s" % left)
 
 
 def check_subdirectory(work):
@@ -211,6 +224,8 @@ def main():
         print("ok: installed and moved")
         check_destdir(build, work)
         print("ok: DESTDIR")
+        check_uninstall(build, work)
+        print("ok: uninstall")
         check_subdirectory(work)
         check_command(prefix)
         check_cmake_package(prefix, work)
