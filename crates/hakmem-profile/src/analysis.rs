@@ -255,9 +255,8 @@ impl Analysis {
     /// The name that the program was called by.
     pub fn program(&self) -> String {
         let header = &self.recording.header;
-        let path = header.command.first().unwrap_or(&header.program);
-        let name = path.rsplit('/').next().filter(|name| !name.is_empty());
-        crate::units::one_line(name.unwrap_or("program"))
+        let called = header.command.first().unwrap_or(&header.program);
+        crate::units::one_line(crate::units::called_name(called, &header.program))
     }
 }
 

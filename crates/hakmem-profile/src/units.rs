@@ -78,6 +78,23 @@ pub fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
+/// The name in the first word of a command line, which is the path that the program was called by.
+/// One that gives itself a title puts all of that there: `nginx: master process nginx -c x.conf`.
+pub fn called_name<'a>(called: &'a str, program: &str) -> &'a str {
+    let last = |path: &'a str| path.rsplit('/').next().unwrap_or_default();
+    let name = match program.rsplit('/').next() == Some(last(called)) {
+        true => last(called),
+        false => {
+            let word = called.split(' ').next().unwrap_or_default();
+            last(word).trim_end_matches(':')
+        }
+    };
+    match name {
+        "" => "program",
+        name => name,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +119,27 @@ mod tests {
         assert_eq!(count(12345.0), "12.3 k");
         assert_eq!(percent(0.004), "0.4%");
         assert_eq!(percent(0.5), "50%");
+    }
+
+    #[test]
+    fn a_title_is_no_path() {
+        for (called, program, name) in [
+            ("/usr/bin/python3", "/usr/bin/python3.11", "python3"),
+            (
+                "nginx: worker process conf/nginx.conf",
+                "/usr/sbin/nginx",
+                "nginx",
+            ),
+            ("postgres: checkpointer ", "/usr/lib/postgres", "postgres"),
+            (
+                "redis-server /run/a.sock",
+                "/bin/redis-check",
+                "redis-server",
+            ),
+            ("./my tools/server", "/opt/my tools/server", "server"),
+            ("", "/bin/x", "program"),
+        ] {
+            assert_eq!(called_name(called, program), name);
+        }
     }
 }
