@@ -1,8 +1,9 @@
 //! The allocators that a program brings with it, as far as its file shows them.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use crate::elf::{Image, HAKMEM, SANITIZERS};
+use crate::elf::{Image, SANITIZERS};
 use crate::finding::Finding;
 
 /// How to link a program with hakmem instead of preloading it.
@@ -13,6 +14,31 @@ pub const OWN_ALLOCATOR: &str = "own_allocator";
 
 /// The topic of a runtime whose heap does not come from malloc.
 pub const GO: &str = "go";
+
+/// The topic of a program whose malloc is a hakmem that is linked in.
+pub const LINKED: &str = "linked";
+
+/// The topic of a program that has a hakmem linked in beside another malloc.
+pub const BUILT_IN: &str = "built_in";
+
+/// A program that has hakmem in it, which nobody has to preload. `None`: it has not.
+pub fn check_hakmem(path: &Path, image: &Image) -> Option<Finding> {
+    let path = path.display();
+    if !image.has_hakmem {
+        return None;
+    }
+    // Of a static program without symbols it is not known, and there is no other malloc.
+    Some(match image.is_static() || image.defines("malloc") {
+        true => Finding::good(
+            LINKED,
+            format!("{path} is linked with hakmem, which needs no preloading"),
+        ),
+        false => Finding::good(
+            BUILT_IN,
+            format!("{path} has hakmem built in for its own calls; only malloc is left to preload"),
+        ),
+    })
+}
 
 /// A sanitizer, which brings a malloc of its own.
 pub fn check_sanitizers(image: &Image) -> Option<Finding> {
@@ -75,15 +101,11 @@ pub fn check_go(image: &Image) -> Option<Finding> {
 /// Allocators that are linked in or asked for, in a program that is dynamically linked.
 pub fn check_allocators(image: &Image) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let replaces = |name: &str| image.exported.contains(name) || image.own.contains(name);
-    if replaces(HAKMEM) {
-        return vec![Finding::good("hakmem", "it is linked with hakmem already")];
-    }
     let linked_in = Image::allocator_among(&image.own)
         .or_else(|| Image::allocator_among(&image.exported))
         .or_else(|| image.messages_of.first().copied());
     match linked_in {
-        _ if replaces("malloc") => {
+        _ if image.defines("malloc") => {
             let whose = linked_in.map_or_else(String::new, |name| format!(" ({name})"));
             findings.push(Finding::obstacle(
                 "own_malloc",

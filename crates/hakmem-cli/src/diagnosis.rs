@@ -13,7 +13,7 @@ use hakmem_results::{Arm, Metric};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::allocators::OWN_ALLOCATOR;
+use crate::allocators::{BUILT_IN, LINKED, OWN_ALLOCATOR};
 use crate::finding::{Finding, Level};
 use crate::inspect::{inspect, worst};
 
@@ -117,13 +117,28 @@ impl RunReport {
             .iter()
             .map(|process| ProcessReport::of(&claim, process))
             .collect();
-        let proof = claim.prove(run);
-        let counted = proof.as_ref().ok();
+        // A hakmem that is linked in was not preloaded, and nobody asks it for its account.
+        let is_linked = |process: &ProcessReport| process.is_linked();
+        let asked = processes.iter().zip(&run.processes);
+        let asked = asked.filter(|(process, _)| !process.is_linked());
+        let asked = WitnessedRun {
+            processes: asked.map(|(_, record)| record.clone()).collect(),
+            ..run.clone()
+        };
+        let besides = match processes.iter().any(is_linked) {
+            true => ", besides those of programs that it is linked into",
+            false => "",
+        };
+        let proof = match processes.iter().all(is_linked) && !processes.is_empty() {
+            true => None,
+            false => Some(claim.prove(&asked)),
+        };
+        let counted = proof.as_ref().and_then(|proof| proof.as_ref().ok());
         let calls_served = counted.and_then(|proof| proof.calls_served);
         let calls_passed_on = counted.and_then(|proof| proof.calls_passed_on);
         let mut findings = Vec::new();
         match (&proof, calls_served) {
-            (Err(error), _) => {
+            (Some(Err(error)), _) => {
                 let finding = judge(error);
                 // A process of which nothing better is to be said says more than the whole.
                 let of_process = |process: &ProcessReport| process.finding.level;
@@ -131,12 +146,13 @@ impl RunReport {
                     findings.push(finding);
                 }
             }
-            (Ok(_), Some(served)) => {
+            (_, Some(served)) => {
                 let all = served + calls_passed_on.unwrap_or(0);
-                let text = format!("hakmem served {served} of {all} calls, by its own count");
+                let text =
+                    format!("hakmem served {served} of {all} calls, by its own count{besides}");
                 findings.push(Finding::good("calls", text));
             }
-            (Ok(_), None) => {}
+            (_, None) => {}
         }
         findings.extend(memory_elsewhere(&processes));
         RunReport {
@@ -157,11 +173,16 @@ impl RunReport {
 
 impl ProcessReport {
     fn of(claim: &Claim, process: &ProcessRecord) -> ProcessReport {
-        let memory = Memory::of(process);
+        let findings = inspect(&process.executable).unwrap_or_default();
+        let linked = linked(&findings, process);
+        let memory = match linked {
+            Some(_) => None,
+            None => Memory::of(process),
+        };
         ProcessReport {
             pid: process.pid,
             executable: process.executable.display().to_string(),
-            finding: explain(claim, process, memory),
+            finding: linked.unwrap_or_else(|| explain(claim, process, &findings, memory)),
             malloc_object: process
                 .probe
                 .as_ref()
@@ -170,15 +191,42 @@ impl ProcessReport {
             memory,
         }
     }
+
+    fn is_linked(&self) -> bool {
+        [LINKED, BUILT_IN].contains(&self.finding.topic)
+    }
+}
+
+/// What is to be said of a process that hakmem is linked into. `None`: it is not, or something
+/// else took its place.
+fn linked(findings: &[Finding], process: &ProcessRecord) -> Option<Finding> {
+    let topics = [LINKED, BUILT_IN].into_iter();
+    let mut topics = topics.filter(|topic| findings.iter().any(|finding| finding.topic == *topic));
+    let topic = topics.next()?;
+    let probe = process.probe.as_ref();
+    let malloc = probe.and_then(|probe| probe.malloc.as_deref());
+    let text = match malloc {
+        Some(file) if topic == LINKED && file != process.executable => return None,
+        _ if topic == LINKED => "malloc is hakmem's, which is linked in",
+        _ if process.library_mapped => {
+            "hakmem is built in and serves its own calls; malloc is that of the preloaded hakmem"
+        }
+        _ => "hakmem is built in and serves its own calls; malloc is not hakmem's",
+    };
+    Some(Finding::good(topic, text))
 }
 
 /// Who served a process, and what to do if it was not hakmem.
 ///
 /// The file is asked first: it knows the cause, and alone shows a malloc that the program calls
 /// past the dynamic linker, which the run cannot see.
-fn explain(claim: &Claim, process: &ProcessRecord, memory: Option<Memory>) -> Finding {
-    let findings = inspect(&process.executable).unwrap_or_default();
-    let of_file = worst(&findings).cloned();
+fn explain(
+    claim: &Claim,
+    process: &ProcessRecord,
+    findings: &[Finding],
+    memory: Option<Memory>,
+) -> Finding {
+    let of_file = worst(findings).cloned();
     let of_run = claim
         .prove_process(process)
         .err()

@@ -17,7 +17,7 @@ use hakmem_report::format::{duration, one_line};
 use hakmem_results::{Arm, ArmKind};
 use serde::Serialize;
 
-use crate::allocators::GO;
+use crate::allocators::{BUILT_IN, GO, LINKED};
 use crate::cli::DoctorArguments;
 use crate::diagnosis::{ProcessReport, RunReport, MEMORY};
 use crate::elf::Libc;
@@ -167,6 +167,9 @@ fn render(report: &Report) -> String {
              malloc.\n"
         }
         (Verdict::Served, Some(_)) => "\nhakmem serves this program.\n",
+        (Verdict::Served, None) if is_linked(&report.file) => {
+            "\nhakmem is part of this program: it needs no preloading.\n"
+        }
         (Verdict::Served, None) => "\nNothing speaks against preloading hakmem.\n",
         (Verdict::NotServed, Some(_)) => {
             "\nhakmem does not serve this program, or not all of it.\n"
@@ -177,6 +180,11 @@ fn render(report: &Report) -> String {
         }
     });
     text
+}
+
+fn is_linked(file: &[Finding]) -> bool {
+    let is_linked = |finding: &Finding| [LINKED, BUILT_IN].contains(&finding.topic);
+    file.iter().any(is_linked)
 }
 
 fn has_other_heap(file: &[Finding], run: &RunReport) -> bool {

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
+use hakmem_inspect::layout::MAGIC;
+use memchr::memmem;
 use object::elf::Machine;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{elf, Endianness, FileKind, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef};
@@ -63,6 +65,8 @@ pub struct Image {
     pub needed: Vec<String>,
     /// Whether it was made by the Go tool chain.
     pub go: bool,
+    /// Whether hakmem is linked in: its descriptor is among the data, also where no name is left.
+    pub has_hakmem: bool,
     /// Functions of allocators and sanitizers that it defines and exports to its libraries.
     pub exported: BTreeSet<String>,
     /// Likewise, those that it defines for itself.
@@ -75,13 +79,12 @@ pub struct Image {
 
 /// Allocators that programs carry: their name, the beginnings of the names of their functions, and
 /// a message that no other program has.
-pub const ALLOCATORS: [(&str, &[&str], &str); 6] = [
+pub const ALLOCATORS: [(&str, &[&str], &str); 5] = [
     ("jemalloc", &["je_", "_rjem_", "mallocx"], "<jemalloc>: "),
     ("mimalloc", &["mi_", "_mi_"], "mimalloc: "),
     ("tcmalloc", &["tc_", "TCMallocInternal"], "TCMALLOC_"),
     ("snmalloc", &["sn_"], "snmalloc: "),
     ("rpmalloc", &["rpmalloc", "rpaligned_alloc"], "rpmalloc: "),
-    ("hakmem", &["hakmem_"], "hakmem: option "),
 ];
 
 /// Whether a function of an allocator may hand out blocks. Others, such as jemalloc's mallctl, only
@@ -102,9 +105,6 @@ const MALLOC_NAMES: [&str; 8] = [
     "free",
 ];
 
-/// A function that every program has that is linked with hakmem.
-pub const HAKMEM: &str = "hakmem_version";
-
 /// The functions by which sanitizers start.
 pub const SANITIZERS: [(&str, &str); 4] = [
     ("AddressSanitizer", "__asan_init"),
@@ -123,7 +123,6 @@ fn allocator_of(name: &str) -> Option<&'static str> {
 
 fn is_telling(name: &str) -> bool {
     MALLOC_NAMES.contains(&name)
-        || name == HAKMEM
         || SANITIZERS.iter().any(|(_, init)| *init == name)
         || allocator_of(name).is_some()
 }
@@ -136,6 +135,7 @@ impl Image {
             interpreter: None,
             needed: Vec::new(),
             go: false,
+            has_hakmem: false,
             exported: BTreeSet::new(),
             own: BTreeSet::new(),
             imported: BTreeSet::new(),
@@ -181,6 +181,11 @@ impl Image {
         }
     }
 
+    /// Whether it defines a function of this name.
+    pub fn defines(&self, name: &str) -> bool {
+        self.exported.contains(name) || self.own.contains(name)
+    }
+
     /// Whether it asks its libraries for blocks.
     pub fn calls_malloc(&self) -> bool {
         let mut asks = MALLOC_NAMES.iter().filter(|name| **name != "free");
@@ -206,6 +211,10 @@ fn read_64<'data, R: ReadRef<'data>>(data: R) -> Result<Image> {
     image.go = [".go.buildinfo", ".note.go.buildid"]
         .iter()
         .any(|section| file.section_by_name(section).is_some());
+    let data = [".data.rel.ro", ".data"].iter();
+    image.has_hakmem = data
+        .filter_map(|section| file.section_by_name(section)?.data().ok())
+        .any(|data| memmem::find(data, &MAGIC).is_some());
     collect_symbols(&file, &mut image);
     collect_messages(&file, &mut image);
     Ok(image)
@@ -259,7 +268,7 @@ fn collect_messages<'data, R: ReadRef<'data>>(
     };
     let Ok(bytes) = constants.data() else { return };
     for (name, _, message) in ALLOCATORS {
-        if memchr::memmem::find(bytes, message.as_bytes()).is_some() {
+        if memmem::find(bytes, message.as_bytes()).is_some() {
             image.messages_of.insert(name);
         }
     }

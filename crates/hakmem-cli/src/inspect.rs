@@ -10,7 +10,7 @@ use hakmem_process::find_program;
 use object::elf;
 use rustix::fs::Access;
 
-use crate::allocators::{check_allocators, check_go, check_sanitizers, LINK};
+use crate::allocators::{check_allocators, check_go, check_hakmem, check_sanitizers, LINK};
 use crate::elf::{Image, Libc, HOST_MACHINE};
 use crate::finding::{Finding, Level};
 use crate::locate::Installation;
@@ -28,15 +28,20 @@ pub fn inspect(program: &Path) -> Result<Vec<Finding>> {
         findings.push(finding);
         return Ok(findings);
     }
+    let sanitizer = check_sanitizers(&image);
+    if let (None, Some(finding)) = (&sanitizer, check_hakmem(&path, &image)) {
+        findings.push(finding);
+        return Ok(findings);
+    }
     let go = check_go(&image);
     if go.is_none() || !image.is_static() {
         findings.push(check_linkage(&path, &image));
     }
     findings.extend(check_privileges(&path)?);
-    findings.extend(check_sanitizers(&image));
-    if go.is_none() && !image.is_static() {
+    if sanitizer.is_none() && go.is_none() && !image.is_static() {
         findings.extend(check_allocators(&image));
     }
+    findings.extend(sanitizer);
     findings.extend(go);
     Ok(findings)
 }

@@ -9,7 +9,7 @@ use std::process::{Command as Process, Stdio};
 use predicates::str::contains;
 use rustix::process::{Pid, Signal};
 
-use crate::fixtures::{compile, hakmem, scratch, skip, write_script, PROGRAM};
+use crate::fixtures::{build, compile, hakmem, scratch, skip, write_script, PROGRAM};
 
 /// The doctor's words on a program, and its exit status.
 fn doctor(options: &[&str], program: &Path) -> (String, i32) {
@@ -20,10 +20,12 @@ fn doctor(options: &[&str], program: &Path) -> (String, i32) {
         .arg(program)
         .output()
         .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    // On a busy machine it may take a while.
+    let mut lines = said.lines();
     assert!(
-        output.stderr.is_empty(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
+        lines.all(|line| line.contains("has been running")),
+        "{said}"
     );
     (
         String::from_utf8(output.stdout).unwrap(),
@@ -360,6 +362,46 @@ fn a_program_built_with_a_sanitizer() {
     let path = directory.path().join("sanitized");
     compile("cc", PROGRAM, &["-fsanitize=address"], &path).unwrap();
     assert_obstacle(&path, "AddressSanitizer");
+    let (text, _) = doctor(&["--no-run"], &path);
+    assert!(!text.contains("no allocator of its own"), "{text}");
+}
+
+#[test]
+fn a_program_that_is_linked_with_hakmem_is_served_by_it() {
+    let directory = scratch();
+    let object = build().join("hakmem.o").display().to_string();
+    let path = directory.path().join("linked");
+    for flags in [&[][..], &["-s"], &["-static"], &["-static", "-s"]] {
+        let flags = [flags, &["-pthread", &object]].concat();
+        compile("cc", PROGRAM, &flags, &path).unwrap();
+        for options in [&["--no-run"][..], &[]] {
+            let (text, status) = doctor(options, &path);
+            assert_eq!(status, 0, "{flags:?}: {text}");
+            assert!(text.contains("is linked with hakmem"), "{flags:?}: {text}");
+        }
+        let (text, _) = doctor(&[], &path);
+        assert!(text.contains("which is linked in"), "{flags:?}: {text}");
+        assert!(
+            text.contains("hakmem serves this program."),
+            "{flags:?}: {text}"
+        );
+        hakmem()
+            .args(["run", "--"])
+            .arg(&path)
+            .assert()
+            .success()
+            .stderr("");
+    }
+    // What it starts is asked as ever.
+    let script = directory.path().join("script");
+    write_script(
+        &script,
+        &format!("{}; env -i ls / > /dev/null\n", path.display()),
+    );
+    let (text, status) = doctor(&[], &script);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("which is linked in"), "{text}");
+    assert!(text.contains("its environment had no LD_PRELOAD"), "{text}");
 }
 
 #[test]

@@ -69,7 +69,8 @@ fn installation(name: &str, parts: &[&str]) -> PathBuf {
     prefix
 }
 
-fn build() -> PathBuf {
+/// The tree that the library was built in.
+pub fn build() -> PathBuf {
     let named = std::env::var_os("LAB_TEST_BUILD").map(PathBuf::from);
     named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build"))
 }
