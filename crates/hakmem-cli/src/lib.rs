@@ -44,6 +44,7 @@ pub mod recording;
 pub mod report;
 pub mod run;
 pub mod settings;
+pub mod shell;
 pub mod summary;
 pub mod values;
 

@@ -1,12 +1,15 @@
 //! What to do after a comparison: one command, ready to be copied.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs;
 
 use hakmem_lab::plan::DEFAULT_ROUNDS;
 use hakmem_report::summary;
 use hakmem_results::{Arm, ArmKind, Metric, Ratio, ResultFile, Row, Verdict};
 
 use crate::cli::CompareArguments;
+use crate::shell::quoted;
 
 /// More runs than these are not suggested: what is unclear then is too small to matter.
 const MOST_RUNS: usize = 100;
@@ -25,6 +28,8 @@ pub struct Asked {
     input: Option<String>,
     /// The program and its arguments.
     command: Vec<String>,
+    /// The variables that the shell itself was started with: the next command gets them as well.
+    inherited: BTreeSet<String>,
 }
 
 impl Asked {
@@ -53,8 +58,19 @@ impl Asked {
                 .as_ref()
                 .map(|path| path.display().to_string()),
             command,
+            inherited: environment_of_parent(),
         }
     }
+}
+
+/// Empty where it may not be read.
+fn environment_of_parent() -> BTreeSet<String> {
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let environment = fs::read(format!("/proc/{parent}/environ")).unwrap_or_default();
+    let variables = environment.split(|&byte| byte == 0);
+    variables
+        .map(|variable| String::from_utf8_lossy(variable).into_owned())
+        .collect()
 }
 
 /// The options but for `--runs`, `--time` and the `--` at the end.
@@ -72,12 +88,21 @@ fn without_length(options: &[String]) -> Vec<String> {
     kept
 }
 
-/// The line below the results: why, and the command. A comparison has one row.
+/// The line below the results: why, and the command, with the variables that counted and that the
+/// shell does not have anyway. A comparison has one row.
 pub fn render(file: &ResultFile, asked: &Asked) -> Option<String> {
     let row = summary::rows_run(file).next()?;
     let (purpose, words) = next(file, row, asked);
-    let words = words.iter().map(|word| quoted(word)).collect::<Vec<_>>();
-    Some(format!("Next, to {purpose}: hakmem {}", words.join(" ")))
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let variables = file.environment.iter();
+    let variables: String = variables
+        .filter(|(name, value)| !asked.inherited.contains(&format!("{name}={value}")))
+        .map(|(name, value)| format!("{name}={} ", quoted(value)))
+        .collect();
+    Some(format!(
+        "Next, to {purpose}: {variables}hakmem {}",
+        words.join(" ")
+    ))
 }
 
 fn next(file: &ResultFile, row: &Row, asked: &Asked) -> (&'static str, Vec<String>) {
@@ -147,16 +172,6 @@ fn is_open(file: &ResultFile, row: &Row) -> bool {
     ratios.any(|(_, it)| matches!(it.verdict, Verdict::Unclear | Verdict::TooFewRounds))
 }
 
-/// A word as the shell takes it.
-fn quoted(word: &str) -> String {
-    // These mean nothing to a shell, but are quoted by shlex.
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_string(),
-        false => shlex::try_quote(word).map_or_else(|_| word.to_string(), |it| it.into_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,7 +200,6 @@ mod tests {
         let asked = asked(&["hakmem", "compare", "--preset", "lean", "sort", "big file"]);
         assert_eq!(asked.options, ["--preset", "lean"]);
         assert_eq!(asked.library, ["--preset", "lean"]);
-        assert_eq!(quoted("system,jemalloc"), "system,jemalloc");
         let words = command(["run".to_string()], &asked);
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         assert_eq!(words.join(" "), "run -- sort 'big file'");

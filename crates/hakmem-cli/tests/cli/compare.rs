@@ -420,6 +420,14 @@ fn the_last_line_is_the_next_command() {
                 --ignore-exit-status -- ls '/etc/hos ts' /";
     assert_eq!(last, next);
     assert!(!compare(&["--ignore-exit-status", "--json"]).contains("Next"));
+    let output = hakmem()
+        .env("PYTHONMALLOC", "malloc")
+        .env("MALLOC_CONF", "a b")
+        .args(["compare", "--with", "system", "--runs", "1", "--", "true"])
+        .output();
+    let said = String::from_utf8(output.unwrap().stderr).unwrap();
+    let next = "unclear: MALLOC_CONF='a b' PYTHONMALLOC=malloc hakmem compare --runs 12";
+    assert!(said.lines().last().unwrap().contains(next), "{said}");
 }
 
 #[test]
