@@ -4,20 +4,23 @@ use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{bail, Context, Result};
+use hakmem_inspect::process;
 use hakmem_process::{end_like, run_foreground};
 use hakmem_profile::file::{parse, Recording};
 use hakmem_profile::units::{bytes, duration};
+use rustix::process::{getrlimit, Resource};
 
 use crate::cli::RecordArguments;
 use crate::inspect::warn;
 use crate::output::say;
 use crate::run::{self, cannot_run};
+use crate::shell::{quoted, quoted_path};
 
 const FILE_VARIABLE: &str = "HAKMEM_RECORD_FILE";
 const DISTANCE_VARIABLE: &str = "HAKMEM_SAMPLE_KIB";
@@ -70,8 +73,21 @@ fn directory(arguments: &RecordArguments) -> Result<PathBuf> {
     };
     fs::create_dir_all(&directory)
         .and_then(|()| directory.canonicalize())
-        .and_then(|directory| tempfile::tempfile_in(&directory).map(|_| directory))
+        .and_then(|directory| check_room(&directory).map(|()| directory))
         .with_context(|| format!("cannot write to {}{advice}", directory.display()))
+}
+
+/// A recording is longer than this from the start.
+const ROOM: usize = 256 << 10;
+
+/// Whether a recording can be begun there. Not where files may not become as long: the kernel would
+/// end this process, and the library says it.
+fn check_room(directory: &Path) -> io::Result<()> {
+    let mut file = tempfile::tempfile_in(directory)?;
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) if limit < ROOM as u64 => Ok(()),
+        _ => file.write_all(&[0; ROOM]),
+    }
 }
 
 /// What the library makes the path from.
@@ -128,13 +144,48 @@ fn summary(directory: &Path, before: &BTreeSet<PathBuf>, command: &Command) -> R
             Err(error) => damaged.push(format!("{}: {error}", path.display())),
         }
     }
-    if shown.is_empty() && empty == 0 && damaged.is_empty() {
-        let program = command.get_program().to_string_lossy();
-        bail!("nothing was recorded: ask `hakmem doctor -- {program}` whether hakmem serves it");
+    let mut going_on = going_on(directory);
+    let in_use = shown.iter().filter(|(path, it)| is_in_use(path, it));
+    going_on.extend(in_use.map(|(_, it)| it.header.process));
+    if shown.is_empty() && empty == 0 && damaged.is_empty() && going_on.is_empty() {
+        check_room(directory).with_context(|| {
+            let directory = directory.display();
+            format!("nothing was recorded: cannot write to {directory}")
+        })?;
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+        let words = words.join(" ");
+        bail!("nothing was recorded: ask `hakmem doctor -- {words}` whether hakmem serves it");
     }
     // The process that recorded most comes first.
     shown.sort_by_key(|(_, recording)| std::cmp::Reverse(recording.samples.len()));
-    Ok(describe(&shown, empty, &damaged))
+    let mut text = describe(&shown, empty, &damaged);
+    if !going_on.is_empty() {
+        let pids: Vec<String> = going_on.iter().map(ToString::to_string).collect();
+        text += &format!(
+            "\n  still running, and recorded until they end: {}",
+            pids.join(", ")
+        );
+    }
+    Ok(text)
+}
+
+/// The processes that were started with this command's variable and have not ended, as daemons do
+/// not when the program that made them has.
+fn going_on(directory: &Path) -> BTreeSet<u32> {
+    let variable = [
+        FILE_VARIABLE.as_bytes(),
+        b"=",
+        pattern(directory).as_bytes(),
+    ]
+    .concat();
+    let is_set = |pid: &i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut variables = environment.split(|&byte| byte == 0);
+        variables.any(|other| other == variable)
+    };
+    let pids = process::all().into_iter().filter(is_set);
+    pids.filter_map(|pid| u32::try_from(pid).ok()).collect()
 }
 
 fn describe(shown: &[(PathBuf, Recording)], empty: usize, damaged: &[String]) -> String {
@@ -165,7 +216,10 @@ fn describe(shown: &[(PathBuf, Recording)], empty: usize, damaged: &[String]) ->
     }
     lines.extend(damaged.iter().map(|text| format!("  {text}")));
     if let Some((path, _)) = shown.first() {
-        lines.push(format!("  see it with: hakmem report {}", path.display()));
+        lines.push(format!(
+            "  see it with: hakmem report {}",
+            quoted_path(path)
+        ));
     }
     lines.join("\n")
 }

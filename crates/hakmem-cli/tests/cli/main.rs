@@ -13,6 +13,7 @@ mod metrics;
 mod musl;
 mod options;
 mod record;
+mod record_end;
 mod record_symbols;
 mod report;
 mod run;

@@ -49,7 +49,7 @@ pub fn compiled(directory: &Path) -> PathBuf {
     compiled_as("toy", PROGRAM, directory)
 }
 
-fn compiled_as(name: &str, text: &str, directory: &Path) -> PathBuf {
+pub fn compiled_as(name: &str, text: &str, directory: &Path) -> PathBuf {
     let (source, program) = (
         directory.join(name).with_extension("c"),
         directory.join(name),
