@@ -270,6 +270,13 @@ impl Core {
         &self.path
     }
 
+    /// Whether the end of the file is missing.
+    pub fn is_cut_off(&self) -> bool {
+        let length = self.file.metadata().map_or(0, |metadata| metadata.len());
+        let mut segments = self.segments.iter();
+        segments.any(|segment| segment.offset.saturating_add(segment.bytes) > length)
+    }
+
     /// The pages that are not all zero. The file is read from beginning to end.
     ///
     /// # Errors

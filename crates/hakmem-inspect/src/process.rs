@@ -226,17 +226,28 @@ fn denial(pid: i32) -> String {
     let scope = scope.and_then(|text| text.trim().parse::<u32>().ok());
     let same_user = number_in(&own, "Uid:") == number_in(&other, "Uid:");
     let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/user")).ok();
-    let same_namespace = namespace("self") == namespace(&pid.to_string());
+    // Of some processes not even that may be read.
+    let same_namespace = namespace(&pid.to_string()).map(|it| Some(it) == namespace("self"));
     reason(may_trace, scope, same_user, same_namespace)
 }
 
-fn reason(may_trace: bool, scope: Option<u32>, same_user: bool, same_namespace: bool) -> String {
+fn reason(
+    may_trace: bool,
+    scope: Option<u32>,
+    same_user: bool,
+    same_namespace: Option<bool>,
+) -> String {
     match (may_trace, scope) {
         (_, Some(3)) => {
             "kernel.yama.ptrace_scope is 3, which forbids it to everybody until the machine is \
              started again"
         }
-        (true, _) if !same_namespace => {
+        (true, _) if same_namespace.is_none() => {
+            "although this user has CAP_SYS_PTRACE, the kernel does not even say in which \
+             namespaces it runs: a container (another user namespace), a security module \
+             (SELinux, AppArmor) or a filter of system calls forbids it"
+        }
+        (true, _) if same_namespace == Some(false) => {
             "it runs in a container (another user namespace), in which this user has no \
              CAP_SYS_PTRACE: run hakmem inside, or as root outside of all containers"
         }
@@ -315,12 +326,15 @@ mod tests {
 
     #[test]
     fn each_refusal_names_its_setting() {
-        assert!(reason(false, Some(1), true, true).contains("ptrace_scope is 1"));
-        assert!(reason(false, Some(2), true, true).contains("ptrace_scope is 2"));
-        assert!(reason(true, Some(3), true, true).contains("ptrace_scope is 3"));
-        assert!(reason(false, None, false, true).contains("another user's"));
-        assert!(reason(false, Some(0), true, true).contains("not dumpable"));
-        assert!(reason(true, Some(0), true, false).contains("container"));
-        assert!(reason(true, None, true, true).contains("filter of system calls"));
+        let known = Some(true);
+        assert!(reason(false, Some(1), true, known).contains("ptrace_scope is 1"));
+        assert!(reason(false, Some(2), true, known).contains("ptrace_scope is 2"));
+        assert!(reason(true, Some(3), true, known).contains("ptrace_scope is 3"));
+        assert!(reason(false, None, false, known).contains("another user's"));
+        assert!(reason(false, Some(0), true, known).contains("not dumpable"));
+        assert!(reason(true, Some(0), true, Some(false)).contains("it runs in a container"));
+        assert!(reason(true, None, true, known).contains("filter of system calls"));
+        // What is not known is not claimed.
+        assert!(!reason(true, None, true, None).contains("it runs in a container"));
     }
 }

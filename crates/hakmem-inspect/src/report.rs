@@ -221,6 +221,13 @@ pub fn inspect_core(core: &Core) -> Result<Report, Error> {
             core: core.path().display().to_string(),
             file,
         },
+        Error::NotServed { .. } if core.is_cut_off() => Error::NotACore {
+            path: core.path().into(),
+            reason: "it is cut off: where hakmem's memory would be is missing".into(),
+        },
+        Error::NotServed { program } if program.is_empty() => Error::NotServed {
+            program: core.path().display().to_string(),
+        },
         error => error,
     })?;
     let snapshot = Snapshot::read(memory, mappings, &found)?;
