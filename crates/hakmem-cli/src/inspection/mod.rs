@@ -1,10 +1,11 @@
 //! The subcommands that look at processes from outside: `hakmem inspect`, `top` and `metrics`.
 //!
 //! [`hakmem_inspect`] reads; here is what is shown. [`text`] and [`html`] are the forms of
-//! `inspect`, [`screen`] draws for `top` what [`watch`] sees, [`live`] names call
-//! sites, [`slow`] prints what slow paths cost, [`words`] is what all have in common.
+//! `inspect`, [`screen`] draws for `top` what [`watch`] sees, as far as it [`fit`]s, [`live`] names
+//! call sites, [`slow`] prints what slow paths cost, [`words`] is what all have in common.
 
 pub mod figures;
+pub mod fit;
 pub mod html;
 pub mod live;
 pub mod metrics;

@@ -7,11 +7,12 @@ use hakmem_report::format::one_line;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Row, Sparkline, Table};
+use ratatui::widgets::{Paragraph, Sparkline};
 use ratatui::Frame;
 
+use super::fit::{draw_table, figure, whole_words, wrapped};
 use super::slow;
-use super::text;
+use super::text::{self, count};
 use super::watch::{Look, Rates};
 use super::words::{bytes, change, colour, number, rate, share};
 
@@ -149,20 +150,36 @@ impl View {
     }
 }
 
-/// Draws everything.
+/// Rows of what is below, at least, before the calls are shown as well.
+const BELOW: u16 = 6;
+
+/// Draws everything, or, where the screen is small, what matters most.
 pub fn draw(frame: &mut Frame, view: &View) {
+    let area = frame.area();
     let parts = view.parts();
-    let [head, curve, bar, table, calls, below, foot] = Layout::vertical([
-        Constraint::Length(3),
-        Constraint::Length(3),
-        Constraint::Length(2),
-        Constraint::Length(parts.len() as u16 + 2),
-        Constraint::Length(7),
+    let (head, foot) = (head(view, area.width), foot(view, area.width));
+    let fixed = [head.len() as u16, parts.len() as u16 + 2, foot.len() as u16];
+    let mut room = area.height.saturating_sub(fixed.iter().sum());
+    let mut take = |rows: u16| {
+        let taken = if rows <= room { rows } else { 0 };
+        room -= taken;
+        taken
+    };
+    if view.below != Below::Nothing {
+        take(BELOW);
+    }
+    let [calls, bar, curve] = [7, 2, 3].map(take);
+    let [head_area, curve, bar, table, calls, below, foot_area] = Layout::vertical([
+        Constraint::Length(fixed[0]),
+        Constraint::Length(curve),
+        Constraint::Length(bar),
+        Constraint::Length(fixed[1]),
+        Constraint::Length(calls),
         Constraint::Min(0),
-        Constraint::Length(1),
+        Constraint::Length(fixed[2]),
     ])
-    .areas(frame.area());
-    draw_head(frame, head, view);
+    .areas(area);
+    frame.render_widget(Paragraph::new(head), head_area);
     draw_curve(frame, curve, view);
     draw_bar(frame, bar, view);
     draw_parts(frame, table, view, &parts);
@@ -173,45 +190,43 @@ pub fn draw(frame: &mut Frame, view: &View) {
         Below::Cycles => draw_cycles(frame, below, view),
         Below::Map => draw_map(frame, below, view),
     }
-    draw_foot(frame, foot, view);
+    frame.render_widget(Paragraph::new(foot), foot_area);
 }
 
 fn colour_of(part: &PartReport) -> Color {
     Color::Indexed(colour(part.part).0)
 }
 
-fn draw_head(frame: &mut Frame, area: Rect, view: &View) {
+fn head(view: &View, width: u16) -> Vec<Line<'static>> {
     let report = &view.look.report;
     let who = format!(
         "{}  {}",
         report.source.pid.unwrap_or(0),
         report.source.command
     );
-    let facts = format!(
-        "hakmem {}, preset {}, {} thread heaps, {} threads, {} superslabs",
-        report.library.version,
-        report.settings.preset_name(),
-        report.statistics.threads,
-        view.look.usage.threads,
-        report.superslabs
-    );
-    let seconds = view.look.at.duration_since(view.begin.at).as_secs();
-    let memory = Line::from(vec![
-        Span::from(bytes(report.rss_bytes)).bold(),
-        Span::from(" resident, "),
-        Span::from(change(view.begin.report.rss_bytes, report.rss_bytes)).bold(),
-        Span::from(format!(
-            " in {seconds} s; accounted for {}; read in {:.0} ms",
-            share(report.accounted_bytes, report.rss_bytes),
-            report.seconds * 1000.0
-        )),
-    ]);
-    let lines = vec![
-        Line::from(one_line(&who)).bold(),
-        Line::from(facts).dim(),
-        memory,
+    let facts = [
+        format!("hakmem {},", report.library.version),
+        format!("preset {},", report.settings.preset_name()),
+        count(report.statistics.threads, "thread heap") + ",",
+        count(view.look.usage.threads, "thread") + ",",
+        count(report.superslabs, "superslab"),
     ];
-    frame.render_widget(Paragraph::new(lines), area);
+    let facts = facts.map(|fact| Span::from(fact).dim());
+    let seconds = view.look.at.duration_since(view.begin.at).as_secs();
+    let accounted = share(report.accounted_bytes, report.rss_bytes);
+    let memory = vec![
+        Span::from(bytes(report.rss_bytes)).bold(),
+        Span::from("resident,"),
+        Span::from(change(view.begin.report.rss_bytes, report.rss_bytes)).bold(),
+        Span::from(format!("in {seconds} s;")),
+        Span::from(format!("accounted for {accounted};")),
+        Span::from(format!("read in {:.0} ms", report.seconds * 1000.0)),
+    ];
+    let who = text::shortened(&one_line(&who), usize::from(width.max(1)));
+    let mut lines = vec![Line::from(who).bold()];
+    lines.extend(wrapped(facts.to_vec(), " ", width));
+    lines.extend(wrapped(memory, " ", width));
+    lines
 }
 
 fn draw_curve(frame: &mut Frame, area: Rect, view: &View) {
@@ -240,86 +255,78 @@ fn draw_bar(frame: &mut Frame, area: Rect, view: &View) {
 }
 
 fn draw_parts(frame: &mut Frame, area: Rect, view: &View, parts: &[&PartReport]) {
-    let header = Row::new(["", "Part", "Resident", "Share", "Growth", "Blocks"]);
     let rows = parts.iter().map(|part| {
         let (before, now) = view.growth(part);
-        let blocks = match part.blocks {
-            0 => String::new(),
-            blocks => blocks.to_string(),
-        };
-        Row::new([
+        let unless = |is_empty: bool, text: String| if is_empty { String::new() } else { text };
+        let all = view.look.report.accounted_bytes;
+        [
             Span::styled("■", Style::new().fg(colour_of(part))).into(),
             Line::from(part.title),
-            Line::from(bytes(part.resident_bytes)).right_aligned(),
-            Line::from(share(part.resident_bytes, view.look.report.accounted_bytes))
-                .right_aligned(),
-            Line::from(if before == now {
-                String::new()
-            } else {
-                change(before, now)
-            })
-            .right_aligned(),
-            Line::from(blocks).right_aligned(),
-        ])
+            figure(bytes(part.resident_bytes)),
+            figure(share(part.resident_bytes, all)),
+            figure(unless(before == now, change(before, now))),
+            figure(unless(part.blocks == 0, part.blocks.to_string())),
+        ]
     });
-    let widths = [1, 26, 10, 8, 11, 12].map(Constraint::Length);
-    let table = Table::new(rows, widths).header(header.dim());
-    frame.render_widget(
-        table,
-        Rect {
-            y: area.y + 1,
-            height: area.height - 1,
-            ..area
-        },
-    );
+    let area = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1),
+        ..area
+    };
+    let titles = ["", "Part", "Resident", "Share", "Growth", "Blocks"];
+    let columns = [(1, 0), (23, 0), (10, 0), (8, 2), (11, 1), (12, 3)];
+    draw_table(frame, area, titles, columns, rows.collect());
 }
 
 fn draw_calls(frame: &mut Frame, area: Rect, view: &View) {
-    let header = Row::new(["Tier", "malloc", "free", "Hits", "Live", "Cached"]);
     let tiers = view.look.report.statistics.tiers.iter().enumerate();
     let rows = tiers.map(|(place, tier)| {
-        let cells = [
-            rate(view.rates.tier_mallocs_per_second[place]),
-            rate(view.rates.tier_frees_per_second[place]),
-            share(tier.malloc_hits, tier.malloc_calls),
-            bytes(tier.live_bytes),
-            bytes(tier.cached_bytes),
-        ];
-        let cells = cells.map(|cell| Line::from(cell).right_aligned());
-        Row::new(std::iter::once(Line::from(tier.name)).chain(cells))
+        [
+            Line::from(tier.name.to_string()),
+            figure(rate(view.rates.tier_mallocs_per_second[place])),
+            figure(rate(view.rates.tier_frees_per_second[place])),
+            figure(share(tier.malloc_hits, tier.malloc_calls)),
+            figure(bytes(tier.live_bytes)),
+            figure(bytes(tier.cached_bytes)),
+        ]
     });
-    let widths = [8, 11, 11, 9, 11, 11].map(Constraint::Length);
-    let [table, faults] =
+    let columns = match area.width {
+        ..66 => [(5, 0), (8, 0), (8, 0), (7, 1), (8, 0), (8, 2)],
+        _ => [(8, 0), (11, 0), (11, 0), (9, 0), (11, 0), (11, 1)],
+    };
+    let [table, line] =
         Layout::vertical([Constraint::Length(6), Constraint::Length(1)]).areas(area);
-    frame.render_widget(Table::new(rows, widths).header(header.dim()), table);
-    let line = format!(
-        "page faults {}   system calls of hakmem {}   given back {}/s",
-        rate(view.rates.page_faults_per_second),
-        rate(view.rates.system_calls_per_second),
-        bytes(view.rates.purged_bytes_per_second as u64)
-    );
-    frame.render_widget(Paragraph::new(line), faults);
+    let titles = ["Tier", "malloc", "free", "Hits", "Live", "Cached"];
+    draw_table(frame, table, titles, columns, rows.collect());
+    let others = [
+        ("page faults", rate(view.rates.page_faults_per_second)),
+        (
+            "system calls of hakmem",
+            rate(view.rates.system_calls_per_second),
+        ),
+        (
+            "given back",
+            bytes(view.rates.purged_bytes_per_second as u64) + "/s",
+        ),
+    ];
+    let others = others.map(|(name, figure)| Span::from(format!("{name} {figure}")));
+    // Those that have no room are left out.
+    let others = wrapped(others.to_vec(), "   ", area.width);
+    frame.render_widget(Paragraph::new(others), line);
 }
 
 fn draw_sites(frame: &mut Frame, area: Rect, view: &View) {
-    let header = Row::new(["Live", "Blocks", "Allocated", "Call site"]);
     let rows = view.look.sites.iter().map(|site| {
-        let figures = [
-            bytes(site.live_bytes),
-            number(site.live_blocks),
-            bytes(site.allocated_bytes),
-        ];
-        let figures = figures.map(|figure| Line::from(figure).right_aligned());
-        let owner = Line::from(one_line(&site.owner));
-        Row::new(figures.into_iter().chain([owner]))
+        [
+            figure(bytes(site.live_bytes)),
+            figure(number(site.live_blocks)),
+            figure(bytes(site.allocated_bytes)),
+            Line::from(one_line(&site.owner)),
+        ]
     });
-    let widths = [
-        Constraint::Length(10),
-        Constraint::Length(11),
-        Constraint::Length(10),
-        Constraint::Min(20),
-    ];
-    frame.render_widget(Table::new(rows, widths).header(header.dim()), area);
+    let titles = ["Live", "Blocks", "Allocated", "Call site"];
+    let columns = [(10, 0), (11, 2), (10, 1), (20, 0)];
+    draw_table(frame, area, titles, columns, rows.collect());
 }
 
 fn draw_cycles(frame: &mut Frame, area: Rect, view: &View) {
@@ -327,7 +334,9 @@ fn draw_cycles(frame: &mut Frame, area: Rect, view: &View) {
         Some(cycles) => slow::render(cycles),
         None => String::new(),
     };
-    frame.render_widget(Paragraph::new(text.trim_start_matches('\n')), area);
+    let lines = text.trim_start_matches('\n').lines();
+    let lines = lines.map(|line| Line::from(whole_words(line, area.width).to_string()));
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
 }
 
 fn draw_map(frame: &mut Frame, area: Rect, view: &View) {
@@ -349,15 +358,24 @@ fn draw_map(frame: &mut Frame, area: Rect, view: &View) {
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
 }
 
-fn draw_foot(frame: &mut Frame, area: Rect, view: &View) {
-    let keys = format!(
-        "q quit  s sort ({})  l sites  c cycles  m map  w profile  0 growth  +/- every {:.1} s",
-        view.order.name(),
-        view.interval.as_secs_f64()
-    );
-    let line = match &view.message {
-        Some(message) => Line::from(message.as_str()).add_modifier(Modifier::REVERSED),
-        None => Line::from(keys).dim(),
-    };
-    frame.render_widget(Paragraph::new(line), area);
+fn foot(view: &View, width: u16) -> Vec<Line<'static>> {
+    if let Some(message) = &view.message {
+        let words = message.split(' ').map(|word| Span::from(word.to_string()));
+        let lines = wrapped(words.collect(), " ", width).into_iter();
+        return lines
+            .map(|line| line.add_modifier(Modifier::REVERSED))
+            .collect();
+    }
+    let keys = [
+        "q quit".into(),
+        format!("s sort ({})", view.order.name()),
+        "l sites".into(),
+        "c cycles".into(),
+        "m map".into(),
+        "w profile".into(),
+        "0 growth".into(),
+        format!("+/- every {:.1} s", view.interval.as_secs_f64()),
+    ];
+    let keys = keys.map(|key: String| Span::from(key).dim());
+    wrapped(keys.to_vec(), "  ", width)
 }

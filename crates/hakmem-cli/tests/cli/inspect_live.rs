@@ -1,7 +1,11 @@
 //! `hakmem top`, and what `hakmem inspect` tells of options that measure: slow paths, call sites.
 
+use hakmem_cli::inspection::screen::{draw, Below, View};
+use hakmem_cli::inspection::watch::Watch;
 use predicates::prelude::*;
 use predicates::str::contains;
+use ratatui::backend::TestBackend;
+use ratatui::Terminal;
 use serde_json::Value;
 
 use crate::fixtures::{hakmem, scratch, skip};
@@ -128,6 +132,48 @@ fn top_tells_rates_in_a_pipe() {
         let line: Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["rates"]["mallocs_per_second"], 0.0);
         assert!(line["rss_bytes"].as_u64().unwrap() > 0);
+    }
+}
+
+/// On no screen is a figure cut, which would be another one, or a key missing that there is room
+/// for.
+#[test]
+fn top_shows_whole_figures_on_every_screen() {
+    let directory = scratch();
+    let Some(program) = preloaded(directory.path()) else {
+        return skip("C compiler");
+    };
+    let running = Running::start(&program, &["4"], &[("HAKMEM_SAMPLE_KIB", "16")]);
+    let look = Watch::new(running.pid().parse().unwrap()).and_then(|mut watch| watch.look());
+    let mut view = View::new(look.unwrap());
+    for part in &mut view.look.report.parts {
+        part.resident_bytes = 1000 << 20;
+    }
+    for tier in &mut view.look.report.statistics.tiers {
+        (tier.live_bytes, tier.cached_bytes) = (1000 << 20, 1000 << 20);
+    }
+    for below in [Below::Nothing, Below::Sites, Below::Map] {
+        view.below = below;
+        for (width, height) in [(20, 5), (30, 20), (40, 24), (50, 50), (80, 24), (120, 60)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            terminal.draw(|frame| draw(frame, &view)).unwrap();
+            let screen = terminal.backend().to_string();
+            let figures = screen
+                .split_whitespace()
+                .filter(|word| word.starts_with("000"));
+            assert_eq!(figures.count(), 0, "{screen}");
+            if width >= 30 {
+                let quantities = screen.matches("1000 MiB").count();
+                assert_eq!(screen.matches("000 M").count(), quantities, "{screen}");
+                assert!(quantities > 0, "{screen}");
+            }
+            if width >= 50 {
+                assert!(
+                    screen.contains("q quit") && screen.contains("+/- every"),
+                    "{screen}"
+                );
+            }
+        }
     }
 }
 
