@@ -89,7 +89,7 @@ set(CPACK_RPM_SPEC_MORE_DEFINE "%define __requires_exclude_from ^/usr/share/hakm
 %define _build_id_links none")
 # Directories of the system, which no package of ours owns.
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
-    /usr/libexec /usr/share/man /usr/share/man/man1 /usr/share/man/man7
+    /usr/libexec /usr/share/man /usr/share/man/man1 /usr/share/man/man3 /usr/share/man/man7
     /usr/share/bash-completion /usr/share/bash-completion/completions
     /usr/share/zsh /usr/share/zsh/site-functions
     /usr/share/fish /usr/share/fish/vendor_completions.d

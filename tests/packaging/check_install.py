@@ -29,7 +29,7 @@ INSTALLED = [
     "bin/hakmem", "libexec/hakmem/measure",
     "libexec/hakmem/workloads/larson", "share/hakmem/workloads.toml", "share/hakmem/programs.toml",
     "share/man/man1/hakmem.1", "share/man/man1/hakmem-compare.1",
-    "share/man/man7/hakmem.7",
+    "share/man/man7/hakmem.7", "share/man/man3/hakmem.3", "share/man/man3/hakmem_purge.3",
     "share/bash-completion/completions/hakmem", "share/zsh/site-functions/_hakmem",
     "share/fish/vendor_completions.d/hakmem.fish",
 ]

@@ -26,7 +26,7 @@ DEBIAN = {
     "libhakmem-dev": ("libhakmem0 (= %s)" % VERSION, [
         "usr/lib/libhakmem.so", "usr/lib/libhakmem.a", "usr/lib/hakmem.o",
         "usr/include/hakmem/hakmem.h", "usr/lib/pkgconfig/hakmem.pc",
-        "usr/lib/cmake/hakmem/hakmem-config.cmake"]),
+        "usr/lib/cmake/hakmem/hakmem-config.cmake", "usr/share/man/man3/hakmem.3.gz"]),
     "hakmem": ("libc6 (>= 2.35), libgcc-s1, libhakmem0 (= %s)" % VERSION, [
         "usr/bin/hakmem", "usr/libexec/hakmem/measure", "usr/share/hakmem/workloads.toml",
         "usr/share/man/man1/hakmem.1.gz", "usr/share/bash-completion/completions/hakmem"]),

@@ -1,4 +1,5 @@
-//! `hakmem generate`: completions, and man pages of the command and of the library.
+//! `hakmem generate`: completions, and man pages of the command, of the library and of its C
+//! interface.
 
 use std::fs;
 use std::path::Path;
@@ -9,6 +10,7 @@ use clap::CommandFactory;
 use clap_complete::env::Shells;
 
 use crate::cli::{Cli, Generate};
+use crate::interface;
 use crate::manual;
 use crate::output::print_bytes;
 
@@ -37,12 +39,20 @@ pub fn generate(what: &Generate) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `man1/hakmem.1` and `man1/hakmem-SUBCOMMAND.1`, and `man7/hakmem.7`.
+/// `man1/hakmem.1` and `man1/hakmem-SUBCOMMAND.1`, `man7/hakmem.7`, `man3/hakmem.3`, and a page of
+/// each function that leads there.
 fn write_man_pages(directory: &Path) -> std::io::Result<()> {
     let commands = directory.join("man1");
     fs::create_dir_all(&commands)?;
     clap_mangen::generate_to(Cli::command(), commands)?;
     let library = directory.join("man7");
     fs::create_dir_all(&library)?;
-    fs::write(library.join("hakmem.7"), manual::page())
+    fs::write(library.join("hakmem.7"), manual::page())?;
+    let functions = directory.join("man3");
+    fs::create_dir_all(&functions)?;
+    fs::write(functions.join("hakmem.3"), interface::page())?;
+    for name in interface::names() {
+        fs::write(functions.join(name + ".3"), ".so man3/hakmem.3\n")?;
+    }
+    Ok(())
 }

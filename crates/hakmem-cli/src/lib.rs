@@ -31,6 +31,7 @@ pub mod generate;
 pub mod input;
 pub mod inspect;
 pub mod inspection;
+pub mod interface;
 pub mod interrupt;
 pub mod locate;
 pub mod manual;

@@ -112,21 +112,32 @@ fn more(page: &mut Roff) {
          thread of the program still calls malloc or free now and then; malloc_trim(3) gives back \
          all that is free, at once.",
     ]);
+    see_also(
+        page,
+        &[
+            ("hakmem", "1"),
+            ("hakmem-run", "1"),
+            ("hakmem-doctor", "1"),
+            ("hakmem-inspect", "1"),
+            ("hakmem", "3"),
+            ("malloc", "3"),
+            ("ld.so", "8"),
+        ],
+    );
+}
+
+/// The last section: other pages, each with its section.
+pub fn see_also(page: &mut Roff, pages: &[(&str, &str)]) {
     page.control("SH", ["SEE ALSO"]);
-    page.text([
-        bold("hakmem"),
-        roman("(1), "),
-        bold("hakmem-run"),
-        roman("(1), "),
-        bold("hakmem-doctor"),
-        roman("(1), "),
-        bold("hakmem-inspect"),
-        roman("(1), "),
-        bold("malloc"),
-        roman("(3), "),
-        bold("ld.so"),
-        roman("(8)"),
-    ]);
+    let last = pages.len().saturating_sub(1);
+    let pages = pages
+        .iter()
+        .enumerate()
+        .flat_map(|(place, (name, section))| {
+            let comma = if place == last { "" } else { ", " };
+            [bold(*name), roman(format!("({section}){comma}"))]
+        });
+    page.text(pages.collect::<Vec<_>>());
 }
 
 /// Paragraphs below a heading, which begins the first one itself.

@@ -79,7 +79,7 @@ fn man_pages(directory: &Path) -> Vec<std::path::PathBuf> {
         .assert()
         .success();
     let of = |section: &str| std::fs::read_dir(directory.join(section)).unwrap();
-    let entries = of("man1").chain(of("man7"));
+    let entries = of("man1").chain(of("man3")).chain(of("man7"));
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
@@ -96,12 +96,23 @@ fn a_man_page_per_subcommand_and_one_of_the_library() {
 }
 
 #[test]
+fn each_function_of_the_c_interface_has_a_man_page() {
+    let directory = scratch();
+    man_pages(directory.path());
+    let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+    let page = read("man3/hakmem.3");
+    assert!(page.contains("hakmem_purge"), "{page}");
+    assert_eq!(read("man3/hakmem_purge.3"), ".so man3/hakmem.3\n");
+}
+
+#[test]
 fn groff_finds_nothing_to_warn_of() {
     let directory = scratch();
     for page in man_pages(directory.path()) {
         let groff = Process::new("groff")
             .args(["-ww", "-man", "-Tutf8", "-K", "utf8", "-rLL=80n", "-z"])
             .arg(&page)
+            .current_dir(directory.path())
             .output();
         let Ok(groff) = groff else {
             return skip("groff");
