@@ -1,5 +1,5 @@
 //! What the shell offers at the press of Tab where the command line itself does not know it: the
-//! allocators and rows that are there, the options of the library, the programs.
+//! allocators and rows that are there, the options of the library, the programs, the processes.
 //!
 //! What cannot be found out has no candidates: a half-typed line is no place for an error.
 
@@ -12,8 +12,11 @@ use std::path::{Path, PathBuf};
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
+use hakmem_inspect::process::{self, Process};
+use hakmem_inspect::report::find_library;
 use hakmem_lab::allocators::{Finder, HARDENED, PEERS};
 use hakmem_lab::catalogue::{read_programs, read_workloads};
+use hakmem_report::format::one_line;
 
 use crate::elf::Libc;
 use crate::locate::Installation;
@@ -127,6 +130,33 @@ impl ValueCompleter for Programs {
             false => self.complete(current),
         }
     }
+}
+
+/// Of a process: the numbers of those in which there is a hakmem, each with its command.
+pub fn processes() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| numbers(current))
+}
+
+/// Of a process or a core file: likewise, and files.
+pub fn processes_and_files() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let mut candidates = numbers(current);
+        candidates.extend(PathCompleter::any().complete(current));
+        candidates
+    })
+}
+
+fn numbers(current: &OsStr) -> Vec<CompletionCandidate> {
+    let text = current.to_string_lossy();
+    let pids = process::all().into_iter();
+    let pids = pids.filter(|pid| pid.to_string().starts_with(&*text));
+    let served = pids.filter_map(|pid| Process::open(pid).ok());
+    let served = served.filter(|process| find_library(process).is_ok());
+    let candidate = |process: Process| {
+        let command = one_line(&process.command());
+        CompletionCandidate::new(process.pid.to_string()).help(Some(command.into()))
+    };
+    served.map(candidate).collect()
 }
 
 /// The names of the files in the directories of PATH.

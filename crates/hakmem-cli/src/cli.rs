@@ -136,6 +136,7 @@ Examples:
 pub struct InspectArguments {
     /// Number or name of a process, or a core file
     #[arg(value_name = "PID|NAME|CORE", value_hint = ValueHint::FilePath)]
+    #[arg(add = candidates::processes_and_files())]
     pub target: String,
     /// Print everything as JSON
     #[arg(long)]
@@ -167,7 +168,7 @@ Examples:
   hakmem top 1234 --json --interval 10s | jq .rss_bytes")]
 pub struct TopArguments {
     /// Number or name of a process
-    #[arg(value_name = "PID|NAME")]
+    #[arg(value_name = "PID|NAME", add = candidates::processes())]
     pub target: String,
     /// Print two looks' differences once, and end
     #[arg(long)]
@@ -193,7 +194,7 @@ Examples:
   hakmem metrics redis-server")]
 pub struct MetricsArguments {
     /// Number or name of a process [default: all that hakmem serves]
-    #[arg(value_name = "PID|NAME")]
+    #[arg(value_name = "PID|NAME", add = candidates::processes())]
     pub target: Option<String>,
     /// Answer at this address, HOST:PORT or :PORT, under /metrics, until it is stopped
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["textfile", "once", "interval"])]

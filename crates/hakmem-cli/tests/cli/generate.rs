@@ -6,6 +6,7 @@ use std::process::Command as Process;
 use predicates::str::contains;
 
 use crate::fixtures::{hakmem, scratch, skip};
+use crate::inspect::{preloaded, Running};
 
 #[test]
 fn completions_for_every_shell_that_is_installed() {
@@ -69,6 +70,24 @@ fn programs_are_those_of_the_path() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "only-here");
+}
+
+#[test]
+fn processes_are_those_that_hakmem_serves() {
+    let Some(running) = running(scratch().path()) else {
+        return skip("C compiler");
+    };
+    for command in ["inspect", "top", "metrics"] {
+        let offered = offered(&[command, &running.pid()]);
+        assert_eq!(offered, [running.pid()], "{command}");
+    }
+    let own = std::process::id().to_string();
+    assert!(!offered(&["top", &own]).contains(&own));
+}
+
+/// A process that waits.
+fn running(directory: &Path) -> Option<Running> {
+    Some(Running::start(&preloaded(directory)?, &["1"], &[]))
 }
 
 /// All man pages, by their names.
