@@ -26,7 +26,8 @@ const EXAMPLES: &str = "\
 Examples:
   hakmem run -- redis-server      run a program on hakmem
   hakmem doctor -- git status     is hakmem the malloc of this program?
-  hakmem record -- ./server       which code holds its memory? then: hakmem report FILE
+  hakmem record -- ./server       which code holds its memory?
+  hakmem report FILE              what was recorded
   hakmem compare -- sort big.txt  which allocator is best for this program?
   hakmem bench --quick            the same for the built-in list of programs";
 
@@ -62,10 +63,10 @@ pub enum Command {
 #[derive(Args, Debug)]
 #[command(override_usage = "hakmem run [OPTIONS] -- PROGRAM [ARGUMENT]...")]
 #[command(after_help = "\
-The program keeps its exit code, signals, standard streams and LD_PRELOAD: it takes the place of
-the hakmem command, which with --stats stays as its parent, passes signals on to it and ends as it
-ends. Exit status: that of the program; 127 when it was not found, 126 when it could
-not be executed, 125 when hakmem itself failed, a wrong command line included.
+The program keeps its exit code, signals, standard streams and LD_PRELOAD: it takes the place of \
+the hakmem command, which with --stats stays as its parent, passes signals on to it and ends as \
+it ends. Exit status: that of the program; 127 when it was not found, 126 when it could not be \
+executed, 125 when hakmem itself failed, a wrong command line included.
 
 Examples:
   hakmem run -- python3 script.py
@@ -89,12 +90,13 @@ pub struct RunArguments {
 #[derive(Args, Debug)]
 #[command(override_usage = "hakmem doctor [OPTIONS] -- PROGRAM [ARGUMENT]...")]
 #[command(after_help = "\
-The program's file is looked at; then the program runs once, watched. One that does not end by
-itself, such as a server, is stopped by Ctrl-C or at the time limit: what was seen until then is
-told, and a server that ends in order when it is asked to (SIGTERM) has its calls counted as well.
+The program's file is looked at; then the program runs once, watched. One that does not end by \
+itself, such as a server, is stopped by Ctrl-C or at the time limit: what was seen until then is \
+told, and a server that ends in order when it is asked to (SIGTERM) has its calls counted as \
+well.
 
-Exit status: 0 when hakmem serves the program (with --no-run: when nothing speaks against it),
-1 when not, or not all of it, 2 when the doctor could not do its work, 3 when it cannot be told.
+Exit status: 0 when hakmem serves the program (with --no-run: when nothing speaks against it), 1 \
+when not, or not all of it, 2 when the doctor could not do its work, 3 when it cannot be told.
 
 Examples:
   hakmem doctor -- git gc
@@ -123,8 +125,8 @@ pub struct DoctorArguments {
 /// `hakmem inspect`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The program is neither stopped nor asked: its memory is read from outside, which takes the right to
-trace it (its user, and kernel.yama.ptrace_scope 0, or CAP_SYS_PTRACE).
+The program is neither stopped nor asked: its memory is read from outside, which takes the right \
+to trace it (its user, and kernel.yama.ptrace_scope 0, or CAP_SYS_PTRACE).
 
 Exit status: 0, or 2 when it cannot be looked at.
 
@@ -156,9 +158,10 @@ pub struct InspectArguments {
 /// `hakmem top`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Keys: q ends it, s changes the order of the parts, l shows the call sites that hold most (samples),
-c slow paths and locks (HAKMEM_CYCLES=1), m the superslabs, w writes a live profile, 0 counts growth
-from now, + and - look more often and less, space looks at once. In a pipe each look is a line.
+Keys: q ends it, s changes the order of the parts, l shows the call sites that hold most \
+(samples), c slow paths and locks (HAKMEM_CYCLES=1), m the superslabs, w writes a live profile, 0 \
+counts growth from now, + and - look more often and less, space looks at once. In a pipe each \
+look is a line.
 
 Exit status: 0, or 2 when the program cannot be looked at.
 
@@ -184,7 +187,7 @@ pub struct TopArguments {
 /// `hakmem metrics`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Those are the processes that hakmem serves and whose memory this user may read. A dashboard for
+Those are the processes that hakmem serves and whose memory this user may read. A dashboard for \
 Grafana is installed as share/hakmem/grafana/hakmem.json.
 
 Examples:
@@ -279,12 +282,12 @@ pub struct OutputOptions {
 #[derive(Args, Debug)]
 #[command(override_usage = "hakmem compare [OPTIONS] -- PROGRAM [ARGUMENT]...")]
 #[command(after_help = "\
-The runs of the allocators take turns in random order. One run per allocator is watched first, to
-prove that the allocator serves the program; an allocator that does not is an error, not a figure.
-hakmem takes part twice: the row A/A shows how far apart equal things come out.
+The runs of the allocators take turns in random order. One run per allocator is watched first, to \
+prove that the allocator serves the program; an allocator that does not is an error, not a \
+figure. hakmem takes part twice: the row A/A shows how far apart equal things come out.
 
-Exit status: 0 when every allocator was measured, 1 when one was not, 2 when nothing could be done,
-130 after Ctrl-C (what was finished is shown).
+Exit status: 0 when every allocator was measured, 1 when one was not, 2 when nothing could be \
+done, 130 after Ctrl-C (what was finished is shown).
 
 Examples:
   hakmem compare -- sort -S 64M big.txt
@@ -383,7 +386,7 @@ pub struct BenchArguments {
 #[derive(Args, Debug)]
 #[command(override_usage = "hakmem explain [FILE]")]
 #[command(after_help = "\
-Frames of the report become functions with source files and lines, as far as the files are still
+Frames of the report become functions with source files and lines, as far as the files are still \
 those that ran; everything else stays as it is.
 
 Examples:
@@ -400,8 +403,8 @@ pub struct ExplainArguments {
 #[derive(Args, Debug)]
 #[command(override_usage = "hakmem record [OPTIONS] -- PROGRAM [ARGUMENT]...")]
 #[command(after_help = "\
-Each process of the program writes a file PROGRAM.PID.hakprof, which stays even if the process is
-killed. The program prints what it always prints and keeps its exit code, signals and standard
+Each process of the program writes a file PROGRAM.PID.hakprof, which stays even if the process is \
+killed. The program prints what it always prints and keeps its exit code, signals and standard \
 streams; at its end the files are named on standard error. Exit status: as for hakmem run.
 
 Examples:
@@ -479,7 +482,7 @@ pub struct RecordingOptions {
 /// `hakmem report`
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Exit status: 0; with --leaks 1 if something was never freed; 2 when nothing could be shown, or a
+Exit status: 0; with --leaks 1 if something was never freed; 2 when nothing could be shown, or a \
 recording is not whole and shows no leaks.
 
 Examples:
@@ -535,6 +538,23 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    /// What is broken here is broken again by a terminal that is narrower.
+    #[test]
+    fn sentences_of_the_help_are_broken_by_the_terminal() {
+        for command in Cli::command().get_subcommands() {
+            let text = command.get_after_help().map(ToString::to_string);
+            let text = text.unwrap_or_default();
+            let sentences = text.split("Examples:").next().unwrap_or_default();
+            for paragraph in sentences.trim_end().split("\n\n") {
+                assert!(
+                    !paragraph.contains('\n'),
+                    "{}: {paragraph}",
+                    command.get_name()
+                );
+            }
+        }
     }
 
     fn parse(arguments: &[&str]) -> Result<Cli, clap::Error> {

@@ -27,6 +27,7 @@ use crate::interrupt::Interrupt;
 use crate::locate::Installation;
 use crate::options::check_environment;
 use crate::output::{print, say};
+use crate::prose::{broken, columns};
 
 /// Exit statuses; 2 is that of every subcommand that could not do its work.
 const NOT_SERVED: u8 = 1;
@@ -74,7 +75,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
     };
     print(&match arguments.json {
         true => serde_json::to_string_pretty(&report)? + "\n",
-        false => render(&report),
+        false => broken(&render(&report), columns()),
     })?;
     Ok(match verdict {
         Verdict::Served => ExitCode::SUCCESS,

@@ -4,11 +4,12 @@
 //! [`report`], [`explain`] and [`generate`] are the subcommands; [`recording`] is the part of
 //! [`report`] for what [`record`] makes. [`locate`] finds the parts of the installation,
 //! [`options`] knows those of the library, [`input`] what a program reads, [`manual`] writes the
-//! library's man page, [`candidates`] are what shells complete. [`inspect`], [`elf`] and
-//! [`allocators`] look at programs' files, [`diagnosis`] at a run of one; what they find is a
-//! [`finding`]. [`experiment`], [`progress`], [`interrupt`], [`output`] and [`next_step`] carry the
-//! two subcommands that measure, [`summary`] the statistics of `run`. [`inspection`] has those that
-//! look at processes from outside.
+//! library's man page, [`interface`] that of its functions, [`candidates`] are what shells
+//! complete. [`inspect`], [`elf`] and [`allocators`] look at programs' files, [`diagnosis`] at a
+//! run of one; what they find is a [`finding`]. [`experiment`], [`progress`], [`interrupt`],
+//! [`output`] and [`next_step`] carry the two subcommands that measure, [`summary`] the statistics
+//! of `run`; [`shell`] quotes what they suggest, [`prose`] breaks lines. [`inspection`] has those
+//! that look at processes from outside.
 
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ pub mod option_table;
 pub mod options;
 pub mod output;
 pub mod progress;
+pub mod prose;
 pub mod record;
 pub mod recording;
 pub mod report;

@@ -28,6 +28,7 @@ use serde::Serialize;
 
 use crate::cli::InspectArguments;
 use crate::output::{print, Document};
+use crate::prose::columns;
 use target::Target;
 
 /// Call sites that are told.
@@ -80,6 +81,7 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         let style = text::Style {
             colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
             superslabs: arguments.map,
+            columns: columns(),
         };
         print(&text::render(&report, &sites, &style))?;
     }

@@ -343,6 +343,7 @@ fn draw_map(frame: &mut Frame, area: Rect, view: &View) {
     let style = text::Style {
         colour: false,
         superslabs: 0,
+        columns: None,
     };
     let superslabs = view
         .look

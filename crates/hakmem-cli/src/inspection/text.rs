@@ -11,6 +11,7 @@ use hakmem_report::format::one_line;
 use super::live::NamedSite;
 use super::slow;
 use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
+use crate::prose::broken;
 
 /// How it is shown.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ pub struct Style {
     pub colour: bool,
     /// Superslabs that are drawn.
     pub superslabs: usize,
+    /// Columns of the terminal.
+    pub columns: Option<usize>,
 }
 
 impl Style {
@@ -30,7 +33,7 @@ impl Style {
     }
 }
 
-/// Cells of the bar of all parts.
+/// Cells of the bar of all parts, where there is room for them.
 const BAR: u64 = 64;
 /// Pages of a cell of the map.
 const CELL: usize = 8;
@@ -50,7 +53,7 @@ pub fn render(report: &Report, sites: &[NamedSite], style: &Style) -> String {
     for note in &report.notes {
         let _ = writeln!(text, "\nNote: {note}.");
     }
-    text
+    broken(&text, style.columns)
 }
 
 /// Who it is and how much memory that is.
@@ -103,11 +106,13 @@ pub fn count(value: u64, noun: &str) -> String {
 /// All parts in one line, each as long as its share.
 fn bar(report: &Report, style: &Style) -> String {
     let mut text = String::from("\n  ");
+    let room = style.columns.map_or(BAR, |columns| columns as u64);
+    let bar = BAR.min(room.saturating_sub(4));
     let mut before = 0;
     let mut cells = 0;
     for part in &report.parts {
         before += part.resident_bytes;
-        let end = before * BAR / report.accounted_bytes.max(1);
+        let end = before * bar / report.accounted_bytes.max(1);
         let glyph = if part.part.is_live() {
             "█"
         } else if part.part.is_ours() {
@@ -320,6 +325,7 @@ mod tests {
         let style = Style {
             colour: false,
             superslabs: 1,
+            columns: None,
         };
         assert_eq!(line(&superslab, &style).trim_end(), "█▄▁▒░·");
         assert_eq!(line(&superslab, &style).chars().count(), 64);
