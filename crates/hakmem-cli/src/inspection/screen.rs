@@ -343,7 +343,7 @@ fn draw_map(frame: &mut Frame, area: Rect, view: &View) {
     let style = text::Style {
         colour: false,
         superslabs: 0,
-        columns: None,
+        columns: Some(usize::from(area.width)),
     };
     let superslabs = view
         .look

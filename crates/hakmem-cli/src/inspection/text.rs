@@ -25,6 +25,13 @@ pub struct Style {
 }
 
 impl Style {
+    fn cell(&self) -> usize {
+        match self.columns {
+            Some(..MAP_COLUMNS) => 2 * CELL,
+            _ => CELL,
+        }
+    }
+
     fn paint(&self, part: Part, text: &str) -> String {
         match self.colour {
             true => format!("\x1b[38;5;{}m{text}\x1b[0m", colour(part).0),
@@ -35,8 +42,9 @@ impl Style {
 
 /// Cells of the bar of all parts, where there is room for them.
 const BAR: u64 = 64;
-/// Pages of a cell of the map.
+/// Pages of a cell of the map, twice as many where a line would not fit.
 const CELL: usize = 8;
+const MAP_COLUMNS: usize = 79;
 
 /// The whole text.
 pub fn render(report: &Report, sites: &[NamedSite], style: &Style) -> String {
@@ -231,7 +239,8 @@ fn push_map(text: &mut String, report: &Report, style: &Style) {
     if map.is_empty() || style.superslabs == 0 {
         return;
     }
-    text.push_str("\nSuperslabs: 2 MiB a line, 32 KiB a cell\n");
+    let cell = 4 * style.cell();
+    let _ = writeln!(text, "\nSuperslabs: 2 MiB a line, {cell} KiB a cell");
     for superslab in map.iter().take(style.superslabs) {
         let _ = writeln!(text, "  {:>12x} {}", superslab.base, line(superslab, style));
     }
@@ -265,7 +274,7 @@ fn entry(state: PageState) -> (PageState, &'static str, Option<Part>) {
 pub fn line(superslab: &PageMap, style: &Style) -> String {
     superslab
         .pages
-        .chunks(CELL)
+        .chunks(style.cell())
         .map(|pages| cell(pages, style))
         .collect()
 }
@@ -329,5 +338,8 @@ mod tests {
         };
         assert_eq!(line(&superslab, &style).trim_end(), "█▄▁▒░·");
         assert_eq!(line(&superslab, &style).chars().count(), 64);
+        let columns = Some(78);
+        let narrow = Style { columns, ..style };
+        assert_eq!(line(&superslab, &narrow).chars().count(), 32);
     }
 }
