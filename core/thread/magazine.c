@@ -302,13 +302,22 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
+/* A step of giving up what is cached, before memory grows; true when there was something. A single
+ * block keeps the pages around it from serving a longer one, whatever class it is of. */
+static bool give_up(struct heap *heap, unsigned step)
+{
+    bool lent = step == 0 && heap_lend(heap);
+    return shard_make_room(heap->shard, step) || lent;
+}
+
 /* A batch from the bins: its lowest address is handed out first. Before fresh pages are touched,
  * what the transfer caches of other shards hold serves, but for long blocks, which stay apart by
  * shard; before memory grows that serves for these as well, and what is cached for other classes.
  */
 static unsigned refill_from_bins(
-    unsigned shard, unsigned size_class, void **slots, unsigned count, bool fresh)
+    struct heap *heap, unsigned size_class, void **slots, unsigned count, bool fresh)
 {
+    unsigned shard = heap->shard;
     unsigned got = bin_refill(shard, size_class, slots, count, REFILL_USED);
     if (!got && !fresh)
         return 0;
@@ -320,7 +329,7 @@ static unsigned refill_from_bins(
     if (!got && apart)
         got = transfer_take_from_others(shard, size_class, slots, count);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
-        if (shard_make_room(shard, step))
+        if (give_up(heap, step))
             got = bin_refill(shard, size_class, slots, count, REFILL_FRESH);
     if (!got)
         got = bin_refill(shard, size_class, slots, count, REFILL_MAP);
@@ -340,17 +349,17 @@ static void prefetch(void *const *blocks, unsigned count)
 
 /* From where it costs the least. */
 static unsigned refill(
-    unsigned shard, unsigned size_class, void **slots, unsigned count, bool fresh)
+    struct heap *heap, unsigned size_class, void **slots, unsigned count, bool fresh)
 {
     struct cycles_span span;
     cycles_begin(&span, CYCLES_REFILL_TRANSFER, CYCLES_SAME, size_classes[size_class].size);
-    unsigned got = transfer_take(shard, size_class, slots, count);
+    unsigned got = transfer_take(heap->shard, size_class, slots, count);
     prefetch(slots, got);
     cycles_end(&span);
     if (got)
         return got;
     cycles_begin(&span, CYCLES_REFILL_BINS, CYCLES_SAME, size_classes[size_class].size);
-    got = refill_from_bins(shard, size_class, slots, count, fresh);
+    got = refill_from_bins(heap, size_class, slots, count, fresh);
     cycles_end(&span);
     return got;
 }
@@ -371,7 +380,7 @@ static void *take_single(struct heap *heap, unsigned size_class, bool fresh)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
     void *block;
-    if (!refill(heap->shard, size_class, &block, 1, fresh))
+    if (!refill(heap, size_class, &block, 1, fresh))
         return NULL;
     COUNTER_ADD(&magazine->counts.refills, 1);
     COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
@@ -395,7 +404,7 @@ static bool fill(struct heap *heap, unsigned size_class, unsigned limit, bool fr
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
     count = single ? 1 : (unsigned)size_min(count, batch_limit(magazine));
     void **slots = slots_of(heap) + magazine->begin + 1;
-    unsigned got = refill(heap->shard, size_class, slots, count, fresh);
+    unsigned got = refill(heap, size_class, slots, count, fresh);
     if (!got)
         return false;
     PROBE_2(refill, size_classes[size_class].size, got);
@@ -423,7 +432,7 @@ static void *make_aligned(struct heap *heap, unsigned size_class, unsigned units
 {
     void *block = bin_take_aligned(heap->shard, size_class, units, false);
     for (unsigned step = 0; !block && step < SHARD_ROOM_STEPS; step++)
-        if (shard_make_room(heap->shard, step))
+        if (give_up(heap, step))
             block = bin_take_aligned(heap->shard, size_class, units, false);
     if (!block)
         block = bin_take_aligned(heap->shard, size_class, units, true);
@@ -651,22 +660,22 @@ void heap_count_free(struct heap *heap, unsigned size_class)
     COUNTER_ADD(&counts->returned, 1);
 }
 
-size_t heap_lend(struct heap *heap)
+bool heap_lend(struct heap *heap)
 {
-    size_t bytes = 0;
+    bool any = false;
     if (heap->depth != 1)
-        return 0;
+        return false;
     for (unsigned size_class = SINGLE_CLASS_FIRST; size_class <= SIZE_COUNT; size_class++) {
-        struct magazine *magazine = magazine_of(heap, size_class);
-        uint32_t pops = (uint32_t)heap_pops(heap, size_class);
+        unsigned begin = magazine_of(heap, size_class)->begin;
         unsigned held = heap_cached_blocks(heap, size_class);
-        if (held && pops == magazine->pops_at_growth) {
-            flush_top(heap, size_class, held);
-            bytes += held * (size_t)size_classes[size_class].size;
-        }
-        magazine->pops_at_growth = pops;
+        if (!held)
+            continue;
+        bin_flush(heap->shard, size_class, slots_of(heap) + begin + 1, held);
+        set_top(heap, size_class, begin);
+        count_flush(magazine_of(heap, size_class), held);
+        any = true;
     }
-    return bytes;
+    return any;
 }
 
 bool heap_caches(struct heap *heap, unsigned size_class, const void *block)

@@ -85,8 +85,7 @@ struct magazine {
     uint8_t debt;         /* of searches for blocks with the mark: see DEBT_MAX */
     uint32_t pops_seen;   /* pops at the last maintenance; these three wrap */
     uint32_t pushes_seen;
-    uint32_t pops_at_batch;  /* pops at the last one of these */
-    uint32_t pops_at_growth; /* pops when memory last grew, see heap_lend */
+    uint32_t pops_at_batch; /* pops at the last one of these */
     struct magazine_counts counts;
     void *home[RANGE_BLOCKS_MIN + 2]; /* a shortest range, so that a magazine can always be */
 };
@@ -290,9 +289,9 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class);
 void heap_flush(struct heap *heap);
 
 /* Before memory grows, in a slow path of the heap's thread: sends home what its magazines hold of
- * single blocks, of classes that it took none of since the last call; returns bytes. Does nothing
- * in a signal handler that interrupts such a path. */
-size_t heap_lend(struct heap *heap);
+ * single blocks; true when there were any. Does nothing in a signal handler that interrupts such a
+ * path. */
+bool heap_lend(struct heap *heap);
 
 /* Makes an area of zeros one whose magazines were never used. */
 void heap_start_magazines(struct heap *heap);
