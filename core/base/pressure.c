@@ -10,6 +10,7 @@ static size_t kept_bytes = KEPT_BY_POLICY;
 
 bool pressure_armed_flag;
 bool pressure_limited_flag;
+bool pressure_near_flag;
 
 uint64_t pressure_given_back;
 

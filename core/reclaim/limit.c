@@ -56,10 +56,13 @@ uint64_t limit_purges(void)
     return ATOMIC_LOAD_RELAXED(&purges);
 }
 
-/* Near is what leaves less than a tenth. */
+/* This part of a limit is left for what is not counted; where no more than as much again is left,
+ * single blocks are not cached any more. */
+enum { NEAR_PART = 16 };
+
 static size_t bound(size_t limit)
 {
-    return limit == SIZE_MAX ? SIZE_MAX : limit - limit / 10;
+    return limit == SIZE_MAX ? SIZE_MAX : limit - limit / NEAR_PART;
 }
 
 /* How much of the bound is left; how much it is exceeded by is in `*excess`. */
@@ -93,11 +96,8 @@ static bool all_is_due(void)
 /* Gives all back that is free; the next time is the later the less it was. */
 static size_t give_all(size_t limit)
 {
-    struct heap *heap = heap_of_thread();
     size_t distance = ATOMIC_LOAD_RELAXED(&distance_bytes);
     size_t least = size_max(limit / 32, REGION_SIZE);
-    if (heap)
-        heap_lend(heap);
     size_t gone = reclaim_everything();
     distance = gone < distance / 2 ? distance * 2 : least;
     ATOMIC_STORE_RELAXED(&distance_bytes, size_min(distance, size_max(limit / 4, least)));
@@ -127,11 +127,15 @@ static void look(void)
     size_t left = room(limit, held.used + held.free + ATOMIC_LOAD_RELAXED(&other_bytes), &excess);
     size_t left_mapped =
         room(addresses, held.mapped + ATOMIC_LOAD_RELAXED(&other_addresses), &excess_mapped);
-    /* A little more goes than has to, so that the next look is not at once. */
+    /* A little may be taken beyond the bound, so that the next look is not at once. */
     size_t slack = size_max(size_min(limit, addresses) / 64, UNIT_SIZE);
     ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(left, left_mapped), slack));
+    ATOMIC_STORE_RELAXED(&pressure_near_flag, left < limit / NEAR_PART);
+    struct heap *heap = heap_of_thread();
+    if (excess > held.free && heap && heap_lend(heap))
+        held = held_now();
     if (excess)
-        purge(limit, excess + slack, held.free);
+        purge(limit, excess, held.free);
     /* Addresses go only where all that holds them is free. */
     if (excess_mapped)
         purge(addresses, excess_mapped + slack, 0);
@@ -163,6 +167,7 @@ void limit_changed(void)
         measure();
     ATOMIC_STORE_RELAXED(&distance_bytes, 0);
     ATOMIC_STORE_RELAXED(&room_bytes, 0);
+    ATOMIC_STORE_RELAXED(&pressure_near_flag, false);
 }
 
 size_t reclaim_read_limits(void)

@@ -292,7 +292,8 @@ bool bin_has_excess(const struct bin *bin, unsigned size_class)
  */
 static void settle(struct bin *bin, struct slab *slab, struct list *gone)
 {
-    if (slab->free_blocks < slab->blocks || bin->kept < bin->keep) {
+    bool may_keep = bin->kept < bin->keep && !pressure_is_near();
+    if (slab->free_blocks < slab->blocks || may_keep) {
         bin_relist(bin, slab);
         bin_lower_bounds(bin);
     } else {

@@ -124,7 +124,7 @@ static struct slab *place(unsigned size_class, unsigned shard, const struct unit
     slab->shard = (uint8_t)shard;
     slab->blocks = slab->free_blocks = (uint16_t)fenced_blocks(size_class, shard);
     bitmap_set_range(slab->free, 0, slab->blocks);
-    slab->clean = taken->clean;
+    slab->clean = taken->dirty_pages == 0;
     return slab;
 }
 

@@ -197,6 +197,31 @@ static struct superslab *find(
     return superslab_find(superslab, units, alignment, first, run) ? superslab : NULL;
 }
 
+/* Near a limit: the run with the most dirty pages, in the fullest superslab that has one, of the
+ * first ones with dirty pages; NULL: there is none. */
+static struct superslab *find_dirty(
+    const struct part *part, unsigned units, unsigned alignment, struct run *run)
+{
+    enum { CANDIDATES = 64 };
+    struct superslab *best = NULL;
+    struct list_node *node = part->by_dirt.first;
+    unsigned most = 0;
+    for (int left = CANDIDATES; node && left > 0; left--, node = node->next) {
+        struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_dirt);
+        struct run found;
+        if (superslab->listed_run < units || superslab->dirty_free_pages < most)
+            continue;
+        unsigned dirty = superslab_find_dirty(superslab, units, alignment, &found);
+        if (dirty < most || !dirty ||
+            (dirty == most && superslab->listed_units >= best->listed_units))
+            continue;
+        most = dirty;
+        best = superslab;
+        *run = found;
+    }
+    return best;
+}
+
 /* ---- Taking and putting ---------------------------------------------------------------------- */
 
 unsigned page_heap_fenced(void)
@@ -296,12 +321,15 @@ static bool take_from(
         insert(fresh);
     /* How far slabs of the fenced part lie from each other is hard to foresee. */
     unsigned first = is_fenced(part) ? random_below(&from->random, SUPERSLAB_UNITS) : 0;
-    struct superslab *superslab = find(from, units, alignment, first, &run);
-    bool clean = superslab && take_run(superslab, run) == 0;
+    bool near = pressure_is_near() && !is_fenced(part);
+    struct superslab *superslab = near ? find_dirty(from, units, alignment, &run) : NULL;
+    if (!superslab)
+        superslab = find(from, units, alignment, first, &run);
+    unsigned dirty = superslab ? take_run(superslab, run) : 0;
     lock_release(&from->lock);
     if (!superslab)
         return false;
-    *taken = (struct unit_run){superslab, run, clean};
+    *taken = (struct unit_run){superslab, run, dirty};
     unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
     return true;
 }
@@ -334,13 +362,19 @@ static bool take(
     return take_from_others(part, units, alignment, 0, taken);
 }
 
+/* What is clean will become resident. */
+static void note_taken(const struct unit_run *taken)
+{
+    if (UNLIKELY(pressure_is_limited()))
+        reclaim_to_limit(taken->run.units * UNIT_SIZE - taken->dirty_pages * PAGE_SIZE);
+}
+
 bool page_heap_take(
     unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
 {
     if (!take(part, units, alignment, growth, taken))
         return false;
-    if (UNLIKELY(pressure_is_limited()))
-        reclaim_to_limit(taken->clean ? units * UNIT_SIZE : 0);
+    note_taken(taken);
     return true;
 }
 
@@ -363,12 +397,13 @@ bool page_heap_take_at(struct superslab *superslab, struct run run)
     struct lock *lock = &part_of(superslab)->lock;
     lock_acquire(lock);
     bool free = (superslab->free_units & units) == units;
-    if (free)
-        take_run(superslab, run);
+    struct unit_run taken = {superslab, run, free ? take_run(superslab, run) : 0};
     lock_release(lock);
-    if (free)
-        unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
-    return free;
+    if (!free)
+        return false;
+    unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
+    note_taken(&taken);
+    return true;
 }
 
 /* Much is free beside what is used. Other parts are asked, whose words their threads write, only

@@ -26,7 +26,7 @@
 struct unit_run {
     struct superslab *superslab;
     struct run run;
-    bool clean; /* all of it reads as zero; else superslab_is_dirty tells of each page */
+    unsigned dirty_pages; /* which may not read as zero: superslab_is_dirty tells which */
 };
 
 /* Maps the first superslab and the class map; false when the system refuses. The caller makes

@@ -26,12 +26,17 @@ static uint32_t starts_of_runs(uint32_t units, unsigned length)
     return units;
 }
 
+static uint32_t starts_of(const struct superslab *superslab, unsigned units, unsigned alignment)
+{
+    uint32_t every = (uint32_t)(UINT32_MAX / (((uint64_t)1 << alignment) - 1));
+    return starts_of_runs(superslab->free_units, units) & every;
+}
+
 bool superslab_find(
     const struct superslab *superslab, unsigned units, unsigned alignment, unsigned first,
     struct run *found)
 {
-    uint32_t every = (uint32_t)(UINT32_MAX / (((uint64_t)1 << alignment) - 1));
-    uint32_t starts = starts_of_runs(superslab->free_units, units) & every;
+    uint32_t starts = starts_of(superslab, units, alignment);
     if (!starts)
         return false;
     uint32_t above = starts & UINT32_MAX << first;
@@ -66,6 +71,21 @@ static unsigned count_dirty(const struct superslab *superslab, uint32_t units)
     for (; units; units &= units - 1)
         pages += bits_count(superslab->dirty[bits_lowest(units)]);
     return pages;
+}
+
+unsigned superslab_find_dirty(
+    const struct superslab *superslab, unsigned units, unsigned alignment, struct run *found)
+{
+    unsigned most = 0;
+    for (uint32_t starts = starts_of(superslab, units, alignment); starts; starts &= starts - 1) {
+        struct run run = {bits_lowest(starts), units};
+        unsigned dirty = count_dirty(superslab, mask_of(run));
+        if (dirty > most) {
+            most = dirty;
+            *found = run;
+        }
+    }
+    return most;
 }
 
 unsigned superslab_take(struct superslab *superslab, struct run run)

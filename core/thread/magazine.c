@@ -177,9 +177,12 @@ static unsigned sharers(unsigned size_class)
     return crowd > CROWD_POOL ? crowd - CROWD_POOL + 1 : 1;
 }
 
-/* Most blocks of the class that a magazine may hold; 0: it has none, each block goes by itself. */
+/* Most blocks of the class that a magazine may hold; 0: it has none, each block goes by itself, as
+ * single ones do near a limit. */
 static unsigned capacity_limit(unsigned size_class)
 {
+    if (size_class_is_single(size_class) && pressure_is_near())
+        return 0;
     unsigned crowd = sharers(size_class), least = size_class_cached_min(size_class, crowd);
     uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
     if (size_class <= TINY_CLASS_LAST && crowd < CROWD_HALVES)
@@ -673,6 +676,7 @@ bool heap_lend(struct heap *heap)
         bin_flush(heap->shard, size_class, slots_of(heap) + begin + 1, held);
         set_top(heap, size_class, begin);
         count_flush(magazine_of(heap, size_class), held);
+        magazine_renew(heap, size_class, capacity_limit(size_class));
         any = true;
     }
     return any;
