@@ -35,6 +35,14 @@ uint64_t os_clock_ms(void);
 /* Nanoseconds of the same, exact. */
 uint64_t os_clock_ns(void);
 
+/* How far apart two times of the same clock are. Who waits until so much time has passed since one
+ * that was stored asks this: in a child of fork, which may have a clock of its own (a time
+ * namespace), the stored one can lie ahead. */
+ALWAYS_INLINE uint64_t os_time_between(uint64_t now, uint64_t stored)
+{
+    return now > stored ? now - stored : stored - now;
+}
+
 /* Nanoseconds since 1970, by the clock that people set. */
 uint64_t os_clock_unix_ns(void);
 

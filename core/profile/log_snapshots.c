@@ -11,7 +11,8 @@ enum { FIRST_INTERVAL_NS = 5000000, LONGEST_PAUSE_NS = 100000000 };
 enum { COST_MAX = 200 /* of the time, one part in so many */ };
 
 static uint64_t claim;    /* of claim_take */
-static uint64_t next_ns;  /* atomic, any thread */
+static uint64_t last_ns;  /* atomic, any thread */
+static uint64_t pause_ns; /* atomic, any thread: from that one to the next */
 static uint64_t interval; /* with the claim: ns */
 static uint32_t process;  /* with the claim: whose log the above is for */
 static uint32_t count;    /* with the claim: records */
@@ -81,12 +82,13 @@ void snapshots_last(uint64_t now_ns)
     take(now_ns);
     /* A thread that was interrupted meanwhile would seem to have worked for long. */
     uint64_t pause = size_min((os_clock_ns() - now_ns) * COST_MAX, LONGEST_PAUSE_NS);
-    ATOMIC_STORE_RELAXED(&next_ns, now_ns + size_max(pause, interval));
+    ATOMIC_STORE_RELAXED(&pause_ns, size_max(pause, interval));
+    ATOMIC_STORE_RELAXED(&last_ns, now_ns);
     claim_release(&claim);
 }
 
 void snapshots_tick(uint64_t now_ns)
 {
-    if (now_ns >= ATOMIC_LOAD_RELAXED(&next_ns))
+    if (os_time_between(now_ns, ATOMIC_LOAD_RELAXED(&last_ns)) >= ATOMIC_LOAD_RELAXED(&pause_ns))
         snapshots_last(now_ns);
 }

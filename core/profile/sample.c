@@ -276,7 +276,7 @@ static void count_death(const struct sample *sample, uint64_t now_ns, unsigned f
         ATOMIC_ADD_RELAXED(&site->remote_parts, sample->parts);
     if (flags & LOG_REALLOC)
         ATOMIC_ADD_RELAXED(&site->realloc_parts, sample->parts);
-    site_count_lifetime(site, now_ns - sample->birth_ns, sample->parts);
+    site_count_lifetime(site, os_time_between(now_ns, sample->birth_ns), sample->parts);
 }
 
 void sample_bury(struct sample *sample)

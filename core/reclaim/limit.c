@@ -4,6 +4,7 @@
 #include "base/policy.h"
 #include "os/cycles.h"
 #include "os/limits.h"
+#include "os/os.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -190,7 +191,8 @@ void limit_tick(uint64_t now_ms)
 {
     if (!pressure_is_limited())
         return;
-    if (POLICY(limit_mib) && now_ms >= ATOMIC_LOAD_RELAXED(&measured_ms) + MEASURE_MS) {
+    uint64_t passed = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&measured_ms));
+    if (POLICY(limit_mib) && passed >= MEASURE_MS) {
         ATOMIC_STORE_RELAXED(&measured_ms, now_ms);
         reclaim_read_limits();
     }

@@ -43,7 +43,7 @@ static bool take_tick(uint64_t now_ms)
 {
     uint64_t delay_ms = size_max((size_t)POLICY(purge_delay_ms), 1);
     uint64_t last = ATOMIC_LOAD_RELAXED(&last_tick_ms);
-    return now_ms >= last + delay_ms &&
+    return os_time_between(now_ms, last) >= delay_ms &&
            __atomic_compare_exchange_n(
                &last_tick_ms, &last, now_ms, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -122,8 +122,7 @@ bool tick_step(void)
 /* When a call at that time has to end. */
 static uint64_t deadline(uint64_t now_ms)
 {
-    uint64_t last = ATOMIC_LOAD_RELAXED(&worked_ms);
-    uint64_t pause = now_ms > last ? now_ms - last : 0;
+    uint64_t pause = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&worked_ms));
     return now_ms + size_min(pause / PAUSE_SHARE, PURGE_MAX_MS);
 }
 

@@ -173,10 +173,11 @@ static void close_front(struct heap *heap)
 }
 
 /* Inside the gate. */
-static bool may_drain(const struct heap *heap, uint64_t now_ns)
+static bool may_drain(const struct heap *heap)
 {
     return !heap->emptied &&
-           (heap->parked || (heap->closed && now_ns >= heap->closed_ns + settle_ns));
+           (heap->parked ||
+            (heap->closed && os_time_between(os_clock_ns(), heap->closed_ns) >= settle_ns));
 }
 
 /* Takes blocks out of the first magazine from `*size_class` on that has more than it has to keep.
@@ -195,7 +196,7 @@ static unsigned take_some(struct heap *heap, unsigned *size_class, void **blocks
 /* Goes on until nothing is left or the owner comes, also if it has gone again: then it may have
  * filled magazines that were empty. Returns the number of blocks. The gate is held while they are
  * taken out, not while they are sent on. */
-static unsigned drain(struct heap *heap, uint64_t now_ns)
+static unsigned drain(struct heap *heap)
 {
     void *blocks[FLUSH_MAX];
     unsigned total = 0;
@@ -204,7 +205,7 @@ static unsigned drain(struct heap *heap, uint64_t now_ns)
          size_class < CLASS_COUNT && is_of_this_process(heap) && try_gate(heap);) {
         /* As long as it looks at the first class, it has everything before it. */
         returns = size_class == 1 ? heap->returns : returns;
-        bool drains = returns == heap->returns && may_drain(heap, now_ns);
+        bool drains = returns == heap->returns && may_drain(heap);
         unsigned count = drains ? take_some(heap, &size_class, blocks) : 0;
         idle_leave(heap);
         if (!count) {
@@ -241,10 +242,9 @@ bool idle_step(void)
     struct heap *heap = ATOMIC_LOAD_ACQUIRE(&next_heap);
     if (!heap)
         return false;
-    uint64_t now_ns = os_clock_ns();
     unsigned drained = 0;
     for (int i = 0; heap && i < STEP_HEAPS && drained < STEP_BLOCKS; i++, heap = heap->next) {
-        drained += drain(heap, now_ns);
+        drained += drain(heap);
         close_heap(heap);
     }
     ATOMIC_STORE_RELEASE(&next_heap, heap);
@@ -258,9 +258,8 @@ void idle_purge(void)
     uint64_t settled_ns = os_clock_ns() + settle_ns;
     while (os_clock_ns() < settled_ns)
         os_sleep_ms(1);
-    uint64_t now_ns = os_clock_ns();
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
-        drain(heap, now_ns);
+        drain(heap);
 }
 
 /* ---- Fork ------------------------------------------------------------------------------------ */

@@ -308,6 +308,19 @@ static void growth_ticks_while_armed(void **state)
     assert_int_equal(tick_begin(now_ms), PRESSURE_TICK_NONE);
 }
 
+/* A child of fork may have a clock that stands earlier. */
+static void a_clock_that_was_set_back_does_not_stop_ticks(void **state)
+{
+    (void)state;
+    policy.purge_delay_ms = 1000;
+    uint64_t now_ms = os_clock_ms() + 7 * 3600000, before_ms = now_ms - 3 * 3600000;
+    assert_int_equal(tick_begin(now_ms), PRESSURE_TICK_IDLE);
+    assert_int_equal(tick_begin(now_ms - 1), PRESSURE_TICK_NONE);
+    assert_int_equal(tick_begin(before_ms), PRESSURE_TICK_IDLE);
+    assert_int_equal(tick_begin(before_ms + 999), PRESSURE_TICK_NONE);
+    assert_int_equal(tick_begin(before_ms + 1000), PRESSURE_TICK_IDLE);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -327,6 +340,7 @@ int main(void)
         cmocka_unit_test(idle_memory_goes_by_halves),
         cmocka_unit_test(big_blocks_count_as_used),
         cmocka_unit_test(growth_ticks_while_armed),
+        cmocka_unit_test(a_clock_that_was_set_back_does_not_stop_ticks),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
