@@ -507,6 +507,28 @@ static void show_blocks(size_t bytes, bool dense)
     policy.big_cache_mib = bound;
 }
 
+static long faults_of(void *block)
+{
+    struct rusage before, after;
+    assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+    release_block(block);
+    assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+    return after.ru_minflt - before.ru_minflt;
+}
+
+/* What is learned of a block that was hardly touched costs a look at one page of it. */
+static void untouched_blocks_stay_so(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {3 * MIB, 40 * MIB, 500 * MIB};
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        big_cache_empty();
+        char *block = big_alloc(0, sizes[i], 16, false);
+        block[0] = 1;
+        assert_in_range(faults_of(block), 0, 2);
+    }
+}
+
 static void huge_pages_need_proof(void **state)
 {
     (void)state;
@@ -751,6 +773,7 @@ int main(void)
         cmocka_unit_test(a_tail_is_given_up_once),
         cmocka_unit_test(random_steps_keep_contents),
         cmocka_unit_test(misuse_is_named),
+        cmocka_unit_test(untouched_blocks_stay_so),
         cmocka_unit_test(huge_pages_need_proof),
         cmocka_unit_test(little_gets_no_huge_pages),
         cmocka_unit_test(a_block_that_grows_proves_itself),
