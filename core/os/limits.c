@@ -9,7 +9,9 @@
 /* Version 1 has this rounded down to pages where there is no limit. */
 static const size_t no_limit = (size_t)1 << 60;
 
-enum { LIST_BYTES = 4096, PATH_BYTES = 1024, VALUE_BYTES = 128 };
+/* Short, since all of this is on the stack of whoever calls malloc, perhaps a coroutine: of a group
+ * with a longer path only those around it are looked at. */
+enum { LIST_BYTES = 768, PATH_BYTES = 768, VALUE_BYTES = 128 };
 
 /* A group: `root`, where its kind is mounted, and the path that the kernel has for it. */
 struct group {
@@ -31,20 +33,20 @@ static size_t next_number(const char **text)
     return any && number < no_limit ? number : SIZE_MAX;
 }
 
-/* Reads a file as text, with as few calls as can be: each process does so at its start. False when
- * there is nothing to read. */
-static bool read_text(const char *path, char *buffer, size_t capacity)
+/* Puts text from a file in the place of its path, with as few calls as can be: each process does so
+ * at its start. Returns its length. */
+static size_t read_text(char *buffer, size_t from, size_t capacity)
 {
-    size_t length = os_read_short_file(path, buffer, capacity - 1);
+    size_t length = os_read_piece(buffer, from, buffer, capacity - 1);
     buffer[length] = '\0';
-    return length > 0;
+    return length;
 }
 
 /* The first two numbers in a file of the group. */
 static void read_numbers(const struct group *group, const char *file, size_t numbers[2])
 {
-    char path[PATH_BYTES], value[VALUE_BYTES];
-    const char *at = value;
+    char path[PATH_BYTES];
+    const char *at = path;
     struct text text;
     text_init(&text, path, sizeof path);
     text_string(&text, group->root);
@@ -53,7 +55,7 @@ static void read_numbers(const struct group *group, const char *file, size_t num
     text_string(&text, file);
     text_terminate(&text);
     numbers[0] = numbers[1] = SIZE_MAX;
-    if (text.length < sizeof path && read_text(path, value, sizeof value)) {
+    if (text.length < sizeof path && read_text(path, 0, VALUE_BYTES)) {
         numbers[0] = next_number(&at);
         numbers[1] = next_number(&at);
     }
@@ -148,37 +150,54 @@ static void read_line(
     *seen += (unsigned)memory + cpu;
 }
 
-static const char *path_below(const char *root, const char *path, char *buffer, size_t capacity)
+static void path_below(const char *root, const char *path, char *buffer, size_t capacity)
 {
     struct text text;
     text_init(&text, buffer, capacity);
     text_string(&text, root);
     text_string(&text, path);
-    return text_terminate(&text);
+    text_terminate(&text);
+}
+
+/* Reads the lines in the text that are whole, or all if it is `last`; returns their length. */
+static size_t read_lines(
+    const char *root, const char *text, bool last, struct os_limits *limits, unsigned *seen)
+{
+    const char *line = text;
+    for (;;) {
+        size_t length = strcspn(line, "\n");
+        if (!line[length] && !last)
+            return (size_t)(line - text);
+        read_line(root, line, length, limits, seen);
+        if (!line[length])
+            return (size_t)(line - text) + length;
+        line += length + 1;
+    }
 }
 
 void os_limits_read(const char *root, struct os_limits *limits)
 {
-    char list[LIST_BYTES], path[PATH_BYTES];
+    char list[LIST_BYTES];
     unsigned seen = 0;
+    size_t from = 0, length, read;
     *limits = (struct os_limits){
         .group_bytes = SIZE_MAX,
         .address_bytes = size_min(os_address_space_limit(), os_data_limit()),
         .cpus = SIZE_MAX};
-    if (!read_text(path_below(root, "/proc/self/cgroup", path, sizeof path), list, sizeof list))
-        return;
-    for (const char *line = list; *line;) {
-        size_t length = strcspn(line, "\n");
-        read_line(root, line, length, limits, &seen);
-        line += length + (line[length] == '\n');
-    }
+    do {
+        path_below(root, "/proc/self/cgroup", list, sizeof list);
+        length = read_text(list, from, sizeof list);
+        read = read_lines(root, list, length < sizeof list - 1, limits, &seen);
+        from += read ? read : length;
+    } while (length == sizeof list - 1);
 }
 
 struct os_footprint os_footprint_read(const char *root)
 {
-    char path[VALUE_BYTES], value[VALUE_BYTES];
+    char value[VALUE_BYTES];
     const char *at = value;
-    if (!read_text(path_below(root, "/proc/self/statm", path, sizeof path), value, sizeof value))
+    path_below(root, "/proc/self/statm", value, sizeof value);
+    if (!read_text(value, 0, sizeof value))
         return (struct os_footprint){0, 0};
     size_t pages = next_number(&at), resident = next_number(&at), page = os_page_size();
     if (pages == SIZE_MAX || resident == SIZE_MAX)

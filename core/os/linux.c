@@ -470,25 +470,25 @@ static long open_to_read(const char *path)
     return system_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
 }
 
-static size_t read_by(
-    size_t (*read)(int fd, char *buffer, size_t capacity), const char *path, char *buffer,
-    size_t capacity)
+size_t os_read_file(const char *path, char *buffer, size_t capacity)
 {
     long fd = open_to_read(path);
-    size_t length = fd < 0 ? 0 : read((int)fd, buffer, capacity);
+    size_t length = fd < 0 ? 0 : os_read((int)fd, buffer, capacity);
     if (fd >= 0)
         os_close((int)fd);
     return length;
 }
 
-size_t os_read_file(const char *path, char *buffer, size_t capacity)
+size_t os_read_piece(const char *path, size_t from, char *buffer, size_t capacity)
 {
-    return read_by(os_read, path, buffer, capacity);
-}
-
-size_t os_read_short_file(const char *path, char *buffer, size_t capacity)
-{
-    return read_by(read_once, path, buffer, capacity);
+    long fd = open_to_read(path), bytes;
+    if (fd < 0)
+        return 0;
+    do
+        bytes = system_call(SYS_pread64, fd, (long)buffer, (long)capacity, (long)from, 0, 0);
+    while (bytes == -EINTR);
+    os_close((int)fd);
+    return bytes < 0 ? 0 : (size_t)bytes;
 }
 
 /* In a user namespace that does not know the superuser, all that is his seems to be nobody's. No

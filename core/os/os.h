@@ -162,8 +162,9 @@ size_t os_read(int fd, char *buffer, size_t capacity);
 size_t os_read_file(const char *path, char *buffer, size_t capacity);
 size_t os_read_link(const char *path, char *buffer, size_t capacity);
 
-/* Reads a file of the kernel's that fits a page, all of which comes with one call. */
-size_t os_read_short_file(const char *path, char *buffer, size_t capacity);
+/* Reads on from there in a file of the kernel's that fits a page: what the room holds of that comes
+ * with one call. The path may be in the buffer. */
+size_t os_read_piece(const char *path, size_t from, char *buffer, size_t capacity);
 
 /* Opens a file to write to it from its beginning, and returns a descriptor, or -1. Another user
  * may know the path, and may have put something there: what is there already has to be a regular

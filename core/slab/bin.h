@@ -74,7 +74,7 @@ bool bin_may_borrow(unsigned shard, unsigned size_class);
 void bin_flush(unsigned shard, unsigned size_class, void **blocks, unsigned count);
 
 /* Caches are drained by so many blocks at a time. */
-enum { FLUSH_MAX = 256 };
+enum { FLUSH_MAX = 128 };
 
 /* True when the block is free in its slab's bitmap. */
 bool bin_block_is_free(const void *block, const char *call);

@@ -128,28 +128,39 @@ static struct slab *place(unsigned size_class, unsigned shard, const struct unit
     return slab;
 }
 
-/* Where the system refuses to open what was taken, others are tried; those go back at the end, or
- * they would be taken again. */
+/* A slab of the class, which of the hardened preset is still to be opened. */
 static struct slab *create(
     unsigned size_class, unsigned shard, unsigned alignment, enum growth growth)
 {
-    struct unit_run refused[SUPERSLAB_UNITS + 1];
-    unsigned units = size_classes[size_class].units, count = 0;
-    struct slab *slab = NULL;
-    while (!slab && count < ARRAY_LENGTH(refused) &&
-           page_heap_take(fenced_part(shard), units, alignment, growth, &refused[count])) {
-        slab = place(size_class, shard, &refused[count++]);
-        if (!slab)
-            break;
-        if (LIKELY(!slab_is_hardened(slab)) || fenced_open(slab)) {
-            count--;
-            break;
-        }
-        record_free(slab);
+    struct unit_run taken;
+    unsigned units = size_classes[size_class].units;
+    if (!page_heap_take(fenced_part(shard), units, alignment, growth, &taken))
+        return NULL;
+    struct slab *slab = place(size_class, shard, &taken);
+    if (!slab)
+        page_heap_put(taken.superslab, taken.run, 0);
+    return slab;
+}
+
+/* Where the system refuses to open a slab, others are tried; those go back at the end, or they
+ * would be taken again. Apart, since the stack that it takes is the caller's. */
+static SLOW_PATH struct slab *create_open(
+    unsigned size_class, unsigned shard, unsigned alignment, enum growth growth)
+{
+    struct slab *refused[SUPERSLAB_UNITS + 1], *slab = NULL;
+    unsigned count = 0;
+    while (count < ARRAY_LENGTH(refused) &&
+           (slab = create(size_class, shard, alignment, growth)) != NULL && !fenced_open(slab)) {
+        refused[count++] = slab;
         slab = NULL;
     }
-    for (unsigned i = 0; i < count; i++)
-        page_heap_put(refused[i].superslab, refused[i].run, 0);
+    while (count) {
+        struct slab *closed = refused[--count];
+        struct run run = {superslab_unit_of(closed->base), size_classes[size_class].units};
+        struct superslab *superslab = closed->superslab;
+        record_free(closed);
+        page_heap_put(superslab, run, 0);
+    }
     return slab;
 }
 
@@ -158,10 +169,12 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
     const struct size_class *layout = &size_classes[size_class];
     enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
     alignment = (unsigned)size_max(alignment, layout->alignment);
-    struct slab *slab = create(size_class, shard, alignment, growth);
+    bool hardened = slab_shard_is_hardened(shard);
+    struct slab *slab = hardened ? create_open(size_class, shard, alignment, growth)
+                                 : create(size_class, shard, alignment, growth);
     if (!slab)
         return NULL;
-    if (slab_is_hardened(slab))
+    if (hardened)
         word_draw_secrets(slab);
     count_dense(size_class, layout->units * UNIT_SIZE);
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)

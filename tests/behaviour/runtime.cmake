@@ -66,6 +66,9 @@ if(HAKMEM_SANITIZE)
 endif()
 
 hakmem_test(NAME runtime_turnover SOURCES runtime_turnover.c TIMEOUT 60)
+hakmem_test(NAME runtime_stack SOURCES runtime_stack.c TIMEOUT 60)
+add_test(NAME runtime_stack_limited COMMAND runtime_stack)
+set_tests_properties(runtime_stack_limited PROPERTIES TIMEOUT 60 ENVIRONMENT HAKMEM_LIMIT_MIB=200)
 hakmem_test(NAME runtime_exhaust SOURCES runtime_exhaust.c TIMEOUT 120)
 hakmem_test(NAME runtime_crash_handler SOURCES runtime_crash_handler.c TIMEOUT 60)
 # behaviours 51 and 52: resident memory, which sanitizers need for themselves

@@ -112,6 +112,24 @@ static void version_1_has_groups_by_kind(void **state)
     assert_true(limits_below_root().group_bytes == SIZE_MAX);
 }
 
+/* The list is read in pieces: lines lie across their borders, and one is longer than a piece. */
+static void a_long_list_is_read_to_its_end(void **state)
+{
+    (void)state;
+    char list[8000];
+    put("/sys/fs/cgroup/memory/one/memory.limit_in_bytes", "268435456\n");
+    for (size_t others = 0; others < 40; others++) {
+        size_t length = 0;
+        for (size_t i = 0; i < others; i++)
+            length += (size_t)sprintf(list + length, "%zu:name%zu:/group/%zu\n", i + 9, i, i);
+        if (others % 2)
+            length += (size_t)sprintf(list + length, "8:long:/%02000zu\n", others);
+        sprintf(list + length, "5:memory:/one\n0::/\n");
+        put("/proc/self/cgroup", list);
+        CHECK(limits_below_root().group_bytes == 268435456);
+    }
+}
+
 static void what_makes_no_sense_is_no_limit(void **state)
 {
     (void)state;
@@ -176,8 +194,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(without_files_there_is_no_limit),      TEST(the_least_of_nested_groups_counts),
         TEST(a_group_mounted_as_the_root_is_found), TEST(version_1_has_groups_by_kind),
-        TEST(what_makes_no_sense_is_no_limit),      TEST(what_the_process_takes_is_read),
-        TEST(limits_of_resources_are_read),
+        TEST(a_long_list_is_read_to_its_end),       TEST(what_makes_no_sense_is_no_limit),
+        TEST(what_the_process_takes_is_read),       TEST(limits_of_resources_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,7 +142,7 @@ static void a_long_batch_is_sorted(void **state)
 static void sort_among_all_shards(void *unused)
 {
     (void)unused;
-    enum { COUNT = 4 * SHARD_MAX };
+    enum { COUNT = 2 * SHARD_MAX };
     unsigned size_class = size_class_of(5000);
     uint16_t lengths[ALL_SHARDS_MAX];
     shard_init(SHARD_MAX);
@@ -154,9 +154,9 @@ static void sort_among_all_shards(void *unused)
     memset(lengths, 0xff, sizeof lengths);
     transfer_sort(0, held, COUNT, lengths);
     for (unsigned shard = 0; shard < ALL_SHARDS_MAX; shard++)
-        CHECK(lengths[shard] == (shard < SHARD_MAX ? 4 : 0));
+        CHECK(lengths[shard] == (shard < SHARD_MAX ? 2 : 0));
     for (unsigned i = 0; i < COUNT; i++)
-        CHECK(slab_lookup(held[i])->shard == i / 4);
+        CHECK(slab_lookup(held[i])->shard == i / 2);
 }
 
 /* Also those of which no heap has blocks. */
