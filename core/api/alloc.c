@@ -277,21 +277,6 @@ static void free_without_heap(const struct slab *slab, void *block)
     bin_flush(slab->shard, slab->size_class, &block, 1);
 }
 
-/* Frees a block that came here only because the program has not written to its first word, which
- * is the mark still. Looks at the magazine again at the end: a signal handler may have filled it.
- */
-static bool free_unwritten(void **block)
-{
-    struct heap_front *heap = thread_heap;
-    unsigned size_class = class_at(heap, block);
-    if (magazine_is_full(heap, size_class) || !magazine_finds_mark(heap, block) ||
-        heap_suspects(heap_of_thread(), size_class, block, true) ||
-        magazine_is_full(heap, size_class))
-        return false;
-    magazine_put(heap, size_class, block, false);
-    return true;
-}
-
 /* What is no block that the magazine takes, whatever it is. */
 static SLOW_PATH void free_checked(void *block, enum form form, const struct unwind_start *start)
 {
@@ -343,8 +328,7 @@ void free_by(void *block, enum form form)
     if (!block)
         return;
     cycles_begin(&span, CYCLES_CALL, CYCLES_FREE, 0);
-    if (!free_unwritten(block))
-        free_checked(block, form, &start);
+    free_checked(block, form, &start);
     cycles_end(&span);
 }
 

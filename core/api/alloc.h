@@ -29,6 +29,10 @@ SLOW_PATH void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 void *alloc_long(size_t size, struct heap_front *heap);
 void free_long(void *block, struct heap_front *heap);
 
+/* free of a short block with the mark of a freed one, while its magazine has room: it was freed
+ * before or, mostly, the program has not written to its first word. */
+void free_marked(void *block, struct heap_front *heap);
+
 /* free of what lies beyond the class map, or of anything while the heap is closed, as it is all the
  * time in the hardened preset, where delete is told apart (override/cxx.c). */
 void free_far(void *block, struct heap_front *heap);
@@ -144,8 +148,11 @@ ALWAYS_INLINE void release_by(void *block, void (*far)(void *block, struct heap_
         return;
     }
     KEEP_LOAD_ORDER();
-    if (UNLIKELY(!magazine_push(heap, ATOMIC_LOAD_RELAXED(&heap->classes[unit]), block)))
+    enum push push = magazine_push(heap, ATOMIC_LOAD_RELAXED(&heap->classes[unit]), block);
+    if (UNLIKELY(push == PUSH_FULL))
         free_long(block, heap);
+    if (UNLIKELY(push == PUSH_MARKED))
+        free_marked(block, heap);
 }
 
 ALWAYS_INLINE void release(void *block)

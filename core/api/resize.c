@@ -61,17 +61,9 @@ size_t alloc_good_size(size_t size, size_t alignment)
     return size_class ? size_classes[size_class].size : tier_size(size);
 }
 
-/* True when the block is the one that this thread got last of its class: the slot above the top
- * names it still. Programs ask for the size of a block before they write to it. */
-static bool just_allocated(const struct heap_front *heap, unsigned size_class, const void *block)
-{
-    void *const *top = heap->top[size_class];
-    return top[1] == block && top[0] != block;
-}
-
-/* Usable bytes of what surely is a live block of a slab, else 0. A block with the mark counts as
- * live only if `may_err` and it is the one that the thread got last, which can be wrong. */
-static size_t usable_hit(const void *block, bool may_err)
+/* Usable bytes of what is no suspect and a live block of a slab, else 0. Programs ask for the size
+ * of a block before they write to it: then a mark says little, and nothing is searched. */
+ALWAYS_INLINE size_t usable_hit(const void *block, bool may_search)
 {
     const struct heap_front *heap = thread_heap;
     unsigned size_class = class_at(heap, block);
@@ -82,15 +74,15 @@ static size_t usable_hit(const void *block, bool may_err)
     }
     if (UNLIKELY(!size_class_starts_at(size_class, block)))
         return 0;
-    bool marked = magazine_finds_mark(heap, block);
-    if (marked && !(may_err && just_allocated(heap, size_class, block)))
+    if (UNLIKELY(magazine_finds_mark(heap, block)) &&
+        heap_suspects(heap_of_thread(), size_class, block, may_search))
         return 0;
     return size_classes[size_class].size;
 }
 
 size_t alloc_usable_size(const void *block, const char *call)
 {
-    size_t usable = usable_hit(block, true);
+    size_t usable = usable_hit(block, false);
     if (LIKELY(usable || !block))
         return usable;
     struct block_info info = block_find(block);
@@ -102,9 +94,9 @@ size_t alloc_usable_size(const void *block, const char *call)
 
 /* True when the block can stay where it is: it is long enough, and not more than twice as long as a
  * new one would be. Shorter than that, moving it saves memory. */
-static bool fits(size_t usable, size_t size)
+ALWAYS_INLINE bool fits(size_t usable, size_t size)
 {
-    return size <= usable && tier_size(size) >= usable / 2;
+    return size <= usable && (size >= usable / 2 || tier_size(size) >= usable / 2);
 }
 
 /* The class that a block of a slab of its own, of so many bytes, can have where it is; CLASS_NONE:
@@ -195,18 +187,19 @@ static void *move(void *block, size_t usable, size_t size, size_t alignment)
     size_t sparse = usable > MID_MAX ? round_down(copied, sizeof(uint64_t)) : 0;
     sparse_copy(moved, block, sparse, SPARSE_TO_ANYTHING);
     memcpy((char *)moved + sparse, (char *)block + sparse, copied - sparse);
+    /* A mark in it was looked at already; a guarded block may be too short to have one. */
+    if (usable >= MIN_ALIGNMENT && usable <= SHORT_MAX)
+        *(mark *)block = 0;
     sample_moves(true);
     release(block);
     sample_moves(false);
     return moved;
 }
 
-void *alloc_resize(void *block, size_t size)
+/* `usable`: what usable_hit says. */
+static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t size)
 {
-    if (!block)
-        return alloc(size);
     struct block_info info = {.kind = BLOCK_SLAB, .slab = NULL};
-    size_t usable = usable_hit(block, false);
     if (!usable) {
         info = block_find(block);
         if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
@@ -249,6 +242,15 @@ void *alloc_resize(void *block, size_t size)
     void *moved = move(block, usable, size, MIN_ALIGNMENT);
     cycles_end(&span);
     return moved;
+}
+
+void *alloc_resize(void *block, size_t size)
+{
+    if (!block)
+        return alloc(size);
+    size_t usable = usable_hit(block, true);
+    bool stays = size - 1 < usable && usable <= MID_MAX && fits(usable, size);
+    return LIKELY(stays) ? in_place(NULL, block, block, size) : resize(block, usable, size);
 }
 
 void *alloc_resize_aligned(void *block, size_t size, size_t alignment)

@@ -691,29 +691,25 @@ bool heap_caches(struct heap *heap, unsigned size_class, const void *block)
     return false;
 }
 
-/* Most double frees follow soon upon the first. */
-enum { JUST_FREED = 16 };
-
 _Static_assert(
-    sizeof(struct heap_front) >= JUST_FREED * sizeof(void *),
-    "in the area even below the first range");
+    sizeof(struct heap_front) >= 16 * sizeof(void *), "in the area even below the first range");
 
 /* Outside the gate others may move the sentinel. What lies below it is no block of the magazine: at
  * worst it looks like one, at the cost of a search. */
-ALWAYS_INLINE bool is_in_slot(void *const *slot, const void *block)
+ALWAYS_INLINE bool is_in_slots(void *const *top, const void *block)
 {
-    return ATOMIC_LOAD_RELAXED(slot) == block;
+    return LOAD_HOT(top) == block || LOAD_HOT(top - 1) == block || LOAD_HOT(top - 2) == block ||
+           LOAD_HOT(top - 3) == block;
 }
 
 bool heap_suspects(struct heap *heap, unsigned size_class, const void *block, bool may_search)
 {
-    void **top = heap->area->front.top[size_class];
-    /* Not one by one, nor up to the sentinel: blocks that nobody has written to come by here often.
-     */
-    for (unsigned i = 0; i < JUST_FREED && top > slots_of(heap); i += 4, top -= 4)
-        if (is_in_slot(top, block) || is_in_slot(top - 1, block) || is_in_slot(top - 2, block) ||
-            is_in_slot(top - 3, block))
-            return true;
+    void *const *top = heap->area->front.top[size_class];
+    /* Most double frees follow soon upon the first. No loop, and not up to the sentinel: blocks
+     * that nobody has written to come by here often. */
+    if (top != slots_of(heap) && (is_in_slots(top, block) || is_in_slots(top - 4, block) ||
+                                  is_in_slots(top - 8, block) || is_in_slots(top - 12, block)))
+        return true;
     return may_search && magazine_of(heap, size_class)->debt < DEBT_MAX;
 }
 

@@ -178,19 +178,24 @@ ALWAYS_INLINE void magazine_mark(const struct heap_front *front, unsigned size_c
         *(mark *)block = magazine_mark_of(front);
 }
 
-/* Hit path of free, for short blocks: false when the magazine is full, or the block carries the
- * mark; then nothing has happened. */
-ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t size_class, void **block)
+/* Hit path of free, for short blocks. When the magazine is full, or else the block carries the
+ * mark, nothing has happened. */
+enum push { PUSH_DONE, PUSH_FULL, PUSH_MARKED };
+
+ALWAYS_INLINE enum push magazine_push(struct heap_front *front, size_t size_class, void **block)
 {
     FORGET(size_class);
-    if (UNLIKELY(magazine_is_full(front, size_class) || magazine_has_mark(front, block)))
-        return false;
+    if (UNLIKELY(magazine_is_full(front, size_class)))
+        return PUSH_FULL;
+    if (UNLIKELY(magazine_has_mark(front, block)))
+        return PUSH_MARKED;
     magazine_put(front, size_class, block, true);
-    return true;
+    return PUSH_DONE;
 }
 
-/* That for long blocks: false also when the pointer is no such block, or a free one. The state is
- * written first, since who takes the block out of the magazine may be another thread. */
+/* That for long blocks: false when the magazine is full, or the pointer is no such block, or a free
+ * one; then nothing has happened. The state is written first, since who takes the block out of the
+ * magazine may be another thread. */
 ALWAYS_INLINE bool magazine_push_long(struct heap_front *front, void **block)
 {
     uint8_t *state = superslab_find_state(block);

@@ -19,6 +19,11 @@ PAIRS = 200_000
 # due, which is not taken (docs/decisions).
 LIMITS = {"fixed": 33.1, "mixed": 35}
 
+# The same where the mark of a freed block is in the way, by what the test counts: a pair, or a step
+# of realloc. These make calls.
+MARKED_LIMITS = {"unwritten": 112, "appended": 210}
+ENTERED = {"appended": 1.02}
+
 # What may happen now and then, such as a look at the clock, in calls per pair.
 RARE = 0.001
 
@@ -97,14 +102,18 @@ def check(options, kind):
     once = profile(options, kind, PAIRS)
     twice = profile(options, kind, 2 * PAIRS)
     entered = (twice.calls_in.total() - once.calls_in.total()) / PAIRS
-    if abs(entered - 2) > RARE:
-        yield (f"{kind}: the program entered the library {entered} times per pair, not twice: "
-               "something else served it")
+    expected = ENTERED.get(kind, 2)
+    if abs(entered - expected) > (RARE if expected == 2 else 0.01):
+        yield (f"{kind}: the program entered the library {entered} times per pair, not "
+               f"{expected}: something else served it")
         return
     per_pair = (twice.instructions - once.instructions) / PAIRS
-    print(f"{kind}: {per_pair:.2f} instructions per pair, limit {LIMITS[kind]}")
-    if not 2 <= per_pair <= LIMITS[kind]:
-        yield f"{kind}: {per_pair:.2f} instructions per pair, the limit is {LIMITS[kind]}"
+    limit = {**LIMITS, **MARKED_LIMITS}[kind]
+    print(f"{kind}: {per_pair:.2f} instructions per pair, limit {limit}")
+    if not 2 <= per_pair <= limit:
+        yield f"{kind}: {per_pair:.2f} instructions per pair, the limit is {limit}"
+    if kind in MARKED_LIMITS:
+        return
     for call, count in (twice.calls_made - once.calls_made).items():
         if count / PAIRS > RARE:
             yield f"{kind}: {count / PAIRS:.3f} calls per pair on the hit path: {call}"
@@ -117,7 +126,7 @@ def main():
     options = parser.parse_args()
     problems = []
     try:
-        for kind in LIMITS:
+        for kind in {**LIMITS, **MARKED_LIMITS}:
             problems += list(check(options, kind))
     except Failure as failure:
         problems.append(str(failure))

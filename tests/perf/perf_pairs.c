@@ -1,7 +1,12 @@
 /* Pairs of malloc and free in last-in-first-out order, for counting instructions.
  *
- * usage: perf_pairs fixed|mixed PAIRS: all of 64 bytes, or of 16 to 1024 bytes by a table
- * Writes to each block, as programs do. Prints mallocs=N frees=N.
+ * usage: perf_pairs KIND PAIRS
+ *     fixed      all of 64 bytes
+ *     mixed      of 16 to 1024 bytes by a table
+ *     unwritten  the same, but the first word is never written, so that the mark of a freed block
+ *                stays there; freed in the order of malloc
+ *     appended   blocks that grow by realloc, 10 bytes a step, of which the same holds
+ * All others write to each block, as programs do. Prints mallocs=N frees=N, of the last kind steps.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -39,15 +44,49 @@ static void run_pairs(unsigned long pairs)
     }
 }
 
+static void run_unwritten(unsigned long pairs)
+{
+    static char *ring[64];
+    for (unsigned long done = 0; done < pairs; done++) {
+        size_t size = sizes[done % TABLE];
+        char **place = &ring[done % (sizeof ring / sizeof *ring)];
+        free(*place);
+        *place = malloc(size);
+        (*place)[size - 1] = 1;
+    }
+}
+
+static void run_appended(unsigned long steps)
+{
+    enum { PREFIX = 8, STEP = 10, LONGEST = 600 };
+    size_t length = LONGEST;
+    char *text = NULL;
+    while (steps--) {
+        if (length >= LONGEST) {
+            free(text);
+            length = PREFIX;
+            text = NULL;
+        }
+        text = realloc(text, length + STEP);
+        memset(text + length, 'x', STEP);
+        length += STEP;
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) {
-        fprintf(stderr, "usage: perf_pairs fixed|mixed PAIRS\n");
+        fprintf(stderr, "usage: perf_pairs KIND PAIRS\n");
         return 2;
     }
     unsigned long pairs = strtoul(argv[2], NULL, 10) / DEPTH * DEPTH;
-    fill_table(strcmp(argv[1], "mixed") == 0);
-    run_pairs(pairs);
+    fill_table(strcmp(argv[1], "fixed") != 0);
+    if (strcmp(argv[1], "unwritten") == 0)
+        run_unwritten(pairs);
+    else if (strcmp(argv[1], "appended") == 0)
+        run_appended(pairs);
+    else
+        run_pairs(pairs);
     printf("mallocs=%lu frees=%lu\n", pairs, pairs);
     return 0;
 }

@@ -65,7 +65,7 @@ static void a_thread_starts_without_a_heap(void **state)
     for (size_t size = 0; size <= MID_MAX + 1; size += 97)
         assert_null(hit(size));
     void *local[2];
-    assert_false(magazine_push(thread_heap, CLASS_NONE, local));
+    assert_int_equal(magazine_push(thread_heap, CLASS_NONE, local), PUSH_FULL);
     struct heap *mine = heap();
     assert_ptr_equal(heap_of_thread(), mine);
     assert_true(heap_in_use(mine));
@@ -336,7 +336,7 @@ static bool push(struct heap *mine, size_t size, void *block)
 {
     struct heap_front *front = &mine->area->front;
     return size > SHORT_MAX ? magazine_push_long(front, block)
-                            : magazine_push(front, size_class_of(size), block);
+                            : magazine_push(front, size_class_of(size), block) == PUSH_DONE;
 }
 
 static void random_calls_are_counted_exactly(void **state)
@@ -470,7 +470,7 @@ static void the_least_write_destroys_the_mark(void **state)
         assert_ptr_equal(alloc(64), block);
         assert_int_equal(*(mark *)block, class_map_mark(class_map_newest()->classes));
         memset(block, 0, bytes);
-        assert_true(magazine_push(&mine->area->front, size_class, block));
+        assert_int_equal(magazine_push(&mine->area->front, size_class, block), PUSH_DONE);
     }
 }
 

@@ -121,9 +121,9 @@ static void check_hits(void)
             continue;
         }
         void *block = alloc_hit(thread_heap, sizes[s], &due);
-        CHECK(block && magazine_push(thread_heap, class_of(sizes[s]), block) == false);
+        CHECK(block && magazine_push(thread_heap, class_of(sizes[s]), block) == PUSH_MARKED);
         *(void **)block = NULL;
-        CHECK(magazine_push(thread_heap, class_of(sizes[s]), block));
+        CHECK(magazine_push(thread_heap, class_of(sizes[s]), block) == PUSH_DONE);
     }
 }
 
@@ -355,6 +355,23 @@ static void ticks_reach_idle_heaps(void **state)
     assert_false(worker.heap->closed);
 }
 
+/* A child of fork may have a clock by which the heap was closed in the future. */
+static void a_clock_that_was_set_back_does_not_stop_drains(void **state)
+{
+    (void)state;
+    let(use_all_sizes);
+    idle_tick();
+    while (idle_step()) {
+    }
+    assert_true(worker.heap->closed && cached_blocks(worker.heap) > 1);
+    worker.heap->closed_ns = os_clock_ns() + 3600 * (uint64_t)1000000000;
+    idle_tick();
+    while (idle_step()) {
+    }
+    assert_int_equal(cached_blocks(worker.heap), 1);
+    let(check_heap);
+}
+
 /* A step does not go through all heaps, however many there are. */
 static atomic_int ready, over;
 
@@ -449,6 +466,7 @@ int main(void)
         cmocka_unit_test(a_stalled_pop_keeps_its_block),
         cmocka_unit_test(a_stalled_push_brings_its_block),
         cmocka_unit_test(ticks_reach_idle_heaps),
+        cmocka_unit_test(a_clock_that_was_set_back_does_not_stop_drains),
         cmocka_unit_test(steps_are_short),
         cmocka_unit_test(a_child_goes_on_with_a_drained_heap),
         cmocka_unit_test(a_drained_heap_is_adopted),
