@@ -65,6 +65,9 @@ pub fn run(
         };
         observer.row(&row);
         rows.push(row);
+        if observer.interrupted() {
+            break;
+        }
     }
     // Until here each row was judged alone.
     judge_rows(&arms, &mut rows);
@@ -83,6 +86,7 @@ pub fn run(
         machine,
         settings: plan.settings(),
         scaling: scaling(&arms, &rows, plan.confidence),
+        interrupted: observer.interrupted(),
         arms,
         rows,
     }

@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod executor;
 pub mod experiment;
 mod figures;
+mod lane;
 pub mod machine;
 pub mod observer;
 pub mod plan;

@@ -35,7 +35,8 @@ pub trait Observer {
     /// rows are judged together.
     fn row(&mut self, row: &Row);
 
-    /// Whether the experiment is to end now. The row that is under way is dropped.
+    /// Whether the experiment is to end now. Of the row that is under way
+    /// the complete rounds count.
     fn interrupted(&self) -> bool {
         false
     }

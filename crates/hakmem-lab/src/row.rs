@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hakmem_process::Exit;
-use hakmem_results::{
-    Arm, ArmKind, Cell, Measured, Outcome, Proof, Row, RowKind, RssSample, Sample,
-};
+use hakmem_results::{Arm, ArmKind, Cell, Outcome, Row, RowKind};
 use hakmem_statistics::assess::assess;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -15,6 +13,7 @@ use serde::Deserialize;
 
 use crate::executor::{describe_end, digest, Executor, RunError};
 use crate::figures::{sample, OwnFigures};
+use crate::lane::Lane;
 use crate::observer::{Observer, Phase, Step};
 use crate::plan::{Budget, Output, Plan, Task, FEWEST_ROUNDS_OF_A_BUDGET};
 use crate::proof::{is_hakmem, Claim, ProofError};
@@ -78,18 +77,6 @@ struct Accepted {
     report: Option<serde_json::Value>,
 }
 
-/// An arm on its way through the row.
-struct Lane {
-    proof: Proof,
-    output: Option<String>,
-    rss_over_time: Vec<RssSample>,
-    system_calls: Option<BTreeMap<String, u64>>,
-    samples: Vec<Sample>,
-    /// How often a measured run exited with another code than 0.
-    exit_codes: BTreeMap<i32, u32>,
-    report: Option<serde_json::Value>,
-}
-
 /// A row under way.
 pub(crate) struct RowRun<'a> {
     pub plan: &'a Plan,
@@ -103,7 +90,8 @@ pub(crate) struct RowRun<'a> {
 }
 
 impl RowRun<'_> {
-    /// Runs the row. `index` is its place in the plan: every row has an order of its own.
+    /// Runs the row. `index` is its place in the plan: every row has an order of its own. Of a row
+    /// that is interrupted, the complete rounds count; without one there is no row.
     pub fn run(&mut self, index: usize) -> Result<Row, Interrupted> {
         let mut generator = ChaCha8Rng::seed_from_u64(self.plan.seed);
         generator.set_stream(index as u64);
@@ -121,8 +109,16 @@ impl RowRun<'_> {
         let began = self.executor.now();
         let mut rounds = 0;
         while self.goes_on(&lanes, rounds, began) {
+            let round = self.round(&mut lanes, Phase::Round(rounds + 1), &mut generator);
+            if let Err(interrupted) = round {
+                if rounds == 0 {
+                    return Err(interrupted);
+                }
+                let whole = lanes.iter_mut().flatten();
+                whole.for_each(|lane| lane.truncate(rounds as usize));
+                break;
+            }
             rounds += 1;
-            self.round(&mut lanes, Phase::Round(rounds), &mut generator)?;
         }
         let mut row = row(self.task, None, self.cells(lanes));
         assess(self.arms, &mut row, self.plan.confidence);
@@ -178,13 +174,15 @@ impl RowRun<'_> {
                 continue;
             };
             self.begin(arm, phase)?;
-            if let Err(error) = self.measure(arm, phase, lane, generator) {
+            let measured = self.measure(arm, phase, lane, generator);
+            // A program that Ctrl-C ended is no failure of the arm.
+            self.check_interrupted()?;
+            if let Err(error) = measured {
                 lanes[arm] = Err(match phase {
                     Phase::Round(round) => format!("in round {round}: {error}"),
                     _ => format!("in the warm-up: {error}"),
                 });
             }
-            self.check_interrupted()?;
         }
         Ok(())
     }
@@ -220,7 +218,7 @@ impl RowRun<'_> {
             rss_over_time: run.rss_over_time,
             system_calls: run.system_calls,
             samples: Vec::new(),
-            exit_codes: BTreeMap::new(),
+            exits: Vec::new(),
             report: None,
         })
     }
@@ -239,9 +237,7 @@ impl RowRun<'_> {
         require_same(&accepted.output, "its own earlier run", &lane.output)?;
         if let Phase::Round(_) = phase {
             lane.samples.push(sample(&run.cost, accepted.own));
-            if let Exit::Code(code @ 1..) = run.exit {
-                *lane.exit_codes.entry(code).or_default() += 1;
-            }
+            lane.exits.push(run.exit);
             lane.report = accepted.report;
         }
         Ok(())
@@ -329,20 +325,9 @@ impl RowRun<'_> {
 
     /// The cells of the complete row, without what follows from their samples.
     fn cells(&self, lanes: Vec<Result<Lane, String>>) -> Vec<Cell> {
-        let measured = |lane: Lane| Measured {
-            proof: lane.proof,
-            samples: lane.samples,
-            figures: BTreeMap::new(),
-            operations_per_s: None,
-            ratios: BTreeMap::new(),
-            rss_over_time: lane.rss_over_time,
-            system_calls: lane.system_calls,
-            exit_codes: lane.exit_codes,
-            report: lane.report,
-        };
         let cell = |(arm, lane): (&Arm, Result<Lane, String>)| Cell {
             arm: arm.name.clone(),
-            outcome: lane.map_or_else(Outcome::Error, |lane| Outcome::Measured(measured(lane))),
+            outcome: lane.map_or_else(Outcome::Error, |lane| Outcome::Measured(lane.measured())),
         };
         self.arms.iter().zip(lanes).map(cell).collect()
     }

@@ -198,7 +198,28 @@ fn a_row_that_cannot_run_says_why() {
 }
 
 #[test]
-fn an_interrupted_row_is_dropped_and_finished_ones_are_kept() {
+fn of_an_interrupted_row_the_complete_rounds_are_kept() {
+    let plan = plan(50);
+    let arms = ARMS.len();
+    // In the watched runs, in the first round, and in the third after two of its runs.
+    for (at, rounds) in [(2, 0), (arms + 3, 0), (3 * arms + 2, 2)] {
+        let (mut mock, mut notes) = (Mock::new(), Notes::default());
+        notes.interrupt_at = Some(at);
+        let file = run_with(&plan, &mut mock, &mut notes);
+        assert!(file.interrupted);
+        assert_eq!(file.rows.len(), usize::from(rounds > 0), "at {at}");
+        if rounds > 0 {
+            for arm in ARMS {
+                assert_eq!(measured(&file, arm).samples.len(), rounds, "{arm}");
+            }
+        }
+        assert_eq!(notes.rows.len(), file.rows.len());
+    }
+    assert!(!results(&plan, &mut Mock::new()).interrupted);
+}
+
+#[test]
+fn finished_rows_are_kept_when_a_later_one_is_interrupted() {
     let mut plan = plan(5);
     plan.tasks.push(task("other"));
     let per_row = plan.steps().unwrap() as usize / 2;
@@ -206,11 +227,8 @@ fn an_interrupted_row_is_dropped_and_finished_ones_are_kept() {
         let (mut mock, mut notes) = (Mock::new(), Notes::default());
         notes.interrupt_at = Some(at);
         let file = run_with(&plan, &mut mock, &mut notes);
-        assert_eq!(
-            file.rows.len(),
-            usize::from(at > per_row),
-            "interrupted at {at}"
-        );
+        let rows = usize::from(at > 1);
+        assert_eq!(file.rows.len(), rows, "interrupted at {at}");
         assert_eq!(notes.steps.len(), at, "nothing begins afterwards");
     }
 }
@@ -253,6 +271,11 @@ fn a_program_that_a_signal_to_us_ended_is_no_failure_of_its_arm() {
             }
         });
         let file = run_with(&plan(5), &mut mock, &mut notes);
-        assert!(file.rows.is_empty() && notes.rows.is_empty());
+        // The rounds before it are kept.
+        assert_eq!(file.rows.len(), usize::from(!in_witnessed));
+        assert_eq!(notes.rows.len(), file.rows.len());
+        for arm in ARMS.iter().filter(|_| !in_witnessed) {
+            assert_eq!(measured(&file, arm).samples.len(), 4, "{arm}");
+        }
     }
 }

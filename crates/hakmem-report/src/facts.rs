@@ -59,6 +59,10 @@ pub fn run(file: &ResultFile) -> Vec<(&'static str, String)> {
         (None, Some(seconds)) => format!("as many rounds as fit in {}", format::duration(seconds)),
         (None, None) => "rounds not recorded".to_string(),
     };
+    let end = match file.interrupted {
+        true => "; stopped before that",
+        false => "",
+    };
     let quick = if settings.quick {
         "yes: less work per program"
     } else {
@@ -71,7 +75,7 @@ pub fn run(file: &ResultFile) -> Vec<(&'static str, String)> {
         ("Took", format::duration(file.duration_s)),
         (
             "Length",
-            format!("{length}, after {} unmeasured", settings.warm_up),
+            format!("{length}, after {} unmeasured{end}", settings.warm_up),
         ),
         ("Quick run", quick.to_string()),
         (

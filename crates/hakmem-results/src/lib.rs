@@ -41,6 +41,10 @@ pub struct ResultFile {
     pub machine: Machine,
     /// How it was run.
     pub settings: Settings,
+    /// Whether it was stopped before its end: the last row may have fewer rounds than the others,
+    /// and those behind it are missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// The arms, in the order of the reports. The first is the one the ratios are about.
     pub arms: Vec<Arm>,
     /// The rows, in the order of the reports.

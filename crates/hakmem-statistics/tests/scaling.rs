@@ -93,6 +93,7 @@ fn file(rows: Vec<Row>) -> ResultFile {
             confidence: CONFIDENCE,
             quick: false,
         },
+        interrupted: false,
         arms: arms(),
         rows,
         scaling: Vec::new(),

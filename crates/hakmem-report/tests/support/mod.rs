@@ -134,6 +134,7 @@ pub fn file(arms: Vec<Arm>, rows: Vec<Row>) -> ResultFile {
             confidence: 0.99,
             quick: false,
         },
+        interrupted: false,
         arms,
         rows,
         scaling: Vec::new(),
