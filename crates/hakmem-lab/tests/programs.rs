@@ -3,7 +3,6 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,22 +16,13 @@ use support::{measured, plan, task, Notes};
 
 /// libhakmem.so under test.
 fn library() -> PathBuf {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
-    let build = env::var_os("LAB_TEST_BUILD").map_or(default, PathBuf::from);
-    let library = build.join("libhakmem.so");
-    fs::canonicalize(&library).unwrap_or_else(|reason| {
-        panic!(
-            "{}: {reason}; run make, or set LAB_TEST_BUILD",
-            library.display()
-        )
-    })
+    support::build().join("libhakmem.so")
 }
 
 /// An executor with the helper that lies beside the library.
 fn programs() -> Programs {
-    let build = library().parent().unwrap().to_path_buf();
     Programs::new(Tools {
-        measure: build.join("libexec/hakmem/measure"),
+        measure: support::build().join("libexec/hakmem/measure"),
     })
 }
 

@@ -6,6 +6,8 @@
 
 use std::cell;
 use std::collections::BTreeMap;
+use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,6 +22,18 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};
 use serde_json::json;
+
+/// The directory of the library and the programs under test.
+pub fn build() -> PathBuf {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
+    let build = env::var_os("LAB_TEST_BUILD").map_or(default, PathBuf::from);
+    fs::canonicalize(&build).unwrap_or_else(|reason| {
+        panic!(
+            "{}: {reason}; run make, or set LAB_TEST_BUILD",
+            build.display()
+        )
+    })
+}
 
 /// The arms of [`plan`], the control included.
 pub const ARMS: [&str; 4] = ["hakmem", "hakmem (A/A)", "system", "peer"];
