@@ -353,7 +353,7 @@ pub struct BenchArguments {
     /// Names of rows, or patterns such as 'random-*' [default: all]
     #[arg(value_name = "NAME", add = candidates::rows())]
     pub names: Vec<String>,
-    /// Less work per row and fewer runs: a first look
+    /// Some rows, with less work and fewer runs, in a short table: a first look
     #[arg(long)]
     pub quick: bool,
     /// Only rows of this kind

@@ -10,7 +10,7 @@ use hakmem_lab::experiment::{run, Header};
 use hakmem_lab::machine;
 use hakmem_lab::plan::{Budget, Plan, Task};
 use hakmem_report::summary::MOST_BLOCKS;
-use hakmem_results::{Arm, ArmKind, Outcome, ResultFile};
+use hakmem_results::{Arm, ArmKind, Outcome, ResultFile, Row};
 
 use crate::cli::ExperimentOptions;
 use crate::elf::Libc;
@@ -61,29 +61,32 @@ impl Experiment<'_> {
         let plan = self.plan()?;
         let header = header(self.installation);
         let interrupt = Interrupt::catch()?;
-        let shown_at_once = plan.tasks.len() > MOST_BLOCKS && self.outputs.shows_table();
+        // A quick run is soon over, and shows its table alone.
+        let many = plan.tasks.len() > MOST_BLOCKS && !self.quick;
+        let shown_at_once = many && self.outputs.shows_table();
         let rows_of = shown_at_once.then(|| plan.arms_with_control());
         let mut progress = Progress::new(plan.steps(), rows_of, &interrupt);
         let file = run(&plan, header, &mut executor, &mut progress);
         progress.finish();
         if !file.rows.is_empty() {
-            self.outputs.write(&file)?;
+            self.outputs.write(&file, self.quick)?;
         }
         if interrupt.was_asked() {
-            let (finished, all) = (file.rows.len(), plan.tasks.len());
-            say(format_args!(
-                "hakmem: stopped; {finished} of {all} rows were finished"
-            ));
+            say(describe_stop(&file, &plan));
             return Ok(ExitCode::from(INTERRUPTED));
         }
         if let Some(advice) = (self.advice)(&file).filter(|_| self.outputs.shows_table()) {
             say(advice);
         }
-        Ok(ExitCode::from(if has_errors(&file) {
-            ROW_FAILED
-        } else {
-            0
-        }))
+        let failed = failed_rows(&file);
+        if failed.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        say(format_args!(
+            "hakmem: not measured under every allocator (the results say why): {}",
+            failed.join(", ")
+        ));
+        Ok(ExitCode::from(ROW_FAILED))
     }
 
     fn plan(&self) -> Result<Plan> {
@@ -143,7 +146,31 @@ fn header(installation: &Installation) -> Header {
     }
 }
 
-fn has_errors(file: &ResultFile) -> bool {
-    let mut cells = file.rows.iter().flat_map(|row| &row.cells);
-    cells.any(|cell| matches!(cell.outcome, Outcome::Error(_)))
+/// The names of the rows in which an allocator was not measured.
+fn failed_rows(file: &ResultFile) -> Vec<&str> {
+    let failed = |row: &&Row| {
+        let mut cells = row.cells.iter();
+        cells.any(|cell| matches!(cell.outcome, Outcome::Error(_)))
+    };
+    let failed = file.rows.iter().filter(failed);
+    failed.map(|row| row.name.as_str()).collect()
+}
+
+/// What there is of an experiment that was stopped.
+fn describe_stop(file: &ResultFile, plan: &Plan) -> String {
+    let mut finished = file.rows.len();
+    let mut rest = String::new();
+    // With a time budget, nobody can tell whether the last row was finished.
+    if let (Some(row), Budget::Rounds(all)) = (file.rows.last(), plan.budget) {
+        let rounds = row.cells.iter().filter_map(|cell| match &cell.outcome {
+            Outcome::Measured(measured) => Some(measured.samples.len()),
+            Outcome::Error(_) => None,
+        });
+        if let Some(rounds) = rounds.max().filter(|&rounds| rounds < all as usize) {
+            finished -= 1;
+            rest = format!(", and {} has {rounds} of {all} rounds", row.name);
+        }
+    }
+    let all = plan.tasks.len();
+    format!("hakmem: stopped; {finished} of {all} rows were finished{rest}")
 }

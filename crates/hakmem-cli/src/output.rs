@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
 use hakmem_report::table::{self, TableOptions};
-use hakmem_report::{csv, html, json, markdown};
+use hakmem_report::{brief, csv, html, json, markdown};
 use hakmem_results::ResultFile;
 use tempfile::NamedTempFile;
 
@@ -133,12 +133,17 @@ impl Outputs {
         self.stdout == Format::Table
     }
 
-    /// Writes the results everywhere.
+    /// Writes the results everywhere; the table in short, if so.
     ///
     /// # Errors
     /// As for [`Outputs::write_with`].
-    pub fn write(&self, file: &ResultFile) -> Result<()> {
-        self.write_with(|format| format.render(file))
+    pub fn write(&self, file: &ResultFile, in_short: bool) -> Result<()> {
+        self.write_with(|format| match format {
+            Format::Table if in_short => {
+                Ok(brief::render(file, &TableOptions::for_stdout()).into_bytes())
+            }
+            format => format.render(file),
+        })
     }
 
     /// Writes what `render` makes everywhere.

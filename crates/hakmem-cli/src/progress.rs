@@ -12,7 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{print, say};
 
 /// Time between two lines when there is no terminal.
-const LINE_INTERVAL: Duration = Duration::from_secs(10);
+const LINE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Shows how far an experiment is.
 pub struct Progress<'a> {

@@ -36,7 +36,7 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
     }
     let parse = || -> Result<_> { Ok(json::parse(std::str::from_utf8(&bytes)?)?) };
     let file = parse().with_context(|| arguments.file.display().to_string())?;
-    outputs.write(&file)?;
+    outputs.write(&file, false)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,6 +5,7 @@
 //! is computed in [`summary`] and [`mod@matrix`] and spelt in [`format`](mod@format), so that they
 //! cannot disagree.
 
+pub mod brief;
 pub mod csv;
 pub mod facts;
 pub mod format;

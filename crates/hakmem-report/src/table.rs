@@ -47,7 +47,7 @@ pub fn render(file: &ResultFile, options: &TableOptions) -> String {
         for metric in summary::compared_metrics(file) {
             sections.push(render_matrix(file, metric, options));
         }
-        sections.extend(render_list("Errors:", error_lines(file)));
+        sections.extend(render_errors(file));
     }
     sections.extend(render_scaling(file, options));
     let skipped = summary::skipped(file).into_iter();
@@ -237,7 +237,7 @@ fn block(arms: &[Arm], row: &Row, options: &TableOptions, columns: &[Column]) ->
     table
 }
 
-fn median_text(row: &Row, arm: &Arm, metric: Metric, with_interval: bool) -> String {
+pub(crate) fn median_text(row: &Row, arm: &Arm, metric: Metric, with_interval: bool) -> String {
     match summary::figure(row, &arm.name, metric) {
         Some(figure) if with_interval => {
             let interval = format::interval(metric, figure);
@@ -396,7 +396,7 @@ fn render_scaling(file: &ResultFile, options: &TableOptions) -> Option<String> {
     ))
 }
 
-fn mean_text(mean: &Option<Mean>, is_control: bool) -> String {
+pub(crate) fn mean_text(mean: &Option<Mean>, is_control: bool) -> String {
     let Some(mean) = mean else {
         return format!("{}  ", format::NOTHING);
     };
@@ -431,7 +431,7 @@ fn against_itself(verdict: Verdict) -> Cell {
     }
 }
 
-fn entry_cell(entry: &Entry, is_control: bool) -> Cell {
+pub(crate) fn entry_cell(entry: &Entry, is_control: bool) -> Cell {
     match entry {
         Entry::Ratio(ratio, _) if is_control => {
             dim(&format!("{}  ", format::short_ratio(ratio.ratio)))
@@ -445,11 +445,24 @@ fn entry_cell(entry: &Entry, is_control: bool) -> Cell {
     }
 }
 
-fn error_lines(file: &ResultFile) -> Vec<String> {
-    let errors = summary::errors(file).into_iter();
-    errors
-        .map(|(row, arm, reason)| line(&format!("{}, {arm}", row.name), reason))
-        .collect()
+/// The cells without figures. A row that fails everywhere for the same reason does so once.
+pub(crate) fn render_errors(file: &ResultFile) -> Option<String> {
+    let errors = summary::errors(file);
+    let mut lines: Vec<String> = Vec::new();
+    for (row, arm, reason) in &errors {
+        let same = errors
+            .iter()
+            .filter(|(other, _, its)| other.name == row.name && its == reason);
+        let who = match same.count() == file.arms.len() {
+            true => "all allocators",
+            false => arm,
+        };
+        let line = line(&format!("{}, {who}", row.name), reason);
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+    }
+    render_list("Errors:", lines)
 }
 
 fn line(what: &str, text: &str) -> String {
@@ -462,7 +475,7 @@ fn render_list(title: &str, lines: Vec<String>) -> Option<String> {
 }
 
 /// A table without any lines but the one below its header.
-fn plain_table(options: &TableOptions) -> Table {
+pub(crate) fn plain_table(options: &TableOptions) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_style(TableComponent::HeaderLines, '─');
@@ -475,7 +488,7 @@ fn plain_table(options: &TableOptions) -> Table {
     table
 }
 
-fn align_right(table: &mut Table, columns: impl Iterator<Item = usize>) {
+pub(crate) fn align_right(table: &mut Table, columns: impl Iterator<Item = usize>) {
     for index in columns {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -483,7 +496,7 @@ fn align_right(table: &mut Table, columns: impl Iterator<Item = usize>) {
     }
 }
 
-fn bold(text: &str) -> Cell {
+pub(crate) fn bold(text: &str) -> Cell {
     Cell::new(text).add_attribute(Attribute::Bold)
 }
 

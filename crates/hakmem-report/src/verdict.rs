@@ -1,4 +1,5 @@
-//! What came out, in three sentences for a person: the time, the memory, and how far to trust both.
+//! What came out, in sentences for a person: the time and the memory against each of the others,
+//! and how far to trust both.
 //!
 //! The tables have everything; this is what somebody remembers of them. So it names the losses by
 //! their rows, and the gains by their number.
@@ -13,66 +14,65 @@ use crate::summary;
 /// Of the rows in which the first arm does worse, so many are named.
 const MOST_NAMED: usize = 3;
 
-/// The three sentences, a line each; `None` when nothing was compared.
+/// The sentences, a line each; `None` when nothing was compared.
 pub fn render(file: &ResultFile) -> Option<String> {
-    let against = against(file)?;
-    let sentences = [
-        of_metric(file, Metric::Time, against)?,
-        of_metric(file, Metric::PeakRss, against)?,
-        trust(file),
-    ];
-    let lines = sentences.map(|sentence| format!("  {sentence}\n")).concat();
-    Some(format!("In short:\n{lines}"))
-}
-
-/// Whom the sentences compare with: the system's malloc, which everybody has, or else the first.
-fn against(file: &ResultFile) -> Option<Versus<'_>> {
-    let system = summary::peers(&file.arms).find(|arm| arm.kind == ArmKind::System);
-    system
-        .or_else(|| summary::peers(&file.arms).next())
-        .map(Versus::Arm)
-}
-
-fn of_metric(file: &ResultFile, metric: Metric, against: Versus) -> Option<String> {
-    let matrix = matrix(file, metric);
-    let (mean, tally) = matrix.column(against)?;
-    let (what, better, worse) = match metric {
-        Metric::Time => ("Time", "faster", "slower"),
-        _ => ("Memory", "smaller", "larger"),
-    };
+    let matrices = [Metric::Time, Metric::PeakRss].map(|metric| matrix(file, metric));
     let first = summary::first_name(&file.arms);
-    let than = against.title();
-    let average = on_average(metric, &first, &than, &mean.ratio);
-    let rows = rows(tally, [better, worse], &losses(&matrix, against));
-    let mut sentence = format!("{what}: {average}; {rows}");
-    if let Some((_, tally)) = matrix.column(Versus::BestPeer) {
-        let (gains, losses) = (tally.better, tally.worse);
-        sentence += &format!(
-            "; against the best other allocator of each row, {better} in {gains} and {worse} in \
-             {losses}"
-        );
+    let mut lines = String::new();
+    // The best of each row comes last: who reads of it knows the others.
+    let columns = matrices[0].columns.iter().filter(|it| !it.is_control());
+    let (best, arms): (Vec<&Versus>, Vec<&Versus>) =
+        columns.partition(|it| matches!(it, Versus::BestPeer));
+    for versus in arms.into_iter().chain(best) {
+        let [time, memory] = &matrices;
+        if let Some(time) = of_metric(time, *versus, &first) {
+            lines += &format!("  Against {}, {time}\n", than(*versus));
+        }
+        if let Some(memory) = of_metric(memory, *versus, "It") {
+            lines += &format!("    {memory}\n");
+        }
     }
-    Some(sentence + ".")
+    (!lines.is_empty()).then(|| format!("In short:\n{lines}  {}\n", trust(file)))
+}
+
+/// Whom a sentence compares with.
+fn than(versus: Versus) -> String {
+    match versus {
+        Versus::BestPeer => "the best of them in each row".into(),
+        Versus::Arm(arm) if arm.kind == ArmKind::System => {
+            format!("{} (the C library's malloc)", versus.title())
+        }
+        Versus::Arm(_) => versus.title(),
+    }
+}
+
+/// What one metric says; the subject is the first arm.
+fn of_metric(matrix: &Matrix, against: Versus, subject: &str) -> Option<String> {
+    let (mean, tally) = matrix.column(against)?;
+    let words = match matrix.metric {
+        Metric::Time => ["faster", "slower"],
+        _ => ["smaller", "larger"],
+    };
+    let average = on_average(matrix.metric, subject, &mean.ratio);
+    let rows = rows(tally, words, &losses(matrix, against));
+    Some(format!("{average}; {rows}."))
 }
 
 /// What the mean says, as far as it says anything.
-fn on_average(metric: Metric, first: &str, than: &str, mean: &Ratio) -> String {
+fn on_average(metric: Metric, subject: &str, mean: &Ratio) -> String {
     let what = match metric {
         Metric::Time => "time",
         _ => "memory",
     };
     match mean.verdict {
-        Verdict::Better | Verdict::Worse => format!(
-            "{first} needs {} on average",
-            format::needs(metric, mean.ratio, than)
-        ),
-        Verdict::NoDifference => format!("{first} needs as much {what} as {than} on average"),
-        Verdict::Unclear => {
-            format!("whether {first} needs less {what} than {than} on average, or more, is unclear")
+        Verdict::Better | Verdict::Worse => {
+            let change = format::change(mean.ratio);
+            format!("{subject} needs {change} {what} on average")
         }
+        Verdict::NoDifference => format!("{subject} needs as much {what} on average"),
+        Verdict::Unclear => format!("{subject} may need less {what} on average, or more"),
         Verdict::TooFewRounds => format!(
-            "fewer than {FEWEST_ROUNDS} runs cannot tell whether {first} needs less {what} than \
-             {than}"
+            "{subject} needs more or less {what}: fewer than {FEWEST_ROUNDS} runs cannot tell"
         ),
     }
 }

@@ -2,7 +2,7 @@
 
 use hakmem_report::json::ParseError;
 use hakmem_report::table::TableOptions;
-use hakmem_report::{csv, html, json, markdown, table};
+use hakmem_report::{brief, csv, html, json, markdown, table};
 use hakmem_results::{Cell, Metric, Outcome, ResultFile, Verdict};
 use hakmem_statistics::assess::assess_file;
 
@@ -16,6 +16,26 @@ const PLAIN: TableOptions = TableOptions {
 #[test]
 fn table_of_many_rows() {
     insta::assert_snapshot!(table::render(&support::small(), &PLAIN));
+}
+
+#[test]
+fn many_rows_in_brief() {
+    insta::assert_snapshot!(brief::render(&support::small(), &PLAIN));
+}
+
+#[test]
+fn a_row_that_fails_everywhere_is_told_once() {
+    let mut file = support::small();
+    let Some(row) = file.rows.iter_mut().find(|row| row.name == "bursts") else {
+        panic!("no such row")
+    };
+    for cell in &mut row.cells {
+        cell.outcome = Outcome::Error("the program exited with 2".into());
+    }
+    let text = brief::render(&file, &PLAIN);
+    let told = "  bursts, all allocators: the program exited with 2\n";
+    assert!(text.contains(told), "{text}");
+    assert_eq!(text.matches("exited with 2").count(), 1, "{text}");
 }
 
 #[test]

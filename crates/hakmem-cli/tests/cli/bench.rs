@@ -71,6 +71,45 @@ fn a_quick_workload() {
     assert!(measured["report"]["latency_ns"].is_null());
 }
 
+/// As in `make try`: the rows are not shown one by one, and what fails is named in the end.
+#[test]
+fn a_quick_run_is_short_and_says_what_could_not_be_measured() {
+    let directory = scratch();
+    let list = directory.path().join("mine.toml");
+    let row = |name: &str, command: &str| {
+        format!("[[row]]\nname = '{name}'\nsummary = 's'\ncommand = ['{command}']\n")
+    };
+    let rows = ["a", "b", "c"].map(|name| row(name, "true")).concat();
+    std::fs::write(&list, rows + &row("fails", "false")).unwrap();
+    let output = hakmem()
+        .args([
+            "bench",
+            "--quick",
+            "--runs",
+            "1",
+            "--with",
+            "system",
+            "--programs",
+        ])
+        .arg(&list)
+        .args(["a", "b", "c", "fails"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.lines().count() <= 30, "{table}");
+    assert_eq!(
+        table.matches("fails, all allocators: ").count(),
+        1,
+        "{table}"
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.trim_end().ends_with("(the results say why): fails"),
+        "{said}"
+    );
+}
+
 #[test]
 fn latency_is_asked_of_the_workloads() {
     let output = hakmem()
