@@ -59,11 +59,14 @@ peers:
 	@sh cmake/install-tools.sh peers
 	@sh crates/peers/build.sh $(BUILD)
 
-# Shows workloads and the installed programs under hakmem and other allocators.
+# Shows workloads and real programs under hakmem and other allocators: some minutes, and a verdict.
 try:
 	@sh cmake/install-tools.sh try
-	@$(MAKE) --no-print-directory build
-	@$(BUILD)/bin/hakmem bench --quick $(TRY_FLAGS)
+	@sh cmake/build-to-try.sh $(BUILD)
+	@$(BUILD)/bin/hakmem bench --quick --html=$(BUILD)/try.html --json=$(BUILD)/try.json \
+		$(TRY_FLAGS); status=$$?; [ $$status -gt 1 ] || echo \
+		'The page with plots and all figures: $(BUILD)/try.html. More allocators: make peers.'; \
+		exit $$status
 
 # Shows what each lock does under the workloads, and at how many cores it would be half busy.
 scale:
@@ -184,10 +187,10 @@ clean:
 
 help:
 	@echo 'make            build the libraries and the command hakmem in $(BUILD)/'
-	@echo 'make library    build libhakmem.so, libhakmem.a and hakmem.o alone'
+	@echo 'make library    build libhakmem.so, libhakmem.a and hakmem.o alone, without Rust'
 	@echo 'make library-musl   build them for programs that are linked with musl'
 	@echo 'make peers      build other allocators to compare with'
-	@echo 'make try        workloads and programs under hakmem and other allocators'
+	@echo 'make try        some workloads and programs under hakmem and other allocators: a verdict'
 	@echo 'make scale      what each lock does, and on how many cores it stops them'
 	@echo 'make learning-potential   what could be learned of programs, and what that would gain'
 	@echo 'make check      build everything, check format and lint, run the tests'

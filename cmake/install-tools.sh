@@ -21,6 +21,15 @@ need() {
     esac
 }
 
+# want COMMAND-OR-FILE PACKAGE: likewise, but nothing fails without it.
+wanted=
+want() {
+    before=$missing
+    need "$1" "$2"
+    [ "$missing" = "$before" ] || wanted="$wanted $2"
+    missing=$before
+}
+
 # The oldest Rust that builds the command.
 RUST=1.85
 
@@ -72,8 +81,21 @@ need_peers() {
     need "$scudo" libclang-rt-19-dev
 }
 
-need_try() {
-    need_build
+# Directory of the system's libraries.
+libraries=/usr/lib/$(uname -m)-linux-gnu
+
+# What `make try` can do without: other allocators, and two programs in which they matter.
+want_try() {
+    want "$libraries/libjemalloc.so.2" libjemalloc2
+    want "$libraries/libmimalloc.so.2" libmimalloc2.0
+    want "$libraries/libtcmalloc_minimal.so.4" libtcmalloc-minimal4
+    want sqlite3 sqlite3
+    want redis-server redis-server
+    want redis-benchmark redis-tools
+}
+
+# Programs of the list of `hakmem bench`, for those who measure and test more of them.
+need_programs() {
     need g++ g++
     need /usr/bin/python3 python3
     need sqlite3 sqlite3
@@ -82,7 +104,8 @@ need_try() {
 }
 
 need_learning() {
-    need_try
+    need_build
+    need_programs
     need perl perl
     need jq jq
     need z3 z3
@@ -96,7 +119,8 @@ need_learning() {
 }
 
 need_check() {
-    need_try
+    need_build
+    need_programs
     need_musl
     need pip3 python3-pip
     need /usr/include/cmocka.h libcmocka-dev
@@ -198,7 +222,7 @@ library) need_library ;;
 musl) need_musl ;;
 build) need_build ;;
 peers) need_peers ;;
-try) need_try ;;
+try) need_build; want_try ;;
 learning) need_learning ;;
 check) need_check ;;
 fuzz) need_fuzz ;;
@@ -215,23 +239,47 @@ packages) need_packages ;;
     ;;
 esac
 
-[ -n "$missing" ] || exit 0
+may_install() {
+    command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" -eq 0 ]
+}
 
-if ! command -v apt-get >/dev/null 2>&1; then
-    echo "Please install what these Debian packages hold:$missing" >&2
-    exit 1
-fi
-if [ "$(id -u)" -ne 0 ]; then
-    echo "Please install the missing packages: sudo apt-get install$missing" >&2
-    exit 1
-fi
+# install PACKAGE...: the first try fails when the package lists are missing or old.
+install() {
+    apt-get install -y --no-install-recommends "$@" >/dev/null 2>&1 ||
+        { apt-get update >/dev/null && apt-get install -y --no-install-recommends "$@" >/dev/null; }
+}
 
-echo "Installing:$missing" >&2
 export DEBIAN_FRONTEND=noninteractive
-# Word splitting is meant: one argument a package.
-# shellcheck disable=SC2086
-apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 ||
-    { apt-get update >/dev/null && apt-get install -y --no-install-recommends $missing >/dev/null; }
+
+if [ -n "$missing" ]; then
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "Please install what these Debian packages hold:$missing" >&2
+        exit 1
+    fi
+    if ! may_install; then
+        echo "Please install the missing packages: sudo apt-get install$missing" >&2
+        exit 1
+    fi
+    echo "Installing:$missing" >&2
+    # Word splitting is meant: one argument a package.
+    # shellcheck disable=SC2086
+    install $missing
+fi
+
+# Each by itself where not all can be had: a system may have it under another name, or not at all.
+absent=$wanted
+if [ -n "$wanted" ] && may_install; then
+    echo "Installing:$wanted" >&2
+    # shellcheck disable=SC2086
+    install $wanted 2>/dev/null && wanted=
+    absent=
+    for package in $wanted; do
+        install "$package" 2>/dev/null || absent="$absent $package"
+    done
+fi
+[ -z "$absent" ] || echo "Measured would be, too, what these Debian packages hold:$absent" >&2
+
+[ -n "$missing" ] || exit 0
 
 if [ "$goal" != library ] && [ "$goal" != musl ] && ! has_rust; then
     echo "The command needs Rust $RUST or newer, and the system's packages have an older one:" \
