@@ -71,8 +71,10 @@ void fence_end(enum fence fence, unsigned mappings)
 
 bool fence_open(enum fence fence, void *address, size_t size)
 {
-    if (fence == FENCE_NONE)
+    if (fence == FENCE_NONE) {
+        os_purge(address, size);
         return true;
+    }
     if (fence == FENCE_MARKS ? os_unguard(address, size) : os_make_writable(address, size))
         return true;
     /* A filter of system calls may have come since the range was closed. */

@@ -7,7 +7,7 @@
  * Where the system has marks for that in its page tables (os_guard) they cost no mapping, so that
  * there may be any number. Elsewhere, and where memory is locked, the range has no rights, which
  * splits mappings: of these a process has 65,530, and all fences together take a quarter. What is
- * beyond that, or refused, has no fence: then a closed range reads as zero.
+ * beyond that, or refused, has no fence: then a closed range reads as zero when it is opened.
  *
  * No lock: who has the range has its fence.
  */

@@ -73,6 +73,19 @@ bool large_renew(struct slab *slab)
     return fence_open(fence, slab->base, bytes);
 }
 
+enum { MANY = 8 };
+
+/* Blocks that were opened, less those that were freed since: twice as many at most, and only about
+ * right. Atomic relaxed, any thread. */
+static uint32_t openings;
+
+static void count_opening(void)
+{
+    uint32_t opened = ATOMIC_LOAD_RELAXED(&openings);
+    if (opened < 2 * MANY)
+        ATOMIC_STORE_RELAXED(&openings, opened + 1);
+}
+
 void *large_open(struct slab *slab, size_t size, size_t alignment)
 {
     size_t page = os_page_size(), length = round_up(size_max(size, 1), page);
@@ -92,6 +105,7 @@ void *large_open(struct slab *slab, size_t size, size_t alignment)
     } else if (length >= open || fence_close(fence, start + length, open - length)) {
         *left_open(slab) = 0;
     }
+    count_opening();
     return slab->base = start + offset;
 }
 
@@ -167,12 +181,17 @@ static const struct limbo closed_limbo = {&closed_queue, 64 * MIB, addresses_of,
 static const struct limbo open_limbo = {&open_queue, 1 * MIB, memory_of, send_home, 0};
 static const struct limbo last_limbo = {&open_queue, 0, memory_of, look_and_send_home, 0};
 
-/* Whether many are freed at once, as they were in the last tick of the clock or since. */
+/* Whether many are freed at once, as they were in the last tick of the clock or since, and others
+ * opened: who only frees has no use for what was cleared. */
 static bool is_burst(void)
 {
-    enum { MANY = 8, TICK_MS = 10 };
+    enum { TICK_MS = 10 };
     static uint64_t tick_ms; /* atomic relaxed, any thread, as is the next */
     static uint32_t frees;
+    uint32_t opened = ATOMIC_LOAD_RELAXED(&openings);
+    if (!opened)
+        return false;
+    ATOMIC_STORE_RELAXED(&openings, opened - 1);
     uint64_t now = os_clock_ms(), before = ATOMIC_LOAD_RELAXED(&tick_ms);
     if (now != before) {
         bool went_on = now - before <= TICK_MS && ATOMIC_LOAD_RELAXED(&frees) >= 2 * MANY;
@@ -229,10 +248,11 @@ void large_end(struct slab *slab, size_t size)
         limbo_put(&open_limbo, slab);
         return;
     }
-    /* What has no fence has no memory all the same, unless the system refuses that, too. */
+    /* What has no fence has no memory all the same, unless the system refuses that, too. To look at
+     * all of it later would cost a fault a page. */
     bool empty = fence == FENCE_NONE && os_purge(start, open);
     bool closed = !empty && fence_close(fence, start, open);
-    *left_open(slab) = closed ? 0 : open;
+    *left_open(slab) = closed ? 0 : empty ? os_page_size() : open;
     /* The memory of others would wait with them. */
     limbo_put(closed || empty ? &closed_limbo : &open_limbo, slab);
 }

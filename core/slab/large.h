@@ -9,11 +9,14 @@
  * and what lies before it on its first page is zero, which is looked at. Below is the closed end of
  * another slab. A freed block is closed, so that nobody can use it, and waits in limbo.
  *
- * While a program frees many at once, those of up to 512 KiB are cleared instead, since their next
- * owner would pay more for fresh pages: such a block waits behind at most 1 MiB of others, reads as
- * zero, and is looked at when it is handed out again, or the program ends. A shorter one then ends
- * where that did: up to 32 KiB before it are zero. One that the system refuses to close waits
- * there, too.
+ * While a program frees many at once and takes as many, those of up to 512 KiB are cleared instead,
+ * since their next owner would pay more for fresh pages: such a block waits behind at most 1 MiB of
+ * others, reads as zero, and is looked at when it is handed out again, or the program ends. A
+ * shorter one then ends where that did: up to 32 KiB before it are zero. One that the system
+ * refuses to close waits there, too.
+ *
+ * Where there is no fence, a freed block has no memory. Its first page is looked at when it is
+ * handed out again; what was written to others is gone then.
  *
  * All but large_class are for who has the block.
  */

@@ -2,6 +2,9 @@
  * its free; what is written beside it is found; it grows and shrinks where it is. */
 #include "unit.h"
 
+#include <sys/resource.h>
+
+#include "map/fence.h"
 #include "os/os.h"
 #include "slab/large.h"
 #include "slab/shard.h"
@@ -252,6 +255,59 @@ static void shorter_blocks_of_bursts_end_there(void **state)
     bin_check_all();
 }
 
+static void write_and_take_longest(void *block)
+{
+    ((char *)block)[4000] = 1;
+    large_release(0);
+    for (unsigned i = 0; i < 100; i++)
+        take(LARGE_MAX - os_page_size(), 16);
+}
+
+static long page_faults(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+/* A block whose superslab has no fence, and that has it for itself. */
+static char *take_unfenced(size_t size)
+{
+    char *block = take(size, 16);
+    struct superslab *superslab = slab_lookup(block)->superslab;
+    assert_true(fence_open(superslab->fence, superslab->region.base, REGION_SIZE));
+    superslab->fence = FENCE_NONE;
+    memset(block, 0x55, size);
+    return block;
+}
+
+/* What cannot be closed has no memory while it is free, nor is it read page by page; of what is
+ * written then the first page is seen, and the next owner sees nothing. */
+static void without_fences_blocks_are_purged(void **state)
+{
+    enum { FAULTS_MAX = 32, FAR = 40000, TRIES = 32 };
+    const size_t size = LARGE_MAX - os_page_size();
+    bool again = false;
+    (void)state;
+    for (unsigned try = 0; try < TRIES && !again; try++) {
+        char *block = take_unfenced(size);
+        end(block, size);
+        assert_false(unit_is_resident(block));
+        expect_write_found(write_and_take_longest, block);
+        long before = page_faults();
+        block[FAR] = 1;
+        large_release(0);
+        char *next = take(size, 16);
+        assert_true(page_faults() - before < FAULTS_MAX);
+        assert_true(unit_all_bytes(next, size, 0));
+        again = next == block;
+        end(next, size);
+    }
+    assert_true(again);
+    large_release(0);
+    bin_check_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +318,7 @@ int main(void)
         cmocka_unit_test(blocks_of_bursts_are_cleared),
         cmocka_unit_test(few_of_a_tick_are_closed),
         cmocka_unit_test(shorter_blocks_of_bursts_end_there),
+        cmocka_unit_test(without_fences_blocks_are_purged),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
