@@ -63,9 +63,7 @@ EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
 {
     if (!is_power_of_two(alignment) || alignment % sizeof(void *))
         return EINVAL;
-    int kept = errno;
     void *result = alloc_aligned(size, alignment);
-    errno = kept;
     if (!result)
         return ENOMEM;
     *block = result;

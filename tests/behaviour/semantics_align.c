@@ -216,8 +216,10 @@ static void posix_memalign_too_big(void **state)
     for (size_t alignment = 8; alignment <= 64 * MIB; alignment *= 2) {
         for (size_t s = 0; s < COUNT_OF(sizes); s++) {
             void *untouched = &errno;
+            errno = ERRNO_MARK;
             assert_int_equal(posix_memalign(&untouched, alignment, opaque(sizes[s])), ENOMEM);
             assert_ptr_equal(untouched, &errno);
+            assert_int_equal(errno, ENOMEM);
         }
     }
 }

@@ -80,9 +80,7 @@ static void *call_aligned(struct seat *seat, struct block *slot, const struct re
         return entries->memalign(request->odd_align ? align - (align >> 2) : align, slot->size);
     case OP_POSIX_MEMALIGN:
         code = entries->posix_memalign(&address, align, slot->size);
-        if (UNLIKELY(code == ENOMEM && seat->refusals != NULL && *seat->errno_place == ERRNO_MARK))
-            *seat->errno_place = ENOMEM; /* as the others tell it */
-        else if (UNLIKELY(code != 0))
+        if (UNLIKELY(code != 0 && !(code == ENOMEM && seat->refusals != NULL)))
             report_failure(seat, OP_POSIX_MEMALIGN, slot, "returned %d", code);
         return address;
     default:
