@@ -388,5 +388,5 @@ void crash_start(void)
     if (!environment_wants_crash_report() && !POLICY(sample_guards))
         return;
     signals_catch(on_crash);
-    signals_give_stack();
+    signals_give_stack(NULL);
 }

@@ -71,14 +71,14 @@ void signals_pass_on(int signal, siginfo_t *info, void *context, bool at_once)
         action->sa_handler(signal);
 }
 
-void *signals_give_stack(void)
+void *signals_give_stack(void *kept)
 {
     stack_t stack;
     if (!ATOMIC_LOAD_RELAXED(&our_handler) || sigaltstack(NULL, &stack) != 0 ||
         !(stack.ss_flags & SS_DISABLE))
-        return NULL;
+        return kept;
     size_t guard = os_page_size();
-    char *memory = os_reserve(stack_bytes);
+    char *memory = kept ? kept : os_reserve(stack_bytes);
     if (!memory || !os_make_writable(memory + guard, stack_bytes - guard))
         return NULL;
     stack = (stack_t){.ss_sp = memory + guard, .ss_size = stack_bytes - guard};
@@ -86,13 +86,13 @@ void *signals_give_stack(void)
     return memory;
 }
 
-void signals_take_stack(void *memory)
+void *signals_take_stack(void *memory)
 {
     stack_t stack, none = {.ss_flags = SS_DISABLE};
-    if (!memory || sigaltstack(NULL, &stack) != 0)
-        return;
-    bool is_ours = stack.ss_sp == (char *)memory + os_page_size();
+    if (!memory || sigaltstack(NULL, &stack) != 0 || stack.ss_sp != (char *)memory + os_page_size())
+        return memory;
     /* A thread that ends inside a handler may still be on it. */
-    if (!is_ours || sigaltstack(&none, NULL) == 0)
+    if (sigaltstack(&none, NULL) == 0)
         os_unmap(memory, stack_bytes);
+    return NULL;
 }

@@ -25,9 +25,11 @@ bool signals_are_caught(int signal);
 void signals_pass_on(int signal, siginfo_t *info, void *context, bool at_once);
 
 /* Where signals are handled, gives the calling thread a stack for handlers, unless it has one.
- * NULL: it has not got one from here. To be taken back before the thread ends; what it is on by
- * then stays mapped. */
-void *signals_give_stack(void);
-void signals_take_stack(void *stack);
+ * To be taken back before the thread ends; what it is on by then stays mapped. Both return the
+ * stack that is there for the next call, of whatever thread, NULL: none. Whoever has put another
+ * one in the place of ours may put ours back when the thread has ended for us: that one is not
+ * unmapped, but kept. */
+void *signals_give_stack(void *kept);
+void *signals_take_stack(void *stack);
 
 #endif

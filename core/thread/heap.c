@@ -64,7 +64,7 @@ static void keep_heap(struct heap *heap)
     own_heap = heap;
     thread_heap = &heap->area->front;
     heap->sampling_thread = 0; /* a thread may get the id of one that ended */
-    heap->signal_stack = signals_give_stack();
+    heap->signal_stack = signals_give_stack(heap->signal_stack);
 }
 
 /* Takes it from the thread, which may have none; the heap is then as it was before others closed or
@@ -75,7 +75,7 @@ static struct heap *lose_heap(void)
     thread_heap = (struct heap_front *)&no_heap;
     own_heap = NULL;
     if (heap) {
-        signals_take_stack(heap->signal_stack);
+        heap->signal_stack = signals_take_stack(heap->signal_stack);
         idle_disown(heap);
     }
     return heap;

@@ -42,7 +42,7 @@ struct heap {
     uint16_t slow_calls; /* since the last maintenance */
     uint16_t parks_left; /* at `parked_ms`: see PARKS_MAX in heap.c */
     uint64_t parked_ms;
-    void *signal_stack;         /* see os/signals.h; NULL: none, or not from here */
+    void *signal_stack;         /* see os/signals.h; one that its last owner left, or NULL */
     uint64_t random;            /* the state of a generator: see due.h */
     uint8_t sample_class;       /* of the block that was just popped, when it is to be sampled */
     bool moves;                 /* realloc frees a block that it has moved */
