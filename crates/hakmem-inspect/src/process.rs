@@ -208,6 +208,12 @@ pub fn resident_bytes_exact(pid: i32) -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// Bytes of a process that are in swap.
+pub fn swapped_bytes(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    Some(number_in(&text, "VmSwap:")? * 1024)
+}
+
 fn number_in(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

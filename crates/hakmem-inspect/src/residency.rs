@@ -12,12 +12,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use crate::maps::Mapping;
+use crate::process::swapped_bytes;
 
 /// Ranges of addresses that have memory, in order and apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
     present: Vec<Range<u64>>,
-    /// Bytes in swap.
+    /// Bytes in swap, as the process is charged for them. By range and by page the kernel calls
+    /// that of guard regions so, too, which have no memory anywhere.
     pub swapped: u64,
 }
 
@@ -49,7 +51,6 @@ pub struct ScanArgument {
 }
 
 const PRESENT: u64 = 1 << 3;
-const SWAPPED: u64 = 1 << 4;
 const PFNZERO: u64 = 1 << 5;
 
 nix::ioctl_readwrite! {
@@ -86,12 +87,14 @@ impl Residency {
     /// Asks the kernel about the mappings of a process.
     pub fn read(pid: i32, mappings: &[Mapping]) -> io::Result<Residency> {
         let pagemap = File::open(format!("/proc/{pid}/pagemap"))?;
-        match scan(&pagemap, mappings) {
+        let mut residency = match scan(&pagemap, mappings) {
             Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
                 read_entries(pid, &pagemap, mappings)
             }
             result => result,
-        }
+        }?;
+        residency.swapped = swapped_bytes(pid).unwrap_or(0);
+        Ok(residency)
     }
 
     /// The same, as on a Linux before 6.7.
@@ -140,8 +143,8 @@ fn scan(pagemap: &File, mappings: &[Mapping]) -> io::Result<Residency> {
                 end: start.saturating_add(step).min(mapping.addresses.end),
                 vec: regions.as_mut_ptr() as u64,
                 vec_len: regions.len() as u64,
-                category_anyof_mask: PRESENT | SWAPPED,
-                return_mask: PRESENT | SWAPPED | PFNZERO,
+                category_mask: PRESENT,
+                return_mask: PRESENT | PFNZERO,
                 ..ScanArgument::default()
             };
             // SAFETY: the argument is of the size that it says, and so is the array, which lives
@@ -150,9 +153,7 @@ fn scan(pagemap: &File, mappings: &[Mapping]) -> io::Result<Residency> {
             let found = unsafe { pagemap_scan(pagemap.as_raw_fd(), &mut argument) }?;
             let found = (found as usize).min(RANGES);
             for region in &regions[..found] {
-                if region.categories & SWAPPED != 0 {
-                    residency.swapped += region.end - region.start;
-                } else if region.categories & PFNZERO == 0 {
+                if region.categories & PFNZERO == 0 {
                     residency.push(region.start..region.end);
                 }
             }
@@ -169,7 +170,6 @@ fn scan(pagemap: &File, mappings: &[Mapping]) -> io::Result<Residency> {
 
 /// The bits of an entry of pagemap.
 const ENTRY_PRESENT: u64 = 1 << 63;
-const ENTRY_SWAPPED: u64 = 1 << 62;
 const ENTRY_FILE: u64 = 1 << 61;
 const ENTRY_EXCLUSIVE: u64 = 1 << 56;
 
@@ -192,8 +192,6 @@ fn read_entries(pid: i32, pagemap: &File, mappings: &[Mapping]) -> io::Result<Re
             let zero = has_zeros && entry & (ENTRY_FILE | ENTRY_EXCLUSIVE) == 0;
             if entry & ENTRY_PRESENT != 0 && !zero {
                 residency.push(at..at + page);
-            } else if entry & ENTRY_SWAPPED != 0 {
-                residency.swapped += page;
             }
         }
     }

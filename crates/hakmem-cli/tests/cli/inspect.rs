@@ -128,11 +128,12 @@ fn resident(report: &Value, part: &str) -> u64 {
     part["resident_bytes"].as_u64().unwrap()
 }
 
-fn rss(pid: &str) -> u64 {
+/// What the kernel says of all of the process; `Rss:` for one.
+fn rollup(pid: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
     let line = text
         .lines()
-        .find_map(|line| line.strip_prefix("Rss:"))
+        .find_map(|line| line.strip_prefix(name))
         .unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
@@ -190,10 +191,17 @@ fn a_process_that_waits_is_told_exactly() {
         let running = Running::start(&program, &[threads], options);
         let report = inspect(&running.pid());
         let (rss, accounted) = (
-            rss(&running.pid()),
+            rollup(&running.pid(), "Rss:"),
             report["accounted_bytes"].as_u64().unwrap(),
         );
         assert!(rss.abs_diff(accounted) * 100 <= rss, "{rss} {accounted}");
+        // Guard regions, as the hardened preset has them, are no swap.
+        let swapped = report["swapped_bytes"].as_u64().unwrap();
+        let in_swap = rollup(&running.pid(), "Swap:");
+        assert!(
+            swapped.abs_diff(in_swap) * 100 <= rss,
+            "{swapped} {in_swap}"
+        );
         assert_eq!(report["torn"], 0);
         assert_statistics(&report, &running.statistics);
         assert!(resident(&report, "live_big") >= (2 + 4 + 6 + 7) << 20);
@@ -237,7 +245,7 @@ fn a_statically_linked_program_is_told_exactly() {
         let running = Running { child, statistics };
         let report = inspect(&running.pid());
         let (rss, accounted) = (
-            rss(&running.pid()),
+            rollup(&running.pid(), "Rss:"),
             report["accounted_bytes"].as_u64().unwrap(),
         );
         assert!(rss.abs_diff(accounted) * 100 <= rss, "{rss} {accounted}");
