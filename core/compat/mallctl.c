@@ -14,9 +14,12 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "api/environment.h"
 #include "base/policy.h"
+#include "base/text.h"
 #include "compat/figures.h"
 #include "compat/names.h"
+#include "observe/profile.h"
 #include "observe/stats.h"
 #include "override/override.h"
 #include "thread/heap.h"
@@ -34,7 +37,7 @@ static const char names[] =
 #undef CONTROL
     ;
 
-enum access { READ, WRITE, ACTS };
+enum access { READ, WRITE, ACTS, TAKES };
 
 static const struct {
     uint8_t bytes, access;
@@ -53,7 +56,9 @@ static const char version[] = "5.3.0-0-hakmem-" HAKMEM_VERSION;
 static struct {
     uint64_t epoch;
     bool background; /* what the program wrote last; there is no such thread */
-} state = {.epoch = 1};
+    long sample_kib; /* the mean distance with which samples are taken anew */
+    uint64_t dumps;  /* that had no name */
+} state = {.epoch = 1, .sample_kib = 512 /* jemalloc's lg_prof_sample */};
 
 /* What a control reads, as the bits of its type. */
 static uint64_t value_of(enum control control)
@@ -83,6 +88,38 @@ static int set_delay(ssize_t delay_ms)
         "purge_delay_ms", delay_ms < 0 || delay_ms > longest_ms ? longest_ms : (long)delay_ms);
 }
 
+/* The option sample_kib, which is that of jemalloc but for its unit. */
+static int set_active(bool active)
+{
+    long now = POLICY(sample_kib);
+    if (active == (now != 0))
+        return 0;
+    if (now)
+        ATOMIC_STORE_RELAXED(&state.sample_kib, now);
+    long wanted = active ? ATOMIC_LOAD_RELAXED(&state.sample_kib) : 0;
+    return hakmem_option_set("sample_kib", wanted) ? EFAULT : 0;
+}
+
+/* NULL: to a file of a name that jemalloc would give it, unless one was named for the purpose. */
+static int dump(const char *path)
+{
+    char name[64];
+    struct text text;
+    if (!path)
+        path = environment_profile_file();
+    if (!path) {
+        uint64_t number = ATOMIC_ADD_RELAXED(&state.dumps, 1);
+        text_init(&text, name, sizeof name);
+        text_string(&text, "jeprof.%p.");
+        text_unsigned(&text, number);
+        text_string(&text, ".m");
+        text_unsigned(&text, number);
+        text_string(&text, ".heap");
+        path = text_terminate(&text);
+    }
+    return profile_write(path) ? EFAULT : 0;
+}
+
 /* Does what a control is for; `value` is what was written. */
 static int act(enum control control, uint64_t value)
 {
@@ -106,6 +143,10 @@ static int act(enum control control, uint64_t value)
     case CONTROL_arena_dirty_decay_ms:
     case CONTROL_arenas_dirty_decay_ms:
         return set_delay((ssize_t)value);
+    case CONTROL_prof_active:
+        return set_active(value != 0);
+    case CONTROL_prof_dump:
+        return dump((const char *)(uintptr_t)value); /* NOLINT(performance-no-int-to-ptr) */
     default:
         return 0;
     }
@@ -129,7 +170,7 @@ static int exchange(
     uint64_t value = 0;
     if (forms[control].access == ACTS)
         return reads || writes ? EPERM : act(control, 0);
-    if (forms[control].access == READ && writes)
+    if ((forms[control].access == READ && writes) || (forms[control].access == TAKES && reads))
         return EPERM;
     if (new &&new_length != bytes)
         return EINVAL;
@@ -140,7 +181,8 @@ static int exchange(
         act(control, value);
     if (old && old_length && !hand_out(value_of(control), bytes, old, old_length))
         return EINVAL;
-    return new &&control != CONTROL_epoch ? act(control, value) : 0;
+    bool acts = (new &&control != CONTROL_epoch) || forms[control].access == TAKES;
+    return acts ? act(control, value) : 0;
 }
 
 static void look_after_idle_memory(void)

@@ -34,6 +34,7 @@ static const struct name {
     {"arenas.muzzy_decay_ms", sizeof(ssize_t), true},
     {"arenas.quantum", sizeof(size_t), false},
     {"arenas.page", sizeof(size_t), false},
+    {"prof.active", sizeof(bool), true},
     {"stats.allocated", sizeof(size_t), false},
     {"stats.active", sizeof(size_t), false},
     {"stats.metadata", sizeof(size_t), false},
@@ -120,7 +121,7 @@ static void other_names_do_not_exist(void **state)
         "arena.0.purg",
         "arena.0.",
         "arena.0.reset",
-        "prof.dump",
+        "prof.dumps",
         "arenas.create",
         "stats.arenas.0.pdirty",
         "thread.allocatedp",
@@ -158,7 +159,7 @@ static void numbers_are_as_good_as_names(void **state)
         assert_int_equal(mallctlbymib(mib, length - 1, NULL, NULL, NULL, 0), ENOENT);
         assert_int_equal(mallctlbymib(mib, length + 1, NULL, NULL, NULL, 0), ENOENT);
     }
-    size_t mib[3], length = 3, wrong[1] = {COUNT_OF(names)};
+    size_t mib[3], length = 3, wrong[1] = {COUNT_OF(names) + 1 /* prof.dump */};
     assert_int_equal(mallctlnametomib("arena.17.purge", mib, &length), 0);
     assert_int_equal(mib[1], 17);
     mib[1] = 0;
@@ -253,11 +254,80 @@ static void constants_are_what_they_are(void **state)
     assert_int_equal(read_size("arenas.quantum"), 16);
     assert_int_equal(read_size("arenas.page"), 4096);
     assert_true(read_bool("opt.tcache") && read_bool("thread.tcache.enabled"));
-    assert_true(read_bool("config.stats") && !read_bool("config.prof") && !read_bool("opt.prof"));
+    assert_true(read_bool("config.stats") && read_bool("config.prof") && read_bool("opt.prof"));
     unsigned arena = 0;
     assert_int_equal(mallctl("thread.arena", NULL, NULL, &arena, sizeof arena), 0);
     arena = 1;
     assert_int_equal(mallctl("thread.arena", NULL, NULL, &arena, sizeof arena), EFAULT);
+}
+
+static int set_bool(const char *name, bool value)
+{
+    return mallctl(name, NULL, NULL, &value, sizeof value);
+}
+
+static int dump_to(const char *path)
+{
+    return mallctl("prof.dump", NULL, NULL, &path, sizeof path);
+}
+
+/* The bytes of live blocks that the first line of a profile tells of. */
+static size_t live_bytes_of(const char *path)
+{
+    size_t blocks = 0, bytes = 0;
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "heap profile: %zu: %zu [", &blocks, &bytes), 2);
+    fclose(file);
+    return bytes;
+}
+
+/* Of big blocks each one is a sample. */
+static void the_live_profile_is_switched_on_and_dumped(void **state)
+{
+    (void)state;
+    long option = 1;
+    char path[] = "/tmp/mallctl.XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0 && close(file) == 0);
+    assert_false(read_bool("prof.active"));
+    assert_int_equal(set_bool("prof.active", true), 0);
+    assert_true(read_bool("prof.active"));
+    assert_int_equal(hakmem_option_get("sample_kib", &option), 0);
+    assert_int_equal(option, 512);
+    char *block = malloc(64 * MIB);
+    assert_non_null(block);
+    assert_int_equal(dump_to(path), 0);
+    size_t live = live_bytes_of(path);
+    assert_true(live >= 64 * MIB && live < 80 * MIB);
+    assert_int_equal(set_bool("prof.active", false), 0);
+    assert_false(read_bool("prof.active"));
+    free(block);
+    char *another = malloc(64 * MIB);
+    assert_non_null(another);
+    assert_int_equal(dump_to(path), 0);
+    assert_true(live_bytes_of(path) < 16 * MIB);
+    free(another);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* What is dumped without a name has that of the process, and counts up. */
+static void dumps_have_names(void **state)
+{
+    (void)state;
+    char name[64], *none = NULL;
+    size_t length = sizeof none;
+    assert_int_equal(dump_to("/no/such/folder/x.heap"), EFAULT);
+    assert_int_equal(mallctl("prof.dump", &none, &length, NULL, 0), EPERM);
+    assert_int_equal(mallctl("prof.dump", NULL, NULL, &none, 3), EINVAL);
+    if (getenv("HAKMEM_PROFILE_FILE"))
+        skip();
+    assert_int_equal(mallctl("prof.dump", NULL, NULL, NULL, 0), 0);
+    assert_int_equal(dump_to(NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "jeprof.%d.%d.m%d.heap", (int)getpid(), i, i);
+        assert_int_equal(unlink(name), 0);
+    }
 }
 
 static void a_background_thread_is_noted(void **state)
@@ -315,6 +385,8 @@ int main(void)
         cmocka_unit_test(the_epoch_counts_what_is_written),
         cmocka_unit_test(the_delay_is_that_of_the_option),
         cmocka_unit_test(constants_are_what_they_are),
+        cmocka_unit_test(the_live_profile_is_switched_on_and_dumped),
+        cmocka_unit_test(dumps_have_names),
         cmocka_unit_test(a_background_thread_is_noted),
         cmocka_unit_test(a_flush_empties_the_threads_cache),
         cmocka_unit_test(errno_stays),
