@@ -10,6 +10,7 @@
 #include "observe/lock_kinds.h"
 #include "os/cycles.h"
 #include "os/os.h"
+#include "profile/attach.h"
 #include "profile/site.h"
 #include "slab/shard.h"
 #include "span/big_part.h"

@@ -1,12 +1,23 @@
 /* See record.h. */
 #include "observe/record.h"
 
+#include <string.h>
+
 #include "api/environment.h"
 #include "base/policy.h"
 #include "observe/report.h"
 #include "observe/stats.h"
+#include "profile/attach.h"
 #include "profile/log.h"
+#include "profile/sample.h"
 #include "span/big_cache.h"
+
+static void tell_observer(const char *line, size_t length)
+{
+    length = size_min(length, ATTACH_SAID_BYTES - 1);
+    memcpy(attachment.said, line, length);
+    attachment.said[length] = '\0';
+}
 
 /* What slabs hold is live, cached, or the rest: free blocks, ends, and pages that nobody touched.
  */
@@ -43,18 +54,47 @@ static void take(struct log_snapshot *to)
         to->tier_live[tier] = now.tier[tier].live_bytes;
 }
 
-void record_start(uint64_t sample_mean_bytes)
+static void start(const char *path, uint64_t sample_mean_bytes, bool is_attached)
 {
-    const char *path = environment_record_file();
-    if (!path)
-        return;
     const struct log_settings settings = {
         .path = path,
         .limit_bytes = (size_t)POLICY(record_mib) * MIB,
         .sample_mean_bytes = sample_mean_bytes,
+        .is_attached = is_attached,
         .take = take,
-        .say = report_say};
+        .say = is_attached ? tell_observer : report_say};
     log_start(&settings);
+}
+
+/* An observer asks for a recording, which ends one that another observer has left behind, or for
+ * its end. */
+static void answer(uint32_t request)
+{
+    static const char own[] = "hakmem: recording: it is recorded already, since its start\n";
+    if (log_is_on() && !attachment.is_recording) {
+        tell_observer(own, sizeof own - 1);
+        return;
+    }
+    if (attachment.is_recording) {
+        sample_set_mean((size_t)POLICY(sample_kib) * KIB);
+        log_detach();
+    }
+    attachment.is_recording = false;
+    if (request != ATTACH_BEGIN)
+        return;
+    attachment.said[0] = attachment.path[ATTACH_PATH_BYTES - 1] = '\0';
+    start(attachment.path, attachment.mean_bytes, true);
+    attachment.is_recording = log_is_on() && sample_set_mean(attachment.mean_bytes);
+    if (log_is_on() && !attachment.is_recording)
+        log_detach();
+}
+
+void record_start(uint64_t sample_mean_bytes)
+{
+    const char *path = environment_record_file();
+    attachment.answer = answer;
+    if (path)
+        start(path, sample_mean_bytes, false);
 }
 
 void record_stop(void)

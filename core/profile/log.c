@@ -75,14 +75,16 @@ static bool coin(uint64_t number)
 static struct log_sample_record *reuse(uint32_t *number)
 {
     uint32_t capacity = store_capacity(LOG_SAMPLES);
+    if (!capacity)
+        return NULL; /* another log is being opened */
     for (unsigned looks = 0; looks < LOOKS_MAX; looks++) {
         uint64_t look = ATOMIC_ADD_RELAXED(&next_look, 1);
         uint32_t dead = LOG_DEAD;
         struct log_sample_record *record =
             store_record(LOG_SAMPLES, *number = (uint32_t)(look % capacity));
-        if (!__atomic_compare_exchange_n(
-                &record->state, &dead, LOG_BEING_WRITTEN, false, __ATOMIC_ACQUIRE,
-                __ATOMIC_RELAXED))
+        if (!record || !__atomic_compare_exchange_n(
+                           &record->state, &dead, LOG_BEING_WRITTEN, false, __ATOMIC_ACQUIRE,
+                           __ATOMIC_RELAXED))
             continue;
         if (coin(look) && record->thinned < 63) {
             record->thinned++;
@@ -131,6 +133,8 @@ log_handle log_birth(const struct log_birth *birth)
     if (!record)
         record = reuse(&number);
     struct log_site_record *site = site_of(birth->site);
+    if (!site)
+        return 0;
     ATOMIC_ADD_RELAXED(&site->born_samples, 1);
     ATOMIC_ADD_RELAXED(&site->born_bytes, birth->weight_bytes);
     ATOMIC_STORE_RELAXED(&store_header()->last_ns, birth->time_ns);
@@ -139,18 +143,20 @@ log_handle log_birth(const struct log_birth *birth)
         return 0;
     }
     fill(record, birth);
-    return (log_handle)ATOMIC_LOAD_RELAXED(&store_process) << 32 | ((log_handle)number + 1);
+    return (log_handle)ATOMIC_LOAD_RELAXED(&store_number) << 32 | ((log_handle)number + 1);
 }
 
 void log_death(log_handle handle, const struct log_death *death)
 {
-    if (handle == 0 || !store_is_open() || handle >> 32 != ATOMIC_LOAD_RELAXED(&store_process))
+    if (handle == 0 || !store_is_open() || handle >> 32 != ATOMIC_LOAD_RELAXED(&store_number))
         return;
     snapshots_tick(death->time_ns);
     struct log_sample_record *record = store_record(LOG_SAMPLES, (uint32_t)handle - 1);
     if (!record || ATOMIC_LOAD_ACQUIRE(&record->state) != LOG_WHOLE)
         return;
     struct log_site_record *site = site_of(record->site);
+    if (!site)
+        return;
     uint64_t weight = record->weight_bytes;
     ATOMIC_ADD_RELAXED(&site->dead_samples, 1);
     ATOMIC_ADD_RELAXED(&site->dead_bytes, weight);
@@ -171,10 +177,10 @@ void log_start(const struct log_settings *settings)
 {
     store_start(settings);
     if (store_is_open())
-        snapshots_tick(os_clock_ns());
+        snapshots_last(os_clock_ns());
 }
 
-void log_stop(void)
+static void stop(uint32_t ended)
 {
     uint64_t now = os_clock_ns();
     if (!store_is_open())
@@ -183,5 +189,16 @@ void log_stop(void)
     if (!fork_holds_lock())
         snapshots_last(now);
     ATOMIC_STORE_RELAXED(&store_header()->last_ns, now);
-    ATOMIC_STORE_RELEASE(&store_header()->ended, 1);
+    ATOMIC_STORE_RELEASE(&store_header()->ended, ended);
+}
+
+void log_stop(void)
+{
+    stop(LOG_ENDED);
+}
+
+void log_detach(void)
+{
+    stop(LOG_DETACHED);
+    store_close();
 }

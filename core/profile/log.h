@@ -31,7 +31,7 @@
 
 enum { LOG_FRAMES_MAX = 32 };
 
-/* Where a sample lives in the log, and in the log of which process; 0: nowhere. */
+/* Where a sample lives, and in which log; 0: nowhere. */
 typedef uint64_t log_handle;
 
 enum log_birth_flags {
@@ -89,21 +89,27 @@ struct log_settings {
     const char *path;           /* %p: the process id, %e: the program's name, %%: a percent sign */
     size_t limit_bytes;         /* the file grows up to here */
     uint64_t sample_mean_bytes; /* the mean distance of two samples */
+    bool is_attached;           /* the process ran before */
 
-    /* Fills a snapshot, but for its time, its RSS and the log. Called with no lock held, by one
-     * thread at a time, from log_birth and log_death when the next one is due. */
+    /* Fills a snapshot, but for its time, its RSS and the log. Called with no lock
+     * held, by one thread at a time, from log_birth and log_death when the next one is due. */
     void (*take)(struct log_snapshot *snapshot);
 
     /* Writes a line to stderr. */
     void (*say)(const char *line, size_t length);
 };
 
-/* Opens the file, or says why not. Called once, from the constructor. */
+/* Opens the file, or says why not. Called by one thread at a time, when there is no log: from the
+ * constructor, or when an observer asks for it. */
 void log_start(const struct log_settings *settings);
 
 /* Takes a last snapshot, unless the thread holds a lock, and notes that the process came to its
  * end. */
 void log_stop(void);
+
+/* The same where the process goes on without a log. What others are about to write is lost, or goes
+ * to the next one. */
+void log_detach(void);
 
 /* Whether log_start was called and found a place for the file. */
 bool log_is_on(void);

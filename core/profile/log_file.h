@@ -36,8 +36,8 @@ struct log_header {
     uint64_t last_ns;         /* when something was logged last */
     uint32_t process;
     uint32_t parent;   /* the process that was forked, if it was one with a log; else 0 */
-    uint32_t ended;    /* 1: the process came to its end in good order */
-    uint32_t reserved; /* 0 */
+    uint32_t ended;    /* an enum log_end */
+    uint32_t attached; /* 1: the process ran before the log began */
     uint64_t sample_mean_bytes;
     uint64_t lost_samples; /* births for which there was no room */
     uint64_t lost_bytes;   /* the weight of these */
@@ -50,6 +50,9 @@ struct log_header {
     char command[LOG_TEXT_BYTES]; /* the arguments, each ended by a NUL, cut off */
     uint32_t command_bytes;
 };
+
+/* How a log has ended; LOG_OPEN: not yet, or not in good order. */
+enum log_end { LOG_OPEN, LOG_ENDED, LOG_DETACHED };
 
 enum log_kind { LOG_SITES = 1, LOG_SAMPLES, LOG_SNAPSHOTS, LOG_MODULES, LOG_KINDS = 4 };
 

@@ -14,7 +14,7 @@ static uint64_t claim;    /* of claim_take */
 static uint64_t last_ns;  /* atomic, any thread */
 static uint64_t pause_ns; /* atomic, any thread: from that one to the next */
 static uint64_t interval; /* with the claim: ns */
-static uint32_t process;  /* with the claim: whose log the above is for */
+static uint32_t log_of;   /* with the claim: store_number of the log that the above is for */
 static uint32_t count;    /* with the claim: records */
 
 static struct log_snapshot_record *record_of(uint32_t number)
@@ -54,8 +54,8 @@ static uint64_t resident_bytes(void)
 
 static void take(uint64_t now_ns)
 {
-    if (process != store_process) {
-        process = store_process;
+    if (log_of != store_number) {
+        log_of = store_number;
         interval = FIRST_INTERVAL_NS;
         count = 0;
     }

@@ -37,7 +37,7 @@ static struct {
     uint32_t failed; /* atomic: the file does not grow any more */
 } store;
 
-uint32_t store_process;
+uint32_t store_process, store_number;
 
 static struct kind *kind_of(enum log_kind kind)
 {
@@ -261,6 +261,7 @@ static void fill_header(uint32_t parent)
     header->start_unix_ns = os_clock_unix_ns();
     header->process = (uint32_t)os_process_id();
     header->parent = parent;
+    header->attached = store.settings.is_attached;
     header->sample_mean_bytes = store.settings.sample_mean_bytes;
     memcpy(header->writer, "hakmem " HAKMEM_VERSION, sizeof "hakmem " HAKMEM_VERSION);
     os_read_link("/proc/self/exe", header->program, LOG_TEXT_BYTES - 1);
@@ -306,6 +307,7 @@ static void open_file(void)
         return;
     }
     ATOMIC_STORE_RELAXED(&store.failed, 0);
+    ATOMIC_ADD_RELAXED(&store_number, 1);
     ATOMIC_STORE_RELEASE(&store_process, identity_process_number());
 }
 
@@ -361,24 +363,36 @@ static size_t affordable(size_t limit_bytes)
         round_down(limit_bytes, LOG_EXTENT_BYTES), SMALLEST_EXTENTS * (size_t)LOG_EXTENT_BYTES);
 }
 
+/* All that a log needs in memory, which stays for the next one. */
+static bool map_memory(size_t limit_bytes)
+{
+    if (store.base)
+        return true;
+    char *texts = os_map(round_up((size_t)2 * PATH_BYTES, os_page_size()), os_page_size(), NULL);
+    if (!texts || !divide(limit_bytes))
+        return false;
+    store.pattern = texts;
+    store.path = texts + PATH_BYTES;
+    store.base = os_reserve(limit_bytes);
+    return store.base != NULL;
+}
+
+void store_close(void)
+{
+    ATOMIC_STORE_RELEASE(&store_process, 0);
+}
+
 void store_start(const struct log_settings *settings)
 {
     store.settings = *settings;
-    char *texts = os_map(round_up((size_t)2 * PATH_BYTES, os_page_size()), os_page_size(), NULL);
-    if (!texts) {
+    store.settings.limit_bytes = affordable(settings->limit_bytes);
+    if (!map_memory(store.settings.limit_bytes)) {
         complain("nothing will be logged to", settings->path, "there is no memory for it");
         return;
     }
-    store.path = texts + PATH_BYTES;
-    store.settings.path = store.pattern = texts;
-    store.settings.limit_bytes = affordable(settings->limit_bytes);
+    store.settings.path = store.pattern;
     if (!path_keep(store.pattern, settings->path)) {
         complain("nothing will be logged to", settings->path, "the path is too long");
-        return;
-    }
-    store.base = os_reserve(store.settings.limit_bytes);
-    if (!store.base || !divide(store.settings.limit_bytes)) {
-        complain("nothing will be logged to", settings->path, "there is no memory for it");
         return;
     }
     if (claim_take(&store.claim)) {

@@ -14,8 +14,11 @@
 #include "os/identity.h"
 #include "profile/log_file.h"
 
-/* Reserves the addresses and makes the file. Says why it cannot. */
+/* Reserves the addresses, if there are none yet, and makes the file. Says why it cannot. */
 void store_start(const struct log_settings *settings);
+
+/* Nothing is wanted any more. The memory of the file stays: others may be writing to it. */
+void store_close(void);
 
 /* The settings of store_start, with a copy of the path. */
 const struct log_settings *store_settings(void);
@@ -25,6 +28,9 @@ bool store_follow(void);
 
 /* Number of the process whose log is mapped; 0: none. Atomic, any thread. */
 extern uint32_t store_process;
+
+/* Counts the logs that this process and those before it have opened. Atomic, any thread. */
+extern uint32_t store_number;
 
 /* Whether the log that is mapped is that of this process. */
 ALWAYS_INLINE bool store_is_open(void)

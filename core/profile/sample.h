@@ -17,6 +17,7 @@
 #define PROFILE_SAMPLE_H
 
 #include "base/probe.h"
+#include "profile/attach.h"
 #include "profile/guard.h"
 #include "profile/log.h"
 #include "profile/unwind.h"
@@ -44,7 +45,8 @@ bool sample_set_mean(size_t bytes);
 /* A profiler that is attached to the probe `otel_memory:alloc` turns sampling on, with its own mean
  * distance, and when it goes sampling is as the options say. It takes the stacks itself, so that
  * none are taken here. Asked for in slow paths of malloc, with the heap entered; then the heap's
- * magazines also learn of a mean that another thread has changed. */
+ * magazines also learn of a mean that another thread has changed, and who asks for a recording from
+ * outside (attach.h) is heard. */
 extern bool sample_is_observed;     /* atomic relaxed, any thread */
 extern bool sample_is_for_observer; /* the same: the mean is that for the observer */
 SLOW_PATH void sample_look_around(struct heap *heap);
@@ -52,7 +54,7 @@ SLOW_PATH void sample_look_around(struct heap *heap);
 ALWAYS_INLINE bool sample_should_look(const struct heap *heap)
 {
     return PROBE_IS_ON(otel_memory, alloc) != ATOMIC_LOAD_RELAXED(&sample_is_observed) ||
-           UNLIKELY(heap->drawn_round != ATOMIC_LOAD_RELAXED(&due_round));
+           attach_is_asked() || UNLIKELY(heap->drawn_round != ATOMIC_LOAD_RELAXED(&due_round));
 }
 
 /* The calling thread's last pop asked for a sample (heap->sample_class): a block that is one, in

@@ -87,6 +87,8 @@ static void end_observed(void)
 
 void sample_look_around(struct heap *heap)
 {
+    if (attach_is_asked())
+        attach_take();
     bool before = ATOMIC_LOAD_RELAXED(&sample_is_observed), now = PROBE_IS_ON(otel_memory, alloc);
     if (before != now &&
         __atomic_compare_exchange_n(

@@ -22,7 +22,7 @@ struct mode {
 };
 
 /* Blocks of many sizes, some of them sampled, come and go; 1 MiB in all. */
-__attribute__((noinline)) static void allocate_some(void)
+__attribute__((noinline, unused)) static void allocate_some(void)
 {
     static const size_t sizes[] = {1, 24, 200, 1000, 3000, 9000, 40000, 200000};
     for (int round = 0; round < 4; round++) {
@@ -39,7 +39,8 @@ __attribute__((noinline)) static void allocate_some(void)
     }
 }
 
-static int run_mode(const struct mode *modes, size_t count, const char *name)
+__attribute__((unused)) static int run_mode(
+    const struct mode *modes, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(modes[i].name, name) == 0) {

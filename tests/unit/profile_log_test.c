@@ -324,6 +324,42 @@ static void a_child_has_a_file_of_its_own(void **state)
     assert_int_equal(parents.header->ended, 0);
 }
 
+static void log_twice(void)
+{
+    start_as("first.%p.hakprof", 8 * MIB);
+    log_handle first = bear(1, 100);
+    log_detach();
+    if (log_is_on() || !log_knows_site(1) || bear(1, 200))
+        _exit(1);
+    bury(first, 0);
+    start_as("second.%p.hakprof", 8 * MIB);
+    bury(first, 0); /* of the first log: not here */
+    bear(1, 300);
+    bury(bear(2, 400), 0);
+    log_stop();
+}
+
+/* A log that was ended while the process goes on stays as it was, and the next one knows nothing of
+ * it. */
+static void a_log_follows_another(void **state)
+{
+    (void)state;
+    char text[64], name[64];
+    int status;
+    pid_t process = run(log_twice, text, sizeof text, &status);
+    assert_int_equal(status, 0);
+    snprintf(name, sizeof name, "first.%d.hakprof", process);
+    struct file first = map_file(name);
+    snprintf(name, sizeof name, "second.%d.hakprof", process);
+    struct file second = map_file(name);
+    assert_int_equal(first.header->ended, LOG_DETACHED);
+    assert_int_equal(second.header->ended, LOG_ENDED);
+    assert_int_equal(add_up(&first).live, 1);
+    assert_int_equal(add_up(&first).dead, 0);
+    assert_int_equal(add_up(&second).live, 1);
+    assert_int_equal(add_up(&second).dead, 1);
+}
+
 static void log_under_one_name(void)
 {
     start_as("one.name.hakprof", 8 * MIB);
@@ -568,6 +604,7 @@ int main(void)
         cmocka_unit_test(modules_have_their_build_id),
         cmocka_unit_test(threads_log_at_the_same_time),
         cmocka_unit_test(a_child_has_a_file_of_its_own),
+        cmocka_unit_test(a_log_follows_another),
         cmocka_unit_test(processes_of_one_name_have_files_of_their_own),
         cmocka_unit_test(what_was_logged_survives_the_process),
         cmocka_unit_test(a_full_log_thins_out_what_is_dead),

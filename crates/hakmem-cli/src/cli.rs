@@ -401,15 +401,21 @@ pub struct ExplainArguments {
 
 /// `hakmem record`
 #[derive(Args, Debug)]
-#[command(override_usage = "hakmem record [OPTIONS] -- PROGRAM [ARGUMENT]...")]
+#[command(override_usage = "hakmem record [OPTIONS] -- PROGRAM [ARGUMENT]...
+       hakmem record [OPTIONS] --attach PID|NAME")]
 #[command(after_help = "\
 Each process of the program writes a file PROGRAM.PID.hakprof, which stays even if the process is \
 killed. The program prints what it always prints and keeps its exit code, signals and standard \
 streams; at its end the files are named on standard error. Exit status: as for hakmem run.
 
+With --attach a process that hakmem serves already is recorded from now on, until the time is over,
+Ctrl-C, or its end. It is not stopped, and goes on. Exit status: 0, or 125 when it could not be
+recorded.
+
 Examples:
   hakmem record -- ./server --port 7000
   hakmem record --sample-kib 16 --output /tmp/recordings -- python3 script.py
+  hakmem record --attach redis-server --for 30s
   hakmem report server.4711.hakprof --html server.html")]
 pub struct RecordArguments {
     /// The library's settings.
@@ -427,8 +433,19 @@ pub struct RecordArguments {
     /// Directory that the files are written to; it is made if needed [default: the current one]
     #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,
+    /// Record a process that runs already, by its number or name
+    #[arg(long, value_name = "PID|NAME", conflicts_with = "command")]
+    pub attach: Option<String>,
+    /// End that recording after a time: a number with ms, s, m or h; seconds without
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(requires = "attach", conflicts_with = "command")]
+    pub time: Option<Duration>,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(
+        trailing_var_arg = true,
+        value_name = "PROGRAM",
+        required_unless_present = "attach"
+    )]
     #[arg(value_hint = ValueHint::CommandWithArguments, add = candidates::programs())]
     pub command: Vec<OsString>,
 }

@@ -2,7 +2,7 @@
 //!
 //! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`record`],
 //! [`report`], [`explain`] and [`generate`] are the subcommands; [`recording`] is the part of
-//! [`report`] for what [`record`] makes. [`locate`] finds the parts of the installation,
+//! [`report`] for what [`record`] makes, [`attach`] that of `record` for processes that run. [`locate`] finds the parts of the installation,
 //! [`options`] knows those of the library, [`input`] what a program reads, [`manual`] writes the
 //! library's man page, [`interface`] that of its functions, [`candidates`] are what shells
 //! complete. [`inspect`], [`elf`] and [`allocators`] look at programs' files, [`diagnosis`] at a
@@ -18,6 +18,7 @@ use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 
 pub mod allocators;
+pub mod attach;
 pub mod bench;
 pub mod candidates;
 pub mod cli;

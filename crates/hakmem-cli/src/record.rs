@@ -9,13 +9,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{bail, Context, Result};
+use anyhow::{anyhow, bail, Context, Result};
 use hakmem_inspect::process;
 use hakmem_process::{end_like, run_foreground};
 use hakmem_profile::file::{parse, Recording};
 use hakmem_profile::units::{bytes, duration};
 use rustix::process::{getrlimit, Resource};
 
+use crate::attach::attach;
 use crate::cli::RecordArguments;
 use crate::inspect::warn;
 use crate::output::say;
@@ -32,7 +33,11 @@ const NAMED: usize = 10;
 /// Runs the program, names the files, and ends as the program has ended. Returns only when it could
 /// not be started, with the exit status.
 pub fn record(arguments: &RecordArguments) -> ExitCode {
-    supervise(arguments).unwrap_or_else(|error| {
+    let recorded = match &arguments.attach {
+        Some(target) => attach(arguments, target),
+        None => supervise(arguments),
+    };
+    recorded.unwrap_or_else(|error| {
         say(format_args!("hakmem: {error:#}"));
         ExitCode::from(run::FAILED)
     })
@@ -54,8 +59,12 @@ fn supervise(arguments: &RecordArguments) -> Result<ExitCode> {
         Ok(status) => status,
         Err(error) => return Ok(cannot_run(&command, &error)),
     };
-    match summary(&directory, &before, &command) {
-        Ok(text) => say(text.trim_end()),
+    match summary_of(&directory, &before) {
+        Ok(Some(text)) => say(text.trim_end()),
+        Ok(None) => {
+            let error = nothing_recorded(&directory, &command);
+            say(format_args!("hakmem: {error:#}"));
+        }
         Err(error) => say(format_args!("hakmem: {error:#}")),
     }
     end_like(status)
@@ -63,7 +72,7 @@ fn supervise(arguments: &RecordArguments) -> Result<ExitCode> {
 
 /// The directory for the files, with its whole path: the program may change to another one. That
 /// nothing can be written to it is better said before the run than after it.
-fn directory(arguments: &RecordArguments) -> Result<PathBuf> {
+pub(crate) fn directory(arguments: &RecordArguments) -> Result<PathBuf> {
     let (directory, advice) = match &arguments.output {
         Some(directory) => (directory.clone(), ""),
         None => (
@@ -91,7 +100,7 @@ fn check_room(directory: &Path) -> io::Result<()> {
 }
 
 /// What the library makes the path from.
-fn pattern(directory: &Path) -> OsString {
+pub(crate) fn pattern(directory: &Path) -> OsString {
     let mut pattern = Vec::new();
     for byte in directory.as_os_str().as_bytes() {
         pattern.push(*byte);
@@ -104,7 +113,7 @@ fn pattern(directory: &Path) -> OsString {
     OsString::from_vec(pattern)
 }
 
-fn recordings_in(directory: &Path) -> Result<BTreeSet<PathBuf>> {
+pub(crate) fn recordings_in(directory: &Path) -> Result<BTreeSet<PathBuf>> {
     let entries = fs::read_dir(directory)
         .with_context(|| format!("cannot read the directory {}", directory.display()))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -118,8 +127,13 @@ fn recordings_in(directory: &Path) -> Result<BTreeSet<PathBuf>> {
 
 /// Whether the process may still write to the file. One that became another program does not.
 fn is_in_use(path: &Path, recording: &Recording) -> bool {
+    !recording.header.ended && maps_file(recording.header.process as i32, path)
+}
+
+/// Whether the process has the file in its memory, as far as can be told.
+pub(crate) fn maps_file(pid: i32, path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
-    match fs::read(format!("/proc/{}/maps", recording.header.process)) {
+    match fs::read(format!("/proc/{pid}/maps")) {
         Ok(maps) => maps
             .split(|&byte| byte == b'\n')
             .any(|line| line.ends_with(path)),
@@ -127,8 +141,9 @@ fn is_in_use(path: &Path, recording: &Recording) -> bool {
     }
 }
 
-/// What the new files are. Those of processes that allocated too little for a sample are removed.
-fn summary(directory: &Path, before: &BTreeSet<PathBuf>, command: &Command) -> Result<String> {
+/// What the new files are; `None`: there are none. Those of processes that allocated too little for
+/// a sample are removed.
+pub(crate) fn summary_of(directory: &Path, before: &BTreeSet<PathBuf>) -> Result<Option<String>> {
     let mut shown: Vec<(PathBuf, Recording)> = Vec::new();
     let (mut empty, mut damaged) = (0, Vec::new());
     for path in recordings_in(directory)?.difference(before) {
@@ -148,14 +163,7 @@ fn summary(directory: &Path, before: &BTreeSet<PathBuf>, command: &Command) -> R
     let in_use = shown.iter().filter(|(path, it)| is_in_use(path, it));
     going_on.extend(in_use.map(|(_, it)| it.header.process));
     if shown.is_empty() && empty == 0 && damaged.is_empty() && going_on.is_empty() {
-        check_room(directory).with_context(|| {
-            let directory = directory.display();
-            format!("nothing was recorded: cannot write to {directory}")
-        })?;
-        let words = std::iter::once(command.get_program()).chain(command.get_args());
-        let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
-        let words = words.join(" ");
-        bail!("nothing was recorded: ask `hakmem doctor -- {words}` whether hakmem serves it");
+        return Ok(None);
     }
     // The process that recorded most comes first.
     shown.sort_by_key(|(_, recording)| std::cmp::Reverse(recording.samples.len()));
@@ -167,7 +175,20 @@ fn summary(directory: &Path, before: &BTreeSet<PathBuf>, command: &Command) -> R
             pids.join(", ")
         );
     }
-    Ok(text)
+    Ok(Some(text))
+}
+
+/// Why nothing was recorded of the command.
+fn nothing_recorded(directory: &Path, command: &Command) -> anyhow::Error {
+    if let Err(error) = check_room(directory) {
+        let directory = directory.display();
+        let text = format!("nothing was recorded: cannot write to {directory}");
+        return anyhow::Error::from(error).context(text);
+    }
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+    let words = words.join(" ");
+    anyhow!("nothing was recorded: ask `hakmem doctor -- {words}` whether hakmem serves it")
 }
 
 /// The processes that were started with this command's variable and have not ended, as daemons do

@@ -13,6 +13,7 @@
 pub mod account;
 pub mod advice;
 mod apart;
+pub mod attach;
 mod blocks;
 pub mod classes;
 pub mod core_file;

@@ -62,8 +62,10 @@ pub struct Header {
     pub process: u32,
     /// Id of the logged process that was forked; 0: none.
     pub parent: u32,
-    /// The process ended in good order.
+    /// The recording ended in good order, mostly with the process.
     pub ended: bool,
+    /// The process ran before the recording began.
+    pub attached: bool,
     /// Mean distance of samples in bytes.
     pub sample_mean_bytes: u64,
     /// Births for which there was no room.
@@ -337,6 +339,7 @@ fn header(bytes: &[u8]) -> Header {
         process: fields.u32(64),
         parent: fields.u32(68),
         ended: fields.u32(72) != 0,
+        attached: fields.u32(76) != 0,
         sample_mean_bytes: fields.u64(80),
         lost_samples: fields.u64(88),
         lost_bytes: fields.u64(96),

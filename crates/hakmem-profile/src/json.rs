@@ -24,6 +24,7 @@ pub fn render(analysis: &Analysis) -> String {
         "parent": header.parent,
         "writer": header.writer,
         "ended": header.ended,
+        "attached": header.attached,
         "start_unix_ns": header.start_unix_ns,
         "duration_ns": analysis.duration_ns(),
         "sample_mean_bytes": header.sample_mean_bytes,

@@ -76,6 +76,22 @@ fn head(out: &mut String, analysis: &Analysis) {
         bytes(all.bytes),
         blocks(all.blocks)
     );
+    if let Some(before) = before(analysis) {
+        let _ = writeln!(out, "  {before}");
+    }
+}
+
+/// What can be said of what lived before an attached recording began.
+pub(crate) fn before(analysis: &Analysis) -> Option<String> {
+    let start = analysis.recording.snapshots.first()?;
+    let lived = || {
+        format!(
+            "recorded from a moment on at which the process had {} live already, of which nothing \
+             is known",
+            bytes(start.live as f64)
+        )
+    };
+    analysis.recording.header.attached.then(lived)
 }
 
 fn sites(out: &mut String, analysis: &Analysis, measure: Measure) {

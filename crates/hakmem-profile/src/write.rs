@@ -89,6 +89,7 @@ fn header(header: &Header) -> Record {
     record.u32(64, header.process);
     record.u32(68, header.parent);
     record.u32(72, u32::from(header.ended));
+    record.u32(76, u32::from(header.attached));
     record.u64(80, header.sample_mean_bytes);
     record.u64(88, header.lost_samples);
     record.u64(96, header.lost_bytes);

@@ -131,6 +131,7 @@ fn header(analysis: &Analysis) -> Markup {
                     span { (duration(analysis.duration_ns() as f64)) }
                     span { (samples) " samples, one in " (bytes(header.sample_mean_bytes as f64)) }
                     @if !header.ended { span.quick { "no orderly end" } }
+                    @if let Some(before) = crate::text::before(analysis) { span.quick { (before) } }
                     span { (one_line(&header.writer)) }
                 }
                 nav {

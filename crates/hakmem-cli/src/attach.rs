@@ -1,0 +1,259 @@
+//! `hakmem record --attach`: records a process that runs already, from now on.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, Context, Result};
+use hakmem_inspect::attach::{Attachment, Request};
+use hakmem_inspect::report::find_library;
+use hakmem_inspect::{Error, Process};
+use hakmem_profile::file::parse;
+use hakmem_report::format::one_line;
+
+use crate::cli::RecordArguments;
+use crate::inspection::target::process_of;
+use crate::interrupt::Interrupt;
+use crate::output::say;
+use crate::record::{self, recordings_in};
+
+/// Between two looks at the process.
+const PAUSE: Duration = Duration::from_millis(10);
+/// A process that has not answered until then is idle.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What else there is to say.
+const RIGHTS: &str = "; it writes the files itself, with its own rights: --output takes another \
+                      directory";
+
+/// Records the process until the time is over, Ctrl-C, or its end.
+pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
+    if arguments.library.preset.is_some() || !arguments.library.options.is_empty() {
+        bail!("a process that runs keeps its options: --attach goes without --option and --preset");
+    }
+    let pid = process_of(target)?;
+    let process = Process::open(pid)?;
+    let name = format!("process {pid} ({})", one_line(&process.name()));
+    let attachment = match Attachment::open(&process, &find_library(&process)?) {
+        Err(Error::Missing { version, .. }) => bail!(
+            "{name} runs on a hakmem {version} that is too old to be asked: start the program by \
+             `hakmem record -- PROGRAM`, or on the hakmem of this command"
+        ),
+        opened => opened?,
+    };
+    let places = Places::of(pid, arguments)?;
+    let before = recordings_in(&places.seen)?;
+    let mut session = Session {
+        attachment,
+        interrupt: Interrupt::catch()?,
+        ends: None,
+        name,
+    };
+    session.begin(arguments, &places)?;
+    let end = session.watch();
+    places.end_children(&before, pid)?;
+    session.end(end);
+    let kept = places.fetch(&before)?;
+    let recorded = match record::summary_of(&kept, &before)? {
+        Some(text) => text,
+        None => bail!("{} has allocated nothing that was sampled", session.name),
+    };
+    say(recorded);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where the files are: as the process names the directory, and as it is found from here.
+struct Places {
+    written: PathBuf,
+    seen: PathBuf,
+    output: PathBuf,
+    /// Keeps the directory of another container in reach.
+    _open: Option<File>,
+}
+
+impl Places {
+    /// A process that has another root writes to its own /tmp.
+    fn of(pid: i32, arguments: &RecordArguments) -> Result<Places> {
+        let output = record::directory(arguments)?;
+        let link = |pid: &str, name| fs::read_link(format!("/proc/{pid}/{name}")).ok();
+        let other = pid.to_string();
+        let is_same = ["ns/mnt", "root"]
+            .iter()
+            .all(|name| link("self", name) == link(&other, name));
+        if is_same {
+            return Ok(Places {
+                written: output.clone(),
+                seen: output.clone(),
+                output,
+                _open: None,
+            });
+        }
+        let path = format!("/proc/{pid}/root/tmp");
+        let open = File::open(&path).with_context(|| format!("cannot read {path}"))?;
+        Ok(Places {
+            written: PathBuf::from("/tmp"),
+            seen: PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd())),
+            output,
+            _open: Some(open),
+        })
+    }
+
+    /// The processes that were forked meanwhile go on recording unless they are told.
+    fn end_children(&self, before: &BTreeSet<PathBuf>, pid: i32) -> Result<()> {
+        for path in recordings_in(&self.seen)?.difference(before) {
+            let header = fs::read(path).ok().and_then(|file| parse(&file).ok());
+            let Some(child) = header.map(|recording| recording.header.process as i32) else {
+                continue;
+            };
+            if child == pid || !record::maps_file(child, path) {
+                continue;
+            }
+            let ended = Process::open(child)
+                .and_then(|process| Attachment::open(&process, &find_library(&process)?));
+            if let Ok(attachment) = ended {
+                let _ = attachment.ask(Request::End);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings files of another root to where they are wanted.
+    fn fetch(&self, before: &BTreeSet<PathBuf>) -> Result<PathBuf> {
+        for path in recordings_in(&self.seen)?.difference(before) {
+            if self.seen == self.output {
+                break;
+            }
+            let name = path.file_name().unwrap_or_default();
+            fs::copy(path, self.output.join(name))
+                .with_context(|| format!("cannot copy {}", path.display()))?;
+            let _ = fs::remove_file(path);
+        }
+        Ok(self.output.clone())
+    }
+}
+
+/// Why a recording ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Asked,
+    Gone,
+}
+
+struct Session {
+    attachment: Attachment,
+    interrupt: Interrupt,
+    ends: Option<Instant>,
+    name: String,
+}
+
+impl Session {
+    fn is_over(&self) -> bool {
+        let now = Instant::now();
+        self.interrupt.was_asked() || self.ends.is_some_and(|ends| now >= ends)
+    }
+
+    /// Waits until the request is answered; false: the time is over before that.
+    fn wait(&self, answered: u64, is_over: impl Fn() -> bool) -> Result<bool> {
+        loop {
+            match self.attachment.answers() {
+                None => bail!("{} has ended, or become another program", self.name),
+                Some(answers) if answers != answered => return Ok(true),
+                Some(_) if is_over() => return Ok(false),
+                Some(_) => sleep(PAUSE),
+            }
+        }
+    }
+
+    fn begin(&mut self, arguments: &RecordArguments, places: &Places) -> Result<()> {
+        let name = self.name.clone();
+        let gone = || format!("{name} has ended");
+        let attachment = &self.attachment;
+        let answered = attachment.answers().with_context(gone)?;
+        if attachment.is_asked() == Some(true) {
+            bail!("{name} is asked to record by another hakmem, and has not answered yet");
+        }
+        self.ends = arguments.time.map(|time| Instant::now() + time);
+        let mean_bytes = u64::from(arguments.sample_kib) << 10;
+        attachment
+            .prepare(record::pattern(&places.written).as_bytes(), mean_bytes)
+            .with_context(gone)?;
+        attachment.ask(Request::Begin).with_context(gone)?;
+        let asked = Instant::now();
+        if !self.wait(answered, || self.is_over() || asked.elapsed() >= PATIENCE)? {
+            if !self.is_over() {
+                say(format_args!(
+                    "hakmem: {name} allocates nothing: the recording begins when it does"
+                ));
+            }
+            if !self.wait(answered, || self.is_over())? {
+                self.give_up(answered)?;
+            }
+        }
+        if !self.attachment.is_recording() {
+            let said = self.attachment.said();
+            let (reason, advice) = match said.trim_start_matches("hakmem: recording: ") {
+                "" => ("it may have no thread for that", ""),
+                reason if reason.contains(": no permission") => (reason, RIGHTS),
+                reason => (reason, ""),
+            };
+            bail!("{name} cannot be recorded: {reason}{advice}");
+        }
+        say(format_args!("hakmem: recording {name}; Ctrl-C ends it"));
+        self.ends = arguments.time.map(|time| Instant::now() + time);
+        Ok(())
+    }
+
+    /// Takes the request back, unless it has just been found.
+    fn give_up(&self, answered: u64) -> Result<()> {
+        if self.attachment.is_asked() == Some(true) {
+            self.attachment.withdraw()?;
+        }
+        let asked = Instant::now();
+        if self.wait(answered, || asked.elapsed() > 5 * PAUSE)? {
+            return Ok(());
+        }
+        bail!(
+            "{} has allocated nothing meanwhile: nothing was recorded",
+            self.name
+        )
+    }
+
+    fn watch(&self) -> End {
+        loop {
+            match self.attachment.answers() {
+                None => return End::Gone,
+                Some(_) if self.is_over() => return End::Asked,
+                Some(_) => sleep(PAUSE),
+            }
+        }
+    }
+
+    fn end(&self, end: End) {
+        let said = self.attachment.said();
+        if !said.is_empty() {
+            say(said);
+        }
+        let answered = self.attachment.answers();
+        let (End::Asked, Some(answered)) = (end, answered) else {
+            say(format_args!("hakmem: {} has ended", self.name));
+            return;
+        };
+        let asked = Instant::now();
+        let is_over = || asked.elapsed() >= PATIENCE;
+        let ended = match self.attachment.ask(Request::End) {
+            Ok(()) => self.wait(answered, is_over).unwrap_or(true),
+            Err(_) => true,
+        };
+        if !ended {
+            say(format_args!(
+                "hakmem: {} allocates nothing: it ends the recording when it does",
+                self.name
+            ));
+        }
+    }
+}

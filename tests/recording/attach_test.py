@@ -1,0 +1,223 @@
+"""A process that runs is recorded by `hakmem record --attach`: it begins and ends, again and again,
+without a stop, and where it cannot be the message says why.
+
+usage: attach_test.py FOLDER LIBRARY HAKMEM [TEST...]"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+FOLDER = pathlib.Path()
+LIBRARY = ""
+HAKMEM = ""
+NOBODY = 65534
+
+
+def environment(**more):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HAKMEM_")}
+    return {**kept, "LD_PRELOAD": LIBRARY, **more}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.place = tempfile.TemporaryDirectory()
+        self.output = pathlib.Path(self.place.name)
+        os.chmod(self.output, 0o1777)
+
+    def tearDown(self):
+        self.place.cleanup()
+
+    def report(self, log):
+        done = subprocess.run([HAKMEM, "report", str(log), "--json"], capture_output=True,
+                              timeout=60, check=True)
+        return json.loads(done.stdout)
+
+
+class Attach(Case):
+    def setUp(self):
+        super().setUp()
+        self.program = None
+
+    def tearDown(self):
+        self.end()
+        super().tearDown()
+
+    def start(self, **more):
+        self.program = subprocess.Popen([str(FOLDER / "attached")], env=environment(**more),
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        cwd=self.output)
+        self.assertEqual(self.program.stdout.readline(), "runs\n")
+
+    def end(self):
+        """The program ends in good order, and has said nothing."""
+        if self.program:
+            (self.output / "end").touch()
+            _, errors = self.program.communicate(timeout=60)
+            self.assertEqual((self.program.returncode, errors), (0, ""))
+            (self.output / "end").unlink()
+            self.program = None
+
+    def command(self, *arguments):
+        return [HAKMEM, "record", "--attach", str(self.program.pid), "--output", str(self.output),
+                *arguments]
+
+    def attach(self, *arguments, prefix=(), status=0):
+        done = subprocess.run([*prefix, *self.command(*arguments)], capture_output=True, text=True,
+                              timeout=100, check=False)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr
+
+    def logs(self):
+        return sorted(self.output.glob("*.hakprof"))
+
+    def check_sites(self, log):
+        report = self.report(log)
+        self.assertEqual((report["attached"], report["ended"]), (True, True))
+        functions = {site["stack"][0]["function"] for site in report["sites"]}
+        self.assertIn("serve", functions)
+        # What lived before is in no site, and in the first snapshot.
+        ends = sum(site["end_bytes"] for site in report["sites"])
+        self.assertLess(ends, 25e6)
+        self.assertGreater(report["snapshots"][0]["live"], 29e6)
+        text = subprocess.run([HAKMEM, "report", str(log)], capture_output=True, text=True,
+                              timeout=60, check=True).stdout
+        self.assertIn("live already, of which nothing is known", text)
+
+    def test_begins_and_ends(self, **more):
+        self.start(**more)
+        for turn in range(1, 4):
+            self.attach("--for", "300ms")
+            self.assertEqual(len(self.logs()), turn)
+        sizes = [log.stat().st_size for log in self.logs()]
+        for log in self.logs():
+            self.check_sites(log)
+        self.end()
+        self.assertEqual([log.stat().st_size for log in self.logs()], sizes)
+
+    def test_hardened(self):
+        self.test_begins_and_ends(HAKMEM_PRESET="hardened")
+
+    def test_while_it_samples(self):
+        self.test_begins_and_ends(HAKMEM_SAMPLE_KIB="16")
+
+    def test_ends_when_it_is_asked_to(self):
+        self.start()
+        recorder = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True)
+        self.assertIn("recording process", recorder.stderr.readline())
+        time.sleep(0.3)
+        recorder.send_signal(signal.SIGTERM)
+        recorder.communicate(timeout=60)
+        self.assertEqual(recorder.returncode, 0)
+        self.check_sites(*self.logs())
+
+    def test_follows_one_that_was_left_behind(self):
+        self.start()
+        recorder = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True)
+        self.assertIn("recording process", recorder.stderr.readline())
+        recorder.kill()
+        recorder.communicate(timeout=60)
+        self.attach("--for", "300ms")
+        for log in self.logs():
+            self.assertTrue(self.report(log)["ended"])
+        self.check_sites(self.logs()[0])
+
+    def test_ends_with_the_process(self):
+        self.start()
+        recorder = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True)
+        self.assertIn("recording process", recorder.stderr.readline())
+        time.sleep(0.3)
+        self.end()
+        _, said = recorder.communicate(timeout=60)
+        self.assertIn("has ended", said)
+        self.assertEqual(recorder.returncode, 0)
+        self.check_sites(*self.logs())
+
+    def test_children(self):
+        """Children that are forked meanwhile have a file of their own, which ends as well."""
+        self.start()
+        recorder = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True)
+        self.assertIn("recording process", recorder.stderr.readline())
+        self.program.send_signal(signal.SIGUSR2)
+        child = int(self.program.stdout.readline())
+        time.sleep(0.5)
+        recorder.send_signal(signal.SIGTERM)
+        recorder.communicate(timeout=60)
+        time.sleep(0.3)
+        processes = {self.report(log)["process"]: log for log in self.logs()}
+        self.assertEqual(set(processes), {child, self.program.pid})
+        self.assertTrue(self.report(processes[child])["ended"])
+
+    def test_idle(self):
+        """Who allocates nothing yields nothing, and goes on unrecorded."""
+        self.start()
+        self.program.send_signal(signal.SIGUSR1)
+        time.sleep(0.1)
+        self.assertIn("has allocated nothing", self.attach("--for", "300ms", status=125))
+        self.program.send_signal(signal.SIGUSR1)
+        time.sleep(0.1)
+        self.assertEqual(self.logs(), [])
+        self.attach("--for", "300ms")
+        self.check_sites(*self.logs())
+
+    def test_idle_at_the_end(self):
+        self.start()
+        recorder = subprocess.Popen(self.command("--for", "600ms"), stderr=subprocess.PIPE,
+                                    text=True)
+        self.assertIn("recording process", recorder.stderr.readline())
+        time.sleep(0.2)
+        self.program.send_signal(signal.SIGUSR1)
+        _, said = recorder.communicate(timeout=60)
+        self.assertIn("it ends the recording when it does", said)
+        self.program.send_signal(signal.SIGUSR1)
+        time.sleep(0.3)
+        self.check_sites(*self.logs())
+
+    def test_recorded_already(self):
+        self.start(HAKMEM_RECORD_FILE=f"{self.output}/own.hakprof")
+        self.assertIn("recorded already", self.attach("--for", "300ms", status=125))
+        self.end()
+        self.assertEqual([log.name for log in self.logs()], ["own.hakprof"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "takes root")
+    def test_refused(self):
+        self.start()
+        nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        said = self.attach("--for", "300ms", prefix=nobody, status=125)
+        self.assertIn("another user's, which takes CAP_SYS_PTRACE", said)
+        self.assertEqual(self.logs(), [])
+
+    def test_no_permission(self):
+        """The process writes the file itself: that it cannot is told to who asks, not to it."""
+        if os.geteuid() != 0:
+            self.skipTest("takes root")
+        self.start()
+        self.end()
+        os.chmod(self.output, 0o755)
+        self.program = subprocess.Popen(
+            [str(FOLDER / "attached")], env=environment(), stdout=subprocess.PIPE, text=True,
+            stderr=subprocess.PIPE, cwd=self.output, user=NOBODY, group=NOBODY, extra_groups=[])
+        self.assertEqual(self.program.stdout.readline(), "runs\n")
+        self.assertIn("no permission", self.attach("--for", "300ms", status=125))
+        os.chmod(self.output, 0o1777)
+        self.attach("--for", "300ms")
+        self.check_sites(*self.logs())
+
+    def test_not_served(self):
+        sleeper = subprocess.Popen(["sleep", "60"])
+        done = subprocess.run([HAKMEM, "record", "--attach", str(sleeper.pid)], text=True,
+                              capture_output=True, timeout=60, check=False)
+        sleeper.kill()
+        sleeper.wait()
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("hakmem does not serve sleep", done.stderr)
+
+
+if __name__ == "__main__":
+    FOLDER, LIBRARY, HAKMEM = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
