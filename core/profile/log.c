@@ -128,7 +128,7 @@ log_handle log_birth(const struct log_birth *birth)
     uint32_t number = 0;
     if (!store_is_open())
         return 0;
-    snapshots_tick(birth->time_ns);
+    snapshots_tick(birth->time_ns, birth->size_class ? 0 : birth->usable_bytes);
     struct log_sample_record *record = store_append(LOG_SAMPLES, &number);
     if (!record)
         record = reuse(&number);
@@ -150,7 +150,7 @@ void log_death(log_handle handle, const struct log_death *death)
 {
     if (handle == 0 || !store_is_open() || handle >> 32 != ATOMIC_LOAD_RELAXED(&store_number))
         return;
-    snapshots_tick(death->time_ns);
+    snapshots_tick(death->time_ns, 0);
     struct log_sample_record *record = store_record(LOG_SAMPLES, (uint32_t)handle - 1);
     if (!record || ATOMIC_LOAD_ACQUIRE(&record->state) != LOG_WHOLE)
         return;

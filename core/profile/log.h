@@ -81,7 +81,8 @@ struct log_snapshot {
     uint64_t free_calls;     /* number since the start */
     uint64_t tier_live[4];   /* of `live`, by tier: tiny, mid, large, big */
     uint64_t log;            /* of `rss`, at most: the log itself */
-    uint64_t reserved[3];
+    uint64_t rss_highest;    /* the highest that `rss` has been since the program was started */
+    uint64_t reserved[2];
 };
 
 /* What the log is to be. */
@@ -91,7 +92,7 @@ struct log_settings {
     uint64_t sample_mean_bytes; /* the mean distance of two samples */
     bool is_attached;           /* the process ran before */
 
-    /* Fills a snapshot, but for its time, its RSS and the log. Called with no lock
+    /* Fills a snapshot, but for its time, its RSS, the highest one and the log. Called with no lock
      * held, by one thread at a time, from log_birth and log_death when the next one is due. */
     void (*take)(struct log_snapshot *snapshot);
 

@@ -14,8 +14,10 @@ static uint64_t claim;    /* of claim_take */
 static uint64_t last_ns;  /* atomic, any thread */
 static uint64_t pause_ns; /* atomic, any thread: from that one to the next */
 static uint64_t interval; /* with the claim: ns */
-static uint32_t log_of;   /* with the claim: store_number of the log that the above is for */
-static uint32_t count;    /* with the claim: records */
+static uint64_t live;     /* atomic, any thread: of the last one, and of the one that had most */
+static uint64_t most_live;
+static uint32_t log_of; /* with the claim: store_number of the log that the above is for */
+static uint32_t count;  /* with the claim: records */
 
 static struct log_snapshot_record *record_of(uint32_t number)
 {
@@ -40,16 +42,24 @@ static void drop_every_second(void)
     interval *= 2;
 }
 
-/* The second number of the file, in pages. */
-static uint64_t resident_bytes(void)
+/* A line of the file that begins with `name`, in bytes; 0: there is none. */
+static uint64_t bytes_of(const char *text, const char *name)
 {
-    char text[128];
-    uint64_t pages = 0;
-    text[os_read_file("/proc/self/statm", text, sizeof text - 1)] = '\0';
-    const char *c = strchr(text, ' ');
-    for (c = c ? c + 1 : ""; *c >= '0' && *c <= '9'; c++)
-        pages = pages * 10 + (uint64_t)(*c - '0');
-    return pages * os_page_size();
+    uint64_t kib = 0;
+    const char *c = strstr(text, name);
+    for (c = c ? c + strlen(name) : ""; *c == ' ' || *c == '\t'; c++)
+        continue;
+    for (; *c >= '0' && *c <= '9'; c++)
+        kib = kib * 10 + (uint64_t)(*c - '0');
+    return kib * KIB;
+}
+
+static void look_at_resident(struct log_snapshot *snapshot)
+{
+    char text[2048]; /* the lines come among the first */
+    text[os_read_file("/proc/self/status", text, sizeof text - 1)] = '\0';
+    snapshot->rss = bytes_of(text, "\nVmRSS:");
+    snapshot->rss_highest = bytes_of(text, "\nVmHWM:");
 }
 
 static void take(uint64_t now_ns)
@@ -57,6 +67,7 @@ static void take(uint64_t now_ns)
     if (log_of != store_number) {
         log_of = store_number;
         interval = FIRST_INTERVAL_NS;
+        ATOMIC_STORE_RELAXED(&most_live, 0);
         count = 0;
     }
     if (!store_reach(LOG_SNAPSHOTS, count)) {
@@ -67,10 +78,12 @@ static void take(uint64_t now_ns)
     struct log_snapshot_record *record = record_of(count);
     memset(&record->snapshot, 0, sizeof record->snapshot);
     record->snapshot.time_ns = now_ns;
-    record->snapshot.rss = resident_bytes();
+    look_at_resident(&record->snapshot);
     record->snapshot.log = store_bytes();
     store_settings()->take(&record->snapshot);
     record->fields = sizeof record->snapshot / sizeof(uint64_t);
+    ATOMIC_STORE_RELAXED(&live, record->snapshot.live);
+    ATOMIC_STORE_RELAXED(&most_live, size_max(record->snapshot.live, most_live));
     ATOMIC_STORE_RELEASE(&record->state, LOG_WHOLE);
     count++;
 }
@@ -87,8 +100,16 @@ void snapshots_last(uint64_t now_ns)
     claim_release(&claim);
 }
 
-void snapshots_tick(uint64_t now_ns)
+/* A quarter more than at any time before is seldom. */
+static bool is_peak(uint64_t grown_bytes)
 {
-    if (os_time_between(now_ns, ATOMIC_LOAD_RELAXED(&last_ns)) >= ATOMIC_LOAD_RELAXED(&pause_ns))
+    uint64_t most = ATOMIC_LOAD_RELAXED(&most_live);
+    return grown_bytes && ATOMIC_LOAD_RELAXED(&live) + grown_bytes > most + most / 4;
+}
+
+void snapshots_tick(uint64_t now_ns, uint64_t grown_bytes)
+{
+    uint64_t since_ns = os_time_between(now_ns, ATOMIC_LOAD_RELAXED(&last_ns));
+    if (since_ns >= ATOMIC_LOAD_RELAXED(&pause_ns) || UNLIKELY(is_peak(grown_bytes)))
         snapshots_last(now_ns);
 }

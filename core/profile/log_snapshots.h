@@ -4,8 +4,8 @@
 
 #include "base/macros.h"
 
-/* Logs a snapshot when the next one is due. */
-void snapshots_tick(uint64_t now_ns);
+/* Logs a snapshot when the next one is due, or when a block of so many bytes makes a new peak. */
+void snapshots_tick(uint64_t now_ns, uint64_t grown_bytes);
 
 /* Logs one now, unless another thread does. */
 void snapshots_last(uint64_t now_ns);

@@ -177,6 +177,7 @@ pub struct Snapshot {
     pub free_calls: u64,
     pub tier_live: [u64; 4],
     pub log: u64,
+    pub rss_highest: u64,
 }
 
 /// A loaded file.
@@ -461,6 +462,7 @@ fn read_snapshot(record: &Fields) -> Snapshot {
         free_calls: field(15),
         tier_live: [16, 17, 18, 19].map(field),
         log: field(20),
+        rss_highest: field(21),
     }
 }
 

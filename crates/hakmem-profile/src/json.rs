@@ -108,6 +108,7 @@ fn snapshots(analysis: &Analysis) -> Vec<Value> {
             json!({
                 "time_ns": analysis.since_start(now.time_ns),
                 "rss": now.rss,
+                "rss_highest": now.rss_highest,
                 "live_blocks": now.live_blocks,
                 "live": now.live,
                 "magazines": now.magazines,

@@ -1,7 +1,7 @@
 //! From what the program asked for to the memory that the system counts, step by step.
 
 use crate::analysis::{Analysis, Measure, SiteFigures};
-use crate::file::Snapshot;
+use crate::file::{Recording, Snapshot};
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,18 +27,47 @@ pub struct Waterfall {
 
 /// The moment at which most memory was in use; `None`: the system did not tell.
 pub fn at_peak(analysis: &Analysis) -> Option<Waterfall> {
-    let snapshots = analysis.recording.snapshots.iter();
-    let highest = snapshots.max_by_key(|snapshot| snapshot.rss)?;
-    waterfall(analysis, highest)
+    let (now, rss) = highest(&analysis.recording)?;
+    waterfall(analysis, now, rss)
 }
+
+/// The highest RSS, and the snapshot that says what it was of. The kernel keeps the highest one, so
+/// that what rose and fell between two snapshots is known; when that was the highest of all, the
+/// one of the two with more live memory comes closest.
+fn highest(recording: &Recording) -> Option<(&Snapshot, u64)> {
+    let snapshots = &recording.snapshots;
+    let seen = snapshots.iter().max_by_key(|snapshot| snapshot.rss)?;
+    // What was before the recording is not of it.
+    let start = snapshots.first().filter(|_| recording.header.attached);
+    let rose = |last: usize, known: u64| snapshots[last].rss_highest > known;
+    let last = (0..snapshots.len()).rfind(|&at| match at {
+        0 => start.is_none() && rose(at, seen.rss),
+        _ => rose(at, snapshots[at - 1].rss_highest),
+    });
+    let Some(last) = last.filter(|&last| rose(last, seen.rss)) else {
+        return Some((seen, seen.rss));
+    };
+    let most = snapshots[last].rss_highest;
+    let fuller = match seen.rss as f64 > CLOSE * most as f64 {
+        true => seen,
+        false => snapshots[last.saturating_sub(1)..=last]
+            .iter()
+            .max_by_key(|snapshot| snapshot.live)?,
+    };
+    Some((fuller, most))
+}
+
+/// What was seen and is this close to the highest tells of it.
+const CLOSE: f64 = 0.95;
 
 /// The last moment.
 pub fn at_end(analysis: &Analysis) -> Option<Waterfall> {
-    waterfall(analysis, analysis.recording.snapshots.last()?)
+    let last = analysis.recording.snapshots.last()?;
+    waterfall(analysis, last, last.rss)
 }
 
-fn waterfall(analysis: &Analysis, now: &Snapshot) -> Option<Waterfall> {
-    if now.rss == 0 {
+fn waterfall(analysis: &Analysis, now: &Snapshot, rss: u64) -> Option<Waterfall> {
+    if rss == 0 {
         return None;
     }
     let live = now.live as f64;
@@ -87,7 +116,7 @@ fn waterfall(analysis: &Analysis, now: &Snapshot) -> Option<Waterfall> {
         step("records", "the allocator's own", now.metadata as f64),
     ];
     let sum: f64 = steps.iter().map(|step| step.bytes).sum();
-    let rest = now.rss as f64 - sum;
+    let rest = rss as f64 - sum;
     steps.push(match rest >= 0.0 {
         true => step(
             "all else",
@@ -103,7 +132,7 @@ fn waterfall(analysis: &Analysis, now: &Snapshot) -> Option<Waterfall> {
     steps.retain(|step| step.bytes != 0.0);
     Some(Waterfall {
         time_ns: analysis.since_start(now.time_ns),
-        rss: now.rss as f64,
+        rss: rss as f64,
         steps,
     })
 }
@@ -115,5 +144,59 @@ fn requested_share(analysis: &Analysis) -> f64 {
     match held > 0.0 {
         true => requested / held,
         false => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::Header;
+
+    fn recording(figures: &[(u64, u64, u64)], attached: bool) -> Recording {
+        let snapshot = |(rss, rss_highest, live): &(u64, u64, u64)| Snapshot {
+            rss: *rss,
+            rss_highest: *rss_highest,
+            live: *live,
+            ..Snapshot::default()
+        };
+        Recording {
+            header: Header {
+                attached,
+                ..Header::default()
+            },
+            snapshots: figures.iter().map(snapshot).collect(),
+            ..Recording::default()
+        }
+    }
+
+    fn of(figures: &[(u64, u64, u64)]) -> Option<(u64, u64)> {
+        highest(&recording(figures, false)).map(|(snapshot, rss)| (snapshot.live, rss))
+    }
+
+    #[test]
+    fn what_rose_and_fell_between_two_snapshots_counts() {
+        assert_eq!(of(&[(2, 2, 1), (2, 2, 400), (3, 402, 5)]), Some((400, 402)));
+        assert_eq!(of(&[(2, 2, 1), (3, 402, 5), (2, 402, 6)]), Some((5, 402)));
+        assert_eq!(of(&[(2, 402, 5)]), Some((5, 402)));
+    }
+
+    #[test]
+    fn what_was_seen_is_told_of_where_it_comes_close() {
+        assert_eq!(of(&[(2, 2, 1), (400, 401, 7), (3, 402, 9)]), Some((7, 402)));
+        assert_eq!(of(&[(2, 2, 1), (402, 402, 7), (3, 402, 9)]), Some((7, 402)));
+    }
+
+    #[test]
+    fn what_was_before_the_recording_does_not_count() {
+        let attached = recording(&[(2, 900, 1), (402, 900, 7)], true);
+        assert_eq!(highest(&attached).map(|(_, rss)| rss), Some(402));
+        let attached = recording(&[(2, 900, 1), (402, 950, 7)], true);
+        assert_eq!(highest(&attached).map(|(_, rss)| rss), Some(950));
+    }
+
+    #[test]
+    fn older_recordings_have_what_was_seen() {
+        assert_eq!(of(&[(2, 0, 1), (402, 0, 7), (3, 0, 9)]), Some((7, 402)));
+        assert_eq!(of(&[]), None);
     }
 }

@@ -170,10 +170,13 @@ fn snapshot(snapshot: &Snapshot) -> Record {
     ];
     let numbers = numbers.iter().chain(&snapshot.tier_live);
     record.u32(0, 2);
-    for (place, number) in numbers.chain([&snapshot.log]).enumerate() {
+    for (place, number) in numbers
+        .chain([&snapshot.log, &snapshot.rss_highest])
+        .enumerate()
+    {
         record.u64(8 + 8 * place, *number);
     }
-    record.u32(4, 21);
+    record.u32(4, 22);
     record
 }
 
@@ -238,6 +241,7 @@ mod tests {
                 time_ns: 8,
                 rss: 9,
                 log: 10,
+                rss_highest: 11,
                 tier_live: [1, 2, 3, 4],
                 ..Snapshot::default()
             }],
