@@ -11,6 +11,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "map/page_map.h"
 #include "os/os.h"
 #include "profile/claim.h"
 #include "profile/log_store.h"
@@ -216,6 +217,34 @@ static void log_module(const struct module *module, uint64_t time_ns)
     record->build_id_bytes = read_build_id(module, record->build_id);
     fill_path(record, module);
     ATOMIC_STORE_RELEASE(&record->state, LOG_WHOLE);
+}
+
+/* A plugin that is loaded where another one was often has its record in the memory of the other's,
+ * too: the path is what differs. What was loaded with the program stays, and has its record in
+ * memory of the loader's own, since there was no malloc yet. */
+uint64_t modules_of_stack(const uintptr_t *frames, unsigned count)
+{
+    uint64_t number = 0;
+#if HAS_FIND_OBJECT
+    struct dl_find_object found = {0};
+    uintptr_t start = 0, end = 0;
+    if (!_dl_find_object || !log_is_on())
+        return 0;
+    for (unsigned i = 0; i < count; i++) {
+        uintptr_t address = frames[i] - 1;
+        if (address - start < end - start || _dl_find_object((void *)address, &found) != 0)
+            continue;
+        start = (uintptr_t)found.dlfo_map_start;
+        end = (uintptr_t)found.dlfo_map_end;
+        if (LIKELY(!page_map_lookup(found.dlfo_link_map)))
+            continue;
+        for (const char *c = found.dlfo_link_map->l_name; *c; c++)
+            number = (number ^ (uint8_t)*c) * 0x100000001b3u;
+    }
+#else
+    (void)frames, (void)count;
+#endif
+    return number;
 }
 
 enum { MAP_BYTES = 1 << 20 };

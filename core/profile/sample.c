@@ -42,7 +42,7 @@ static struct sampler *begin_stack(struct heap *heap)
 static struct site *find_site(const struct unwind_start *start)
 {
     if (ATOMIC_LOAD_RELAXED(&sample_is_for_observer))
-        return site_find(&start->caller, 1);
+        return site_find(&start->caller, 1, 0);
     struct heap *heap = heap_of_thread();
     struct sampler *sampler = heap ? begin_stack(heap) : NULL;
     if (!sampler)

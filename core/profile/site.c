@@ -54,9 +54,9 @@ static SLOW_PATH struct site **map_chains(void)
     return known;
 }
 
-struct site *site_find(const uintptr_t *frames, unsigned count)
+struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules)
 {
-    uint64_t hash = hash_of(frames, count);
+    uint64_t hash = hash_of(frames, count) ^ modules;
     struct site **table = ATOMIC_LOAD_ACQUIRE(&site_chains);
     if (UNLIKELY(!table) && !(table = map_chains()))
         return &no_site;
@@ -70,6 +70,7 @@ struct site *site_find(const uintptr_t *frames, unsigned count)
     if (!site)
         return &no_site;
     site->hash = hash;
+    site->modules = modules;
     site->frames = count;
     memcpy(site->frame, frames, count * sizeof *frames);
     site->number = ATOMIC_ADD_RELAXED(&last_number, 1) + 1;

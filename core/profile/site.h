@@ -22,6 +22,7 @@ struct site {
     struct site *next_in_chain; /* const once linked */
     struct site *next;          /* the same: the site made before */
     uint64_t hash;              /* const, as the two below and the frames */
+    uint64_t modules;           /* const: of modules_of_stack, when it was made */
     uint32_t number;            /* from 1; 0: of samples without a site */
     uint32_t frames;
     uint64_t born_samples; /* these are atomic relaxed, any thread */
@@ -42,8 +43,9 @@ struct site {
 enum { SITE_CHAINS = 4096 };
 extern struct site **site_chains;
 
-/* The site of such a stack, made if need be; the one without frames when there is no memory. */
-struct site *site_find(const uintptr_t *frames, unsigned count);
+/* The site of such a stack in such modules, made if need be; the one without frames when there is
+ * no memory. */
+struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules);
 
 /* The site made last; the others follow by `next`. */
 struct site *site_newest(void);

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "os/os.h"
+#include "profile/log_modules.h"
 #include "profile/unwinder.h"
 
 /* This library, unless it is part of the program. Const once sampling has begun. */
@@ -366,10 +367,15 @@ static void keep(
         kept->site = site;
 }
 
+static bool is_where_it_was(const struct site *site)
+{
+    return LIKELY(!site->modules) || site->modules == modules_of_stack(site->frame, site->frames);
+}
+
 struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *start)
 {
     struct unwind_kept *kept = kept_for(stack, start);
-    if (is_kept(kept, start))
+    if (is_kept(kept, start) && is_where_it_was(kept->site))
         return kept->site;
     if (!stack->high)
         find_bounds(stack, start);
@@ -379,7 +385,9 @@ struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *
     unsigned skipped = 0;
     while (skipped < walk.count && range_has(&own, walk.address[skipped]))
         skipped++;
-    struct site *site = site_find(walk.address + skipped, walk.count - skipped);
+    const uintptr_t *frames = walk.address + skipped;
+    unsigned count = walk.count - skipped;
+    struct site *site = site_find(frames, count, modules_of_stack(frames, count));
     keep(stack, kept, &walk, start, site);
     return site;
 }

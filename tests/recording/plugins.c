@@ -30,8 +30,16 @@ static void in_turn(void)
     }
 }
 
+/* Each call of the one is where the other has it. */
+static void twins(void)
+{
+    static const char *const names[] = {"librecording_first.so", "librecording_other.so"};
+    for (int i = 0; i < 16; i++)
+        load(names[i % 2]);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {{"in_turn", in_turn}};
+    static const struct mode modes[] = {{"in_turn", in_turn}, {"twins", twins}};
     return run_mode(modes, sizeof modes / sizeof *modes, argc > 1 ? argv[1] : "");
 }

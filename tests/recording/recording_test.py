@@ -31,7 +31,7 @@ MODES = {
                      "other_user", "filtered", "many_forks", "forks_in_forks",
                      "forks_of_threads", "freed_elsewhere", "vforks", "long_arguments",
                      "execs", "folder_gone"],
-    "plugins": ["in_turn"],
+    "plugins": ["in_turn", "twins"],
 }
 # What a log may say of which it lacks something that the program has given up; a line a process.
 COMPLAINTS = {
@@ -110,17 +110,21 @@ class Recording(unittest.TestCase):
 
     def test_sites_of_plugins(self):
         """What a plugin keeps is told of the plugin, also when another one lay there before."""
-        self.check_sites_of_plugins("recorded")
+        self.check_sites_of_plugins("recorded", "in_turn", ["first_keeps", "second_keeps"])
+
+    def test_sites_of_twins(self):
+        """Also where all addresses are the same."""
+        self.check_sites_of_plugins("recorded", "twins", ["first_keeps", "other_keeps"])
 
     def test_sites_in_the_hardened_preset(self):
-        self.check_sites_of_plugins("hardened")
+        self.check_sites_of_plugins("hardened", "in_turn", ["first_keeps", "second_keeps"])
 
-    def check_sites_of_plugins(self, way):
-        report = self.report("plugins", "in_turn", way=way)
+    def check_sites_of_plugins(self, way, mode, keepers):
+        report = self.report("plugins", mode, way=way)
         kept = collections.Counter()
         for site in report["sites"]:
             kept[site["stack"][0]["function"]] += site["end_bytes"]
-        for keeper in ["first_keeps", "second_keeps"]:
+        for keeper in keepers:
             # Of blocks of 32 KiB every one is a sample.
             self.assertAlmostEqual(kept[keeper] / (8 * 64 * 32768), 1, delta=0.01, msg=str(kept))
 
