@@ -16,7 +16,6 @@
 
 #include "api/environment.h"
 #include "base/policy.h"
-#include "base/text.h"
 #include "compat/figures.h"
 #include "compat/names.h"
 #include "observe/profile.h"
@@ -57,7 +56,6 @@ static struct {
     uint64_t epoch;
     bool background; /* what the program wrote last; there is no such thread */
     long sample_kib; /* the mean distance with which samples are taken anew */
-    uint64_t dumps;  /* that had no name */
 } state = {.epoch = 1, .sample_kib = 512 /* jemalloc's lg_prof_sample */};
 
 /* What a control reads, as the bits of its type. */
@@ -100,24 +98,12 @@ static int set_active(bool active)
     return hakmem_option_set("sample_kib", wanted) ? EFAULT : 0;
 }
 
-/* NULL: to a file of a name that jemalloc would give it, unless one was named for the purpose. */
+/* NULL: to the file that was named for the purpose, or one of a name that jemalloc gives. */
 static int dump(const char *path)
 {
-    char name[64];
-    struct text text;
     if (!path)
         path = environment_profile_file();
-    if (!path) {
-        uint64_t number = ATOMIC_ADD_RELAXED(&state.dumps, 1);
-        text_init(&text, name, sizeof name);
-        text_string(&text, "jeprof.%p.");
-        text_unsigned(&text, number);
-        text_string(&text, ".m");
-        text_unsigned(&text, number);
-        text_string(&text, ".heap");
-        path = text_terminate(&text);
-    }
-    return profile_write(path) ? EFAULT : 0;
+    return profile_write(path ? path : "jeprof.%p.heap") ? EFAULT : 0;
 }
 
 /* Does what a control is for; `value` is what was written. */

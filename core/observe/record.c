@@ -70,7 +70,7 @@ static void start(const char *path, uint64_t sample_mean_bytes, bool is_attached
  * its end. */
 static void answer(uint32_t request)
 {
-    static const char own[] = "hakmem: recording: it is recorded already, since its start\n";
+    static const char own[] = "it is recorded already";
     if (log_is_on() && !attachment.is_recording) {
         tell_observer(own, sizeof own - 1);
         return;

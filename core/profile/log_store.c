@@ -386,15 +386,13 @@ void store_start(const struct log_settings *settings)
 {
     store.settings = *settings;
     store.settings.limit_bytes = affordable(settings->limit_bytes);
-    if (!map_memory(store.settings.limit_bytes)) {
-        complain("nothing will be logged to", settings->path, "there is no memory for it");
+    bool has_memory = map_memory(store.settings.limit_bytes);
+    if (!has_memory || !path_keep(store.pattern, settings->path)) {
+        const char *reason = has_memory ? "the path is too long" : "there is no memory for it";
+        complain("nothing will be logged to", settings->path, reason);
         return;
     }
     store.settings.path = store.pattern;
-    if (!path_keep(store.pattern, settings->path)) {
-        complain("nothing will be logged to", settings->path, "the path is too long");
-        return;
-    }
     if (claim_take(&store.claim)) {
         open_file();
         claim_release(&store.claim);

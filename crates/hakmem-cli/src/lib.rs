@@ -2,14 +2,14 @@
 //!
 //! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`record`],
 //! [`report`], [`explain`] and [`generate`] are the subcommands; [`recording`] is the part of
-//! [`report`] for what [`record`] makes, [`attach`] that of `record` for processes that run. [`locate`] finds the parts of the installation,
-//! [`options`] knows those of the library, [`input`] what a program reads, [`manual`] writes the
-//! library's man page, [`interface`] that of its functions, [`candidates`] are what shells
-//! complete. [`inspect`], [`elf`] and [`allocators`] look at programs' files, [`diagnosis`] at a
-//! run of one; what they find is a [`finding`]. [`experiment`], [`progress`], [`interrupt`],
-//! [`output`] and [`next_step`] carry the two subcommands that measure, [`summary`] the statistics
-//! of `run`; [`shell`] quotes what they suggest, [`prose`] breaks lines. [`inspection`] has those
-//! that look at processes from outside.
+//! [`report`] for what [`record`] makes, [`attach`] that of `record` for processes that run.
+//! [`locate`] finds the parts of the installation, [`options`] knows those of the library,
+//! [`input`] what a program reads, [`manual`] writes the library's man page, [`interface`] that of
+//! its functions, [`candidates`] are what shells complete. [`inspect`], [`elf`] and [`allocators`]
+//! look at programs' files, [`diagnosis`] at a run of one; what they find is a [`finding`].
+//! [`experiment`], [`progress`], [`interrupt`], [`output`] and [`next_step`] carry the two
+//! subcommands that measure, [`summary`] the statistics of `run`; [`shell`] quotes what they
+//! suggest, [`prose`] breaks lines. [`inspection`] has those that look at processes from outside.
 
 use std::process::ExitCode;
 
