@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hakmem_lab::plan::ExitCodes;
+use regex::Regex;
 
 use crate::candidates;
 use crate::settings::LibraryOptions;
@@ -479,18 +480,65 @@ pub struct RecordingOptions {
     /// Write a flame graph as SVG to a file (`-`: standard output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub flamegraph: Option<PathBuf>,
-    /// What the collapsed stacks and the flame graph are of
+    /// What the collapsed stacks, the flame graph and the callers are of
     #[arg(long, value_enum, value_name = "WHAT", default_value = "peak")]
     pub show: Show,
+    /// Functions that are shown of a call stack
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub frames: usize,
+    /// Show who calls the functions that match, in place of the report
+    #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
+    #[arg(conflicts_with_all = ["leaks", "json", "csv", "markdown", "html", "pprof", "collapsed"])]
+    pub callers: Option<Regex>,
     /// Show what was never freed, of each recording by itself, and exit with 1 if there is any
     #[arg(long, conflicts_with_all = [
-        "json", "csv", "markdown", "html", "pprof", "collapsed", "flamegraph",
+        "csv", "markdown", "html", "pprof", "collapsed", "flamegraph",
     ])]
     pub leaks: bool,
+    /// How leaks are shown.
+    #[command(flatten)]
+    pub leak_options: LeakOptions,
+}
+
+/// How leaks are shown.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LeakOptions {
     /// File with a pattern a line, such as `init_*`: call sites with a function, source file or
     /// module that matches are no leaks
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "leaks")]
     pub suppressions: Option<PathBuf>,
+    /// Write the leaks as SARIF, which code review and editors show, to standard output or to a
+    /// file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, requires = "leaks")]
+    #[arg(default_missing_value = "-", value_hint = ValueHint::FilePath)]
+    pub sarif: Option<PathBuf>,
+}
+
+/// What of recordings is shown.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "What of recordings is shown")]
+pub struct Selection {
+    /// Add up all recordings: the processes of a program, or several runs
+    #[arg(long)]
+    pub merge: bool,
+    /// Begin at this time after the start: a number with ms, s, m or h; seconds without
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub from: Option<Duration>,
+    /// End at this time after the start, likewise
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub to: Option<Duration>,
+    /// Only call sites with a function, source file or module that matches
+    #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
+    pub focus: Option<Regex>,
+    /// No call sites with a function, source file or module that matches
+    #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
+    pub ignore: Option<Regex>,
+    /// Functions that match hold no memory: their callers do, as with malloc
+    #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
+    pub skip: Option<Regex>,
+    /// File with more such functions, a pattern a line, such as `my_alloc*`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub wrappers: Option<PathBuf>,
     /// Directory below which the program's files are, to name functions: that of a container
     #[arg(long, value_name = "DIRECTORY", default_value = "/", value_hint = ValueHint::DirPath)]
     pub root: PathBuf,
@@ -506,13 +554,17 @@ Examples:
   hakmem report result.json --html=result.html --markdown=result.md
   hakmem report server.4711.hakprof --html server.html
   hakmem report before.hakprof after.hakprof
-  hakmem report out/*.hakprof --leaks --suppressions kept.txt
+  hakmem report out                all processes that were recorded to this directory, as one
+  hakmem report server.4711.hakprof --from 10s --to 20s --focus parse
+  hakmem report out --leaks --suppressions kept.txt
   hakmem report server.4711.hakprof --pprof heap.pb.gz && go tool pprof -http=: heap.pb.gz")]
 pub struct ReportArguments {
-    /// The recording or result file
+    /// The recording or result file, or a directory with recordings of the processes of a program,
+    /// which are added up
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// A second recording: what changed from the first one to this; with --leaks, any number
+    /// A second recording: what changed from the first one to this; with --merge and --leaks, any
+    /// number
     #[arg(value_name = "LATER", value_hint = ValueHint::FilePath)]
     pub later: Vec<PathBuf>,
     /// Where the results go.
@@ -521,6 +573,9 @@ pub struct ReportArguments {
     /// Where those of recordings go.
     #[command(flatten)]
     pub recording: RecordingOptions,
+    /// What of recordings is shown.
+    #[command(flatten)]
+    pub selection: Selection,
 }
 
 /// `hakmem generate`

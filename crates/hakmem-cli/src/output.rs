@@ -34,18 +34,20 @@ pub enum Format {
     Collapsed,
     /// A flame graph.
     Flamegraph,
+    /// Defects, of leaks alone.
+    Sarif,
 }
 
 impl Format {
-    fn render(self, file: &ResultFile) -> Result<Vec<u8>> {
+    pub(crate) fn render(self, file: &ResultFile) -> Result<Vec<u8>> {
         Ok(match self {
             Format::Table => table::render(file, &TableOptions::for_stdout()),
             Format::Json => json::render(file),
             Format::Csv => csv::render(file),
             Format::Markdown => markdown::render(file),
             Format::Html => html::render(file),
-            Format::Pprof | Format::Collapsed | Format::Flamegraph => {
-                bail!("--pprof, --collapsed and --flamegraph show recordings, not results")
+            Format::Pprof | Format::Collapsed | Format::Flamegraph | Format::Sarif => {
+                bail!("--pprof, --collapsed, --flamegraph and --sarif show recordings, not results")
             }
         }
         .into_bytes())
@@ -103,6 +105,7 @@ impl Outputs {
             (Format::Pprof, &recording.pprof),
             (Format::Collapsed, &recording.collapsed),
             (Format::Flamegraph, &recording.flamegraph),
+            (Format::Sarif, &recording.leak_options.sarif),
         ];
         let asked = asked
             .into_iter()
@@ -131,6 +134,11 @@ impl Outputs {
     /// Whether standard output shows the table.
     pub fn shows_table(&self) -> bool {
         self.stdout == Format::Table
+    }
+
+    /// The files, as they were given.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|target| target.path.as_path())
     }
 
     /// Writes the results everywhere; the table in short, if so.

@@ -1,87 +1,307 @@
 //! The part of `hakmem report` that shows recordings.
 
 use std::fs;
+use std::io::{stdout, IsTerminal};
 use std::iter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::UNIX_EPOCH;
 
 use anyhow::{bail, Context, Result};
 use hakmem_profile::analysis::{Analysis, Measure};
 use hakmem_profile::difference::Difference;
-use hakmem_profile::file::parse;
+use hakmem_profile::file::{parse, Recording};
 use hakmem_profile::flame::{self, Colours};
-use hakmem_profile::leaks::{self, Suppressions};
+use hakmem_profile::heap;
+use hakmem_profile::leaks::{self, Leaks, Suppressions};
+use hakmem_profile::patterns::Patterns;
+use hakmem_profile::select::{self, Filter};
 use hakmem_profile::symbols::Symbols;
-use hakmem_profile::{collapsed, csv, html, json, pprof, text, tree};
+use hakmem_profile::{collapsed, csv, html, json, pprof, sarif, text, tree};
 
-use crate::cli::{RecordingOptions, ReportArguments, Show};
-use crate::output::{print, say, Format, Outputs};
-use crate::report::read;
+use crate::cli::{LeakOptions, RecordingOptions, ReportArguments, Selection, Show};
+use crate::elf::Image;
+use crate::output::{say, Format, Outputs};
+use crate::report::{is_recording, no_recording, print_written, read};
 use crate::FAILED;
+
+/// Call sites that the text has of each measure.
+const ROWS: usize = 10;
 
 /// Exit status of `--leaks` when there are some.
 const LEAKS: u8 = 1;
 
-/// Renders the recording that the bytes are of, alone or with a later one.
+/// Shows one argument, the difference of two, or the sum of all.
 ///
 /// # Errors
 /// A recording is damaged or of a newer format, or an output cannot be written.
-pub fn report(arguments: &ReportArguments, bytes: &[u8], outputs: &Outputs) -> Result<()> {
-    let options = &arguments.recording;
-    let analysis = analyse(&arguments.file, bytes, options)?;
-    let Some(path) = arguments.later.first() else {
-        return outputs.write_with(|format| render(&analysis, format, options));
-    };
-    let later = analyse(path, &read(path)?, options)?;
-    let difference = Difference {
-        before: &analysis,
-        after: &later,
-    };
-    outputs.write_with(|format| render_difference(&difference, format, options))
+pub fn report(arguments: &ReportArguments, outputs: &Outputs) -> Result<()> {
+    let (options, selection) = (&arguments.recording, &arguments.selection);
+    let chosen = Chosen::new(selection)?;
+    let has_files = outputs.files().next().is_some();
+    let all: Vec<PathBuf> = paths(arguments).cloned().collect();
+    match (&all[..], selection.merge) {
+        ([path], false) => {
+            let analysis = chosen.analyse(&recordings_of(path)?)?;
+            outputs.write_with(|format| render(&analysis, format, options, has_files))?;
+        }
+        ([path, later], false) => {
+            if !path.is_dir() {
+                say(format_args!(
+                    "hakmem: this is the difference of {} and {}; --merge adds them up",
+                    path.display(),
+                    later.display()
+                ));
+            }
+            let before = chosen.analyse(&recordings_of(path)?)?;
+            let after = chosen.analyse(&recordings_of(later)?)?;
+            let difference = Difference {
+                before: &before,
+                after: &after,
+            };
+            outputs
+                .write_with(|format| render_difference(&difference, format, options, has_files))?;
+        }
+        (_, true) => {
+            let found: Result<Vec<Vec<PathBuf>>> =
+                all.iter().map(|path| recordings_of(path)).collect();
+            let analysis = chosen.analyse(&found?.concat())?;
+            outputs.write_with(|format| render(&analysis, format, options, has_files))?;
+        }
+        _ => bail!(
+            "two recordings can be compared, and these are {}: --merge adds them up, --leaks shows \
+             each",
+            all.len()
+        ),
+    }
+    print_written(outputs)
 }
 
-fn analyse(path: &Path, bytes: &[u8], options: &RecordingOptions) -> Result<Analysis> {
-    let recording = parse(bytes).with_context(|| path.display().to_string())?;
-    let symbols = Symbols::resolve_below(&recording, &options.root);
-    Ok(Analysis::new(recording, symbols))
+fn paths(arguments: &ReportArguments) -> impl Iterator<Item = &PathBuf> {
+    iter::once(&arguments.file).chain(&arguments.later)
 }
 
-/// Shows what was never freed, one recording after the other. The exit status is the worst one;
-/// what cannot be read keeps no other from being shown.
+/// A file, or those of a directory, which are of the processes of a program.
+fn recordings_of(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let cannot_read = || format!("cannot read {}", path.display());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).with_context(cannot_read)? {
+        let file = entry.with_context(cannot_read)?.path();
+        if file
+            .extension()
+            .is_some_and(|extension| extension == "hakprof")
+        {
+            found.push(file);
+        }
+    }
+    if found.is_empty() {
+        let name = path.display();
+        bail!(
+            "{name} has no recordings (*.hakprof): hakmem record --output {name} -- PROGRAM \
+             writes some there"
+        );
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What of recordings is to be shown.
+struct Chosen<'a> {
+    selection: &'a Selection,
+    filter: Filter,
+}
+
+impl Chosen<'_> {
+    fn new(selection: &Selection) -> Result<Chosen<'_>> {
+        if selection
+            .from
+            .zip(selection.to)
+            .is_some_and(|(from, to)| from >= to)
+        {
+            bail!("--from has to be before --to");
+        }
+        let wrappers = selection.wrappers.as_deref().map(read_text).transpose()?;
+        let filter = Filter {
+            focus: selection.focus.clone(),
+            ignore: selection.ignore.clone(),
+            skip: selection.skip.clone(),
+            wrappers: Patterns::parse(&wrappers.unwrap_or_default()),
+        };
+        Ok(Chosen { selection, filter })
+    }
+
+    /// Several are shown as one. What cannot be read of these is left out, and said.
+    fn analyse(&self, paths: &[PathBuf]) -> Result<Analysis> {
+        let [path] = paths else {
+            let load = |path: &PathBuf| match self.load(path) {
+                Ok(part) => Some(part),
+                Err(error) => {
+                    say(format_args!("hakmem: warning: {error:#}; it is left out"));
+                    None
+                }
+            };
+            let parts: Vec<_> = paths.iter().filter_map(load).collect();
+            if parts.is_empty() {
+                bail!("none of {} recordings can be read", paths.len());
+            }
+            let (recording, symbols) = select::merge(parts);
+            return Ok(self.show(recording, symbols));
+        };
+        let (recording, symbols) = self.load(path)?;
+        let lasted_ns = recording.header.last_ns - recording.header.start_ns;
+        let from_ns = self.selection.from.map_or(0, |from| from.as_nanos());
+        if from_ns > u128::from(lasted_ns) {
+            bail!(
+                "{} ends after {}, and --from is later",
+                path.display(),
+                hakmem_profile::units::duration(lasted_ns as f64)
+            );
+        }
+        Ok(self.show(recording, symbols))
+    }
+
+    fn load(&self, path: &Path) -> Result<(Recording, Symbols)> {
+        let bytes = read(path)?;
+        if !is_recording(&bytes) {
+            return Err(no_recording(&bytes, path));
+        }
+        let recording = match bytes.starts_with(heap::MAGIC) {
+            true => self.profile(&bytes, path),
+            false => parse(&bytes).with_context(|| path.display().to_string())?,
+        };
+        let mut symbols = Symbols::resolve_below(&recording, &self.selection.root);
+        symbols
+            .problems
+            .extend(self.why_stacks_are_short(&recording));
+        Ok((recording, symbols))
+    }
+
+    /// What the library wrote as text.
+    fn profile(&self, bytes: &[u8], path: &Path) -> Recording {
+        let written = fs::metadata(path)
+            .and_then(|metadata| metadata.modified())
+            .ok();
+        let written = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let written_ns = written.map_or(0, |since| since.as_nanos() as u64);
+        heap::parse(
+            &String::from_utf8_lossy(bytes),
+            written_ns,
+            &self.selection.root,
+        )
+    }
+
+    /// In a program that is linked statically there is nothing to read the tables with by which
+    /// callers are found.
+    fn why_stacks_are_short(&self, recording: &Recording) -> Option<String> {
+        let program = Path::new(&recording.header.program);
+        let below = program.strip_prefix("/").unwrap_or(program);
+        let image = Image::read(&self.selection.root.join(below)).ok().flatten();
+        image.filter(Image::is_static).map(|_| {
+            format!(
+                "{} is statically linked, so that callers are found by frame pointers alone: \
+                 stacks end early, or go astray, in code that was compiled without \
+                 -fno-omit-frame-pointer, which the C library mostly is.",
+                recording.program()
+            )
+        })
+    }
+
+    fn show(&self, mut recording: Recording, mut symbols: Symbols) -> Analysis {
+        let (from, to) = (self.selection.from, self.selection.to);
+        let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        if from.is_some() || to.is_some() {
+            let (from_ns, to_ns) = (from.map_or(0, ns), to.map_or(u64::MAX, ns));
+            select::window(&mut recording, from_ns, to_ns);
+        }
+        self.filter.apply(&mut recording, &mut symbols);
+        Analysis::new(recording, symbols)
+    }
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// What is meant to stay.
 ///
 /// # Errors
-/// The suppressions cannot be read.
-pub fn leaks(arguments: &ReportArguments) -> Result<ExitCode> {
-    let suppressions = match &arguments.recording.suppressions {
-        None => Suppressions::default(),
-        Some(path) => Suppressions::parse(
-            &fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
-        ),
-    };
-    let mut worst = 0;
-    for path in iter::once(&arguments.file).chain(&arguments.later) {
-        let checked = check_leaks(path, &suppressions, &arguments.recording);
-        let status = checked.unwrap_or_else(|error| {
-            say(format_args!("hakmem: {error:#}"));
-            FAILED
-        });
-        worst = worst.max(status);
-    }
-    Ok(ExitCode::from(worst))
+/// The file cannot be read.
+pub fn suppressions(options: &LeakOptions) -> Result<Suppressions> {
+    let list = options.suppressions.as_deref().map(read_text).transpose()?;
+    Ok(Suppressions::parse(&list.unwrap_or_default()))
 }
 
-fn check_leaks(path: &Path, suppressions: &Suppressions, options: &RecordingOptions) -> Result<u8> {
-    let analysis = analyse(path, &read(path)?, options)?;
-    let leaks = leaks::check(&analysis, suppressions);
-    print(&leaks::render(&analysis, &leaks))?;
-    match (leaks.sites.is_empty(), analysis.recording.is_partial) {
-        (false, _) => Ok(LEAKS),
-        (true, false) => Ok(0),
-        (true, true) => bail!(
-            "{} is not whole: no leaks in what is there says little",
-            path.display()
-        ),
+/// Shows what was never freed, one recording after the other, or of all. The exit status is the
+/// worst one; what cannot be read keeps no other from being shown.
+///
+/// # Errors
+/// The suppressions cannot be read, or an output cannot be written.
+pub fn leaks(arguments: &ReportArguments, outputs: &Outputs) -> Result<ExitCode> {
+    let suppressions = suppressions(&arguments.recording.leak_options)?;
+    let chosen = Chosen::new(&arguments.selection)?;
+    let mut worst = 0;
+    let mut failed = |error: anyhow::Error| {
+        say(format_args!("hakmem: {error:#}"));
+        worst = FAILED;
+    };
+    let mut groups: Vec<Vec<PathBuf>> = Vec::new();
+    for path in paths(arguments) {
+        match recordings_of(path) {
+            Ok(found) => groups.extend(found.into_iter().map(|path| vec![path])),
+            Err(error) => failed(error),
+        }
     }
+    if arguments.selection.merge {
+        groups = vec![groups.concat()];
+    }
+    let mut checked: Vec<(Analysis, Leaks)> = Vec::new();
+    for group in groups {
+        match chosen.analyse(&group) {
+            Ok(analysis) => {
+                let leaks = leaks::check(&analysis, &suppressions);
+                if leaks.sites.is_empty() && analysis.recording.is_partial {
+                    failed(anyhow::anyhow!(
+                        "{} is not whole: no leaks in what is there says little",
+                        group[0].display()
+                    ));
+                }
+                checked.push((analysis, leaks));
+            }
+            Err(error) => failed(error),
+        }
+    }
+    write_leaks(&checked, outputs)?;
+    let found = checked.iter().any(|(_, leaks)| !leaks.sites.is_empty());
+    Ok(ExitCode::from(worst.max(if found { LEAKS } else { 0 })))
+}
+
+/// Writes leaks in the formats that they have.
+///
+/// # Errors
+/// An output cannot be written.
+pub fn write_leaks(checked: &[(Analysis, Leaks)], outputs: &Outputs) -> Result<()> {
+    outputs.write_with(|format| {
+        let checked = checked.iter();
+        let text = match format {
+            Format::Json => leaks::json(
+                checked
+                    .map(|(analysis, leaks)| leaks::value(analysis, leaks))
+                    .collect(),
+            ),
+            Format::Sarif => sarif::document(
+                checked
+                    .flat_map(|(analysis, leaks)| leaks::sarif_results(analysis, leaks))
+                    .collect(),
+            ),
+            _ => checked
+                .map(|(analysis, leaks)| leaks::render(analysis, leaks))
+                .collect(),
+        };
+        Ok(text.into_bytes())
+    })
 }
 
 fn measure(show: Show) -> Measure {
@@ -93,10 +313,33 @@ fn measure(show: Show) -> Measure {
     }
 }
 
-fn render(analysis: &Analysis, format: Format, options: &RecordingOptions) -> Result<Vec<u8>> {
+fn text_options(options: &RecordingOptions, rows: usize) -> text::Options {
+    let width = terminal_size::terminal_size().filter(|_| stdout().is_terminal());
+    text::Options {
+        rows,
+        frames: options.frames,
+        width: width.map(|(width, _)| usize::from(width.0)),
+    }
+}
+
+fn render(
+    analysis: &Analysis,
+    format: Format,
+    options: &RecordingOptions,
+    has_files: bool,
+) -> Result<Vec<u8>> {
     let measure = measure(options.show);
+    let shown = text_options(options, ROWS);
+    let root = || match &options.callers {
+        Some(function) => tree::callers(analysis, measure, function),
+        None => tree::tree(analysis, measure),
+    };
     Ok(match format {
-        Format::Table => text::render(analysis),
+        Format::Table if has_files => text::summary(analysis, &shown),
+        Format::Table if options.callers.is_some() => {
+            text::render_callers(&root(), measure, &shown)
+        }
+        Format::Table => text::render(analysis, &shown),
         Format::Json => json::render(analysis),
         Format::Csv => csv::render(analysis),
         Format::Html => html::render(analysis),
@@ -104,9 +347,10 @@ fn render(analysis: &Analysis, format: Format, options: &RecordingOptions) -> Re
         Format::Collapsed => collapsed::render(analysis, measure),
         Format::Flamegraph => {
             let title = format!("{}: {}", analysis.program(), measure.title());
-            flame::file(&tree::tree(analysis, measure), Colours::Names, &title)
+            flame::file(&root(), Colours::Names, &title)
         }
         Format::Markdown => bail!("recordings have no Markdown: --html shows them whole"),
+        Format::Sarif => bail!("--sarif shows leaks: give --leaks, too"),
     }
     .into_bytes())
 }
@@ -115,10 +359,12 @@ fn render_difference(
     difference: &Difference,
     format: Format,
     options: &RecordingOptions,
+    has_files: bool,
 ) -> Result<Vec<u8>> {
     let measure = measure(options.show);
+    let rows = if has_files { 0 } else { ROWS };
     Ok(match format {
-        Format::Table => text::render_difference(difference),
+        Format::Table => text::render_difference(difference, &text_options(options, rows)),
         Format::Json => json::render_difference(difference),
         Format::Csv => csv::render_difference(difference),
         Format::Html => html::render_difference(difference),
@@ -130,6 +376,7 @@ fn render_difference(
         }
         Format::Pprof => bail!("pprof compares itself: write both and use -diff_base"),
         Format::Markdown => bail!("recordings have no Markdown: --html shows them whole"),
+        Format::Sarif => bail!("--sarif shows leaks: give --leaks, too"),
     }
     .into_bytes())
 }

@@ -1,15 +1,16 @@
-//! `hakmem report`: shows a recording, two of them, or a result file, in any format.
+//! `hakmem report`: shows a recording, several of them, or a result file, in any format.
 
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{anyhow, bail, Context, Error, Result};
 use hakmem_profile::file::MAGIC;
+use hakmem_profile::heap;
 use hakmem_report::json;
 
 use crate::cli::ReportArguments;
-use crate::output::Outputs;
+use crate::output::{print, Format, Outputs};
 use crate::recording;
 
 /// Renders a file.
@@ -17,30 +18,123 @@ use crate::recording;
 /// # Errors
 /// The file cannot be read, is damaged or of a newer format, or an output cannot be written.
 pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
-    if arguments.recording.leaks {
-        return recording::leaks(arguments);
-    }
-    if arguments.later.len() > 1 {
-        bail!("two recordings can be compared: more than two can be given with --leaks alone");
-    }
-    let bytes = read(&arguments.file)?;
     let outputs = Outputs::with_recording(&arguments.output, &arguments.recording)?;
-    let is_cut_off = MAGIC.starts_with(&bytes) && !bytes.is_empty();
-    if bytes.starts_with(MAGIC) || is_cut_off {
-        recording::report(arguments, &bytes, &outputs)?;
+    if arguments.recording.leaks {
+        return recording::leaks(arguments, &outputs);
+    }
+    if arguments.file.is_dir() || is_recording(&read(&arguments.file)?) {
+        recording::report(arguments, &outputs)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let bytes = read(&arguments.file)?;
+    let name = arguments.file.display();
+    if let Some(other) = what_else(&bytes, &arguments.file) {
+        bail!("{name} {other}");
+    }
     if !arguments.later.is_empty() {
-        let name = arguments.file.display();
         bail!("{name} is no recording: a second file is for those");
     }
     let parse = || -> Result<_> { Ok(json::parse(std::str::from_utf8(&bytes)?)?) };
-    let file = parse().with_context(|| arguments.file.display().to_string())?;
-    outputs.write(&file, false)?;
+    let file = parse().with_context(|| name.to_string())?;
+    if outputs.shows_table() && outputs.files().next().is_some() {
+        outputs.write_files(|format| format.render(&file))?;
+    } else {
+        outputs.write(&file, false)?;
+    }
+    print_written(&outputs)?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Names the files that were written, where standard output is for people.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn print_written(outputs: &Outputs) -> Result<()> {
+    if !outputs.shows_table() {
+        return Ok(());
+    }
+    let lines = outputs
+        .files()
+        .map(|path| format!("wrote {}\n", path.display()));
+    print(&lines.collect::<String>())
+}
+
 /// The bytes of a file.
+///
+/// # Errors
+/// It cannot be read.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Whether it is one, or the beginning of one, or a profile that becomes one.
+pub fn is_recording(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+        || bytes.starts_with(heap::MAGIC)
+        || (MAGIC.starts_with(bytes) && !bytes.is_empty())
+}
+
+/// That a file is no recording, but something else.
+pub fn no_recording(bytes: &[u8], path: &Path) -> Error {
+    let name = path.display();
+    match what_else(bytes, path) {
+        Some(other) => anyhow!("{name} {other}"),
+        None => anyhow!("{name} is no recording: hakmem record -- PROGRAM makes one"),
+    }
+}
+
+/// What a file is that is neither recording nor result, and what to do with it, as the rest of a
+/// sentence.
+fn what_else(bytes: &[u8], path: &Path) -> Option<String> {
+    let name = path.display();
+    if bytes.is_empty() {
+        return Some(
+            "is empty: nothing was recorded to it; record again, with room on the disk, until the \
+             program has ended"
+                .into(),
+        );
+    }
+    Some(match bytes {
+        [0x1f, 0x8b, ..] => format!(
+            "is gzipped, as --pprof writes it, which other programs read: go tool pprof -http=: \
+             {name}; this command shows the recording that it was made from"
+        ),
+        [0x7f, b'E', b'L', b'F', ..] => format!(
+            "is a program, a library or a core file: hakmem inspect {name} looks into core files, \
+             hakmem record -- {name} records programs"
+        ),
+        [b'<', ..] => "is a page or a picture: a browser shows it".into(),
+        [b'{', ..] => of_json(bytes)?,
+        _ => return None,
+    })
+}
+
+fn of_json(bytes: &[u8]) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    let original = "which is for other programs: give this command the .hakprof file itself";
+    match value["kind"].as_str() {
+        Some("recording") => Some(format!("is what --json wrote of a recording, {original}")),
+        Some("difference") => {
+            Some("is what --json wrote of two recordings: give this command those".into())
+        }
+        Some("leaks") => Some(format!("is what --leaks --json wrote, {original}")),
+        _ if value.get("accounted_bytes").is_some() => {
+            Some("is what hakmem inspect --json wrote, which is for other programs".into())
+        }
+        _ => None,
+    }
+}
+
+/// For who writes files of results alone.
+impl Outputs {
+    /// Writes the files, and nothing to standard output.
+    ///
+    /// # Errors
+    /// As for [`Outputs::write_with`].
+    pub fn write_files(&self, render: impl Fn(Format) -> Result<Vec<u8>>) -> Result<()> {
+        self.write_with(|format| match format {
+            Format::Table => Ok(Vec::new()),
+            format => render(format),
+        })
+    }
 }

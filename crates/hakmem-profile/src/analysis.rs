@@ -1,69 +1,14 @@
 //! What the samples of a recording say: of each call site what it held when, and for how long.
 
+use std::collections::BTreeMap;
+
+pub use crate::amount::{Amount, Measure};
 use crate::file::{Recording, Sample};
+use crate::select;
 use crate::symbols::{Frame, Symbols};
 
 /// A block that lives shorter than this comes and goes: ns.
 pub const SHORT_NS: u64 = 1_000_000;
-
-/// What can be asked of a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// What lived when most did.
-    Peak,
-    /// What lived at the end.
-    End,
-    /// All that was allocated.
-    Allocated,
-    /// Of that, what lived shorter than [`SHORT_NS`].
-    Short,
-}
-
-impl Measure {
-    /// All of them.
-    pub const ALL: [Measure; 4] = [
-        Measure::Peak,
-        Measure::End,
-        Measure::Allocated,
-        Measure::Short,
-    ];
-
-    /// In one word, for machines.
-    pub fn name(self) -> &'static str {
-        match self {
-            Measure::Peak => "peak",
-            Measure::End => "end",
-            Measure::Allocated => "allocated",
-            Measure::Short => "short",
-        }
-    }
-
-    /// For people.
-    pub fn title(self) -> &'static str {
-        match self {
-            Measure::Peak => "Live at the peak",
-            Measure::End => "Live at the end",
-            Measure::Allocated => "All allocations",
-            Measure::Short => "Short-lived",
-        }
-    }
-}
-
-/// Estimates of an amount.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Amount {
-    /// Bytes that the program asked for.
-    pub bytes: f64,
-    /// Number of blocks.
-    pub blocks: f64,
-}
-
-impl Amount {
-    fn add(&mut self, sample: &Sample) {
-        self.bytes += sample.weight_bytes;
-        self.blocks += sample.blocks();
-    }
-}
 
 /// How long blocks live.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,7 +105,8 @@ pub struct Analysis {
 
 impl Analysis {
     /// Computes everything.
-    pub fn new(recording: Recording, symbols: Symbols) -> Analysis {
+    pub fn new(mut recording: Recording, mut symbols: Symbols) -> Analysis {
+        select::join_equal_sites(&mut recording, &mut symbols);
         let end_ns = recording
             .header
             .last_ns
@@ -179,7 +125,7 @@ impl Analysis {
             .iter()
             .enumerate()
             .filter(|(_, samples)| !samples.is_empty())
-            .map(|(site, samples)| figures(&recording, site, samples, &times))
+            .map(|(site, samples)| figures(&recording, &[site], samples, &times))
             .collect();
         sites.sort_by(|a, b| {
             let key = |s: &SiteFigures| (s.peak.bytes, s.allocated.bytes);
@@ -190,8 +136,7 @@ impl Analysis {
         let mut totals = [Amount::default(); 4];
         for (total, measure) in totals.iter_mut().zip(Measure::ALL) {
             for site in &sites {
-                total.bytes += site.amount(measure).bytes;
-                total.blocks += site.amount(measure).blocks;
+                total.join(&site.amount(measure));
             }
         }
         Analysis {
@@ -202,6 +147,35 @@ impl Analysis {
             end_ns,
             totals,
         }
+    }
+
+    /// What is worth showing: of a look at one moment the peak is what lives.
+    pub fn measures(&self) -> impl Iterator<Item = Measure> {
+        let is_look = self.recording.header.is_look;
+        let measures = Measure::ALL.into_iter();
+        measures.filter(move |measure| !is_look || *measure != Measure::Peak)
+    }
+
+    /// The measure for people.
+    pub fn title(&self, measure: Measure) -> &'static str {
+        match measure {
+            Measure::End if self.recording.header.is_look => "Live",
+            measure => measure.title(),
+        }
+    }
+
+    /// The figures of several sites as of one.
+    pub fn joined(&self, sites: &[usize]) -> SiteFigures {
+        let samples = self.recording.samples.iter();
+        let samples: Vec<&Sample> = samples
+            .filter(|sample| sites.contains(&(sample.site as usize)))
+            .collect();
+        let times = Times {
+            start_ns: self.recording.header.start_ns,
+            peak_ns: self.peak_ns,
+            end_ns: self.end_ns,
+        };
+        figures(&self.recording, sites, &samples, &times)
     }
 
     /// The sum over all sites.
@@ -254,9 +228,27 @@ impl Analysis {
 
     /// The name that the program was called by.
     pub fn program(&self) -> String {
-        let header = &self.recording.header;
-        let called = header.command.first().unwrap_or(&header.program);
-        crate::units::one_line(crate::units::called_name(called, &header.program))
+        self.recording.program()
+    }
+
+    /// Which process it was, or how many.
+    pub fn processes(&self) -> String {
+        let processes = &self.recording.processes;
+        if processes.is_empty() {
+            return format!("process {}", self.recording.header.process);
+        }
+        let mut names: BTreeMap<&str, u64> = BTreeMap::new();
+        for (name, _) in processes {
+            *names.entry(name).or_default() += 1;
+        }
+        let names: Vec<String> = names
+            .into_iter()
+            .map(|(name, number)| match number {
+                1 => name.to_owned(),
+                number => format!("{number} of {name}"),
+            })
+            .collect();
+        format!("{} processes: {}", processes.len(), names.join(", "))
     }
 }
 
@@ -279,8 +271,8 @@ fn find_peak(recording: &Recording) -> Option<u64> {
     let mut events: Vec<(u64, f64)> = Vec::new();
     for sample in &recording.samples {
         events.push((sample.birth_ns, sample.weight_bytes));
-        if let Some(death) = sample.death_ns {
-            events.push((death, -sample.weight_bytes));
+        if let Some(left) = sample.left_ns() {
+            events.push((left, -sample.weight_bytes));
         }
     }
     // At one moment deaths come first: memory is used again.
@@ -295,14 +287,21 @@ fn find_peak(recording: &Recording) -> Option<u64> {
     peak
 }
 
-fn figures(recording: &Recording, site: usize, samples: &[&Sample], times: &Times) -> SiteFigures {
+/// Of sites as of one, the first of which stands for all.
+fn figures(
+    recording: &Recording,
+    sites: &[usize],
+    samples: &[&Sample],
+    times: &Times,
+) -> SiteFigures {
+    let is_look = recording.header.is_look;
     let mut figures = SiteFigures {
-        site,
+        site: sites.first().copied().unwrap_or(0),
         peak: Amount::default(),
         end: Amount::default(),
         allocated: Amount::default(),
         short: Amount::default(),
-        samples: samples.len() as u64,
+        samples: samples.iter().map(|sample| sample.count).sum(),
         median: Lifetime::Nothing,
         p99: Lifetime::Nothing,
         remote_share: 0.0,
@@ -316,7 +315,9 @@ fn figures(recording: &Recording, site: usize, samples: &[&Sample], times: &Time
     let mut lifetimes: Vec<(u64, f64)> = Vec::new();
     for sample in samples {
         let weight = sample.weight_bytes;
-        figures.allocated.add(sample);
+        if sample.birth_ns >= times.start_ns || is_look {
+            figures.allocated.add(sample);
+        }
         held += sample.held_bytes();
         if sample.lives_at(times.peak_ns) {
             figures.peak.add(sample);
@@ -327,46 +328,48 @@ fn figures(recording: &Recording, site: usize, samples: &[&Sample], times: &Time
         let lifetime = sample
             .death_ns
             .map(|death| death.saturating_sub(sample.birth_ns));
-        lifetimes.push((lifetime.unwrap_or(u64::MAX), weight));
+        if !is_look {
+            lifetimes.push((lifetime.unwrap_or(u64::MAX), weight));
+        }
         match lifetime {
             None => figures.end.add(sample),
             Some(lifetime) => {
                 dead += weight;
                 remote += if sample.remote { weight } else { 0.0 };
                 realloc += if sample.realloc { weight } else { 0.0 };
-                if lifetime < SHORT_NS {
+                if lifetime < SHORT_NS && !is_look {
                     figures.short.add(sample);
                 }
             }
         }
     }
-    correct_for_thinning(recording, site, &mut figures);
-    if dead > 0.0 {
-        (figures.remote_share, figures.realloc_share) = (remote / dead, realloc / dead);
-    }
-    let weight: f64 = lifetimes.iter().map(|(_, weight)| weight).sum();
-    if held > 0.0 {
-        figures.requested_share = weight / held;
-    }
+    correct_for_thinning(recording, sites, &mut figures);
+    let share = |part: f64, whole: f64, nothing| if whole > 0.0 { part / whole } else { nothing };
+    figures.remote_share = share(remote, dead, 0.0);
+    figures.realloc_share = share(realloc, dead, 0.0);
+    let weight: f64 = samples.iter().map(|sample| sample.weight_bytes).sum();
+    figures.requested_share = share(weight, held, 1.0);
     lifetimes.sort_unstable_by_key(|(lifetime, _)| *lifetime);
-    figures.median = quantile(&lifetimes, 0.5);
-    figures.p99 = quantile(&lifetimes, 0.99);
-    let half_s = (times.end_ns - middle_ns).max(1) as f64 / 1e9;
-    figures.growth_per_second = (figures.end.bytes - middle) / half_s;
+    [figures.median, figures.p99] = [0.5, 0.99].map(|share| quantile(&lifetimes, share));
+    if !is_look {
+        let half_s = (times.end_ns - middle_ns).max(1) as f64 / 1e9;
+        figures.growth_per_second = (figures.end.bytes - middle) / half_s;
+    }
     figures
 }
 
-/// The file has exact sums of a site, of which thinned samples are an estimate.
-fn correct_for_thinning(recording: &Recording, site: usize, figures: &mut SiteFigures) {
-    let Some(exact) = recording.sites.get(site) else {
-        return;
-    };
-    let thinned = recording.header.thinned_samples > 0 && exact.born_bytes > 0;
+/// The file has exact sums of sites, of which thinned samples are an estimate.
+fn correct_for_thinning(recording: &Recording, sites: &[usize], figures: &mut SiteFigures) {
+    let exact = sites.iter().filter_map(|site| recording.sites.get(*site));
+    let (bytes, samples) = exact.fold((0, 0), |(bytes, samples), site| {
+        (bytes + site.born_bytes, samples + site.born_samples)
+    });
+    let thinned = recording.header.thinned_samples > 0 && bytes > 0;
     if thinned && figures.allocated.bytes > 0.0 {
-        let factor = exact.born_bytes as f64 / figures.allocated.bytes;
+        let factor = bytes as f64 / figures.allocated.bytes;
         figures.allocated.bytes *= factor;
         figures.allocated.blocks *= factor;
-        figures.samples = exact.born_samples;
+        figures.samples = samples;
     }
 }
 

@@ -70,6 +70,7 @@ pub fn render_difference(difference: &Difference) -> String {
         "function",
         "before_bytes",
         "after_bytes",
+        "error_bytes",
         "stack",
     ]);
     for measure in Measure::ALL {
@@ -79,6 +80,7 @@ pub fn render_difference(difference: &Difference) -> String {
                 row.stack.first().cloned().unwrap_or_default(),
                 format!("{:.0}", row.before),
                 format!("{:.0}", row.after),
+                format!("{:.0}", row.error),
                 row.stack.join(" < "),
             ]);
         }

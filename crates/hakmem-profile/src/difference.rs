@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::{Analysis, Measure};
+use crate::analysis::{Amount, Analysis, Measure};
 
 /// A call site in both.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +14,24 @@ pub struct Row {
     pub before: f64,
     /// Bytes in the second one.
     pub after: f64,
+    /// By how many bytes the difference may be off, since both are estimates from samples.
+    pub error: f64,
+}
+
+impl Row {
+    /// Whether there may be no difference but that of the choice of samples.
+    pub fn is_within_error(&self) -> bool {
+        (self.after - self.before).abs() <= self.error
+    }
+
+    fn of(stack: Vec<String>, before: &Amount, after: &Amount) -> Row {
+        Row {
+            stack,
+            before: before.bytes,
+            after: after.bytes,
+            error: before.error_of_difference(after),
+        }
+    }
 }
 
 /// Two recordings.
@@ -37,33 +55,39 @@ impl Difference<'_> {
         [named("Before", self.before), named("Now", self.after)].concat()
     }
 
-    /// The call sites whose bytes differ, those that differ most first.
+    /// The sums, with no stack.
+    pub fn total(&self, measure: Measure) -> Row {
+        let (before, after) = (self.before.total(measure), self.after.total(measure));
+        Row::of(Vec::new(), &before, &after)
+    }
+
+    /// The call sites whose bytes differ: those by more than the error of sampling first, and those
+    /// that differ most.
     pub fn rows(&self, measure: Measure) -> Vec<Row> {
-        let mut rows: BTreeMap<Vec<String>, (f64, f64)> = BTreeMap::new();
+        let mut rows: BTreeMap<Vec<String>, (Amount, Amount)> = BTreeMap::new();
         for site in &self.before.sites {
-            rows.entry(key(self.before, site.site)).or_default().0 += site.amount(measure).bytes;
+            let row = rows.entry(key(self.before, site.site)).or_default();
+            row.0.join(&site.amount(measure));
         }
         for site in &self.after.sites {
-            rows.entry(key(self.after, site.site)).or_default().1 += site.amount(measure).bytes;
+            let row = rows.entry(key(self.after, site.site)).or_default();
+            row.1.join(&site.amount(measure));
         }
         let mut rows: Vec<Row> = rows
             .into_iter()
-            .filter(|(_, (before, after))| before != after)
-            .map(|(stack, (before, after))| Row {
-                stack,
-                before,
-                after,
-            })
+            .map(|(stack, (before, after))| Row::of(stack, &before, &after))
+            .filter(|row| row.before != row.after)
             .collect();
         let change = |row: &Row| (row.after - row.before).abs();
-        rows.sort_by(|a, b| change(b).total_cmp(&change(a)));
+        rows.sort_by(|a, b| {
+            let order = a.is_within_error().cmp(&b.is_within_error());
+            order.then(change(b).total_cmp(&change(a)))
+        });
         rows
     }
 }
 
 fn key(analysis: &Analysis, site: usize) -> Vec<String> {
-    let frames: Vec<_> = analysis.symbols.frames_of(site).collect();
-    let first = frames.iter().position(|frame| !frame.is_wrapper());
-    let frames = &frames[first.unwrap_or(0)..];
-    frames.iter().map(|frame| frame.brief()).collect()
+    let frames = analysis.symbols.frames_from_owner(site);
+    frames.map(|frame| frame.brief()).collect()
 }

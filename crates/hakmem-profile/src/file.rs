@@ -9,6 +9,10 @@ use thiserror::Error;
 pub const MAGIC: &[u8; 8] = b"hakprof\n";
 /// The newest version that is understood.
 pub const VERSION: u32 = 1;
+/// In the header of a look at one moment.
+pub(crate) const LOOK: u32 = 2;
+/// The same of a recording that began while the process ran.
+pub(crate) const ATTACHED: u32 = 1;
 pub(crate) const EXTENT_MAGIC: u32 = 0x7478_6568;
 pub(crate) const EXTENT_HEAD: usize = 64;
 /// The header up to its texts.
@@ -66,6 +70,8 @@ pub struct Header {
     pub ended: bool,
     /// The process ran before the recording began.
     pub attached: bool,
+    /// It is a look at one moment: of what died before it is not known when.
+    pub is_look: bool,
     /// Mean distance of samples in bytes.
     pub sample_mean_bytes: u64,
     /// Births for which there was no room.
@@ -108,7 +114,7 @@ pub struct Site {
 }
 
 /// One sampled allocation.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Number of its site.
     pub site: u32,
@@ -116,6 +122,10 @@ pub struct Sample {
     pub birth_ns: u64,
     /// ns; `None`: it lives.
     pub death_ns: Option<u64>,
+    /// When its process ended, of several that are shown as one, ns; `None`: with all of them.
+    pub gone_ns: Option<u64>,
+    /// Samples that it is the sum of.
+    pub count: u64,
     /// What the program asked for.
     pub requested_bytes: u64,
     /// What it got.
@@ -149,9 +159,21 @@ impl Sample {
         self.blocks() * self.usable_bytes as f64
     }
 
-    /// Whether it lived at this time.
+    /// When it stopped to take memory.
+    pub fn left_ns(&self) -> Option<u64> {
+        self.death_ns.or(self.gone_ns)
+    }
+
+    /// Whether it took memory at this time.
     pub fn lives_at(&self, time_ns: u64) -> bool {
-        self.birth_ns <= time_ns && self.death_ns.is_none_or(|death| death > time_ns)
+        self.birth_ns <= time_ns && self.left_ns().is_none_or(|left| left > time_ns)
+    }
+
+    /// The variance of its weight as an estimate: each sample was picked with a chance of the bytes
+    /// of one block / the weight.
+    pub fn variance(&self) -> f64 {
+        let block = self.requested_bytes.max(1) as f64;
+        (self.weight_bytes * (self.weight_bytes / self.count as f64 - block)).max(0.0)
     }
 }
 
@@ -178,6 +200,36 @@ pub struct Snapshot {
     pub tier_live: [u64; 4],
     pub log: u64,
     pub rss_highest: u64,
+}
+
+impl Snapshot {
+    /// All but the time, in the order of the file.
+    pub fn amounts(&mut self) -> [&mut u64; 21] {
+        let [tiny, mid, large, big] = &mut self.tier_live;
+        [
+            &mut self.rss,
+            &mut self.live_blocks,
+            &mut self.live,
+            &mut self.magazines,
+            &mut self.transfer,
+            &mut self.slabs_free,
+            &mut self.page_heap_free,
+            &mut self.big_cache,
+            &mut self.metadata,
+            &mut self.mapped,
+            &mut self.committed,
+            &mut self.purged,
+            &mut self.threads,
+            &mut self.malloc_calls,
+            &mut self.free_calls,
+            tiny,
+            mid,
+            large,
+            big,
+            &mut self.log,
+            &mut self.rss_highest,
+        ]
+    }
 }
 
 /// A loaded file.
@@ -210,10 +262,21 @@ pub struct Recording {
     pub snapshots: Vec<Snapshot>,
     /// In the order in which they were seen.
     pub modules: Vec<Module>,
+    /// Names and numbers of the processes that are shown as one; none: it is of one process.
+    pub processes: Vec<(String, u32)>,
     /// Samples of blocks that live may be missing.
     pub is_partial: bool,
     /// What could not be read, or what was lost when it was written, as sentences.
     pub problems: Vec<String>,
+}
+
+impl Recording {
+    /// The name that the program was called by.
+    pub fn program(&self) -> String {
+        let program = &self.header.program;
+        let called = self.header.command.first().unwrap_or(program);
+        crate::units::one_line(crate::units::called_name(called, program))
+    }
 }
 
 /// Numbers at places of a slice; behind its end they are 0.
@@ -288,6 +351,16 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, FileError> {
             damage.strangers += 1;
         }
     }
+    if recording.header.is_look {
+        for sample in &mut recording.samples {
+            let site = recording.sites.get(sample.site as usize);
+            let count = site.map_or(1, |site| match sample.death_ns {
+                Some(_) => site.dead_samples,
+                None => site.born_samples.saturating_sub(site.dead_samples),
+            });
+            sample.count = count.max(1);
+        }
+    }
     recording.snapshots.sort_by_key(|snapshot| snapshot.time_ns);
     recording
         .snapshots
@@ -340,7 +413,8 @@ fn header(bytes: &[u8]) -> Header {
         process: fields.u32(64),
         parent: fields.u32(68),
         ended: fields.u32(72) != 0,
-        attached: fields.u32(76) != 0,
+        attached: fields.u32(76) == ATTACHED,
+        is_look: fields.u32(76) == LOOK,
         sample_mean_bytes: fields.u64(80),
         lost_samples: fields.u64(88),
         lost_bytes: fields.u64(96),
@@ -428,6 +502,8 @@ fn read_sample(record: &Fields) -> Option<Sample> {
         site: record.u32(4),
         birth_ns,
         death_ns: is_dead.then_some(death_ns),
+        gone_ns: None,
+        count: 1,
         requested_bytes: record.u64(24).min(usable_bytes),
         usable_bytes,
         weight_bytes: weight as f64 * 2f64.powi(i32::from(thinned)),
@@ -442,28 +518,12 @@ fn read_sample(record: &Fields) -> Option<Sample> {
 }
 
 fn read_snapshot(record: &Fields) -> Snapshot {
-    let field = |index: usize| record.u64(8 + 8 * index);
-    Snapshot {
-        time_ns: field(0),
-        rss: field(1),
-        live_blocks: field(2),
-        live: field(3),
-        magazines: field(4),
-        transfer: field(5),
-        slabs_free: field(6),
-        page_heap_free: field(7),
-        big_cache: field(8),
-        metadata: field(9),
-        mapped: field(10),
-        committed: field(11),
-        purged: field(12),
-        threads: field(13),
-        malloc_calls: field(14),
-        free_calls: field(15),
-        tier_live: [16, 17, 18, 19].map(field),
-        log: field(20),
-        rss_highest: field(21),
+    let mut snapshot = Snapshot::default();
+    snapshot.time_ns = record.u64(8);
+    for (index, field) in snapshot.amounts().into_iter().enumerate() {
+        *field = record.u64(16 + 8 * index);
     }
+    snapshot
 }
 
 fn read_module(record: &Fields) -> Module {

@@ -79,8 +79,14 @@ fn holder(analysis: &Analysis) -> Option<Finding> {
     let share = share(*most, peak);
     (share >= 0.2).then(|| Finding {
         what: format!(
-            "At the peak, after {}, {} of the {} that lived came from {}.",
-            duration(analysis.since_start(analysis.peak_ns) as f64),
+            "{} {} of the {} that lived came from {}.",
+            match analysis.recording.header.is_look {
+                true => "When it was looked at,".to_owned(),
+                false => format!(
+                    "At the peak, after {},",
+                    duration(analysis.since_start(analysis.peak_ns) as f64)
+                ),
+            },
             percent(share),
             bytes(peak),
             analysis.owner_with_place(site.site)

@@ -109,15 +109,15 @@ fn frame(out: &mut String, node: &Node, width: f64, whole: f64, place: &Place, c
         Colours::Names => format!(
             "{}\n{}, {}",
             node.title,
-            bytes(node.bytes),
-            percent(node.bytes / whole)
+            bytes(node.now.bytes),
+            percent(node.now.bytes / whole)
         ),
         Colours::Difference => format!(
             "{}\n{} before, {} now: {}",
             node.title,
-            bytes(node.before),
-            bytes(node.bytes),
-            signed_bytes(node.bytes - node.before)
+            bytes(node.before.bytes),
+            bytes(node.now.bytes),
+            signed_bytes(node.now.bytes - node.before.bytes)
         ),
     };
     let inlined = if node.inlined { " inlined" } else { "" };
@@ -148,8 +148,10 @@ fn colour(node: &Node, row: usize, colours: Colours) -> (&'static str, Option<St
             ("name", Some(format!("--h:{}", hash % 60)))
         }
         Colours::Difference => {
-            let change = (node.bytes - node.before) / node.bytes.max(node.before).max(1.0);
+            let change = (node.now.bytes - node.before.bytes)
+                / node.now.bytes.max(node.before.bytes).max(1.0);
             let class = match change {
+                _ if node.is_within_error() => "same",
                 c if c > 0.02 => "grew",
                 c if c < -0.02 => "shrank",
                 _ => "same",

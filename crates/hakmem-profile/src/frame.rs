@@ -19,6 +19,9 @@ pub struct Frame {
     pub module: String,
     /// It was inlined into the frame that follows.
     pub inlined: bool,
+    /// It only passes on what others ask for: of no interest as the place that holds memory.
+    #[serde(skip)]
+    pub wrapper: bool,
 }
 
 impl Frame {
@@ -36,9 +39,13 @@ impl Frame {
         brief(&self.function)
     }
 
-    /// Whether it belongs to the allocator rather than to who called it.
-    pub fn is_allocator(&self) -> bool {
-        const NAMES: [&str; 10] = [
+    /// Whether it is a function by which programs call the allocator.
+    pub fn is_entry(&self) -> bool {
+        const NAMES: [&str; 13] = [
+            "free",
+            "free_sized",
+            "free_aligned_sized",
+            "malloc_usable_size",
             "malloc",
             "calloc",
             "realloc",
@@ -48,63 +55,52 @@ impl Frame {
             "aligned_alloc",
             "valloc",
             "pvalloc",
-            "hakmem",
         ];
-        self.module.starts_with("libhakmem")
-            || self.function.starts_with("operator new")
-            || NAMES.contains(&self.function.as_str())
+        let name = self.function.as_str();
+        let is_own = name == "hakmem" || name.starts_with("hakmem_") || name.contains("<hakmem");
+        self.module.starts_with("libhakmem") || is_own || NAMES.contains(&name)
     }
 
-    /// Whether it only passes on what others ask for: of no interest as the place that holds
-    /// memory.
-    pub fn is_wrapper(&self) -> bool {
-        const PREFIXES: [&str; 12] = [
-            "std::",
-            "void std::",
-            "__gnu_cxx::",
-            "alloc::",
-            "<alloc::",
-            "core::",
-            "<core::",
-            "hashbrown::",
-            "__rust_",
-            "__rustc",
-            "__rdl_",
-            "decltype (std::",
+    /// Whether it belongs to the allocator rather than to who called it. Where hakmem is linked
+    /// into the program its functions are known by their names alone.
+    pub fn is_allocator(&self) -> bool {
+        const NAMES: [&str; 13] = [
+            "alloc_aligned",
+            "alloc_aligned_zeroed",
+            "alloc_and_sample",
+            "alloc_due",
+            "alloc_resize",
+            "alloc_resize_aligned",
+            "alloc_sample",
+            "alloc_slow",
+            "alloc_slowly",
+            "alloc_unsampled",
+            "alloc_with_flags",
+            "alloc_zeroed",
+            "sample_replace",
         ];
-        const NAMES: [&str; 27] = [
-            "xmalloc",
-            "xcalloc",
-            "xrealloc",
-            "xstrdup",
-            "strdup",
-            "__strdup",
-            "strndup",
-            "g_malloc",
-            "g_malloc0",
-            "g_realloc",
-            "g_strdup",
-            "zmalloc",
-            "zcalloc",
-            "zrealloc",
-            "ztrymalloc_usable_internal",
-            "zmalloc_usable",
-            "zcalloc_usable",
-            "zrealloc_usable",
-            "ztrymalloc",
-            "ztrymalloc_usable",
-            "ztryrealloc",
-            "ztryrealloc_usable",
-            "_sdsnewlen",
-            "sdsnewlen",
-            "_sdsMakeRoomFor",
-            "PyMem_RawMalloc",
-            "_PyMem_RawMalloc",
+        let is_own = NAMES.contains(&self.plain_name());
+        self.is_entry() || self.function.starts_with("operator new") || is_own
+    }
+
+    /// Whether functions of the allocator call one of this name; programs may have one, too.
+    pub fn may_be_allocator(&self) -> bool {
+        const NAMES: [&str; 8] = [
+            "alloc",
+            "alloc_any",
+            "alloc_big",
+            "alloc_block",
+            "alloc_long",
+            "move",
+            "resize",
+            "resize_in_tier",
         ];
-        PREFIXES
-            .iter()
-            .any(|prefix| self.function.starts_with(prefix))
-            || NAMES.contains(&self.function.as_str())
+        self.is_allocator() || NAMES.contains(&self.plain_name())
+    }
+
+    /// Compilers add what they made of a function: alloc_long.cold
+    fn plain_name(&self) -> &str {
+        self.function.split('.').next().unwrap_or_default()
     }
 }
 

@@ -27,6 +27,10 @@ pub fn render(analysis: &Analysis) -> String {
         "attached": header.attached,
         "start_unix_ns": header.start_unix_ns,
         "duration_ns": analysis.duration_ns(),
+        "look": header.is_look,
+        "processes": analysis.recording.processes.iter().map(|(name, process)| json!({
+            "program": name, "process": process,
+        })).collect::<Vec<_>>(),
         "sample_mean_bytes": header.sample_mean_bytes,
         "peak_ns": analysis.since_start(analysis.peak_ns),
         "totals": totals(analysis),
@@ -149,6 +153,8 @@ pub fn render_difference(difference: &Difference) -> String {
                     "stack": row.stack,
                     "before_bytes": row.before.round(),
                     "after_bytes": row.after.round(),
+                    "error_bytes": row.error.round(),
+                    "within_error": row.is_within_error(),
                 })
             });
             (measure.name().to_owned(), Value::Array(rows.collect()))

@@ -1,87 +1,62 @@
-//! What was never freed, less what is meant not to be.
+//! What was never freed, or what nothing leads to any more, less what is meant to stay.
 //!
-//! A file of suppressions has a pattern a line: a call site is left out when any of its functions,
-//! its source files or its modules matches. `*` stands for any letters; `#` begins a comment at the
-//! start of a line or behind a blank, as names have it, too: `{lambda()#1}`. Buffers of the C
-//! library's streams are never meant to be freed.
+//! A file of suppressions has a [pattern](crate::patterns) a line: a call site is left out when any
+//! of its functions, its source files or its modules matches. Buffers of the C library's streams
+//! are never meant to be freed.
 
 use std::fmt::Write;
 
+use serde_json::{json, Value};
+
 use crate::analysis::{Amount, Analysis, Measure};
-use crate::units::{blocks, bytes};
+use crate::patterns::Patterns;
+use crate::symbols::Frame;
+use crate::units::{blocks, bytes, many};
 
 /// What keeps the buffers of streams; a stream that is not closed is a block of its own.
 const STREAMS: &str = "*_IO_file_doallocate";
 
 /// Call sites that are meant to keep their memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Suppressions {
-    patterns: Vec<String>,
-}
+pub struct Suppressions(Patterns);
 
 impl Suppressions {
     /// Reads the text of a file.
     pub fn parse(text: &str) -> Suppressions {
-        let patterns = text.lines().map(without_comment);
-        let patterns = patterns.filter(|line| !line.is_empty()).map(str::to_owned);
-        Suppressions {
-            patterns: patterns.collect(),
-        }
+        Suppressions(Patterns::parse(text))
     }
 
     fn covers(&self, analysis: &Analysis, site: usize) -> bool {
-        analysis.symbols.frames_of(site).any(|frame| {
-            let names = [
-                Some(&frame.function),
-                frame.file.as_ref(),
-                Some(&frame.module),
-            ];
-            let mut names = names.into_iter().flatten();
-            let brief = frame.brief();
-            if matches(STREAMS, &frame.function) {
-                return true;
-            }
-            self.patterns.iter().any(|pattern| matches(pattern, &brief))
-                || names.any(|name| self.patterns.iter().any(|pattern| matches(pattern, name)))
-        })
+        let mut frames = analysis.symbols.frames_of(site);
+        let streams = Patterns::parse(STREAMS);
+        frames.any(|frame| streams.cover(&frame.function) || self.0.cover_frame(frame))
     }
 }
 
-fn without_comment(line: &str) -> &str {
-    let begins = |at: &usize| line[..*at].ends_with(char::is_whitespace) || *at == 0;
-    let mut marks = line.match_indices('#').map(|(at, _)| at);
-    line[..marks.find(begins).unwrap_or(line.len())].trim()
-}
-
-/// Whether the pattern, in which `*` is any text, is all of the text.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else {
-        return false;
-    };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else {
-        return rest.is_empty();
-    };
-    for part in middle {
-        let Some(at) = rest.find(part) else {
-            return false;
-        };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
+/// What a search of all memory for pointers has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// Bytes of live blocks, of their sizes.
+    pub live_bytes: u64,
+    /// And how many there are.
+    pub live_blocks: u64,
+    /// Bytes of those to which nothing leads.
+    pub lost_bytes: u64,
+    /// And how many there are.
+    pub lost_blocks: u64,
 }
 
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaks {
-    /// Sites and what lived at the end, most first.
+    /// Sites and what is leaked of them, most first.
     pub sites: Vec<(usize, Amount)>,
     /// How much of it in all.
     pub total: Amount,
     /// What was suppressed.
     pub suppressed: Amount,
+    /// `None`: the samples are what was never freed, whether or not a pointer led to it.
+    pub search: Option<Search>,
 }
 
 /// Checks a recording.
@@ -90,6 +65,7 @@ pub fn check(analysis: &Analysis, suppressions: &Suppressions) -> Leaks {
         sites: Vec::new(),
         total: Amount::default(),
         suppressed: Amount::default(),
+        search: None,
     };
     for site in analysis.top(Measure::End) {
         let sum = if suppressions.covers(analysis, site.site) {
@@ -98,77 +74,138 @@ pub fn check(analysis: &Analysis, suppressions: &Suppressions) -> Leaks {
             leaks.sites.push((site.site, site.end));
             &mut leaks.total
         };
-        sum.bytes += site.end.bytes;
-        sum.blocks += site.end.blocks;
+        sum.join(&site.end);
     }
     leaks
+}
+
+impl Leaks {
+    /// What is wrong with an amount, for people.
+    fn verdict(&self, amount: &Amount) -> String {
+        let amount = format!("{} in {}", bytes(amount.bytes), blocks(amount.blocks));
+        match self.search {
+            None => format!("{amount} were never freed"),
+            Some(_) => format!("{amount} are lost"),
+        }
+    }
+
+    fn reachability(&self) -> &'static str {
+        match self.search {
+            None => "unknown",
+            Some(_) => "unreachable",
+        }
+    }
 }
 
 /// The result for people.
 pub fn render(analysis: &Analysis, leaks: &Leaks) -> String {
     let mut out = String::new();
     for (site, amount) in &leaks.sites {
-        let _ = writeln!(
-            out,
-            "{} in {} were never freed:",
-            bytes(amount.bytes),
-            blocks(amount.blocks)
-        );
+        let _ = writeln!(out, "{}:", leaks.verdict(amount));
         for frame in analysis.symbols.frames_of(*site) {
             let place = frame.place().unwrap_or_else(|| frame.module.clone());
             let _ = writeln!(out, "    {} {place}", frame.brief());
         }
         out.push('\n');
     }
-    let _ = writeln!(
-        out,
-        "{} (process {}): {} never freed at {} call sites; {} suppressed.",
-        analysis.program(),
-        analysis.recording.header.process,
-        bytes(leaks.total.bytes),
-        leaks.sites.len(),
-        bytes(leaks.suppressed.bytes)
-    );
-    if !analysis.recording.header.ended {
+    let name = format!("{} ({})", analysis.program(), analysis.processes());
+    let suppressed = bytes(leaks.suppressed.bytes);
+    let sites = many(leaks.sites.len() as f64, "call site");
+    let Some(search) = leaks.search else {
+        let total = bytes(leaks.total.bytes);
         let _ = writeln!(
             out,
-            "It did not end by exit: what it would have freed on the way counts as never freed."
+            "{name}: {total} never freed at {sites}; {suppressed} suppressed."
         );
+        if !leaks.sites.is_empty() {
+            out.push_str(
+                "Whether pointers still led to it a recording does not say; of a running program \
+                 or its core file `hakmem inspect --leaks` does.\n",
+            );
+        }
+        if !analysis.recording.header.ended {
+            out.push_str(
+                "It did not end by exit: what it would have freed on the way counts as never \
+                 freed.\n",
+            );
+        }
+        problems(&mut out, analysis);
+        return out;
+    };
+    let _ = writeln!(
+        out,
+        "{name}: nothing leads to {} in {}, of {} in {} that live; {suppressed} suppressed.",
+        bytes(search.lost_bytes as f64),
+        blocks(search.lost_blocks as f64),
+        bytes(search.live_bytes as f64),
+        blocks(search.live_blocks as f64),
+    );
+    if search.lost_blocks > 0 && leaks.sites.is_empty() && leaks.suppressed.bytes == 0.0 {
+        out.push_str(match analysis.recording.header.sample_mean_bytes {
+            0 => {
+                "Who allocated them is not known, since no samples are taken: start the program \
+                 with HAKMEM_SAMPLE_KIB=64, or less.\n"
+            }
+            _ => "None of them is a sample: with a smaller HAKMEM_SAMPLE_KIB more would be.\n",
+        });
     }
-    for problem in analysis.problems() {
-        let _ = writeln!(out, "{problem}");
-    }
+    problems(&mut out, analysis);
     out
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_match_whole_names() {
-        for (pattern, text, expected) in [
-            ("main", "main", true),
-            ("main", "main2", false),
-            ("*main", "domain", true),
-            ("std::*", "std::vector::grow", true),
-            ("a*b*c", "aXXbYYc", true),
-            ("a*b*c", "acb", false),
-            ("a*a", "a", false),
-            ("*", "", true),
-        ] {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
-        }
+fn problems(out: &mut String, analysis: &Analysis) {
+    for problem in analysis.problems() {
+        let _ = writeln!(out, "{problem}");
     }
+}
 
-    #[test]
-    fn comments_and_empty_lines_are_left_out() {
-        let suppressions = Suppressions::parse("# all\n\n  init_* # tables\nlibfoo.so*\n#x\n");
-        assert_eq!(suppressions.patterns, ["init_*", "libfoo.so*"]);
-        let suppressions = Suppressions::parse("run()::{lambda(int)#1}::operator() # kept\n");
-        assert_eq!(
-            suppressions.patterns,
-            ["run()::{lambda(int)#1}::operator()"]
+/// One process, for programs.
+pub fn value(analysis: &Analysis, leaks: &Leaks) -> Value {
+    let header = &analysis.recording.header;
+    let sites = leaks.sites.iter().map(|(site, amount)| {
+        let stack: Vec<&Frame> = analysis.symbols.frames_of(*site).collect();
+        json!({
+            "bytes": amount.bytes.round(),
+            "blocks": amount.blocks.round(),
+            "stack": stack,
+        })
+    });
+    json!({
+        "program": header.program,
+        "command": header.command,
+        "process": header.process,
+        "ended": header.ended,
+        "reachability": leaks.reachability(),
+        "total_bytes": leaks.total.bytes.round(),
+        "suppressed_bytes": leaks.suppressed.bytes.round(),
+        "lost_bytes": leaks.search.map(|search| search.lost_bytes),
+        "lost_blocks": leaks.search.map(|search| search.lost_blocks),
+        "live_bytes": leaks.search.map(|search| search.live_bytes),
+        "live_blocks": leaks.search.map(|search| search.live_blocks),
+        "sites": sites.collect::<Vec<_>>(),
+        "problems": analysis.problems().collect::<Vec<_>>(),
+    })
+}
+
+/// The document with all processes.
+pub fn json(processes: Vec<Value>) -> String {
+    let value = json!({"format": 1, "kind": "leaks", "processes": processes});
+    format!("{value:#}\n")
+}
+
+/// The results of a process in SARIF.
+pub fn sarif_results(analysis: &Analysis, leaks: &Leaks) -> Vec<Value> {
+    let result = |(site, amount): &(usize, Amount)| {
+        let owner = analysis.owner(*site);
+        let text = format!(
+            "{}; allocated by {owner}, {} ({}).",
+            leaks.verdict(amount),
+            analysis.program(),
+            analysis.processes()
         );
-    }
+        let frames: Vec<&Frame> = analysis.symbols.frames_of(*site).collect();
+        let owner = analysis.symbols.owner(*site);
+        crate::sarif::result(leaks.search.is_some(), &text, owner, &frames)
+    };
+    leaks.sites.iter().map(result).collect()
 }

@@ -6,12 +6,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::debug_file::file_of;
 use crate::file::{Header, Module, Recording};
 pub use crate::frame::Frame;
+use crate::patterns::Patterns;
+use crate::perf_map::PerfMap;
 use crate::units::one_line;
-use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 
@@ -55,6 +58,7 @@ impl Symbols {
         let map = PerfMap::read(recording, root);
         resolver.name_all(recording, &map);
         resolver.symbols.trim_allocator();
+        resolver.symbols.mark_wrappers(|_| false);
         resolver.symbols
     }
 
@@ -69,78 +73,51 @@ impl Symbols {
 
     /// The frame that best says who holds the memory of a site.
     pub fn owner(&self, site: usize) -> Option<&Frame> {
-        self.frames_of(site)
-            .find(|frame| !frame.is_wrapper())
-            .or_else(|| self.frames_of(site).next())
+        self.frames_from_owner(site).next()
     }
 
-    /// Stacks begin with the caller of the allocator.
+    /// The frames from that one on: all of them, where none says it.
+    pub fn frames_from_owner(&self, site: usize) -> impl Iterator<Item = &Frame> + '_ {
+        let first = self.frames_of(site).position(|frame| !frame.wrapper);
+        self.frames_of(site).skip(first.unwrap_or(0))
+    }
+
+    /// Marks the functions that only pass on what others ask for: those of the list that is
+    /// compiled in, and those for which `more` holds.
+    pub fn mark_wrappers(&mut self, more: impl Fn(&Frame) -> bool) {
+        static LIST: LazyLock<Patterns> =
+            LazyLock::new(|| Patterns::parse(include_str!("wrappers.txt")));
+        for frame in &mut self.frames {
+            frame.wrapper = LIST.cover_function(frame) || more(frame);
+        }
+    }
+
+    /// Stacks begin with the caller of the allocator: behind the functions of it that come first,
+    /// and behind those by which it is asked, whatever these call.
     fn trim_allocator(&mut self) {
+        const DEEPEST: usize = 8;
         for stack in &mut self.stacks {
-            let is_allocator = |location: &&usize| {
-                let frames = &self.locations[**location].frames;
-                frames
-                    .iter()
-                    .all(|frame| self.frames[*frame].is_allocator())
+            let all = |location: usize, is_it: fn(&Frame) -> bool| {
+                let mut frames = self.locations[location].frames.iter();
+                frames.all(|frame| is_it(&self.frames[*frame]))
             };
-            let leading = stack.iter().take_while(is_allocator).count();
+            let inside = stack
+                .iter()
+                .take_while(|location| all(**location, Frame::may_be_allocator))
+                .count();
+            let first = stack[..inside]
+                .iter()
+                .rposition(|location| all(*location, Frame::is_allocator))
+                .map_or(0, |place| place + 1);
+            let entry = stack
+                .iter()
+                .take(DEEPEST)
+                .rposition(|location| all(*location, Frame::is_entry));
+            let leading = first.max(entry.map_or(0, |place| place + 1));
             if leading < stack.len() {
                 stack.drain(..leading);
             }
         }
-    }
-}
-
-/// What a run-time compiler says of its code.
-#[derive(Default)]
-struct PerfMap(BTreeMap<u64, (u64, String)>);
-
-impl PerfMap {
-    fn read(recording: &Recording, root: &Path) -> PerfMap {
-        let path = root.join(format!("tmp/perf-{}.map", recording.header.process));
-        let start = UNIX_EPOCH + Duration::from_nanos(recording.header.start_unix_ns);
-        let written = fs::metadata(&path).and_then(|metadata| metadata.modified());
-        // An older one is that of another process of this number.
-        match (written, fs::read(&path)) {
-            (Ok(written), Ok(text)) if written >= start => {
-                PerfMap::parse(&String::from_utf8_lossy(&text))
-            }
-            _ => PerfMap::default(),
-        }
-    }
-
-    fn parse(text: &str) -> PerfMap {
-        let entry = |line: &str| {
-            let mut words = line.splitn(3, ' ');
-            let mut number =
-                || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
-            let (start, size) = (number()?, number()?);
-            Some((start, (size, one_line(words.next()?))))
-        };
-        PerfMap(text.lines().filter_map(entry).collect())
-    }
-
-    fn find(&self, address: u64) -> Option<Frame> {
-        let (start, (size, name)) = self.0.range(..=address).next_back()?;
-        if address - start >= *size {
-            return None;
-        }
-        // Python writes py::FUNCTION:FILE.
-        let python = name
-            .strip_prefix("py::")
-            .and_then(|name| name.split_once(':'));
-        Some(match python {
-            Some((function, file)) => Frame {
-                function: function.to_owned(),
-                file: Some(file.to_owned()),
-                module: "python".to_owned(),
-                ..Frame::default()
-            },
-            None => Frame {
-                function: name.clone(),
-                ..Frame::default()
-            },
-        })
     }
 }
 
@@ -328,38 +305,6 @@ fn is_newer(path: &str, header: &Header) -> bool {
     changed.is_ok_and(|changed| changed > UNIX_EPOCH + end)
 }
 
-/// The file that has the symbols of a module, or why there is none.
-fn file_of(path: &str, build_id: &[u8]) -> Result<PathBuf, String> {
-    let name = one_line(path);
-    let path = Path::new(path);
-    if let Some(debug) = debug_file(build_id) {
-        return Ok(debug);
-    }
-    if !path.is_absolute() || !path.exists() {
-        return match path.is_absolute() {
-            true => Err(format!(
-                "{name} is not there any more: its functions have no names."
-            )),
-            false => Err(format!("{name} has no file.")),
-        };
-    }
-    let now = read_elf_build_id(path).ok().flatten();
-    if !build_id.is_empty() && now.as_deref() != Some(build_id) {
-        return Err(format!(
-            "{name} is another file than it was: its functions have no names."
-        ));
-    }
-    Ok(path.to_owned())
-}
-
-/// Where distributions put debugging information.
-fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
-    let (first, rest) = build_id.split_first()?;
-    let hex: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let path = PathBuf::from(format!("/usr/lib/debug/.build-id/{first:02x}/{hex}.debug"));
-    path.exists().then_some(path)
-}
-
 /// The function and what was inlined there, the innermost first.
 fn frames_of_symbol(symbol: &Sym, module: &str) -> Vec<Frame> {
     let frame = |function: &str, code: Option<&CodeInfo>, inlined| Frame {
@@ -368,6 +313,7 @@ fn frames_of_symbol(symbol: &Sym, module: &str) -> Vec<Frame> {
         line: code.and_then(|code| code.line),
         module: module.to_owned(),
         inlined,
+        wrapper: false,
     };
     let mut frames = vec![frame(&symbol.name, symbol.code_info.as_deref(), false)];
     for inlined in &symbol.inlined {
@@ -382,19 +328,58 @@ mod tests {
     use super::*;
 
     #[test]
-    fn maps_of_run_time_compilers_are_read() {
-        let map =
-            PerfMap::parse("7f00 10 jit_function with words\nnonsense\n7f20 8 py::f:/a/b.py\n");
-        assert_eq!(
-            map.find(0x7f0f).unwrap().function,
-            "jit_function with words"
-        );
-        assert_eq!(map.find(0x7f10), None);
-        assert_eq!(map.find(0x10), None);
-        let python = map.find(0x7f21).unwrap();
-        assert_eq!(
-            (python.function.as_str(), python.place().as_deref()),
-            ("f", Some("b.py"))
-        );
+    fn stacks_begin_with_the_caller_of_the_allocator() {
+        for (stack, first) in [
+            // Linked into the program, of which functions have such names, too.
+            (&["move", "alloc_resize", "grow"][..], "grow"),
+            (&["resize", "grow", "main"], "resize"),
+            (&["fill", "hakmem_realloc", "grow"], "grow"),
+            (
+                &["alloc_long.cold", "alloc_due.part.0", "malloc", "grow"],
+                "grow",
+            ),
+            (&["operator new(unsigned long)", "grow"], "grow"),
+            (&["malloc"], "malloc"),
+        ] {
+            let mut symbols = Symbols::default();
+            for function in stack {
+                symbols.frames.push(Frame {
+                    function: (*function).to_owned(),
+                    ..Frame::default()
+                });
+                symbols.locations.push(Location {
+                    frames: vec![symbols.locations.len()],
+                    ..Location::default()
+                });
+            }
+            symbols.stacks = vec![(0..stack.len()).collect()];
+            symbols.trim_allocator();
+            assert_eq!(
+                symbols.frames_of(0).next().unwrap().function,
+                first,
+                "{stack:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn functions_that_pass_on_what_others_ask_for_are_no_owners() {
+        let names = [
+            "ngx_alloc",
+            "os::malloc(unsigned long, int)",
+            "std::vector<int>::reserve",
+        ];
+        for name in names {
+            let frame = Frame {
+                function: name.to_owned(),
+                ..Frame::default()
+            };
+            let mut symbols = Symbols {
+                frames: vec![frame],
+                ..Symbols::default()
+            };
+            symbols.mark_wrappers(|_| false);
+            assert!(symbols.frames[0].wrapper, "{name}");
+        }
     }
 }

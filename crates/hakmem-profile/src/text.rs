@@ -1,32 +1,51 @@
-//! A recording for a terminal.
+//! A recording for a terminal, the [`callers`] of a function, and two recordings.
 
-use std::fmt::Write;
+pub mod callers;
+pub mod difference;
+mod page;
 
-use crate::analysis::{Analysis, Measure, SiteFigures};
-use crate::difference::Difference;
+use std::collections::{HashMap, HashSet};
+
+use crate::analysis::{Analysis, Measure};
 use crate::findings;
 use crate::symbols::Frame;
-use crate::units::{blocks, bytes, count, duration, many, one_line, percent, signed_bytes};
+use crate::units::{blocks, bytes, duration, many, one_line, percent, signed_bytes};
 use crate::waterfall::{self, Waterfall};
+pub use callers::render_callers;
+pub use difference::render_difference;
+use page::Page;
 
-/// Sites that are shown of each measure.
-const SITES: usize = 10;
-/// Frames that are shown of a site.
-const FRAMES: usize = 6;
+/// Where the text of a row begins.
+const INDENT: usize = 18;
 
-/// The report.
-pub fn render(analysis: &Analysis) -> String {
-    let mut out = String::new();
-    head(&mut out, analysis);
-    let findings = findings::find(analysis);
-    if !findings.is_empty() {
-        out.push_str("\nFindings\n");
-        for finding in findings {
-            let _ = writeln!(out, "  - {}\n    {}", finding.what, finding.advice);
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Rows of each measure.
+    pub rows: usize,
+    /// Functions of a stack.
+    pub frames: usize,
+    /// Letters of a line; `None`: as long as need be.
+    pub width: Option<usize>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            rows: 10,
+            frames: 10,
+            width: None,
         }
     }
-    for measure in Measure::ALL {
-        sites(&mut out, analysis, measure);
+}
+
+/// The report.
+pub fn render(analysis: &Analysis, options: &Options) -> String {
+    let mut page = Page::new(options);
+    head(&mut page, analysis);
+    let mut known = HashSet::new();
+    for measure in analysis.measures() {
+        sites(&mut page, analysis, measure, &mut known);
     }
     for (title, fall) in [
         (
@@ -36,48 +55,74 @@ pub fn render(analysis: &Analysis) -> String {
         ("The same at the end", waterfall::at_end(analysis)),
     ] {
         if let Some(fall) = fall {
-            steps(&mut out, title, &fall);
+            steps(&mut page, title, &fall);
         }
     }
-    problems(&mut out, analysis.problems());
-    out
+    problems(&mut page, analysis.problems());
+    page.text
 }
 
-fn head(out: &mut String, analysis: &Analysis) {
+/// Its beginning, for who has the rest elsewhere.
+pub fn summary(analysis: &Analysis, options: &Options) -> String {
+    let mut page = Page::new(options);
+    head(&mut page, analysis);
+    page.text
+}
+
+fn head(page: &mut Page, analysis: &Analysis) {
     let header = &analysis.recording.header;
     let command: Vec<String> = header.command.iter().map(|word| one_line(word)).collect();
-    let _ = writeln!(out, "{} (process {})", analysis.program(), header.process);
+    page.line(&format!(
+        "{} ({})",
+        analysis.program(),
+        analysis.processes()
+    ));
+    let mut say = |text: &str| page.paragraph("  ", "    ", text);
     if !command.is_empty() {
-        let _ = writeln!(out, "  {}", command.join(" "));
+        say(&command.join(" "));
     }
-    let end = match header.ended {
-        true => "",
-        false => ", without an orderly end",
-    };
-    let _ = writeln!(
-        out,
-        "  {} recorded{end}; {} samples, one in {}; by {}",
-        duration(analysis.duration_ns() as f64),
-        count(analysis.sites.iter().map(|site| site.samples as f64).sum()),
+    let samples: u64 = analysis.sites.iter().map(|site| site.samples).sum();
+    let lasted = duration(analysis.duration_ns() as f64);
+    say(&format!(
+        "{}; {}, one in {}; by {}",
+        match (header.is_look, header.ended) {
+            (true, _) => format!("a look at one moment, after {lasted}"),
+            (false, true) => format!("{lasted} recorded"),
+            (false, false) => format!("{lasted} recorded, without an orderly end"),
+        },
+        many(samples as f64, "sample"),
         bytes(header.sample_mean_bytes as f64),
         one_line(&header.writer)
-    );
+    ));
     let (peak, end, all) = (
         analysis.total(Measure::Peak),
         analysis.total(Measure::End),
         analysis.total(Measure::Allocated),
     );
-    let _ = writeln!(
-        out,
-        "  live: {} at the peak (after {}), {} at the end; allocated in all: {} in {}",
-        bytes(peak.bytes),
-        duration(analysis.since_start(analysis.peak_ns) as f64),
-        bytes(end.bytes),
+    let all = format!(
+        "allocated in all: {} in {}",
         bytes(all.bytes),
         blocks(all.blocks)
     );
+    say(&match header.is_look {
+        true => format!("live: {}; {all}", bytes(end.bytes)),
+        false => format!(
+            "live: {} at the peak (after {}), {} at the end; {all}",
+            bytes(peak.bytes),
+            duration(analysis.since_start(analysis.peak_ns) as f64),
+            bytes(end.bytes),
+        ),
+    });
     if let Some(before) = before(analysis) {
-        let _ = writeln!(out, "  {before}");
+        say(&before);
+    }
+    let findings = findings::find(analysis);
+    if !findings.is_empty() {
+        page.line("\nFindings");
+        for finding in findings {
+            page.paragraph("  - ", "    ", &finding.what);
+            page.paragraph("    ", "    ", finding.advice);
+        }
     }
 }
 
@@ -94,67 +139,119 @@ pub(crate) fn before(analysis: &Analysis) -> Option<String> {
     analysis.recording.header.attached.then(lived)
 }
 
-fn sites(out: &mut String, analysis: &Analysis, measure: Measure) {
-    let total = analysis.total(measure).bytes;
-    let top = analysis.top(measure);
-    if top.is_empty() {
-        return;
-    }
-    let _ = writeln!(out, "\n{}: {}", measure.title(), bytes(total));
-    for site in top.iter().take(SITES) {
-        let amount = site.amount(measure);
-        let _ = writeln!(
-            out,
-            "{:>10} {:>5}  {}",
-            bytes(amount.bytes),
-            percent(amount.bytes / total),
-            stack(analysis, site, FRAMES)
-        );
-        let _ = writeln!(
-            out,
-            "                  {}; lifetimes: median {}, p99 {}; {}",
-            blocks(amount.blocks),
-            site.median.text(),
-            site.p99.text(),
-            many(site.samples as f64, "sample")
-        );
-    }
-    if top.len() > SITES {
-        let rest: f64 = top[SITES..]
-            .iter()
-            .map(|site| site.amount(measure).bytes)
-            .sum();
-        let others = top.len() - SITES;
-        let _ = writeln!(
-            out,
-            "{:>10} {:>5}  {others} other call sites",
-            bytes(rest),
-            percent(rest / total)
-        );
-    }
+/// Sites that look the same.
+struct Group {
+    lines: Vec<String>,
+    sites: Vec<usize>,
+    bytes: f64,
+    /// Frames that are not shown, at most.
+    more: usize,
 }
 
-/// The innermost frames that say something, on lines of their own.
-fn stack(analysis: &Analysis, site: &SiteFigures, most: usize) -> String {
-    let frames: Vec<&Frame> = analysis.symbols.frames_of(site.site).collect();
-    if frames.is_empty() {
-        return "unknown call site".to_owned();
+fn groups(analysis: &Analysis, measure: Measure, frames: usize) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut places: HashMap<Vec<String>, usize> = HashMap::new();
+    for site in analysis.top(measure) {
+        let all = telling_frames(analysis, site.site);
+        let mut lines: Vec<String> = all
+            .iter()
+            .take(frames.max(1))
+            .map(|frame| name(frame))
+            .collect();
+        let more = all.len() - lines.len();
+        if lines.is_empty() {
+            lines.push("unknown call site".to_owned());
+        }
+        let place = *places.entry(lines.clone()).or_insert_with(|| {
+            groups.push(Group {
+                lines,
+                sites: Vec::new(),
+                bytes: 0.0,
+                more: 0,
+            });
+            groups.len() - 1
+        });
+        let group = &mut groups[place];
+        group.sites.push(site.site);
+        group.bytes += site.amount(measure).bytes;
+        group.more = group.more.max(more);
     }
-    let first = frames
-        .iter()
-        .position(|frame| !frame.is_wrapper())
-        .unwrap_or(0);
-    let shown: Vec<String> = frames[first..]
-        .iter()
-        .take(most)
-        .map(|frame| name(frame))
-        .collect();
-    let rest = frames.len() - first - shown.len();
-    let mut text = shown.join("\n                  < ");
-    if rest > 0 {
-        let _ = write!(text, "\n                  < … {rest} more");
+    groups.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
+    groups
+}
+
+/// The frames of a site that tell something: from its owner on, without functions that only pass
+/// on what others ask for, and without those that every program and thread begins with.
+fn telling_frames(analysis: &Analysis, site: usize) -> Vec<&Frame> {
+    const BEGINNING: [&str; 7] = [
+        "_start",
+        "__libc_start_main",
+        "__libc_start_main_impl",
+        "__libc_start_call_main",
+        "start_thread",
+        "clone3",
+        "__clone3",
+    ];
+    let begins = |frame: &Frame| BEGINNING.contains(&frame.function.as_str());
+    let mut frames: Vec<&Frame> = analysis.symbols.frames_from_owner(site).collect();
+    let outermost = frames.iter().rposition(|frame| !begins(frame));
+    frames.truncate(outermost.map_or(frames.len(), |place| place + 1));
+    let mut first = true;
+    frames.retain(|frame| std::mem::take(&mut first) || !frame.wrapper);
+    frames
+}
+
+fn sites(page: &mut Page, analysis: &Analysis, measure: Measure, known: &mut HashSet<Vec<String>>) {
+    let total = analysis.total(measure).bytes;
+    let groups = groups(analysis, measure, page.options.frames);
+    if groups.is_empty() {
+        return;
     }
-    text
+    let rows = page.options.rows;
+    page.line(&format!("\n{}: {}", analysis.title(measure), bytes(total)));
+    for group in groups.iter().take(rows) {
+        let figures = analysis.joined(&group.sites);
+        let share = percent(group.bytes / total);
+        let is_known = !known.insert(group.lines.clone());
+        let called = match group.lines.len() {
+            2.. if is_known => format!("{}, called as above", group.lines[0]),
+            _ => group.lines[0].clone(),
+        };
+        page.row(
+            &format!("{:>10} {share:>5}", bytes(group.bytes)),
+            INDENT,
+            &called,
+        );
+        if !is_known {
+            for line in &group.lines[1..] {
+                page.below(INDENT, &format!("< {line}"));
+            }
+            match (group.more, group.sites.len()) {
+                (0, _) => {}
+                (more, 1) => page.below(INDENT, &format!("< … {more} more")),
+                (more, ways) => page.below(INDENT, &format!("< … up to {more} more, {ways} ways")),
+            }
+        }
+        let samples = many(figures.samples as f64, "sample");
+        let number = blocks(figures.amount(measure).blocks);
+        page.below(
+            INDENT,
+            &match analysis.recording.header.is_look {
+                true => format!("{number}; {samples}"),
+                false => format!(
+                    "{number}; lifetimes: median {}, p99 {}; {samples}",
+                    figures.median.text(),
+                    figures.p99.text(),
+                ),
+            },
+        );
+    }
+    if groups.len() > rows {
+        let rest: f64 = groups[rows..].iter().map(|group| group.bytes).sum();
+        let others = many((groups.len() - rows) as f64, "other call site");
+        let share = percent(rest / total);
+        page.row(&format!("{:>10} {share:>5}", bytes(rest)), INDENT, &others);
+    }
 }
 
 fn name(frame: &Frame) -> String {
@@ -167,16 +264,14 @@ fn name(frame: &Frame) -> String {
     }
 }
 
-fn steps(out: &mut String, title: &str, fall: &Waterfall) {
-    let _ = writeln!(out, "\n{title}: {}", bytes(fall.rss));
+fn steps(page: &mut Page, title: &str, fall: &Waterfall) {
+    page.line(&format!("\n{title}: {}", bytes(fall.rss)));
     for step in &fall.steps {
-        let _ = writeln!(
-            out,
-            "{:>10} {:>5}  {} ({})",
-            signed(step.bytes),
-            percent(step.bytes / fall.rss),
-            step.name,
-            step.meaning
+        let share = percent(step.bytes / fall.rss);
+        page.row(
+            &format!("{:>10} {share:>5}", signed(step.bytes)),
+            INDENT,
+            &format!("{} ({})", step.name, step.meaning),
         );
     }
 }
@@ -188,48 +283,12 @@ fn signed(value: f64) -> String {
     }
 }
 
-fn problems<'a>(out: &mut String, problems: impl IntoIterator<Item = &'a str>) {
+fn problems<'a>(page: &mut Page, problems: impl IntoIterator<Item = &'a str>) {
     let mut problems = problems.into_iter().peekable();
     if problems.peek().is_some() {
-        out.push_str("\nWhat is missing\n");
+        page.line("\nWhat is missing");
     }
     for problem in problems {
-        let _ = writeln!(out, "  - {problem}");
+        page.paragraph("  - ", "    ", problem);
     }
-}
-
-/// The report of two recordings.
-pub fn render_difference(difference: &Difference) -> String {
-    let mut out = String::new();
-    let (before, after) = (difference.before, difference.after);
-    let _ = writeln!(out, "{} against {}", after.program(), before.program());
-    for measure in Measure::ALL {
-        let (was, is) = (before.total(measure).bytes, after.total(measure).bytes);
-        let _ = writeln!(
-            out,
-            "\n{}: {} before, {} now: {}",
-            measure.title(),
-            bytes(was),
-            bytes(is),
-            signed_bytes(is - was)
-        );
-        for row in difference.rows(measure).iter().take(SITES) {
-            let _ = writeln!(
-                out,
-                "{:>11} {:>10} -> {:>10}  {}",
-                signed_bytes(row.after - row.before),
-                bytes(row.before),
-                bytes(row.after),
-                row.stack
-                    .first()
-                    .map_or("unknown call site", String::as_str)
-            );
-            for frame in row.stack.iter().skip(1).take(2) {
-                let _ = writeln!(out, "{:38}< {frame}", "");
-            }
-        }
-    }
-    let missing = difference.problems();
-    problems(&mut out, missing.iter().map(String::as_str));
-    out
 }

@@ -1,12 +1,14 @@
 //! Live bytes over time, stacked by call site or by size.
 
+use std::collections::HashMap;
+
 use crate::analysis::Analysis;
 use crate::file::Sample;
 
 /// What the layers of a timeline are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layers {
-    /// The sites with most at the peak, and the others.
+    /// The functions that hold most at any moment, or at the end, and the others.
     Sites,
     /// Sizes of blocks.
     Sizes,
@@ -30,8 +32,9 @@ pub struct Timeline {
     pub layers: Vec<Layer>,
 }
 
-/// Layers with a name of their own.
+/// Layers with a name of their own, and how many of these hold most at the end.
 const SITES: usize = 7;
+const SITES_AT_END: usize = 3;
 
 const SIZES: [(u64, &str); 5] = [
     (128, "up to 128 B"),
@@ -52,7 +55,7 @@ impl Timeline {
         times_ns.push(analysis.since_start(analysis.peak_ns));
         times_ns.sort_unstable();
         times_ns.dedup();
-        let (names, layer_of) = layers(analysis, kind);
+        let (names, layer_of) = layers(analysis, kind, &times_ns);
         let mut timeline = Timeline {
             layers: names
                 .into_iter()
@@ -64,8 +67,8 @@ impl Timeline {
             times_ns,
         };
         for sample in &analysis.recording.samples {
-            let layer = layer_of(sample);
-            timeline.add(layer, sample, analysis);
+            let layer = &mut timeline.layers[layer_of(sample)];
+            add(&mut layer.bytes, &timeline.times_ns, sample, analysis);
         }
         for layer in &mut timeline.layers {
             // Changes become sums.
@@ -80,28 +83,83 @@ impl Timeline {
             .retain(|layer| layer.bytes.iter().any(|bytes| *bytes > 0.0));
         timeline
     }
+}
 
-    fn add(&mut self, layer: usize, sample: &Sample, analysis: &Analysis) {
-        let position = |time: u64| {
-            let time = analysis.since_start(time);
-            self.times_ns.partition_point(|moment| *moment < time)
-        };
-        let birth = position(sample.birth_ns);
-        let death = sample.death_ns.map(position);
-        let bytes = &mut self.layers[layer].bytes;
-        if let Some(at) = bytes.get_mut(birth) {
-            *at += sample.weight_bytes;
-        }
-        if let Some(at) = death.and_then(|death| bytes.get_mut(death)) {
-            *at -= sample.weight_bytes;
+/// Adds the changes that a sample makes to live bytes.
+fn add(bytes: &mut [f64], times_ns: &[u64], sample: &Sample, analysis: &Analysis) {
+    let position = |time: u64| {
+        let time = analysis.since_start(time);
+        times_ns.partition_point(|moment| *moment < time)
+    };
+    if let Some(at) = bytes.get_mut(position(sample.birth_ns)) {
+        *at += sample.weight_bytes;
+    }
+    let left = sample.left_ns().map(position);
+    if let Some(at) = left.and_then(|left| bytes.get_mut(left)) {
+        *at -= sample.weight_bytes;
+    }
+}
+
+/// Names of layers, the last one that of all others, and the layer of each site.
+fn owners(analysis: &Analysis, times_ns: &[u64]) -> (Vec<String>, Vec<Option<usize>>) {
+    // Sites of one function are one layer.
+    let mut names: Vec<String> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut numbers = vec![None; analysis.recording.sites.len().max(1)];
+    for site in &analysis.sites {
+        let owner = analysis.owner(site.site);
+        let number = *known.entry(owner).or_insert_with_key(|owner| {
+            names.push(owner.clone());
+            names.len() - 1
+        });
+        numbers[site.site] = Some(number);
+    }
+    let mut changes = vec![vec![0.0; times_ns.len()]; names.len()];
+    for sample in &analysis.recording.samples {
+        if let Some(owner) = numbers[sample.site as usize] {
+            add(&mut changes[owner], times_ns, sample, analysis);
         }
     }
+    let most_and_last: Vec<(f64, f64)> = changes
+        .iter()
+        .map(|changes| {
+            let (mut live, mut most) = (0.0, 0.0);
+            for change in changes {
+                live += change;
+                most = f64::max(most, live);
+            }
+            (most, live)
+        })
+        .collect();
+    let order = |value: &dyn Fn(usize) -> f64| {
+        let mut order: Vec<usize> = (0..names.len())
+            .filter(|owner| value(*owner) > 0.5)
+            .collect();
+        order.sort_by(|a, b| value(*b).total_cmp(&value(*a)));
+        order
+    };
+    let by_most = order(&|owner| most_and_last[owner].0);
+    let at_end = order(&|owner| most_and_last[owner].1);
+    let mut shown: Vec<usize> = at_end.into_iter().take(SITES_AT_END).collect();
+    for owner in &by_most {
+        if shown.len() < SITES && !shown.contains(owner) {
+            shown.push(*owner);
+        }
+    }
+    // The largest one is the lowest.
+    shown.sort_by_key(|owner| by_most.iter().position(|other| other == owner));
+    let layer = |owner: usize| shown.iter().position(|other| *other == owner);
+    let numbers = numbers.into_iter().map(|number| number.and_then(layer));
+    let numbers = numbers.collect();
+    let mut named: Vec<String> = shown.iter().map(|owner| names[*owner].clone()).collect();
+    named.push("others".to_owned());
+    (named, numbers)
 }
 
 type LayerOf = Box<dyn Fn(&Sample) -> usize>;
 
 /// Names, and the layer of a sample.
-fn layers(analysis: &Analysis, kind: Layers) -> (Vec<String>, LayerOf) {
+fn layers(analysis: &Analysis, kind: Layers, times_ns: &[u64]) -> (Vec<String>, LayerOf) {
     match kind {
         Layers::Sizes => (
             SIZES.iter().map(|(_, name)| (*name).to_owned()).collect(),
@@ -111,21 +169,8 @@ fn layers(analysis: &Analysis, kind: Layers) -> (Vec<String>, LayerOf) {
             }),
         ),
         Layers::Sites => {
-            // Sites of one function are one layer.
-            let mut names: Vec<String> = Vec::new();
-            let mut numbers = vec![None; analysis.recording.sites.len().max(1)];
-            for site in &analysis.sites {
-                let owner = analysis.owner(site.site);
-                let known = names.iter().position(|name| *name == owner);
-                numbers[site.site] = known.or_else(|| {
-                    (names.len() < SITES && site.peak.bytes > 0.0).then(|| {
-                        names.push(owner);
-                        names.len() - 1
-                    })
-                });
-            }
-            let others = names.len();
-            names.push("others".to_owned());
+            let (names, numbers) = owners(analysis, times_ns);
+            let others = names.len() - 1;
             (
                 names,
                 Box::new(move |sample| numbers[sample.site as usize].unwrap_or(others)),

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::{Analysis, Measure};
+use regex::Regex;
+
+use crate::analysis::{Amount, Analysis, Measure};
 use crate::file::FRAMES_MAX;
+use crate::select::is_in;
 use crate::symbols::Frame;
 
 const CUT_OFF: &str = "… deeper";
@@ -17,10 +20,10 @@ pub struct Node {
     pub title: String,
     /// It was inlined.
     pub inlined: bool,
-    /// Bytes, of what it called as well.
-    pub bytes: f64,
-    /// Bytes of another recording to compare with.
-    pub before: f64,
+    /// What it and what it called have.
+    pub now: Amount,
+    /// The same of another recording to compare with.
+    pub before: Amount,
     /// By name.
     pub callees: BTreeMap<String, Node>,
 }
@@ -35,7 +38,13 @@ impl Node {
     /// What the widths are made of: the larger one of both recordings.
     pub fn width(&self) -> f64 {
         let callees: f64 = self.callees.values().map(Node::width).sum();
-        self.bytes.max(self.before).max(callees)
+        self.now.bytes.max(self.before.bytes).max(callees)
+    }
+
+    /// Whether what it has differs by no more than the choice of samples may make.
+    pub fn is_within_error(&self) -> bool {
+        let change = self.now.bytes - self.before.bytes;
+        change.abs() <= self.now.error_of_difference(&self.before)
     }
 
     /// Adds the stack of a site. `change` adds to its nodes.
@@ -55,7 +64,16 @@ impl Node {
                 });
             change(node);
         }
-        for frame in analysis.symbols.frames_of(site).rev() {
+        node.add_frames(analysis.symbols.frames_of(site).rev(), change);
+    }
+
+    fn add_frames<'a>(
+        &mut self,
+        frames: impl Iterator<Item = &'a Frame>,
+        change: impl Fn(&mut Node),
+    ) {
+        let mut node = self;
+        for frame in frames {
             let key = frame.function.clone();
             node = node.callees.entry(key).or_insert_with(|| Node {
                 name: frame.brief(),
@@ -84,11 +102,11 @@ fn title(frame: &Frame) -> String {
 
 /// The tree of one recording.
 pub fn tree(analysis: &Analysis, measure: Measure) -> Node {
-    let mut root = root();
+    let mut root = named("all");
     for site in &analysis.sites {
-        let bytes = site.amount(measure).bytes;
-        if bytes > 0.0 {
-            root.add(analysis, site.site, |node| node.bytes += bytes);
+        let amount = site.amount(measure);
+        if amount.bytes > 0.0 {
+            root.add(analysis, site.site, |node| node.now.join(&amount));
         }
     }
     root
@@ -98,18 +116,34 @@ pub fn tree(analysis: &Analysis, measure: Measure) -> Node {
 pub fn difference(before: &Analysis, after: &Analysis, measure: Measure) -> Node {
     let mut root = tree(after, measure);
     for site in &before.sites {
-        let bytes = site.amount(measure).bytes;
-        if bytes > 0.0 {
-            root.add(before, site.site, |node| node.before += bytes);
+        let amount = site.amount(measure);
+        if amount.bytes > 0.0 {
+            root.add(before, site.site, |node| node.before.join(&amount));
         }
     }
     root
 }
 
-fn root() -> Node {
+/// Upside down: the functions in which the expression is found, below them who calls these. Of a
+/// stack with several of them counts the innermost one.
+pub fn callers(analysis: &Analysis, measure: Measure, function: &Regex) -> Node {
+    let mut root = named(&format!("callers of {function}"));
+    for site in &analysis.sites {
+        let amount = site.amount(measure);
+        let frames = || analysis.symbols.frames_of(site.site);
+        let first = frames().position(|frame| is_in(function, frame));
+        if let (Some(first), true) = (first, amount.bytes > 0.0) {
+            root.now.join(&amount);
+            root.add_frames(frames().skip(first), |node| node.now.join(&amount));
+        }
+    }
+    root
+}
+
+fn named(name: &str) -> Node {
     Node {
-        name: "all".to_owned(),
-        title: "all".to_owned(),
+        name: name.to_owned(),
+        title: name.to_owned(),
         ..Node::default()
     }
 }

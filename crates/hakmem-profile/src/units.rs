@@ -28,7 +28,8 @@ pub fn count(count: f64) -> String {
         c if c >= 999.5e6 => format!("{} G", three_digits(c / 1e9)),
         c if c >= 999.5e3 => format!("{} M", three_digits(c / 1e6)),
         c if c >= 9999.5 => format!("{} k", three_digits(c / 1e3)),
-        c => format!("{c:.0}"),
+        // Nothing added up is -0.
+        c => format!("{:.0}", c + 0.0),
     }
 }
 
@@ -42,7 +43,10 @@ pub fn many(number: f64, thing: &str) -> String {
 
 /// A number of blocks: where there are bytes, there is one at least.
 pub fn blocks(number: f64) -> String {
-    many(number.max(1.0), "block")
+    match number > 0.0 {
+        true => many(number.max(1.0), "block"),
+        false => "no blocks".to_owned(),
+    }
 }
 
 /// Nanoseconds with a unit.
@@ -117,6 +121,11 @@ mod tests {
         assert_eq!(duration(2.5e9), "2.50 s");
         assert_eq!(count(1234.0), "1234");
         assert_eq!(count(12345.0), "12.3 k");
+        assert_eq!(many(-0.0, "sample"), "0 samples");
+        assert_eq!(
+            (blocks(0.0), blocks(0.2)),
+            ("no blocks".into(), "1 block".into())
+        );
         assert_eq!(percent(0.004), "0.4%");
         assert_eq!(percent(0.5), "50%");
     }

@@ -1,7 +1,7 @@
 //! Writes a recording as the library does, for profiles that were taken from outside.
 
 use crate::file::{
-    Header, Module, Recording, Sample, Site, Snapshot, EXTENT_HEAD, EXTENT_MAGIC, FRAMES_MAX,
+    Header, Module, Recording, Sample, Site, Snapshot, ATTACHED, EXTENT_HEAD, EXTENT_MAGIC, FRAMES_MAX, LOOK,
     MAGIC, PATH_BYTES, RECORD_BYTES, TEXT_BYTES, VERSION,
 };
 
@@ -89,7 +89,12 @@ fn header(header: &Header) -> Record {
     record.u32(64, header.process);
     record.u32(68, header.parent);
     record.u32(72, u32::from(header.ended));
-    record.u32(76, u32::from(header.attached));
+    let begun = match (header.attached, header.is_look) {
+        (_, true) => LOOK,
+        (true, _) => ATTACHED,
+        _ => 0,
+    };
+    record.u32(76, begun);
     record.u64(80, header.sample_mean_bytes);
     record.u64(88, header.lost_samples);
     record.u64(96, header.lost_bytes);
@@ -150,33 +155,12 @@ fn sample(sample: &Sample) -> Record {
 
 fn snapshot(snapshot: &Snapshot) -> Record {
     let mut record = Record::new(RECORD_BYTES[2]);
-    let numbers = [
-        snapshot.time_ns,
-        snapshot.rss,
-        snapshot.live_blocks,
-        snapshot.live,
-        snapshot.magazines,
-        snapshot.transfer,
-        snapshot.slabs_free,
-        snapshot.page_heap_free,
-        snapshot.big_cache,
-        snapshot.metadata,
-        snapshot.mapped,
-        snapshot.committed,
-        snapshot.purged,
-        snapshot.threads,
-        snapshot.malloc_calls,
-        snapshot.free_calls,
-    ];
-    let numbers = numbers.iter().chain(&snapshot.tier_live);
     record.u32(0, 2);
-    for (place, number) in numbers
-        .chain([&snapshot.log, &snapshot.rss_highest])
-        .enumerate()
-    {
-        record.u64(8 + 8 * place, *number);
-    }
     record.u32(4, 22);
+    record.u64(8, snapshot.time_ns);
+    for (place, amount) in { *snapshot }.amounts().into_iter().enumerate() {
+        record.u64(16 + 8 * place, *amount);
+    }
     record
 }
 
@@ -205,6 +189,8 @@ mod tests {
             site,
             birth_ns: 5,
             death_ns,
+            gone_ns: None,
+            count: 1,
             requested_bytes: 20,
             usable_bytes: 32,
             weight_bytes: 6400.0,
@@ -253,6 +239,7 @@ mod tests {
                 build_id: vec![1, 2, 3],
                 path: "/bin/a".into(),
             }],
+            processes: Vec::new(),
             is_partial: false,
             problems: Vec::new(),
         };

@@ -15,7 +15,7 @@ use hakmem_profile::timeline::{Layers, Timeline};
 use hakmem_profile::{collapsed, csv, findings, flame, html, json, pprof, text, tree, waterfall};
 use scraper::{Html, Selector};
 
-use support::{put, toy, toy_analysis, toy_symbols, Birth, MEAN, MS};
+use support::{later, put, toy, toy_analysis, toy_symbols, Birth, MEAN, MS};
 
 const MIB: f64 = 1048576.0;
 
@@ -162,20 +162,10 @@ fn leaks_of_what_is_not_whole_say_so() {
         after: &analysis,
     };
     let message = "Now: The file was cut off";
-    assert!(text::render_difference(&difference).contains(message));
+    assert!(text::render_difference(&difference, &text::Options::default()).contains(message));
     assert!(json::render_difference(&difference).contains(message));
     assert!(html::render_difference(&difference).contains(message));
     assert!(!before.recording.is_partial);
-}
-
-fn later() -> Analysis {
-    let mut file = toy();
-    for i in 0..50 {
-        file.sample(Birth::new(1, 500 * MS + i, None));
-    }
-    let recording = file.read(1000 * MS);
-    let symbols = toy_symbols(&recording);
-    Analysis::new(recording, symbols)
 }
 
 #[test]
@@ -194,7 +184,7 @@ fn differences_are_by_function() {
         lines,
         "main;serve;Cache::insert(Key const&, int) 6553600 9830400\n"
     );
-    assert!(text::render_difference(&difference).contains("+3.12 MiB"));
+    assert!(text::render_difference(&difference, &text::Options::default()).contains("+3.12 MiB"));
     assert!(csv::render_difference(&difference).contains("end,Cache::insert,6553600,9830400"));
     let value: serde_json::Value =
         serde_json::from_str(&json::render_difference(&difference)).unwrap();
@@ -236,11 +226,11 @@ fn names_of_others_cannot_steer_the_page() {
 fn a_flame_graph_is_as_wide_as_its_bytes() {
     let toy = toy_analysis();
     let root = tree::tree(&toy, Measure::Peak);
-    assert_eq!(root.bytes, toy.total(Measure::Peak).bytes);
+    assert_eq!(root.now.bytes, toy.total(Measure::Peak).bytes);
     let main = &root.callees["main"];
-    assert_eq!(main.bytes, root.bytes);
-    let sum: f64 = main.callees.values().map(|callee| callee.bytes).sum();
-    assert_eq!(sum, main.bytes);
+    assert_eq!(main.now.bytes, root.now.bytes);
+    let sum: f64 = main.callees.values().map(|callee| callee.now.bytes).sum();
+    assert_eq!(sum, main.now.bytes);
     let file = flame::file(&root, Colours::Names, "toy");
     assert!(file.starts_with("<?xml") && file.contains("build_table"));
 }

@@ -144,7 +144,7 @@ proptest! {
         if let Ok(recording) = parse(&bytes) {
             let symbols = Symbols::resolve(&recording);
             let analysis = Analysis::new(recording, symbols);
-            prop_assert!(!hakmem_profile::text::render(&analysis).is_empty());
+            prop_assert!(!hakmem_profile::text::render(&analysis, &Default::default()).is_empty());
             prop_assert!(!hakmem_profile::html::render(&analysis).is_empty());
             prop_assert!(!hakmem_profile::json::render(&analysis).is_empty());
             prop_assert!(!hakmem_profile::pprof::render(&analysis).is_empty());

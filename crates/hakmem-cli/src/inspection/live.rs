@@ -84,39 +84,51 @@ fn stack(symbols: &Symbols, site: usize) -> Stack {
     (owner, frames.collect())
 }
 
-/// Sites of a process as a recording of what lives at this moment: a sample for each site, of
-/// which the size is the mean.
+/// Sites of a process as a recording of what lives at this moment: of each site a sample that is
+/// the sum of all that live, of which the size is the mean, and one of those that died.
 fn recording(report: &Report, sites: &[Site]) -> Recording {
+    let age_ns = report.source.age_ns.max(1);
+    let samples = sites.iter().zip(0..).flat_map(|(site, number)| {
+        let sample = |death_ns, bytes: u64, blocks: u64, count: u64| Sample {
+            site: number,
+            birth_ns: age_ns,
+            death_ns,
+            count: count.max(1),
+            requested_bytes: bytes / blocks.max(1),
+            usable_bytes: bytes / blocks.max(1),
+            weight_bytes: bytes as f64,
+            ..Sample::default()
+        };
+        let dead = |all: u64, live: u64| all.saturating_sub(live);
+        [
+            sample(None, site.live_bytes, site.live_blocks, site.live_samples),
+            sample(
+                Some(age_ns),
+                dead(site.allocated_bytes, site.live_bytes),
+                dead(site.allocated_blocks, site.live_blocks),
+                dead(site.samples, site.live_samples),
+            ),
+        ]
+    });
+    Recording {
+        samples: samples.filter(|sample| sample.weight_bytes > 0.0).collect(),
+        ..recording_of(report, sites)
+    }
+}
+
+/// The same without samples.
+pub fn recording_of(report: &Report, sites: &[Site]) -> Recording {
     let age_ns = report.source.age_ns.max(1);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_ns = now.map_or(0, |now| now.as_nanos() as u64);
     let command = report.source.command.split(' ').map(str::to_owned);
-    let sample = |(number, site): (usize, &Site)| {
-        let bytes = site.live_bytes / site.live_blocks.max(1);
-        Sample {
-            site: number as u32,
-            birth_ns: age_ns,
-            death_ns: None,
-            requested_bytes: bytes,
-            usable_bytes: bytes,
-            weight_bytes: site.live_bytes as f64,
-            birth_thread: 0,
-            death_thread: 0,
-            size_class: 0,
-            guarded: false,
-            inherited: false,
-            remote: false,
-            realloc: false,
-        }
-    };
-    let living = |(_, site): &(usize, &Site)| site.live_bytes > 0;
-    let numbered = sites.iter().enumerate();
     Recording {
         header: Header {
             start_unix_ns: now_ns.saturating_sub(age_ns),
             last_ns: age_ns,
             process: report.source.pid.unwrap_or(0) as u32,
             ended: true,
+            is_look: true,
             sample_mean_bytes: report.settings.sample_kib.max(0) as u64 * 1024,
             writer: format!("hakmem {}", report.library.version),
             program: report.source.program.clone(),
@@ -126,7 +138,6 @@ fn recording(report: &Report, sites: &[Site]) -> Recording {
             ..Header::default()
         },
         sites: sites.iter().map(site_of).collect(),
-        samples: numbered.filter(living).map(sample).collect(),
         modules: report.files.iter().map(module).collect(),
         ..Recording::default()
     }
@@ -155,7 +166,7 @@ fn module(file: &hakmem_inspect::find::LoadedFile) -> Module {
 }
 
 /// Where the files of the process are: one in a container has others under the same paths.
-fn root(source: &Source) -> PathBuf {
+pub fn root(source: &Source) -> PathBuf {
     let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
     let process = source.pid.filter(|_| source.core.is_none());
     let process = process.map(|pid| pid.to_string()).unwrap_or_default();

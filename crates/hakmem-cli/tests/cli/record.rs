@@ -171,6 +171,22 @@ fn children_have_files_and_the_end_is_that_of_the_program() {
     }
     let (a, b) = (&paths[0], paths[1].to_str().unwrap());
     assert!(report(a, &[b]).contains("All allocations"));
+    hakmem()
+        .args(["report", b])
+        .arg(a)
+        .assert()
+        .code(0)
+        .stderr(contains("--merge adds them up"));
+    // Both as one; what the child has of its parent counts once.
+    let number = |value: &serde_json::Value| value["totals"]["end_bytes"].as_f64().unwrap();
+    let json = |path: &Path, options: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&report(path, &[&["--json"], options].concat())).unwrap()
+    };
+    for whole in [json(directory.path(), &[]), json(a, &["--merge", b])] {
+        assert_eq!(whole["processes"].as_array().unwrap().len(), 2);
+        let ratio = number(&whole) / (2.0 * 32000.0 * 1024.0);
+        assert!((0.9..1.1).contains(&ratio), "{ratio}");
+    }
 }
 
 #[test]
@@ -238,12 +254,18 @@ fn leaks_set_the_exit_status() {
         .assert()
         .code(2)
         .stderr(contains("two recordings can be compared"));
-    hakmem()
+    let sarif = directory.path().join("leaks.sarif");
+    let output = hakmem()
         .args(["report", "--leaks", "--json"])
-        .arg(path)
-        .assert()
-        .code(2)
-        .stderr(contains("cannot be used with"));
+        .arg(format!("--sarif={}", sarif.display()))
+        .arg(directory.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let site = &value["processes"][0]["sites"][0];
+    assert_eq!(site["stack"][0]["function"], "keeper");
+    assert!(fs::read_to_string(&sarif).unwrap().contains("never-freed"));
     let list = directory.path().join("kept");
     fs::write(&list, "# tables\nkeep*\n").unwrap();
     hakmem()
@@ -297,6 +319,13 @@ fn bad_input_is_said_in_a_line() {
             "was cut off after 8 bytes",
         ),
         (file("shorter.hakprof", b"hak"), "was cut off after 3 bytes"),
+        (file("empty.hakprof", b""), "is empty: nothing was recorded"),
+        (file("heap.pb.gz", b"\x1f\x8b\x08"), "go tool pprof -http=:"),
+        (file("program", b"\x7fELF"), "is a program"),
+        (
+            file("report.json", b"{\"format\": 1, \"kind\": \"recording\"}"),
+            "give this command the .hakprof file itself",
+        ),
         (file("other.json", b"{}"), "other.json"),
         (directory.path().join("missing"), "cannot read"),
     ] {

@@ -29,7 +29,8 @@ pub fn render(analysis: &Analysis) -> String {
             (timeline::render(analysis))
             (flames("Where it came from", |measure| {
                 let total = analysis.total(measure);
-                (total.bytes > 0.0).then(|| Graph {
+                let is_shown = analysis.measures().any(|shown| shown == measure);
+                (is_shown && total.bytes > 0.0).then(|| Graph {
                     note: format!("{} in {}", bytes(total.bytes), blocks(total.blocks)),
                     root: tree::tree(analysis, measure),
                     colours: Colours::Names,
@@ -69,9 +70,14 @@ pub fn render_difference(difference: &Difference) -> String {
                 h2 { "Summary" }
                 div.tiles {
                     @for measure in Measure::ALL {
-                        @let (was, is) = (before.total(measure).bytes, after.total(measure).bytes);
-                        (tile(measure.title(), &signed_bytes(is - was),
-                            &format!("{} before, {} after", bytes(was), bytes(is))))
+                        @let total = difference.total(measure);
+                        @let error = match total.is_within_error() {
+                            true => "within the error: ± ",
+                            false => "± ",
+                        };
+                        (tile(measure.title(), &signed_bytes(total.after - total.before),
+                            &format!("{error}{}; {} before, {} after", bytes(total.error),
+                                bytes(total.before), bytes(total.after))))
                     }
                 }
             }
@@ -79,7 +85,8 @@ pub fn render_difference(difference: &Difference) -> String {
                 let root = tree::difference(before, after, measure);
                 (root.width() > 0.0).then(|| Graph {
                     note: format!(
-                        "{} before, {} after; orange grew, blue shrank",
+                        "{} before, {} after; orange grew, blue shrank, grey is \
+                         within the error of sampling",
                         bytes(before.total(measure).bytes),
                         bytes(after.total(measure).bytes)
                     ),
@@ -127,8 +134,11 @@ fn header(analysis: &Analysis) -> Markup {
                 h1 { (analysis.program()) }
                 p.facts {
                     span { code { (command(analysis)) } }
-                    span { "process " (header.process) }
-                    span { (duration(analysis.duration_ns() as f64)) }
+                    span { (analysis.processes()) }
+                    span {
+                        @if header.is_look { "a look after " }
+                        (duration(analysis.duration_ns() as f64))
+                    }
                     span { (samples) " samples, one in " (bytes(header.sample_mean_bytes as f64)) }
                     @if !header.ended { span.quick { "no orderly end" } }
                     @if let Some(before) = crate::text::before(analysis) { span.quick { (before) } }

@@ -12,7 +12,15 @@ const ROWS: usize = 150;
 
 /// The section of a recording.
 pub fn render(analysis: &Analysis) -> Markup {
-    let shown = analysis.sites.iter().take(ROWS);
+    let shown = &analysis.sites[..analysis.sites.len().min(ROWS)];
+    let stacks: Vec<Vec<String>> = shown
+        .iter()
+        .map(|site| {
+            let frames = analysis.symbols.frames_from_owner(site.site);
+            frames.map(Frame::brief).collect()
+        })
+        .collect();
+    let apart = apart(&stacks);
     let left_out = analysis.sites.len().saturating_sub(ROWS);
     html! {
         section #sites {
@@ -30,7 +38,11 @@ pub fn render(analysis: &Analysis) -> Markup {
                             th { button type="button" { (name) } }
                         }
                     } }
-                    tbody { @for site in shown { (row(analysis, site)) } }
+                    tbody {
+                        @for (site, apart) in shown.iter().zip(&apart) {
+                            (row(analysis, site, apart))
+                        }
+                    }
                 }
             }
             @if left_out > 0 { p.note { (left_out) " more are in the CSV and JSON." } }
@@ -38,7 +50,27 @@ pub fn render(analysis: &Analysis) -> Markup {
     }
 }
 
-fn row(analysis: &Analysis, site: &SiteFigures) -> Markup {
+/// Of stacks that begin with the same function, the first callers in which they differ.
+fn apart(stacks: &[Vec<String>]) -> Vec<String> {
+    /// Callers that are told.
+    const MOST: usize = 3;
+    let differences = |stack: &Vec<String>| {
+        let mut alike: Vec<&Vec<String>> = stacks.iter().collect();
+        alike.retain(|other| other.first() == stack.first());
+        let mut told: Vec<&str> = Vec::new();
+        for (depth, caller) in stack.iter().enumerate().skip(1) {
+            let before = alike.len();
+            alike.retain(|other| other.get(depth) == Some(caller));
+            if alike.len() < before && told.len() < MOST {
+                told.push(caller);
+            }
+        }
+        told.join(" < ")
+    };
+    stacks.iter().map(differences).collect()
+}
+
+fn row(analysis: &Analysis, site: &SiteFigures, apart: &str) -> Markup {
     let frames: Vec<&Frame> = analysis.symbols.frames_of(site.site).collect();
     let stack: Vec<&str> = frames.iter().map(|frame| frame.function.as_str()).collect();
     let peak = analysis.total(Measure::Peak).bytes.max(1.0);
@@ -56,6 +88,7 @@ fn row(analysis: &Analysis, site: &SiteFigures) -> Markup {
                         @if let Some(place) = owner.and_then(Frame::place) {
                             " " small { (place) }
                         }
+                        @if !apart.is_empty() { " " small { "< " (apart) } }
                     }
                     ol { @for frame in &frames { (callers(frame)) } }
                 }
@@ -106,6 +139,10 @@ pub fn render_difference(difference: &Difference) -> Markup {
     html! {
         section #sites {
             h2 { "Call sites" }
+            p.lead {
+                "± is the error of sampling, at 99%. Paler rows changed by less: they may not have "
+                "changed at all."
+            }
             div.tabs {
                 @for (index, measure) in Measure::ALL.into_iter().enumerate() {
                     input type="radio" name="sites" id=(format!("sites-{}", measure.name()))
@@ -137,14 +174,14 @@ pub fn render_difference(difference: &Difference) -> Markup {
 fn changed(row: &Row) -> Markup {
     let change = row.after - row.before;
     html! {
-        tr data-stack=(row.stack.join("\n")) {
+        tr.within[row.is_within_error()] data-stack=(row.stack.join("\n")) {
             th {
                 details {
                     summary { (row.stack.first().map_or("unknown", String::as_str)) }
                     ol { @for name in &row.stack { li { code { (name) } } } }
                 }
             }
-            (number(change, html! { (signed_bytes(change)) }))
+            (number(change, html! { (signed_bytes(change)) " " small { "± " (bytes(row.error)) } }))
             (number(row.before, html! { (bytes(row.before)) }))
             (number(row.after, html! { (bytes(row.after)) }))
         }

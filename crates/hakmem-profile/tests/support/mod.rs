@@ -227,6 +227,7 @@ pub fn toy_symbols(recording: &Recording) -> Symbols {
                 line: Some(line),
                 module: "toy".to_owned(),
                 inlined: false,
+                wrapper: false,
             });
             symbols.locations.push(Location {
                 address: *address,
@@ -243,6 +244,17 @@ pub fn toy_symbols(recording: &Recording) -> Symbols {
 /// The toy, analysed.
 pub fn toy_analysis() -> Analysis {
     let recording = toy().read(1000 * MS);
+    let symbols = toy_symbols(&recording);
+    Analysis::new(recording, symbols)
+}
+
+/// The toy with a cache that is half as large again.
+pub fn later() -> Analysis {
+    let mut file = toy();
+    for i in 0..50 {
+        file.sample(Birth::new(1, 500 * MS + i, None));
+    }
+    let recording = file.read(1000 * MS);
     let symbols = toy_symbols(&recording);
     Analysis::new(recording, symbols)
 }

@@ -1,0 +1,58 @@
+//! What `hakmem report` shows of a recording when a part is asked for.
+
+use std::fs;
+
+use predicates::str::contains;
+
+use crate::fixtures::{hakmem, scratch};
+use crate::record::{compiled, recordings, report};
+
+/// The page is there, and the text says no more than what matters.
+#[test]
+fn parts_of_a_recording_are_shown() {
+    let directory = scratch();
+    let program = compiled(directory.path());
+    hakmem()
+        .args(["record", "--output"])
+        .arg(directory.path())
+        .arg("--")
+        .arg(&program)
+        .assert()
+        .code(0);
+    let path = &recordings(directory.path())[0];
+    let page = directory.path().join("page.html");
+    let text = report(path, &["--html", page.to_str().unwrap()]);
+    assert!(page.exists() && text.lines().count() < 25, "{text}");
+    assert!(text.ends_with("page.html\n"), "{text}");
+    let text = report(path, &["--callers", "^keeper$"]);
+    assert!(
+        text.contains("100%  keeper") && text.contains("< main"),
+        "{text}"
+    );
+    let text = report(path, &["--focus=passer", "--show=allocated"]);
+    assert!(!text.contains("keeper"), "{text}");
+    let text = report(path, &["--skip=keeper"]);
+    assert!(text.contains("%  main toy.c"), "{text}");
+    for (options, message) in [
+        (&["--from=2h"][..], "ends after"),
+        (&["--from=2s", "--to=1s"], "--from has to be before --to"),
+        (&["--focus=("], "invalid value"),
+        (&["--sarif"], "--leaks"),
+    ] {
+        hakmem()
+            .arg("report")
+            .arg(path)
+            .args(options)
+            .assert()
+            .code(2)
+            .stderr(contains(message));
+    }
+    let empty = directory.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    hakmem()
+        .arg("report")
+        .arg(&empty)
+        .assert()
+        .code(2)
+        .stderr(contains("has no recordings (*.hakprof)"));
+}

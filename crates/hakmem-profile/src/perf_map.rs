@@ -1,0 +1,87 @@
+//! The maps that run-time compilers leave in `/tmp/perf-PID.map`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::file::Recording;
+use crate::frame::Frame;
+use crate::units::one_line;
+
+/// What a run-time compiler says of its code.
+#[derive(Default)]
+pub(crate) struct PerfMap(BTreeMap<u64, (u64, String)>);
+
+impl PerfMap {
+    /// That of the process of a recording; an empty one, if there is none.
+    pub fn read(recording: &Recording, root: &Path) -> PerfMap {
+        let path = root.join(format!("tmp/perf-{}.map", recording.header.process));
+        let start = UNIX_EPOCH + Duration::from_nanos(recording.header.start_unix_ns);
+        let written = fs::metadata(&path).and_then(|metadata| metadata.modified());
+        // An older one is that of another process of this number.
+        match (written, fs::read(&path)) {
+            (Ok(written), Ok(text)) if written >= start => {
+                PerfMap::parse(&String::from_utf8_lossy(&text))
+            }
+            _ => PerfMap::default(),
+        }
+    }
+
+    fn parse(text: &str) -> PerfMap {
+        let entry = |line: &str| {
+            let mut words = line.splitn(3, ' ');
+            let mut number =
+                || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+            let (start, size) = (number()?, number()?);
+            Some((start, (size, one_line(words.next()?))))
+        };
+        PerfMap(text.lines().filter_map(entry).collect())
+    }
+
+    /// The function at an address.
+    pub fn find(&self, address: u64) -> Option<Frame> {
+        let (start, (size, name)) = self.0.range(..=address).next_back()?;
+        if address - start >= *size {
+            return None;
+        }
+        // Python writes py::FUNCTION:FILE.
+        let python = name
+            .strip_prefix("py::")
+            .and_then(|name| name.split_once(':'));
+        Some(match python {
+            Some((function, file)) => Frame {
+                function: function.to_owned(),
+                file: Some(file.to_owned()),
+                module: "python".to_owned(),
+                ..Frame::default()
+            },
+            None => Frame {
+                function: name.clone(),
+                ..Frame::default()
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_of_run_time_compilers_are_read() {
+        let map =
+            PerfMap::parse("7f00 10 jit_function with words\nnonsense\n7f20 8 py::f:/a/b.py\n");
+        assert_eq!(
+            map.find(0x7f0f).unwrap().function,
+            "jit_function with words"
+        );
+        assert_eq!(map.find(0x7f10), None);
+        assert_eq!(map.find(0x10), None);
+        let python = map.find(0x7f21).unwrap();
+        assert_eq!(
+            (python.function.as_str(), python.place().as_deref()),
+            ("f", Some("b.py"))
+        );
+    }
+}
