@@ -3,6 +3,7 @@
 
 #include "map/metadata.h"
 #include "observe/descriptor.h"
+#include "profile/sample.h"
 #include "slab/shard.h"
 #include "span/big.h"
 #include "thread/registry.h"

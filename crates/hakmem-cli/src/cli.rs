@@ -129,10 +129,11 @@ pub struct DoctorArguments {
 The program is neither stopped nor asked: its memory is read from outside, which takes the right \
 to trace it (its user, and kernel.yama.ptrace_scope 0, or CAP_SYS_PTRACE).
 
-Exit status: 0, or 2 when it cannot be looked at.
+Exit status: 0; with --leaks 1 if something is lost; 2 when it cannot be looked at.
 
 Examples:
   hakmem inspect 1234
+  hakmem inspect 1234 --leaks
   hakmem inspect redis-server --html redis.html
   hakmem inspect core.1234 --json
   hakmem inspect 1234 --profile live.hakprof && hakmem report live.hakprof")]
@@ -151,6 +152,13 @@ pub struct InspectArguments {
     /// output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub profile: Option<PathBuf>,
+    /// Search all memory for pointers, show the blocks to which none leads, and exit with 1 if
+    /// there are any
+    #[arg(long, conflicts_with_all = ["html", "profile"])]
+    pub leaks: bool,
+    /// How leaks are shown.
+    #[command(flatten)]
+    pub leak_options: LeakOptions,
     /// Draw so many superslabs in the terminal
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub map: usize,

@@ -77,8 +77,10 @@ pub(crate) fn mark_free_samples(memory: &dyn Memory, bits: u64, slab: &mut Slab)
     let behind = slab.free.len() as u64 * 8;
     let pointers = memory.bytes(bits.wrapping_add(behind), slab.blocks as usize * 8);
     let pointers = pointers.unwrap_or_default();
-    for (block, pointer) in pointers.chunks_exact(8).enumerate() {
-        if number(pointer, 0, 8) == 0 {
+    let pointers = pointers.chunks_exact(8);
+    slab.samples = pointers.map(|pointer| number(pointer, 0, 8)).collect();
+    for (block, pointer) in slab.samples.iter().enumerate() {
+        if *pointer == 0 {
             slab.free[block / 64] |= 1 << (block % 64);
         }
     }

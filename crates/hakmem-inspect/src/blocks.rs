@@ -104,6 +104,7 @@ mod tests {
             size,
             blocks,
             sampled: false,
+            samples: Vec::new(),
             hardened: false,
             free: vec![0; blocks.div_ceil(64) as usize],
             in_magazines: Vec::new(),

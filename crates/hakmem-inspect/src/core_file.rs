@@ -24,6 +24,8 @@ pub struct Core {
     program: String,
     short_name: String,
     pid: Option<i32>,
+    /// What it says of threads, their registers among it.
+    pub(crate) threads: Vec<u8>,
 }
 
 /// Memory in the file.
@@ -47,6 +49,7 @@ const MANY_SEGMENTS: u64 = 0xffff;
 const SEGMENTS_MAX: u64 = 1 << 22;
 const NOTES_MAX: u64 = 256 << 20;
 
+const NT_PRSTATUS: u64 = 1;
 const NT_PRPSINFO: u64 = 3;
 const NT_FILE: u64 = 0x4649_4c45;
 
@@ -80,6 +83,7 @@ impl Core {
             executable: PathBuf::new(),
             program: String::new(),
             short_name: String::new(),
+            threads: Vec::new(),
             pid: None,
         };
         if !core.read_headers(&head) {
@@ -155,6 +159,7 @@ impl Core {
                 return;
             };
             match kind {
+                NT_PRSTATUS => self.threads.extend_from_slice(note),
                 NT_PRPSINFO => self.add_program(note),
                 NT_FILE => self.add_files(note),
                 _ => {}

@@ -28,6 +28,7 @@ pub mod memory;
 pub mod part;
 pub mod process;
 mod ranges;
+pub mod reach;
 pub mod regions;
 pub mod report;
 pub mod residency;

@@ -38,6 +38,8 @@ pub struct Big {
     pub live: bool,
     /// In the BigCache; when neither, a thread works on it.
     pub cached: bool,
+    /// Where the record of its sample lies, or 0.
+    pub sample: u64,
 }
 
 /// Everything that lies in superslabs and big blocks.
@@ -88,6 +90,8 @@ struct Shape {
     big_dirty: Field,
     big_live: Field,
     big_cached: Field,
+    /// Older libraries do not tell it.
+    big_sample: Option<Field>,
 }
 
 impl Shape {
@@ -120,6 +124,7 @@ impl Shape {
             big_dirty: layout.field("big.dirty")?,
             big_live: layout.field("big.live")?,
             big_cached: layout.field("big.cached")?,
+            big_sample: layout.field("big.sample").ok(),
         })
     }
 }
@@ -216,6 +221,7 @@ impl Regions {
             dirty: shape.big_dirty.of(record),
             live: shape.big_live.of(record) != 0,
             cached: shape.big_cached.of(record) != 0,
+            sample: shape.big_sample.map_or(0, |field| field.of(record)),
         };
         let before = self.bigs.last().map_or(0, |big| big.base + big.bytes);
         match big.base.checked_add(big.bytes) {
@@ -354,6 +360,7 @@ fn slab_of(shape: &Shape, classes: &[SizeClass], head: &[u8], base: u64) -> Opti
         size: class.size,
         blocks,
         sampled: shape.samples != 0 && shard == shape.samples,
+        samples: Vec::new(),
         hardened: words.is_some_and(|words| words.is_of(shard)),
         free: Vec::new(),
         in_magazines: Vec::new(),

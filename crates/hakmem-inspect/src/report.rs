@@ -207,16 +207,13 @@ fn look(process: &Process, found: &Found) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// Looks at a core file.
+/// The library in a core file.
 ///
 /// # Errors
-/// It cannot be read, or hakmem did not serve the program.
-pub fn inspect_core(core: &Core) -> Result<Report, Error> {
-    let began = Instant::now();
-    let memory: &dyn Memory = core;
-    let mappings = core.mappings();
-    let found = library(memory, mappings, core.executable(), core.program());
-    let found = found.map_err(|error| match error {
+/// There is none, or its data are not in the file.
+pub fn library_of_core(core: &Core) -> Result<Found, Error> {
+    let found = library(core, core.mappings(), core.executable(), core.program());
+    found.map_err(|error| match error {
         Error::TooOld { file, .. } => Error::NoData {
             core: core.path().display().to_string(),
             file,
@@ -229,7 +226,18 @@ pub fn inspect_core(core: &Core) -> Result<Report, Error> {
             program: core.path().display().to_string(),
         },
         error => error,
-    })?;
+    })
+}
+
+/// Looks at a core file.
+///
+/// # Errors
+/// It cannot be read, or hakmem did not serve the program.
+pub fn inspect_core(core: &Core) -> Result<Report, Error> {
+    let began = Instant::now();
+    let memory: &dyn Memory = core;
+    let mappings = core.mappings();
+    let found = library_of_core(core)?;
     let snapshot = Snapshot::read(memory, mappings, &found)?;
     let residency = core.residency()?;
     let source = Source {

@@ -9,6 +9,8 @@ use crate::memory::Memory;
 /// A call site: estimates from the samples that were taken there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
+    /// Where its record lies.
+    pub address: u64,
     /// Bytes that live.
     pub live_bytes: u64,
     /// Blocks that live.
@@ -58,7 +60,10 @@ pub fn sites(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Site>, Error> {
             };
             below.push(next.of(&record));
             let length = frames.of(&record) as usize;
-            let site = figures.site(&record);
+            let site = Site {
+                address,
+                ..figures.site(&record)
+            };
             if site.samples > 0 && length <= frames_max {
                 let stack = address.wrapping_add(head as u64);
                 by_frames
@@ -123,7 +128,7 @@ impl Figures {
             allocated_blocks: blocks(parts),
             samples,
             live_samples: samples.saturating_sub(dead_samples),
-            frames: Vec::new(),
+            ..Site::default()
         }
     }
 }

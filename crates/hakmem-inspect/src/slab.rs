@@ -15,6 +15,8 @@ pub struct Slab {
     pub blocks: u64,
     /// They are samples.
     pub sampled: bool,
+    /// For each block of such a slab, where the record of its sample lies, or 0.
+    pub samples: Vec<u64>,
     /// They are of the hardened preset.
     pub hardened: bool,
     /// A bit a block: free in the slab.

@@ -7,6 +7,7 @@
 pub mod figures;
 pub mod fit;
 pub mod html;
+pub mod leaks;
 pub mod live;
 pub mod metrics;
 pub mod screen;
@@ -48,6 +49,9 @@ struct Whole<'a> {
 /// # Errors
 /// It cannot be looked at, or a file cannot be written.
 pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
+    if arguments.leaks {
+        return leaks::leaks(arguments);
+    }
     let page = arguments.html.as_deref().map(Document::new).transpose()?;
     let profile = arguments
         .profile

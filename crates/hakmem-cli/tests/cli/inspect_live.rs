@@ -8,7 +8,7 @@ use ratatui::backend::TestBackend;
 use ratatui::Terminal;
 use serde_json::Value;
 
-use crate::fixtures::{hakmem, scratch, skip};
+use crate::fixtures::{compile, hakmem, library, scratch, skip};
 use crate::inspect::{inspect, preloaded, Running};
 
 #[test]
@@ -69,6 +69,75 @@ fn slow_paths_and_call_sites_are_told_from_outside() {
         .assert()
         .code(2)
         .stderr(contains("HAKMEM_SAMPLE_KIB"));
+}
+
+/// Loses 1000 blocks of 3000 bytes, keeps as many in a list, and one big one by its middle.
+const LOSES: &str = "
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <unistd.h>
+    struct node { struct node *next; char rest[2900]; };
+    struct node *list;
+    char *middle;
+    __attribute__((noinline)) void keep(void) {
+        for (int i = 0; i < 1000; i++) {
+            struct node *node = malloc(sizeof *node);
+            node->next = list;
+            list = node;
+        }
+        middle = (char *)malloc(5 << 20) + (2 << 20);
+    }
+    __attribute__((noinline)) void lose(void) {
+        for (int i = 0; i < 1000; i++) {
+            char *volatile block = malloc(3000);
+            *block = 1;
+            block = 0;
+        }
+    }
+    int main(void) {
+        keep();
+        lose();
+        puts(\"ready\");
+        fflush(stdout);
+        pause();
+    }";
+
+#[test]
+fn lost_blocks_are_told_from_those_that_are_kept() {
+    use std::io::{BufRead, BufReader};
+    let directory = scratch();
+    let program = directory.path().join("loses");
+    if compile("cc", LOSES, &["-g", "-O1", "-fno-builtin"], &program).is_none() {
+        return skip("C compiler");
+    }
+    let mut running = std::process::Command::new(&program)
+        .env("LD_PRELOAD", library())
+        .env("HAKMEM_SAMPLE_KIB", "4")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    let mut output = BufReader::new(running.stdout.take().unwrap());
+    output.read_line(&mut ready).unwrap();
+    let looked = hakmem()
+        .args(["inspect", &running.id().to_string(), "--leaks", "--json"])
+        .output()
+        .unwrap();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert_eq!(looked.status.code(), Some(1), "{looked:?}");
+    let value: Value = serde_json::from_slice(&looked.stdout).unwrap();
+    let process = &value["processes"][0];
+    assert_eq!(process["reachability"], "unreachable");
+    let lost = process["lost_blocks"].as_u64().unwrap();
+    // A few may still be pointed to by what is left on the stack.
+    assert!((990..=1002).contains(&lost), "{process}");
+    assert!(process["live_blocks"].as_u64().unwrap() >= 2001);
+    let sites = process["sites"].as_array().unwrap();
+    for site in sites {
+        assert_eq!(site["stack"][0]["function"], "lose", "{process}");
+    }
+    assert_eq!(sites.len(), 1);
 }
 
 /// Names come from the files that the process sees, as in a container.

@@ -1,0 +1,335 @@
+//! Which live blocks the program can still get at: what no pointer leads to is lost.
+//!
+//! All memory that the program may write to and that is not hakmem's is searched word by word, and
+//! so is each block that is found. A word that points into a block, to its start or not, leads to
+//! it: what looks like a pointer counts as one. So what is said to be lost is, but for pointers
+//! that a program keeps in another form, and some that is lost may not be found.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use crate::blocks::Bits;
+use crate::core_file::Core;
+use crate::error::Error;
+use crate::find::Found;
+use crate::layout::{number, Layout};
+use crate::maps::Mapping;
+use crate::memory::Memory;
+use crate::process::Process;
+use crate::ranges::{merged, without};
+use crate::report::{find_library, library_of_core};
+use crate::residency::Residency;
+use crate::snapshot::Snapshot;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Reach {
+    /// Bytes of live blocks.
+    pub live_bytes: u64,
+    /// How many there are.
+    pub live_blocks: u64,
+    /// The live blocks to which nothing leads, by address.
+    pub lost: Vec<Lost>,
+    /// What is to be known about it, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// A block to which nothing leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Lost {
+    /// Where it lies.
+    pub address: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// If it is one.
+    pub sample: Option<Sample>,
+}
+
+/// What a sample stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Where the record of its call site lies: [`crate::sites::Site::address`].
+    pub site: u64,
+    /// Bytes that the program asked for.
+    pub requested_bytes: u64,
+    /// Estimate of the blocks that it stands for.
+    pub blocks: f64,
+}
+
+/// Searches a process. It goes on meanwhile, and pointers in registers are not seen, so that it is
+/// searched twice: what is lost is so both times.
+///
+/// # Errors
+/// It cannot be read, or hakmem does not serve it.
+pub fn search_process(pid: i32) -> Result<Reach, Error> {
+    let mut first: Option<HashSet<u64>> = None;
+    loop {
+        let process = Process::open(pid)?;
+        let found = find_library(&process)?;
+        let residency = Residency::read(pid, &process.mappings).map_err(|error| Error::Read {
+            what: format!("/proc/{pid}/pagemap"),
+            error,
+        })?;
+        let place = Place {
+            memory: &process.memory,
+            mappings: &process.mappings,
+            residency: &residency,
+            registers: &[],
+        };
+        let mut reach = search(&place, &found)?;
+        if process.is_gone() {
+            return Err(Error::Gone(pid));
+        }
+        if let Some(first) = &first {
+            reach.lost.retain(|lost| first.contains(&lost.address));
+        }
+        if first.is_some() || reach.lost.is_empty() {
+            return Ok(reach);
+        }
+        first = Some(reach.lost.iter().map(|lost| lost.address).collect());
+    }
+}
+
+/// Searches a core file, registers included.
+///
+/// # Errors
+/// It cannot be read, or hakmem did not serve the program.
+pub fn search_core(core: &Core) -> Result<Reach, Error> {
+    let found = library_of_core(core)?;
+    let place = Place {
+        memory: core,
+        mappings: core.mappings(),
+        residency: &core.residency()?,
+        registers: &core.threads,
+    };
+    search(&place, &found)
+}
+
+/// Where is searched.
+struct Place<'a> {
+    memory: &'a dyn Memory,
+    mappings: &'a [Mapping],
+    residency: &'a Residency,
+    registers: &'a [u8],
+}
+
+/// A live block.
+struct Block {
+    start: u64,
+    end: u64,
+    /// Where the record of its sample lies, or 0.
+    sample: u64,
+    reached: bool,
+}
+
+/// So much is read at once.
+const STEP: u64 = 1 << 20;
+
+fn search(place: &Place, found: &Found) -> Result<Reach, Error> {
+    let snapshot = Snapshot::read(place.memory, place.mappings, found)?;
+    let mut blocks = Blocks::of(&snapshot);
+    let region = 1 << found.layout.shifts()?.0;
+    for roots in roots(place, &snapshot, region) {
+        for part in place.residency.within(roots) {
+            blocks.read(place.memory, part);
+        }
+    }
+    blocks.follow(place.registers);
+    while let Some(block) = blocks.found.pop() {
+        let range = blocks.all[block].start..blocks.all[block].end;
+        // What was never touched leads nowhere, and looking at it would touch it.
+        let parts: Vec<Range<u64>> = place.residency.within(range).collect();
+        for part in parts {
+            blocks.read(place.memory, part);
+        }
+    }
+    let samples = Samples::of(&found.layout);
+    let lost = blocks
+        .all
+        .iter()
+        .filter(|block| !block.reached)
+        .map(|block| Lost {
+            address: block.start,
+            bytes: block.end - block.start,
+            sample: samples
+                .as_ref()
+                .and_then(|samples| samples.read(place.memory, block.sample)),
+        });
+    Ok(Reach {
+        live_bytes: blocks.all.iter().map(|block| block.end - block.start).sum(),
+        live_blocks: blocks.all.len() as u64,
+        lost: lost.collect(),
+        notes: notes(place, &snapshot),
+    })
+}
+
+fn notes(place: &Place, snapshot: &Snapshot) -> Vec<String> {
+    let mut notes = Vec::new();
+    if place.residency.swapped > 0 {
+        notes.push(format!(
+            "{} MiB are in swap and were not searched: what only these lead to counts as lost.",
+            (place.residency.swapped >> 20).max(1)
+        ));
+    }
+    if place.registers.is_empty() {
+        notes.push(
+            "The program ran meanwhile: what was lost in two searches counts, and pointers that \
+             threads kept in registers through both were not seen."
+                .into(),
+        );
+    }
+    if snapshot.torn() > 0 {
+        notes.push(format!(
+            "{} records were being changed while they were read, and left out.",
+            snapshot.torn()
+        ));
+    }
+    notes
+}
+
+/// All that may be written to and is neither hakmem's nor shared with others.
+fn roots(place: &Place, snapshot: &Snapshot, region: u64) -> Vec<Range<u64>> {
+    let regions = &snapshot.regions;
+    let superslabs = regions.superslabs.iter();
+    let mut own: Vec<Range<u64>> = superslabs
+        .map(|superslab| superslab.base..superslab.base + region)
+        .collect();
+    own.extend(
+        regions
+            .bigs
+            .iter()
+            .map(|big| big.base..big.base + big.bytes),
+    );
+    own.extend(snapshot.records.iter().cloned());
+    let own = merged(own);
+    let is_root = |mapping: &&Mapping| {
+        mapping.readable && mapping.writable && !(mapping.shared && mapping.is_file())
+    };
+    let roots = place.mappings.iter().filter(is_root);
+    roots
+        .flat_map(|mapping| without(mapping.addresses.clone(), &own))
+        .collect()
+}
+
+/// The live blocks, by address.
+struct Blocks {
+    all: Vec<Block>,
+    /// Which of them begin in the same 64 KiB, or reach into them: the first one.
+    first: HashMap<u64, usize>,
+    /// Addresses of any of them.
+    span: Range<u64>,
+    /// Those that were reached and not yet searched.
+    found: Vec<usize>,
+}
+
+const UNIT_SHIFT: u32 = 16;
+
+impl Blocks {
+    fn of(snapshot: &Snapshot) -> Blocks {
+        let mut all = Vec::new();
+        for slab in &snapshot.regions.slabs {
+            let bits = Bits::of(slab);
+            for block in 0..slab.blocks {
+                let start = slab.base + block * slab.size;
+                if bits.counts(block, block + 1)[3] == 1 {
+                    all.push(Block {
+                        start,
+                        end: start + slab.size,
+                        sample: slab.samples.get(block as usize).copied().unwrap_or(0),
+                        reached: false,
+                    });
+                }
+            }
+        }
+        let bigs = snapshot.regions.bigs.iter().filter(|big| big.live);
+        all.extend(bigs.map(|big| Block {
+            start: big.base,
+            end: big.base + big.bytes,
+            sample: big.sample,
+            reached: false,
+        }));
+        all.sort_by_key(|block| block.start);
+        let mut first = HashMap::new();
+        for (number, block) in all.iter().enumerate() {
+            let units = block.start >> UNIT_SHIFT..=(block.end - 1) >> UNIT_SHIFT;
+            for unit in units {
+                first.entry(unit).or_insert(number);
+            }
+        }
+        let start = all.first().map_or(0, |block| block.start);
+        let end = all.last().map_or(0, |block| block.end);
+        Blocks {
+            all,
+            first,
+            span: start..end,
+            found: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, memory: &dyn Memory, range: Range<u64>) {
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min(start + STEP);
+            // What cannot be read any more was just given back.
+            let bytes = memory.bytes(start, (end - start) as usize);
+            self.follow(&bytes.unwrap_or_default());
+            start = end;
+        }
+    }
+
+    /// Marks the blocks that the words lead to.
+    fn follow(&mut self, bytes: &[u8]) {
+        for word in bytes.chunks_exact(8) {
+            let word = number(word, 0, 8);
+            if !self.span.contains(&word) {
+                continue;
+            }
+            let Some(&first) = self.first.get(&(word >> UNIT_SHIFT)) else {
+                continue;
+            };
+            let behind = self.all[first..].partition_point(|block| block.start <= word);
+            let Some(number) = (first + behind).checked_sub(1) else {
+                continue;
+            };
+            let block = &mut self.all[number];
+            if word >= block.start && word < block.end && !block.reached {
+                block.reached = true;
+                self.found.push(number);
+            }
+        }
+    }
+}
+
+/// How to read the record of a sample.
+struct Samples {
+    site: crate::layout::Field,
+    requested: crate::layout::Field,
+    parts: crate::layout::Field,
+    parts_of_block: f64,
+}
+
+impl Samples {
+    /// `None`: the library is of before it told that.
+    fn of(layout: &Layout) -> Option<Samples> {
+        Some(Samples {
+            site: layout.field("sample.site").ok()?,
+            requested: layout.field("sample.requested_bytes").ok()?,
+            parts: layout.field("sample.parts").ok()?,
+            parts_of_block: layout.constant("SITE_PARTS", 1 << 16).ok()?.max(1) as f64,
+        })
+    }
+
+    fn read(&self, memory: &dyn Memory, address: u64) -> Option<Sample> {
+        let fields = [self.site, self.requested, self.parts];
+        let length = fields
+            .iter()
+            .map(|field| field.offset + field.bytes)
+            .max()?;
+        let record = memory.bytes(address, length).filter(|_| address != 0)?;
+        Some(Sample {
+            site: self.site.of(&record),
+            requested_bytes: self.requested.of(&record),
+            blocks: self.parts.of(&record) as f64 / self.parts_of_block,
+        })
+    }
+}
