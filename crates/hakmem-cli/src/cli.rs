@@ -393,10 +393,10 @@ pub struct BenchArguments {
 
 /// `hakmem explain`
 #[derive(Args, Debug)]
-#[command(override_usage = "hakmem explain [FILE]")]
 #[command(after_help = "\
 Frames of the report become functions with source files and lines, as far as the files are still \
-those that ran; everything else stays as it is.
+those that ran; those inside of hakmem are left out. Everything else is passed on as it comes, so \
+that the output of a server may go through it.
 
 Examples:
   HAKMEM_CRASH_FILE=crash.%p hakmem run -- ./server; hakmem explain crash.4711
@@ -406,6 +406,9 @@ pub struct ExplainArguments {
     #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+    /// Print the reports as JSON, and nothing else
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `hakmem record`

@@ -1,226 +1,345 @@
 //! `hakmem explain`: a crash report with functions and lines in place of addresses.
 //!
-//! All that is not a frame is passed on as it is, so that the output of a whole program may be
-//! explained.
+//! All that is not a frame is passed on as it comes, so that the output of a whole program may go
+//! through it.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Read, Write};
+mod report;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, stdin, BufRead, BufReader, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use hakmem_profile::symbols::{Frame, Namer};
+use signal_hook::consts::SIGINT;
 
 use crate::cli::ExplainArguments;
-use crate::output;
+use crate::output::{print, say};
+use report::{place, print_frames, Call, Document, Place, Report, Stack};
 
 /// Reads, explains and prints.
+///
+/// # Errors
+/// The input cannot be read, or, of a file, has nothing to explain.
 pub fn explain(arguments: &ExplainArguments) -> Result<ExitCode> {
-    let (mut bytes, is_input) = (Vec::new(), arguments.file.as_os_str() == "-");
+    let mut explainer = Explainer::default();
+    let is_input = arguments.file.as_os_str() == "-";
     let name = match is_input {
         true => "standard input".into(),
         false => arguments.file.display().to_string(),
     };
-    match is_input {
-        true => io::stdin().read_to_end(&mut bytes).map(|_| ()),
-        false => fs::read(&arguments.file).map(|read| bytes = read),
+    let cannot_read = || format!("cannot read {name}");
+    let mut sink: Box<dyn Write> = match arguments.json {
+        true => Box::new(io::sink()),
+        false => Box::new(io::stdout().lock()),
+    };
+    let read = match is_input {
+        true => {
+            wait_for_the_writer()?;
+            pass(stdin().lock(), &mut explainer, &mut sink)
+        }
+        false => {
+            let file = File::open(&arguments.file).with_context(cannot_read)?;
+            pass(BufReader::new(file), &mut explainer, &mut sink)
+        }
+    };
+    match read {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+        read => read.with_context(cannot_read)?,
     }
-    .with_context(|| format!("cannot read {name}"))?;
-    let text = String::from_utf8_lossy(&bytes);
-    let report = Report::read(&text);
-    if report.places.is_empty() {
-        anyhow::bail!(
-            "{name} has no frames: a crash report has lines as `#0 0x55d0 (/bin/program+0x5d0)`"
+    drop(sink);
+    // What a program says that did not crash goes through as it is.
+    if explainer.frames == 0 && (!is_input || arguments.json) {
+        bail!(
+            "{name} has no frames: a crash report has lines as `#0 0x55d0 (/bin/program+0x5d0)`, \
+             and HAKMEM_CRASH=1 makes the library write one"
         );
     }
-    let (names, problems) = report.name();
-    let explained = io::stdout().write_all(report.print(&names).as_bytes());
-    for problem in problems {
-        output::say(format_args!("hakmem: {problem}"));
+    if arguments.json {
+        explainer.reports.retain(|report| !report.stacks.is_empty());
+        let document = Document {
+            format: 1,
+            kind: "crash",
+            reports: explainer.reports,
+        };
+        print(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     }
-    match explained {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ctrl-C ends who writes into the pipe, whose last words are to be read.
+fn wait_for_the_writer() -> Result<()> {
+    if stdin().is_terminal() {
+        say("hakmem: a crash report is read from the terminal, up to Ctrl-D");
+        return Ok(());
     }
+    let ignored = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGINT, ignored).context("cannot wait for the end of input")?;
+    Ok(())
 }
 
-/// What a line says of a frame.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    file: String,
-    build_id: Vec<u8>,
-    /// In the file; of the call, where the report has the address behind it.
-    offset: u64,
-}
-
-/// The lines of a report, and the places of those that are frames.
-struct Report<'a> {
-    lines: Vec<&'a str>,
-    /// By number of the line.
-    places: BTreeMap<usize, Place>,
-}
-
-type Names = BTreeMap<Place, Vec<Frame>>;
-
-impl<'a> Report<'a> {
-    fn read(text: &'a str) -> Report<'a> {
-        let lines: Vec<&str> = text.lines().collect();
-        let mut places = BTreeMap::new();
-        for (number, line) in lines.iter().enumerate() {
-            // The innermost one was interrupted; all others are about to go on behind a call.
-            let is_exact = number > 0 && lines[number - 1].trim_end() == "backtrace:";
-            if let Some(mut place) = place(line) {
-                place.offset = place.offset.saturating_sub(u64::from(!is_exact));
-                places.insert(number, place);
+/// Reads to the end. What cannot become a frame is passed on before its line ends.
+fn pass(mut input: impl BufRead, explainer: &mut Explainer, out: &mut dyn Write) -> io::Result<()> {
+    let (mut line, mut passed) = (Vec::new(), 0);
+    loop {
+        let chunk = match input.fill_buf() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            chunk => chunk?,
+        };
+        let (length, is_end) = (chunk.len(), chunk.is_empty());
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            line.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                explainer.line(&line, passed, out)?;
+                (line, passed) = (Vec::new(), 0);
             }
         }
-        Report { lines, places }
-    }
-
-    /// The names of all places, and sentences about files that have none.
-    fn name(&self) -> (Names, Vec<String>) {
-        let (namer, mut names, mut problems) = (Namer::default(), Names::new(), Vec::new());
-        let mut files: BTreeMap<(&str, &[u8]), Vec<&Place>> = BTreeMap::new();
-        for place in self.places.values() {
-            let file = (place.file.as_str(), place.build_id.as_slice());
-            files.entry(file).or_default().push(place);
-        }
-        for ((file, build_id), places) in files {
-            let offsets: Vec<u64> = places.iter().map(|place| place.offset).collect();
-            match namer.name(file, build_id, &offsets) {
-                Ok(found) => names.extend(places.into_iter().cloned().zip(found)),
-                Err(problem) => problems.push(problem),
+        input.consume(length);
+        if is_end {
+            if !line.is_empty() {
+                explainer.line(&line, passed, out)?;
             }
+            explainer.end_stack(out)?;
+            return out.flush();
         }
-        (names, problems)
+        if !line.trim_ascii_start().starts_with(b"#") && !line.trim_ascii_start().is_empty() {
+            explainer.end_stack(out)?;
+            out.write_all(&line[passed..])?;
+            passed = line.len();
+        }
+        out.flush()?;
     }
+}
 
-    fn print(&self, names: &Names) -> String {
-        let mut text = String::new();
-        for (number, line) in self.lines.iter().enumerate() {
-            let frames = self.places.get(&number).and_then(|place| names.get(place));
-            match frames {
-                Some(frames) if !frames.is_empty() => text += &print_frames(line, frames),
-                _ => {
-                    text += line;
-                    text.push('\n');
+/// Gives frames names, line by line.
+#[derive(Default)]
+struct Explainer {
+    namer: Namer,
+    said: BTreeSet<String>,
+    frames: u64,
+    /// The line before the stack that is being read.
+    title: String,
+    /// The first calls of it: those inside of hakmem say nothing.
+    held: Vec<Call>,
+    /// It is decided which these are.
+    is_open: bool,
+    reports: Vec<Report>,
+}
+
+/// Calls inside of hakmem that are looked for.
+const DEEPEST: usize = 10;
+
+impl Explainer {
+    /// A line, of which so many bytes were passed on already.
+    fn line(&mut self, line: &[u8], passed: usize, out: &mut dyn Write) -> io::Result<()> {
+        let text = String::from_utf8_lossy(line);
+        let Some((number, mut place)) = place(&text) else {
+            self.end_stack(out)?;
+            let text = text.trim();
+            if text.starts_with("hakmem: ") {
+                if self
+                    .reports
+                    .last()
+                    .is_none_or(|last| !last.stacks.is_empty())
+                {
+                    self.reports.push(Report::default());
+                }
+                if let Some(report) = self.reports.last_mut() {
+                    report.what.push(text.to_owned());
                 }
             }
-        }
-        text
-    }
-}
-
-/// `  #3 0x55d0 (/bin/program+0x5d0) (BuildId: 89f5)`, of which the last may be missing.
-fn place(line: &str) -> Option<Place> {
-    let rest = line.trim_start().strip_prefix('#')?;
-    let (number, rest) = rest.split_once(' ')?;
-    let (address, rest) = rest.trim_start().split_once(" (")?;
-    let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
-    number.parse::<u32>().ok()?;
-    hex(address)?;
-    // A path may have any of these characters itself.
-    let (rest, build_id) = match rest.rsplit_once(" (BuildId: ") {
-        Some((rest, build_id)) => (rest, bytes(build_id.trim_end().strip_suffix(')')?)?),
-        None => (rest, Vec::new()),
-    };
-    let (file, offset) = rest.trim_end().strip_suffix(')')?.rsplit_once('+')?;
-    Some(Place {
-        file: file.to_owned(),
-        build_id,
-        offset: hex(offset)?,
-    })
-}
-
-fn bytes(hex: &str) -> Option<Vec<u8>> {
-    if !hex.is_ascii() || hex.len() % 2 != 0 {
-        return None;
-    }
-    let pairs = (0..hex.len()).step_by(2);
-    pairs
-        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).ok())
-        .collect()
-}
-
-/// The function behind the number of the line, and below it those that it was inlined into.
-fn print_frames(line: &str, frames: &[Frame]) -> String {
-    let indent = line.len() - line.trim_start().len();
-    let number = line.trim_start().split(' ').next().unwrap_or_default();
-    let mut text = String::new();
-    for (depth, frame) in frames.iter().enumerate() {
-        let lead = match depth {
-            0 => format!("{}{number} ", &line[..indent]),
-            _ => " ".repeat(indent + number.len() + 1) + "inlined into ",
+            self.title = text.trim_end_matches(':').to_owned();
+            return out.write_all(&line[passed..]);
         };
-        text += &format!("{lead}{}", frame.function);
-        match (&frame.file, frame.line) {
-            (Some(file), Some(line)) => text += &format!(" at {file}:{line}"),
-            (Some(file), None) => text += &format!(" at {file}"),
-            (None, _) => text += &format!(" in {}", frame.module),
+        // The innermost one was interrupted; all others are about to go on behind a call.
+        let is_exact = number == 0 && self.title == "backtrace";
+        place.offset = place.offset.saturating_sub(u64::from(!is_exact));
+        self.frames += 1;
+        let call = Call {
+            line: line.to_owned(),
+            number,
+            functions: self.name(&place),
+            module: place.file,
+            offset: place.offset,
+        };
+        if self.is_open {
+            return self.show(call, out);
         }
-        text.push('\n');
+        self.held.push(call);
+        match self.held.len() < DEEPEST {
+            true => Ok(()),
+            false => self.open_stack(out),
+        }
     }
-    text
+
+    /// Shows the first calls, from the one by which hakmem was called on.
+    fn open_stack(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let is_entry =
+            |call: &Call| !call.functions.is_empty() && call.functions.iter().all(Frame::is_entry);
+        let entry = self.held.iter().rposition(is_entry).unwrap_or(0);
+        self.is_open = true;
+        if let Some(report) = self.reports.last_mut() {
+            report.stacks.push(Stack {
+                title: self.title.clone(),
+                calls: Vec::new(),
+            });
+        }
+        for call in self.held.split_off(entry) {
+            self.show(call, out)?;
+        }
+        self.held.clear();
+        Ok(())
+    }
+
+    fn end_stack(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        if !self.held.is_empty() {
+            self.open_stack(out)?;
+        }
+        self.is_open = false;
+        Ok(())
+    }
+
+    fn show(&mut self, call: Call, out: &mut dyn Write) -> io::Result<()> {
+        match call.functions.is_empty() {
+            true => out.write_all(&call.line)?,
+            false => {
+                let line = String::from_utf8_lossy(&call.line);
+                out.write_all(print_frames(&line, &call.functions).as_bytes())?;
+            }
+        }
+        let stack = self
+            .reports
+            .last_mut()
+            .and_then(|report| report.stacks.last_mut());
+        if let Some(stack) = stack {
+            stack.calls.push(call);
+        }
+        Ok(())
+    }
+
+    /// None, where the file has none: that is said once.
+    fn name(&mut self, place: &Place) -> Vec<Frame> {
+        match self
+            .namer
+            .name(&place.file, &place.build_id, &[place.offset])
+        {
+            Ok(found) => found.into_iter().next().unwrap_or_default(),
+            Err(problem) => {
+                if self.said.insert(problem.clone()) {
+                    say(format_args!("hakmem: {problem}"));
+                }
+                Vec::new()
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn frames_are_recognised() {
-        let found = place("  #3 0x55d0 (/a (b)+c/program+0x5d0) (BuildId: 89f5)").unwrap();
-        assert_eq!(found.file, "/a (b)+c/program");
-        assert_eq!((found.build_id, found.offset), (vec![0x89, 0xf5], 0x5d0));
-        let found = place("#10 0x7f (/lib/libc.so.6+0x27)").unwrap();
-        assert_eq!((found.build_id, found.offset), (Vec::new(), 0x27));
-        for line in [
-            "",
-            "#",
-            "  #0 0x0",
-            "  #x 0x55 (/a+0x5)",
-            "  #1 0x55 (/a+5)",
-            "  #1 0x55 (/a+0x5",
-            "  #1 0x55 (/a+0x5) (BuildId: 8)",
-            "  #1 0x55 (/a+0x5) (BuildId: äö)",
-            "  rax  0x7f  a block of 48 bytes at 0x7f, live",
-        ] {
-            assert_eq!(place(line), None, "{line}");
+    /// What becomes of pieces of input, and what was explained.
+    fn passed(pieces: &[&str]) -> (Vec<String>, Explainer) {
+        /// Remembers what was there when it was flushed.
+        #[derive(Default)]
+        struct Flushed(Vec<u8>, Vec<String>);
+        impl Write for Flushed {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.write(bytes)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                let text = String::from_utf8(std::mem::take(&mut self.0)).unwrap();
+                self.1.push(text);
+                Ok(())
+            }
         }
+        /// Gives a piece at a time, as a pipe does.
+        struct Pieces<'a>(Vec<&'a [u8]>);
+        impl io::Read for Pieces<'_> {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                unreachable!("it is read by pieces")
+            }
+        }
+        impl BufRead for Pieces<'_> {
+            fn fill_buf(&mut self) -> io::Result<&[u8]> {
+                Ok(self.0.first().copied().unwrap_or_default())
+            }
+            fn consume(&mut self, _: usize) {
+                if !self.0.is_empty() {
+                    self.0.remove(0);
+                }
+            }
+        }
+        let (mut explainer, mut out) = (Explainer::default(), Flushed::default());
+        let pieces = Pieces(pieces.iter().map(|piece| piece.as_bytes()).collect());
+        pass(pieces, &mut explainer, &mut out).unwrap();
+        (out.1, explainer)
     }
 
     #[test]
     fn calls_are_before_the_address_behind_them() {
-        let report = Report::read(
-            "backtrace:\n  #0 0x1 (/a+0x10)\n  #1 0x1 (/a+0x20)\nfreed:\n  #0 0x1 (/a+0x30)\n",
-        );
-        let offsets: Vec<u64> = report.places.values().map(|place| place.offset).collect();
-        assert_eq!(offsets, [0x10, 0x1f, 0x2f]);
+        let (_, explainer) = passed(&[
+            "hakmem: words\nbacktrace:\n  #0 0x1 (/a+0x10)\n  #1 0x1 (/a+0x20)\nfreed by thread \
+             7:\n  #0 0x1 (/a+0x30)\n",
+        ]);
+        let report = &explainer.reports[0];
+        assert_eq!(report.what, ["hakmem: words"]);
+        let offsets =
+            |stack: &Stack| -> Vec<u64> { stack.calls.iter().map(|call| call.offset).collect() };
+        assert_eq!(offsets(&report.stacks[0]), [0x10, 0x1f]);
+        assert_eq!(offsets(&report.stacks[1]), [0x2f]);
+        assert_eq!(report.stacks[1].title, "freed by thread 7");
     }
 
     #[test]
-    fn what_has_no_name_stays() {
-        let text = "words\n  #0 0x1 (/nowhere+0x10)\nmore\n";
-        let report = Report::read(text);
-        let (names, problems) = report.name();
-        assert_eq!(report.print(&names), text);
-        assert_eq!(problems.len(), 1, "{problems:?}");
+    fn what_is_no_frame_is_passed_on_as_it_comes() {
+        let pieces = [
+            "ready> ",
+            "yes\n  #0 0x1 (/nowh",
+            "ere+0x10)\n",
+            "more\n",
+            "end",
+        ];
+        let (flushed, explainer) = passed(&pieces);
+        // The frame is held until it is known that no call inside of hakmem follows.
+        let expected = [
+            "ready> ",
+            "yes\n",
+            "",
+            "  #0 0x1 (/nowhere+0x10)\nmore\n",
+            "end",
+            "",
+        ];
+        assert_eq!(flushed, expected);
+        assert_eq!(explainer.said.len(), 1);
     }
 
     #[test]
-    fn inlined_functions_have_lines_of_their_own() {
-        let frame = |function: &str, line| Frame {
-            function: function.to_owned(),
-            file: Some("/src/a.c".to_owned()),
-            line: Some(line),
-            ..Frame::default()
+    fn calls_inside_of_hakmem_are_left_out() {
+        let call = |number, function: &str| Call {
+            line: format!("  #{number} 0x1 (/a+0x1)\n").into_bytes(),
+            number,
+            module: "/a".into(),
+            offset: 1,
+            functions: vec![Frame {
+                function: function.to_owned(),
+                module: "a".to_owned(),
+                ..Frame::default()
+            }],
         };
-        assert_eq!(
-            print_frames(
-                "  #1 0x1 (/a+0x20)",
-                &[frame("inner", 3), frame("outer", 9)]
-            ),
-            "  #1 inner at /src/a.c:3\n     inlined into outer at /src/a.c:9\n"
-        );
+        let names = ["fatal_print", "release_slow", "free", "destroy", "main"];
+        let mut explainer = Explainer::default();
+        let calls = names
+            .iter()
+            .zip(0..)
+            .map(|(name, number)| call(number, name));
+        explainer.held = calls.collect();
+        let mut out = Vec::new();
+        explainer.end_stack(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "  #2 free in a\n  #3 destroy in a\n  #4 main in a\n");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use predicates::str::{contains, is_match};
 
@@ -98,14 +98,72 @@ fn a_program_that_has_changed_is_not_believed() {
         .stderr(contains("dies is another file than it was"));
 }
 
+/// A server that goes on, and then crashes.
+#[test]
+fn output_goes_through_as_it_comes() {
+    use std::io::{BufRead, BufReader, Write};
+    let directory = scratch();
+    let text = report(directory.path());
+    let program = hakmem().get_program().to_owned();
+    let mut explain = Command::new(program)
+        .arg("explain")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = explain.stdin.take().unwrap();
+    let mut output = BufReader::new(explain.stdout.take().unwrap());
+    for line in ["ready\n", "served\n"] {
+        input.write_all(line.as_bytes()).unwrap();
+        let mut passed = String::new();
+        output.read_line(&mut passed).unwrap();
+        assert_eq!(passed, line);
+    }
+    input.write_all(text.as_bytes()).unwrap();
+    drop(input);
+    let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
+    assert!(explain.wait().unwrap().success());
+    let backtrace = rest.iter().position(|line| line == "backtrace:").unwrap();
+    // The first call is the one by which hakmem was called.
+    assert!(rest[backtrace + 1].contains("free"), "{rest:?}");
+    assert!(rest[backtrace + 2].contains("twice at"), "{rest:?}");
+}
+
+#[test]
+fn reports_are_told_to_programs() {
+    let directory = scratch();
+    report(directory.path());
+    let output = hakmem()
+        .args(["explain", "--json"])
+        .arg(directory.path().join("report"))
+        .output()
+        .unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = &value["reports"][0];
+    assert!(report["what"][0].as_str().unwrap().contains("double free"));
+    let calls = report["stacks"][0]["calls"].as_array().unwrap();
+    let is_main = |call: &serde_json::Value| call["functions"][0]["function"] == "main";
+    assert!(calls.iter().any(is_main), "{calls:?}");
+}
+
 #[test]
 fn what_is_no_report_is_said_to_be_none() {
+    // A program that does not crash.
     hakmem()
         .arg("explain")
         .write_stdin("nothing of interest\n")
         .assert()
+        .code(0)
+        .stdout("nothing of interest\n");
+    let directory = scratch();
+    let file = directory.path().join("file");
+    fs::write(&file, "nothing of interest\n").unwrap();
+    hakmem()
+        .arg("explain")
+        .arg(&file)
+        .assert()
         .code(2)
-        .stderr(contains("standard input has no frames"));
+        .stderr(contains("has no frames"));
     hakmem()
         .args(["explain", "/nowhere/report"])
         .assert()
