@@ -1,8 +1,8 @@
 //! Writes a recording as the library does, for profiles that were taken from outside.
 
 use crate::file::{
-    Header, Module, Recording, Sample, Site, Snapshot, ATTACHED, EXTENT_HEAD, EXTENT_MAGIC, FRAMES_MAX, LOOK,
-    MAGIC, PATH_BYTES, RECORD_BYTES, TEXT_BYTES, VERSION,
+    Header, Module, Recording, Sample, Site, Snapshot, ATTACHED, EXTENT_HEAD, EXTENT_MAGIC,
+    FRAMES_MAX, LOOK, MAGIC, PATH_BYTES, RECORD_BYTES, TEXT_BYTES, VERSION,
 };
 
 const HEADER_BYTES: usize = 65536;
