@@ -12,7 +12,6 @@ PLATFORMS ?=
 STRESS_FLAGS ?= --operations 100000000 --seeds 20 --threads 1,2,8,64
 TRY_FLAGS ?=
 SCALE_FLAGS ?=
-POTENTIAL_FLAGS ?= --json docs/learning-potential.json --markdown docs/learning-potential-figures.md
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 CONFIGURE_MUSL := cmake -S . -B $(BUILD)/musl -G Ninja --log-level=WARNING \
 	-DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_LIBDIR=lib/$(shell uname -m)-linux-musl
@@ -24,7 +23,7 @@ LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := build
-.PHONY: build library library-musl all peers try scale learning-potential check check-hardened \
+.PHONY: build library library-musl all peers try scale check check-hardened \
 	test-crates stress fuzz coverage programs guides platforms results pictures install uninstall dist packages format \
 	format-check lint clean help
 
@@ -75,14 +74,6 @@ scale:
 	@cmake --build $(BUILD) --target hakmem_locks measure workloads
 	@cargo run --quiet --release --locked --package hakmem-scale --target-dir $(BUILD)/cargo -- \
 		--build $(BUILD) $(SCALE_FLAGS)
-
-# Studies what could be learned of programs for other inputs: docs/learning-potential.md.
-learning-potential:
-	@sh cmake/install-tools.sh learning
-	@$(CONFIGURE)
-	@cmake --build $(BUILD) --target library measure workloads
-	@cargo run --quiet --release --locked --package hakmem-potential \
-		--target-dir $(BUILD)/cargo -- --build $(BUILD) $(POTENTIAL_FLAGS)
 
 # Runs every check of a commit: format, lint, layers and all tests but the long ones and the cliffs.
 check: all format-check lint test-crates
@@ -192,7 +183,6 @@ help:
 	@echo 'make peers      build other allocators to compare with'
 	@echo 'make try        some workloads and programs under hakmem and other allocators: a verdict'
 	@echo 'make scale      what each lock does, and on how many cores it stops them'
-	@echo 'make learning-potential   what could be learned of programs, and what that would gain'
 	@echo 'make check      build everything, check format and lint, run the tests'
 	@echo 'make check-hardened   run the tests under the hardened preset'
 	@echo 'make stress     the long stress test, for a release'

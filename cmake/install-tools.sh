@@ -1,5 +1,5 @@
 #!/bin/sh
-# install-tools.sh library|musl|build|peers|try|learning|check|fuzz|coverage|programs|guides|
+# install-tools.sh library|musl|build|peers|try|check|fuzz|coverage|programs|guides|
 # platforms|pictures|dist|packages: makes sure that what is needed is installed.
 #
 # Silent and quick when everything is there. Otherwise installs Debian packages when it may (root
@@ -101,21 +101,6 @@ need_programs() {
     need sqlite3 sqlite3
     need sort coreutils
     need xz xz-utils
-}
-
-need_learning() {
-    need_build
-    need_programs
-    need perl perl
-    need jq jq
-    need z3 z3
-    need gs ghostscript
-    need redis-server redis-server
-    need redis-benchmark redis-tools
-    need nginx nginx
-    need mariadbd mariadb-server-core
-    need mariadb-install-db mariadb-server-core
-    need mariadb mariadb-client-core
 }
 
 need_check() {
@@ -223,7 +208,6 @@ musl) need_musl ;;
 build) need_build ;;
 peers) need_peers ;;
 try) need_build; want_try ;;
-learning) need_learning ;;
 check) need_check ;;
 fuzz) need_fuzz ;;
 coverage) need_coverage ;;
@@ -233,7 +217,7 @@ pictures) need_pictures ;;
 dist) need_dist ;;
 packages) need_packages ;;
 *)
-    echo "usage: $0 library|musl|build|peers|try|learning|check|fuzz|coverage|programs|guides|" \
+    echo "usage: $0 library|musl|build|peers|try|check|fuzz|coverage|programs|guides|" \
         "platforms|pictures|dist|packages" >&2
     exit 2
     ;;
