@@ -6,7 +6,6 @@
 
 #include "api/conf.h"
 #include "api/options.h"
-#include "base/nearest.h"
 #include "base/policy.h"
 #include "os/cycles.h"
 #include "os/os.h"
@@ -80,30 +79,13 @@ static int find_file(const char *name, size_t length)
     return -1;
 }
 
-/* The name that is most like this one. */
-static const char *nearest_name(const char *name, size_t length)
-{
-    const char *nearest = file_names[0];
-    unsigned best = nearest_distance(name, length, nearest);
-    for (unsigned i = 1; i < FILE_COUNT + OPTION_COUNT; i++) {
-        const char *other = i < FILE_COUNT ? file_names[i] : options_name(i - FILE_COUNT);
-        unsigned distance = nearest_distance(name, length, other);
-        if (distance < best) {
-            best = distance;
-            nearest = other;
-        }
-    }
-    return nearest;
-}
-
 static void complain_name(const char *name, size_t length)
 {
     char buffer[256];
     struct text text;
     options_begin_complaint(&text, buffer, sizeof buffer);
     text_foreign(&text, name, size_min(length, SHOWN_MAX));
-    text_string(&text, " does not exist; the nearest is ");
-    text_string(&text, nearest_name(name, length));
+    text_string(&text, " does not exist");
     options_complain(&text);
 }
 
@@ -219,7 +201,7 @@ static void read_file_variable(int file)
 /* A variable that looks like an option of ours but is none is a mistake worth a line. */
 static void check_variable(const char *variable)
 {
-    char name[NEAREST_LETTERS];
+    char name[SHOWN_MAX];
     size_t whole = strcspn(variable, "="), length = size_min(whole, sizeof name);
     for (size_t i = 0; i < length; i++)
         name[i] = to_lower(variable[i]);
