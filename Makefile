@@ -71,7 +71,7 @@ try:
 scale:
 	@sh cmake/install-tools.sh build
 	@$(CONFIGURE)
-	@cmake --build $(BUILD) --target hakmem_locks measure workloads
+	@cmake --build $(BUILD) --target hakmem_profile measure workloads
 	@cargo run --quiet --release --locked --package hakmem-scale --target-dir $(BUILD)/cargo -- \
 		--build $(BUILD) $(SCALE_FLAGS)
 
@@ -169,7 +169,7 @@ format-check:
 lint:
 	@cargo clippy --quiet $(CARGO_FLAGS) --all-targets -- -D warnings
 	@clang-tidy --quiet $(LINTED) -- -std=gnu17 -D_GNU_SOURCE -DHAKMEM_DEBUG=1 \
-		-DHAKMEM_FAULTS=0 -DHAKMEM_LOCK_PROFILE=0 -DHAKMEM_SANITIZE_ADDRESS=0 \
+		-DHAKMEM_FAULTS=0 -DHAKMEM_MEASURING=0 -DHAKMEM_SANITIZE_ADDRESS=0 \
 		-DHAKMEM_SANITIZE_THREAD=0 -DHAKMEM_DEFAULT_PRESET=1 '-DHAKMEM_CONF="/etc/hakmem.conf"' -Icore -Iinclude \
 		2>/dev/null
 

@@ -104,25 +104,39 @@ if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR)
     add_custom_target(library DEPENDS hakmem hakmem_static hakmem_object)
 endif()
 
-# libhakmem-locks.so: the same with a profile of its locks (core/os/lock_profile.h), for `make
-# scale`. It is not installed.
-function(hakmem_add_lock_profile)
-    list(TRANSFORM HAKMEM_DEFINITIONS REPLACE "^HAKMEM_LOCK_PROFILE=.*" "HAKMEM_LOCK_PROFILE=1")
-    hakmem_add_objects(hakmem_core_profiled ${HAKMEM_CORE_SOURCES} ${HAKMEM_LOCK_PROFILE_SOURCES})
+# libhakmem-profile.so, the measuring library: the same, with time taken around slow paths and at
+# locks (core/observe/cycles.h, locks.h). The linker puts that around the functions that cycles.def
+# and locks.c name, so without link-time optimisation. Its SONAME is that of the other one, so that
+# a program that is linked with that has one of them. For `hakmem run --cycles` and `make scale`.
+set(wrapped lock_acquire lock_release os_cpu_count reclaim_read_limits heap_enter)
+set(spans ${PROJECT_SOURCE_DIR}/core/observe/cycles.def)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${spans})
+file(STRINGS ${spans} rows REGEX "^SPAN")
+foreach(row ${rows})
+    string(REGEX REPLACE "^SPAN.([a-z_]+),.*" "\\1" name "${row}")
+    list(APPEND wrapped ${name})
+endforeach()
+list(TRANSFORM wrapped PREPEND "-Wl,--wrap=" OUTPUT_VARIABLE HAKMEM_MEASURING_LINK_FLAGS)
+function(hakmem_add_measuring_library)
+    list(TRANSFORM HAKMEM_DEFINITIONS REPLACE "^HAKMEM_MEASURING=.*" "HAKMEM_MEASURING=1")
+    hakmem_add_objects(hakmem_core_measuring ${HAKMEM_CORE_SOURCES} ${HAKMEM_MEASURING_SOURCES})
     hakmem_add_objects(
-        hakmem_names_profiled
+        hakmem_names_measuring
         ${HAKMEM_OVERRIDE_SOURCES} ${HAKMEM_COMPAT_SOURCES} ${HAKMEM_SHARED_SOURCES})
-    add_library(hakmem_locks SHARED
-        $<TARGET_OBJECTS:hakmem_names_profiled> $<TARGET_OBJECTS:hakmem_core_profiled>)
-    set_target_properties(hakmem_locks PROPERTIES
-        OUTPUT_NAME hakmem-locks
+    add_library(hakmem_profile SHARED
+        $<TARGET_OBJECTS:hakmem_names_measuring> $<TARGET_OBJECTS:hakmem_core_measuring>)
+    set_target_properties(hakmem_profile PROPERTIES
+        OUTPUT_NAME hakmem-profile
+        NO_SONAME TRUE
         LINKER_LANGUAGE C
         LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/libexec/hakmem
         LINK_DEPENDS ${version_script})
-    target_link_options(hakmem_locks PRIVATE
-        ${HAKMEM_LINK_FLAGS} -Wl,--version-script=${version_script})
-    target_link_libraries(hakmem_locks PRIVATE Threads::Threads)
+    target_link_options(hakmem_profile PRIVATE
+        ${HAKMEM_LINK_FLAGS} ${HAKMEM_MEASURING_LINK_FLAGS}
+        -Wl,-soname,libhakmem.so.${HAKMEM_SONAME_NUMBER}
+        -Wl,--version-script=${version_script})
+    target_link_libraries(hakmem_profile PRIVATE Threads::Threads)
 endfunction()
 if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR)
-    hakmem_add_lock_profile()
+    hakmem_add_measuring_library()
 endif()

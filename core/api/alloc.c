@@ -10,7 +10,6 @@
 #include "api/perturb.h"
 #include "base/policy.h"
 #include "base/probe.h"
-#include "os/cycles.h"
 #include "os/os.h"
 #include "profile/sample.h"
 #include "reclaim/everything.h"
@@ -125,16 +124,6 @@ static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, b
     return block ? hand_out(block, size, zero) : NULL;
 }
 
-static void *replace_by_sample(
-    void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start)
-{
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_SAMPLE, CYCLES_MALLOC, size);
-    block = sample_replace(block, size, alignment, zero, start);
-    cycles_end(&span);
-    return block;
-}
-
 /* Blocks that are to be samples: of a heap that is not the thread's own none is. */
 static void *sampled(
     struct heap *heap, void *block, size_t size, size_t alignment, bool zero,
@@ -143,7 +132,7 @@ static void *sampled(
     if (!block || heap != heap_of_thread())
         return block;
     if (heap->sample_class)
-        return replace_by_sample(block, size, alignment, zero, start);
+        return sample_replace(block, size, alignment, zero, start);
     if (size > LARGE_MAX || alignment > LARGE_MAX)
         sample_big(block_find(block).big, size, start);
     return block;
@@ -156,8 +145,6 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
         return alloc_out_of_memory(size);
     if (hardened_is_on())
         return hardened_alloc(size, alignment, FORM_MALLOC);
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_CALL, CYCLES_MALLOC, size);
     struct heap *heap = heap_enter();
     void *block = NULL;
     if (LIKELY(heap != NULL)) {
@@ -169,7 +156,6 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     }
     if (UNLIKELY(due_mean() != 0))
         block = sampled(heap, block, size, alignment, zero, &start);
-    cycles_end(&span);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
         perturb_allocated(block, size);
     return block ? block : alloc_out_of_memory(size);
@@ -215,7 +201,7 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
     if (UNLIKELY(!block))
         return alloc_out_of_memory(size);
     if (UNLIKELY(heap->sample_class))
-        return replace_by_sample(block, size, alignment, zero, &start);
+        return sample_replace(block, size, alignment, zero, &start);
     /* Where there may be something to do, and the clock has moved since. */
     if (idle_matters() && os_clock_ms() != heap->parked_ms)
         heap_leave(heap_enter());
@@ -324,12 +310,9 @@ static SLOW_PATH void free_checked(void *block, enum form form, const struct unw
 void free_by(void *block, enum form form)
 {
     const struct unwind_start start = UNWIND_START();
-    struct cycles_span span;
     if (!block)
         return;
-    cycles_begin(&span, CYCLES_CALL, CYCLES_FREE, 0);
     free_checked(block, form, &start);
-    cycles_end(&span);
 }
 
 void free_slow(void *block)

@@ -7,7 +7,6 @@
 #include "api/conf.h"
 #include "api/options.h"
 #include "base/policy.h"
-#include "os/cycles.h"
 #include "os/os.h"
 
 extern char **environ;
@@ -18,7 +17,6 @@ static const char prefix[] = "HAKMEM_";
 
 /* Variables that are no option of the table. */
 static const char list_name[] = "options";
-static const char trace_name[] = "trace"; /* with HAKMEM_DEBUG=1 */
 static const char file_names[][13] = {"stats_file", "record_file", "crash_file", "profile_file"};
 enum { STATS_FILE, RECORD_FILE, CRASH_FILE, PROFILE_FILE, FILE_COUNT };
 
@@ -207,7 +205,7 @@ static void check_variable(const char *variable)
         name[i] = to_lower(variable[i]);
     bool is_empty = variable[whole] == '\0' || variable[whole + 1] == '\0';
     if (!is_empty && options_find(name, length) < 0 && !same_name(name, length, list_name) &&
-        find_file(name, length) < 0 && !(HAKMEM_DEBUG && same_name(name, length, trace_name)))
+        find_file(name, length) < 0)
         complain_name(name, length);
 }
 
@@ -228,8 +226,6 @@ static void read_variables(void)
             read_variable(i);
     for (int file = 0; file < FILE_COUNT; file++)
         read_file_variable(file);
-    if (HAKMEM_DEBUG)
-        cycles_trace = variable(trace_name) != NULL;
     for (char **entry = environ; *entry; entry++)
         if (strncmp(*entry, prefix, sizeof prefix - 1) == 0)
             check_variable(*entry + sizeof prefix - 1);

@@ -12,7 +12,6 @@
 #include "base/pressure.h"
 #include "base/sparse.h"
 #include "map/fence.h"
-#include "os/cycles.h"
 #include "os/os.h"
 #include "os/tags.h"
 #include "profile/sample.h"
@@ -200,8 +199,6 @@ static SLOW_PATH void *alloc_slowly(
     unsigned size_class, unsigned counted, size_t size, size_t alignment, enum form form)
 {
     void *block = NULL;
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_CALL, CYCLES_MALLOC, size);
     struct heap *heap = heap_enter();
     if (LIKELY(heap != NULL)) {
         hold_open(heap);
@@ -213,7 +210,6 @@ static SLOW_PATH void *alloc_slowly(
     }
     if (!size_class && block)
         hardened_start_big(block, alignment, form);
-    cycles_end(&span);
     return block;
 }
 

@@ -13,11 +13,9 @@
 #include "base/policy.h"
 #include "observe/crash.h"
 #include "observe/descriptor.h"
-#include "observe/lock_kinds.h"
 #include "observe/profile.h"
 #include "observe/record.h"
 #include "observe/report.h"
-#include "os/cycles.h"
 #include "os/os.h"
 #include "profile/sample.h"
 #include "slab/bin.h"
@@ -72,8 +70,6 @@ __attribute__((constructor)) static void library_start(void)
     else if (environment_record_file())
         report_look();
     crash_start();
-    cycles_start();
-    lock_kinds_start();
     if (options_fallback_wanted())
         start_fallback();
     fork_init();

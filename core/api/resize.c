@@ -8,7 +8,6 @@
 #include "api/hardened.h"
 #include "base/policy.h"
 #include "base/sparse.h"
-#include "os/cycles.h"
 #include "profile/sample.h"
 
 void *alloc_aligned(size_t size, size_t alignment)
@@ -237,11 +236,7 @@ static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t
         if (info.kind != BLOCK_BIG && fits(usable, size))
             return in_place(sample, block, block, size);
     }
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_MOVE, CYCLES_MALLOC, size);
-    void *moved = move(block, usable, size, MIN_ALIGNMENT);
-    cycles_end(&span);
-    return moved;
+    return move(block, usable, size, MIN_ALIGNMENT);
 }
 
 void *alloc_resize(void *block, size_t size)

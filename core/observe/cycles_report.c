@@ -1,39 +1,27 @@
 /* See cycles_report.h. */
 #include "observe/cycles_report.h"
 
-#include "observe/lock_kinds.h"
-#include "os/cycles.h"
+#include "observe/cycles.h"
+#include "observe/locks.h"
 #include "os/ticks.h"
 
-static bool is_anything_counted(void)
-{
-    for (enum cycles_side side = 0; side < CYCLES_SIDES; side++) {
-        struct cycles_counts counts;
-        cycles_collect(side, CYCLES_CALL, &counts);
-        if (counts.count)
-            return true;
-    }
-    return false;
-}
-
-uint64_t cycles_slow_ns(unsigned side)
+static uint64_t slow_ns(enum cycles_side side)
 {
     struct cycles_counts counts;
     cycles_collect(side, CYCLES_CALL, &counts);
-    return counts.total ? ticks_ns(counts.total) : 0;
+    return ticks_ns(counts.total);
 }
 
-void cycles_lock_waits(uint64_t *waits, uint64_t *waited_ns)
+void cycles_sum(struct hakmem_stats *total)
 {
-    uint64_t ticks = 0;
-    *waits = 0;
+    total->malloc_slow_ns = slow_ns(CYCLES_MALLOC);
+    total->free_slow_ns = slow_ns(CYCLES_FREE);
     for (enum lock_kind kind = 0; kind < LOCK_KINDS; kind++) {
-        struct lock_waits counts;
-        lock_kinds_collect(kind, &counts);
-        *waits += counts.waits;
-        ticks += counts.waited_ticks;
+        struct lock_kind_usage usage;
+        locks_collect(kind, &usage);
+        total->lock_waits += usage.all.waits;
+        total->lock_wait_ns += usage.all.waited_ns;
     }
-    *waited_ns = ticks ? ticks_ns(ticks) : 0;
 }
 
 /* ---- Table ----------------------------------------------------------------------------------- */
@@ -69,22 +57,21 @@ static void print_row(
 
 static void print_locks(struct text *text)
 {
-    text_string(text, "\nlock            acquisitions       waits   waited us\n");
+    text_string(text, "\nlock            acquisitions       waits   waited us     held us\n");
     for (enum lock_kind kind = 0; kind < LOCK_KINDS; kind++) {
-        struct lock_waits waits;
-        lock_kinds_collect(kind, &waits);
+        struct lock_kind_usage usage;
+        locks_collect(kind, &usage);
         text_string_padded(text, lock_kind_names[kind], 14);
-        text_unsigned_padded(text, waits.acquisitions, 14);
-        text_unsigned_padded(text, waits.waits, 12);
-        text_unsigned_padded(text, ticks_ns(waits.waited_ticks) / 1000, 12);
+        text_unsigned_padded(text, usage.all.acquisitions, 14);
+        text_unsigned_padded(text, usage.all.waits, 12);
+        text_unsigned_padded(text, usage.all.waited_ns / 1000, 12);
+        text_unsigned_padded(text, usage.all.held_ns / 1000, 12);
         text_char(text, '\n');
     }
 }
 
 void cycles_print(struct text *text)
 {
-    if (!is_anything_counted())
-        return;
     text_string(
         text, "\nslow paths                   count    total us      own us   mean ns    p50 ns"
               "    p99 ns      max ns\n");
@@ -144,10 +131,38 @@ static void json_kind(struct text *text, enum cycles_side side, enum cycles_kind
     text_string(text, "]},");
 }
 
+static void json_lock(struct text *text, const char *name, const struct lock_usage *usage)
+{
+    json_object(text, name);
+    json_number(text, "acquisitions", usage->acquisitions);
+    json_number(text, "waits", usage->waits);
+    json_number(text, "handovers", usage->handovers);
+    json_number(text, "interrupted", usage->interrupted);
+    json_number(text, "waited_ns", usage->waited_ns);
+    json_number(text, "held_ns", usage->held_ns);
+    json_close(text, "},");
+}
+
+static void json_locks(struct text *text)
+{
+    json_number(text, "lock_profile_cost_ps", locks_profile_cost_ps());
+    json_object(text, "locks");
+    for (enum lock_kind kind = 0; kind < LOCK_KINDS; kind++) {
+        struct lock_kind_usage usage;
+        locks_collect(kind, &usage);
+        json_object(text, lock_kind_names[kind]);
+        json_number(text, "parts", usage.parts);
+        json_number(text, "locks", usage.locks);
+        json_lock(text, "all", &usage.all);
+        json_lock(text, "busiest", &usage.busy);
+        json_lock(text, "most_met", &usage.met);
+        json_close(text, "},");
+    }
+    json_close(text, "},");
+}
+
 void cycles_json(struct text *text)
 {
-    if (!is_anything_counted())
-        return;
     json_object(text, "cycles");
     /* Long enough that the division rounds little off. */
     const uint64_t ticks = (uint64_t)1 << 40;
@@ -159,15 +174,6 @@ void cycles_json(struct text *text)
             json_kind(text, side, kind);
         json_close(text, "},");
     }
-    json_object(text, "locks");
-    for (enum lock_kind kind = 0; kind < LOCK_KINDS; kind++) {
-        struct lock_waits waits;
-        lock_kinds_collect(kind, &waits);
-        json_object(text, lock_kind_names[kind]);
-        json_number(text, "acquisitions", waits.acquisitions);
-        json_number(text, "waits", waits.waits);
-        json_number(text, "waited_ticks", waits.waited_ticks);
-        json_close(text, "},");
-    }
-    json_close(text, "}},");
+    json_close(text, "},");
+    json_locks(text);
 }

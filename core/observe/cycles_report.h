@@ -1,18 +1,18 @@
-/* What the option `cycles` has counted, for the reports; nothing if that is nothing. */
+/* What the measuring library has counted, for its reports: spans (cycles.h) and locks (locks.h). */
 #ifndef OBSERVE_CYCLES_REPORT_H
 #define OBSERVE_CYCLES_REPORT_H
 
 #include "base/text.h"
+#include "hakmem/hakmem.h"
 
-/* Appends a table, in nanoseconds. */
+/* Appends tables of both, in nanoseconds. */
 void cycles_print(struct text *text);
 
-/* Appends the member "cycles" and a comma: ticks, with their rate, and histograms as arrays, of
- * which the last places are left out when they are 0. */
+/* Appends the members "cycles", in ticks, with their rate and histograms as arrays, of which the
+ * last places are left out when they are 0, "lock_profile_cost_ps" and "locks", and a comma. */
 void cycles_json(struct text *text);
 
-/* Nanoseconds in slow calls of one side, and waits for locks of all kinds. */
-uint64_t cycles_slow_ns(unsigned side);
-void cycles_lock_waits(uint64_t *waits, uint64_t *waited_ns);
+/* Fills in the sums of both. */
+void cycles_sum(struct hakmem_stats *total);
 
 #endif

@@ -7,8 +7,7 @@
 #include "base/pressure.h"
 #include "hakmem/hakmem.h"
 #include "map/metadata.h"
-#include "observe/lock_kinds.h"
-#include "os/cycles.h"
+#include "observe/cycles.h"
 #include "os/os.h"
 #include "profile/attach.h"
 #include "profile/sample.h"
@@ -31,12 +30,14 @@ const struct descriptor descriptor = {
     .address =
         {
 #define ADDRESS(object) &(object),
+#define MEASURED(object) HAKMEM_MEASURING ? &(object) : NULL,
 #define NUMBER(constant)
 #define SIZE(type)
 #define FIELD(type, member)
 #define TAIL(type, member)
 #include "observe/descriptor.def"
 #undef ADDRESS
+#undef MEASURED
 #undef NUMBER
 #undef SIZE
 #undef FIELD
@@ -45,6 +46,7 @@ const struct descriptor descriptor = {
     .item =
         {
 #define ADDRESS(object)
+#define MEASURED(object)
 #define NUMBER(constant) {(constant), 0},
 #define SIZE(type) {0, sizeof(struct type)},
 #define FIELD(type, member) {offsetof(struct type, member), sizeof(((struct type *)0)->member)},

@@ -18,13 +18,14 @@
 
 /* Counts up when somebody who knows the former one would misread what is there. Not when rows are
  * added: who knows fewer reads those. */
-enum { DESCRIPTOR_LAYOUT = 1 };
+enum { DESCRIPTOR_LAYOUT = 2 };
 
 #define DESCRIPTOR_MAGIC "hakmem-layout\r\n"
 
 /* Rows of descriptor.def of each kind. */
 enum {
 #define ADDRESS(object) +1
+#define MEASURED(object) +1
 #define NUMBER(constant)
 #define SIZE(type)
 #define FIELD(type, member)
@@ -33,11 +34,13 @@ enum {
 #include "observe/descriptor.def"
     ,
 #undef ADDRESS
+#undef MEASURED
 #undef NUMBER
 #undef SIZE
 #undef FIELD
 #undef TAIL
 #define ADDRESS(object)
+#define MEASURED(object)
 #define NUMBER(constant) +1
 #define SIZE(type) +1
 #define FIELD(type, member) +1
@@ -45,6 +48,7 @@ enum {
     DESCRIPTOR_ITEMS = 0
 #include "observe/descriptor.def"
 #undef ADDRESS
+#undef MEASURED
 #undef NUMBER
 #undef SIZE
 #undef FIELD

@@ -6,7 +6,6 @@
 #include "api/options.h"
 #include "map/size_class.h"
 #include "observe/cycles_report.h"
-#include "observe/locks.h"
 #include "observe/stats.h"
 
 /* Names of members, each ended by a NUL, in the order of the fields that are their values. */
@@ -159,39 +158,6 @@ static void json_classes(struct text *text)
     json_close(text, "]");
 }
 
-static void json_lock(struct text *text, const char *name, const struct lock_usage *usage)
-{
-    json_name(text, name);
-    text_char(text, '{');
-    json_number(text, "acquisitions", usage->acquisitions);
-    json_number(text, "waits", usage->waits);
-    json_number(text, "handovers", usage->handovers);
-    json_number(text, "interrupted", usage->interrupted);
-    json_number(text, "waited_ns", usage->waited_ns);
-    json_number(text, "held_ns", usage->held_ns);
-    json_close(text, "},");
-}
-
-/* In the build that `make scale` measures with. */
-static void json_locks(struct text *text)
-{
-    json_number(text, "lock_profile_cost_ps", locks_profile_cost_ps());
-    text_string(text, "\"locks\":{");
-    for (enum lock_kind kind = 0; kind < LOCK_KINDS; kind++) {
-        struct lock_kind_usage usage;
-        locks_collect(kind, &usage);
-        json_name(text, lock_kind_names[kind]);
-        text_char(text, '{');
-        json_number(text, "parts", usage.parts);
-        json_number(text, "locks", usage.locks);
-        json_lock(text, "all", &usage.all);
-        json_lock(text, "busiest", &usage.busy);
-        json_lock(text, "most_met", &usage.met);
-        json_close(text, "},");
-    }
-    json_close(text, "},");
-}
-
 void report_json(struct text *text, const struct process *process)
 {
     struct snapshot now;
@@ -220,9 +186,8 @@ void report_json(struct text *text, const struct process *process)
     json_number(text, "lock_wait_ns", now.total.lock_wait_ns);
     json_number(text, "memory_limit_bytes", now.total.memory_limit_bytes);
     json_number(text, "limit_purges", now.total.limit_purges);
-    cycles_json(text);
-    if (HAKMEM_LOCK_PROFILE)
-        json_locks(text);
+    if (HAKMEM_MEASURING)
+        cycles_json(text);
     text_string(text, "\"syscalls\":{");
     json_numbers(text, stats_syscall_names, totals + STATS_SUMS + STATS_MEMORY, STATS_SYSCALLS);
     json_close(text, "},\"classes\":[");

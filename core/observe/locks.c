@@ -1,18 +1,103 @@
-/* See locks.h. */
+/* See locks.h. The linker leads all calls of lock_acquire and lock_release to what stands here
+ * (`--wrap`, cmake/HakmemLibraries.cmake).
+ */
 #include "observe/locks.h"
 
 #include <string.h>
 
 #include "base/atomic.h"
 #include "map/metadata.h"
+#include "observe/cycles.h"
+#include "os/identity.h"
 #include "os/lock.h"
+#include "os/os.h"
 #include "os/syscall.h"
 #include "os/ticks.h"
+#include "reclaim/limit.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "span/parts.h"
 #include "thread/registry.h"
+
+const char lock_kind_names[LOCK_KINDS][12] = {
+    [LOCK_BIN] = "bin", [LOCK_TRANSFER] = "transfer", [LOCK_PAGE_HEAP] = "page_heap",
+    [LOCK_BIG] = "big", [LOCK_METADATA] = "metadata", [LOCK_REGISTRY] = "registry",
+};
+
+/* ---- Counting -------------------------------------------------------------------------------- */
+
+/* No critical section takes that long: the system took the processor from the holder. Counted
+ * apart, for on a machine that has a processor for each thread it would not have happened. */
+static const uint64_t interrupted_ns = 100000;
+
+/* Constant after the constructor, but for locks that are taken before it: then 0, and no hold is
+ * long. */
+static uint64_t interrupted_ticks;
+
+__attribute__((constructor)) static void start_clock(void)
+{
+    const uint64_t long_enough_ns = 50000;
+    uint64_t now_ns, start_ns = os_clock_ns(), start_ticks = cpu_ticks();
+    ticks_start();
+    while ((now_ns = os_clock_ns()) < start_ns + long_enough_ns)
+        cpu_relax();
+    interrupted_ticks = (cpu_ticks() - start_ticks) * interrupted_ns / (now_ns - start_ns);
+}
+
+void __real_lock_acquire(struct lock *lock);
+void __wrap_lock_acquire(struct lock *lock);
+void __wrap_lock_acquire(struct lock *lock)
+{
+    struct lock_profile *profile = lock->profile;
+    uint32_t open = 0, self = identity_thread(identity_self());
+    if (UNLIKELY(!__atomic_compare_exchange_n(
+            &lock->word, &open, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
+        uint64_t since = cpu_ticks();
+        __real_lock_acquire(lock);
+        uint64_t ticks = cpu_ticks() - since;
+        COUNTER_ADD(&profile->waits, 1);
+        COUNTER_ADD(&profile->waited_ticks, ticks);
+        cycles_lock_waited(ticks);
+    }
+    COUNTER_ADD(&profile->acquisitions, 1);
+    if (profile->holder != self) {
+        COUNTER_ADD(&profile->handovers, profile->holder != 0);
+        profile->holder = self;
+    }
+    profile->since_ticks = cpu_ticks();
+}
+
+void __real_lock_release(struct lock *lock);
+void __wrap_lock_release(struct lock *lock);
+void __wrap_lock_release(struct lock *lock)
+{
+    struct lock_profile *profile = lock->profile;
+    uint64_t held = cpu_ticks() - profile->since_ticks;
+    if (interrupted_ticks && held > interrupted_ticks)
+        COUNTER_ADD(&profile->interrupted, 1);
+    else
+        COUNTER_ADD(&profile->held_ticks, held);
+    __real_lock_release(lock);
+}
+
+/* What locks do is measured as on a machine that has a CPU for each shard. */
+unsigned __real_os_cpu_count(void);
+unsigned __wrap_os_cpu_count(void);
+unsigned __wrap_os_cpu_count(void)
+{
+    return POLICY(shards) ? (unsigned)POLICY(shards) : __real_os_cpu_count();
+}
+
+size_t __real_reclaim_read_limits(void);
+size_t __wrap_reclaim_read_limits(void);
+size_t __wrap_reclaim_read_limits(void)
+{
+    size_t granted = __real_reclaim_read_limits();
+    return POLICY(shards) ? SIZE_MAX : granted;
+}
+
+/* ---- Adding up ------------------------------------------------------------------------------- */
 
 static void read_profile(const struct lock_profile *profile, struct lock_usage *usage)
 {

@@ -1,4 +1,4 @@
-/* What happened at the locks, in a build that profiles them (os/lock_profile.h).
+/* What happened at the locks, in the measuring library (os/lock_profile.h).
  *
  * Of some kinds there is one lock; of others there are many, in parts that shards are spread over.
  * What is worth knowing then is the busiest one, and the one at which threads meet most: the sum
@@ -7,7 +7,19 @@
 #ifndef OBSERVE_LOCKS_H
 #define OBSERVE_LOCKS_H
 
-#include "observe/lock_kinds.h"
+#include "base/macros.h"
+
+enum lock_kind {
+    LOCK_BIN,
+    LOCK_TRANSFER,
+    LOCK_PAGE_HEAP,
+    LOCK_BIG,
+    LOCK_METADATA,
+    LOCK_REGISTRY,
+    LOCK_KINDS
+};
+
+extern const char lock_kind_names[LOCK_KINDS][12];
 
 struct lock_usage {
     uint64_t acquisitions;

@@ -8,7 +8,6 @@
 #include "map/metadata.h"
 #include "observe/cycles_report.h"
 #include "os/cancel.h"
-#include "os/cycles.h"
 #include "os/os.h"
 #include "reclaim/limit.h"
 #include "slab/bin.h"
@@ -161,9 +160,8 @@ void stats_collect(struct snapshot *snapshot)
     total->retained_bytes = pages.dirty_free_pages * PAGE_SIZE + bigs.cached_bytes;
     total->purged_bytes = pressure_total();
     collect_syscalls(total);
-    total->malloc_slow_ns = cycles_slow_ns(CYCLES_MALLOC);
-    total->free_slow_ns = cycles_slow_ns(CYCLES_FREE);
-    cycles_lock_waits(&total->lock_waits, &total->lock_wait_ns);
+    if (HAKMEM_MEASURING)
+        cycles_sum(total);
     total->memory_limit_bytes = limit_bytes();
     total->limit_purges = limit_purges();
     cancel_restore(type);

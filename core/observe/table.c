@@ -202,7 +202,8 @@ void report_table(struct text *text, const struct process *process)
     text_unsigned(text, now.total.threads);
     print_syscalls(text, &now.total);
     text_char(text, '\n');
-    cycles_print(text);
+    if (HAKMEM_MEASURING)
+        cycles_print(text);
     text_char(text, '\n');
     print_classes(text);
 }

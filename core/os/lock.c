@@ -1,7 +1,6 @@
 /* See lock.h. */
 #include "os/lock.h"
 
-#include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "os/syscall.h"
@@ -26,7 +25,7 @@ static uint32_t own_word(const struct lock *lock)
     return self;
 }
 
-static void wait_for(struct lock *lock)
+static SLOW_PATH void wait_for(struct lock *lock)
 {
     uint32_t word, self = own_word(lock);
     for (int i = 0; i < SPIN_ROUNDS; i++) {
@@ -48,44 +47,16 @@ static void wait_for(struct lock *lock)
     }
 }
 
-void (*lock_watch)(const struct lock *lock, bool waited, uint64_t ticks);
-
-/* Called with the lock held, so that it must take none. */
-static SLOW_PATH void tell_watch(const struct lock *lock, bool waited, uint64_t ticks)
-{
-    if (ATOMIC_LOAD_ACQUIRE(&lock_watch))
-        lock_watch(lock, waited, ticks);
-}
-
-static SLOW_PATH void acquire_slow(struct lock *lock)
-{
-    struct cycles_span span;
-    uint64_t since = HAKMEM_LOCK_PROFILE ? lock_profile_ticks() : 0;
-    cycles_begin(&span, CYCLES_LOCK_WAIT, CYCLES_SAME, 0);
-    wait_for(lock);
-    uint64_t ticks = cycles_end(&span);
-    if (ticks)
-        tell_watch(lock, true, ticks);
-    if (HAKMEM_LOCK_PROFILE)
-        lock_profile_waited(lock->profile, since);
-}
-
 void lock_acquire(struct lock *lock)
 {
     uint32_t open = 0, self = identity_thread(identity_self());
     if (UNLIKELY(!__atomic_compare_exchange_n(
             &lock->word, &open, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
-        acquire_slow(lock);
-    else if (cycles_are_counted())
-        tell_watch(lock, false, 0);
-    if (HAKMEM_LOCK_PROFILE)
-        lock_profile_acquired(lock->profile);
+        wait_for(lock);
 }
 
 void lock_release(struct lock *lock)
 {
-    if (HAKMEM_LOCK_PROFILE)
-        lock_profile_releases(lock->profile);
     if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) & LOCK_WAITERS)
         os_futex_wake(&lock->word);
 }

@@ -23,14 +23,10 @@
 
 struct lock {
     uint32_t word; /* atomic, any thread: acquire on entry pairs with release on exit */
-    struct lock_profile profile[HAKMEM_LOCK_PROFILE]; /* in builds that measure; else nothing */
+    struct lock_profile profile[HAKMEM_MEASURING]; /* else nothing */
 };
 
 void lock_acquire(struct lock *lock);
-
-/* With the option `cycles`, each time that a thread has got a lock: whether it waited, and how
- * long. Set once, by the library's constructor; atomic, any thread. */
-extern void (*lock_watch)(const struct lock *lock, bool waited, uint64_t ticks);
 
 void lock_release(struct lock *lock);
 

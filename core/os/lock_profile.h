@@ -1,6 +1,6 @@
 /* What happens at a lock: how often it is taken, how long it is held, how long threads wait for it,
- * and whether they meet there at all. In the library that `make scale` measures with, and in no
- * other: there, HAKMEM_LOCK_PROFILE is 0, a lock is its word, and nobody calls lock_profile.c.
+ * and whether they meet there at all. In the measuring library (observe/locks.c), and in no other:
+ * there, HAKMEM_MEASURING is 0, and a lock is its word.
  *
  * The numbers of a lock lie beside its word and are written by its holder, who has that cache line
  * anyway: counting makes no two threads meet that would not have met. Times are ticks of the
@@ -22,12 +22,5 @@ struct lock_profile {
     uint64_t since_ticks;  /* the present hold */
     uint32_t holder;       /* the present or last one's thread id; 0: none yet */
 };
-
-/* Now. */
-uint64_t lock_profile_ticks(void);
-
-void lock_profile_acquired(struct lock_profile *profile);
-void lock_profile_waited(struct lock_profile *profile, uint64_t since_ticks);
-void lock_profile_releases(struct lock_profile *profile);
 
 #endif

@@ -1,7 +1,6 @@
 /* See everything.h. */
 #include "reclaim/everything.h"
 
-#include "os/cycles.h"
 #include "os/os.h"
 #include "slab/shard.h"
 #include "slab/spare.h"
@@ -13,8 +12,6 @@
 
 size_t reclaim_everything(void)
 {
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_PURGE, CYCLES_SAME, 0);
     /* From the top down: each layer gives to the one below. */
     heap_flush_pooled(0);
     transfer_drain();
@@ -24,7 +21,6 @@ size_t reclaim_everything(void)
     pressure_account(purged);
     big_fenced_unmap_refused();
     os_discard_leftovers();
-    cycles_end(&span);
     return purged;
 }
 

@@ -2,7 +2,6 @@
 #include "reclaim/growth.h"
 
 #include "base/pressure.h"
-#include "os/cycles.h"
 #include "slab/spare.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
@@ -29,8 +28,6 @@ void reclaim_before_growth(size_t bytes, bool big)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
     spare_flush();
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_PURGE, CYCLES_SAME, bytes);
     /* If much is mapped at once, what lies free pays for it even if it may be wanted again soon;
      * not if there is little of that, which would make no difference. */
     size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
@@ -49,7 +46,6 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (wanted > gone && idle)
         gone += page_heap_purge(size_min(wanted - gone, idle));
     pressure_account(gone);
-    cycles_end(&span);
 }
 
 bool growth_has_come(void)

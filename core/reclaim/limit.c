@@ -2,7 +2,6 @@
 #include "reclaim/limit.h"
 
 #include "base/policy.h"
-#include "os/cycles.h"
 #include "os/limits.h"
 #include "os/os.h"
 #include "span/big_cache.h"
@@ -109,14 +108,11 @@ static size_t give_all(size_t limit)
 
 static void purge(size_t limit, size_t wanted, size_t free_bytes)
 {
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_PURGE, CYCLES_SAME, wanted);
     size_t shallow = size_min(wanted, free_bytes), gone = shallow ? give_free(shallow) : 0;
     if (gone < wanted && all_is_due())
         gone += give_all(limit);
     if (gone)
         ATOMIC_ADD_RELAXED(&purges, 1);
-    cycles_end(&span);
 }
 
 static void look(void)

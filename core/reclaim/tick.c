@@ -2,7 +2,6 @@
 #include "reclaim/tick.h"
 
 #include "base/policy.h"
-#include "os/cycles.h"
 #include "os/os.h"
 #include "reclaim/growth.h"
 #include "reclaim/limit.h"
@@ -111,10 +110,7 @@ static bool step_in_pages(void)
 
 bool tick_step(void)
 {
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_DRAIN, CYCLES_SAME, 0);
     bool in_heaps = idle_step(), in_transfers = transfer_step();
-    cycles_end(&span);
     bool in_bins = sweep_step(), in_pages = step_in_pages();
     return in_heaps || in_transfers || in_bins || in_pages;
 }
@@ -128,8 +124,6 @@ static uint64_t deadline(uint64_t now_ms)
 
 static void work(uint64_t now_ms)
 {
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_PURGE, CYCLES_SAME, 0);
     uint64_t end_ms = deadline(now_ms), purged;
     unsigned vain = 0;
     bool more;
@@ -144,7 +138,6 @@ static void work(uint64_t now_ms)
         ATOMIC_STORE_RELEASE(&steps_left, true);
         pressure_arm();
     }
-    cycles_end(&span);
 }
 
 void reclaim_tick(uint64_t now_ms)

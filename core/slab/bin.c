@@ -5,7 +5,6 @@
 
 #include "base/policy.h"
 #include "base/pressure.h"
-#include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "os/tags.h"
@@ -198,16 +197,6 @@ static void join(struct bin *bin, struct slab *slab)
     lock_release(&bin->lock);
 }
 
-static struct slab *make_slab(
-    unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
-{
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_FRESH_SLAB, CYCLES_SAME, size_classes[size_class].size);
-    struct slab *slab = slab_create(size_class, shard, alignment, may_grow);
-    cycles_end(&span);
-    return slab;
-}
-
 unsigned bin_refill(
     unsigned shard, unsigned size_class, void **blocks, unsigned count, enum refill cost)
 {
@@ -229,7 +218,7 @@ unsigned bin_refill(
         memmove(blocks, blocks + count - taken, taken * sizeof *blocks);
     if (taken || !fresh)
         return taken;
-    slab = make_slab(size_class, shard, 1, cost == REFILL_MAP);
+    slab = slab_create(size_class, shard, 1, cost == REFILL_MAP);
     if (!slab)
         return 0;
     populate(bin, slab);
@@ -241,7 +230,7 @@ unsigned bin_refill(
 void *bin_take_aligned(unsigned shard, unsigned size_class, unsigned alignment, bool may_grow)
 {
     void *block;
-    struct slab *slab = make_slab(size_class, shard, alignment, may_grow);
+    struct slab *slab = slab_create(size_class, shard, alignment, may_grow);
     if (!slab)
         return NULL;
     slab_take(slab, &block, 1);

@@ -1,7 +1,6 @@
 /* See shard.h. */
 #include "slab/shard.h"
 
-#include "os/cycles.h"
 #include "os/os.h"
 #include "slab/sweep.h"
 
@@ -103,13 +102,10 @@ bool shard_prepare_hardened(void)
 bool shard_make_room(unsigned shard, unsigned step)
 {
     bool drained = false;
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_DRAIN, CYCLES_SAME, 0);
     if (step == 1)
         drained = transfer_drain_shard(shard);
     else if (step == 2)
         drained = transfer_drain_some();
     drained = sweep_empties(shard) || drained;
-    cycles_end(&span);
     return drained;
 }

@@ -7,7 +7,6 @@
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "base/sparse.h"
-#include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "span/big_fenced.h"
@@ -223,12 +222,8 @@ static void *allocate(unsigned part, size_t size, size_t alignment, bool zero)
 
 void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
 {
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, size);
-    void *block = page_heap_fenced() ? allocate_fenced(part, size, alignment)
-                                     : allocate(part, mapping_size(size), alignment, zero);
-    cycles_end(&span);
-    return block;
+    return page_heap_fenced() ? allocate_fenced(part, size, alignment)
+                              : allocate(part, mapping_size(size), alignment, zero);
 }
 
 void big_check_interior(const void *block, const char *call)
@@ -279,15 +274,12 @@ static void cache(struct big *big)
 
 void big_free(struct big *big, void *block, const char *call)
 {
-    struct cycles_span span;
     if (UNLIKELY(!big_cache_retire(big, block)))
         fatal_big(big, block, call);
-    cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, big->mapped);
     if (UNLIKELY(big->fenced))
         big_fenced_end(big, call);
     else
         cache(big);
-    cycles_end(&span);
 }
 
 /* Makes the block shorter, by the system. */
@@ -345,10 +337,7 @@ static bool resize(struct big *big, size_t size)
 
 static void *resize_fenced(struct big *big, size_t size)
 {
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, size);
     big = big_fenced_resize(big, size);
-    cycles_end(&span);
     if (!big)
         return NULL;
     unpoison(big->region.base, big->mapped);
@@ -362,13 +351,10 @@ void *big_resize(struct big *big, size_t size)
     /* What has been filled and grows will be filled again. */
     bool dense = size > big->mapped && !big->huge && big->zeroed &&
                  proof_is_dense(big->region.base, big->mapped);
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_BIG, CYCLES_SAME, size);
     size_t before = length_of(big);
     bool done = resize(big, mapping_size(size));
     if (UNLIKELY(pressure_is_limited()))
         reclaim_to_limit(length_of(big) - size_min(length_of(big), before));
-    cycles_end(&span);
     if (!done)
         return NULL;
     unpoison(big->region.base, length_of(big));

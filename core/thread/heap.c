@@ -6,7 +6,6 @@
 #include "base/assert.h"
 #include "base/policy.h"
 #include "os/cancel.h"
-#include "os/cycles.h"
 #include "os/os.h"
 #include "os/signals.h"
 #include "os/syscall.h"
@@ -197,8 +196,6 @@ static struct heap *enter_first(void)
     bool keep = !has_exited && !POLICY(fallback);
     bool is_early = ATOMIC_LOAD_RELAXED(&early_calls.thread) == identity_self();
     struct heap *heap = NULL;
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_FIRST_CALL, CYCLES_SAME, 0);
     if (init_once())
         heap = UNLIKELY(is_early && keep) ? adopt_early() : registry_adopt();
     if (heap && keep) {
@@ -206,7 +203,6 @@ static struct heap *enter_first(void)
         if (has_exit_key)
             pthread_setspecific(exit_key, heap);
     }
-    cycles_end(&span);
     return heap;
 }
 

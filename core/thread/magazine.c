@@ -13,7 +13,6 @@
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "base/probe.h"
-#include "os/cycles.h"
 #include "slab/shard.h"
 #include "thread/due.h"
 #include "thread/heap.h"
@@ -354,17 +353,9 @@ static void prefetch(void *const *blocks, unsigned count)
 static unsigned refill(
     struct heap *heap, unsigned size_class, void **slots, unsigned count, bool fresh)
 {
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_REFILL_TRANSFER, CYCLES_SAME, size_classes[size_class].size);
     unsigned got = transfer_take(heap->shard, size_class, slots, count);
     prefetch(slots, got);
-    cycles_end(&span);
-    if (got)
-        return got;
-    cycles_begin(&span, CYCLES_REFILL_BINS, CYCLES_SAME, size_classes[size_class].size);
-    got = refill_from_bins(heap, size_class, slots, count, fresh);
-    cycles_end(&span);
-    return got;
+    return got ? got : refill_from_bins(heap, size_class, slots, count, fresh);
 }
 
 /* Where many more threads than CPUs take memory, most take little: a magazine begins with one
@@ -512,8 +503,6 @@ static void send_sorted(unsigned shard, unsigned size_class, void **blocks, unsi
 
 void magazine_send(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
-    struct cycles_span span;
-    cycles_begin(&span, CYCLES_FLUSH, CYCLES_SAME, size_classes[size_class].size);
     if (LIKELY(transfer_goes_together(shard, size_class, blocks, count)))
         send_together(shard, size_class, blocks, count);
     else
@@ -521,7 +510,6 @@ void magazine_send(unsigned shard, unsigned size_class, void **blocks, unsigned 
             batch = (unsigned)size_min(count, FLUSH_MAX);
             send_sorted(shard, size_class, blocks, batch);
         }
-    cycles_end(&span);
 }
 
 static void count_flush(struct magazine *magazine, unsigned count)

@@ -522,9 +522,6 @@ static void count_cpus(void)
 {
     size_t cpus = size_max(os_cpu_count(), 1);
     cpus = size_min(cpus, ATOMIC_LOAD_RELAXED(&granted_cpus));
-    /* What locks do is measured as on a machine that has a CPU for each shard. */
-    if (HAKMEM_LOCK_PROFILE && POLICY(shards))
-        cpus = (size_t)POLICY(shards);
     ATOMIC_STORE_RELAXED(&registry.cpus, (unsigned)cpus);
     shard_init((unsigned)(POLICY(shards) ? POLICY(shards) : (long)cpus));
 }

@@ -41,7 +41,7 @@ const FLAGS: [&str; 7] = [
 const DEFINITIONS: [(&str, &str); 8] = [
     ("HAKMEM_DEBUG", "0"),
     ("HAKMEM_FAULTS", "0"),
-    ("HAKMEM_LOCK_PROFILE", "0"),
+    ("HAKMEM_MEASURING", "0"),
     ("HAKMEM_SANITIZE_ADDRESS", "0"),
     ("HAKMEM_SANITIZE_THREAD", "0"),
     ("HAKMEM_SANITIZE_UNDEFINED", "0"),

@@ -26,7 +26,7 @@ INSTALLED = [
     "lib/hakmem.o", "lib/pkgconfig/hakmem.pc", "lib/cmake/hakmem/hakmem-config.cmake",
     "lib/cmake/hakmem/hakmem-config-version.cmake", "lib/cmake/hakmem/hakmem-targets.cmake",
     "include/hakmem/hakmem.h", "include/hakmem/hakmem.hpp", "share/doc/hakmem/LICENSE",
-    "bin/hakmem", "libexec/hakmem/measure",
+    "bin/hakmem", "libexec/hakmem/measure", "libexec/hakmem/libhakmem-profile.so",
     "libexec/hakmem/workloads/larson", "share/hakmem/workloads.toml", "share/hakmem/programs.toml",
     "share/man/man1/hakmem.1", "share/man/man1/hakmem-compare.1",
     "share/man/man7/hakmem.7", "share/man/man3/hakmem.3", "share/man/man3/hakmem_purge.3",

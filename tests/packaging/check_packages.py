@@ -28,7 +28,8 @@ DEBIAN = {
         "usr/include/hakmem/hakmem.h", "usr/lib/pkgconfig/hakmem.pc",
         "usr/lib/cmake/hakmem/hakmem-config.cmake", "usr/share/man/man3/hakmem.3.gz"]),
     "hakmem": ("libc6 (>= 2.35), libgcc-s1, libhakmem0 (= %s)" % VERSION, [
-        "usr/bin/hakmem", "usr/libexec/hakmem/measure", "usr/share/hakmem/workloads.toml",
+        "usr/bin/hakmem", "usr/libexec/hakmem/measure",
+        "usr/libexec/hakmem/libhakmem-profile.so", "usr/share/hakmem/workloads.toml",
         "usr/share/man/man1/hakmem.1.gz", "usr/share/bash-completion/completions/hakmem"]),
 }
 

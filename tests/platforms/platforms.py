@@ -49,7 +49,6 @@ QEMU_FAILS = (
     ("unit_os_linux: the_limit_on_address_space_is_known|"
      "unit_map_class_map: the_window_shrinks_with_the_address_space|"
      "unit_map_metadata: a_small_program_maps_nothing|"
-     "unit_os_cycles: without_memory_it_is_off|"
      "unit_span_page_heap: exhaustion_is_reported_and_passes|"
      "unit_span_big: no_memory_changes_nothing|"
      "cxx_new_handler: NewHandler.HandlerThatMakesRoomLetsNewSucceed",

@@ -12,12 +12,14 @@
 
 enum {
 #define ADDRESS(object) AT_##object,
+#define MEASURED(object) AT_##object,
 #define NUMBER(constant)
 #define SIZE(type)
 #define FIELD(type, member)
 #define TAIL(type, member)
 #include "observe/descriptor.def"
 #undef ADDRESS
+#undef MEASURED
 #undef NUMBER
 #undef SIZE
 #undef FIELD
@@ -26,6 +28,7 @@ enum {
 
 enum {
 #define ADDRESS(object)
+#define MEASURED(object)
 #define NUMBER(constant) NUMBER_##constant,
 #define SIZE(type) SIZE_##type,
 #define FIELD(type, member) type##_##member,

@@ -132,14 +132,6 @@ static uint64_t limit(void)
     return stats_now().memory_limit_bytes;
 }
 
-static uint64_t slow_ns(void)
-{
-    uint64_t before = stats_now().malloc_slow_ns;
-    use_heap();
-    uint64_t now = stats_now().malloc_slow_ns;
-    return now > before ? now - before : 0; /* it is computed anew, from ticks of another length */
-}
-
 static uint64_t has_profile(void)
 {
     use_heap();
@@ -157,7 +149,6 @@ static int change(const char *name, long value)
         {"retain_percent", retained_after_pause},
         {"purge_delay_ms", retained_after_pause},
         {"limit_mib", limit},
-        {"cycles", slow_ns},
         {"sample_kib", has_profile},
     };
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {

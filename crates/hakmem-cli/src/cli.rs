@@ -81,6 +81,10 @@ pub struct RunArguments {
     /// standard error
     #[arg(long)]
     pub stats: bool,
+    /// Time the slow paths and the locks of hakmem, by a library that is made for that: each
+    /// process prints its statistics with these when it ends, on standard error
+    #[arg(long, conflicts_with = "stats")]
+    pub cycles: bool,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     #[arg(value_hint = ValueHint::CommandWithArguments, add = candidates::programs())]
@@ -168,7 +172,7 @@ pub struct InspectArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Keys: q ends it, s changes the order of the parts, l shows the call sites that hold most \
-(samples), c slow paths and locks (HAKMEM_CYCLES=1), m the superslabs, w writes a live profile, 0 \
+(samples), c slow paths (hakmem run --cycles), m the superslabs, w writes a live profile, 0 \
 counts growth from now, + and - look more often and less, space looks at once. In a pipe each \
 look is a line.
 

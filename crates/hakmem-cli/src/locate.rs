@@ -64,6 +64,17 @@ impl Installation {
         )
     }
 
+    /// The library that times slow paths and locks, for programs of this C library.
+    pub fn measuring_library(&self, libc: Libc) -> Result<PathBuf> {
+        if libc != Libc::OWN {
+            bail!(
+                "there is no library that times slow paths for {}",
+                libc.name()
+            );
+        }
+        self.part("libexec/hakmem/libhakmem-profile.so")
+    }
+
     /// The helper that starts programs.
     pub fn tools(&self) -> Result<Tools> {
         Ok(Tools {

@@ -34,12 +34,14 @@ pub fn run(arguments: &RunArguments) -> ExitCode {
         };
         Ok(cannot_run(&command, &error))
     };
-    command(&arguments.library, &arguments.command)
-        .and_then(run)
-        .unwrap_or_else(|error| {
-            say(format_args!("hakmem: {error:#}"));
-            ExitCode::from(FAILED)
-        })
+    let command = match arguments.cycles {
+        true => timed(arguments),
+        false => command(&arguments.library, &arguments.command),
+    };
+    command.and_then(run).unwrap_or_else(|error| {
+        say(format_args!("hakmem: {error:#}"));
+        ExitCode::from(FAILED)
+    })
 }
 
 /// Runs the program, shows the summary and ends as the program has ended. Returns when the program
@@ -71,12 +73,25 @@ fn supervise(command: &mut Command, arguments: &RunArguments) -> Result<Error> {
 /// The library is not there, or an option is set twice.
 pub fn command(options: &LibraryOptions, words: &[OsString]) -> Result<Command> {
     let library = Installation::current()?.library(libc_of(Path::new(&words[0])))?;
+    preloaded(&library, options, words)
+}
+
+/// The same on the library that times slow paths and locks, which prints them when it ends.
+fn timed(arguments: &RunArguments) -> Result<Command> {
+    let words = &arguments.command;
+    let library = Installation::current()?.measuring_library(libc_of(Path::new(&words[0])))?;
+    let mut command = preloaded(&library, &arguments.library, words)?;
+    command.env("HAKMEM_STATS", "1");
+    Ok(command)
+}
+
+fn preloaded(library: &Path, options: &LibraryOptions, words: &[OsString]) -> Result<Command> {
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
         .env(
             "LD_PRELOAD",
-            preload_value(&[&library], env::var_os("LD_PRELOAD").as_deref())?,
+            preload_value(&[library], env::var_os("LD_PRELOAD").as_deref())?,
         )
         .envs(environment(options)?);
     Ok(command)

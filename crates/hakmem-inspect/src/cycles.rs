@@ -1,5 +1,4 @@
-//! Where the cycles of slow paths went, and what happened at locks, since the option `cycles` is on
-//! (docs/cycles.md).
+//! Where the cycles of slow paths went, in a process on the measuring library (docs/cycles.md).
 
 use serde::Serialize;
 
@@ -8,15 +7,13 @@ use crate::layout::{Field, Layout};
 use crate::memory::Memory;
 use crate::ticks;
 
-/// Both, in ticks of the processor's clock.
+/// In ticks of the processor's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cycles {
     /// Ticks in a millisecond, by the clock of this machine.
     pub ticks_per_ms: u64,
     /// By side and kind, without those that never happened.
     pub spans: Vec<Span>,
-    /// By kind.
-    pub locks: Vec<Lock>,
 }
 
 /// Spans of one kind.
@@ -38,23 +35,9 @@ pub struct Span {
     pub histogram: Vec<u64>,
 }
 
-/// Locks of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Lock {
-    /// What they guard.
-    pub kind: String,
-    /// How often one was taken.
-    pub acquisitions: u64,
-    /// Of these, after a wait.
-    pub waits: u64,
-    /// All waits together.
-    pub waited_ticks: u64,
-}
-
 /// Bytes of a name in the tables of the library.
 const SIDE_NAME: usize = 8;
 const KIND_NAME: usize = 16;
-const LOCK_NAME: usize = 12;
 
 /// More than any library has, of each.
 const COPIES_MAX: u32 = 64;
@@ -73,7 +56,6 @@ impl Cycles {
         Ok(Some(Cycles {
             ticks_per_ms: ticks::per_ms(),
             spans,
-            locks: locks(memory, layout)?,
         }))
     }
 
@@ -109,10 +91,10 @@ fn spans(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Span>, Error> {
         layout.field("cycles_counts.max")?,
     ];
     let buckets = layout.field("cycles_counts.buckets")?;
-    let table = memory.word(layout.address_of("cycles_copies")?);
-    let Some(table) = table.filter(|&table| table != 0) else {
+    let table = layout.address_of("cycles_copies")?;
+    if table == 0 {
         return Ok(Vec::new());
-    };
+    }
     let table = memory.bytes(table, copies * stride).unwrap_or_default();
     let side_names = names(memory, layout, "cycles_side_names", sides, SIDE_NAME)?;
     let kind_names = names(memory, layout, "cycles_kind_names", kinds, KIND_NAME)?;
@@ -152,34 +134,6 @@ impl Span {
             *sum = sum.saturating_add(buckets.element(counts, place, 8));
         }
     }
-}
-
-fn locks(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Lock>, Error> {
-    let copies = layout.constant("LOCK_KIND_COPIES", COPIES_MAX)?;
-    let kinds = layout.constant("LOCK_KINDS", KINDS_MAX)?;
-    let bytes = layout.size("lock_waits")?;
-    let fields = [
-        layout.field("lock_waits.acquisitions")?,
-        layout.field("lock_waits.waits")?,
-        layout.field("lock_waits.waited_ticks")?,
-    ];
-    let address = layout.address_of("lock_kind_copies")?;
-    let table = memory.bytes(address, copies * kinds * bytes);
-    let mut locks: Vec<Lock> = names(memory, layout, "lock_kind_names", kinds, LOCK_NAME)?
-        .into_iter()
-        .map(|kind| Lock {
-            kind,
-            ..Lock::default()
-        })
-        .collect();
-    for (place, waits) in table.unwrap_or_default().chunks_exact(bytes).enumerate() {
-        let [acquisitions, waited, ticks] = fields.map(|field| field.of(waits));
-        let lock = &mut locks[place % kinds];
-        lock.acquisitions = lock.acquisitions.saturating_add(acquisitions);
-        lock.waits = lock.waits.saturating_add(waited);
-        lock.waited_ticks = lock.waited_ticks.saturating_add(ticks);
-    }
-    Ok(locks)
 }
 
 /// A table of names of the library; those that cannot be read have their numbers.

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::memory::Memory;
 
 /// The layout that is understood here: DESCRIPTOR_LAYOUT.
-pub const KNOWN: u32 = 1;
+pub const KNOWN: u32 = 2;
 
 /// DESCRIPTOR_MAGIC, with the zeros behind it.
 pub const MAGIC: [u8; 16] = *b"hakmem-layout\r\n\0";
@@ -43,7 +43,7 @@ fn parse(text: &str) -> Table {
         };
         let name = rest.trim_end().trim_end_matches(')').replace(", ", ".");
         let rows = match kind {
-            "ADDRESS" => &mut table.addresses,
+            "ADDRESS" | "MEASURED" => &mut table.addresses,
             "NUMBER" | "SIZE" | "FIELD" | "TAIL" => &mut table.items,
             _ => continue,
         };

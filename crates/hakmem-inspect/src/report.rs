@@ -55,7 +55,7 @@ pub struct Report {
     pub notes: Vec<String>,
     /// How long it took.
     pub seconds: f64,
-    /// Of slow paths and locks, while the option `cycles` is on.
+    /// Of slow paths, of a process on the measuring library.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycles: Option<Cycles>,
     /// Call sites of samples, those that hold most first.

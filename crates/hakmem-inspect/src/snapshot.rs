@@ -31,7 +31,7 @@ pub struct Snapshot {
     pub statistics: Statistics,
     /// Its options.
     pub settings: Settings,
-    /// Of slow paths and locks, if they are counted.
+    /// Of slow paths, if they are timed.
     pub cycles: Option<Cycles>,
     /// Call sites of samples, those that hold most first.
     pub sites: Vec<Site>,
@@ -58,8 +58,6 @@ pub struct Settings {
     pub huge_pages: i64,
     /// Sets of bins; 0: one a CPU.
     pub shards: i64,
-    /// Whether slow paths are timed.
-    pub cycles: i64,
     /// KiB between two samples; 0: none are taken.
     pub sample_kib: i64,
 }
@@ -280,7 +278,6 @@ impl Settings {
             purge_delay_ms: option("purge_delay_ms")?,
             huge_pages: option("huge_pages")?,
             shards: option("shards")?,
-            cycles: option("cycles").unwrap_or(0),
             sample_kib: option("sample_kib").unwrap_or(0),
         })
     }

@@ -136,7 +136,7 @@ fn measure(arguments: &Arguments) -> Result<Measurement> {
         tools: Tools {
             measure: part("libexec/hakmem/measure")?,
         },
-        library: part("libexec/hakmem/libhakmem-locks.so")?,
+        library: part("libexec/hakmem/libhakmem-profile.so")?,
         threads: arguments.threads.clone(),
         repeats: arguments.runs,
     };

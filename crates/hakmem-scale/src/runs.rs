@@ -287,6 +287,8 @@ impl Settings {
         let mut environment = row.task.environment.clone();
         environment.insert("HAKMEM_STATS_FILE".into(), file);
         environment.insert("HAKMEM_SHARDS".into(), shards.to_string());
+        // No time stamps around slow paths, which would be part of the time of a call.
+        environment.insert("LIBHAKMEM_PROFILE".into(), "locks".into());
         Launch {
             command: command.into_iter().map(OsString::from).collect(),
             environment,
@@ -321,7 +323,7 @@ fn statistics_in(directory: &Path) -> Result<Vec<Statistics>> {
         let value: Value = serde_json::from_str(&text).context("statistics that are no JSON")?;
         ensure!(
             value.get("locks").is_some(),
-            "this library does not profile its locks: it takes libhakmem-locks.so"
+            "this library does not profile its locks: it takes libhakmem-profile.so"
         );
         processes.push(serde_json::from_value(value).context("statistics of another version")?);
     }

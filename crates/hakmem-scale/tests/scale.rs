@@ -125,9 +125,9 @@ fn a_library_without_a_profile_is_refused() {
         .arg(directory.path())
         .assert()
         .code(2)
-        .stderr(contains("libhakmem-locks.so is missing: run make scale"));
+        .stderr(contains("libhakmem-profile.so is missing: run make scale"));
     let library = fs::canonicalize(build().join("libhakmem.so")).unwrap();
-    symlink(library, parts.join("libhakmem-locks.so")).unwrap();
+    symlink(library, parts.join("libhakmem-profile.so")).unwrap();
     scale()
         .args(["random-mixed-400", "--quick", "--build"])
         .arg(directory.path())

@@ -74,11 +74,12 @@ pub struct Stats {
     pub transfer_bytes: u64,
     /// Of `committed_bytes`: in slabs that are kept without a block in use.
     pub empty_bytes: u64,
-    /// With the option `cycles`: nanoseconds in calls of malloc that no cache served at once.
+    /// In the measuring library, else 0: nanoseconds in calls of malloc that no cache served at
+    /// once.
     pub malloc_slow_ns: u64,
     /// The same of free.
     pub free_slow_ns: u64,
-    /// With the option `cycles`: times that a thread waited for a lock.
+    /// The same of times that a thread waited for a lock.
     pub lock_waits: u64,
     /// And how long, all together.
     pub lock_wait_ns: u64,

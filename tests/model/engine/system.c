@@ -15,7 +15,6 @@
 #include "engine/report.h"
 #include "engine/search.h"
 #include "map/page_map.h"
-#include "os/cycles.h"
 #include "os/fatal.h"
 #include "os/limits.h"
 #include "os/os.h"
@@ -426,21 +425,6 @@ bool os_thread_exists(int process, uint32_t id)
         shadow_join(i);
     }
     return false;
-}
-
-/* Nothing is counted here. */
-bool cycles_trace;
-
-void cycles_begin_counted(
-    struct cycles_span *span, enum cycles_kind kind, enum cycles_side side, size_t bytes)
-{
-    (void)span, (void)kind, (void)side, (void)bytes;
-}
-
-uint64_t cycles_end_counted(struct cycles_span *span)
-{
-    (void)span;
-    return 0;
 }
 
 /* No program crashes here. */

@@ -82,7 +82,7 @@ pub struct View {
 
 /// Why there are no call sites, and no cycles.
 const NO_SAMPLES: &str = "No samples are taken: start the program with HAKMEM_SAMPLE_KIB=512";
-const NO_CYCLES: &str = "Slow paths are not timed: start the program with HAKMEM_CYCLES=1";
+const NO_CYCLES: &str = "Slow paths are not timed: start the program by hakmem run --cycles";
 
 /// Looks that are remembered.
 const HISTORY: usize = 400;

@@ -1,10 +1,10 @@
-//! Slow paths and locks as text, as the library prints them itself.
+//! Slow paths as text, as the library prints them itself.
 
 use std::fmt::Write as _;
 
 use hakmem_inspect::cycles::Cycles;
 
-/// Both tables.
+/// The table.
 pub fn render(cycles: &Cycles) -> String {
     let mut text = String::from(
         "\nSlow paths                   count    total us      own us   mean ns    p50 ns    p99 ns\
@@ -24,17 +24,6 @@ pub fn render(cycles: &Cycles) -> String {
             ns(span.quantile(500)),
             ns(span.quantile(990)),
             ns(span.max_ticks),
-        );
-    }
-    text.push_str("\nLock            acquisitions       waits   waited us\n");
-    for lock in &cycles.locks {
-        let _ = writeln!(
-            text,
-            "{:<14}{:>14}{:>12}{:>12.0}",
-            lock.kind,
-            lock.acquisitions,
-            lock.waits,
-            ns(lock.waited_ticks) / 1000.0
         );
     }
     text

@@ -43,6 +43,11 @@ pub fn library() -> PathBuf {
     prefix().join("libhakmem.so")
 }
 
+/// The one that `run --cycles` preloads.
+pub fn measuring_library() -> PathBuf {
+    prefix().join("libexec/hakmem/libhakmem-profile.so")
+}
+
 /// The build tree with the command that was built last in it: the layout in which it finds its
 /// parts, as links.
 fn prefix() -> &'static Path {

@@ -69,8 +69,8 @@ impl Running {
     pub fn start(program: &Path, words: &[&str], options: &[(&str, &str)]) -> Running {
         let mut child = Command::new(program)
             .args(words)
-            .envs(options.iter().copied())
             .env("LD_PRELOAD", library())
+            .envs(options.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -5,7 +5,9 @@ use std::os::unix::process::ExitStatusExt;
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use crate::fixtures::{compile, hakmem, library, scratch, write_script, PROGRAM};
+use crate::fixtures::{
+    compile, hakmem, library, measuring_library, scratch, write_script, PROGRAM,
+};
 
 #[test]
 fn the_exit_code_is_that_of_the_program() {
@@ -124,6 +126,28 @@ fn a_program_that_cannot_be_executed() {
 }
 
 #[test]
+fn slow_paths_are_timed_by_a_library_of_their_own() {
+    hakmem()
+        .args(["run", "--cycles", "--", "env"])
+        .assert()
+        .success()
+        .stdout(contains(format!(
+            "LD_PRELOAD={}\n",
+            measuring_library().display()
+        )))
+        .stderr(
+            contains("\nslow paths ")
+                .and(contains("\nmalloc call "))
+                .and(contains("\nlock ")),
+        );
+    hakmem()
+        .args(["run", "--stats", "--", "true"])
+        .assert()
+        .success()
+        .stderr(contains("slow paths").not());
+}
+
+#[test]
 fn a_static_program_runs_with_a_warning() {
     let directory = scratch();
     let path = directory.path().join("static");
@@ -169,6 +193,10 @@ fn nonsense_is_rejected_with_a_status_that_no_program_has() {
             "the option preset is set twice",
         ),
         (&["run", "--no-such", "--", "true"], "--no-such"),
+        (
+            &["run", "--cycles", "--stats", "--", "true"],
+            "cannot be used with",
+        ),
     ] {
         hakmem()
             .args(arguments)
