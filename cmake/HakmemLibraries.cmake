@@ -1,4 +1,5 @@
-# The products: libhakmem.so, libhakmem.a and hakmem.o, and the objects they are made of.
+# The products: libhakmem.so, libhakmem.a and hakmem.o, the same of the hardened library
+# (libhakmem-hardened.so and so on), and the objects they are made of.
 #
 # core/CMakeLists.txt lists the sources in HAKMEM_CORE_SOURCES and the lists of names. The
 # core objects are a target of their own so that unit tests can reach what the products hide.
@@ -13,95 +14,141 @@ function(hakmem_add_objects name)
 endfunction()
 
 find_package(Threads REQUIRED)
-hakmem_add_objects(hakmem_core ${HAKMEM_CORE_SOURCES})
-hakmem_add_objects(hakmem_override_names ${HAKMEM_OVERRIDE_SOURCES})
-hakmem_add_objects(hakmem_compat ${HAKMEM_COMPAT_SOURCES})
-# What lies behind the hit paths is optimised as a whole when it is linked, and becomes a ninth
-# smaller. The hit paths are not: their instructions are counted. Not with clang, whose linker may
-# not know how, nor with a sanitizer.
+
+# In one piece: in several, less is merged.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT HAKMEM_SANITIZE)
-    target_compile_options(hakmem_core PRIVATE -flto=auto)
-    target_compile_options(hakmem_compat PRIVATE -flto=auto)
-    # In one piece: in several, less is merged.
     list(APPEND HAKMEM_LINK_FLAGS -flto-partition=one)
 endif()
-set(shared_only_objects)
-if(HAKMEM_SHARED_SOURCES)
-    hakmem_add_objects(hakmem_shared_only ${HAKMEM_SHARED_SOURCES})
-    set(shared_only_objects $<TARGET_OBJECTS:hakmem_shared_only>)
-endif()
-# The hit paths first, so that they do not move with every change of the slow ones: their place
-# counts (docs/decisions, magazine tops).
-set(all_objects $<TARGET_OBJECTS:hakmem_override_names> $<TARGET_OBJECTS:hakmem_core>
-    $<TARGET_OBJECTS:hakmem_compat>)
 
 # libhakmem.so. The number of its SONAME counts up with the first change of the interface that
 # breaks programs (include/hakmem/hakmem.h has the rule), whatever the version.
 set(HAKMEM_SONAME_NUMBER 0)
 set(version_script ${PROJECT_SOURCE_DIR}/core/hakmem.map)
-add_library(hakmem SHARED ${all_objects} ${shared_only_objects})
-add_library(hakmem::hakmem ALIAS hakmem)
-set_target_properties(hakmem PROPERTIES
-    VERSION ${PROJECT_VERSION}
-    SOVERSION ${HAKMEM_SONAME_NUMBER}
-    LINKER_LANGUAGE C
-    LINK_DEPENDS ${version_script})
-target_link_options(hakmem PRIVATE ${HAKMEM_LINK_FLAGS} -Wl,--version-script=${version_script})
-target_link_libraries(hakmem PRIVATE Threads::Threads)
 
-# hakmem.o: everything in one object, the hidden names made local so that they cannot clash with
-# a program's own. A program that links it overrides malloc for certain, whatever the order of
-# its libraries.
-# The compiler calls the linker, so that with link-time optimisation (-flto) the object holds code
-# and not what the optimiser keeps of it, which cannot stand `objcopy`.
-set(HAKMEM_OBJECT ${PROJECT_BINARY_DIR}/hakmem.o)
-separate_arguments(relocatable UNIX_COMMAND "${CMAKE_EXE_LINKER_FLAGS} -r -nostdlib")
-if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    list(APPEND relocatable -flinker-output=nolto-rel)
+# Between the two, the sources and definitions are those of the hardened library.
+macro(hakmem_begin_hardened)
+    set(hakmem_default_definitions ${HAKMEM_DEFINITIONS})
+    set(hakmem_default_sources ${HAKMEM_CORE_SOURCES})
+    list(TRANSFORM HAKMEM_DEFINITIONS REPLACE "^HAKMEM_HARDENED=.*" "HAKMEM_HARDENED=1")
+    list(TRANSFORM HAKMEM_DEFINITIONS REPLACE
+        "^HAKMEM_DEFAULT_PRESET=.*" "HAKMEM_DEFAULT_PRESET=3") # in the order of options.def
+    set(HAKMEM_CORE_SOURCES ${HAKMEM_HARDENED_CORE_SOURCES})
+endmacro()
+macro(hakmem_end_hardened)
+    set(HAKMEM_DEFINITIONS ${hakmem_default_definitions})
+    set(HAKMEM_CORE_SOURCES ${hakmem_default_sources})
+endmacro()
+
+# The targets and files of one library: `name` is that of its targets, `file` of its files.
+function(hakmem_add_products name file)
+    hakmem_add_objects(${name}_core ${HAKMEM_CORE_SOURCES})
+    hakmem_add_objects(${name}_override_names ${HAKMEM_OVERRIDE_SOURCES})
+    hakmem_add_objects(${name}_compat ${HAKMEM_COMPAT_SOURCES})
+    # What lies behind the hit paths is optimised as a whole when it is linked, and becomes a ninth
+    # smaller. The hit paths are not: their instructions are counted. Not with clang, whose linker
+    # may not know how, nor with a sanitizer.
+    if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT HAKMEM_SANITIZE)
+        target_compile_options(${name}_core PRIVATE -flto=auto)
+        target_compile_options(${name}_compat PRIVATE -flto=auto)
+    endif()
+    set(shared_only_objects)
+    if(HAKMEM_SHARED_SOURCES)
+        hakmem_add_objects(${name}_shared_only ${HAKMEM_SHARED_SOURCES})
+        set(shared_only_objects $<TARGET_OBJECTS:${name}_shared_only>)
+    endif()
+    # The hit paths first, so that they do not move with every change of the slow ones: their place
+    # counts (docs/decisions, magazine tops).
+    set(all_objects $<TARGET_OBJECTS:${name}_override_names> $<TARGET_OBJECTS:${name}_core>
+        $<TARGET_OBJECTS:${name}_compat>)
+
+    add_library(${name} SHARED ${all_objects} ${shared_only_objects})
+    set_target_properties(${name} PROPERTIES
+        OUTPUT_NAME ${file}
+        VERSION ${PROJECT_VERSION}
+        SOVERSION ${HAKMEM_SONAME_NUMBER}
+        LINKER_LANGUAGE C
+        LINK_DEPENDS ${version_script})
+    target_link_options(${name} PRIVATE ${HAKMEM_LINK_FLAGS} -Wl,--version-script=${version_script})
+    target_link_libraries(${name} PRIVATE Threads::Threads)
+
+    # hakmem.o: everything in one object, the hidden names made local so that they cannot clash with
+    # a program's own. A program that links it overrides malloc for certain, whatever the order of
+    # its libraries.
+    # The compiler calls the linker, so that with link-time optimisation (-flto) the object holds
+    # code and not what the optimiser keeps of it, which cannot stand `objcopy`.
+    set(object ${PROJECT_BINARY_DIR}/${file}.o)
+    separate_arguments(relocatable UNIX_COMMAND "${CMAKE_EXE_LINKER_FLAGS} -r -nostdlib")
+    if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+        list(APPEND relocatable -flinker-output=nolto-rel)
+    endif()
+    add_custom_command(OUTPUT ${object}
+        COMMAND ${CMAKE_C_COMPILER} ${relocatable} -o ${object} ${all_objects}
+        COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${object}
+        DEPENDS ${all_objects} ${name}_core ${name}_override_names ${name}_compat
+        COMMAND_EXPAND_LISTS VERBATIM
+        COMMENT "Linking ${file}.o")
+    add_custom_target(${name}_object DEPENDS ${object})
+    add_library(${name}_override INTERFACE)
+    add_dependencies(${name}_override ${name}_object)
+    target_link_libraries(${name}_override INTERFACE
+        $<BUILD_INTERFACE:${object}>
+        $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/${file}.o>
+        Threads::Threads)
+
+    # libhakmem.a holds that one object. An archive of many would let the linker take malloc from
+    # here and realloc from the C library, when a program names only the former.
+    set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+    add_library(${name}_static STATIC ${object})
+    add_dependencies(${name}_static ${name}_object)
+    set_target_properties(${name}_static PROPERTIES OUTPUT_NAME ${file} LINKER_LANGUAGE C)
+    target_link_libraries(${name}_static INTERFACE Threads::Threads)
+    # What operator new needs when there is no memory it refers to weakly, for the sake of programs
+    # in C, and no weak reference brings a member of an archive in.
+    foreach(target ${name}_static ${name}_override)
+        target_link_options(${target} INTERFACE
+            $<$<LINK_LANGUAGE:CXX>:LINKER:-u,_ZSt17__throw_bad_allocv,-u,_ZSt15get_new_handlerv>)
+    endforeach()
+    foreach(target ${name} ${name}_static ${name}_override)
+        target_include_directories(${target} INTERFACE
+            $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    endforeach()
+
+    # Their names for who links with them: hakmem::hakmem, hakmem::static, hakmem::override, and
+    # hakmem::hardened, hakmem::hardened_static, hakmem::hardened_override.
+    string(REGEX REPLACE "^hakmem_?" "" short ${name})
+    if(short)
+        set(names ${short} ${short}_static ${short}_override)
+    else()
+        set(names hakmem static override)
+    endif()
+    set(products ${name} ${name}_static ${name}_override)
+    foreach(target exported IN ZIP_LISTS products names)
+        add_library(hakmem::${exported} ALIAS ${target})
+        set_target_properties(${target} PROPERTIES EXPORT_NAME ${exported})
+    endforeach()
+endfunction()
+
+# What `make` builds: the products without the tests. With HAKMEM_HARDENED=1, for tests and for
+# projects that want no other, the hardened library has the name of the default one.
+if(HAKMEM_HARDENED)
+    hakmem_begin_hardened()
 endif()
-add_custom_command(OUTPUT ${HAKMEM_OBJECT}
-    COMMAND ${CMAKE_C_COMPILER} ${relocatable} -o ${HAKMEM_OBJECT} ${all_objects}
-    COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${HAKMEM_OBJECT}
-    DEPENDS ${all_objects} hakmem_core hakmem_override_names hakmem_compat
-    COMMAND_EXPAND_LISTS VERBATIM
-    COMMENT "Linking hakmem.o")
-add_custom_target(hakmem_object DEPENDS ${HAKMEM_OBJECT})
-add_library(hakmem_override INTERFACE)
-add_library(hakmem::override ALIAS hakmem_override)
-add_dependencies(hakmem_override hakmem_object)
-target_link_libraries(hakmem_override INTERFACE
-    $<BUILD_INTERFACE:${HAKMEM_OBJECT}>
-    $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/hakmem.o>
-    Threads::Threads)
-
-# libhakmem.a holds that one object. An archive of many would let the linker take malloc from
-# here and realloc from the C library, when a program names only the former.
-set_source_files_properties(${HAKMEM_OBJECT} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
-add_library(hakmem_static STATIC ${HAKMEM_OBJECT})
-add_library(hakmem::static ALIAS hakmem_static)
-add_dependencies(hakmem_static hakmem_object)
-set_target_properties(hakmem_static PROPERTIES
-    OUTPUT_NAME hakmem
-    EXPORT_NAME static
-    LINKER_LANGUAGE C)
-target_link_libraries(hakmem_static INTERFACE Threads::Threads)
-set_target_properties(hakmem_override PROPERTIES EXPORT_NAME override)
-# What operator new needs when there is no memory it refers to weakly, for the sake of programs in
-# C, and no weak reference brings a member of an archive in.
-foreach(target hakmem_static hakmem_override)
-    target_link_options(${target} INTERFACE
-        $<$<LINK_LANGUAGE:CXX>:LINKER:-u,_ZSt17__throw_bad_allocv,-u,_ZSt15get_new_handlerv>)
-endforeach()
-
-foreach(target hakmem hakmem_static hakmem_override)
-    target_include_directories(${target} INTERFACE
-        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-endforeach()
-
-# What `make` builds: the products without the tests. Of other projects the name is their own.
+hakmem_add_products(hakmem hakmem)
+set(HAKMEM_PRODUCTS hakmem hakmem_static hakmem_override)
+set(built hakmem hakmem_static hakmem_object)
+set(HAKMEM_OBJECTS ${PROJECT_BINARY_DIR}/hakmem.o)
+if(NOT HAKMEM_HARDENED)
+    hakmem_begin_hardened()
+    hakmem_add_products(hakmem_hardened hakmem-hardened)
+    hakmem_end_hardened()
+    list(APPEND HAKMEM_PRODUCTS hakmem_hardened hakmem_hardened_static hakmem_hardened_override)
+    list(APPEND HAKMEM_OBJECTS ${PROJECT_BINARY_DIR}/hakmem-hardened.o)
+    list(APPEND built hakmem_hardened hakmem_hardened_static hakmem_hardened_object)
+endif()
+# Of other projects the name is their own.
 if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR)
-    add_custom_target(library DEPENDS hakmem hakmem_static hakmem_object)
+    add_custom_target(library DEPENDS ${built})
 endif()
 
 # libhakmem-profile.so, the measuring library: the same, with time taken around slow paths and at
@@ -137,6 +184,6 @@ function(hakmem_add_measuring_library)
         -Wl,--version-script=${version_script})
     target_link_libraries(hakmem_profile PRIVATE Threads::Threads)
 endfunction()
-if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR)
+if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR AND NOT HAKMEM_HARDENED)
     hakmem_add_measuring_library()
 endif()

@@ -3,15 +3,16 @@
 
 set(HAKMEM_DEBUG 0 CACHE STRING "1: check internal invariants at run time (slow)")
 set(HAKMEM_FAULTS 0 CACHE STRING "Test builds: 1: a test may let system calls fail")
+set(HAKMEM_HARDENED 0 CACHE STRING "1: libhakmem is the hardened library")
 set(HAKMEM_WERROR 0 CACHE STRING "1: a compiler warning is an error")
 set(HAKMEM_SANITIZE "" CACHE STRING "Test builds: empty, address, thread or undefined")
 set(HAKMEM_DEFAULT_PRESET balanced CACHE STRING "The preset where nothing is set")
 set(HAKMEM_CONF /etc/hakmem.conf CACHE STRING "The file in which root sets options")
-set_property(CACHE HAKMEM_DEFAULT_PRESET PROPERTY STRINGS speed balanced lean hardened)
-set_property(CACHE HAKMEM_DEBUG HAKMEM_FAULTS HAKMEM_WERROR PROPERTY STRINGS 0 1)
+set_property(CACHE HAKMEM_DEFAULT_PRESET PROPERTY STRINGS speed balanced lean)
+set_property(CACHE HAKMEM_DEBUG HAKMEM_FAULTS HAKMEM_HARDENED HAKMEM_WERROR PROPERTY STRINGS 0 1)
 set_property(CACHE HAKMEM_SANITIZE PROPERTY STRINGS "" address thread undefined)
 
-foreach(option HAKMEM_DEBUG HAKMEM_FAULTS HAKMEM_WERROR)
+foreach(option HAKMEM_DEBUG HAKMEM_FAULTS HAKMEM_HARDENED HAKMEM_WERROR)
     if(NOT ${option} MATCHES "^[01]$")
         message(FATAL_ERROR "${option} must be 0 or 1, not '${${option}}'")
     endif()
@@ -21,10 +22,10 @@ if(NOT HAKMEM_SANITIZE MATCHES "^(address|thread|undefined|)$")
         "'${HAKMEM_SANITIZE}'")
 endif()
 # In the order of core/base/options.def.
-set(presets speed balanced lean hardened)
+set(presets speed balanced lean)
 list(FIND presets "${HAKMEM_DEFAULT_PRESET}" HAKMEM_DEFAULT_PRESET_NUMBER)
 if(HAKMEM_DEFAULT_PRESET_NUMBER EQUAL -1)
-    message(FATAL_ERROR "HAKMEM_DEFAULT_PRESET must be speed, balanced, lean or hardened, not "
+    message(FATAL_ERROR "HAKMEM_DEFAULT_PRESET must be speed, balanced or lean, not "
         "'${HAKMEM_DEFAULT_PRESET}'")
 endif()
 if(NOT HAKMEM_CONF MATCHES "^/")

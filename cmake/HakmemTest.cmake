@@ -11,6 +11,14 @@
 
 enable_testing()
 
+# hakmem_not_hardened(NAME...): tests that do not run on the hardened library; whoever calls it says
+# why.
+function(hakmem_not_hardened)
+    if(HAKMEM_HARDENED)
+        set_tests_properties(${ARGN} PROPERTIES DISABLED TRUE)
+    endif()
+endfunction()
+
 function(hakmem_test)
     cmake_parse_arguments(TEST "INTERNAL;SERIAL" "NAME;TIMEOUT;CORE" "SOURCES;LIBS;LABELS;ENV;ARGS"
         ${ARGN})

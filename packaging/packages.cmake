@@ -63,7 +63,8 @@ set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "python3, sqlite3, perl, xz-utils")
 # dpkg calls ldconfig for who asks by a trigger; CPack would write scripts that call it.
 file(WRITE ${PROJECT_BINARY_DIR}/package/debian/triggers "activate-noawait ldconfig\n")
 file(WRITE ${PROJECT_BINARY_DIR}/package/debian/shlibs
-    "libhakmem ${soname} libhakmem${soname} (>= ${version})\n")
+    "libhakmem ${soname} libhakmem${soname} (>= ${version})\n"
+    "libhakmem-hardened ${soname} libhakmem${soname} (>= ${version})\n")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA
     "${PROJECT_BINARY_DIR}/package/debian/triggers;${PROJECT_BINARY_DIR}/package/debian/shlibs")
 

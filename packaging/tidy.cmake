@@ -7,7 +7,7 @@ set(staging ${CPACK_TEMPORARY_DIRECTORY})
 # Every component has a directory of its own below it, or, in an archive, all are in one.
 file(GLOB_RECURSE files ${staging}/*)
 foreach(file ${files})
-    if(file MATCHES "/(hakmem\\.o|libhakmem\\.a)$")
+    if(file MATCHES "/(hakmem(-hardened)?\\.o|libhakmem(-hardened)?\\.a)$")
         execute_process(COMMAND ${CPACK_HAKMEM_STRIP} --strip-debug --enable-deterministic-archives
             ${file} COMMAND_ERROR_IS_FATAL ANY)
     elseif(file MATCHES "/bin/hakmem$")

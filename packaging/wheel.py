@@ -11,11 +11,11 @@ import project
 PLATFORM = "manylinux_2_35_"
 # What the command needs: neither what one builds programs with, nor completions of shells.
 PARTS = ("bin/", "libexec/", "share/hakmem/", "share/doc/")
-LIBRARY = re.compile(r"lib/(libhakmem\.so\.\d+)$")
+LIBRARY = re.compile(r"lib/(libhakmem(?:-hardened)?\.so\.\d+)$")
 
 
 def lay_out(tarball, tree):
-    """Unpacks the parts. A wheel has no links, so the library is one file with its SONAME."""
+    """Unpacks the parts. A wheel has no links, so each library is one file with its SONAME."""
     with tarfile.open(tarball) as archive:
         for member in archive:
             name = member.name.partition("/")[2]

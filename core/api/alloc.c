@@ -6,7 +6,6 @@
 
 #include "api/block.h"
 #include "api/fallback.h"
-#include "api/hardened.h"
 #include "api/perturb.h"
 #include "base/policy.h"
 #include "base/probe.h"
@@ -76,8 +75,6 @@ void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool zero)
 {
     void *block = big_alloc(heap->shard, size, alignment, zero);
     if (UNLIKELY(!block) && reclaim_may_make_room(size_max(size, alignment))) {
-        if (hardened_is_on())
-            hardened_release();
         heap_flush(heap);
         reclaim_everything();
         block = big_alloc(heap->shard, size, alignment, zero);
@@ -143,8 +140,6 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     const struct unwind_start start = UNWIND_START();
     if (UNLIKELY(size > SIZE_LIMIT || alignment > SIZE_LIMIT))
         return alloc_out_of_memory(size);
-    if (hardened_is_on())
-        return hardened_alloc(size, alignment, FORM_MALLOC);
     struct heap *heap = heap_enter();
     void *block = NULL;
     if (LIKELY(heap != NULL)) {
@@ -210,8 +205,6 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 
 void *alloc_slow(size_t size)
 {
-    if (hardened_is_on())
-        return hardened_alloc(size, MIN_ALIGNMENT, FORM_MALLOC);
     if (UNLIKELY(POLICY(fallback)))
         return libc_malloc(size);
     return alloc_any(size, MIN_ALIGNMENT, size <= LARGE_MAX ? size_class_of(size) : 0, false);
@@ -264,15 +257,11 @@ static void free_without_heap(const struct slab *slab, void *block)
 }
 
 /* What is no block that the magazine takes, whatever it is. */
-static SLOW_PATH void free_checked(void *block, enum form form, const struct unwind_start *start)
+static SLOW_PATH void free_checked(void *block, const struct unwind_start *start)
 {
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
         libc_free(block);
-        return;
-    }
-    if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_hardened(info.slab))) {
-        hardened_free_slow(info.slab, block, form);
         return;
     }
     /* Only for its checks; those of big blocks are made where they are freed. */
@@ -288,8 +277,6 @@ static SLOW_PATH void free_checked(void *block, enum form form, const struct unw
     struct heap *heap = heap_enter();
     if (UNLIKELY(info.kind == BLOCK_GUARDED))
         sample = sample_free_guarded(heap, info.guard, block, freed);
-    else if (UNLIKELY(info.kind == BLOCK_NOTHING))
-        hardened_free_nothing(heap, block, form);
     else if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_sampled(info.slab)))
         sample = sample_free(heap, info.slab, block);
     else if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
@@ -297,7 +284,6 @@ static SLOW_PATH void free_checked(void *block, enum form form, const struct unw
     else if (info.kind == BLOCK_SLAB)
         free_without_heap(info.slab, block);
     else {
-        hardened_look_at_big(info.big, block, form, "free");
         sample = sample_free_big(info.big, block);
         big_free(info.big, block, "free");
     }
@@ -307,15 +293,10 @@ static SLOW_PATH void free_checked(void *block, enum form form, const struct unw
         sample_bury(sample);
 }
 
-void free_by(void *block, enum form form)
+void free_slow(void *block)
 {
     const struct unwind_start start = UNWIND_START();
     if (!block)
         return;
-    free_checked(block, form, &start);
-}
-
-void free_slow(void *block)
-{
-    free_by(block, FORM_ANY);
+    free_checked(block, &start);
 }

@@ -6,7 +6,7 @@
 #ifndef API_ALLOC_H
 #define API_ALLOC_H
 
-#include "slab/word.h"
+#include "hardened.h"
 #include "thread/heap.h"
 
 /* Sizes above this are refused with ENOMEM: no address space holds them. */
@@ -16,9 +16,6 @@
  * C library as fallback. alloc_slow returns NULL with ENOMEM; errno is kept otherwise. */
 SLOW_PATH void *alloc_slow(size_t size);
 SLOW_PATH void free_slow(void *block);
-
-/* The same, by a function of that kind (slab/word.h). */
-SLOW_PATH void free_by(void *block, enum form form);
 
 /* After a pop that was due: the thread looks after what hits would never come to. Returns `block`,
  * which is not zeroed, or the sample that takes its place, zeroed if `zero`. */
@@ -33,8 +30,7 @@ void free_long(void *block, struct heap_front *heap);
  * before or, mostly, the program has not written to its first word. */
 void free_marked(void *block, struct heap_front *heap);
 
-/* free of what lies beyond the class map, or of anything while the heap is closed, as it is all the
- * time in the hardened preset, where delete is told apart (override/cxx.c). */
+/* free of what lies beyond the class map, or of anything while the heap is closed. */
 void free_far(void *block, struct heap_front *heap);
 
 /* A block of at least `size` bytes: of size class `size_class` or a larger one, or, when
@@ -69,7 +65,7 @@ size_t alloc_good_size(size_t size, size_t alignment);
 
 /* Bytes from the address, which may lie in a block, to the end of that: no fewer than may be used.
  * SIZE_MAX: it is none of ours, or deep in a big block; 0: NULL, no bytes, or what is known to be
- * free; in the hardened preset the last ends the program. The fast one looks at no record of the
+ * free, which ends the program in the hardened library. The fast one looks at no record of the
  * block, and says for what lies in a slab how long such blocks are. */
 size_t alloc_object_size(const void *address);
 size_t alloc_object_size_fast(const void *address);
@@ -104,6 +100,8 @@ ALWAYS_INLINE bool is_long(size_t size)
 
 ALWAYS_INLINE void *alloc(size_t size)
 {
+    if (HARDENED)
+        return hardened_alloc(size, MIN_ALIGNMENT, FORM_MALLOC);
     struct heap_front *heap = thread_heap;
     if (is_long(size))
         return alloc_long(size, heap);
@@ -138,13 +136,17 @@ ALWAYS_INLINE unsigned class_at(const struct heap_front *heap, const void *block
 void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool zero);
 
 /* Any pointer may come here: what is no short block of a slab has class 0, whose magazine is full.
- * `far`: free_far, or what is that for another kind of function. */
-ALWAYS_INLINE void release_by(void *block, void (*far)(void *block, struct heap_front *heap))
+ * `form`: which kind of function frees. */
+ALWAYS_INLINE void release_by(void *block, enum form form)
 {
+    if (HARDENED) {
+        hardened_free(block, form);
+        return;
+    }
     struct heap_front *heap = thread_heap;
     size_t unit = unit_of(heap, block);
     if (UNLIKELY(unit >= LOAD_HOT(&heap->classes_limit))) {
-        far(block, heap);
+        free_far(block, heap);
         return;
     }
     KEEP_LOAD_ORDER();
@@ -157,7 +159,7 @@ ALWAYS_INLINE void release_by(void *block, void (*far)(void *block, struct heap_
 
 ALWAYS_INLINE void release(void *block)
 {
-    release_by(block, free_far);
+    release_by(block, FORM_MALLOC);
 }
 
 #endif

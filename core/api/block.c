@@ -1,7 +1,6 @@
 /* See block.h. */
 #include "api/block.h"
 
-#include "api/hardened.h"
 #include "os/fatal.h"
 #include "profile/sample.h"
 #include "slab/bin.h"
@@ -29,12 +28,14 @@ static void check_marked(
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
 
-static _Noreturn SLOW_PATH void fatal_foreign(const void *block, const char *call)
+void block_refuse(struct block_info info, const void *block, const char *call)
 {
-    big_check_interior(block, call);
-    fatal_pointer(
-        call, (uintptr_t)block % MIN_ALIGNMENT ? DEFECT_MISALIGNED : DEFECT_FOREIGN, block, NULL,
-        0);
+    bool gone = info.kind == BLOCK_GONE;
+    if (!gone)
+        big_check_interior(block, call);
+    if ((uintptr_t)block % MIN_ALIGNMENT)
+        fatal_pointer(call, DEFECT_MISALIGNED, block, NULL, 0);
+    fatal_pointer(call, gone ? DEFECT_DOUBLE_FREE : DEFECT_FOREIGN, block, NULL, 0);
 }
 
 size_t block_usable_size(
@@ -43,8 +44,6 @@ size_t block_usable_size(
     switch (info.kind) {
     case BLOCK_SLAB:
         slab_index(info.slab, block, call);
-        if (slab_is_hardened(info.slab))
-            return hardened_size(info.slab, block, call);
         if (slab_is_sampled(info.slab))
             return size_classes[sample_of(info.slab, block, call)->size_class].size;
         if (size_class_is_long(info.slab->size_class)) {
@@ -54,19 +53,13 @@ size_t block_usable_size(
         } else if (class_map_is_mark(*(const mark *)block))
             check_marked(info.slab, block, call, may_search);
         return size_classes[info.slab->size_class].size;
-    case BLOCK_GONE:
-        fatal_pointer(
-            call, (uintptr_t)block % MIN_ALIGNMENT ? DEFECT_MISALIGNED : DEFECT_DOUBLE_FREE, block,
-            NULL, 0);
     case BLOCK_BIG:
         return big_size(info.big, block, call);
     case BLOCK_GUARDED:
         return guard_size(info.guard, block, call);
-    case BLOCK_NOTHING:
-        nothing_check(block, call);
-        return 0;
+    case BLOCK_GONE:
     case BLOCK_FOREIGN:
         break;
     }
-    fatal_foreign(block, call);
+    block_refuse(info, block, call);
 }

@@ -3,10 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/conf.h"
 #include "api/options.h"
 #include "base/policy.h"
+#include "hardened.h"
 #include "os/os.h"
 
 extern char **environ;
@@ -231,6 +233,21 @@ static void read_variables(void)
             check_variable(*entry + sizeof prefix - 1);
 }
 
+/* The hardened library is what it is; and who asks another one for it must not run without, unless
+ * that serves nobody, since the hardened one was loaded before it. */
+static void settle_hardened(void)
+{
+    static const char message[] =
+        "hakmem: the preset hardened is a library of its own, and this is not it: load "
+        "libhakmem-hardened.so.0, by `hakmem run --preset hardened` or LD_PRELOAD\n";
+    if (HARDENED) {
+        ATOMIC_STORE_RELAXED(&policy.hardened, 1);
+    } else if (POLICY(hardened) && (!override_serves || override_serves())) {
+        os_write(STDERR, message, sizeof message - 1);
+        _exit(127);
+    }
+}
+
 void environment_read(void)
 {
     struct conf conf;
@@ -246,6 +263,7 @@ void environment_read(void)
     read_list(list, false);
     if (set)
         read_variables();
+    settle_hardened();
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */

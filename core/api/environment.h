@@ -13,6 +13,9 @@
 /* Reads it all. */
 void environment_read(void);
 
+/* Whether malloc is this library's; where there are no exported names, NULL. */
+bool override_serves(void) __attribute__((weak, visibility("hidden")));
+
 /* The file that statistics are written to at exit; NULL: none. HAKMEM_STATS_FILE, in which %p is
  * the process id and %% a percent sign. */
 const char *environment_stats_file(void);

@@ -8,9 +8,9 @@
 #include "api/alloc.h"
 #include "api/environment.h"
 #include "api/fallback.h"
-#include "api/hardened.h"
 #include "api/options.h"
 #include "base/policy.h"
+#include "hardened.h"
 #include "observe/crash.h"
 #include "observe/descriptor.h"
 #include "observe/profile.h"
@@ -27,8 +27,11 @@ static void start_fallback(void)
 {
     static const char message[] =
         "hakmem: option fallback: this program is statically linked, there is no other malloc\n";
-    if (!fallback_init()) {
-        os_write(STDERR, message, sizeof message - 1);
+    static const char hardened[] = "hakmem: option fallback: the hardened library has none\n";
+    if (HARDENED || !fallback_init()) {
+        os_write(
+            STDERR, HARDENED ? hardened : message,
+            (HARDENED ? sizeof hardened : sizeof message) - 1);
         return;
     }
     ATOMIC_STORE_RELEASE(&policy.fallback, 1);
@@ -56,7 +59,6 @@ static void start_samples(void)
 void init_heap(void)
 {
     registry_read_options();
-    hardened_start();
     start_samples();
 }
 
@@ -85,7 +87,8 @@ static void flush_at_exit(void)
         return;
     /* Straight to the slabs: on their way they would touch fresh pages of the transfer caches. */
     transfer_close();
-    hardened_stop();
+    if (HARDENED)
+        hardened_stop();
     /* Other threads may still work, and drain the heap. */
     heap_enter();
     heap_flush(heap);

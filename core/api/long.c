@@ -1,6 +1,5 @@
 /* The hit paths of long blocks: see alloc.h. Compiled for speed, as those in override/. */
 #include "api/alloc.h"
-#include "api/hardened.h"
 
 HOT_ENTRY void *alloc_long(size_t size, struct heap_front *heap)
 {
@@ -33,8 +32,6 @@ void free_far(void *block, struct heap_front *heap)
     /* A heap that is closed, or the static one, may not be written to. */
     if (LIKELY(LOAD_HOT(&heap->classes_limit) != 0))
         free_long(block, heap);
-    else if (hardened_is_on())
-        hardened_free(block, FORM_MALLOC);
     else
         free_slow(block);
 }

@@ -2,8 +2,6 @@
  * functions of a C library that is fortified, above all. See alloc.h. */
 #include "api/alloc.h"
 #include "api/block.h"
-#include "api/hardened.h"
-#include "os/fatal.h"
 #include "profile/sample.h"
 
 /* What is left of a block of so many bytes. */
@@ -29,15 +27,9 @@ static size_t size_in_slab(struct slab *slab, unsigned index, const char *start)
 static size_t object_in_slab(struct slab *slab, const char *address)
 {
     size_t size = size_classes[slab->size_class].size;
-    const char *place = tags_strip(address);
-    unsigned index = size_class_index(slab->size_class, (size_t)(place - slab->base));
-    const char *start = tags_like(slab->base + index * size, address);
-    if (index >= slab->blocks)
-        return 0;
-    if (!slab_is_hardened(slab))
-        return rest_of(start, size_in_slab(slab, index, start), address);
-    struct block_info info = {.kind = BLOCK_SLAB, .slab = slab};
-    return rest_of(start, block_usable_size(info, start, "malloc_object_size", false), address);
+    unsigned index = size_class_index(slab->size_class, (size_t)(address - slab->base));
+    const char *start = slab->base + index * size;
+    return index < slab->blocks ? rest_of(start, size_in_slab(slab, index, start), address) : 0;
 }
 
 static size_t object_guarded(const struct guard *guard, const char *address)
@@ -47,19 +39,10 @@ static size_t object_guarded(const struct guard *guard, const char *address)
     return rest_of(guard->block, guard_size(guard, guard->block, "malloc_object_size"), address);
 }
 
-/* Nothing lies there any more: the preset ends the program. */
-static size_t object_gone(const char *address)
-{
-    if (hardened_is_on())
-        fatal_pointer("malloc_object_size", DEFECT_DOUBLE_FREE, address, NULL, 0);
-    return 0;
-}
-
 static size_t object_big(const struct big *big, const char *address)
 {
     const char *start = big->region.base;
-    return big->live ? rest_of(start, big_size(big, start, "malloc_object_size"), address)
-                     : object_gone(address);
+    return big->live ? rest_of(start, big_size(big, start, "malloc_object_size"), address) : 0;
 }
 
 size_t alloc_object_size(const void *address)
@@ -74,10 +57,8 @@ size_t alloc_object_size(const void *address)
         return object_big(info.big, address);
     case BLOCK_GUARDED:
         return object_guarded(info.guard, address);
-    case BLOCK_NOTHING:
-        return 0;
     case BLOCK_GONE:
-        return object_gone(address);
+        return 0;
     case BLOCK_FOREIGN:
         break;
     }
@@ -86,8 +67,8 @@ size_t alloc_object_size(const void *address)
 
 size_t alloc_object_size_fast(const void *address)
 {
-    if (!address || nothing_covers(address))
+    if (!address)
         return 0;
-    const struct slab *slab = slab_lookup(tags_strip(address));
+    const struct slab *slab = slab_lookup(address);
     return slab ? size_classes[slab->size_class].size : SIZE_MAX;
 }

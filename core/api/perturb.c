@@ -1,7 +1,7 @@
 /* See perturb.h. */
 #include "api/perturb.h"
 
-#include "api/hardened.h"
+#include "hardened.h"
 #include "thread/idle.h"
 
 int perturb;
@@ -9,7 +9,7 @@ int perturb;
 void perturb_set(int value)
 {
     /* There all that is free is zero, and all that is handed out. */
-    if (hardened_is_on())
+    if (HARDENED)
         return;
     ATOMIC_STORE_RELAXED(&perturb, value);
     idle_stay_parked(value != 0);

@@ -5,7 +5,6 @@
 #include "api/alloc.h"
 #include "api/block.h"
 #include "api/fallback.h"
-#include "api/hardened.h"
 #include "base/policy.h"
 #include "base/sparse.h"
 #include "profile/sample.h"
@@ -52,9 +51,8 @@ static size_t tier_size(size_t size)
 
 size_t alloc_good_size(size_t size, size_t alignment)
 {
-    /* Blocks of the hardened preset and guarded ones end where what was asked for does. */
-    bool exact = hardened_is_on() || POLICY(sample_guards) || POLICY(fallback);
-    if (exact || size > SIZE_LIMIT - PAGE_SIZE)
+    /* Guarded blocks end where what was asked for does. */
+    if (POLICY(sample_guards) || POLICY(fallback) || size > SIZE_LIMIT - PAGE_SIZE)
         return size;
     unsigned size_class = size_class_aligned(size, alignment);
     return size_class ? size_classes[size_class].size : tier_size(size);
@@ -122,9 +120,9 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
     if (size_class && heap_resize(heap, slab_lookup(block), size_class))
         result = block;
     /* A big block that goes back and forth over the border stays one: else it is copied each time.
-     * In the hardened preset it ends with what was asked for. */
+     */
     if (info.kind == BLOCK_BIG && size > LARGE_MAX / 2)
-        result = big_resize(info.big, info.big->fenced ? size : size_max(size, BIG_MIN));
+        result = big_resize(info.big, size_max(size, BIG_MIN));
     heap_leave(heap);
     return result;
 }
@@ -150,38 +148,19 @@ static void *in_place(struct sample *sample, void *before, void *block, size_t s
     return block;
 }
 
-/* No memory even for less: then more will have to do. But the hardened preset goes by what was
- * asked for last, and so it becomes less where it is. */
-static void *stay(void *block, size_t size)
-{
-    struct block_info info = block_find(block);
-    if (info.kind == BLOCK_SLAB && slab_is_hardened(info.slab)) {
-        hardened_shorten(info.slab, block, size);
-    } else if (info.kind == BLOCK_BIG && info.big->fenced) {
-        struct heap *heap = heap_enter();
-        big_resize(info.big, size);
-        if (heap)
-            heap_leave(heap);
-        hardened_start_big(block, MIN_ALIGNMENT, FORM_MALLOC);
-    }
-    return block;
-}
-
 static void *move(void *block, size_t usable, size_t size, size_t alignment)
 {
     int kept = errno;
-    /* The hardened preset does so itself, since it has to know what was asked for. */
-    size_t roomy = hardened_is_on() ? size : size_with_headroom(usable, size);
-    void *moved = alloc_aligned(roomy, alignment);
+    void *moved = alloc_aligned(size_with_headroom(usable, size), alignment);
     if (UNLIKELY(!moved))
         moved = alloc_aligned(size, alignment);
     if (UNLIKELY(!moved && (size > usable || (uintptr_t)block % alignment)))
         return NULL;
     errno = kept;
+    /* No memory even for less: then more will have to do. */
     if (UNLIKELY(!moved))
-        return stay(block, size);
-    /* Of a block of whole pages little may be in use. What is no word is copied byte by byte: what
-     * the hardened preset has behind the new block is to stay. */
+        return block;
+    /* Of a block of whole pages little may be in use. */
     size_t copied = size_min(usable, size);
     size_t sparse = usable > MID_MAX ? round_down(copied, sizeof(uint64_t)) : 0;
     sparse_copy(moved, block, sparse, SPARSE_TO_ANYTHING);
@@ -203,10 +182,6 @@ static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t
         info = block_find(block);
         if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
             return libc_realloc(block, size);
-        if (info.kind == BLOCK_SLAB && slab_is_hardened(info.slab) && size)
-            return hardened_resize(info.slab, block, size);
-        if (info.kind == BLOCK_BIG)
-            hardened_look_at_big(info.big, block, FORM_MALLOC, "realloc");
         usable = block_usable_size(info, block, "realloc", true);
     }
     if (size == 0) {
@@ -218,19 +193,15 @@ static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t
         return NULL;
     }
     struct sample *sample = sample_in(info, block);
-    /* However short: its alignment may have made it a big one. */
-    bool exact = info.kind == BLOCK_BIG && info.big->fenced;
-    if (usable <= MID_MAX && fits(usable, size) && !exact)
+    if (usable <= MID_MAX && fits(usable, size))
         return in_place(sample, block, block, size);
     if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
-        if (size <= usable && size > usable - usable / 8 && !exact)
+        if (size <= usable && size > usable - usable / 8)
             return in_place(sample, block, block, size);
         void *resized = resize_in_tier(info, block, usable, size);
         if (resized && sample && info.kind == BLOCK_SLAB)
             sample->size_class = info.slab->size_class;
-        if (resized && exact)
-            hardened_start_big(resized, MIN_ALIGNMENT, FORM_MALLOC);
         if (resized)
             return in_place(sample, block, resized, size);
         if (info.kind != BLOCK_BIG && fits(usable, size))
@@ -253,9 +224,7 @@ void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
     if (alignment <= MIN_ALIGNMENT || !block)
         return block ? alloc_resize(block, size) : alloc_aligned(size, alignment);
     size_t usable = alloc_usable_size(block, "realloc");
-    /* What a block of the hardened preset was asked for is what it says. */
-    bool stays = hardened_is_on() ? size == usable : fits(usable, size);
-    if ((uintptr_t)block % alignment == 0 && stays)
+    if ((uintptr_t)block % alignment == 0 && fits(usable, size))
         return in_place(sample_in(block_find(block), block), block, block, size);
     return move(block, usable, size, alignment);
 }
@@ -265,7 +234,7 @@ size_t alloc_resize_in_place(void *block, size_t size)
     size_t usable = alloc_usable_size(block, "realloc");
     struct block_info info = block_find(block);
     bool may_resize = info.kind == BLOCK_SLAB && usable > MID_MAX;
-    if (!may_resize || slab_is_hardened(info.slab) || size > LARGE_MAX)
+    if (!may_resize || size > LARGE_MAX)
         return usable;
     struct sample *sample = sample_in(info, block);
     if (!resize_in_tier(info, block, usable, size))

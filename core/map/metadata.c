@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "map/fence.h"
+#include "hardened.h"
 #include "os/os.h"
 
 enum {
     GRAIN = 64,
     SIZES = 272,
     FIRST_CHUNK = 64 * 1024,
-    CHUNK = 256 * 1024,
-    FENCED_CHUNK = 1024 * 1024 /* a mapping of its own, of which there should not be many */
+    /* Between closed pages it is a mapping of its own, of which there should not be many. */
+    CHUNK = HARDENED ? 1024 * 1024 : 256 * 1024
 };
 
 _Static_assert(SIZES *GRAIN >= 17 * 1024, "the free lists cover all records");
@@ -33,8 +33,6 @@ static struct {
 } metadata = {.cursor = NULL};
 
 struct metadata_chunk *metadata_chunks;
-
-static bool fences; /* atomic relaxed, any thread */
 
 /* Lock held. */
 static void use_chunk(char *memory, size_t size)
@@ -58,7 +56,7 @@ static void *take(size_t size, bool *used)
         *used = true;
         return record;
     }
-    if (!metadata.end)
+    if (!HARDENED && !metadata.end)
         use_chunk(first_chunk, FIRST_CHUNK);
     if ((size_t)(metadata.end - metadata.cursor) < size)
         return NULL;
@@ -76,14 +74,11 @@ void *metadata_alloc(size_t size)
     void *record = take(size, &used);
     lock_release(&metadata.lock);
     if (!record) {
-        bool fenced = metadata_has_fences();
-        size_t bytes = fenced ? FENCED_CHUNK : CHUNK;
-        char *chunk =
-            fenced ? fence_map(bytes, fence_place(os_page_size())) : os_map(bytes, GRAIN, NULL);
+        char *chunk = HARDENED ? hardened_map_records(CHUNK, true) : os_map(CHUNK, GRAIN, NULL);
         if (!chunk)
             return NULL;
         lock_acquire(&metadata.lock);
-        use_chunk(chunk, bytes);
+        use_chunk(chunk, CHUNK);
         record = take(size, &used);
         lock_release(&metadata.lock);
     }
@@ -104,19 +99,6 @@ void metadata_free(void *record, size_t size)
     lock_release(&metadata.lock);
 }
 
-void metadata_begin_fences(void)
-{
-    ATOMIC_STORE_RELAXED(&fences, true);
-    lock_acquire(&metadata.lock);
-    metadata.end = metadata.cursor;
-    lock_release(&metadata.lock);
-}
-
-bool metadata_has_fences(void)
-{
-    return UNLIKELY(ATOMIC_LOAD_RELAXED(&fences));
-}
-
 size_t metadata_bytes(void)
 {
     return ATOMIC_LOAD_RELAXED(&metadata.bytes);
@@ -130,7 +112,7 @@ struct lock *metadata_lock(void)
 void metadata_check(void)
 {
     lock_acquire(&metadata.lock);
-    ASSERT(metadata.cursor <= metadata.end && metadata.end - metadata.cursor <= FENCED_CHUNK);
+    ASSERT(metadata.cursor <= metadata.end && metadata.end - metadata.cursor <= CHUNK);
     ASSERT((uintptr_t)metadata.cursor % GRAIN == 0);
     /* More than there is would be a circle, or a record that is free twice. */
     size_t free_bytes = (size_t)(metadata.end - metadata.cursor), mapped = 0;

@@ -26,11 +26,6 @@ void *metadata_alloc(size_t size);
 /* Takes back what metadata_alloc gave for the same `size`. */
 void metadata_free(void *record, size_t size);
 
-/* From now on each chunk lies at a random address between closed pages (fence.h). Records that were
- * freed before are used again where they are. */
-void metadata_begin_fences(void);
-bool metadata_has_fences(void);
-
 /* Bytes taken from the system or the library for records; atomic relaxed, any thread. */
 size_t metadata_bytes(void);
 

@@ -6,7 +6,7 @@
 #include "map/page_map.h"
 
 #include "base/assert.h"
-#include "map/fence.h"
+#include "hardened.h"
 #include "map/metadata.h"
 #include "os/os.h"
 
@@ -148,8 +148,8 @@ static bool first_leaf_taken; /* atomic relaxed, any thread */
 
 static struct leaf *leaf_map(void)
 {
-    if (metadata_has_fences())
-        return fence_map(sizeof(struct leaf), NULL);
+    if (HARDENED)
+        return hardened_map_records(sizeof(struct leaf), false);
     if (!__atomic_exchange_n(&first_leaf_taken, true, __ATOMIC_RELAXED))
         return &first_leaf;
     return os_map(sizeof(struct leaf), os_page_size(), NULL);

@@ -1,17 +1,17 @@
 /* See address.h. */
 #include "observe/address.h"
 
+#include "hardened.h"
 #include "os/os.h"
 #include "profile/guard.h"
-#include "slab/word.h"
 #include "span/big.h"
 
 /* Of a block that is not in its slab's bitmap nobody knows for certain: it may be in a magazine.
  * The mark says that it is, unless the program has written to it since. */
 static bool is_free(const struct slab *slab, unsigned index, const void *block)
 {
-    if (slab_is_hardened(slab))
-        return word_state(ATOMIC_LOAD_ACQUIRE(slab_word((struct slab *)slab, index))) != WORD_LIVE;
+    if (HARDENED)
+        return hardened_is_free(slab, index);
     if (slab_is_sampled(slab))
         return !ATOMIC_LOAD_ACQUIRE(slab_sample((struct slab *)slab, index));
     if (size_class_is_long(slab->size_class))
@@ -143,8 +143,8 @@ const struct sample *address_sample(const void *address)
         slab = slab_lookup(address);
     if (!slab || (const char *)address < slab->base)
         return NULL;
-    if (slab_is_hardened(slab))
-        return word_sample((struct slab *)slab);
+    if (HARDENED)
+        return hardened_sample(slab);
     if (!slab_is_sampled(slab))
         return NULL;
     size_t index =

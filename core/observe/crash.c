@@ -8,6 +8,7 @@
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "base/text.h"
+#include "hardened.h"
 #include "observe/address.h"
 #include "observe/frames.h"
 #include "observe/modules.h"
@@ -16,7 +17,6 @@
 #include "os/fatal.h"
 #include "os/os.h"
 #include "os/signals.h"
-#include "os/tags.h"
 #include "profile/guard.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
@@ -187,7 +187,8 @@ static void write_origin(const void *address)
 static void write_address(const void *address)
 {
     struct text *text = start_piece();
-    address = tags_strip(address);
+    if (HARDENED)
+        address = hardened_address(address);
     text_hex(text, (uintptr_t)address);
     text_string(text, ": ");
     if (!address_describe(text, address, MIB))

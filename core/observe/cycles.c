@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "api/alloc.h"
-#include "api/hardened.h"
 #include "base/atomic.h"
 #include "base/pressure.h"
 #include "os/identity.h"

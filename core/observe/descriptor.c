@@ -6,6 +6,7 @@
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "hakmem/hakmem.h"
+#include "hardened.h"
 #include "map/metadata.h"
 #include "observe/cycles.h"
 #include "os/os.h"
@@ -15,8 +16,11 @@
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/big_part.h"
-#include "thread/hold.h"
 #include "thread/registry.h"
+
+#if !HAKMEM_HARDENED
+const uint32_t hardened_layout[] = {0};
+#endif
 
 /* It is looked for as it lies in memory, by nobody in here: the constructor refers to it (init.c),
  * or the linker would leave it out. */

@@ -5,6 +5,7 @@
 
 #include "api/fallback.h"
 #include "base/pressure.h"
+#include "hardened.h"
 #include "map/metadata.h"
 #include "observe/cycles_report.h"
 #include "os/cancel.h"
@@ -14,7 +15,6 @@
 #include "slab/shard.h"
 #include "span/big.h"
 #include "span/page_heap.h"
-#include "thread/hold.h"
 #include "thread/registry.h"
 
 const char stats_tier_names[TIER_COUNT][6] = {"tiny", "mid", "large", "big"};
@@ -121,7 +121,7 @@ static void collect_heaps(struct hakmem_stats *total)
 {
     uint64_t heap_bytes = 0;
     for (const struct heap *heap = heap_first(); heap; heap = heap->next) {
-        heap_bytes += HEAP_BYTES + (ATOMIC_LOAD_RELAXED(&heap->hold) ? hold_bytes() : 0);
+        heap_bytes += HEAP_BYTES + (HARDENED ? hardened_heap_bytes(heap) : 0);
         total->threads += heap_in_use(heap);
         total->reallocs_in_place += ATOMIC_LOAD_RELAXED(&heap->reallocs_in_place);
     }

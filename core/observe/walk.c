@@ -2,14 +2,12 @@
 #include "observe/walk.h"
 
 #include "base/assert.h"
+#include "hardened.h"
 #include "map/metadata.h"
 #include "map/page_map.h"
-#include "slab/large.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"
-#include "span/big_fenced.h"
 #include "span/page_heap.h"
-#include "thread/hold.h"
 #include "thread/registry.h"
 
 void walk_shared(void)
@@ -56,16 +54,6 @@ static void check_regions(void)
     }
 }
 
-/* What waits of the hardened preset, in threads and in limbo. */
-static void check_waiting(void)
-{
-    unsigned held[HOLD_CLASSES] = {0};
-    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
-        hold_check(heap, held);
-    large_check();
-    big_fenced_check();
-}
-
 void walk_all(void)
 {
     walk_shared();
@@ -75,5 +63,6 @@ void walk_all(void)
     check_regions();
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
         heap_check(heap);
-    check_waiting();
+    if (HARDENED)
+        hardened_check();
 }

@@ -14,7 +14,6 @@
 #include <dlfcn.h>
 
 #include "api/alloc.h"
-#include "api/hardened.h"
 #include "os/symbol.h"
 #include "override/override.h"
 #include "override/runtime.h"
@@ -46,7 +45,7 @@ extern OWN(_ZdlPvSt11align_val_t) void own_delete_aligned(void *block, size_t al
 extern OWN(_ZnamSt11align_val_t) void *own_new_array_aligned(size_t size, size_t alignment);
 extern OWN(_ZdaPvSt11align_val_t) void own_delete_array_aligned(void *block, size_t alignment);
 
-/* ---- Forms, which the hardened preset tells apart ----------------------------------------------
+/* ---- Forms, which the hardened library tells apart ---------------------------------------------
  */
 
 /* A program that replaces some operators may do without the others, above all one that counts
@@ -70,29 +69,21 @@ ALWAYS_INLINE bool are_ours(void)
     return ours ? ours == 1 : find_out(&known);
 }
 
-static void *new_hardened(size_t size, size_t alignment, enum form form)
+ALWAYS_INLINE void *new_by(size_t size, size_t alignment, enum form form)
 {
-    return hardened_alloc(size, alignment, are_ours() ? form : FORM_MALLOC);
+    return HARDENED ? hardened_alloc(size, alignment, are_ours() ? form : FORM_MALLOC)
+                    : alloc_aligned(size, alignment);
 }
 
-static SLOW_PATH void delete_hardened(void *block, enum form form)
+ALWAYS_INLINE void delete_by(void *block, enum form form)
 {
-    hardened_free(block, are_ours() ? form : FORM_ANY);
-}
-
-/* In place of free_far. */
-static SLOW_PATH void delete_other(void *block, struct heap_front *heap)
-{
-    if (hardened_is_on())
-        delete_hardened(block, FORM_NEW);
-    else
-        free_far(block, heap);
+    release_by(block, HARDENED && !are_ours() ? FORM_ANY : form);
 }
 
 /* Of a delete that is told more than where the block is; SIZE_MAX, 0: but not that. */
-static SLOW_PATH void expect(void *block, size_t size, size_t alignment, enum form form)
+ALWAYS_INLINE void expect(void *block, size_t size, size_t alignment, enum form form)
 {
-    if (are_ours())
+    if (HARDENED && are_ours())
         hardened_expect(
             block, size, alignment, form == FORM_NEW ? "operator delete" : "operator delete[]");
 }
@@ -106,8 +97,7 @@ static SLOW_PATH void *new_slow(size_t size, size_t alignment, enum form form)
     if (!is_power_of_two(alignment))
         runtime_throw_bad_alloc(caller, "operator new: alignment is no power of two");
     for (;;) {
-        void *block =
-            hardened_is_on() ? new_hardened(size, alignment, form) : alloc_aligned(size, alignment);
+        void *block = new_by(size, alignment, form);
         if (block)
             return block;
         new_handler handler = runtime_handler(caller);
@@ -129,6 +119,8 @@ static __attribute__((noinline)) void *new_long(size_t size, struct heap_front *
 
 ALWAYS_INLINE void *new_block(size_t size)
 {
+    if (HARDENED)
+        return new_slow(size, MIN_ALIGNMENT, FORM_NEW);
     struct heap_front *heap = thread_heap;
     if (is_long(size))
         return new_long(size, heap);
@@ -141,7 +133,7 @@ ALWAYS_INLINE void *new_block(size_t size)
 
 ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)
 {
-    bool fast = LIKELY(is_power_of_two(alignment)) && !hardened_is_on();
+    bool fast = LIKELY(is_power_of_two(alignment)) && !HARDENED;
     void *block = fast ? alloc_aligned(size, alignment) : NULL;
     return LIKELY(block != NULL) ? block : new_slow(size, alignment, FORM_NEW);
 }
@@ -162,14 +154,14 @@ OPERATOR void *_ZnwmSt11align_val_t(size_t size, size_t alignment)
 
 OPERATOR void *_Znam(size_t size)
 {
-    if (hardened_is_on() && are_ours())
+    if (HARDENED && are_ours())
         return new_slow(size, MIN_ALIGNMENT, FORM_NEW_ARRAY);
     return _Znwm(size);
 }
 
 OPERATOR void *_ZnamSt11align_val_t(size_t size, size_t alignment)
 {
-    if (hardened_is_on() && are_ours())
+    if (HARDENED && are_ours())
         return new_slow(size, alignment, FORM_NEW_ARRAY);
     return _ZnwmSt11align_val_t(size, alignment);
 }
@@ -195,7 +187,7 @@ static SLOW_PATH void *next_nothrow_aligned(
 static SLOW_PATH void *nothrow_slow(size_t size, enum form form, const void *tag)
 {
     void *(*next)(size_t, const void *);
-    void *block = hardened_is_on() ? new_hardened(size, MIN_ALIGNMENT, form) : alloc(size);
+    void *block = new_by(size, MIN_ALIGNMENT, form);
     if (block)
         return block;
     *(void **)&next =
@@ -209,8 +201,7 @@ static SLOW_PATH void *nothrow_aligned(
     void *(*next)(size_t, size_t, const void *);
     if (!is_power_of_two(alignment))
         return NULL;
-    void *block =
-        hardened_is_on() ? new_hardened(size, alignment, form) : alloc_aligned(size, alignment);
+    void *block = new_by(size, alignment, form);
     if (block)
         return block;
     *(void **)&next = runtime_nothrow(
@@ -223,6 +214,8 @@ ALWAYS_INLINE void *new_nothrow(size_t size, enum form form, const void *tag)
 {
     struct heap_front *heap = thread_heap;
     bool due = false;
+    if (HARDENED)
+        return nothrow_slow(size, form, tag);
     void *block = is_long(size) ? NULL : alloc_hit(heap, size, &due);
     if (UNLIKELY(due))
         return alloc_due(block, size, MIN_ALIGNMENT, false);
@@ -316,20 +309,16 @@ OPERATOR void *_ZnamSt11align_val_tRKSt9nothrow_t12__hot_cold_t(
  */
 
 /* What a delete is told beyond the pointer, size and alignment, it does not need: the block's slab
- * or span knows. In the hardened preset it has to be true. */
+ * or span knows. In the hardened library it has to be true. */
 OPERATOR HOT_ENTRY void _ZdlPv(void *block)
 {
-    release_by(block, delete_other);
+    delete_by(block, FORM_NEW);
 }
 
 ALWAYS_INLINE void delete_aligned(void *block, size_t alignment, enum form form)
 {
-    if (hardened_is_on()) {
-        expect(block, SIZE_MAX, alignment, form);
-        delete_hardened(block, form | FORM_ALIGNED);
-    } else {
-        release(block);
-    }
+    expect(block, SIZE_MAX, alignment, form);
+    delete_by(block, form | FORM_ALIGNED);
 }
 
 OPERATOR void _ZdlPvSt11align_val_t(void *block, size_t alignment)
@@ -339,7 +328,7 @@ OPERATOR void _ZdlPvSt11align_val_t(void *block, size_t alignment)
 
 OPERATOR void _ZdaPv(void *block)
 {
-    if (hardened_is_on() && are_ours())
+    if (HARDENED && are_ours())
         hardened_free(block, FORM_NEW_ARRAY);
     else
         _ZdlPv(block);
@@ -347,7 +336,7 @@ OPERATOR void _ZdaPv(void *block)
 
 OPERATOR void _ZdaPvSt11align_val_t(void *block, size_t alignment)
 {
-    if (hardened_is_on() && are_ours())
+    if (HARDENED && are_ours())
         delete_aligned(block, alignment, FORM_NEW_ARRAY);
     else
         _ZdlPvSt11align_val_t(block, alignment);
@@ -364,8 +353,8 @@ OPERATOR void _ZdaPvSt11align_val_t(void *block, size_t alignment)
 #define DELETE_SIZED(name, form, called, ...)                                                      \
     OPERATOR void name(void *block, __VA_ARGS__)                                                   \
     {                                                                                              \
-        if (hardened_is_on())                                                                      \
-            expect(block, size, 0, form);                                                          \
+        (void)size;                                                                                \
+        expect(block, size, 0, form);                                                              \
         called;                                                                                    \
     }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "api/alloc.h"
-#include "api/hardened.h"
+#include "hardened.h"
 #include "os/fatal.h"
 #include "override/override.h"
 
@@ -23,12 +23,12 @@ EXPORT void *reallocarray(void *block, size_t count, size_t size)
     return realloc(block, total);
 }
 
-/* Only the hardened preset knows what was asked for; but more than there is it cannot have been. Of
- * what is none of ours nothing is known. */
+/* Only the hardened library knows what was asked for; but more than there is it cannot have been.
+ * Of what is none of ours nothing is known. */
 static void expect(const void *block, size_t size, size_t alignment, const char *call)
 {
     size_t length = alloc_object_size_fast(block);
-    if (hardened_is_on())
+    if (HARDENED)
         hardened_expect(block, size, alignment, call);
     else if (UNLIKELY(size > length) && block)
         fatal_told(call, "wrong size for pointer", size, block, length);

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "api/alloc.h"
-#include "api/hardened.h"
 #include "api/options.h"
 #include "base/pressure.h"
 #include "base/text.h"
+#include "hardened.h"
 #include "observe/profile.h"
 #include "observe/report.h"
 #include "observe/stats.h"
@@ -35,7 +35,8 @@ void hakmem_thread_flush(void)
     struct heap *heap = heap_enter();
     if (!heap)
         return;
-    hardened_flush();
+    if (HARDENED)
+        hardened_flush();
     heap_flush(heap);
     heap_leave(heap);
 }
@@ -45,7 +46,8 @@ size_t hakmem_purge(void)
     struct heap *heap = heap_enter();
     if (!heap)
         return 0;
-    hardened_flush();
+    if (HARDENED)
+        hardened_flush();
     heap_flush(heap);
     idle_purge();
     size_t purged = reclaim_everything();

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "api/alloc.h"
+#include "api/environment.h"
 #include "api/perturb.h"
 #include "base/pressure.h"
 #include "hakmem/hakmem.h"
@@ -19,6 +20,13 @@
 EXPORT HOT_ENTRY void *malloc(size_t size)
 {
     return alloc(size);
+}
+
+extern ALIAS_OF(malloc) __attribute__((visibility("hidden"))) void *own_malloc(size_t size);
+
+bool override_serves(void)
+{
+    return malloc == own_malloc;
 }
 
 EXPORT HOT_ENTRY void free(void *block)

@@ -10,7 +10,6 @@
 #include "os/os.h"
 #include "profile/place.h"
 #include "slab/shard.h"
-#include "slab/word.h"
 
 /* What is kept of a thread that samples; it goes with the heap. Its owner only. */
 struct sampler {
@@ -243,15 +242,6 @@ void sample_big(struct big *big, size_t size, const struct unwind_start *start)
         return;
     ATOMIC_STORE_RELEASE(&big->sample, sample);
     sample_begin(sample, big->region.base, big->mapped);
-}
-
-struct sample *sample_free_hardened(struct slab *slab, const void *block)
-{
-    if (LIKELY(!word_sample(slab)))
-        return NULL;
-    struct sample *sample = word_set_sample(slab, NULL);
-    PROBE_OTEL(1, free, block);
-    return sample;
 }
 
 struct sample *sample_free_big(struct big *big, const void *block)

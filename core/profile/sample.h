@@ -81,9 +81,6 @@ struct sample *sample_free(struct heap *heap, struct slab *slab, void *block);
 /* The site of the caller's stack; NULL: it cannot be found now. */
 struct site *sample_site(const struct unwind_start *start);
 
-/* The sample that a block of the hardened preset was which has been freed; NULL: none. */
-struct sample *sample_free_hardened(struct slab *slab, const void *block);
-
 /* The same as sample_free for a guarded block, which was freed from there. */
 struct sample *sample_free_guarded(
     struct heap *heap, struct guard *guard, void *block, const struct site *freed);

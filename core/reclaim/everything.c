@@ -1,12 +1,12 @@
 /* See everything.h. */
 #include "reclaim/everything.h"
 
+#include "hardened.h"
 #include "os/os.h"
 #include "slab/shard.h"
 #include "slab/spare.h"
 #include "slab/sweep.h"
 #include "span/big_cache.h"
-#include "span/big_fenced.h"
 #include "span/page_heap.h"
 #include "thread/registry.h"
 
@@ -19,7 +19,8 @@ size_t reclaim_everything(void)
     size_t purged = sweep_everything();
     purged += page_heap_purge(SIZE_MAX) + big_cache_empty();
     pressure_account(purged);
-    big_fenced_unmap_refused();
+    if (HARDENED)
+        hardened_unmap_refused();
     os_discard_leftovers();
     return purged;
 }

@@ -7,7 +7,6 @@
 #include "base/pressure.h"
 #include "os/fatal.h"
 #include "os/os.h"
-#include "os/tags.h"
 #include "slab/shard.h"
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
@@ -136,7 +135,8 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
     enum { PLACES = 4, WRITTEN_PLACES = 3, STRIDE = UNIT_PAGES / PLACES };
     unsigned written = 0;
     size_t end = slab->blocks * (size_t)size_classes[slab->size_class].size;
-    tags_ignore();
+    if (HARDENED)
+        hardened_look_anywhere(true);
     for (unsigned place = 0; place < PLACES; place++) {
         if (((size_t)place * STRIDE + 1) * PAGE_SIZE > end)
             break;
@@ -147,7 +147,8 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
             i++;
         written += i < PAGE_SIZE / sizeof *words;
     }
-    tags_heed();
+    if (HARDENED)
+        hardened_look_anywhere(false);
     return written >= WRITTEN_PLACES;
 }
 

@@ -82,9 +82,9 @@ bool bin_block_is_free(const void *block, const char *call);
 /* Puts the bin right after a thread that is gone held its lock. */
 void bin_repair(unsigned shard, unsigned size_class);
 
-/* Looks at free blocks of the hardened preset that were handed out before, in up to so many bytes,
- * and aborts where somebody has written to one. To be called without locks. */
-void bin_look(unsigned shard, size_t bytes_max);
+/* Calls for each slab of the bin. Lock held, or lost. */
+void bin_for_each_slab(
+    unsigned shard, unsigned size_class, void (*act)(struct bin *bin, struct slab *slab));
 
 /* Debug walker over all bins. */
 void bin_check_all(void);

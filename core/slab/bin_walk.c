@@ -1,12 +1,10 @@
-/* Bins, slab by slab, wherever these are: what the child of fork puts right, what the end of a
- * program looks at, and the walker of tests. The page map knows all slabs, also those that are full
+/* Bins, slab by slab, wherever these are: what the child of fork puts right, and the
+ * walker of tests. The page map knows all slabs, also those that are full
  * and on no list. */
 #include <string.h>
 
 #include "base/assert.h"
-#include "slab/fenced.h"
 #include "slab/shard.h"
-#include "slab/word.h"
 
 /* The next of the slabs in the superslab that are the bin's, from `*unit` on; NULL: none. */
 static struct slab *next_slab(
@@ -23,8 +21,7 @@ static struct slab *next_slab(
     return NULL;
 }
 
-/* Calls for each slab of the bin. Lock held, or lost. */
-static void for_each_slab(
+void bin_for_each_slab(
     unsigned shard, unsigned size_class, void (*act)(struct bin *bin, struct slab *slab))
 {
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
@@ -58,59 +55,15 @@ void bin_repair(unsigned shard, unsigned size_class)
     ATOMIC_STORE_RELAXED(&bin->kept, 0);
     ATOMIC_STORE_RELAXED(&bin->unneeded, 0);
     bin->free_blocks = 0;
-    for_each_slab(shard, size_class, rejoin);
+    bin_for_each_slab(shard, size_class, rejoin);
     bin->free_swept = bin->free_unused = bin_listed_blocks(bin);
-}
-
-/* ---- A last look ----------------------------------------------------------------------------- */
-
-/* Bytes that may still be looked at; of the thread that ends the program. */
-static size_t look_left;
-
-/* Never handed out are those above the watermark, and some below. */
-static void look_at_slab(struct bin *bin, struct slab *slab)
-{
-    size_t size = size_classes[slab->size_class].size;
-    for (unsigned i = 0; i < slab->watermark && look_left >= size; i++) {
-        if (!bitmap_test(slab->free, i))
-            continue;
-        word_check_zero(slab, slab->base + i * size, "free");
-        look_left -= size;
-    }
-    (void)bin;
-}
-
-/* Each large block is looked at where it waits, or is closed (large.h). */
-void bin_look(unsigned shard, size_t bytes_max)
-{
-    look_left = bytes_max;
-    for (unsigned size_class = 1; size_class <= MID_CLASS_LAST; size_class++) {
-        struct bin *bin = bin_of(shard, size_class);
-        if (HAKMEM_SANITIZE_ADDRESS || !ATOMIC_LOAD_RELAXED(&bin->slab_count))
-            continue;
-        lock_acquire(&bin->lock);
-        for_each_slab(shard, size_class, look_at_slab);
-        lock_release(&bin->lock);
-    }
 }
 
 /* ---- The walker ------------------------------------------------------------------------------ */
 
-/* Of the preset: a block that the bin has is nobody else's, and one that was never taken was never
- * handed out. */
-static void check_words(const struct slab *slab)
-{
-    for (unsigned i = 0; i < slab->blocks; i++) {
-        uint32_t word = ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, i));
-        ASSERT(word_state(word) != WORD_LIVE || !bitmap_test(slab->free, i));
-        ASSERT(word == WORD_UNUSED || i < slab->watermark);
-        (void)word; /* only asserted on */
-    }
-}
-
 void slab_check(const struct slab *slab)
 {
-    ASSERT(slab->blocks == fenced_blocks(slab->size_class, slab->shard));
+    ASSERT(slab->blocks == slab_blocks_of(slab->size_class));
     ASSERT(slab->free_blocks == bitmap_count_range(slab->free, 0, slab->blocks));
     ASSERT(slab->watermark <= slab->blocks);
     ASSERT(
@@ -126,14 +79,14 @@ void slab_check(const struct slab *slab)
         unsigned state = ATOMIC_LOAD_RELAXED(superslab_state(slab->superslab, block));
         ASSERT(
             state == BLOCK_UNUSED || state == BLOCK_FREED ||
-            (state == BLOCK_SAMPLED && slab_is_apart(slab)) ||
+            (state == BLOCK_SAMPLED && slab_is_sampled(slab)) ||
             (state == superslab_live_state(block, slab->size_class) &&
              !bitmap_test(slab->free, i)));
         ASSERT(i < slab->watermark || state == BLOCK_UNUSED);
         (void)state; /* only asserted on */
     }
-    if (slab_is_hardened(slab))
-        check_words(slab);
+    if (HARDENED)
+        hardened_check_slab(slab);
 }
 
 /* What the walker has found of the bin that it looks at. */
@@ -178,7 +131,7 @@ static void check_bin(struct bin *bin, unsigned shard, unsigned size_class)
     ASSERT(bin->free_unused <= bin_listed_blocks(bin));
     memset(&found, 0, sizeof found);
     if (bin->slab_count)
-        for_each_slab(shard, size_class, check_slab);
+        bin_for_each_slab(shard, size_class, check_slab);
     ASSERT(found.slabs == bin->slab_count && found.free_blocks == bin->free_blocks);
     ASSERT(found.listed == listed);
     (void)listed; /* only asserted on */

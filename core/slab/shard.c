@@ -90,15 +90,6 @@ bool shard_prepare_samples(void)
     return true;
 }
 
-bool shard_prepare_hardened(void)
-{
-    unsigned shard = first_apart() + 1;
-    if (!prepare_up_to(shard) || !page_heap_make_fenced(shard - 1))
-        return false;
-    ATOMIC_STORE_RELAXED(&slab_hardened_shard, (uint8_t)shard);
-    return true;
-}
-
 bool shard_make_room(unsigned shard, unsigned step)
 {
     bool drained = false;

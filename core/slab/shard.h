@@ -9,8 +9,7 @@
  *                +-- part of the library
  *
  * One shard more has the slabs of sampled blocks, which no heap takes blocks from, once there are
- * any, and another one those of the hardened preset. A shard that was prepared stays. No lock: the
- * table is set by atomic steps.
+ * any. A shard that was prepared stays. No lock: the table is set by atomic steps.
  */
 #ifndef SLAB_SHARD_H
 #define SLAB_SHARD_H
@@ -23,9 +22,9 @@
 #include "span/parts.h"
 
 /* Shards for heaps, and all that there may be. */
-enum { SHARD_MAX = 64, ALL_SHARDS_MAX = SHARD_MAX + 2 };
+enum { SHARD_MAX = 64, ALL_SHARDS_MAX = SHARD_MAX + 1 };
 
-_Static_assert((int)SHARD_MAX + 1 == SHARD_PARTS_MAX, "a part a shard, and the fenced one");
+_Static_assert((int)SHARD_MAX == SHARD_PARTS_MAX, "a part a shard");
 
 struct shard {
     struct bin bins[CLASS_COUNT];
@@ -39,10 +38,6 @@ extern struct shard *shard_table[ALL_SHARDS_MAX];
 /* Prepares the shard whose slabs are of samples (slab_samples): the next one after all that heaps
  * are assigned to, which from then on are no more. False when there is no memory. */
 bool shard_prepare_samples(void);
-
-/* The same for those of the hardened preset (slab_hardened_shard): the one after that, whose slabs
- * lie in the fenced part of the page heap. */
-bool shard_prepare_hardened(void);
 
 /* Spreads the heaps made from now on over `count` shards. */
 void shard_init(unsigned count);

@@ -10,17 +10,14 @@
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
-#include "os/tags.h"
-#include "slab/fenced.h"
-#include "slab/word.h"
 #include "span/page_heap.h"
 
-uint8_t slab_samples_shard, slab_hardened_shard;
+uint8_t slab_samples_shard;
 
 static size_t record_size(unsigned size_class, unsigned shard)
 {
-    unsigned blocks = fenced_blocks(size_class, shard);
-    size_t more = slab_shard_is_hardened(shard)  ? word_bytes(blocks)
+    unsigned blocks = slab_blocks_of(size_class);
+    size_t more = HARDENED                       ? hardened_record_bytes(blocks)
                   : slab_shard_is_sampled(shard) ? blocks * sizeof(void *)
                                                  : 0;
     return sizeof(struct slab) + (blocks + 63u) / 64 * sizeof(uint64_t) + more;
@@ -64,6 +61,12 @@ static void record_free(struct slab *slab)
         metadata_free(slab, size);
 }
 
+/* The part of the page heap that a shard's slabs come from. */
+static unsigned part_of(unsigned shard)
+{
+    return UNLIKELY(slab_shard_is_sampled(shard)) ? 0 : shard;
+}
+
 /* Sets which slab lies in its units from `first` on. */
 static void set_units(struct slab *slab, unsigned first, unsigned end, struct slab *value)
 {
@@ -76,7 +79,7 @@ static void publish(struct slab *slab, unsigned size_class, struct slab *value)
 {
     unsigned units = size_classes[slab->size_class].units;
     set_units(slab, 0, units, value);
-    if (!size_class_is_long(slab->size_class) && !slab_is_apart(slab))
+    if (!HARDENED && !size_class_is_long(slab->size_class) && !slab_is_sampled(slab))
         class_map_set(slab->base, units, size_class);
 }
 
@@ -122,19 +125,19 @@ static struct slab *place(unsigned size_class, unsigned shard, const struct unit
     slab->superslab = taken->superslab;
     slab->size_class = (uint8_t)size_class;
     slab->shard = (uint8_t)shard;
-    slab->blocks = slab->free_blocks = (uint16_t)fenced_blocks(size_class, shard);
+    slab->blocks = slab->free_blocks = (uint16_t)slab_blocks_of(size_class);
     bitmap_set_range(slab->free, 0, slab->blocks);
     slab->clean = taken->dirty_pages == 0;
     return slab;
 }
 
-/* A slab of the class, which of the hardened preset is still to be opened. */
+/* A slab of the class, which in the hardened library is still to be opened. */
 static struct slab *create(
     unsigned size_class, unsigned shard, unsigned alignment, enum growth growth)
 {
     struct unit_run taken;
     unsigned units = size_classes[size_class].units;
-    if (!page_heap_take(fenced_part(shard), units, alignment, growth, &taken))
+    if (!page_heap_take(part_of(shard), units, alignment, growth, &taken))
         return NULL;
     struct slab *slab = place(size_class, shard, &taken);
     if (!slab)
@@ -150,7 +153,8 @@ static SLOW_PATH struct slab *create_open(
     struct slab *refused[SUPERSLAB_UNITS + 1], *slab = NULL;
     unsigned count = 0;
     while (count < ARRAY_LENGTH(refused) &&
-           (slab = create(size_class, shard, alignment, growth)) != NULL && !fenced_open(slab)) {
+           (slab = create(size_class, shard, alignment, growth)) != NULL &&
+           !hardened_open_slab(slab)) {
         refused[count++] = slab;
         slab = NULL;
     }
@@ -169,13 +173,10 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
     const struct size_class *layout = &size_classes[size_class];
     enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
     alignment = (unsigned)size_max(alignment, layout->alignment);
-    bool hardened = slab_shard_is_hardened(shard);
-    struct slab *slab = hardened ? create_open(size_class, shard, alignment, growth)
+    struct slab *slab = HARDENED ? create_open(size_class, shard, alignment, growth)
                                  : create(size_class, shard, alignment, growth);
     if (!slab)
         return NULL;
-    if (hardened)
-        word_draw_secrets(slab);
     count_dense(size_class, layout->units * UNIT_SIZE);
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
         poison_block(slab->base + i * (size_t)layout->size, layout->size);
@@ -191,7 +192,7 @@ void slab_destroy(struct slab *slab)
     struct run run = {superslab_unit_of(slab->base), layout->units};
     struct superslab *superslab = slab->superslab;
     publish(slab, CLASS_NONE, NULL);
-    if (slab_is_hardened(slab) && fenced_close(slab))
+    if (HARDENED && hardened_close_slab(slab))
         touched = 0;
     for (unsigned i = 0; i < slab->watermark && size_class_is_long(slab->size_class); i++)
         ATOMIC_STORE_RELAXED(superslab_state(superslab, block_at(slab, i)), BLOCK_UNUSED);
@@ -244,8 +245,8 @@ static unsigned run_length(uint64_t bits)
 
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
 {
-    if (slab_is_hardened(slab))
-        return word_take(slab, blocks, count);
+    if (HARDENED)
+        return hardened_take(slab, blocks, count);
     size_t size = size_classes[slab->size_class].size;
     unsigned taken = 0, word = slab->first_word, end = 0;
     if (count > slab->free_blocks)
@@ -276,34 +277,29 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
     return taken;
 }
 
-/* Of the only block of a hardened slab. */
-static bool is_free(const struct slab *slab)
+static size_t offset_in(const struct slab *slab, const void *address)
 {
-    uint32_t word = ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, 0));
-    return word_state(word) != WORD_LIVE;
+    const char *place = HARDENED ? hardened_address(address) : address;
+    return (size_t)(place - slab->base);
 }
 
 static _Noreturn SLOW_PATH void fatal_index(
     const struct slab *slab, const void *address, const char *call)
 {
     size_t size = size_classes[slab->size_class].size;
-    size_t offset = (size_t)((const char *)tags_strip(address) - slab->base);
-    unsigned index = size_class_index(slab->size_class, offset);
+    unsigned index = size_class_index(slab->size_class, offset_in(slab, address));
     if ((uintptr_t)address % MIN_ALIGNMENT)
         fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
-    /* It may have started elsewhere before (large.h). */
-    if (slab_is_hardened(slab) && size_class_is_single(slab->size_class) && is_free(slab))
-        fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
+    if (HARDENED)
+        hardened_refuse(slab, address, call);
     if (index < slab->blocks)
-        fatal_pointer(
-            call, DEFECT_INTERIOR, address, tags_like(slab->base + index * size, address),
-            slab_is_hardened(slab) ? word_asked(slab, index) : size);
+        fatal_pointer(call, DEFECT_INTERIOR, address, slab->base + index * size, size);
     fatal_pointer(call, DEFECT_FOREIGN, address, NULL, 0);
 }
 
 unsigned slab_index(const struct slab *slab, const void *address, const char *call)
 {
-    size_t offset = (size_t)((const char *)tags_strip(address) - slab->base);
+    size_t offset = offset_in(slab, address);
     unsigned index = size_class_index(slab->size_class, offset);
     if (UNLIKELY(index >= slab->blocks || !size_class_is_start(slab->size_class, index, offset)))
         fatal_index(slab, address, call);

@@ -20,11 +20,12 @@
 #ifndef SLAB_SLAB_H
 #define SLAB_SLAB_H
 
+#include "hardened.h"
 #include "span/superslab.h"
 
 struct slab {
     struct list_node by_fullness; /* on one of the bin's lists unless no block is free */
-    char *base;                   /* const, but for who has a large block of its own (large.h) */
+    char *base;                   /* const, but for who has a large hardened block of its own */
     struct superslab *superslab;  /* const */
     uint8_t size_class;           /* const, but for who resizes the only block, which he has */
     uint8_t shard;                /* const */
@@ -53,23 +54,10 @@ ALWAYS_INLINE bool slab_is_sampled(const struct slab *slab)
     return slab_shard_is_sampled(slab->shard);
 }
 
-/* The shard whose slabs are of the hardened preset; 0: it is off. Atomic relaxed, any thread. */
-extern uint8_t slab_hardened_shard;
-
-ALWAYS_INLINE bool slab_shard_is_hardened(unsigned shard)
+/* Blocks of a slab of the class. */
+ALWAYS_INLINE unsigned slab_blocks_of(unsigned size_class)
 {
-    return shard && shard == ATOMIC_LOAD_RELAXED(&slab_hardened_shard);
-}
-
-ALWAYS_INLINE bool slab_is_hardened(const struct slab *slab)
-{
-    return slab_shard_is_hardened(slab->shard);
-}
-
-/* Slabs that no class map knows, and that know which of their blocks are live. */
-ALWAYS_INLINE bool slab_is_apart(const struct slab *slab)
-{
-    return slab_is_sampled(slab) || slab_is_hardened(slab);
+    return HARDENED ? hardened_slab_blocks(size_class) : size_classes[size_class].blocks;
 }
 
 /* The pointer for the block of that index in a slab of samples; NULL while the block is free.
@@ -126,7 +114,7 @@ ALWAYS_INLINE unsigned slab_used_blocks(const struct slab *slab)
 }
 
 /* Takes up to `count` free blocks, those of the lowest addresses, into `blocks`, where the lowest
- * one comes last; of a hardened slab any of them; returns how many. */
+ * one comes last; returns how many. */
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
 
 /* Index of the block that starts at `address`. Aborts, naming the API function `call`, when no

@@ -9,7 +9,6 @@
 #include "base/sparse.h"
 #include "os/fatal.h"
 #include "os/os.h"
-#include "span/big_fenced.h"
 #include "span/page_heap.h"
 #include "span/proof.h"
 #include "span/superslab.h"
@@ -188,21 +187,6 @@ static void clear(struct big *big)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-static void *allocate_fenced(unsigned part, size_t size, size_t alignment)
-{
-    struct big *big = big_fenced_make(part, size, alignment);
-    if (UNLIKELY(!big)) {
-        big_fenced_release(0);
-        big = big_fenced_make(part, size, alignment);
-    }
-    if (!big)
-        return NULL;
-    unpoison(big->region.base, big->mapped);
-    if (UNLIKELY(pressure_is_limited()))
-        reclaim_to_limit(big->mapped);
-    return big->region.base;
-}
-
 static void *allocate(unsigned part, size_t size, size_t alignment, bool zero)
 {
     struct big *big = from_cache(part, size, alignment);
@@ -222,8 +206,7 @@ static void *allocate(unsigned part, size_t size, size_t alignment, bool zero)
 
 void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
 {
-    return page_heap_fenced() ? allocate_fenced(part, size, alignment)
-                              : allocate(part, mapping_size(size), alignment, zero);
+    return allocate(part, mapping_size(size), alignment, zero);
 }
 
 void big_check_interior(const void *block, const char *call)
@@ -276,10 +259,7 @@ void big_free(struct big *big, void *block, const char *call)
 {
     if (UNLIKELY(!big_cache_retire(big, block)))
         fatal_big(big, block, call);
-    if (UNLIKELY(big->fenced))
-        big_fenced_end(big, call);
-    else
-        cache(big);
+    cache(big);
 }
 
 /* Makes the block shorter, by the system. */
@@ -335,19 +315,8 @@ static bool resize(struct big *big, size_t size)
     return done;
 }
 
-static void *resize_fenced(struct big *big, size_t size)
-{
-    big = big_fenced_resize(big, size);
-    if (!big)
-        return NULL;
-    unpoison(big->region.base, big->mapped);
-    return big->region.base;
-}
-
 void *big_resize(struct big *big, size_t size)
 {
-    if (UNLIKELY(big->fenced))
-        return resize_fenced(big, size);
     /* What has been filled and grows will be filled again. */
     bool dense = size > big->mapped && !big->huge && big->zeroed &&
                  proof_is_dense(big->region.base, big->mapped);

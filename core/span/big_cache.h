@@ -40,13 +40,13 @@ struct big {
     bool apart;           /* owner: moved or cut off, see big.c */
     void *sample;         /* atomic, owner: what profile/ knows of the live block, or NULL */
     bool huge;            /* huge pages were asked for; as `mapped` */
-    bool fenced;          /* const: of the hardened preset (big_fenced.h), as are the next three */
-    uint8_t fence_before; /* const: how the page below it is closed, */
-    uint8_t fence_behind; /* and what is behind it, */
-    size_t closed;        /* owner: so many bytes */
-    uint32_t word;        /* owner: of a fenced block, but for its size (slab/word.h) */
-    struct big *before;   /* lock: the mapping that ends where this one starts, if known */
-    struct big *after;    /* lock: the one that starts where this one ends */
+    uint8_t
+        fence_before; /* of the hardened library alone, as the next three: const: how the page */
+    uint8_t fence_behind;     /* below it is closed, and what is behind it, */
+    size_t closed;            /* owner: how many bytes that is, */
+    uint32_t word;            /* owner: and how the block was asked for */
+    struct big *before;       /* lock: the mapping that ends where this one starts, if known */
+    struct big *after;        /* lock: the one that starts where this one ends */
     struct list_node by_size; /* lock; of a record that is not in use: the next such */
     struct list_node by_age;  /* lock */
 };

@@ -6,11 +6,9 @@
 #include "base/assert.h"
 #include "base/poison.h"
 #include "base/pressure.h"
-#include "base/random.h"
-#include "map/fence.h"
+#include "hardened.h"
 #include "map/metadata.h"
 #include "os/os.h"
-#include "os/tags.h"
 #include "span/parts.h"
 
 /* Superslabs of which some measure is the same, by their number of free units. */
@@ -26,7 +24,6 @@ struct part {
     struct list by_dirt;                    /* lock: with free dirty pages */
     struct idle unused;                     /* lock: of free dirty pages */
     uint64_t purge_round;                   /* lock */
-    uint64_t random;                        /* lock: of the fenced part, the state of a generator */
     struct row by_run[SUPERSLAB_UNITS + 1]; /* lock: by the longest run of free units */
     struct row by_group[SUPERSLAB_GROUPS];  /* lock: by the largest group of free units */
 };
@@ -36,14 +33,6 @@ static struct part first_part;
 static struct parts parts = {.part = {&first_part}, .count = 1, .size = sizeof(struct part)};
 
 static char *next_base; /* atomic relaxed, any thread: where the next superslab should be */
-
-static unsigned fenced; /* atomic relaxed, any thread: which part is; 0: none */
-
-/* Its superslabs lie in one TiB, which starts at a random place of 32: the page map keeps memory
- * for each GiB in which one has ever lain, and superslabs come and go. Const once there is that
- * part. */
-static char *fenced_room;
-static const size_t fenced_room_bytes = 1024 * GIB;
 
 static struct part *part_at(unsigned part)
 {
@@ -224,39 +213,6 @@ static struct superslab *find_dirty(
 
 /* ---- Taking and putting ---------------------------------------------------------------------- */
 
-unsigned page_heap_fenced(void)
-{
-    return ATOMIC_LOAD_RELAXED(&fenced);
-}
-
-static bool is_fenced(unsigned part)
-{
-    return part && UNLIKELY(part == page_heap_fenced());
-}
-
-bool page_heap_make_fenced(unsigned part)
-{
-    if (parts_use(&parts, part) != part)
-        return false;
-    metadata_begin_fences();
-    uint64_t *random = &part_at(part)->random;
-    if (!os_random(random, sizeof *random))
-        *random = os_clock_ns();
-    fenced_room = fence_place(REGION_SIZE);
-    ATOMIC_STORE_RELAXED(&fenced, part);
-    return true;
-}
-
-/* Each superslab at a random place is a mapping of its own: where there are many, they lie in a
- * row, NULL. */
-static char *random_base(unsigned part)
-{
-    enum { APART_MAX = 8192 };
-    size_t superslabs = ATOMIC_LOAD_RELAXED(&part_at(part)->stats.superslabs);
-    bool apart = superslabs < APART_MAX && fenced_room;
-    return apart ? fence_place_in(fenced_room, fenced_room_bytes, REGION_SIZE) : NULL;
-}
-
 /* The heaps ask a class map of what lies there. */
 static bool prepare_class_map(const char *base)
 {
@@ -269,8 +225,8 @@ static struct superslab *map_superslab(unsigned part)
     struct superslab *superslab = metadata_alloc(sizeof *superslab);
     if (!superslab)
         return NULL;
-    bool apart = is_fenced(part);
-    char *hint = apart ? random_base(part) : NULL;
+    size_t superslabs = ATOMIC_LOAD_RELAXED(&part_at(part)->stats.superslabs);
+    char *hint = HARDENED ? hardened_place(superslabs) : NULL;
     char *base = os_map(REGION_SIZE, REGION_SIZE, hint ? hint : ATOMIC_LOAD_RELAXED(&next_base));
     if (base) {
         superslab_init(superslab, base);
@@ -278,7 +234,7 @@ static struct superslab *map_superslab(unsigned part)
         if (!hint)
             ATOMIC_STORE_RELAXED(&next_base, base - REGION_SIZE);
         /* The page map first: the window must not lie around an address that it refuses. */
-        if (page_map_prepare(base) && (apart || prepare_class_map(base))) {
+        if (page_map_prepare(base) && (HARDENED || prepare_class_map(base))) {
             page_map_register(&superslab->region);
             poison(base, REGION_SIZE);
             return superslab;
@@ -289,9 +245,6 @@ static struct superslab *map_superslab(unsigned part)
     return NULL;
 }
 
-/* Of a superslab: two for each unit at most, around what is open. */
-enum { FENCE_MAPPINGS = 2 * SUPERSLAB_UNITS };
-
 static struct superslab *grow(unsigned part, enum growth growth)
 {
     struct superslab *superslab = map_superslab(part);
@@ -299,11 +252,8 @@ static struct superslab *grow(unsigned part, enum growth growth)
         superslab->huge = growth == GROWTH_HUGE_PAGE;
         /* Either way: the system may give huge pages to who does not ask. */
         os_advise_huge_pages(superslab->region.base, REGION_SIZE, superslab->huge);
-        if (is_fenced(part)) {
-            tags_prepare(superslab->region.base, REGION_SIZE);
-            superslab->fence =
-                (uint8_t)fence_start(superslab->region.base, REGION_SIZE, FENCE_MAPPINGS);
-        }
+        if (HARDENED)
+            hardened_start_superslab(superslab);
     }
     return superslab;
 }
@@ -319,9 +269,8 @@ static bool take_from(
     lock_acquire(&from->lock);
     if (fresh)
         insert(fresh);
-    /* How far slabs of the fenced part lie from each other is hard to foresee. */
-    unsigned first = is_fenced(part) ? random_below(&from->random, SUPERSLAB_UNITS) : 0;
-    bool near = pressure_is_near() && !is_fenced(part);
+    unsigned first = HARDENED ? hardened_first_unit() : 0;
+    bool near = pressure_is_near() && !HARDENED;
     struct superslab *superslab = near ? find_dirty(from, units, alignment, &run) : NULL;
     if (!superslab)
         superslab = find(from, units, alignment, first, &run);
@@ -338,9 +287,8 @@ static bool take_from(
 static bool take_from_others(
     unsigned part, unsigned units, unsigned alignment, size_t dirty_min, struct unit_run *taken)
 {
-    for (unsigned i = 0; i < page_heap_parts() && !is_fenced(part); i++)
-        if (i != part && !is_fenced(i) &&
-            ATOMIC_LOAD_RELAXED(&part_at(i)->stats.dirty_free_pages) >= dirty_min &&
+    for (unsigned i = 0; i < page_heap_parts(); i++)
+        if (i != part && ATOMIC_LOAD_RELAXED(&part_at(i)->stats.dirty_free_pages) >= dirty_min &&
             take_from(i, units, alignment, NULL, taken))
             return true;
     return false;
@@ -513,7 +461,8 @@ static size_t unmap_superslab(struct superslab *superslab)
     page_map_unregister(&superslab->region);
     bool unmapped = os_unmap(superslab->region.base, REGION_SIZE);
     if (unmapped) {
-        fence_end(superslab->fence, FENCE_MAPPINGS);
+        if (HARDENED)
+            hardened_end_superslab(superslab);
         free_record(superslab);
     }
     lock_acquire(&part->lock);

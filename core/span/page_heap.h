@@ -9,10 +9,6 @@
  * meet. Who finds nothing in the own part looks whether another one has memory to
  * spare, and only then asks the system.
  *
- * One part more is fenced, while the hardened preset is on: of its superslabs, which lie at random
- * addresses and are known to no class map, everything that is not in use is closed (fence.h). What
- * it has serves nobody else, and it takes nothing from others.
- *
  * One lock a part, mostly held for a few hundred instructions and never across a system call: a run
  * that is being purged is taken out first, like an allocation.
  */
@@ -42,13 +38,6 @@ enum growth { GROWTH_NONE, GROWTH_SMALL_PAGES, GROWTH_HUGE_PAGE };
  * to the first when there is no memory for that one. */
 bool page_heap_take(
     unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken);
-
-/* Makes a fenced part; false: no memory. To be called once, after page_heap_init, with a number
- * above those of the parts of shards. */
-bool page_heap_make_fenced(unsigned part);
-
-/* Its number; 0: there is none. */
-unsigned page_heap_fenced(void);
 
 /* Takes exactly these units if all of them are free; they may reach beyond the superslab, where
  * none is. */

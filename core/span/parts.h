@@ -14,7 +14,7 @@
 #include "base/macros.h"
 
 /* One more than there are shards for heaps. */
-enum { SHARD_PARTS_MAX = 65 };
+enum { SHARD_PARTS_MAX = 64 };
 
 struct parts {
     void *part[SHARD_PARTS_MAX]; /* atomic, any thread: see parts_use */

@@ -55,8 +55,8 @@ struct superslab {
     uint8_t listed_group; /* the largest group */
     uint8_t part;         /* page heap; const while registered: whose lock this is about */
     bool huge;            /* atomic relaxed, any thread: huge pages are advised */
-    uint8_t fence;        /* const while registered: how what is in no slab is closed (fence.h) */
-    uint64_t purge_round; /* last round of purging that looked at this superslab */
+    uint8_t fence; /* const while registered: of the hardened library, how its pages are closed */
+    uint64_t purge_round;            /* last round of purging that looked at this superslab */
     uint16_t dirty[SUPERSLAB_UNITS]; /* bit per page; while a unit is in use: read by its user */
     struct slab *slab_of_unit[SUPERSLAB_UNITS]; /* atomic: release on store, acquire on load */
     /* Who has a unit has this as well, for the record of a slab of few blocks: those of units that

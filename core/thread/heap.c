@@ -5,13 +5,13 @@
 
 #include "base/assert.h"
 #include "base/policy.h"
+#include "hardened.h"
 #include "os/cancel.h"
 #include "os/os.h"
 #include "os/signals.h"
 #include "os/syscall.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
-#include "thread/hold.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
 
@@ -93,6 +93,8 @@ static void thread_exits(void *unused)
 
 static bool initialise(void)
 {
+    if (HARDENED && !hardened_start())
+        return false;
     if (!page_heap_init())
         return false;
     fork_start();
@@ -136,7 +138,8 @@ static bool init_once(void)
 
 void heap_forget(void)
 {
-    hold_close();
+    if (HARDENED)
+        hardened_leave_heap();
     struct heap *heap = lose_heap();
     if (heap)
         registry_give_back(heap);

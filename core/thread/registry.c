@@ -6,9 +6,9 @@
 #include "base/assert.h"
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "hardened.h"
 #include "map/metadata.h"
 #include "os/os.h"
-#include "thread/hold.h"
 #include "thread/idle.h"
 
 /* The first heap is part of the library: a small program maps none. It touches the front and the
@@ -212,26 +212,8 @@ static void add_counts(struct heap_counts *sum, const struct heap *heap, unsigne
     sum->magazines.refills += ATOMIC_LOAD_RELAXED(&counts->refills);
     sum->magazines.flushes += ATOMIC_LOAD_RELAXED(&counts->flushes);
     sum->magazines.returned += ATOMIC_LOAD_RELAXED(&counts->returned);
-}
-
-/* What was served without a magazine, from the blocks that a thread holds: as if these were one,
- * that a call never hits. */
-static void add_held(struct heap_counts *sum, const struct heap *heap, unsigned size_class)
-{
-    const struct hold *hold = ATOMIC_LOAD_ACQUIRE(&heap->hold);
-    if (!hold || size_class >= HOLD_CLASSES)
-        return;
-    uint64_t takes = ATOMIC_LOAD_RELAXED(&hold->ready[size_class].takes);
-    uint64_t frees = ATOMIC_LOAD_RELAXED(&hold->ready[size_class].frees);
-    uint64_t fetched = ATOMIC_LOAD_RELAXED(&hold->ready[size_class].fetched);
-    int64_t held = (int64_t)(fetched - takes + frees);
-    if (held < 0)
-        held = 0; /* the counters were read one after the other while the thread works */
-    sum->cached += (uint64_t)held;
-    sum->pops += takes;
-    sum->magazines.misses += takes;
-    sum->magazines.overflows += frees;
-    sum->magazines.returned += frees - takes - (uint64_t)held;
+    if (HARDENED)
+        hardened_add_counts(sum, heap, size_class);
 }
 
 void heap_add_counts(unsigned first, unsigned last)
@@ -244,7 +226,6 @@ void heap_add_counts(unsigned first, unsigned last)
         if (ATOMIC_LOAD_RELAXED(&heap->bare))
             continue;
         for (unsigned size_class = first; size_class <= last; size_class++) {
-            add_held(&registry.sums[size_class], heap, size_class);
             add_counts(&registry.sums[size_class], heap, size_class);
         }
     }
@@ -259,28 +240,10 @@ struct heap_counts heap_counts(unsigned size_class)
     return sum;
 }
 
-/* The same of what its threads held. Registry lock held. */
-static void take_held(struct heap *heap)
-{
-    for (unsigned size_class = 1; heap->hold && size_class < HOLD_CLASSES; size_class++) {
-        struct ready *ready = &heap->hold->ready[size_class];
-        struct heap_counts *gone = &registry.gone[size_class];
-        if (!ready->takes && !ready->frees && !ready->fetched)
-            continue;
-        add_held(gone, heap, size_class);
-        gone->magazines.returned += gone->cached;
-        gone->cached = 0;
-        ATOMIC_STORE_RELAXED(&ready->takes, 0);
-        ATOMIC_STORE_RELAXED(&ready->frees, 0);
-        ATOMIC_STORE_RELAXED(&ready->fetched, 0);
-    }
-}
-
 /* The registry takes over what the heap has counted. What it still caches stays allocated. */
 static void take_counts(struct heap *heap)
 {
     lock_acquire(&registry.lock);
-    take_held(heap);
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
         struct heap_counts *gone = &registry.gone[size_class];
         struct magazine *magazine = magazine_of(heap, size_class);
@@ -294,6 +257,8 @@ static void take_counts(struct heap *heap)
         ATOMIC_STORE_RELAXED(&heap->area->front.pops_left[size_class], 0);
         ATOMIC_STORE_RELAXED(&magazine->pops_at_due, 0);
         memset(&magazine->counts, 0, sizeof magazine->counts);
+        if (HARDENED)
+            hardened_clear_counts(heap, size_class);
     }
     lock_release(&registry.lock);
 }
@@ -308,7 +273,8 @@ static void make_bare(struct heap *heap)
     /* The library's own data may share pages with the first one. */
     if (heap == &first_heap || !os_purge(heap->area, HEAP_BYTES))
         memset(heap->area, 0, heap->next_slot * sizeof(void *));
-    hold_make_bare(heap);
+    if (HARDENED)
+        hardened_make_bare(heap);
     ATOMIC_STORE_RELAXED(&heap->bare, true);
 }
 

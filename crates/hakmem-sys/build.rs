@@ -38,15 +38,13 @@ const FLAGS: [&str; 7] = [
 
 /// What the sources may test: nothing that is for programs, and what CMake builds unless told
 /// otherwise.
-const DEFINITIONS: [(&str, &str); 8] = [
+const DEFINITIONS: [(&str, &str); 7] = [
     ("HAKMEM_DEBUG", "0"),
     ("HAKMEM_FAULTS", "0"),
     ("HAKMEM_MEASURING", "0"),
     ("HAKMEM_SANITIZE_ADDRESS", "0"),
     ("HAKMEM_SANITIZE_THREAD", "0"),
     ("HAKMEM_SANITIZE_UNDEFINED", "0"),
-    // The preset `balanced`, by its place in options.def.
-    ("HAKMEM_DEFAULT_PRESET", "1"),
     ("HAKMEM_CONF", "\"/etc/hakmem.conf\""),
 ];
 
@@ -108,7 +106,12 @@ fn lists(root: &Path) -> Result<String> {
 /// The sources of the library, by their paths below this crate.
 fn sources(lists: &str) -> Result<Vec<String>> {
     let mut sources = vec!["src/entries.c".to_owned()];
-    sources.extend(listed(lists, "HAKMEM_CORE_SOURCES")?);
+    sources.extend(listed(lists, "HAKMEM_COMMON_SOURCES")?);
+    let fronts = match is_hardened() {
+        true => "HAKMEM_HARDENED_SOURCES",
+        false => "HAKMEM_FRONT_SOURCES",
+    };
+    sources.extend(listed(lists, fronts)?);
     for name in listed(lists, "HAKMEM_OVERRIDE_SOURCES")? {
         if name == "core/override/hakmem.c" || env::var_os("CARGO_FEATURE_OVERRIDE").is_some() {
             sources.push(name);
@@ -134,6 +137,10 @@ fn compiler() -> Build {
     build
 }
 
+fn is_hardened() -> bool {
+    env::var_os("CARGO_FEATURE_HARDENED").is_some()
+}
+
 fn is_for_musl() -> bool {
     env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|libc| libc == "musl")
 }
@@ -154,6 +161,14 @@ fn compile(root: &Path, sources: &[String], level: &str, flags: &[&str]) -> Resu
     for (name, value) in DEFINITIONS {
         build.define(name, value);
     }
+    // The presets `hardened` and `balanced`, by their places in options.def.
+    let (hardened, preset) = match is_hardened() {
+        true => ("1", "3"),
+        false => ("0", "1"),
+    };
+    build
+        .define("HAKMEM_HARDENED", hardened)
+        .define("HAKMEM_DEFAULT_PRESET", preset);
     for flag in FLAGS.iter().chain(flags) {
         build.flag(flag);
     }

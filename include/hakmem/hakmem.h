@@ -52,7 +52,7 @@ HAKMEM_API const char *hakmem_version(void);
 HAKMEM_API size_t hakmem_usable_size(const void *block);
 
 /* Usable bytes that a request for `size` bytes gets at least; `size` when it cannot be served, and
- * where blocks may end with what was asked for: in the preset `hardened`, and with the option
+ * where blocks may end with what was asked for: in the hardened library, and with the option
  * `sample_guards`. */
 HAKMEM_API size_t hakmem_good_size(size_t size);
 
@@ -60,7 +60,7 @@ HAKMEM_API size_t hakmem_good_size(size_t size);
  * bytes there are from `address`, which may lie inside a block, to the end of that; names and
  * meaning are hardened_malloc's. It is never less than may be used. SIZE_MAX where hakmem cannot
  * tell: what it did not hand out, and addresses deep in a block above 2 MiB. 0 for NULL, for a
- * block of no bytes in the preset `hardened`, and for what is seen to be free, which ends the
+ * block of no bytes in the hardened library, and for what is seen to be free, which ends the
  * program there. The second asks no record of the block, and gives the length of all blocks that
  * lie there. Neither takes a lock. */
 HAKMEM_API size_t malloc_object_size(const void *address);

@@ -144,7 +144,7 @@ runtime_script(runtime_secure runtime_secure.py 60 $<TARGET_FILE:runtime_secure>
 set(runtime_conf_file ${CMAKE_CURRENT_BINARY_DIR}/hakmem.conf)
 set(kept_definitions ${HAKMEM_DEFINITIONS})
 list(FILTER HAKMEM_DEFINITIONS EXCLUDE REGEX "^HAKMEM_(CONF|DEFAULT_PRESET)=")
-list(APPEND HAKMEM_DEFINITIONS HAKMEM_DEFAULT_PRESET=3 "HAKMEM_CONF=\"${runtime_conf_file}\"")
+list(APPEND HAKMEM_DEFINITIONS HAKMEM_DEFAULT_PRESET=0 "HAKMEM_CONF=\"${runtime_conf_file}\"")
 hakmem_add_objects(hakmem_configured core/base/policy.c core/api/conf.c)
 set(HAKMEM_DEFINITIONS ${kept_definitions})
 add_library(hakmem_distribution SHARED $<TARGET_OBJECTS:hakmem_override_names>

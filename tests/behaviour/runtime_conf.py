@@ -2,7 +2,7 @@
 
     runtime_conf.py PROGRAM FILE
 
-PROGRAM is linked with a library that reads FILE, and of which the default preset is `hardened`.
+PROGRAM is linked with a library that reads FILE, and of which the default preset is `speed`.
 Only root can make such a file, and start a program with raised privileges as runtime_secure.py
 does; others skip this test.
 """
@@ -16,7 +16,7 @@ import unittest
 SKIPPED = 77
 NOBODY = 65534
 SOMEBODY = 12345
-PRESETS = {"speed": 0, "balanced": 1, "lean": 2, "hardened": 3}
+PRESETS = {"speed": 0, "balanced": 1, "lean": 2}
 SHARDS_RANGE = "it is a number from 0 to 64"
 PROGRAM = FILE = ""
 
@@ -34,7 +34,7 @@ def clean_environment(**variables):
 
 def run(secure=False, **variables):
     """Returns the options in effect, and the lines on standard error."""
-    done = subprocess.run([PROGRAM, "preset", "hardened", "shards", "purge_delay_ms", "fallback"],
+    done = subprocess.run([PROGRAM, "preset", "shards", "purge_delay_ms", "fallback"],
                           env=clean_environment(**variables), capture_output=True, text=True,
                           timeout=20, check=True, preexec_fn=become_secure if secure else None)
     values = {name: int(value) for name, value in
@@ -65,14 +65,13 @@ class Conf(unittest.TestCase):
     def tearDown(self):
         remove()
 
-    def expect(self, lines=(), secure=False, preset="hardened", **rest):
+    def expect(self, lines=(), secure=False, preset="speed", **rest):
         """`rest`: options, and in capitals variables."""
         variables = {name: value for name, value in rest.items() if name.isupper()}
         options = {name: value for name, value in rest.items() if not name.isupper()}
         values, said = run(secure, **variables)
         self.assertEqual(said, list(lines))
         self.assertEqual(values["preset"], PRESETS[preset])
-        self.assertEqual(values["hardened"], preset == "hardened")
         self.assertEqual({name: values[name] for name in options}, options)
 
     def expect_in_all(self, **rest):
@@ -84,6 +83,16 @@ class Conf(unittest.TestCase):
         self.expect_in_all(shards=0)
         self.expect(PRESET="lean", preset="lean")
         self.expect(secure=True, PRESET="lean")
+
+    def test_hardened_is_another_library(self):
+        write("preset=hardened\n")
+        for secure in (False, True):
+            with self.assertRaises(subprocess.CalledProcessError) as ended:
+                run(secure)
+            self.assertEqual(ended.exception.returncode, 127)
+            self.assertEqual(ended.exception.stdout, "")
+            self.assertIn("libhakmem-hardened.so.0", ended.exception.stderr)
+        self.expect(PRESET="lean", preset="lean")
 
     def test_each_preset(self):
         for preset in PRESETS:
@@ -121,7 +130,7 @@ class Conf(unittest.TestCase):
 
     def test_complaints(self):
         self.check_complaint("preset=quick", "1: option preset cannot be quick: it is one of "
-                             "speed, balanced, lean, hardened; it stays hardened")
+                             "speed, balanced, lean, hardened; it stays speed")
         self.check_complaint("\n\nshards=65",
                              f"3: option shards cannot be 65: {SHARDS_RANGE}; it stays 0")
         self.check_complaint("shard=1", "1: option shard does not exist")

@@ -3,7 +3,7 @@
  */
 #include <hakmem/hakmem.h>
 
-#include "api/hardened.h"
+#include "hardened.h"
 #include "os/fault.h"
 #include "runtime_support.h"
 
@@ -67,7 +67,7 @@ static void free_while_refused(size_t size)
 int main(void)
 {
     watchdog(SECONDS_MAX, "blocks that cannot be closed");
-    REQUIRE(hardened_is_on());
+    REQUIRE(HARDENED);
     grow_and_shrink();
     free_while_refused(150000);
     free_while_refused(3 << 20);

@@ -10,7 +10,7 @@
 
 #include <hakmem/hakmem.h>
 
-#include "api/hardened.h"
+#include "hardened.h"
 #include "map/metadata.h"
 #include "observe/walk.h"
 #include "os/fault.h"
@@ -89,7 +89,7 @@ int main(void)
     watchdog(100, "calls with repairs in the middle");
     free(malloc(1));
     /* There are many more calls then, and regions lie far apart, so that a repair takes long. */
-    if (hardened_is_on())
+    if (HARDENED)
         one_of = 64;
     fault_hook = repair_all;
     use(STEPS);

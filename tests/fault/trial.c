@@ -6,13 +6,11 @@
 
 #include <hakmem/hakmem.h>
 
-#include "api/hardened.h"
+#include "hardened.h"
 #include "observe/walk.h"
 #include "runtime_support.h"
 #include "slab/bin.h"
-#include "slab/large.h"
 #include "span/big_cache.h"
-#include "span/big_fenced.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 
@@ -90,7 +88,7 @@ static bool finally_as_expected(const struct footprint *is, const struct footpri
     ok &= no_more("committed", is->committed_bytes, expected->committed_bytes, 0);
     ok &= no_more("retained", is->retained_bytes, expected->retained_bytes, 0);
     /* Where superslabs lie at random places, each leaves a leaf of the page map. */
-    uint64_t leaves = hardened_is_on() ? 32 * sizeof(struct leaf) : 0;
+    uint64_t leaves = HARDENED ? 32 * sizeof(struct leaf) : 0;
     ok &= no_more("metadata", is->metadata_bytes, expected->metadata_bytes, MIB + leaves);
     ok &= no_more(
         "address space that nobody knows of", is->unaccounted_bytes, expected->unaccounted_bytes,
@@ -99,13 +97,13 @@ static bool finally_as_expected(const struct footprint *is, const struct footpri
     return ok;
 }
 
-/* What waits in the hardened preset, too: some of it was closed while the system refused to take
+/* What waits in the hardened library, too: some of it was closed while the system refused to take
  * its memory. */
 static void give_all_back(void)
 {
     hakmem_purge();
-    large_release(0);
-    big_fenced_release(0);
+    if (HARDENED)
+        hardened_release();
     hakmem_purge();
 }
 

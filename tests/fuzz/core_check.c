@@ -10,31 +10,32 @@
 
 #include "api/alloc.h"
 #include "api/environment.h"
-#include "api/hardened.h"
 #include "api/init.h"
-#include "api/nothing.h"
+#include "hardened/front.h"
+#include "hardened/hold.h"
 #include "map/page_map.h"
 #include "observe/walk.h"
 #include "profile/sample.h"
 #include "span/big.h"
 #include "span/page_heap.h"
-#include "thread/hold.h"
 #include "thread/registry.h"
 
 bool core_start(void)
 {
     environment_read();
     init_heap();
-    return hardened_is_on();
+    return HARDENED;
 }
 
 void core_stop(void)
 {
+    if (!HARDENED)
+        return;
     hardened_stop();
     hardened_release();
 }
 
-/* ---- What the records of the hardened preset say --------------------------------------------- */
+/* ---- What the records of the hardened library say -------------------------------------------- */
 
 /* Blocks of a class that neither their bins have nor anybody else. */
 static unsigned waiting[HOLD_CLASSES], large_waiting;
@@ -82,7 +83,7 @@ static void count_region(struct region *region, struct core_counts *counts)
     for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++) {
         struct slab *slab = superslab->slab_of_unit[unit];
 
-        if (slab && slab != before && slab_is_hardened(slab))
+        if (slab && slab != before)
             count_slab(slab, counts);
         before = slab ? slab : before;
     }
@@ -103,7 +104,7 @@ static void check_waiting(void)
     FUZZ_CHECK(large_check() == large_waiting);
 }
 
-/* All that the preset knows of live blocks, counted anew. */
+/* All that the library knows of live blocks, counted anew. */
 static void check_hardened(struct core_counts *counts)
 {
     struct core_counts found = {0, 0, 0};
@@ -134,7 +135,7 @@ void core_check(struct core_counts *counts)
     walk_all();
     hakmem_get_stats(&stats, sizeof stats);
     *counts = (struct core_counts){.blocks = stats.live_blocks, .bytes = stats.live_bytes};
-    if (hardened_is_on())
+    if (HARDENED)
         check_hardened(counts);
 }
 

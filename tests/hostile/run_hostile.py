@@ -43,6 +43,8 @@ PAUSE_S = 0.5    # between those
 # Variables by which somebody may have changed what is measured.
 FOREIGN = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")
 PRESET = {name: value for name, value in os.environ.items() if name == "HAKMEM_PRESET"}
+# The preset is a library of its own, beside the other one.
+HARDENED = ("libhakmem.so", "libhakmem-hardened.so")
 TERM = r"(?:(?P<factor>[\d.]+) \* )?(?P<name>(?:system\.)?[a-z]\w*)|(?P<constant>[\d.]+)"
 
 
@@ -155,6 +157,8 @@ class Runner:
             kept.update(self.case.environment)
             if not self.case.linked:
                 kept["LD_PRELOAD"] = str(self.library)
+                if kept.get("HAKMEM_PRESET") == "hardened":
+                    kept["LD_PRELOAD"] = kept["LD_PRELOAD"].replace(*HARDENED)
         return kept
 
     def run(self, under_hakmem):

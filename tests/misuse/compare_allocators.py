@@ -47,6 +47,7 @@ KINDS = (
 )
 # One asks hakmem itself, and one does what mostly has no effect.
 LEFT_OUT = ("invalid/foreign_by_hakmem_usable_size", "bounds/write_zero_past_end")
+HARDENED = pathlib.Path(__file__).parents[2] / "build" / "libhakmem-hardened.so"
 BEGIN, END = "<!-- measured:begin -->", "<!-- measured:end -->"
 FAMILY = re.compile(r"^(malloc|calloc|realloc|free|cfree|memalign|valloc|pvalloc|aligned_alloc|"
                     r"posix_memalign|reallocarray|malloc_\w+|free_\w*sized|_Z(nw|na|dl|da)\w*)$")
@@ -74,7 +75,7 @@ class Allocator:
 
 
 def allocators(directories):
-    yield Allocator("hakmem hardened", {"HAKMEM_PRESET": "hardened"})
+    yield Allocator("hakmem hardened", {"LD_PRELOAD": str(HARDENED)})
     yield Allocator("hakmem default", {})
     yield Allocator("glibc", {"HAKMEM_FALLBACK": "libc"})
     for directory in directories:

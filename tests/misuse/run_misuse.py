@@ -24,8 +24,9 @@ FINDING is one of
 MESSAGE is the first line on standard error, one of those given, with BAD for the misused pointer,
 BASE for the start of the block that it lies in, NEIGHBOUR for that of another one, and N for sizes.
 Behind it stand the program and the calls that led there. A line that begins with `hardened`, before
-TIERS, is for that preset alone. A program whose name ends in `_way` stands for one that stores or
-loads and one that calls memcpy, and with `_n` before that for one with each of several distances.
+TIERS, is for the hardened library alone. A program whose name ends in `_way` stands for one that
+stores or loads and one that calls memcpy, and with `_n` before that for one with each of several
+distances.
 The preset `lean` unmaps a big block when it is freed, and then knows nothing of it: there a second
 free may be that of a foreign pointer. Where memory has tags, as the pointers show that are
 announced, a program that touches what is not its own may end by SIGSEGV at once.
@@ -314,6 +315,8 @@ def main():
                         help="directory of the built programs")
     parser.add_argument("--preset", default="balanced", 
                         choices=("balanced", "speed", "lean", "hardened"))
+    parser.add_argument("--library", help="a library for the programs in place of their own: the "
+                        "hardened one, which the preset `hardened` asks for")
     parser.add_argument("--only", default="", help="run those whose name contains this")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                         help="set an environment variable for the programs")
@@ -327,6 +330,8 @@ def main():
     environment.update(setting.split("=", 1) for setting in arguments.set)
     if arguments.sampled:
         environment["HAKMEM_SAMPLE_KIB"] = "1"
+    if arguments.library:
+        environment["LD_PRELOAD"] = arguments.library
     sources = pathlib.Path(__file__).parent
     programs = list(find_programs(sources, arguments.preset, arguments.only))
     cases = [(arguments.programs, program, tier, size, environment, arguments.sampled)

@@ -110,11 +110,6 @@ STEPS = (
      "    }\n    return heap;", "a heap is pooled and still drained"),
 )
 
-# The files of the hardened preset, which no scenario turns on: no mutant of them would show.
-NOT_MODELLED = (
-    "api/hardened.c", "api/hardened_form.c", "api/nothing.c", "span/big_fenced.c", "span/limbo.c",
-    "thread/hold.c")
-
 WALKERS = re.compile(r"_check(_all|_pool)?$")
 
 Mutant = collections.namedtuple("Mutant", "file line function kind text")
@@ -189,7 +184,6 @@ def core_sources(commands, source):
     """The modelled files of the core, and the lock's header."""
     core = source / "core"
     files = {pathlib.Path(entry["file"]) for entry in commands}
-    files -= {core / name for name in NOT_MODELLED}
     return sorted(file for file in files if core in file.parents) + [core / "os" / "lock.h"]
 
 

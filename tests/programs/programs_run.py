@@ -27,6 +27,8 @@ GRACE_S = 3
 # The column in which programs are recorded, and the preset that they have there.
 RECORD = "record"
 RECORD_PRESET = "balanced"
+# The preset that is a library of its own, beside the default one.
+HARDENED = "hardened"
 # What `hakmem record` says when all is well, after everything that the program said.
 RECORDED = re.compile(rb"^hakmem: recorded [1-9][0-9]* process(?:es)?\n(?:  .*\n)+\Z", re.MULTILINE)
 # A message of the library, or of the dynamic linker about it.
@@ -118,6 +120,8 @@ def under_hakmem(row, library, column, folder):
     """The command of a run in this column, and the variables that it needs."""
     variables = {"HAKMEM_STATS_FILE": f"{folder}/%p.json"}
     if column != RECORD:
+        if column == HARDENED:
+            library = library.with_name("libhakmem-hardened.so")
         return row.command, {"LD_PRELOAD": str(library), "HAKMEM_PRESET": column, **variables}
     record = [str(recorder(library)), "record", "--output", str(folder), "--"]
     return record + row.command, {"HAKMEM_PRESET": RECORD_PRESET, **variables}

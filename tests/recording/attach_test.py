@@ -102,7 +102,8 @@ class Attach(Case):
         self.assertEqual([log.stat().st_size for log in self.logs()], sizes)
 
     def test_hardened(self):
-        self.test_begins_and_ends(HAKMEM_PRESET="hardened")
+        library = LIBRARY.replace("libhakmem.so", "libhakmem-hardened.so")
+        self.test_begins_and_ends(LD_PRELOAD=library)
 
     def test_while_it_samples(self):
         self.test_begins_and_ends(HAKMEM_SAMPLE_KIB="16")

@@ -5,8 +5,10 @@
 
 A file in core/ includes only from its own folder and from the folders before it in LAYERS.
 core/observe/ stands beside the line: it may look into everything up to api/, and only override/,
-compat/ and the files of api/ that start the library may include it. No .c file is included by
-another. Nor does a header declare what a folder above it defines, but for those of UP_CALLS.
+compat/ and the files of api/ that start the library may include it. core/hardened/ stands behind a
+wall: it may look into everything up to api/, and nobody includes what is in it, but all may include
+the wall, core/hardened.h, which includes base/ alone. No .c file is included by another. Nor does a
+header declare what a folder above it defines, but for those of UP_CALLS.
 """
 
 import pathlib
@@ -17,6 +19,8 @@ import tempfile
 LAYERS = ["base", "os", "map", "span", "slab", "thread", "reclaim", "profile", "api", "override",
           "compat"]
 OBSERVE = "observe"
+HARDENED = "hardened"
+WALL = "core/hardened.h"
 # Files of api/ that may include observe/: they switch observation on.
 OBSERVE_USERS_IN_API = re.compile(r"^init\.c$")
 
@@ -26,7 +30,8 @@ SUFFIXES = {".c", ".h", ".cpp", ".hpp"}
 SHARED_BY_TESTS = ["behaviour", "stress", "misuse", "hostile", "fuzz", "model", "model/engine"]
 
 # The headers that declare functions of a folder above them, and which folder that is.
-UP_CALLS = {"core/base/assert.h": "os", "core/base/pressure.h": "reclaim"}
+UP_CALLS = {"core/base/assert.h": "os", "core/base/pressure.h": "reclaim",
+            "core/api/environment.h": "override"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
@@ -38,8 +43,8 @@ FUNCTION = re.compile(
 
 def visible_folders(folder):
     """The folders of core/ that a file in `folder` may include from."""
-    if folder == OBSERVE:
-        return set(LAYERS[: LAYERS.index("api") + 1]) | {OBSERVE}
+    if folder in (OBSERVE, HARDENED):
+        return set(LAYERS[: LAYERS.index("api") + 1]) | {folder}
     seen = set(LAYERS[: LAYERS.index(folder) + 1])
     return seen | {OBSERVE} if folder in ("override", "compat") else seen
 
@@ -65,11 +70,13 @@ def check_include(top, path, kind, name):
     if target is None:
         return "includes %s, which does not exist" % name if kind == '"' else None
     core = top / "core"
-    if core not in target.parents or core not in path.parents:
+    if core not in target.parents or core not in path.parents or target == top / WALL:
         return None
-    own = path.relative_to(core).parts[0]
     other = target.relative_to(core).parts[0]
-    if own not in LAYERS + [OBSERVE]:
+    if path == top / WALL:
+        return None if other == "base" else "must not include %s" % name
+    own = path.relative_to(core).parts[0]
+    if own not in LAYERS + [OBSERVE, HARDENED]:
         return "lies in core/%s, which is no layer" % own
     if other in visible_folders(own):
         return None
@@ -114,7 +121,7 @@ def check_tree(top):
              if path.is_file() and path.suffix in SUFFIXES]
     for path in files:
         if (top / "core") in path.parents and path.suffix in {".c", ".h"}:
-            if path.parent == top / "core":
+            if path.parent == top / "core" and path != top / WALL:
                 defects.append("%s: lies in no folder of core/" % path.relative_to(top))
                 continue
         for number, defect in check_file(top, path):
@@ -149,6 +156,13 @@ SELF_TEST_CASES = [
       "core/reclaim/a.c": "size_t go(void)\n{\n}\n"}, None),
     ({"core/base/pressure.h": "size_t go(void);\n",
       "core/thread/a.c": "size_t go(void)\n{\n}\n"}, "declares go, which is in thread/"),
+    ({"core/slab/a.c": '#include "hardened.h"\n', "core/hardened.h": '#include "base/b.h"\n',
+      "core/base/b.h": "\n"}, None),
+    ({"core/hardened/a.c": '#include "api/b.h"\n#include "hardened/c.h"\n', "core/api/b.h": "\n",
+      "core/hardened/c.h": "\n"}, None),
+    ({"core/override/a.c": '#include "hardened/b.h"\n', "core/hardened/b.h": "\n"},
+     "must not include hardened/b.h"),
+    ({"core/hardened.h": '#include "slab/b.h"\n', "core/slab/b.h": "\n"}, "must not include"),
     ({"core/extra/a.c": '#include "base/b.h"\n', "core/base/b.h": "\n"}, "which is no layer"),
     ({"core/a.c": "\n"}, "lies in no folder"),
     ({"tests/a.c": '#include "b.c"\n', "tests/b.c": "\n"}, "includes the source file"),

@@ -1,9 +1,10 @@
-/* api/object: bounds for fortified callers, from any address. Runs in the hardened preset, too. */
+/* api/object: bounds for fortified callers, from any address; and what stands in its place in the
+ * hardened library. */
 #include "unit.h"
 
 #include "api/alloc.h"
 #include "api/block.h"
-#include "api/hardened.h"
+#include "hardened.h"
 #include "os/os.h"
 #include "span/big.h"
 
@@ -83,7 +84,7 @@ static void null_and_nothing_have_no_bytes(void **state)
     assert_int_equal(alloc_object_size(NULL), 0);
     assert_int_equal(alloc_object_size_fast(NULL), 0);
     void *nothing = alloc(0);
-    if (hardened_is_on()) {
+    if (HARDENED) {
         assert_int_equal(alloc_object_size(nothing), 0);
         assert_int_equal(alloc_object_size_fast(nothing), 0);
     }
@@ -106,8 +107,8 @@ static unsigned ask_in_gaps(const char *block)
         if (block_find(place + offset + 100).kind != BLOCK_GONE)
             continue;
         int status = unit_run_child(ask_beside, place + offset + 100, output, sizeof output);
-        assert_int_equal(WIFSIGNALED(status), hardened_is_on());
-        assert_true(hardened_is_on() || strcmp(output, "none") == 0);
+        assert_int_equal(WIFSIGNALED(status), HARDENED);
+        assert_true(HARDENED || strcmp(output, "none") == 0);
         found++;
     }
     return found;
@@ -134,7 +135,7 @@ static void ask(void *block)
     os_write(STDERR, alloc_object_size(block) == 0 ? "none" : "some", 4);
 }
 
-/* A long block is known to be free; of a short one that is known in the hardened preset alone,
+/* A long block is known to be free; of a short one that is known in the hardened library alone,
  * which then ends the program. */
 static void freed_blocks_have_no_bytes(void **state)
 {
@@ -146,7 +147,7 @@ static void freed_blocks_have_no_bytes(void **state)
         bool ended = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
         if (ended)
             assert_true(strstr(output, "malloc_object_size(): double free") != NULL);
-        assert_true(ended == hardened_is_on());
+        assert_true(ended == HARDENED);
         if (!ended && sizes[i] > SHORT_MAX && sizes[i] < BIG_MIN)
             assert_true(strstr(output, "none") != NULL);
         release(block);

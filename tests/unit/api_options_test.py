@@ -19,8 +19,6 @@ PRESETS = {
                  "purge_delay_ms": 250, "huge_pages": 1, "shards": 0},
     "lean": {"magazine_kib": 16, "big_cache_mib": 0, "retain_percent": 5,
              "purge_delay_ms": 50, "huge_pages": 0, "shards": 1},
-    "hardened": {"magazine_kib": 64, "big_cache_mib": 0, "retain_percent": 5,
-                 "purge_delay_ms": 250, "huge_pages": 0, "shards": 0},
 }
 
 
@@ -57,6 +55,17 @@ class Values(unittest.TestCase):
         for position, (name, expected) in enumerate(PRESETS.items()):
             self.check({**expected, "preset": position}, PRESET=name)
             self.check({**expected, "preset": position}, OPTIONS=f"preset={name}")
+
+    def test_hardened_is_another_library(self):
+        for variables in ({"PRESET": "hardened"}, {"OPTIONS": "preset=hardened"},
+                          {"HARDENED": "1"}):
+            with self.assertRaises(subprocess.CalledProcessError) as ended:
+                run(**variables)
+            self.assertEqual(ended.exception.returncode, 127)
+            self.assertEqual(ended.exception.stdout, "")
+            self.assertEqual(ended.exception.stderr.count("\n"), 1)
+            self.assertIn("libhakmem-hardened.so.0", ended.exception.stderr)
+        self.check({"preset": 3, "hardened": 0}, PRESET="hardened", HARDENED="0")
 
     def test_limits_are_inclusive(self):
         for name, low, high in (("magazine_kib", 1, 1024), ("big_cache_mib", 0, 65536),

@@ -147,7 +147,7 @@ static void sort_among_all_shards(void *unused)
     uint16_t lengths[ALL_SHARDS_MAX];
     shard_init(SHARD_MAX);
     CHECK(shard_of_heap(SHARD_MAX - 1) == SHARD_MAX - 1);
-    CHECK(shard_prepare_samples() && shard_prepare_hardened());
+    CHECK(shard_prepare_samples());
     CHECK(shard_count() == ALL_SHARDS_MAX);
     for (unsigned i = 0; i < COUNT; i++)
         CHECK(bin_refill((i * 7) % SHARD_MAX, size_class, &held[i], 1, REFILL_MAP) == 1);

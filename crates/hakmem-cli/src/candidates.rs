@@ -39,7 +39,7 @@ pub fn allocators() -> ArgValueCompleter {
 fn names_of_allocators() -> Option<Vec<String>> {
     let installation = Installation::current().ok()?;
     let finder = Finder::new(
-        installation.library(Libc::Glibc).ok()?,
+        installation.library(Libc::Glibc, false).ok()?,
         installation.peers(),
     );
     let arms = finder.found().ok()?;

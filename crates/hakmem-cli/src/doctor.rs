@@ -87,7 +87,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
 fn watch(arguments: &DoctorArguments) -> Result<RunReport> {
     let installation = Installation::current()?;
     let libc = libc_of(Path::new(&arguments.command[0]));
-    let library = match installation.library(libc) {
+    let library = match installation.library(libc, false) {
         Err(error) if libc != Libc::OWN => return Ok(RunReport::impossible(error.to_string())),
         library => library?,
     };

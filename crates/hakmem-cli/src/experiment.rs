@@ -115,7 +115,7 @@ impl Experiment<'_> {
 
 /// hakmem and those to compare it with. The library's settings are for every build of hakmem.
 fn arms(installation: &Installation, libc: Libc, options: &ExperimentOptions) -> Result<Vec<Arm>> {
-    let library = installation.library(libc)?;
+    let library = installation.library(libc, options.library.hardened())?;
     let finder = match libc {
         Libc::OWN => Finder::new(library, installation.peers()),
         _ => Finder::alone(library),

@@ -197,7 +197,7 @@ fn check_linkage(path: &Path, image: &Image) -> Finding {
 /// A program of another C library needs a library of its own.
 fn check_other_libc(path: impl std::fmt::Display, libc: Libc) -> Finding {
     let name = libc.name();
-    match Installation::current().and_then(|installation| installation.library(libc)) {
+    match Installation::current().and_then(|installation| installation.library(libc, false)) {
         Ok(_) => Finding::good(
             "dynamic",
             format!("{path} is dynamically linked, with {name}, for which there is a library"),

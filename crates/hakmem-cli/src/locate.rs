@@ -34,16 +34,21 @@ impl Installation {
         &self.prefix
     }
 
-    /// `libhakmem.so` for programs of this C library. Distributions put the name without a version
-    /// into a development package, so the versioned one serves as well.
-    pub fn library(&self, libc: Libc) -> Result<PathBuf> {
+    /// `libhakmem.so` for programs of this C library, or the hardened library. Distributions put
+    /// the name without a version into a development package, so the versioned one serves as well.
+    pub fn library(&self, libc: Libc, hardened: bool) -> Result<PathBuf> {
+        let name = match hardened {
+            true => "libhakmem-hardened.so",
+            false => "libhakmem.so",
+        };
+        let versioned = format!("{name}.0");
         let machine = format!("lib/{}-linux-{}", std::env::consts::ARCH, libc.system());
         let directories = match libc == Libc::OWN {
             true => &["", &machine, "lib64", "lib"][..],
             false => &[libc.name(), &machine],
         };
         let candidates = directories.iter().flat_map(|directory| {
-            ["libhakmem.so", "libhakmem.so.0"].map(|name| self.prefix.join(directory).join(name))
+            [name, &versioned].map(|name| self.prefix.join(directory).join(name))
         });
         for candidate in candidates {
             if candidate.is_file() {
@@ -53,13 +58,13 @@ impl Installation {
         let prefix = self.prefix.display();
         if libc == Libc::OWN {
             bail!(
-                "libhakmem.so is missing: looked in {prefix}, {prefix}/lib, {prefix}/lib64 and \
+                "{name} is missing: looked in {prefix}, {prefix}/lib, {prefix}/lib64 and \
                  {prefix}/{machine}; run make in the source tree, or make install"
             )
         }
         let libc = libc.name();
         bail!(
-            "libhakmem.so for {libc} is missing: looked in {prefix}/{libc} and {prefix}/{machine}; \
+            "{name} for {libc} is missing: looked in {prefix}/{libc} and {prefix}/{machine}; \
              docs/musl.md says how it is built"
         )
     }
@@ -144,9 +149,26 @@ mod tests {
             &machine,
         ] {
             let (directory, installation) = tree(&[file]);
-            let library = installation.library(Libc::OWN).unwrap();
+            let library = installation.library(Libc::OWN, false).unwrap();
             assert_eq!(library, directory.path().join(file));
         }
+    }
+
+    #[test]
+    fn the_hardened_library_is_a_file_of_its_own() {
+        let file = "lib/libhakmem-hardened.so.0";
+        let (directory, installation) = tree(&["lib/libhakmem.so", file]);
+        let library = installation.library(Libc::OWN, true).unwrap();
+        assert_eq!(library, directory.path().join(file));
+        let (_directory, installation) = tree(&["lib/libhakmem.so"]);
+        let message = installation
+            .library(Libc::OWN, true)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.starts_with("libhakmem-hardened.so is missing"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -159,11 +181,11 @@ mod tests {
         for directory in [other.name(), &machine] {
             let file = format!("{directory}/libhakmem.so");
             let (directory, installation) = tree(&["libhakmem.so", "lib/libhakmem.so", &file]);
-            let library = installation.library(other).unwrap();
+            let library = installation.library(other, false).unwrap();
             assert_eq!(library, directory.path().join(file));
         }
         let (_directory, installation) = tree(&["libhakmem.so", "lib/libhakmem.so"]);
-        let message = installation.library(other).unwrap_err().to_string();
+        let message = installation.library(other, false).unwrap_err().to_string();
         let missing = format!("libhakmem.so for {} is missing", other.name());
         assert!(message.starts_with(&missing), "{message}");
     }
@@ -171,7 +193,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let (_directory, installation) = tree(&["bin/hakmem"]);
-        let message = installation.library(Libc::OWN).unwrap_err().to_string();
+        let message = installation
+            .library(Libc::OWN, false)
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("libhakmem.so is missing"), "{message}");
         let message = installation.tools().unwrap_err().to_string();
         assert!(

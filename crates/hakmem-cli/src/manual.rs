@@ -99,7 +99,7 @@ fn presets(page: &mut Roff) {
 
 fn files(page: &mut Roff) {
     let meaning = "Options of root's for all programs, those with raised privileges among them: a \
-                   line such as \"preset = hardened\" for each. Nobody but root may be able to \
+                   line such as \"preset = lean\" for each. Nobody but root may be able to \
                    write to it. The environment beats it.";
     page.control("SH", ["FILES"]);
     entry(page, CONF, "", meaning);

@@ -72,13 +72,17 @@ fn supervise(command: &mut Command, arguments: &RunArguments) -> Result<Error> {
 /// # Errors
 /// The library is not there, or an option is set twice.
 pub fn command(options: &LibraryOptions, words: &[OsString]) -> Result<Command> {
-    let library = Installation::current()?.library(libc_of(Path::new(&words[0])))?;
+    let libc = libc_of(Path::new(&words[0]));
+    let library = Installation::current()?.library(libc, options.hardened())?;
     preloaded(&library, options, words)
 }
 
 /// The same on the library that times slow paths and locks, which prints them when it ends.
 fn timed(arguments: &RunArguments) -> Result<Command> {
     let words = &arguments.command;
+    if arguments.library.hardened() {
+        bail!("--cycles is not for the hardened library: leave out --cycles or --preset hardened");
+    }
     let library = Installation::current()?.measuring_library(libc_of(Path::new(&words[0])))?;
     let mut command = preloaded(&library, &arguments.library, words)?;
     command.env("HAKMEM_STATS", "1");

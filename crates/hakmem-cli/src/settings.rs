@@ -46,6 +46,14 @@ pub struct LibraryOptions {
     pub options: Vec<OptionSetting>,
 }
 
+impl LibraryOptions {
+    /// Whether they ask for the hardened library, which is a file of its own.
+    pub fn hardened(&self) -> bool {
+        let asks = |it: &OptionSetting| (&*it.name, &*it.value) == ("preset", "hardened");
+        self.preset == Some(Preset::Hardened) || self.options.iter().any(asks)
+    }
+}
+
 /// The variables that carry the settings to the library.
 ///
 /// # Errors

@@ -1,15 +1,40 @@
 //! Slabs whose records say of each block whether it is live, those of samples and of the hardened
-//! preset, and the blocks that threads hold of the latter.
+//! library, and the blocks that threads hold of the latter.
 
 use std::ops::Range;
 
 use crate::counts::ClassCounts;
-use crate::error::Error;
 use crate::layout::{number, Field, Layout};
 use crate::memory::Memory;
 use crate::slab::Slab;
 
-/// How to read what a thread holds (core/thread/hold.h).
+/// The numbers that the hardened library tells beside the descriptor, in the order of
+/// core/hardened/layout.c.
+struct Numbers {
+    heap_hold: usize,
+    hold: [usize; 3],
+    ready: [usize; 4],
+    word: [usize; 2],
+}
+
+impl Numbers {
+    /// `None`: it is another library.
+    fn of(memory: &dyn Memory, layout: &Layout) -> Option<Numbers> {
+        const COUNT: usize = 10;
+        let address = layout.address_of("hardened_layout").ok()?;
+        let bytes = memory.bytes(address, 4 * (COUNT + 1))?;
+        let number = |place: usize| number(&bytes, 4 * place, 4) as usize;
+        let known = number(0) >= COUNT && (1..=COUNT).all(|place| number(place) < 1 << 20);
+        known.then(|| Numbers {
+            heap_hold: number(1),
+            hold: [number(2), number(3), number(4)],
+            ready: [number(5), number(6), number(7), number(8)],
+            word: [number(9), number(10)],
+        })
+    }
+}
+
+/// How to read what a thread holds (core/hardened/hold.h).
 pub(crate) struct HoldShape {
     /// Of a heap: leads to it.
     pointer: Field,
@@ -23,24 +48,25 @@ pub(crate) struct HoldShape {
 }
 
 impl HoldShape {
-    /// `None`: the library is of before there was any.
-    pub fn of(layout: &Layout) -> Option<HoldShape> {
-        let shape = || -> Result<HoldShape, Error> {
-            Ok(HoldShape {
-                pointer: layout.field("heap.hold")?,
-                bytes: layout.size("hold")?,
-                classes: layout.constant("HOLD_CLASSES", 255)?,
-                ready: layout.field("hold.ready")?.offset,
-                ready_bytes: layout.size("ready")?,
-                takes: layout.field("ready.takes")?,
-                frees: layout.field("ready.frees")?,
-                fetched: layout.field("ready.fetched")?,
-            })
-        };
-        shape().ok()
+    /// `None`: it is not the hardened library.
+    pub fn of(memory: &dyn Memory, layout: &Layout) -> Option<HoldShape> {
+        let numbers = Numbers::of(memory, layout)?;
+        let [bytes, ready, classes] = numbers.hold;
+        let [ready_bytes, takes, frees, fetched] = numbers.ready;
+        let field = |offset| Field { offset, bytes: 8 };
+        (ready_bytes != 0).then(|| HoldShape {
+            pointer: field(numbers.heap_hold),
+            bytes,
+            classes,
+            ready,
+            ready_bytes,
+            takes: field(takes),
+            frees: field(frees),
+            fetched: field(fetched),
+        })
     }
 
-    /// Adds the counts of the hold of the heap with that record, as add_held does it inside: as if
+    /// Adds the counts of the hold of the heap with that record, as the library does it: as if
     /// it were magazines of which no call is a hit. Returns where it lies, if the heap has one;
     /// `None`: it cannot be read.
     pub fn read(
@@ -86,9 +112,9 @@ pub(crate) fn mark_free_samples(memory: &dyn Memory, bits: u64, slab: &mut Slab)
     }
 }
 
-/// How to read the words that slabs have for their blocks (core/slab/word.h).
+/// How to read the words that slabs of the hardened library have for their blocks
+/// (core/hardened/word.h).
 pub(crate) struct WordShape {
-    shard: u64,
     state_mask: u64,
     live: u64,
     /// Of longer blocks each has a slab of its own.
@@ -96,21 +122,14 @@ pub(crate) struct WordShape {
 }
 
 impl WordShape {
-    /// `None`: the library is of before there were any, or no slab has them.
+    /// `None`: it is not the hardened library, of which all slabs have words.
     pub fn of(memory: &dyn Memory, layout: &Layout) -> Option<WordShape> {
-        let shard = layout.address_of("slab_hardened_shard").ok()?;
-        let shard = u64::from(memory.bytes(shard, 1)?[0]);
-        (shard != 0).then_some(WordShape {
-            shard,
-            state_mask: layout.constant("WORD_STATE_MASK", u32::MAX).ok()? as u64,
-            live: layout.constant("WORD_LIVE", u32::MAX).ok()? as u64,
+        let [state_mask, live] = Numbers::of(memory, layout)?.word;
+        Some(WordShape {
+            state_mask: state_mask as u64,
+            live: live as u64,
             last_class: layout.constant("MID_CLASS_LAST", 255).ok()?,
         })
-    }
-
-    /// Whether slabs of that shard have words.
-    pub fn is_of(&self, shard: u64) -> bool {
-        shard == self.shard
     }
 
     /// Of the blocks of such a slab, whose bits lie there, those that are neither free in the slab

@@ -70,7 +70,7 @@ struct HeapShape {
 }
 
 impl Shape {
-    fn of(layout: &Layout) -> Result<Shape, Error> {
+    fn of(memory: &dyn Memory, layout: &Layout) -> Result<Shape, Error> {
         let count = |name| layout.field(name);
         let twins = layout.constant("TWINS", 255)?;
         // The twins come behind all others, and no class is class 0.
@@ -108,7 +108,7 @@ impl Shape {
             magazine_bytes: layout.size("magazine")?,
             begin: layout.field("magazine.begin")?,
             magazine_counts: layout.field("magazine.counts")?.offset,
-            hold: HoldShape::of(layout),
+            hold: HoldShape::of(memory, layout),
         })
     }
 
@@ -180,7 +180,7 @@ impl Heaps {
     /// # Errors
     /// The library does not say how.
     pub fn read(memory: &dyn Memory, layout: &Layout) -> Result<Heaps, Error> {
-        let shape = Shape::of(layout)?;
+        let shape = Shape::of(memory, layout)?;
         let mut heaps = Heaps {
             classes: vec![ClassCounts::default(); shape.classes],
             ..Heaps::default()
@@ -311,9 +311,8 @@ impl Heaps {
         let count = layout.field("transfer.count")?;
         let slots = layout.field("transfer.slots")?;
         let table = layout.address_of("shard_table")?;
-        // One more has the slabs of samples, and another one those of the hardened preset.
-        let apart = 1 + usize::from(shape.hold.is_some());
-        let shards = layout.constant("SHARD_MAX", 4096)? + apart;
+        // One more has the slabs of samples.
+        let shards = layout.constant("SHARD_MAX", 4096)? + 1;
         let table = memory.bytes(table, shards * 8).unwrap_or_default();
         for address in table.chunks_exact(8).map(|shard| number(shard, 0, 8)) {
             if address == 0 {

@@ -83,7 +83,7 @@ struct Shape {
     slab_free: usize,
     /// The shard whose slabs are of samples; 0: none.
     samples: u64,
-    /// None: no slab is of the hardened preset.
+    /// None: it is not the hardened library.
     hardened: Option<WordShape>,
     big_bytes: usize,
     big_mapped: Field,
@@ -352,7 +352,7 @@ fn slab_of(shape: &Shape, classes: &[SizeClass], head: &[u8], base: u64) -> Opti
     if start != base || class.size == 0 || class.units > 32 || !fits {
         return None;
     }
-    let (shard, words) = (shape.slab_shard.of(head), shape.hardened.as_ref());
+    let shard = shape.slab_shard.of(head);
     Some(Slab {
         base,
         bytes,
@@ -361,7 +361,7 @@ fn slab_of(shape: &Shape, classes: &[SizeClass], head: &[u8], base: u64) -> Opti
         blocks,
         sampled: shape.samples != 0 && shard == shape.samples,
         samples: Vec::new(),
-        hardened: words.is_some_and(|words| words.is_of(shard)),
+        hardened: shape.hardened.is_some(),
         free: Vec::new(),
         in_magazines: Vec::new(),
         in_transfer: Vec::new(),

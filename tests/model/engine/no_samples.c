@@ -46,12 +46,6 @@ struct sample *sample_free(struct heap *heap, struct slab *slab, void *block)
     abort();
 }
 
-struct sample *sample_free_hardened(struct slab *slab, const void *block)
-{
-    (void)slab, (void)block;
-    return NULL;
-}
-
 struct sample *sample_free_big(struct big *big, const void *block)
 {
     (void)big, (void)block;

@@ -29,7 +29,8 @@ STEP_LIMIT_SECONDS = 120
 WORD_BYTES = 8
 
 DEFINITIONS = ["-D_GNU_SOURCE"] + ["-DHAKMEM_%s=0" % name for name in (
-    "DEBUG", "FAULTS", "MEASURING", "SANITIZE_ADDRESS", "SANITIZE_THREAD", "SANITIZE_UNDEFINED")]
+    "DEBUG", "FAULTS", "HARDENED", "MEASURING", "SANITIZE_ADDRESS", "SANITIZE_THREAD",
+    "SANITIZE_UNDEFINED")]
 DEFINITIONS += ["-DHAKMEM_DEFAULT_PRESET=1", '-DHAKMEM_CONF="/etc/hakmem.conf"']
 LIBRARY_FLAGS = ["-std=gnu17", "-shared", "-fPIC", "-ftls-model=initial-exec", "-fno-builtin",
                  "-Wl,-soname,libhakmem.so.0", "-Wl,-z,now"]
@@ -107,9 +108,10 @@ def make_future(directory):
 
 def build_library(sources, directory):
     directory.mkdir()
+    files = sorted(path for path in (sources / "core").glob("*/*.c")
+                   if path.parent.name != "hardened" and path.name not in MEASURING)
     run("cc", *LIBRARY_FLAGS, "-O1", "-fvisibility=hidden", *DEFINITIONS,
-        "-I%s/include" % sources, "-I%s/core" % sources,
-        *[path for path in sorted((sources / "core").glob("*/*.c")) if path.name not in MEASURING],
+        "-I%s/include" % sources, "-I%s/core" % sources, *files,
         "-Wl,--version-script=%s/core/hakmem.map" % sources, "-pthread",
         "-o", directory / "libhakmem.so.0")
     return directory
@@ -173,6 +175,8 @@ def build_interface(sources, library):
     looked at, so the rest may be missing."""
     script = library.with_suffix(".map")
     script.write_text("{ global: hakmem_*; local: *; };\n")
+    files = sorted(path for path in (sources / "core").glob("*/*.c")
+                   if path.parent.name != "hardened" and path.name not in MEASURING)
     run("cc", *LIBRARY_FLAGS, "-O0", "-g", *DEFINITIONS, "-Iinclude", "-Icore",
         "core/override/hakmem.c", "-Wl,--version-script=%s" % script, "-o", library, cwd=sources)
     return library

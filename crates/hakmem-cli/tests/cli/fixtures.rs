@@ -52,7 +52,8 @@ pub fn measuring_library() -> PathBuf {
 /// parts, as links.
 fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
-    PREFIX.get_or_init(|| installation("prefix", &["libhakmem.so", "libexec", "share"]))
+    let parts = ["libhakmem.so", "libhakmem-hardened.so", "libexec", "share"];
+    PREFIX.get_or_init(|| installation("prefix", &parts))
 }
 
 fn installation(name: &str, parts: &[&str]) -> PathBuf {

@@ -67,9 +67,13 @@ pub struct Running {
 
 impl Running {
     pub fn start(program: &Path, words: &[&str], options: &[(&str, &str)]) -> Running {
+        let library = match options.contains(&("HAKMEM_PRESET", "hardened")) {
+            true => library().with_file_name("libhakmem-hardened.so"),
+            false => library(),
+        };
         let mut child = Command::new(program)
             .args(words)
-            .env("LD_PRELOAD", library())
+            .env("LD_PRELOAD", library)
             .envs(options.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,0 +1,220 @@
+/* See big.h. */
+#include "hardened/big.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/poison.h"
+#include "base/pressure.h"
+#include "base/sparse.h"
+#include "hardened.h"
+#include "hardened/bytes.h"
+#include "hardened/fence.h"
+#include "hardened/limbo.h"
+#include "map/metadata.h"
+#include "os/fatal.h"
+#include "os/os.h"
+#include "span/big_part.h"
+
+/* Of a fence by rights at an end of a mapping. */
+enum { FENCE_MAPPINGS = 2 };
+
+/* Those that the system would not unmap, linked by `by_size.next`; atomic, any thread: release on
+ * push pairs with acquire on taking all. */
+static struct list_node *refused;
+
+static char *first_page(const struct big *big)
+{
+    return (char *)round_down((uintptr_t)big->region.base, os_page_size());
+}
+
+/* Behind the pages of a block of that length. */
+static char *open_end(const struct big *big, size_t size)
+{
+    return (char *)round_up((uintptr_t)big->region.base + size, os_page_size());
+}
+
+/* ---- Making ---------------------------------------------------------------------------------- */
+
+struct big *big_fenced_make(unsigned part, size_t size, size_t alignment)
+{
+    size_t page = os_page_size(), length = round_up(size_max(size, 1), page);
+    /* No other one may start in the 2 MiB that this one starts in. */
+    size_t behind = size_max(page, length < REGION_SIZE ? REGION_SIZE - length : 0);
+    size_t before = size_max(alignment, page);
+    alignment = size_max(alignment, MIN_ALIGNMENT);
+    char *memory = os_map(before + length + behind, before, NULL);
+    if (!memory)
+        return NULL;
+    reclaim_before_growth(length, false);
+    /* The system may give huge pages to who does not ask. */
+    os_advise_huge_pages(memory, before + length + behind, false);
+    if (before > page)
+        os_discard(memory, before - page);
+    char *end = memory + before + length;
+    char *block = (char *)round_down((uintptr_t)end - size_max(size, 1), alignment);
+    struct big *big = big_cache_add(part, block, size_max(size, 1), size_max(size, 1));
+    if (!big) {
+        os_discard(memory + before - page, page + length + behind);
+        return NULL;
+    }
+    big->closed = behind;
+    big->fence_before = (uint8_t)fence_start(memory + before - page, page, FENCE_MAPPINGS);
+    big->fence_behind = (uint8_t)fence_start(end, behind, FENCE_MAPPINGS);
+    return big;
+}
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+static void check(const struct big *big, const char *call)
+{
+    const char *base = big->region.base, *end = base + big->mapped;
+    if (UNLIKELY(
+            !bytes_rest_is_zero(first_page(big), base) ||
+            !bytes_rest_is_zero(end, open_end(big, big->mapped))))
+        fatal_pointer(call, DEFECT_OVERFLOW, base, NULL, 0);
+}
+
+/* ---- Ending ---------------------------------------------------------------------------------- */
+
+static char *mapping_of(const struct big *big)
+{
+    return first_page(big) - os_page_size();
+}
+
+static size_t mapping_bytes(const struct big *big)
+{
+    return (size_t)(open_end(big, big->mapped) + big->closed - mapping_of(big));
+}
+
+static void unmap(struct big *big)
+{
+    struct big_part *part = big_part_at(big->part);
+    lock_acquire(&part->lock);
+    big_part_unlink(part, big);
+    page_map_unregister(&big->region);
+    lock_release(&part->lock);
+    if (os_unmap(mapping_of(big), mapping_bytes(big))) {
+        metadata_free(big, sizeof *big);
+        return;
+    }
+    /* The system could not split a mapping. It costs addresses alone, mostly. */
+    lock_acquire(&part->lock);
+    page_map_register(&big->region);
+    lock_release(&part->lock);
+    struct list_node *node = &big->by_size;
+    node->next = ATOMIC_LOAD_RELAXED(&refused);
+    while (!__atomic_compare_exchange_n(
+        &refused, &node->next, node, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        continue;
+}
+
+void hardened_unmap_refused(void)
+{
+    struct list_node *node = __atomic_exchange_n(&refused, NULL, __ATOMIC_ACQUIRE);
+    for (struct list_node *next; node; node = next) {
+        next = node->next;
+        unmap(CONTAINER_OF(node, struct big, by_size));
+    }
+}
+
+static void let_go(void *waiting)
+{
+    unmap(waiting);
+}
+
+static size_t addresses_of(const void *waiting)
+{
+    return mapping_bytes(waiting);
+}
+
+static struct limbo_queue queue;
+/* What waits takes addresses alone, and who runs out of these ends its waiting. */
+static const struct limbo limbo = {&queue, 64 * MIB, addresses_of, let_go, 8};
+
+void big_fenced_release(size_t bytes_max)
+{
+    limbo_release(&limbo, bytes_max);
+    if (UNLIKELY(bytes_max == 0))
+        hardened_unmap_refused();
+}
+
+void big_fenced_end(struct big *big, const char *call)
+{
+    check(big, call);
+    fence_end(big->fence_before, FENCE_MAPPINGS);
+    fence_end(big->fence_behind, FENCE_MAPPINGS);
+    /* All of it becomes one mapping, which may be one too many: marks need none. Else it would wait
+     * with its memory. */
+    size_t bytes = mapping_bytes(big);
+    bool closed = os_make_untouchable(mapping_of(big), bytes) ||
+                  fence_close(FENCE_MARKS, first_page(big), bytes - os_page_size() - big->closed);
+    poison(big->region.base, big->mapped);
+    if (closed)
+        limbo_put(&limbo, big);
+    else
+        unmap(big);
+}
+
+static void check_waiting(const void *waiting)
+{
+    const struct big *big = waiting;
+    ASSERT(!big->live && !big->cached);
+    (void)big; /* only asserted on */
+}
+
+void big_fenced_check(void)
+{
+    limbo_check(&limbo, check_waiting);
+}
+
+/* ---- Resizing -------------------------------------------------------------------------------- */
+
+static bool resize(struct big *big, size_t size)
+{
+    char *end = open_end(big, big->mapped), *wanted = open_end(big, size);
+    size_t page = os_page_size();
+    enum fence fence = big->fence_behind;
+    if (wanted > end && (size_t)(wanted - end) > big->closed - page)
+        return false;
+    if (wanted > end && !fence_open(fence, end, (size_t)(wanted - end)))
+        return false;
+    if (size < big->mapped) {
+        memset(big->region.base + size, 0, (size_t)(wanted - (big->region.base + size)));
+        if (wanted < end)
+            fence_close(fence, wanted, (size_t)(end - wanted));
+    }
+    big->closed = (size_t)(end + big->closed - wanted);
+    big_cache_leave(big);
+    big->mapped = size;
+    big_cache_return(big, false);
+    return true;
+}
+
+/* With room behind it, which costs addresses but no memory, so that growing step by step does not
+ * copy at every step. */
+static struct big *move(struct big *big, size_t size)
+{
+    enum { SHARE = 4 };
+    struct big *moved = big_fenced_make(big->part, size + size / SHARE, MIN_ALIGNMENT);
+    if (moved)
+        resize(moved, size);
+    else
+        moved = big_fenced_make(big->part, size, MIN_ALIGNMENT);
+    if (!moved)
+        return NULL;
+    unpoison(moved->region.base, size);
+    sparse_copy(
+        moved->region.base, big->region.base,
+        round_up(size_min(size, big->mapped), sizeof(uint64_t)), SPARSE_TO_ZEROES);
+    moved->sample = big->sample;
+    if (big_cache_retire(big, big->region.base))
+        big_fenced_end(big, "realloc");
+    return moved;
+}
+
+struct big *big_fenced_resize(struct big *big, size_t size)
+{
+    check(big, "realloc");
+    return resize(big, size) ? big : move(big, size);
+}

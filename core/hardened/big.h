@@ -1,0 +1,34 @@
+/* Big blocks of the hardened preset: each in a mapping of its own between closed pages.
+ *
+ *     mapping | closed | zeros | block ........................... | closed |
+ *                              ^ region.base                       ^ a page's start
+ *
+ * The block ends where the page does, as far as its alignment allows: who writes behind it faults,
+ * and what else lies on its pages is zero, which is looked at when it is freed. Then nobody can
+ * touch it, and its addresses stay taken while it waits in limbo. The BigCache has none of these,
+ * but their records are of its parts, which count what is live.
+ *
+ * Any thread; no lock is held across a system call.
+ */
+#ifndef HARDENED_BIG_H
+#define HARDENED_BIG_H
+
+#include "span/big_cache.h"
+
+/* A new block, live and zero; NULL: no memory. */
+struct big *big_fenced_make(unsigned part, size_t size, size_t alignment);
+
+/* Ends a block that was just retired; aborts, naming `call`, if somebody wrote beside it. */
+void big_fenced_end(struct big *big, const char *call);
+
+/* Makes the live block longer or shorter, where it is or elsewhere; NULL: no memory, and it is as
+ * before. Aborts as that. */
+struct big *big_fenced_resize(struct big *big, size_t size);
+
+/* Ends the waiting of all but so many bytes. */
+void big_fenced_release(size_t bytes_max);
+
+/* Debug walker over those that wait. */
+void big_fenced_check(void);
+
+#endif

@@ -1,0 +1,82 @@
+/* The end of waiting, and the last look at what is free at the end of the program; and the walkers
+ * of tests. */
+#include "base/assert.h"
+#include "hardened/big.h"
+#include "hardened/front.h"
+#include "hardened/hold.h"
+#include "slab/shard.h"
+#include "thread/registry.h"
+
+/* Bytes that may still be looked at; of the thread that ends the program. */
+static size_t look_left;
+
+/* Never handed out are those above the watermark, and some below. */
+static void look_at_slab(struct bin *bin, struct slab *slab)
+{
+    size_t size = size_classes[slab->size_class].size;
+    for (unsigned i = 0; i < slab->watermark && look_left >= size; i++) {
+        if (!bitmap_test(slab->free, i))
+            continue;
+        word_check_zero(slab, slab->base + i * size, "free");
+        look_left -= size;
+    }
+    (void)bin;
+}
+
+/* Each large block is looked at where it waits, or is closed (large.h). */
+static void look_at_bins(size_t bytes_max)
+{
+    look_left = bytes_max;
+    for (unsigned size_class = 1; size_class <= MID_CLASS_LAST; size_class++) {
+        struct bin *bin = bin_of(HARDENED_SHARD, size_class);
+        if (HAKMEM_SANITIZE_ADDRESS || !ATOMIC_LOAD_RELAXED(&bin->slab_count))
+            continue;
+        lock_acquire(&bin->lock);
+        bin_for_each_slab(HARDENED_SHARD, size_class, look_at_slab);
+        lock_release(&bin->lock);
+    }
+}
+
+void hardened_release(void)
+{
+    hardened_flush();
+    large_release(0);
+    big_fenced_release(0);
+}
+
+void hardened_stop(void)
+{
+    /* What is free may be much, and without memory. */
+    static const size_t look_max = 16 * MIB;
+    /* At first: a slab that runs empty, as what the thread holds goes home, is gone. */
+    struct heap *heap = heap_enter();
+    look_at_bins(look_max);
+    large_look();
+    if (heap)
+        heap_leave(heap);
+    hardened_flush();
+}
+
+/* ---- Walkers --------------------------------------------------------------------------------- */
+
+/* A block that the bin has is nobody else's, and one that was never taken was never
+ * handed out. */
+void hardened_check_slab(const struct slab *slab)
+{
+    for (unsigned i = 0; i < slab->blocks; i++) {
+        uint32_t word = ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, i));
+        ASSERT(word_state(word) != WORD_LIVE || !bitmap_test(slab->free, i));
+        ASSERT(word == WORD_UNUSED || i < slab->watermark);
+        (void)word; /* only asserted on */
+    }
+}
+
+/* What waits in threads and in quarantine. */
+void hardened_check(void)
+{
+    unsigned held[HOLD_CLASSES] = {0};
+    for (const struct heap *heap = heap_first(); heap; heap = heap->next)
+        hold_check(heap, held);
+    large_check();
+    big_fenced_check();
+}

@@ -1,0 +1,127 @@
+/* See fence.h. */
+#include "hardened/fence.h"
+
+#include "base/atomic.h"
+#include "base/sparse.h"
+#include "os/os.h"
+
+static const uintptr_t places_start = (uintptr_t)1 << 44, places_bytes = (uintptr_t)1 << 45;
+
+/* Mappings that fences by rights may take; atomic relaxed, any thread. */
+static size_t rights_left;
+static bool counted; /* atomic relaxed, any thread: `rights_left` has its first value */
+
+/* What was counted twice by threads that came at once is as good. */
+static void count_rights(void)
+{
+    enum { SHARE = 4 };
+    if (ATOMIC_LOAD_RELAXED(&counted))
+        return;
+    ATOMIC_STORE_RELAXED(&rights_left, os_mapping_limit() / SHARE);
+    ATOMIC_STORE_RELAXED(&counted, true);
+}
+
+static bool take_rights(size_t mappings)
+{
+    count_rights();
+    size_t left = ATOMIC_LOAD_RELAXED(&rights_left);
+    while (left >= mappings)
+        if (__atomic_compare_exchange_n(
+                &rights_left, &left, left - mappings, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return true;
+    return false;
+}
+
+void fence_prepare(void)
+{
+    count_rights();
+}
+
+/* Whether a range is closed that the system says it has marked: emulators say yes to advice that
+ * they do not know. Asked once, since a filter may kill who asks. */
+static bool marks_close(const void *address)
+{
+    enum { UNKNOWN, YES, NO };
+    static unsigned char known; /* atomic relaxed, any thread */
+    unsigned char answer = ATOMIC_LOAD_RELAXED(&known);
+    if (answer == UNKNOWN) {
+        answer = os_is_readable(address, 1) ? NO : YES;
+        ATOMIC_STORE_RELAXED(&known, answer);
+    }
+    return answer == YES;
+}
+
+enum fence fence_start(void *address, size_t size, unsigned mappings)
+{
+    if (os_guard(address, size) && marks_close(address))
+        return FENCE_MARKS;
+    if (!take_rights(mappings))
+        return FENCE_NONE;
+    if (os_make_inaccessible(address, size))
+        return FENCE_RIGHTS;
+    fence_end(FENCE_RIGHTS, mappings);
+    return FENCE_NONE;
+}
+
+void fence_end(enum fence fence, unsigned mappings)
+{
+    if (fence == FENCE_RIGHTS)
+        ATOMIC_ADD_RELAXED(&rights_left, mappings);
+}
+
+bool fence_open(enum fence fence, void *address, size_t size)
+{
+    if (fence == FENCE_NONE) {
+        os_purge(address, size);
+        return true;
+    }
+    if (fence == FENCE_MARKS ? os_unguard(address, size) : os_make_writable(address, size))
+        return true;
+    /* A filter of system calls may have come since the range was closed. */
+    return os_map_anew(address, size);
+}
+
+bool fence_close(enum fence fence, void *address, size_t size)
+{
+    if (fence == FENCE_MARKS && os_guard(address, size))
+        return true;
+    if (!os_purge(address, size)) {
+        /* It is locked, or a filter refuses: another mapping in its place has none. */
+        if (fence == FENCE_RIGHTS && os_make_untouchable(address, size))
+            return true;
+        sparse_clear(address, size);
+    }
+    return fence == FENCE_RIGHTS && os_make_inaccessible(address, size);
+}
+
+bool fence_close_again(enum fence fence, void *address, size_t size)
+{
+    if (fence == FENCE_MARKS)
+        return os_guard(address, size);
+    return fence == FENCE_RIGHTS && os_make_untouchable(address, size);
+}
+
+char *fence_place_in(char *start, size_t bytes, size_t alignment)
+{
+    uint64_t random = 0;
+    if (!os_random(&random, sizeof random))
+        return NULL;
+    return start + random % (bytes / alignment) * alignment;
+}
+
+char *fence_place(size_t alignment)
+{
+    return fence_place_in((char *)places_start, places_bytes, alignment);
+}
+
+void *fence_map(size_t size, char *hint)
+{
+    size_t page = os_page_size();
+    char *start = os_map(size + 2 * page, page, hint);
+    if (!start)
+        return NULL;
+    /* Nobody gives them back. */
+    fence_start(start, page, 1);
+    fence_start(start + page + size, page, 1);
+    return start + page;
+}

@@ -1,0 +1,53 @@
+/* Fences: ranges of pages that nobody can touch, around and between the blocks of the hardened
+ * preset, and in place of those that were freed.
+ *
+ *     closed    | untouchable ............................ |    no memory
+ *     opened    | untouchable | reads as zero | untouchable |
+ *
+ * Where the system has marks for that in its page tables (os_guard) they cost no mapping, so that
+ * there may be any number. Elsewhere, and where memory is locked, the range has no rights, which
+ * splits mappings: of these a process has 65,530, and all fences together take a quarter. What is
+ * beyond that, or refused, has no fence: then a closed range reads as zero when it is opened.
+ *
+ * No lock: who has the range has its fence.
+ */
+#ifndef HARDENED_FENCE_H
+#define HARDENED_FENCE_H
+
+#include "base/macros.h"
+
+/* How a range is closed: not, by marks, by rights. */
+enum fence { FENCE_NONE, FENCE_MARKS, FENCE_RIGHTS };
+
+/* Reads now what a filter of system calls may kill for later: the limit of mappings, a file. */
+void fence_prepare(void);
+
+/* Closes whole pages, of which ranges will be opened that take up to so many mappings more, and
+ * says how they are closed from now on. FENCE_NONE: nothing has changed. */
+enum fence fence_start(void *address, size_t size, unsigned mappings);
+
+/* The same of what will have no fence any more, since it is unmapped. */
+void fence_end(enum fence fence, unsigned mappings);
+
+/* Opens pages of a closed range, which then read as zero. False: the system refuses, and all is as
+ * it was, or the pages are untouchable. */
+bool fence_open(enum fence fence, void *address, size_t size);
+
+/* Closes them again; their memory goes back. False: they could be touched still, and are zero. */
+bool fence_close(enum fence fence, void *address, size_t size);
+
+/* The same of pages of which some may be closed. False: the others are as they were. */
+bool fence_close_again(enum fence fence, void *address, size_t size);
+
+/* An address for a mapping, a multiple of `alignment`, somewhere in 32 TiB that neither programs
+ * nor the system begin to use: of 2^45 / alignment places. NULL: the system has no random numbers.
+ */
+char *fence_place(size_t alignment);
+
+/* The same, in so many bytes from an address on. */
+char *fence_place_in(char *start, size_t bytes, size_t alignment);
+
+/* Zeroed memory between two closed pages, near the hint; NULL when there is none. */
+void *fence_map(size_t size, char *hint);
+
+#endif

@@ -1,0 +1,66 @@
+/* By which kind of function a block of the hardened library was made, with which size and
+ * alignment, and what a function is told that frees it; and all that of big blocks. */
+#include "hardened/front.h"
+
+void form_check(const void *block, uint32_t word, enum form form, const char *call)
+{
+    static const char *const makers[] = {"malloc", "operator new", "operator new[]"};
+    static const char *const enders[] = {
+        [FORM_NEW] = "operator delete", [FORM_NEW_ARRAY] = "operator delete[]"};
+    unsigned kind = form & FORM_ANY;
+    const char *ender = kind == FORM_NEW || kind == FORM_NEW_ARRAY ? enders[kind] : call;
+    if (kind != FORM_ANY && word_form(word) != kind)
+        fatal_maker(ender, block, makers[word_form(word)]);
+    if (!word_fits(word, form))
+        fatal_told(
+            ender, "wrong alignment for pointer", MIN_ALIGNMENT, block, word_alignment(word));
+}
+
+/* An alignment as a word keeps it: beyond the most it counts as that. */
+static size_t kept_alignment(size_t alignment)
+{
+    enum { MOST = 1 << 30 };
+    return size_min(size_max(alignment, MIN_ALIGNMENT), MOST);
+}
+
+uint32_t form_of_big(size_t alignment, enum form form)
+{
+    return word_live(0, kept_alignment(alignment), form);
+}
+
+/* The word of the block, if it is a live one of the preset, and how long it is. */
+static uint32_t find_word(const void *block, size_t *size)
+{
+    struct block_info info = front_find(block);
+    uint32_t word = 0;
+    size_t index = 0;
+    if (info.kind == BLOCK_BIG && block == info.big->region.base) {
+        word = info.big->live ? info.big->word : 0;
+        *size = info.big->mapped;
+    } else if (info.kind == BLOCK_SLAB) {
+        index = word_index(info.slab, block);
+        if (index < info.slab->blocks)
+            word = ATOMIC_LOAD_ACQUIRE(slab_word(info.slab, (unsigned)index));
+        *size = word_size(word);
+    }
+    return word_state(word) == WORD_LIVE ? word : 0;
+}
+
+void hardened_expect(const void *block, size_t size, size_t alignment, const char *call)
+{
+    size_t asked = 0;
+    bool nothing = nothing_covers(block);
+    uint32_t word = find_word(block, &asked);
+    if (!word && !nothing)
+        return;
+    /* No bytes at an alignment beyond that of slabs are a big block of one. */
+    bool none = size == 0 && asked == 1 && word_alignment(word) > REGION_SIZE;
+    if (size != SIZE_MAX && size != asked && !none)
+        fatal_told(call, "wrong size for pointer", size, block, asked);
+    /* Which alignment no bytes were asked for with is not known. */
+    if (nothing)
+        return;
+    alignment = alignment ? kept_alignment(alignment) : word_alignment(word);
+    if (alignment != word_alignment(word))
+        fatal_told(call, "wrong alignment for pointer", alignment, block, word_alignment(word));
+}

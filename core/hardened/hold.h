@@ -1,0 +1,171 @@
+/* What a thread holds of the hardened preset: freed blocks that wait, and blocks to hand out next.
+ *
+ *     free  -> a random place of 64 -> a queue of 64 -> ready -> malloc, which picks one at random
+ *                                                       | too many: half of them
+ *                                                       v       ^ none: at first one, then twice
+ *                                                               | as many each time, up to a half
+ *                                                      bins of the preset's shard
+ *
+ * So most calls take no lock and no gate, and a block's next owner is hard to foresee. Blocks of
+ * the tiny and of the mid tier wait apart, in bytes that are bounded for each.
+ *
+ * The thread comes by its hold with one load, and marks it busy for as long as it changes it: a
+ * signal handler that finds it so goes around it, to the bins. So does a thread that has none,
+ * since there was no memory for it, or it is on its way out. The hold stays with the heap when the
+ * thread ends, empty; one that was busy then, or whose thread a child of fork lacks, forgets what
+ * it held: that stays allocated.
+ *
+ * The owner's only, but for the counters.
+ */
+#ifndef HARDENED_HOLD_H
+#define HARDENED_HOLD_H
+
+#include "base/random.h"
+#include "hardened/word.h"
+#include "thread/heap.h"
+
+enum {
+    HOLD_READY = 30,  /* most blocks of a class to hand out next; half as many are sent, or taken */
+    HOLD_PLACES = 64, /* of each quarantine: that are picked at random, and as many in the queue */
+    HOLD_CLASSES = MID_CLASS_LAST + 1,
+    HOLD_BYTES = 512 * 1024 /* that wait in each */
+};
+
+/* A block with its slab, so that no map has to be asked again. */
+struct held {
+    void *block;
+    struct slab *slab;
+};
+
+struct ready {
+    uint64_t takes; /* atomic relaxed, one writer: blocks handed out, and freed */
+    uint64_t frees;
+    uint32_t count;   /* below `most`, but for a moment */
+    uint16_t most;    /* of long blocks fewer; 0: there was no block of the class yet */
+    uint16_t batch;   /* so many come from the bins next */
+    uint64_t fetched; /* as `takes`: blocks from the bins, less those sent there */
+    struct held blocks[HOLD_READY];
+};
+
+_Static_assert((sizeof(struct ready) & (sizeof(struct ready) - 1)) == 0, "found by a shift");
+
+struct quarantine {
+    size_t bytes;  /* of the mid tier: those of the tiny one are few */
+    uint32_t next; /* of the queue: the oldest */
+    struct held random[HOLD_PLACES];
+    struct held queue[HOLD_PLACES];
+};
+
+struct hold {
+    bool busy;
+    uint8_t calls_left; /* until the thread looks after the purge */
+    uint8_t looks_left; /* so many times with the next call, in this tick of the clock */
+    uint64_t random;    /* the state of a generator */
+    struct heap *heap;  /* const */
+    struct quarantine tiny, mid;
+    struct ready ready[HOLD_CLASSES];
+};
+
+/* The calling thread's; NULL: none. Initial-exec TLS. */
+extern __thread struct hold *thread_hold __attribute__((tls_model("initial-exec")));
+
+/* The thread's hold, which is busy until hold_end; NULL: it has none, or it is busy. */
+ALWAYS_INLINE struct hold *hold_begin(void)
+{
+    struct hold *hold = thread_hold;
+    if (UNLIKELY(!hold) || UNLIKELY(hold->busy))
+        return NULL;
+    hold->busy = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return hold;
+}
+
+ALWAYS_INLINE void hold_end(struct hold *hold)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    hold->busy = false;
+}
+
+/* A number below `bound`. */
+ALWAYS_INLINE uint32_t hold_random(struct hold *hold, uint32_t bound)
+{
+    return random_below(&hold->random, bound);
+}
+
+/* ---- Calls, while it is busy ----------------------------------------------------------------- */
+
+/* A block of the class, at most mid, out of those that are ready; `block` is NULL when there is
+ * none. */
+ALWAYS_INLINE struct held hold_take(struct hold *hold, unsigned size_class)
+{
+    struct ready *ready = &hold->ready[size_class];
+    uint32_t count = ready->count;
+    if (UNLIKELY(--hold->calls_left == 0) || UNLIKELY(!count))
+        return (struct held){NULL, NULL};
+    struct held *place = &ready->blocks[hold_random(hold, count)], held = *place;
+    *place = ready->blocks[count - 1];
+    ready->count = count - 1;
+    COUNTER_ADD(&ready->takes, 1);
+    return held;
+}
+
+/* The same after it had none: gets some from the bins, and looks after the purge if it is time. */
+SLOW_PATH struct held hold_take_slowly(struct hold *hold, unsigned size_class);
+
+/* The block takes a random place, who was there one of the queue; returns who waits no more. */
+ALWAYS_INLINE struct held hold_wait(
+    struct hold *hold, struct quarantine *quarantine, struct held held)
+{
+    struct held *place = &quarantine->random[hold_random(hold, HOLD_PLACES)], queued = *place;
+    *place = held;
+    if (UNLIKELY(!queued.block))
+        return queued;
+    place = &quarantine->queue[quarantine->next++ % HOLD_PLACES];
+    struct held oldest = *place;
+    *place = queued;
+    return oldest;
+}
+
+/* A block that waits no more, if it is one; false: there are too many of its class now. */
+ALWAYS_INLINE bool hold_ready(struct hold *hold, struct held held)
+{
+    if (UNLIKELY(!held.block))
+        return true;
+    struct ready *ready = &hold->ready[held.slab->size_class];
+    uint32_t count = ready->count;
+    ready->blocks[count] = held;
+    ready->count = count + 1;
+    return LIKELY(count + 1 < ready->most);
+}
+
+/* Makes room among those of the class: sends the first ones to the bins. */
+SLOW_PATH void hold_spill(struct hold *hold, unsigned size_class);
+
+/* Takes in a block of the mid tier, and passes on what is too much. */
+void hold_put_mid(struct hold *hold, struct held held);
+
+/* Takes in a block that was freed and is zero. */
+ALWAYS_INLINE void hold_put(struct hold *hold, struct held held)
+{
+    unsigned size_class = held.slab->size_class;
+    COUNTER_ADD(&hold->ready[size_class].frees, 1);
+    if (size_class > TINY_CLASS_LAST) {
+        hold_put_mid(hold, held);
+        return;
+    }
+    struct held oldest = hold_wait(hold, &hold->tiny, held);
+    if (UNLIKELY(!hold_ready(hold, oldest)))
+        hold_spill(hold, oldest.slab->size_class);
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+/* Makes a hold for the thread, which is in the outermost slow path of its own heap, if it has none
+ * and there is memory for it. */
+void hold_open(struct heap *heap);
+
+/* Debug walker of the heap's hold, if it has one, while its thread does nothing; adds to `held`, by
+ * classes below HOLD_CLASSES, how many blocks wait there or are ready. */
+void hold_check(const struct heap *heap, unsigned *held);
+
+#endif

@@ -1,0 +1,258 @@
+/* See large.h. */
+#include "hardened/large.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/poison.h"
+#include "hardened/bytes.h"
+#include "hardened/fence.h"
+#include "hardened/limbo.h"
+#include "hardened/word.h"
+#include "os/fatal.h"
+#include "os/os.h"
+#include "slab/bin.h"
+
+/* Open pages that may lie before a block: it begins in the first unit of its slab. */
+static const size_t slack_max = UNIT_SIZE / 2;
+
+/* Its last page stays closed. */
+unsigned large_class(size_t size, size_t alignment)
+{
+    if (size > LARGE_MAX || alignment > LARGE_MAX)
+        return CLASS_NONE;
+    size_t page = os_page_size(), bytes = round_up(size_max(size, 1), page) + page;
+    return bytes > LARGE_MAX ? (unsigned)CLASS_NONE : size_class_single(bytes);
+}
+
+static char *start_of(const struct slab *slab)
+{
+    return (char *)round_down((uintptr_t)slab->base, UNIT_SIZE);
+}
+
+/* Where the block ends that is so long; and the open pages, both from the start of the slab. */
+static size_t end_of(const struct slab *slab, size_t size)
+{
+    return (size_t)(slab->base - start_of(slab)) + size_max(size, 1);
+}
+
+static size_t open_end(const struct slab *slab, size_t size)
+{
+    return round_up(end_of(slab, size), os_page_size());
+}
+
+static size_t slab_end(const struct slab *slab)
+{
+    return size_classes[slab->size_class].size;
+}
+
+/* Bytes of the slab's start that are open, and zero, while its block is free; while it is live,
+ * more than its pages where the system would not close what is behind them. The block has no
+ * canary, and its slab needs no secret. Who has the block. */
+static uint64_t *left_open(const struct slab *slab)
+{
+    return slab_secret((struct slab *)slab);
+}
+
+/* Aborts, naming `call`, when somebody has written to what is open. */
+static void check(const struct slab *slab, const char *call)
+{
+    size_t open = *left_open(slab);
+    unpoison(start_of(slab), open);
+    if (open && UNLIKELY(!bytes_are_zero(start_of(slab), open)))
+        fatal_pointer(call, DEFECT_WRITTEN, slab->base, NULL, 0);
+}
+
+bool large_renew(struct slab *slab)
+{
+    enum fence fence = slab->superslab->fence;
+    size_t bytes = slab_end(slab);
+    if (fence_close_again(fence, slab->base, bytes))
+        return true;
+    *left_open(slab) = bytes;
+    return fence_open(fence, slab->base, bytes);
+}
+
+enum { MANY = 8 };
+
+/* Blocks that were opened, less those that were freed since: twice as many at most, and only about
+ * right. Atomic relaxed, any thread. */
+static uint32_t openings;
+
+static void count_opening(void)
+{
+    uint32_t opened = ATOMIC_LOAD_RELAXED(&openings);
+    if (opened < 2 * MANY)
+        ATOMIC_STORE_RELAXED(&openings, opened + 1);
+}
+
+void *large_open(struct slab *slab, size_t size, size_t alignment)
+{
+    size_t page = os_page_size(), length = round_up(size_max(size, 1), page);
+    alignment = size_max(alignment, MIN_ALIGNMENT);
+    size_t offset = alignment > page ? 0 : length - round_up(size_max(size, 1), alignment);
+    enum fence fence = slab->superslab->fence;
+    char *start = start_of(slab);
+    size_t open = *left_open(slab);
+    check(slab, "malloc");
+    if (length > open && !fence_open(fence, start + open, length - open))
+        return NULL;
+    /* At the end of what is open, so that blocks of other lengths cost no calls. */
+    bool at_end = length < open && open - length <= slack_max && open < slab_end(slab);
+    if (at_end && alignment <= page) {
+        offset += open - length;
+        *left_open(slab) = 0;
+    } else if (length >= open || fence_close(fence, start + length, open - length)) {
+        *left_open(slab) = 0;
+    }
+    count_opening();
+    return slab->base = start + offset;
+}
+
+bool large_is_whole(const struct slab *slab, size_t size)
+{
+    const char *start = start_of(slab);
+    size_t before = (size_t)(slab->base - start);
+    return (before == 0 || bytes_are_zero(start, before)) &&
+           bytes_rest_is_zero(start + end_of(slab, size), start + open_end(slab, size));
+}
+
+bool large_resize(struct slab *slab, size_t before, size_t size)
+{
+    enum fence fence = slab->superslab->fence;
+    size_t open = open_end(slab, before), wanted = open_end(slab, size);
+    char *start = start_of(slab);
+    if (wanted > slab_end(slab) - os_page_size())
+        return false;
+    if (wanted > open) {
+        size_t opened = size_max(open, size_min(wanted, *left_open(slab)));
+        bytes_clear(start + open, opened - open);
+        return wanted == opened || fence_open(fence, start + opened, wanted - opened);
+    }
+    if (size < before)
+        memset(start + end_of(slab, size), 0, wanted - end_of(slab, size));
+    /* And what could not be closed before, or it would count as open still. */
+    size_t left = size_max(open, *left_open(slab));
+    if (wanted < open)
+        *left_open(slab) = fence_close(fence, start + wanted, left - wanted) ? 0 : left;
+    return true;
+}
+
+bool large_close(const struct slab *slab)
+{
+    enum fence fence = slab->superslab->fence;
+    size_t open = *left_open(slab);
+    check(slab, "free");
+    return fence != FENCE_NONE && (!open || fence_close(fence, start_of(slab), open));
+}
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+/* It is its bin's again. */
+static void send_home(void *waiting)
+{
+    struct slab *slab = waiting;
+    /* All of the slab is poisoned then, and nothing of the next one. */
+    if (HAKMEM_SANITIZE_ADDRESS)
+        slab->base = start_of(slab);
+    void *block = slab->base;
+    bin_flush(slab->shard, slab->size_class, &block, 1);
+}
+
+/* It will have no next owner who would look at it. */
+static void look_and_send_home(void *waiting)
+{
+    check(waiting, "free");
+    send_home(waiting);
+}
+
+static size_t addresses_of(const void *waiting)
+{
+    return slab_end(waiting);
+}
+
+static size_t memory_of(const void *waiting)
+{
+    return *left_open(waiting);
+}
+
+static struct limbo_queue closed_queue, open_queue;
+static const struct limbo closed_limbo = {&closed_queue, 64 * MIB, addresses_of, send_home, 0};
+static const struct limbo open_limbo = {&open_queue, 1 * MIB, memory_of, send_home, 0};
+static const struct limbo last_limbo = {&open_queue, 0, memory_of, look_and_send_home, 0};
+
+/* Whether many are freed at once, as they were in the last tick of the clock or since, and others
+ * opened: who only frees has no use for what was cleared. */
+static bool is_burst(void)
+{
+    enum { TICK_MS = 10 };
+    static uint64_t tick_ms; /* atomic relaxed, any thread, as is the next */
+    static uint32_t frees;
+    uint32_t opened = ATOMIC_LOAD_RELAXED(&openings);
+    if (!opened)
+        return false;
+    ATOMIC_STORE_RELAXED(&openings, opened - 1);
+    uint64_t now = os_clock_ms(), before = ATOMIC_LOAD_RELAXED(&tick_ms);
+    if (now != before) {
+        bool went_on = now - before <= TICK_MS && ATOMIC_LOAD_RELAXED(&frees) >= 2 * MANY;
+        ATOMIC_STORE_RELAXED(&tick_ms, now);
+        ATOMIC_STORE_RELAXED(&frees, went_on ? MANY : 0);
+    }
+    return ATOMIC_ADD_RELAXED(&frees, 1) >= MANY;
+}
+
+void large_release(size_t bytes_max)
+{
+    limbo_release(&closed_limbo, bytes_max);
+    limbo_release(&open_limbo, bytes_max);
+}
+
+void large_look(void)
+{
+    limbo_release(&last_limbo, 0);
+}
+
+static unsigned waiting_blocks; /* that the walker has seen */
+
+/* Nobody has it, nor does its bin. */
+static void check_waiting(const void *waiting)
+{
+    const struct slab *slab = waiting;
+    ASSERT(size_class_is_single(slab->size_class));
+    ASSERT(slab->joined && !bitmap_test(slab->free, 0));
+    ASSERT(word_state(ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, 0))) == WORD_FREED);
+    ASSERT(*left_open(slab) <= slab_end(slab));
+    (void)slab; /* only asserted on */
+    waiting_blocks++;
+}
+
+unsigned large_check(void)
+{
+    waiting_blocks = 0;
+    limbo_check(&closed_limbo, check_waiting);
+    limbo_check(&open_limbo, check_waiting);
+    return waiting_blocks;
+}
+
+void large_end(struct slab *slab, size_t size)
+{
+    /* Of longer ones most programs use little: to look at all of it would cost more. Compressors
+     * take some hundred KiB at a time and use most of it. */
+    static const size_t cleared_max = 512 * KIB;
+    char *start = start_of(slab);
+    enum fence fence = slab->superslab->fence;
+    size_t open = size_max(open_end(slab, size), *left_open(slab));
+    if (open <= cleared_max && is_burst()) {
+        bytes_clear(start, open);
+        *left_open(slab) = open;
+        limbo_put(&open_limbo, slab);
+        return;
+    }
+    /* What has no fence has no memory all the same, unless the system refuses that, too. To look at
+     * all of it later would cost a fault a page. */
+    bool empty = fence == FENCE_NONE && os_purge(start, open);
+    bool closed = !empty && fence_close(fence, start, open);
+    *left_open(slab) = closed ? 0 : empty ? os_page_size() : open;
+    /* The memory of others would wait with them. */
+    limbo_put(closed || empty ? &closed_limbo : &open_limbo, slab);
+}

@@ -1,0 +1,137 @@
+/* See nothing.h. */
+#include "hardened/nothing.h"
+
+#include "base/assert.h"
+#include "base/bits.h"
+#include "map/page_map.h"
+#include "os/fatal.h"
+#include "os/os.h"
+
+enum { WORDS = NOTHING_SLOTS / 64, FORMS = FORM_NEW_ARRAY + 1, SHARE = WORDS / 4 };
+
+/* The words of a kind of function: the first, and how many. */
+static const struct {
+    unsigned first, count;
+} words_of[FORMS] = {{0, 2 * SHARE}, {2 * SHARE, SHARE}, {3 * SHARE, SHARE}};
+
+uintptr_t nothing_start;
+
+static uint64_t *taken; /* const once there is a range; atomic relaxed, any thread: a bit a slot */
+static bool opening;    /* atomic relaxed, any thread: somebody makes the range, or has made it */
+
+/* By kind of function; atomic relaxed, any thread. */
+static uint32_t turns[FORMS]; /* of its words */
+static int32_t lefts[FORMS];  /* slots that nobody has taken or is to take */
+
+/* Not before an address is asked for: of what a program may lock or map it can be a large part.
+ * False: there is no memory for it, or another thread is just about it. */
+static SLOW_PATH bool reserve(void)
+{
+    if (__atomic_exchange_n(&opening, true, __ATOMIC_RELAXED))
+        return ATOMIC_LOAD_ACQUIRE(&nothing_start) != 0;
+    size_t bytes = WORDS * sizeof *taken;
+    uint64_t *bits = os_map(bytes, os_page_size(), NULL);
+    uintptr_t start = bits ? page_map_reserve(NOTHING_BYTES) : 0;
+    if (start) {
+        taken = bits;
+        for (unsigned form = 0; form < FORMS; form++)
+            lefts[form] = (int32_t)words_of[form].count * 64;
+        ATOMIC_STORE_RELEASE(&nothing_start, start);
+        return true;
+    }
+    if (bits)
+        os_discard(bits, bytes);
+    ATOMIC_STORE_RELAXED(&opening, false);
+    return false;
+}
+
+static void *address_of(unsigned word, unsigned bit)
+{
+    return (void *)(nothing_start + (word * (size_t)64 + bit) * MIN_ALIGNMENT);
+}
+
+/* The slots of a word that start at multiples of the alignment, as the range does. */
+static uint64_t slots_at(unsigned word, size_t alignment)
+{
+    size_t step = alignment / MIN_ALIGNMENT;
+    if (step < 64)
+        return UINT64_MAX / (((uint64_t)1 << step) - 1);
+    return word % (step / 64) == 0;
+}
+
+/* A word later each time, so that an address that was freed is not the next one. Somebody else may
+ * take the slot that was left for us where we have looked already, and leave his behind us. */
+static void *take(size_t alignment, enum form form)
+{
+    unsigned turn = ATOMIC_ADD_RELAXED(&turns[form], 1), count = words_of[form].count;
+    for (unsigned i = 0; i < 2 * count; i++) {
+        unsigned word = words_of[form].first + (turn + i) % count;
+        uint64_t seen = ATOMIC_LOAD_RELAXED(&taken[word]), slots = slots_at(word, alignment);
+        while (~seen & slots) {
+            unsigned bit = bits_lowest(~seen & slots);
+            if (__atomic_compare_exchange_n(
+                    &taken[word], &seen, seen | (uint64_t)1 << bit, false, __ATOMIC_ACQUIRE,
+                    __ATOMIC_RELAXED))
+                return address_of(word, bit);
+        }
+    }
+    return NULL;
+}
+
+void *nothing_take(size_t alignment, enum form form)
+{
+    alignment = size_max(alignment, MIN_ALIGNMENT);
+    if (UNLIKELY(alignment > REGION_SIZE))
+        return NULL;
+    if (UNLIKELY(!ATOMIC_LOAD_ACQUIRE(&nothing_start)) && !reserve())
+        return NULL;
+    void *slot = ATOMIC_ADD_RELAXED(&lefts[form], -1) > 0 ? take(alignment, form) : NULL;
+    if (UNLIKELY(!slot))
+        ATOMIC_ADD_RELAXED(&lefts[form], 1);
+    return slot;
+}
+
+enum form nothing_form(const void *address)
+{
+    size_t word = ((uintptr_t)address - nothing_start) / MIN_ALIGNMENT / 64;
+    return word < words_of[FORM_NEW].first         ? FORM_MALLOC
+           : word < words_of[FORM_NEW_ARRAY].first ? FORM_NEW
+                                                   : FORM_NEW_ARRAY;
+}
+
+static size_t slot_of(const void *address, const char *call)
+{
+    size_t offset = (uintptr_t)address - nothing_start;
+    if (UNLIKELY(offset % MIN_ALIGNMENT))
+        fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
+    return offset / MIN_ALIGNMENT;
+}
+
+void nothing_check(const void *address, const char *call)
+{
+    size_t slot = slot_of(address, call);
+    if (UNLIKELY(!(ATOMIC_LOAD_RELAXED(&taken[slot / 64]) >> slot % 64 & 1)))
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
+}
+
+void nothing_free(const void *address)
+{
+    size_t slot = slot_of(address, "free");
+    uint64_t bit = (uint64_t)1 << slot % 64;
+    if (UNLIKELY(!(__atomic_fetch_and(&taken[slot / 64], ~bit, __ATOMIC_RELEASE) & bit)))
+        fatal_pointer("free", DEFECT_DOUBLE_FREE, address, NULL, 0);
+    ATOMIC_ADD_RELAXED(&lefts[nothing_form(address)], 1);
+}
+
+unsigned nothing_taken(void)
+{
+    unsigned count = 0;
+    for (unsigned word = 0; nothing_start && word < WORDS; word++)
+        count += bits_count(taken[word]);
+    size_t left = 0;
+    for (unsigned form = 0; form < FORMS; form++)
+        left += (size_t)ATOMIC_LOAD_RELAXED(&lefts[form]);
+    ASSERT(!nothing_start || left == NOTHING_SLOTS - count);
+    (void)left; /* only asserted on */
+    return count;
+}

@@ -1,0 +1,46 @@
+/* What the hardened preset returns for no bytes: addresses that nobody can touch, each of them its
+ * owner's until it is freed.
+ *
+ * Slots of 16 bytes in a reserved range, with a bit each, which are taken in turn. Where one lies
+ * says by which kind of function it was asked for:
+ *
+ *     malloc ................................ | new ............ | new[] ......... |
+ *
+ * No lock: who sets the bit has the slot.
+ */
+#ifndef HARDENED_NOTHING_H
+#define HARDENED_NOTHING_H
+
+#include "base/atomic.h"
+#include "hardened/word.h"
+
+enum { NOTHING_SLOTS = 1 << 20, NOTHING_BYTES = NOTHING_SLOTS * MIN_ALIGNMENT };
+
+/* Where the range starts, 0 until there is one. Atomic: release on store pairs with acquire on
+ * load. */
+extern uintptr_t nothing_start;
+
+ALWAYS_INLINE bool nothing_covers(const void *address)
+{
+    uintptr_t start = ATOMIC_LOAD_ACQUIRE(&nothing_start);
+    return UNLIKELY(start != 0) && (uintptr_t)address - start < NOTHING_BYTES;
+}
+
+/* An address for a function of that kind, at a multiple of the alignment, a power of two, and of
+ * 16; NULL: all are taken, or there is no memory for the range, which is reserved when the first
+ * one is asked for. */
+void *nothing_take(size_t alignment, enum form form);
+
+/* For which kind of function the address is that lies in the range. */
+enum form nothing_form(const void *address);
+
+/* Aborts, naming `call`, when the address, which lies in the range, was not taken. */
+void nothing_check(const void *address, const char *call);
+
+/* Gives it back; aborts as that. */
+void nothing_free(const void *address);
+
+/* Debug walker, while nobody takes one; returns how many are taken. */
+unsigned nothing_taken(void);
+
+#endif

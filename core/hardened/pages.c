@@ -1,0 +1,59 @@
+/* Where the hardened library's superslabs and records lie: at random addresses, between closed
+ * pages. */
+#include "base/random.h"
+#include "hardened/fence.h"
+#include "hardened/front.h"
+#include "os/os.h"
+
+/* Superslabs lie in one TiB, which starts at a random place of 32: the page map keeps memory for
+ * each GiB in which one has ever lain, and superslabs come and go. Const after the start. */
+static char *room;
+static const size_t room_bytes = 1024 * GIB;
+
+static uint64_t random_state; /* lock of the page heap's only part */
+
+bool hardened_start(void)
+{
+    bytes_start();
+    fence_prepare();
+    tags_start();
+    if (!os_random(&random_state, sizeof random_state))
+        random_state = os_clock_ns();
+    room = fence_place(REGION_SIZE);
+    return true;
+}
+
+/* Each superslab at a random place is a mapping of its own: where there are many, they lie in a
+ * row. */
+char *hardened_place(size_t superslabs)
+{
+    enum { ALONE_MAX = 8192 };
+    bool alone = superslabs < ALONE_MAX && room;
+    return alone ? fence_place_in(room, room_bytes, REGION_SIZE) : NULL;
+}
+
+/* Of a superslab: two for each unit at most, around what is open. */
+enum { FENCE_MAPPINGS = 2 * SUPERSLAB_UNITS };
+
+void hardened_start_superslab(struct superslab *superslab)
+{
+    char *base = superslab->region.base;
+    tags_prepare(base, REGION_SIZE);
+    superslab->fence = (uint8_t)fence_start(base, REGION_SIZE, FENCE_MAPPINGS);
+}
+
+void hardened_end_superslab(const struct superslab *superslab)
+{
+    fence_end(superslab->fence, FENCE_MAPPINGS);
+}
+
+/* How far slabs lie from each other is hard to foresee. */
+unsigned hardened_first_unit(void)
+{
+    return random_below(&random_state, SUPERSLAB_UNITS);
+}
+
+void *hardened_map_records(size_t size, bool anywhere)
+{
+    return fence_map(size, anywhere ? fence_place(os_page_size()) : NULL);
+}

@@ -1,0 +1,255 @@
+/* realloc and questions of size in the hardened library, where a block is as long as it was asked
+ * for. In place of api/resize.c and api/object.c. */
+#include <errno.h>
+#include <string.h>
+
+#include "api/alloc.h"
+#include "base/poison.h"
+#include "base/probe.h"
+#include "base/sparse.h"
+#include "hardened/big.h"
+#include "hardened/front.h"
+#include "os/fatal.h"
+#include "profile/sample.h"
+
+/* ---- What api/alloc.h declares, but realloc -------------------------------------------------- */
+
+void *alloc_out_of_memory(size_t size)
+{
+    PROBE_1(oom, size);
+    errno = ENOMEM;
+    return NULL;
+}
+
+void *alloc_aligned(size_t size, size_t alignment)
+{
+    return hardened_alloc(size, alignment, FORM_MALLOC);
+}
+
+void *alloc_zeroed(size_t count, size_t size)
+{
+    size_t total;
+    if (UNLIKELY(__builtin_mul_overflow(count, size, &total)))
+        return alloc_out_of_memory(SIZE_MAX);
+    return alloc(total);
+}
+
+void *alloc_aligned_zeroed(size_t size, size_t alignment)
+{
+    return alloc_aligned(size, alignment);
+}
+
+size_t alloc_good_size(size_t size, size_t alignment)
+{
+    (void)alignment;
+    return size;
+}
+
+size_t alloc_usable_size(const void *block, const char *call)
+{
+    if (!block)
+        return 0;
+    struct block_info info = front_find(block);
+    if (info.kind == BLOCK_SLAB)
+        return word_size(front_word_of(info.slab, block, FORM_ANY, call));
+    if (info.kind == BLOCK_BIG)
+        return big_size(info.big, block, call);
+    if (!nothing_covers(block))
+        block_refuse(info, block, call);
+    nothing_check(block, call);
+    return 0;
+}
+
+size_t alloc_object_size(const void *address)
+{
+    static const char call[] = "malloc_object_size";
+    struct block_info info = front_find(address);
+    const char *start = address;
+    if (!address || nothing_covers(address))
+        return 0;
+    if (info.kind == BLOCK_GONE || (info.kind == BLOCK_BIG && !info.big->live))
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
+    if (info.kind == BLOCK_BIG) {
+        start = info.big->region.base;
+    } else if (info.kind == BLOCK_SLAB) {
+        const struct slab *slab = info.slab;
+        size_t offset = (size_t)((const char *)tags_strip(address) - slab->base);
+        unsigned index = size_class_index(slab->size_class, offset);
+        if (index >= slab->blocks)
+            return 0;
+        start = slab->base + index * (size_t)size_classes[slab->size_class].size;
+        start = tags_like(start, address);
+    } else {
+        return SIZE_MAX;
+    }
+    size_t size = alloc_usable_size(start, call), offset = (size_t)((const char *)address - start);
+    return offset < size ? size - offset : 0;
+}
+
+size_t alloc_object_size_fast(const void *address)
+{
+    if (!address || nothing_covers(address))
+        return 0;
+    const struct slab *slab = slab_lookup(tags_strip(address));
+    return slab ? size_classes[slab->size_class].size : SIZE_MAX;
+}
+
+/* ---- realloc --------------------------------------------------------------------------------- */
+
+/* The live block, whose word is that, is so long from now on, as if realloc had moved it; what it
+ * loses is zero. NULL: a large one cannot grow where it is. */
+static void *change_size(struct slab *slab, void *block, uint32_t word, size_t size)
+{
+    uint32_t changed = word_live(size, MIN_ALIGNMENT, FORM_MALLOC);
+    uint32_t *place = slab_word(slab, (unsigned)word_index(slab, block));
+    size_t before = word_size(word);
+    if (front_is_large(slab)) {
+        if (!large_resize(slab, before, size))
+            return NULL;
+    } else if (size < before) {
+        size_t ragged = size_min(round_up(size, sizeof(uint64_t)), before) - size;
+        memset((char *)block + size, 0, ragged);
+        sparse_clear(
+            (char *)block + size + ragged,
+            round_up(before, sizeof(uint64_t)) - round_up(size, sizeof(uint64_t)));
+    }
+    if (UNLIKELY(!__atomic_compare_exchange_n(
+            place, &word, changed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)))
+        front_refuse(slab, block, word, FORM_ANY, "realloc");
+    if (!front_is_large(slab))
+        tags_resize(block, before, size);
+    struct sample *sample = word_sample(slab);
+    if (UNLIKELY(sample != NULL))
+        sample_resize(sample, block, block, size);
+    return block;
+}
+
+/* Whether a block of so many bytes should lie where this one is: it is long enough, and not more
+ * than twice as long as a new one would be. A sample is as long as what it stands for. */
+static bool fits(struct slab *slab, size_t size)
+{
+    const struct sample *sample = word_sample(slab);
+    unsigned size_class = front_class_for(size, MIN_ALIGNMENT);
+    size_t length = size_classes[sample ? sample->size_class : slab->size_class].size;
+    size_t wanted = size_classes[size_class].size;
+    return size_class && wanted <= length && wanted >= length / 2;
+}
+
+/* Moves what was in the block to another one, and frees it. */
+static void move_into(void *moved, void *block, size_t bytes)
+{
+    /* Of a block of whole pages little may be in use. */
+    size_t sparse = bytes > MID_MAX ? round_down(bytes, sizeof(uint64_t)) : 0;
+    sparse_copy(moved, block, sparse, SPARSE_TO_ZEROES);
+    memcpy((char *)moved + sparse, (char *)block + sparse, bytes - sparse);
+    sample_moves(true);
+    release(block);
+    sample_moves(false);
+}
+
+static void *resize_in_slab(struct slab *slab, void *block, size_t size)
+{
+    const struct unwind_start start = UNWIND_START();
+    uint32_t word = front_word_of(slab, block, FORM_MALLOC, "realloc");
+    size_t before = word_size(word);
+    int kept = errno;
+    void *moved = fits(slab, size) ? change_size(slab, block, word, size) : NULL;
+    if (LIKELY(moved != NULL))
+        return moved;
+    moved = front_alloc_roomy(before, size, &start);
+    if (!moved)
+        moved = alloc(size);
+    if (UNLIKELY(!moved) && size > before)
+        return NULL;
+    errno = kept;
+    /* No memory even for less: then more will have to do. */
+    if (UNLIKELY(!moved))
+        return change_size(slab, block, word, size);
+    move_into(moved, block, size_min(before, size));
+    return moved;
+}
+
+/* Where it is, or elsewhere by the system; NULL: no memory, and it is as before. */
+static void *resize_big(struct big *big, void *before, size_t size)
+{
+    struct sample *sample = ATOMIC_LOAD_RELAXED(&big->sample);
+    struct heap *heap = heap_enter();
+    struct big *resized = big_fenced_resize(big, size);
+    if (LIKELY(heap != NULL)) {
+        if (resized)
+            COUNTER_ADD(&heap->reallocs_in_place, 1);
+        heap_leave(heap);
+    }
+    if (!resized)
+        return NULL;
+    void *block = resized->region.base;
+    unpoison(block, resized->mapped);
+    resized->word = form_of_big(MIN_ALIGNMENT, FORM_MALLOC);
+    if (UNLIKELY(sample != NULL))
+        sample_resize(sample, before, block, size);
+    return block;
+}
+
+/* The block of so many bytes, which cannot become another one where it is. */
+static void *move(void *block, size_t usable, size_t size, size_t alignment)
+{
+    int kept = errno;
+    void *moved = alloc_aligned(size, alignment);
+    if (UNLIKELY(!moved)) {
+        struct block_info info = front_find(block);
+        if (size > usable || (uintptr_t)block % alignment)
+            return NULL;
+        errno = kept;
+        /* No memory even for less. */
+        if (info.kind == BLOCK_BIG)
+            resize_big(info.big, block, size);
+        else if (info.kind == BLOCK_SLAB)
+            change_size(
+                info.slab, block, front_word_of(info.slab, block, FORM_ANY, "realloc"), size);
+        return block;
+    }
+    errno = kept;
+    move_into(moved, block, size_min(usable, size));
+    return moved;
+}
+
+void *alloc_resize(void *block, size_t size)
+{
+    if (!block)
+        return alloc(size);
+    struct block_info info = front_find(block);
+    if (info.kind == BLOCK_SLAB && size)
+        return resize_in_slab(info.slab, block, size);
+    size_t usable = alloc_usable_size(block, "realloc");
+    if (info.kind == BLOCK_BIG)
+        form_check(block, info.big->word, FORM_MALLOC, "realloc");
+    if (size == 0) {
+        release(block);
+        return NULL;
+    }
+    if (UNLIKELY(size > SIZE_LIMIT)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    /* A big block that goes back and forth over the border stays one: else it is copied each time.
+     */
+    void *resized =
+        info.kind == BLOCK_BIG && size > LARGE_MAX / 2 ? resize_big(info.big, block, size) : NULL;
+    return resized ? resized : move(block, usable, size, MIN_ALIGNMENT);
+}
+
+void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
+{
+    if (alignment <= MIN_ALIGNMENT || !block)
+        return block ? alloc_resize(block, size) : alloc_aligned(size, alignment);
+    size_t usable = alloc_usable_size(block, "realloc");
+    bool stays = (uintptr_t)block % alignment == 0 && size == usable;
+    return stays ? block : move(block, usable, size, alignment);
+}
+
+/* What a block of the library was asked for stays what it is. */
+size_t alloc_resize_in_place(void *block, size_t size)
+{
+    (void)size;
+    return alloc_usable_size(block, "realloc");
+}

@@ -1,0 +1,106 @@
+/* Slabs between pages that nobody can touch.
+ *
+ *     base                                                      base + units
+ *     | block 0 | block 1 | ...                | (rest) | closed |
+ *
+ * What is in no slab of a superslab is closed (fence.h); a slab opens its blocks, and the last page
+ * stays as it was. So whoever runs beyond them ends there, at the latest after the length of a
+ * slab, and a slab that is gone cannot be touched.
+ */
+#include <string.h>
+
+#include "base/poison.h"
+#include "hardened/fence.h"
+#include "hardened/front.h"
+#include "os/os.h"
+
+/* With pages as long as a unit there is none to spare. */
+unsigned hardened_slab_blocks(unsigned size_class)
+{
+    const struct size_class *layout = &size_classes[size_class];
+    size_t page = os_page_size();
+    if (page == UNIT_SIZE || size_class_is_single(size_class))
+        return layout->blocks;
+    size_t most = (layout->units * UNIT_SIZE - page) / layout->size;
+    return (unsigned)size_min(most, layout->blocks);
+}
+
+size_t hardened_record_bytes(unsigned blocks)
+{
+    return word_bytes(blocks);
+}
+
+static size_t open_bytes(const struct slab *slab)
+{
+    return round_up(slab->blocks * (size_t)size_classes[slab->size_class].size, os_page_size());
+}
+
+static bool open_slab(struct slab *slab)
+{
+    enum fence fence = slab->superslab->fence;
+    size_t bytes = open_bytes(slab);
+    /* Each of its owners opens a large block. */
+    if (fence != FENCE_NONE && size_class_is_single(slab->size_class))
+        return slab->clean = slab->clean || large_renew(slab);
+    if (UNLIKELY(fence == FENCE_NONE) && !slab->clean && !os_purge(slab->base, bytes))
+        memset(slab->base, 0, bytes);
+    slab->clean = true;
+    return fence_open(fence, slab->base, bytes);
+}
+
+bool hardened_open_slab(struct slab *slab)
+{
+    bool opened = open_slab(slab);
+    if (LIKELY(opened))
+        word_draw_secrets(slab);
+    return opened;
+}
+
+bool hardened_close_slab(const struct slab *slab)
+{
+    enum fence fence = slab->superslab->fence;
+    if (size_class_is_single(slab->size_class))
+        return large_close(slab);
+    /* What cannot be closed may have to be cleared. Its next owner poisons it. */
+    unpoison(slab->base, open_bytes(slab));
+    return fence != FENCE_NONE && fence_close(fence, slab->base, open_bytes(slab));
+}
+
+/* ---- Questions ------------------------------------------------------------------------------- */
+
+bool hardened_is_free(const struct slab *slab, unsigned index)
+{
+    return word_state(ATOMIC_LOAD_ACQUIRE(slab_word((struct slab *)slab, index))) != WORD_LIVE;
+}
+
+const void *hardened_sample(const struct slab *slab)
+{
+    return word_sample((struct slab *)slab);
+}
+
+void *hardened_address(const void *pointer)
+{
+    return tags_strip(pointer);
+}
+
+void hardened_look_anywhere(bool begin)
+{
+    if (begin)
+        tags_ignore();
+    else
+        tags_heed();
+}
+
+void hardened_refuse(const struct slab *slab, const void *address, const char *call)
+{
+    size_t size = size_classes[slab->size_class].size;
+    size_t offset = (size_t)((const char *)tags_strip(address) - slab->base);
+    unsigned index = size_class_index(slab->size_class, offset);
+    /* It may have started elsewhere before (large.h). */
+    if (size_class_is_single(slab->size_class) && hardened_is_free(slab, 0))
+        fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
+    if (index < slab->blocks)
+        fatal_pointer(
+            call, DEFECT_INTERIOR, address, tags_like(slab->base + index * size, address),
+            word_asked(slab, index));
+}

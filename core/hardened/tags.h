@@ -1,0 +1,103 @@
+/* Tags of memory, where the processor has them (memory tagging of AArch64): four bits for each 16
+ * bytes of memory that was asked for with them, and four in each pointer. Who loads or stores by a
+ * pointer of another tag than the memory's ends by SIGSEGV.
+ *
+ *     pointer   | 4 bits | tag | 56 bits: address |
+ *     memory    | 0 | 7 | 7 | 7 | 0 | 0 | 12 | 12 | 0 | 0 |
+ *                   | block         |   | block   |   | free
+ *
+ * Memory is mapped and purged with tag 0, and all that is no live block has it, as have pointers
+ * of the allocator's own; the program's never have. A block has a tag up to what was asked for, at
+ * random, but none that its neighbours have or that it had last.
+ *
+ * Memory may have no tags although the processor has: then the block's pointer has tag 0, like what
+ * is read where there are none. Elsewhere nothing of this is compiled.
+ *
+ * No lock: who has the block has its tags.
+ */
+#ifndef HARDENED_TAGS_H
+#define HARDENED_TAGS_H
+
+#include "hardened/bytes.h"
+
+#if defined(__aarch64__)
+#include "hardened/tags_aarch64.h"
+#else
+
+/* Turns tags on, for the calling thread and those that it will start; to be called once. */
+ALWAYS_INLINE void tags_start(void)
+{
+}
+
+/* Memory of whole pages, which the caller has mapped, takes tags from now on. */
+ALWAYS_INLINE void tags_prepare(void *address, size_t size)
+{
+    (void)address;
+    (void)size;
+}
+
+/* The tag of the pointer. */
+ALWAYS_INLINE unsigned tags_of(const void *pointer)
+{
+    (void)pointer;
+    return 0;
+}
+
+/* The address. */
+ALWAYS_INLINE void *tags_strip(const void *pointer)
+{
+    return (void *)pointer;
+}
+
+/* The address with the tag of the pointer. */
+ALWAYS_INLINE void *tags_like(const void *address, const void *pointer)
+{
+    (void)pointer;
+    return (void *)address;
+}
+
+/* Whether the memory has the tag of the pointer. */
+ALWAYS_INLINE bool tags_match(const void *pointer)
+{
+    (void)pointer;
+    return true;
+}
+
+/* Gives a free block a tag, which is not `last`, nor that of the memory `before` or `behind` it,
+ * where neighbours begin or the block itself; returns its pointer. */
+ALWAYS_INLINE void *tags_give(
+    void *block, size_t size, const void *before, const void *behind, unsigned last)
+{
+    (void)size;
+    (void)before;
+    (void)behind;
+    (void)last;
+    return block;
+}
+
+/* The block has another size, and keeps its tag. */
+ALWAYS_INLINE void tags_resize(void *pointer, size_t before, size_t size)
+{
+    (void)pointer;
+    (void)before;
+    (void)size;
+}
+
+/* Takes the tags of a whole block, and clears it. */
+ALWAYS_INLINE void tags_clear(void *block, size_t size)
+{
+    bytes_clear(block, size);
+}
+
+/* In between the thread may load and store by pointers of any tag. */
+ALWAYS_INLINE void tags_ignore(void)
+{
+}
+
+ALWAYS_INLINE void tags_heed(void)
+{
+}
+
+#endif
+
+#endif

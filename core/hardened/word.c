@@ -1,0 +1,71 @@
+/* See word.h. */
+#include "hardened/word.h"
+
+#include "base/poison.h"
+#include "base/random.h"
+#include "os/os.h"
+
+void word_draw_secrets(struct slab *slab)
+{
+    uint64_t *secret = slab_secret(slab), *random = slab_random(slab);
+    /* There is no canary, and no choice. */
+    if (!word_has_canary(slab->size_class))
+        return;
+    /* They lie side by side. */
+    if (os_random(secret, 2 * sizeof *secret))
+        return;
+    /* The system has nothing random yet. */
+    *random = os_clock_ns() ^ (uintptr_t)slab->base << 20;
+    *secret = random_next(random);
+}
+
+/* Takes one of the free blocks in the words from `first` up to `end`, where there is one; of a
+ * large one there is no choice. */
+static unsigned take_one(struct slab *slab, unsigned first, unsigned end)
+{
+    uint64_t *random = slab_random(slab);
+    unsigned word = first, turn = 0;
+    if (word_has_canary(slab->size_class)) {
+        word += random_below(random, end - first);
+        turn = random_below(random, 64);
+    }
+    while (!slab->free[word])
+        word = word + 1 < end ? word + 1 : first;
+    uint64_t bits = slab->free[word], turned = bits >> turn | bits << (64 - turn) % 64;
+    unsigned bit = (bits_lowest(turned) + turn) % 64;
+    slab->free[word] = bits & ~((uint64_t)1 << bit);
+    return word * 64 + bit;
+}
+
+/* Of the lowest free blocks any of as many as a word of the bitmap has bits beyond those. */
+unsigned hardened_take(struct slab *slab, void **blocks, unsigned count)
+{
+    size_t size = size_classes[slab->size_class].size;
+    unsigned words = (slab->blocks + 63u) / 64, end = slab->first_word, choice = 0, taken;
+    if (count > slab->free_blocks)
+        count = slab->free_blocks;
+    /* From more of them, more pages would be touched. */
+    while (end < words && choice < count + 64)
+        choice += bits_count(slab->free[end++]);
+    for (taken = 0; taken < count; taken++) {
+        unsigned index = take_one(slab, slab->first_word, end);
+        blocks[taken] = slab->base + index * size;
+        slab->watermark = (uint16_t)size_max(slab->watermark, index + 1);
+    }
+    unpoison_blocks(blocks, taken, size);
+    while (slab->first_word < words - 1 && !slab->free[slab->first_word])
+        slab->first_word++;
+    slab->free_blocks -= (uint16_t)taken;
+    slab->purged = 0;
+    return taken;
+}
+
+void word_check_unused(char *block, size_t length)
+{
+    if (length > TINY_MAX)
+        return;
+    /* Touched by a write: else its page would be the system's page of zeros for a moment. */
+    *(volatile uint64_t *)(block + length - CANARY_SIZE) = 0;
+    if (UNLIKELY(!bytes_are_zero(block, length)))
+        fatal_pointer("malloc", DEFECT_STRAY, block, NULL, 0);
+}

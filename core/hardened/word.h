@@ -1,0 +1,210 @@
+/* What is known of each block of the hardened preset, and what stands behind it.
+ *
+ * The record of a slab of the preset has a word for each block, a secret, from which follow the
+ * canaries, and the state of a generator, by which blocks are taken (slab_take), or, of a large one
+ * (slab/large.h), the sample that its block is:
+ *
+ *     record   | struct slab | bitmap | secret | random | word 0 | word 1 | ...
+ *     word     | bytes asked for: 22 | log2 of the alignment: 5 | form: 2 | state: 2 |
+ *              of a freed block: | the tag that its memory had last: 4 | state: 2 |
+ *     block    | bytes asked for ... | zeros | canary: 8 bytes |
+ *
+ * Free blocks are all zero, and so is all of a live one behind what was asked for, but the canary.
+ * A canary begins with a zero, so that no string runs into it; the other seven bytes are a hash of
+ * its block's address with the secret.
+ *
+ * Words are atomic: who changes one from live to freed has freed the block, and who has the block
+ * sets it live.
+ */
+#ifndef HARDENED_WORD_H
+#define HARDENED_WORD_H
+
+#include "hardened/bytes.h"
+#include "hardened/large.h"
+#include "hardened/tags.h"
+#include "os/fatal.h"
+
+enum word_state { WORD_UNUSED, WORD_LIVE, WORD_FREED };
+
+enum {
+    WORD_FORM_SHIFT = 2,
+    WORD_ALIGNMENT_SHIFT = 4,
+    WORD_SIZE_SHIFT = 9,
+    WORD_STATE_MASK = (1 << WORD_FORM_SHIFT) - 1,
+    WORD_FORM_MASK = (1 << WORD_ALIGNMENT_SHIFT) - 1, /* and the state */
+    WORD_ALIGNMENT_MASK = (1 << WORD_SIZE_SHIFT) - 1, /* and those */
+    CANARY_SIZE = 8
+};
+
+ALWAYS_INLINE uint32_t word_live(size_t size, size_t alignment, enum form form)
+{
+    return (uint32_t)size << WORD_SIZE_SHIFT | bits_lowest(alignment) << WORD_ALIGNMENT_SHIFT |
+           (uint32_t)form << WORD_FORM_SHIFT | WORD_LIVE;
+}
+
+/* Of the block of that pointer, once it is freed; and the tag that it had. */
+ALWAYS_INLINE uint32_t word_freed(const void *pointer)
+{
+    return tags_of(pointer) << WORD_FORM_SHIFT | WORD_FREED;
+}
+
+ALWAYS_INLINE unsigned word_last_tag(uint32_t word)
+{
+    return word >> WORD_FORM_SHIFT & 15;
+}
+
+ALWAYS_INLINE enum word_state word_state(uint32_t word)
+{
+    return (enum word_state)(word & WORD_STATE_MASK);
+}
+
+ALWAYS_INLINE enum form word_form(uint32_t word)
+{
+    return (enum form)(word >> WORD_FORM_SHIFT & 3);
+}
+
+ALWAYS_INLINE size_t word_alignment(uint32_t word)
+{
+    return (size_t)1 << (word >> WORD_ALIGNMENT_SHIFT & 31);
+}
+
+ALWAYS_INLINE size_t word_size(uint32_t word)
+{
+    return word >> WORD_SIZE_SHIFT;
+}
+
+/* Whether it is one of a live block that a function of that kind may free. Of operator delete that
+ * is told no alignment, it has to be the least. */
+ALWAYS_INLINE bool word_fits(uint32_t word, enum form form)
+{
+    static const uint16_t masks[] = {
+        [FORM_MALLOC] = WORD_FORM_MASK,
+        [FORM_NEW] = WORD_ALIGNMENT_MASK,
+        [FORM_NEW_ARRAY] = WORD_ALIGNMENT_MASK,
+        [FORM_ANY] = WORD_STATE_MASK,
+        [FORM_NEW | FORM_ALIGNED] = WORD_FORM_MASK,
+        [FORM_NEW_ARRAY | FORM_ALIGNED] = WORD_FORM_MASK};
+    return ((word ^ word_live(0, MIN_ALIGNMENT, form & FORM_ANY)) & masks[form]) == 0;
+}
+
+/* Whether there are canaries: those of longer blocks would cost a page each. */
+ALWAYS_INLINE bool word_has_canary(unsigned size_class)
+{
+    return !size_class_is_large(size_class);
+}
+
+/* Bytes of what the record of a slab of so many blocks has more. */
+ALWAYS_INLINE size_t word_bytes(unsigned blocks)
+{
+    return 2 * sizeof(uint64_t) + blocks * sizeof(uint32_t);
+}
+
+/* Const after the slab was made, but of large blocks (large.c). */
+ALWAYS_INLINE uint64_t *slab_secret(struct slab *slab)
+{
+    return &slab->free[(slab->blocks + 63u) / 64];
+}
+
+/* The bin's lock; of a large one word_sample. */
+ALWAYS_INLINE uint64_t *slab_random(struct slab *slab)
+{
+    return slab_secret(slab) + 1;
+}
+
+ALWAYS_INLINE uint32_t *slab_word(struct slab *slab, unsigned index)
+{
+    return (uint32_t *)(slab_secret(slab) + 2) + index;
+}
+
+/* The sample (profile/) that the live block of a slab without canaries is, or NULL. One block needs
+ * no generator: this stands in its place. Atomic, who has the block. */
+ALWAYS_INLINE void *word_sample(struct slab *slab)
+{
+    return word_has_canary(slab->size_class)
+               ? NULL
+               : (void *)(uintptr_t)ATOMIC_LOAD_ACQUIRE(slab_random(slab));
+}
+
+/* Sets it; returns what it was. */
+ALWAYS_INLINE void *word_set_sample(struct slab *slab, const void *sample)
+{
+    return (void *)(uintptr_t)__atomic_exchange_n(
+        slab_random(slab), (uintptr_t)sample, __ATOMIC_ACQ_REL);
+}
+
+/* Bytes that were asked for, of the block of that index if it is live; else its length. */
+ALWAYS_INLINE size_t word_asked(const struct slab *slab, unsigned index)
+{
+    uint32_t word = ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, index));
+    return word_state(word) == WORD_LIVE ? word_size(word) : size_classes[slab->size_class].size;
+}
+
+/* For a new slab: where the system has nothing random yet, from the time and its address. */
+void word_draw_secrets(struct slab *slab);
+
+/* Which block starts where the pointer leads, with or without a tag; slab->blocks or more: none. */
+ALWAYS_INLINE size_t word_index(const struct slab *slab, const void *pointer)
+{
+    size_t offset = (size_t)((const char *)tags_strip(pointer) - slab->base);
+    return size_class_exact_index(&size_classes[slab->size_class], offset);
+}
+
+/* Aborts, naming `call`, when a free block that was handed out before has been written to. What
+ * never was is not touched: most of it has no memory. Of long ones memory goes back instead. */
+ALWAYS_INLINE void word_check_zero(struct slab *slab, const void *block, const char *call)
+{
+    uint32_t word = ATOMIC_LOAD_RELAXED(slab_word(slab, (unsigned)word_index(slab, block)));
+    if (word_state(word) != WORD_UNUSED &&
+        UNLIKELY(!bytes_are_zero(block, size_classes[slab->size_class].size)))
+        fatal_pointer(call, DEFECT_WRITTEN, block, NULL, 0);
+}
+
+/* Aborts when a block that was never handed out, and is now, has been written to: by who wrote
+ * beside his own one. Of long ones that is not asked. The place of the canary is zero then. */
+SLOW_PATH void word_check_unused(char *block, size_t length);
+
+/* ---- Canaries -------------------------------------------------------------------------------- */
+
+/* The class that serves so many bytes, MID_MAX at most, and their canary, by each of its blocks;
+ * where none does that is mid or tiny, it is another one, or CLASS_NONE. */
+ALWAYS_INLINE unsigned word_class(size_t size, size_t alignment)
+{
+    size_t room = size + CANARY_SIZE;
+    return LIKELY(alignment <= MIN_ALIGNMENT) ? size_class_of(room)
+                                              : size_class_aligned(room, alignment);
+}
+
+/* A product of 128 bits, folded: who has seen a canary may work out those of its slab, but of no
+ * other one. The lowest byte is the first in memory, on every processor that there is a file for.
+ */
+ALWAYS_INLINE uint64_t word_canary(struct slab *slab, const void *block)
+{
+    static const uint64_t odd = 0x9e3779b97f4a7c15u;
+    unsigned __int128 product = (unsigned __int128)(*slab_secret(slab) ^ (uintptr_t)block) * odd;
+    uint64_t hash = (uint64_t)(product >> 64) ^ (uint64_t)product;
+    return hash & ~(uint64_t)UINT8_MAX;
+}
+
+/* Whether the eight bytes below the block, the canary of another one, are what they can be: that
+ * one's owner may be about to set or to clear it. Below the first block of a slab nothing is. */
+ALWAYS_INLINE bool word_start_is_whole(struct slab *slab, const void *block)
+{
+    if (HAKMEM_SANITIZE_THREAD || HAKMEM_SANITIZE_ADDRESS || (const char *)block == slab->base)
+        return true;
+    uint64_t below = ATOMIC_LOAD_RELAXED((const uint64_t *)block - 1);
+    const char *neighbour = (const char *)block - size_classes[slab->size_class].size;
+    return below == 0 || LIKELY(below == word_canary(slab, neighbour));
+}
+
+/* Whether all behind the bytes that were asked for is as it was when the block was handed out; of a
+ * large block, all beside them on its pages. */
+ALWAYS_INLINE bool word_end_is_whole(struct slab *slab, const void *block, size_t size)
+{
+    if (UNLIKELY(!word_has_canary(slab->size_class)))
+        return large_is_whole(slab, size);
+    const char *end = (const char *)block + size_classes[slab->size_class].size - CANARY_SIZE;
+    return bytes_rest_is_zero((const char *)block + size, end) &&
+           *(const uint64_t *)end == word_canary(slab, block);
+}
+
+#endif
