@@ -26,6 +26,9 @@ enum {
 #undef TAIL
 };
 
+/* A row has the name of a function. */
+#define sample_site row_of_sample_site
+
 enum {
 #define ADDRESS(object)
 #define MEASURED(object)

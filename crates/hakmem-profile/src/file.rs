@@ -518,8 +518,10 @@ fn read_sample(record: &Fields) -> Option<Sample> {
 }
 
 fn read_snapshot(record: &Fields) -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    snapshot.time_ns = record.u64(8);
+    let mut snapshot = Snapshot {
+        time_ns: record.u64(8),
+        ..Snapshot::default()
+    };
     for (index, field) in snapshot.amounts().into_iter().enumerate() {
         *field = record.u64(16 + 8 * index);
     }

@@ -1,7 +1,10 @@
 /* Nothing is sampled in a model: in its place stands what is never called. */
 #include <stdlib.h>
 
+#include "profile/attach.h"
 #include "profile/sample.h"
+
+struct attach attachment;
 
 void *sample_replace(
     void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start)

@@ -43,6 +43,12 @@ pub fn library() -> PathBuf {
     prefix().join("libhakmem.so")
 }
 
+/// The one that `run --preset hardened` preloads.
+pub fn hardened_library() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| format!("{}/libhakmem-hardened.so", prefix().display()))
+}
+
 /// The one that `run --cycles` preloads.
 pub fn measuring_library() -> PathBuf {
     prefix().join("libexec/hakmem/libhakmem-profile.so")

@@ -10,7 +10,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
-use crate::fixtures::{compile, hakmem, library, scratch, skip};
+use crate::fixtures::{compile, hakmem, hardened_library, library, scratch, skip};
 
 /// A program with blocks of all sizes, a part of them freed, and threads, that prints what the
 /// library says of it and waits.
@@ -67,13 +67,9 @@ pub struct Running {
 
 impl Running {
     pub fn start(program: &Path, words: &[&str], options: &[(&str, &str)]) -> Running {
-        let library = match options.contains(&("HAKMEM_PRESET", "hardened")) {
-            true => library().with_file_name("libhakmem-hardened.so"),
-            false => library(),
-        };
         let mut child = Command::new(program)
             .args(words)
-            .env("LD_PRELOAD", library)
+            .env("LD_PRELOAD", library())
             .envs(options.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -183,7 +179,7 @@ fn a_process_that_waits_is_told_exactly() {
     };
     let samples = [("HAKMEM_SAMPLE_KIB", "16")];
     let lean = [("HAKMEM_PRESET", "lean")];
-    let hardened = [("HAKMEM_PRESET", "hardened")];
+    let hardened = [("LD_PRELOAD", hardened_library())];
     for (threads, options) in [
         ("1", &[][..]),
         ("4", &[]),
