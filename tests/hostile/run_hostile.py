@@ -43,8 +43,6 @@ PAUSE_S = 0.5    # between those
 # Variables by which somebody may have changed what is measured.
 FOREIGN = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")
 PRESET = {name: value for name, value in os.environ.items() if name == "HAKMEM_PRESET"}
-# The preset is a library of its own, beside the other one.
-HARDENED = ("libhakmem.so", "libhakmem-hardened.so")
 TERM = r"(?:(?P<factor>[\d.]+) \* )?(?P<name>(?:system\.)?[a-z]\w*)|(?P<constant>[\d.]+)"
 
 
@@ -141,7 +139,11 @@ class Runner:
     def __init__(self, case, programs, library):
         self.case = case
         self.programs = programs
-        self.library = library.resolve()
+        self.library = self.serving = library.resolve()
+        hardened = library.with_name("libhakmem-hardened.so").resolve()
+        # The preset is a library of its own, beside the other one.
+        if case.environment.get("HAKMEM_PRESET") == "hardened" and hardened.exists():
+            self.serving = hardened
         self.enter = None  # run by the child before the program
         self.patience_s = PATIENCE_S
         self.figures = {}  # name, with "system." before it under the C library: values
@@ -156,9 +158,7 @@ class Runner:
             kept.update(PRESET)
             kept.update(self.case.environment)
             if not self.case.linked:
-                kept["LD_PRELOAD"] = str(self.library)
-                if kept.get("HAKMEM_PRESET") == "hardened":
-                    kept["LD_PRELOAD"] = kept["LD_PRELOAD"].replace(*HARDENED)
+                kept["LD_PRELOAD"] = str(self.serving)
         return kept
 
     def run(self, under_hakmem):
@@ -179,7 +179,7 @@ class Runner:
         served = re.search(r"^served by (.+)$", done.stdout, re.MULTILINE)
         if not served:
             raise Failed(f"did not say who served it, under {who}")
-        if (pathlib.Path(served[1]).resolve() == self.library) != under_hakmem:
+        if (pathlib.Path(served[1]).resolve() == self.serving) != under_hakmem:
             raise Failed(f"was to be served by {who}, but that was {served[1]}")
         for name, value in re.findall(r"^figure (\w+) (-?[\d.]+)$", done.stdout, re.MULTILINE):
             key = name if under_hakmem else "system." + name

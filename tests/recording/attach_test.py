@@ -223,7 +223,7 @@ class Attach(Case):
 class Peak(Case):
     """The highest RSS is what the kernel says, to 3 %."""
 
-    def check(self, mode, status=0):
+    def check(self, mode, status=0, least=350e6):
         done = subprocess.run(
             [str(FOLDER / "spike"), mode], capture_output=True, text=True, timeout=100, check=False,
             env=environment(HAKMEM_RECORD_FILE=f"{self.output}/%p.hakprof", HAKMEM_SAMPLE_KIB="64"))
@@ -232,7 +232,7 @@ class Peak(Case):
         told = [self.report(log)["waterfall_at_peak"] for log in self.output.glob("*.hakprof")]
         most = max(told, key=lambda fall: fall["rss"])
         self.assertAlmostEqual(most["rss"] / highest, 1, delta=0.03)
-        self.assertGreater(highest, 350e6)
+        self.assertGreater(highest, least)
         steps = {step["name"]: step["bytes"] for step in most["steps"]}
         self.assertAlmostEqual(sum(steps.values()), most["rss"], delta=1000)
         return steps
@@ -247,7 +247,8 @@ class Peak(Case):
         self.assertGreater(self.check("mapped")["all else"], 390e6)
 
     def test_threads(self):
-        self.check("threads")
+        # Each has its own peak; how many fall together is chance.
+        self.check("threads", least=100e6)
 
     def test_forked(self):
         self.check("forked")
