@@ -93,6 +93,13 @@ void reclaim_before_growth(size_t bytes, bool big);
  * resident and before they are touched: gives memory back when the limit is near. */
 void reclaim_to_limit(size_t bytes);
 
+/* So many bytes were taken, whether there is a limit or not. */
+ALWAYS_INLINE void pressure_taken(size_t bytes)
+{
+    if (UNLIKELY(pressure_is_limited()) && bytes)
+        reclaim_to_limit(bytes);
+}
+
 /* Called in slow paths, without locks: begins a tick when it is time, and does some of the work
  * that ticks left. */
 void reclaim_tick(uint64_t now_ms);

@@ -50,13 +50,13 @@ unsigned hardened_take(struct slab *slab, void **blocks, unsigned count)
     for (taken = 0; taken < count; taken++) {
         unsigned index = take_one(slab, slab->first_word, end);
         blocks[taken] = slab->base + index * size;
+        slab_touch(slab, index, 1);
         slab->watermark = (uint16_t)size_max(slab->watermark, index + 1);
     }
     unpoison_blocks(blocks, taken, size);
     while (slab->first_word < words - 1 && !slab->free[slab->first_word])
         slab->first_word++;
     slab->free_blocks -= (uint16_t)taken;
-    slab->purged = 0;
     return taken;
 }
 

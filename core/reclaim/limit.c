@@ -4,6 +4,7 @@
 #include "base/policy.h"
 #include "os/limits.h"
 #include "os/os.h"
+#include "slab/slab.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -34,7 +35,7 @@ static struct held held_now(void)
     struct page_heap_stats stats = page_heap_stats();
     size_t live = big_live_bytes();
     return (struct held){
-        .used = stats.used_pages * PAGE_SIZE + live,
+        .used = stats.used_pages * PAGE_SIZE - slab_clean_bytes() + live,
         .free = stats.dirty_free_pages * PAGE_SIZE + big_cache_bytes(),
         .mapped = stats.superslabs * REGION_SIZE + live + big_cache_mapped()};
 }

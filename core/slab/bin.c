@@ -169,6 +169,7 @@ static void populate(struct bin *bin, struct slab *slab)
     size_t bytes = size_min(slabs, blocks_end / PAGE_SIZE) * PAGE_SIZE;
     slab->watermark =
         (uint16_t)size_min(size_class_index(slab->size_class, bytes - 1) + 1, slab->blocks);
+    slab_touch(slab, 0, slab->watermark);
     os_populate(slab->base, bytes);
 }
 
@@ -198,6 +199,13 @@ static void join(struct bin *bin, struct slab *slab)
     lock_release(&bin->lock);
 }
 
+/* Of the grains that were clean before. */
+static size_t bytes_touched(const struct slab *slab, uint64_t clean)
+{
+    clean &= ~slab->clean_grains;
+    return clean ? bits_count(clean) * slab_grain(slab) : 0;
+}
+
 unsigned bin_refill(
     unsigned shard, unsigned size_class, void **blocks, unsigned count, enum refill cost)
 {
@@ -205,16 +213,20 @@ unsigned bin_refill(
     struct bin *bin = bin_of(shard, size_class);
     struct slab *slab;
     unsigned taken = 0;
+    size_t touched = 0;
     lock_acquire(&bin->lock);
     while (taken < count && (slab = fullest(bin, fresh)) != NULL) {
         unsigned there = fresh ? slab->free_blocks : slab_used_blocks(slab);
         unsigned got = (unsigned)size_min(count - taken, there);
+        uint64_t clean = slab->clean_grains;
         taken += slab_take(slab, blocks + count - taken - got, got);
+        touched += bytes_touched(slab, clean);
         bin->free_blocks -= got;
         bin_relist(bin, slab);
     }
     bin_lower_bounds(bin);
     lock_release(&bin->lock);
+    pressure_taken(touched);
     if (taken && taken < count)
         memmove(blocks, blocks + count - taken, taken * sizeof *blocks);
     if (taken || !fresh)
@@ -222,9 +234,12 @@ unsigned bin_refill(
     slab = slab_create(size_class, shard, 1, cost == REFILL_MAP);
     if (!slab)
         return 0;
+    uint64_t clean = slab->clean_grains;
     populate(bin, slab);
     taken = slab_take(slab, blocks, count);
+    touched = bytes_touched(slab, clean);
     join(bin, slab);
+    pressure_taken(touched);
     return taken;
 }
 

@@ -1,8 +1,60 @@
-/* Zeroing of blocks, by slab.h: of what may be other than zero, and nothing else. */
+/* What of slabs is clean, by slab.h; zeroing of blocks: of what may be other than zero, and nothing
+ * else. */
 #include <string.h>
 
+#include "base/pressure.h"
 #include "base/sparse.h"
 #include "slab/slab.h"
+#include "span/page_heap.h"
+
+/* ---- Clean grains ---------------------------------------------------------------------------- */
+
+static size_t clean_bytes; /* atomic relaxed, any thread */
+
+size_t slab_clean_bytes(void)
+{
+    return ATOMIC_LOAD_RELAXED(&clean_bytes);
+}
+
+void slab_add_clean(struct slab *slab, uint64_t grains)
+{
+    uint64_t more = grains & ~slab->clean_grains;
+    slab->clean_grains |= more;
+    ATOMIC_ADD_RELAXED(&clean_bytes, bits_count(more) * slab_grain(slab));
+}
+
+void slab_take_clean(struct slab *slab, uint64_t grains)
+{
+    grains &= slab->clean_grains;
+    slab->clean_grains &= ~grains;
+    if (grains)
+        ATOMIC_ADD_RELAXED(&clean_bytes, -(bits_count(grains) * slab_grain(slab)));
+}
+
+void slab_touch(struct slab *slab, unsigned first, unsigned count)
+{
+    if (!slab->clean_grains)
+        return;
+    size_t size = size_classes[slab->size_class].size, grain = slab_grain(slab);
+    size_t low = first * size / grain, end = ((first + count) * size + grain - 1) / grain;
+    slab_take_clean(slab, bitmap_word_mask(0, (unsigned)low, (unsigned)(end - low)));
+}
+
+void slab_count_clean(struct slab *slab, const struct unit_run *taken)
+{
+    size_t size = taken->run.units * UNIT_SIZE, grain = slab_grain(slab);
+    uint64_t grains = 0;
+    if (slab->blocks == 1) {
+        pressure_taken(size - taken->dirty_pages * PAGE_SIZE);
+        return;
+    }
+    for (size_t at = 0; at < size; at += PAGE_SIZE)
+        if (!superslab_is_dirty(slab->superslab, slab->base + at))
+            grains |= (uint64_t)1 << at / grain;
+    slab_add_clean(slab, grains);
+}
+
+/* ---- Zeroing --------------------------------------------------------------------------------- */
 
 /* Zeroes a piece of a block of that size, rounded up to words. Pages of a large one that its last
  * owner left untouched stay so: a slab that ends tells only of whole blocks that they are dirty. */

@@ -56,6 +56,7 @@ static struct slab *record_alloc(unsigned size_class, unsigned shard, const stru
 /* To be called by who has the slab's units still. */
 static void record_free(struct slab *slab)
 {
+    slab_take_clean(slab, UINT64_MAX);
     size_t size = record_size(slab->size_class, slab->shard);
     if (size > SLAB_RECORD_SIZE)
         metadata_free(slab, size);
@@ -128,6 +129,7 @@ static struct slab *place(unsigned size_class, unsigned shard, const struct unit
     slab->blocks = slab->free_blocks = (uint16_t)slab_blocks_of(size_class);
     bitmap_set_range(slab->free, 0, slab->blocks);
     slab->clean = taken->dirty_pages == 0;
+    slab_count_clean(slab, taken);
     return slab;
 }
 
@@ -262,6 +264,7 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
             for (unsigned i = 1; i <= run; i++, block += size)
                 blocks[count - taken - i] = block;
             bits &= ~bitmap_word_mask(0, first, run);
+            slab_touch(slab, word * 64 + first, run);
             taken += run;
             end = word * 64 + first + run;
         }
@@ -271,7 +274,6 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
     unpoison_blocks(blocks, taken, size);
     slab->first_word = (uint16_t)word;
     slab->free_blocks -= (uint16_t)taken;
-    slab->purged = 0;
     if (end > slab->watermark)
         slab->watermark = (uint16_t)end;
     return taken;
@@ -379,5 +381,5 @@ void slab_repair(struct slab *slab)
     slab->watermark = (uint16_t)size_max(slab->watermark, used);
     slab->free_blocks = (uint16_t)bitmap_count_range(slab->free, 0, slab->blocks);
     slab->first_word = 0;
-    slab->purged = 0;
+    slab_take_clean(slab, UINT64_MAX);
 }

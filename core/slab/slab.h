@@ -23,6 +23,8 @@
 #include "hardened.h"
 #include "span/superslab.h"
 
+struct unit_run;
+
 struct slab {
     struct list_node by_fullness; /* on one of the bin's lists unless no block is free */
     char *base;                   /* const, but for who has a large hardened block of its own */
@@ -35,9 +37,9 @@ struct slab {
     uint8_t fullness; /* which of the bin's lists: 0 is the fullest */
     uint16_t blocks;  /* const */
     uint16_t free_blocks;
-    uint16_t first_word; /* no bit is set in words of `free` below this one */
-    uint16_t watermark;  /* blocks from here on were neither handed out nor populated */
-    uint64_t purged;     /* bit per grain (slab_grain): purged, and no block was taken since */
+    uint16_t first_word;   /* no bit is set in words of `free` below this one */
+    uint16_t watermark;    /* blocks from here on were neither handed out nor populated */
+    uint64_t clean_grains; /* bit per grain (slab_grain): was clean, and no block taken since */
     uint64_t free[];
 };
 
@@ -116,6 +118,18 @@ ALWAYS_INLINE unsigned slab_used_blocks(const struct slab *slab)
 /* Takes up to `count` free blocks, those of the lowest addresses, into `blocks`, where the lowest
  * one comes last; returns how many. */
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
+
+/* Of a slab that is made: counts what of its units is clean; a single block, which is touched at
+ * once, as taken. */
+void slab_count_clean(struct slab *slab, const struct unit_run *taken);
+
+/* The grains are clean from now on, or not any more; so many blocks from `first` on are touched. */
+void slab_add_clean(struct slab *slab, uint64_t grains);
+void slab_take_clean(struct slab *slab, uint64_t grains);
+void slab_touch(struct slab *slab, unsigned first, unsigned count);
+
+/* Bytes of clean grains, in all slabs. Any thread. */
+size_t slab_clean_bytes(void);
 
 /* Index of the block that starts at `address`. Aborts, naming the API function `call`, when no
  * block starts there. */

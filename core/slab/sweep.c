@@ -28,7 +28,7 @@ static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
             grains |= bitmap_word_mask(0, i, free_end - i);
         i = ((used + 1) * size + grain - 1) / grain;
     }
-    return grains & ~slab->purged;
+    return grains & ~slab->clean_grains;
 }
 
 /* Takes or returns all blocks that touch the bytes, so that nobody gets one of them meanwhile; one
@@ -77,7 +77,7 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t 
     lock_acquire(&bin->lock);
     set_blocks_of(bin, slab, start, length, true);
     if (purged)
-        slab->purged |= bitmap_word_mask(0, first, count);
+        slab_add_clean(slab, bitmap_word_mask(0, first, count));
     *bytes = purged ? length : 0;
     return true;
 }

@@ -197,8 +197,7 @@ static void *allocate(unsigned part, size_t size, size_t alignment, bool zero)
     unpoison(big->region.base, big->mapped);
     if (zero && big->dirty)
         clear(big);
-    if (UNLIKELY(pressure_is_limited()))
-        reclaim_to_limit(big->mapped - size_min(big->dirty, big->mapped));
+    pressure_taken(big->mapped - size_min(big->dirty, big->mapped));
     big->zeroed = big->dirty == 0;
     advise(big, false);
     return big->region.base;
@@ -322,8 +321,7 @@ void *big_resize(struct big *big, size_t size)
                  proof_is_dense(big->region.base, big->mapped);
     size_t before = length_of(big);
     bool done = resize(big, mapping_size(size));
-    if (UNLIKELY(pressure_is_limited()))
-        reclaim_to_limit(length_of(big) - size_min(length_of(big), before));
+    pressure_taken(length_of(big) - size_min(length_of(big), before));
     if (!done)
         return NULL;
     unpoison(big->region.base, length_of(big));

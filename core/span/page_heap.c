@@ -294,7 +294,7 @@ static bool take_from_others(
     return false;
 }
 
-static bool take(
+bool page_heap_take(
     unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
 {
     struct superslab *fresh = NULL;
@@ -308,22 +308,6 @@ static bool take(
         reclaim_before_growth(REGION_SIZE, false);
     } while ((fresh = grow(part, growth)) != NULL);
     return take_from_others(part, units, alignment, 0, taken);
-}
-
-/* What is clean will become resident. */
-static void note_taken(const struct unit_run *taken)
-{
-    if (UNLIKELY(pressure_is_limited()))
-        reclaim_to_limit(taken->run.units * UNIT_SIZE - taken->dirty_pages * PAGE_SIZE);
-}
-
-bool page_heap_take(
-    unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
-{
-    if (!take(part, units, alignment, growth, taken))
-        return false;
-    note_taken(taken);
-    return true;
 }
 
 bool page_heap_init(void)
@@ -345,12 +329,12 @@ bool page_heap_take_at(struct superslab *superslab, struct run run)
     struct lock *lock = &part_of(superslab)->lock;
     lock_acquire(lock);
     bool free = (superslab->free_units & units) == units;
-    struct unit_run taken = {superslab, run, free ? take_run(superslab, run) : 0};
+    unsigned dirty = free ? take_run(superslab, run) : 0;
     lock_release(lock);
     if (!free)
         return false;
     unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
-    note_taken(&taken);
+    pressure_taken(run.units * UNIT_SIZE - dirty * PAGE_SIZE);
     return true;
 }
 

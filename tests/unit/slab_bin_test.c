@@ -434,6 +434,30 @@ static unsigned swept_slabs(const struct bin *bin)
     return count;
 }
 
+/* Of a slab that is in use: what nobody has taken yet, and what was purged. */
+static void clean_pages_are_counted(void **state)
+{
+    (void)state;
+    enum { LONG = 64 * 1024 };
+    unsigned class = size_class_of(LONG);
+    sweep_everything();
+    page_heap_purge(SIZE_MAX);
+    size_t before = slab_clean_bytes(), slab = size_classes[class].units * UNIT_SIZE;
+    assert_int_equal(bin_refill(0, class, held, 1, REFILL_MAP), 1);
+    assert_int_equal(slab_clean_bytes(), before + slab - LONG);
+    assert_int_equal(bin_refill(0, class, held + 1, 2, REFILL_USED), 0);
+    assert_int_equal(bin_refill(0, class, held + 1, 2, REFILL_FRESH), 2);
+    assert_int_equal(slab_clean_bytes(), before + slab - 3 * LONG);
+    bin_flush(0, class, held + 1, 2);
+    assert_int_equal(slab_clean_bytes(), before + slab - 3 * LONG);
+    assert_int_equal(sweep_everything(), 2 * LONG);
+    assert_int_equal(slab_clean_bytes(), before + slab - LONG);
+    assert_int_equal(sweep_everything(), 0);
+    bin_flush(0, class, held, 1);
+    sweep_everything();
+    assert_int_equal(slab_clean_bytes(), before);
+}
+
 /* Those that were looked at go back to their lists by so many at a time, since others wait. */
 static void a_sweep_ends_in_steps(void **state)
 {
@@ -446,7 +470,7 @@ static void a_sweep_ends_in_steps(void **state)
     for (unsigned i = 0; i < SLABS * blocks; i++)
         assert_int_equal(bin_refill(0, class, &held[i], 1, REFILL_MAP), 1);
     for (unsigned i = 0; i < SLABS * blocks; i++) {
-        slab_lookup(held[i])->purged = UINT64_MAX;
+        slab_add_clean(slab_lookup(held[i]), UINT64_MAX);
         if (i % blocks)
             bin_flush(0, class, &held[i], 1);
     }
@@ -723,6 +747,7 @@ int main(void)
         cmocka_unit_test(remote_blocks_go_home),
         cmocka_unit_test(purging_inside_slabs_keeps_live_blocks),
         cmocka_unit_test(ticks_purge_what_lay_unused),
+        cmocka_unit_test(clean_pages_are_counted),
         cmocka_unit_test(a_sweep_ends_in_steps),
         cmocka_unit_test(random_steps_agree_with_the_model),
         cmocka_unit_test(slabs_are_kept_for_bursts),
