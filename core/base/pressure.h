@@ -64,8 +64,8 @@ ALWAYS_INLINE bool pressure_is_limited(void)
     return ATOMIC_LOAD_RELAXED(&pressure_limited_flag) || POLICY(limit_mib);
 }
 
-/* What is resident comes near a limit: then single blocks and empty slabs are not cached, but go to
- * the page heap, which takes dirty pages first. Atomic relaxed, any thread. */
+/* What is resident comes near a limit: then long blocks and empty slabs are not cached, and the
+ * page heap takes dirty pages first. Atomic relaxed, any thread. */
 extern bool pressure_near_flag;
 
 ALWAYS_INLINE bool pressure_is_near(void)

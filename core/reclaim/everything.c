@@ -16,7 +16,7 @@ size_t reclaim_everything(void)
     heap_flush_pooled(0);
     transfer_drain();
     spare_flush();
-    size_t purged = sweep_everything();
+    size_t purged = sweep_purge(SIZE_MAX);
     purged += page_heap_purge(SIZE_MAX) + big_cache_empty();
     pressure_account(purged);
     if (HARDENED)

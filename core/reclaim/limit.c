@@ -5,9 +5,12 @@
 #include "os/limits.h"
 #include "os/os.h"
 #include "slab/slab.h"
+#include "slab/sweep.h"
+#include "slab/transfer.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
+#include "thread/registry.h"
 
 /* All atomic relaxed, any thread. */
 static size_t group_bytes = SIZE_MAX;   /* of the system */
@@ -16,8 +19,7 @@ static size_t other_bytes;              /* resident besides what the layers coun
 static size_t other_addresses;          /* mapped besides that */
 static size_t taken_bytes;              /* since the last look */
 static size_t room_bytes;               /* that may be taken before the next one */
-static size_t taken_since_all;          /* since all that is free went back */
-static size_t distance_bytes;           /* that have to be taken before it does so again */
+static size_t mapped_left;              /* when addresses last were given back */
 static uint64_t purges;
 static uint64_t measured_ms;
 
@@ -57,8 +59,8 @@ uint64_t limit_purges(void)
     return ATOMIC_LOAD_RELAXED(&purges);
 }
 
-/* This part of a limit is left for what is not counted; where no more than as much again is left,
- * single blocks are not cached any more. */
+/* This part of a limit is left for what is not counted; where no more than twice as much is left
+ * beyond it, long blocks are not cached any more. */
 enum { NEAR_PART = 16 };
 
 static size_t bound(size_t limit)
@@ -86,32 +88,23 @@ static size_t give_free(size_t bytes)
     return gone;
 }
 
-/* True for one thread when so much was taken that there may be something again. */
-static bool all_is_due(void)
+/* The same of what lies free in caches and inside slabs as well. */
+static size_t give_deep(size_t wanted)
 {
-    if (ATOMIC_LOAD_RELAXED(&taken_since_all) < ATOMIC_LOAD_RELAXED(&distance_bytes))
-        return false;
-    return __atomic_exchange_n(&taken_since_all, 0, __ATOMIC_RELAXED) != 0;
-}
-
-/* Gives all back that is free; the next time is the later the less it was. */
-static size_t give_all(size_t limit)
-{
-    size_t distance = ATOMIC_LOAD_RELAXED(&distance_bytes);
-    size_t least = size_max(limit / 32, REGION_SIZE);
-    size_t gone = reclaim_everything();
-    distance = gone < distance / 2 ? distance * 2 : least;
-    ATOMIC_STORE_RELAXED(&distance_bytes, size_min(distance, size_max(limit / 4, least)));
-    return gone;
+    heap_flush_pooled(0);
+    transfer_drain();
+    size_t gone = sweep_purge(wanted);
+    pressure_account(gone);
+    return gone < wanted ? gone + give_free(wanted - gone) : gone;
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-static void purge(size_t limit, size_t wanted, size_t free_bytes)
+static void purge(size_t wanted, size_t free_bytes, size_t ahead)
 {
     size_t shallow = size_min(wanted, free_bytes), gone = shallow ? give_free(shallow) : 0;
-    if (gone < wanted && all_is_due())
-        gone += give_all(limit);
+    if (gone < wanted)
+        gone += wanted == SIZE_MAX ? reclaim_everything() : give_deep(wanted - gone + ahead);
     if (gone)
         ATOMIC_ADD_RELAXED(&purges, 1);
 }
@@ -128,20 +121,21 @@ static void look(void)
     /* A little may be taken beyond the bound, so that the next look is not at once. */
     size_t slack = size_max(size_min(limit, addresses) / 64, UNIT_SIZE);
     ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(left, left_mapped), slack));
-    ATOMIC_STORE_RELAXED(&pressure_near_flag, left < limit / NEAR_PART);
+    ATOMIC_STORE_RELAXED(&pressure_near_flag, left < limit / NEAR_PART * 2);
     struct heap *heap = heap_of_thread();
     if (excess > held.free && heap && heap_lend(heap))
         held = held_now();
     if (excess)
-        purge(limit, excess, held.free);
-    /* Addresses go only where all that holds them is free. */
-    if (excess_mapped)
-        purge(addresses, excess_mapped + slack, 0);
+        purge(excess, held.free, slack);
+    /* Addresses go only where all that holds them is free, and not again before more are taken. */
+    if (excess_mapped && held.mapped > ATOMIC_LOAD_RELAXED(&mapped_left)) {
+        purge(SIZE_MAX, 0, 0);
+        ATOMIC_STORE_RELAXED(&mapped_left, held_now().mapped);
+    }
 }
 
 void reclaim_to_limit(size_t bytes)
 {
-    ATOMIC_ADD_RELAXED(&taken_since_all, bytes);
     if (ATOMIC_ADD_RELAXED(&taken_bytes, bytes) + bytes > ATOMIC_LOAD_RELAXED(&room_bytes))
         look();
 }
@@ -163,8 +157,8 @@ void limit_changed(void)
 {
     if (POLICY(limit_mib))
         measure();
-    ATOMIC_STORE_RELAXED(&distance_bytes, 0);
     ATOMIC_STORE_RELAXED(&room_bytes, 0);
+    ATOMIC_STORE_RELAXED(&mapped_left, 0);
     ATOMIC_STORE_RELAXED(&pressure_near_flag, false);
 }
 

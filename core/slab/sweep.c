@@ -270,21 +270,28 @@ bool sweep_step(void)
     return false;
 }
 
-size_t sweep_everything(void)
+static size_t sweep_bin(unsigned number, unsigned fullness_min)
+{
+    struct bin *bin = bin_at(number);
+    struct list gone = {NULL};
+    release_empties(bin, number % CLASS_COUNT);
+    lock_acquire(&bin->lock);
+    size_t purged = sweep_slabs(bin, bin->slab_count, fullness_min, &gone);
+    for (end_sweep(bin); bin->sweeping; end_sweep(bin)) {
+        lock_release(&bin->lock);
+        lock_acquire(&bin->lock);
+    }
+    lock_release(&bin->lock);
+    bin_destroy(&gone);
+    return purged;
+}
+
+size_t sweep_purge(size_t bytes)
 {
     size_t total = 0;
-    for (unsigned number = 0; find_bin(&number); number++) {
-        struct bin *bin = bin_at(number);
-        struct list gone = {NULL};
-        release_empties(bin, number % CLASS_COUNT);
-        lock_acquire(&bin->lock);
-        total += sweep_slabs(bin, bin->slab_count, 0, &gone);
-        for (end_sweep(bin); bin->sweeping; end_sweep(bin)) {
-            lock_release(&bin->lock);
-            lock_acquire(&bin->lock);
-        }
-        lock_release(&bin->lock);
-        bin_destroy(&gone);
-    }
+    unsigned fullness = bytes == SIZE_MAX ? 1 : FULLNESS_LEVELS;
+    while (fullness-- > 0)
+        for (unsigned number = 0; total < bytes && find_bin(&number); number++)
+            total += sweep_bin(number, fullness);
     return total;
 }

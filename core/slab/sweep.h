@@ -25,7 +25,8 @@ bool sweep_step(void);
  * the shard first. True when there were any. */
 bool sweep_empties(unsigned shard);
 
-/* Gives back all empty slabs, and all whole free pages inside the others; returns bytes. */
-size_t sweep_everything(void);
+/* Gives back empty slabs, and so many bytes of whole free pages inside the others, those of the
+ * emptiest ones first; SIZE_MAX: all. Returns bytes. */
+size_t sweep_purge(size_t bytes);
 
 #endif

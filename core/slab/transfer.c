@@ -52,7 +52,7 @@ static unsigned factor(unsigned size_class)
 
 static unsigned bound(unsigned size_class)
 {
-    if (ATOMIC_LOAD_RELAXED(&closed) || (size_class_is_single(size_class) && pressure_is_near()))
+    if (ATOMIC_LOAD_RELAXED(&closed) || (size_class_is_long(size_class) && pressure_is_near()))
         return 0;
     size_t bytes = (size_t)POLICY(magazine_kib) * KIB * MAGAZINES_MAX * factor(size_class);
     size_t blocks = size_min(bytes / size_classes[size_class].size, SLOTS_MAX);

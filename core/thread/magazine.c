@@ -177,10 +177,10 @@ static unsigned sharers(unsigned size_class)
 }
 
 /* Most blocks of the class that a magazine may hold; 0: it has none, each block goes by itself, as
- * single ones do near a limit. */
+ * long ones do near a limit. */
 static unsigned capacity_limit(unsigned size_class)
 {
-    if (size_class_is_single(size_class) && pressure_is_near())
+    if (size_class_is_long(size_class) && pressure_is_near())
         return 0;
     unsigned crowd = sharers(size_class), least = size_class_cached_min(size_class, crowd);
     uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
@@ -413,8 +413,12 @@ static bool fill(struct heap *heap, unsigned size_class, unsigned limit, bool fr
 void *heap_refill(struct heap *heap, unsigned size_class, bool fresh)
 {
     unsigned limit = capacity_limit(size_class);
-    if (limit == 0)
+    if (limit == 0) {
+        /* What it cached before goes now: others need it. */
+        magazine_renew(heap, size_class, 0);
+        heap_lend(heap);
         return take_single(heap, size_class, fresh);
+    }
     void *block = NULL;
     /* A signal handler may take them all before we take the first. */
     while (!block && fill(heap, size_class, limit, fresh))
@@ -656,7 +660,8 @@ bool heap_lend(struct heap *heap)
     bool any = false;
     if (heap->depth != 1)
         return false;
-    for (unsigned size_class = SINGLE_CLASS_FIRST; size_class <= SIZE_COUNT; size_class++) {
+    unsigned size_class = pressure_is_near() ? LONG_CLASS_FIRST : SINGLE_CLASS_FIRST;
+    for (; size_class <= SIZE_COUNT; size_class++) {
         unsigned begin = magazine_of(heap, size_class)->begin;
         unsigned held = heap_cached_blocks(heap, size_class);
         if (!held)

@@ -294,8 +294,8 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class);
 void heap_flush(struct heap *heap);
 
 /* Before memory grows, in a slow path of the heap's thread: sends home what its magazines hold of
- * single blocks; true when there were any. Does nothing in a signal handler that interrupts such a
- * path. */
+ * single blocks, near a limit of all long ones; true when there were any. Does nothing in a signal
+ * handler that interrupts such a path. */
 bool heap_lend(struct heap *heap);
 
 /* Makes an area of zeros one whose magazines were never used. */

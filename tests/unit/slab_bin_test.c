@@ -140,14 +140,14 @@ static void run_class(unsigned class)
         else
             flush(unit_below(&random, shards), class, 1 + unit_below(&random, BATCH));
         if (unit_below(&random, 100) == 0)
-            sweep_everything();
+            sweep_purge(SIZE_MAX);
         if (step % 10 == 0)
             check(class);
     }
     shuffle(&random);
     while (held_count)
         flush(0, class, BATCH);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     for (unsigned shard = 0; shard < shards; shard++)
         CHECK(bin_of(shard, class)->slab_count == 0);
     CHECK(page_heap_stats().used_pages == used);
@@ -192,7 +192,7 @@ static void lowest_addresses_of_the_fullest_slab_first(void **state)
             bin_flush(0, class, &held[i], 1);
     held_count = 0;
     bin_check_all();
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
@@ -221,7 +221,7 @@ static void used_blocks_can_be_had_alone(void **state)
     stamp(held[held_count++], 1024);
     while (held_count)
         flush(0, class, BATCH);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
@@ -290,7 +290,7 @@ static void populated_pages_are_purged(void **state)
         resident_of_next(class, true);
     refill(0, class, 1);
     const struct slab *slab = slab_lookup(held[held_count - 1]);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_true(unit_is_resident(slab->base));
     for (size_t page = os_page_size(); page < UNIT_SIZE; page += os_page_size())
         assert_false(unit_is_resident(slab->base + page));
@@ -320,7 +320,7 @@ static void remote_blocks_go_home(void **state)
         of_shard[slab_lookup(held[i])->shard]++;
     unsigned rest = of_shard[1];
     flush(0, class, held_count);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(bin_of(1, class)->remote_blocks - remote[1], rest);
     assert_int_equal(bin_of(0, class)->slab_count + bin_of(1, class)->slab_count, 0);
 }
@@ -345,10 +345,10 @@ static void purging_inside_slabs_keeps_live_blocks(void **state)
             else
                 bin_flush(0, class, &held[i], 1);
         }
-        size_t purged = sweep_everything();
+        size_t purged = sweep_purge(SIZE_MAX);
         /* Pages as large as a unit leave nothing to purge inside of a slab. */
         assert_true(purged >= amount / 4 || os_page_size() >= UNIT_SIZE);
-        assert_int_equal(sweep_everything(), 0);
+        assert_int_equal(sweep_purge(SIZE_MAX), 0);
         bin_check_all();
         for (unsigned i = 0; i < kept; i++)
             CHECK(unit_all_bytes(held[i], size, (unsigned char)(1 + i * island % 200)));
@@ -365,7 +365,7 @@ static void purging_inside_slabs_keeps_live_blocks(void **state)
         for (unsigned i = 0; i < held_count; i++)
             bin_flush(0, class, &held[i], 1);
         held_count = 0;
-        sweep_everything();
+        sweep_purge(SIZE_MAX);
         bin_check_all();
         assert_int_equal(bin_of(0, class)->slab_count, 0);
     }
@@ -422,7 +422,7 @@ static void ticks_purge_what_lay_unused(void **state)
     while (held_count)
         flush(0, class, BATCH);
     bin_check_all();
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(bin->slab_count, 0);
 }
 
@@ -440,7 +440,7 @@ static void clean_pages_are_counted(void **state)
     (void)state;
     enum { LONG = 64 * 1024 };
     unsigned class = size_class_of(LONG);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     page_heap_purge(SIZE_MAX);
     size_t before = slab_clean_bytes(), slab = size_classes[class].units * UNIT_SIZE;
     assert_int_equal(bin_refill(0, class, held, 1, REFILL_MAP), 1);
@@ -450,11 +450,11 @@ static void clean_pages_are_counted(void **state)
     assert_int_equal(slab_clean_bytes(), before + slab - 3 * LONG);
     bin_flush(0, class, held + 1, 2);
     assert_int_equal(slab_clean_bytes(), before + slab - 3 * LONG);
-    assert_int_equal(sweep_everything(), 2 * LONG);
+    assert_int_equal(sweep_purge(SIZE_MAX), 2 * LONG);
     assert_int_equal(slab_clean_bytes(), before + slab - LONG);
-    assert_int_equal(sweep_everything(), 0);
+    assert_int_equal(sweep_purge(SIZE_MAX), 0);
     bin_flush(0, class, held, 1);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(slab_clean_bytes(), before);
 }
 
@@ -490,7 +490,7 @@ static void a_sweep_ends_in_steps(void **state)
     bin_check_all();
     for (unsigned i = 0; i < SLABS * blocks; i += blocks)
         bin_flush(0, class, &held[i], 1);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(bin->slab_count, 0);
 }
 
@@ -555,7 +555,7 @@ static void kept_slabs_are_bounded(void **state)
     for (int round = 0; round < 3; round++)
         burst(size_class, SLABS);
     assert_int_equal(bin->kept, MOST);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(bin->slab_count, 0);
 }
 
@@ -576,7 +576,7 @@ static void kept_slabs_make_room(void **state)
     assert_false(shard_make_room(1, 0));
     assert_int_equal(burst(size_class, SLABS), SLABS);
     assert_int_equal(bin->kept, SLABS);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
 }
 
 static void *churn(void *argument)
@@ -611,7 +611,7 @@ static bool stop_purging; /* atomic */
 static void *purge_all_the_time(void *argument)
 {
     while (!__atomic_load_n(&stop_purging, __ATOMIC_RELAXED)) {
-        sweep_everything();
+        sweep_purge(SIZE_MAX);
         sweep_tick(PRESSURE_TICK_GROWTH);
         sweep_tick(PRESSURE_TICK_IDLE);
         sweep_step();
@@ -633,7 +633,7 @@ static void threads_share_bins(void **state)
     pthread_join(purger, NULL);
     bin_check_all();
     page_heap_check();
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     for (unsigned shard = 0; shard < shard_count(); shard++)
         assert_int_equal(bin_of(shard, size_class_of(640))->slab_count, 0);
 }
@@ -686,7 +686,7 @@ static void a_repaired_bin_knows_its_slabs(void **state)
     assert_int_equal(bin->kept, 1);
     assert_int_equal(bin_listed_blocks(bin), 0);
     bin_check_all();
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(bin->slab_count, 0);
 }
 

@@ -75,7 +75,7 @@ static void blocks_past_a_full_cache_go_home(void **state)
     assert_int_equal(transfer_of(0, size_class)->count, home);
     transfer_check_all();
     transfer_drain();
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(bin_of(0, size_class)->slab_count, 0);
 }
 
@@ -179,7 +179,7 @@ static void a_long_block_among_others_goes_along(void **state)
     assert_int_equal(transfer_of(0, size_class)->count, COUNT);
     transfer_check_all();
     transfer_drain();
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     for (unsigned shard = 0; shard < 2; shard++)
         assert_int_equal(bin_of(shard, size_class)->slab_count, 0);
 }
@@ -240,7 +240,7 @@ static void threads_share_a_cache(void **state)
     transfer_check_all();
     transfer_drain();
     bin_check_all();
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     for (unsigned shard = 0; shard < THREADS; shard++)
         assert_int_equal(bin_of(shard, size_class_of(320))->slab_count, 0);
 }

@@ -24,7 +24,7 @@ static void the_last_in_are_the_first_out(void **state)
     assert_memory_equal(got, held, 36 * sizeof *got);
     assert_int_equal(transfer_blocks(class), 0);
     flush(class, held, 100);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
@@ -49,7 +49,7 @@ static void a_cache_is_bounded(void **state)
         assert_true(transfer_drain());
         assert_false(transfer_drain());
         assert_int_equal(transfer_blocks(class), 0);
-        sweep_everything();
+        sweep_purge(SIZE_MAX);
         assert_int_equal(bin_of(0, class)->slab_count, 0);
     }
     /* A bound that sinks below what is there lets nothing in, and loses nothing. */
@@ -85,7 +85,7 @@ static void single_blocks_have_room_where_cpus_have_several_threads(void **state
     transfer_set_crowded(false);
     assert_true(transfer_drain());
     flush(tiny, held + 2048, 52);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
 }
 
 static void ticks_drain_what_lay_unused(void **state)
@@ -111,7 +111,7 @@ static void ticks_drain_what_lay_unused(void **state)
     assert_int_equal(drained, 700);
     assert_true(tick());
     assert_int_equal(transfer_blocks(class), 0);
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 

@@ -58,7 +58,7 @@ static void return_everything(void)
 {
     heap_flush_pooled(0);
     transfer_drain();
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
 }
 
 static void *use_and_tell(void *result)

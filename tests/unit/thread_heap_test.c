@@ -405,7 +405,7 @@ static void contents_are_whole_in_a_mixture(void **state)
         if (step % 200 == 0) {
             heap_check(heap());
             transfer_check_all();
-            sweep_everything();
+            sweep_purge(SIZE_MAX);
         }
     }
     for (unsigned i = 0; i < HELD; i++)
@@ -415,7 +415,7 @@ static void contents_are_whole_in_a_mixture(void **state)
     transfer_check_all();
     transfer_drain();
     bin_check_all();
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     page_heap_check();
     assert_int_equal(page_heap_stats().used_pages, 0);
 }

@@ -231,7 +231,7 @@ SCENARIO(slabs_keep_end) = {
 
 static void purge_bins(void)
 {
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
 }
 
 SCENARIO(slabs_purge_refill) = {
@@ -293,7 +293,7 @@ static void enter_and_free(unsigned index)
 /* No map may say of units that nobody made a slab of that they are one. */
 static void use_units_again(void)
 {
-    sweep_everything();
+    sweep_purge(SIZE_MAX);
     struct unit_run taken;
     CHECK(page_heap_take(0, 1, 1, GROWTH_SMALL_PAGES, &taken));
     char *start = superslab_address(taken.superslab, taken.run.first);
