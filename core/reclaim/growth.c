@@ -5,6 +5,7 @@
 #include "slab/spare.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
+#include "thread/heap.h"
 
 static size_t grown_bytes;  /* atomic relaxed, any thread: since the last purge for growth */
 static bool grown_in_armed; /* atomic relaxed, any thread: since the last growth_has_come */
@@ -14,6 +15,18 @@ static bool grown_in_armed; /* atomic relaxed, any thread: since the last growth
 static size_t window(size_t free_bytes)
 {
     return size_max(REGION_SIZE, free_bytes / 16);
+}
+
+/* Refills give up the thread's single blocks before the page heap grows (thread/magazine.c); before
+ * big blocks do, they are idle. Returns the bytes. */
+static size_t lend(void)
+{
+    struct heap *heap = heap_of_thread();
+    size_t before = page_heap_stats().dirty_free_pages;
+    if (!heap || !heap_lend(heap))
+        return 0;
+    size_t after = page_heap_stats().dirty_free_pages;
+    return (after - size_min(after, before)) * PAGE_SIZE;
 }
 
 void reclaim_before_growth(size_t bytes, bool big)
@@ -28,13 +41,15 @@ void reclaim_before_growth(size_t bytes, bool big)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
     spare_flush();
+    size_t lent = lend();
+    dirty += lent;
     /* If much is mapped at once, what lies free pays for it even if it may be wanted again soon;
      * not if there is little of that, which would make no difference. */
     size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
     /* To ask takes the locks of all parts, which few free pages are not worth. */
-    size_t idle = 0;
+    size_t idle = lent;
     if (dirty > pressure_bound(0))
-        idle = page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
+        idle += page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
     idle = size_max(idle, size_min(at_once, dirty));
     idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, idle), cached));
