@@ -424,9 +424,9 @@ Each process of the program writes a file PROGRAM.PID.hakprof, which stays even 
 killed. The program prints what it always prints and keeps its exit code, signals and standard \
 streams; at its end the files are named on standard error. Exit status: as for hakmem run.
 
-With --attach a process that hakmem serves already is recorded from now on, until the time is over,
-Ctrl-C, or its end. It is not stopped, and goes on. Exit status: 0, or 125 when it could not be
-recorded.
+With --attach a process that hakmem serves already is recorded from now on, until the time is \
+over, Ctrl-C, or its end. It is not stopped, and goes on. Exit status: 0, or 125 when it could not \
+be recorded.
 
 Examples:
   hakmem record -- ./server --port 7000
