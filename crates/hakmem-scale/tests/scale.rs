@@ -71,7 +71,7 @@ fn rows_are_measured() {
         .assert();
     let status = done.get_output().status.code();
     assert!(matches!(status, Some(0 | 1)), "{done}");
-    done.stdout(contains("page_heap").and(contains("128 cores")));
+    done.stdout(contains("transfer").and(contains("128 cores")));
     let text = fs::read_to_string(&json).unwrap();
     let measurement: Measurement = serde_json::from_str(&text).unwrap();
     let runs: Vec<(&str, u32, bool)> = measurement

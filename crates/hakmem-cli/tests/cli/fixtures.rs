@@ -43,10 +43,12 @@ pub fn library() -> PathBuf {
     prefix().join("libhakmem.so")
 }
 
-/// The one that `run --preset hardened` preloads.
-pub fn hardened_library() -> &'static str {
-    static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| format!("{}/libhakmem-hardened.so", prefix().display()))
+/// What LD_PRELOAD has to be for the hardened library, also in programs that are linked with the
+/// default one.
+pub fn hardened_preload() -> &'static str {
+    static VALUE: OnceLock<String> = OnceLock::new();
+    let prefix = prefix().display();
+    VALUE.get_or_init(|| format!("{prefix}/libhakmem-hardened.so:{prefix}/libhakmem.so"))
 }
 
 /// The one that `run --cycles` preloads.

@@ -10,7 +10,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
-use crate::fixtures::{compile, hakmem, hardened_library, library, scratch, skip};
+use crate::fixtures::{compile, hakmem, hardened_preload, library, scratch, skip};
 
 /// A program with blocks of all sizes, a part of them freed, and threads, that prints what the
 /// library says of it and waits.
@@ -179,7 +179,7 @@ fn a_process_that_waits_is_told_exactly() {
     };
     let samples = [("HAKMEM_SAMPLE_KIB", "16")];
     let lean = [("HAKMEM_PRESET", "lean")];
-    let hardened = [("LD_PRELOAD", hardened_library())];
+    let hardened = [("LD_PRELOAD", hardened_preload())];
     for (threads, options) in [
         ("1", &[][..]),
         ("4", &[]),

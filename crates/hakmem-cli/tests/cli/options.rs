@@ -1,5 +1,6 @@
 //! Settings of the library are judged before anything runs, as the library itself judges them.
 
+use std::ffi::OsStr;
 use std::process::Command as Process;
 
 use hakmem_cli::option_table::TABLE;
@@ -8,19 +9,26 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
-use crate::fixtures::{hakmem, library, scratch};
+use crate::fixtures::{hakmem, hardened_preload, library, scratch};
 
 /// What the library says on standard error when it is told `variable=value`, and its options then.
 fn tell_library(variable: &str, value: &str) -> (String, Value) {
     let directory = scratch();
     let statistics = directory.path().join("statistics.json");
-    let output = Process::new("true")
-        .env_clear()
-        .env("LD_PRELOAD", library())
-        .env("HAKMEM_STATS_FILE", &statistics)
-        .env(variable, value)
-        .output()
-        .unwrap();
+    let run = |preload: &OsStr| {
+        Process::new("true")
+            .env_clear()
+            .env("LD_PRELOAD", preload)
+            .env("HAKMEM_STATS_FILE", &statistics)
+            .env(variable, value)
+            .output()
+            .unwrap()
+    };
+    let mut output = run(library().as_os_str());
+    // It was asked for the hardened library.
+    if output.status.code() == Some(127) {
+        output = run(OsStr::new(hardened_preload()));
+    }
     let text = std::fs::read_to_string(statistics).unwrap();
     let statistics: Value = serde_json::from_str(&text).unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
