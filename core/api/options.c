@@ -13,8 +13,8 @@ enum { PRESETS = 4, NAME_SIZE = 16, SHOWN_MAX = 64 };
 struct option {
     char name[NAME_SIZE];
     char unit[4];
-    const char *words;
     bool settable;
+    const char *words;
     long min, max;
     long preset[PRESETS];
 };
@@ -25,7 +25,7 @@ struct option {
 
 static const struct option table[OPTION_COUNT] = {
 #define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, hardened, help)       \
-    {#name, unit, words, settable, min, max, {speed, balanced, lean, hardened}},
+    {#name, unit, settable, words, min, max, {speed, balanced, lean, hardened}},
 #include "base/options.def"
 #undef OPTION
 };

@@ -225,8 +225,9 @@ static struct superslab *map_superslab(unsigned part)
     struct superslab *superslab = metadata_alloc(sizeof *superslab);
     if (!superslab)
         return NULL;
-    size_t superslabs = ATOMIC_LOAD_RELAXED(&part_at(part)->stats.superslabs);
-    char *hint = HARDENED ? hardened_place(superslabs) : NULL;
+    char *hint = NULL;
+    if (HARDENED)
+        hint = hardened_place(ATOMIC_LOAD_RELAXED(&part_at(part)->stats.superslabs));
     char *base = os_map(REGION_SIZE, REGION_SIZE, hint ? hint : ATOMIC_LOAD_RELAXED(&next_base));
     if (base) {
         superslab_init(superslab, base);
@@ -491,7 +492,7 @@ static size_t purge_part(struct part *part, size_t bytes)
     return purged;
 }
 
-enum { PART_WORDS = (SHARD_PARTS_MAX + 63) / 64 };
+_Static_assert((int)SHARD_PARTS_MAX <= 64, "a bit a part");
 
 /* Of the first `count` parts, those whose bit is set, that with the most free dirty pages; no bit
  * is set: NULL. Takes the bit away. */
@@ -515,11 +516,10 @@ static struct part *dirtiest_part(uint64_t *left, unsigned count)
 size_t page_heap_purge(size_t bytes)
 {
     size_t purged = 0;
-    uint64_t left[PART_WORDS] = {0};
     unsigned count = page_heap_parts();
     struct part *part;
-    bitmap_set_range(left, 0, count);
-    while (purged < bytes && (part = dirtiest_part(left, count)) != NULL)
+    uint64_t left = bitmap_word_mask(0, 0, count);
+    while (purged < bytes && (part = dirtiest_part(&left, count)) != NULL)
         purged += purge_part(part, bytes == SIZE_MAX ? bytes : bytes - purged);
     return purged;
 }
