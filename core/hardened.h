@@ -38,8 +38,8 @@ SLOW_PATH void hardened_expect(const void *block, size_t size, size_t alignment,
 
 /* ---- Start and end --------------------------------------------------------------------------- */
 
-/* Before the first memory is mapped, once; false: the system has no memory. */
-bool hardened_start(void);
+/* Before the first memory is mapped, once. */
+void hardened_start(void);
 
 /* At the end of the program: looks at all free blocks that wait. */
 void hardened_stop(void);

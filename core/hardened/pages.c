@@ -12,7 +12,7 @@ static const size_t room_bytes = 1024 * GIB;
 
 static uint64_t random_state; /* lock of the page heap's only part */
 
-bool hardened_start(void)
+void hardened_start(void)
 {
     bytes_start();
     fence_prepare();
@@ -20,7 +20,6 @@ bool hardened_start(void)
     if (!os_random(&random_state, sizeof random_state))
         random_state = os_clock_ns();
     room = fence_place(REGION_SIZE);
-    return true;
 }
 
 /* Each superslab at a random place is a mapping of its own: where there are many, they lie in a

@@ -1,6 +1,5 @@
-/* Bins, slab by slab, wherever these are: what the child of fork puts right, and the
- * walker of tests. The page map knows all slabs, also those that are full
- * and on no list. */
+/* Bins, slab by slab, wherever these are: what the child of fork puts right, and the walker of
+ * tests. The page map knows all slabs, also those that are full and on no list. */
 #include <string.h>
 
 #include "base/assert.h"

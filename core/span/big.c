@@ -187,8 +187,9 @@ static void clear(struct big *big)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-static void *allocate(unsigned part, size_t size, size_t alignment, bool zero)
+void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
 {
+    size = mapping_size(size);
     struct big *big = from_cache(part, size, alignment);
     if (!big)
         big = from_system(part, size, alignment);
@@ -201,11 +202,6 @@ static void *allocate(unsigned part, size_t size, size_t alignment, bool zero)
     big->zeroed = big->dirty == 0;
     advise(big, false);
     return big->region.base;
-}
-
-void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
-{
-    return allocate(part, mapping_size(size), alignment, zero);
 }
 
 void big_check_interior(const void *block, const char *call)

@@ -40,11 +40,11 @@ struct big {
     bool apart;           /* owner: moved or cut off, see big.c */
     void *sample;         /* atomic, owner: what profile/ knows of the live block, or NULL */
     bool huge;            /* huge pages were asked for; as `mapped` */
-    uint8_t
-        fence_before; /* of the hardened library alone, as the next three: const: how the page */
-    uint8_t fence_behind;     /* below it is closed, and what is behind it, */
-    size_t closed;            /* owner: how many bytes that is, */
-    uint32_t word;            /* owner: and how the block was asked for */
+    /* Of the hardened library alone are these four. */
+    uint8_t fence_before;     /* const: how the page below it is closed */
+    uint8_t fence_behind;     /* const: how what is behind it is */
+    size_t closed;            /* owner: how many bytes that is */
+    uint32_t word;            /* owner: how the block was asked for, but for its size */
     struct big *before;       /* lock: the mapping that ends where this one starts, if known */
     struct big *after;        /* lock: the one that starts where this one ends */
     struct list_node by_size; /* lock; of a record that is not in use: the next such */

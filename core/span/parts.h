@@ -13,7 +13,7 @@
 #include "base/atomic.h"
 #include "base/macros.h"
 
-/* One more than there are shards for heaps. */
+/* As many as there are shards for heaps. */
 enum { SHARD_PARTS_MAX = 64 };
 
 struct parts {

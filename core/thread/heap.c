@@ -93,8 +93,8 @@ static void thread_exits(void *unused)
 
 static bool initialise(void)
 {
-    if (HARDENED && !hardened_start())
-        return false;
+    if (HARDENED)
+        hardened_start();
     if (!page_heap_init())
         return false;
     fork_start();

@@ -225,9 +225,8 @@ void heap_add_counts(unsigned first, unsigned last)
         /* Reading what has no pages is a fault for each. */
         if (ATOMIC_LOAD_RELAXED(&heap->bare))
             continue;
-        for (unsigned size_class = first; size_class <= last; size_class++) {
+        for (unsigned size_class = first; size_class <= last; size_class++)
             add_counts(&registry.sums[size_class], heap, size_class);
-        }
     }
     lock_release(&registry.lock);
 }
