@@ -88,14 +88,20 @@ static inline void sleep_ms(unsigned ms)
     nanosleep(&time, NULL);
 }
 
-static inline double resident_mib(void)
+/* The beginning of a file, as text. */
+static inline void read_text(const char *path, char *text, size_t size)
 {
-    char text[256];
-    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
     REQUIRE(length > 0);
     close(file);
     text[length] = '\0';
+}
+
+static inline double resident_mib(void)
+{
+    char text[256];
+    read_text("/proc/self/statm", text, sizeof text);
     char *second = strchr(text, ' ');
     return (double)strtoul(second, NULL, 10) * (double)sysconf(_SC_PAGESIZE) / (double)MIB;
 }

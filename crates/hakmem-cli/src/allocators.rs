@@ -21,6 +21,11 @@ pub const LINKED: &str = "linked";
 /// The topic of a program that has a hakmem linked in beside another malloc.
 pub const BUILT_IN: &str = "built_in";
 
+/// Whether a finding says that hakmem is linked in.
+pub fn is_linked(finding: &Finding) -> bool {
+    [LINKED, BUILT_IN].contains(&finding.topic)
+}
+
 /// A program that has hakmem in it, which nobody has to preload. `None`: it has not.
 pub fn check_hakmem(path: &Path, image: &Image) -> Option<Finding> {
     let path = path.display();

@@ -13,7 +13,7 @@ use hakmem_results::{Arm, Metric};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::allocators::{BUILT_IN, LINKED, OWN_ALLOCATOR};
+use crate::allocators::{is_linked, LINKED, OWN_ALLOCATOR};
 use crate::finding::{Finding, Level};
 use crate::inspect::{inspect, worst};
 
@@ -118,18 +118,17 @@ impl RunReport {
             .map(|process| ProcessReport::of(&claim, process))
             .collect();
         // A hakmem that is linked in was not preloaded, and nobody asks it for its account.
-        let is_linked = |process: &ProcessReport| process.is_linked();
         let asked = processes.iter().zip(&run.processes);
         let asked = asked.filter(|(process, _)| !process.is_linked());
         let asked = WitnessedRun {
             processes: asked.map(|(_, record)| record.clone()).collect(),
             ..run.clone()
         };
-        let besides = match processes.iter().any(is_linked) {
+        let besides = match processes.iter().any(ProcessReport::is_linked) {
             true => ", besides those of programs that it is linked into",
             false => "",
         };
-        let proof = match processes.iter().all(is_linked) && !processes.is_empty() {
+        let proof = match processes.iter().all(ProcessReport::is_linked) && !processes.is_empty() {
             true => None,
             false => Some(claim.prove(&asked)),
         };
@@ -193,16 +192,14 @@ impl ProcessReport {
     }
 
     fn is_linked(&self) -> bool {
-        [LINKED, BUILT_IN].contains(&self.finding.topic)
+        is_linked(&self.finding)
     }
 }
 
 /// What is to be said of a process that hakmem is linked into. `None`: it is not, or something
 /// else took its place.
 fn linked(findings: &[Finding], process: &ProcessRecord) -> Option<Finding> {
-    let topics = [LINKED, BUILT_IN].into_iter();
-    let mut topics = topics.filter(|topic| findings.iter().any(|finding| finding.topic == *topic));
-    let topic = topics.next()?;
+    let topic = findings.iter().find(|finding| is_linked(finding))?.topic;
     let probe = process.probe.as_ref();
     let malloc = probe.and_then(|probe| probe.malloc.as_deref());
     let text = match malloc {

@@ -17,7 +17,7 @@ use hakmem_report::format::{duration, one_line};
 use hakmem_results::{Arm, ArmKind};
 use serde::Serialize;
 
-use crate::allocators::{BUILT_IN, GO, LINKED};
+use crate::allocators::{is_linked, GO};
 use crate::cli::DoctorArguments;
 use crate::diagnosis::{ProcessReport, RunReport, MEMORY};
 use crate::elf::Libc;
@@ -168,7 +168,7 @@ fn render(report: &Report) -> String {
              malloc.\n"
         }
         (Verdict::Served, Some(_)) => "\nhakmem serves this program.\n",
-        (Verdict::Served, None) if is_linked(&report.file) => {
+        (Verdict::Served, None) if report.file.iter().any(is_linked) => {
             "\nhakmem is part of this program: it needs no preloading.\n"
         }
         (Verdict::Served, None) => "\nNothing speaks against preloading hakmem.\n",
@@ -181,11 +181,6 @@ fn render(report: &Report) -> String {
         }
     });
     text
-}
-
-fn is_linked(file: &[Finding]) -> bool {
-    let is_linked = |finding: &Finding| [LINKED, BUILT_IN].contains(&finding.topic);
-    file.iter().any(is_linked)
 }
 
 fn has_other_heap(file: &[Finding], run: &RunReport) -> bool {

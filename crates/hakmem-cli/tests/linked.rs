@@ -1,9 +1,7 @@
 //! What the doctor says of a Rust program that has hakmem built in: of this one.
 
-use std::env;
 use std::hint::black_box;
 use std::mem;
-use std::process::Command as Process;
 
 use hakmem_alloc::Hakmem;
 
@@ -11,7 +9,7 @@ use hakmem_alloc::Hakmem;
 #[path = "cli/fixtures.rs"]
 mod fixtures;
 
-use fixtures::{hakmem, scratch};
+use fixtures::{hakmem, scratch, this_and_stripped};
 
 #[global_allocator]
 static ALLOCATOR: Hakmem = Hakmem;
@@ -27,14 +25,7 @@ fn sixty_four_megabytes() {
 #[test]
 fn a_program_with_hakmem_built_in_is_served() {
     let directory = scratch();
-    let stripped = directory.path().join("stripped");
-    let this = env::current_exe().unwrap();
-    let status = Process::new("strip")
-        .arg("-o")
-        .args([&stripped, &this])
-        .status();
-    assert!(status.unwrap().success());
-    for executable in [&this, &stripped] {
+    for executable in &this_and_stripped(directory.path()) {
         let output = hakmem()
             .args(["doctor", "--"])
             .arg(executable)

@@ -1,10 +1,8 @@
 //! What the doctor says of a Rust program with an allocator of its own: of this one.
 
-use std::env;
 use std::hint::black_box;
 use std::mem;
 use std::path::Path;
-use std::process::Command as Process;
 
 use mimalloc::MiMalloc;
 
@@ -12,7 +10,7 @@ use mimalloc::MiMalloc;
 #[path = "cli/fixtures.rs"]
 mod fixtures;
 
-use fixtures::{hakmem, scratch};
+use fixtures::{hakmem, scratch, this_and_stripped};
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -49,14 +47,7 @@ fn doctor(executable: &Path, program: &str) -> (String, i32) {
 #[test]
 fn calls_that_never_reach_malloc_are_told() {
     let directory = scratch();
-    let stripped = directory.path().join("stripped");
-    let this = env::current_exe().unwrap();
-    let status = Process::new("strip")
-        .arg("-o")
-        .args([&stripped, &this])
-        .status();
-    assert!(status.unwrap().success());
-    for executable in [&this, &stripped] {
+    for executable in &this_and_stripped(directory.path()) {
         let (text, status) = doctor(executable, "a_hundred_thousand_calls");
         assert_eq!(status, 3, "{text}");
         assert!(text.contains("? it has mimalloc linked in"), "{text}");

@@ -16,11 +16,7 @@ static size_t threads, slots, full, low, high, rounds;
 static double peak_mib(void)
 {
     char text[4096];
-    int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    REQUIRE(length > 0);
-    close(file);
-    text[length] = '\0';
+    read_text("/proc/self/status", text, sizeof text);
     const char *line = strstr(text, "VmHWM:");
     REQUIRE(line != NULL);
     return (double)strtoul(line + strlen("VmHWM:"), NULL, 10) / (double)KIB;

@@ -18,7 +18,6 @@ pub mod top;
 pub mod watch;
 pub mod words;
 
-use std::io::{stdout, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -29,7 +28,6 @@ use serde::Serialize;
 
 use crate::cli::InspectArguments;
 use crate::output::{print, Document};
-use crate::prose::columns;
 use target::Target;
 
 /// Call sites that are told.
@@ -82,11 +80,7 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         };
         print(&(serde_json::to_string_pretty(&whole)? + "\n"))?;
     } else if others == 0 {
-        let style = text::Style {
-            colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
-            superslabs: arguments.map,
-            columns: columns(),
-        };
+        let style = text::Style::for_output(arguments.map);
         print(&text::render(&report, &sites, &style))?;
     }
     Ok(ExitCode::SUCCESS)

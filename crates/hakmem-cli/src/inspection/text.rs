@@ -1,6 +1,7 @@
 //! `hakmem inspect` in the terminal.
 
 use std::fmt::Write as _;
+use std::io::{stdout, IsTerminal};
 
 use hakmem_inspect::account::{PageMap, PageState};
 use hakmem_inspect::part::Part;
@@ -11,7 +12,7 @@ use hakmem_report::format::one_line;
 use super::live::NamedSite;
 use super::slow;
 use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
-use crate::prose::broken;
+use crate::prose::{broken, columns};
 
 /// How it is shown.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,15 @@ pub struct Style {
 }
 
 impl Style {
+    /// For standard output, with so many superslabs.
+    pub fn for_output(superslabs: usize) -> Style {
+        Style {
+            colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            superslabs,
+            columns: columns(),
+        }
+    }
+
     fn cell(&self) -> usize {
         match self.columns {
             Some(..MAP_COLUMNS) => 2 * CELL,

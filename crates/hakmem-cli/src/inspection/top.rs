@@ -20,7 +20,6 @@ use super::watch::{Look, Rates, Watch};
 use super::words::{bytes, rate, share};
 use crate::cli::TopArguments;
 use crate::output::print;
-use crate::prose::columns;
 
 /// One look, for programs.
 #[derive(Debug, Serialize)]
@@ -68,11 +67,7 @@ fn whole(look: &Look, rates: Rates, as_json: bool) -> Result<String> {
     if as_json {
         return json(look, rates);
     }
-    let style = text::Style {
-        colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
-        superslabs: 0,
-        columns: columns(),
-    };
+    let style = text::Style::for_output(0);
     Ok(text::render(&look.report, &look.sites, &style) + "\n" + &rates_in_words(&rates))
 }
 

@@ -144,3 +144,16 @@ pub const FAKE: &str = "
     void *calloc(size_t count, size_t size) { return __libc_calloc(count, size); }
     void *realloc(void *block, size_t size) { return __libc_realloc(block, size); }
     void free(void *block) { __libc_free(block); }";
+
+/// The test program itself, and a copy of it in the directory without symbols.
+#[allow(dead_code)] // in `cli`
+pub fn this_and_stripped(directory: &Path) -> [PathBuf; 2] {
+    let this = std::env::current_exe().unwrap();
+    let stripped = directory.join("stripped");
+    let status = Process::new("strip")
+        .arg("-o")
+        .args([&stripped, &this])
+        .status();
+    assert!(status.unwrap().success());
+    [this, stripped]
+}

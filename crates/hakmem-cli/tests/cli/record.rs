@@ -77,6 +77,18 @@ pub fn recordings(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
+/// Records a program that ends well, and returns its recording.
+pub fn recorded(program: &Path, directory: &Path) -> PathBuf {
+    hakmem()
+        .args(["record", "--output"])
+        .arg(directory)
+        .arg("--")
+        .arg(program)
+        .assert()
+        .code(0);
+    recordings(directory).swap_remove(0)
+}
+
 pub fn report(path: &Path, options: &[&str]) -> String {
     let output = hakmem()
         .arg("report")
@@ -226,14 +238,7 @@ fn a_program_sees_no_descriptor_of_the_log() {
 fn leaks_set_the_exit_status() {
     let directory = scratch();
     let program = compiled(directory.path());
-    hakmem()
-        .args(["record", "--output"])
-        .arg(directory.path())
-        .arg("--")
-        .arg(&program)
-        .assert()
-        .code(0);
-    let path = &recordings(directory.path())[0];
+    let path = &recorded(&program, directory.path());
     hakmem()
         .arg("report")
         .arg(path)

@@ -5,21 +5,14 @@ use std::fs;
 use predicates::str::contains;
 
 use crate::fixtures::{hakmem, scratch};
-use crate::record::{compiled, recordings, report};
+use crate::record::{compiled, recorded, report};
 
 /// The page is there, and the text says no more than what matters.
 #[test]
 fn parts_of_a_recording_are_shown() {
     let directory = scratch();
     let program = compiled(directory.path());
-    hakmem()
-        .args(["record", "--output"])
-        .arg(directory.path())
-        .arg("--")
-        .arg(&program)
-        .assert()
-        .code(0);
-    let path = &recordings(directory.path())[0];
+    let path = &recorded(&program, directory.path());
     let page = directory.path().join("page.html");
     let text = report(path, &["--html", page.to_str().unwrap()]);
     assert!(page.exists() && text.lines().count() < 25, "{text}");

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::fixtures::{hakmem, scratch, skip};
-use crate::record::{compiled, recordings, report};
+use crate::fixtures::{scratch, skip};
+use crate::record::{compiled, recorded, recordings, report};
 
 /// Runs a command in the directory; false: there is no such tool, or it cannot do that.
 fn run(directory: &Path, words: &str) -> bool {
@@ -28,14 +28,7 @@ fn made(words: &str) -> Option<(tempfile::TempDir, PathBuf)> {
 
 /// The functions of the site that holds most.
 fn functions(directory: &Path, program: &Path) -> Vec<String> {
-    hakmem()
-        .args(["record", "--output"])
-        .arg(directory)
-        .arg("--")
-        .arg(program)
-        .assert()
-        .code(0);
-    let text = report(&recordings(directory)[0], &["--json"]);
+    let text = report(&recorded(program, directory), &["--json"]);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let stack = value["sites"][0]["stack"].as_array().unwrap();
     let names = stack
