@@ -46,7 +46,7 @@ static void use_chunk(char *memory, size_t size)
     ATOMIC_STORE_RELAXED(&metadata.bytes, metadata.bytes + size);
 }
 
-/* Lock held. */
+/* Lock held, also while the system maps a chunk: threads that come together take one between them. */
 static void *take(size_t size, bool *used)
 {
     struct free_record **list = &metadata.free[size / GRAIN - 1];
@@ -58,8 +58,12 @@ static void *take(size_t size, bool *used)
     }
     if (!HARDENED && !metadata.end)
         use_chunk(first_chunk, FIRST_CHUNK);
-    if ((size_t)(metadata.end - metadata.cursor) < size)
-        return NULL;
+    if ((size_t)(metadata.end - metadata.cursor) < size) {
+        char *chunk = HARDENED ? hardened_map_records(CHUNK, true) : os_map(CHUNK, GRAIN, NULL);
+        if (!chunk)
+            return NULL;
+        use_chunk(chunk, CHUNK);
+    }
     void *fresh = metadata.cursor;
     metadata.cursor += size;
     return fresh;
@@ -73,15 +77,6 @@ void *metadata_alloc(size_t size)
     bool used = false;
     void *record = take(size, &used);
     lock_release(&metadata.lock);
-    if (!record) {
-        char *chunk = HARDENED ? hardened_map_records(CHUNK, true) : os_map(CHUNK, GRAIN, NULL);
-        if (!chunk)
-            return NULL;
-        lock_acquire(&metadata.lock);
-        use_chunk(chunk, CHUNK);
-        record = take(size, &used);
-        lock_release(&metadata.lock);
-    }
     /* What of a fresh one is never written shall take no memory. */
     if (used)
         memset(record, 0, size);
