@@ -9,6 +9,7 @@
 #include "api/perturb.h"
 #include "base/policy.h"
 #include "base/probe.h"
+#include "base/tuning.h"
 #include "os/os.h"
 #include "profile/sample.h"
 #include "reclaim/everything.h"
@@ -22,9 +23,6 @@ SLOW_PATH void *alloc_out_of_memory(size_t size)
     return NULL;
 }
 
-/* So many classes may lend, those that come next. */
-enum { LENDERS = 3 };
-
 /* A block of one of the next larger classes in the thread's magazines, or NULL: it mostly costs no
  * fresh page. A class without a slab borrows its first blocks, since most classes of a small
  * program never need more; long blocks have been used, so borrowing them is always right, if not
@@ -32,7 +30,6 @@ enum { LENDERS = 3 };
  * block costs no more than is touched of it, takes one now and then. */
 static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
 {
-    enum { BORROWED_IN_A_ROW = 64 };
     if (size_class_is_large(size_class) &&
         magazine_of(heap, size_class)->batches % BORROWED_IN_A_ROW == 0)
         return NULL;

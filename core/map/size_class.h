@@ -15,6 +15,7 @@
 #define MAP_SIZE_CLASS_H
 
 #include "base/bits.h"
+#include "base/tuning.h"
 
 /* A slab is one unit or several, and starts at a multiple of the unit. */
 #define UNIT_SHIFT 16
@@ -122,13 +123,12 @@ ALWAYS_INLINE size_t size_with_headroom(size_t before, size_t size)
  * which each of `crowd` threads has a part. */
 ALWAYS_INLINE unsigned size_class_cached_min(unsigned size_class, unsigned crowd)
 {
-    enum { BLOCKS_MIN = 15, BLOCKS_MOST = 63, SINGLE_BYTES = 32 * MIB, MID_BYTES = 512 * KIB };
     uint32_t size = size_classes[size_class].size;
     bool single = size_class_is_single(size_class);
     if (size <= TINY_MAX)
-        return BLOCKS_MIN;
-    uint32_t blocks = (single ? SINGLE_BYTES : MID_BYTES) / crowd / size;
-    return (unsigned)size_max(size_min(blocks, BLOCKS_MOST), single ? 1 : BLOCKS_MIN);
+        return CACHED_BLOCKS_MIN;
+    uint32_t blocks = (uint32_t)(single ? CACHED_SINGLE_BYTES : CACHED_MID_BYTES) / crowd / size;
+    return (unsigned)size_max(size_min(blocks, CACHED_BLOCKS_MAX), single ? 1 : CACHED_BLOCKS_MIN);
 }
 
 /* Index of the block that holds byte `offset` of a slab of the class. */

@@ -5,6 +5,7 @@
 
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "base/tuning.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "slab/shard.h"
@@ -109,7 +110,6 @@ void bin_destroy(struct list *gone)
 
 bool bin_may_borrow(unsigned shard, unsigned size_class)
 {
-    enum { LOANS_MAX = 8 };
     struct bin *bin = bin_of(shard, size_class);
     uint8_t loans = ATOMIC_LOAD_RELAXED(&bin->loans);
     if (ATOMIC_LOAD_RELAXED(&bin->slab_count) || loans >= LOANS_MAX)
@@ -132,12 +132,12 @@ static bool may_populate(unsigned size_class)
 __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_written(
     const struct slab *slab)
 {
-    enum { PLACES = 4, WRITTEN_PLACES = 3, STRIDE = UNIT_PAGES / PLACES };
+    enum { STRIDE = UNIT_PAGES / POPULATE_PLACES };
     unsigned written = 0;
     size_t end = slab->blocks * (size_t)size_classes[slab->size_class].size;
     if (HARDENED)
         hardened_look_anywhere(true);
-    for (unsigned place = 0; place < PLACES; place++) {
+    for (unsigned place = 0; place < POPULATE_PLACES; place++) {
         if (((size_t)place * STRIDE + 1) * PAGE_SIZE > end)
             break;
         const volatile uint64_t *words =
@@ -149,7 +149,7 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
     }
     if (HARDENED)
         hardened_look_anywhere(false);
-    return written >= WRITTEN_PLACES;
+    return written >= POPULATE_WRITTEN;
 }
 
 /* Gives the first pages of a fresh slab memory in one call, instead of by a page fault each: the
@@ -176,8 +176,7 @@ static void populate(struct bin *bin, struct slab *slab)
 /* Most empty slabs that a bin keeps: as much as so many of the longest magazines. */
 static unsigned keep_max(unsigned size_class)
 {
-    enum { MAGAZINES = 32 };
-    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * MAGAZINES;
+    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * KEPT_MAGAZINES;
     return (unsigned)(bytes / (size_classes[size_class].units * UNIT_SIZE));
 }
 

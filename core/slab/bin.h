@@ -17,6 +17,7 @@
 #ifndef SLAB_BIN_H
 #define SLAB_BIN_H
 
+#include "base/tuning.h"
 #include "os/lock.h"
 #include "slab/slab.h"
 
@@ -72,9 +73,6 @@ bool bin_may_borrow(unsigned shard, unsigned size_class);
  * them is not an allocated block of the class. `shard` is that of the thread, for the statistics.
  */
 void bin_flush(unsigned shard, unsigned size_class, void **blocks, unsigned count);
-
-/* Caches are drained by so many blocks at a time. */
-enum { FLUSH_MAX = 128 };
 
 /* True when the block is free in its slab's bitmap. */
 bool bin_block_is_free(const void *block, const char *call);

@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/poison.h"
 #include "base/policy.h"
+#include "base/tuning.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -99,9 +100,6 @@ static const char *block_at(const struct slab *slab, unsigned index)
  * atomic relaxed, any thread. */
 static size_t dense_bytes;
 
-/* Page tables for so much fill what the second-level cache of a core holds. */
-static const size_t huge_heap_min = 256 * MIB;
-
 static void count_dense(unsigned size_class, size_t change)
 {
     if (!size_class_is_long(size_class))
@@ -112,7 +110,7 @@ static void count_dense(unsigned size_class, size_t change)
 static enum growth growth_for(unsigned size_class)
 {
     bool dense =
-        !size_class_is_long(size_class) && ATOMIC_LOAD_RELAXED(&dense_bytes) >= huge_heap_min;
+        !size_class_is_long(size_class) && ATOMIC_LOAD_RELAXED(&dense_bytes) >= HUGE_HEAP_MIN;
     return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
 }
 

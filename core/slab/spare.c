@@ -2,13 +2,11 @@
 #include "slab/spare.h"
 
 #include "base/atomic.h"
+#include "base/tuning.h"
 #include "slab/bin.h"
 
 /* Atomic, any thread: release on putting one in pairs with acquire on taking it out. */
 static void *spares[SIZE_COUNT + 1];
-
-/* Bytes of the longest blocks that have one. */
-static const size_t longest = 64 * KIB;
 
 void *spare_take(unsigned size_class)
 {
@@ -20,7 +18,7 @@ void *spare_take(unsigned size_class)
 bool spare_put(unsigned size_class, void *block)
 {
     void *none = NULL;
-    return size_classes[size_class].size <= longest &&
+    return size_classes[size_class].size <= SPARE_BYTES_MAX &&
            __atomic_compare_exchange_n(
                &spares[size_class], &none, block, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }

@@ -2,6 +2,7 @@
 #include "slab/sweep.h"
 
 #include "base/assert.h"
+#include "base/tuning.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "slab/shard.h"
@@ -84,19 +85,6 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t 
 
 /* ---- Sweeps ---------------------------------------------------------------------------------- */
 
-/* A step of a sweep looks at so many slabs at a time, and only at those that are at least half
- * empty: in others few pages are free as a whole. */
-enum { SWEEP_SLABS = 64, SWEEP_FULLNESS_MIN = FULLNESS_LEVELS / 2 };
-
-/* A slab has no more runs of pages than this; more can only come while others use it. */
-enum { RUNS_MAX = 32 };
-
-/* Less idle memory than this is not worth a sweep. */
-static const size_t idle_bytes_min = 64 * KIB;
-
-/* So many slabs go back to their lists at a time, for as long as others wait for the lock. */
-enum { SWEPT_SLABS = 512 };
-
 /* Goes on with ending a sweep; nobody begins one before it has ended. Lock held. */
 static void end_sweep(struct bin *bin)
 {
@@ -133,7 +121,8 @@ sweep_slabs(struct bin *bin, unsigned most, unsigned fullness_min, struct list *
     size_t total = 0, bytes = 1;
     struct slab *slab;
     while ((slab = next_to_sweep(bin, fullness_min)) != NULL && bytes && most-- > 0) {
-        for (int runs = 0; runs < RUNS_MAX && bytes && purge_slab_run(bin, slab, &bytes); runs++)
+        for (int runs = 0; runs < SWEEP_RUNS_MAX && bytes && purge_slab_run(bin, slab, &bytes);
+             runs++)
             total += bytes;
         if (slab->free_blocks == slab->blocks) {
             bin_detach(bin, slab, gone);
@@ -213,7 +202,7 @@ static SLOW_PATH void tick_bin(struct bin *bin, unsigned size_class, enum pressu
     size_t size = size_classes[size_class].size;
     lock_acquire(&bin->lock);
     size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
-    bool idle = unused * size > size_max(idle_bytes_min, pressure_kept_bytes());
+    bool idle = unused * size > size_max(SWEEP_IDLE_MIN, pressure_kept_bytes());
     bool excess = bin_has_excess(bin, size_class);
     if (!bin->sweeping && (tick == PRESSURE_TICK_GROWTH ? excess : idle))
         ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);

@@ -8,23 +8,11 @@
 #include "base/poison.h"
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "base/tuning.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
-
-/* The caches of a class together hold no more blocks, and no more bytes than so many of the longest
- * magazines: room for a long burst of small blocks. But the caches of many shards may each hold a
- * quarter of that. */
-enum { SLOTS_MAX = 2048, MAGAZINES_MAX = 16, PARTS_MAX = 4 };
-
-/* So many times as many bytes of blocks above 1 KiB, of which few are a long magazine; and of
- * single ones, which are dear to make, where a CPU has several threads: each of them has a part of
- * the magazine that an only one may have, and here they share the rest. */
-enum { MID_FACTOR = 4, SINGLE_FACTOR = 32 };
-
-/* A cache begins with so many slots and doubles them. */
-enum { SLOTS_MIN = 64 };
 
 /* A bit a shard for each class: the shard's cache got some blocks since somebody found it empty.
  * Atomic relaxed, any thread; a race costs a search in vain, or one that is not made. */
@@ -46,17 +34,17 @@ static unsigned cache_count(void)
 static unsigned factor(unsigned size_class)
 {
     if (size_class_is_single(size_class))
-        return ATOMIC_LOAD_RELAXED(&crowded) ? SINGLE_FACTOR : 1;
-    return size_classes[size_class].size > TINY_MAX ? MID_FACTOR : 1;
+        return ATOMIC_LOAD_RELAXED(&crowded) ? TRANSFER_SINGLE_FACTOR : 1;
+    return size_classes[size_class].size > TINY_MAX ? TRANSFER_MID_FACTOR : 1;
 }
 
 static unsigned bound(unsigned size_class)
 {
     if (ATOMIC_LOAD_RELAXED(&closed) || (size_class_is_long(size_class) && pressure_is_near()))
         return 0;
-    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * MAGAZINES_MAX * factor(size_class);
-    size_t blocks = size_min(bytes / size_classes[size_class].size, SLOTS_MAX);
-    return (unsigned)(blocks / size_min(shard_count(), PARTS_MAX));
+    size_t bytes = (size_t)POLICY(magazine_kib) * KIB * TRANSFER_MAGAZINES * factor(size_class);
+    size_t blocks = size_min(bytes / size_classes[size_class].size, TRANSFER_BLOCKS);
+    return (unsigned)(blocks / size_min(shard_count(), TRANSFER_PARTS));
 }
 
 /* Lock held. */
@@ -87,7 +75,7 @@ static SLOW_PATH void fatal_starts(unsigned size_class, void *const *blocks, uns
  * made before, and the one that is left over goes after. */
 static SLOW_PATH void grow(struct transfer *transfer, unsigned wanted)
 {
-    uint32_t capacity = SLOTS_MIN;
+    uint32_t capacity = TRANSFER_SLOTS_MIN;
     while (capacity < wanted)
         capacity *= 2;
     void **slots = metadata_alloc(capacity * sizeof *slots), **left = slots;
@@ -164,11 +152,10 @@ static unsigned home_of(const void *block, unsigned shard)
 /* Whether a few blocks of a batch are all from one shard: then hardly any other is not. */
 static bool seem_from_one(unsigned shard, void *const *blocks, unsigned count)
 {
-    enum { LOOKS = 3 };
     unsigned home = home_of(blocks[0], shard);
     bool all = true;
-    for (unsigned look = 1; look <= LOOKS; look++)
-        all &= home_of(blocks[(count - 1) * look / LOOKS], shard) == home;
+    for (unsigned look = 1; look <= TRANSFER_LOOKS; look++)
+        all &= home_of(blocks[(count - 1) * look / TRANSFER_LOOKS], shard) == home;
     return all;
 }
 
@@ -354,9 +341,8 @@ bool transfer_drain_shard(unsigned shard)
 
 bool transfer_drain_some(void)
 {
-    enum { BLOCKS_MAX = 1 << 14 };
     unsigned cache = ATOMIC_LOAD_RELAXED(&next_for_growth), total = 0;
-    for (unsigned looks = cache_count(); looks > 0 && total < BLOCKS_MAX; looks--) {
+    for (unsigned looks = cache_count(); looks > 0 && total < TRANSFER_DRAIN_MAX; looks--) {
         cache = cache + 1 < cache_count() ? cache + 1 : 0;
         total += drain_all(cache);
     }
@@ -387,7 +373,7 @@ void transfer_check_all(void)
     for (unsigned cache = 0; cache < cache_count(); cache++) {
         struct transfer *transfer = transfer_at(cache);
         lock_acquire(&transfer->lock);
-        ASSERT(transfer->count <= transfer->capacity && transfer->capacity <= SLOTS_MAX);
+        ASSERT(transfer->count <= transfer->capacity && transfer->capacity <= TRANSFER_BLOCKS);
         ASSERT(transfer->unused <= transfer->count);
         for (unsigned i = 0; i < transfer->count; i++) {
             const struct slab *slab = slab_lookup(transfer->slots[i]);

@@ -14,11 +14,7 @@
 
 #include "base/atomic.h"
 #include "base/macros.h"
-
-/* After so many pops the thread comes by at the latest. To look at the clock so often costs nothing
- * that could be measured, and a program that allocates a thousand times a second has come by within
- * seconds (docs/decisions). */
-enum { POPS_UNTIL_DUE = 4096 };
+#include "base/tuning.h"
 
 /* Sets the mean distance of two samples; 0: there are none. */
 void due_set_mean(size_t bytes);

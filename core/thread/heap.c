@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/policy.h"
+#include "base/tuning.h"
 #include "hardened.h"
 #include "os/cancel.h"
 #include "os/os.h"
@@ -14,9 +15,6 @@
 #include "thread/fork.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
-
-/* After so many slow calls a heap looks after its magazines. */
-enum { MAINTENANCE_PERIOD = 256 };
 
 /* No address is in a class map that starts here and is empty; no class but 0 is ever asked for. */
 static const struct heap_front no_heap = {
@@ -108,8 +106,7 @@ static bool initialise(void)
 /* Waits a moment for the thread that initialises; false when that is over, one way or other. */
 static bool await_initialisation(void)
 {
-    enum { ROUNDS = 1000 };
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < AWAIT_ROUNDS; i++) {
         uint32_t seen = ATOMIC_LOAD_RELAXED(&init_state); /* init_once acquires it */
         if (seen == READY || seen == FRESH)
             return false;

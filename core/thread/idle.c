@@ -4,17 +4,12 @@
 #include <string.h>
 
 #include "base/pressure.h"
+#include "base/tuning.h"
 #include "os/identity.h"
 #include "os/os.h"
 #include "os/syscall.h"
 #include "slab/shard.h"
 #include "thread/registry.h"
-
-/* After this time a closed heap's owner has seen that, and others see what it did before. */
-static const uint64_t settle_ns = 1000000;
-
-/* A step goes on until it has been at so many heaps or drained so many blocks. */
-enum { STEP_HEAPS = 64, STEP_BLOCKS = 2048 };
 
 static struct heap *next_heap; /* atomic: release on store, acquire on load; NULL: all were seen */
 
@@ -37,7 +32,6 @@ static void repair_gate(struct heap *heap)
 
 void idle_enter(struct heap *heap)
 {
-    enum { SPIN_ROUNDS = 100 };
     for (int rounds = 0;; rounds++) {
         uint32_t seen = ATOMIC_LOAD_RELAXED(&heap->gate);
         if (UNLIKELY(seen == GATE_OTHER && !is_of_this_process(heap))) {
@@ -49,7 +43,7 @@ void idle_enter(struct heap *heap)
              __atomic_compare_exchange_n(
                  &heap->gate, &seen, GATE_OWNER, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
             return;
-        if (rounds >= SPIN_ROUNDS)
+        if (rounds >= GATE_SPIN_ROUNDS)
             os_sleep_ms(1);
         cpu_relax();
     }
@@ -117,12 +111,6 @@ void idle_disown(struct heap *heap)
 
 /* ---- Parking --------------------------------------------------------------------------------- */
 
-/* A heap is parked so often in a tick of the clock: enough to see a busy thread become one that
- * allocates now and then, and little beside what a busy thread does in a tick. That is so while
- * much lies free, and for a thread that was found idle; fewer suffice where there are but idle
- * threads to look after. */
-enum { PARKS_MAX = 256, PARKS_AMONG_OTHERS = 32 };
-
 /* Heaps are parked whenever a thread leaves a slow path; atomic relaxed, any thread. */
 static bool parked_for_good;
 
@@ -177,7 +165,7 @@ static bool may_drain(const struct heap *heap)
 {
     return !heap->emptied &&
            (heap->parked ||
-            (heap->closed && os_time_between(os_clock_ns(), heap->closed_ns) >= settle_ns));
+            (heap->closed && os_time_between(os_clock_ns(), heap->closed_ns) >= SETTLE_NS));
 }
 
 /* Takes blocks out of the first magazine from `*size_class` on that has more than it has to keep.
@@ -255,7 +243,7 @@ void idle_purge(void)
 {
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
         close_heap(heap);
-    uint64_t settled_ns = os_clock_ns() + settle_ns;
+    uint64_t settled_ns = os_clock_ns() + SETTLE_NS;
     while (os_clock_ns() < settled_ns)
         os_sleep_ms(1);
     for (struct heap *heap = heap_first(); heap; heap = heap->next)

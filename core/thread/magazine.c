@@ -13,6 +13,7 @@
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "base/probe.h"
+#include "base/tuning.h"
 #include "slab/shard.h"
 #include "thread/due.h"
 #include "thread/heap.h"
@@ -150,23 +151,6 @@ static void range_free(struct heap *heap, unsigned first, unsigned kind)
 
 /* ---- Capacity -------------------------------------------------------------------------------- */
 
-/* Each so many threads a CPU halve the number of blocks that a magazine may hold at least, where
- * they are longer than a page: they are much, and one block of each class stays with a thread that
- * sleeps (idle.h). */
-enum { CROWD_HALVES = 8 };
-
-/* So many times as many tiny blocks where threads are fewer than that: their bursts are long, and
- * each call is so short that batches show. */
-enum { TINY_FACTOR = 4 };
-
-/* Of short blocks each thread may cache so much all the same: else one that works beside hundreds
- * that sleep would pay for them. */
-static const uint32_t crowd_bytes_min = 8 * KIB;
-
-/* Programs have pools of some threads a CPU, all of which work: up to so many may each cache as
- * many blocks up to 32 KiB as an only one could, and more have to share. */
-enum { CROWD_POOL = 4 };
-
 /* How many threads share what may be cached of the class on a CPU. */
 static unsigned sharers(unsigned size_class)
 {
@@ -189,7 +173,7 @@ static unsigned capacity_limit(unsigned size_class)
     /* Each batch comes by here, so this is one division, of 32 bits, or none. */
     uint32_t share = crowd > 1 ? bytes / crowd : bytes;
     if (!size_class_is_long(size_class))
-        share = (uint32_t)size_max(share, size_min(bytes, crowd_bytes_min));
+        share = (uint32_t)size_max(share, size_min(bytes, CROWD_BYTES_MIN));
     size_t blocks = size_class_index(size_class, share);
     if (size_class_is_long(size_class))
         least >>= size_min(crowd / CROWD_HALVES, 8);
@@ -252,21 +236,10 @@ static void magazine_renew(struct heap *heap, unsigned size_class, unsigned limi
     }
 }
 
-/* More at a time is hardly cheaper, and a long magazine that is a little too short would send much
- * back and forth: so many blocks, or such a part of the longest ones. */
-enum { BATCH_MAX = 128, BATCH_PART = 4 };
-
 static unsigned batch_max(unsigned capacity)
 {
     return (unsigned)size_max(BATCH_MAX, (capacity + 1) / BATCH_PART);
 }
-
-/* A magazine is long enough when a batch comes with so many pops: then it costs little. */
-enum { POPS_PER_BATCH = 2048 };
-
-/* Where blocks only come or only go, a magazine longer than a batch keeps more from others and
- * saves nothing. */
-enum { ONE_WAY_KIND_MAX = 4 };
 
 static unsigned kind_limit(const struct magazine *magazine)
 {
@@ -344,7 +317,6 @@ static unsigned refill_from_bins(
  * the end are popped first. */
 static void prefetch(void *const *blocks, unsigned count)
 {
-    enum { PREFETCH_MAX = 32 };
     for (unsigned i = 0; i < count && i < PREFETCH_MAX; i++)
         __builtin_prefetch(blocks[count - 1 - i], 1);
 }
@@ -357,10 +329,6 @@ static unsigned refill(
     prefetch(slots, got);
     return got ? got : refill_from_bins(heap, size_class, slots, count, fresh);
 }
-
-/* Where many more threads than CPUs take memory, most take little: a magazine begins with one
- * block, and each of its first batches is twice as long as the one before. */
-enum { CROWD_STARTS_SMALL = 4, SMALL_BATCHES = 7 };
 
 static unsigned batch_limit(const struct magazine *magazine)
 {

@@ -82,7 +82,7 @@ struct magazine {
     bool flushed_last;    /* the last batch was a flush, not a refill */
     bool two_way;         /* before the last maintenance, or since, blocks came and went */
     uint8_t sample_round; /* of the next pop that is due: due_round when it was to be a sample */
-    uint8_t debt;         /* of searches for blocks with the mark: see DEBT_MAX */
+    uint8_t debt;         /* of searches for blocks with the mark: see DEBT_MAX (tuning.h) */
     uint32_t pops_seen;   /* pops at the last maintenance; these three wrap */
     uint32_t pushes_seen;
     uint32_t pops_at_batch; /* pops at the last one of these */
@@ -273,13 +273,8 @@ void heap_find_sentinels(struct heap *heap);
  */
 bool heap_suspects(struct heap *heap, unsigned size_class, const void *block, bool may_search);
 
-/* Programs cause searches in vain, by blocks whose first word they never wrote, and a search
- * looks at thousands of blocks where the transfer caches are full. So it makes a debt of one for so
- * many blocks; each overflow and each maintenance pays one off, and there is no search while there
- * is more than so much. */
-enum { BLOCKS_PER_DEBT = 128, DEBT_MAX = 64 };
-
-/* Counts a search of the class, with so many blocks in the transfer caches. */
+/* Counts a search of the class, with so many blocks in the transfer caches: a debt. Programs cause
+ * searches in vain, by blocks whose first word they never wrote. */
 void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks);
 
 /* True when the magazine of the class holds the block. Only the owner can ask: a look into the

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "base/tuning.h"
 #include "hardened.h"
 #include "map/metadata.h"
 #include "os/os.h"
@@ -277,9 +278,6 @@ static void make_bare(struct heap *heap)
     ATOMIC_STORE_RELAXED(&heap->bare, true);
 }
 
-/* So many heaps in the pool keep their pages. */
-enum { FREE_MAX = 16 };
-
 static void pool_empty(struct heap *heap)
 {
     heap_flush(heap);
@@ -376,7 +374,6 @@ static bool take_over(struct heap *heap)
 /* A heap that was left behind, or NULL. Looks at a few heaps each time. */
 static struct heap *find_abandoned(void)
 {
-    enum { SUSPECTS = 8 };
     struct heap *heap = ATOMIC_LOAD_ACQUIRE(&registry.next_suspect);
     for (int i = 0; i < SUSPECTS; i++) {
         heap = heap ? heap : heap_first();
@@ -400,7 +397,7 @@ static void assign_shard(struct heap *heap)
 
 /* Areas are mapped several at a time: a process may have only so many mappings, and each stack is
  * two of them. */
-static const size_t chunk_bytes = (size_t)8 * HEAP_BYTES;
+static const size_t chunk_bytes = (size_t)CHUNK_AREAS * HEAP_BYTES;
 
 /* The next area of the chunk, NULL when it is used up. Registry lock held. */
 static struct heap_area *take_unused(void)

@@ -1,0 +1,224 @@
+/* Every constant that tunes: a value that was chosen by measurement, and that another machine or
+ * program could want otherwise. A constant that follows from a layout, from an interface or from
+ * arithmetic is not one, and stays where it is used.
+ *
+ * Each comment begins with the unit and says what the value decides. The last line names the record
+ * in docs/decisions/ and the row of lab/workloads.toml that loses without it, or "none" and why.
+ * tests/source/check_tuning.py checks that they exist, and that no other file has such constants.
+ */
+#ifndef BASE_TUNING_H
+#define BASE_TUNING_H
+
+#include "base/macros.h"
+
+/* ---- Borrowing: api/alloc.c, slab/bin.c ------------------------------------------------------ */
+
+/* classes. How many of the next larger classes may lend a block.
+ * [2026-11-21-short-magazines; startup] */
+#define LENDERS 3
+
+/* loans. A class that has no slab in the shard borrows its first blocks.
+ * [2026-11-21-short-magazines; startup] */
+#define LOANS_MAX 8
+
+/* batches. After this many a class of large blocks takes one of its own.
+ * [2026-11-22-reuse-before-fresh-pages; slots-64k-first] */
+#define BORROWED_IN_A_ROW 64
+
+/* ---- What a magazine holds: thread/magazine.c, map/size_class.h ------------------------------ */
+
+/* factor. Of tiny blocks a magazine may hold this many times magazine_kib: their bursts are long,
+ * and each call is so short that batches show.
+ * [2026-11-22-magazines-for-bursts; bursts-64-5000] */
+#define TINY_FACTOR 4
+
+/* threads a CPU. From here on tiny blocks get no more than others; and each time as many threads
+ * halve the least number of blocks above a page that a magazine may hold.
+ * [2026-11-22-magazines-for-bursts; random-mixed-64-threads] */
+#define CROWD_HALVES 8
+
+/* threads a CPU. Pools have this many that all work; each may cache as many blocks up to 32 KiB as
+ * an only thread. More have to share.
+ * [2026-11-23-pools-of-threads; bursts-64-5000] */
+#define CROWD_POOL 4
+
+/* bytes. Each thread may cache as much of a class of short blocks, however many there are: else
+ * one that works beside hundreds that sleep would pay for them.
+ * [2026-11-23-threads-that-wait; random-mixed-64-threads] */
+#define CROWD_BYTES_MIN (8 * KIB)
+
+/* blocks. The fewest that repay a batch, and the most that are allowed for the sake of bursts of
+ * blocks above 1 KiB.
+ * [2026-11-22-magazines-for-bursts; bursts-4k-8k-300] */
+#define CACHED_BLOCKS_MIN 15
+#define CACHED_BLOCKS_MAX 63
+
+/* bytes. What the threads of a CPU share of a class of blocks above 1 KiB for such bursts.
+ * [2026-11-22-magazines-for-bursts; bursts-4k-8k-300] */
+#define CACHED_MID_BYTES (512 * KIB)
+
+/* bytes. The same of single blocks, which are dear to make, and mostly addresses.
+ * [2026-11-22-one-path-to-2-mib; slots-1m-first] */
+#define CACHED_SINGLE_BYTES (32 * MIB)
+
+/* ---- Batches: thread/magazine.c, slab/bin.h -------------------------------------------------- */
+
+/* blocks. More at a time is hardly cheaper.
+ * [2026-11-21-short-magazines; bursts-64-1000] */
+#define BATCH_MAX 128
+
+/* part of a magazine. A batch of a long magazine may be as much: one a little too short for a burst
+ * would send much back and forth.
+ * [2026-11-22-magazines-for-bursts; bursts-64-5000] */
+#define BATCH_PART 4
+
+/* pops. A magazine is long enough when a batch comes with as many.
+ * [2026-11-21-short-magazines; handoff-1-to-4] */
+#define POPS_PER_BATCH 2048
+
+/* kind of slot range. Where blocks only come or only go, a magazine longer than a batch keeps more
+ * from others and saves nothing.
+ * [2026-11-22-one-way-magazines; handoff-1-to-4] */
+#define ONE_WAY_KIND_MAX 4
+
+/* threads a CPU, refills. Where so many threads take memory, most take little: a magazine begins
+ * with one block, and each of its first batches is twice as long as the one before.
+ * [2026-11-22-pages-of-thread-heaps; random-mixed-64-threads] */
+#define CROWD_STARTS_SMALL 4
+#define SMALL_BATCHES 7
+
+/* blocks. What comes from a transfer cache lies in the cache of another processor: the first of a
+ * batch are fetched at once.
+ * [2026-11-22-prefetch-what-others-freed; handoff-1-to-1] */
+#define PREFETCH_MAX 32
+
+/* blocks. Caches are drained by as many at a time, under one lock.
+ * [2026-11-21-flush-by-runs; handoff-batches] */
+#define FLUSH_MAX 128
+
+/* ---- When threads come by: thread/due.c, heap.c, idle.c -------------------------------------- */
+
+/* pops. After as many a thread takes a slow path and looks at the clock.
+ * [2026-11-22-pops-that-are-due; one-block] */
+#define POPS_UNTIL_DUE 4096
+
+/* slow calls. After as many a heap looks after its magazines.
+ * [2026-11-21-short-magazines; phase-change-64] */
+#define MAINTENANCE_PERIOD 256
+
+/* nanoseconds. After this time a closed heap's owner has seen that it is closed.
+ * [2026-11-22-idle-threads; none: a bound of correctness, far above what processors need] */
+#define SETTLE_NS 1000000
+
+/* heaps, blocks. A step of draining ends after as many.
+ * [2026-11-22-idle-threads; none: bounds the time of one call, not the sum] */
+#define STEP_HEAPS 64
+#define STEP_BLOCKS 2048
+
+/* parks. How often a heap may be parked in a tick of the clock: enough to see a busy thread become
+ * one that allocates now and then. Fewer suffice where nothing lies free.
+ * [2026-11-22-idle-threads; random-mixed-2-threads] */
+#define PARKS_MAX 256
+#define PARKS_AMONG_OTHERS 32
+
+/* rounds. How long a thread spins at its gate before it sleeps.
+ * [2026-11-22-idle-threads; none: the holder copies pointers, for a microsecond] */
+#define GATE_SPIN_ROUNDS 100
+
+/* rounds. How long a thread waits for the one that initialises before it looks whether that exists.
+ * [2026-11-22-fork-without-locks; none: once a process] */
+#define AWAIT_ROUNDS 1000
+
+/* ---- Searches for double frees: thread/magazine.c -------------------------------------------- */
+
+/* blocks, debts. A search in vain costs one debt for as many blocks; there is none while a class
+ * has more debts than that. Each overflow and each maintenance pays one off.
+ * [2026-11-21-mark-of-freed-blocks; none: programs that free what they never wrote to] */
+#define BLOCKS_PER_DEBT 128
+#define DEBT_MAX 64
+
+/* ---- Heaps: thread/registry.c ---------------------------------------------------------------- */
+
+/* heaps. As many in the pool keep their pages.
+ * [2026-11-22-pages-of-thread-heaps; churn-threads] */
+#define FREE_MAX 16
+
+/* heaps. As many are looked at, at a time, for one that was left behind.
+ * [2026-11-22-fork-without-locks; none: bounds the time of one call] */
+#define SUSPECTS 8
+
+/* areas. As many are mapped at a time: a process may have only so many mappings.
+ * [2026-11-22-pages-of-thread-heaps; none: 10,000 threads, of tests/hostile] */
+#define CHUNK_AREAS 8
+
+/* ---- Slabs: slab/slab.c, bin.c, spare.c ------------------------------------------------------ */
+
+/* bytes. Page tables for as much fill what the second-level cache of a core holds: from here on a
+ * superslab of short blocks is one huge page.
+ * [2026-11-21-huge-pages-for-large-heaps; none: no row has a heap of that size] */
+#define HUGE_HEAP_MIN (256 * MIB)
+
+/* longest magazines. The bytes of empty slabs that a bin may keep.
+ * [2026-11-21-purge-when-unused; bursts-64-20000] */
+#define KEPT_MAGAZINES 32
+
+/* pages. Before pages of a fresh slab are populated, as many of the slab before are looked at, and
+ * as many have to be written to.
+ * [2026-11-22-populate-growing-classes; phase-change-512] */
+#define POPULATE_PLACES 4
+#define POPULATE_WRITTEN 3
+
+/* bytes. The longest sampled block of which one may wait for the next sample.
+ * [2026-11-22-what-a-sample-costs; none: rows do not sample] */
+#define SPARE_BYTES_MAX (64 * KIB)
+
+/* ---- Transfer caches: slab/transfer.c -------------------------------------------------------- */
+
+/* blocks, longest magazines. What the caches of a class hold together, at most. The caches of many
+ * shards may each hold the part of it that as many would have.
+ * [2026-11-22-caches-by-shard; bursts-64-20000] */
+#define TRANSFER_BLOCKS 2048
+#define TRANSFER_MAGAZINES 16
+#define TRANSFER_PARTS 4
+
+/* factor. More bytes of blocks above 1 KiB, of which few are a long magazine.
+ * [2026-11-23-transfer-caches-of-long-blocks; bursts-4k-8k-1000] */
+#define TRANSFER_MID_FACTOR 4
+
+/* factor. More bytes of single blocks where a CPU has several threads: each has a part of the
+ * magazine that an only one may have, and here they share the rest.
+ * [2026-11-23-transfer-caches-of-long-blocks; slots-1m-first] */
+#define TRANSFER_SINGLE_FACTOR 32
+
+/* slots. What a cache begins with; it doubles them.
+ * [2026-11-22-caches-by-shard; startup] */
+#define TRANSFER_SLOTS_MIN 64
+
+/* blocks. As many of a batch tell whether it is all from one shard.
+ * [2026-11-23-long-blocks-stay-apart; slots-steps-first] */
+#define TRANSFER_LOOKS 3
+
+/* blocks. As many are drained at a time before memory grows.
+ * [2026-11-22-reuse-before-fresh-pages; fragment] */
+#define TRANSFER_DRAIN_MAX (1 << 14)
+
+/* ---- Sweeps: slab/sweep.c -------------------------------------------------------------------- */
+
+/* slabs, fullness. A step looks at as many slabs at a time, and only at those that are half empty.
+ * [2026-11-21-purge-when-unused; phase-change-512] */
+#define SWEEP_SLABS 64
+#define SWEEP_FULLNESS_MIN 2
+
+/* runs. No slab has more runs of pages to purge, but while others use it.
+ * [2026-11-21-purge-when-unused; none: bounds the time in one slab] */
+#define SWEEP_RUNS_MAX 32
+
+/* bytes. Less idle memory of a class is not worth a sweep.
+ * [2026-11-21-purge-when-unused; near-idle] */
+#define SWEEP_IDLE_MIN (64 * KIB)
+
+/* slabs. As many go back to their lists at a time.
+ * [2026-11-21-purge-when-unused; none: bounds how long a lock is held] */
+#define SWEPT_SLABS 512
+
+#endif

@@ -1,0 +1,241 @@
+"""check_tuning.py: every constant that tunes stands in core/base/tuning.h, with its reasons.
+
+    check_tuning.py TOP             checks the tree at TOP
+    check_tuning.py --self-test     checks that each kind of defect is found
+
+An entry of core/base/tuning.h is a comment and the #defines under it. The comment begins with the
+unit and ends with [record; row]: a record of docs/decisions/, without .md, and a row of
+lab/workloads.toml; each may be "none: reason" instead. Each constant is used in core/.
+
+Elsewhere in the rooms of the allocator, a constant that is a number (in an enum, a #define or a
+static const) is either structural and named in STRUCTURAL, or it belongs into tuning.h. What
+STRUCTURAL names has to exist.
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+TUNING = "core/base/tuning.h"
+ROOMS = ["api", "override", "compat", "thread", "slab", "span", "map", "reclaim", "os", "base"]
+
+# Constants that follow from a layout, an interface, a unit or arithmetic, by file.
+STRUCTURAL = {
+    "api/alloc.h": "SIZE_LIMIT",
+    "api/conf.c": "longest",
+    "api/environment.c": "SHOWN_MAX VARIABLE_SIZE PATH_SIZE",
+    "api/init.c": "recorded_mean",
+    "api/options.c": "PRESETS NAME_SIZE SHOWN_MAX",
+    "base/atomic.h": "__SANITIZE_THREAD__",
+    "base/floats.h": "initial",
+    "base/macros.h": "CACHE_LINE KIB MIB GIB TIB",
+    "compat/gperftools.c": "OWNED NOT_OWNED",
+    "compat/jemalloc.c": "FLAGS_ALIGNMENT FLAGS_ZERO",
+    "compat/mallctl.c": "ARENAS",
+    "map/metadata.c": "GRAIN SIZES FIRST_CHUNK",
+    "map/page_map.c": "PROGRAM_BITS program_end PIECE window_max MAP_OFFSET LEAF_ENTRIES",
+    "map/page_map.h": "ADDRESS_BITS REGION_SHIFT REGION_SIZE LEAF_BITS ENTRY_SUPERSLAB",
+    "map/size_class.h": "UNIT_SHIFT UNIT_SIZE TINY_MAX SHORT_MAX MID_MAX LARGE_MAX TINY_STEP"
+                        " MID_STEP LARGE_STEP MIN_ALIGNMENT CLASS_NONE SIZE_COUNT TWINS CLASS_COUNT"
+                        " TINY_CLASS_LAST LONG_CLASS_FIRST MID_CLASS_LAST SINGLE_CLASS_FIRST"
+                        " RECIPROCAL_SHIFT",
+    "os/limits.c": "no_limit LIST_BYTES PATH_BYTES VALUE_BYTES",
+    "os/linux.c": "MADV_POPULATE_WRITE MADV_WIPEONFORK MADV_GUARD_INSTALL MADV_GUARD_REMOVE"
+                  " FUTEX_WAIT_PRIVATE FUTEX_WAKE_PRIVATE CPUS_MAX NOT_BLOCKING SUPERUSER NOBODY"
+                  " USUAL NULL_DEVICE NO_ACTION PAGE_BYTES TRIES PART",
+    "os/lock.h": "LOCK_WAITERS",
+    "os/os.h": "STDERR OS_NO_FILE OS_UNTRUSTED",
+    "override/libc.c": "MXFAST_MAX CAPACITY",
+    "override/musl/malloc.h": "M_MXFAST M_NLBLKS M_GRAIN M_KEEP M_ARENA_MAX M_ARENA_TEST"
+                              " M_CHECK_ACTION M_MMAP_MAX M_MMAP_THRESHOLD M_PERTURB M_TOP_PAD"
+                              " M_TRIM_THRESHOLD",
+    "slab/bin.h": "FULLNESS_LEVELS",
+    "slab/shard.h": "SHARD_MAX SHARD_ROOM_STEPS",
+    "span/parts.h": "SHARD_PARTS_MAX",
+    "span/superslab.h": "PAGE_SHIFT PAGE_SIZE SUPERSLAB_ALIGNMENTS SLAB_RECORD_SIZE"
+                        " SUPERSLAB_GROUPS BLOCK_UNUSED BLOCK_SAMPLED BLOCK_FREED"
+                        " BLOCK_PLACE_BITS BLOCK_PLACE_SHIFT",
+    "thread/due.c": "EXPONENT_BIAS small large ln2 root_of_half",
+    "thread/heap.c": "FRESH",
+    "thread/magazine.h": "HEAP_BYTES RANGE_KINDS RANGE_BLOCKS_MIN POPS_CHANGE",
+    "thread/registry.c": "NOBODY CLAIMED",
+    # Still to be judged, one by one: each moves to tuning.h or above.
+    "base/pressure.c": "kept_min",
+    "base/sparse.h": "SPARSE_STEP",
+    "os/lock.c": "SPIN_ROUNDS",
+    "os/signals.c": "stack_bytes",
+    "reclaim/limit.c": "MEASURE_MS NEAR_PART",
+    "reclaim/tick.c": "PAUSE_SHARE PURGE_MAX_MS VAIN_MAX step_bytes",
+    "span/big.c": "huge_bytes_min APART_MAX SHARE",
+    "span/big_part.c": "TRIES_MAX",
+    "span/big_part.h": "BIG_LENGTH_STEPS",
+    "span/page_heap.c": "CANDIDATES REFUSALS_MAX REFUSED_ROUNDS",
+    "span/proof.c": "PLACES DENSE_PLACES STEP",
+}
+
+UNITS = r"KIB|MIB|GIB|UNIT_SIZE|HEAP_BYTES"
+NUMBER = r"(?:\([a-z0-9_]+\))?[\s(]*(?:\([a-z0-9_]+\))?-?[0-9][0-9a-fxA-FuUlLp.+\-]*"
+VALUE = re.compile(r"(?:%s\s*\*\s*)?%s" % ("(?:" + UNITS + ")", NUMBER))
+ENUM = re.compile(r"\benum\b[^{};()]*\{([^}]*)\}", re.DOTALL)
+MEMBER = re.compile(r"^\s*(\w+)\s*=\s*(.*)$", re.DOTALL)
+DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+)$", re.MULTILINE)
+CONSTANT = re.compile(r"\bstatic const (?:unsigned |long )*\w+ ([^;{}\[\]()*]*=[^;{}\[\]]*);")
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+ENTRY = re.compile(r"(/\*(?:(?!\*/).)*\*/)\n((?:#define \w+ [^\n]+\n)+)", re.DOTALL)
+REASONS = re.compile(r"\[([^;\[\]]+); ([^\[\]]+)\] \*/$")
+ROW = re.compile(r'^name = "([^"]+)"', re.MULTILINE)
+
+
+def constants(text):
+    """Names of constants that are numbers."""
+    text = COMMENT.sub("", text)
+    for body in ENUM.findall(text):
+        for part in body.split(","):
+            found = MEMBER.match(part)
+            if found and VALUE.match(found.group(2)):
+                yield found.group(1)
+    for name, value in DEFINE.findall(text):
+        if VALUE.match(value):
+            yield name
+    for declared in CONSTANT.findall(text):
+        for part in declared.split(","):
+            found = MEMBER.match(part)
+            if found and VALUE.match(found.group(2)):
+                yield found.group(1)
+
+
+def check_reason(reason, names, what):
+    if reason.strip() in names or re.match(r"none: .", reason.strip()):
+        return None
+    return "%s %s does not exist" % (what, reason.strip())
+
+
+def entries(text):
+    """(comment, names) of each entry."""
+    for comment, defines in ENTRY.findall(text):
+        yield comment, [line.split()[1] for line in defines.splitlines()]
+
+
+def check_tuning(top):
+    """Defects of the entries of tuning.h."""
+    path = top / TUNING
+    if not path.is_file():
+        return
+    text = path.read_text(encoding="utf-8")
+    records = {record.stem for record in (top / "docs" / "decisions").glob("*.md")}
+    lab = top / "lab" / "workloads.toml"
+    rows = set(ROW.findall(lab.read_text(encoding="utf-8"))) if lab.is_file() else set()
+    used = "".join(COMMENT.sub("", other.read_text(encoding="utf-8"))
+                   for other in sorted((top / "core").rglob("*.[ch]")) if other != path)
+    known = set()
+    for comment, names in entries(text):
+        known.update(names)
+        found = REASONS.search(comment)
+        if not found:
+            yield "%s: %s: no [record; row] at the end of its comment" % (TUNING, names[0])
+            continue
+        for defect in (check_reason(found.group(1), records, "record"),
+                       check_reason(found.group(2), rows, "row")):
+            if defect:
+                yield "%s: %s: %s" % (TUNING, names[0], defect)
+        for name in names:
+            if not re.search(r"\b%s\b" % name, used):
+                yield "%s: %s: nobody uses it" % (TUNING, name)
+    for name in constants(text):
+        if name not in known:
+            yield "%s: %s: has no comment" % (TUNING, name)
+
+
+def check_rooms(top, structural):
+    """Defects of constants elsewhere."""
+    for room in ROOMS:
+        for path in sorted((top / "core" / room).rglob("*.[ch]")):
+            if path == top / TUNING:
+                continue
+            name = str(path.relative_to(top / "core"))
+            allowed = structural.get(name, "").split()
+            found = set(constants(path.read_text(encoding="utf-8")))
+            for constant in sorted(found.difference(allowed)):
+                yield "core/%s: %s belongs into %s, or into STRUCTURAL" % (name, constant, TUNING)
+            for constant in sorted(set(allowed).difference(found)):
+                yield "core/%s: %s is in STRUCTURAL and does not exist" % (name, constant)
+    for name in structural:
+        if not (top / "core" / name).is_file():
+            yield "core/%s is in STRUCTURAL and does not exist" % name
+
+
+def check_tree(top, structural):
+    return list(check_tuning(top)) + list(check_rooms(top, structural))
+
+
+GOOD = "/* blocks. Why.\n * [2026-01-01-a; startup] */\n#define BATCH 8\n"
+USE = {"core/slab/a.c": "int a = BATCH;\n"}
+
+# Each case: tuning.h, other files, the structural ones, and what the one defect says (None: none).
+SELF_TEST_CASES = [
+    (GOOD, USE, {}, None),
+    (GOOD.replace("startup", "none: a bound of time"), USE, {}, None),
+    (GOOD.replace("startup", "none:"), USE, {}, "row none: does not exist"),
+    (GOOD.replace("startup", "gone"), USE, {}, "row gone does not exist"),
+    (GOOD.replace("01-a", "01-b"), USE, {}, "record 2026-01-01-b does not exist"),
+    (GOOD.replace("[2026-01-01-a; startup]", "by hand"), USE, {}, "no [record; row]"),
+    (GOOD, {"core/slab/a.c": "/* BATCH */\n"}, {}, "nobody uses it"),
+    (GOOD + "\n#define OTHER (4 * KIB)\n", USE, {}, "OTHER: has no comment"),
+    (GOOD, dict(USE, **{"core/os/b.c": "enum { LOOKS = 3 };\n"}), {}, "LOOKS belongs into"),
+    (GOOD, dict(USE, **{"core/os/b.c": "enum { LOOKS = 3 };\n"}), {"os/b.c": "LOOKS"}, None),
+    (GOOD, dict(USE, **{"core/os/b.c": "static const size_t most = 4 * KIB;\n"}), {},
+     "most belongs into"),
+    (GOOD, dict(USE, **{"core/os/b.c": "static const double a = 0.5, b = 40;\n"}),
+     {"os/b.c": "a"}, "b belongs into"),
+    (GOOD, dict(USE, **{"core/os/b.h": "#define BYTES ((size_t)8 << 10)\n"}), {},
+     "BYTES belongs into"),
+    (GOOD, dict(USE, **{"core/os/b.h": "#define WORDS(bits) ((bits) / 64)\n"}), {}, None),
+    (GOOD, dict(USE, **{"core/os/b.h": "enum kind { ONE, TWO, LAST = TWO };\n"}), {}, None),
+    (GOOD, dict(USE, **{"core/os/b.h": "/* enum { LOOKS = 3 }; */\n"}), {}, None),
+    (GOOD, dict(USE, **{"core/os/b.c": "\n"}), {"os/b.c": "LOOKS"},
+     "LOOKS is in STRUCTURAL and does not exist"),
+    (GOOD, USE, {"os/c.c": ""}, "core/os/c.c is in STRUCTURAL and does not exist"),
+    (GOOD, dict(USE, **{"core/profile/b.c": "enum { LOOKS = 3 };\n"}), {}, None),
+]
+
+
+def self_test():
+    failures = 0
+    for tuning, files, structural, expected in SELF_TEST_CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            top = pathlib.Path(folder)
+            written = {TUNING: tuning, "docs/decisions/2026-01-01-a.md": "",
+                       "lab/workloads.toml": '[[row]]\nname = "startup"\n'}
+            for name, text in dict(written, **files).items():
+                path = top / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            defects = check_tree(top, structural)
+        good = (not defects if expected is None
+                else len(defects) == 1 and expected in defects[0])
+        if not good:
+            print("self-test: %r: expected %r, got %r" % (files, expected, defects))
+            failures += 1
+    print("%d cases, %d failed" % (len(SELF_TEST_CASES), failures))
+    return 1 if failures else 0
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    top = pathlib.Path(sys.argv[1])
+    defects = check_tree(top, STRUCTURAL)
+    for defect in defects:
+        print(defect)
+    if not (top / TUNING).is_file():
+        print("no %s: is this the top of the source tree?" % TUNING)
+        return 1
+    count = sum(len(names) for _, names in
+                entries((top / TUNING).read_text(encoding="utf-8")))
+    print("%d constants that tune, %d defects" % (count, len(defects)))
+    return 1 if defects else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
