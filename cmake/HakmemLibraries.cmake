@@ -152,11 +152,11 @@ if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR)
 endif()
 
 # libhakmem-profile.so, the measuring library: the same, with time taken around slow paths and at
-# locks (core/observe/cycles.h, locks.h). The linker puts that around the functions that cycles.def
+# locks (core/report/cycles.h, locks.h). The linker puts that around the functions that cycles.def
 # and locks.c name, so without link-time optimisation. Its SONAME is that of the other one, so that
 # a program that is linked with that has one of them. For `hakmem run --cycles` and `make scale`.
 set(wrapped lock_acquire lock_release os_cpu_count reclaim_read_limits heap_enter)
-set(spans ${PROJECT_SOURCE_DIR}/core/observe/cycles.def)
+set(spans ${PROJECT_SOURCE_DIR}/core/report/cycles.def)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${spans})
 file(STRINGS ${spans} rows REGEX "^SPAN")
 foreach(row ${rows})

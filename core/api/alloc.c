@@ -11,10 +11,10 @@
 #include "base/probe.h"
 #include "base/tuning.h"
 #include "os/os.h"
-#include "profile/sample.h"
 #include "reclaim/everything.h"
 #include "slab/shard.h"
 #include "thread/idle.h"
+#include "trace/sample.h"
 
 SLOW_PATH void *alloc_out_of_memory(size_t size)
 {

@@ -2,10 +2,10 @@
 #include "api/block.h"
 
 #include "os/fatal.h"
-#include "profile/sample.h"
 #include "slab/bin.h"
 #include "slab/transfer.h"
 #include "thread/registry.h"
+#include "trace/sample.h"
 
 /* Aborts when the slab block, which carries the mark of freed blocks, is found to be free indeed.
  * Most are not: the program has not written to their first word. */

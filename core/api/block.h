@@ -2,10 +2,10 @@
 #ifndef API_BLOCK_H
 #define API_BLOCK_H
 
-#include "profile/guard.h"
 #include "slab/slab.h"
 #include "span/big.h"
 #include "span/page_heap.h"
+#include "trace/guard.h"
 
 /* BLOCK_GONE: what lay there was freed, and nothing lies there now. */
 enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG, BLOCK_GUARDED };

@@ -11,17 +11,17 @@
 #include "api/options.h"
 #include "base/policy.h"
 #include "hardened.h"
-#include "observe/crash.h"
-#include "observe/descriptor.h"
-#include "observe/profile.h"
-#include "observe/record.h"
-#include "observe/report.h"
 #include "os/os.h"
-#include "profile/sample.h"
+#include "report/descriptor.h"
+#include "report/report.h"
 #include "slab/bin.h"
 #include "slab/transfer.h"
 #include "thread/fork.h"
 #include "thread/registry.h"
+#include "trace/crash.h"
+#include "trace/profile.h"
+#include "trace/record.h"
+#include "trace/sample.h"
 
 static void start_fallback(void)
 {

@@ -2,7 +2,7 @@
  * functions of a C library that is fortified, above all. See alloc.h. */
 #include "api/alloc.h"
 #include "api/block.h"
-#include "profile/sample.h"
+#include "trace/sample.h"
 
 /* What is left of a block of so many bytes. */
 static size_t rest_of(const char *start, size_t size, const char *address)

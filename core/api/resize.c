@@ -7,7 +7,7 @@
 #include "api/fallback.h"
 #include "base/policy.h"
 #include "base/sparse.h"
-#include "profile/sample.h"
+#include "trace/sample.h"
 
 void *alloc_aligned(size_t size, size_t alignment)
 {

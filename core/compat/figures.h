@@ -3,7 +3,7 @@
 #ifndef COMPAT_FIGURES_H
 #define COMPAT_FIGURES_H
 
-#include "observe/stats.h"
+#include "report/stats.h"
 
 /* The most that may be resident: what blocks and records lie in, and what was not given back. */
 static inline uint64_t figures_resident(const struct hakmem_stats *total)

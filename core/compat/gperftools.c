@@ -6,9 +6,9 @@
 #include "api/block.h"
 #include "compat/figures.h"
 #include "compat/names.h"
-#include "observe/report.h"
-#include "observe/stats.h"
 #include "override/override.h"
+#include "report/report.h"
+#include "report/stats.h"
 
 static const char properties[] = "generic.current_allocated_bytes\0"
                                  "generic.heap_size\0"

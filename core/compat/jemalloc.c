@@ -11,9 +11,9 @@
 
 #include "api/alloc.h"
 #include "base/sparse.h"
-#include "observe/report.h"
 #include "os/os.h"
 #include "override/override.h"
+#include "report/report.h"
 
 enum { FLAGS_ALIGNMENT = 0x3f, FLAGS_ZERO = 0x40 };
 

@@ -18,10 +18,10 @@
 #include "base/policy.h"
 #include "compat/figures.h"
 #include "compat/names.h"
-#include "observe/profile.h"
-#include "observe/stats.h"
 #include "override/override.h"
+#include "report/stats.h"
 #include "thread/heap.h"
+#include "trace/profile.h"
 
 enum control {
 #define CONTROL(id, ...) CONTROL_##id,

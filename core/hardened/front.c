@@ -11,9 +11,9 @@
 #include "hardened/big.h"
 #include "hardened/hold.h"
 #include "os/os.h"
-#include "profile/sample.h"
 #include "reclaim/everything.h"
 #include "slab/shard.h"
+#include "trace/sample.h"
 
 /* For the statistics no bytes are a block of the shortest class. */
 enum { NOTHING_CLASS = 1 };

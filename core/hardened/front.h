@@ -8,7 +8,7 @@
  * Blocks lie in slabs of the first shard, which no class map knows. What a thread holds (hold.h)
  * serves malloc and free without a lock. Where it cannot, for large blocks and in a signal handler
  * that has interrupted it, they go the slow way, inside the heap. So do samples
- * (profile/sample.h), which are large blocks whatever their size.
+ * (trace/sample.h), which are large blocks whatever their size.
  *
  * No lock of its own: who changes the word has the block.
  */

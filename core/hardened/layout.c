@@ -1,5 +1,5 @@
 /* What `hakmem inspect` has to know of the hardened library, beside the descriptor
- * (observe/descriptor.h). The command reads these numbers in this order. */
+ * (report/descriptor.h). The command reads these numbers in this order. */
 #include <stddef.h>
 
 #include "hardened/front.h"

@@ -10,7 +10,7 @@
 #include "hardened/big.h"
 #include "hardened/front.h"
 #include "os/fatal.h"
-#include "profile/sample.h"
+#include "trace/sample.h"
 
 /* ---- What api/alloc.h declares, but realloc -------------------------------------------------- */
 

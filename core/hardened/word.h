@@ -116,7 +116,7 @@ ALWAYS_INLINE uint32_t *slab_word(struct slab *slab, unsigned index)
     return (uint32_t *)(slab_secret(slab) + 2) + index;
 }
 
-/* The sample (profile/) that the live block of a slab without canaries is, or NULL. One block needs
+/* The sample (trace/) that the live block of a slab without canaries is, or NULL. One block needs
  * no generator: this stands in its place. Atomic, who has the block. */
 ALWAYS_INLINE void *word_sample(struct slab *slab)
 {

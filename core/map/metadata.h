@@ -12,7 +12,7 @@
 #include "os/lock.h"
 
 /* The beginning of each chunk. Nobody here walks them: who looks at the process from outside wants
- * to know which pages hold records (observe/descriptor.h). */
+ * to know which pages hold records (report/descriptor.h). */
 struct metadata_chunk {
     struct metadata_chunk *next; /* const once linked: the one before */
     size_t bytes;                /* const: of the chunk, with this */

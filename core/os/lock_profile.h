@@ -1,5 +1,5 @@
 /* What happens at a lock: how often it is taken, how long it is held, how long threads wait for it,
- * and whether they meet there at all. In the measuring library (observe/locks.c), and in no other:
+ * and whether they meet there at all. In the measuring library (report/locks.c), and in no other:
  * there, HAKMEM_MEASURING is 0, and a lock is its word.
  *
  * The numbers of a lock lie beside its word and are written by its holder, who has that cache line

@@ -9,11 +9,11 @@
 #include "base/pressure.h"
 #include "base/text.h"
 #include "hardened.h"
-#include "observe/profile.h"
-#include "observe/report.h"
-#include "observe/stats.h"
-#include "profile/sample.h"
+#include "report/report.h"
+#include "report/stats.h"
 #include "thread/idle.h"
+#include "trace/profile.h"
+#include "trace/sample.h"
 
 const char *hakmem_version(void)
 {

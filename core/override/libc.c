@@ -10,10 +10,10 @@
 #include "api/perturb.h"
 #include "base/pressure.h"
 #include "hakmem/hakmem.h"
-#include "observe/report.h"
-#include "observe/stats.h"
 #include "os/os.h"
 #include "override/override.h"
+#include "report/report.h"
+#include "report/stats.h"
 
 /* ---- Allocation ------------------------------------------------------------------------------ */
 

@@ -10,7 +10,7 @@
  *
  * A slab belongs to the bin (shard, class) it was made for until it is destroyed. One of a single
  * block may become longer or shorter, and then belongs to another class, while the block is in use.
- * Slabs of one shard are of sampled blocks (profile/), those of another of the hardened preset
+ * Slabs of one shard are of sampled blocks (trace/), those of another of the hardened preset
  * (slab/word.h). No class map knows them, so that free leaves its hit path, and their records have
  * a pointer or a word for each block.
  *

@@ -38,7 +38,7 @@ struct big {
     bool cached;          /* lock: in the cache; when neither, somebody works on it */
     bool zeroed;          /* owner: all of it read as zero when it was handed out */
     bool apart;           /* owner: moved or cut off, see big.c */
-    void *sample;         /* atomic, owner: what profile/ knows of the live block, or NULL */
+    void *sample;         /* atomic, owner: what trace/ knows of the live block, or NULL */
     bool huge;            /* huge pages were asked for; as `mapped` */
     /* Of the hardened library alone are these four. */
     uint8_t fence_before;     /* const: how the page below it is closed */

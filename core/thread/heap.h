@@ -46,7 +46,7 @@ struct heap {
     uint64_t random;            /* the state of a generator: see due.h */
     uint8_t sample_class;       /* of the block that was just popped, when it is to be sampled */
     bool moves;                 /* realloc frees a block that it has moved */
-    struct sampler *sampler;    /* what profile/ keeps of the thread; NULL: nothing yet */
+    struct sampler *sampler;    /* what trace/ keeps of the thread; NULL: nothing yet */
     uint64_t sampling_thread;   /* the identity of that thread; 0: of an owner before */
     struct hold *hold;          /* the same of hold.h; atomic, any thread may read its counters */
     uint8_t drawn_round;        /* due_round when all magazines last knew of it */

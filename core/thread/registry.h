@@ -25,7 +25,7 @@ struct pool {
     unsigned owned;    /* lock: how many others of the shard have an owner */
 };
 
-/* For registry.c, and for who looks at the process from outside (observe/descriptor.h). */
+/* For registry.c, and for who looks at the process from outside (report/descriptor.h). */
 struct registry {
     struct lock lock CACHE_ALIGNED;
     struct heap *all;    /* atomic: release on store pairs with acquire on load */

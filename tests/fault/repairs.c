@@ -12,8 +12,8 @@
 
 #include "hardened.h"
 #include "map/metadata.h"
-#include "observe/walk.h"
 #include "os/fault.h"
+#include "report/walk.h"
 #include "runtime_support.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"

@@ -7,7 +7,7 @@
 #include <hakmem/hakmem.h>
 
 #include "hardened.h"
-#include "observe/walk.h"
+#include "report/walk.h"
 #include "runtime_support.h"
 #include "slab/bin.h"
 #include "span/big_cache.h"

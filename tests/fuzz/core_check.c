@@ -14,11 +14,11 @@
 #include "hardened/front.h"
 #include "hardened/hold.h"
 #include "map/page_map.h"
-#include "observe/walk.h"
-#include "profile/sample.h"
+#include "report/walk.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "thread/registry.h"
+#include "trace/sample.h"
 
 bool core_start(void)
 {

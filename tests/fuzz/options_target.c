@@ -19,7 +19,7 @@
 
 #include "api/environment.h"
 #include "api/options.h"
-#include "observe/report.h"
+#include "report/report.h"
 
 enum { LINES_MAX = 64, COMPLAINT_BYTES_MAX = 256 };
 

@@ -113,7 +113,7 @@ def large_pages(kib):
 NO_UNWINDER = "musl-gcc comes without libgcc_s, which follows stacks"
 WRAPPED = (("platforms_high_addresses",
             "the linker cannot replace functions that are optimised together with their callers"),)
-OWN_MALLOC = (("unit_observe_stats|unit_api_options|unit_stats_file",
+OWN_MALLOC = (("unit_report_stats|unit_api_options|unit_stats_file",
                "malloc is the sanitizer's in programs that are linked with the library"),)
 NAME_SPACES = (("runtime_load: test_(name_spaces|second_copy)",
                 "with the sanitizer's libraries in every name space, static TLS runs out"),)
@@ -148,11 +148,11 @@ PLATFORMS = (
                        "CMAKE_EXE_LINKER_FLAGS=-Wl,--eh-frame-hdr"),
              failing=(("semantics_errno: free_null_before_initialisation",
                        "musl calls no function of .preinit_array"),
-                      ("unit_profile_bias: phases", NO_UNWINDER)),
+                      ("unit_trace_bias: phases", NO_UNWINDER)),
              skipped=(("runtime_profile|misuse_sampled", NO_UNWINDER),
                       ("runtime_report|runtime_redis|runtime_jemalloc",
                        "the library is preloaded into programs of glibc"),
-                      ("unit_observe_frames|runtime_crash_handler|semantics_libc|runtime_exit",
+                      ("unit_trace_frames|runtime_crash_handler|semantics_libc|runtime_exit",
                        "it calls functions that musl has not: backtrace, obstacks, "
                        "__cxa_thread_atexit_impl"),
                       ("runtime_load|runtime_dlopen",

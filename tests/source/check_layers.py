@@ -4,8 +4,9 @@
     check_layers.py --self-test     checks that each kind of defect is found
 
 A file in core/ includes only from its own folder and from the folders before it in LAYERS.
-core/observe/ stands beside the line: it may look into everything up to api/, and only override/,
-compat/ and the files of api/ that start the library may include it. core/hardened/ stands behind a
+core/report/ and core/trace/ stand beside the line: they may look into everything up to api/, and
+into each other. Only override/, compat/ and the files of api/ that start the library may include
+report/, and api/, too, trace/. core/hardened/ stands behind a
 wall: it may look into everything up to api/, and nobody includes what is in it, but all may include
 the wall, core/hardened.h, which includes base/ alone. No .c file is included by another. Nor does a
 header declare what a folder above it defines, but for those of UP_CALLS.
@@ -16,13 +17,13 @@ import re
 import sys
 import tempfile
 
-LAYERS = ["base", "os", "map", "span", "slab", "thread", "reclaim", "profile", "api", "override",
-          "compat"]
-OBSERVE = "observe"
+LAYERS = ["base", "os", "map", "span", "slab", "thread", "reclaim", "api", "override", "compat"]
+REPORT = "report"
+TRACE = "trace"
 HARDENED = "hardened"
 WALL = "core/hardened.h"
-# Files of api/ that may include observe/: they switch observation on.
-OBSERVE_USERS_IN_API = re.compile(r"^init\.c$")
+# Files of api/ that may include report/: they start it.
+REPORT_USERS_IN_API = re.compile(r"^init\.c$")
 
 ROOMS = ["core", "include", "tests", "lab", "crates"]
 SUFFIXES = {".c", ".h", ".cpp", ".hpp"}
@@ -43,10 +44,13 @@ FUNCTION = re.compile(
 
 def visible_folders(folder):
     """The folders of core/ that a file in `folder` may include from."""
-    if folder in (OBSERVE, HARDENED):
-        return set(LAYERS[: LAYERS.index("api") + 1]) | {folder}
+    if folder in (REPORT, TRACE, HARDENED):
+        seen = set(LAYERS[: LAYERS.index("api") + 1]) | {folder, TRACE}
+        return seen | {REPORT} if folder == TRACE else seen
     seen = set(LAYERS[: LAYERS.index(folder) + 1])
-    return seen | {OBSERVE} if folder in ("override", "compat") else seen
+    if folder == "api":
+        return seen | {TRACE}
+    return seen | {REPORT, TRACE} if folder in ("override", "compat") else seen
 
 
 def resolve(top, including, name):
@@ -76,11 +80,11 @@ def check_include(top, path, kind, name):
     if path == top / WALL:
         return None if other == "base" else "must not include %s" % name
     own = path.relative_to(core).parts[0]
-    if own not in LAYERS + [OBSERVE, HARDENED]:
+    if own not in LAYERS + [REPORT, TRACE, HARDENED]:
         return "lies in core/%s, which is no layer" % own
     if other in visible_folders(own):
         return None
-    if own == "api" and other == OBSERVE and OBSERVE_USERS_IN_API.match(path.name):
+    if own == "api" and other == REPORT and REPORT_USERS_IN_API.match(path.name):
         return None
     return "in %s/ must not include %s" % (own, name)
 
@@ -104,7 +108,7 @@ def check_up_calls(top):
                 defined[name] = path.parent.name
     for path in sorted(core.glob("*/*.h")):
         own = path.parent.name
-        if own not in LAYERS + [OBSERVE]:
+        if own not in LAYERS + [REPORT, TRACE]:
             continue
         allowed = visible_folders(own) | {UP_CALLS.get(str(path.relative_to(top)))}
         for name, end in FUNCTION.findall(path.read_text(encoding="utf-8")):
@@ -135,16 +139,16 @@ SELF_TEST_CASES = [
     ({"core/base/a.c": '#include "os/b.h"\n', "core/os/b.h": "\n"}, "must not include os/b.h"),
     ({"core/slab/a.h": '#include "../api/b.h"\n', "core/api/b.h": "\n"}, "must not include"),
     ({"core/span/a.c": '#include <thread/b.h>\n', "core/thread/b.h": "\n"}, "must not include"),
-    ({"core/observe/a.c": '#include "api/b.h"\n', "core/api/b.h": "\n"}, None),
-    ({"core/observe/a.c": '#include "override/b.h"\n', "core/override/b.h": "\n"},
+    ({"core/report/a.c": '#include "api/b.h"\n', "core/api/b.h": "\n"}, None),
+    ({"core/report/a.c": '#include "override/b.h"\n', "core/override/b.h": "\n"},
      "must not include override/b.h"),
-    ({"core/thread/a.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"},
-     "must not include observe/b.h"),
-    ({"core/api/alloc.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"},
-     "must not include observe/b.h"),
-    ({"core/api/init.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"}, None),
-    ({"core/override/a.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"}, None),
-    ({"core/compat/a.c": '#include "observe/b.h"\n', "core/observe/b.h": "\n"}, None),
+    ({"core/thread/a.c": '#include "report/b.h"\n', "core/report/b.h": "\n"},
+     "must not include report/b.h"),
+    ({"core/api/alloc.c": '#include "report/b.h"\n', "core/report/b.h": "\n"},
+     "must not include report/b.h"),
+    ({"core/api/init.c": '#include "report/b.h"\n', "core/report/b.h": "\n"}, None),
+    ({"core/override/a.c": '#include "report/b.h"\n', "core/report/b.h": "\n"}, None),
+    ({"core/compat/a.c": '#include "report/b.h"\n', "core/report/b.h": "\n"}, None),
     ({"core/override/a.c": '#include "compat/b.h"\n', "core/compat/b.h": "\n"},
      "must not include compat/b.h"),
     ({"core/span/a.h": "void go(int (*f)(void),\n    int);\n",

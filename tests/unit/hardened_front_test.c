@@ -3,7 +3,7 @@
 
 #include "api/alloc.h"
 #include "hardened/tags.h"
-#include "observe/walk.h"
+#include "report/walk.h"
 #include "span/big.h"
 
 static const size_t sizes[] = {1,    8,    9,     24,    25,    100,   1016,   1024,

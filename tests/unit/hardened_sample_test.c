@@ -7,10 +7,10 @@
 
 #include "api/alloc.h"
 #include "api/block.h"
-#include "observe/address.h"
-#include "observe/walk.h"
 #include "os/os.h"
-#include "profile/sample.h"
+#include "report/walk.h"
+#include "trace/address.h"
+#include "trace/sample.h"
 
 /* With that each block is one. */
 enum { ALL = 1 };

@@ -8,7 +8,7 @@
 #include "base/policy.h"
 #include "hardened/front.h"
 #include "hardened/tags.h"
-#include "observe/stats.h"
+#include "report/stats.h"
 
 enum { GRANULE = 16, SKIPPED = 77 };
 

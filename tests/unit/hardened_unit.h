@@ -7,7 +7,7 @@
 
 #include "base/policy.h"
 #include "hardened/front.h"
-#include "observe/stats.h"
+#include "report/stats.h"
 
 static inline void *take(size_t size)
 {

@@ -5,7 +5,7 @@
 #include <fenv.h>
 
 #include "api/alloc.h"
-#include "profile/sample.h"
+#include "trace/sample.h"
 
 enum { MEAN = 4096, COUNT = 2000 };
 

@@ -6,8 +6,8 @@
 #include <pthread.h>
 
 #include "api/alloc.h"
-#include "observe/stats.h"
 #include "os/os.h"
+#include "report/stats.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/page_heap.h"

@@ -9,8 +9,8 @@
 
 #include "api/alloc.h"
 #include "base/policy.h"
-#include "observe/stats.h"
 #include "os/os.h"
+#include "report/stats.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/page_heap.h"

@@ -1,7 +1,7 @@
 //! The descriptor of the library: where its structures are and how they look.
 //!
 //! The rows have no names in the library. They are counted, here as there, in
-//! core/observe/descriptor.def, which is compiled in.
+//! core/report/descriptor.def, which is compiled in.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -28,7 +28,7 @@ struct Table {
 }
 
 static TABLE: LazyLock<Table> =
-    LazyLock::new(|| parse(include_str!("../../../core/observe/descriptor.def")));
+    LazyLock::new(|| parse(include_str!("../../../core/report/descriptor.def")));
 
 /// The rows of descriptor.def. An item is known by its name: of a constant, of a struct, or
 /// `struct.field`.

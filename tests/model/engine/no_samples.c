@@ -1,8 +1,8 @@
 /* Nothing is sampled in a model: in its place stands what is never called. */
 #include <stdlib.h>
 
-#include "profile/attach.h"
-#include "profile/sample.h"
+#include "trace/attach.h"
+#include "trace/sample.h"
 
 struct attach attachment;
 

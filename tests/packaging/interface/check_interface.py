@@ -45,15 +45,15 @@ FUTURE = {
         (r"(uint64_t empty_slabs;[^;]*?)\n};", r"\1\n    uint64_t future_usage;\n};"),
         (r"(uint64_t limit_purges;[^;]*?)\n};", r"\1\n    uint64_t future_total;\n};"),
     ],
-    "core/observe/stats.h": [(r"HAKMEM_TIER_BIG \+ 1", "HAKMEM_TIER_FUTURE + 1"),
+    "core/report/stats.h": [(r"HAKMEM_TIER_BIG \+ 1", "HAKMEM_TIER_FUTURE + 1"),
                              (r"(STATS_LATER =) 8", r"\1 9")],
-    "core/observe/stats.c": [
+    "core/report/stats.c": [
         (r'("big")\}', r'\1, "next"}'),
         (r"(    add_tiers\()",
          r"    snapshot->tier[HAKMEM_TIER_FUTURE] = (struct hakmem_usage){.live_blocks = 7,"
          r" .live_bytes = 700, .future_usage = 43};\n    total->future_total = 42;\n\1"),
     ],
-    "core/observe/json.c": [(r"(empty_slabs)", r"\1\\0future_usage")],
+    "core/report/json.c": [(r"(empty_slabs)", r"\1\\0future_usage")],
     "core/override/hakmem.c": [(r"\bSIZE_COUNT\b", "(SIZE_COUNT + 1)")],
 }
 

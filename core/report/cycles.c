@@ -1,0 +1,145 @@
+/* See cycles.h.
+ *
+ * Each thread adds up the ticks of all spans that have ended. What that sum grew by between begin
+ * and end of a span was in spans inside it; the end sets it to what it was at the begin, and the
+ * whole of the span. So no span has to know the one around it.
+ */
+#include "report/cycles.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/alloc.h"
+#include "base/atomic.h"
+#include "base/pressure.h"
+#include "os/identity.h"
+#include "os/syscall.h"
+#include "os/ticks.h"
+#include "slab/bin.h"
+#include "slab/shard.h"
+#include "slab/sweep.h"
+#include "slab/transfer.h"
+#include "span/big.h"
+#include "span/big_cache.h"
+#include "span/page_heap.h"
+#include "thread/idle.h"
+#include "thread/registry.h"
+#include "trace/sample.h"
+
+struct cycles_copy cycles_copies[CYCLES_COPIES];
+
+const char cycles_side_names[CYCLES_SIDES][8] = {"other", "malloc", "free"};
+const char cycles_kind_names[CYCLES_KINDS][16] = {
+    "call",  "first_call", "refill_transfer", "refill_bins", "fresh_slab", "flush",
+    "drain", "big",        "purge",           "sample",      "lock_wait"};
+
+static __thread struct {
+    uint64_t ended_ticks;
+    enum cycles_side side;
+    bool entered; /* in this call: so it is no hit */
+} now;
+
+/* LIBHAKMEM_PROFILE=locks: time stamps would bend the time of a call, which `make scale` measures.
+ * Const after the constructor. */
+static bool locks_alone;
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *what = getenv("LIBHAKMEM_PROFILE");
+    locks_alone = what && strcmp(what, "locks") == 0;
+    ticks_start();
+}
+
+struct span {
+    uint64_t start;  /* ticks; 0: it does not count */
+    uint64_t inside; /* of the thread, as `start` */
+    enum cycles_kind kind;
+    enum cycles_side side, outer_side;
+};
+
+static struct span begin(enum cycles_side side, enum cycles_kind kind)
+{
+    struct span span = {0};
+    bool in_call = now.side != CYCLES_OTHER;
+    /* Of calls inside of calls the outermost counts. */
+    if (UNLIKELY(locks_alone) || (kind == CYCLES_CALL && in_call))
+        return span;
+    if (kind == CYCLES_CALL)
+        now.entered = false;
+    span.kind = kind;
+    span.outer_side = now.side;
+    span.side = side == CYCLES_SAME ? now.side : side;
+    span.inside = now.ended_ticks;
+    now.side = span.side;
+    span.start = cpu_ticks();
+    return span;
+}
+
+static void count(enum cycles_side side, enum cycles_kind kind, uint64_t ticks, uint64_t own)
+{
+    struct cycles_counts *counts = &cycles_copies[own_identity % CYCLES_COPIES].of[side][kind];
+    uint64_t max = ATOMIC_LOAD_RELAXED(&counts->max);
+    ATOMIC_ADD_RELAXED(&counts->count, 1);
+    ATOMIC_ADD_RELAXED(&counts->total, ticks);
+    ATOMIC_ADD_RELAXED(&counts->own, own);
+    while (max < ticks && !__atomic_compare_exchange_n(
+                              &counts->max, &max, ticks, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    unsigned bucket = ticks ? 64 - (unsigned)__builtin_clzll(ticks) : 0;
+    ATOMIC_ADD_RELAXED(&counts->buckets[size_min(bucket, CYCLES_BUCKETS - 1)], 1);
+}
+
+static void end(const struct span *span)
+{
+    if (!span->start)
+        return;
+    uint64_t ticks = cpu_ticks() - span->start, inside = now.ended_ticks - span->inside;
+    now.side = span->outer_side;
+    if (span->kind == CYCLES_CALL && !now.entered)
+        return;
+    now.ended_ticks = span->inside + ticks;
+    count(span->side, span->kind, ticks, ticks - size_min(ticks, inside));
+}
+
+void cycles_lock_waited(uint64_t ticks)
+{
+    if (UNLIKELY(locks_alone))
+        return;
+    now.ended_ticks += ticks;
+    count(now.side, CYCLES_LOCK_WAIT, ticks, ticks);
+}
+
+/* clang-format off */
+#define SPAN(function, side, kind, type, parameters, arguments)                                    \
+    type __real_##function parameters;                                                             \
+    type __wrap_##function parameters;                                                             \
+    type __wrap_##function parameters                                                              \
+    {                                                                                              \
+        __attribute__((cleanup(end))) struct span span = begin(CYCLES_##side, CYCLES_##kind);      \
+        return __real_##function arguments;                                                        \
+    }
+#include "report/cycles.def"
+/* clang-format on */
+
+/* Whoever cannot be served at once enters the heap. */
+struct heap *__real_heap_enter(void);
+struct heap *__wrap_heap_enter(void);
+struct heap *__wrap_heap_enter(void)
+{
+    now.entered = true;
+    return __real_heap_enter();
+}
+
+void cycles_collect(enum cycles_side side, enum cycles_kind kind, struct cycles_counts *sum)
+{
+    *sum = (struct cycles_counts){0};
+    for (unsigned i = 0; i < CYCLES_COPIES; i++) {
+        const struct cycles_counts *counts = &cycles_copies[i].of[side][kind];
+        sum->count += ATOMIC_LOAD_RELAXED(&counts->count);
+        sum->total += ATOMIC_LOAD_RELAXED(&counts->total);
+        sum->own += ATOMIC_LOAD_RELAXED(&counts->own);
+        sum->max = size_max(sum->max, ATOMIC_LOAD_RELAXED(&counts->max));
+        for (unsigned bucket = 0; bucket < CYCLES_BUCKETS; bucket++)
+            sum->buckets[bucket] += ATOMIC_LOAD_RELAXED(&counts->buckets[bucket]);
+    }
+}

@@ -1,0 +1,68 @@
+/* Where the cycles of slow paths go, in the measuring library, libhakmem-profile.so, and in no
+ * other: there, each piece of work between two time stamps, a *span*, is counted by its kind, for
+ * malloc and free apart. cycles.def says which calls are spans.
+ *
+ *     malloc  |-- call ------------------------------------------|
+ *                    |-- refill from bins ----------|
+ *                         |-- lock wait --|  |-- fresh slab --|
+ *
+ * A span's own time is what is not in spans inside it, so that own times add up to all of it. Calls
+ * that a magazine serves have no spans, or such as are not counted.
+ *
+ * Any thread; counters are atomic, in a few copies.
+ */
+#ifndef REPORT_CYCLES_H
+#define REPORT_CYCLES_H
+
+#include "base/macros.h"
+
+enum cycles_kind {
+    CYCLES_CALL,       /* all of a call of malloc or free that no magazine served at once */
+    CYCLES_FIRST_CALL, /* a thread comes by a heap */
+    CYCLES_REFILL_TRANSFER,
+    CYCLES_REFILL_BINS,
+    CYCLES_FRESH_SLAB,
+    CYCLES_FLUSH,  /* a batch from a magazine into transfer caches or bins */
+    CYCLES_DRAIN,  /* blocks from magazines of idle threads, or transfer caches, to bins */
+    CYCLES_BIG,    /* a big block: its mapping found, made, resized or kept */
+    CYCLES_PURGE,  /* memory goes back to the system */
+    CYCLES_SAMPLE, /* a block becomes a sample: its stack is found */
+    CYCLES_LOCK_WAIT,
+    CYCLES_KINDS
+};
+
+/* Whose time it is. Spans inside another one are of its side. */
+enum cycles_side {
+    CYCLES_OTHER, /* purges on request, ends of threads */
+    CYCLES_MALLOC,
+    CYCLES_FREE,
+    CYCLES_SIDES,
+    CYCLES_SAME = CYCLES_SIDES
+};
+
+/* Ticks. The histogram has a place for each power of two: bucket i counts those of i bits. */
+enum { CYCLES_BUCKETS = 40 };
+struct cycles_counts {
+    uint64_t count, total, own, max;
+    uint64_t buckets[CYCLES_BUCKETS];
+};
+
+/* Threads use different ones. */
+struct cycles_copy {
+    struct cycles_counts of[CYCLES_SIDES][CYCLES_KINDS];
+} CACHE_ALIGNED;
+
+/* Atomic relaxed, any thread. Outside of cycles.c nobody but the descriptor looks at them. */
+enum { CYCLES_COPIES = 8 };
+extern struct cycles_copy cycles_copies[CYCLES_COPIES];
+
+extern const char cycles_side_names[CYCLES_SIDES][8];
+extern const char cycles_kind_names[CYCLES_KINDS][16];
+
+/* A wait for a lock, which has just ended. */
+void cycles_lock_waited(uint64_t ticks);
+
+/* Adds up all copies. */
+void cycles_collect(enum cycles_side side, enum cycles_kind kind, struct cycles_counts *counts);
+
+#endif

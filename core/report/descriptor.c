@@ -1,0 +1,60 @@
+/* See descriptor.h. */
+#include "report/descriptor.h"
+
+#include <stddef.h>
+
+#include "base/policy.h"
+#include "base/pressure.h"
+#include "hakmem/hakmem.h"
+#include "hardened.h"
+#include "map/metadata.h"
+#include "os/os.h"
+#include "report/cycles.h"
+#include "slab/shard.h"
+#include "span/big_cache.h"
+#include "span/big_part.h"
+#include "thread/registry.h"
+#include "trace/attach.h"
+#include "trace/sample.h"
+#include "trace/site.h"
+
+#if !HAKMEM_HARDENED
+const uint32_t hardened_layout[] = {0};
+#endif
+
+/* It is looked for as it lies in memory, by nobody in here: the constructor refers to it (init.c),
+ * or the linker would leave it out. */
+const struct descriptor descriptor = {
+    .magic = DESCRIPTOR_MAGIC,
+    .self = &descriptor,
+    .layout = DESCRIPTOR_LAYOUT,
+    .addresses = DESCRIPTOR_ADDRESSES,
+    .items = DESCRIPTOR_ITEMS,
+    .version = HAKMEM_VERSION,
+    .address =
+        {
+#define ADDRESS(object) &(object),
+#define MEASURED(object) HAKMEM_MEASURING ? &(object) : NULL,
+#define NUMBER(constant)
+#define SIZE(type)
+#define FIELD(type, member)
+#define TAIL(type, member)
+#include "report/descriptor.def"
+#undef ADDRESS
+#undef MEASURED
+#undef NUMBER
+#undef SIZE
+#undef FIELD
+#undef TAIL
+        },
+    .item =
+        {
+#define ADDRESS(object)
+#define MEASURED(object)
+#define NUMBER(constant) {(constant), 0},
+#define SIZE(type) {0, sizeof(struct type)},
+#define FIELD(type, member) {offsetof(struct type, member), sizeof(((struct type *)0)->member)},
+#define TAIL(type, member) {offsetof(struct type, member), 0},
+#include "report/descriptor.def"
+        },
+};

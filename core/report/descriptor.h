@@ -1,0 +1,78 @@
+/* The descriptor: where everything lies that is worth looking at from outside.
+ *
+ * `hakmem inspect` reads the memory of another process, or of a core file, which costs that process
+ * nothing and asks for none of its time. What it has to know beforehand is this one constant: the
+ * addresses of what all walks begin at, and offsets and sizes of the fields on the way, which the
+ * compiler fills in (descriptor.def).
+ *
+ *     | magic | self | layout, counts | version | address .. address | item .. item |
+ *
+ * It is found by its first word in the part of an ELF file that relocation writes to, so that there
+ * need be no symbols, in a statically linked program neither, and that a core file has it. `self`
+ * is its own address, by which it is told from a copy of the magic.
+ */
+#ifndef REPORT_DESCRIPTOR_H
+#define REPORT_DESCRIPTOR_H
+
+#include <stdint.h>
+
+/* Counts up when somebody who knows the former one would misread what is there. Not when rows are
+ * added: who knows fewer reads those. */
+enum { DESCRIPTOR_LAYOUT = 2 };
+
+#define DESCRIPTOR_MAGIC "hakmem-layout\r\n"
+
+/* Rows of descriptor.def of each kind. */
+enum {
+#define ADDRESS(object) +1
+#define MEASURED(object) +1
+#define NUMBER(constant)
+#define SIZE(type)
+#define FIELD(type, member)
+#define TAIL(type, member)
+    DESCRIPTOR_ADDRESSES = 0
+#include "report/descriptor.def"
+    ,
+#undef ADDRESS
+#undef MEASURED
+#undef NUMBER
+#undef SIZE
+#undef FIELD
+#undef TAIL
+#define ADDRESS(object)
+#define MEASURED(object)
+#define NUMBER(constant) +1
+#define SIZE(type) +1
+#define FIELD(type, member) +1
+#define TAIL(type, member) +1
+    DESCRIPTOR_ITEMS = 0
+#include "report/descriptor.def"
+#undef ADDRESS
+#undef MEASURED
+#undef NUMBER
+#undef SIZE
+#undef FIELD
+#undef TAIL
+};
+
+/* A number or the offset of a field, and the bytes of a struct or a field. */
+struct descriptor_item {
+    uint32_t number;
+    uint32_t bytes;
+};
+
+/* What comes before `address` is the same in every layout. */
+struct descriptor {
+    char magic[16];
+    const struct descriptor *self;
+    uint32_t layout;
+    uint16_t addresses, items; /* rows */
+    char version[16];          /* of the library, as text */
+    const void *address[DESCRIPTOR_ADDRESSES];
+    struct descriptor_item item[DESCRIPTOR_ITEMS];
+};
+
+/* Const. */
+extern const struct descriptor descriptor;
+
+#endif

@@ -1,0 +1,63 @@
+/* Statistics, gathered from what the tiers keep anyway when somebody asks.
+ *
+ * A magazine counts its pops, by one instruction that measured as free; pushes follow from what
+ * went in and what is there, and the rest is counted once a batch.
+ */
+#ifndef REPORT_STATS_H
+#define REPORT_STATS_H
+
+#include "hakmem/hakmem.h"
+
+enum { TIER_COUNT = HAKMEM_TIER_BIG + 1 };
+
+extern const char stats_tier_names[TIER_COUNT][6];
+
+/* The fields of hakmem_stats, all of one type, in their order: sums of all tiers, which are also
+ * the first fields of hakmem_usage; memory and threads; system calls; what came later. */
+enum { STATS_SUMS = 8, STATS_MEMORY = 8, STATS_SYSCALLS = 6, STATS_LATER = 8 };
+
+enum { USAGE_FIELDS = sizeof(struct hakmem_usage) / sizeof(uint64_t) };
+
+/* The system calls that are counted, each name ended by a NUL. */
+extern const char stats_syscall_names[];
+
+/* Everything but the classes, looked at once. */
+struct snapshot {
+    struct hakmem_stats total;
+    struct hakmem_usage tier[TIER_COUNT];
+};
+
+/* What a figure has beyond another one. They are read one after the other while threads work: so a
+ * difference may come out below zero, and is zero then. */
+static inline uint64_t stats_difference(uint64_t figure, uint64_t other)
+{
+    return figure > other ? figure - other : 0;
+}
+
+void stats_collect(struct snapshot *snapshot);
+
+/* The tier of a class, or a twin. */
+enum hakmem_tier stats_tier_of(unsigned size_class);
+
+/* The classes of one size, `size_class` (1 .. SIZE_COUNT) and its twin; what heaps have counted is
+ * added up for it, or was so by stats_collect. */
+void stats_collect_class(unsigned size_class, struct hakmem_usage *usage);
+void stats_collected_class(unsigned size_class, struct hakmem_usage *usage);
+
+/* Where blocks lie that are no big ones; how much of it they take, and how much they do not. */
+static inline uint64_t stats_arena(const struct snapshot *now)
+{
+    return stats_difference(now->total.mapped_bytes, now->tier[HAKMEM_TIER_BIG].live_bytes);
+}
+
+static inline uint64_t stats_arena_live(const struct snapshot *now)
+{
+    return stats_difference(now->total.live_bytes, now->tier[HAKMEM_TIER_BIG].live_bytes);
+}
+
+static inline uint64_t stats_arena_free(const struct snapshot *now)
+{
+    return stats_difference(stats_arena(now), stats_arena_live(now));
+}
+
+#endif

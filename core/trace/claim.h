@@ -1,0 +1,39 @@
+/* A word that one thread at a time may claim; nobody waits for it for long. What a thread of the
+ * parent had claimed is free in a child of fork. */
+#ifndef TRACE_CLAIM_H
+#define TRACE_CLAIM_H
+
+#include "os/identity.h"
+#include "os/os.h"
+
+/* Naps of a millisecond that are taken for what another thread is at. */
+enum { CLAIM_NAPS = 20 };
+
+static inline bool claim_take(uint64_t *claim)
+{
+    uint64_t self = identity_self(), holder = ATOMIC_LOAD_RELAXED(claim);
+    if (holder != 0 && identity_is_local(holder))
+        return false;
+    return __atomic_compare_exchange_n(
+        claim, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* The same after some naps, but not where a signal handler has interrupted who holds it. */
+static inline bool claim_wait(uint64_t *claim)
+{
+    bool taken = claim_take(claim);
+    for (unsigned nap = 0; nap < CLAIM_NAPS && !taken; nap++) {
+        if (ATOMIC_LOAD_RELAXED(claim) == identity_self())
+            break;
+        os_sleep_ms(1);
+        taken = claim_take(claim);
+    }
+    return taken;
+}
+
+static inline void claim_release(uint64_t *claim)
+{
+    ATOMIC_STORE_RELEASE(claim, 0);
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* Numbers in the tables of exceptions and debuggers: of fixed length, of seven bits a byte, and
+ * addresses in the forms that compilers use. What is read is a copy, so that nothing can go wrong
+ * but that there is less of it than it says.
+ */
+#ifndef TRACE_ENCODED_H
+#define TRACE_ENCODED_H
+
+#include "base/macros.h"
+
+/* A piece of a table, copied. */
+struct bytes {
+    const uint8_t *at, *end;
+    uintptr_t address; /* of `end` in the process */
+    bool is_bad;       /* more was read than there is, or what is not known */
+};
+
+uint64_t read_fixed(struct bytes *bytes, size_t size);
+uint64_t read_leb(struct bytes *bytes, bool is_signed);
+
+/* Forms of an address: how long it is, and what it counts from. */
+enum { ENCODED_ABSOLUTE = 0, ENCODED_UNSIGNED_4 = 3, ENCODED_SIGNED_4 = 0x0b };
+enum { ENCODED_8 = 4, ENCODED_FROM_HERE = 0x10, ENCODED_FORMAT = 0x0f, ENCODED_BASE = 0x70 };
+
+uintptr_t read_encoded(struct bytes *bytes, uint8_t encoding);
+
+#endif

@@ -1,0 +1,190 @@
+/* See frames.h. */
+#include "trace/frames.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+#include "os/os.h"
+#include "trace/modules.h"
+
+/* Addresses may carry signatures in their upper bits. */
+static uintptr_t plain_address(uintptr_t address)
+{
+    return sizeof(void *) == 8 && COLUMNS == 32 ? address & (((uintptr_t)1 << 48) - 1) : address;
+}
+
+static bool apply(
+    const struct rule *rule, uintptr_t cfa, const struct frame *from, uintptr_t *value)
+{
+    switch (rule->kind) {
+    case RULE_AT_OFFSET:
+        return modules_read(cfa + (uintptr_t)rule->value, value, sizeof *value);
+    case RULE_OFFSET:
+        *value = cfa + (uintptr_t)rule->value;
+        return true;
+    case RULE_REGISTER:
+        if (rule->value < FRAME_REGISTERS)
+            *value = from->registers[rule->value];
+        return rule->value < FRAME_REGISTERS;
+    case RULE_SAME:
+        return true;
+    case RULE_UNDEFINED:
+        break;
+    }
+    return false;
+}
+
+static bool up_by_rules(struct frame *frame, const struct rules *rules)
+{
+    struct frame from = *frame;
+    uintptr_t cfa = from.registers[rules->cfa_register] + (uintptr_t)rules->cfa_offset;
+    for (unsigned i = 0; i < FRAME_REGISTERS; i++)
+        apply(&rules->column[i], cfa, &from, &frame->registers[i]);
+    frame->registers[STACK_POINTER] = cfa;
+    uintptr_t pc = COLUMNS == 32 ? from.registers[RETURN_COLUMN % FRAME_REGISTERS] : 0;
+    if (!apply(&rules->column[RETURN_COLUMN], cfa, &from, &pc))
+        return false;
+    frame->pc = plain_address(pc);
+    return true;
+}
+
+static bool up_by_pointer(struct frame *frame)
+{
+    uintptr_t pair[2], at = frame->registers[FRAME_POINTER];
+    if (at % sizeof(void *) || at < frame->registers[STACK_POINTER] ||
+        !modules_read(at, pair, sizeof pair))
+        return false;
+    frame->registers[FRAME_POINTER] = pair[0];
+    frame->registers[STACK_POINTER] = at + sizeof pair;
+    frame->pc = plain_address(pair[1]);
+    return true;
+}
+
+/* Where it jumped to nothing, it is the last call that went wrong. */
+static bool up_from_nowhere(struct frame *frame)
+{
+    uintptr_t pc = frame->registers[RETURN_COLUMN % FRAME_REGISTERS];
+    if (COLUMNS == 17) {
+        if (!modules_read(frame->registers[STACK_POINTER], &pc, sizeof pc))
+            return false;
+        frame->registers[STACK_POINTER] += sizeof pc;
+    }
+    frame->pc = plain_address(pc);
+    return true;
+}
+
+/* What is read of a context. */
+enum { CONTEXT_BYTES = offsetof(ucontext_t, uc_mcontext) + sizeof(mcontext_t) };
+
+/* A signal handler returns to a place that only makes the system call by which it ends. */
+static bool up_from_handler(struct frame *frame)
+{
+#if defined(__x86_64__)
+    static const uint8_t trampoline[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+    const size_t context_offset = 0;
+#else
+    static const uint8_t trampoline[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
+    const size_t context_offset = 128;
+#endif
+    uint8_t code[sizeof trampoline];
+    uintptr_t context = frame->registers[STACK_POINTER] + context_offset;
+    if (!modules_read(frame->pc, code, sizeof code) || memcmp(code, trampoline, sizeof code) != 0 ||
+        !os_is_readable((const void *)context, CONTEXT_BYTES))
+        return false;
+    frame_from_signal(frame, (const void *)context);
+    return true;
+}
+
+bool frame_up(struct frame *frame)
+{
+    struct rules rules;
+    struct frame from = *frame;
+    uint8_t byte;
+    if (up_from_handler(frame))
+        return frame->pc != 0;
+    bool was_exact = frame->is_exact;
+    frame->is_exact = false;
+    /* Behind a call that does not return may be another function. */
+    uintptr_t place = frame->pc - !was_exact;
+    bool found = false;
+    if (was_exact && !modules_read(frame->pc, &byte, sizeof byte))
+        found = up_from_nowhere(frame);
+    else if (unwind_table_find(place, &rules))
+        found = up_by_rules(frame, &rules);
+    else
+        found = up_by_pointer(frame);
+    /* A leaf that keeps its return address in a register has no frame of its own. */
+    bool has_moved = frame->registers[STACK_POINTER] > from.registers[STACK_POINTER] ||
+                     (was_exact && frame->pc != from.pc);
+    return found && has_moved && frame->pc != 0;
+}
+
+/* ---- Where they start ------------------------------------------------------------------------ */
+
+#if defined(__x86_64__)
+
+const char *const frame_register_names[FRAME_REGISTERS] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
+                                                           "rbp", "rsp", "r8",  "r9",  "r10", "r11",
+                                                           "r12", "r13", "r14", "r15"};
+
+void frame_from_signal(struct frame *frame, const void *context)
+{
+    static const uint8_t order[FRAME_REGISTERS] = {
+        REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+        REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
+    const greg_t *registers = ((const ucontext_t *)context)->uc_mcontext.gregs;
+    for (unsigned i = 0; i < FRAME_REGISTERS; i++)
+        frame->registers[i] = (uintptr_t)registers[order[i]];
+    frame->pc = (uintptr_t)registers[REG_RIP];
+    frame->is_exact = true;
+}
+
+__attribute__((noinline)) void frame_from_here(struct frame *frame)
+{
+    uintptr_t *registers = frame->registers;
+    memset(frame, 0, sizeof *frame);
+    __asm__ volatile("movq %%rbx, %0\nmovq %%rbp, %1\nmovq %%rsp, %2\nmovq %%r12, %3\n"
+                     "movq %%r13, %4\nmovq %%r14, %5\nmovq %%r15, %6\nleaq 0(%%rip), %%rax\n"
+                     "movq %%rax, %7\n"
+                     : "=m"(registers[3]), "=m"(registers[6]), "=m"(registers[7]),
+                       "=m"(registers[12]), "=m"(registers[13]), "=m"(registers[14]),
+                       "=m"(registers[15]), "=m"(frame->pc)
+                     :
+                     : "rax");
+    frame->is_exact = true;
+    frame_up(frame);
+}
+
+#else
+
+const char *const frame_register_names[FRAME_REGISTERS] = {
+    "x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",  "x9",  "x10",
+    "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
+    "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30", "sp"};
+
+void frame_from_signal(struct frame *frame, const void *context)
+{
+    const mcontext_t *machine = &((const ucontext_t *)context)->uc_mcontext;
+    for (unsigned i = 0; i < STACK_POINTER; i++)
+        frame->registers[i] = machine->regs[i];
+    frame->registers[STACK_POINTER] = machine->sp;
+    frame->pc = machine->pc;
+    frame->is_exact = true;
+}
+
+__attribute__((noinline)) void frame_from_here(struct frame *frame)
+{
+    uintptr_t *registers = frame->registers;
+    memset(frame, 0, sizeof *frame);
+    __asm__ volatile("stp x19, x20, [%1, #152]\nstp x21, x22, [%1, #168]\n"
+                     "stp x23, x24, [%1, #184]\nstp x25, x26, [%1, #200]\n"
+                     "stp x27, x28, [%1, #216]\nstp x29, x30, [%1, #232]\n"
+                     "mov x16, sp\nstr x16, [%1, #248]\nadr x16, .\nstr x16, %0\n"
+                     : "=m"(frame->pc)
+                     : "r"(registers)
+                     : "x16", "memory");
+    frame->is_exact = true;
+    frame_up(frame);
+}
+
+#endif

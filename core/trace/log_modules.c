@@ -1,0 +1,280 @@
+/* See log_modules.h.
+ *
+ * The C library tells without a lock which module an address is in (_dl_find_object, from glibc
+ * 2.35 on). Others take the loader's lock to answer (dl_iterate_phdr), which a thread may hold that
+ * waits for what the calling thread holds; there /proc/self/maps tells.
+ */
+#include "trace/log_modules.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+
+#include "map/page_map.h"
+#include "os/os.h"
+#include "trace/claim.h"
+#include "trace/log_store.h"
+
+struct module {
+    uintptr_t start, end, bias;
+    const char *path;
+    size_t path_bytes;
+};
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+#define HAS_FIND_OBJECT 1
+extern int _dl_find_object(void *address, struct dl_find_object *result) __attribute__((weak));
+#else
+#define HAS_FIND_OBJECT 0
+#endif
+
+/* ---- Notes ----------------------------------------------------------------------------------- */
+
+static const ElfW(Ehdr) * header_of(const struct module *module)
+{
+    const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)module->start;
+    bool fits =
+        module->end - module->start > sizeof *header &&
+        memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
+        header->e_phentsize == sizeof(ElfW(Phdr)) &&
+        header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) < module->end - module->start;
+    return fits ? header : NULL;
+}
+
+/* Copies the build id that is among the notes; returns its length. */
+static uint32_t find_build_id(const char *notes, size_t size, uint8_t *build_id)
+{
+    while (size > sizeof(ElfW(Nhdr))) {
+        const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)notes;
+        size_t name = round_up(note->n_namesz, 4), text = round_up(note->n_descsz, 4);
+        size_t whole = sizeof *note + name + text;
+        if (whole > size)
+            return 0;
+        if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+            memcmp(note + 1, "GNU", 4) == 0) {
+            size_t length = size_min(note->n_descsz, LOG_BUILD_ID_BYTES);
+            memcpy(build_id, (const char *)(note + 1) + name, length);
+            return (uint32_t)length;
+        }
+        notes += whole;
+        size -= whole;
+    }
+    return 0;
+}
+
+static uint32_t read_build_id(const struct module *module, uint8_t *build_id)
+{
+    const ElfW(Ehdr) *header = header_of(module);
+    if (!header)
+        return 0;
+    const ElfW(Phdr) *segment = (const ElfW(Phdr) *)(module->start + header->e_phoff);
+    for (unsigned i = 0; i < header->e_phnum; i++, segment++) {
+        uintptr_t start = module->bias + segment->p_vaddr;
+        if (segment->p_type != PT_NOTE || start < module->start ||
+            start + segment->p_memsz > module->end)
+            continue;
+        uint32_t length = find_build_id((const char *)start, segment->p_memsz, build_id);
+        if (length)
+            return length;
+    }
+    return 0;
+}
+
+/* ---- Looking up ------------------------------------------------------------------------------ */
+
+#if HAS_FIND_OBJECT
+static bool find_by_loader(uintptr_t address, struct module *module)
+{
+    struct dl_find_object found;
+    if (_dl_find_object((void *)address, &found) != 0)
+        return false;
+    *module = (struct module){
+        .start = (uintptr_t)found.dlfo_map_start,
+        .end = (uintptr_t)found.dlfo_map_end,
+        .bias = found.dlfo_link_map->l_addr,
+        .path = found.dlfo_link_map->l_name};
+    module->path_bytes = strlen(module->path);
+    return true;
+}
+#endif
+
+static uintptr_t read_hex(const char **text)
+{
+    uintptr_t value = 0;
+    for (;; ++*text) {
+        char c = **text;
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+                                                : 16;
+        if (digit == 16)
+            return value;
+        value = value << 4 | digit;
+    }
+}
+
+/* A line of the map: start-end access offset device number path. */
+static void read_line(const char *line, const char *end, struct module *module)
+{
+    const char *c = line;
+    module->start = read_hex(&c);
+    c++;
+    module->end = read_hex(&c);
+    c = memchr(c, '/', (size_t)(end - c)); /* the first one: fields before have none */
+    module->path = c;
+    module->path_bytes = c ? (size_t)(end - c) : 0;
+}
+
+/* Neighbouring lines of one file are one module. Its first one holds the header of the file, whose
+ * addresses begin at 0: what that is not true of is a program at a fixed address. */
+static bool find_in_map(const char *map, size_t length, uintptr_t address, struct module *module)
+{
+    struct module line = {0}, whole = {0};
+    const char *end;
+    for (const char *c = map; (end = memchr(c, '\n', (size_t)(map + length - c))); c = end + 1) {
+        read_line(c, end, &line);
+        bool goes_on = line.path && whole.path && line.path_bytes == whole.path_bytes &&
+                       memcmp(line.path, whole.path, line.path_bytes) == 0;
+        if (goes_on)
+            whole.end = line.end;
+        else if (whole.path && address >= whole.start && address < whole.end)
+            break;
+        else
+            whole = line;
+    }
+    *module = whole;
+    if (!whole.path || address < whole.start || address >= whole.end)
+        return false;
+    const ElfW(Ehdr) *header = header_of(module);
+    module->bias = header && header->e_type == ET_EXEC ? 0 : module->start;
+    return header != NULL;
+}
+
+static bool find(uintptr_t address, char *map, size_t length, struct module *module)
+{
+#if HAS_FIND_OBJECT
+    if (_dl_find_object)
+        return find_by_loader(address, module);
+#endif
+    return map && find_in_map(map, length, address, module);
+}
+
+/* ---- Logging --------------------------------------------------------------------------------- */
+
+static bool is_same(const struct log_module_record *record, const struct module *module)
+{
+    uint8_t build_id[LOG_BUILD_ID_BYTES];
+    if (record->start != module->start || record->end != module->end ||
+        record->bias != module->bias)
+        return false;
+    uint32_t bytes = read_build_id(module, build_id);
+    if (bytes || record->build_id_bytes)
+        return bytes == record->build_id_bytes && memcmp(build_id, record->build_id, bytes) == 0;
+    return record->path_bytes == module->path_bytes || module->path_bytes == 0;
+}
+
+/* The last one that was seen at this address decides. */
+static bool is_known(const struct module *module)
+{
+    uint32_t rows = (uint32_t)ATOMIC_LOAD_RELAXED(&store_header()->rows[LOG_MODULES - 1]);
+    for (uint32_t i = rows; i-- > 0;) {
+        const struct log_module_record *record = store_record(LOG_MODULES, i);
+        if (record && ATOMIC_LOAD_ACQUIRE(&record->state) == LOG_WHOLE &&
+            record->start < module->end && module->start < record->end)
+            return is_same(record, module);
+    }
+    return false;
+}
+
+/* The program itself has no name for the loader. What was opened by a relative path is looked for
+ * in the folder that the program is in now, mostly the one that it was in then. */
+static void fill_path(struct log_module_record *record, const struct module *module)
+{
+    size_t folder = 0;
+    if (module->path_bytes == 0)
+        folder = os_read_link("/proc/self/exe", record->path, LOG_PATH_BYTES - 1);
+    else if (module->path[0] != '/' && memchr(module->path, '/', module->path_bytes))
+        folder = os_read_link("/proc/self/cwd", record->path, LOG_PATH_BYTES - 1);
+    if (folder && module->path_bytes)
+        record->path[folder++] = '/';
+    size_t room = LOG_PATH_BYTES - 1 - size_min(folder, LOG_PATH_BYTES - 1);
+    memcpy(record->path + folder, module->path, size_min(module->path_bytes, room));
+    record->path_bytes = (uint32_t)(folder + module->path_bytes);
+}
+
+static void log_module(const struct module *module, uint64_t time_ns)
+{
+    uint32_t number;
+    struct log_module_record *record = store_append(LOG_MODULES, &number);
+    if (!record) {
+        ATOMIC_ADD_RELAXED(&store_header()->lost_modules, 1);
+        return;
+    }
+    record->time_ns = time_ns;
+    record->start = module->start;
+    record->end = module->end;
+    record->bias = module->bias;
+    record->build_id_bytes = read_build_id(module, record->build_id);
+    fill_path(record, module);
+    ATOMIC_STORE_RELEASE(&record->state, LOG_WHOLE);
+}
+
+/* A plugin that is loaded where another one was often has its record in the memory of the other's,
+ * too: the path is what differs. What was loaded with the program stays, and has its record in
+ * memory of the loader's own, since there was no malloc yet. */
+uint64_t modules_of_stack(const uintptr_t *frames, unsigned count)
+{
+    uint64_t number = 0;
+#if HAS_FIND_OBJECT
+    struct dl_find_object found = {0};
+    uintptr_t start = 0, end = 0;
+    if (!_dl_find_object || !log_is_on())
+        return 0;
+    for (unsigned i = 0; i < count; i++) {
+        uintptr_t address = frames[i] - 1;
+        if (address - start < end - start || _dl_find_object((void *)address, &found) != 0)
+            continue;
+        start = (uintptr_t)found.dlfo_map_start;
+        end = (uintptr_t)found.dlfo_map_end;
+        if (LIKELY(!page_map_lookup(found.dlfo_link_map)))
+            continue;
+        for (const char *c = found.dlfo_link_map->l_name; *c; c++)
+            number = (number ^ (uint8_t)*c) * 0x100000001b3u;
+    }
+#else
+    (void)frames, (void)count;
+#endif
+    return number;
+}
+
+enum { MAP_BYTES = 1 << 20 };
+
+void modules_note(const uintptr_t *frames, unsigned count, uint64_t time_ns)
+{
+    static uint64_t claim;
+    struct module module = {0};
+    char *map = NULL;
+    size_t length = 0;
+    if (!claim_wait(&claim))
+        return;
+    bool needs_map = !HAS_FIND_OBJECT;
+#if HAS_FIND_OBJECT
+    needs_map = !_dl_find_object;
+#endif
+    if (needs_map && (map = os_map(MAP_BYTES, os_page_size(), NULL)))
+        length = os_read_file("/proc/self/maps", map, MAP_BYTES);
+    for (unsigned i = 0; i < count; i++) {
+        /* Addresses behind calls: that of a call at the very end would be the next module's. Most
+         * are of the module of the one before. */
+        uintptr_t address = frames[i] - 1;
+        if (address >= module.start && address < module.end)
+            continue;
+        if (!find(address, map, length, &module))
+            module = (struct module){0};
+        else if (!is_known(&module))
+            log_module(&module, time_ns);
+    }
+    if (map)
+        os_unmap(map, MAP_BYTES);
+    claim_release(&claim);
+}

@@ -1,0 +1,115 @@
+/* See log_snapshots.h. */
+#include "trace/log_snapshots.h"
+
+#include <string.h>
+
+#include "os/os.h"
+#include "trace/claim.h"
+#include "trace/log_store.h"
+
+enum { FIRST_INTERVAL_NS = 5000000, LONGEST_PAUSE_NS = 100000000 };
+enum { COST_MAX = 200 /* of the time, one part in so many */ };
+
+static uint64_t claim;    /* of claim_take */
+static uint64_t last_ns;  /* atomic, any thread */
+static uint64_t pause_ns; /* atomic, any thread: from that one to the next */
+static uint64_t interval; /* with the claim: ns */
+static uint64_t live;     /* atomic, any thread: of the last one, and of the one that had most */
+static uint64_t most_live;
+static uint32_t log_of; /* with the claim: store_number of the log that the above is for */
+static uint32_t count;  /* with the claim: records */
+
+static struct log_snapshot_record *record_of(uint32_t number)
+{
+    return store_record(LOG_SNAPSHOTS, number);
+}
+
+/* Of each two the one stays that has more live memory, so that peaks do. */
+static void drop_every_second(void)
+{
+    for (uint32_t i = 0; i < count / 2; i++) {
+        const struct log_snapshot_record *first = record_of(2 * i), *second = record_of(2 * i + 1);
+        struct log_snapshot_record *to = record_of(i);
+        const struct log_snapshot kept =
+            first->snapshot.live > second->snapshot.live ? first->snapshot : second->snapshot;
+        ATOMIC_STORE_RELEASE(&to->state, LOG_BEING_WRITTEN);
+        to->snapshot = kept;
+        ATOMIC_STORE_RELEASE(&to->state, LOG_WHOLE);
+    }
+    for (uint32_t i = count / 2; i < count; i++)
+        ATOMIC_STORE_RELEASE(&record_of(i)->state, LOG_FREE);
+    count /= 2;
+    interval *= 2;
+}
+
+/* A line of the file that begins with `name`, in bytes; 0: there is none. */
+static uint64_t bytes_of(const char *text, const char *name)
+{
+    uint64_t kib = 0;
+    const char *c = strstr(text, name);
+    for (c = c ? c + strlen(name) : ""; *c == ' ' || *c == '\t'; c++)
+        continue;
+    for (; *c >= '0' && *c <= '9'; c++)
+        kib = kib * 10 + (uint64_t)(*c - '0');
+    return kib * KIB;
+}
+
+static void look_at_resident(struct log_snapshot *snapshot)
+{
+    char text[2048]; /* the lines come among the first */
+    text[os_read_file("/proc/self/status", text, sizeof text - 1)] = '\0';
+    snapshot->rss = bytes_of(text, "\nVmRSS:");
+    snapshot->rss_highest = bytes_of(text, "\nVmHWM:");
+}
+
+static void take(uint64_t now_ns)
+{
+    if (log_of != store_number) {
+        log_of = store_number;
+        interval = FIRST_INTERVAL_NS;
+        ATOMIC_STORE_RELAXED(&most_live, 0);
+        count = 0;
+    }
+    if (!store_reach(LOG_SNAPSHOTS, count)) {
+        if (count < 2)
+            return;
+        drop_every_second();
+    }
+    struct log_snapshot_record *record = record_of(count);
+    memset(&record->snapshot, 0, sizeof record->snapshot);
+    record->snapshot.time_ns = now_ns;
+    look_at_resident(&record->snapshot);
+    record->snapshot.log = store_bytes();
+    store_settings()->take(&record->snapshot);
+    record->fields = sizeof record->snapshot / sizeof(uint64_t);
+    ATOMIC_STORE_RELAXED(&live, record->snapshot.live);
+    ATOMIC_STORE_RELAXED(&most_live, size_max(record->snapshot.live, most_live));
+    ATOMIC_STORE_RELEASE(&record->state, LOG_WHOLE);
+    count++;
+}
+
+void snapshots_last(uint64_t now_ns)
+{
+    if (!claim_take(&claim))
+        return;
+    take(now_ns);
+    /* A thread that was interrupted meanwhile would seem to have worked for long. */
+    uint64_t pause = size_min((os_clock_ns() - now_ns) * COST_MAX, LONGEST_PAUSE_NS);
+    ATOMIC_STORE_RELAXED(&pause_ns, size_max(pause, interval));
+    ATOMIC_STORE_RELAXED(&last_ns, now_ns);
+    claim_release(&claim);
+}
+
+/* A quarter more than at any time before is seldom. */
+static bool is_peak(uint64_t grown_bytes)
+{
+    uint64_t most = ATOMIC_LOAD_RELAXED(&most_live);
+    return grown_bytes && ATOMIC_LOAD_RELAXED(&live) + grown_bytes > most + most / 4;
+}
+
+void snapshots_tick(uint64_t now_ns, uint64_t grown_bytes)
+{
+    uint64_t since_ns = os_time_between(now_ns, ATOMIC_LOAD_RELAXED(&last_ns));
+    if (since_ns >= ATOMIC_LOAD_RELAXED(&pause_ns) || UNLIKELY(is_peak(grown_bytes)))
+        snapshots_last(now_ns);
+}

@@ -1,0 +1,181 @@
+/* See modules.h. */
+#include "trace/modules.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "os/os.h"
+
+enum { MODULES_MAX = 64 };
+
+_Static_assert(MODULES_MAX * sizeof(struct module) <= 32 * KIB, "some room is for the text");
+
+/* Whoever opened it. */
+static struct {
+    struct module *found; /* MODULES_MAX of them, and the text behind; NULL: no memory for it */
+    unsigned count;
+    char *map; /* text of the system's map */
+    size_t map_bytes, map_capacity;
+} modules;
+
+void modules_open(void)
+{
+    /* A process without memory may have room for less. What is not touched costs nothing. */
+    for (size_t bytes = 16 * MIB; bytes >= 64 * KIB && !modules.found; bytes /= 4) {
+        modules.found = os_map(bytes, 1, NULL);
+        modules.map_capacity = bytes - MODULES_MAX * sizeof *modules.found;
+    }
+    if (!modules.found)
+        return;
+    modules.map = (char *)(modules.found + MODULES_MAX);
+    modules.map_bytes = os_read_file("/proc/self/maps", modules.map, modules.map_capacity);
+}
+
+void modules_close(void)
+{
+    if (modules.found)
+        os_unmap(modules.found, MODULES_MAX * sizeof *modules.found + modules.map_capacity);
+    modules.found = NULL;
+    modules.count = 0;
+}
+
+/* Of what a sanitizer watches, too. */
+__attribute__((no_sanitize("address", "thread"))) bool modules_read(
+    uintptr_t address, void *buffer, size_t size)
+{
+    const volatile char *from = (const volatile char *)address;
+    char *to = buffer;
+    if (!os_is_readable((const void *)address, size))
+        return false;
+    for (size_t i = 0; i < size; i++)
+        to[i] = from[i];
+    return true;
+}
+
+/* ---- The map --------------------------------------------------------------------------------- */
+
+struct line {
+    uintptr_t start, end;
+    const char *path; /* to the end of the line; of no bytes for memory of no file */
+    size_t path_bytes;
+};
+
+static uintptr_t read_hex(const char **text, const char *end)
+{
+    uintptr_t value = 0;
+    for (; *text < end; ++*text) {
+        char c = **text;
+        if (c >= '0' && c <= '9')
+            value = value << 4 | (uintptr_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            value = value << 4 | (uintptr_t)(c - 'a' + 10);
+        else
+            break;
+    }
+    return value;
+}
+
+/* start-end access offset device number path */
+static void read_line(const char *text, const char *end, struct line *line)
+{
+    line->start = read_hex(&text, end);
+    text++;
+    line->end = read_hex(&text, end);
+    for (int field = 0; field < 4; field++) {
+        while (text < end && *text == ' ')
+            text++;
+        while (text < end && *text != ' ')
+            text++;
+    }
+    while (text < end && *text == ' ')
+        text++;
+    line->path = text;
+    line->path_bytes = text < end ? (size_t)(end - text) : 0;
+}
+
+/* Lines of one file that stand together are one module. */
+static bool find_lines(uintptr_t address, struct line *whole)
+{
+    const char *text = modules.map, *limit = modules.map + modules.map_bytes, *end;
+    *whole = (struct line){0};
+    for (; text < limit && (end = memchr(text, '\n', (size_t)(limit - text))); text = end + 1) {
+        struct line line;
+        read_line(text, end, &line);
+        bool same = line.path_bytes && line.path_bytes == whole->path_bytes &&
+                    memcmp(line.path, whole->path, line.path_bytes) == 0;
+        if (!same && whole->path_bytes && address >= whole->start && address < whole->end)
+            return true;
+        if (same)
+            whole->end = line.end;
+        else
+            *whole = line;
+    }
+    return whole->path_bytes && address >= whole->start && address < whole->end;
+}
+
+/* ---- The file in memory ---------------------------------------------------------------------- */
+
+static void read_notes(struct module *module, uintptr_t address, size_t size)
+{
+    while (size > sizeof(Elf64_Nhdr)) {
+        Elf64_Nhdr note;
+        char name[4];
+        uintptr_t at = address + sizeof note;
+        if (!modules_read(address, &note, sizeof note) || !modules_read(at, name, sizeof name))
+            return;
+        size_t whole = sizeof note + round_up(note.n_namesz, 4) + round_up(note.n_descsz, 4);
+        if (note.n_type == NT_GNU_BUILD_ID && memcmp(name, "GNU", sizeof name) == 0 &&
+            note.n_namesz == sizeof name && note.n_descsz <= BUILD_ID_BYTES &&
+            modules_read(at + sizeof name, module->build_id, note.n_descsz))
+            module->build_id_bytes = note.n_descsz;
+        if (whole > size)
+            return;
+        address += whole;
+        size -= whole;
+    }
+}
+
+static void read_segments(struct module *module)
+{
+    Elf64_Ehdr header;
+    Elf64_Phdr segment;
+    if (!modules_read(module->start, &header, sizeof header) ||
+        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof segment)
+        return;
+    bool has_bias = false;
+    uintptr_t at = module->start + header.e_phoff;
+    for (unsigned i = 0; i < header.e_phnum; i++, at += sizeof segment) {
+        if (!modules_read(at, &segment, sizeof segment))
+            return;
+        uintptr_t start = module->bias + segment.p_vaddr;
+        if (segment.p_type == PT_LOAD && !has_bias) {
+            /* The first one has the header, and is the lowest; notes and tables are said in front
+             * of it now and then, so that they are looked at in a second round. */
+            module->bias = module->start - (segment.p_vaddr - segment.p_offset);
+            has_bias = true;
+            at = module->start + header.e_phoff - sizeof segment;
+            i = UINT32_MAX;
+        } else if (has_bias && segment.p_type == PT_NOTE && !module->build_id_bytes) {
+            read_notes(module, start, segment.p_memsz);
+        } else if (has_bias && segment.p_type == PT_GNU_EH_FRAME) {
+            module->unwind_table = start;
+        }
+    }
+}
+
+const struct module *modules_find(uintptr_t address)
+{
+    for (unsigned i = 0; i < modules.count; i++)
+        if (address >= modules.found[i].start && address < modules.found[i].end)
+            return &modules.found[i];
+    struct line line;
+    if (!modules.found || !find_lines(address, &line) || modules.count == MODULES_MAX)
+        return NULL;
+    struct module *module = &modules.found[modules.count++];
+    memset(module, 0, sizeof *module);
+    module->start = module->bias = line.start;
+    module->end = line.end;
+    memcpy(module->path, line.path, size_min(line.path_bytes, MODULE_PATH_BYTES - 1));
+    read_segments(module);
+    return module;
+}

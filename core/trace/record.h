@@ -1,0 +1,13 @@
+/* Starts and ends the event log when the environment asks for it. */
+#ifndef TRACE_RECORD_H
+#define TRACE_RECORD_H
+
+#include "base/macros.h"
+
+/* From the library's constructor: starts the log, whose samples are this far apart on average. */
+void record_start(uint64_t sample_mean_bytes);
+
+/* From its destructor. */
+void record_stop(void);
+
+#endif

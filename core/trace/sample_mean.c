@@ -1,0 +1,105 @@
+/* Sampling begins, ends and changes its rate: see sample.h. */
+#include "base/policy.h"
+#include "os/cancel.h"
+#include "os/os.h"
+#include "slab/shard.h"
+#include "slab/spare.h"
+#include "trace/claim.h"
+#include "trace/sample.h"
+
+/* What such profilers expect. */
+static const size_t observed_mean = 512 * KIB;
+
+bool sample_is_observed;
+bool sample_is_for_observer;
+
+/* ---- By an option ---------------------------------------------------------------------------- */
+
+/* By one thread at a time, which holds no lock: the dynamic linker may be asked. */
+static bool change_to(size_t bytes)
+{
+    static const char no_guards[] =
+        "hakmem: option sample_guards: there is no memory for guards, samples have none\n";
+    if (bytes == due_mean() && !ATOMIC_LOAD_RELAXED(&sample_is_for_observer))
+        return true;
+    ATOMIC_STORE_RELAXED(&sample_is_for_observer, false);
+    struct heap *heap = heap_enter(); /* shards are counted with the first heap */
+    if (!heap)
+        return false;
+    heap_leave(heap);
+    if (bytes && !shard_prepare_samples())
+        return false;
+    if (bytes && POLICY(sample_guards) && !guard_start && !guard_open())
+        os_write_quietly(STDERR, no_guards, sizeof no_guards - 1);
+    if (bytes)
+        unwind_open(POLICY(sample_stack) != 0);
+    due_set_mean(bytes);
+    if (!bytes)
+        spare_flush();
+    heap = heap_enter();
+    if (!heap)
+        return true;
+    heap_draw_due(heap);
+    heap_leave(heap);
+    return true;
+}
+
+bool sample_set_mean(size_t bytes)
+{
+    static uint64_t claim; /* of claim_take */
+    static size_t wanted;  /* atomic, any thread */
+    size_t mean;
+    bool changed = true;
+    int type = cancel_put_off();
+    /* Either another thread's claim is seen to have ended here, or what is wanted here is seen
+     * there, by who exchanged the word last. */
+    __atomic_exchange_n(&wanted, bytes, __ATOMIC_ACQ_REL);
+    while (claim_take(&claim)) {
+        mean = ATOMIC_LOAD_RELAXED(&wanted);
+        changed = change_to(mean);
+        claim_release(&claim);
+        if (__atomic_fetch_add(&wanted, 0, __ATOMIC_ACQ_REL) == mean)
+            break;
+    }
+    cancel_restore(type);
+    return changed;
+}
+
+/* ---- By an observer -------------------------------------------------------------------------- */
+
+/* One thread notices; what the options ask for wins. */
+static void begin_observed(void)
+{
+    if (due_mean() || !shard_prepare_samples())
+        return;
+    ATOMIC_STORE_RELAXED(&sample_is_for_observer, true);
+    due_set_mean(observed_mean);
+}
+
+static void end_observed(void)
+{
+    if (!__atomic_exchange_n(&sample_is_for_observer, false, __ATOMIC_RELAXED) ||
+        due_mean() != observed_mean)
+        return;
+    due_set_mean(0);
+    spare_flush();
+}
+
+void sample_look_around(struct heap *heap)
+{
+    if (attach_is_asked())
+        attach_take();
+    bool before = ATOMIC_LOAD_RELAXED(&sample_is_observed), now = PROBE_IS_ON(otel_memory, alloc);
+    if (before != now &&
+        __atomic_compare_exchange_n(
+            &sample_is_observed, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        if (now)
+            begin_observed();
+        else
+            end_observed();
+    }
+    uint8_t round = ATOMIC_LOAD_RELAXED(&due_round);
+    if (heap->drawn_round != round)
+        heap_draw_due(heap);
+    heap->drawn_round = round;
+}

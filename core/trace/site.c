@@ -1,0 +1,104 @@
+/* See site.h. */
+#include "trace/site.h"
+
+#include <string.h>
+
+#include "map/metadata.h"
+#include "os/os.h"
+
+struct site **site_chains;
+static struct site *newest; /* atomic: release on store pairs with acquire on load */
+static struct site no_site;
+static uint32_t last_number; /* atomic relaxed, any thread */
+
+static uint64_t hash_of(const uintptr_t *frames, unsigned count)
+{
+    uint64_t hash = count;
+    for (unsigned i = 0; i < count; i++) {
+        hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+/* The site among those of the chain from `first` up to, but without, `end`. */
+static struct site *look(
+    struct site *first, const struct site *end, uint64_t hash, const uintptr_t *frames,
+    unsigned count)
+{
+    for (struct site *site = first; site != end; site = site->next_in_chain)
+        if (site->hash == hash && site->frames == count &&
+            memcmp(site->frame, frames, count * sizeof *frames) == 0)
+            return site;
+    return NULL;
+}
+
+static void link_newest(struct site *site)
+{
+    struct site *before = ATOMIC_LOAD_RELAXED(&newest);
+    do
+        site->next = before;
+    while (!__atomic_compare_exchange_n(
+        &newest, &before, site, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+/* NULL: there is no memory for them. */
+static SLOW_PATH struct site **map_chains(void)
+{
+    size_t bytes = round_up(SITE_CHAINS * sizeof(struct site *), os_page_size());
+    struct site **known = NULL, **mapped = os_map(bytes, os_page_size(), NULL);
+    if (!mapped || __atomic_compare_exchange_n(
+                       &site_chains, &known, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return mapped;
+    os_discard(mapped, bytes);
+    return known;
+}
+
+struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules)
+{
+    uint64_t hash = hash_of(frames, count) ^ modules;
+    struct site **table = ATOMIC_LOAD_ACQUIRE(&site_chains);
+    if (UNLIKELY(!table) && !(table = map_chains()))
+        return &no_site;
+    struct site **chain = &table[hash % SITE_CHAINS];
+    struct site *first = ATOMIC_LOAD_ACQUIRE(chain), *seen = NULL;
+    struct site *found = look(first, NULL, hash, frames, count);
+    if (LIKELY(found != NULL))
+        return found;
+    size_t bytes = sizeof(struct site) + count * sizeof *frames;
+    struct site *site = count ? metadata_alloc(bytes) : NULL;
+    if (!site)
+        return &no_site;
+    site->hash = hash;
+    site->modules = modules;
+    site->frames = count;
+    memcpy(site->frame, frames, count * sizeof *frames);
+    site->number = ATOMIC_ADD_RELAXED(&last_number, 1) + 1;
+    for (;;) {
+        seen = site->next_in_chain = first;
+        if (__atomic_compare_exchange_n(
+                chain, &first, site, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+            break;
+        /* Another thread may have made the same one. */
+        found = look(first, seen, hash, frames, count);
+        if (found) {
+            metadata_free(site, bytes);
+            return found;
+        }
+    }
+    link_newest(site);
+    return site;
+}
+
+struct site *site_newest(void)
+{
+    return ATOMIC_LOAD_ACQUIRE(&newest);
+}
+
+void site_count_lifetime(struct site *site, uint64_t lifetime_ns, uint64_t parts)
+{
+    enum { NS_PER_US = 1000 };
+    uint64_t us = lifetime_ns / NS_PER_US;
+    unsigned place = us ? 64 - (unsigned)__builtin_clzll(us) : 0;
+    ATOMIC_ADD_RELAXED(&site->lifetime[size_min(place, SITE_LIFETIMES - 1)], parts);
+}

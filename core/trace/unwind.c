@@ -1,0 +1,393 @@
+/* See unwind.h. */
+#include "trace/unwind.h"
+
+#include <pthread.h>
+#include <sys/auxv.h>
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "trace/log_modules.h"
+#include "trace/unwinder.h"
+
+/* This library, unless it is part of the program. Const once sampling has begun. */
+static struct range own;
+
+/* 0: the library has not been started yet. */
+static pthread_t first_thread;
+
+__attribute__((constructor)) static void note_first_thread(void)
+{
+    first_thread = pthread_self();
+}
+
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+
+void unwind_open(bool frames)
+{
+    static const char message[] =
+        "hakmem: option sample_kib: libgcc_s.so.1 cannot be loaded: stacks "
+        "are followed by frame pointers\n";
+    struct range range = {(uintptr_t)__ehdr_start, (uintptr_t)_end};
+    if (!range_has(&range, getauxval(AT_PHDR)))
+        own = range;
+    if (!frames && !unwinder_open())
+        os_write(STDERR, message, sizeof message - 1);
+}
+
+/* ---- Walks ----------------------------------------------------------------------------------- */
+
+/* Where calls push their return addresses it is known where these lie. */
+#ifdef __x86_64__
+enum { CALLS_PUSH = 1 };
+#else
+enum { CALLS_PUSH = 0 };
+#endif
+
+__attribute__((no_sanitize("address", "thread"))) static uintptr_t word_below(
+    uintptr_t place, unsigned words)
+{
+    return *(const uintptr_t *)(place - words * sizeof(uintptr_t));
+}
+
+static uintptr_t pushed_at(uintptr_t place)
+{
+    return word_below(place, 1);
+}
+
+/* The number that tables have for the frame pointer. */
+#ifdef __x86_64__
+enum { FRAME_POINTER = 6 };
+#else
+enum { FRAME_POINTER = 29 };
+#endif
+
+struct walk {
+    uintptr_t top;  /* frames below it are the library's own */
+    bool is_within; /* the stack is known to be the thread's own */
+    unsigned count;
+    uintptr_t address[SITE_FRAMES_MAX];
+    uintptr_t place[SITE_FRAMES_MAX]; /* stack pointer where the call was made */
+    uintptr_t frame[SITE_FRAMES_MAX]; /* frame pointer there */
+};
+
+/* Where no table has it, the unwinder looks at the code that is returned to. A coroutine that never
+ * returns may have anything there. */
+static bool is_code(uintptr_t address)
+{
+    enum { LOOKED_AT = 16 };
+    void *bases[3];
+    return unwinder.find_table((char *)address - 1, bases) ||
+           os_is_readable((const void *)address, LOOKED_AT);
+}
+
+/* What it reads of a frame is there, other than behind the end of a stack. */
+static bool is_stack(uintptr_t place)
+{
+    enum { READ_OF_FRAME = 512 };
+    return os_is_readable((const void *)place, READ_OF_FRAME);
+}
+
+static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *argument)
+{
+    struct walk *walk = argument;
+    uintptr_t place = (uintptr_t)unwinder.get_cfa(context), address;
+    if (place < walk->top)
+        return _URC_NO_REASON;
+    address = (uintptr_t)unwinder.get_ip(context);
+    if (!address || (!walk->is_within && !is_code(address)))
+        return _URC_END_OF_STACK;
+    walk->frame[walk->count] = (uintptr_t)unwinder.get_register(context, FRAME_POINTER);
+    walk->place[walk->count] = place;
+    walk->address[walk->count++] = address;
+    bool goes_on = walk->count < SITE_FRAMES_MAX && (walk->is_within || is_stack(place));
+    return goes_on ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+/* The process's first stack lies below what the kernel has put at its end, and grows. The kernel
+ * maps nothing else within 128 MiB of there. False: `top` is on another one. */
+static bool find_first_bounds(struct unwind_stack *stack, uintptr_t top)
+{
+    static const size_t first_stack_max = 64 * MIB;
+    uintptr_t high = round_up((uintptr_t)getauxval(AT_EXECFN), os_page_size());
+    if (high - top > first_stack_max)
+        return false;
+    stack->low = high - first_stack_max;
+    stack->high = high;
+    return true;
+}
+
+/* pthread_getattr_np itself allocates, holding a lock of the thread's: within it the thread would
+ * wait for itself. */
+__attribute__((no_sanitize("address", "thread"))) static bool is_being_asked(
+    const struct unwind_start *start)
+{
+    enum { LENGTH_MAX = 4096, CALLS_BYTES = 1024 };
+    uintptr_t function = (uintptr_t)pthread_getattr_np, top = start->top;
+    size_t rest = size_min(CALLS_BYTES, round_up(top + 1, os_page_size()) - top);
+    if (rest < CALLS_BYTES && os_is_readable((const void *)top, CALLS_BYTES))
+        rest = CALLS_BYTES;
+    bool found = start->caller - function < LENGTH_MAX;
+    for (uintptr_t place = top; place + sizeof place <= top + rest; place += sizeof place)
+        found |= *(const uintptr_t *)place - function < LENGTH_MAX;
+    return found;
+}
+
+/* Of the first thread, pthread_getattr_np would read a file by way of stdio, of which the thread
+ * may hold locks. */
+static bool may_ask(const struct unwind_start *start)
+{
+    return first_thread && first_thread != pthread_self() && !is_being_asked(start);
+}
+
+/* Where the calling thread's stack lies, if that can be told now. */
+static void find_bounds(struct unwind_stack *stack, const struct unwind_start *start)
+{
+    pthread_attr_t attributes;
+    void *low;
+    size_t size;
+    if (find_first_bounds(stack, start->top) || !may_ask(start))
+        return;
+    stack->low = stack->high = 1;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return;
+    if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
+        stack->low = (uintptr_t)low;
+        stack->high = (uintptr_t)low + size;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+static bool is_inside(const struct unwind_stack *stack, uintptr_t address)
+{
+    return address >= stack->low && address < stack->high;
+}
+
+/* Each frame begins with the frame pointer of its caller and the return address, and lies above the
+ * one before, within the stack. False: there is none. */
+__attribute__((no_sanitize("address", "thread"))) static bool follow_frame(
+    const struct unwind_stack *stack, struct walk *walk)
+{
+    uintptr_t frame = walk->frame[walk->count - 1], below = walk->place[walk->count - 1];
+    if (walk->count == SITE_FRAMES_MAX || frame < below || frame % sizeof(uintptr_t) ||
+        frame >= stack->high || stack->high - frame < 2 * sizeof(uintptr_t))
+        return false;
+    const uintptr_t *words = (const uintptr_t *)frame;
+    if (!words[1])
+        return false;
+    walk->place[walk->count] = frame + 2 * sizeof(uintptr_t);
+    walk->frame[walk->count] = words[0];
+    walk->address[walk->count++] = words[1];
+    return true;
+}
+
+static void take_caller(const struct unwind_start *start, struct walk *walk)
+{
+    walk->frame[0] = start->frame;
+    walk->place[0] = start->top;
+    walk->address[walk->count++] = start->caller;
+}
+
+static void follow_frames(
+    const struct unwind_stack *stack, const struct unwind_start *start, struct walk *walk)
+{
+    take_caller(start, walk);
+    while (start->top >= stack->low && follow_frame(stack, walk))
+        continue;
+}
+
+/* Code that was compiled at run time is in no table, so that the walk ends there, but mostly keeps
+ * frame pointers. They lead on to the first function that is in a table again, where the register
+ * may hold anything. If none comes, it held something else from the start. */
+static void follow_compiled(const struct unwind_stack *stack, struct walk *walk)
+{
+    unsigned known = walk->count;
+    void *bases[3];
+    if (!known || known == SITE_FRAMES_MAX)
+        return;
+    while (walk->top >= stack->low && follow_frame(stack, walk))
+        if (unwinder.find_table((char *)walk->address[walk->count - 1] - 1, bases))
+            return;
+    if (walk->count < SITE_FRAMES_MAX)
+        walk->count = known;
+}
+
+/* False: there is no unwinder, or it cannot be used here. It allocates and frees itself, up to GCC
+ * 12 while it holds a lock that it would wait for. */
+static bool follow_tables(
+    const struct unwind_stack *stack, const struct unwind_start *start, struct walk *walk)
+{
+    uint64_t blocked;
+    if (!unwinder_begin(&blocked))
+        return false;
+    if (range_has(&unwinder.library, start->caller))
+        take_caller(start, walk);
+    else if (unwinder.backtrace(take_frame, walk) == _URC_END_OF_STACK)
+        follow_compiled(stack, walk);
+    unwinder_end(blocked);
+    return true;
+}
+
+/* ---- Stacks that are kept -------------------------------------------------------------------- */
+
+static struct unwind_kept *kept_for(struct unwind_stack *stack, const struct unwind_start *start)
+{
+    uint64_t hash = (start->top ^ start->caller << 7) * 0x9e3779b97f4a7c15u;
+    return &stack->kept[(hash >> 32) % UNWIND_KEPT];
+}
+
+/* Below a return address a function mostly saves its caller's frame pointer. */
+enum { CHAINED_WORDS = 2 };
+
+/* Of a frame that the function has given any length, by alloca or to align it, only the frame
+ * pointer tells where it ends. Where another such frame ended there may still be the return address
+ * of an earlier call, the same one. So the frame pointers count, too, of all frames that may be
+ * such: of all functions whose frame pointer points to where that of their caller is saved. */
+
+static uintptr_t pointer_below(uintptr_t next_place)
+{
+    return next_place - CHAINED_WORDS * sizeof(uintptr_t);
+}
+
+static bool is_kept(const struct unwind_kept *kept, const struct unwind_start *start)
+{
+    uintptr_t top = start->top;
+    if (!CALLS_PUSH || !kept->site || kept->top != top)
+        return false;
+    for (unsigned i = 0; i < kept->count; i++)
+        if (pushed_at(top + kept->offset[i]) != kept->address[i])
+            return false;
+    for (uint32_t chained = kept->chained; chained; chained &= chained - 1) {
+        const uint32_t *offset = &kept->offset[bits_lowest(chained)];
+        if (word_below(top + offset[0], CHAINED_WORDS) != pointer_below(top + offset[1]))
+            return false;
+    }
+    for (unsigned i = 0; i < kept->pointers; i++) {
+        struct unwind_pointer at = kept->pointer[i];
+        uintptr_t place = top + kept->offset[at.call];
+        uintptr_t pointer = at.words ? word_below(place, at.words) : start->frame;
+        if (pointer != pointer_below(top + kept->offset[at.frame + 1]))
+            return false;
+    }
+    return true;
+}
+
+static bool add_pointer(struct unwind_kept *kept, unsigned frame, unsigned call, unsigned words)
+{
+    if (frame == call && words == CHAINED_WORDS) {
+        kept->chained |= (uint32_t)1 << frame;
+        return true;
+    }
+    if (kept->pointers == UNWIND_POINTERS)
+        return false;
+    kept->pointer[kept->pointers++] = (struct unwind_pointer){
+        .frame = (uint8_t)frame, .call = (uint8_t)call, .words = (uint8_t)words};
+    return true;
+}
+
+/* As many registers as a function has to save, which it mostly does right below the return
+ * address. */
+enum { SAVES_MAX = 6 };
+
+/* Where the frame pointer of that frame has been since: where the first function to be called from
+ * there that saves it has done so. What a function has left unwritten may look as if it had saved
+ * it, so that there may be more than one such place. False: there is none. */
+static bool add_pointers(
+    struct unwind_kept *kept, const struct walk *walk, const struct unwind_start *start,
+    unsigned frame)
+{
+    uintptr_t pointer = walk->frame[frame];
+    for (unsigned call = frame; call > 0; call--) {
+        uintptr_t end = walk->place[call], called = walk->frame[call - 1];
+        uintptr_t length = (end - walk->place[call - 1]) / sizeof end;
+        unsigned last = called == pointer_below(end) ? CHAINED_WORDS : 1 + SAVES_MAX;
+        bool is_saved = false;
+        for (unsigned words = CHAINED_WORDS; words <= last && words <= length; words++) {
+            if (word_below(end, words) != pointer)
+                continue;
+            if (!add_pointer(kept, frame, call, words))
+                return false;
+            is_saved = true;
+        }
+        if (called != pointer)
+            return is_saved;
+    }
+    return pointer == start->frame && add_pointer(kept, frame, 0, 0);
+}
+
+/* GCC has frames that it aligns, and of which the end stands below what the frame pointer points
+ * to, together with registers that the function saves. */
+static bool ends_by_word(const struct walk *walk, unsigned frame)
+{
+    uintptr_t pointer = walk->frame[frame], place = walk->place[frame];
+    uintptr_t end = walk->place[frame + 1];
+    if (pointer % sizeof pointer || pointer < place || pointer >= end)
+        return false;
+    for (unsigned word = 1; word <= SAVES_MAX && word <= (pointer - place) / sizeof pointer; word++)
+        if (word_below(pointer, word) == end)
+            return true;
+    return false;
+}
+
+/* What tells where frames end, other than their places and functions. False: it is not known. */
+static bool keep_pointers(
+    struct unwind_kept *kept, const struct walk *walk, const struct unwind_start *start)
+{
+    kept->chained = kept->pointers = 0;
+    for (unsigned i = 0; i + 1 < walk->count; i++) {
+        bool is_told = walk->frame[i] == pointer_below(walk->place[i + 1]);
+        if (is_told ? !add_pointers(kept, walk, start, i) : ends_by_word(walk, i))
+            return false;
+    }
+    return true;
+}
+
+/* A stack is kept only where all is memory from `top` on as long as the thread lives: a coroutine's
+ * may be gone when another one, with the same innermost frames, lies where it lay, and is shorter.
+ */
+static void keep(
+    const struct unwind_stack *stack, struct unwind_kept *kept, const struct walk *walk,
+    const struct unwind_start *start, struct site *site)
+{
+    kept->site = NULL;
+    if (!CALLS_PUSH || !site->number || !is_inside(stack, walk->top))
+        return;
+    kept->top = walk->top;
+    kept->count = walk->count;
+    for (unsigned i = 0; i < walk->count; i++) {
+        uintptr_t offset = walk->place[i] - walk->top;
+        /* Not so where a signal handler was called. */
+        if (offset > stack->high - walk->top || offset > UINT32_MAX ||
+            pushed_at(walk->place[i]) != walk->address[i])
+            return;
+        kept->offset[i] = (uint32_t)offset;
+        kept->address[i] = walk->address[i];
+    }
+    if (keep_pointers(kept, walk, start))
+        kept->site = site;
+}
+
+static bool is_where_it_was(const struct site *site)
+{
+    return LIKELY(!site->modules) || site->modules == modules_of_stack(site->frame, site->frames);
+}
+
+struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *start)
+{
+    struct unwind_kept *kept = kept_for(stack, start);
+    if (is_kept(kept, start) && is_where_it_was(kept->site))
+        return kept->site;
+    if (!stack->high)
+        find_bounds(stack, start);
+    struct walk walk = {.top = start->top, .is_within = is_inside(stack, start->top)};
+    if (!follow_tables(stack, start, &walk))
+        follow_frames(stack, start, &walk);
+    unsigned skipped = 0;
+    while (skipped < walk.count && range_has(&own, walk.address[skipped]))
+        skipped++;
+    const uintptr_t *frames = walk.address + skipped;
+    unsigned count = walk.count - skipped;
+    struct site *site = site_find(frames, count, modules_of_stack(frames, count));
+    keep(stack, kept, &walk, start, site);
+    return site;
+}

@@ -1,0 +1,42 @@
+/* The tables that compilers write for exceptions: how the registers of a caller are found, for each
+ * place in the code. They are described in the Linux Standard Base and in DWARF, chapter 6.4.
+ *
+ * One thread at a time, between modules_open and modules_close.
+ */
+#ifndef TRACE_UNWIND_TABLE_H
+#define TRACE_UNWIND_TABLE_H
+
+#include "base/macros.h"
+
+/* The numbers of registers. */
+#if defined(__x86_64__)
+enum { FRAME_REGISTERS = 16, FRAME_POINTER = 6, STACK_POINTER = 7 };
+#else
+enum { FRAME_REGISTERS = 32, FRAME_POINTER = 29, STACK_POINTER = 31 };
+#endif
+
+/* How a register of the caller, or the frame's address, is found. */
+enum rule_kind { RULE_SAME, RULE_UNDEFINED, RULE_AT_OFFSET, RULE_OFFSET, RULE_REGISTER };
+
+struct rule {
+    enum rule_kind kind;
+    long value; /* an offset from the frame's address, or a register */
+};
+
+#if defined(__x86_64__)
+enum { RETURN_COLUMN = 16, COLUMNS = 17 };
+#else
+enum { RETURN_COLUMN = 30, COLUMNS = 32 };
+#endif
+
+struct rules {
+    unsigned cfa_register;
+    long cfa_offset;
+    bool has_cfa;
+    struct rule column[COLUMNS];
+};
+
+/* Finds the rules that hold at the place; false: there are none, or none that can be used. */
+bool unwind_table_find(uintptr_t pc, struct rules *rules);
+
+#endif
