@@ -9,6 +9,11 @@ ALWAYS_INLINE unsigned bits_lowest(uint64_t word)
     return (unsigned)__builtin_ctzll(word);
 }
 
+ALWAYS_INLINE unsigned bits_highest(uint64_t word)
+{
+    return 63 - (unsigned)__builtin_clzll(word);
+}
+
 static inline unsigned bits_count(uint64_t word)
 {
     /* Not __builtin_popcountll: without the POPCNT instruction it is a libgcc call by table. */

@@ -5,9 +5,9 @@
  * for "no slab": the class map reads it wherever no slab is, and its magazine is always empty and
  * always full.
  *
- *     tiny    16, 32 .. 256 | 288 .. 512 | 576 .. 1024          table in steps of 16 bytes
- *     mid     1152 .. 2048 | .. 4096 | .. 8192 | .. 16384 | .. 32768    in steps of 128 bytes
- *     large   36 .. 64 KiB | 72 .. 128 KiB | 3, 4 .. 8 units | 10 .. 16 | 20 .. 32    of 4 KiB
+ *     tiny    16, 32 .. 256 | 288 .. 512 | 576 .. 1024
+ *     mid     1152 .. 2048 | .. 4096 | .. 8192 | .. 16384 | .. 32768
+ *     large   36 .. 64 KiB | 72 .. 128 KiB | 3, 4 .. 8 units | 10 .. 16 | 20 .. 32
  *
  * What a program does not touch of a large block costs addresses, but no memory.
  */
@@ -25,7 +25,6 @@
 #define SHORT_MAX ((size_t)4096)
 #define MID_MAX ((size_t)32768)
 #define LARGE_MAX (32 * UNIT_SIZE)
-#define TINY_STEP 16
 #define MID_STEP 128
 #define LARGE_STEP 4096
 
@@ -85,20 +84,18 @@ struct size_class {
 
 extern const struct size_class size_classes[CLASS_COUNT];
 
-/* Class of a tiny size by (size + 15) / 16, of a mid size by (size - 1) / 128, of a large one by
- * (size - 1) / 4096. Entry 0 of the tiny table serves malloc(0). */
-extern const uint8_t tiny_class_table[TINY_MAX / TINY_STEP + 1];
-extern const uint8_t mid_class_table[MID_MAX / MID_STEP];
-extern const uint8_t large_class_table[LARGE_MAX / LARGE_STEP];
-
-/* Class that serves `size` <= LARGE_MAX bytes. */
+/* Class that serves `size` <= LARGE_MAX bytes: what hit paths read from a table, as arithmetic.
+ * From 256 bytes on the bits below the highest one of what lies below the size tell the step. */
 ALWAYS_INLINE unsigned size_class_of(size_t size)
 {
-    if (size <= TINY_MAX)
-        return tiny_class_table[(size + TINY_STEP - 1) / TINY_STEP];
-    if (size <= MID_MAX)
-        return mid_class_table[(size - 1) / MID_STEP];
-    return large_class_table[(size - 1) / LARGE_STEP];
+    size_t below = size - (size != 0);
+    if (below < 256)
+        return 1 + (unsigned)(below / 16);
+    unsigned power = bits_highest(below);
+    if (power < 17)
+        return 17 + (power - 8) * 8 + (below >> (power - 3) & 7) + (below - 100 * KIB < 4 * KIB);
+    return power == 17 ? 89 + (below >> 16 & 1)
+                       : 91 + (power - 18) * 4 + (below >> (power - 2) & 3);
 }
 
 /* Smallest class that serves `size` bytes at a multiple of `alignment` by each of its blocks;

@@ -64,17 +64,25 @@ static bool try_gate(struct heap *heap)
 
 /* ---- The owner ------------------------------------------------------------------------------- */
 
+/* The classes by (size - 1) / step, up to a size that is one of a class. The owner alone reads it.
+ */
+static void fill(uint8_t *table, size_t step, size_t size_max, unsigned shard)
+{
+    size_t at = 0;
+    for (unsigned size_class = 1; at < size_max / step; size_class++) {
+        size_t end = size_classes[size_class].size / step;
+        memset(table + at, (int)size_class_for_shard(size_class, shard), end - at);
+        at = end;
+    }
+}
+
 void idle_open_front(struct heap *heap)
 {
     struct heap_front *front = &heap->area->front;
-    for (size_t size = 0; size <= TINY_MAX; size++)
-        STORE_HOT(
-            &front->tiny_class[size],
-            (uint8_t)size_class_for_shard(size_class_of(size), heap->shard));
-    for (size_t i = 0; i < ARRAY_LENGTH(front->mid_class); i++)
-        STORE_HOT(&front->mid_class[i], mid_class_table[i]);
-    for (size_t i = 0; i < ARRAY_LENGTH(front->large_class); i++)
-        STORE_HOT(&front->large_class[i], large_class_table[i]);
+    STORE_HOT(&front->tiny_class[0], (uint8_t)size_class_for_shard(1, heap->shard));
+    fill(front->tiny_class + 1, 1, TINY_MAX, heap->shard);
+    fill(front->mid_class, MID_STEP, MID_MAX, heap->shard);
+    fill(front->large_class, LARGE_STEP, LARGE_MAX, heap->shard);
     const struct class_map *map = class_map_newest();
     front->classes = map->classes;
     front->classes_base = map->base;
