@@ -26,8 +26,8 @@ SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src
 
 .DEFAULT_GOAL := build
 .PHONY: build library library-musl all peers try scale check check-hardened \
-	test-crates stress fuzz coverage programs guides platforms results pictures install uninstall dist packages format \
-	format-check lint clean help
+	test-crates stress fuzz coverage programs guides platforms results pictures install uninstall dist packages \
+	files format format-check lint clean help
 
 # Builds the libraries and the command.
 build:
@@ -160,6 +160,10 @@ packages:
 	@sh cmake/install-tools.sh packages
 	@python3 -B packaging/packages.py $(BUILD)/packages
 
+# Prints what each file of the core is for, or of FOLDERS.
+files:
+	@python3 tests/source/list_files.py . $(FOLDERS)
+
 format:
 	@sh cmake/install-tools.sh check
 	@clang-format -i $(SOURCES)
@@ -201,5 +205,6 @@ help:
 	@echo 'make uninstall  remove what make install has put there'
 	@echo 'make dist       the sources of a release, with bill of materials and checksums'
 	@echo 'make packages   Debian packages, RPMs, tarballs and wheels, each tried in a bare system'
+	@echo 'make files      the first sentence of each file of the core, or of FOLDERS'
 	@echo 'make format     format the sources'
 	@echo 'make clean      remove $(BUILD)/'
