@@ -2,7 +2,7 @@
 """Runs the misuse programs under several allocators and counts, for each kind of mistake, in how
 many cases the program was stopped: the table of docs/hardening.md.
 
-    compare_allocators.py --programs build/tests/misuse --peers DIRECTORY... [--update FILE]
+    compare_allocators.py --program build/tests/misuse/misuse --peers DIRECTORY... [--update FILE]
 
 A DIRECTORY has libraries lib<name>.so, as `make peers` leaves them. A case is a program with
 blocks of one size; there are two sizes a tier. It counts as stopped when a signal or a status
@@ -11,7 +11,7 @@ is to read, also when nothing but zeros was read. Left out are, for an allocator
 what it does not have, and for all, cases that have no meaning, as they say themselves. The programs
 without a mistake have to end well.
 
-The programs are linked with hakmem, which serves nobody while another library is loaded before it.
+The program is linked with hakmem, which serves nobody while another library is loaded before it.
 """
 
 import argparse
@@ -87,10 +87,10 @@ def kind_of(program):
     return next(kind for kind, pattern in KINDS if re.match(pattern, program.name))
 
 
-def is_stopped(kind, path, size, environment):
+def is_stopped(kind, command, environment):
     """None: the case has no meaning here."""
     try:
-        done = subprocess.run([str(path), str(size)], env=environment, capture_output=True,
+        done = subprocess.run(command, env=environment, capture_output=True,
                               timeout=TIME_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
         return False
@@ -103,23 +103,22 @@ def is_stopped(kind, path, size, environment):
                                     "reads data" not in said)
 
 
-def cases_of(programs, directory):
+def cases_of(programs, binary):
     for program in programs:
         if program.name in LEFT_OUT:
             continue
-        path = directory / program.name
-        needed = symbols(path, "--undefined-only")
+        needed = {name for name in re.findall(r"\w+", program.source) if FAMILY.match(name)}
         for tier in program.expectations:
             for size in run_misuse.SIZES.get(tier, (run_misuse.ANY_SIZE,)):
-                yield kind_of(program), path, size, needed
+                yield kind_of(program), [str(binary), program.name, str(size)], needed
 
 
 def measure(columns, cases):
     """{(kind, column): [stopped, all]}"""
     counts = {}
-    jobs = [(column, *case) for case in cases for column in columns if column.serves(case[3])]
+    jobs = [(column, *case) for case in cases for column in columns if column.serves(case[2])]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(lambda job: is_stopped(*job[1:4], job[0].environment), jobs)
+        found = pool.map(lambda job: is_stopped(*job[1:3], job[0].environment), jobs)
         for (column, kind, *_), stopped in zip(jobs, found):
             count = counts.setdefault((kind, column.name), [0, 0])
             if stopped is not None:
@@ -141,7 +140,7 @@ def table_of(columns, counts):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--programs", type=pathlib.Path, required=True)
+    parser.add_argument("--program", type=pathlib.Path, required=True)
     parser.add_argument("--peers", type=pathlib.Path, nargs="*", default=[], metavar="DIRECTORY")
     parser.add_argument("--only", default="", help="programs whose name contains this")
     parser.add_argument("--update", type=pathlib.Path, metavar="FILE",
@@ -150,7 +149,7 @@ def main():
     sources = pathlib.Path(run_misuse.__file__).parent
     programs = run_misuse.find_programs(sources, "balanced", arguments.only)
     columns = list(allocators(arguments.peers))
-    counts = measure(columns, list(cases_of(programs, arguments.programs.resolve())))
+    counts = measure(columns, list(cases_of(programs, arguments.program.resolve())))
     table = "\n".join(table_of(columns, counts))
     print(table)
     if arguments.update:

@@ -1,4 +1,5 @@
-/* main() of every misuse program, its words to the runner, and what several programs need. */
+/* The program that makes one mistake of the table, its words to the runner, and what several cases
+ * need. */
 #include "misuse.h"
 
 #include <stdio.h>
@@ -6,7 +7,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* At a time. */
+enum { PIECE = 4096 };
+
+bool by_memcpy;
+size_t distance;
+_Alignas(64) char storage[64];
 static bool staged;
+
+/* The rows of all files, as the linker puts them together. */
+extern const struct misuse __start_misuses[], __stop_misuses[];
 
 /* Nothing here may allocate between the announcement and the mistake. */
 static void say(const char *text)
@@ -40,6 +50,32 @@ void has_read(bool zero)
     say(zero ? "reads zero\n" : "reads data\n");
 }
 
+void write_bytes(void *where, size_t count)
+{
+    static const char letters[PIECE] = {[0 ... PIECE - 1] = 0x41};
+    volatile char *bytes = hide(where);
+    for (size_t i = 0; !by_memcpy && i < count; i++)
+        bytes[i] = 0x41;
+    for (size_t i = 0; by_memcpy && i < count; i += PIECE)
+        memcpy(hide((char *)where + i), letters, count - i < PIECE ? count - i : PIECE);
+}
+
+void read_bytes(const void *where, size_t count)
+{
+    static char copy[PIECE];
+    const volatile char *bytes = hide(where);
+    char seen = 0;
+    for (size_t i = 0; !by_memcpy && i < count; i++)
+        seen |= bytes[i];
+    for (size_t i = 0; by_memcpy && i < count; i += PIECE) {
+        size_t piece = count - i < PIECE ? count - i : PIECE;
+        memcpy(hide(copy), hide((const char *)where + i), piece);
+        for (size_t j = 0; j < piece; j++)
+            seen |= copy[j];
+    }
+    has_read(seen == 0);
+}
+
 _Noreturn void not_applicable(void)
 {
     say("not applicable\n");
@@ -54,13 +90,18 @@ _Noreturn void broken(const char *what)
     _exit(3);
 }
 
+void *announced(void *block)
+{
+    need(block);
+    announce(block, block);
+    return block;
+}
+
 void *new_victim(size_t size)
 {
     for (int i = 0; i < 5; i++)
         (void)need(malloc(size));
-    void *block = need(malloc(size));
-    announce(block, block);
-    return block;
+    return announced(malloc(size));
 }
 
 void *new_purged_victim(size_t size)
@@ -112,6 +153,24 @@ void run_in_thread(void *(*body)(void *), const void *argument)
         broken("no thread");
 }
 
+void *thread_frees(void *block)
+{
+    free(block);
+    return NULL;
+}
+
+void *thread_frees_wrongly(void *block)
+{
+    free_wrongly(block);
+    return NULL;
+}
+
+void *thread_frees_foreign(void *pointer)
+{
+    free_foreign(pointer);
+    return NULL;
+}
+
 static void *help(void *argument)
 {
     struct helper *helper = argument;
@@ -157,6 +216,15 @@ void check_freed(const void *block, size_t size)
         broken("the block is not free");
 }
 
+/* Fills a block, a long one at both ends, as far as the mistakes reach. */
+static void *fill(void *block, int byte, size_t size)
+{
+    size_t length = size < MIB ? size : MIB;
+    memset(block, byte, length);
+    memset((char *)block + size - length, byte, length);
+    return block;
+}
+
 static struct {
     char **blocks;
     size_t count, size;
@@ -177,7 +245,7 @@ char *surrounded(size_t size)
         NULL, count * sizeof *blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     need(blocks == MAP_FAILED ? NULL : blocks);
     for (size_t i = 0; i < count; i++)
-        blocks[i] = memset(need(malloc(size)), 1, size);
+        blocks[i] = fill(need(malloc(size)), 1, size);
     qsort(blocks, count, sizeof *blocks, compare_addresses);
     middle = count / 2;
     surroundings.blocks = blocks;
@@ -194,7 +262,7 @@ void free_surrounded(void)
         free(surroundings.blocks[i]);
     for (size_t i = 0; i < surroundings.count; i++) {
         size_t size = 1 + i * 37 % surroundings.size;
-        free(memset(need(malloc(size)), 2, size));
+        free(fill(need(malloc(size)), 2, size));
     }
 }
 
@@ -214,8 +282,12 @@ void *free_group(void *blocks)
 void fill_words(void *block, size_t size, uintptr_t word)
 {
     uintptr_t *words = block;
-    for (size_t i = 0; i < size / sizeof word; i++)
+    size_t count = size / sizeof word, most = MIB / sizeof word;
+    for (size_t i = 0; i < count; i++) {
+        if (i == most && count > 2 * most)
+            i = count - most;
         words[i] = word;
+    }
 }
 
 /* Where free memory may be read although it has lost its tag. */
@@ -239,17 +311,54 @@ size_t words_of_freed(size_t size, uintptr_t *words)
     return count;
 }
 
+static const struct misuse *find(const char *name)
+{
+    for (const struct misuse *row = __start_misuses; row < __stop_misuses; row++)
+        if (strcmp(row->name, name) == 0)
+            return row;
+    return NULL;
+}
+
+/* The row of a name, which may be that of a variant: read_past_end_8_by_memcpy is of the row
+ * read_past_end_n_way. */
+static const struct misuse *find_variant(const char *name)
+{
+    char stem[80], *end;
+    const char *way = strstr(name, "_by_store");
+    if (!way) {
+        way = strstr(name, "_by_memcpy");
+        by_memcpy = way;
+    }
+    if (!way || way - name > 60)
+        return NULL;
+    memcpy(stem, name, (size_t)(way - name));
+    end = stem + (way - name);
+    strcpy(end, "_way");
+    if (find(stem))
+        return find(stem);
+    while (end[-1] >= '0' && end[-1] <= '9')
+        end--;
+    distance = strtoul(end, NULL, 10);
+    strcpy(end, "n_way");
+    return find(stem);
+}
+
 int main(int count, char **arguments)
 {
     const struct rlimit no_core = {0, 0};
+    const struct misuse *row = NULL;
     setrlimit(RLIMIT_CORE, &no_core);
-    staged = count == 3 && strcmp(arguments[2], "staged") == 0;
-    if (count != 2 && !staged) {
-        fprintf(stderr, "usage: %s SIZE [staged]\n", arguments[0]);
+    staged = count == 4 && strcmp(arguments[3], "staged") == 0;
+    if (count == 3 || staged)
+        row = find(arguments[1]);
+    if ((count == 3 || staged) && !row)
+        row = find_variant(arguments[1]);
+    if (!row) {
+        fprintf(stderr, "usage: %s CHAPTER/NAME SIZE [staged]\n", arguments[0]);
         return 2;
     }
     if (strcmp(hakmem_version(), HAKMEM_VERSION) != 0)
         broken("another version of the library");
-    misuse(strtoul(arguments[1], NULL, 10));
+    row->make(strtoul(arguments[2], NULL, 10));
     return 0;
 }

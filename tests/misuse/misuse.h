@@ -1,9 +1,9 @@
-/* What the misuse programs share: how each tells the runner which pointer it is about to misuse,
- * and how far it came.
+/* The table of mistakes: how a case is written down, and what cases share.
  *
- * Each program is one file below this directory that defines misuse(). The comment at its top says
- * what the mistake is and what must come of it, in the form that run_misuse.py explains. The
- * program is started as `program SIZE [staged]` and makes the mistake with a block of SIZE bytes.
+ * A case is a mistake with a block of `size` bytes. Each begins with CASE, or with one of the short
+ * forms below it, in a file beside this one. The comment before that says in its first sentences
+ * what the mistake is, and in the lines that follow what must come of it, in the form that
+ * run_misuse.py explains. `misuse FOLDER/NAME SIZE [staged]` makes the mistake.
  */
 #ifndef MISUSE_H
 #define MISUSE_H
@@ -23,8 +23,57 @@
 /* The largest block that lies in a slab and passes through the threads' caches. */
 #define SLAB_BLOCK_MAX ((size_t)32 << 10)
 
-/* The program itself. */
-void misuse(size_t size);
+#define MIB ((size_t)1 << 20)
+
+struct misuse {
+    const char *name;
+    void (*make)(size_t size);
+};
+
+/* CASE(CHAPTER, NAME) { ... }: the function that makes the mistake, and its row of the table. */
+#define CASE(chapter, name)                                                                        \
+    static void chapter##_##name(size_t size);                                                     \
+    static const struct misuse chapter##_##name##_row                                              \
+        __attribute__((section("misuses"), used)) = {#chapter "/" #name, chapter##_##name};        \
+    static void chapter##_##name(size_t size __attribute__((unused)))
+
+/* The mistake is the last of the expressions, made with `block`. */
+#define MISTAKE(chapter, name, made, ...)                                                          \
+    CASE(chapter, name)                                                                            \
+    {                                                                                              \
+        void *volatile block = made;                                                               \
+        (void)(__VA_ARGS__);                                                                       \
+        survived();                                                                                \
+    }
+
+/* The same with a pointer that lies in no block, `stray`. */
+#define STRAY(chapter, name, pointer, ...)                                                         \
+    CASE(chapter, name)                                                                            \
+    {                                                                                              \
+        char *volatile stray = (char *)(pointer);                                                  \
+        announce(stray, NULL);                                                                     \
+        (void)(__VA_ARGS__);                                                                       \
+        survived();                                                                                \
+    }
+
+/* The same with the pointer `inside`, that many bytes into a block. */
+#define INSIDE(chapter, name, offset, ...)                                                         \
+    CASE(chapter, name)                                                                            \
+    {                                                                                              \
+        char *block = need(malloc(size));                                                          \
+        char *volatile inside = block + (offset);                                                  \
+        announce(inside, block);                                                                   \
+        (void)(__VA_ARGS__);                                                                       \
+        survived();                                                                                \
+    }
+
+/* Of the cases whose names end in `_way`: whether memory is written and read by memcpy. Of those
+ * with `_n` before that: how far out of bounds. */
+extern bool by_memcpy;
+extern size_t distance;
+
+/* A variable of the program. */
+extern char storage[64];
 
 /* Says that `bad` will be misused; `base` is the block that it lies in, or NULL. Comes before the
  * mistake. */
@@ -43,6 +92,10 @@ _Noreturn void not_applicable(void);
 /* Ends the program because something besides the mistake is wrong. */
 _Noreturn void broken(const char *what);
 
+/* Writes bytes, of which none is zero; reads bytes, and says whether all are zero. */
+void write_bytes(void *where, size_t count);
+void read_bytes(const void *where, size_t count);
+
 /* Hides where a pointer comes from, so that the compiler cannot reason about the mistake. */
 static inline void *hide(const void *pointer)
 {
@@ -57,6 +110,9 @@ static inline void *need(void *block)
         broken("out of memory");
     return hide(block);
 }
+
+/* The block, announced. */
+void *announced(void *block);
 
 /* A block to be misused; announces it. Some others are kept, so that the thread's cache is not full
  * and takes the blocks freed next. A full one is looked through, which finds mistakes early. */
@@ -83,6 +139,11 @@ size_t many(size_t size);
 
 /* Runs the function in a new thread and waits for its end. */
 void run_in_thread(void *(*body)(void *), const void *argument);
+
+/* For that: each frees the pointer. */
+void *thread_frees(void *block);
+void *thread_frees_wrongly(void *block);
+void *thread_frees_foreign(void *pointer);
 
 /* A thread that lives from helper_start to helper_end and makes no call into the library but the
  * frees that it is asked for. Starting one allocates, so that comes before the first free. */
@@ -114,6 +175,7 @@ size_t group_for(size_t size);
 /* Frees an array of blocks up to the first NULL; returns NULL. */
 void *free_group(void *blocks);
 
+/* Fills a block with a word, a long one at both ends. */
 void fill_words(void *block, size_t size, uintptr_t word);
 
 /* The words that a freed slab block of this size begins with; returns how many. A program that

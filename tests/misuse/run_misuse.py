@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs every misuse program with blocks of each tier and compares what becomes of the mistake with
-what the program's source says: behaviour 24.
+"""Makes every mistake of the table with blocks of each tier and compares what becomes of it with
+what the table says: behaviour 24.
 
-The comment at the top of a program ends with its expectations:
+The table is in the C files beside this one: the comment before each case says what it is, and ends
+with its expectations, one a line, which goes on where lines are indented:
 
-    TIERS: FINDING [or FINDING]
-        MESSAGE
+    TIERS: FINDING [or FINDING] [| MESSAGE [| MESSAGE]]
 
 TIERS are `tiny`, `mid`, `large`, `big`, or `all` of these, or `any` where the tier means nothing. A
 FINDING is one of
@@ -21,12 +21,12 @@ FINDING is one of
     no mistake          ended well, as it should
     not applicable      there is no such case
 
-MESSAGE is the first line on standard error, one of those given, with BAD for the misused pointer,
-BASE for the start of the block that it lies in, NEIGHBOUR for that of another one, and N for sizes.
-Behind it stand the program and the calls that led there. A line that begins with `hardened`, before
-TIERS, is for the hardened library alone. A program whose name ends in `_way` stands for one that
-stores or loads and one that calls memcpy, and with `_n` before that for one with each of several
-distances.
+MESSAGE is the first line on standard error behind "hakmem: ", one of those given, with BAD for the
+misused pointer, BASE for the start of the block that it lies in, NEIGHBOUR for that of another one,
+and N for sizes. Behind it stand the program and the calls that led there. A line that begins with
+`hardened`, before TIERS, is for the hardened library alone. A case whose name ends in `_way` stands
+for one that stores or loads and one that calls memcpy, and with `_n` before that for one with each
+of several distances. Each is made in a process of its own, and is called a program.
 The preset `lean` unmaps a big block when it is freed, and then knows nothing of it: there a second
 free may be that of a foreign pointer. Where memory has tags, as the pointers show that are
 announced, a program that touches what is not its own may end by SIGSEGV at once.
@@ -82,7 +82,12 @@ READINGS = ("reads data", "reads zero")
 TIME_LIMIT_S = 60
 # The longest that the option may be.
 NO_PURGES = {"HAKMEM_PURGE_DELAY_MS": "3600000"}
-# Folder of the programs, and its part of the table.
+# A case: the comment before it, its chapter and name, and the rest of its source.
+CASE = re.compile(r"^/\* ((?:(?!\*/).)+?) ?\*/\n(?:CASE|MISTAKE|STRAY|INSIDE)\(\s*(\w+),\s+(\w+)"
+                  r"(.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+EXPECTATION = re.compile(r"(hardened )?((?:tiny|mid|large|big|all|any)(?:, \w+)*): ([\w ]+?)"
+                         r"((?: \| [^|]+)*)")
+# What the names of cases begin with, and its part of the table in docs/.
 CHAPTERS = {
     "double": "Freed twice",
     "invalid": "Pointers that are no block",
@@ -114,7 +119,7 @@ mid: to 32 KiB; large: to 2 MiB; big: above). The source of a program has the ex
 
 [What is caught](what-is-caught.md) explains flush and drain.
 `make check` runs all of this and fails when it does not come out as the table says. To print it:
-`python3 tests/misuse/run_misuse.py --programs build/tests/misuse --table`.
+`python3 tests/misuse/run_misuse.py --program build/tests/misuse/misuse --table`.
 """
 
 
@@ -124,9 +129,10 @@ class Expectation(typing.NamedTuple):
 
 
 class Program(typing.NamedTuple):
-    name: str  # folder/stem
+    name: str  # chapter/name
     summary: str
     expectations: dict  # tier or "any": Expectation, for the preset that was asked for
+    source: str
 
 
 class Outcome(typing.NamedTuple):
@@ -135,49 +141,49 @@ class Outcome(typing.NamedTuple):
     may_fault: bool = False  # since blocks have tags of memory
 
 
-def parse_program(path, preset, way=None, distance=None):
-    comment = path.read_text().partition("/*")[2].partition("*/")[0]
-    lines = [line.strip().removeprefix("*").removeprefix(" ") for line in comment.split("\n")]
-    text = "\n".join(lines).strip()
-    summary, _, rest = text.partition("\n\n")
+def expectations_of(lines, preset):
+    """{tier or "any": Expectation}"""
     expectations = {}
-    pattern = r"^(hardened )?([a-z, ]+?): ([\w ]+)((?:\n {4}.+)*)$"
-    for match in re.finditer(pattern, rest, re.MULTILINE):
-        if match[1] and preset != "hardened":
+    for for_hardened, tiers, findings, messages in (EXPECTATION.fullmatch(line).groups()
+                                                    for line in lines):
+        if for_hardened and preset != "hardened":
             continue
-        words = match[2].split(", ")
-        messages = tuple(line.strip() for line in match[4].split("\n")[1:])
-        for tier in SIZES if words == ["all"] else words:
+        messages = tuple("hakmem: " + message for message in messages.split(" | ")[1:])
+        for tier in SIZES if tiers == "all" else tiers.split(", "):
             forgotten = FORGOTTEN if preset in UNMAPPING and tier == "big" else ()
             expectations[tier] = Expectation(
-                tuple(match[3].split(" or ")),
+                tuple(findings.split(" or ")),
                 messages + tuple(message.replace(*forgotten) for message in messages if forgotten))
-    if set(expectations) not in ({"any"}, set(SIZES)):
-        sys.exit(f"FAILED: {path}: expectations for {sorted(expectations)}")
-    name = f"{path.parent.name}/{path.stem}"
-    summary = " ".join(summary.split())
-    if way:
-        name = name.removesuffix("_way")
-        summary = summary.replace("WAY", WAYS[way])
-    if distance:
-        name = name.removesuffix("_n") + "_" + distance
+    return expectations
+
+
+def variants_of(name, summary):
+    """(name, summary) of each program that a case stands for."""
+    stem, is_way = name.removesuffix("_way"), name.endswith("_way")
+    distances = DISTANCES if stem.endswith("_n") else [None]
+    for way, distance in itertools.product(WAYS if is_way else [None], distances):
+        said = summary.replace("WAY", WAYS[way]) if way else summary
         if distance == "1":
-            summary = summary.replace("bytes", "byte").replace(" are ", " is ")
-        summary = summary.replace("DISTANCE", distance)
-    if way:
-        name += "_by_" + way
-    return Program(name, summary, expectations)
+            said = said.replace("bytes", "byte").replace(" are ", " is ")
+        parts = [stem.removesuffix("_n") if distance else stem, distance, way and "by_" + way]
+        yield "_".join(part for part in parts if part), said.replace("DISTANCE", distance or "")
 
 
 def find_programs(sources, preset, only):
+    cases = [match.groups() for path in sources.glob("*.c")
+             for match in CASE.finditer(path.read_text(encoding="utf-8"))]
     for chapter in CHAPTERS:
-        for path in sorted((sources / chapter).glob("*.c")):
-            ways = WAYS if path.stem.endswith("_way") else [None]
-            distances = DISTANCES if path.stem.endswith("_n_way") else [None]
-            for way, distance in itertools.product(ways, distances):
-                program = parse_program(path, preset, way, distance)
-                if only in program.name:
-                    yield program
+        for comment, _, name, source in sorted((case for case in cases if case[1] == chapter),
+                                               key=lambda case: case[2]):
+            text = re.sub(r"\n \*     ", " ", comment).replace("\n * ", "\n")
+            lines = text.strip().split("\n")
+            said = [line for line in lines if not EXPECTATION.fullmatch(line)]
+            expectations = expectations_of(lines[len(said):], preset)
+            if set(expectations) not in ({"any"}, set(SIZES)):
+                sys.exit(f"FAILED: {chapter}/{name}: expectations for {sorted(expectations)}")
+            for variant, summary in variants_of(name, " ".join(said)):
+                if only in f"{chapter}/{variant}":
+                    yield Program(f"{chapter}/{variant}", summary, expectations, source)
 
 
 def message_of(stderr):
@@ -234,10 +240,10 @@ def is_tagged(stdout):
     return bool(announced) and 0 < int(announced[1], 16) >> 56 < 16
 
 
-def run_case(directory, program, size, environment):
+def run_case(binary, program, size, environment):
     """Yields what came of it: of a plain run and, if that was caught late, of a staged one. What
     lies behind a block is another thing in each: they need not come to the same end."""
-    command = [str(directory / program.name), str(size)]
+    command = [str(binary), program.name, str(size)]
     plain = run(command, environment)
     if plain.finding not in LATER:
         yield plain
@@ -269,12 +275,12 @@ def as_sampled(message, expected):
     return expected[0] if re.search(inside + "0x", message) else message
 
 
-def check_case(directory, program, tier, size, environment, sampled):
+def check_case(binary, program, tier, size, environment, sampled):
     """Yields what is not as the source says."""
     expected = program.expectations[tier]
     allowed = sampled_findings(program.name, expected.findings) if sampled else expected.findings
     findings = ["not caught" if each == "no mistake" else each for each in allowed]
-    for finding, message, may_fault in run_case(directory, program, size, environment):
+    for finding, message, may_fault in run_case(binary, program, size, environment):
         caught = finding in CAUGHT and bool(expected.messages or not sampled)
         if sampled:
             message = as_sampled(message, expected.messages)
@@ -311,9 +317,9 @@ def table_of(programs, hardened):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--programs", type=pathlib.Path, required=True,
-                        help="directory of the built programs")
-    parser.add_argument("--preset", default="balanced", 
+    parser.add_argument("--program", type=pathlib.Path, required=True,
+                        help="which makes the mistakes: build/tests/misuse/misuse")
+    parser.add_argument("--preset", default="balanced",
                         choices=("balanced", "speed", "lean", "hardened"))
     parser.add_argument("--library", help="a library for the programs in place of their own: the "
                         "hardened one, which the preset `hardened` asks for")
@@ -334,7 +340,7 @@ def main():
         environment["LD_PRELOAD"] = arguments.library
     sources = pathlib.Path(__file__).parent
     programs = list(find_programs(sources, arguments.preset, arguments.only))
-    cases = [(arguments.programs, program, tier, size, environment, arguments.sampled)
+    cases = [(arguments.program.resolve(), program, tier, size, environment, arguments.sampled)
              for program in programs for tier in program.expectations
              for size in SIZES.get(tier, (ANY_SIZE,))]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
