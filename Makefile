@@ -12,6 +12,7 @@ PLATFORMS ?=
 STRESS_FLAGS ?= --operations 100000000 --seeds 20 --threads 1,2,8,64
 TRY_FLAGS ?=
 SCALE_FLAGS ?=
+RESULTS ?= $(BUILD)/results
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 CONFIGURE_MUSL := cmake -S . -B $(BUILD)/musl -G Ninja --log-level=WARNING \
 	-DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_LIBDIR=lib/$(shell uname -m)-linux-musl
@@ -127,11 +128,12 @@ platforms:
 	@python3 tests/platforms/run_platforms.py --build $(BUILD)/platforms \
 		$(if $(PLATFORMS),--only $(PLATFORMS))
 
-# Puts what `hakmem bench` has written into docs/benchmarks.* into the README: table and picture.
+# Puts what `hakmem bench` has written into RESULTS into docs/benchmarks.md and the README: tables and
+# picture.
 results: build
 	@sh cmake/install-tools.sh pictures
-	@python3 tests/source/readme_results.py --write .
-	@sh docs/screenshots.sh $(BUILD) comparison
+	@python3 tests/source/readme_results.py --write . $(RESULTS)
+	@sh docs/screenshots.sh $(BUILD) comparison $(RESULTS)
 
 # Takes the pictures of docs/ anew.
 pictures: build
@@ -199,7 +201,7 @@ help:
 	@echo 'make guides     the commands of docs/guides, and what they print'
 	@echo 'make platforms  other compilers, processors, page sizes and C libraries, sanitizers'
 	@echo 'make coverage   what the tests reach of the core'
-	@echo 'make results    the table and the picture of README.md, after hakmem bench'
+	@echo 'make results    tables and picture of README.md and docs/benchmarks.md, from $(RESULTS)/'
 	@echo 'make pictures   the pictures of docs/'
 	@echo 'make install    install into PREFIX ($(PREFIX)), below DESTDIR if set'
 	@echo 'make uninstall  remove what make install has put there'

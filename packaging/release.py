@@ -2,7 +2,7 @@
 release.py date-changelog            gives the topmost heading of the changelog the date of today
 release.py check TAG                 fails unless the commit can be released under this tag
 
-docs/releasing.md has the steps of a release.
+packaging/README.md has the steps of a release.
 """
 
 import datetime
@@ -13,6 +13,7 @@ import sys
 import project
 
 HEADER = "include/hakmem/hakmem.h"
+BENCHMARKS = "docs/benchmarks.md"
 
 
 def replace(path, pattern, text):
@@ -56,10 +57,11 @@ def defects(tag, top=project.TOP):
     found = re.fullmatch(r"(\S+) \((\d{4}-\d{2}-\d{2})\)", heading.group(1)) if heading else None
     if not found or found.group(1) != version:
         yield "CHANGELOG.md does not begin with \"## %s (%s)\"" % (version, datetime.date.today())
-    for page in ("docs/benchmarks.md", "docs/benchmarks-programs.md"):
-        head = (top / page).read_text().partition("\n\n#")[0]
-        if "with hakmem %s." % version not in head:
-            yield "%s is of another version" % page
+    for kind in ("Workloads", "Programs"):
+        measured = re.search(r"^%s: measured on \S+ with hakmem (\S+)\.$" % kind,
+                             (top / BENCHMARKS).read_text(), re.M)
+        if not measured or measured.group(1) != version:
+            yield "%s: %s are of another version" % (BENCHMARKS, kind.lower())
     kind = subprocess.run(["git", "-C", str(top), "cat-file", "-t", "refs/tags/" + tag],
                           capture_output=True, text=True, check=False).stdout.strip()
     text = project.run("git", "-C", top, "cat-file", "tag", tag) if kind == "tag" else ""

@@ -140,7 +140,7 @@ struct hakmem_stats {
     uint64_t transfer_bytes; /* of cached_bytes: in transfer caches, between threads */
     uint64_t empty_bytes;    /* of committed_bytes: in slabs that are kept without a block in use */
 
-    /* Of the measuring library (docs/cycles.md), else 0; hakmem_stats_json has more. */
+    /* Of the measuring library (docs/measuring.md), else 0; hakmem_stats_json has more. */
     uint64_t malloc_slow_ns; /* time in calls of malloc that no magazine served at once */
     uint64_t free_slow_ns;   /* the same of free */
     uint64_t lock_waits;     /* times that a thread waited for a lock */

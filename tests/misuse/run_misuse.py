@@ -117,7 +117,7 @@ mid: to 32 KiB; large: to 2 MiB; big: above). The source of a program has the ex
 | no mistake | the program is right, and hakmem agrees |
 | - | there is no such case |
 
-[What is caught](what-is-caught.md) explains flush and drain.
+[Misuse and crashes](../../docs/crashes.md) explains flush and drain.
 `make check` runs all of this and fails when it does not come out as the table says. To print it:
 `python3 tests/misuse/run_misuse.py --program build/tests/misuse/misuse --table`.
 """

@@ -396,10 +396,8 @@ def cell(text):
 
 
 def write_report(path, models, results):
-    """The tables of docs/model-checking.md, behind the line that says so."""
-    marker = "<!-- written by tests/model/mutate.py -->\n"
-    head = path.read_text().partition(marker)[0] if path.exists() else ""
-    lines = ["", "## Scenarios", "", "| Scenario | What happens | Result |",
+    """A page of all scenarios and mutants."""
+    lines = ["# Model checking", "", "## Scenarios", "", "| Scenario | What happens | Result |",
              "|---|---|---|"]
     lines += ["| `%s` | %s | %s |" % (name, cell(about), cell(result))
               for name, about, result in models]
@@ -415,7 +413,7 @@ def write_report(path, models, results):
     lines += ["| `%s`, `%s` | %s | %s |" % (m.file, m.function, cell(m.kind),
                                            cell(expected or "**not explained**"))
               for m, killer, _, expected in results if not killer]
-    path.write_text(head + marker + "\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n")
 
 
 def run_models(build):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds hakmem for each platform and runs the tests there; writes the table of docs/platforms.md.
+"""Builds hakmem for each platform and runs the tests there; writes the table of README.md.
 
 Each platform has a directory of its own below --build, with the log of its build, the results of
 its tests and what the sanitizers reported. A platform that this machine cannot test is listed as

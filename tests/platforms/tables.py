@@ -1,4 +1,4 @@
-"""The results of run_platforms.py as text, and as the generated part of docs/platforms.md."""
+"""The results of run_platforms.py as text, and as the generated part of README.md."""
 
 BEGIN, END = "<!-- platforms:begin -->", "<!-- platforms:end -->"
 HEAD = ("Platform", "What", "Compiler", "Tests", "Passed", "Failed", "Reports", "Left out")

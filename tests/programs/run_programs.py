@@ -156,7 +156,7 @@ def cells(finding, columns):
 
 
 def markdown(findings, columns):
-    """The findings as they stand in docs/programs.md."""
+    """The findings as they stand in tests/programs/README.md."""
     counted = collections.Counter(
         "skipped" if "skipped" in finding else "bad" if any(problems_of(finding)) else "good"
         for finding in findings)
@@ -194,7 +194,7 @@ def parse_arguments():
                         help="first install what is missing (Debian, as root)")
     parser.add_argument("--json", action="store_true", help="findings as JSON on standard output")
     parser.add_argument("--document", type=pathlib.Path, metavar="FILE",
-                        help="write the findings into the table of docs/programs.md")
+                        help="write the findings into the table of tests/programs/README.md")
     return parser.parse_args()
 
 

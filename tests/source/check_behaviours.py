@@ -1,4 +1,4 @@
-"""check_behaviours.py PROJECT BUILD: docs/behaviours.md against the tests.
+"""check_behaviours.py PROJECT BUILD: tests/behaviour/README.md against the tests.
 
 The behaviours are numbered without a gap, every test that the page names exists, also in the table
 of glibc's tests, and so does every number that a test's source names.
@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-PAGE = pathlib.Path("docs", "behaviours.md")
+PAGE = pathlib.Path("tests", "behaviour", "README.md")
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".py", ".cmake", ".txt"}
 ROW = re.compile(r"^\| (\d+) \|[^|]*\|([^|]*)\|$", re.MULTILINE)
 GLIBC_ROW = re.compile(r"^\| (`[^|]*) \|[^|]*\|([^|]*)\|$", re.MULTILINE)

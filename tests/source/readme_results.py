@@ -1,25 +1,26 @@
-"""readme_results.py: the results in the README are those of docs/benchmarks.md, for workloads, and
-docs/benchmarks-programs.md, for real programs, and its picture shows docs/benchmarks.json.
+"""readme_results.py: puts what `hakmem bench` measured into README.md and docs/benchmarks.md.
 
-    readme_results.py --check TOP    exit status 1 and a diff when they differ
-    readme_results.py --write TOP    writes the results anew, after `hakmem bench` made those pages
-    readme_results.py --stamp TOP    notes in the picture, which is new, what it was made of
+    readme_results.py --write TOP RESULTS  writes both anew, from {workloads,programs}.{md,json}
+    readme_results.py --stamp TOP          notes in the picture, which is new, what it was made of
+    readme_results.py --check TOP          exit status 1 and a line for each part of the README that
+                                           is not of docs/benchmarks.md
     readme_results.py --self-test
 
-They stand between <!-- results:begin --> and <!-- results:end -->: the summary, and by name the
-rows in which hakmem needs more than the others. `make results` does what is to be done after
-`hakmem bench`. The note is a text of the PNG file, the SHA-256 of what the page was made of.
+Both have the results between <!-- results:begin --> and <!-- results:end -->: the README the means
+by allocator and the worst rows, docs/benchmarks.md each row. `make results` does what is to be done
+after `hakmem bench`. The note is a text of the PNG file, the SHA-256 of workloads.json, which
+docs/benchmarks.md names as well.
 """
 
-import difflib
 import hashlib
+import json
 import pathlib
 import re
 import struct
 import sys
 import zlib
 
-MOST_NAMED = 6
+MOST_NAMED = 3
 NAMES = {
     "best peer": "the best other allocator of each row",
     "system": "the C library's malloc",
@@ -28,11 +29,13 @@ NAMES = {
     "gperftools-minimal": "tcmalloc of gperftools",
     "tcmalloc": "Google's tcmalloc",
 }
-PAGES = ["docs/benchmarks.md", "docs/benchmarks-programs.md"]
-PICTURE, PICTURED = "docs/comparison.png", "docs/benchmarks.json"
+KINDS = {"workloads": "workloads", "programs": "real programs"}
+PAGE, PICTURE = "docs/benchmarks.md", "docs/comparison.png"
 PNG_HEAD = b"\x89PNG\r\n\x1a\n"
 NOTE = b"Source\0"
 BLOCK = re.compile(r"(<!-- results:begin -->\n).*?(<!-- results:end -->)", re.DOTALL)
+ROW_HEAD = "| Row | What it does | time: best other | C library | memory: best other | C library |"
+SUM = re.compile(r"`workloads.json` has the SHA-256 `([0-9a-f]{64})`")
 
 
 def table(page, heading):
@@ -53,17 +56,37 @@ def number(cell):
     return float(found[0]) if found else None
 
 
-def losses(page, heading, column):
-    """The rows in which hakmem needs more, the worst first: `aligned` 1.33."""
+def column(page, heading, name):
+    """Cells of a column by their row."""
     heads, rows = table(page, heading)
-    place = heads.index(column)
-    found = [(number(row[place]), row[0]) for row in rows
-             if len(row) > place and "▲" in row[place]]
-    found.sort(reverse=True)
-    named = ["`%s` %.2f" % (name, ratio) for ratio, name in found[:MOST_NAMED]]
+    place = heads.index(name)
+    return {row[0]: row[place] for row in rows if len(row) > place and "**" not in row[0]}
+
+
+def row_lines(page, file):
+    """The rows of a result, each with four ratios, as lines of docs/benchmarks.md."""
+    cells = [column(page, "%s: ratios" % metric, arm)
+             for metric in ("Time", "Peak RSS") for arm in ("best peer", "system")]
+    for row in file["rows"]:
+        series = row.get("series")
+        threads = ", %d thread%s" % (series["threads"], "s"[:series["threads"] > 1]) \
+            if series else ""
+        ratios = [of_row.get(row["name"], "") for of_row in cells]
+        yield "| %s |" % " | ".join([row["name"], row["summary"] + threads, *ratios])
+
+
+# Where the ratios stand in a row of docs/benchmarks.md.
+TIME_TO_BEST, TIME_TO_SYSTEM, MEMORY_TO_BEST, MEMORY_TO_SYSTEM = range(2, 6)
+
+
+def losses(page, kind, place):
+    """The rows of docs/benchmarks.md in which hakmem needs more, the worst first."""
+    _, rows = table(page, kind.capitalize())
+    found = [(number(row[place]), row[1]) for row in rows if "\u25b2" in row[place]]
+    found.sort(key=lambda row: -row[0])
+    named = ["%s (%.2f)" % (what, ratio) for ratio, what in found[:MOST_NAMED]]
     rest = len(found) - len(named)
-    text = ", ".join(named) if named else "nowhere"
-    return "%s%s" % (text, " and %d more" % rest if rest else "")
+    return ("; ".join(named) if named else "nowhere") + ("; and %d more" % rest if rest else "")
 
 
 def summary(page):
@@ -73,20 +96,58 @@ def summary(page):
     return {name: cells for name, cells in found.items() if "(A/A)" not in name}
 
 
-def measured(page, what):
+def condition_lines(kind, page, file):
+    """When, where and with what a kind of rows was measured."""
+    machine = file["machine"]
+    noise = re.search(r"Noise of time, hakmem against itself: (.*)", page)
+    yield "%s: measured on %s with hakmem %s." % (
+        kind.capitalize(), file["started"][:10], file["version"])
+    yield "Commit %s; %s, %d CPUs; %s, Linux %s, %s." % (
+        (file["commit"] or "unknown")[:12], machine["cpu"], machine["cpus"],
+        machine["distribution"], machine["kernel"].split("-")[0], machine["libc"])
+    if noise:
+        yield "Noise of time, hakmem against itself: %s" % noise[1]
+    yield ""
+
+
+def page_block(results, sum_of_workloads):
+    """The results of docs/benchmarks.md; `results` has (Markdown, result file) by kind."""
+    lines = []
+    for kind, (page, file) in results.items():
+        lines += condition_lines(kind, page, file)
+    lines += ["`workloads.json` has the SHA-256 `%s`." % sum_of_workloads]
+    for kind, (page, file) in results.items():
+        lines += ["", "## %s" % kind.capitalize(), "", ROW_HEAD, "|---|---|---:|---:|---:|---:|"]
+        lines += row_lines(page, file)
+    return "\n".join(lines) + "\n"
+
+
+def rows_and_day(page, kind):
     """132 workloads, measured on 2026-01-02"""
-    cells = next(iter(summary(page).values()))
-    day = re.search(r" on (\d{4}-\d\d-\d\d)", page)[1]
-    return "%s %s, measured on %s" % (cells["rows"].split(" ")[-1], what, day)
+    day = re.search(r"^%s: measured on (\S+)" % kind.capitalize(), page, re.MULTILINE)[1]
+    return "%d %s, measured on %s" % (len(table(page, kind.capitalize())[1]), KINDS[kind], day)
 
 
-def results(workloads, programs):
-    """The text between the marks."""
+def parts_of_page(page):
+    """The lines of the README that follow from docs/benchmarks.md."""
+    return [
+        "less. Of %s, and" % rows_and_day(page, "workloads"),
+        "%s." % rows_and_day(page, "programs"),
+        "- time of workloads, against the best other allocator of the row: %s."
+        % losses(page, "workloads", TIME_TO_BEST),
+        "- peak memory of workloads, against the C library's malloc: %s."
+        % losses(page, "workloads", MEMORY_TO_SYSTEM),
+        "- peak memory of programs, against the C library's malloc: %s."
+        % losses(page, "programs", MEMORY_TO_SYSTEM),
+    ]
+
+
+def readme_block(page, workloads, programs):
+    """The results of the README: of docs/benchmarks.md, and of the two reports."""
+    workloads_line, programs_line, *worst = parts_of_page(page)
     lines = [
         "What hakmem needs, divided by what the other allocator needs, as a mean: 0.80 is 20%",
-        "less. Of %s, and" % measured(workloads, "workloads"),
-        "%s." % measured(programs, "real programs"),
-        "",
+        workloads_line, programs_line, "",
         "| compared with | workloads: time | faster in | slower in | peak memory | programs: time "
         "| faster in | slower in | peak memory |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
@@ -99,25 +160,15 @@ def results(workloads, programs):
                     page_cells["slower"], "**%.2f**" % number(page_cells["peak RSS"]),
                     ] if page_cells else ["\u2013"] * 4
         lines.append("| %s |" % " | ".join(row))
-    lines += [
-        "",
-        "Where hakmem loses, the worst first:",
-        "",
-        "- in time, to the best other allocator of the workload: %s;"
-        % losses(workloads, "Time: ratios", "best peer"),
-        "- in peak memory of workloads, to the C library's malloc: %s;"
-        % losses(workloads, "Peak RSS: ratios", "system"),
-        "- in peak memory of programs, to the C library's malloc: %s."
-        % losses(programs, "Peak RSS: ratios", "system"),
-    ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + ["", "Where hakmem needs more, the worst first:", "", *worst]) + "\n"
 
 
-def filled(readme, pages):
-    """The README with the results of the two pages."""
-    if len(BLOCK.findall(readme)) != 1:
-        raise SystemExit("README.md: results:begin and results:end must each stand once")
-    return BLOCK.sub(lambda found: found[1] + "\n" + results(*pages) + "\n" + found[2], readme)
+def filled(text, block):
+    """A page with these results."""
+    if len(BLOCK.findall(text)) != 1:
+        raise SystemExit("results:begin and results:end must each stand once in README.md and %s"
+                         % PAGE)
+    return BLOCK.sub(lambda found: found[1] + "\n" + block + "\n" + found[2], text)
 
 
 def chunks(png):
@@ -147,33 +198,61 @@ def noted(png, text):
         + struct.pack(">I", zlib.crc32(kind + content)) for kind, content in parts)
 
 
-def digest(top):
-    return hashlib.sha256((top / PICTURED).read_bytes()).hexdigest()
+def write(top, directory):
+    """README.md and docs/benchmarks.md anew."""
+    results = {kind: ((directory / (kind + ".md")).read_text(encoding="utf-8"),
+                      json.loads((directory / (kind + ".json")).read_text(encoding="utf-8")))
+               for kind in KINDS}
+    source = hashlib.sha256((directory / "workloads.json").read_bytes()).hexdigest()
+    page = filled((top / PAGE).read_text(encoding="utf-8"), page_block(results, source))
+    readme = filled((top / "README.md").read_text(encoding="utf-8"),
+                    readme_block(page, *(report for report, _ in results.values())))
+    (top / PAGE).write_text(page, encoding="utf-8")
+    (top / "README.md").write_text(readme, encoding="utf-8")
+
+
+def defects(readme, page, picture):
+    """Yields a line for each part of the README that does not follow from docs/benchmarks.md."""
+    for part in parts_of_page(page):
+        if part not in readme.split("\n"):
+            yield "README.md lacks: %s" % part
+    if note_of(picture) != SUM.search(page)[1]:
+        yield "%s is not made of the workloads.json that %s names" % (PICTURE, PAGE)
 
 
 def self_test():
-    page = ("Made by `x` on 2026-01-02, with y.\n\n## Summary\n\n"
-            "| hakmem ÷ | time | faster | neither | slower | peak RSS | smaller | neither | larger "
-            "| rows |\n|---|\n| best peer | **1.10** (1.0–1.2) | 1 | 0 | 2 | **0.9** | 3 | 0 | 0 "
-            "| 3 of 4 |\n| hakmem (A/A) | **1.00** | 0 | 4 | 0 | **1.00** | 0 | 4 | 0 | 4 |\n\n"
-            "## Time: ratios\n\n| hakmem ÷ | best peer | system |\n|---|\n"
-            "| a | 1.25 ▲ | 0.5 ▼ |\n| b | \\*1.33 ▲ | 1 = |\n| c | error | error |\n\n"
-            "## Peak RSS: ratios\n\n| hakmem ÷ | best peer | system |\n|---|\n"
-            "| a | 1.25 ▲ | 0.5 ▼ |\n")
-    readme = "x\n<!-- results:begin -->\nold\n<!-- results:end -->\ny\n"
-    programs = page.replace("| best peer | **1.10**", "| system | **1.30**")
-    text = filled(readme, (page, programs))
+    report = ("Made by `x` on 2026-01-02, with y.\n\n## Summary\n\n"
+              "| hakmem \u00f7 | time | faster | neither | slower | peak RSS | smaller | neither "
+              "| larger | rows |\n|---|\n"
+              "| best peer | **1.10** (1.0\u20131.2) | 1 | 0 | 2 | **0.9** | 3 | 0 | 0 | 3 of 4 |\n"
+              "| hakmem (A/A) | **1.00** | 0 | 4 | 0 | **1.00** | 0 | 4 | 0 | 4 |\n\n"
+              "## Time: ratios\n\n| hakmem \u00f7 | best peer | system |\n|---|\n"
+              "| a | 1.25 \u25b2 | 0.5 \u25bc |\n| b | \\*1.33 \u25b2 | 1 = |\n"
+              "| c | error | error |\n"
+              "\n## Peak RSS: ratios\n\n| hakmem \u00f7 | best peer | system |\n|---|\n"
+              "| a | 1.25 \u25b2 | 0.5 \u25bc |\n")
+    file = {"started": "2026-01-02T00:00:00Z", "version": "9", "commit": "abc",
+            "machine": {"cpu": "C", "cpus": 2, "distribution": "D", "kernel": "6.1-x", "libc": "g"},
+            "rows": [{"name": "a", "summary": "does A", "series": {"threads": 2}},
+                     {"name": "b", "summary": "does B"}, {"name": "c", "summary": "does C"}]}
+    empty = "x\n<!-- results:begin -->\nold\n<!-- results:end -->\ny\n"
+    both = {kind: (report, file) for kind in KINDS}
+    page = filled(empty, page_block(both, "0" * 64))
+    row = "| a | does A, 2 threads | 1.25 \u25b2 | 0.5 \u25bc | 1.25 \u25b2 | 0.5 \u25bc |"
+    assert row in page, page
+    programs = report.replace("| best peer | **1.10**", "| system | **1.30**")
+    text = filled(empty, readme_block(page, report, programs))
     best = "| the best other allocator of each row | **1.10** | 1 | 2 | **0.90** | \u2013 |"
-    assert best in text, text
-    assert "`b` 1.33, `a` 1.25;" in text and "malloc: nowhere." in text, text
-    assert "4 workloads, measured on 2026-01-02, and\n4 real programs, " in text, text
-    assert "A/A" not in text and filled(text, (page, programs)) == text, text
-    text = filled(readme, (page, page))
-    assert "row | **1.10** | 1 | 2 | **0.90** | **1.10** | 1 | 2 | **0.90** |" in text, text
+    assert best in text and "A/A" not in text, text
+    assert "row: does B (1.33); does A, 2 threads (1.25).\n" in text, text
+    assert "malloc: nowhere." in text, text
+    assert "3 workloads, measured on 2026-01-02, and\n3 real programs, " in text, text
     end = struct.pack(">I", 0) + b"IEND" + struct.pack(">I", zlib.crc32(b"IEND"))
     assert note_of(PNG_HEAD + end) is None
-    picture = noted(noted(PNG_HEAD + end, "old"), "new")
-    assert note_of(picture) == "new" and b"old" not in picture and picture.endswith(end)
+    picture = noted(noted(PNG_HEAD + end, "old"), "0" * 64)
+    assert b"old" not in picture and picture.endswith(end)
+    assert not list(defects(text, page, picture))
+    assert len(list(defects(text.replace("1.33", "1.32"), page, noted(picture, "1")))) == 2
     print("ok")
 
 
@@ -182,23 +261,19 @@ def main():
         self_test()
         return 0
     action, top = sys.argv[1], pathlib.Path(sys.argv[2])
-    path = top / "README.md"
-    present = path.read_text(encoding="utf-8")
-    wanted = filled(present, [(top / name).read_text(encoding="utf-8") for name in PAGES])
     if action == "--write":
-        path.write_text(wanted, encoding="utf-8")
+        write(top, pathlib.Path(sys.argv[3]))
         return 0
+    page = (top / PAGE).read_text(encoding="utf-8")
+    picture = (top / PICTURE).read_bytes()
     if action == "--stamp":
-        (top / PICTURE).write_bytes(noted((top / PICTURE).read_bytes(), digest(top)))
+        (top / PICTURE).write_bytes(noted(picture, SUM.search(page)[1]))
         return 0
-    sys.stdout.writelines(difflib.unified_diff(
-        present.splitlines(True), wanted.splitlines(True), "README.md", "results"))
-    pictured = note_of((top / PICTURE).read_bytes()) == digest(top)
-    if not pictured:
-        print("%s does not show %s" % (PICTURE, PICTURED))
-    if present != wanted or not pictured:
+    found = list(defects((top / "README.md").read_text(encoding="utf-8"), page, picture))
+    print("\n".join(found) if found else "README.md has the results of %s" % PAGE)
+    if found:
         print("run: make results", file=sys.stderr)
-    return 0 if present == wanted and pictured else 1
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! Where the cycles of slow paths went, in a process on the measuring library (docs/cycles.md).
+//! Where the cycles of slow paths went, in a process on the measuring library (docs/measuring.md).
 
 use serde::Serialize;
 

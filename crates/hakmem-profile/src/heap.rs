@@ -1,4 +1,4 @@
-//! The profile that the library writes by itself (`HAKMEM_PROFILE_FILE`, docs/sampling.md): text
+//! The profile that the library writes by itself (`HAKMEM_PROFILE_FILE`, docs/recording.md): text
 //! without names, in the form of gperftools. It becomes a look at one moment.
 //!
 //! ```text

@@ -189,9 +189,9 @@ fn document(measurement: &Measurement, predictions: &[Prediction]) -> String {
     let (apart, together) = split(predictions);
     format!(
         "# Figures of scaling\n\n\
-         Made by `make scale` of what [scaling.json](scaling.json) holds; [scaling.md](scaling.md) \
-         says\nwhat the columns mean and what a prediction is worth. Below, the locks that are \
-         half busy below\n{AIM_CORES} cores; rows that share blocks by design are marked.\n\n\
+         Made by `make scale`; docs/measuring.md of the sources says what the columns mean and \
+         what\na prediction is worth. Below, the locks that are half busy below {AIM_CORES} \
+         cores; rows that\nshare blocks by design are marked.\n\n\
          {}\n## Rows that share nothing\n\nPredicted, as many times as fast as one core:\n\n\
          {}\n## Rows that share by design\n\n{}",
         table::locks(measurement, Extent::BelowAim, Form::Markdown),
