@@ -1,4 +1,4 @@
-/* The wall to hardened/: what the hardened library does that the default one does not.
+/* The wall to hardened/: everything that the hardened library does and the default one does not.
  *
  * libhakmem-hardened.so is built from the same sources and those of hardened/, with
  * HAKMEM_HARDENED=1. There malloc, free and realloc are those of hardened/front.c, in place of the
@@ -31,9 +31,9 @@ void *hardened_alloc(size_t size, size_t alignment, enum form form);
 /* Frees a block that a function of that kind got, whatever it is, NULL too. */
 void hardened_free(void *pointer, enum form form);
 
-/* To be called before a block is freed by a function that is told more than where it is. Aborts,
- * naming `call`, if the block was asked for with another size (SIZE_MAX: not told) or alignment (0:
- * not told). Whether it is live at all free will find out. */
+/* To be called before a block is freed by a function that is told its size or alignment. Aborts,
+ * naming `call`, if the block was requested with another size (SIZE_MAX: not told) or alignment (0:
+ * not told). Free itself finds out whether the block is live. */
 SLOW_PATH void hardened_expect(const void *block, size_t size, size_t alignment, const char *call);
 
 /* ---- Start and end --------------------------------------------------------------------------- */
@@ -44,20 +44,20 @@ void hardened_start(void);
 /* At the end of the program: looks at all free blocks that wait. */
 void hardened_stop(void);
 
-/* The calling thread sends home what it holds, and looks at it. */
+/* Checks the blocks in the calling thread's hold, and sends them home. */
 void hardened_flush(void);
 
-/* The same, and ends all waiting of freed blocks: for who is out of memory. To be called without
+/* The same, and ends all waiting of freed blocks, for a caller without memory. To be called without
  * locks. */
 void hardened_release(void);
 
 /* The calling thread leaves its heap. To be called without locks. */
 void hardened_leave_heap(void);
 
-/* Gives back the pages of what belongs to a heap that is no thread's. */
+/* Gives back the pages of the hold of a heap that no thread owns. */
 void hardened_make_bare(struct heap *heap);
 
-/* Adds what the heap has counted beside its magazines; and sets that to zero. */
+/* Adds the heap's counts beside those of its magazines, and sets them to zero. */
 void hardened_add_counts(struct heap_counts *sum, const struct heap *heap, unsigned size_class);
 void hardened_clear_counts(struct heap *heap, unsigned size_class);
 
@@ -66,14 +66,14 @@ size_t hardened_heap_bytes(const struct heap *heap);
 
 /* ---- Slabs ----------------------------------------------------------------------------------- */
 
-/* Blocks of a slab of the class, and what its record has beside a bit for each. */
+/* Blocks of a slab of the class, and the bytes of its record beside a bit for each. */
 unsigned hardened_slab_blocks(unsigned size_class);
 size_t hardened_record_bytes(unsigned blocks);
 
 /* Opens a new slab, of which all then reads as zero; false: the system refuses. */
 bool hardened_open_slab(struct slab *slab);
 
-/* Closes what it has opened, and gives the memory back; false: it is open still. */
+/* Closes the slab's open pages, and gives their memory back; false: they are still open. */
 bool hardened_close_slab(const struct slab *slab);
 
 /* As slab_take, but any free blocks. The bin's lock. */
@@ -99,7 +99,7 @@ const void *hardened_sample(const struct slab *slab);
  * NULL: there is none. */
 void *hardened_map_records(size_t size, bool anywhere);
 
-/* Where the next of so many superslabs should lie; NULL: anywhere. */
+/* The place for the next superslab, of `superslabs` so far; NULL: anywhere. */
 char *hardened_place(size_t superslabs);
 
 /* Closes all of a new superslab; and tells that it is gone. */
@@ -109,13 +109,13 @@ void hardened_end_superslab(const struct superslab *superslab);
 /* From which unit on a run is looked for. The page heap's lock. */
 unsigned hardened_first_unit(void);
 
-/* Unmaps what the system would not unmap before. */
+/* Unmaps mappings that the system refused to unmap before. */
 void hardened_unmap_refused(void);
 
 /* ---- For observers and tests ----------------------------------------------------------------- */
 
-/* What `hakmem inspect` has to know: how many numbers follow, none in the default library, and
- * these (layout.c). */
+/* The layout for `hakmem inspect` (layout.c): how many numbers follow, none in the default library,
+ * and these. */
 extern const uint32_t hardened_layout[];
 
 /* Debug walkers, over one slab and over all that waits. */

@@ -47,7 +47,7 @@ struct big *big_fenced_make(unsigned part, size_t size, size_t alignment)
     if (!memory)
         return NULL;
     reclaim_before_growth(length, false);
-    /* The system may give huge pages to who does not ask. */
+    /* The system may give huge pages although nobody asked. */
     os_advise_huge_pages(memory, before + length + behind, false);
     if (before > page)
         os_discard(memory, before - page);
@@ -129,7 +129,7 @@ static size_t addresses_of(const void *waiting)
 }
 
 static struct limbo_queue queue;
-/* What waits takes addresses alone, and who runs out of these ends its waiting. */
+/* Waiting blocks take addresses alone; a caller that runs out of these ends the waiting. */
 static const struct limbo limbo = {&queue, 64 * MIB, addresses_of, let_go, 8};
 
 void big_fenced_release(size_t bytes_max)

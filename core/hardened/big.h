@@ -1,12 +1,12 @@
-/* Big blocks of the hardened preset: each in a mapping of its own between closed pages.
+/* Big blocks of the hardened preset: each in a mapping of its own between guard pages.
  *
  *     mapping | closed | zeros | block ........................... | closed |
  *                              ^ region.base                       ^ a page's start
  *
- * The block ends where the page does, as far as its alignment allows: who writes behind it faults,
- * and what else lies on its pages is zero, which is looked at when it is freed. Then nobody can
- * touch it, and its addresses stay taken while it waits in limbo. The BigCache has none of these,
- * but their records are of its parts, which count what is live.
+ * The block ends where the page does, as far as its alignment allows: a write behind it faults. The
+ * rest of its pages is zero, which is checked when it is freed. From then on nobody can touch it,
+ * and its addresses stay taken while it waits in limbo. The BigCache keeps none of these, but their
+ * records are of its parts, which count live blocks.
  *
  * Any thread; no lock is held across a system call.
  */
@@ -25,7 +25,7 @@ void big_fenced_end(struct big *big, const char *call);
  * before. Aborts as that. */
 struct big *big_fenced_resize(struct big *big, size_t size);
 
-/* Ends the waiting of all but so many bytes. */
+/* Ends the waiting of blocks until at most `bytes_max` wait. */
 void big_fenced_release(size_t bytes_max);
 
 /* Debug walker over those that wait. */

@@ -8,7 +8,7 @@
 
 typedef uint64_t bytes_32 __attribute__((vector_size(32), may_alias, aligned(16)));
 
-/* What is cleared or left alone as a whole. */
+/* The bytes that are cleared or left alone as a whole. */
 enum { PIECE = 1024 };
 
 /* By four sums, none of which waits for another. */

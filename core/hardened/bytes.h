@@ -1,5 +1,5 @@
-/* Clears memory and looks whether it is zero, by vectors. What takes a size is for whole
- * blocks of slabs: multiples of 16 bytes, aligned to 16. */
+/* Clears memory and checks whether it is zero, by vectors. Sizes are those of whole blocks of
+ * slabs: multiples of 16 bytes, aligned to 16. */
 #ifndef HARDENED_BYTES_H
 #define HARDENED_BYTES_H
 
@@ -14,7 +14,7 @@ enum { BYTES_INLINE_MAX = 512 };
 /* Finds out which vectors the processor has. Once. */
 void bytes_start(void);
 
-/* Of what is zero already nothing is written: that would cost more than to read it. */
+/* Writes nothing to bytes that are zero already: a write costs more than a read. */
 void bytes_clear_long(void *start, size_t size);
 
 bool bytes_are_zero_long(const void *start, size_t size);

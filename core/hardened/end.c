@@ -1,5 +1,5 @@
-/* The end of waiting, and the last look at what is free at the end of the program; and the walkers
- * of tests. */
+/* The end of waiting, the last check of free memory when the program ends, and the walkers of
+ * tests. */
 #include "base/assert.h"
 #include "hardened/big.h"
 #include "hardened/front.h"
@@ -23,7 +23,7 @@ static void look_at_slab(struct bin *bin, struct slab *slab)
     (void)bin;
 }
 
-/* Each large block is looked at where it waits, or is closed (large.h). */
+/* Large blocks are checked while they wait, or are closed (large.h). */
 static void look_at_bins(size_t bytes_max)
 {
     look_left = bytes_max;
@@ -46,9 +46,9 @@ void hardened_release(void)
 
 void hardened_stop(void)
 {
-    /* What is free may be much, and without memory. */
+    /* Free blocks may be many, and without memory. */
     static const size_t look_max = 16 * MIB;
-    /* At first: a slab that runs empty, as what the thread holds goes home, is gone. */
+    /* Before the thread's blocks go home: a slab that runs empty then is gone. */
     struct heap *heap = heap_enter();
     look_at_bins(look_max);
     large_look();
@@ -71,7 +71,7 @@ void hardened_check_slab(const struct slab *slab)
     }
 }
 
-/* What waits in threads and in quarantine. */
+/* Blocks that wait in threads and in limbo. */
 void hardened_check(void)
 {
     unsigned held[HOLD_CLASSES] = {0};

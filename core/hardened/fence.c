@@ -11,7 +11,7 @@ static const uintptr_t places_start = (uintptr_t)1 << 44, places_bytes = (uintpt
 static size_t rights_left;
 static bool counted; /* atomic relaxed, any thread: `rights_left` has its first value */
 
-/* What was counted twice by threads that came at once is as good. */
+/* If threads that come at once count a fence twice, the sum is good enough. */
 static void count_rights(void)
 {
     enum { SHARE = 4 };
@@ -37,8 +37,8 @@ void fence_prepare(void)
     count_rights();
 }
 
-/* Whether a range is closed that the system says it has marked: emulators say yes to advice that
- * they do not know. Asked once, since a filter may kill who asks. */
+/* True if the system really closes a range that it says it has marked: emulators say yes to advice
+ * that they do not know. Asked once, since a filter may kill the thread that asks. */
 static bool marks_close(const void *address)
 {
     enum { UNKNOWN, YES, NO };

@@ -1,15 +1,15 @@
-/* Fences: ranges of pages that nobody can touch, around and between the blocks of the hardened
- * preset, and in place of those that were freed.
+/* Fences: guard pages, which nobody can touch, around and between the blocks of the hardened
+ * library, and in place of freed ones.
  *
  *     closed    | untouchable ............................ |    no memory
  *     opened    | untouchable | reads as zero | untouchable |
  *
- * Where the system has marks for that in its page tables (os_guard) they cost no mapping, so that
- * there may be any number. Elsewhere, and where memory is locked, the range has no rights, which
- * splits mappings: of these a process has 65,530, and all fences together take a quarter. What is
- * beyond that, or refused, has no fence: then a closed range reads as zero when it is opened.
+ * If the system has marks for that in its page tables (os_guard), they cost no mapping, and there
+ * may be any number. If not, or if memory is locked, the range has no rights, which splits
+ * mappings: a process has 65,530, and all fences together take a quarter. Beyond that, or if the
+ * system refuses, there is no fence: then a closed range reads as zero when it is opened.
  *
- * No lock: who has the range has its fence.
+ * No lock: the owner of the range owns its fence.
  */
 #ifndef HARDENED_FENCE_H
 #define HARDENED_FENCE_H
@@ -19,14 +19,14 @@
 /* How a range is closed: not, by marks, by rights. */
 enum fence { FENCE_NONE, FENCE_MARKS, FENCE_RIGHTS };
 
-/* Reads now what a filter of system calls may kill for later: the limit of mappings, a file. */
+/* Reads the limit of mappings now, a file: later a filter of system calls may kill for that. */
 void fence_prepare(void);
 
-/* Closes whole pages, of which ranges will be opened that take up to so many mappings more, and
- * says how they are closed from now on. FENCE_NONE: nothing has changed. */
+/* Closes whole pages and returns the method used; FENCE_NONE: nothing has changed. `mappings`: how
+ * many extra mappings opening ranges inside may cost. */
 enum fence fence_start(void *address, size_t size, unsigned mappings);
 
-/* The same of what will have no fence any more, since it is unmapped. */
+/* The same, of a range that loses its fence because it is unmapped. */
 void fence_end(enum fence fence, unsigned mappings);
 
 /* Opens pages of a closed range, which then read as zero. False: the system refuses, and all is as
@@ -44,7 +44,7 @@ bool fence_close_again(enum fence fence, void *address, size_t size);
  */
 char *fence_place(size_t alignment);
 
-/* The same, in so many bytes from an address on. */
+/* The same, in `bytes` bytes from an address on. */
 char *fence_place_in(char *start, size_t bytes, size_t alignment);
 
 /* Zeroed memory between two closed pages, near the hint; NULL when there is none. */

@@ -1,5 +1,5 @@
-/* By which kind of function a block of the hardened library was made, with which size and
- * alignment, and what a function is told that frees it; and all that of big blocks. */
+/* Compares the kind of function, size and alignment by which a block was allocated with those by
+ * which it is freed; the same for big blocks. */
 #include "hardened/front.h"
 
 void form_check(const void *block, uint32_t word, enum form form, const char *call)

@@ -57,7 +57,7 @@ void front_refuse(
     slab_index(slab, block, call);
     if (word_state(word) != WORD_LIVE)
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
-    /* The pointer of who had the block before has another tag; one without was never handed out. */
+    /* The pointer of a former owner has another tag; a pointer without one was never handed out. */
     if (!tags_match(block))
         fatal_pointer(call, tags_of(block) ? DEFECT_DOUBLE_FREE : DEFECT_FOREIGN, block, NULL, 0);
     form_check(block, word, form, call);
@@ -80,8 +80,8 @@ ALWAYS_INLINE bool is_right(struct slab *slab, const void *pointer, uint32_t wor
     return is_whole;
 }
 
-/* Of two threads that free the block one finds that it is free. Aborts when no block starts there.
- * Returns what its word was. */
+/* The free of the block. If two threads free it, one of them finds it free, and aborts; so does a
+ * pointer at which no block starts. Returns its former word. */
 ALWAYS_INLINE uint32_t end(struct slab *slab, void *block, enum form form)
 {
     size_t index = word_index(slab, block);
@@ -125,7 +125,7 @@ static void *take_block(unsigned size_class, size_t alignment)
     return NULL;
 }
 
-/* Where the system refuses to open a block, others are tried; those go back at the end, or they
+/* If the system refuses to open a block, tries others; the refused ones go back at the end, or they
  * would be taken again. */
 static void *take_large(unsigned size_class, size_t size, size_t alignment)
 {
@@ -170,7 +170,7 @@ static void *take(
     return block ? start((struct held){block, slab_lookup(block)}, size, alignment, form) : NULL;
 }
 
-/* Whether there may be memory for what there was none for, once nothing waits or is cached. */
+/* Ends all waiting and caching; true if there may be memory now for a request that failed. */
 static bool make_room(struct heap *heap, unsigned size_class, size_t bytes)
 {
     if (!size_class && !reclaim_may_make_room(bytes))
@@ -397,7 +397,7 @@ void hardened_free(void *pointer, enum form form)
     hold_end(hold);
 }
 
-/* Big blocks need no room, and small ones come from what the thread holds. */
+/* Big blocks need no extra room, and small ones come from the thread's hold. */
 void *front_alloc_roomy(size_t before, size_t size, const struct unwind_start *start)
 {
     size_t roomy = size_with_headroom(before, size);

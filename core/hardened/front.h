@@ -1,16 +1,16 @@
 /* malloc and free of the hardened library: memory that reads as zero when it is handed out, a
- * canary behind it, and a word that tells how it was asked for; and a stop where something is not
- * as it was left.
+ * canary behind it, and a word that says how it was requested. If something is not as it was left,
+ * the program ends.
  *
- *     free    word: live -> freed | end and canary whole? | zeros | what the thread holds
- *     malloc  what the thread holds | all zero? | canary | word: live
+ *     free    word: live -> freed | end and canary whole? | zeros | the thread's hold
+ *     malloc  the thread's hold | all zero? | canary | word: live
  *
- * Blocks lie in slabs of the first shard, which no class map knows. What a thread holds (hold.h)
- * serves malloc and free without a lock. Where it cannot, for large blocks and in a signal handler
- * that has interrupted it, they go the slow way, inside the heap. So do samples
+ * Blocks lie in slabs of the first shard, which no class map knows. A thread's hold (hold.h) serves
+ * malloc and free without a lock. If it cannot, for large blocks and in a signal handler that has
+ * interrupted it, they take the slow path, inside the heap. So do samples
  * (trace/sample.h), which are large blocks whatever their size.
  *
- * No lock of its own: who changes the word has the block.
+ * No lock of its own: the thread that changes the word owns the block.
  */
 #ifndef HARDENED_FRONT_H
 #define HARDENED_FRONT_H
@@ -25,32 +25,33 @@ struct unwind_start;
 /* The shard whose bins have all slabs, and the part of the page heap that they lie in. */
 enum { HARDENED_SHARD = 0 };
 
-/* What a pointer of the program is, which may have a tag. Not of no bytes (nothing.h). */
+/* Finds the block of a pointer of the program, which may have a tag. Not of no bytes (nothing.h).
+ */
 struct block_info front_find(const void *pointer);
 
-/* The class for so many bytes; CLASS_NONE: it has to be a big block. */
+/* The class for a request; CLASS_NONE: it has to be a big block. */
 unsigned front_class_for(size_t size, size_t alignment);
 
-/* Larger blocks have slabs of their own (large.h), and do not wait in what a thread holds. */
+/* Larger blocks have slabs of their own (large.h), and do not wait in a thread's hold. */
 ALWAYS_INLINE bool front_is_large(const struct slab *slab)
 {
     return size_class_is_large(slab->size_class);
 }
 
-/* A block for what was shorter, in a class that it can grow in, or NULL. */
+/* A block for a request that was shorter, in a class that it can grow in, or NULL. */
 void *front_alloc_roomy(size_t before, size_t size, const struct unwind_start *start);
 
-/* The word of what has to be a live block that a function of that kind may free. Aborts, naming
- * `call`, when it is not, or somebody wrote beside it. */
+/* The word of a live block. Aborts, naming `call`, if the block is not live, if a function of that
+ * kind may not free it, or if somebody wrote beside it. */
 uint32_t front_word_of(struct slab *slab, const void *block, enum form form, const char *call);
 
-/* What is wrong with the block, whose word was that. */
+/* Aborts with the reason why the block, which had that word, cannot be freed. */
 _Noreturn SLOW_PATH void front_refuse(
     struct slab *slab, const void *block, uint32_t word, enum form form, const char *call);
 
 /* ---- Forms ----------------------------------------------------------------------------------- */
 
-/* Aborts, naming `call`, where a function of that kind may not free the live block, whose word is
+/* Aborts, naming `call`, if a function of that kind may not free the live block, whose word is
  * that. */
 SLOW_PATH void form_check(const void *block, uint32_t word, enum form form, const char *call);
 

@@ -67,8 +67,8 @@ static void begin(struct ready *ready, unsigned size_class)
     ready->batch = 1;
 }
 
-/* Where the thread looks first, when it hands the block out: it may have been gone from the caches
- * for long, and its neighbours in the order of addresses are not the next ones. */
+/* Fetches the bytes that malloc reads first: the block may have left the processor's caches long
+ * ago, and the next one is not its neighbour. */
 static void prefetch(const char *block, size_t size)
 {
     enum { TO_WRITE = 1, LINE = 64 };
@@ -141,7 +141,7 @@ static size_t size_of(struct held held)
     return held.block ? size_classes[held.slab->size_class].size : 0;
 }
 
-/* What lies in the place waits no more. */
+/* The block in the place waits no longer. */
 static void release_place(struct hold *hold, struct quarantine *quarantine, struct held *place)
 {
     struct held held = *place;
@@ -208,8 +208,8 @@ static void start(struct hold *hold, struct heap *heap)
         hold->random = os_clock_ns() ^ (uintptr_t)hold << 20;
 }
 
-/* Of the counters, which may be read by others, what they count as held. What has no memory gets
- * none. */
+/* Empties the hold without looking at it. The counters, which others may read, count no block as
+ * held from now on. Pages without memory stay so. */
 static void forget(struct hold *hold)
 {
     memset(&hold->tiny, 0, sizeof hold->tiny);
@@ -263,8 +263,7 @@ void hardened_make_bare(struct heap *heap)
 
 /* ---- Counters -------------------------------------------------------------------------------- */
 
-/* What was served without a magazine, from the blocks that a thread holds: as if these were one,
- * that a call never hits. */
+/* Counts of calls that a hold served, as if it were a magazine that a call never hits. */
 void hardened_add_counts(struct heap_counts *sum, const struct heap *heap, unsigned size_class)
 {
     const struct hold *hold = ATOMIC_LOAD_ACQUIRE(&heap->hold);

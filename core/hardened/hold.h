@@ -1,19 +1,20 @@
-/* What a thread holds of the hardened preset: freed blocks that wait, and blocks to hand out next.
+/* The hold: a thread's cache in the hardened library, with freed blocks that wait (its quarantine)
+ * and blocks to hand out next.
  *
  *     free  -> a random place of 64 -> a queue of 64 -> ready -> malloc, which picks one at random
  *                                                       | too many: half of them
  *                                                       v       ^ none: at first one, then twice
  *                                                               | as many each time, up to a half
- *                                                      bins of the preset's shard
+ *                                                      bins of the first shard
  *
- * So most calls take no lock and no gate, and a block's next owner is hard to foresee. Blocks of
- * the tiny and of the mid tier wait apart, in bytes that are bounded for each.
+ * So most calls take no lock and no gate, and a block's next owner is hard to foresee. Tiny and mid
+ * blocks wait separately, each within a bound on bytes.
  *
- * The thread comes by its hold with one load, and marks it busy for as long as it changes it: a
- * signal handler that finds it so goes around it, to the bins. So does a thread that has none,
- * since there was no memory for it, or it is on its way out. The hold stays with the heap when the
- * thread ends, empty; one that was busy then, or whose thread a child of fork lacks, forgets what
- * it held: that stays allocated.
+ * The thread finds its hold by one load, and marks it busy while it changes it: a signal handler
+ * that finds it busy goes to the bins instead. So does a thread without a hold, because there was
+ * no memory for one, or because it is about to end. When the thread ends, its hold stays with the
+ * heap, empty. If it was busy then, or if a child of fork lacks its thread, the blocks in it stay
+ * allocated.
  *
  * The owner's only, but for the counters.
  */
@@ -42,7 +43,7 @@ struct ready {
     uint64_t frees;
     uint32_t count;   /* below `most`, but for a moment */
     uint16_t most;    /* of long blocks fewer; 0: there was no block of the class yet */
-    uint16_t batch;   /* so many come from the bins next */
+    uint16_t batch;   /* blocks that come from the bins next */
     uint64_t fetched; /* as `takes`: blocks from the bins, less those sent there */
     struct held blocks[HOLD_READY];
 };
@@ -59,7 +60,7 @@ struct quarantine {
 struct hold {
     bool busy;
     uint8_t calls_left; /* until the thread looks after the purge */
-    uint8_t looks_left; /* so many times with the next call, in this tick of the clock */
+    uint8_t looks_left; /* further looks in this tick of the clock */
     uint64_t random;    /* the state of a generator */
     struct heap *heap;  /* const */
     struct quarantine tiny, mid;
@@ -112,7 +113,8 @@ ALWAYS_INLINE struct held hold_take(struct hold *hold, unsigned size_class)
 /* The same after it had none: gets some from the bins, and looks after the purge if it is time. */
 SLOW_PATH struct held hold_take_slowly(struct hold *hold, unsigned size_class);
 
-/* The block takes a random place, who was there one of the queue; returns who waits no more. */
+/* The block takes a random place, the block there one of the queue; returns the block that has
+ * waited long enough. */
 ALWAYS_INLINE struct held hold_wait(
     struct hold *hold, struct quarantine *quarantine, struct held held)
 {
@@ -141,7 +143,7 @@ ALWAYS_INLINE bool hold_ready(struct hold *hold, struct held held)
 /* Makes room among those of the class: sends the first ones to the bins. */
 SLOW_PATH void hold_spill(struct hold *hold, unsigned size_class);
 
-/* Takes in a block of the mid tier, and passes on what is too much. */
+/* Takes in a mid block, and passes the excess on. */
 void hold_put_mid(struct hold *hold, struct held held);
 
 /* Takes in a block that was freed and is zero. */

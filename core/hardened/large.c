@@ -30,7 +30,7 @@ static char *start_of(const struct slab *slab)
     return (char *)round_down((uintptr_t)slab->base, UNIT_SIZE);
 }
 
-/* Where the block ends that is so long; and the open pages, both from the start of the slab. */
+/* The end of a block of that size, and of the open pages, both from the start of the slab. */
 static size_t end_of(const struct slab *slab, size_t size)
 {
     return (size_t)(slab->base - start_of(slab)) + size_max(size, 1);
@@ -46,15 +46,15 @@ static size_t slab_end(const struct slab *slab)
     return size_classes[slab->size_class].size;
 }
 
-/* Bytes of the slab's start that are open, and zero, while its block is free; while it is live,
- * more than its pages where the system would not close what is behind them. The block has no
- * canary, and its slab needs no secret. Who has the block. */
+/* Bytes from the slab's start that are open and zero while its block is free. While it is live,
+ * more than its pages if the system refused to close the pages behind. The block has no canary, and
+ * its slab needs no secret. The block's owner only. */
 static uint64_t *left_open(const struct slab *slab)
 {
     return slab_secret((struct slab *)slab);
 }
 
-/* Aborts, naming `call`, when somebody has written to what is open. */
+/* Aborts, naming `call`, if somebody has written to the open pages. */
 static void check(const struct slab *slab, const char *call)
 {
     size_t open = *left_open(slab);
@@ -97,7 +97,7 @@ void *large_open(struct slab *slab, size_t size, size_t alignment)
     check(slab, "malloc");
     if (length > open && !fence_open(fence, start + open, length - open))
         return NULL;
-    /* At the end of what is open, so that blocks of other lengths cost no calls. */
+    /* At the end of the open pages, so that blocks of other lengths cost no calls. */
     bool at_end = length < open && open - length <= slack_max && open < slab_end(slab);
     if (at_end && alignment <= page) {
         offset += open - length;
@@ -131,7 +131,7 @@ bool large_resize(struct slab *slab, size_t before, size_t size)
     }
     if (size < before)
         memset(start + end_of(slab, size), 0, wanted - end_of(slab, size));
-    /* And what could not be closed before, or it would count as open still. */
+    /* And pages that could not be closed before, or they would count as open still. */
     size_t left = size_max(open, *left_open(slab));
     if (wanted < open)
         *left_open(slab) = fence_close(fence, start + wanted, left - wanted) ? 0 : left;
@@ -159,7 +159,7 @@ static void send_home(void *waiting)
     bin_flush(slab->shard, slab->size_class, &block, 1);
 }
 
-/* It will have no next owner who would look at it. */
+/* Checks it now: there will be no next owner. */
 static void look_and_send_home(void *waiting)
 {
     check(waiting, "free");
@@ -181,8 +181,8 @@ static const struct limbo closed_limbo = {&closed_queue, 64 * MIB, addresses_of,
 static const struct limbo open_limbo = {&open_queue, 1 * MIB, memory_of, send_home, 0};
 static const struct limbo last_limbo = {&open_queue, 0, memory_of, look_and_send_home, 0};
 
-/* Whether many are freed at once, as they were in the last tick of the clock or since, and others
- * opened: who only frees has no use for what was cleared. */
+/* True if many blocks were freed in this tick of the clock or the last one, and others opened: a
+ * program that only frees has no use for cleared blocks. */
 static bool is_burst(void)
 {
     enum { TICK_MS = 10 };
@@ -248,8 +248,8 @@ void large_end(struct slab *slab, size_t size)
         limbo_put(&open_limbo, slab);
         return;
     }
-    /* What has no fence has no memory all the same, unless the system refuses that, too. To look at
-     * all of it later would cost a fault a page. */
+    /* Without a fence it gives its memory up all the same, unless the system refuses that, too. To
+     * check all of it later would cost a fault a page. */
     bool empty = fence == FENCE_NONE && os_purge(start, open);
     bool closed = !empty && fence_close(fence, start, open);
     *left_open(slab) = closed ? 0 : empty ? os_page_size() : open;

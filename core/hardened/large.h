@@ -1,24 +1,24 @@
-/* Large blocks of the hardened preset: each has a slab of its own, of which no more is open than
- * its pages.
+/* Blocks above 32 KiB of the hardened library: each has a slab of its own, of which only the
+ * block's pages are open.
  *
  *     unit                                                                  the slab's end
  *     | zeros | block ..................... | closed ............................ |
  *               ^ slab->base                ^ a page's start
  *
- * The block ends where the page does, as far as its alignment allows: who writes behind it faults,
- * and what lies before it on its first page is zero, which is looked at. Below is the closed end of
- * another slab. A freed block is closed, so that nobody can use it, and waits in limbo.
+ * The block ends where the page does, as far as its alignment allows: a write behind it faults. The
+ * bytes before it on its first page are zero, which is checked. Below is the closed end of another
+ * slab. A freed block is closed, so that nobody can use it, and waits in limbo.
  *
  * While a program frees many at once and takes as many, those of up to 512 KiB are cleared instead,
  * since their next owner would pay more for fresh pages: such a block waits behind at most 1 MiB of
- * others, reads as zero, and is looked at when it is handed out again, or the program ends. A
- * shorter one then ends where that did: up to 32 KiB before it are zero. One that the system
- * refuses to close waits there, too.
+ * others, reads as zero, and is checked when it is handed out again, or when the program ends. A
+ * shorter next block ends at the same place: up to 32 KiB before it are zero. A block that the
+ * system refuses to close waits there, too.
  *
- * Where there is no fence, a freed block has no memory. Its first page is looked at when it is
- * handed out again; what was written to others is gone then.
+ * Without a fence, a freed block has no memory. Its first page is checked when it is handed out
+ * again; writes to its other pages are gone then.
  *
- * All but large_class are for who has the block.
+ * All but large_class are for the owner of the block.
  */
 #ifndef HARDENED_LARGE_H
 #define HARDENED_LARGE_H
@@ -39,19 +39,19 @@ void *large_open(struct slab *slab, size_t size, size_t alignment);
 /* Whether nobody has written beside the block, of `size` bytes, on its pages. */
 bool large_is_whole(const struct slab *slab, size_t size);
 
-/* Makes it longer or shorter where it is; false: that cannot be. */
+/* Makes it longer or shorter in place; false: that is not possible. */
 bool large_resize(struct slab *slab, size_t before, size_t size);
 
 /* Closes or clears the block of `size` bytes, which is freed, and lets it wait. */
 void large_end(struct slab *slab, size_t size);
 
-/* Closes what is open of the free block of a slab that ends; false: it is open still. */
+/* Closes the open pages of the free block when its slab ends; false: they are still open. */
 bool large_close(const struct slab *slab);
 
-/* Ends the waiting of all but so many bytes. To be called without locks. */
+/* Ends the waiting of blocks until at most `bytes_max` wait. To be called without locks. */
 void large_release(size_t bytes_max);
 
-/* The same of all that were cleared; aborts where somebody has written to one. */
+/* The same of all cleared blocks; aborts if somebody has written to one. */
 void large_look(void);
 
 /* Debug walker over those that wait; returns how many. */

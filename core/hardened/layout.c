@@ -1,4 +1,4 @@
-/* What `hakmem inspect` has to know of the hardened library, beside the descriptor
+/* The layout of the hardened library for `hakmem inspect`, beside the descriptor
  * (report/descriptor.h). The command reads these numbers in this order. */
 #include <stddef.h>
 

@@ -9,8 +9,8 @@ static void end(const struct limbo *limbo, void *freed)
     limbo->end(freed);
 }
 
-/* Takes out what is there for longest, while there are more bytes than that, and more turns than
- * those of the youngest; NULL: there are not. */
+/* Takes out the oldest block, if more than `bytes_max` bytes wait and more than `youngest` blocks;
+ * else NULL. */
 static void *take(struct limbo_queue *queue, size_t bytes_max, unsigned youngest)
 {
     while (ATOMIC_LOAD_RELAXED(&queue->bytes) > bytes_max) {
@@ -20,7 +20,7 @@ static void *take(struct limbo_queue *queue, size_t bytes_max, unsigned youngest
         if (!__atomic_compare_exchange_n(
                 &queue->taken, &turn, turn + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             continue;
-        /* What somebody is just putting there stays until its turn comes again. */
+        /* A block that another thread is just putting there stays until its turn comes again. */
         void *oldest =
             __atomic_exchange_n(&queue->slots[turn % LIMBO_SLOTS], NULL, __ATOMIC_ACQ_REL);
         if (oldest)
@@ -41,7 +41,7 @@ void limbo_release(const struct limbo *limbo, size_t bytes_max)
     release(limbo, bytes_max, 0);
 }
 
-/* What has come out by another's turn is passed by, in whatever order such turns end. */
+/* Skips a turn whose block has come out by another one, in whatever order such turns end. */
 static void pass(struct limbo_queue *queue, uint64_t turn)
 {
     uint64_t taken = ATOMIC_LOAD_RELAXED(&queue->taken);

@@ -23,8 +23,8 @@ static bool opening;    /* atomic relaxed, any thread: somebody makes the range,
 static uint32_t turns[FORMS]; /* of its words */
 static int32_t lefts[FORMS];  /* slots that nobody has taken or is to take */
 
-/* Not before an address is asked for: of what a program may lock or map it can be a large part.
- * False: there is no memory for it, or another thread is just about it. */
+/* Reserves the range with the first request: it may be a large part of the addresses that a program
+ * may lock or map. False: there is no memory for it, or another thread is doing it. */
 static SLOW_PATH bool reserve(void)
 {
     if (__atomic_exchange_n(&opening, true, __ATOMIC_RELAXED))
@@ -59,8 +59,8 @@ static uint64_t slots_at(unsigned word, size_t alignment)
     return word % (step / 64) == 0;
 }
 
-/* A word later each time, so that an address that was freed is not the next one. Somebody else may
- * take the slot that was left for us where we have looked already, and leave his behind us. */
+/* Begins a word later each time, so that a freed address is not the next one. Goes round twice:
+ * another thread may take the last free slot ahead of us, and free one behind us. */
 static void *take(size_t alignment, enum form form)
 {
     unsigned turn = ATOMIC_ADD_RELAXED(&turns[form], 1), count = words_of[form].count;

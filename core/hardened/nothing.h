@@ -1,12 +1,12 @@
-/* What the hardened preset returns for no bytes: addresses that nobody can touch, each of them its
+/* Blocks of no bytes in the hardened library: addresses that nobody can touch, each of them its
  * owner's until it is freed.
  *
- * Slots of 16 bytes in a reserved range, with a bit each, which are taken in turn. Where one lies
- * says by which kind of function it was asked for:
+ * Slots of 16 bytes in a reserved range, with a bit each, are taken in turn. The third of the range
+ * in which a slot lies tells the kind of function that it was requested by:
  *
  *     malloc ................................ | new ............ | new[] ......... |
  *
- * No lock: who sets the bit has the slot.
+ * No lock: the thread that sets the bit owns the slot.
  */
 #ifndef HARDENED_NOTHING_H
 #define HARDENED_NOTHING_H
@@ -16,7 +16,7 @@
 
 enum { NOTHING_SLOTS = 1 << 20, NOTHING_BYTES = NOTHING_SLOTS * MIN_ALIGNMENT };
 
-/* Where the range starts, 0 until there is one. Atomic: release on store pairs with acquire on
+/* The start of the range, 0 until there is one. Atomic: release on store pairs with acquire on
  * load. */
 extern uintptr_t nothing_start;
 

@@ -1,5 +1,4 @@
-/* Where the hardened library's superslabs and records lie: at random addresses, between closed
- * pages. */
+/* Places the hardened library's superslabs and records at random addresses, between guard pages. */
 #include "base/random.h"
 #include "hardened/fence.h"
 #include "hardened/front.h"
@@ -22,8 +21,7 @@ void hardened_start(void)
     room = fence_place(REGION_SIZE);
 }
 
-/* Each superslab at a random place is a mapping of its own: where there are many, they lie in a
- * row. */
+/* Each superslab at a random place is a mapping of its own: many of them lie in a row. */
 char *hardened_place(size_t superslabs)
 {
     enum { ALONE_MAX = 8192 };
@@ -31,7 +29,7 @@ char *hardened_place(size_t superslabs)
     return alone ? fence_place_in(room, room_bytes, REGION_SIZE) : NULL;
 }
 
-/* Of a superslab: two for each unit at most, around what is open. */
+/* Of a superslab: at most two for each unit, around the open pages. */
 enum { FENCE_MAPPINGS = 2 * SUPERSLAB_UNITS };
 
 void hardened_start_superslab(struct superslab *superslab)

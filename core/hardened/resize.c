@@ -1,5 +1,5 @@
-/* realloc and questions of size in the hardened library, where a block is as long as it was asked
- * for. In place of api/resize.c and api/object.c. */
+/* realloc and questions of size in the hardened library, where a block is as long as its request.
+ * In place of api/resize.c and api/object.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -96,8 +96,8 @@ size_t alloc_object_size_fast(const void *address)
 
 /* ---- realloc --------------------------------------------------------------------------------- */
 
-/* The live block, whose word is that, is so long from now on, as if realloc had moved it; what it
- * loses is zero. NULL: a large one cannot grow where it is. */
+/* Gives the live block, whose word is that, another size in place, as if realloc had moved it; the
+ * bytes that it loses become zero. NULL: a large one cannot grow in place. */
 static void *change_size(struct slab *slab, void *block, uint32_t word, size_t size)
 {
     uint32_t changed = word_live(size, MIN_ALIGNMENT, FORM_MALLOC);
@@ -124,8 +124,8 @@ static void *change_size(struct slab *slab, void *block, uint32_t word, size_t s
     return block;
 }
 
-/* Whether a block of so many bytes should lie where this one is: it is long enough, and not more
- * than twice as long as a new one would be. A sample is as long as what it stands for. */
+/* True if a block of `size` bytes should stay in this slab: the block is long enough, and at most
+ * twice as long as a new one would be. A sample is as long as the block it stands for. */
 static bool fits(struct slab *slab, size_t size)
 {
     const struct sample *sample = word_sample(slab);
@@ -135,7 +135,7 @@ static bool fits(struct slab *slab, size_t size)
     return size_class && wanted <= length && wanted >= length / 2;
 }
 
-/* Moves what was in the block to another one, and frees it. */
+/* Moves the contents of the block to another one, and frees it. */
 static void move_into(void *moved, void *block, size_t bytes)
 {
     /* Of a block of whole pages little may be in use. */
@@ -169,7 +169,7 @@ static void *resize_in_slab(struct slab *slab, void *block, size_t size)
     return moved;
 }
 
-/* Where it is, or elsewhere by the system; NULL: no memory, and it is as before. */
+/* In place, or moved by the system; NULL: no memory, and the block is unchanged. */
 static void *resize_big(struct big *big, void *before, size_t size)
 {
     struct sample *sample = ATOMIC_LOAD_RELAXED(&big->sample);
@@ -190,7 +190,7 @@ static void *resize_big(struct big *big, void *before, size_t size)
     return block;
 }
 
-/* The block of so many bytes, which cannot become another one where it is. */
+/* Moves a block that cannot get that size in place. */
 static void *move(void *block, size_t usable, size_t size, size_t alignment)
 {
     int kept = errno;
@@ -247,7 +247,7 @@ void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
     return stays ? block : move(block, usable, size, alignment);
 }
 
-/* What a block of the library was asked for stays what it is. */
+/* The requested size of a block of the library stays as it is. */
 size_t alloc_resize_in_place(void *block, size_t size)
 {
     (void)size;

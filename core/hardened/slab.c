@@ -1,11 +1,11 @@
-/* Slabs between pages that nobody can touch.
+/* Slabs between guard pages.
  *
  *     base                                                      base + units
  *     | block 0 | block 1 | ...                | (rest) | closed |
  *
- * What is in no slab of a superslab is closed (fence.h); a slab opens its blocks, and the last page
- * stays as it was. So whoever runs beyond them ends there, at the latest after the length of a
- * slab, and a slab that is gone cannot be touched.
+ * Pages of a superslab that belong to no slab are closed (fence.h); a slab opens its blocks, and
+ * its last page stays closed. So a write that runs on ends there, at the latest after the length of
+ * a slab, and a slab that is gone cannot be touched.
  */
 #include <string.h>
 
@@ -61,7 +61,7 @@ bool hardened_close_slab(const struct slab *slab)
     enum fence fence = slab->superslab->fence;
     if (size_class_is_single(slab->size_class))
         return large_close(slab);
-    /* What cannot be closed may have to be cleared. Its next owner poisons it. */
+    /* If it cannot be closed, it may have to be cleared. Its next owner poisons it. */
     unpoison(slab->base, open_bytes(slab));
     return fence != FENCE_NONE && fence_close(fence, slab->base, open_bytes(slab));
 }

@@ -36,7 +36,7 @@ void tags_start(void)
               system_call(SYS_prctl, SET_TAGGED_ADDRESSES, mode, 0, 0, 0, 0) == 0;
 }
 
-/* Who is refused has memory with tag 0 alone. */
+/* If the system refuses, all memory keeps tag 0. */
 void tags_prepare(void *address, size_t size)
 {
     const int protection = PROT_READ | PROT_WRITE | PROTECTION_TAGS;

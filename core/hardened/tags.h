@@ -1,19 +1,19 @@
-/* Tags of memory, where the processor has them (memory tagging of AArch64): four bits for each 16
- * bytes of memory that was asked for with them, and four in each pointer. Who loads or stores by a
- * pointer of another tag than the memory's ends by SIGSEGV.
+/* Tags of memory, on processors that have them (memory tagging of AArch64): four bits for each 16
+ * bytes of memory that was mapped with them, and four in each pointer. A load or store by a pointer
+ * with another tag than the memory's ends the program by SIGSEGV.
  *
  *     pointer   | 4 bits | tag | 56 bits: address |
  *     memory    | 0 | 7 | 7 | 7 | 0 | 0 | 12 | 12 | 0 | 0 |
  *                   | block         |   | block   |   | free
  *
- * Memory is mapped and purged with tag 0, and all that is no live block has it, as have pointers
- * of the allocator's own; the program's never have. A block has a tag up to what was asked for, at
- * random, but none that its neighbours have or that it had last.
+ * Memory is mapped and purged with tag 0. All memory but live blocks has it, and so have the
+ * allocator's own pointers; the program's never have. A block has a random tag up to its requested
+ * size, other than those of its neighbours and its last one.
  *
- * Memory may have no tags although the processor has: then the block's pointer has tag 0, like what
- * is read where there are none. Elsewhere nothing of this is compiled.
+ * If memory has no tags although the processor has them, the block's pointer has tag 0, the tag
+ * that reads return there. On other processors nothing of this is compiled.
  *
- * No lock: who has the block has its tags.
+ * No lock: the owner of the block owns its tags.
  */
 #ifndef HARDENED_TAGS_H
 #define HARDENED_TAGS_H

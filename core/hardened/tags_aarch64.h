@@ -98,15 +98,14 @@ ALWAYS_INLINE bool tags_match(const void *pointer)
     return !tags_on || tags_load(pointer) == tags_of(pointer);
 }
 
-/* Where the tag ends of a block of so many bytes: without any it has one, too, by which to know it.
- */
+/* The end of the tagged part of a block of `size` bytes: 16 bytes at least, to know it by. */
 ALWAYS_INLINE char *tags_end(void *block, size_t size)
 {
     return (char *)block + round_up(size_max(size, 1), TAGS_GRANULE);
 }
 
-/* The owners of neighbours may be about to get tags, too: so each looks at the others' again after
- * it has set its own, of which whoever is last then sees the other. */
+/* Neighbours may be about to get tags, too: so each owner looks at the neighbours' tags again after
+ * it has set its own, and the last one sees the other. */
 ALWAYS_INLINE void *tags_give(
     void *block, size_t size, const void *before, const void *behind, unsigned last)
 {

@@ -19,8 +19,8 @@ void word_draw_secrets(struct slab *slab)
     *secret = random_next(random);
 }
 
-/* Takes one of the free blocks in the words from `first` up to `end`, where there is one; of a
- * large one there is no choice. */
+/* Takes one of the free blocks in the words from `first` up to `end`, if there is one; a slab of a
+ * large block has no choice. */
 static unsigned take_one(struct slab *slab, unsigned first, unsigned end)
 {
     uint64_t *random = slab_random(slab);

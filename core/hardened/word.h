@@ -1,20 +1,20 @@
-/* What is known of each block of the hardened preset, and what stands behind it.
+/* The record of each block of the hardened library (its word), and the canary behind the block.
  *
- * The record of a slab of the preset has a word for each block, a secret, from which follow the
- * canaries, and the state of a generator, by which blocks are taken (slab_take), or, of a large one
- * (slab/large.h), the sample that its block is:
+ * The record of a slab has a word for each block, a secret, from which the canaries follow, and the
+ * state of a generator, by which blocks are taken (slab_take), or, in the slab of a large block
+ * (large.h), the sample that the block is:
  *
  *     record   | struct slab | bitmap | secret | random | word 0 | word 1 | ...
  *     word     | bytes asked for: 22 | log2 of the alignment: 5 | form: 2 | state: 2 |
  *              of a freed block: | the tag that its memory had last: 4 | state: 2 |
  *     block    | bytes asked for ... | zeros | canary: 8 bytes |
  *
- * Free blocks are all zero, and so is all of a live one behind what was asked for, but the canary.
+ * Free blocks are all zero, and so is a live one behind the requested bytes, but for the canary.
  * A canary begins with a zero, so that no string runs into it; the other seven bytes are a hash of
  * its block's address with the secret.
  *
- * Words are atomic: who changes one from live to freed has freed the block, and who has the block
- * sets it live.
+ * Words are atomic: the thread that changes one from live to freed has freed the block; the owner
+ * of a block sets it live.
  */
 #ifndef HARDENED_WORD_H
 #define HARDENED_WORD_H
@@ -93,7 +93,7 @@ ALWAYS_INLINE bool word_has_canary(unsigned size_class)
     return !size_class_is_large(size_class);
 }
 
-/* Bytes of what the record of a slab of so many blocks has more. */
+/* Bytes that all this adds to the record of a slab. */
 ALWAYS_INLINE size_t word_bytes(unsigned blocks)
 {
     return 2 * sizeof(uint64_t) + blocks * sizeof(uint32_t);
@@ -125,7 +125,7 @@ ALWAYS_INLINE void *word_sample(struct slab *slab)
                : (void *)(uintptr_t)ATOMIC_LOAD_ACQUIRE(slab_random(slab));
 }
 
-/* Sets it; returns what it was. */
+/* Sets it; returns the former value. */
 ALWAYS_INLINE void *word_set_sample(struct slab *slab, const void *sample)
 {
     return (void *)(uintptr_t)__atomic_exchange_n(
@@ -139,18 +139,19 @@ ALWAYS_INLINE size_t word_asked(const struct slab *slab, unsigned index)
     return word_state(word) == WORD_LIVE ? word_size(word) : size_classes[slab->size_class].size;
 }
 
-/* For a new slab: where the system has nothing random yet, from the time and its address. */
+/* For a new slab: if the system has nothing random yet, from the time and its address. */
 void word_draw_secrets(struct slab *slab);
 
-/* Which block starts where the pointer leads, with or without a tag; slab->blocks or more: none. */
+/* The number of the block that starts at the pointer, with or without a tag; slab->blocks or more:
+ * none. */
 ALWAYS_INLINE size_t word_index(const struct slab *slab, const void *pointer)
 {
     size_t offset = (size_t)((const char *)tags_strip(pointer) - slab->base);
     return size_class_exact_index(&size_classes[slab->size_class], offset);
 }
 
-/* Aborts, naming `call`, when a free block that was handed out before has been written to. What
- * never was is not touched: most of it has no memory. Of long ones memory goes back instead. */
+/* Aborts, naming `call`, if a free block that was handed out before has been written to. Blocks
+ * that never were are not touched: most have no memory. Of long ones memory goes back instead. */
 ALWAYS_INLINE void word_check_zero(struct slab *slab, const void *block, const char *call)
 {
     uint32_t word = ATOMIC_LOAD_RELAXED(slab_word(slab, (unsigned)word_index(slab, block)));
@@ -159,14 +160,14 @@ ALWAYS_INLINE void word_check_zero(struct slab *slab, const void *block, const c
         fatal_pointer(call, DEFECT_WRITTEN, block, NULL, 0);
 }
 
-/* Aborts when a block that was never handed out, and is now, has been written to: by who wrote
- * beside his own one. Of long ones that is not asked. The place of the canary is zero then. */
+/* Aborts if a block that is handed out for the first time has been written to, by a write beside
+ * another one. Long ones are not checked. The place of the canary is zero then. */
 SLOW_PATH void word_check_unused(char *block, size_t length);
 
 /* ---- Canaries -------------------------------------------------------------------------------- */
 
-/* The class that serves so many bytes, MID_MAX at most, and their canary, by each of its blocks;
- * where none does that is mid or tiny, it is another one, or CLASS_NONE. */
+/* The class each of whose blocks holds `size` bytes, MID_MAX at most, and their canary; if no tiny
+ * or mid class does, a longer one, or CLASS_NONE. */
 ALWAYS_INLINE unsigned word_class(size_t size, size_t alignment)
 {
     size_t room = size + CANARY_SIZE;
@@ -174,9 +175,9 @@ ALWAYS_INLINE unsigned word_class(size_t size, size_t alignment)
                                               : size_class_aligned(room, alignment);
 }
 
-/* A product of 128 bits, folded: who has seen a canary may work out those of its slab, but of no
- * other one. The lowest byte is the first in memory, on every processor that there is a file for.
- */
+/* A folded 128-bit product. An attacker who reads one canary can compute the others of that slab,
+ * but of no other slab. The lowest byte is the first in memory, on every processor that hakmem
+ * knows. */
 ALWAYS_INLINE uint64_t word_canary(struct slab *slab, const void *block)
 {
     static const uint64_t odd = 0x9e3779b97f4a7c15u;
@@ -185,8 +186,8 @@ ALWAYS_INLINE uint64_t word_canary(struct slab *slab, const void *block)
     return hash & ~(uint64_t)UINT8_MAX;
 }
 
-/* Whether the eight bytes below the block, the canary of another one, are what they can be: that
- * one's owner may be about to set or to clear it. Below the first block of a slab nothing is. */
+/* True if the eight bytes below the block, the canary of another block, have a value that they can
+ * have: the other owner may be about to set or to clear it. Below the first block there is none. */
 ALWAYS_INLINE bool word_start_is_whole(struct slab *slab, const void *block)
 {
     if (HAKMEM_SANITIZE_THREAD || HAKMEM_SANITIZE_ADDRESS || (const char *)block == slab->base)
