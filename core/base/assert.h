@@ -1,6 +1,6 @@
 /* Internal invariants: checked in builds with HAKMEM_DEBUG=1, assumed by the others.
  *
- * What a caller can break is not asserted here but checked always: see os/fatal.h.
+ * A mistake of a caller is not asserted here but always checked: see os/fatal.h.
  */
 #ifndef BASE_ASSERT_H
 #define BASE_ASSERT_H

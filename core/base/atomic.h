@@ -11,12 +11,12 @@
 #define ATOMIC_STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 #define ATOMIC_ADD_RELAXED(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
 
-/* What the thread writes before this is in the copy of the memory that a child of fork gets, if
- * anything is that it writes after it: the copy is made between two instructions of each thread
- * (docs/decisions), so that only the compiler has to keep the order. */
+/* If a child of fork has in its copy of the memory anything that the thread writes after this, it
+ * has all that the thread writes before this: the copy is made between two instructions of each
+ * thread (docs/decisions), so that only the compiler has to keep the order. */
 #define KEEP_STORE_ORDER() __atomic_signal_fence(__ATOMIC_ACQ_REL)
 
-/* What is read before this is read before what is read after it, seen by a signal handler. */
+/* Orders the reads before this and those after it, as a signal handler sees them. */
 #define KEEP_LOAD_ORDER() __atomic_signal_fence(__ATOMIC_ACQUIRE)
 
 /* For a counter with one writer that others may read at any time: no locked instruction. */

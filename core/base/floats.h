@@ -1,14 +1,14 @@
-/* Floating point inside of malloc: as a program begins with it, whatever the caller has set, and
- * without a trace. Each rounding sets a flag that programs look at, or that ends them where they
- * have asked for that.
+/* Floating point inside of malloc: in the state in which a program begins, whatever the caller has
+ * set, and without a trace. Each rounding sets a flag that programs look at, or that ends them if
+ * they have asked for that.
  *
  *     struct { uint64_t a, b, result; } sum = {a, b, 0};
  *     struct floats kept = floats_begin(&sum);
  *     sum.result = .. only of what is in `sum`
  *     floats_end(&kept, &sum);
  *
- * Compilers do not know that the one has to do with the other: only what goes through memory that
- * is shown to both ends is sure to be computed between them.
+ * Compilers do not know of the state: only values that go through memory which both ends get are
+ * sure to be computed between them.
  */
 #ifndef BASE_FLOATS_H
 #define BASE_FLOATS_H

@@ -18,7 +18,7 @@ ALWAYS_INLINE void idle_lower(struct idle *idle, size_t amount)
         idle->least[i] = size_min(idle->least[i], amount);
 }
 
-/* What was idle since the watcher's last call, now that the amount is this. */
+/* The idle part since the watcher's last call, now that the amount is this. */
 ALWAYS_INLINE size_t idle_ask(struct idle *idle, enum idle_watcher watcher, size_t amount)
 {
     size_t least = idle->least[watcher];

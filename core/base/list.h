@@ -36,7 +36,7 @@ ALWAYS_INLINE bool list_contains(const struct list_node *node)
     return node->link != NULL;
 }
 
-/* A queue of such nodes: what is pushed comes last. All-zero is empty. */
+/* A queue of such nodes: a pushed node comes last. All-zero is empty. */
 struct queue {
     struct list_node *first;
     struct list_node **end; /* where the next one is to be linked; NULL before the first */

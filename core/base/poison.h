@@ -1,7 +1,8 @@
-/* What AddressSanitizer is told, in builds with HAKMEM_SANITIZE=address; no code in others.
+/* Tells AddressSanitizer which memory is free, in builds with HAKMEM_SANITIZE=address; no code in
+ * others.
  *
- * Free memory is poisoned: whoever reads or writes it, this library included, is reported. The rule
- * of every layer: what it hands out is open, what it gets back it poisons. Open stays the first
+ * Free memory is poisoned: each read or write of it, by this library too, is reported. The rule of
+ * every layer: it hands out open memory, and poisons memory that it gets back. Open stays the first
  * word of a block of a slab, which holds the mark (thread/magazine.h). Addresses that go back to
  * the system are opened, since others may get them. */
 #ifndef BASE_POISON_H

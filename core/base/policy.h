@@ -1,4 +1,4 @@
-/* The policy: every tunable that the paths read, in one struct; options.def says what each means.
+/* The policy: every tunable that the paths read, in one struct; options.def explains each.
  *
  * Mechanism reads it and never writes it. Only cold code replaces values: the option parser at the
  * start and hakmem_option_set later (api/options.c), one word at a time; readers use relaxed loads

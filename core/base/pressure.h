@@ -1,10 +1,10 @@
-/* Pressure: what every layer has to know of memory that goes back to the system.
+/* Pressure: all that every layer has to know about memory that goes back to the system.
  *
  * Nothing goes at the moment it is freed: it may be wanted again at once. reclaim/ decides later,
- * in slow paths of any thread, and asks each layer for what it has. The layers below tell it that
- * much lies free (then the purge is *armed*, and threads see to it that they come by a slow path
- * even when their magazines would serve them for ever), how much they gave back, and that they are
- * about to take more from the system. For the last they call up, by the functions at the end of
+ * in slow paths of any thread, and asks each layer for its free memory. The layers below tell it
+ * that much lies free (then the purge is *armed*, and threads see to it that they come by a slow
+ * path even when their magazines would serve them for ever), how much they gave back, and that they
+ * are about to take more from the system. For the last they call up, by the functions at the end of
  * this file; nothing else of reclaim/ is known below it.
  *
  * No lock: the few words of state are atomic and a race costs a superfluous purge.
@@ -30,15 +30,15 @@ void pressure_disarm(void);
 
 /* ---- Bounds ---------------------------------------------------------------------------------- */
 
-/* Bytes of free memory that are no excess beside so many in use, by `retain_percent`. */
+/* How many bytes may be free beside `used_bytes` in use, by `retain_percent`. */
 size_t pressure_keep(size_t used_bytes);
 
-/* The same for who has a share of its own in mind: so many bytes, but never so few that it would
- * not be worth a system call. */
+/* The same for a layer with a share of its own: `share_bytes`, but never so few that giving them
+ * back would not repay a system call. */
 size_t pressure_bound(size_t share_bytes);
 
-/* In place of both, so many bytes may stay free in page heap and BigCache together, and in each
- * class of a shard; SIZE_MAX: all. What is more goes with the next tick. */
+/* In place of both: this many bytes may stay free in page heap and BigCache together, and in each
+ * class of a shard; SIZE_MAX: all. The excess goes with the next tick. */
 void pressure_set_kept_bytes(size_t bytes);
 
 /* That number; 0 while the policy decides. */
@@ -48,7 +48,7 @@ size_t pressure_kept_bytes(void);
 
 extern uint64_t pressure_given_back; /* atomic relaxed, any thread: bytes since the start */
 
-/* Adds to what was given back. */
+/* Adds to the bytes given back. */
 void pressure_account(size_t bytes);
 
 /* Bytes given back since the start. */
@@ -64,7 +64,7 @@ ALWAYS_INLINE bool pressure_is_limited(void)
     return ATOMIC_LOAD_RELAXED(&pressure_limited_flag) || POLICY(limit_mib);
 }
 
-/* What is resident comes near a limit: then long blocks and empty slabs are not cached, and the
+/* Resident memory comes near a limit: then long blocks and empty slabs are not cached, and the
  * page heap takes dirty pages first. Atomic relaxed, any thread. */
 extern bool pressure_near_flag;
 
@@ -75,8 +75,8 @@ ALWAYS_INLINE bool pressure_is_near(void)
 
 /* ---- Calls up, defined in reclaim/ ----------------------------------------------------------- */
 
-/* What a tick is for: memory that lay unused since the last one, or, when memory was mapped while
- * much lay free, what is free. */
+/* The purpose of a tick: memory that lay unused since the last one, or, if memory was mapped while
+ * much lay free, all free memory. */
 enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWTH };
 
 /* Called once, with the first heap of the process: reads the limits of the system. Returns how many
@@ -84,13 +84,12 @@ enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWT
 size_t reclaim_read_limits(void);
 
 /* Called without locks before `bytes` of new memory are touched. `big`: at addresses that a big
- * block had before. That is at the expense of free pages, and of the BigCache only for what it has
- * too much: else what does not fit one block would go, and be faulted anew for the next one that it
- * fits. */
+ * block had before. Then free pages go, and of the BigCache only its excess: else mappings that do
+ * not fit this block would go, and be faulted anew for the next one. */
 void reclaim_before_growth(size_t bytes, bool big);
 
-/* Called without locks, while there is a limit, after so many bytes were taken that are not
- * resident and before they are touched: gives memory back when the limit is near. */
+/* Called without locks, while there is a limit, after `bytes` were taken that are not
+ * resident, and before they are touched: gives memory back if the limit is near. */
 void reclaim_to_limit(size_t bytes);
 
 /* So many bytes were taken, whether there is a limit or not. */
@@ -104,8 +103,8 @@ ALWAYS_INLINE void pressure_taken(size_t bytes)
  * that ticks left. */
 void reclaim_tick(uint64_t now_ms);
 
-/* Called without locks, on request or when memory runs out: gives back all that is free, but for
- * what running threads cache; returns bytes. */
+/* Called without locks, on request or when memory runs out: gives back all free memory but for the
+ * caches of running threads; returns bytes. */
 size_t reclaim_everything(void);
 
 #endif

@@ -1,13 +1,13 @@
 /* Static probes: places where an observer from outside, such as perf, bpftrace or a profiler in the
- * kernel, may look at what the allocator does.
+ * kernel, may watch the allocator.
  *
- * A probe is a `nop` and a note in the ELF file (.note.stapsdt) that says where it is, what it is
- * called and in which registers its arguments are. Who attaches puts a breakpoint of the kernel
- * there. Arguments are 64 bits each and lie in the registers that a function of the platform would
- * get them in: an observer that does not read the note finds them all the same.
+ * A probe is a `nop` and a note in the ELF file (.note.stapsdt) with its place, its name and the
+ * registers of its arguments. An observer that attaches has the kernel put a breakpoint there.
+ * Arguments are 64 bits each and lie in the registers that a function of the platform would get
+ * them in: an observer that does not read the note finds them all the same.
  *
- * Some probes have a semaphore, a counter of those who are attached, which the kernel keeps: what
- * it costs to have something to say is then paid only while somebody listens.
+ * Some probes have a semaphore, a counter of attached observers, which the kernel keeps: the cost
+ * of having something to say is then paid only while somebody listens.
  *
  *     note  | sizes, type 3 | "stapsdt" | address, base, semaphore | provider, name, arguments |
  */

@@ -1,5 +1,5 @@
-/* Numbers that are hard to foresee, not ones to keep secrets by: splitmix64. Who needs one has its
- * state, a word that begins with whatever the system has that is random. */
+/* Numbers that are hard to foresee, but no good for secrets: splitmix64. Each user keeps its own
+ * state, a word that begins with randomness of the system. */
 #ifndef BASE_RANDOM_H
 #define BASE_RANDOM_H
 

@@ -10,7 +10,7 @@
 struct text {
     char *buffer;
     size_t capacity; /* bytes in `buffer`, one of which is kept for the NUL */
-    size_t length;   /* of the whole text, also of what did not fit */
+    size_t length;   /* of the whole text, with the part that did not fit */
 };
 
 void text_init(struct text *text, char *buffer, size_t capacity);
@@ -18,7 +18,7 @@ void text_char(struct text *text, char c);
 void text_string(struct text *text, const char *string);
 void text_unsigned(struct text *text, uint64_t value);
 
-/* Appends what somebody else wrote, on one line: control characters become question marks. */
+/* Appends foreign text on one line: control characters become question marks. */
 void text_foreign(struct text *text, const char *piece, size_t length);
 
 void text_signed(struct text *text, int64_t value);
@@ -28,7 +28,7 @@ void text_hex(struct text *text, uint64_t value); /* with 0x */
 void text_unsigned_padded(struct text *text, uint64_t value, unsigned width);
 void text_string_padded(struct text *text, const char *string, unsigned width);
 
-/* What was written, up to the capacity, NUL-terminated. */
+/* The text, up to the capacity, NUL-terminated. */
 const char *text_terminate(struct text *text);
 size_t text_stored(const struct text *text);
 

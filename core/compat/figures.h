@@ -1,11 +1,12 @@
-/* What other allocators call sums of figures that hakmem has. Of a snapshot, whose figures are
- * read one after the other while threads work: so no difference is below zero. */
+/* Sums of hakmem's figures under the names of other allocators. The figures of a snapshot are read
+ * one after the other while threads work, so differences are kept from falling below zero. */
 #ifndef COMPAT_FIGURES_H
 #define COMPAT_FIGURES_H
 
 #include "report/stats.h"
 
-/* The most that may be resident: what blocks and records lie in, and what was not given back. */
+/* The most that may be resident: slabs, big blocks and records in use, and memory not given back.
+ */
 static inline uint64_t figures_resident(const struct hakmem_stats *total)
 {
     return total->committed_bytes + total->retained_bytes + total->metadata_bytes;

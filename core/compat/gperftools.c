@@ -1,5 +1,5 @@
-/* The C functions of gperftools' tcmalloc, by which programs that are built for it ask and tell it:
- * what MallocExtension::instance() has in C++ goes to the tcmalloc behind, which serves nobody. */
+/* The C functions by which programs that are built for gperftools' tcmalloc speak to it. Calls by
+ * MallocExtension::instance() in C++ go to the tcmalloc behind, which serves nobody. */
 #include <string.h>
 
 #include "api/alloc.h"
@@ -70,7 +70,7 @@ EXPORT void MallocExtension_ReleaseFreeMemory(void)
     hakmem_purge();
 }
 
-/* At least so many bytes, if there are as many. */
+/* Gives back at least `bytes`, if there are as many. */
 EXPORT void MallocExtension_ReleaseToSystem(size_t bytes)
 {
     if (bytes)

@@ -1,11 +1,11 @@
-/* jemalloc's calls of blocks, for programs that are built for it; mallctl.c has those that ask and
- * tell, override/libc.c has sdallocx.
+/* jemalloc's calls for blocks, for programs that are built for it; mallctl.c has its questions and
+ * settings, override/libc.c has sdallocx.
  *
- * A program that is preloaded with hakmem and linked with jemalloc would otherwise get blocks from
- * that one and give them to free, which is hakmem's. In `flags`, the alignment acts and the wish
- * for zeroes; those of arenas and thread caches, in the bits above, name what hakmem has none of.
+ * Without them, a program that is preloaded with hakmem and linked with jemalloc would get blocks
+ * from jemalloc and give them to hakmem's free. In `flags`, alignment and zeroing act; the bits of
+ * arenas and thread caches name things that hakmem does not have.
  *
- * Where jemalloc leaves open what a size of 0 does, it counts as 1.
+ * A size of 0, which jemalloc leaves open, counts as 1.
  */
 #include <string.h>
 
@@ -35,8 +35,8 @@ EXPORT size_t sallocx(const void *block, int flags)
     return alloc_usable_size(block, "sallocx");
 }
 
-/* Zeroes what a block has beyond `from` bytes: all of its real size, from which rallocx goes on.
- * Guarded blocks and those of the hardened preset end at any byte. */
+/* Zeroes a block from `from` on, to its real size, from which rallocx goes on. Guarded blocks and
+ * those of the hardened library end at any byte. */
 static void *clear_beyond(void *block, size_t from)
 {
     size_t usable = block ? alloc_usable_size(block, "mallocx") : 0;
@@ -102,8 +102,8 @@ static bool pass_on(void *to, const char *report, size_t length)
     return true;
 }
 
-/* The report of hakmem, as JSON if `options` has a J; its other letters leave out what is not in
- * there. In one piece, to standard error if there is no function to take it. */
+/* The report of hakmem, as JSON if `options` has a J; other letters would leave parts out that it
+ * does not have. In one piece, to standard error if there is no function to take it. */
 EXPORT void malloc_stats_print(
     void (*write)(void *argument, const char *text), void *argument, const char *options)
 {

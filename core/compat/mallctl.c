@@ -1,11 +1,11 @@
-/* How programs that are built for jemalloc speak to it: mallctl, by name or by number.
+/* mallctl, by name or by number: programs that are built for jemalloc ask and tell it things.
  *
- * They ask for figures, and tell it to purge after they have dropped much; redis does the latter
- * after FLUSHALL and the former ten times a second, while it makes no call of malloc at all. So
- * every call is a slow path, which looks after what lies idle.
+ * They ask for figures, and want a purge after they have dropped much: redis does the latter after
+ * FLUSHALL and the former ten times a second, while it makes no call of malloc at all. So every
+ * call is a slow path, which may give idle memory back.
  *
- * What hakmem has not got the like of is answered as jemalloc answers for what it was not built
- * with, by ENOENT, even when a jemalloc is loaded behind: that one serves nobody.
+ * A name without a counterpart gets the answer of a jemalloc that was built without it, ENOENT,
+ * even if a jemalloc is loaded behind: that one serves nobody.
  *
  * The number of a name (its MIB) begins with its place in the list, and has the number of an arena
  * where the name has it, as programs rely on.
@@ -48,17 +48,17 @@ static const struct {
 
 enum { ARENAS = 1 };
 
-/* The version of jemalloc that documents what is here, in the form of its own. */
+/* The version of jemalloc whose manual holds for this file, in jemalloc's form. */
 static const char version[] = "5.3.0-0-hakmem-" HAKMEM_VERSION;
 
 /* Atomic relaxed, any thread. */
 static struct {
     uint64_t epoch;
-    bool background; /* what the program wrote last; there is no such thread */
+    bool background; /* the value that the program wrote last; there is no such thread */
     long sample_kib; /* the mean distance with which samples are taken anew */
 } state = {.epoch = 1, .sample_kib = 512 /* jemalloc's lg_prof_sample */};
 
-/* What a control reads, as the bits of its type. */
+/* The value of a control, as the bits of its type. */
 static uint64_t value_of(enum control control)
 {
     struct snapshot now;
@@ -106,7 +106,7 @@ static int dump(const char *path)
     return profile_write(path ? path : "jeprof.%p.heap") ? EFAULT : 0;
 }
 
-/* Does what a control is for; `value` is what was written. */
+/* Acts on a control; `value` is the written value. */
 static int act(enum control control, uint64_t value)
 {
     switch (control) {
@@ -138,7 +138,7 @@ static int act(enum control control, uint64_t value)
     }
 }
 
-/* Hands out as much as fits, and says whether that is what was asked for. */
+/* Hands out as much as fits; true if the lengths agree. */
 static bool hand_out(uint64_t value, size_t bytes, void *old, size_t *old_length)
 {
     bool fits = *old_length == bytes;
@@ -162,7 +162,7 @@ static int exchange(
         return EINVAL;
     if (new)
         memcpy(&value, new, bytes);
-    /* Who writes the epoch reads the new one. */
+    /* A call that writes the epoch reads the new one. */
     if (new &&control == CONTROL_epoch)
         act(control, value);
     if (old && old_length && !hand_out(value_of(control), bytes, old, old_length))

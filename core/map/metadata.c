@@ -46,7 +46,7 @@ static void use_chunk(char *memory, size_t size)
     ATOMIC_STORE_RELAXED(&metadata.bytes, metadata.bytes + size);
 }
 
-/* Lock held, also while the system maps a chunk: threads that come together take one between them. */
+/* Lock held, also while the system maps a chunk: threads that come together take one chunk. */
 static void *take(size_t size, bool *used)
 {
     struct free_record **list = &metadata.free[size / GRAIN - 1];
@@ -77,7 +77,7 @@ void *metadata_alloc(size_t size)
     bool used = false;
     void *record = take(size, &used);
     lock_release(&metadata.lock);
-    /* What of a fresh one is never written shall take no memory. */
+    /* Parts of a fresh record that are never written shall take no memory. */
     if (used)
         memset(record, 0, size);
     return record;

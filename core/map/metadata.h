@@ -11,8 +11,8 @@
 #include "base/macros.h"
 #include "os/lock.h"
 
-/* The beginning of each chunk. Nobody here walks them: who looks at the process from outside wants
- * to know which pages hold records (report/descriptor.h). */
+/* The beginning of each chunk. Nobody here walks them: an observer from outside learns from them
+ * which pages hold records (report/descriptor.h). */
 struct metadata_chunk {
     struct metadata_chunk *next; /* const once linked: the one before */
     size_t bytes;                /* const: of the chunk, with this */
@@ -23,7 +23,7 @@ extern struct metadata_chunk *metadata_chunks; /* written under lock: the newest
 /* Zeroed memory of `size` bytes, aligned to 64; NULL when the system has none left. */
 void *metadata_alloc(size_t size);
 
-/* Takes back what metadata_alloc gave for the same `size`. */
+/* Takes back a record of metadata_alloc for the same `size`. */
 void metadata_free(void *record, size_t size);
 
 /* Bytes taken from the system or the library for records; atomic relaxed, any thread. */
@@ -34,7 +34,8 @@ struct lock *metadata_lock(void);
 /* Debug walker. */
 void metadata_check(void);
 
-/* Puts the free lists right after a thread that is gone held the lock. */
+/* In a fork child: repairs the free lists, whose lock was held by a thread that does not exist
+ * here. */
 void metadata_repair(void);
 
 #endif

@@ -36,7 +36,7 @@ static const size_t window_max = 64 * GIB;
  * others are random. */
 enum { MAP_OFFSET = 0xa5 };
 
-/* Words of bits for the pieces of so many entries, which start behind the offset. */
+/* Words of bits for the pieces of `entries` entries, which start behind the offset. */
 #define READY_WORDS(entries) ((entries) / PIECE / 64 + 1)
 
 static uint64_t window_ready[READY_WORDS(64 * GIB / UNIT_SIZE)];
@@ -90,7 +90,7 @@ static bool is_ready(const struct class_map *map, size_t piece)
 static void make_wide(void)
 {
     uint8_t *none = NULL;
-    /* The program needs what little it may have for itself. */
+    /* The program needs its few addresses for itself. */
     if (os_address_space_limit() != SIZE_MAX)
         return;
     uint8_t *fresh = reserve(wide_class_map.limit, class_map.classes);
@@ -198,7 +198,7 @@ static void widen(size_t unit)
 bool page_map_prepare(const void *address)
 {
     /* Processors with five levels of page tables have addresses beyond the map. Linux gives them
-     * out only to who asks for one; nobody here does. */
+     * out only on request; nobody here asks. */
     if (UNLIKELY((uintptr_t)address >> ADDRESS_BITS != 0))
         return false;
     widen(unit_of(address));

@@ -6,7 +6,7 @@
  *
  * The class map is the hit path of free: one byte per 64 KiB unit, the size class of the slab that
  * covers it, CLASS_NONE (0) elsewhere. It covers a window of the address space around the first
- * superslab. Slabs of long blocks are not in it: what is to be known of such a block is its state
+ * superslab. Slabs of long blocks are not in it: such a block has a state
  * (span/superslab.h), to which the page map leads. When a superslab has to lie outside, and address
  * space is not limited, a second map is made, the wide one, for all addresses there are. Where
  * neither reaches, the slow path works.
@@ -19,8 +19,8 @@
  * Each thread heap reads one class map, and changes over to the wide one with its next slow path.
  * An entry is the class of the slab that lies there, or 0, in either map at any time: a slab is
  * removed from both before its units are used again, but entered only where there is memory for the
- * entry. Who frees a block of a slab that the map does not know adds it (slab_publish): it has the
- * block, so that the slab cannot go away. So nothing is copied, and nobody waits.
+ * entry. A thread that frees a block of a slab that the map does not know adds it (slab_publish):
+ * it owns the block, so the slab cannot go away. So nothing is copied, and nobody waits.
  */
 #ifndef MAP_PAGE_MAP_H
 #define MAP_PAGE_MAP_H
@@ -47,8 +47,8 @@ struct region {
 
 enum { LEAF_BITS = 13, ROOT_BITS = ADDRESS_BITS - REGION_SHIFT - LEAF_BITS };
 
-/* An entry is 0 or the address of a region, and one more for a superslab: the hit paths of long
- * blocks are told from it what lies there. */
+/* An entry is 0 or the address of a region, and one more for a superslab: it tells the
+ * hit paths of long blocks what lies there. */
 enum { ENTRY_SUPERSLAB = 1 };
 
 struct leaf {
@@ -108,8 +108,8 @@ ALWAYS_INLINE unsigned class_map_get(const void *address)
 }
 
 /* Publishes the class of `units` units in each map, as far as these are prepared. The thread that
- * hands out the first block of the slab calls it before; who frees the block got the pointer from
- * there. */
+ * hands out the first block of the slab calls it before; a thread that frees the block has got
+ * the pointer from there. */
 void class_map_set(const void *address, unsigned units, unsigned class);
 
 /* Prepares the part of each class map that a superslab at `address` needs, and makes the wide one
@@ -117,14 +117,15 @@ void class_map_set(const void *address, unsigned units, unsigned class);
 bool class_map_prepare(const void *address);
 
 /* Makes sure that a region at `address` can be registered; false when no memory is left for the
- * map, or when the address lies beyond it. What was registered there before stays valid. */
+ * map, or when the address lies beyond it. A region that was registered there before stays valid.
+ */
 bool page_map_prepare(const void *address);
 
 /* True when that has succeeded for an address as near as 16 GiB. */
 bool page_map_is_prepared(const void *address);
 
-/* Addresses that nobody can touch, in whole units of the map, so that no region begins in what it
- * would say of them; 0: the system refuses. */
+/* Addresses that nobody can touch, in whole units of the map, so that no region begins there;
+ * 0: the system refuses. */
 uintptr_t page_map_reserve(size_t bytes);
 
 /* For a region of which the address is not known before it is too late to fail: take_spare sees to

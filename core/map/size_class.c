@@ -10,7 +10,7 @@
 #define INVERSE_40(odd) DOUBLE_BITS(odd, DOUBLE_BITS(odd, INVERSE_10(odd)))
 #define INVERSE(odd) DOUBLE_BITS(odd, INVERSE_40(odd))
 
-/* Several blocks in a slab of so many units, a power of two. */
+/* Several blocks in a slab of `units` units, a power of two. */
 #define BLOCKS_IN(units, size)                                                                     \
     {                                                                                              \
         (size), (uint16_t)((units)*UNIT_SIZE / (size)), (units), (units), RECIPROCAL(size),        \
@@ -26,7 +26,7 @@
 #define IN_4(kib) BLOCKS_IN(4, (kib)*KIB)
 #define IN_8(kib) BLOCKS_IN(8, (kib)*KIB)
 
-/* One block of so many units. */
+/* One block of `units` units. */
 #define SINGLE(units)                                                                              \
     {                                                                                              \
         (units) * (uint32_t)UNIT_SIZE, 1, (units), 1, RECIPROCAL((units)*UNIT_SIZE),               \

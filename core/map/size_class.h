@@ -9,7 +9,7 @@
  *     mid     1152 .. 2048 | .. 4096 | .. 8192 | .. 16384 | .. 32768
  *     large   36 .. 64 KiB | 72 .. 128 KiB | 3, 4 .. 8 units | 10 .. 16 | 20 .. 32
  *
- * What a program does not touch of a large block costs addresses, but no memory.
+ * The parts of a large block that a program does not touch cost addresses, but no memory.
  */
 #ifndef MAP_SIZE_CLASS_H
 #define MAP_SIZE_CLASS_H
@@ -73,7 +73,7 @@ struct size_class {
     uint32_t size;       /* bytes of a block */
     uint16_t blocks;     /* blocks in a slab */
     uint8_t units;       /* units of a slab */
-    uint8_t alignment;   /* units: slabs start at a multiple of so many, a power of two */
+    uint8_t alignment;   /* units: slabs start at a multiple of it, a power of two */
     uint64_t reciprocal; /* 2^RECIPROCAL_SHIFT / size, rounded up: divides by multiplying */
     uint64_t inverse;    /* of the odd part of the size, modulo 2^64: see size_class_exact_index */
 };

@@ -23,7 +23,7 @@ static struct text *begin(struct message *message)
     return &message->text;
 }
 
-/* What the pointer is that the program gave to that call. */
+/* Begins the line about a pointer that the program gave to that call. */
 static struct text *begin_misuse(
     struct message *message, const char *call, const char *what, const void *pointer)
 {

@@ -6,8 +6,8 @@
 
 #include "os/os.h"
 
-/* Asked before each call that changes mappings: true lets it fail instead of being made. What the
- * error would be makes no difference, since nobody looks at it. NULL: nothing fails. Set while no
+/* Asked before each call that changes mappings: true lets it fail instead of being made. The
+ * error number makes no difference, since nobody looks at it. NULL: nothing fails. Set while no
  * other thread allocates. */
 extern bool (*fault_hook)(enum os_call call);
 

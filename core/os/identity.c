@@ -8,7 +8,7 @@
 #define IN_REPAIR UINT32_MAX
 
 static struct process_number unwiped = {.number = 1};
-static uint32_t newest = 1; /* number; written by who repairs */
+static uint32_t newest = 1; /* number; written by the repairing thread */
 static void (*repair_process)(uint32_t before, uint32_t now);
 
 struct process_number *identity_process = &unwiped;
@@ -31,8 +31,8 @@ void identity_start(void (*repair)(uint32_t before, uint32_t now))
     ATOMIC_STORE_RELEASE(&identity_process, wiped);
 }
 
-/* Makes this a process of its own, unless somebody else does. A signal handler that allocates would
- * wait for what it interrupted: there is none meanwhile. */
+/* Makes this a process of its own, unless another thread does. Signals are blocked meanwhile: a
+ * handler that allocates would wait for the call that it interrupted. */
 static void begin_process(struct process_number *process, uint32_t id)
 {
     uint32_t none = 0;

@@ -4,11 +4,13 @@
  * of the memory in which its parent's ids stand, and its own thread has another id, which may even
  * be that of a thread of the parent (in a new pid namespace the first one is always 1). So each
  * process has a number, and an identity is both. The number lies in memory that the kernel fills
- * with zeroes in a child (MADV_WIPEONFORK): the first thread there that asks who it is finds no
- * number, and makes a new one. Nothing has to run in the parent, and no handler in the child.
+ * with zeroes in a child (MADV_WIPEONFORK): the first thread there that asks for its identity
+ * finds no number, and makes a new one. Nothing has to run in the parent, and no handler in the
+ * child.
  *
- * At that moment the threads of the parent are gone. What they had in their hands is put right
- * before anybody gets a new identity, and without one nobody gets a lock: see thread/fork.c.
+ * At that moment the threads of the parent are gone. Structures that they were changing are put
+ * right before any thread gets a new identity, and without one no thread gets a lock: see
+ * thread/fork.c.
  *
  * A child that shares the memory of its parent (vfork, posix_spawn, CLONE_VM) shares its number and
  * the identity of the thread that made it.

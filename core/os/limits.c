@@ -9,8 +9,8 @@
 /* Version 1 has this rounded down to pages where there is no limit. */
 static const size_t no_limit = (size_t)1 << 60;
 
-/* Short, since all of this is on the stack of whoever calls malloc, perhaps a coroutine: of a group
- * with a longer path only those around it are looked at. */
+/* Short, since all of this is on the stack of the caller of malloc, perhaps a coroutine: if the
+ * path of a group is longer, only the groups around it are read. */
 enum { LIST_BYTES = 768, PATH_BYTES = 768, VALUE_BYTES = 128 };
 
 /* A group: `root`, where its kind is mounted, and the path that the kernel has for it. */
@@ -96,8 +96,8 @@ static void read_cpu_1(const struct group *group, struct os_limits *limits)
         least_cpus(limits, quota, read_number(group, "/cpu.cfs_period_us"));
 }
 
-/* Reads the group and all around it. In a container the path may be one of outside, and what is
- * mounted the group itself: then only the last step finds something. */
+/* Reads the group and all around it. In a container the path may be one of outside, while the
+ * mounted directory is the group itself: then only the last step finds something. */
 static void read_upwards(
     struct group group, struct os_limits *limits,
     void (*read)(const struct group *, struct os_limits *))

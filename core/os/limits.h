@@ -17,7 +17,7 @@ struct os_limits {
 
 void os_limits_read(const char *root, struct os_limits *limits);
 
-/* What the process takes now, of memory and of addresses; 0 where the system does not tell. */
+/* The memory and the addresses that the process takes now; 0 if the system does not tell. */
 struct os_footprint {
     size_t resident_bytes, address_bytes;
 };

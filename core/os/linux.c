@@ -181,7 +181,7 @@ void os_discard_leftovers(void)
     }
 }
 
-/* Maps more than asked for and cuts off what sticks out. */
+/* Maps more than the request and cuts the ends off. */
 static void *map_and_trim(size_t size, size_t alignment)
 {
     size_t padded = size + alignment - os_page_size();
@@ -210,8 +210,8 @@ void *os_map(size_t size, size_t alignment, void *hint)
     if (!is_misaligned(address, alignment))
         return address;
     os_discard(address, size);
-    /* What is below is mostly free, since the system maps from above: that takes no more at any
-     * moment than was asked for, where locked memory is limited. */
+    /* Addresses below are mostly free, since the system maps from above. So no moment takes more
+     * than the request, which matters if locked memory is limited. */
     void *below = (void *)round_down((uintptr_t)address, alignment);
     address = map_at(below, size, PROT_READ | PROT_WRITE, 0);
     if (!is_misaligned(address, alignment))
@@ -255,7 +255,7 @@ bool os_make_inaccessible(void *address, size_t size)
            system_call(SYS_mprotect, (long)address, (long)size, PROT_NONE, 0, 0, 0) == 0;
 }
 
-/* In place of what is mapped there. */
+/* Replaces the mapping that is there. */
 static bool map_over(void *address, size_t size, int protection, int flags)
 {
     return !refused(OS_MMAP) &&
@@ -408,8 +408,8 @@ void os_write(int fd, const char *text, size_t length)
     write_all(fd, text, length);
 }
 
-/* The kernel sends the two signals to the thread that writes: it puts them off and takes back what
- * has come meanwhile. */
+/* The kernel sends the two signals to the thread that writes: it puts them off, and takes back
+ * those that have come meanwhile. */
 bool os_write_quietly(int fd, const char *text, size_t length)
 {
     const uint64_t signals = (uint64_t)1 << (SIGPIPE - 1) | (uint64_t)1 << (SIGXFSZ - 1);
@@ -465,7 +465,7 @@ size_t os_read(int fd, char *buffer, size_t capacity)
 
 static long open_to_read(const char *path)
 {
-    /* What is no regular file, a FIFO for instance, must not keep the program waiting. */
+    /* A FIFO, for instance, must not keep the program waiting. */
     const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     return system_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
 }
@@ -551,8 +551,8 @@ static bool is_own_link(const char *path, uid_t user)
     return result == 0 && S_ISLNK(status.st_mode) && status.st_uid == user;
 }
 
-/* Whether what was there before is to be written to: a file of the user's own, under no other name
- * by which somebody could have put it here, or the null device. */
+/* True if a file that was there before may be overwritten: the null device, or a file of the user's
+ * own under this name alone, so that nobody else can have put it here. */
 static bool may_overwrite(int fd, uid_t user)
 {
     struct stat status = {0};

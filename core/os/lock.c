@@ -16,7 +16,7 @@ static bool try_word(struct lock *lock, uint32_t from, uint32_t to)
 }
 
 /* The word that says that the calling thread holds the lock. Asked for in each round of a wait: a
- * signal handler may have forked, and then whoever held the lock is gone (identity.h). */
+ * signal handler may have forked, and then the holder of the lock is gone (identity.h). */
 static uint32_t own_word(const struct lock *lock)
 {
     uint32_t self = identity_thread(identity_self());
@@ -33,7 +33,7 @@ static SLOW_PATH void wait_for(struct lock *lock)
             return;
         cpu_relax();
     }
-    /* Who has waited takes the lock with the waiters' bit: others may still sleep. */
+    /* A thread that has waited takes the lock with the waiters' bit: others may still sleep. */
     for (;;) {
         self = own_word(lock);
         word = ATOMIC_LOAD_RELAXED(&lock->word);

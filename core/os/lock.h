@@ -36,10 +36,11 @@ ALWAYS_INLINE bool lock_is_mine(const struct lock *lock)
     return (ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_HOLDER) == identity_thread(identity_self());
 }
 
-/* In a new process, for identity_start's `repair`. A lock is lost when a thread held it that does
- * not exist here; `before` is the id that the calling thread had. What it guards may then be half
- * changed, and has to be put right before the lock is inherited: that opens it. But a signal
- * handler may have forked inside the lock: then it stays held, by the thread's new id `now`. */
+/* In a new process, for identity_start's `repair`. A lock is lost if a thread held it that does
+ * not exist here; `before` is the id that the calling thread had. The structure that it guards may
+ * then be half changed, and has to be repaired before the lock is inherited: that opens it. But a
+ * signal handler may have forked inside the lock: then it stays held, by the thread's new id `now`.
+ */
 bool lock_is_lost(const struct lock *lock, uint32_t before);
 void lock_inherit(struct lock *lock, uint32_t before, uint32_t now);
 

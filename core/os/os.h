@@ -25,8 +25,8 @@ size_t os_address_space_limit(void);
 /* The same for memory that only this process has and may write to (RLIMIT_DATA). */
 size_t os_data_limit(void);
 
-/* True when the program runs with more rights than who started it: its environment is not to be
- * trusted. */
+/* True if the program runs with more rights than the user who started it: its environment is not to
+ * be trusted. */
 bool os_is_privileged(void);
 
 /* Milliseconds of a monotonic clock, cheap and coarse (a few ms). */
@@ -35,9 +35,8 @@ uint64_t os_clock_ms(void);
 /* Nanoseconds of the same, exact. */
 uint64_t os_clock_ns(void);
 
-/* How far apart two times of the same clock are. Who waits until so much time has passed since one
- * that was stored asks this: in a child of fork, which may have a clock of its own (a time
- * namespace), the stored one can lie ahead. */
+/* The distance of two times of the same clock. To be asked instead of a difference: in a child of
+ * fork, which may have a clock of its own (a time namespace), a stored time can lie ahead. */
 ALWAYS_INLINE uint64_t os_time_between(uint64_t now, uint64_t stored)
 {
     return now > stored ? now - stored : stored - now;
@@ -75,7 +74,7 @@ bool os_map_anew(void *address, size_t size);
 
 /* Makes whole pages of a mapping that stays one untouchable: by marks in its page tables, which
  * cost no mapping (Linux 6.13). os_unguard makes them pages that read as zero. False when the
- * system does not know how, or not for this memory: os_guard refuses what is locked. */
+ * system does not know how, or not for this memory: os_guard refuses locked memory. */
 bool os_guard(void *address, size_t size);
 bool os_unguard(void *address, size_t size);
 
@@ -94,7 +93,7 @@ void *os_map_wiped(size_t size);
  * the memory is then still mapped. */
 bool os_unmap(void *address, size_t size);
 
-/* Returns a mapping of os_map that nobody needs. What the system refuses to take is offered to it
+/* Returns a mapping of os_map that nobody needs. If the system refuses to take it, it is offered
  * again by os_discard_leftovers. */
 void os_discard(void *address, size_t size);
 void os_discard_leftovers(void);
@@ -138,7 +137,7 @@ void os_write(int fd, const char *text, size_t length);
  * of files are such failures, and not signals that end the program. */
 bool os_write_quietly(int fd, const char *text, size_t length);
 
-/* What tells an open file from all others; all 0 for a descriptor that is closed. */
+/* The identity of an open file; all 0 for a closed descriptor. */
 struct os_file {
     uint64_t device, number;
 };
@@ -162,13 +161,13 @@ size_t os_read(int fd, char *buffer, size_t capacity);
 size_t os_read_file(const char *path, char *buffer, size_t capacity);
 size_t os_read_link(const char *path, char *buffer, size_t capacity);
 
-/* Reads on from there in a file of the kernel's that fits a page: what the room holds of that comes
+/* Reads on from there in a file of the kernel's that fits a page: as much as the room holds comes
  * with one call. The path may be in the buffer. */
 size_t os_read_piece(const char *path, size_t from, char *buffer, size_t capacity);
 
 /* Opens a file to write to it from its beginning, and returns a descriptor, or -1. Another user
- * may know the path, and may have put something there: what is there already has to be a regular
- * file of the user's own, under this name alone, or a link of his to one. */
+ * may know the path, and may have put something there: an existing file has to be a regular file of
+ * the user's own, under this name alone, or a link of his to one. */
 int os_create_file(const char *path);
 void os_close(int fd);
 int os_process_id(void);

@@ -38,7 +38,7 @@ void shared_file_remove(const char *path);
  * size of files nor anything else ends the program. */
 enum os_failure shared_file_allocate(int fd, size_t offset, size_t size);
 
-/* Maps the range over what is mapped at `address`. False: what was there still is. */
+/* Maps the range over what is mapped at `address`. False: the former mapping is still there. */
 bool shared_file_map(int fd, size_t offset, size_t size, void *address);
 
 #endif

@@ -1,7 +1,7 @@
 /* See signals.h.
  *
- * What the C library offers for signals is used: it neither allocates nor takes a lock, and knows
- * what the kernel wants of a handler.
+ * Uses the C library's functions for signals: they neither allocate nor take a lock, and know what
+ * the kernel wants of a handler.
  */
 #include "os/signals.h"
 
@@ -47,7 +47,7 @@ static const struct sigaction *find_before(int signal)
     return &before[i];
 }
 
-/* What the instruction did that goes on when the handler returns, it does again. What somebody sent
+/* The instruction goes on when the handler returns, and fails again. A signal that a process sent
  * has to be sent again; it waits until then. */
 static void end_program(int signal, const siginfo_t *info)
 {

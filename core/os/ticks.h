@@ -1,5 +1,4 @@
-/* The processor's clock, which costs some 20 instructions to read, and what its ticks are in
- * nanoseconds. */
+/* The processor's clock, which costs some 20 instructions to read, and its ticks in nanoseconds. */
 #ifndef OS_TICKS_H
 #define OS_TICKS_H
 

@@ -1,15 +1,14 @@
 /* The C++ operators new and delete, under the names that 64-bit Linux gives them.
  *
- * A program may replace some of them, and by the standard the others then call what it has put
- * there: all forms end in new and delete of one object, plain or aligned. So the forms here call
- * each other by their exported names, as those of libstdc++ do, and all are weak, for programs that
- * are linked with hakmem statically. Else a program that puts a header before its blocks, and
+ * A program may replace some of them, and by the standard the others then call its
+ * replacements: all forms end in new and delete of one object, plain or aligned. So the forms here
+ * call each other by their exported names, as those of libstdc++ do, and all are weak, for programs
+ * that are linked with hakmem statically. Else a program that puts a header before its blocks, and
  * replaces nothing but new and delete, would hand the inside of a block to our sized delete.
  *
- * The library does not depend on libstdc++: what it needs of the C++ runtime, the new_handler and
- * the throwing of bad_alloc, it refers to weakly, and looks for it when there is no memory if it
- * was not there at the start. A program without them that runs out of memory in a throwing new ends
- * with a message.
+ * The library does not depend on libstdc++: it refers weakly to the new_handler and to the throwing
+ * of bad_alloc, and if these were not there at the start, it looks for them when there is no
+ * memory. A program without them that runs out of memory in a throwing new ends with a message.
  */
 #include <dlfcn.h>
 
@@ -48,9 +47,9 @@ extern OWN(_ZdaPvSt11align_val_t) void own_delete_array_aligned(void *block, siz
 /* ---- Forms, which the hardened library tells apart ---------------------------------------------
  */
 
-/* A program that replaces some operators may do without the others, above all one that counts
- * calls: what its new gets from malloc, our delete has to take. So blocks are told apart only where
- * all of them are ours. */
+/* A program may replace some operators and not the others, above all one that counts calls: our
+ * delete has to take the blocks that its new gets from malloc. So kinds of blocks are told apart
+ * only if all operators are ours. */
 static SLOW_PATH bool find_out(uint8_t *known)
 {
     bool ours = _Znwm == own_new && _ZdlPv == own_delete && _Znam == own_new_array &&
@@ -308,8 +307,8 @@ OPERATOR void *_ZnamSt11align_val_tRKSt9nothrow_t12__hot_cold_t(
 /* ---- delete, delete[]: plain, nothrow, sized, aligned and their mixtures ----------------------
  */
 
-/* What a delete is told beyond the pointer, size and alignment, it does not need: the block's slab
- * or span knows. In the hardened library it has to be true. */
+/* A delete does not need the size and the alignment that it is told: the block's slab or record
+ * knows. In the hardened library they have to be true. */
 OPERATOR HOT_ENTRY void _ZdlPv(void *block)
 {
     delete_by(block, FORM_NEW);

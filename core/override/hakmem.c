@@ -55,7 +55,7 @@ size_t hakmem_purge(void)
     return purged;
 }
 
-/* The beginning of `from` that the caller knows; what only it knows is 0. */
+/* Copies the part of `from` that the caller knows; fields that only the caller knows become 0. */
 static size_t hand_out(void *to, size_t size, const void *from, size_t known)
 {
     size_t shared = size_min(size, known);

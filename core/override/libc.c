@@ -139,8 +139,8 @@ int __posix_memalign(void **block, size_t alignment, size_t size);
 
 /* ---- Tuning and description ------------------------------------------------------------------ */
 
-/* As glibc answers: 1 for what it knows, but not for values that it refuses. Most of its knobs turn
- * what hakmem does not have, and change nothing. */
+/* Answers as glibc does: 1 for parameters that it knows, but not for values that it refuses. Most
+ * of them concern things that hakmem does not have, and change nothing. */
 EXPORT int mallopt(int parameter, int value)
 {
     enum { MXFAST_MAX = 160 };

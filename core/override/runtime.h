@@ -1,4 +1,4 @@
-/* What the operators need of the C++ library when there is no memory. */
+/* The parts of the C++ library that the operators need when there is no memory. */
 #ifndef OVERRIDE_RUNTIME_H
 #define OVERRIDE_RUNTIME_H
 
@@ -6,11 +6,11 @@
 
 typedef void (*new_handler)(void);
 
-/* The new_handler of who calls new from there, or NULL. */
+/* The new_handler for a caller of new at that address, or NULL. */
 SLOW_PATH new_handler runtime_handler(const void *caller);
 
-/* Throws bad_alloc to who calls new from there; without a C++ library it ends the program, and says
- * why. */
+/* Throws bad_alloc to the caller of new at that address; without a C++ library it ends the program,
+ * and says why. */
 _Noreturn SLOW_PATH void runtime_throw_bad_alloc(const void *caller, const char *why);
 
 /* A nothrow new must not let the exception of a new_handler out, but C cannot catch it: so where

@@ -5,8 +5,8 @@
 
 #include "base/pressure.h"
 
-/* False when the system would refuse so many bytes even if everything were given back: then trying
- * is not worth the time. */
+/* False if the system would refuse `bytes` even if everything were given back: then trying is not
+ * worth the time. */
 bool reclaim_may_make_room(size_t bytes);
 
 #endif

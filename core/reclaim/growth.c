@@ -10,8 +10,8 @@
 static size_t grown_bytes;  /* atomic relaxed, any thread: since the last purge for growth */
 static bool grown_in_armed; /* atomic relaxed, any thread: since the last growth_has_come */
 
-/* Bytes of growth after which what lies free still is thought not to be needed: a little of what
- * lies free, so that little is added to what is resident. */
+/* Bytes of growth after which memory that still lies free counts as not needed: a small part of the
+ * free memory, so that resident memory grows little. */
 static size_t window(size_t free_bytes)
 {
     return size_max(REGION_SIZE, free_bytes / 16);
@@ -43,8 +43,8 @@ void reclaim_before_growth(size_t bytes, bool big)
     spare_flush();
     size_t lent = lend();
     dirty += lent;
-    /* If much is mapped at once, what lies free pays for it even if it may be wanted again soon;
-     * not if there is little of that, which would make no difference. */
+    /* If much is mapped at once, free memory pays for it even if it may be wanted again soon; but
+     * not if little is free, which would make no difference. */
     size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
     /* To ask takes the locks of all parts, which few free pages are not worth. */
     size_t idle = lent;

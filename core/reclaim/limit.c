@@ -15,7 +15,7 @@
 /* All atomic relaxed, any thread. */
 static size_t group_bytes = SIZE_MAX;   /* of the system */
 static size_t address_bytes = SIZE_MAX; /* the same */
-static size_t other_bytes;              /* resident besides what the layers count */
+static size_t other_bytes;              /* resident besides the counts of the layers */
 static size_t other_addresses;          /* mapped besides that */
 static size_t taken_bytes;              /* since the last look */
 static size_t room_bytes;               /* that may be taken before the next one */
@@ -23,7 +23,7 @@ static size_t mapped_left;              /* when addresses last were given back *
 static uint64_t purges;
 static uint64_t measured_ms;
 
-/* A tick reads what is resident, and the limits, no more often. */
+/* A tick reads resident memory and the limits at most this often. */
 enum { MEASURE_MS = 1000 };
 
 const char *limit_root = "";
@@ -59,8 +59,8 @@ uint64_t limit_purges(void)
     return ATOMIC_LOAD_RELAXED(&purges);
 }
 
-/* This part of a limit is left for what is not counted; where no more than twice as much is left
- * beyond it, long blocks are not cached any more. */
+/* This part of a limit is kept for memory that is not counted. If at most twice as much is left
+ * beyond it, long blocks are not cached any longer. */
 enum { NEAR_PART = 16 };
 
 static size_t bound(size_t limit)
@@ -78,7 +78,7 @@ static size_t room(size_t limit, size_t held, size_t *excess)
 
 /* ---- Giving back ----------------------------------------------------------------------------- */
 
-/* Gives back so much of what lies free in page heap and BigCache; returns bytes. */
+/* Gives back `bytes` of the free memory in page heap and BigCache; returns bytes. */
 static size_t give_free(size_t bytes)
 {
     size_t gone = page_heap_purge(bytes);
@@ -88,7 +88,7 @@ static size_t give_free(size_t bytes)
     return gone;
 }
 
-/* The same of what lies free in caches and inside slabs as well. */
+/* The same, with free memory in caches and inside slabs. */
 static size_t give_deep(size_t wanted)
 {
     heap_flush_pooled(0);

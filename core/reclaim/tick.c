@@ -36,8 +36,8 @@ static bool steps_left;
 
 /* ---- A tick begins --------------------------------------------------------------------------- */
 
-/* True for one thread when it is time: a second one would take what the first has just begun to
- * watch for unused. */
+/* True for one thread when it is time: a second one would take memory for unused that the first has
+ * just begun to watch. */
 static bool take_tick(uint64_t now_ms)
 {
     uint64_t delay_ms = size_max((size_t)POLICY(purge_delay_ms), 1);
@@ -58,7 +58,7 @@ static size_t share(size_t unused_bytes, size_t used_bytes)
 /* For page heap and BigCache. */
 static void begin_in_pages(void)
 {
-    /* Before the look at what is there: what is freed after it arms anew. */
+    /* Before the look at free memory: later frees arm anew. */
     pressure_disarm();
     size_t unused = page_heap_unused_pages(IDLE_SINCE_TICK) * PAGE_SIZE;
     size_t unused_cached = big_cache_unused(IDLE_SINCE_TICK);
@@ -66,7 +66,8 @@ static void begin_in_pages(void)
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE;
     size_t used = stats.used_pages * PAGE_SIZE + big_live_bytes();
-    /* One budget: what the BigCache gives, which costs the least, the page heap need not. */
+    /* One budget: the BigCache gives first, since that costs the least, and the page heap the rest.
+     */
     size_t wanted = share(unused + unused_cached, used);
     size_t evicted = wanted ? big_cache_evict(size_min(wanted, unused_cached)) : 0;
     pressure_account(evicted);
