@@ -135,8 +135,8 @@ ALWAYS_INLINE unsigned class_at(const struct heap_front *heap, const void *block
 /* A block above LARGE_MAX bytes, or at such a multiple. Inside the heap. */
 void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool zero);
 
-/* Any pointer may come here: what is no short block of a slab has class 0, whose magazine is full.
- * `form`: which kind of function frees. */
+/* Takes any pointer. Anything but a short block maps to class 0, whose magazine is always full.
+ * `form`: the kind of function that frees. */
 ALWAYS_INLINE void release_by(void *block, enum form form)
 {
     if (HARDENED) {

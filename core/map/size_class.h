@@ -114,10 +114,9 @@ ALWAYS_INLINE size_t size_with_headroom(size_t before, size_t size)
     return grows ? size_min(size + size / 8, LARGE_MAX) : size;
 }
 
-/* So many blocks of the class may wait in a magazine, whatever they add up to: fewer would not pay
- * for a batch. Of blocks above 1 KiB more may wait, for bursts of them; of those that have a slab
- * each too, since they are dear to make and mostly addresses. They are bounded by their bytes, of
- * which each of `crowd` threads has a part. */
+/* The fewest blocks a magazine may hold, whatever their bytes: fewer would not repay a batch.
+ * Blocks above 1 KiB get more, for bursts, and single blocks, since they are dear to make and
+ * mostly addresses: within a byte budget that the `crowd` threads of a CPU share. */
 ALWAYS_INLINE unsigned size_class_cached_min(unsigned size_class, unsigned crowd)
 {
     uint32_t size = size_classes[size_class].size;

@@ -77,7 +77,7 @@ void bin_flush(unsigned shard, unsigned size_class, void **blocks, unsigned coun
 /* True when the block is free in its slab's bitmap. */
 bool bin_block_is_free(const void *block, const char *call);
 
-/* Puts the bin right after a thread that is gone held its lock. */
+/* In a fork child: repairs a bin whose lock was held by a thread that does not exist here. */
 void bin_repair(unsigned shard, unsigned size_class);
 
 /* Calls for each slab of the bin. Lock held, or lost. */

@@ -35,8 +35,8 @@ struct shard {
  * shard_count; who has the number of a shard may use it. */
 extern struct shard *shard_table[ALL_SHARDS_MAX];
 
-/* Prepares the shard whose slabs are of samples (slab_samples): the next one after all that heaps
- * are assigned to, which from then on are no more. False when there is no memory. */
+/* Prepares the shard of samples (slab_samples): the first index past the heaps' shards. After this
+ * call no heap gets a new shard. False: there is no memory. */
 bool shard_prepare_samples(void);
 
 /* Spreads the heaps made from now on over `count` shards. */

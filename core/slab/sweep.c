@@ -187,7 +187,7 @@ static bool find_bin(unsigned *number)
     return false;
 }
 
-/* What of the empty slabs nobody needed is to go. Lock held. */
+/* Decides how many of the empty slabs that nobody needed are released. Lock held. */
 static void judge_empties(struct bin *bin, unsigned size_class)
 {
     size_t bytes = (size_t)bin->kept_unused * size_classes[size_class].units * UNIT_SIZE;

@@ -79,7 +79,7 @@ bool transfer_drain_shard(unsigned shard);
 /* The same for as many blocks as a superslab may hold, of one shard after the other. */
 bool transfer_drain_some(void);
 
-/* CPUs have several threads each, or no more: then there is room for more blocks. */
+/* Says whether CPUs have several threads each: if so, there is room for more blocks. */
 void transfer_set_crowded(bool is_crowded);
 
 /* From now on nothing comes in: for the exit of the process. */

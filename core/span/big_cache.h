@@ -121,7 +121,8 @@ unsigned big_cache_parts(void);
 /* Guards a part. */
 struct lock *big_lock(unsigned part);
 
-/* Makes a part's lists, neighbours and sums anew after a thread that is gone held its lock. */
+/* In a fork child: makes lists, neighbours and sums of a part anew, whose lock was held by a thread
+ * that does not exist here. */
 void big_cache_repair(unsigned part);
 
 /* Debug walker. */

@@ -80,7 +80,8 @@ void big_part_join(struct big_part *part, struct big *low, struct big *high);
  * what was just being cut. */
 bool big_part_touch(const struct big *low, const struct big *high);
 
-/* True when neighbours may be one. Not if what is clean would pass for dirty. */
+/* True if two adjacent mappings may be merged, that is, unless a clean one would then count as
+ * dirty. */
 bool big_part_may_join(const struct big *low, const struct big *high);
 
 /* Cuts the mapping off behind `size` bytes and caches the rest; false: nothing has changed. What is

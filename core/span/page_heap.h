@@ -73,7 +73,7 @@ unsigned page_heap_parts(void);
 /* Guards a part. */
 struct lock *page_heap_lock(unsigned part);
 
-/* Puts everything of the part right after a thread that is gone held its lock. */
+/* In a fork child: repairs a part whose lock was held by a thread that does not exist here. */
 void page_heap_repair(unsigned part);
 
 /* Debug walker over all superslabs. */

@@ -19,7 +19,7 @@
  * An area that is all zero needs little more than these tops to begin with, so a thread touches the
  * page of its front, and the pages of those records whose classes it uses:
  *
- *     | front | record, 8 slots | record, 8 slots | ...      | longer magazines ...
+ *     | front | record, 9 slots | record, 9 slots | ...      | longer magazines ...
  *     page 0                     by class, small ones first
  *
  * Pops count down to the next one that is *due*, by an instruction and a jump that measured as free

@@ -99,7 +99,8 @@ bool heap_is_only_one(void);
 /* True while a thread owns the heap. */
 bool heap_in_use(const struct heap *heap);
 
-/* Puts the registry right after a thread that is gone held its lock. */
+/* In a fork child: repairs the registry, whose lock was held by a thread that does not exist here.
+ */
 void heap_repair_registry(void);
 
 struct lock *heap_registry_lock(void);
