@@ -11,42 +11,39 @@
 #include "os/os.h"
 #include "span/parts.h"
 
-/* Superslabs of which some measure is the same, by their number of free units. */
-struct row {
-    struct list lists[SUPERSLAB_UNITS + 1];
-    uint64_t filled; /* bit per list that is not empty */
-};
-
 struct part {
     struct lock lock CACHE_ALIGNED;
     /* Lock; read as atomics by any thread. */
     struct page_heap_stats stats;
-    struct list by_dirt;                    /* lock: with free dirty pages */
-    struct idle unused;                     /* lock: of free dirty pages */
-    uint64_t purge_round;                   /* lock */
-    struct row by_run[SUPERSLAB_UNITS + 1]; /* lock: by the longest run of free units */
-    struct row by_group[SUPERSLAB_GROUPS];  /* lock: by the largest group of free units */
+    struct list by_run[SUPERSLAB_UNITS + 1]; /* lock: by the longest run of free units */
+    uint64_t runs;                           /* lock: bit per list of these that is not empty */
+    struct list by_dirt;                     /* lock: with free dirty pages */
+    struct idle unused;                      /* lock: of free dirty pages */
+    uint64_t purge_round;                    /* lock */
 };
 
-static struct part first_part;
-
-static struct parts parts = {.part = {&first_part}, .count = 1, .size = sizeof(struct part)};
+static struct part parts[SHARD_PARTS_MAX];
+static unsigned part_count = 1; /* atomic relaxed, any thread: of those that were used */
 
 static char *next_base; /* atomic relaxed, any thread: where the next superslab should be */
 
-static struct part *part_at(unsigned part)
-{
-    return parts_at(&parts, part);
-}
-
 static struct part *part_of(const struct superslab *superslab)
 {
-    return part_at(superslab->part);
+    return &parts[superslab->part];
 }
 
 unsigned page_heap_parts(void)
 {
-    return parts_count(&parts);
+    return ATOMIC_LOAD_RELAXED(&part_count);
+}
+
+static void use_part(unsigned part)
+{
+    unsigned count = page_heap_parts();
+    while (count <= part &&
+           !__atomic_compare_exchange_n(
+               &part_count, &count, part + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
 }
 
 /* ---- One part; the lock is held -------------------------------------------------------------- */
@@ -56,43 +53,27 @@ static void add_to(size_t *number, size_t change)
     ATOMIC_STORE_RELAXED(number, *number + change);
 }
 
-static void link_to(struct row *row, unsigned units, struct list_node *node)
-{
-    list_push(&row->lists[units], node);
-    bitmap_set(&row->filled, units);
-}
-
-static void unlink_from(struct row *row, unsigned units, struct list_node *node)
-{
-    list_remove(node);
-    if (!row->lists[units].first)
-        bitmap_clear(&row->filled, units);
-}
-
-static void link_by_units(struct superslab *superslab)
+static void link_by_run(struct superslab *superslab)
 {
     struct part *part = part_of(superslab);
-    unsigned units = bits_count(superslab->free_units);
-    superslab->listed_units = (uint8_t)units;
     superslab->listed_run = (uint8_t)superslab_longest_run(superslab);
-    superslab->listed_group = (uint8_t)superslab_group(superslab);
-    link_to(&part->by_run[superslab->listed_run], units, &superslab->by_run);
-    link_to(&part->by_group[superslab->listed_group], units, &superslab->by_group);
+    list_push(&part->by_run[superslab->listed_run], &superslab->by_run);
+    bitmap_set(&part->runs, superslab->listed_run);
 }
 
-static void unlink_by_units(struct superslab *superslab)
+static void unlink_by_run(struct superslab *superslab)
 {
     struct part *part = part_of(superslab);
-    unsigned units = superslab->listed_units;
-    unlink_from(&part->by_run[superslab->listed_run], units, &superslab->by_run);
-    unlink_from(&part->by_group[superslab->listed_group], units, &superslab->by_group);
+    list_remove(&superslab->by_run);
+    if (!part->by_run[superslab->listed_run].first)
+        bitmap_clear(&part->runs, superslab->listed_run);
 }
 
 /* Puts the superslab on the lists that its state asks for. */
 static void relink(struct superslab *superslab)
 {
-    unlink_by_units(superslab);
-    link_by_units(superslab);
+    unlink_by_run(superslab);
+    link_by_run(superslab);
     bool dirt = superslab->dirty_free_pages != 0;
     if (dirt && !list_contains(&superslab->by_dirt))
         list_push(&part_of(superslab)->by_dirt, &superslab->by_dirt);
@@ -129,7 +110,7 @@ static void put_run(struct superslab *superslab, struct run run, unsigned dirty_
 static void insert(struct superslab *superslab)
 {
     superslab->listed = true;
-    link_by_units(superslab);
+    link_by_run(superslab);
     add_to(&part_of(superslab)->stats.superslabs, 1);
 }
 
@@ -138,7 +119,7 @@ static void extract(struct superslab *superslab)
 {
     struct part *part = part_of(superslab);
     superslab->listed = false;
-    unlink_by_units(superslab);
+    unlink_by_run(superslab);
     if (list_contains(&superslab->by_dirt))
         list_remove(&superslab->by_dirt);
     add_to(&part->stats.dirty_free_pages, -(size_t)superslab->dirty_free_pages);
@@ -146,48 +127,31 @@ static void extract(struct superslab *superslab)
     add_to(&part->stats.superslabs, (size_t)-1);
 }
 
-/* The fullest superslab of the rows from `row` to `end`, or NULL. */
-static struct list_node *fullest(const struct row *row, const struct row *end)
-{
-    struct list_node *best = NULL;
-    unsigned fewest = UINT32_MAX;
-    for (; row < end; row++) {
-        unsigned units = row->filled ? bits_lowest(row->filled) : UINT32_MAX;
-        if (units < fewest) {
-            fewest = units;
-            best = row->lists[units].first;
-        }
-    }
-    return best;
-}
-
-/* The row of by_group for groups of so many units, or a few more. */
-static unsigned row_of_group(unsigned units)
-{
-    unsigned row = 1;
-    while (units > 1u << (row - 1))
-        row++;
-    return row;
-}
-
-/* Where alignment is asked for, groups tell without a search who has room; what else might have is
- * not looked for. */
+/* The first superslab with the shortest run that serves. Where alignment is asked for, a run may
+ * lie between its multiples: after so many of those, one that is too long for that is taken. */
 static struct superslab *find(
     const struct part *part, unsigned units, unsigned alignment, unsigned first, struct run *run)
 {
-    unsigned group = row_of_group((unsigned)size_max(units, alignment));
-    struct list_node *node =
-        alignment == 1 ? fullest(part->by_run + units, part->by_run + SUPERSLAB_UNITS + 1)
-                       : fullest(part->by_group + group, part->by_group + SUPERSLAB_GROUPS);
-    if (!node)
-        return NULL;
-    struct superslab *superslab = alignment == 1 ? CONTAINER_OF(node, struct superslab, by_run)
-                                                 : CONTAINER_OF(node, struct superslab, by_group);
-    return superslab_find(superslab, units, alignment, first, run) ? superslab : NULL;
+    enum { TRIES_MAX = 16 };
+    unsigned sure = (unsigned)size_min(units + alignment - 1, SUPERSLAB_UNITS), tries = 0;
+    for (unsigned length = units;; length++) {
+        length = bitmap_find(&part->runs, length, SUPERSLAB_UNITS + 1, true);
+        if (length > SUPERSLAB_UNITS)
+            return NULL;
+        for (struct list_node *node = part->by_run[length].first; node; node = node->next) {
+            struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
+            if (superslab_find(superslab, units, alignment, first, run))
+                return superslab;
+            if (++tries == TRIES_MAX) {
+                length = sure - 1;
+                break;
+            }
+        }
+    }
 }
 
-/* Near a limit: the run with the most dirty pages, in the fullest superslab that has one, of the
- * first ones with dirty pages; NULL: there is none. */
+/* Near a limit: the run with the most dirty pages, of the first superslabs with such; NULL: there
+ * is none. */
 static struct superslab *find_dirty(
     const struct part *part, unsigned units, unsigned alignment, struct run *run)
 {
@@ -201,8 +165,7 @@ static struct superslab *find_dirty(
         if (superslab->listed_run < units || superslab->dirty_free_pages < most)
             continue;
         unsigned dirty = superslab_find_dirty(superslab, units, alignment, &found);
-        if (dirty < most || !dirty ||
-            (dirty == most && superslab->listed_units >= best->listed_units))
+        if (dirty <= most)
             continue;
         most = dirty;
         best = superslab;
@@ -227,7 +190,7 @@ static struct superslab *map_superslab(unsigned part)
         return NULL;
     char *hint = NULL;
     if (HARDENED)
-        hint = hardened_place(ATOMIC_LOAD_RELAXED(&part_at(part)->stats.superslabs));
+        hint = hardened_place(ATOMIC_LOAD_RELAXED(&parts[part].stats.superslabs));
     char *base = os_map(REGION_SIZE, REGION_SIZE, hint ? hint : ATOMIC_LOAD_RELAXED(&next_base));
     if (base) {
         superslab_init(superslab, base);
@@ -266,7 +229,7 @@ static bool take_from(
     struct unit_run *taken)
 {
     struct run run;
-    struct part *from = part_at(part);
+    struct part *from = &parts[part];
     lock_acquire(&from->lock);
     if (fresh)
         insert(fresh);
@@ -289,7 +252,7 @@ static bool take_from_others(
     unsigned part, unsigned units, unsigned alignment, size_t dirty_min, struct unit_run *taken)
 {
     for (unsigned i = 0; i < page_heap_parts(); i++)
-        if (i != part && ATOMIC_LOAD_RELAXED(&part_at(i)->stats.dirty_free_pages) >= dirty_min &&
+        if (i != part && ATOMIC_LOAD_RELAXED(&parts[i].stats.dirty_free_pages) >= dirty_min &&
             take_from(i, units, alignment, NULL, taken))
             return true;
     return false;
@@ -299,7 +262,7 @@ bool page_heap_take(
     unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
 {
     struct superslab *fresh = NULL;
-    part = parts_use(&parts, part);
+    use_part(part);
     do {
         if (take_from(part, units, alignment, fresh, taken) ||
             take_from_others(part, units, alignment, (size_t)units * UNIT_PAGES, taken))
@@ -389,7 +352,7 @@ static struct superslab *dirtiest(const struct part *part, uint64_t round)
  */
 static struct superslab *wholly_free(const struct part *part, uint64_t round)
 {
-    struct list_node *node = part->by_run[SUPERSLAB_UNITS].lists[SUPERSLAB_UNITS].first;
+    struct list_node *node = part->by_run[SUPERSLAB_UNITS].first;
     struct superslab *superslab = LIST_ENTRY(node, struct superslab, by_run);
     return superslab && superslab->purge_round < round ? superslab : NULL;
 }
@@ -492,35 +455,18 @@ static size_t purge_part(struct part *part, size_t bytes)
     return purged;
 }
 
-_Static_assert((int)SHARD_PARTS_MAX <= 64, "a bit a part");
-
-/* Of the first `count` parts, those whose bit is set, that with the most free dirty pages; no bit
- * is set: NULL. Takes the bit away. */
-static struct part *dirtiest_part(uint64_t *left, unsigned count)
-{
-    unsigned best = (unsigned)bitmap_find(left, 0, count, true);
-    size_t most = 0;
-    if (best == count)
-        return NULL;
-    for (unsigned part = best; part < count; part++) {
-        size_t dirty = ATOMIC_LOAD_RELAXED(&part_at(part)->stats.dirty_free_pages);
-        if (bitmap_test(left, part) && dirty > most) {
-            most = dirty;
-            best = part;
-        }
-    }
-    bitmap_clear(left, best);
-    return part_at(best);
-}
-
 size_t page_heap_purge(size_t bytes)
 {
-    size_t purged = 0;
-    unsigned count = page_heap_parts();
-    struct part *part;
-    uint64_t left = bitmap_word_mask(0, 0, count);
-    while (purged < bytes && (part = dirtiest_part(&left, count)) != NULL)
-        purged += purge_part(part, bytes == SIZE_MAX ? bytes : bytes - purged);
+    size_t purged = 0, most = 0;
+    unsigned count = page_heap_parts(), first = 0;
+    for (unsigned i = 0; i < count; i++) {
+        size_t dirty = ATOMIC_LOAD_RELAXED(&parts[i].stats.dirty_free_pages);
+        first = dirty > most ? i : first;
+        most = size_max(most, dirty);
+    }
+    for (unsigned i = 0; i < count && purged < bytes; i++)
+        purged +=
+            purge_part(&parts[(first + i) % count], bytes == SIZE_MAX ? bytes : bytes - purged);
     return purged;
 }
 
@@ -528,7 +474,7 @@ size_t page_heap_unused_pages(enum idle_watcher watcher)
 {
     size_t unused = 0;
     for (unsigned i = 0; i < page_heap_parts(); i++) {
-        struct part *part = part_at(i);
+        struct part *part = &parts[i];
         lock_acquire(&part->lock);
         unused += idle_ask(&part->unused, watcher, part->stats.dirty_free_pages);
         lock_release(&part->lock);
@@ -540,7 +486,7 @@ struct page_heap_stats page_heap_stats(void)
 {
     struct page_heap_stats all = {0};
     for (unsigned i = 0; i < page_heap_parts(); i++) {
-        const struct page_heap_stats *stats = &part_at(i)->stats;
+        const struct page_heap_stats *stats = &parts[i].stats;
         all.superslabs += ATOMIC_LOAD_RELAXED(&stats->superslabs);
         all.used_pages += ATOMIC_LOAD_RELAXED(&stats->used_pages);
         all.dirty_free_pages += ATOMIC_LOAD_RELAXED(&stats->dirty_free_pages);
@@ -550,7 +496,7 @@ struct page_heap_stats page_heap_stats(void)
 
 struct lock *page_heap_lock(unsigned part)
 {
-    return &part_at(part)->lock;
+    return &parts[part].lock;
 }
 
 /* ---- Repair and check ------------------------------------------------------------------------ */
@@ -563,7 +509,7 @@ static size_t used_pages(const struct superslab *superslab)
 static void relist(struct superslab *superslab)
 {
     struct part *part = part_of(superslab);
-    superslab->by_run.link = superslab->by_group.link = superslab->by_dirt.link = NULL;
+    superslab->by_run.link = superslab->by_dirt.link = NULL;
     superslab_repair(superslab);
     insert(superslab);
     if (superslab->dirty_free_pages)
@@ -574,9 +520,9 @@ static void relist(struct superslab *superslab)
 
 void page_heap_repair(unsigned part_index)
 {
-    struct part *part = part_at(part_index);
+    struct part *part = &parts[part_index];
     memset(part->by_run, 0, sizeof part->by_run);
-    memset(part->by_group, 0, sizeof part->by_group);
+    part->runs = 0;
     memset(&part->stats, 0, sizeof part->stats);
     part->by_dirt.first = NULL;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
@@ -587,20 +533,6 @@ void page_heap_repair(unsigned part_index)
     lower_unused(part);
 }
 
-/* The superslab is on the lists where its state says. Lock held. */
-static void check_superslab(const struct superslab *superslab, unsigned row, unsigned units)
-{
-    superslab_check(superslab);
-    (void)row, (void)units; /* only asserted on */
-    ASSERT(superslab->listed);
-    ASSERT(superslab->listed_run == row && superslab_longest_run(superslab) == row);
-    ASSERT(superslab->listed_units == units && bits_count(superslab->free_units) == units);
-    ASSERT(superslab->listed_group == superslab_group(superslab));
-    ASSERT(list_contains(&superslab->by_group));
-    ASSERT(list_contains(&superslab->by_dirt) == (superslab->dirty_free_pages != 0));
-    ASSERT(page_map_lookup(superslab->region.base) == &superslab->region);
-}
-
 static size_t list_length(const struct list *list)
 {
     size_t length = 0;
@@ -609,52 +541,37 @@ static size_t list_length(const struct list *list)
     return length;
 }
 
-/* Nodes on the lists of the rows, of which the bits know. Lock held. */
-static size_t rows_length(const struct row *row, const struct row *end)
-{
-    size_t total = 0;
-    for (; row < end; row++) {
-        for (unsigned units = 0; units <= SUPERSLAB_UNITS; units++) {
-            size_t length = list_length(&row->lists[units]);
-            ASSERT(bitmap_test(&row->filled, units) == (length != 0));
-            total += length;
-        }
-    }
-    return total;
-}
-
 /* Lock held. */
 static void check_part(const struct part *part)
 {
-    size_t superslabs = 0, used = 0, dirty = 0, with_dirt = 0;
-    for (unsigned row = 0; row <= SUPERSLAB_UNITS; row++) {
-        for (unsigned units = 0; units <= SUPERSLAB_UNITS; units++) {
-            struct list_node *node = part->by_run[row].lists[units].first;
-            for (; node; node = node->next) {
-                struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
-                check_superslab(superslab, row, units);
-                ASSERT(part_of(superslab) == part);
-                superslabs++;
-                used += used_pages(superslab);
-                dirty += superslab->dirty_free_pages;
-                with_dirt += superslab->dirty_free_pages != 0;
-            }
+    struct page_heap_stats stats = {0};
+    size_t with_dirt = 0;
+    for (unsigned run = 0; run <= SUPERSLAB_UNITS; run++) {
+        struct list_node *node = part->by_run[run].first;
+        ASSERT(bitmap_test(&part->runs, run) == (node != NULL));
+        for (; node; node = node->next) {
+            struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
+            superslab_check(superslab);
+            ASSERT(superslab->listed && part_of(superslab) == part);
+            ASSERT(superslab->listed_run == run && superslab_longest_run(superslab) == run);
+            ASSERT(list_contains(&superslab->by_dirt) == (superslab->dirty_free_pages != 0));
+            ASSERT(page_map_lookup(superslab->region.base) == &superslab->region);
+            stats.superslabs++;
+            stats.used_pages += used_pages(superslab);
+            stats.dirty_free_pages += superslab->dirty_free_pages;
+            with_dirt += superslab->dirty_free_pages != 0;
         }
     }
-    ASSERT(superslabs == part->stats.superslabs);
-    ASSERT(superslabs == rows_length(part->by_run, part->by_run + SUPERSLAB_UNITS + 1));
-    ASSERT(superslabs == rows_length(part->by_group, part->by_group + SUPERSLAB_GROUPS));
+    ASSERT(memcmp(&stats, &part->stats, sizeof stats) == 0);
     ASSERT(with_dirt == list_length(&part->by_dirt));
-    ASSERT(used == part->stats.used_pages);
-    ASSERT(dirty == part->stats.dirty_free_pages);
     for (unsigned i = 0; i < IDLE_WATCHERS; i++)
-        ASSERT(part->unused.least[i] <= dirty);
+        ASSERT(part->unused.least[i] <= stats.dirty_free_pages);
 }
 
 void page_heap_check(void)
 {
     for (unsigned i = 0; i < page_heap_parts(); i++) {
-        struct part *part = part_at(i);
+        struct part *part = &parts[i];
         lock_acquire(&part->lock);
         check_part(part);
         lock_release(&part->lock);

@@ -53,17 +53,6 @@ unsigned superslab_longest_run(const struct superslab *superslab)
     return length;
 }
 
-unsigned superslab_group(const struct superslab *superslab)
-{
-    static const uint32_t starts[SUPERSLAB_GROUPS] = {
-        0x55555555, 0x11111111, 0x01010101, 0x00010001, 0x00000001};
-    uint64_t free = superslab->free_units;
-    unsigned group = 0;
-    for (; free; group++)
-        free &= (free >> (1u << group)) & starts[group];
-    return group;
-}
-
 /* Dirty pages of the units. */
 static unsigned count_dirty(const struct superslab *superslab, uint32_t units)
 {

@@ -36,8 +36,7 @@ enum {
     SUPERSLAB_UNITS = REGION_SIZE / UNIT_SIZE,
     UNIT_PAGES = UNIT_SIZE / PAGE_SIZE,
     SUPERSLAB_ALIGNMENTS = 4, /* of runs of units: 1, 2, 4, and 8 or more */
-    SLAB_RECORD_SIZE = 64,
-    SUPERSLAB_GROUPS = 7 /* kinds of groups of units: see superslab_group */
+    SLAB_RECORD_SIZE = 64
 };
 
 struct slab;
@@ -45,16 +44,13 @@ struct slab;
 struct superslab {
     struct region region;      /* const while registered */
     struct list_node by_run;   /* page heap: list of superslabs with as long a run of free units */
-    struct list_node by_group; /* page heap: list of superslabs with as large a group of them */
     struct list_node by_dirt;  /* page heap: list of superslabs with free dirty pages */
     uint32_t free_units;       /* bit per unit */
     uint16_t dirty_free_pages; /* pages of free units that are dirty */
     bool listed;               /* page heap: not somebody's who maps or unmaps it */
-    uint8_t listed_units; /* page heap: which list `by_run` and `by_group` are on: free units, */
-    uint8_t listed_run;   /* the longest run of them, */
-    uint8_t listed_group; /* the largest group */
-    uint8_t part;         /* page heap; const while registered: whose lock this is about */
-    bool huge;            /* atomic relaxed, any thread: huge pages are advised */
+    uint8_t listed_run;        /* page heap: which list `by_run` is on */
+    uint8_t part;              /* page heap; const while registered: whose lock this is about */
+    bool huge;                 /* atomic relaxed, any thread: huge pages are advised */
     uint8_t fence; /* const while registered: of the hardened library, how its pages are closed */
     uint64_t purge_round;            /* last round of purging that looked at this superslab */
     uint16_t dirty[SUPERSLAB_UNITS]; /* bit per page; while a unit is in use: read by its user */
@@ -107,10 +103,6 @@ unsigned superslab_find_dirty(
 
 /* The most free units in a row. */
 unsigned superslab_longest_run(const struct superslab *superslab);
-
-/* The largest group of free units: 0 when no unit is free, else one more than the binary logarithm
- * of its length, which is a power of two; groups start at multiples of their length. */
-unsigned superslab_group(const struct superslab *superslab);
 
 /* Takes the free units of `run`. Returns how many of their pages are dirty. */
 unsigned superslab_take(struct superslab *superslab, struct run run);
