@@ -84,9 +84,6 @@ void bin_repair(unsigned shard, unsigned size_class);
 void bin_for_each_slab(
     unsigned shard, unsigned size_class, void (*act)(struct bin *bin, struct slab *slab));
 
-/* Debug walker over all bins. */
-void bin_check_all(void);
-
 /* ---- For sweep.c and bin_walk.c, under the lock of the bin ----------------------------------- */
 
 /* Which list a slab with free blocks belongs to. */

@@ -149,7 +149,4 @@ _Noreturn SLOW_PATH void slab_refuse(const struct slab *slab, const void *block,
 /* Makes the counts and bounds anew, from the bitmap. */
 void slab_repair(struct slab *slab);
 
-/* Debug walker. */
-void slab_check(const struct slab *slab);
-
 #endif

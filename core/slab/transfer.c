@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/bits.h"
 #include "base/poison.h"
 #include "base/policy.h"
@@ -366,20 +365,4 @@ void transfer_set_crowded(bool is_crowded)
 void transfer_close(void)
 {
     ATOMIC_STORE_RELAXED(&closed, true);
-}
-
-void transfer_check_all(void)
-{
-    for (unsigned cache = 0; cache < cache_count(); cache++) {
-        struct transfer *transfer = transfer_at(cache);
-        lock_acquire(&transfer->lock);
-        ASSERT(transfer->count <= transfer->capacity && transfer->capacity <= TRANSFER_BLOCKS);
-        ASSERT(transfer->unused <= transfer->count);
-        for (unsigned i = 0; i < transfer->count; i++) {
-            const struct slab *slab = slab_lookup(transfer->slots[i]);
-            ASSERT(slab && slab->size_class == cache % CLASS_COUNT);
-            ASSERT(serves(cache / CLASS_COUNT, slab->size_class));
-        }
-        lock_release(&transfer->lock);
-    }
 }

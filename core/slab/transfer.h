@@ -85,7 +85,4 @@ void transfer_set_crowded(bool is_crowded);
 /* From now on nothing comes in: for the exit of the process. */
 void transfer_close(void);
 
-/* Debug walker over all transfer caches. */
-void transfer_check_all(void);
-
 #endif

@@ -715,38 +715,3 @@ void heap_start_magazines(struct heap *heap)
     heap->next_slot = sizeof(struct heap_area) / sizeof(void *);
     memset(heap->free_range, 0, sizeof heap->free_range);
 }
-
-static void check_magazine(const struct heap *heap, unsigned size_class)
-{
-    const struct magazine *magazine = magazine_of(heap, size_class);
-    void *const *slots = slots_of(heap);
-    unsigned top = top_slot(heap, size_class), begin = magazine->begin;
-    unsigned end = magazine->range + magazine->capacity + 1u;
-    ASSERT(magazine->kind < RANGE_KINDS);
-    ASSERT(magazine->capacity <= range_blocks(magazine->kind));
-    ASSERT(magazine->range <= begin && begin <= top && top < end);
-    ASSERT(slots[begin] == NULL && slots[end] == NULL);
-    for (unsigned slot = top + 1; slot < end; slot++)
-        ASSERT(slots[slot] != NULL);
-    for (unsigned slot = begin + 1; slot <= top; slot++) {
-        /* The class map has class 0 for slabs beyond its window. */
-        const struct slab *slab = slab_lookup(slots[slot]);
-        ASSERT(slab && slab->size_class == size_class);
-        ASSERT(
-            !size_class_is_long(size_class) ||
-            superslab_live_class(superslab_state_of(slots[slot]), slots[slot]) != size_class);
-    }
-}
-
-void heap_check(struct heap *heap)
-{
-    if (heap->bare)
-        return;
-    const struct heap_front *front = &heap->area->front;
-    ASSERT(front->null_slots[0] == NULL && front->null_slots[1] == NULL);
-    ASSERT(!is_open(heap, CLASS_NONE));
-    ASSERT(heap->next_slot <= HEAP_SLOTS);
-    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-        if (is_open(heap, size_class))
-            check_magazine(heap, size_class);
-}

@@ -299,7 +299,4 @@ void heap_start_magazines(struct heap *heap);
 /* Shrinks the magazines of classes that nothing happened to since the last time. */
 void heap_maintain(struct heap *heap);
 
-/* Debug walker over the heap's magazines and slot ranges. */
-void heap_check(struct heap *heap);
-
 #endif

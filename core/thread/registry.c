@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "base/tuning.h"
@@ -573,22 +572,4 @@ void heap_repair_registry(void)
     for (struct heap *heap = registry.all; heap; heap = heap->next)
         if (!heap->owner)
             ATOMIC_STORE_RELAXED(&heap->owner, NOBODY);
-}
-
-void heap_check_pool(void)
-{
-    unsigned warm = 0, free = 0;
-    lock_acquire(&registry.lock);
-    for (unsigned shard = 0; shard < SHARD_MAX; shard++) {
-        const struct pool *pool = &registry.pools[shard];
-        for (struct heap *heap = pool->warm; heap; heap = heap->next_free, warm++)
-            ASSERT(!heap->owner && heap->shard == shard);
-        for (struct heap *heap = pool->free; heap; heap = heap->next_free, free++)
-            ASSERT(!heap->owner && heap->shard == shard && !heap->bare);
-        for (struct heap *heap = pool->bare; heap; heap = heap->next_free)
-            ASSERT(!heap->owner && heap->shard == shard && heap->bare);
-    }
-    ASSERT(warm == registry.warm_count && free == registry.free_count);
-    ASSERT((size_t)(registry.unused_end - registry.unused) <= chunk_bytes);
-    lock_release(&registry.lock);
 }

@@ -105,7 +105,4 @@ void heap_repair_registry(void);
 
 struct lock *heap_registry_lock(void);
 
-/* Debug walker over the pool. */
-void heap_check_pool(void);
-
 #endif

@@ -10,10 +10,11 @@
 
 #include <hakmem/hakmem.h>
 
+#include "checks/checks.h"
+#include "checks/walk.h"
 #include "hardened.h"
 #include "map/metadata.h"
 #include "os/fault.h"
-#include "report/walk.h"
 #include "runtime_support.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"

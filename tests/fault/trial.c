@@ -6,8 +6,9 @@
 
 #include <hakmem/hakmem.h>
 
+#include "checks/checks.h"
+#include "checks/walk.h"
 #include "hardened.h"
-#include "report/walk.h"
 #include "runtime_support.h"
 #include "slab/bin.h"
 #include "span/big_cache.h"

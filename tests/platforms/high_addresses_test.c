@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "api/alloc.h"
+#include "checks/checks.h"
 #include "map/page_map.h"
 #include "os/os.h"
 

@@ -8,8 +8,9 @@ core/report/ and core/trace/ stand beside the line: they may look into everythin
 into each other. Only override/, compat/ and the files of api/ that start the library may include
 report/, and api/, too, trace/. core/hardened/ stands behind a
 wall: it may look into everything up to api/, and nobody includes what is in it, but all may include
-the wall, core/hardened.h, which includes base/ alone. No .c file is included by another. Nor does a
-header declare what a folder above it defines, but for those of UP_CALLS.
+the wall, core/hardened.h, which includes base/ alone. core/checks/ has walkers, for tests: nobody
+else in core/ includes it. No .c file is included by another. Nor does a header declare what a
+folder above it defines, but for those of UP_CALLS.
 """
 
 import pathlib
@@ -21,6 +22,7 @@ LAYERS = ["base", "os", "map", "span", "slab", "thread", "reclaim", "api", "over
 REPORT = "report"
 TRACE = "trace"
 HARDENED = "hardened"
+CHECKS = "checks"
 WALL = "core/hardened.h"
 # Files of api/ that may include report/: they start it.
 REPORT_USERS_IN_API = re.compile(r"^init\.c$")
@@ -44,7 +46,7 @@ FUNCTION = re.compile(
 
 def visible_folders(folder):
     """The folders of core/ that a file in `folder` may include from."""
-    if folder in (REPORT, TRACE, HARDENED):
+    if folder in (REPORT, TRACE, HARDENED, CHECKS):
         seen = set(LAYERS[: LAYERS.index("api") + 1]) | {folder, TRACE}
         return seen | {REPORT} if folder == TRACE else seen
     seen = set(LAYERS[: LAYERS.index(folder) + 1])
@@ -80,7 +82,7 @@ def check_include(top, path, kind, name):
     if path == top / WALL:
         return None if other == "base" else "must not include %s" % name
     own = path.relative_to(core).parts[0]
-    if own not in LAYERS + [REPORT, TRACE, HARDENED]:
+    if own not in LAYERS + [REPORT, TRACE, HARDENED, CHECKS]:
         return "lies in core/%s, which is no layer" % own
     if other in visible_folders(own):
         return None
@@ -168,6 +170,9 @@ SELF_TEST_CASES = [
      "must not include hardened/b.h"),
     ({"core/hardened.h": '#include "slab/b.h"\n', "core/slab/b.h": "\n"}, "must not include"),
     ({"core/extra/a.c": '#include "base/b.h"\n', "core/base/b.h": "\n"}, "which is no layer"),
+    ({"core/checks/a.c": '#include "slab/b.h"\n', "core/slab/b.h": "\n"}, None),
+    ({"core/slab/a.c": '#include "checks/b.h"\n', "core/checks/b.h": "\n"},
+     "must not include checks/b.h"),
     ({"core/a.c": "\n"}, "lies in no folder"),
     ({"tests/a.c": '#include "b.c"\n', "tests/b.c": "\n"}, "includes the source file"),
     ({"core/base/a.c": '#include "base/gone.h"\n'}, "does not exist"),

@@ -210,7 +210,7 @@ bool crew_run(
 /* selftest.c: number of faults that went unnoticed. */
 int self_test(void);
 
-/* The walkers of the core (report/walk.h), in the build of the stress that has it inside; NULL in
+/* The walkers of the core (checks/walk.h), in the build of the stress that has it inside; NULL in
  * the other. */
 __attribute__((weak)) void walk_shared(void);
 __attribute__((weak)) void walk_all(void);

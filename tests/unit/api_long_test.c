@@ -6,6 +6,7 @@
 
 #include "api/alloc.h"
 #include "base/pressure.h"
+#include "checks/checks.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
 

@@ -2,8 +2,8 @@
 #include "hardened_unit.h"
 
 #include "api/alloc.h"
+#include "checks/walk.h"
 #include "hardened/tags.h"
-#include "report/walk.h"
 #include "span/big.h"
 
 static const size_t sizes[] = {1,    8,    9,     24,    25,    100,   1016,   1024,

@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 
+#include "checks/checks.h"
 #include "hardened/fence.h"
 #include "hardened/front.h"
 #include "hardened/large.h"

@@ -7,8 +7,8 @@
 
 #include "api/alloc.h"
 #include "api/block.h"
+#include "checks/walk.h"
 #include "os/os.h"
-#include "report/walk.h"
 #include "trace/address.h"
 #include "trace/sample.h"
 

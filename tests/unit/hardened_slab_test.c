@@ -2,6 +2,7 @@
  * end of one that is; fresh slabs read as zero; nobody else gets of their superslabs. */
 #include "unit.h"
 
+#include "checks/checks.h"
 #include "hardened/fence.h"
 #include "hardened/front.h"
 #include "os/os.h"

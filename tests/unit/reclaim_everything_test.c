@@ -5,8 +5,8 @@
 
 #include "api/alloc.h"
 #include "base/policy.h"
+#include "checks/walk.h"
 #include "reclaim/everything.h"
-#include "report/walk.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"

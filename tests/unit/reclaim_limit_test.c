@@ -5,10 +5,10 @@
 
 #include "api/alloc.h"
 #include "api/options.h"
+#include "checks/walk.h"
 #include "os/limits.h"
 #include "reclaim/limit.h"
 #include "reclaim/tick.h"
-#include "report/walk.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "checks/checks.h"
 #include "os/os.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"

@@ -2,6 +2,7 @@
  * every step; creation, lookup and destruction; the messages on misuse (behaviour 24). */
 #include "unit.h"
 
+#include "checks/checks.h"
 #include "map/metadata.h"
 #include "slab/slab.h"
 #include "span/page_heap.h"

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/policy.h"
+#include "checks/checks.h"
 
 enum { THREADS = 3, SHARDS = 3, STEPS = 20000 };
 

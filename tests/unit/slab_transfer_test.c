@@ -4,6 +4,7 @@
 
 #include "api/alloc.h"
 #include "base/policy.h"
+#include "checks/checks.h"
 
 static void the_last_in_are_the_first_out(void **state)
 {

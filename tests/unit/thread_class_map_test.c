@@ -8,6 +8,7 @@
 
 #include "api/alloc.h"
 #include "base/pressure.h"
+#include "checks/checks.h"
 #include "slab/slab.h"
 #include "thread/heap.h"
 

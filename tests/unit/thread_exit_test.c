@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "api/alloc.h"
+#include "checks/checks.h"
 #include "os/os.h"
 #include "report/stats.h"
 #include "slab/shard.h"

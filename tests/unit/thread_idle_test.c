@@ -9,6 +9,7 @@
 #include "api/alloc.h"
 #include "base/policy.h"
 #include "base/pressure.h"
+#include "checks/checks.h"
 #include "os/os.h"
 #include "report/stats.h"
 #include "slab/shard.h"

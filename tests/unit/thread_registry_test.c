@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "api/alloc.h"
+#include "checks/checks.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
 

@@ -6,9 +6,9 @@
 
 #include "api/alloc.h"
 #include "api/block.h"
+#include "checks/walk.h"
 #include "reclaim/everything.h"
 #include "report/stats.h"
-#include "report/walk.h"
 #include "slab/shard.h"
 #include "thread/registry.h"
 #include "trace/sample.h"

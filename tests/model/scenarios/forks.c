@@ -2,6 +2,7 @@
  * allocate, free, and fork again. By thread/fork.c. */
 #include "api/alloc.h"
 #include "base/pressure.h"
+#include "checks/checks.h"
 #include "engine/model.h"
 #include "map/metadata.h"
 #include "slab/shard.h"

@@ -2,6 +2,7 @@
  * by the slow paths of malloc and free themselves. */
 #include "api/alloc.h"
 #include "base/atomic.h"
+#include "checks/checks.h"
 #include "engine/model.h"
 #include "slab/shard.h"
 #include "span/page_heap.h"

@@ -3,6 +3,7 @@
 #include "api/alloc.h"
 #include "base/atomic.h"
 #include "base/pressure.h"
+#include "checks/checks.h"
 #include "engine/model.h"
 #include "os/os.h"
 #include "slab/shard.h"

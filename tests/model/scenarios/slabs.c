@@ -2,6 +2,7 @@
  * a slab, of two pages each. */
 #include "api/block.h"
 #include "base/atomic.h"
+#include "checks/checks.h"
 #include "engine/model.h"
 #include "map/metadata.h"
 #include "slab/shard.h"

@@ -4,6 +4,7 @@
 #include "api/alloc.h"
 #include "base/atomic.h"
 #include "base/pressure.h"
+#include "checks/checks.h"
 #include "engine/model.h"
 #include "slab/shard.h"
 #include "span/page_heap.h"

@@ -1,5 +1,6 @@
 /* Transfer caches: puts, takes, looks, ticks and drains at the same time. The class is one with
  * eight blocks a slab. */
+#include "checks/checks.h"
 #include "engine/model.h"
 #include "slab/shard.h"
 #include "span/page_heap.h"

@@ -2,8 +2,8 @@
  *
  * In builds without HAKMEM_DEBUG they find nothing, and no product has them.
  */
-#ifndef REPORT_WALK_H
-#define REPORT_WALK_H
+#ifndef CHECKS_WALK_H
+#define CHECKS_WALK_H
 
 /* What is sound whenever its lock is open, whatever other threads do meanwhile. */
 void walk_shared(void);

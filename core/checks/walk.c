@@ -1,7 +1,8 @@
 /* See walk.h. */
-#include "report/walk.h"
+#include "checks/walk.h"
 
 #include "base/assert.h"
+#include "checks/checks.h"
 #include "hardened.h"
 #include "map/metadata.h"
 #include "map/page_map.h"

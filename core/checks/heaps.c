@@ -1,0 +1,70 @@
+/* See checks.h. */
+#include "base/assert.h"
+#include "base/tuning.h"
+#include "checks/checks.h"
+#include "slab/slab.h"
+#include "thread/registry.h"
+
+/* ---- Magazines ------------------------------------------------------------------------------- */
+
+/* 0: the magazine was never used since the area was all zero. */
+static unsigned top_slot(const struct heap *heap, unsigned size_class)
+{
+    void *const *top = ATOMIC_LOAD_RELAXED(&heap->area->front.top[size_class]);
+    return top ? (unsigned)(top - (void *const *)heap->area) : 0;
+}
+
+static void check_magazine(const struct heap *heap, unsigned size_class)
+{
+    const struct magazine *magazine = magazine_of(heap, size_class);
+    void *const *slots = (void *const *)heap->area;
+    unsigned top = top_slot(heap, size_class), begin = magazine->begin;
+    unsigned end = magazine->range + magazine->capacity + 1u;
+    ASSERT(magazine->kind < RANGE_KINDS);
+    ASSERT(magazine->capacity < (RANGE_BLOCKS_MIN + 1) << magazine->kind);
+    ASSERT(magazine->range <= begin && begin <= top && top < end);
+    ASSERT(slots[begin] == NULL && slots[end] == NULL);
+    for (unsigned slot = top + 1; slot < end; slot++)
+        ASSERT(slots[slot] != NULL);
+    for (unsigned slot = begin + 1; slot <= top; slot++) {
+        /* The class map has class 0 for slabs beyond its window. */
+        const struct slab *slab = slab_lookup(slots[slot]);
+        ASSERT(slab && slab->size_class == size_class);
+        ASSERT(
+            !size_class_is_long(size_class) ||
+            superslab_live_class(superslab_state_of(slots[slot]), slots[slot]) != size_class);
+    }
+}
+
+void heap_check(struct heap *heap)
+{
+    if (heap->bare)
+        return;
+    const struct heap_front *front = &heap->area->front;
+    ASSERT(front->null_slots[0] == NULL && front->null_slots[1] == NULL);
+    ASSERT(!top_slot(heap, CLASS_NONE));
+    ASSERT(heap->next_slot <= HEAP_SLOTS);
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        if (top_slot(heap, size_class))
+            check_magazine(heap, size_class);
+}
+
+/* ---- The pool -------------------------------------------------------------------------------- */
+
+void heap_check_pool(void)
+{
+    unsigned warm = 0, free = 0;
+    lock_acquire(&registry.lock);
+    for (unsigned shard = 0; shard < SHARD_MAX; shard++) {
+        const struct pool *pool = &registry.pools[shard];
+        for (struct heap *heap = pool->warm; heap; heap = heap->next_free, warm++)
+            ASSERT(!heap->owner && heap->shard == shard);
+        for (struct heap *heap = pool->free; heap; heap = heap->next_free, free++)
+            ASSERT(!heap->owner && heap->shard == shard && !heap->bare);
+        for (struct heap *heap = pool->bare; heap; heap = heap->next_free)
+            ASSERT(!heap->owner && heap->shard == shard && heap->bare);
+    }
+    ASSERT(warm == registry.warm_count && free == registry.free_count);
+    ASSERT((size_t)(registry.unused_end - registry.unused) <= (size_t)CHUNK_AREAS * HEAP_BYTES);
+    lock_release(&registry.lock);
+}
