@@ -254,55 +254,25 @@ OPERATOR void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t alignment,
 /* ---- new, new[] with a hint of how hot the memory is, which is not used -----------------------
  */
 
-OPERATOR void *_Znwm12__hot_cold_t(size_t size, unsigned char hint)
-{
-    (void)hint;
-    return _Znwm(size);
-}
+#define HINTED(name, arguments, ...)                                                               \
+    OPERATOR void *name##12__hot_cold_t(__VA_ARGS__, unsigned char hint)                           \
+    {                                                                                              \
+        (void)hint;                                                                                \
+        return name arguments;                                                                     \
+    }
 
-OPERATOR void *_Znam12__hot_cold_t(size_t size, unsigned char hint)
-{
-    (void)hint;
-    return _Znam(size);
-}
-
-OPERATOR void *_ZnwmRKSt9nothrow_t12__hot_cold_t(size_t size, const void *tag, unsigned char hint)
-{
-    (void)hint;
-    return _ZnwmRKSt9nothrow_t(size, tag);
-}
-
-OPERATOR void *_ZnamRKSt9nothrow_t12__hot_cold_t(size_t size, const void *tag, unsigned char hint)
-{
-    (void)hint;
-    return _ZnamRKSt9nothrow_t(size, tag);
-}
-
-OPERATOR void *_ZnwmSt11align_val_t12__hot_cold_t(size_t size, size_t alignment, unsigned char hint)
-{
-    (void)hint;
-    return _ZnwmSt11align_val_t(size, alignment);
-}
-
-OPERATOR void *_ZnamSt11align_val_t12__hot_cold_t(size_t size, size_t alignment, unsigned char hint)
-{
-    (void)hint;
-    return _ZnamSt11align_val_t(size, alignment);
-}
-
-OPERATOR void *_ZnwmSt11align_val_tRKSt9nothrow_t12__hot_cold_t(
-    size_t size, size_t alignment, const void *tag, unsigned char hint)
-{
-    (void)hint;
-    return _ZnwmSt11align_val_tRKSt9nothrow_t(size, alignment, tag);
-}
-
-OPERATOR void *_ZnamSt11align_val_tRKSt9nothrow_t12__hot_cold_t(
-    size_t size, size_t alignment, const void *tag, unsigned char hint)
-{
-    (void)hint;
-    return _ZnamSt11align_val_tRKSt9nothrow_t(size, alignment, tag);
-}
+HINTED(_Znwm, (size), size_t size)
+HINTED(_Znam, (size), size_t size)
+HINTED(_ZnwmRKSt9nothrow_t, (size, tag), size_t size, const void *tag)
+HINTED(_ZnamRKSt9nothrow_t, (size, tag), size_t size, const void *tag)
+HINTED(_ZnwmSt11align_val_t, (size, alignment), size_t size, size_t alignment)
+HINTED(_ZnamSt11align_val_t, (size, alignment), size_t size, size_t alignment)
+HINTED(
+    _ZnwmSt11align_val_tRKSt9nothrow_t, (size, alignment, tag), size_t size, size_t alignment,
+    const void *tag)
+HINTED(
+    _ZnamSt11align_val_tRKSt9nothrow_t, (size, alignment, tag), size_t size, size_t alignment,
+    const void *tag)
 
 /* ---- delete, delete[]: plain, nothrow, sized, aligned and their mixtures ----------------------
  */
