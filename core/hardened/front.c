@@ -111,29 +111,23 @@ unsigned front_class_for(size_t size, size_t alignment)
     return size_class - 1 < MID_CLASS_LAST ? size_class : large_class(size, alignment);
 }
 
-static void *take_block(unsigned size_class, size_t alignment)
+static void *take_block(struct heap *heap, unsigned size_class, size_t alignment)
 {
     unsigned units = (unsigned)(alignment >> UNIT_SHIFT);
     void *block = NULL;
-    if (units > 1) {
-        block = bin_take_aligned(HARDENED_SHARD, size_class, units, false);
-        return block ? block : bin_take_aligned(HARDENED_SHARD, size_class, units, true);
-    }
-    for (enum refill cost = REFILL_USED; cost <= REFILL_MAP; cost++)
-        if (bin_refill(HARDENED_SHARD, size_class, &block, 1, cost))
-            return block;
-    return NULL;
+    heap_take(heap, HARDENED_SHARD, size_class, &block, 1, units);
+    return block;
 }
 
 /* If the system refuses to open a block, tries others; the refused ones go back at the end, or they
  * would be taken again. */
-static void *take_large(unsigned size_class, size_t size, size_t alignment)
+static void *take_large(struct heap *heap, unsigned size_class, size_t size, size_t alignment)
 {
     enum { TRIES = 32 };
     void *refused[TRIES], *opened = NULL;
     unsigned count = 0;
     while (!opened && count < TRIES &&
-           (refused[count] = take_block(size_class, alignment)) != NULL) {
+           (refused[count] = take_block(heap, size_class, alignment)) != NULL) {
         opened = large_open(slab_lookup(refused[count]), size, alignment);
         count += !opened;
     }
@@ -165,8 +159,8 @@ static void *take(
 {
     if (!size_class)
         return take_big(heap, size, alignment, form);
-    void *block = size_class_is_large(size_class) ? take_large(size_class, size, alignment)
-                                                  : take_block(size_class, alignment);
+    void *block = size_class_is_large(size_class) ? take_large(heap, size_class, size, alignment)
+                                                  : take_block(heap, size_class, alignment);
     return block ? start((struct held){block, slab_lookup(block)}, size, alignment, form) : NULL;
 }
 

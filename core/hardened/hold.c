@@ -36,22 +36,6 @@ static void look_around(struct hold *hold)
 
 /* ---- To and from the bins -------------------------------------------------------------------- */
 
-/* As refill_from_bins of magazine.c, but nothing is cached for others on the way. */
-static unsigned take_batch(unsigned size_class, void **blocks, unsigned count)
-{
-    unsigned shard = HARDENED_SHARD, got = 0;
-    for (enum refill cost = REFILL_USED; !got && cost <= REFILL_FRESH; cost++)
-        got = bin_refill(shard, size_class, blocks, count, cost);
-    for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
-        if (shard_make_room(shard, step))
-            got = bin_refill(shard, size_class, blocks, count, REFILL_FRESH);
-    if (!got)
-        got = bin_refill(shard, size_class, blocks, count, REFILL_MAP);
-    if (UNLIKELY(!got) && reclaim_everything())
-        got = bin_refill(shard, size_class, blocks, count, REFILL_MAP);
-    return got;
-}
-
 static unsigned most_ready(unsigned size_class)
 {
     unsigned size = size_classes[size_class].size;
@@ -86,7 +70,7 @@ struct held hold_take_slowly(struct hold *hold, unsigned size_class)
         void *blocks[HOLD_READY];
         begin(ready, size_class);
         struct heap *heap = heap_enter();
-        unsigned got = take_batch(size_class, blocks, ready->batch);
+        unsigned got = heap_take(heap, HARDENED_SHARD, size_class, blocks, ready->batch, 1);
         if (heap)
             heap_leave(heap);
         ready->batch = (uint16_t)size_min((size_t)2 * ready->batch, ready->most / 2);

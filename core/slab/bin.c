@@ -205,11 +205,9 @@ static size_t bytes_touched(const struct slab *slab, uint64_t clean)
     return clean ? bits_count(clean) * slab_grain(slab) : 0;
 }
 
-unsigned bin_refill(
-    unsigned shard, unsigned size_class, void **blocks, unsigned count, enum refill cost)
+/* From slabs that are there. */
+static unsigned take_listed(struct bin *bin, void **blocks, unsigned count, bool fresh)
 {
-    bool fresh = cost != REFILL_USED;
-    struct bin *bin = bin_of(shard, size_class);
     struct slab *slab;
     unsigned taken = 0;
     size_t touched = 0;
@@ -228,29 +226,27 @@ unsigned bin_refill(
     pressure_taken(touched);
     if (taken && taken < count)
         memmove(blocks, blocks + count - taken, taken * sizeof *blocks);
-    if (taken || !fresh)
+    return taken;
+}
+
+unsigned bin_refill(
+    unsigned shard, unsigned size_class, void **blocks, unsigned count, unsigned alignment,
+    enum refill cost)
+{
+    struct bin *bin = bin_of(shard, size_class);
+    unsigned taken = alignment > 1 ? 0 : take_listed(bin, blocks, count, cost != REFILL_USED);
+    if (taken || cost == REFILL_USED)
         return taken;
-    slab = slab_create(size_class, shard, 1, cost == REFILL_MAP);
+    struct slab *slab = slab_create(size_class, shard, alignment, cost == REFILL_MAP);
     if (!slab)
         return 0;
     uint64_t clean = slab->clean_grains;
     populate(bin, slab);
     taken = slab_take(slab, blocks, count);
-    touched = bytes_touched(slab, clean);
+    size_t touched = bytes_touched(slab, clean);
     join(bin, slab);
     pressure_taken(touched);
     return taken;
-}
-
-void *bin_take_aligned(unsigned shard, unsigned size_class, unsigned alignment, bool may_grow)
-{
-    void *block;
-    struct slab *slab = slab_create(size_class, shard, alignment, may_grow);
-    if (!slab)
-        return NULL;
-    slab_take(slab, &block, 1);
-    join(bin_of(shard, size_class), slab);
-    return block;
 }
 
 /* Makes a slab of which no block is free one of the bin's, or no more. */

@@ -53,13 +53,11 @@ struct bin {
 enum refill { REFILL_USED, REFILL_FRESH, REFILL_MAP };
 
 /* Takes up to `count` blocks of the class, of the fullest slabs, the lowest address of the fullest
- * one last; returns how many, 0 when no memory is left, or none at that cost. */
+ * one last; returns how many, 0 when no memory is left, or none at that cost. An alignment above 1
+ * unit is for one single block, in a slab that is made for it. */
 unsigned bin_refill(
-    unsigned shard, unsigned size_class, void **blocks, unsigned count, enum refill cost);
-
-/* A block of a class of single blocks, at a multiple of `alignment` units, in a slab that is made
- * for it; NULL when no memory is left, or none unless more is mapped and it must not grow. */
-void *bin_take_aligned(unsigned shard, unsigned size_class, unsigned alignment, bool may_grow);
+    unsigned shard, unsigned size_class, void **blocks, unsigned count, unsigned alignment,
+    enum refill cost);
 
 /* Makes the slab of a single block, which the caller has, one of another such class: slab_resize.
  */

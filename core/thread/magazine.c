@@ -279,37 +279,31 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 
 /* A step of giving up what is cached, before memory grows; true when there was something. A single
  * block keeps the pages around it from serving a longer one, whatever class it is of. */
-static bool give_up(struct heap *heap, unsigned step)
+static bool give_up(struct heap *heap, unsigned shard, unsigned step)
 {
-    bool lent = step == 0 && heap_lend(heap);
-    return shard_make_room(heap->shard, step) || lent;
+    bool lent = step == 0 && heap && heap_lend(heap);
+    return shard_make_room(shard, step) || lent;
 }
 
-/* A batch from the bins: its lowest address is handed out first. Before fresh pages are touched,
- * what the transfer caches of other shards hold serves, but for long blocks, which stay apart by
- * shard; before memory grows that serves for these as well, and what is cached for other classes.
- */
-static unsigned refill_from_bins(
-    struct heap *heap, unsigned size_class, void **slots, unsigned count, bool fresh)
+unsigned heap_take(
+    struct heap *heap, unsigned shard, unsigned size_class, void **blocks, unsigned count,
+    unsigned alignment)
 {
-    unsigned shard = heap->shard;
-    unsigned got = bin_refill(shard, size_class, slots, count, REFILL_USED);
-    if (!got && !fresh)
-        return 0;
     bool apart = size_class_is_long(size_class);
+    unsigned got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_USED);
     if (!got && !apart)
-        got = transfer_take_from_others(shard, size_class, slots, count);
+        got = transfer_take_from_others(shard, size_class, blocks, count);
     if (!got)
-        got = bin_refill(shard, size_class, slots, count, REFILL_FRESH);
-    if (!got && apart)
-        got = transfer_take_from_others(shard, size_class, slots, count);
+        got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
+    if (!got && apart && alignment <= 1)
+        got = transfer_take_from_others(shard, size_class, blocks, count);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
-        if (give_up(heap, step))
-            got = bin_refill(shard, size_class, slots, count, REFILL_FRESH);
+        if (give_up(heap, shard, step))
+            got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     if (!got)
-        got = bin_refill(shard, size_class, slots, count, REFILL_MAP);
+        got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_MAP);
     if (UNLIKELY(!got) && reclaim_everything())
-        got = bin_refill(shard, size_class, slots, count, REFILL_MAP);
+        got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_MAP);
     return got;
 }
 
@@ -327,7 +321,10 @@ static unsigned refill(
 {
     unsigned got = transfer_take(heap->shard, size_class, slots, count);
     prefetch(slots, got);
-    return got ? got : refill_from_bins(heap, size_class, slots, count, fresh);
+    if (got)
+        return got;
+    return fresh ? heap_take(heap, heap->shard, size_class, slots, count, 1)
+                 : bin_refill(heap->shard, size_class, slots, count, 1, REFILL_USED);
 }
 
 static unsigned batch_limit(const struct magazine *magazine)
@@ -394,19 +391,6 @@ void *heap_refill(struct heap *heap, unsigned size_class, bool fresh)
     return block;
 }
 
-static void *make_aligned(struct heap *heap, unsigned size_class, unsigned units)
-{
-    void *block = bin_take_aligned(heap->shard, size_class, units, false);
-    for (unsigned step = 0; !block && step < SHARD_ROOM_STEPS; step++)
-        if (give_up(heap, step))
-            block = bin_take_aligned(heap->shard, size_class, units, false);
-    if (!block)
-        block = bin_take_aligned(heap->shard, size_class, units, true);
-    if (UNLIKELY(!block) && reclaim_everything())
-        block = bin_take_aligned(heap->shard, size_class, units, true);
-    return block;
-}
-
 /* Brings one of the blocks that the magazine holds to its top. */
 static bool find_aligned(struct heap *heap, unsigned size_class, size_t alignment)
 {
@@ -429,8 +413,8 @@ void *heap_take_aligned(struct heap *heap, unsigned size_class, size_t alignment
     COUNTER_ADD(&magazine->counts.misses, 1);
     if (find_aligned(heap, size_class, alignment))
         return heap_pop(heap, size_class);
-    void *block = make_aligned(heap, size_class, (unsigned)(alignment >> UNIT_SHIFT));
-    if (block) {
+    void *block = NULL;
+    if (heap_take(heap, heap->shard, size_class, &block, 1, (unsigned)(alignment >> UNIT_SHIFT))) {
         COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
         count_pop(heap, size_class);
     } else {

@@ -238,6 +238,15 @@ void heap_count_free(struct heap *heap, unsigned size_class);
 /* A block out of the magazine, NULL when it is empty: for slow paths. */
 void *heap_pop(struct heap *heap, unsigned size_class);
 
+/* A batch from the bins of that shard, which others may have to make room for: its lowest address
+ * is handed out first. Before fresh pages are touched, what the transfer caches of other shards
+ * hold serves, but for long blocks, which stay apart by shard; before memory grows that serves for
+ * these as well, and what is cached for other classes. `alignment`: as bin_refill has it. The heap
+ * that lends on the way, entered, or NULL. Returns how many, 0 when no memory is left. */
+unsigned heap_take(
+    struct heap *heap, unsigned shard, unsigned size_class, void **blocks, unsigned count,
+    unsigned alignment);
+
 /* A block of a class whose magazine is empty, which is filled on the way: with blocks that were
  * handed out before or, if `fresh`, with any; NULL when there are none. */
 void *heap_refill(struct heap *heap, unsigned size_class, bool fresh);

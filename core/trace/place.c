@@ -23,16 +23,11 @@ static unsigned class_for(unsigned size_class, size_t alignment)
 static void *take_block(unsigned size_class, size_t alignment)
 {
     unsigned shard = slab_samples_shard, units = (unsigned)(alignment >> UNIT_SHIFT);
-    void *block =
-        units > 1 ? bin_take_aligned(shard, size_class, units, false) : spare_take(size_class);
-    if (block)
-        return block;
-    if (units > 1)
-        return bin_take_aligned(shard, size_class, units, true);
-    for (enum refill cost = REFILL_USED; cost <= REFILL_MAP; cost++)
-        if (bin_refill(shard, size_class, &block, 1, cost))
-            return block;
-    return NULL;
+    void *block = units > 1 ? NULL : spare_take(size_class);
+    for (enum refill cost = REFILL_USED; !block && cost <= REFILL_MAP; cost++)
+        if (bin_refill(shard, size_class, &block, 1, units, cost))
+            break;
+    return block;
 }
 
 /* The block is in use from now on, and zero if asked for. */

@@ -26,9 +26,9 @@ static char *take(size_t size, size_t alignment)
     void *block = NULL;
     assert_int_not_equal(size_class, CLASS_NONE);
     if (units > 1)
-        block = bin_take_aligned(HARDENED_SHARD, size_class, units, true);
+        bin_refill(HARDENED_SHARD, size_class, &block, 1, units, REFILL_MAP);
     for (enum refill cost = REFILL_USED; !block && cost <= REFILL_MAP; cost++)
-        bin_refill(HARDENED_SHARD, size_class, &block, 1, cost);
+        bin_refill(HARDENED_SHARD, size_class, &block, 1, 1, cost);
     assert_non_null(block);
     struct slab *slab = slab_lookup(block);
     char *opened = large_open(slab, size, alignment);

@@ -71,7 +71,7 @@ static void refill(unsigned shard, unsigned class, unsigned count)
     struct slab *expected = level <= FULLNESS_EMPTY
                                 ? CONTAINER_OF(bin->slabs[level].first, struct slab, by_fullness)
                                 : NULL;
-    unsigned got = bin_refill(shard, class, blocks, count, REFILL_MAP);
+    unsigned got = bin_refill(shard, class, blocks, count, 1, REFILL_MAP);
     CHECK(got > 0 && got <= count);
     CHECK(!expected || slab_lookup(blocks[got - 1]) == expected);
     /* A slab is made only when there is none with a free block. */
@@ -181,7 +181,7 @@ static void lowest_addresses_of_the_fullest_slab_first(void **state)
     assert_int_equal(level_of(slab_lookup(sparse[0])), 3);
     assert_int_equal(level_of(slab_lookup(dense[0])), 0);
     void *got[6];
-    assert_int_equal(bin_refill(0, class, got, 6, REFILL_MAP), 6);
+    assert_int_equal(bin_refill(0, class, got, 6, 1, REFILL_MAP), 6);
     for (unsigned i = 0; i < 4; i++)
         assert_ptr_equal(got[2 + i], held[64 + 10 * i]);
     assert_ptr_equal(got[1], held[59]);
@@ -205,19 +205,19 @@ static void used_blocks_can_be_had_alone(void **state)
     refill(0, class, 10);
     const struct slab *slab = slab_lookup(held[0]);
     assert_int_equal(slab_used_blocks(slab), 0);
-    assert_int_equal(bin_refill(0, class, held + held_count, 4, REFILL_USED), 0);
+    assert_int_equal(bin_refill(0, class, held + held_count, 4, 1, REFILL_USED), 0);
     for (unsigned i = 0; i < 3; i++)
         back[i] = held[3 * i];
     bin_flush(0, class, back, 3);
     assert_int_equal(slab_used_blocks(slab), 3);
-    assert_int_equal(bin_refill(0, class, back + 1, 2, REFILL_USED), 2);
+    assert_int_equal(bin_refill(0, class, back + 1, 2, 1, REFILL_USED), 2);
     void *last[2];
-    assert_int_equal(bin_refill(0, class, last, 2, REFILL_USED), 1);
+    assert_int_equal(bin_refill(0, class, last, 2, 1, REFILL_USED), 1);
     back[0] = last[0];
     for (unsigned i = 0; i < 3; i++)
         assert_ptr_equal(back[i], held[3 * i]);
-    assert_int_equal(bin_refill(0, class, held + held_count, 4, REFILL_USED), 0);
-    assert_int_equal(bin_refill(0, class, held + held_count, 1, REFILL_FRESH), 1);
+    assert_int_equal(bin_refill(0, class, held + held_count, 4, 1, REFILL_USED), 0);
+    assert_int_equal(bin_refill(0, class, held + held_count, 1, 1, REFILL_FRESH), 1);
     assert_ptr_equal(held[held_count], (char *)held[0] + 1024);
     stamp(held[held_count++], 1024);
     while (held_count)
@@ -232,7 +232,7 @@ static int resident_of_next(unsigned class, bool written)
 {
     int pages = 0;
     unsigned count = size_classes[class].blocks;
-    assert_int_equal(bin_refill(0, class, held + held_count, count, REFILL_MAP), count);
+    assert_int_equal(bin_refill(0, class, held + held_count, count, 1, REFILL_MAP), count);
     const struct slab *slab = slab_lookup(held[held_count]);
     for (unsigned i = 0; i < UNIT_PAGES; i++)
         pages += unit_is_resident(slab->base + i * PAGE_SIZE);
@@ -356,7 +356,7 @@ static void purging_inside_slabs_keeps_live_blocks(void **state)
         /* What was purged can be handed out again, and then be purged again. */
         unsigned all = held_count;
         for (held_count = kept; held_count + 16 < all;) {
-            unsigned got = bin_refill(0, class, held + held_count, 16, REFILL_MAP);
+            unsigned got = bin_refill(0, class, held + held_count, 16, 1, REFILL_MAP);
             for (unsigned i = 0; i < got; i++)
                 memset(held[held_count + i], 0xee, size);
             held_count += got;
@@ -444,10 +444,10 @@ static void clean_pages_are_counted(void **state)
     sweep_purge(SIZE_MAX);
     page_heap_purge(SIZE_MAX);
     size_t before = slab_clean_bytes(), slab = size_classes[class].units * UNIT_SIZE;
-    assert_int_equal(bin_refill(0, class, held, 1, REFILL_MAP), 1);
+    assert_int_equal(bin_refill(0, class, held, 1, 1, REFILL_MAP), 1);
     assert_int_equal(slab_clean_bytes(), before + slab - LONG);
-    assert_int_equal(bin_refill(0, class, held + 1, 2, REFILL_USED), 0);
-    assert_int_equal(bin_refill(0, class, held + 1, 2, REFILL_FRESH), 2);
+    assert_int_equal(bin_refill(0, class, held + 1, 2, 1, REFILL_USED), 0);
+    assert_int_equal(bin_refill(0, class, held + 1, 2, 1, REFILL_FRESH), 2);
     assert_int_equal(slab_clean_bytes(), before + slab - 3 * LONG);
     bin_flush(0, class, held + 1, 2);
     assert_int_equal(slab_clean_bytes(), before + slab - 3 * LONG);
@@ -469,7 +469,7 @@ static void a_sweep_ends_in_steps(void **state)
     struct bin *bin = bin_of(0, class);
     /* Each is half empty, and no page of it is left to be purged. */
     for (unsigned i = 0; i < SLABS * blocks; i++)
-        assert_int_equal(bin_refill(0, class, &held[i], 1, REFILL_MAP), 1);
+        assert_int_equal(bin_refill(0, class, &held[i], 1, 1, REFILL_MAP), 1);
     for (unsigned i = 0; i < SLABS * blocks; i++) {
         slab_add_clean(slab_lookup(held[i]), UINT64_MAX);
         if (i % blocks)
@@ -589,7 +589,7 @@ static void *churn(void *argument)
     for (int step = 0; step < 20000; step++) {
         unsigned batch = 1 + unit_below(&random, 32);
         if (count + batch <= 256 && unit_below(&random, 2)) {
-            unsigned got = bin_refill(shard, class, mine + count, batch, REFILL_MAP);
+            unsigned got = bin_refill(shard, class, mine + count, batch, 1, REFILL_MAP);
             CHECK(got);
             for (unsigned i = count; i < count + got; i++)
                 stamp(mine[i], 640);
@@ -657,7 +657,7 @@ static void misuse_is_named(void **state)
     char line[200];
     void *blocks[2];
     unsigned class = size_class_of(128);
-    assert_int_equal(bin_refill(0, class, blocks, 2, REFILL_MAP), 2);
+    assert_int_equal(bin_refill(0, class, blocks, 2, 1, REFILL_MAP), 2);
     snprintf(line, sizeof line, "hakmem: free(): double free of %p", blocks[1]);
     unit_expect_abort(flush_twice, blocks[1], line);
     snprintf(
@@ -678,7 +678,7 @@ static void a_repaired_bin_knows_its_slabs(void **state)
     unsigned class = size_class_of(700);
     struct bin *bin = bin_of(0, class);
     void *block;
-    assert_int_equal(bin_refill(0, class, &block, 1, REFILL_MAP), 1);
+    assert_int_equal(bin_refill(0, class, &block, 1, 1, REFILL_MAP), 1);
     bin->keep = 1;
     bin_flush(0, class, &block, 1);
     assert_int_equal(bin->kept, 1);

@@ -89,7 +89,7 @@ static void long_blocks_go_home(void **state)
     void *got[8];
     unsigned homes[] = {2, 1, 1, 0, 1}, expected[ALL_SHARDS_MAX] = {1, 3, 1};
     for (unsigned i = 0; i < ARRAY_LENGTH(homes); i++)
-        assert_int_equal(bin_refill(homes[i], size_class, &held[i], 1, REFILL_MAP), 1);
+        assert_int_equal(bin_refill(homes[i], size_class, &held[i], 1, 1, REFILL_MAP), 1);
     memcpy(got, held, sizeof got);
     assert_true(transfer_goes_together(1, tiny, held, 5));
     assert_false(transfer_goes_together(1, size_class, held, 5));
@@ -121,7 +121,7 @@ static void a_long_batch_is_sorted(void **state)
     for (unsigned i = 0; i < FLUSH_MAX; i++) {
         unsigned shard = unit_below(&random, SHARDS);
         expected[shard]++;
-        assert_int_equal(bin_refill(shard, size_class, &held[i], 1, REFILL_MAP), 1);
+        assert_int_equal(bin_refill(shard, size_class, &held[i], 1, 1, REFILL_MAP), 1);
     }
     memcpy(sorted, held, sizeof sorted);
     transfer_sort(0, sorted, FLUSH_MAX, lengths);
@@ -151,7 +151,7 @@ static void sort_among_all_shards(void *unused)
     CHECK(shard_prepare_samples());
     CHECK(shard_count() == ALL_SHARDS_MAX);
     for (unsigned i = 0; i < COUNT; i++)
-        CHECK(bin_refill((i * 7) % SHARD_MAX, size_class, &held[i], 1, REFILL_MAP) == 1);
+        CHECK(bin_refill((i * 7) % SHARD_MAX, size_class, &held[i], 1, 1, REFILL_MAP) == 1);
     memset(lengths, 0xff, sizeof lengths);
     transfer_sort(0, held, COUNT, lengths);
     for (unsigned shard = 0; shard < ALL_SHARDS_MAX; shard++)
@@ -174,7 +174,7 @@ static void a_long_block_among_others_goes_along(void **state)
     enum { COUNT = 8, OTHER = 1 };
     unsigned size_class = size_class_of(10000);
     for (unsigned i = 0; i < COUNT; i++)
-        assert_int_equal(bin_refill(i == OTHER, size_class, &held[i], 1, REFILL_MAP), 1);
+        assert_int_equal(bin_refill(i == OTHER, size_class, &held[i], 1, 1, REFILL_MAP), 1);
     assert_true(transfer_goes_together(0, size_class, held, COUNT));
     assert_int_equal(transfer_put(0, size_class, held, COUNT), COUNT);
     assert_int_equal(transfer_of(0, size_class)->count, COUNT);
@@ -212,7 +212,7 @@ static void *exchange(void *argument)
             unsigned got = transfer_take(0, class, mine + count, batch);
             if (!got)
                 got = bin_refill(
-                    (unsigned)(uintptr_t)argument, class, mine + count, batch, REFILL_MAP);
+                    (unsigned)(uintptr_t)argument, class, mine + count, batch, 1, REFILL_MAP);
             for (unsigned i = count; i < count + got; i++)
                 memset(mine[i], (int)(uintptr_t)argument + 1, 320);
             count += got;

@@ -566,7 +566,7 @@ static void go_on(size_t size, unsigned depth, unsigned pairs)
 static void take_from_bin(unsigned shard, unsigned size_class, unsigned count)
 {
     for (unsigned got = 0; got < count;)
-        got += bin_refill(shard, size_class, held + got, count - got, REFILL_MAP);
+        got += bin_refill(shard, size_class, held + got, count - got, 1, REFILL_MAP);
 }
 
 /* A thread that has long blocks of another shard, and goes on with these, gives them back. */

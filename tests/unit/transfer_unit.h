@@ -16,7 +16,7 @@ static void *held[MOST];
 static inline void refill(unsigned class, unsigned count)
 {
     for (unsigned got = 0; got < count;)
-        got += bin_refill(0, class, held + got, count - got, REFILL_MAP);
+        got += bin_refill(0, class, held + got, count - got, 1, REFILL_MAP);
 }
 
 static inline void flush(unsigned class, void **blocks, unsigned count)

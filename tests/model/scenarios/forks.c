@@ -64,7 +64,7 @@ static void take_what_is_free(void)
 {
     enum { MANY = 40 };
     void *taken[MANY];
-    unsigned got = bin_refill(0, size_class_of(SIZE), taken, MANY, REFILL_USED);
+    unsigned got = bin_refill(0, size_class_of(SIZE), taken, MANY, 1, REFILL_USED);
     taken[got++] = take(SIZE);
     taken[got++] = take(LARGE);
     taken[got++] = take(BIG);
@@ -109,7 +109,7 @@ static void use_bin(void)
 {
     void *taken[2];
     unsigned class = size_class_of(SIZE);
-    unsigned got = bin_refill(0, class, taken, 2, REFILL_MAP);
+    unsigned got = bin_refill(0, class, taken, 2, 1, REFILL_MAP);
     hold(taken, got);
     let_go();
     bin_flush(0, class, taken, got);
@@ -121,7 +121,7 @@ static void use_empties(void)
     void *taken[8];
     unsigned size_class = size_class_of(SIZE);
     for (int round = 0; round < 2; round++) {
-        unsigned got = bin_refill(0, size_class, taken, ARRAY_LENGTH(taken), REFILL_MAP);
+        unsigned got = bin_refill(0, size_class, taken, ARRAY_LENGTH(taken), 1, REFILL_MAP);
         bin_flush(0, size_class, taken, got);
     }
     shard_make_room(0, 0);
@@ -130,7 +130,7 @@ static void use_empties(void)
 static void use_transfer(void)
 {
     void *taken[2];
-    unsigned class = size_class_of(SIZE), got = bin_refill(0, class, taken, 2, REFILL_MAP);
+    unsigned class = size_class_of(SIZE), got = bin_refill(0, class, taken, 2, 1, REFILL_MAP);
     transfer_put(0, class, taken, got);
     hold(taken, transfer_take(0, class, taken, got));
 }
@@ -138,7 +138,8 @@ static void use_transfer(void)
 static void use_pages(void)
 {
     unsigned two = size_class_of(2 * UNIT_SIZE), three = size_class_of(3 * UNIT_SIZE);
-    void *block = bin_take_aligned(0, three, 1, true);
+    void *block = NULL;
+    bin_refill(0, three, &block, 1, 1, REFILL_MAP);
     hold(&block, 1);
     bool grown = bin_resize(slab_lookup(block), size_class_of(4 * UNIT_SIZE));
     CHECK(bin_resize(slab_lookup(block), two) && grown);
@@ -280,8 +281,8 @@ static void repair_all(void)
 static void use_slab(void)
 {
     void *taken[8];
-    unsigned class = size_class_of(SIZE), got = bin_refill(0, class, taken, 7, REFILL_USED);
-    got += bin_refill(0, class, taken + got, 8 - got, REFILL_MAP);
+    unsigned class = size_class_of(SIZE), got = bin_refill(0, class, taken, 7, 1, REFILL_USED);
+    got += bin_refill(0, class, taken + got, 8 - got, 1, REFILL_MAP);
     bin_flush(0, class, taken, got);
 }
 

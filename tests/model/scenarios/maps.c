@@ -111,7 +111,7 @@ static void map_first(void)
 static void make_slab(void)
 {
     void *block;
-    CHECK(bin_refill(0, size_class_of(BLOCK_SIZE), &block, 1, REFILL_FRESH) == 1);
+    CHECK(bin_refill(0, size_class_of(BLOCK_SIZE), &block, 1, 1, REFILL_FRESH) == 1);
 }
 
 /* What free asks of a pointer before it believes it. */
@@ -158,7 +158,7 @@ static void *block;
 static void make_large_block(void)
 {
     map_first();
-    CHECK((block = bin_take_aligned(0, size_class_of(3 * UNIT_SIZE), 2, true)));
+    CHECK(bin_refill(0, size_class_of(3 * UNIT_SIZE), &block, 1, 2, REFILL_MAP) == 1);
 }
 
 static void grow_large_block(void)

@@ -27,7 +27,7 @@ static void use(void *block)
 
 static void refill(void **taken, unsigned count)
 {
-    unsigned got = bin_refill(0, class(), taken, count, REFILL_MAP);
+    unsigned got = bin_refill(0, class(), taken, count, 1, REFILL_MAP);
     CHECK(got > 0);
     for (unsigned i = 0; i < got; i++)
         use(taken[i]);
@@ -134,7 +134,7 @@ SCENARIO(slabs_end) = {
 static void refill_other(void)
 {
     void *taken;
-    CHECK(bin_refill(0, size_class_of(1024), &taken, 1, REFILL_MAP) == 1);
+    CHECK(bin_refill(0, size_class_of(1024), &taken, 1, 1, REFILL_MAP) == 1);
     use(taken);
 }
 
@@ -268,7 +268,7 @@ static void two_left_in_window(void)
     CHECK(page_heap_init());
     shard_init(1);
     unsigned class = size_class_of(SHORT_MAX);
-    CHECK(bin_refill(0, class, blocks, SHORT_SLAB_BLOCKS, REFILL_MAP) == SHORT_SLAB_BLOCKS);
+    CHECK(bin_refill(0, class, blocks, SHORT_SLAB_BLOCKS, 1, REFILL_MAP) == SHORT_SLAB_BLOCKS);
     bin_flush(0, class, blocks + 1, SHORT_SLAB_BLOCKS - 2);
     CHECK(class_map_newest() == &class_map);
     CHECK(class_map_get(blocks[0]) == class);
@@ -342,7 +342,7 @@ static void much_is_free(void)
     CHECK(page_heap_init());
     shard_init(1);
     for (unsigned got = 0; got < LONG_BLOCKS;)
-        got += bin_refill(0, longest, blocks + got, LONG_BLOCKS - got, REFILL_MAP);
+        got += bin_refill(0, longest, blocks + got, LONG_BLOCKS - got, 1, REFILL_MAP);
     for (unsigned i = 0; i < LONG_BLOCKS; i++)
         if (i % 8 != 0)
             bin_flush(0, longest, blocks + i, 1);

@@ -23,7 +23,7 @@ static void use(void *block)
 
 static void refill(void **taken, unsigned count)
 {
-    unsigned got = bin_refill(0, size_class(), taken, count, REFILL_MAP);
+    unsigned got = bin_refill(0, size_class(), taken, count, 1, REFILL_MAP);
     CHECK(got > 0);
     for (unsigned i = 0; i < got; i++)
         use(taken[i]);
