@@ -56,7 +56,7 @@ struct heap *heap_of_thread(void)
 static void keep_heap(struct heap *heap)
 {
     idle_enter(heap);
-    ATOMIC_STORE_RELAXED(&heap->kept, true);
+    ATOMIC_STORE_RELAXED(&heap->state, HEAP_OPEN);
     idle_leave(heap);
     own_heap = heap;
     thread_heap = &heap->area->front;

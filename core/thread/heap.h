@@ -22,6 +22,23 @@ struct heap_area {
 
 _Static_assert(HEAP_SLOTS <= UINT16_MAX, "slot indices fit their fields");
 
+/* How far others may reach into a heap (thread/idle.h):
+ *
+ *                    the owner leaves a slow path, and it is time
+ *     HEAP_OPEN ---------------------------------------------------> HEAP_PARKED
+ *         |  ^                                                           |
+ *         |  |  the owner enters a slow path, as its next call has to    |
+ *         |  '-----------------------------------------+-----------------'
+ *         |  another thread, in a tick                 |
+ *         '--------------------------------------> HEAP_CLOSED
+ *
+ * HEAP_APART: no thread keeps the heap: one has borrowed it for a call, or it is in the pool. */
+enum heap_state { HEAP_APART, HEAP_OPEN, HEAP_PARKED, HEAP_CLOSED };
+
+/* What others took out since the owner's last slow path: DRAINED_ALL, whatever they may take; then
+ * the heap counts in registry.idle. */
+enum heap_drained { DRAINED_NOT, DRAINED_SOME, DRAINED_ALL };
+
 /* No other object is on its cache lines: its owner writes to it in each slow path. */
 struct heap {
     struct heap_area *area; /* const */
@@ -30,14 +47,11 @@ struct heap {
     uint64_t owner;         /* atomic, any thread: identity of the owner, 0 in the pool; see own */
     int owner_process;      /* atomic relaxed, any thread: its process id, when it took the heap */
     uint32_t gate;          /* atomic, any thread: see thread/idle.h */
-    bool kept;        /* gate; a thread's own, not borrowed or pooled; these are atomic for fork */
-    bool parked;      /* gate: by the owner */
-    bool closed;      /* gate: by another thread */
-    bool drained;     /* gate: others took blocks out */
-    bool emptied;     /* gate: and left none that they may take; counted in registry.idle */
-    uint16_t returns; /* gate: of the owner after others took blocks out; wraps */
-    uint64_t closed_ns; /* gate: when it was closed */
-    uint8_t shard;      /* const */
+    uint8_t state;          /* gate: an enum heap_state; it and the next are atomic for fork */
+    uint8_t drained;        /* gate: an enum heap_drained */
+    uint16_t returns;       /* gate: of the owner after others took blocks out; wraps */
+    uint64_t closed_ns;     /* gate: when it was closed */
+    uint8_t shard;          /* const */
     bool bare; /* atomic relaxed, written by who has it out of the pool: the area is all zero */
     uint16_t slow_calls; /* since the last maintenance */
     uint16_t parks_left; /* at `parked_ms`: see PARKS_MAX in heap.c */

@@ -24,7 +24,7 @@ static bool is_of_this_process(const struct heap *heap)
 static void repair_gate(struct heap *heap)
 {
     heap_find_sentinels(heap);
-    heap->drained = true;
+    heap->drained = DRAINED_SOME;
     ATOMIC_STORE_RELAXED(&heap->gate, GATE_FREE);
 }
 
@@ -91,29 +91,27 @@ void idle_open_front(struct heap *heap)
 
 bool idle_take_back(struct heap *heap)
 {
-    bool idle = heap->closed || heap->drained;
-    if (heap->closed)
+    unsigned state = heap->state, drained = heap->drained;
+    if (state == HEAP_CLOSED)
         idle_open_front(heap);
-    if (heap->drained) {
+    if (drained) {
         heap_settle_magazines(heap);
         heap->returns++;
     }
-    ATOMIC_STORE_RELAXED(&heap->closed, false);
-    ATOMIC_STORE_RELAXED(&heap->drained, false);
-    ATOMIC_STORE_RELAXED(&heap->parked, false);
-    bool emptied = heap->emptied;
-    ATOMIC_STORE_RELAXED(&heap->emptied, false);
+    if (state != HEAP_APART)
+        ATOMIC_STORE_RELAXED(&heap->state, HEAP_OPEN);
+    ATOMIC_STORE_RELAXED(&heap->drained, DRAINED_NOT);
     /* What was emptied in a parent process is not counted in its child. */
-    if (UNLIKELY(emptied) && is_of_this_process(heap))
+    if (UNLIKELY(drained == DRAINED_ALL) && is_of_this_process(heap))
         registry_count_idle(-1);
-    return idle;
+    return state == HEAP_CLOSED || drained;
 }
 
 void idle_disown(struct heap *heap)
 {
     idle_enter(heap);
     idle_take_back(heap);
-    ATOMIC_STORE_RELAXED(&heap->kept, false);
+    ATOMIC_STORE_RELAXED(&heap->state, HEAP_APART);
     idle_leave(heap);
 }
 
@@ -137,7 +135,7 @@ bool idle_park(struct heap *heap)
     if (!ATOMIC_LOAD_RELAXED(&parked_for_good) && !(heap->parks_left && idle_matters()))
         return false;
     heap->parks_left -= heap->parks_left > 0;
-    ATOMIC_STORE_RELAXED(&heap->parked, true);
+    ATOMIC_STORE_RELAXED(&heap->state, HEAP_PARKED);
     return true;
 }
 
@@ -156,7 +154,7 @@ void idle_look_after_purge(struct heap *heap, bool idle)
 static void close_front(struct heap *heap)
 {
     struct heap_front *front = &heap->area->front;
-    ATOMIC_STORE_RELAXED(&heap->closed, true);
+    ATOMIC_STORE_RELAXED(&heap->state, HEAP_CLOSED);
     KEEP_STORE_ORDER();
     ATOMIC_STORE_RELAXED(&front->classes_limit, 0);
     for (size_t size = 0; size <= TINY_MAX; size++)
@@ -171,9 +169,9 @@ static void close_front(struct heap *heap)
 /* Inside the gate. */
 static bool may_drain(const struct heap *heap)
 {
-    return !heap->emptied &&
-           (heap->parked ||
-            (heap->closed && os_time_between(os_clock_ns(), heap->closed_ns) >= SETTLE_NS));
+    bool settled =
+        heap->state == HEAP_CLOSED && os_time_between(os_clock_ns(), heap->closed_ns) >= SETTLE_NS;
+    return heap->drained != DRAINED_ALL && (heap->state == HEAP_PARKED || settled);
 }
 
 /* Takes blocks out of the first magazine from `*size_class` on that has more than it has to keep.
@@ -181,11 +179,12 @@ static bool may_drain(const struct heap *heap)
 static unsigned take_some(struct heap *heap, unsigned *size_class, void **blocks)
 {
     for (; *size_class < CLASS_COUNT; ++*size_class) {
-        unsigned count = magazine_take_bottom(heap, *size_class, blocks, FLUSH_MAX, !heap->parked);
+        unsigned count =
+            magazine_take_bottom(heap, *size_class, blocks, FLUSH_MAX, heap->state == HEAP_CLOSED);
         if (count)
             return count;
     }
-    ATOMIC_STORE_RELAXED(&heap->emptied, true);
+    ATOMIC_STORE_RELAXED(&heap->drained, DRAINED_ALL);
     return 0;
 }
 
@@ -220,7 +219,7 @@ static void close_heap(struct heap *heap)
 {
     if (!is_of_this_process(heap) || !try_gate(heap))
         return;
-    if (heap->kept && !heap->parked && !heap->closed)
+    if (heap->state == HEAP_OPEN)
         close_front(heap);
     idle_leave(heap);
 }
@@ -262,8 +261,8 @@ void idle_purge(void)
 
 void idle_reset(struct heap *heap)
 {
-    heap->drained = false; /* there are no blocks to keep */
+    heap->drained = DRAINED_NOT; /* there are no blocks to keep */
     idle_take_back(heap);
-    ATOMIC_STORE_RELAXED(&heap->kept, false);
+    ATOMIC_STORE_RELAXED(&heap->state, HEAP_APART);
     ATOMIC_STORE_RELAXED(&heap->gate, GATE_FREE);
 }

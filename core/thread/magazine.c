@@ -503,7 +503,7 @@ unsigned magazine_take_bottom(
     KEEP_STORE_ORDER();
     ATOMIC_STORE_RELAXED(&magazine->begin, (uint16_t)(begin + count));
     count_flush(magazine, count);
-    ATOMIC_STORE_RELAXED(&heap->drained, true);
+    ATOMIC_STORE_RELAXED(&heap->drained, DRAINED_SOME);
     return count;
 }
 

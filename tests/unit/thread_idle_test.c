@@ -345,7 +345,7 @@ static void ticks_reach_idle_heaps(void **state)
     idle_tick();
     while (idle_step()) {
     }
-    assert_true(worker.heap->closed);
+    assert_int_equal(worker.heap->state, HEAP_CLOSED);
     assert_true(cached_blocks(worker.heap) > 1);
     os_sleep_ms(2);
     idle_tick();
@@ -353,7 +353,7 @@ static void ticks_reach_idle_heaps(void **state)
     }
     assert_int_equal(cached_blocks(worker.heap), 1);
     let(check_heap);
-    assert_false(worker.heap->closed);
+    assert_int_not_equal(worker.heap->state, HEAP_CLOSED);
 }
 
 /* A child of fork may have a clock by which the heap was closed in the future. */
@@ -364,7 +364,7 @@ static void a_clock_that_was_set_back_does_not_stop_drains(void **state)
     idle_tick();
     while (idle_step()) {
     }
-    assert_true(worker.heap->closed && cached_blocks(worker.heap) > 1);
+    assert_true(worker.heap->state == HEAP_CLOSED && cached_blocks(worker.heap) > 1);
     worker.heap->closed_ns = os_clock_ns() + 3600 * (uint64_t)1000000000;
     idle_tick();
     while (idle_step()) {
@@ -407,7 +407,7 @@ static void steps_are_short(void **state)
         idle_tick();
         idle_step();
     }
-    assert_true(worker.heap->closed);
+    assert_int_equal(worker.heap->state, HEAP_CLOSED);
     over = 1;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
@@ -432,7 +432,7 @@ static void a_child_goes_on_with_a_drained_heap(void **state)
     use_all_sizes();
     struct heap *mine = heap_of_thread();
     let(purge_from_outside);
-    assert_true(mine->closed && mine->drained);
+    assert_true(mine->state == HEAP_CLOSED && mine->drained);
     unit_in_child(use_in_child, NULL);
     use_all_sizes();
     check_heap();
@@ -451,7 +451,7 @@ static void a_drained_heap_is_adopted(void **state)
     idle_purge();
     finish(NULL);
     assert_false(heap_in_use(drained));
-    assert_false(drained->kept || drained->closed || drained->drained);
+    assert_true(drained->state == HEAP_APART && !drained->drained);
     heap_check(drained);
     begin(NULL);
     let(use_all_sizes);
