@@ -147,10 +147,6 @@
  * [2026-11-22-fork-without-locks; none: bounds the time of one call] */
 #define SUSPECTS 8
 
-/* areas. As many are mapped at a time: a process may have only so many mappings.
- * [2026-11-22-pages-of-thread-heaps; none: 10,000 threads, of tests/hostile] */
-#define CHUNK_AREAS 8
-
 /* ---- Slabs: slab/slab.c, bin.c, spare.c ------------------------------------------------------ */
 
 /* bytes. Page tables for as much fill what the second-level cache of a core holds: from here on a

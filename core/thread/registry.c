@@ -394,50 +394,12 @@ static void assign_shard(struct heap *heap)
     heap->shard = (uint8_t)shard_of_heap(index);
 }
 
-/* Areas are mapped several at a time: a process may have only so many mappings, and each stack is
- * two of them. */
-static const size_t chunk_bytes = (size_t)CHUNK_AREAS * HEAP_BYTES;
-
-/* The next area of the chunk, NULL when it is used up. Registry lock held. */
-static struct heap_area *take_unused(void)
-{
-    char *memory = registry.unused;
-    if (memory == registry.unused_end)
-        return NULL;
-    registry.unused = memory + HEAP_BYTES;
-    return (struct heap_area *)memory;
-}
-
-static struct heap_area *map_area(void)
-{
-    lock_acquire(&registry.lock);
-    struct heap_area *area = take_unused();
-    lock_release(&registry.lock);
-    if (area)
-        return area;
-    char *chunk = os_map(chunk_bytes, CACHE_LINE, NULL);
-    if (!chunk)
-        return os_map(HEAP_BYTES, CACHE_LINE, NULL);
-    lock_acquire(&registry.lock);
-    area = take_unused();
-    if (!area) {
-        registry.unused = chunk;
-        registry.unused_end = chunk + chunk_bytes;
-        area = take_unused();
-        chunk = NULL;
-    }
-    lock_release(&registry.lock);
-    if (chunk)
-        os_discard(chunk, chunk_bytes);
-    return area;
-}
-
 static struct heap *make_heap(void)
 {
     struct heap *heap = metadata_alloc(sizeof *heap);
     if (!heap)
         return NULL;
-    heap->area = map_area();
+    heap->area = os_map(HEAP_BYTES, CACHE_LINE, NULL);
     if (!heap->area) {
         metadata_free(heap, sizeof *heap);
         return NULL;
@@ -561,14 +523,12 @@ void registry_begin_process(void)
 
 void heap_repair_registry(void)
 {
-    /* The lists may be in the middle of a change: all their heaps count as left behind, and the
-     * rest of the chunk is lost. */
+    /* The lists may be in the middle of a change: all their heaps count as left behind. */
     for (unsigned shard = 0; shard < SHARD_MAX; shard++) {
         struct pool *pool = &registry.pools[shard];
         pool->warm = pool->free = pool->bare = NULL;
     }
     registry.warm_count = registry.free_count = 0;
-    registry.unused = registry.unused_end = NULL;
     for (struct heap *heap = registry.all; heap; heap = heap->next)
         if (!heap->owner)
             ATOMIC_STORE_RELAXED(&heap->owner, NOBODY);

@@ -32,8 +32,6 @@ struct registry {
     unsigned warm_count; /* lock: of all pools */
     unsigned free_count; /* the same; read by any thread */
     unsigned count;      /* lock */
-    char *unused;        /* lock: memory for areas, up to `unused_end` */
-    char *unused_end;    /* lock */
     unsigned owned;      /* written under lock, read by any thread: heaps with an owner */
     int idle;            /* lock: of these, what others have emptied, and no call came since */
     unsigned crowd;      /* written under lock, read by any thread: of the rest, how many a CPU */
