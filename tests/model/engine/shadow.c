@@ -21,14 +21,15 @@ struct access {
     const void *code;
 };
 
+/* Of a cell mostly the first cache line is looked at. */
 struct cell {
     uint64_t *word;
     uint64_t before;
-    struct location *location[8]; /* by first byte */
-    bool unmapped;
     uint8_t count;
-    struct access access[ACCESSES_MAX];
-};
+    bool unmapped, located; /* whether it may have locations */
+    _Alignas(8) struct access access[ACCESSES_MAX];
+    struct location *location[8]; /* by first byte */
+} __attribute__((aligned(64)));
 
 static struct cell *cells;
 static uint32_t cell_count;
@@ -144,7 +145,7 @@ static void apply_range(struct cell *cell, const struct range *range, bool check
     cell->unmapped = range->event == RANGE_UNMAPPED;
     if (!checks || range->event == RANGE_UNMAPPED)
         return;
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; cell->located && i < 8; i++)
         if (cell->location[i])
             atomic_written_plainly(cell->location[i]);
     *cell->word = 0;
@@ -152,7 +153,8 @@ static void apply_range(struct cell *cell, const struct range *range, bool check
 
 static struct cell *cell_of(uintptr_t granule)
 {
-    size_t slot = (granule >> 3) * 0x9e3779b97f4a7c15u >> 46;
+    /* Neighbours lie side by side, in one cache line. */
+    size_t slot = (granule >> 3 & 63) | ((granule >> 9) * 0x9e3779b97f4a7c15u >> 52) << 6;
     for (; slots[slot % SLOTS].execution == execution; slot++) {
         struct cell *cell = &cells[slots[slot % SLOTS].cell];
         if (cell->word == (uint64_t *)granule)
@@ -165,9 +167,8 @@ static struct cell *cell_of(uintptr_t granule)
     struct cell *cell = &cells[cell_count++];
     cell->word = (uint64_t *)granule;
     cell->before = *cell->word;
-    memset(cell->location, 0, sizeof cell->location);
     cell->count = 0;
-    cell->unmapped = false;
+    cell->unmapped = cell->located = false;
     for (unsigned i = 0; i < range_count; i++)
         apply_range(cell, &ranges[i], false);
     return cell;
@@ -194,7 +195,7 @@ void shadow_access(const void *address, size_t size, bool write, bool atomic, co
             model_fail("an access to memory that is not mapped, at %s", report_place(code));
         check(cell, &new);
         record(cell, &new);
-        for (unsigned i = first; write && !atomic && i < last; i++)
+        for (unsigned i = first; write && !atomic && cell->located && i < last; i++)
             if (cell->location[i])
                 atomic_written_plainly(cell->location[i]);
     }
@@ -204,9 +205,9 @@ void shadow_rewritten(const void *address, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         uintptr_t byte = (uintptr_t)address + i;
-        struct location *location = cell_of(byte & ~(uintptr_t)7)->location[byte & 7];
-        if (location)
-            atomic_written_plainly(location);
+        struct cell *cell = cell_of(byte & ~(uintptr_t)7);
+        if (cell->located && cell->location[byte & 7])
+            atomic_written_plainly(cell->location[byte & 7]);
     }
 }
 
@@ -229,5 +230,8 @@ void shadow_range(void *address, size_t size, enum range_event event, const void
 struct location **shadow_location(const void *address)
 {
     struct cell *cell = cell_of((uintptr_t)address & ~(uintptr_t)7);
+    if (!cell->located)
+        memset(cell->location, 0, sizeof cell->location);
+    cell->located = true;
     return &cell->location[(uintptr_t)address & 7];
 }
