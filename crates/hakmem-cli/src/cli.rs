@@ -239,7 +239,8 @@ pub struct InputOptions {
 #[derive(Args, Clone, Debug)]
 pub struct ExperimentOptions {
     /// Compare with these only, separated by commas: `system`, names of peers, `peers` for all
-    /// that are found but hardened ones, `hardened` for these, or paths of libraries
+    /// that are found but hardened ones, `hardened` for these, or paths of libraries; `NAME=PATH`
+    /// names one, and `NAME=REVISION` builds that of a commit or tag of this source tree
     #[arg(long, value_name = "LIST", value_delimiter = ',', add = candidates::allocators())]
     pub with: Vec<String>,
     /// Measured runs per allocator; fewer than 9 are too few to tell a difference

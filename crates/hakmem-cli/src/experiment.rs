@@ -1,14 +1,16 @@
 //! What `compare` and `bench` have in common: from the options to the results.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::{Context, Result};
-use hakmem_lab::allocators::Finder;
+use anyhow::{bail, Context, Result};
+use hakmem_lab::allocators::{named, Finder};
 use hakmem_lab::executor::Programs;
 use hakmem_lab::experiment::{run, Header};
 use hakmem_lab::machine;
 use hakmem_lab::plan::{Budget, Plan, Task};
+use hakmem_report::format::one_line;
 use hakmem_report::summary::MOST_BLOCKS;
 use hakmem_results::{Arm, ArmKind, Outcome, ResultFile, Row};
 
@@ -19,6 +21,7 @@ use crate::locate::Installation;
 use crate::options::{check_environment, check_variables};
 use crate::output::{say, Outputs};
 use crate::progress::Progress;
+use crate::revision;
 use crate::settings::environment;
 
 /// Level of the intervals.
@@ -120,7 +123,8 @@ fn arms(installation: &Installation, libc: Libc, options: &ExperimentOptions) ->
         Libc::OWN => Finder::new(library, installation.peers()),
         _ => Finder::alone(library),
     };
-    let mut arms = finder.select(&options.with)?;
+    let with = options.with.iter().map(|it| resolve(installation, it));
+    let mut arms = finder.select(&with.collect::<Result<Vec<_>>>()?)?;
     for arm in arms.iter_mut().filter(|arm| arm.kind == ArmKind::System) {
         // It is this command's C library that can be asked for its version.
         arm.version = arm.version.take().filter(|_| libc == Libc::OWN);
@@ -130,6 +134,23 @@ fn arms(installation: &Installation, libc: Libc, options: &ExperimentOptions) ->
         arm.environment.extend(settings.clone());
     }
     Ok(arms)
+}
+
+/// `NAME=PATH` for `NAME=REVISION`; what is no revision stays.
+fn resolve(installation: &Installation, with: &str) -> Result<String> {
+    let is_library = |path: &str| path.contains(".so") || Path::new(path).is_file();
+    let Some((name, revision)) = named(with).filter(|(_, value)| !is_library(value)) else {
+        return Ok(with.to_owned());
+    };
+    let Some(tree) = installation.source_tree() else {
+        bail!(
+            "`{}`: revisions can be built in a source tree only",
+            one_line(with)
+        );
+    };
+    let builds = installation.prefix().join("before");
+    let library = revision::library(&tree, revision, &builds)?;
+    Ok(format!("{name}={}", library.display()))
 }
 
 fn header(installation: &Installation) -> Header {

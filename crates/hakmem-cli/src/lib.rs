@@ -46,6 +46,7 @@ pub mod prose;
 pub mod record;
 pub mod recording;
 pub mod report;
+pub mod revision;
 pub mod run;
 pub mod settings;
 pub mod shell;

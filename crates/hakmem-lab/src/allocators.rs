@@ -141,9 +141,9 @@ impl Finder {
         Ok(arms)
     }
 
-    /// hakmem and what the list says: names of arms, [`PEERS`], [`HARDENED`], or paths. An empty
-    /// list stands for everything that is found, but for old versions of what was built, and for
-    /// hardened peers. A name that occurs again gets a number.
+    /// hakmem and what the list says: names of arms, [`PEERS`], [`HARDENED`], paths, or `NAME=PATH`
+    /// for an arm of another name. An empty list stands for everything that is found, but for old
+    /// versions of what was built, and for hardened peers. A name that occurs again gets a number.
     pub fn select(&self, with: &[String]) -> Result<Vec<Arm>, FindError> {
         let found = self.found()?;
         if with.is_empty() {
@@ -161,6 +161,8 @@ impl Finder {
                 if !selected.contains(arm) {
                     selected.push(arm.clone());
                 }
+            } else if let Some((name, path)) = named(name) {
+                selected.push(arm(name, Path::new(path), None)?);
             } else if is_path(name) {
                 let path = Path::new(name);
                 selected.push(arm(&name_of_library(path), path, None)?);
@@ -277,6 +279,12 @@ fn name_of_library(path: &Path) -> String {
 
 fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".so") || name.contains(".so.")
+}
+
+/// The parts of `NAME=PATH` in a selection.
+pub fn named(text: &str) -> Option<(&str, &str)> {
+    text.split_once('=')
+        .filter(|(name, _)| !name.is_empty() && !is_path(name))
 }
 
 fn is_hardened(arm: &Arm) -> bool {

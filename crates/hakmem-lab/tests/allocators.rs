@@ -119,6 +119,11 @@ fn another_build_of_hakmem_has_to_prove_it() {
     let chosen = select(&finder, &[&old]).unwrap();
     assert_eq!(names(&chosen), ["hakmem", "hakmem-old"]);
     assert_eq!(chosen[1].kind, ArmKind::Hakmem);
+
+    let chosen = select(&finder, &[&format!("before={old}")]).unwrap();
+    assert_eq!(names(&chosen), ["hakmem", "before"]);
+    assert_eq!(chosen[1].kind, ArmKind::Hakmem);
+    assert_eq!(chosen[1].library.as_deref(), Some(&old[..]));
 }
 
 #[test]

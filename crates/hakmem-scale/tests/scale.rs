@@ -191,10 +191,17 @@ fn what_is_wrong_is_said() {
 fn a_file_becomes_a_picture_and_tables() {
     let directory = tempfile::tempdir().unwrap();
     let measured = file(directory.path(), 1, false);
-    let (svg, markdown) = (directory.path().join("a.svg"), directory.path().join("a.md"));
+    let (svg, markdown) = (
+        directory.path().join("a.svg"),
+        directory.path().join("a.md"),
+    );
     let mut command = scale();
     command.arg("--from").arg(measured);
-    command.arg("--svg").arg(&svg).arg("--markdown").arg(&markdown);
+    command
+        .arg("--svg")
+        .arg(&svg)
+        .arg("--markdown")
+        .arg(&markdown);
     command.assert().success();
     assert!(fs::read_to_string(svg).unwrap().starts_with("<svg"));
     let tables = fs::read_to_string(markdown).unwrap();
