@@ -1,13 +1,13 @@
-/* Where the cycles of slow paths go, in the measuring library, libhakmem-profile.so, and in no
- * other: there, each piece of work between two time stamps, a *span*, is counted by its kind, for
- * malloc and free apart. cycles.def says which calls are spans.
+/* Counts where the cycles of slow paths go, in the measuring library, libhakmem-profile.so, and in
+ * no other: there, each piece of work between two time stamps, a *span*, is counted by its kind,
+ * for malloc and free apart. cycles.def says which calls are spans.
  *
  *     malloc  |-- call ------------------------------------------|
  *                    |-- refill from bins ----------|
  *                         |-- lock wait --|  |-- fresh slab --|
  *
- * A span's own time is what is not in spans inside it, so that own times add up to all of it. Calls
- * that a magazine serves have no spans, or such as are not counted.
+ * A span's own time is the part outside of inner spans, so that own times add up to all of it.
+ * Calls that a magazine serves have no spans, or spans that are not counted.
  *
  * Any thread; counters are atomic, in a few copies.
  */

@@ -26,7 +26,7 @@ void cycles_sum(struct hakmem_stats *total)
 
 /* ---- Table ----------------------------------------------------------------------------------- */
 
-/* A bound that so many thousandths of the spans keep, in ticks: that of their place in the
+/* A bound in ticks that `thousandths` of the spans keep: the upper end of their place in the
  * histogram. */
 static uint64_t quantile(const struct cycles_counts *counts, unsigned thousandths)
 {

@@ -1,4 +1,4 @@
-/* What the measuring library has counted, for its reports: spans (cycles.h) and locks (locks.h). */
+/* The counts of the measuring library, for its reports: spans (cycles.h) and locks (locks.h). */
 #ifndef REPORT_CYCLES_REPORT_H
 #define REPORT_CYCLES_REPORT_H
 

@@ -1,9 +1,9 @@
-/* The descriptor: where everything lies that is worth looking at from outside.
+/* The descriptor: tells an observer from outside where the allocator's structures lie.
  *
- * `hakmem inspect` reads the memory of another process, or of a core file, which costs that process
- * nothing and asks for none of its time. What it has to know beforehand is this one constant: the
- * addresses of what all walks begin at, and offsets and sizes of the fields on the way, which the
- * compiler fills in (descriptor.def).
+ * `hakmem inspect` reads the memory of another process, or of a core file, which takes no time of
+ * that process. It has to know this one constant beforehand: the addresses at which all walks
+ * begin, and offsets and sizes of the fields on the way, which the compiler fills in
+ * (descriptor.def).
  *
  *     | magic | self | layout, counts | version | address .. address | item .. item |
  *
@@ -16,8 +16,8 @@
 
 #include <stdint.h>
 
-/* Counts up when somebody who knows the former one would misread what is there. Not when rows are
- * added: who knows fewer reads those. */
+/* Counts up when a reader that knows the former layout would misread this one. Not when rows are
+ * added: a reader that knows fewer reads those. */
 enum { DESCRIPTOR_LAYOUT = 2 };
 
 #define DESCRIPTOR_MAGIC "hakmem-layout\r\n"
@@ -61,7 +61,7 @@ struct descriptor_item {
     uint32_t bytes;
 };
 
-/* What comes before `address` is the same in every layout. */
+/* The fields before `address` are the same in every layout. */
 struct descriptor {
     char magic[16];
     const struct descriptor *self;

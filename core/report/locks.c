@@ -1,4 +1,4 @@
-/* See locks.h. The linker leads all calls of lock_acquire and lock_release to what stands here
+/* See locks.h. The linker leads all calls of lock_acquire and lock_release to the functions here
  * (`--wrap`, cmake/HakmemLibraries.cmake).
  */
 #include "report/locks.h"
@@ -81,7 +81,7 @@ void __wrap_lock_release(struct lock *lock)
     __real_lock_release(lock);
 }
 
-/* What locks do is measured as on a machine that has a CPU for each shard. */
+/* Locks are measured as on a machine that has a CPU for each shard. */
 unsigned __real_os_cpu_count(void);
 unsigned __wrap_os_cpu_count(void);
 unsigned __wrap_os_cpu_count(void)
@@ -168,7 +168,7 @@ void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage)
     }
 }
 
-/* Ticks of so many rounds with the profile, or of what the same lock takes without. */
+/* Ticks of `rounds` rounds at the lock, with the profile or without. */
 static uint64_t time_rounds(struct lock *lock, unsigned rounds, bool profiled)
 {
     uint64_t since = cpu_ticks();

@@ -1,8 +1,8 @@
-/* What happened at the locks, in the measuring library (os/lock_profile.h).
+/* Counts what happens at the locks, in the measuring library (os/lock_profile.h).
  *
- * Of some kinds there is one lock; of others there are many, in parts that shards are spread over.
- * What is worth knowing then is the busiest one, and the one at which threads meet most: the sum
- * over hundreds of locks says nothing about any of them.
+ * Some kinds have one lock; others have many, in parts that shards are spread over. Of these the
+ * busiest one counts, and the one at which threads meet most: the sum over hundreds of locks says
+ * nothing about any of them.
  */
 #ifndef REPORT_LOCKS_H
 #define REPORT_LOCKS_H
@@ -40,7 +40,7 @@ struct lock_kind_usage {
 
 void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage);
 
-/* What the profile itself adds to taking and releasing a lock. */
+/* The profile's own cost for taking and releasing a lock. */
 uint64_t locks_profile_cost_ps(void);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { PROGRAM_BYTES = 1024, COMMAND_BYTES = 2048 };
 
-/* What the system does not tell (/proc may be out of reach) is 0, or empty. */
+/* Fields that the system does not tell (/proc may be out of reach) are 0, or empty. */
 struct process {
     int id, parent;
     uint64_t rss_bytes, peak_rss_bytes;

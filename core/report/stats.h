@@ -1,7 +1,7 @@
-/* Statistics, gathered from what the tiers keep anyway when somebody asks.
+/* Statistics, added up on request from the counts that the tiers keep anyway.
  *
- * A magazine counts its pops, by one instruction that measured as free; pushes follow from what
- * went in and what is there, and the rest is counted once a batch.
+ * A magazine counts its pops, by one instruction that measured as free; pushes follow from its
+ * refills, flushes and contents, and the rest is counted once a batch.
  */
 #ifndef REPORT_STATS_H
 #define REPORT_STATS_H
@@ -27,8 +27,8 @@ struct snapshot {
     struct hakmem_usage tier[TIER_COUNT];
 };
 
-/* What a figure has beyond another one. They are read one after the other while threads work: so a
- * difference may come out below zero, and is zero then. */
+/* The difference of two figures. They are read one after the other while threads work: so it may
+ * come out below zero, and is zero then. */
 static inline uint64_t stats_difference(uint64_t figure, uint64_t other)
 {
     return figure > other ? figure - other : 0;
@@ -39,8 +39,8 @@ void stats_collect(struct snapshot *snapshot);
 /* The tier of a class, or a twin. */
 enum hakmem_tier stats_tier_of(unsigned size_class);
 
-/* The classes of one size, `size_class` (1 .. SIZE_COUNT) and its twin; what heaps have counted is
- * added up for it, or was so by stats_collect. */
+/* The classes of one size, `size_class` (1 .. SIZE_COUNT) and its twin; adds up the counts of
+ * heaps, unless stats_collect has done so. */
 void stats_collect_class(unsigned size_class, struct hakmem_usage *usage);
 void stats_collected_class(unsigned size_class, struct hakmem_usage *usage);
 

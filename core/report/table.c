@@ -40,7 +40,7 @@ static void print_bytes(struct text *text, uint64_t bytes, unsigned width)
     text_string(text, text_terminate(&number));
 }
 
-/* What the rows of tiers and of their sum have. */
+/* The cells of the rows of tiers and of their sum. */
 struct row {
     uint64_t mallocs, malloc_hits, frees, free_hits, live_blocks, live_bytes, committed_bytes;
 };
