@@ -14,7 +14,7 @@ import tempfile
 
 SUFFIXES = {".c", ".h", ".def", ".rs", ".py"}
 SENTENCE = re.compile(r"(.+?\.)(?:\s|$)")
-SEE = re.compile(r"^See [\w/]+\.h\b")
+SEE = re.compile(r"^See (\w+\.h)\b")
 
 
 def head(path):
@@ -41,8 +41,8 @@ def rows(top, folder):
     paths = sorted(path for path in (top / folder).rglob("*") if path.suffix in SUFFIXES)
     sentences = {path: first_sentence(path) for path in paths}
     for path in paths:
-        header = path.with_suffix(".h")
-        if path.suffix == ".c" and header in sentences and SEE.match(sentences[path]):
+        see = SEE.match(sentences[path])
+        if path.suffix == ".c" and see and path.with_name(see[1]) in sentences:
             continue
         source = path.with_suffix(".c")
         both = path.suffix == ".h" and SEE.match(sentences.get(source, ""))
@@ -54,6 +54,7 @@ def self_test():
     with tempfile.TemporaryDirectory() as top:
         top = pathlib.Path(top)
         for name, text in (("a.h", "/* Owns a. And\n * more. */\n"), ("a.c", "/* See a.h. */\n"),
+                           ("aa.c", "/* See a.h: here. */\n"),
                            ("b.c", "/* Owns b:\n * all of it. */\n"),
                            ("c.rs", "//! Owns\n//! c.\n"),
                            ("d.py", '#!/x\n"""Owns d.py, here.\n"""\n'), ("e.c", "int e;\n")):
