@@ -1,13 +1,12 @@
 # hakmem_test(): builds one test program and adds it to CTest.
 #
 #   hakmem_test(NAME name SOURCES file... [LIBS lib...] [TIMEOUT seconds] [LABELS label...]
-#               [ENV "K=V"...] [ARGS arg...] [INTERNAL [CORE objects]] [SERIAL])
+#               [ENV "K=V"...] [ARGS arg...] [INTERNAL [CORE objects]])
 #
 # The program is linked with libhakmem.so, so all its allocations are served by it. With INTERNAL
 # it is linked with the core's objects instead: it sees core/ and every hidden function, and
 # malloc stays the C library's. CORE names other objects than those of the products. C programs get
 # cmocka; C++ programs name their framework in LIBS.
-# A test that times something is SERIAL: nothing else runs beside it.
 
 enable_testing()
 
@@ -20,7 +19,7 @@ function(hakmem_not_hardened)
 endfunction()
 
 function(hakmem_test)
-    cmake_parse_arguments(TEST "INTERNAL;SERIAL" "NAME;TIMEOUT;CORE" "SOURCES;LIBS;LABELS;ENV;ARGS"
+    cmake_parse_arguments(TEST "INTERNAL" "NAME;TIMEOUT;CORE" "SOURCES;LIBS;LABELS;ENV;ARGS"
         ${ARGN})
     if(TEST_UNPARSED_ARGUMENTS OR NOT TEST_NAME OR NOT TEST_SOURCES)
         message(FATAL_ERROR "hakmem_test(${TEST_NAME}): bad arguments ${TEST_UNPARSED_ARGUMENTS}")
@@ -53,6 +52,5 @@ function(hakmem_test)
     set_tests_properties(${TEST_NAME} PROPERTIES
         TIMEOUT ${TEST_TIMEOUT}
         LABELS "${TEST_LABELS}"
-        ENVIRONMENT "${TEST_ENV}"
-        RUN_SERIAL ${TEST_SERIAL})
+        ENVIRONMENT "${TEST_ENV}")
 endfunction()

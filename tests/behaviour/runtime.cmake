@@ -72,7 +72,7 @@ set_tests_properties(runtime_stack_limited PROPERTIES TIMEOUT 60 ENVIRONMENT HAK
 hakmem_test(NAME runtime_exhaust SOURCES runtime_exhaust.c TIMEOUT 120)
 hakmem_test(NAME runtime_crash_handler SOURCES runtime_crash_handler.c TIMEOUT 60)
 # behaviours 51 and 52: resident memory, which sanitizers need for themselves
-hakmem_test(NAME runtime_idle SOURCES runtime_idle.c TIMEOUT 120 SERIAL)
+hakmem_test(NAME runtime_idle SOURCES runtime_idle.c TIMEOUT 300)
 
 add_test(NAME runtime_load_audited COMMAND runtime_load
     $<TARGET_FILE:runtime_tls_lib> $<TARGET_FILE:hakmem> 1000)

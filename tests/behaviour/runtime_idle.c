@@ -15,7 +15,7 @@
 
 #include <hakmem/hakmem.h>
 
-#define PEAK_BYTES ((size_t)400 << 20)
+#define PEAK_BYTES ((size_t)128 << 20)
 
 static void nap_ms(long milliseconds)
 {
@@ -31,10 +31,12 @@ static void *map(size_t bytes)
     return memory;
 }
 
-static struct peak {
+struct peak {
     size_t block_bytes;
     unsigned survivors; /* one in so many is not freed; 0: none */
-} peak;
+};
+
+static struct peak peak;
 
 /* A peak is freed, and then there are ten calls in two seconds. */
 static void peak_and_few_calls(void)
@@ -62,16 +64,37 @@ static void peak_and_few_calls(void)
     REQUIRE(resident_kib() - before - kept < (long)(PEAK_BYTES / 1024 / 10));
 }
 
+/* Begins `body` in a process of its own: most of them sleep, and may do so together. */
+static pid_t begin(void (*body)(void))
+{
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0)
+        _exit(run_guarded(body, 60));
+    return child;
+}
+
+static void assert_ends_well(pid_t child)
+{
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void test_few_calls_give_a_peak_back(void **state)
 {
     (void)state;
-    static const struct peak peaks[] = {
+    enum { PEAKS = 5 };
+    static const struct peak peaks[PEAKS] = {
         {64, 0}, {500, 0}, {4096, 20}, {40960, 0}, {3 << 20, 0},
     };
-    for (size_t i = 0; i < sizeof peaks / sizeof *peaks; i++) {
+    pid_t children[PEAKS];
+    for (int i = 0; i < PEAKS; i++) {
         peak = peaks[i];
-        assert_int_equal(run_guarded(peak_and_few_calls, 30), 0);
+        children[i] = begin(peak_and_few_calls);
     }
+    for (int i = 0; i < PEAKS; i++)
+        assert_ends_well(children[i]);
 }
 
 /* Asks as a program that knows jemalloc does. */
@@ -122,9 +145,9 @@ static void test_what_asks_jemalloc_gets_a_peak_back(void **state)
 {
     (void)state;
     ask_for = purge_of_all_arenas;
-    assert_int_equal(run_guarded(peak_and_questions, 30), 0);
+    assert_ends_well(begin(peak_and_questions));
     ask_for = figures_for_two_seconds;
-    assert_int_equal(run_guarded(peak_and_questions, 30), 0);
+    assert_ends_well(begin(peak_and_questions));
 }
 
 enum { THREADS = 60, SIZES = 16, BLOCKS = 14, LONGEST = 32768 };
@@ -204,13 +227,13 @@ static void idle_threads_by_calls(void)
 static void test_malloc_trim_reaches_idle_threads(void **state)
 {
     (void)state;
-    assert_int_equal(run_guarded(idle_threads_on_request, 30), 0);
+    assert_ends_well(begin(idle_threads_on_request));
 }
 
 static void test_calls_now_and_then_reach_idle_threads(void **state)
 {
     (void)state;
-    assert_int_equal(run_guarded(idle_threads_by_calls, 30), 0);
+    assert_ends_well(begin(idle_threads_by_calls));
 }
 
 int main(void)

@@ -138,19 +138,26 @@ static void perturb_fills_in_threads(void)
     CHILD_CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+/* The least of some tries: what else the machine does makes each longer. */
 static double pairs_ns(void)
 {
-    enum { PAIRS = 1000000 };
-    struct timespec start, end;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
-    for (unsigned i = 0; i < PAIRS; i++) {
-        void *block = malloc(100);
-        CHILD_CHECK(block != NULL);
-        free(block);
+    enum { TRIES = 10, PAIRS = 100000 };
+    double least = 1e9;
+    for (int tries = 0; tries < TRIES; tries++) {
+        struct timespec start, end;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+        for (unsigned i = 0; i < PAIRS; i++) {
+            void *block = malloc(100);
+            CHILD_CHECK(block != NULL);
+            free(block);
+        }
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+        double ns =
+            ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) /
+            PAIRS;
+        least = ns < least ? ns : least;
     }
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-    return ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) /
-           PAIRS;
+    return least;
 }
 
 /* behaviour 22: it can be turned off again, and then costs nothing. */
@@ -160,11 +167,7 @@ static void perturb_ends(void)
     CHILD_CHECK(mallopt(M_PERTURB, 0xa5) == 1);
     CHILD_CHECK(pairs_ns() > before * 2);
     CHILD_CHECK(mallopt(M_PERTURB, 0) == 1);
-    double after = before * 10;
-    for (int tries = 0; tries < 5 && after > before * 2; tries++) {
-        after = pairs_ns();
-    }
-    CHILD_CHECK(after <= before * 2);
+    CHILD_CHECK(pairs_ns() <= before * 2);
     unsigned char *block = malloc(24);
     CHILD_CHECK(block != NULL);
     memset(block, 3, 24);
