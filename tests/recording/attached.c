@@ -1,6 +1,7 @@
 /* A program that is recorded while it runs: it serves requests until the file "end" appears, and
- * keeps a block now and then. On SIGUSR1 it rests, without a call of malloc, until the next one; on
- * SIGUSR2 it forks a child that goes on as it does.
+ * keeps a block now and then. On SIGUSR1 it rests, without a call of malloc, until the next one,
+ * and says so; on SIGHUP it says when it has served for a while longer; on SIGUSR2 it forks a child
+ * that goes on as it does, and says as much of itself.
  *
  * usage: attached
  */
@@ -10,12 +11,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t rests, forks;
+enum { ROUNDS = 200 };
+
+static volatile sig_atomic_t rests, forks, asked;
 
 static void on_signal(int signal)
 {
     if (signal == SIGUSR1)
         rests = !rests;
+    else if (signal == SIGHUP)
+        asked = 1;
     else
         forks = 1;
 }
@@ -44,21 +49,38 @@ static void serve_some(void)
     keep(1000);
 }
 
+/* Says what it has been asked for, here or in a child. */
+static void answer(void)
+{
+    static int rested, left;
+    if (rests != rested)
+        puts(rests ? "rests" : "works");
+    rested = rests;
+    if (left && --left == 0)
+        puts("served");
+    if (forks && fork() == 0) {
+        printf("%d\n", (int)getpid());
+        asked = 1;
+    }
+    forks = 0;
+    left = asked ? ROUNDS : left;
+    asked = 0;
+    fflush(stdout);
+}
+
 int main(void)
 {
     for (int i = 0; i < 1000; i++)
         keep(30000);
     signal(SIGUSR1, on_signal);
     signal(SIGUSR2, on_signal);
+    signal(SIGHUP, on_signal);
     puts("runs");
     fflush(stdout);
     while (access("end", F_OK) != 0) {
         if (!rests)
             serve_some();
-        if (forks && fork() == 0)
-            printf("%d\n", (int)getpid());
-        fflush(stdout);
-        forks = 0;
+        answer();
         usleep(1000);
     }
     while (wait(NULL) > 0)
