@@ -7,6 +7,7 @@
 #include "api/block.h"
 #include "api/fallback.h"
 #include "api/perturb.h"
+#include "api/watch.h"
 #include "base/policy.h"
 #include "base/probe.h"
 #include "base/tuning.h"
@@ -14,7 +15,6 @@
 #include "reclaim/everything.h"
 #include "slab/shard.h"
 #include "thread/idle.h"
-#include "trace/sample.h"
 
 SLOW_PATH void *alloc_out_of_memory(size_t size)
 {
@@ -121,32 +121,32 @@ static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, b
 /* Blocks that are to be samples: of a heap that is not the thread's own none is. */
 static void *sampled(
     struct heap *heap, void *block, size_t size, size_t alignment, bool zero,
-    const struct unwind_start *start)
+    const struct trace_start *start)
 {
     if (!block || heap != heap_of_thread())
         return block;
     if (heap->sample_class)
-        return sample_replace(block, size, alignment, zero, start);
+        return trace_now()->replace(block, size, alignment, zero, start);
     if (size > LARGE_MAX || alignment > LARGE_MAX)
-        sample_big(block_find(block).big, size, start);
+        trace_now()->big(block_find(block).big, size, start);
     return block;
 }
 
 void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
 {
-    const struct unwind_start start = UNWIND_START();
+    const struct trace_start start = TRACE_START();
     if (UNLIKELY(size > SIZE_LIMIT || alignment > SIZE_LIMIT))
         return alloc_out_of_memory(size);
     struct heap *heap = heap_enter();
     void *block = NULL;
     if (LIKELY(heap != NULL)) {
-        if (UNLIKELY(sample_should_look(heap)))
-            sample_look_around(heap);
+        if (UNLIKELY(watch_is_called(heap)))
+            watch_look(heap);
         block = size_class ? alloc_classed(heap, size, alignment, size_class, zero)
                            : alloc_unclassed(heap, size, alignment, zero);
         heap_leave(heap);
     }
-    if (UNLIKELY(due_mean() != 0))
+    if (trace_samples())
         block = sampled(heap, block, size, alignment, zero, &start);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
         perturb_allocated(block, size);
@@ -156,7 +156,7 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
 static SLOW_PATH void look_around(void)
 {
     struct heap *heap = heap_enter();
-    sample_look_around(heap);
+    watch_look(heap);
     heap_leave(heap);
 }
 
@@ -182,18 +182,18 @@ static SLOW_PATH void *replace_stranger(
 
 void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 {
-    const struct unwind_start start = UNWIND_START();
+    const struct trace_start start = TRACE_START();
     struct heap *heap = heap_of_thread();
     const struct slab *slab = slab_lookup(block);
     heap_pop_due(heap, slab->size_class);
-    if (UNLIKELY(sample_should_look(heap)))
+    if (UNLIKELY(watch_is_called(heap)))
         look_around();
     if (is_stranger(heap, slab))
         block = replace_stranger(block, size, alignment, slab->size_class, zero);
     if (UNLIKELY(!block))
         return alloc_out_of_memory(size);
     if (UNLIKELY(heap->sample_class))
-        return sample_replace(block, size, alignment, zero, &start);
+        return trace_now()->replace(block, size, alignment, zero, &start);
     /* Where there may be something to do, and the clock has moved since. */
     if (idle_matters() && os_clock_ms() != heap->parked_ms)
         heap_leave(heap_enter());
@@ -254,7 +254,7 @@ static void free_without_heap(const struct slab *slab, void *block)
 }
 
 /* What is no block that the magazine takes, whatever it is. */
-static SLOW_PATH void free_checked(void *block, const struct unwind_start *start)
+static SLOW_PATH void free_checked(void *block, const struct trace_start *start)
 {
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
@@ -267,32 +267,29 @@ static SLOW_PATH void free_checked(void *block, const struct unwind_start *start
     /* A big block may be longer than the memory there is, and little of it touched. */
     if (UNLIKELY(perturb_is_on()) && info.kind != BLOCK_BIG)
         perturb_freed(block, block_usable_size(info, block, "free", true));
+    if (UNLIKELY(info.kind == BLOCK_WATCHED)) {
+        trace_now()->free(block, start);
+        return;
+    }
     struct sample *sample = NULL;
-    const struct site *freed = NULL;
-    if (UNLIKELY(info.kind == BLOCK_GUARDED))
-        freed = sample_site(start);
     struct heap *heap = heap_enter();
-    if (UNLIKELY(info.kind == BLOCK_GUARDED))
-        sample = sample_free_guarded(heap, info.guard, block, freed);
-    else if (info.kind == BLOCK_SLAB && UNLIKELY(slab_is_sampled(info.slab)))
-        sample = sample_free(heap, info.slab, block);
-    else if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
+    if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
         free_to_slab(heap, info.slab, block);
     else if (info.kind == BLOCK_SLAB)
         free_without_heap(info.slab, block);
     else {
-        sample = sample_free_big(info.big, block);
+        sample = big_end_sample(info.big, block);
         big_free(info.big, block, "free");
     }
     if (heap)
         heap_leave(heap);
     if (UNLIKELY(sample != NULL))
-        sample_bury(sample);
+        trace_now()->died(sample);
 }
 
 void free_slow(void *block)
 {
-    const struct unwind_start start = UNWIND_START();
+    const struct trace_start start = TRACE_START();
     if (!block)
         return;
     free_checked(block, &start);

@@ -5,7 +5,6 @@
 #include "slab/bin.h"
 #include "slab/transfer.h"
 #include "thread/registry.h"
-#include "trace/sample.h"
 
 /* Aborts when the slab block, which carries the mark of freed blocks, is found to be free indeed.
  * Most are not: the program has not written to their first word. */
@@ -44,8 +43,6 @@ size_t block_usable_size(
     switch (info.kind) {
     case BLOCK_SLAB:
         slab_index(info.slab, block, call);
-        if (slab_is_sampled(info.slab))
-            return size_classes[sample_of(info.slab, block, call)->size_class].size;
         if (size_class_is_long(info.slab->size_class)) {
             const uint8_t *state = superslab_state_of(block);
             if (superslab_live_class(state, block) != info.slab->size_class)
@@ -55,8 +52,8 @@ size_t block_usable_size(
         return size_classes[info.slab->size_class].size;
     case BLOCK_BIG:
         return big_size(info.big, block, call);
-    case BLOCK_GUARDED:
-        return guard_size(info.guard, block, call);
+    case BLOCK_WATCHED:
+        return trace_now()->size(block, call);
     case BLOCK_GONE:
     case BLOCK_FOREIGN:
         break;

@@ -5,33 +5,34 @@
 #include "slab/slab.h"
 #include "span/big.h"
 #include "span/page_heap.h"
-#include "trace/guard.h"
+#include "trace/trace.h"
 
-/* BLOCK_GONE: what lay there was freed, and nothing lies there now. */
-enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG, BLOCK_GUARDED };
+/* BLOCK_GONE: what lay there was freed, and nothing lies there now. BLOCK_WATCHED: it is a sample
+ * of the default library, which trace/ knows, in a slab, or NULL in its place. */
+enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG, BLOCK_WATCHED };
 
 struct block_info {
     enum block_kind kind;
     union {
         struct slab *slab;
         struct big *big;
-        struct guard *guard;
     };
 };
 
 ALWAYS_INLINE struct block_info block_find(const void *block)
 {
     struct region *region = page_map_lookup(block);
-    if (!region && guard_covers(block))
-        return (struct block_info){.kind = BLOCK_GUARDED, .guard = guard_of(block)};
-    if (!region)
-        return (struct block_info){.kind = BLOCK_FOREIGN};
+    if (!region) {
+        bool watched = trace_now() && trace_now()->covers(block);
+        return (struct block_info){.kind = watched ? BLOCK_WATCHED : BLOCK_FOREIGN};
+    }
     if (region->kind == REGION_BIG)
         return (struct block_info){
             .kind = big_covers((struct big *)region, block) ? BLOCK_BIG : BLOCK_FOREIGN,
             .big = (struct big *)region};
     struct slab *slab = slab_lookup(block);
-    return (struct block_info){.kind = slab ? BLOCK_SLAB : BLOCK_GONE, .slab = slab};
+    enum block_kind kind = !slab ? BLOCK_GONE : slab_is_sampled(slab) ? BLOCK_WATCHED : BLOCK_SLAB;
+    return (struct block_info){.kind = kind, .slab = slab};
 }
 
 /* Aborts, naming the API function `call`, because of what is foreign or gone. */

@@ -18,10 +18,7 @@
 #include "slab/transfer.h"
 #include "thread/fork.h"
 #include "thread/registry.h"
-#include "trace/crash.h"
-#include "trace/profile.h"
-#include "trace/record.h"
-#include "trace/sample.h"
+#include "trace/trace.h"
 
 static void start_fallback(void)
 {
@@ -44,22 +41,11 @@ static void keep_descriptor(void)
     __asm__ volatile("" : : "r"(&descriptor));
 }
 
-/* With a recording, which is of nothing else, there are samples in any case. */
-static void start_samples(void)
-{
-    static const size_t recorded_mean = 512 * KIB;
-    size_t mean = (size_t)POLICY(sample_kib) * KIB;
-    if (!mean && environment_record_file())
-        mean = recorded_mean;
-    record_start(mean);
-    if (!POLICY(fallback) && !sample_set_mean(mean))
-        ATOMIC_STORE_RELAXED(&policy.sample_kib, 0);
-}
-
 void init_heap(void)
 {
     registry_read_options();
-    start_samples();
+    if (trace_now())
+        trace_now()->start();
 }
 
 __attribute__((constructor)) static void library_start(void)
@@ -71,12 +57,13 @@ __attribute__((constructor)) static void library_start(void)
         report_start();
     else if (environment_record_file())
         report_look();
-    crash_start();
+    if (trace_open)
+        ATOMIC_STORE_RELEASE(&trace, trace_open());
     if (options_fallback_wanted())
         start_fallback();
     fork_init();
     init_heap();
-    profile_start();
+    report_start_dumps();
 }
 
 /* The last of the checks: what was freed wrongly and is still cached is found here. */
@@ -100,7 +87,7 @@ static void flush_at_exit(void)
 __attribute__((destructor)) static void library_stop(void)
 {
     report_at_exit();
-    profile_at_exit();
-    record_stop();
+    if (trace_now())
+        trace_now()->stop();
     flush_at_exit();
 }

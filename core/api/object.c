@@ -2,7 +2,6 @@
  * functions of a C library that is fortified, above all. See alloc.h. */
 #include "api/alloc.h"
 #include "api/block.h"
-#include "trace/sample.h"
 
 /* What is left of a block of so many bytes. */
 static size_t rest_of(const char *start, size_t size, const char *address)
@@ -13,30 +12,19 @@ static size_t rest_of(const char *start, size_t size, const char *address)
 
 /* Usable bytes of a block of an ordinary slab; 0 where the records say at a glance that it is free.
  * A short one may be free all the same. */
-static size_t size_in_slab(struct slab *slab, unsigned index, const char *start)
+static size_t size_in_slab(const struct slab *slab, const char *start)
 {
-    if (slab_is_sampled(slab)) {
-        const struct sample *sample = ATOMIC_LOAD_ACQUIRE(slab_sample(slab, index));
-        return sample ? size_classes[sample->size_class].size : 0;
-    }
     if (!size_class_is_long(slab->size_class))
         return size_classes[slab->size_class].size;
     return size_classes[superslab_live_class(superslab_state_of(start), start)].size;
 }
 
-static size_t object_in_slab(struct slab *slab, const char *address)
+static size_t object_in_slab(const struct slab *slab, const char *address)
 {
     size_t size = size_classes[slab->size_class].size;
     unsigned index = size_class_index(slab->size_class, (size_t)(address - slab->base));
     const char *start = slab->base + index * size;
-    return index < slab->blocks ? rest_of(start, size_in_slab(slab, index, start), address) : 0;
-}
-
-static size_t object_guarded(const struct guard *guard, const char *address)
-{
-    if (ATOMIC_LOAD_ACQUIRE(&guard->state) != GUARD_LIVE || address < guard->block)
-        return 0;
-    return rest_of(guard->block, guard_size(guard, guard->block, "malloc_object_size"), address);
+    return index < slab->blocks ? rest_of(start, size_in_slab(slab, start), address) : 0;
 }
 
 static size_t object_big(const struct big *big, const char *address)
@@ -55,8 +43,8 @@ size_t alloc_object_size(const void *address)
         return object_in_slab(info.slab, address);
     case BLOCK_BIG:
         return object_big(info.big, address);
-    case BLOCK_GUARDED:
-        return object_guarded(info.guard, address);
+    case BLOCK_WATCHED:
+        return trace_now()->object(address);
     case BLOCK_GONE:
         return 0;
     case BLOCK_FOREIGN:

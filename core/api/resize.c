@@ -7,7 +7,7 @@
 #include "api/fallback.h"
 #include "base/policy.h"
 #include "base/sparse.h"
-#include "trace/sample.h"
+#include "trace/trace.h"
 
 void *alloc_aligned(size_t size, size_t alignment)
 {
@@ -110,7 +110,7 @@ static unsigned class_in_place(size_t usable, size_t size)
 static void *resize_in_tier(struct block_info info, void *block, size_t usable, size_t size)
 {
     void *result = NULL;
-    bool has_slab = info.kind == BLOCK_SLAB;
+    bool has_slab = info.kind == BLOCK_SLAB || (info.kind == BLOCK_WATCHED && info.slab);
     unsigned size_class = has_slab ? class_in_place(usable, size) : CLASS_NONE;
     if (info.kind != BLOCK_BIG && !size_class)
         return NULL;
@@ -127,24 +127,20 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
     return result;
 }
 
-/* The sample that the live block is, or NULL. What no look at a map was needed for is none. */
-static struct sample *sample_in(struct block_info info, const void *block)
+/* Whether the live block is a sample. What no look at a map was needed for is none. */
+static bool is_sample(struct block_info info)
 {
-    if (info.kind == BLOCK_BIG)
-        return ATOMIC_LOAD_RELAXED(&info.big->sample);
-    if (info.kind == BLOCK_GUARDED)
-        return info.guard->sample;
-    bool is_sample = info.kind == BLOCK_SLAB && info.slab && slab_is_sampled(info.slab);
-    return is_sample ? sample_of(info.slab, block, "realloc") : NULL;
+    return info.kind == BLOCK_WATCHED ||
+           (info.kind == BLOCK_BIG && ATOMIC_LOAD_RELAXED(&info.big->sample));
 }
 
-static void *in_place(struct sample *sample, void *before, void *block, size_t size)
+static void *in_place(bool sampled, const void *before, void *block, size_t size)
 {
     struct heap *heap = heap_of_thread();
     if (LIKELY(heap != NULL))
         COUNTER_ADD(&heap->reallocs_in_place, 1);
-    if (UNLIKELY(sample != NULL))
-        sample_resize(sample, before, block, size);
+    if (UNLIKELY(sampled))
+        trace_now()->resized(before, block, size);
     return block;
 }
 
@@ -168,9 +164,9 @@ static void *move(void *block, size_t usable, size_t size, size_t alignment)
     /* A mark in it was looked at already; a guarded block may be too short to have one. */
     if (usable >= MIN_ALIGNMENT && usable <= SHORT_MAX)
         *(mark *)block = 0;
-    sample_moves(true);
+    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&slab_samples_shard) != 0))
+        trace_now()->moves(block);
     release(block);
-    sample_moves(false);
     return moved;
 }
 
@@ -192,20 +188,18 @@ static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t
         errno = ENOMEM;
         return NULL;
     }
-    struct sample *sample = sample_in(info, block);
+    bool sampled = is_sample(info);
     if (usable <= MID_MAX && fits(usable, size))
-        return in_place(sample, block, block, size);
+        return in_place(sampled, block, block, size);
     if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
         if (size <= usable && size > usable - usable / 8)
-            return in_place(sample, block, block, size);
+            return in_place(sampled, block, block, size);
         void *resized = resize_in_tier(info, block, usable, size);
-        if (resized && sample && info.kind == BLOCK_SLAB)
-            sample->size_class = info.slab->size_class;
         if (resized)
-            return in_place(sample, block, resized, size);
+            return in_place(sampled, block, resized, size);
         if (info.kind != BLOCK_BIG && fits(usable, size))
-            return in_place(sample, block, block, size);
+            return in_place(sampled, block, block, size);
     }
     return move(block, usable, size, MIN_ALIGNMENT);
 }
@@ -216,7 +210,7 @@ void *alloc_resize(void *block, size_t size)
         return alloc(size);
     size_t usable = usable_hit(block, true);
     bool stays = size - 1 < usable && usable <= MID_MAX && fits(usable, size);
-    return LIKELY(stays) ? in_place(NULL, block, block, size) : resize(block, usable, size);
+    return LIKELY(stays) ? in_place(false, block, block, size) : resize(block, usable, size);
 }
 
 void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
@@ -225,7 +219,7 @@ void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
         return block ? alloc_resize(block, size) : alloc_aligned(size, alignment);
     size_t usable = alloc_usable_size(block, "realloc");
     if ((uintptr_t)block % alignment == 0 && fits(usable, size))
-        return in_place(sample_in(block_find(block), block), block, block, size);
+        return in_place(is_sample(block_find(block)), block, block, size);
     return move(block, usable, size, alignment);
 }
 
@@ -233,14 +227,10 @@ size_t alloc_resize_in_place(void *block, size_t size)
 {
     size_t usable = alloc_usable_size(block, "realloc");
     struct block_info info = block_find(block);
-    bool may_resize = info.kind == BLOCK_SLAB && usable > MID_MAX;
-    if (!may_resize || size > LARGE_MAX)
+    if (info.kind == BLOCK_BIG || usable <= MID_MAX || size > LARGE_MAX)
         return usable;
-    struct sample *sample = sample_in(info, block);
     if (!resize_in_tier(info, block, usable, size))
         return usable;
-    if (sample)
-        sample->size_class = info.slab->size_class;
-    in_place(sample, block, block, size);
+    in_place(is_sample(info), block, block, size);
     return alloc_usable_size(block, "realloc");
 }

@@ -21,7 +21,6 @@
 #include "override/override.h"
 #include "report/stats.h"
 #include "thread/heap.h"
-#include "trace/profile.h"
 
 enum control {
 #define CONTROL(id, ...) CONTROL_##id,
@@ -103,7 +102,7 @@ static int dump(const char *path)
 {
     if (!path)
         path = environment_profile_file();
-    return profile_write(path ? path : "jeprof.%p.heap") ? EFAULT : 0;
+    return hakmem_profile_write(path ? path : "jeprof.%p.heap") ? EFAULT : 0;
 }
 
 /* Acts on a control; `value` is the written value. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/alloc.h"
+#include "api/watch.h"
 #include "base/poison.h"
 #include "base/pressure.h"
 #include "base/probe.h"
@@ -13,7 +14,7 @@
 #include "os/os.h"
 #include "reclaim/everything.h"
 #include "slab/shard.h"
-#include "trace/sample.h"
+#include "trace/trace.h"
 
 /* For the statistics no bytes are a block of the shortest class. */
 enum { NOTHING_CLASS = 1 };
@@ -208,8 +209,8 @@ static SLOW_PATH void *alloc_slowly(
     if (UNLIKELY(!heap))
         return NULL;
     hold_open(heap);
-    if (UNLIKELY(sample_should_look(heap)))
-        sample_look_around(heap);
+    if (UNLIKELY(watch_is_called(heap)))
+        watch_look(heap);
     void *block = take_slowly(heap, size_class, counted, size, alignment, form);
     heap_leave(heap);
     return block;
@@ -253,7 +254,7 @@ static struct sample *free_big(struct big *big, void *block, enum form form)
 {
     big_size(big, block, "free");
     form_check(block, big->word, form, "free");
-    struct sample *sample = sample_free_big(big, block);
+    struct sample *sample = big_end_sample(big, block);
     if (UNLIKELY(!big_cache_retire(big, block)))
         big_size(big, block, "free"); /* another thread was first, and this one aborts */
     else
@@ -291,7 +292,7 @@ static SLOW_PATH void free_slowly(void *pointer, enum form form)
     if (heap)
         heap_leave(heap);
     if (UNLIKELY(sample != NULL))
-        sample_bury(sample);
+        trace_now()->died(sample);
 }
 
 /* ---- malloc and free ------------------------------------------------------------------------- */
@@ -299,9 +300,9 @@ static SLOW_PATH void free_slowly(void *pointer, enum form form)
 /* An observer of samples is noticed here by threads that hold all that they need. */
 static SLOW_PATH struct held take_and_look(struct hold *hold, unsigned size_class)
 {
-    struct heap *heap = UNLIKELY(sample_should_look(hold->heap)) ? heap_enter() : NULL;
+    struct heap *heap = UNLIKELY(watch_is_called(hold->heap)) ? heap_enter() : NULL;
     if (heap) {
-        sample_look_around(heap);
+        watch_look(heap);
         heap_leave(heap);
     }
     return hold_take_slowly(hold, size_class);
@@ -334,45 +335,40 @@ static void *alloc_unsampled(size_t size, size_t alignment, enum form form)
  * record of a slab of one block has room for that. Blocks of no bytes are none. */
 static void *alloc_sample(
     unsigned size_class, size_t size, size_t alignment, enum form form,
-    const struct unwind_start *start)
+    const struct trace_start *start)
 {
     bool large = size_class_is_large(size_class);
     unsigned place = large ? size_class : large_class(size, alignment);
-    struct sample *sample = size && place ? sample_decide(size, size_class, start) : NULL;
+    struct sample *sample = size && place ? trace_now()->decide(size, size_class, start) : NULL;
     if (LIKELY(!sample))
         return NULL;
     void *block = alloc_slowly(place, size_class, size, alignment, form);
     if (UNLIKELY(!block)) {
-        sample_drop(sample);
+        trace_now()->drop(sample);
         return NULL;
     }
     word_set_sample(slab_lookup(block), sample);
-    sample_begin(sample, block, size);
+    trace_now()->begin(sample, block, size);
     return block;
 }
 
 static SLOW_PATH void *alloc_and_sample(size_t size, size_t alignment, enum form form)
 {
-    const struct unwind_start start = UNWIND_START();
+    const struct trace_start start = TRACE_START();
     unsigned size_class = front_class_for(size, alignment);
     void *block = size_class ? alloc_sample(size_class, size, alignment, form, &start) : NULL;
     if (block)
         return block;
     block = alloc_unsampled(size, alignment, form);
     if (!size_class && block)
-        sample_big(block_find(block).big, size, &start);
+        trace_now()->big(block_find(block).big, size, &start);
     return block;
-}
-
-static bool samples_are_on(void)
-{
-    return UNLIKELY(ATOMIC_LOAD_RELAXED(&due_round) != 0);
 }
 
 void *hardened_alloc(size_t size, size_t alignment, enum form form)
 {
-    return samples_are_on() ? alloc_and_sample(size, alignment, form)
-                            : alloc_unsampled(size, alignment, form);
+    return trace_samples() ? alloc_and_sample(size, alignment, form)
+                           : alloc_unsampled(size, alignment, form);
 }
 
 void hardened_free(void *pointer, enum form form)
@@ -392,7 +388,7 @@ void hardened_free(void *pointer, enum form form)
 }
 
 /* Big blocks need no extra room, and small ones come from the thread's hold. */
-void *front_alloc_roomy(size_t before, size_t size, const struct unwind_start *start)
+void *front_alloc_roomy(size_t before, size_t size, const struct trace_start *start)
 {
     size_t roomy = size_with_headroom(before, size);
     unsigned size_class =
@@ -400,7 +396,7 @@ void *front_alloc_roomy(size_t before, size_t size, const struct unwind_start *s
     void *block = NULL;
     if (!size_class)
         return NULL;
-    if (samples_are_on())
+    if (trace_samples())
         block = alloc_sample(size_class, size, MIN_ALIGNMENT, FORM_MALLOC, start);
     return block ? block : alloc_slowly(size_class, size_class, size, MIN_ALIGNMENT, FORM_MALLOC);
 }

@@ -20,7 +20,7 @@
 #include "hardened/word.h"
 #include "thread/heap.h"
 
-struct unwind_start;
+struct trace_start;
 
 /* The shard whose bins have all slabs, and the part of the page heap that they lie in. */
 enum { HARDENED_SHARD = 0 };
@@ -39,7 +39,7 @@ ALWAYS_INLINE bool front_is_large(const struct slab *slab)
 }
 
 /* A block for a request that was shorter, in a class that it can grow in, or NULL. */
-void *front_alloc_roomy(size_t before, size_t size, const struct unwind_start *start);
+void *front_alloc_roomy(size_t before, size_t size, const struct trace_start *start);
 
 /* The word of a live block. Aborts, naming `call`, if the block is not live, if a function of that
  * kind may not free it, or if somebody wrote beside it. */

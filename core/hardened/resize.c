@@ -10,7 +10,7 @@
 #include "hardened/big.h"
 #include "hardened/front.h"
 #include "os/fatal.h"
-#include "trace/sample.h"
+#include "trace/trace.h"
 
 /* ---- What api/alloc.h declares, but realloc -------------------------------------------------- */
 
@@ -118,9 +118,8 @@ static void *change_size(struct slab *slab, void *block, uint32_t word, size_t s
         front_refuse(slab, block, word, FORM_ANY, "realloc");
     if (!front_is_large(slab))
         tags_resize(block, before, size);
-    struct sample *sample = word_sample(slab);
-    if (UNLIKELY(sample != NULL))
-        sample_resize(sample, block, block, size);
+    if (UNLIKELY(word_sample(slab) != NULL))
+        trace_now()->resized(block, block, size);
     return block;
 }
 
@@ -142,14 +141,14 @@ static void move_into(void *moved, void *block, size_t bytes)
     size_t sparse = bytes > MID_MAX ? round_down(bytes, sizeof(uint64_t)) : 0;
     sparse_copy(moved, block, sparse, SPARSE_TO_ZEROES);
     memcpy((char *)moved + sparse, (char *)block + sparse, bytes - sparse);
-    sample_moves(true);
+    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&slab_samples_shard) != 0))
+        trace_now()->moves(block);
     release(block);
-    sample_moves(false);
 }
 
 static void *resize_in_slab(struct slab *slab, void *block, size_t size)
 {
-    const struct unwind_start start = UNWIND_START();
+    const struct trace_start start = TRACE_START();
     uint32_t word = front_word_of(slab, block, FORM_MALLOC, "realloc");
     size_t before = word_size(word);
     int kept = errno;
@@ -172,7 +171,7 @@ static void *resize_in_slab(struct slab *slab, void *block, size_t size)
 /* In place, or moved by the system; NULL: no memory, and the block is unchanged. */
 static void *resize_big(struct big *big, void *before, size_t size)
 {
-    struct sample *sample = ATOMIC_LOAD_RELAXED(&big->sample);
+    bool sampled = ATOMIC_LOAD_RELAXED(&big->sample) != NULL;
     struct heap *heap = heap_enter();
     struct big *resized = big_fenced_resize(big, size);
     if (LIKELY(heap != NULL)) {
@@ -185,8 +184,8 @@ static void *resize_big(struct big *big, void *before, size_t size)
     void *block = resized->region.base;
     unpoison(block, resized->mapped);
     resized->word = form_of_big(MIN_ALIGNMENT, FORM_MALLOC);
-    if (UNLIKELY(sample != NULL))
-        sample_resize(sample, before, block, size);
+    if (UNLIKELY(sampled))
+        trace_now()->resized(before, block, size);
     return block;
 }
 

@@ -7,8 +7,7 @@
 #include "base/probe.h"
 #include "base/text.h"
 #include "os/os.h"
-
-void (*fatal_tell_more)(const struct fatal_line *line);
+#include "trace/trace.h"
 
 /* A message on its way; the longest is a failed assertion. */
 struct message {
@@ -43,8 +42,8 @@ static _Noreturn void print_and_abort(struct text *text, const void *pointer)
     text_terminate(text);
     const struct fatal_line line = {text->buffer, text_stored(text), pointer};
     os_write(STDERR, line.text, line.length);
-    if (fatal_tell_more)
-        fatal_tell_more(&line);
+    if (trace_now())
+        trace_now()->misuse(&line);
     abort();
 }
 

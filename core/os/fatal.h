@@ -35,10 +35,6 @@ struct fatal_line {
     const void *pointer;
 };
 
-/* Tells more, after the line and before the abort, to the end of which the line stays; NULL:
- * nothing more is told. Set once, by the library's constructor. */
-extern void (*fatal_tell_more)(const struct fatal_line *line);
-
 /* "hakmem: <message>", then abort. */
 _Noreturn SLOW_PATH void fatal(const char *message);
 

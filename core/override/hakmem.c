@@ -12,8 +12,7 @@
 #include "report/report.h"
 #include "report/stats.h"
 #include "thread/idle.h"
-#include "trace/profile.h"
-#include "trace/sample.h"
+#include "trace/trace.h"
 
 const char *hakmem_version(void)
 {
@@ -124,12 +123,18 @@ size_t hakmem_stats_json(char *buffer, size_t capacity)
 
 int hakmem_profile_write(const char *path)
 {
-    return profile_write(path);
+    return trace_now() ? trace_now()->write_profile(path) : ENODATA;
 }
 
 int hakmem_option_get(const char *name, long *value)
 {
     return options_get(name, value);
+}
+
+/* False: there is no memory, or nobody who could take samples. */
+static bool set_mean(size_t bytes)
+{
+    return trace_now() ? trace_now()->set_mean(bytes) : !bytes;
 }
 
 int hakmem_option_set(const char *name, long value)
@@ -138,7 +143,7 @@ int hakmem_option_set(const char *name, long value)
     (void)options_get(name, &before);
     int result = options_set(name, value);
     if (!result && options_find(name, strlen(name)) == OPTION_sample_kib &&
-        !sample_set_mean((size_t)value * KIB)) {
+        !set_mean((size_t)value * KIB)) {
         (void)options_set(name, before);
         result = ENOMEM;
     }

@@ -4,18 +4,18 @@
 #include "hardened.h"
 #include "os/os.h"
 #include "slab/shard.h"
-#include "slab/spare.h"
 #include "slab/sweep.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/registry.h"
+#include "trace/trace.h"
 
 size_t reclaim_everything(void)
 {
     /* From the top down: each layer gives to the one below. */
     heap_flush_pooled(0);
     transfer_drain();
-    spare_flush();
+    trace_give_back();
     size_t purged = sweep_purge(SIZE_MAX);
     purged += page_heap_purge(SIZE_MAX) + big_cache_empty();
     pressure_account(purged);

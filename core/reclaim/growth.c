@@ -2,10 +2,10 @@
 #include "reclaim/growth.h"
 
 #include "base/pressure.h"
-#include "slab/spare.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
+#include "trace/trace.h"
 
 static size_t grown_bytes;  /* atomic relaxed, any thread: since the last purge for growth */
 static bool grown_in_armed; /* atomic relaxed, any thread: since the last growth_has_come */
@@ -40,7 +40,7 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (due < due_min)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
-    spare_flush();
+    trace_give_back();
     size_t lent = lend();
     dirty += lent;
     /* If much is mapped at once, free memory pays for it even if it may be wanted again soon; but

@@ -6,13 +6,13 @@
 #include "reclaim/growth.h"
 #include "reclaim/limit.h"
 #include "slab/shard.h"
-#include "slab/spare.h"
 #include "slab/sweep.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
+#include "trace/trace.h"
 
 /* A call purges for this part of the time since the last one that did, but never for long: the
  * program waits for it. */
@@ -85,7 +85,7 @@ enum pressure_tick tick_begin(uint64_t now_ms)
         heap_tick_pool();
         idle_tick();
         transfer_tick();
-        spare_flush();
+        trace_give_back();
     } else if (!growth_has_come()) {
         return PRESSURE_TICK_NONE;
     }

@@ -24,7 +24,7 @@
 #include "span/page_heap.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
-#include "trace/sample.h"
+#include "trace/trace.h"
 
 struct cycles_copy cycles_copies[CYCLES_COPIES];
 

@@ -14,9 +14,7 @@
 #include "span/big_cache.h"
 #include "span/big_part.h"
 #include "thread/registry.h"
-#include "trace/attach.h"
-#include "trace/sample.h"
-#include "trace/site.h"
+#include "trace/trace.h"
 
 #if !HAKMEM_HARDENED
 const uint32_t hardened_layout[] = {0};

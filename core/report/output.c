@@ -1,4 +1,6 @@
 /* Where reports go: see report.h. */
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "api/environment.h"
@@ -8,6 +10,7 @@
 #include "report/report.h"
 #include "report/stats.h"
 #include "thread/fork.h"
+#include "trace/trace.h"
 
 /* ---- Standard error -------------------------------------------------------------------------- */
 
@@ -246,4 +249,44 @@ void report_at_exit(void)
         report_print(fd);
     if (path)
         report_write_file(path);
+}
+
+/* ---- On a signal ----------------------------------------------------------------------------- */
+
+/* Statistics take locks, and the thread that gets the signal may hold one. */
+static void write_statistics(void)
+{
+    static const char again[] =
+        "hakmem: dump_signal: it came in the middle of a call: statistics are not written\n";
+    const char *path = environment_stats_file();
+    if (fork_holds_lock())
+        report_say(again, sizeof again - 1);
+    else if (path)
+        report_write_file(path);
+    else
+        report_print(STDERR);
+}
+
+static void on_signal(int signal)
+{
+    int error = errno;
+    const char *path = environment_profile_file();
+    (void)signal;
+    write_statistics();
+    if (path && trace_now())
+        trace_now()->write_profile(path);
+    errno = error;
+}
+
+void report_start_dumps(void)
+{
+    static const char taken[] = "hakmem: option dump_signal: that signal has a handler already, or "
+                                "can have none\n";
+    int number = (int)POLICY(dump_signal);
+    struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    if (!number)
+        return;
+    bool free = sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_DFL;
+    if (!free || sigaction(number, &action, NULL) != 0)
+        report_say(taken, sizeof taken - 1);
 }

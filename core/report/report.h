@@ -49,6 +49,10 @@ void report_start(void);
  * that lists its own must not see one more because it is recorded. */
 void report_look(void);
 
+/* From the constructor: the option `dump_signal`, on which statistics and live profile are written.
+ */
+void report_start_dumps(void);
+
 /* From its destructor: what the options ask for. */
 void report_at_exit(void);
 

@@ -15,6 +15,7 @@
 #ifndef SPAN_BIG_H
 #define SPAN_BIG_H
 
+#include "base/probe.h"
 #include "span/big_cache.h"
 
 /* Requests from this size on are big. */
@@ -36,6 +37,17 @@ size_t big_size(const struct big *big, const void *block, const char *call);
 
 /* Aborts when `block` lies inside a live big block, but not at its start. */
 void big_check_interior(const void *block, const char *call);
+
+/* The sample that the block was which is about to be freed, or NULL. */
+ALWAYS_INLINE struct sample *big_end_sample(struct big *big, const void *block)
+{
+    if (LIKELY(!ATOMIC_LOAD_RELAXED(&big->sample)) || block != big->region.base)
+        return NULL;
+    struct sample *sample = __atomic_exchange_n(&big->sample, NULL, __ATOMIC_ACQ_REL);
+    if (sample)
+        PROBE_OTEL(1, free, block);
+    return sample;
+}
 
 /* Frees the block; aborts as big_size does. */
 void big_free(struct big *big, void *block, const char *call);

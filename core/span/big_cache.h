@@ -29,17 +29,17 @@
 #include "os/lock.h"
 
 struct big {
-    struct region region; /* const while registered, but for moves by the owner */
-    size_t mapped;        /* bytes of the mapping; owner of the block, or lock when cached */
-    size_t dirty;         /* leading bytes that may not be zero; as `mapped` */
-    size_t tail;          /* owner: bytes at the end, purged, that the block gave up; see big.c */
-    unsigned part;        /* const while registered: whose lock this is about */
-    bool live;            /* lock: handed out */
-    bool cached;          /* lock: in the cache; when neither, somebody works on it */
-    bool zeroed;          /* owner: all of it read as zero when it was handed out */
-    bool apart;           /* owner: moved or cut off, see big.c */
-    void *sample;         /* atomic, owner: what trace/ knows of the live block, or NULL */
-    bool huge;            /* huge pages were asked for; as `mapped` */
+    struct region region;  /* const while registered, but for moves by the owner */
+    size_t mapped;         /* bytes of the mapping; owner of the block, or lock when cached */
+    size_t dirty;          /* leading bytes that may not be zero; as `mapped` */
+    size_t tail;           /* owner: bytes at the end, purged, that the block gave up; see big.c */
+    unsigned part;         /* const while registered: whose lock this is about */
+    bool live;             /* lock: handed out */
+    bool cached;           /* lock: in the cache; when neither, somebody works on it */
+    bool zeroed;           /* owner: all of it read as zero when it was handed out */
+    bool apart;            /* owner: moved or cut off, see big.c */
+    struct sample *sample; /* atomic, owner: of the live block, or NULL */
+    bool huge;             /* huge pages were asked for; as `mapped` */
     /* Of the hardened library alone are these four. */
     uint8_t fence_before;     /* const: how the page below it is closed */
     uint8_t fence_behind;     /* const: how what is behind it is */

@@ -9,12 +9,12 @@
 #include "hardened.h"
 #include "os/cancel.h"
 #include "os/os.h"
-#include "os/signals.h"
 #include "os/syscall.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
+#include "trace/trace.h"
 
 /* No address is in a class map that starts here and is empty; no class but 0 is ever asked for. */
 static const struct heap_front no_heap = {
@@ -60,8 +60,8 @@ static void keep_heap(struct heap *heap)
     idle_leave(heap);
     own_heap = heap;
     thread_heap = &heap->area->front;
-    heap->sampling_thread = 0; /* a thread may get the id of one that ended */
-    heap->signal_stack = signals_give_stack(heap->signal_stack);
+    if (trace_now())
+        trace_now()->thread_starts(heap);
 }
 
 /* Takes it from the thread, which may have none; the heap is then as it was before others closed or
@@ -72,7 +72,8 @@ static struct heap *lose_heap(void)
     thread_heap = (struct heap_front *)&no_heap;
     own_heap = NULL;
     if (heap) {
-        heap->signal_stack = signals_take_stack(heap->signal_stack);
+        if (trace_now())
+            trace_now()->thread_ends(heap);
         idle_disown(heap);
     }
     return heap;

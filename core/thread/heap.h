@@ -56,14 +56,12 @@ struct heap {
     uint16_t slow_calls; /* since the last maintenance */
     uint16_t parks_left; /* at `parked_ms`: see PARKS_MAX in heap.c */
     uint64_t parked_ms;
-    void *signal_stack;         /* see os/signals.h; one that its last owner left, or NULL */
-    uint64_t random;            /* the state of a generator: see due.h */
+    uint64_t random;            /* the state of a generator, for trace/ */
     uint8_t sample_class;       /* of the block that was just popped, when it is to be sampled */
-    bool moves;                 /* realloc frees a block that it has moved */
     struct sampler *sampler;    /* what trace/ keeps of the thread; NULL: nothing yet */
-    uint64_t sampling_thread;   /* the identity of that thread; 0: of an owner before */
+    void *signal_stack;         /* the same: see trace/signals.h; one that its last owner left */
     struct hold *hold;          /* the same of hold.h; atomic, any thread may read its counters */
-    uint8_t drawn_round;        /* due_round when all magazines last knew of it */
+    uint8_t drawn_round;        /* trace_round when all magazines last knew of it */
     uint64_t reallocs_in_place; /* atomic relaxed, one writer */
     uint16_t next_slot;         /* first slot never used by a range */
     uint16_t free_range[RANGE_KINDS]; /* free slot ranges, linked through their first slot */

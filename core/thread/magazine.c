@@ -15,9 +15,9 @@
 #include "base/probe.h"
 #include "base/tuning.h"
 #include "slab/shard.h"
-#include "thread/due.h"
 #include "thread/heap.h"
 #include "thread/registry.h"
+#include "trace/trace.h"
 
 static void **slots_of(const struct heap *heap)
 {
@@ -61,13 +61,21 @@ uint64_t heap_pops(const struct heap *heap, unsigned size_class)
     return before - left;
 }
 
+/* Pops up to the next that is due. */
+static uint64_t next_due(struct heap *heap, unsigned size_class)
+{
+    struct magazine *magazine = magazine_of(heap, size_class);
+    magazine->sample_round = 0;
+    if (!trace_samples())
+        return POPS_UNTIL_DUE;
+    return trace_now()->next(&heap->random, size_classes[size_class].size, &magazine->sample_round);
+}
+
 /* Sets when the next pop is due. */
 static void draw_due(struct heap *heap, unsigned size_class)
 {
-    struct magazine *magazine = magazine_of(heap, size_class);
-    uint64_t *at_due = &magazine->pops_at_due;
-    uint64_t pops = heap_pops(heap, size_class);
-    uint64_t left = due_next(&heap->random, size_classes[size_class].size, &magazine->sample_round);
+    uint64_t *at_due = &magazine_of(heap, size_class)->pops_at_due;
+    uint64_t pops = heap_pops(heap, size_class), left = next_due(heap, size_class);
     ATOMIC_STORE_RELEASE(at_due, pops | POPS_CHANGE);
     ATOMIC_STORE_RELEASE(&heap->area->front.pops_left[size_class], left);
     ATOMIC_STORE_RELEASE(at_due, pops + left);
@@ -76,7 +84,7 @@ static void draw_due(struct heap *heap, unsigned size_class)
 void heap_pop_due(struct heap *heap, unsigned size_class)
 {
     uint8_t round = magazine_of(heap, size_class)->sample_round;
-    if (UNLIKELY(round) && round == ATOMIC_LOAD_RELAXED(&due_round))
+    if (UNLIKELY(round) && round == ATOMIC_LOAD_RELAXED(&trace_round))
         heap->sample_class = (uint8_t)size_class;
     draw_due(heap, size_class);
 }

@@ -81,7 +81,7 @@ struct magazine {
     uint8_t kind;         /* size of its slot range */
     bool flushed_last;    /* the last batch was a flush, not a refill */
     bool two_way;         /* before the last maintenance, or since, blocks came and went */
-    uint8_t sample_round; /* of the next pop that is due: due_round when it was to be a sample */
+    uint8_t sample_round; /* of the next pop that is due: trace_round when it was to be a sample */
     uint8_t debt;         /* of searches for blocks with the mark: see DEBT_MAX (tuning.h) */
     uint32_t pops_seen;   /* pops at the last maintenance; these three wrap */
     uint32_t pushes_seen;

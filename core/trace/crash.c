@@ -11,7 +11,6 @@
 #include "hardened.h"
 #include "os/fatal.h"
 #include "os/os.h"
-#include "os/signals.h"
 #include "report/report.h"
 #include "report/stats.h"
 #include "slab/bin.h"
@@ -22,6 +21,7 @@
 #include "trace/frames.h"
 #include "trace/guard.h"
 #include "trace/modules.h"
+#include "trace/signals.h"
 
 /* Where a program calls itself without end, the first calls tell why. */
 enum { FRAMES_MAX = 64 };
@@ -360,7 +360,7 @@ static void on_crash(int signal, siginfo_t *info, void *context)
 }
 
 /* The report of a misuse follows its line. If a handler is going to make one, that is it. */
-static void tell_misuse(const struct fatal_line *line)
+void crash_tell_misuse(const struct fatal_line *line)
 {
     misuse = line;
     if ((environment_wants_crash_report() && signals_are_caught(SIGABRT)) ||
@@ -385,7 +385,6 @@ static void tell_misuse(const struct fatal_line *line)
 
 void crash_start(void)
 {
-    fatal_tell_more = tell_misuse;
     if (!environment_wants_crash_report() && !POLICY(sample_guards))
         return;
     signals_catch(on_crash);

@@ -12,7 +12,12 @@
 #ifndef TRACE_CRASH_H
 #define TRACE_CRASH_H
 
-/* From the library's constructor, when the options are known. */
+struct fatal_line;
+
+/* When the options are known. */
 void crash_start(void);
+
+/* What there is to tell of a misuse, after its line. */
+void crash_tell_misuse(const struct fatal_line *line);
 
 #endif

@@ -6,9 +6,9 @@
 #include "base/text.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
-#include "os/shared_file.h"
 #include "trace/claim.h"
 #include "trace/log_path.h"
+#include "trace/shared_file.h"
 
 enum { NAMES_MAX = 100, SMALLEST_EXTENTS = 8 };
 

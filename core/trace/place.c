@@ -3,8 +3,8 @@
 
 #include "os/fatal.h"
 #include "slab/shard.h"
-#include "slab/spare.h"
-#include "thread/due.h"
+#include "trace/due.h"
+#include "trace/spare.h"
 
 /* The class of the block that is to be the sample in place of a block of that class: one of few, so
  * that samples share slabs. Blocks of it lie at multiples of their size. Where each block has a

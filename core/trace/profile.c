@@ -2,13 +2,9 @@
 #include "trace/profile.h"
 
 #include <errno.h>
-#include <signal.h>
 
-#include "api/environment.h"
-#include "base/policy.h"
 #include "os/os.h"
 #include "report/report.h"
-#include "thread/fork.h"
 #include "trace/site.h"
 
 /* ---- The profile ----------------------------------------------------------------------------- */
@@ -123,49 +119,4 @@ int profile_write(const char *path)
     if (!written)
         report_say(unwritten, sizeof unwritten - 1);
     return written ? 0 : EIO;
-}
-
-void profile_at_exit(void)
-{
-    const char *path = environment_profile_file();
-    if (path)
-        profile_write(path);
-}
-
-/* ---- On a signal ----------------------------------------------------------------------------- */
-
-/* Statistics take locks, and the thread that gets the signal may hold one. */
-static void write_statistics(void)
-{
-    static const char again[] =
-        "hakmem: dump_signal: it came in the middle of a call: statistics are not written\n";
-    const char *path = environment_stats_file();
-    if (fork_holds_lock())
-        report_say(again, sizeof again - 1);
-    else if (path)
-        report_write_file(path);
-    else
-        report_print(STDERR);
-}
-
-static void on_signal(int signal)
-{
-    int kept = errno;
-    (void)signal;
-    write_statistics();
-    profile_at_exit();
-    errno = kept;
-}
-
-void profile_start(void)
-{
-    static const char taken[] = "hakmem: option dump_signal: that signal has a handler already, or "
-                                "can have none\n";
-    int number = (int)POLICY(dump_signal);
-    struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    if (!number)
-        return;
-    bool free = sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_DFL;
-    if (!free || sigaction(number, &action, NULL) != 0)
-        report_say(taken, sizeof taken - 1);
 }

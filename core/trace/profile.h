@@ -10,11 +10,4 @@
  * EIO, it cannot be written, and a line has said so. */
 int profile_write(const char *path);
 
-/* From the library's constructor: the option `dump_signal`, on which statistics and profile are
- * written. */
-void profile_start(void);
-
-/* From its destructor: the profile, if there is a file for it. */
-void profile_at_exit(void);
-
 #endif

@@ -8,7 +8,6 @@
 #include "report/report.h"
 #include "report/stats.h"
 #include "span/big_cache.h"
-#include "trace/attach.h"
 #include "trace/log.h"
 #include "trace/sample.h"
 
@@ -66,9 +65,7 @@ static void start(const char *path, uint64_t sample_mean_bytes, bool is_attached
     log_start(&settings);
 }
 
-/* An observer asks for a recording, which ends one that another observer has left behind, or for
- * its end. */
-static void answer(uint32_t request)
+void record_answer(uint32_t request)
 {
     static const char own[] = "it is recorded already";
     if (log_is_on() && !attachment.is_recording) {
@@ -92,7 +89,6 @@ static void answer(uint32_t request)
 void record_start(uint64_t sample_mean_bytes)
 {
     const char *path = environment_record_file();
-    attachment.answer = answer;
     if (path)
         start(path, sample_mean_bytes, false);
 }

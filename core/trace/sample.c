@@ -5,15 +5,18 @@
 #include <string.h>
 
 #include "base/policy.h"
+#include "hardened.h"
 #include "map/metadata.h"
 #include "os/cancel.h"
 #include "os/os.h"
 #include "slab/shard.h"
+#include "trace/due.h"
 #include "trace/place.h"
 
 /* What is kept of a thread that samples; it goes with the heap. Its owner only. */
 struct sampler {
-    bool busy; /* takes a stack, or waits for one that a signal handler interrupted */
+    uint64_t thread; /* whose it is, by its identity; 0: of an owner of the heap before */
+    bool busy;       /* takes a stack, or waits for one that a signal handler interrupted */
     struct unwind_stack stack;
 };
 
@@ -28,9 +31,9 @@ static struct sampler *begin_stack(struct heap *heap)
         sampler = heap->sampler = metadata_alloc(sizeof *sampler);
     if (UNLIKELY(!sampler))
         return NULL;
-    if (UNLIKELY(heap->sampling_thread != thread)) {
+    if (UNLIKELY(sampler->thread != thread)) {
         memset(sampler, 0, sizeof *sampler);
-        heap->sampling_thread = thread;
+        sampler->thread = thread;
     }
     if (UNLIKELY(sampler->busy))
         return NULL;
@@ -38,7 +41,7 @@ static struct sampler *begin_stack(struct heap *heap)
     return sampler;
 }
 
-static struct site *find_site(const struct unwind_start *start)
+static struct site *find_site(const struct trace_start *start)
 {
     if (ATOMIC_LOAD_RELAXED(&sample_is_for_observer))
         return site_find(&start->caller, 1, 0);
@@ -53,7 +56,8 @@ static struct site *find_site(const struct unwind_start *start)
     return site;
 }
 
-struct site *sample_site(const struct unwind_start *start)
+/* The same for who is no sample yet; NULL: it cannot be found now. */
+static struct site *site_of_free(const struct trace_start *start)
 {
     int type = cancel_put_off();
     struct site *site = find_site(start);
@@ -61,11 +65,10 @@ struct site *sample_site(const struct unwind_start *start)
     return site;
 }
 
-void sample_moves(bool moves)
+void sampler_forget(struct heap *heap)
 {
-    struct heap *heap = heap_of_thread();
-    if (heap)
-        heap->moves = moves;
+    if (heap->sampler)
+        heap->sampler->thread = 0; /* a thread may get the id of one that ended */
 }
 
 /* ---- Births ---------------------------------------------------------------------------------- */
@@ -131,7 +134,7 @@ static bool is_guarded_turn(void)
 }
 
 static void *replace(
-    void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start)
+    void *block, size_t size, size_t alignment, bool zero, const struct trace_start *start)
 {
     struct heap *heap = heap_of_thread();
     unsigned size_class = heap->sample_class;
@@ -173,7 +176,7 @@ static void count_free(struct heap *heap, unsigned size_class)
 }
 
 void *sample_replace(
-    void *block, size_t size, size_t alignment, bool zero, const struct unwind_start *start)
+    void *block, size_t size, size_t alignment, bool zero, const struct trace_start *start)
 {
     int type = cancel_put_off();
     block = replace(block, size, alignment, zero, start);
@@ -181,33 +184,80 @@ void *sample_replace(
     return block;
 }
 
-struct sample *sample_of(struct slab *slab, const void *block, const char *call)
+/* ---- Watched blocks -------------------------------------------------------------------------- */
+
+struct sample *sample_of(const void *block)
 {
-    return place_look(slab, block, call);
+    struct region *region = page_map_lookup(block);
+    if (!region)
+        return guard_covers(block) ? guard_of(block)->sample : NULL;
+    if (region->kind == REGION_BIG)
+        return ATOMIC_LOAD_RELAXED(&((struct big *)region)->sample);
+    struct slab *slab = slab_lookup(block);
+    if (HARDENED)
+        return slab ? (struct sample *)hardened_sample(slab) : NULL;
+    return slab && slab_is_sampled(slab) ? place_look(slab, block, "realloc") : NULL;
 }
 
-struct sample *sample_free(struct heap *heap, struct slab *slab, void *block)
+size_t sample_size(const void *block, const char *call)
 {
-    struct sample *sample = place_end(slab, block);
+    if (guard_covers(block))
+        return guard_size(guard_of(block), block, call);
+    const struct sample *sample = place_look(slab_lookup(block), block, call);
+    return size_classes[sample->size_class].size;
+}
+
+/* What is left of a block of so many bytes. */
+static size_t rest_of(const char *start, size_t size, const char *address)
+{
+    size_t offset = (size_t)(address - start);
+    return offset < size ? size - offset : 0;
+}
+
+size_t sample_object(const void *address)
+{
+    static const char call[] = "malloc_object_size";
+    if (guard_covers(address)) {
+        const struct guard *guard = guard_of(address);
+        bool live = ATOMIC_LOAD_ACQUIRE(&guard->state) == GUARD_LIVE;
+        if (!live || (const char *)address < guard->block)
+            return 0;
+        return rest_of(guard->block, guard_size(guard, guard->block, call), address);
+    }
+    struct slab *slab = slab_lookup(address);
+    size_t length = size_classes[slab->size_class].size;
+    unsigned index =
+        size_class_index(slab->size_class, (size_t)((const char *)address - slab->base));
+    const struct sample *sample =
+        index < slab->blocks ? ATOMIC_LOAD_ACQUIRE(slab_sample(slab, index)) : NULL;
+    if (!sample)
+        return 0;
+    return rest_of(slab->base + index * length, size_classes[sample->size_class].size, address);
+}
+
+void sample_free(void *block, const struct trace_start *start)
+{
+    struct sample *sample = NULL;
+    struct slab *slab = slab_lookup(block);
+    const struct site *freed = slab ? NULL : site_of_free(start);
+    struct heap *heap = heap_enter();
+    if (slab)
+        sample = place_end(slab, block);
+    else
+        sample = guard_put(guard_of(block), block, freed, identity_thread(identity_self()));
     /* Before anybody else can have the block. */
     PROBE_OTEL(1, free, block);
     count_free(heap, sample->size_class);
-    place_put(slab, block);
-    return sample;
-}
-
-struct sample *sample_free_guarded(
-    struct heap *heap, struct guard *guard, void *block, const struct site *freed)
-{
-    struct sample *sample = guard_put(guard, block, freed, identity_thread(identity_self()));
-    PROBE_OTEL(1, free, block);
-    count_free(heap, sample->size_class);
-    return sample;
+    if (slab)
+        place_put(slab, block);
+    if (heap)
+        heap_leave(heap);
+    sample_died(sample);
 }
 
 /* ---- Big blocks, and those of the preset `hardened` ------------------------------------------ */
 
-struct sample *sample_decide(size_t size, unsigned size_class, const struct unwind_start *start)
+struct sample *sample_decide(size_t size, unsigned size_class, const struct trace_start *start)
 {
     struct heap *heap = heap_of_thread();
     size_t bytes = size_class ? size_classes[size_class].size : size;
@@ -235,23 +285,13 @@ void sample_drop(struct sample *sample)
     cancel_restore(type);
 }
 
-void sample_big(struct big *big, size_t size, const struct unwind_start *start)
+void sample_big(struct big *big, size_t size, const struct trace_start *start)
 {
     struct sample *sample = sample_decide(size, CLASS_NONE, start);
     if (!sample)
         return;
     ATOMIC_STORE_RELEASE(&big->sample, sample);
     sample_begin(sample, big->region.base, big->mapped);
-}
-
-struct sample *sample_free_big(struct big *big, const void *block)
-{
-    if (LIKELY(!ATOMIC_LOAD_RELAXED(&big->sample)) || block != big->region.base)
-        return NULL;
-    struct sample *sample = __atomic_exchange_n(&big->sample, NULL, __ATOMIC_ACQ_REL);
-    if (sample)
-        PROBE_OTEL(1, free, block);
-    return sample;
 }
 
 /* ---- Deaths ---------------------------------------------------------------------------------- */
@@ -269,14 +309,13 @@ static void count_death(const struct sample *sample, uint64_t now_ns, unsigned f
     site_count_lifetime(site, os_time_between(now_ns, sample->birth_ns), sample->parts);
 }
 
-void sample_bury(struct sample *sample)
+void sample_died(struct sample *sample)
 {
     int type = cancel_put_off();
-    const struct heap *heap = heap_of_thread();
     struct log_death death = {.time_ns = os_clock_ns(), .thread = identity_thread(identity_self())};
     if (death.thread != sample->thread)
         death.flags |= LOG_REMOTE;
-    if (heap && heap->moves)
+    if (sample->moves)
         death.flags |= LOG_REALLOC;
     count_death(sample, death.time_ns, death.flags);
     if (UNLIKELY(sample->log))
@@ -295,8 +334,20 @@ static void tell_resized(struct sample *sample, size_t size)
     tell_log(sample, size, false);
 }
 
-void sample_resize(struct sample *sample, void *before, void *block, size_t size)
+void sample_moves(const void *block)
 {
+    struct sample *sample = sample_of(block);
+    if (sample)
+        sample->moves = true;
+}
+
+void sample_resized(const void *before, void *block, size_t size)
+{
+    struct sample *sample = sample_of(block);
+    const struct slab *slab = HARDENED ? NULL : slab_lookup(block);
+    /* One that has a slab of its class to itself may be of another class then. */
+    if (slab && size_class_is_single(sample->size_class))
+        sample->size_class = slab->size_class;
     if (sample->requested_bytes == size)
         return;
     int type = cancel_put_off();

@@ -3,14 +3,14 @@
 #include "os/cancel.h"
 #include "os/os.h"
 #include "slab/shard.h"
-#include "slab/spare.h"
 #include "trace/claim.h"
+#include "trace/due.h"
 #include "trace/sample.h"
+#include "trace/spare.h"
 
 /* What such profilers expect. */
 static const size_t observed_mean = 512 * KIB;
 
-bool sample_is_observed;
 bool sample_is_for_observer;
 
 /* ---- By an option ---------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ bool sample_set_mean(size_t bytes)
 
 /* ---- By an observer -------------------------------------------------------------------------- */
 
-/* One thread notices; what the options ask for wins. */
+/* What the options ask for wins. */
 static void begin_observed(void)
 {
     if (due_mean() || !shard_prepare_samples())
@@ -85,21 +85,10 @@ static void end_observed(void)
     spare_flush();
 }
 
-void sample_look_around(struct heap *heap)
+void sample_observe(bool comes)
 {
-    if (attach_is_asked())
-        attach_take();
-    bool before = ATOMIC_LOAD_RELAXED(&sample_is_observed), now = PROBE_IS_ON(otel_memory, alloc);
-    if (before != now &&
-        __atomic_compare_exchange_n(
-            &sample_is_observed, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-        if (now)
-            begin_observed();
-        else
-            end_observed();
-    }
-    uint8_t round = ATOMIC_LOAD_RELAXED(&due_round);
-    if (heap->drawn_round != round)
-        heap_draw_due(heap);
-    heap->drawn_round = round;
+    if (comes)
+        begin_observed();
+    else
+        end_observed();
 }

@@ -6,7 +6,6 @@
 #include "map/metadata.h"
 #include "os/os.h"
 
-struct site **site_chains;
 static struct site *newest; /* atomic: release on store pairs with acquire on load */
 static struct site no_site;
 static uint32_t last_number; /* atomic relaxed, any thread */

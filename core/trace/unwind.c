@@ -120,7 +120,7 @@ static bool find_first_bounds(struct unwind_stack *stack, uintptr_t top)
 /* pthread_getattr_np itself allocates, holding a lock of the thread's: within it the thread would
  * wait for itself. */
 __attribute__((no_sanitize("address", "thread"))) static bool is_being_asked(
-    const struct unwind_start *start)
+    const struct trace_start *start)
 {
     enum { LENGTH_MAX = 4096, CALLS_BYTES = 1024 };
     uintptr_t function = (uintptr_t)pthread_getattr_np, top = start->top;
@@ -135,13 +135,13 @@ __attribute__((no_sanitize("address", "thread"))) static bool is_being_asked(
 
 /* Of the first thread, pthread_getattr_np would read a file by way of stdio, of which the thread
  * may hold locks. */
-static bool may_ask(const struct unwind_start *start)
+static bool may_ask(const struct trace_start *start)
 {
     return first_thread && first_thread != pthread_self() && !is_being_asked(start);
 }
 
 /* Where the calling thread's stack lies, if that can be told now. */
-static void find_bounds(struct unwind_stack *stack, const struct unwind_start *start)
+static void find_bounds(struct unwind_stack *stack, const struct trace_start *start)
 {
     pthread_attr_t attributes;
     void *low;
@@ -181,7 +181,7 @@ __attribute__((no_sanitize("address", "thread"))) static bool follow_frame(
     return true;
 }
 
-static void take_caller(const struct unwind_start *start, struct walk *walk)
+static void take_caller(const struct trace_start *start, struct walk *walk)
 {
     walk->frame[0] = start->frame;
     walk->place[0] = start->top;
@@ -189,7 +189,7 @@ static void take_caller(const struct unwind_start *start, struct walk *walk)
 }
 
 static void follow_frames(
-    const struct unwind_stack *stack, const struct unwind_start *start, struct walk *walk)
+    const struct unwind_stack *stack, const struct trace_start *start, struct walk *walk)
 {
     take_caller(start, walk);
     while (start->top >= stack->low && follow_frame(stack, walk))
@@ -215,7 +215,7 @@ static void follow_compiled(const struct unwind_stack *stack, struct walk *walk)
 /* False: there is no unwinder, or it cannot be used here. It allocates and frees itself, up to GCC
  * 12 while it holds a lock that it would wait for. */
 static bool follow_tables(
-    const struct unwind_stack *stack, const struct unwind_start *start, struct walk *walk)
+    const struct unwind_stack *stack, const struct trace_start *start, struct walk *walk)
 {
     uint64_t blocked;
     if (!unwinder_begin(&blocked))
@@ -230,7 +230,7 @@ static bool follow_tables(
 
 /* ---- Stacks that are kept -------------------------------------------------------------------- */
 
-static struct unwind_kept *kept_for(struct unwind_stack *stack, const struct unwind_start *start)
+static struct unwind_kept *kept_for(struct unwind_stack *stack, const struct trace_start *start)
 {
     uint64_t hash = (start->top ^ start->caller << 7) * 0x9e3779b97f4a7c15u;
     return &stack->kept[(hash >> 32) % UNWIND_KEPT];
@@ -249,7 +249,7 @@ static uintptr_t pointer_below(uintptr_t next_place)
     return next_place - CHAINED_WORDS * sizeof(uintptr_t);
 }
 
-static bool is_kept(const struct unwind_kept *kept, const struct unwind_start *start)
+static bool is_kept(const struct unwind_kept *kept, const struct trace_start *start)
 {
     uintptr_t top = start->top;
     if (!CALLS_PUSH || !kept->site || kept->top != top)
@@ -293,7 +293,7 @@ enum { SAVES_MAX = 6 };
  * there that saves it has done so. What a function has left unwritten may look as if it had saved
  * it, so that there may be more than one such place. False: there is none. */
 static bool add_pointers(
-    struct unwind_kept *kept, const struct walk *walk, const struct unwind_start *start,
+    struct unwind_kept *kept, const struct walk *walk, const struct trace_start *start,
     unsigned frame)
 {
     uintptr_t pointer = walk->frame[frame];
@@ -331,7 +331,7 @@ static bool ends_by_word(const struct walk *walk, unsigned frame)
 
 /* What tells where frames end, other than their places and functions. False: it is not known. */
 static bool keep_pointers(
-    struct unwind_kept *kept, const struct walk *walk, const struct unwind_start *start)
+    struct unwind_kept *kept, const struct walk *walk, const struct trace_start *start)
 {
     kept->chained = kept->pointers = 0;
     for (unsigned i = 0; i + 1 < walk->count; i++) {
@@ -347,7 +347,7 @@ static bool keep_pointers(
  */
 static void keep(
     const struct unwind_stack *stack, struct unwind_kept *kept, const struct walk *walk,
-    const struct unwind_start *start, struct site *site)
+    const struct trace_start *start, struct site *site)
 {
     kept->site = NULL;
     if (!CALLS_PUSH || !site->number || !is_inside(stack, walk->top))
@@ -372,7 +372,7 @@ static bool is_where_it_was(const struct site *site)
     return LIKELY(!site->modules) || site->modules == modules_of_stack(site->frame, site->frames);
 }
 
-struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *start)
+struct site *unwind_site(struct unwind_stack *stack, const struct trace_start *start)
 {
     struct unwind_kept *kept = kept_for(stack, start);
     if (is_kept(kept, start) && is_where_it_was(kept->site))

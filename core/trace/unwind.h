@@ -44,24 +44,11 @@ struct unwind_stack {
     struct unwind_kept kept[UNWIND_KEPT];
 };
 
-/* Where an allocation was called from: by whom, to whom nothing on the way has changed it. */
-struct unwind_start {
-    uintptr_t top;    /* stack pointer before the call */
-    uintptr_t frame;  /* the caller's frame pointer */
-    uintptr_t caller; /* the return address */
-};
-
-/* In a function that its caller reaches by jumps alone. */
-#define UNWIND_START()                                                                             \
-    ((struct unwind_start){                                                                        \
-        (uintptr_t)__builtin_dwarf_cfa(), *(uintptr_t *)__builtin_frame_address(0),                \
-        (uintptr_t)__builtin_return_address(0)})
-
 /* Finds the unwinder, or does without; `frames`: by frame pointers. To be called outside of
  * allocations. */
 void unwind_open(bool frames);
 
 /* The site that the stack belongs to. */
-struct site *unwind_site(struct unwind_stack *stack, const struct unwind_start *start);
+struct site *unwind_site(struct unwind_stack *stack, const struct trace_start *start);
 
 #endif

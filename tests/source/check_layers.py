@@ -4,13 +4,13 @@
     check_layers.py --self-test     checks that each kind of defect is found
 
 A file in core/ includes only from its own folder and from the folders before it in LAYERS.
-core/report/ and core/trace/ stand beside the line: they may look into everything up to api/, and
-into each other. Only override/, compat/ and the files of api/ that start the library may include
-report/, and api/, too, trace/. core/hardened/ stands behind a
-wall: it may look into everything up to api/, and nobody includes what is in it, but all may include
-the wall, core/hardened.h, which includes base/ alone. core/checks/ has walkers, for tests: nobody
-else in core/ includes it. No .c file is included by another. Nor does a header declare what a
-folder above it defines, but for those of UP_CALLS.
+core/report/ stands beside the line: it may look into everything up to api/, and only override/,
+compat/ and the files of api/ that start the library may include it. core/trace/ and core/hardened/
+stand behind walls: trace/ may look into everything up to api/ and into report/, hardened/ into
+everything up to api/, and nobody includes what is in them, but all may include the walls,
+core/trace/trace.h and core/hardened.h, which include base/ alone. core/checks/ has
+walkers, for tests: nobody else in core/ includes it. No .c file is included by another. Nor does a
+header declare what a folder above it defines, but for those of UP_CALLS.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ REPORT = "report"
 TRACE = "trace"
 HARDENED = "hardened"
 CHECKS = "checks"
-WALL = "core/hardened.h"
+WALLS = ["core/hardened.h", "core/trace/trace.h"]
 # Files of api/ that may include report/: they start it.
 REPORT_USERS_IN_API = re.compile(r"^init\.c$")
 
@@ -46,13 +46,17 @@ FUNCTION = re.compile(
 
 def visible_folders(folder):
     """The folders of core/ that a file in `folder` may include from."""
-    if folder in (REPORT, TRACE, HARDENED, CHECKS):
-        seen = set(LAYERS[: LAYERS.index("api") + 1]) | {folder, TRACE}
-        return seen | {REPORT} if folder == TRACE else seen
+    seen = set(LAYERS[: LAYERS.index("api") + 1])
+    if folder in (REPORT, HARDENED, CHECKS):
+        return seen | {folder}
+    if folder == TRACE:
+        return seen | {REPORT, TRACE}
     seen = set(LAYERS[: LAYERS.index(folder) + 1])
-    if folder == "api":
-        return seen | {TRACE}
-    return seen | {REPORT, TRACE} if folder in ("override", "compat") else seen
+    return seen | {REPORT} if folder in ("override", "compat") else seen
+
+
+def is_wall(top, path):
+    return str(path.relative_to(top)) in WALLS
 
 
 def resolve(top, including, name):
@@ -76,10 +80,10 @@ def check_include(top, path, kind, name):
     if target is None:
         return "includes %s, which does not exist" % name if kind == '"' else None
     core = top / "core"
-    if core not in target.parents or core not in path.parents or target == top / WALL:
+    if core not in target.parents or core not in path.parents or is_wall(top, target):
         return None
     other = target.relative_to(core).parts[0]
-    if path == top / WALL:
+    if is_wall(top, path):
         return None if other == "base" else "must not include %s" % name
     own = path.relative_to(core).parts[0]
     if own not in LAYERS + [REPORT, TRACE, HARDENED, CHECKS]:
@@ -127,7 +131,7 @@ def check_tree(top):
              if path.is_file() and path.suffix in SUFFIXES]
     for path in files:
         if (top / "core") in path.parents and path.suffix in {".c", ".h"}:
-            if path.parent == top / "core" and path != top / WALL:
+            if path.parent == top / "core" and not is_wall(top, path):
                 defects.append("%s: lies in no folder of core/" % path.relative_to(top))
                 continue
         for number, defect in check_file(top, path):
@@ -168,6 +172,15 @@ SELF_TEST_CASES = [
       "core/hardened/c.h": "\n"}, None),
     ({"core/override/a.c": '#include "hardened/b.h"\n', "core/hardened/b.h": "\n"},
      "must not include hardened/b.h"),
+    ({"core/slab/a.c": '#include "trace/trace.h"\n', "core/trace/trace.h": '#include "base/b.h"\n',
+      "core/base/b.h": "\n"}, None),
+    ({"core/api/a.c": '#include "trace/b.h"\n', "core/trace/b.h": "\n"},
+     "must not include trace/b.h"),
+    ({"core/report/a.c": '#include "trace/b.h"\n', "core/trace/b.h": "\n"},
+     "must not include trace/b.h"),
+    ({"core/trace/a.c": '#include "report/b.h"\n#include "trace/c.h"\n', "core/report/b.h": "\n",
+      "core/trace/c.h": "\n"}, None),
+    ({"core/trace/trace.h": '#include "api/b.h"\n', "core/api/b.h": "\n"}, "must not include"),
     ({"core/hardened.h": '#include "slab/b.h"\n', "core/slab/b.h": "\n"}, "must not include"),
     ({"core/extra/a.c": '#include "base/b.h"\n', "core/base/b.h": "\n"}, "which is no layer"),
     ({"core/checks/a.c": '#include "slab/b.h"\n', "core/slab/b.h": "\n"}, None),

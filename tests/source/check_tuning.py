@@ -25,10 +25,8 @@ STRUCTURAL = {
     "api/alloc.h": "SIZE_LIMIT",
     "api/conf.c": "longest",
     "api/environment.c": "SHOWN_MAX VARIABLE_SIZE PATH_SIZE",
-    "api/init.c": "recorded_mean",
     "api/options.c": "PRESETS NAME_SIZE SHOWN_MAX",
     "base/atomic.h": "__SANITIZE_THREAD__",
-    "base/floats.h": "initial",
     "base/macros.h": "CACHE_LINE KIB MIB GIB TIB",
     "compat/gperftools.c": "OWNED NOT_OWNED",
     "compat/jemalloc.c": "FLAGS_ALIGNMENT FLAGS_ZERO",
@@ -56,7 +54,6 @@ STRUCTURAL = {
     "span/superslab.h": "PAGE_SHIFT PAGE_SIZE SUPERSLAB_ALIGNMENTS SLAB_RECORD_SIZE"
                         " SUPERSLAB_GROUPS BLOCK_UNUSED BLOCK_SAMPLED BLOCK_FREED"
                         " BLOCK_PLACE_BITS BLOCK_PLACE_SHIFT",
-    "thread/due.c": "EXPONENT_BIAS small large ln2 root_of_half",
     "thread/heap.c": "FRESH",
     "thread/magazine.h": "HEAP_BYTES RANGE_KINDS RANGE_BLOCKS_MIN POPS_CHANGE",
     "thread/registry.c": "NOBODY CLAIMED",
@@ -64,7 +61,6 @@ STRUCTURAL = {
     "base/pressure.c": "kept_min",
     "base/sparse.h": "SPARSE_STEP",
     "os/lock.c": "SPIN_ROUNDS",
-    "os/signals.c": "stack_bytes",
     "reclaim/limit.c": "MEASURE_MS NEAR_PART",
     "reclaim/tick.c": "PAUSE_SHARE PURGE_MAX_MS VAIN_MAX step_bytes",
     "span/big.c": "huge_bytes_min APART_MAX SHARE",

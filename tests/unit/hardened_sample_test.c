@@ -1,4 +1,4 @@
-/* profile/sample in the hardened preset: a sample is a block as others of the preset, between
+/* trace/sample in the hardened preset: a sample is a block as others of the preset, between
  * closed pages whatever its size, and samples stand for all that is allocated. */
 #include "hardened_unit.h"
 

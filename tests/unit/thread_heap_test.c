@@ -15,9 +15,9 @@
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/page_heap.h"
-#include "thread/due.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
+#include "trace/due.h"
 
 enum { HELD = 4000, STEPS = 60000 };
 

@@ -1,4 +1,4 @@
-/* profile/sample, thread/due: what samples say against what was allocated, where the order of
+/* trace/sample, thread/due: what samples say against what was allocated, where the order of
  * allocations would bias who does not decide at each of them. The generators are seeded, so that
  * the sums come out alike each time. */
 #include "unit.h"
@@ -8,6 +8,7 @@
 
 #include "api/alloc.h"
 #include "thread/registry.h"
+#include "trace/due.h"
 #include "trace/sample.h"
 
 enum { MEAN = 512, BLOCKS = 10000, SEEDS = 64 };

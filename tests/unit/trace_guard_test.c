@@ -1,4 +1,4 @@
-/* profile/guard: guarded samples on a system with pages of 64 KiB, so that they may be long, whose
+/* trace/guard: guarded samples on a system with pages of 64 KiB, so that they may be long, whose
  * calls the test answers where it says so (CMakeLists.txt wraps them). */
 #include "unit.h"
 
@@ -9,6 +9,7 @@
 #include "base/policy.h"
 #include "map/page_map.h"
 #include "os/os.h"
+#include "trace/due.h"
 #include "trace/sample.h"
 
 size_t __wrap_os_page_size(void);
@@ -52,7 +53,7 @@ uintptr_t __wrap_page_map_reserve(size_t bytes)
 
 static bool is_guarded(const void *block)
 {
-    return block_find(block).kind == BLOCK_GUARDED;
+    return guard_covers(block) && block_find(block).kind == BLOCK_WATCHED;
 }
 
 static int start(void **state)

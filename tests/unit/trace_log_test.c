@@ -1,4 +1,4 @@
-/* profile/log: what a process logs is in the file, whatever becomes of the process or the disk.
+/* trace/log: what a process logs is in the file, whatever becomes of the process or the disk.
  *
  * The log starts once a process, so each case is a child, which writes to a folder of its own; the
  * parent reads the file.

@@ -1,4 +1,4 @@
-/* profile/sample: sampling that an observer of the probe turns on and off. The kernel's part, the
+/* trace/sample: sampling that an observer of the probe turns on and off. The kernel's part, the
  * counter of those who are attached, is played here. */
 #include "unit.h"
 
@@ -7,6 +7,7 @@
 #include "api/alloc.h"
 #include "base/probe.h"
 #include "slab/shard.h"
+#include "trace/due.h"
 #include "trace/sample.h"
 #include "trace/site.h"
 

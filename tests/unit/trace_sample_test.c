@@ -1,4 +1,4 @@
-/* profile/sample: that a sample is a block like any other. What samples say is the matter of
+/* trace/sample: that a sample is a block like any other. What samples say is the matter of
  * trace_bias_test.c. */
 #include "unit.h"
 
@@ -25,10 +25,7 @@ static int start(void **state)
 
 static struct sample *sample_at(void *block)
 {
-    struct block_info info = block_find(block);
-    if (info.kind == BLOCK_BIG)
-        return info.big->sample;
-    return slab_is_sampled(info.slab) ? sample_of(info.slab, block, "test") : NULL;
+    return sample_of(block);
 }
 
 static uint64_t live_blocks(void)
@@ -200,6 +197,30 @@ static void nothing_is_kept_back(void **state)
     CHECK(sample_set_mean(MEAN));
 }
 
+/* A sample that lies in a longer block than one of its class stays of its class when realloc leaves
+ * it where it is; one that has a slab to itself is of another class when that becomes shorter. */
+static void classes_are_kept_by_realloc(void **state)
+{
+    (void)state;
+    sample_set_mean(1);
+    for (unsigned size_class = size_class_of(MID_MAX + 1); size_class <= SIZE_COUNT; size_class++) {
+        uint64_t live = live_blocks();
+        size_t size = size_classes[size_class].size;
+        release(alloc(size));
+        char *block = alloc(size); /* of a longer class, perhaps, which has lent it */
+        CHECK(sample_at(block));
+        size_t usable = alloc_usable_size(block, "test");
+        char *same = alloc_resize(block, usable - 8);
+        CHECK(same == block && alloc_usable_size(same, "test") == usable);
+        same = alloc_resize(block, usable * 2 / 3);
+        CHECK(alloc_usable_size(same, "test") < usable || same == block);
+        release(same);
+        CHECK(live_blocks() == live);
+    }
+    walk_all();
+    sample_set_mean(MEAN);
+}
+
 /* What is kept of a thread, such as where its stack lies, ends with it, also where the next one
  * gets its id. */
 static void nothing_is_kept_of_a_thread_that_ended(void **state)
@@ -208,11 +229,12 @@ static void nothing_is_kept_of_a_thread_that_ended(void **state)
     CHECK(sample_set_mean(1));
     release(alloc(100));
     release(alloc(100));
-    CHECK(heap_of_thread()->sampling_thread == identity_self());
+    const uint64_t *thread = (const uint64_t *)heap_of_thread()->sampler; /* its first field */
+    CHECK(*thread == identity_self());
     CHECK(sample_set_mean(0));
     heap_forget();
     release(alloc(100));
-    CHECK(heap_of_thread()->sampling_thread == 0);
+    CHECK(*thread == 0);
     CHECK(sample_set_mean(MEAN));
 }
 
@@ -279,6 +301,7 @@ int main(void)
         cmocka_unit_test(misuse_is_found),
         cmocka_unit_test(what_is_off_costs_nothing),
         cmocka_unit_test(nothing_is_kept_back),
+        cmocka_unit_test(classes_are_kept_by_realloc),
         cmocka_unit_test(nothing_is_kept_of_a_thread_that_ended),
         cmocka_unit_test(a_resized_block_is_told_to_the_end),
     };

@@ -1,4 +1,4 @@
-/* profile/unwind: stacks of all shapes, one after another, against what the C library's unwinder
+/* trace/unwind: stacks of all shapes, one after another, against what the C library's unwinder
  * finds of each. Many are known again, and many look as if they were. */
 #include "unit.h"
 
@@ -24,7 +24,7 @@ struct subject {
 
 static __attribute__((noinline)) int compare(struct subject *subject)
 {
-    const struct unwind_start start = UNWIND_START();
+    const struct trace_start start = TRACE_START();
     void *found[FRAMES], **expected = found;
     int count = backtrace(found, FRAMES);
     for (; count > 0 && *expected != (void *)start.caller; count--)
@@ -175,7 +175,7 @@ static void older_ones_are_not_taken_for_them(void **state)
 
 static __attribute__((noinline)) struct site *take(struct unwind_stack *stack)
 {
-    const struct unwind_start start = UNWIND_START();
+    const struct trace_start start = TRACE_START();
     return unwind_site(stack, &start);
 }
 

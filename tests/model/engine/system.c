@@ -18,7 +18,6 @@
 #include "os/fatal.h"
 #include "os/limits.h"
 #include "os/os.h"
-#include "os/signals.h"
 
 /* A class map, and two threads that make the wide one. */
 enum { REGIONS = 12, RESERVATIONS = 3, AREA_BYTES = 8 << 20 };
@@ -425,17 +424,6 @@ bool os_thread_exists(int process, uint32_t id)
         shadow_join(i);
     }
     return false;
-}
-
-/* No program crashes here. */
-void *signals_give_stack(void *kept)
-{
-    return kept;
-}
-
-void *signals_take_stack(void *stack)
-{
-    return stack;
 }
 
 /* No signal handlers are modelled. */

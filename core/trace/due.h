@@ -9,19 +9,15 @@
  *
  * No lock: the mean is one word, and a gap that was drawn by another one is not believed.
  */
-#ifndef THREAD_DUE_H
-#define THREAD_DUE_H
+#ifndef TRACE_DUE_H
+#define TRACE_DUE_H
 
-#include "base/atomic.h"
-#include "base/macros.h"
 #include "base/tuning.h"
+#include "trace/trace.h"
 
 /* Sets the mean distance of two samples; 0: there are none. */
 void due_set_mean(size_t bytes);
 size_t due_mean(void);
-
-/* Changes with the mean, and is 0 while there are no samples. Atomic relaxed, any thread. */
-extern uint8_t due_round;
 
 /* How many blocks of so many bytes a sampled one stands for, in parts of one: one to its chance; 0
  * while there are no samples. */
@@ -31,7 +27,7 @@ uint64_t due_stands_for(size_t bytes, uint64_t parts);
  * first call. */
 bool due_decide(uint64_t *random, size_t bytes);
 
-/* Pops of blocks of so many bytes up to the next that is due; `*round`: due_round when that is to
+/* Pops of blocks of so many bytes up to the next that is due; `*round`: trace_round when that is to
  * be a sample, else 0. */
 uint64_t due_next(uint64_t *random, size_t bytes, uint8_t *round);
 

@@ -1,5 +1,5 @@
 /* shared_file.h for Linux. */
-#include "os/shared_file.h"
+#include "trace/shared_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

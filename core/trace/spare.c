@@ -1,5 +1,5 @@
 /* See spare.h. */
-#include "slab/spare.h"
+#include "trace/spare.h"
 
 #include "base/atomic.h"
 #include "base/tuning.h"

@@ -7,8 +7,8 @@
  *
  * No lock: who takes a block out of its place has it.
  */
-#ifndef SLAB_SPARE_H
-#define SLAB_SPARE_H
+#ifndef TRACE_SPARE_H
+#define TRACE_SPARE_H
 
 #include "base/macros.h"
 

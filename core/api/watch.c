@@ -1,5 +1,5 @@
-/* See attach.h. */
-#include "trace/attach.h"
+/* See watch.h. */
+#include "api/watch.h"
 
 #include <pthread.h>
 
@@ -9,20 +9,22 @@
 #pragma weak pthread_create
 #pragma weak pthread_detach
 
-struct attach attachment;
+bool watch_is_observed;
 
 static void *answer(void *request)
 {
-    attachment.answer((uint32_t)(uintptr_t)request);
+    const struct trace *now = trace_now();
+    if (now)
+        now->answer((uint32_t)(uintptr_t)request);
     __atomic_fetch_add(&attachment.answers, 1, __ATOMIC_RELEASE);
     return NULL;
 }
 
-void attach_take(void)
+static void take_request(void)
 {
     pthread_t thread;
     uint32_t request = __atomic_exchange_n(&attachment.request, ATTACH_NOTHING, __ATOMIC_ACQUIRE);
-    if (!request || !attachment.answer)
+    if (!request)
         return;
     void *argument = (void *)(uintptr_t)request; /* NOLINT(performance-no-int-to-ptr) */
     /* The program's handlers are not to run there. */
@@ -34,4 +36,21 @@ void attach_take(void)
     else
         __atomic_fetch_add(&attachment.answers, 1, __ATOMIC_RELEASE);
     os_restore_signals(blocked);
+}
+
+void watch_look(struct heap *heap)
+{
+    if (ATOMIC_LOAD_RELAXED(&attachment.request) != ATTACH_NOTHING)
+        take_request();
+    const struct trace *watcher = trace_now();
+    bool before = ATOMIC_LOAD_RELAXED(&watch_is_observed), now = PROBE_IS_ON(otel_memory, alloc);
+    /* One thread notices. */
+    if (watcher && before != now &&
+        __atomic_compare_exchange_n(
+            &watch_is_observed, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        watcher->observe(now);
+    uint8_t round = ATOMIC_LOAD_RELAXED(&trace_round);
+    if (heap->drawn_round != round)
+        heap_draw_due(heap);
+    heap->drawn_round = round;
 }

@@ -4,8 +4,8 @@
  * Handlers run on a stack of their own, so that one that was used up does no harm. Each thread has
  * to be given one.
  */
-#ifndef OS_SIGNALS_H
-#define OS_SIGNALS_H
+#ifndef TRACE_SIGNALS_H
+#define TRACE_SIGNALS_H
 
 #include <signal.h>
 

@@ -1,23 +1,21 @@
 /* See due.h. */
-#include "thread/due.h"
+#include "trace/due.h"
 
 #include <string.h>
 
-#include "base/floats.h"
 #include "base/random.h"
 #include "os/os.h"
-
-uint8_t due_round;
+#include "trace/floats.h"
 
 static size_t mean_bytes; /* atomic relaxed, any thread */
 
 void due_set_mean(size_t bytes)
 {
     static uint8_t last; /* who sets the mean: one thread at a time */
-    ATOMIC_STORE_RELAXED(&due_round, 0);
+    ATOMIC_STORE_RELEASE(&trace_round, 0);
     ATOMIC_STORE_RELAXED(&mean_bytes, bytes);
     last = (uint8_t)(last == UINT8_MAX ? 1 : last + 1);
-    ATOMIC_STORE_RELAXED(&due_round, bytes ? last : 0);
+    ATOMIC_STORE_RELEASE(&trace_round, bytes ? last : 0);
 }
 
 size_t due_mean(void)
@@ -119,7 +117,7 @@ bool due_decide(uint64_t *random, size_t bytes)
 uint64_t due_next(uint64_t *random, size_t bytes, uint8_t *round)
 {
     *round = 0;
-    uint8_t now = ATOMIC_LOAD_RELAXED(&due_round);
+    uint8_t now = ATOMIC_LOAD_RELAXED(&trace_round);
     struct sum sum = {.mean = due_mean(), .bytes = bytes, .result = POPS_UNTIL_DUE};
     if (LIKELY(!now) || !sum.mean)
         return POPS_UNTIL_DUE;

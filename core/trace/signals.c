@@ -3,7 +3,7 @@
  * Uses the C library's functions for signals: they neither allocate nor take a lock, and know what
  * the kernel wants of a handler.
  */
-#include "os/signals.h"
+#include "trace/signals.h"
 
 #include <errno.h>
 #include <sys/syscall.h>

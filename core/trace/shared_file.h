@@ -5,8 +5,8 @@
  *
  * Nothing here changes errno, is a cancellation point or calls malloc.
  */
-#ifndef OS_SHARED_FILE_H
-#define OS_SHARED_FILE_H
+#ifndef TRACE_SHARED_FILE_H
+#define TRACE_SHARED_FILE_H
 
 #include "os/os.h"
 

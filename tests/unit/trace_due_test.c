@@ -1,10 +1,11 @@
-/* thread/due: what is drawn and decided leaves the floating-point environment of the program as it
+/* trace/due: what is drawn and decided leaves the floating-point environment of the program as it
  * is, and does not depend on it. */
 #include "unit.h"
 
 #include <fenv.h>
 
 #include "api/alloc.h"
+#include "trace/due.h"
 #include "trace/sample.h"
 
 enum { MEAN = 4096, COUNT = 2000 };

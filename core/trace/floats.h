@@ -10,8 +10,8 @@
  * Compilers do not know of the state: only values that go through memory which both ends get are
  * sure to be computed between them.
  */
-#ifndef BASE_FLOATS_H
-#define BASE_FLOATS_H
+#ifndef TRACE_FLOATS_H
+#define TRACE_FLOATS_H
 
 #include "base/macros.h"
 

@@ -1,8 +1,8 @@
-/* os/signals: the stacks that handlers run on. */
+/* trace/signals: the stacks that handlers run on. */
 #include "unit.h"
 
 #include "os/os.h"
-#include "os/signals.h"
+#include "trace/signals.h"
 
 static void *stack;
 

@@ -1,0 +1,7 @@
+/* What trace/ and the allocator share, wherever trace/ is: see trace/trace.h. */
+#include "trace/trace.h"
+
+const struct trace *trace;
+uint8_t trace_round;
+struct site **site_chains;
+struct attach attachment;
