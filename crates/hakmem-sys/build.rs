@@ -107,6 +107,7 @@ fn lists(root: &Path) -> Result<String> {
 fn sources(lists: &str) -> Result<Vec<String>> {
     let mut sources = vec!["src/entries.c".to_owned()];
     sources.extend(listed(lists, "HAKMEM_COMMON_SOURCES")?);
+    sources.extend(listed(lists, "HAKMEM_TRACE_SOURCES")?);
     let fronts = match is_hardened() {
         true => "HAKMEM_HARDENED_SOURCES",
         false => "HAKMEM_FRONT_SOURCES",

@@ -1,0 +1,25 @@
+# The allocator without core/trace and core/hardened: what it is while nobody watches. No product,
+# but the proof that the walls before these folders have no holes.
+
+# It is the default library's; a sanitizer in the program has its own heap.
+if(HAKMEM_HARDENED OR HAKMEM_SANITIZE)
+    return()
+endif()
+
+hakmem_add_objects(bare_core ${HAKMEM_COMMON_SOURCES} ${HAKMEM_FRONT_SOURCES})
+add_library(bare SHARED $<TARGET_OBJECTS:bare_core> $<TARGET_OBJECTS:hakmem_override_names>
+    $<TARGET_OBJECTS:hakmem_compat>)
+# It takes the place of libhakmem.so in programs that are linked with that.
+set_target_properties(bare PROPERTIES NO_SONAME TRUE LINKER_LANGUAGE C)
+target_link_options(bare PRIVATE ${HAKMEM_LINK_FLAGS}
+    -Wl,-soname,libhakmem.so.${HAKMEM_SONAME_NUMBER}
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/core/hakmem.map)
+target_link_libraries(bare PRIVATE Threads::Threads)
+
+hakmem_test(NAME bare_observed SOURCES ${CMAKE_CURRENT_LIST_DIR}/bare_observed.c LABELS semantics
+    ENV LD_PRELOAD=$<TARGET_FILE:bare> HAKMEM_SAMPLE_KIB=1 HAKMEM_CRASH=1)
+foreach(program semantics_usable runtime_fork)
+    add_test(NAME bare_${program} COMMAND ${program})
+    set_tests_properties(bare_${program} PROPERTIES TIMEOUT 120 LABELS semantics
+        ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:bare>)
+endforeach()
