@@ -19,9 +19,9 @@
 void due_set_mean(size_t bytes);
 size_t due_mean(void);
 
-/* How many blocks of so many bytes a sampled one stands for, in parts of one: one to its chance; 0
+/* How many blocks of so many bytes a sampled one stands for, times SITE_PARTS: one to its chance; 0
  * while there are no samples. */
-uint64_t due_stands_for(size_t bytes, uint64_t parts);
+uint64_t due_stands_for(size_t bytes);
 
 /* Decides by that chance. `*random` is the state of the caller's generator, not 0 but before the
  * first call. */

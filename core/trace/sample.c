@@ -138,7 +138,7 @@ static void *replace(
 {
     struct heap *heap = heap_of_thread();
     unsigned size_class = heap->sample_class;
-    uint64_t parts = due_stands_for(size_classes[size_class].size, SITE_PARTS);
+    uint64_t parts = due_stands_for(size_classes[size_class].size);
     const struct slab *slab = slab_lookup(block);
     heap->sample_class = CLASS_NONE;
     /* A signal handler may have come between, or the thread that popped was cancelled. */
@@ -264,7 +264,7 @@ struct sample *sample_decide(size_t size, unsigned size_class, const struct trac
     if (!heap || !due_decide(&heap->random, bytes))
         return NULL;
     int type = cancel_put_off();
-    uint64_t parts = due_stands_for(bytes, SITE_PARTS);
+    uint64_t parts = due_stands_for(bytes);
     struct site *site = parts ? find_site(start) : NULL;
     struct sample *sample = site ? make(site, size, parts, size_class) : NULL;
     cancel_restore(type);

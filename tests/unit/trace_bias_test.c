@@ -83,9 +83,7 @@ static void check_born(
     size_t size)
 {
     struct estimate now = estimate_of(place);
-    uint64_t one = (uint64_t)1 << 40;
-    double chance =
-        (double)one / (double)due_stands_for(size_classes[size_class_of(size)].size, one);
+    double chance = SITE_PARTS / (double)due_stands_for(size_classes[size_class_of(size)].size);
     double bytes = now.born - before.born, exact = blocks * (double)size;
     double deviation = (double)size * sqrt(blocks * (1 - chance) / chance);
     assert_true(fabs(bytes - exact) <= 5 * deviation);

@@ -1,102 +1,81 @@
-/* trace/due: what is drawn and decided leaves the floating-point environment of the program as it
- * is, and does not depend on it. */
+/* trace/due: gaps between samples and decisions have the chances that they should have, and samples
+ * stand for as much. Each seed is fixed, so that nothing is left to chance; what is allowed is four
+ * standard deviations. */
 #include "unit.h"
 
-#include <fenv.h>
+#include <math.h>
 
-#include "api/alloc.h"
 #include "trace/due.h"
 #include "trace/sample.h"
 
-enum { MEAN = 4096, COUNT = 2000 };
+enum { COUNT = 1 << 20 };
 
-/* What comes of so many draws. */
-static uint64_t draw_many(void)
+/* Of so many cases with that chance. */
+static void check_share(double found, double chance)
 {
-    uint64_t random = 1, sum = 0;
-    for (size_t i = 1; i <= COUNT; i++) {
+    CHECK(fabs(found - COUNT * chance) <= 4 * sqrt(COUNT * chance * (1 - chance)) + 1);
+}
+
+static void each_byte_has_the_same_chance(void **state)
+{
+    static const size_t means[] = {1, 1000, 524288, (size_t)1 << 40};
+    uint64_t random = 1;
+    (void)state;
+    for (size_t m = 0; m < ARRAY_LENGTH(means); m++) {
+        CHECK(sample_set_mean(means[m]));
+        for (double part = 1.0 / 1024; part <= 16; part *= 4) {
+            size_t bytes = (size_t)((double)means[m] * part);
+            double found = 0;
+            if (!bytes)
+                continue;
+            for (unsigned i = 0; i < COUNT; i++)
+                found += due_decide(&random, bytes);
+            check_share(found, -expm1(-(double)bytes / (double)means[m]));
+        }
+    }
+}
+
+static void gaps_are_geometric(void **state)
+{
+    enum { MEAN = 65536, BYTES = 256, GAPS = 12 };
+    double longer[GAPS] = {0}, no_sample = 0;
+    uint64_t random = 2;
+    (void)state;
+    CHECK(sample_set_mean(MEAN));
+    for (unsigned i = 0; i < COUNT; i++) {
         uint8_t round;
-        sum = sum * 31 + due_next(&random, i, &round);
-        sum = sum * 31 + due_decide(&random, i * 7);
-        sum = sum * 31 + due_stands_for(i * 13, SITE_PARTS);
+        uint64_t gap = due_next(&random, BYTES, &round);
+        CHECK(gap && gap <= POPS_UNTIL_DUE);
+        no_sample += !round;
+        for (unsigned bit = 0; bit < GAPS; bit++)
+            longer[bit] += gap > (uint64_t)1 << bit;
     }
-    return sum;
+    for (unsigned bit = 0; bit < GAPS; bit++)
+        check_share(longer[bit], exp(-(double)BYTES / MEAN * (1 << bit)));
+    check_share(no_sample, exp(-(double)BYTES / MEAN * POPS_UNTIL_DUE));
 }
 
-static void allocate_many(void)
-{
-    for (size_t i = 0; i < COUNT; i++)
-        release(alloc_resize(alloc(i * 31 + 1), i * 17 + 1));
-    release(alloc(5 * MIB));
-}
-
-static void flags_stay_clear(void **state)
+static void samples_stand_for_one_to_their_chance(void **state)
 {
     (void)state;
-    feclearexcept(FE_ALL_EXCEPT);
-    draw_many();
-    allocate_many();
-    assert_int_equal(fetestexcept(FE_ALL_EXCEPT), 0);
-}
-
-static void flags_stay_set(void **state)
-{
-    (void)state;
-    feraiseexcept(FE_INEXACT | FE_UNDERFLOW);
-    draw_many();
-    allocate_many();
-    int set = fetestexcept(FE_ALL_EXCEPT);
-    feclearexcept(FE_ALL_EXCEPT);
-    assert_int_equal(set & (FE_INEXACT | FE_UNDERFLOW), FE_INEXACT | FE_UNDERFLOW);
-}
-
-static void rounding_changes_nothing(void **state)
-{
-    static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
-    uint64_t expected = draw_many();
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
-        assert_int_equal(fesetround(modes[i]), 0);
-        uint64_t sum = draw_many();
-        int mode = fegetround();
-        fesetround(FE_TONEAREST);
-        assert_true(sum == expected);
-        assert_int_equal(mode, modes[i]);
+    for (size_t mean = 1; mean <= (size_t)1 << 40; mean *= 32) {
+        CHECK(sample_set_mean(mean));
+        for (double size = 1; size < 0x1p47; size *= 1.3) {
+            size_t bytes = (size_t)size;
+            double exact = SITE_PARTS / -expm1(-(double)bytes / (double)mean);
+            CHECK(fabs((double)due_stands_for(bytes) - exact) <= 0.5 + exact * 1e-5);
+        }
     }
-}
-
-/* Some processors have no traps, and musl has no name for them. */
-static void nothing_is_trapped(void **state)
-{
-    (void)state;
-#ifdef __GLIBC__
-    const int traps = FE_INEXACT | FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW;
-    feclearexcept(FE_ALL_EXCEPT);
-    if (feenableexcept(traps) == -1)
-        skip();
-    draw_many();
-    allocate_many();
-    int enabled = fegetexcept();
-    fedisableexcept(FE_ALL_EXCEPT);
-    assert_int_equal(enabled, traps);
-#else
-    skip();
-#endif
-}
-
-static int start(void **state)
-{
-    (void)state;
-    return sample_set_mean(MEAN) ? 0 : -1;
+    CHECK(sample_set_mean(0));
+    assert_int_equal(due_stands_for(100), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flags_stay_clear),
-        cmocka_unit_test(flags_stay_set),
-        cmocka_unit_test(rounding_changes_nothing),
-        cmocka_unit_test(nothing_is_trapped),
+        cmocka_unit_test(each_byte_has_the_same_chance),
+        cmocka_unit_test(gaps_are_geometric),
+        cmocka_unit_test(samples_stand_for_one_to_their_chance),
     };
-    return cmocka_run_group_tests(tests, start, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
