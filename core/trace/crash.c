@@ -26,6 +26,9 @@
 /* Where a program calls itself without end, the first calls tell why. */
 enum { FRAMES_MAX = 64 };
 
+/* A piece has room for that, and for what follows it. */
+enum { SHOWN_OF_PATH = 255 };
+
 /* Who makes the report writes it; one thread at a time. */
 static struct {
     int fd;
@@ -118,7 +121,7 @@ static void write_frame(unsigned number, uintptr_t pc)
     text_hex(text, pc);
     if (module) {
         text_string(text, " (");
-        text_foreign(text, module->path, strlen(module->path));
+        text_foreign(text, module->path, size_min(module->path_bytes, SHOWN_OF_PATH));
         text_char(text, '+');
         text_hex(text, pc - module->bias);
         text_char(text, ')');

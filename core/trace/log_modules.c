@@ -7,7 +7,6 @@
 #include "trace/log_modules.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <link.h>
 #include <string.h>
 
@@ -15,12 +14,9 @@
 #include "os/os.h"
 #include "trace/claim.h"
 #include "trace/log_store.h"
+#include "trace/modules.h"
 
-struct module {
-    uintptr_t start, end, bias;
-    const char *path;
-    size_t path_bytes;
-};
+_Static_assert((int)LOG_BUILD_ID_BYTES == (int)BUILD_ID_BYTES, "one is as long as the other");
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 #define HAS_FIND_OBJECT 1
@@ -28,58 +24,6 @@ extern int _dl_find_object(void *address, struct dl_find_object *result) __attri
 #else
 #define HAS_FIND_OBJECT 0
 #endif
-
-/* ---- Notes ----------------------------------------------------------------------------------- */
-
-static const ElfW(Ehdr) * header_of(const struct module *module)
-{
-    const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)module->start;
-    bool fits =
-        module->end - module->start > sizeof *header &&
-        memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
-        header->e_phentsize == sizeof(ElfW(Phdr)) &&
-        header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) < module->end - module->start;
-    return fits ? header : NULL;
-}
-
-/* Copies the build id that is among the notes; returns its length. */
-static uint32_t find_build_id(const char *notes, size_t size, uint8_t *build_id)
-{
-    while (size > sizeof(ElfW(Nhdr))) {
-        const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)notes;
-        size_t name = round_up(note->n_namesz, 4), text = round_up(note->n_descsz, 4);
-        size_t whole = sizeof *note + name + text;
-        if (whole > size)
-            return 0;
-        if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
-            memcmp(note + 1, "GNU", 4) == 0) {
-            size_t length = size_min(note->n_descsz, LOG_BUILD_ID_BYTES);
-            memcpy(build_id, (const char *)(note + 1) + name, length);
-            return (uint32_t)length;
-        }
-        notes += whole;
-        size -= whole;
-    }
-    return 0;
-}
-
-static uint32_t read_build_id(const struct module *module, uint8_t *build_id)
-{
-    const ElfW(Ehdr) *header = header_of(module);
-    if (!header)
-        return 0;
-    const ElfW(Phdr) *segment = (const ElfW(Phdr) *)(module->start + header->e_phoff);
-    for (unsigned i = 0; i < header->e_phnum; i++, segment++) {
-        uintptr_t start = module->bias + segment->p_vaddr;
-        if (segment->p_type != PT_NOTE || start < module->start ||
-            start + segment->p_memsz > module->end)
-            continue;
-        uint32_t length = find_build_id((const char *)start, segment->p_memsz, build_id);
-        if (length)
-            return length;
-    }
-    return 0;
-}
 
 /* ---- Looking up ------------------------------------------------------------------------------ */
 
@@ -93,83 +37,38 @@ static bool find_by_loader(uintptr_t address, struct module *module)
         .start = (uintptr_t)found.dlfo_map_start,
         .end = (uintptr_t)found.dlfo_map_end,
         .bias = found.dlfo_link_map->l_addr,
-        .path = found.dlfo_link_map->l_name};
+        .path = found.dlfo_link_map->l_name,
+        .is_there = true};
     module->path_bytes = strlen(module->path);
+    module_read(module);
     return true;
 }
 #endif
 
-static uintptr_t read_hex(const char **text)
-{
-    uintptr_t value = 0;
-    for (;; ++*text) {
-        char c = **text;
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-                                                : 16;
-        if (digit == 16)
-            return value;
-        value = value << 4 | digit;
-    }
-}
-
-/* A line of the map: start-end access offset device number path. */
-static void read_line(const char *line, const char *end, struct module *module)
-{
-    const char *c = line;
-    module->start = read_hex(&c);
-    c++;
-    module->end = read_hex(&c);
-    c = memchr(c, '/', (size_t)(end - c)); /* the first one: fields before have none */
-    module->path = c;
-    module->path_bytes = c ? (size_t)(end - c) : 0;
-}
-
-/* Neighbouring lines of one file are one module. Its first one holds the header of the file, whose
- * addresses begin at 0: what that is not true of is a program at a fixed address. */
-static bool find_in_map(const char *map, size_t length, uintptr_t address, struct module *module)
-{
-    struct module line = {0}, whole = {0};
-    const char *end;
-    for (const char *c = map; (end = memchr(c, '\n', (size_t)(map + length - c))); c = end + 1) {
-        read_line(c, end, &line);
-        bool goes_on = line.path && whole.path && line.path_bytes == whole.path_bytes &&
-                       memcmp(line.path, whole.path, line.path_bytes) == 0;
-        if (goes_on)
-            whole.end = line.end;
-        else if (whole.path && address >= whole.start && address < whole.end)
-            break;
-        else
-            whole = line;
-    }
-    *module = whole;
-    if (!whole.path || address < whole.start || address >= whole.end)
-        return false;
-    const ElfW(Ehdr) *header = header_of(module);
-    module->bias = header && header->e_type == ET_EXEC ? 0 : module->start;
-    return header != NULL;
-}
-
+/* Of files alone: memory may have a name in the map that is none of a file. */
 static bool find(uintptr_t address, char *map, size_t length, struct module *module)
 {
 #if HAS_FIND_OBJECT
     if (_dl_find_object)
         return find_by_loader(address, module);
 #endif
-    return map && find_in_map(map, length, address, module);
+    if (!map || !module_find(module, address, map, length) || module->path[0] != '/')
+        return false;
+    module->is_there = true;
+    return module_read(module);
 }
 
 /* ---- Logging --------------------------------------------------------------------------------- */
 
 static bool is_same(const struct log_module_record *record, const struct module *module)
 {
-    uint8_t build_id[LOG_BUILD_ID_BYTES];
+    uint32_t bytes = module->build_id_bytes;
     if (record->start != module->start || record->end != module->end ||
         record->bias != module->bias)
         return false;
-    uint32_t bytes = read_build_id(module, build_id);
     if (bytes || record->build_id_bytes)
-        return bytes == record->build_id_bytes && memcmp(build_id, record->build_id, bytes) == 0;
+        return bytes == record->build_id_bytes &&
+               memcmp(module->build_id, record->build_id, bytes) == 0;
     return record->path_bytes == module->path_bytes || module->path_bytes == 0;
 }
 
@@ -214,7 +113,8 @@ static void log_module(const struct module *module, uint64_t time_ns)
     record->start = module->start;
     record->end = module->end;
     record->bias = module->bias;
-    record->build_id_bytes = read_build_id(module, record->build_id);
+    record->build_id_bytes = module->build_id_bytes;
+    memcpy(record->build_id, module->build_id, module->build_id_bytes);
     fill_path(record, module);
     ATOMIC_STORE_RELEASE(&record->state, LOG_WHOLE);
 }

@@ -54,12 +54,6 @@ __attribute__((no_sanitize("address", "thread"))) bool modules_read(
 
 /* ---- The map --------------------------------------------------------------------------------- */
 
-struct line {
-    uintptr_t start, end;
-    const char *path; /* to the end of the line; of no bytes for memory of no file */
-    size_t path_bytes;
-};
-
 static uintptr_t read_hex(const char **text, const char *end)
 {
     uintptr_t value = 0;
@@ -75,8 +69,8 @@ static uintptr_t read_hex(const char **text, const char *end)
     return value;
 }
 
-/* start-end access offset device number path */
-static void read_line(const char *text, const char *end, struct line *line)
+/* start-end access offset device number path, which is of no bytes for memory of no file. */
+static void read_line(const char *text, const char *end, struct module *line)
 {
     line->start = read_hex(&text, end);
     text++;
@@ -93,27 +87,43 @@ static void read_line(const char *text, const char *end, struct line *line)
     line->path_bytes = text < end ? (size_t)(end - text) : 0;
 }
 
-/* Lines of one file that stand together are one module. */
-static bool find_lines(uintptr_t address, struct line *whole)
+static bool covers(const struct module *module, uintptr_t address)
 {
-    const char *text = modules.map, *limit = modules.map + modules.map_bytes, *end;
-    *whole = (struct line){0};
+    return module->path_bytes && address >= module->start && address < module->end;
+}
+
+/* Lines of one file that stand together are one module. */
+bool module_find(struct module *module, uintptr_t address, const char *map, size_t map_bytes)
+{
+    const char *text = map, *limit = map + map_bytes, *end;
+    *module = (struct module){0};
     for (; text < limit && (end = memchr(text, '\n', (size_t)(limit - text))); text = end + 1) {
-        struct line line;
+        struct module line = {0};
         read_line(text, end, &line);
-        bool same = line.path_bytes && line.path_bytes == whole->path_bytes &&
-                    memcmp(line.path, whole->path, line.path_bytes) == 0;
-        if (!same && whole->path_bytes && address >= whole->start && address < whole->end)
+        bool same = line.path_bytes && line.path_bytes == module->path_bytes &&
+                    memcmp(line.path, module->path, line.path_bytes) == 0;
+        if (!same && covers(module, address))
             return true;
         if (same)
-            whole->end = line.end;
+            module->end = line.end;
         else
-            *whole = line;
+            *module = line;
     }
-    return whole->path_bytes && address >= whole->start && address < whole->end;
+    return covers(module, address);
 }
 
 /* ---- The file in memory ---------------------------------------------------------------------- */
+
+static bool read_of(const struct module *module, uintptr_t address, void *buffer, size_t size)
+{
+    if (!module->is_there)
+        return modules_read(address, buffer, size);
+    bool inside =
+        address >= module->start && address < module->end && module->end - address >= size;
+    if (inside)
+        memcpy(buffer, (const void *)address, size);
+    return inside;
+}
 
 static void read_notes(struct module *module, uintptr_t address, size_t size)
 {
@@ -121,12 +131,13 @@ static void read_notes(struct module *module, uintptr_t address, size_t size)
         Elf64_Nhdr note;
         char name[4];
         uintptr_t at = address + sizeof note;
-        if (!modules_read(address, &note, sizeof note) || !modules_read(at, name, sizeof name))
+        if (!read_of(module, address, &note, sizeof note) ||
+            !read_of(module, at, name, sizeof name))
             return;
         size_t whole = sizeof note + round_up(note.n_namesz, 4) + round_up(note.n_descsz, 4);
         if (note.n_type == NT_GNU_BUILD_ID && memcmp(name, "GNU", sizeof name) == 0 &&
             note.n_namesz == sizeof name && note.n_descsz <= BUILD_ID_BYTES &&
-            modules_read(at + sizeof name, module->build_id, note.n_descsz))
+            read_of(module, at + sizeof name, module->build_id, note.n_descsz))
             module->build_id_bytes = note.n_descsz;
         if (whole > size)
             return;
@@ -135,18 +146,18 @@ static void read_notes(struct module *module, uintptr_t address, size_t size)
     }
 }
 
-static void read_segments(struct module *module)
+bool module_read(struct module *module)
 {
     Elf64_Ehdr header;
     Elf64_Phdr segment;
-    if (!modules_read(module->start, &header, sizeof header) ||
+    if (!read_of(module, module->start, &header, sizeof header) ||
         memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof segment)
-        return;
+        return false;
     bool has_bias = false;
     uintptr_t at = module->start + header.e_phoff;
     for (unsigned i = 0; i < header.e_phnum; i++, at += sizeof segment) {
-        if (!modules_read(at, &segment, sizeof segment))
-            return;
+        if (!read_of(module, at, &segment, sizeof segment))
+            break;
         uintptr_t start = module->bias + segment.p_vaddr;
         if (segment.p_type == PT_LOAD && !has_bias) {
             /* The first one has the header, and is the lowest; notes and tables are said in front
@@ -161,21 +172,21 @@ static void read_segments(struct module *module)
             module->unwind_table = start;
         }
     }
+    return has_bias;
 }
 
 const struct module *modules_find(uintptr_t address)
 {
     for (unsigned i = 0; i < modules.count; i++)
-        if (address >= modules.found[i].start && address < modules.found[i].end)
+        if (covers(&modules.found[i], address))
             return &modules.found[i];
-    struct line line;
-    if (!modules.found || !find_lines(address, &line) || modules.count == MODULES_MAX)
+    if (!modules.found || modules.count == MODULES_MAX)
         return NULL;
-    struct module *module = &modules.found[modules.count++];
-    memset(module, 0, sizeof *module);
-    module->start = module->bias = line.start;
-    module->end = line.end;
-    memcpy(module->path, line.path, size_min(line.path_bytes, MODULE_PATH_BYTES - 1));
-    read_segments(module);
+    struct module *module = &modules.found[modules.count];
+    if (!module_find(module, address, modules.map, modules.map_bytes))
+        return NULL;
+    modules.count++;
+    module->bias = module->start;
+    module_read(module);
     return module;
 }
