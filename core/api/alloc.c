@@ -160,38 +160,13 @@ static SLOW_PATH void look_around(void)
     heap_leave(heap);
 }
 
-/* Whether a long block that was just popped is of another shard. Then others of the magazine may
- * be, too, which would keep them for ever if it never overflows. */
-static bool is_stranger(const struct heap *heap, const struct slab *slab)
-{
-    unsigned size_class = slab->size_class;
-    return UNLIKELY(slab->shard != heap->shard) && size_class_is_long(size_class) &&
-           !size_class_is_single(size_class);
-}
-
-/* A block in place of that one, which goes home with all others of the magazine. */
-static SLOW_PATH void *replace_stranger(
-    void *block, size_t size, size_t alignment, unsigned size_class, bool zero)
-{
-    struct heap *heap = heap_enter();
-    heap_send_home(heap, size_class, block);
-    block = alloc_classed(heap, size, alignment, size_class, zero);
-    heap_leave(heap);
-    return block;
-}
-
 void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 {
     const struct trace_start start = TRACE_START();
     struct heap *heap = heap_of_thread();
-    const struct slab *slab = slab_lookup(block);
-    heap_pop_due(heap, slab->size_class);
+    heap_pop_due(heap, slab_lookup(block)->size_class);
     if (UNLIKELY(watch_is_called(heap)))
         look_around();
-    if (is_stranger(heap, slab))
-        block = replace_stranger(block, size, alignment, slab->size_class, zero);
-    if (UNLIKELY(!block))
-        return alloc_out_of_memory(size);
     if (UNLIKELY(heap->sample_class))
         return trace_now()->replace(block, size, alignment, zero, &start);
     /* Where there may be something to do, and the clock has moved since. */

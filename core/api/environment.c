@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-enum { SHOWN_MAX = 64, VARIABLE_SIZE = 64, PATH_SIZE = 4096 };
+enum { VARIABLE_SIZE = 64, PATH_SIZE = 4096 };
 
 static const char prefix[] = "HAKMEM_";
 
@@ -42,12 +42,15 @@ static char to_lower(char c)
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-/* HAKMEM_ and the name in capitals. */
-static void add_variable(struct text *text, const char *name)
+/* HAKMEM_ and the name in capitals, in a buffer of VARIABLE_SIZE. */
+static const char *variable_name(char *full, const char *name)
 {
-    text_string(text, prefix);
+    struct text text;
+    text_init(&text, full, VARIABLE_SIZE);
+    text_string(&text, prefix);
     for (; *name; name++)
-        text_char(text, to_upper(*name));
+        text_char(&text, to_upper(*name));
+    return text_terminate(&text);
 }
 
 /* The variable of that name; NULL when it is not set, or empty: that is how a
@@ -55,19 +58,8 @@ static void add_variable(struct text *text, const char *name)
 static const char *variable(const char *name)
 {
     char full[VARIABLE_SIZE];
-    struct text text;
-    text_init(&text, full, sizeof full);
-    add_variable(&text, name);
-    const char *value = secure_getenv(text_terminate(&text));
+    const char *value = secure_getenv(variable_name(full, name));
     return value && *value ? value : NULL;
-}
-
-/* ---- Complaints ------------------------------------------------------------------------------ */
-
-/* Where several settings stand beside each other. */
-static void add_place(struct text *text)
-{
-    text_string(text, options_read_from_file() ? "this file" : "HAKMEM_OPTIONS");
 }
 
 /* Which of the files has the name; -1: none. */
@@ -79,54 +71,32 @@ static int find_file(const char *name, size_t length)
     return -1;
 }
 
+/* ---- Complaints ------------------------------------------------------------------------------ */
+
+/* Where several settings stand beside each other. */
+static const char *place(void)
+{
+    return options_read_from_file() ? "this file" : "HAKMEM_OPTIONS";
+}
+
 static void complain_name(const char *name, size_t length)
 {
-    char buffer[256];
-    struct text text;
-    options_begin_complaint(&text, buffer, sizeof buffer);
-    text_foreign(&text, name, size_min(length, SHOWN_MAX));
-    text_string(&text, " does not exist");
-    options_complain(&text);
+    struct shown shown;
+    options_complain(OPTION_NONE, options_shown(&shown, name, length), " does not exist");
 }
 
 static void complain_missing(int option)
 {
     const char *name = options_name((unsigned)option);
-    char buffer[256];
-    struct text text;
-    options_begin_complaint(&text, buffer, sizeof buffer);
-    text_string(&text, name);
-    text_string(&text, " has no value in ");
-    add_place(&text);
-    text_string(&text, ": write ");
-    text_string(&text, name);
-    text_string(&text, "=VALUE");
-    options_say_it_stays(&text, option);
-    options_complain(&text);
-}
-
-static void complain_path(int file, const char *reason)
-{
-    char buffer[256];
-    struct text text;
-    options_begin_complaint(&text, buffer, sizeof buffer);
-    text_string(&text, file_names[file]);
-    text_string(&text, reason);
-    options_complain(&text);
+    options_complain(option, name, " has no value in ", place(), ": write ", name, "=VALUE");
 }
 
 static void complain_misplaced(int file)
 {
-    char buffer[256];
-    struct text text;
-    options_begin_complaint(&text, buffer, sizeof buffer);
-    text_string(&text, file_names[file]);
-    text_string(&text, " cannot stand in ");
-    add_place(&text);
-    text_string(&text, ": set ");
-    add_variable(&text, file_names[file]);
-    text_string(&text, " to the path");
-    options_complain(&text);
+    char full[VARIABLE_SIZE];
+    options_complain(
+        OPTION_NONE, file_names[file], " cannot stand in ", place(), ": set ",
+        variable_name(full, file_names[file]), " to the path");
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -187,7 +157,7 @@ static void read_file_variable(int file)
     if (!bytes)
         return;
     if (bytes > PATH_SIZE) {
-        complain_path(file, ": the path is too long");
+        options_complain(OPTION_NONE, file_names[file], ": the path is too long");
         return;
     }
     if (!files[file])
@@ -195,13 +165,13 @@ static void read_file_variable(int file)
     if (files[file])
         memcpy(files[file], path, bytes);
     else
-        complain_path(file, ": there is no memory for the path");
+        options_complain(OPTION_NONE, file_names[file], ": there is no memory for the path");
 }
 
 /* A variable that looks like an option of ours but is none is a mistake worth a line. */
 static void check_variable(const char *variable)
 {
-    char name[SHOWN_MAX];
+    char name[VARIABLE_SIZE];
     size_t whole = strcspn(variable, "="), length = size_min(whole, sizeof name);
     for (size_t i = 0; i < length; i++)
         name[i] = to_lower(variable[i]);

@@ -8,7 +8,7 @@
 #include "os/os.h"
 #include "reclaim/limit.h"
 
-enum { PRESETS = 4, NAME_SIZE = 16, SHOWN_MAX = 64 };
+enum { PRESETS = 4, NAME_SIZE = 16 };
 
 struct option {
     char name[NAME_SIZE];
@@ -62,7 +62,7 @@ int options_find(const char *name, size_t length)
     for (int i = 0; i < OPTION_COUNT; i++)
         if (strlen(table[i].name) == length && memcmp(table[i].name, name, length) == 0)
             return i;
-    return -1;
+    return OPTION_NONE;
 }
 
 /* ---- Complaints ------------------------------------------------------------------------------ */
@@ -82,31 +82,38 @@ bool options_read_from_file(void)
     return source_file != NULL;
 }
 
-void options_begin_complaint(struct text *text, char *buffer, size_t size)
+void options_complain_of(const char *const *pieces, int stays)
 {
-    text_init(text, buffer, size);
-    text_string(text, "hakmem: ");
+    char buffer[256];
+    struct text text;
+    if (os_is_privileged())
+        return;
+    text_init(&text, buffer, sizeof buffer);
+    text_string(&text, "hakmem: ");
     if (source_file) {
-        text_string(text, source_file);
-        text_char(text, ':');
-        text_unsigned(text, source_line);
-        text_string(text, ": ");
+        text_string(&text, source_file);
+        text_char(&text, ':');
+        text_unsigned(&text, source_line);
+        text_string(&text, ": ");
     }
-    text_string(text, "option ");
+    text_string(&text, "option ");
+    for (; *pieces; pieces++)
+        text_string(&text, *pieces);
+    if (stays != OPTION_NONE) {
+        text_string(&text, "; it stays ");
+        options_print_value(&text, (unsigned)stays);
+    }
+    text_char(&text, '\n');
+    text_terminate(&text);
+    os_write(STDERR, buffer, text_stored(&text));
 }
 
-void options_complain(struct text *text)
+const char *options_shown(struct shown *shown, const char *foreign, size_t length)
 {
-    text_char(text, '\n');
-    text_terminate(text);
-    if (!os_is_privileged())
-        os_write(STDERR, text->buffer, text_stored(text));
-}
-
-void options_say_it_stays(struct text *text, int option)
-{
-    text_string(text, "; it stays ");
-    options_print_value(text, (unsigned)option);
+    struct text text;
+    text_init(&text, shown->text, sizeof shown->text);
+    text_foreign(&text, foreign, size_min(length, sizeof shown->text - 1));
+    return text_terminate(&text);
 }
 
 /* What the option can be. */
@@ -132,16 +139,14 @@ static void print_range(struct text *text, const struct option *option)
 
 static void complain_value(int option, const char *value, size_t length)
 {
-    char buffer[256];
+    char range[128];
     struct text text;
-    options_begin_complaint(&text, buffer, sizeof buffer);
-    text_string(&text, table[option].name);
-    text_string(&text, " cannot be ");
-    text_foreign(&text, value, size_min(length, SHOWN_MAX));
-    text_string(&text, ": it is ");
+    struct shown shown;
+    text_init(&text, range, sizeof range);
     print_range(&text, &table[option]);
-    options_say_it_stays(&text, option);
-    options_complain(&text);
+    options_complain(
+        option, table[option].name, " cannot be ", options_shown(&shown, value, length), ": it is ",
+        text_terminate(&text));
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */

@@ -15,7 +15,8 @@ enum {
     OPTION_COUNT
 };
 
-/* The option with the name of this length; -1 when there is none. */
+/* The option with the name of this length; OPTION_NONE when there is none. */
+enum { OPTION_NONE = -1 };
 int options_find(const char *name, size_t length);
 
 /* Gives the option the value that is written there, or complains. */
@@ -26,13 +27,17 @@ void options_set_text(int option, const char *value, size_t length);
 void options_read_from(const char *file, unsigned line);
 bool options_read_from_file(void);
 
-/* Begins a complaint, a line with "hakmem: option ", and ends it, and writes it to stderr: but not
- * that of a program with raised privileges, which may be anything. */
-void options_begin_complaint(struct text *text, char *buffer, size_t size);
-void options_complain(struct text *text);
+/* Writes a complaint to stderr, a line: "hakmem: option ", the pieces, and, of an option, what
+ * value it stays at. But not in a program with raised privileges, whose stderr may be anything. */
+#define options_complain(stays, ...)                                                               \
+    options_complain_of((const char *const[]){__VA_ARGS__, NULL}, stays)
+void options_complain_of(const char *const *pieces, int stays);
 
-/* "; it stays VALUE": the end of a complaint about an option. */
-void options_say_it_stays(struct text *text, int option);
+/* As much of foreign text as a complaint shows. */
+struct shown {
+    char text[65];
+};
+const char *options_shown(struct shown *shown, const char *foreign, size_t length);
 
 /* The option `fallback`, which takes effect only when the C library's functions are found. */
 bool options_fallback_wanted(void);

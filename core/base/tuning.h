@@ -42,16 +42,9 @@
  * [2026-11-23-pools-of-threads; bursts-64-5000] */
 #define CROWD_POOL 4
 
-/* bytes. Each thread may cache as much of a class of short blocks, however many there are: else
- * one that works beside hundreds that sleep would pay for them.
- * [2026-11-23-threads-that-wait; random-mixed-64-threads] */
-#define CROWD_BYTES_MIN (8 * KIB)
-
-/* blocks. The fewest that repay a batch, and the most that are allowed for the sake of bursts of
- * blocks above 1 KiB.
+/* blocks. The fewest that repay a batch.
  * [2026-11-22-magazines-for-bursts; bursts-4k-8k-300] */
 #define CACHED_BLOCKS_MIN 15
-#define CACHED_BLOCKS_MAX 63
 
 /* bytes. What the threads of a CPU share of a class of blocks above 1 KiB for such bursts.
  * [2026-11-22-magazines-for-bursts; bursts-4k-8k-300] */
@@ -80,12 +73,6 @@
  * from others and saves nothing.
  * [2026-11-22-one-way-magazines; handoff-1-to-4] */
 #define ONE_WAY_KIND_MAX 4
-
-/* threads a CPU, refills. Where so many threads take memory, most take little: a magazine begins
- * with one block, and each of its first batches is twice as long as the one before.
- * [2026-11-22-pages-of-thread-heaps; random-mixed-64-threads] */
-#define CROWD_STARTS_SMALL 4
-#define SMALL_BATCHES 7
 
 /* blocks. What comes from a transfer cache lies in the cache of another processor: the first of a
  * batch are fetched at once.
@@ -116,10 +103,9 @@
 #define STEP_BLOCKS 2048
 
 /* parks. How often a heap may be parked in a tick of the clock: enough to see a busy thread become
- * one that allocates now and then. Fewer suffice where nothing lies free.
+ * one that allocates now and then, and little beside what a busy thread does in a tick.
  * [2026-11-22-idle-threads; random-mixed-2-threads] */
 #define PARKS_MAX 256
-#define PARKS_AMONG_OTHERS 32
 
 /* rounds. How long a thread spins at its gate before it sleeps.
  * [2026-11-22-idle-threads; none: the holder copies pointers, for a microsecond] */
@@ -200,10 +186,9 @@
 
 /* ---- Sweeps: slab/sweep.c -------------------------------------------------------------------- */
 
-/* slabs, fullness. A step looks at as many slabs at a time, and only at those that are half empty.
+/* slabs. A step looks at as many slabs at a time.
  * [2026-11-21-purge-when-unused; phase-change-512] */
 #define SWEEP_SLABS 64
-#define SWEEP_FULLNESS_MIN 2
 
 /* runs. No slab has more runs of pages to purge, but while others use it.
  * [2026-11-21-purge-when-unused; none: bounds the time in one slab] */

@@ -92,11 +92,6 @@ bool shard_prepare_samples(void)
 
 bool shard_make_room(unsigned shard, unsigned step)
 {
-    bool drained = false;
-    if (step == 1)
-        drained = transfer_drain_shard(shard);
-    else if (step == 2)
-        drained = transfer_drain_some();
-    drained = sweep_empties(shard) || drained;
-    return drained;
+    bool drained = step == 1 && transfer_drain_some();
+    return sweep_empties(shard) || drained;
 }

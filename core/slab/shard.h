@@ -76,7 +76,7 @@ ALWAYS_INLINE struct transfer *transfer_at(unsigned number)
 /* Before memory is mapped for one class of the shard, each step gives the page heap some of what is
  * cached for others: the cheapest first, and never so much that a caller would notice the time.
  * True when it was anything. */
-enum { SHARD_ROOM_STEPS = 3 };
+enum { SHARD_ROOM_STEPS = 2 };
 bool shard_make_room(unsigned shard, unsigned step);
 
 #endif

@@ -237,7 +237,7 @@ static bool step_bin(struct bin *bin)
     if (bin->sweeping == SWEEP_ENDS)
         end_sweep(bin);
     else if (bin->sweeping)
-        pressure_account(sweep_slabs(bin, SWEEP_SLABS, SWEEP_FULLNESS_MIN, &gone));
+        pressure_account(sweep_slabs(bin, SWEEP_SLABS, 0, &gone));
     lock_release(&bin->lock);
     bin_destroy(&gone);
     return true;

@@ -192,17 +192,14 @@ unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, 
 {
     /* One block tells of the batch: whoever is asked next can serve it wherever it is from. */
     unsigned home = home_of(blocks[0], shard), kept = 0;
-    bool asked = ATOMIC_LOAD_RELAXED(&transfer_of(shard, size_class)->asked);
-    bool stays = asked && !size_class_is_long(size_class) && serves(shard, size_class);
-    if (home == shard || stays)
+    if (home == shard || (!size_class_is_long(size_class) && serves(shard, size_class)))
         kept = put(shard, size_class, blocks, count);
     if (home != shard && kept < count)
         kept += put(home, size_class, blocks + kept, count - kept);
     return kept;
 }
 
-/* Takes up to `count` blocks out of the cache of the shard; returns how many. */
-static unsigned take_some(unsigned shard, unsigned size_class, void **blocks, unsigned count)
+unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     struct transfer *transfer = transfer_of(shard, size_class);
     if (!blocks_in(transfer))
@@ -217,14 +214,6 @@ static unsigned take_some(unsigned shard, unsigned size_class, void **blocks, un
     return count;
 }
 
-unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count)
-{
-    struct transfer *transfer = transfer_of(shard, size_class);
-    if (!ATOMIC_LOAD_RELAXED(&transfer->asked))
-        ATOMIC_STORE_RELAXED(&transfer->asked, true);
-    return take_some(shard, size_class, blocks, count);
-}
-
 unsigned transfer_take_from_others(
     unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
@@ -233,7 +222,7 @@ unsigned transfer_take_from_others(
         /* The next one behind the own, so that not all ask the same. */
         uint64_t behind = others & ~(((uint64_t)2 << shard) - 1);
         unsigned other = bits_lowest(behind ? behind : others);
-        unsigned got = take_some(other, size_class, blocks, count);
+        unsigned got = transfer_take(other, size_class, blocks, count);
         if (got)
             return got;
         __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << other), __ATOMIC_RELAXED);
@@ -271,7 +260,7 @@ unsigned transfer_blocks(unsigned size_class)
 static SLOW_PATH unsigned drain(unsigned shard, unsigned size_class, unsigned count)
 {
     void *blocks[FLUSH_MAX];
-    count = take_some(shard, size_class, blocks, (unsigned)size_min(count, FLUSH_MAX));
+    count = transfer_take(shard, size_class, blocks, (unsigned)size_min(count, FLUSH_MAX));
     if (count)
         bin_flush(shard, size_class, blocks, count);
     return count;
@@ -295,8 +284,6 @@ void transfer_tick(void)
 {
     for (unsigned cache = 0; cache < cache_count(); cache++) {
         struct transfer *transfer = transfer_at(cache);
-        if (ATOMIC_LOAD_RELAXED(&transfer->asked))
-            ATOMIC_STORE_RELAXED(&transfer->asked, false);
         if (!blocks_in(transfer))
             continue;
         lock_acquire(&transfer->lock);
@@ -330,14 +317,6 @@ bool transfer_step(void)
     return false;
 }
 
-bool transfer_drain_shard(unsigned shard)
-{
-    unsigned total = 0;
-    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-        total += drain_all(shard * CLASS_COUNT + size_class);
-    return total != 0;
-}
-
 bool transfer_drain_some(void)
 {
     unsigned cache = ATOMIC_LOAD_RELAXED(&next_for_growth), total = 0;
@@ -351,10 +330,10 @@ bool transfer_drain_some(void)
 
 bool transfer_drain(void)
 {
-    bool any = false;
-    for (unsigned shard = 0; shard < shard_count(); shard++)
-        any |= transfer_drain_shard(shard);
-    return any;
+    unsigned total = 0;
+    for (unsigned cache = 0; cache < cache_count(); cache++)
+        total += drain_all(cache);
+    return total != 0;
 }
 
 void transfer_set_crowded(bool is_crowded)

@@ -6,11 +6,11 @@
  * hits.
  *
  *     magazines  <->  transfer cache of the shard, a stack  <->  bins
- *                       | nobody asks it, full, or long blocks: to that of the shard of their slab
+ *                       | full, or long blocks: to that of the shard of their slab
  *                       | empty, and the shard's bin too: from that of another shard
  *
- * So threads that share nothing do not meet, what one thread allocates and another frees comes back
- * to the first, and nothing lies where nobody asks for it. Long blocks go to the shard of their
+ * So threads that share nothing do not meet, and what one thread allocates and another frees comes
+ * back to the first. Long blocks go to the shard of their
  * slab, whoever asks for them: their states lie side by side (span/superslab.h), and threads that
  * had mixed them would write to the same cache lines at each call, for ever. A few that pass in a
  * batch of others part another time. A cache is bounded in bytes. It is drained to the bins when
@@ -34,8 +34,7 @@ struct transfer {
     uint32_t capacity; /* written under lock, read by any thread: slots */
     uint32_t unused;   /* lock: least of `count` since the last tick */
     uint32_t excess;   /* atomic relaxed, any thread: what the tick wants drained */
-    bool asked;   /* atomic relaxed, any thread: some refill of the shard, since the last tick */
-    void **slots; /* lock: those that came last at the end; a record of metadata, that grows */
+    void **slots;      /* lock: those that came last at the end; a record of metadata, that grows */
 };
 
 /* Whether the blocks are to be put together: of long ones those that are from one shard, or of
@@ -48,8 +47,8 @@ bool transfer_goes_together(
 void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *lengths);
 
 /* Takes in as many of the blocks as there is room for, the first ones, and returns how many: into
- * the cache of the thread's shard; if they are of another shard, and nobody in the thread's asks
- * for such or it is full or they are long, into that of theirs. Aborts when one of them is not the
+ * the cache of the thread's shard; if they are of another shard, and it is full or they are long,
+ * into that of theirs. Aborts when one of them is not the
  * start of a block of the class. */
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count);
 
@@ -72,11 +71,10 @@ void transfer_tick(void);
 /* Drains some of that; true when there was any. */
 bool transfer_step(void);
 
-/* Returns everything to the bins, of all shards or of one; true when there was anything. */
+/* Returns everything to the bins; true when there was anything. */
 bool transfer_drain(void);
-bool transfer_drain_shard(unsigned shard);
 
-/* The same for as many blocks as a superslab may hold, of one shard after the other. */
+/* The same for as many blocks as a superslab may hold, of one cache after the other. */
 bool transfer_drain_some(void);
 
 /* Says whether CPUs have several threads each: if so, there is room for more blocks. */

@@ -221,7 +221,7 @@ struct heap *heap_enter(void)
     bool outermost = heap->depth++ == 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     idle_enter(heap);
-    bool idle = idle_take_back(heap);
+    idle_take_back(heap);
     if (heap == own_heap)
         thread_heap = &heap->area->front;
     if (outermost) {
@@ -236,7 +236,7 @@ struct heap *heap_enter(void)
             heap_maintain(heap);
         }
         if (periodic || idle_matters())
-            idle_look_after_purge(heap, idle);
+            idle_look_after_purge(heap);
     }
     return heap;
 }

@@ -89,7 +89,7 @@ void idle_open_front(struct heap *heap)
     STORE_HOT(&front->classes_limit, map->limit);
 }
 
-bool idle_take_back(struct heap *heap)
+void idle_take_back(struct heap *heap)
 {
     unsigned state = heap->state, drained = heap->drained;
     if (state == HEAP_CLOSED)
@@ -104,7 +104,6 @@ bool idle_take_back(struct heap *heap)
     /* What was emptied in a parent process is not counted in its child. */
     if (UNLIKELY(drained == DRAINED_ALL) && is_of_this_process(heap))
         registry_count_idle(-1);
-    return state == HEAP_CLOSED || drained;
 }
 
 void idle_disown(struct heap *heap)
@@ -139,12 +138,12 @@ bool idle_park(struct heap *heap)
     return true;
 }
 
-void idle_look_after_purge(struct heap *heap, bool idle)
+void idle_look_after_purge(struct heap *heap)
 {
     uint64_t now_ms = os_clock_ms();
     if (heap->parked_ms != now_ms) {
         heap->parked_ms = now_ms;
-        heap->parks_left = idle || pressure_is_armed() ? PARKS_MAX : PARKS_AMONG_OTHERS;
+        heap->parks_left = PARKS_MAX;
     }
     reclaim_tick(now_ms);
 }

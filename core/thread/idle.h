@@ -43,9 +43,8 @@ enum { GATE_FREE, GATE_OWNER, GATE_OTHER };
 void idle_enter(struct heap *heap);
 void idle_leave(struct heap *heap);
 
-/* Makes a heap that others closed or drained what it was, with fewer blocks; true when there was
- * such a thing. Inside the gate. */
-bool idle_take_back(struct heap *heap);
+/* Makes a heap that others closed or drained what it was, with fewer blocks. Inside the gate. */
+void idle_take_back(struct heap *heap);
 
 /* The heap is no thread's own any more, and out of others' reach. */
 void idle_disown(struct heap *heap);
@@ -62,9 +61,8 @@ bool idle_park(struct heap *heap);
  * its next slow path. */
 void idle_stay_parked(bool stay);
 
-/* Begins ticks of the purge and does of their work, as the clock says. `idle`: the thread was found
- * to make no calls. */
-void idle_look_after_purge(struct heap *heap, bool idle);
+/* Begins ticks of the purge and does of their work, as the clock says. */
+void idle_look_after_purge(struct heap *heap);
 
 /* A tick: all heaps are to be closed, and those to be drained that are closed since the last one.
  * If steps of that one are left, they come first, and the next tick begins anew. */

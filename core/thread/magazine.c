@@ -180,8 +180,6 @@ static unsigned capacity_limit(unsigned size_class)
         bytes *= TINY_FACTOR;
     /* Each batch comes by here, so this is one division, of 32 bits, or none. */
     uint32_t share = crowd > 1 ? bytes / crowd : bytes;
-    if (!size_class_is_long(size_class))
-        share = (uint32_t)size_max(share, size_min(bytes, CROWD_BYTES_MIN));
     size_t blocks = size_class_index(size_class, share);
     if (size_class_is_long(size_class))
         least >>= size_min(crowd / CROWD_HALVES, 8);
@@ -335,13 +333,6 @@ static unsigned refill(
                  : bin_refill(heap->shard, size_class, slots, count, 1, REFILL_USED);
 }
 
-static unsigned batch_limit(const struct magazine *magazine)
-{
-    uint64_t refills = magazine->counts.refills;
-    bool small = refills < SMALL_BATCHES && heap_crowd() >= CROWD_STARTS_SMALL;
-    return small ? 1u << refills : batch_max(magazine->capacity);
-}
-
 /* A block for a thread that is to cache none of the class. */
 static void *take_single(struct heap *heap, unsigned size_class, bool fresh)
 {
@@ -369,7 +360,7 @@ static bool fill(struct heap *heap, unsigned size_class, unsigned limit, bool fr
         magazine_renew(heap, size_class, limit);
     unsigned capacity = magazine->capacity;
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
-    count = single ? 1 : (unsigned)size_min(count, batch_limit(magazine));
+    count = single ? 1 : (unsigned)size_min(count, batch_max(capacity));
     void **slots = slots_of(heap) + magazine->begin + 1;
     unsigned got = refill(heap, size_class, slots, count, fresh);
     if (!got)
@@ -586,12 +577,6 @@ void heap_flush(struct heap *heap)
         if (magazine->kind > 0)
             magazine_move(heap, size_class, magazine->kind - 1u);
     }
-}
-
-void heap_send_home(struct heap *heap, unsigned size_class, void **block)
-{
-    heap_put(heap, size_class, block);
-    flush_top(heap, size_class, heap_cached_blocks(heap, size_class));
 }
 
 void heap_exchange(struct heap *heap, unsigned size_class, void **block)

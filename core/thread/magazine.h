@@ -223,10 +223,6 @@ void heap_pop_due(struct heap *heap, unsigned size_class);
 /* Draws anew when pops are due, of all classes. By the owner. */
 void heap_draw_due(struct heap *heap);
 
-/* Sends home all blocks of a magazine of long ones, and one that was popped, which counts as a free
- * of it. Inside the gate. */
-void heap_send_home(struct heap *heap, unsigned size_class, void **block);
-
 /* Puts the block back that was popped last for an allocation that another block serves now: for
  * the counts it is as if that one had come out of the magazine. Inside the gate. */
 void heap_exchange(struct heap *heap, unsigned size_class, void **block);

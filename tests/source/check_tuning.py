@@ -24,8 +24,9 @@ ROOMS = ["api", "override", "compat", "thread", "slab", "span", "map", "reclaim"
 STRUCTURAL = {
     "api/alloc.h": "SIZE_LIMIT",
     "api/conf.c": "longest",
-    "api/environment.c": "SHOWN_MAX VARIABLE_SIZE PATH_SIZE",
-    "api/options.c": "PRESETS NAME_SIZE SHOWN_MAX",
+    "api/environment.c": "VARIABLE_SIZE PATH_SIZE",
+    "api/options.c": "PRESETS NAME_SIZE",
+    "api/options.h": "OPTION_NONE",
     "base/atomic.h": "__SANITIZE_THREAD__",
     "base/macros.h": "CACHE_LINE KIB MIB GIB TIB",
     "compat/gperftools.c": "OWNED NOT_OWNED",
@@ -52,7 +53,7 @@ STRUCTURAL = {
     "slab/shard.h": "SHARD_MAX SHARD_ROOM_STEPS",
     "span/parts.h": "SHARD_PARTS_MAX",
     "span/superslab.h": "PAGE_SHIFT PAGE_SIZE SUPERSLAB_ALIGNMENTS SLAB_RECORD_SIZE"
-                        " SUPERSLAB_GROUPS BLOCK_UNUSED BLOCK_SAMPLED BLOCK_FREED"
+                        " BLOCK_UNUSED BLOCK_SAMPLED BLOCK_FREED"
                         " BLOCK_PLACE_BITS BLOCK_PLACE_SHIFT",
     "thread/heap.c": "FRESH",
     "thread/magazine.h": "HEAP_BYTES RANGE_KINDS RANGE_BLOCKS_MIN POPS_CHANGE",
@@ -66,7 +67,7 @@ STRUCTURAL = {
     "span/big.c": "huge_bytes_min APART_MAX SHARE",
     "span/big_part.c": "TRIES_MAX",
     "span/big_part.h": "BIG_LENGTH_STEPS",
-    "span/page_heap.c": "CANDIDATES REFUSALS_MAX REFUSED_ROUNDS",
+    "span/page_heap.c": "TRIES_MAX CANDIDATES REFUSALS_MAX REFUSED_ROUNDS",
     "span/proof.c": "PLACES DENSE_PLACES STEP",
 }
 

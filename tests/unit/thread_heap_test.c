@@ -552,61 +552,6 @@ static void single_blocks_are_lent(void **state)
     heap_leave(mine);
 }
 
-/* Pairs of calls that pass as many blocks as that. */
-static void go_on(size_t size, unsigned depth, unsigned pairs)
-{
-    for (; pairs >= depth; pairs -= depth) {
-        for (unsigned i = 0; i < depth; i++)
-            CHECK(held[i] = alloc(size));
-        for (unsigned i = 0; i < depth; i++)
-            release(held[i]);
-    }
-}
-
-static void take_from_bin(unsigned shard, unsigned size_class, unsigned count)
-{
-    for (unsigned got = 0; got < count;)
-        got += bin_refill(shard, size_class, held + got, count - got, 1, REFILL_MAP);
-}
-
-/* A thread that has long blocks of another shard, and goes on with these, gives them back. */
-static void long_blocks_of_other_shards_go_home(void **state)
-{
-    (void)state;
-    enum { SIZE = 10000, COUNT = 12, PAIRS = 16 * POPS_UNTIL_DUE };
-    static const unsigned depths[] = {1, 5};
-    unsigned in_use = shards_in_use(), size_class = size_class_of(SIZE);
-    struct heap *mine = heap();
-    shard_init(2);
-    unsigned other = shard_of_heap(mine->shard + 1u);
-    CHECK(other != mine->shard);
-    for (unsigned i = 0; i < ARRAY_LENGTH(depths); i++) {
-        /* Those of the own shard wait in its bin: none would be made, but others' taken. */
-        heap_flush(mine);
-        transfer_drain();
-        take_from_bin(mine->shard, size_class, COUNT);
-        bin_flush(mine->shard, size_class, held, COUNT);
-        take_from_bin(other, size_class, COUNT);
-        for (unsigned block = 0; block < COUNT; block++) {
-            superslab_start_block(held[block], size_class);
-            release(held[block]);
-        }
-        uint64_t calls = usage_of(size_class).malloc_calls;
-        CHECK(slab_lookup(held[0] = alloc(SIZE))->shard == other);
-        release(held[0]);
-        go_on(SIZE, depths[i], PAIRS);
-        heap_check(mine);
-        for (unsigned block = 0; block < depths[i]; block++)
-            CHECK(slab_lookup(held[block] = alloc(SIZE))->shard == mine->shard);
-        for (unsigned block = 0; block < depths[i]; block++)
-            release(held[block]);
-        uint64_t calls_now = usage_of(size_class).malloc_calls;
-        assert_in_range(calls_now - calls, PAIRS - 5, PAIRS + 10);
-    }
-    transfer_check_all();
-    shard_init(in_use);
-}
-
 static int start(void **state)
 {
     (void)state;
@@ -632,7 +577,6 @@ int main(void)
         cmocka_unit_test(the_least_write_destroys_the_mark),
         cmocka_unit_test(double_frees_are_named),
         cmocka_unit_test(single_blocks_are_lent),
-        cmocka_unit_test(long_blocks_of_other_shards_go_home),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
