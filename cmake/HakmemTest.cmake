@@ -1,6 +1,6 @@
 # hakmem_test(): builds one test program and adds it to CTest.
 #
-#   hakmem_test(NAME name SOURCES file... [LIBS lib...] [TIMEOUT seconds] [LABELS label...]
+#   hakmem_test(NAME name SOURCES file... [LIBS lib...] [LABELS label...]
 #               [ENV "K=V"...] [ARGS arg...] [INTERNAL [CORE objects]])
 #
 # The program is linked with libhakmem.so, so all its allocations are served by it. With INTERNAL
@@ -19,13 +19,10 @@ function(hakmem_not_hardened)
 endfunction()
 
 function(hakmem_test)
-    cmake_parse_arguments(TEST "INTERNAL" "NAME;TIMEOUT;CORE" "SOURCES;LIBS;LABELS;ENV;ARGS"
+    cmake_parse_arguments(TEST "INTERNAL" "NAME;CORE" "SOURCES;LIBS;LABELS;ENV;ARGS"
         ${ARGN})
     if(TEST_UNPARSED_ARGUMENTS OR NOT TEST_NAME OR NOT TEST_SOURCES)
         message(FATAL_ERROR "hakmem_test(${TEST_NAME}): bad arguments ${TEST_UNPARSED_ARGUMENTS}")
-    endif()
-    if(NOT TEST_TIMEOUT)
-        set(TEST_TIMEOUT 60)
     endif()
     if(NOT TEST_CORE)
         set(TEST_CORE hakmem_core)
@@ -50,7 +47,7 @@ function(hakmem_test)
 
     add_test(NAME ${TEST_NAME} COMMAND ${TEST_NAME} ${TEST_ARGS})
     set_tests_properties(${TEST_NAME} PROPERTIES
-        TIMEOUT ${TEST_TIMEOUT}
+        TIMEOUT 300
         LABELS "${TEST_LABELS}"
         ENVIRONMENT "${TEST_ENV}")
 endfunction()

@@ -17,7 +17,7 @@
 
 #define SLOTS 200
 #define CANCELS 2000
-#define STALL_SECONDS 15
+#define STALL_SECONDS 60
 
 /* Every function of the family but those that print, through the slow paths too. */
 static void call_everything(uint32_t seed)

@@ -17,7 +17,7 @@
 
 #include <hakmem/hakmem.h>
 
-#define STALL_SECONDS 40
+#define STALL_SECONDS 60
 #define SLOTS 64
 #define CHURNS 40000
 #define SIZE 40

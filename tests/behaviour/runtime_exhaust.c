@@ -19,7 +19,7 @@
 
 #define THREADS 8
 #define ROUNDS 2
-#define STALL_SECONDS 40
+#define STALL_SECONDS 60
 #define LIMIT_BYTES ((rlim_t)128 << 20)
 
 enum function {

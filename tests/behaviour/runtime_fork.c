@@ -20,10 +20,10 @@
 #define SHARED_SLOTS 256
 #define THREAD_SLOTS 64
 #define FORKING_THREADS 2
-#define STALL_SECONDS 40
+#define STALL_SECONDS 60
 
 static unsigned thread_count = 8;
-static unsigned fork_count = 1600;
+static unsigned fork_count = 800;
 
 /* Blocks change hands here, so that children free what threads they do not have allocated. */
 static _Atomic(void *) shared_slots[SHARED_SLOTS];

@@ -20,7 +20,7 @@
 #endif
 
 #define FORKS 150
-#define STALL_SECONDS 20
+#define STALL_SECONDS 60
 #define LINE_BYTES 300000
 
 void library_work(unsigned round);

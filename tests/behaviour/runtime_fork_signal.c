@@ -20,7 +20,7 @@
 
 #define FORKS 1500
 #define SLOTS 300
-#define STALL_SECONDS 20
+#define STALL_SECONDS 60
 #define MAX_RUNNING 4
 
 static void *slots[SLOTS];

@@ -269,7 +269,7 @@ static void big_blocks_grow_without_mremap(void **state)
 static void random_walk(void **state)
 {
     (void)state;
-    enum { BLOCKS = 64, STEPS = 60000 };
+    enum { BLOCKS = 64, STEPS = 20000 };
     void *blocks[BLOCKS] = {NULL};
     size_t lengths[BLOCKS] = {0};
     uint64_t random = 88172645463325252u;

@@ -262,7 +262,7 @@ static void blocks_after_an_unmapping_that_failed(void **state)
 static void random_life(void **state)
 {
     (void)state;
-    enum { BLOCKS = 256, STEPS = 60000 };
+    enum { BLOCKS = 256, STEPS = 20000 };
     void *blocks[BLOCKS] = {NULL};
     uint64_t random = 0x9e3779b97f4a7c15u;
     for (unsigned step = 0; step < STEPS; step++) {

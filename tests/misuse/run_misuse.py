@@ -326,6 +326,7 @@ def main():
     parser.add_argument("--only", default="", help="run those whose name contains this")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                         help="set an environment variable for the programs")
+    parser.add_argument("--brief", action="store_true", help="blocks of one size of each tier")
     parser.add_argument("--sampled", action="store_true", help="sample as many blocks as may be")
     parser.add_argument("--table", action="store_true", help="print the findings as Markdown")
     parser.add_argument("--check-table", type=pathlib.Path, metavar="FILE",
@@ -342,7 +343,7 @@ def main():
     programs = list(find_programs(sources, arguments.preset, arguments.only))
     cases = [(arguments.program.resolve(), program, tier, size, environment, arguments.sampled)
              for program in programs for tier in program.expectations
-             for size in SIZES.get(tier, (ANY_SIZE,))]
+             for size in SIZES.get(tier, (ANY_SIZE,))[:1 if arguments.brief else None]]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         problems = [problem for found in pool.map(lambda case: list(check_case(*case)), cases)
                     for problem in found]
