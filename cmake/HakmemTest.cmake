@@ -1,7 +1,7 @@
 # hakmem_test(): builds one test program and adds it to CTest.
 #
-#   hakmem_test(NAME name SOURCES file... [LIBS lib...] [LABELS label...]
-#               [ENV "K=V"...] [ARGS arg...] [INTERNAL [CORE objects]])
+#   hakmem_test(NAME name SOURCES file... [LIBS lib...] [ENV "K=V"...] [ARGS arg...]
+#               [INTERNAL [CORE objects]])
 #
 # The program is linked with libhakmem.so, so all its allocations are served by it. With INTERNAL
 # it is linked with the core's objects instead: it sees core/ and every hidden function, and
@@ -19,7 +19,7 @@ function(hakmem_not_hardened)
 endfunction()
 
 function(hakmem_test)
-    cmake_parse_arguments(TEST "INTERNAL" "NAME;CORE" "SOURCES;LIBS;LABELS;ENV;ARGS"
+    cmake_parse_arguments(TEST "INTERNAL" "NAME;CORE" "SOURCES;LIBS;ENV;ARGS"
         ${ARGN})
     if(TEST_UNPARSED_ARGUMENTS OR NOT TEST_NAME OR NOT TEST_SOURCES)
         message(FATAL_ERROR "hakmem_test(${TEST_NAME}): bad arguments ${TEST_UNPARSED_ARGUMENTS}")
@@ -48,6 +48,5 @@ function(hakmem_test)
     add_test(NAME ${TEST_NAME} COMMAND ${TEST_NAME} ${TEST_ARGS})
     set_tests_properties(${TEST_NAME} PROPERTIES
         TIMEOUT 300
-        LABELS "${TEST_LABELS}"
         ENVIRONMENT "${TEST_ENV}")
 endfunction()

@@ -10,8 +10,7 @@ foreach(subject symbols sizes realloc zero errno align usable introspect mallopt
         jemalloc mallctl gperftools)
     hakmem_test(NAME semantics_${subject}
         SOURCES ${CMAKE_CURRENT_LIST_DIR}/semantics_${subject}.c
-        LIBS ${CMAKE_DL_LIBS}
-        LABELS semantics)
+        LIBS ${CMAKE_DL_LIBS})
 endforeach()
 
 # Presets differ in what is purged and kept, which is where calloc and realloc could go wrong.
@@ -19,13 +18,13 @@ foreach(subject zero realloc)
     foreach(preset speed lean)
         add_test(NAME semantics_${subject}_${preset} COMMAND semantics_${subject})
         set_tests_properties(semantics_${subject}_${preset} PROPERTIES
-            TIMEOUT 300 LABELS semantics ENVIRONMENT HAKMEM_PRESET=${preset})
+            TIMEOUT 300 ENVIRONMENT HAKMEM_PRESET=${preset})
     endforeach()
 endforeach()
 
 # Guarded samples have no more bytes than were asked for, and nallocx promises no more.
 add_test(NAME semantics_jemalloc_guarded COMMAND semantics_jemalloc)
-set_tests_properties(semantics_jemalloc_guarded PROPERTIES TIMEOUT 300 LABELS semantics
+set_tests_properties(semantics_jemalloc_guarded PROPERTIES TIMEOUT 300
     ENVIRONMENT "HAKMEM_SAMPLE_KIB=1;HAKMEM_SAMPLE_GUARDS=1")
 
 # It frees by each function what each other one made; asks for bytes of M_PERTURB, where there are

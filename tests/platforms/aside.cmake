@@ -14,7 +14,7 @@ function(platforms_aside name kind program)
     add_test(NAME platforms_aside_${name}
         COMMAND ${HAKMEM_PYTHON} -B ${behaviour}/runtime_aside.py
             --library ${libraries} --program ${program} ${kind})
-    set_tests_properties(platforms_aside_${name} PROPERTIES TIMEOUT 300 LABELS platforms)
+    set_tests_properties(platforms_aside_${name} PROPERTIES TIMEOUT 300)
 endfunction()
 
 function(sanitized_program name sanitizer)
