@@ -1,10 +1,11 @@
-"""check_limits.py: lines, functions and files keep the limits of CONTRIBUTING.md.
+"""check_limits.py: lines, functions, files and rooms keep the limits of CONTRIBUTING.md.
 
     check_limits.py TOP             checks the tree at TOP
     check_limits.py --self-test     checks that each kind of defect is found
 
 Lines have at most 100 columns, functions at most 70 lines, files at most 400 lines. LONG_FILES
 names the files that may be longer, to 800 lines. Generated files say so in their first lines.
+BUDGETS says how many lines of code the rooms of core/ may have together.
 """
 
 import ast
@@ -18,6 +19,9 @@ MAX_FUNCTION = 70
 MAX_FILE = 400
 MAX_LONG_FILE = 800
 ROOMS = ["core", "include", "tests", "lab", "crates", "cmake", "packaging"]
+# Of core/; "" are the files beside them.
+ALLOCATOR = ("", "base", "os", "map", "span", "slab", "thread", "reclaim", "api", "override",
+             "compat")
 C_LIKE = {".c", ".h", ".cpp", ".hpp"}
 CODE = C_LIKE | {".rs", ".py", ".sh"}
 SUFFIXES = CODE | {".cmake", ".in", ".map", ".toml"}
@@ -51,6 +55,18 @@ LONG_FILES = {
     "tests/unit/thread_heap_test.c",
     "tests/unit/thread_idle_test.c",
 }
+
+# Rooms of core/, and the lines of code that they may have together, blank lines and comments left
+# out. A budget only falls: who needs room makes it elsewhere in these rooms, and who made room
+# lowers the figure. What moves to another room takes its lines of the budget along.
+BUDGETS = (
+    ("allocator", ALLOCATOR, 11400),
+    ("hardened", ("hardened",), 2500),
+    ("trace and report", ("trace", "report"), 5650),
+    ("checks", ("checks",), 250),
+)
+
+COMMENT_OR_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 # How a line above a C function begins that is no part of its head.
 NOT_A_HEAD = ("}", "/", "#", " *")
@@ -120,6 +136,29 @@ def check_file(path, name):
             yield number, "%s has %d lines, more than %d" % (function, count, MAX_FUNCTION)
 
 
+def code_lines(text):
+    """Lines of C that are neither blank nor comments alone."""
+    bare = COMMENT_OR_STRING.sub(
+        lambda found: found[0] if found[0][0] == '"' else "\n" * found[0].count("\n"), text)
+    return sum(bool(line.strip()) for line in bare.splitlines())
+
+
+def check_budgets(core, budgets=BUDGETS):
+    """Yields (what is said of rooms, whether they have too much) for each budget; and for a room
+    that is in none."""
+    counts = {}
+    for path in sorted(core.rglob("*")):
+        if path.suffix in (".c", ".h", ".def"):
+            room = path.relative_to(core).parts[0]
+            room = room if (core / room).is_dir() else ""
+            counts[room] = counts.get(room, 0) + code_lines(path.read_text(encoding="utf-8"))
+    for name, rooms, most in budgets:
+        count = sum(counts.pop(room, 0) for room in rooms)
+        yield "core, %s: %d lines of code of %d" % (name, count, most), count > most
+    for room in counts:
+        yield "core/%s is in no budget" % room, True
+
+
 def check_tree(top):
     """All defects below `top`, as lines for the reader, and the number of files."""
     top = top.resolve()
@@ -175,7 +214,18 @@ def self_test():
         if not good:
             print("self-test: %s: expected %r, got %r" % (name, expected, defects))
             failures += 1
-    print("%d cases, %d failed" % (len(SELF_TEST_CASES), failures))
+    with tempfile.TemporaryDirectory() as folder:
+        core = pathlib.Path(folder)
+        for room in ("slab", "checks"):
+            (core / room).mkdir()
+            (core / room / "a.c").write_text('/* One\n * two */\n\nint a; /* b */\n// c\n'
+                                             'char *d = "/*";\nint e; /* f\n g */\n')
+        found = list(check_budgets(core, (("slab", ("slab",), 2),)))
+        if found != [("core, slab: 3 lines of code of 2", True),
+                     ("core/checks is in no budget", True)]:
+            print("self-test: budgets: %r" % found)
+            failures += 1
+    print("%d cases, %d failed" % (len(SELF_TEST_CASES) + 1, failures))
     return 1 if failures else 0
 
 
@@ -188,8 +238,12 @@ def main():
     if count == 0:
         print("no files found: is this the top of the source tree?")
         return 1
+    over = False
+    for said, too_much in check_budgets(pathlib.Path(sys.argv[1]) / "core"):
+        print(said + ": too much" * too_much)
+        over = over or too_much
     print("%d files, %d defects" % (count, len(defects)))
-    return 1 if defects else 0
+    return 1 if defects or over else 0
 
 
 if __name__ == "__main__":
