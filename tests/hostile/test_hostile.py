@@ -45,9 +45,21 @@ class Bounds(unittest.TestCase):
 
 class Runs(unittest.TestCase):
     def test_figures_of_both(self):
-        it = runner(case(bounds=["fork_us <= 1000000", "fork_us >= 0.1"]))
+        it = runner(case(bounds=["fork_us <= 1000 * system.fork_us", "fork_us >= 0.1"]))
         self.assertTrue(all(holds for holds, _ in it.go()))
-        self.assertEqual(len(it.figures["fork_us"]), len(it.figures["system.fork_us"]))
+        self.assertEqual(len(it.figures["fork_us"]), run_hostile.ROUNDS_MIN)
+        self.assertEqual(len(it.figures["system.fork_us"]), run_hostile.ROUNDS_MIN)
+
+    def test_figures_of_one(self):
+        """Where nothing is compared with the C library's malloc it runs once; where no time is
+        judged, so does hakmem."""
+        it = runner(case(bounds=["fork_us <= 1000000"]))
+        self.assertTrue(all(holds for holds, _ in it.go()))
+        self.assertEqual(len(it.figures["fork_us"]), run_hostile.ROUNDS_MIN)
+        self.assertEqual(len(it.figures["system.fork_us"]), 1)
+        it = runner(case(bounds=["faults <= 1000000"]))
+        self.assertTrue(all(holds for holds, _ in it.go()))
+        self.assertEqual(len(it.figures["faults"]), 1)
 
     def test_a_broken_bound(self):
         it = runner(case(bounds=["fork_us <= 0.1 * system.fork_us"], system=True))
