@@ -9,7 +9,6 @@ FUZZ_SECONDS ?= 60
 PROGRAMS_FLAGS ?=
 GUIDES_FLAGS ?=
 PLATFORMS ?=
-STRESS_FLAGS ?= --operations 100000000 --seeds 20 --threads 1,2,8,64
 TRY_FLAGS ?=
 SCALE_FLAGS ?=
 RESULTS ?= $(BUILD)/results
@@ -27,7 +26,7 @@ SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src
 
 .DEFAULT_GOAL := build
 .PHONY: build library library-musl all peers try scale check check-hardened \
-	test-crates stress fuzz coverage programs guides platforms results pictures install uninstall dist packages \
+	test-crates fuzz coverage programs guides platforms results pictures install uninstall dist packages \
 	files format format-check lint clean help
 
 # Builds the libraries and the command.
@@ -94,10 +93,6 @@ check-hardened: build
 	@$(CONFIGURE_HARDENED)
 	@cmake --build $(BUILD)/hardened
 	@cd $(BUILD)/hardened && HAKMEM_PRESET=hardened ctest -LE 'long|scale' $(CTEST_FLAGS)
-
-# Runs the shadow-model stress in the form it has to pass before a release.
-stress: all
-	$(BUILD)/tests/stress/stress $(STRESS_FLAGS)
 
 # Fuzzes the calls, the options and the text, with libFuzzer and AFL++.
 fuzz:
@@ -195,7 +190,6 @@ help:
 	@echo 'make scale      what each lock does, and on how many cores it stops them'
 	@echo 'make check      build everything, check format and lint, run the tests'
 	@echo 'make check-hardened   run the tests on the hardened library'
-	@echo 'make stress     the long stress test, for a release'
 	@echo 'make fuzz       look for inputs that break it, FUZZ_SECONDS ($(FUZZ_SECONDS)) a target'
 	@echo 'make programs   real programs under the C library and under hakmem'
 	@echo 'make guides     the commands of docs/guides, and what they print'
