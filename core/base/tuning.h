@@ -202,4 +202,11 @@
  * [2026-11-21-purge-when-unused; none: bounds how long a lock is held] */
 #define SWEPT_SLABS 512
 
+/* ---- Page heap: span/page_heap.c ------------------------------------------------------------- */
+
+/* superslabs. As many are tried for an aligned run before one whose run is long enough wherever it
+ * starts.
+ * [2026-11-22-bounded-searches; aligned] */
+#define ALIGNED_TRIES 16
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/poison.h"
 #include "base/pressure.h"
+#include "base/tuning.h"
 #include "hardened.h"
 #include "map/metadata.h"
 #include "os/os.h"
@@ -132,7 +133,6 @@ static void extract(struct superslab *superslab)
 static struct superslab *find(
     const struct part *part, unsigned units, unsigned alignment, unsigned first, struct run *run)
 {
-    enum { TRIES_MAX = 16 };
     unsigned sure = (unsigned)size_min(units + alignment - 1, SUPERSLAB_UNITS), tries = 0;
     for (unsigned length = units;; length++) {
         length = bitmap_find(&part->runs, length, SUPERSLAB_UNITS + 1, true);
@@ -142,7 +142,7 @@ static struct superslab *find(
             struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
             if (superslab_find(superslab, units, alignment, first, run))
                 return superslab;
-            if (++tries == TRIES_MAX) {
+            if (++tries == ALIGNED_TRIES) {
                 length = sure - 1;
                 break;
             }

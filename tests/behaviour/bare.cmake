@@ -16,10 +16,10 @@ target_link_options(bare PRIVATE ${HAKMEM_LINK_FLAGS}
     -Wl,--version-script=${PROJECT_SOURCE_DIR}/core/hakmem.map)
 target_link_libraries(bare PRIVATE Threads::Threads)
 
-hakmem_test(NAME bare_observed SOURCES ${CMAKE_CURRENT_LIST_DIR}/bare_observed.c LABELS semantics
+hakmem_test(NAME bare_observed SOURCES ${CMAKE_CURRENT_LIST_DIR}/bare_observed.c
     ENV LD_PRELOAD=$<TARGET_FILE:bare> HAKMEM_SAMPLE_KIB=1 HAKMEM_CRASH=1)
 foreach(program semantics_usable runtime_fork)
     add_test(NAME bare_${program} COMMAND ${program})
-    set_tests_properties(bare_${program} PROPERTIES TIMEOUT 120 LABELS semantics
+    set_tests_properties(bare_${program} PROPERTIES TIMEOUT 120
         ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:bare>)
 endforeach()

@@ -60,9 +60,9 @@ LONG_FILES = {
 # out. A budget only falls: who needs room makes it elsewhere in these rooms, and who made room
 # lowers the figure. What moves to another room takes its lines of the budget along.
 BUDGETS = (
-    ("allocator", ALLOCATOR, 11400),
+    ("allocator", ALLOCATOR, 10900),
     ("hardened", ("hardened",), 2500),
-    ("trace and report", ("trace", "report"), 5650),
+    ("trace and report", ("trace", "report"), 6010),
     ("checks", ("checks",), 250),
 )
 

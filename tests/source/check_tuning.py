@@ -67,7 +67,7 @@ STRUCTURAL = {
     "span/big.c": "huge_bytes_min APART_MAX SHARE",
     "span/big_part.c": "TRIES_MAX",
     "span/big_part.h": "BIG_LENGTH_STEPS",
-    "span/page_heap.c": "TRIES_MAX CANDIDATES REFUSALS_MAX REFUSED_ROUNDS",
+    "span/page_heap.c": "CANDIDATES REFUSALS_MAX REFUSED_ROUNDS",
     "span/proof.c": "PLACES DENSE_PLACES STEP",
 }
 
