@@ -47,9 +47,8 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
     return NULL;
 }
 
-/* A block of the class; NULL when no memory is left: neither in the system nor in what this thread
- * caches for other classes, which may be a lot of addresses. So, too, the two below. */
-static void *alloc_block(struct heap *heap, unsigned size_class, size_t alignment)
+/* A block of the class; NULL when no memory is left. */
+static void *take_classed(struct heap *heap, unsigned size_class, size_t alignment)
 {
     size_class = size_class_for_shard(size_class, heap->shard);
     void *block = heap_pop(heap, size_class);
@@ -59,23 +58,8 @@ static void *alloc_block(struct heap *heap, unsigned size_class, size_t alignmen
         return block;
     if (!block)
         block = heap_refill(heap, size_class, true);
-    if (UNLIKELY(!block)) {
-        heap_flush(heap);
-        block = heap_refill(heap, size_class, true);
-    }
     if (LIKELY(block != NULL))
         COUNTER_ADD(&magazine_of(heap, size_class)->counts.misses, 1);
-    return block;
-}
-
-void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool zero)
-{
-    void *block = big_alloc(heap->shard, size, alignment, zero);
-    if (UNLIKELY(!block) && reclaim_may_make_room(size_max(size, alignment))) {
-        heap_flush(heap);
-        reclaim_everything();
-        block = big_alloc(heap->shard, size, alignment, zero);
-    }
     return block;
 }
 
@@ -95,27 +79,15 @@ static void *hand_out(void *block, size_t size, bool zero)
     return block;
 }
 
-/* A block that the class serves. */
-static void *alloc_classed(
-    struct heap *heap, size_t size, size_t alignment, unsigned size_class, bool zero)
+/* CLASS_NONE: no class serves such a block as it is. */
+static void *take(struct heap *heap, size_t size, size_t alignment, unsigned size_class, bool zero)
 {
-    void *block = alloc_block(heap, size_class, alignment);
-    bool may_be_long = size_class + LENDERS >= LONG_CLASS_FIRST;
+    if (!size_class && (size > LARGE_MAX || alignment > LARGE_MAX))
+        return big_alloc(heap->shard, size, alignment, zero);
+    void *block = size_class ? take_classed(heap, size_class, alignment)
+                             : heap_take_aligned(heap, size_class_single(size), alignment);
+    bool may_be_long = !size_class || size_class + LENDERS >= LONG_CLASS_FIRST;
     return block && (zero || may_be_long) ? hand_out(block, size, zero) : block;
-}
-
-/* A block that no class serves. */
-static void *alloc_unclassed(struct heap *heap, size_t size, size_t alignment, bool zero)
-{
-    if (size > LARGE_MAX || alignment > LARGE_MAX)
-        return alloc_big(heap, size, alignment, zero);
-    unsigned size_class = size_class_single(size);
-    void *block = heap_take_aligned(heap, size_class, alignment);
-    if (UNLIKELY(!block)) {
-        heap_flush(heap);
-        block = heap_take_aligned(heap, size_class, alignment);
-    }
-    return block ? hand_out(block, size, zero) : NULL;
 }
 
 /* Blocks that are to be samples: of a heap that is not the thread's own none is. */
@@ -137,13 +109,16 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     const struct trace_start start = TRACE_START();
     if (UNLIKELY(size > SIZE_LIMIT || alignment > SIZE_LIMIT))
         return alloc_out_of_memory(size);
+    if (UNLIKELY(POLICY(fallback)))
+        return libc_alloc(size, alignment, zero);
     struct heap *heap = heap_enter();
     void *block = NULL;
     if (LIKELY(heap != NULL)) {
         if (UNLIKELY(watch_is_called(heap)))
             watch_look(heap);
-        block = size_class ? alloc_classed(heap, size, alignment, size_class, zero)
-                           : alloc_unclassed(heap, size, alignment, zero);
+        block = take(heap, size, alignment, size_class, zero);
+        if (UNLIKELY(!block) && reclaim_for(heap, size_max(size, alignment)))
+            block = take(heap, size, alignment, size_class, zero);
         heap_leave(heap);
     }
     if (trace_samples())
@@ -177,8 +152,6 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 
 void *alloc_slow(size_t size)
 {
-    if (UNLIKELY(POLICY(fallback)))
-        return libc_malloc(size);
     return alloc_any(size, MIN_ALIGNMENT, size <= LARGE_MAX ? size_class_of(size) : 0, false);
 }
 
@@ -187,8 +160,6 @@ void *alloc_zeroed(size_t count, size_t size)
     size_t total;
     if (UNLIKELY(__builtin_mul_overflow(count, size, &total)))
         return alloc_out_of_memory(SIZE_MAX);
-    if (UNLIKELY(POLICY(fallback)))
-        return libc_calloc(count, size);
     if (total > LARGE_MAX)
         return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
     struct heap_front *heap = thread_heap;
@@ -228,44 +199,37 @@ static void free_without_heap(const struct slab *slab, void *block)
     bin_flush(slab->shard, slab->size_class, &block, 1);
 }
 
-/* What is no block that the magazine takes, whatever it is. */
-static SLOW_PATH void free_checked(void *block, const struct trace_start *start)
-{
-    struct block_info info = block_find(block);
-    if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
-        libc_free(block);
-        return;
-    }
-    /* Only for its checks; those of big blocks are made where they are freed. */
-    if (info.kind != BLOCK_BIG)
-        block_usable_size(info, block, "free", true);
-    /* A big block may be longer than the memory there is, and little of it touched. */
-    if (UNLIKELY(perturb_is_on()) && info.kind != BLOCK_BIG)
-        perturb_freed(block, block_usable_size(info, block, "free", true));
-    if (UNLIKELY(info.kind == BLOCK_WATCHED)) {
-        trace_now()->free(block, start);
-        return;
-    }
-    struct sample *sample = NULL;
-    struct heap *heap = heap_enter();
-    if (info.kind == BLOCK_SLAB && LIKELY(heap != NULL))
-        free_to_slab(heap, info.slab, block);
-    else if (info.kind == BLOCK_SLAB)
-        free_without_heap(info.slab, block);
-    else {
-        sample = big_end_sample(info.big, block);
-        big_free(info.big, block, "free");
-    }
-    if (heap)
-        heap_leave(heap);
-    if (UNLIKELY(sample != NULL))
-        trace_now()->died(sample);
-}
-
 void free_slow(void *block)
 {
     const struct trace_start start = TRACE_START();
     if (!block)
         return;
-    free_checked(block, &start);
+    struct block_info info = block_find(block);
+    if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
+        libc_free(block);
+        return;
+    }
+    /* The checks of big blocks are made where they are freed; and one may be longer than the memory
+     * there is, and little of it touched. */
+    size_t usable = info.kind != BLOCK_BIG ? block_usable_size(info, block, "free", true) : 0;
+    if (UNLIKELY(perturb_is_on()))
+        perturb_freed(block, usable);
+    if (UNLIKELY(info.kind == BLOCK_WATCHED)) {
+        trace_now()->free(block, &start);
+        return;
+    }
+    struct sample *sample = NULL;
+    struct heap *heap = heap_enter();
+    if (info.kind == BLOCK_BIG) {
+        sample = big_end_sample(info.big, block);
+        big_free(info.big, block, "free");
+    } else if (LIKELY(heap != NULL)) {
+        free_to_slab(heap, info.slab, block);
+    } else {
+        free_without_heap(info.slab, block);
+    }
+    if (heap)
+        heap_leave(heap);
+    if (UNLIKELY(sample != NULL))
+        trace_now()->died(sample);
 }

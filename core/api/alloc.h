@@ -6,6 +6,8 @@
 #ifndef API_ALLOC_H
 #define API_ALLOC_H
 
+#include <errno.h>
+
 #include "hardened.h"
 #include "thread/heap.h"
 
@@ -132,9 +134,6 @@ ALWAYS_INLINE unsigned class_at(const struct heap_front *heap, const void *block
     return ATOMIC_LOAD_RELAXED(&heap->classes[unit]);
 }
 
-/* A block above LARGE_MAX bytes, or at such a multiple. Inside the heap. */
-void *alloc_big(struct heap *heap, size_t size, size_t alignment, bool zero);
-
 /* Takes any pointer. Anything but a short block maps to class 0, whose magazine is always full.
  * `form`: the kind of function that frees. */
 ALWAYS_INLINE void release_by(void *block, enum form form)
@@ -161,5 +160,18 @@ ALWAYS_INLINE void release(void *block)
 {
     release_by(block, FORM_MALLOC);
 }
+
+/* Whether realloc ends with NULL since the size is 0, which frees the block, or too large. */
+ALWAYS_INLINE bool resize_ends(void *block, size_t size)
+{
+    if (size == 0)
+        release(block);
+    if (UNLIKELY(size > SIZE_LIMIT))
+        errno = ENOMEM;
+    return UNLIKELY(size - 1 >= SIZE_LIMIT);
+}
+
+/* The end of a realloc that moves: copies what both blocks can hold, and frees the old one. */
+void resize_move(void *moved, void *block, size_t usable, size_t size);
 
 #endif

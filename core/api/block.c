@@ -1,6 +1,10 @@
 /* See block.h. */
 #include "api/block.h"
 
+#include <string.h>
+
+#include "api/alloc.h"
+#include "base/sparse.h"
 #include "os/fatal.h"
 #include "slab/bin.h"
 #include "slab/transfer.h"
@@ -59,4 +63,19 @@ size_t block_usable_size(
         break;
     }
     block_refuse(info, block, call);
+}
+
+void resize_move(void *moved, void *block, size_t usable, size_t size)
+{
+    /* Of a block of whole pages little may be in use. */
+    size_t copied = size_min(usable, size);
+    size_t sparse = copied > MID_MAX ? round_down(copied, sizeof(uint64_t)) : 0;
+    sparse_copy(moved, block, sparse, HARDENED ? SPARSE_TO_ZEROES : SPARSE_TO_ANYTHING);
+    memcpy((char *)moved + sparse, (char *)block + sparse, copied - sparse);
+    /* A mark in it was looked at already; a guarded block may be too short to have one. */
+    if (!HARDENED && usable >= MIN_ALIGNMENT && usable <= SHORT_MAX)
+        *(mark *)block = 0;
+    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&slab_samples_shard) != 0))
+        trace_now()->moves(block);
+    release(block);
 }

@@ -2,9 +2,11 @@
 #include "api/fallback.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 #include "api/environment.h"
 #include "base/atomic.h"
+#include "map/size_class.h"
 #include "os/symbol.h"
 
 static struct {
@@ -36,29 +38,20 @@ bool fallback_init(void)
            look_up(&libc.free, "free") && look_up(&libc.malloc_usable_size, "malloc_usable_size");
 }
 
-void *libc_malloc(size_t size)
+/* musl's memalign calls aligned_alloc by its name, which is ours. */
+void *libc_alloc(size_t size, size_t alignment, bool zero)
 {
     count();
-    return libc.malloc(size);
-}
-
-void *libc_calloc(size_t amount, size_t size)
-{
-    count();
-    return libc.calloc(amount, size);
+    if (alignment <= MIN_ALIGNMENT)
+        return zero ? libc.calloc(1, size) : libc.malloc(size);
+    void *block = libc.aligned_alloc(alignment, size);
+    return zero && block ? memset(block, 0, size) : block;
 }
 
 void *libc_realloc(void *block, size_t size)
 {
     count();
     return libc.realloc(block, size);
-}
-
-/* musl's memalign calls aligned_alloc by its name, which is ours. */
-void *libc_memalign(size_t alignment, size_t size)
-{
-    count();
-    return libc.aligned_alloc(alignment, size);
 }
 
 void libc_free(void *block)

@@ -13,10 +13,8 @@
  * from the library's constructor only. */
 bool fallback_init(void);
 
-void *libc_malloc(size_t size);
-void *libc_calloc(size_t count, size_t size);
+void *libc_alloc(size_t size, size_t alignment, bool zero);
 void *libc_realloc(void *block, size_t size);
-void *libc_memalign(size_t alignment, size_t size);
 void libc_free(void *block);
 size_t libc_usable_size(const void *block);
 

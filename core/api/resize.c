@@ -1,18 +1,14 @@
 /* realloc, aligned allocation and size queries: what is built on alloc.c. */
 #include <errno.h>
-#include <string.h>
 
 #include "api/alloc.h"
 #include "api/block.h"
 #include "api/fallback.h"
 #include "base/policy.h"
-#include "base/sparse.h"
 #include "trace/trace.h"
 
 void *alloc_aligned(size_t size, size_t alignment)
 {
-    if (UNLIKELY(POLICY(fallback)))
-        return libc_memalign(alignment, size);
     if (alignment <= MIN_ALIGNMENT)
         return alloc(size);
     unsigned size_class = size_class_aligned(size, alignment);
@@ -35,10 +31,7 @@ void *alloc_aligned_zeroed(size_t size, size_t alignment)
 {
     if (alignment <= MIN_ALIGNMENT)
         return alloc_zeroed(1, size);
-    if (LIKELY(!POLICY(fallback)))
-        return alloc_any(size, alignment, size_class_aligned(size, alignment), true);
-    void *block = libc_memalign(alignment, size);
-    return block ? memset(block, 0, size) : NULL;
+    return alloc_any(size, alignment, size_class_aligned(size, alignment), true);
 }
 
 /* Usable bytes that a block of `size` bytes has in its tier. */
@@ -156,17 +149,7 @@ static void *move(void *block, size_t usable, size_t size, size_t alignment)
     /* No memory even for less: then more will have to do. */
     if (UNLIKELY(!moved))
         return block;
-    /* Of a block of whole pages little may be in use. */
-    size_t copied = size_min(usable, size);
-    size_t sparse = usable > MID_MAX ? round_down(copied, sizeof(uint64_t)) : 0;
-    sparse_copy(moved, block, sparse, SPARSE_TO_ANYTHING);
-    memcpy((char *)moved + sparse, (char *)block + sparse, copied - sparse);
-    /* A mark in it was looked at already; a guarded block may be too short to have one. */
-    if (usable >= MIN_ALIGNMENT && usable <= SHORT_MAX)
-        *(mark *)block = 0;
-    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&slab_samples_shard) != 0))
-        trace_now()->moves(block);
-    release(block);
+    resize_move(moved, block, usable, size);
     return moved;
 }
 
@@ -180,14 +163,8 @@ static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t
             return libc_realloc(block, size);
         usable = block_usable_size(info, block, "realloc", true);
     }
-    if (size == 0) {
-        release(block);
+    if (resize_ends(block, size))
         return NULL;
-    }
-    if (UNLIKELY(size > SIZE_LIMIT)) {
-        errno = ENOMEM;
-        return NULL;
-    }
     bool sampled = is_sample(info);
     if (usable <= MID_MAX && fits(usable, size))
         return in_place(sampled, block, block, size);

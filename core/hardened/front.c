@@ -165,17 +165,6 @@ static void *take(
     return block ? start((struct held){block, slab_lookup(block)}, size, alignment, form) : NULL;
 }
 
-/* Ends all waiting and caching; true if there may be memory now for a request that failed. */
-static bool make_room(struct heap *heap, unsigned size_class, size_t bytes)
-{
-    if (!size_class && !reclaim_may_make_room(bytes))
-        return false;
-    hardened_release();
-    heap_flush(heap);
-    reclaim_everything();
-    return true;
-}
-
 static void *take_nothing(struct heap *heap, size_t alignment, enum form form)
 {
     void *nothing = nothing_take(alignment, form);
@@ -194,8 +183,7 @@ static void *take_slowly(
     if (size == 0 && size_class && (block = take_nothing(heap, alignment, form)) != NULL)
         return block;
     block = take(heap, size_class, size, alignment, form);
-    if (UNLIKELY(!block) && counted == size_class &&
-        make_room(heap, size_class, size_max(size, alignment)))
+    if (UNLIKELY(!block) && counted == size_class && reclaim_for(heap, size_max(size, alignment)))
         block = take(heap, size_class, size, alignment, form);
     if (block && size_class)
         heap_count_take(heap, counted);

@@ -134,18 +134,6 @@ static bool fits(struct slab *slab, size_t size)
     return size_class && wanted <= length && wanted >= length / 2;
 }
 
-/* Moves the contents of the block to another one, and frees it. */
-static void move_into(void *moved, void *block, size_t bytes)
-{
-    /* Of a block of whole pages little may be in use. */
-    size_t sparse = bytes > MID_MAX ? round_down(bytes, sizeof(uint64_t)) : 0;
-    sparse_copy(moved, block, sparse, SPARSE_TO_ZEROES);
-    memcpy((char *)moved + sparse, (char *)block + sparse, bytes - sparse);
-    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&slab_samples_shard) != 0))
-        trace_now()->moves(block);
-    release(block);
-}
-
 static void *resize_in_slab(struct slab *slab, void *block, size_t size)
 {
     const struct trace_start start = TRACE_START();
@@ -164,7 +152,7 @@ static void *resize_in_slab(struct slab *slab, void *block, size_t size)
     /* No memory even for less: then more will have to do. */
     if (UNLIKELY(!moved))
         return change_size(slab, block, word, size);
-    move_into(moved, block, size_min(before, size));
+    resize_move(moved, block, before, size);
     return moved;
 }
 
@@ -208,7 +196,7 @@ static void *move(void *block, size_t usable, size_t size, size_t alignment)
         return block;
     }
     errno = kept;
-    move_into(moved, block, size_min(usable, size));
+    resize_move(moved, block, usable, size);
     return moved;
 }
 
@@ -222,14 +210,8 @@ void *alloc_resize(void *block, size_t size)
     size_t usable = alloc_usable_size(block, "realloc");
     if (info.kind == BLOCK_BIG)
         form_check(block, info.big->word, FORM_MALLOC, "realloc");
-    if (size == 0) {
-        release(block);
+    if (resize_ends(block, size))
         return NULL;
-    }
-    if (UNLIKELY(size > SIZE_LIMIT)) {
-        errno = ENOMEM;
-        return NULL;
-    }
     /* A big block that goes back and forth over the border stays one: else it is copied each time.
      */
     void *resized =

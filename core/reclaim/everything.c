@@ -36,3 +36,14 @@ bool reclaim_may_make_room(size_t bytes)
         os_discard(probe, rest);
     return probe != NULL;
 }
+
+bool reclaim_for(struct heap *heap, size_t bytes)
+{
+    if (!reclaim_may_make_room(bytes))
+        return false;
+    if (HARDENED)
+        hardened_release();
+    heap_flush(heap);
+    reclaim_everything();
+    return true;
+}

@@ -9,4 +9,11 @@
  * worth the time. */
 bool reclaim_may_make_room(size_t bytes);
 
+struct heap;
+
+/* No memory was left for so many bytes, neither in the system nor where others may take it: gives
+ * everything back, with what this thread caches, which may be a lot of addresses. False: trying
+ * again is not worth the time. With the heap entered. */
+bool reclaim_for(struct heap *heap, size_t bytes);
+
 #endif

@@ -114,23 +114,6 @@ static enum growth growth_for(unsigned size_class)
     return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
 }
 
-/* A slab in the units that were taken; NULL: no memory is left for its record. */
-static struct slab *place(unsigned size_class, unsigned shard, const struct unit_run *taken)
-{
-    struct slab *slab = record_alloc(size_class, shard, taken);
-    if (!slab)
-        return NULL;
-    slab->base = superslab_address(taken->superslab, taken->run.first);
-    slab->superslab = taken->superslab;
-    slab->size_class = (uint8_t)size_class;
-    slab->shard = (uint8_t)shard;
-    slab->blocks = slab->free_blocks = (uint16_t)slab_blocks_of(size_class);
-    bitmap_set_range(slab->free, 0, slab->blocks);
-    slab->clean = taken->dirty_pages == 0;
-    slab_count_clean(slab, taken);
-    return slab;
-}
-
 /* A slab of the class, which in the hardened library is still to be opened. */
 static struct slab *create(
     unsigned size_class, unsigned shard, unsigned alignment, enum growth growth)
@@ -139,9 +122,19 @@ static struct slab *create(
     unsigned units = size_classes[size_class].units;
     if (!page_heap_take(part_of(shard), units, alignment, growth, &taken))
         return NULL;
-    struct slab *slab = place(size_class, shard, &taken);
-    if (!slab)
+    struct slab *slab = record_alloc(size_class, shard, &taken);
+    if (!slab) {
         page_heap_put(taken.superslab, taken.run, 0);
+        return NULL;
+    }
+    slab->base = superslab_address(taken.superslab, taken.run.first);
+    slab->superslab = taken.superslab;
+    slab->size_class = (uint8_t)size_class;
+    slab->shard = (uint8_t)shard;
+    slab->blocks = slab->free_blocks = (uint16_t)slab_blocks_of(size_class);
+    bitmap_set_range(slab->free, 0, slab->blocks);
+    slab->clean = taken.dirty_pages == 0;
+    slab_count_clean(slab, &taken);
     return slab;
 }
 

@@ -28,7 +28,6 @@ SUFFIXES = CODE | {".cmake", ".in", ".map", ".toml"}
 
 # One subject each, that would not be easier to read in two files.
 LONG_FILES = {
-    "core/hardened/front.c",
     "core/os/linux.c",
     "core/span/page_heap.c",
     "core/thread/magazine.c",
@@ -60,8 +59,8 @@ LONG_FILES = {
 # out. A budget only falls: who needs room makes it elsewhere in these rooms, and who made room
 # lowers the figure. What moves to another room takes its lines of the budget along.
 BUDGETS = (
-    ("allocator", ALLOCATOR, 10900),
-    ("hardened", ("hardened",), 2500),
+    ("allocator", ALLOCATOR, 10860),
+    ("hardened", ("hardened",), 2470),
     ("trace and report", ("trace", "report"), 6010),
     ("checks", ("checks",), 250),
 )

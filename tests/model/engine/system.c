@@ -502,19 +502,15 @@ void assert_failed(const char *expression, const char *file, int line)
     model_fail("%s:%d: %s", file, line, expression);
 }
 
-void *libc_malloc(size_t size)
+void *libc_alloc(size_t size, size_t alignment, bool zero)
 {
     (void)size;
+    (void)alignment;
+    (void)zero;
     model_fail("the C library's malloc is not modelled");
-}
-
-void *libc_calloc(size_t count, size_t size)
-{
-    (void)count;
-    return libc_malloc(size);
 }
 
 void libc_free(void *block)
 {
-    libc_malloc((size_t)block);
+    libc_alloc((size_t)block, 0, false);
 }
