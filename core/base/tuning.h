@@ -65,10 +65,6 @@
  * [2026-11-22-magazines-for-bursts; bursts-64-5000] */
 #define BATCH_PART 4
 
-/* pops. A magazine is long enough when a batch comes with as many.
- * [2026-11-21-short-magazines; handoff-1-to-4] */
-#define POPS_PER_BATCH 2048
-
 /* kind of slot range. Where blocks only come or only go, a magazine longer than a batch keeps more
  * from others and saves nothing.
  * [2026-11-22-one-way-magazines; handoff-1-to-4] */

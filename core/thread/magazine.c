@@ -2,7 +2,7 @@
  *
  * A refill or flush moves a batch between the magazine and the transfer cache or the bins. A
  * magazine is as long as it has to be for batches to cost little, and no longer, since what it
- * holds is lost to others: one that needs a second batch soon after the first moves to a slot
+ * holds is lost to others: one that needs a second batch before its maintenance moves to a slot
  * range of twice the size, if blocks come and go; one that nothing happened to gives half of its
  * blocks back and shrinks, and each one shrinks when the heap is flushed.
  */
@@ -252,18 +252,13 @@ static unsigned kind_limit(const struct magazine *magazine)
     return magazine->two_way ? RANGE_KINDS - 1 : ONE_WAY_KIND_MAX;
 }
 
-/* A magazine that needs a second batch between two maintenances, and soon after the first, is too
- * small: doubles it, up to the limit in bytes. */
-static void magazine_adapt(
-    struct heap *heap, unsigned size_class, unsigned limit, unsigned pops_min)
+/* A magazine that needs a second batch between two maintenances is too small: doubles it, up to the
+ * limit in bytes. */
+static void magazine_adapt(struct heap *heap, unsigned size_class, unsigned limit)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
-    uint32_t pops = (uint32_t)heap_pops(heap, size_class);
-    uint32_t since = pops - magazine->pops_at_batch;
-    bool soon = since >= pops_min && since < POPS_PER_BATCH;
-    magazine->pops_at_batch = pops;
     magazine->batches += magazine->batches < UINT16_MAX;
-    bool grows = magazine->batches >= 2 && soon && magazine->kind < kind_limit(magazine) &&
+    bool grows = magazine->batches >= 2 && magazine->kind < kind_limit(magazine) &&
                  range_blocks(magazine->kind) < limit;
     if (!grows || !magazine_move(heap, size_class, magazine->kind + 1u))
         magazine_renew(heap, size_class, limit);
@@ -352,10 +347,8 @@ static bool fill(struct heap *heap, unsigned size_class, unsigned limit, bool fr
     struct magazine *magazine = magazine_of(heap, size_class);
     bool single = fresh && size_class_is_long(size_class);
     magazine->two_way |= magazine->flushed_last;
-    /* The transfer cache may have had little to give: then a longer magazine would not have helped.
-     */
     if (!single)
-        magazine_adapt(heap, size_class, limit, magazine->capacity);
+        magazine_adapt(heap, size_class, limit);
     else
         magazine_renew(heap, size_class, limit);
     unsigned capacity = magazine->capacity;
@@ -538,7 +531,7 @@ static void make_room(struct heap *heap, unsigned size_class)
     struct magazine *magazine = magazine_of(heap, size_class);
     unsigned limit = capacity_limit(size_class);
     magazine->debt -= magazine->debt > 0;
-    magazine_adapt(heap, size_class, limit, 0);
+    magazine_adapt(heap, size_class, limit);
     unsigned capacity = magazine->capacity, held = heap_cached_blocks(heap, size_class);
     if (held < capacity)
         return;

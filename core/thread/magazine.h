@@ -83,9 +83,8 @@ struct magazine {
     bool two_way;         /* before the last maintenance, or since, blocks came and went */
     uint8_t sample_round; /* of the next pop that is due: trace_round when it was to be a sample */
     uint8_t debt;         /* of searches for blocks with the mark: see DEBT_MAX (tuning.h) */
-    uint32_t pops_seen;   /* pops at the last maintenance; these three wrap */
+    uint32_t pops_seen;   /* pops at the last maintenance; both wrap */
     uint32_t pushes_seen;
-    uint32_t pops_at_batch; /* pops at the last one of these */
     struct magazine_counts counts;
     void *home[RANGE_BLOCKS_MIN + 2]; /* a shortest range, so that a magazine can always be */
 };
