@@ -46,7 +46,7 @@ static void use_chunk(char *memory, size_t size)
     ATOMIC_STORE_RELAXED(&metadata.bytes, metadata.bytes + size);
 }
 
-/* Lock held, also while the system maps a chunk: threads that come together take one chunk. */
+/* Lock held. */
 static void *take(size_t size, bool *used)
 {
     struct free_record **list = &metadata.free[size / GRAIN - 1];
@@ -58,12 +58,8 @@ static void *take(size_t size, bool *used)
     }
     if (!HARDENED && !metadata.end)
         use_chunk(first_chunk, FIRST_CHUNK);
-    if ((size_t)(metadata.end - metadata.cursor) < size) {
-        char *chunk = HARDENED ? hardened_map_records(CHUNK, true) : os_map(CHUNK, GRAIN, NULL);
-        if (!chunk)
-            return NULL;
-        use_chunk(chunk, CHUNK);
-    }
+    if ((size_t)(metadata.end - metadata.cursor) < size)
+        return NULL;
     void *fresh = metadata.cursor;
     metadata.cursor += size;
     return fresh;
@@ -77,7 +73,23 @@ void *metadata_alloc(size_t size)
     bool used = false;
     void *record = take(size, &used);
     lock_release(&metadata.lock);
-    /* Parts of a fresh record that are never written shall take no memory. */
+    if (!record) {
+        char *chunk = HARDENED ? hardened_map_records(CHUNK, true) : os_map(CHUNK, GRAIN, NULL);
+        if (!chunk)
+            return NULL;
+        lock_acquire(&metadata.lock);
+        /* Another thread may have been faster. */
+        record = take(size, &used);
+        if (!record) {
+            use_chunk(chunk, CHUNK);
+            chunk = NULL;
+            record = take(size, &used);
+        }
+        lock_release(&metadata.lock);
+        if (chunk)
+            os_discard(chunk, CHUNK);
+    }
+    /* What of a fresh one is never written shall take no memory. */
     if (used)
         memset(record, 0, size);
     return record;
