@@ -147,7 +147,7 @@ fn the_parts_add_up_whatever_is_read() {
         let report = report(source, &snapshot, &process.mappings, &residency, 0).unwrap();
         assert_eq!(report.accounted_bytes, residency.total());
         serde_json::to_string(&report).unwrap();
-        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(began.elapsed() < Duration::from_secs(60));
         report.torn
     };
     assert_eq!(look(&process.memory), 0);

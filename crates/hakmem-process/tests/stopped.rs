@@ -11,7 +11,7 @@ use hakmem_process::{run_witnessed, Exit, Watch};
 fn what_was_seen_counts_if_it_shall() {
     let time = unique_sleep();
     let mut launch = with(launch(["sleep", &time]), library());
-    launch.time_limit = Duration::from_millis(400);
+    launch.time_limit = Duration::from_secs(2); // in which a busy machine starts it
     let watch = Watch {
         rss_interval: Duration::from_millis(100),
         system_calls: false,

@@ -9,7 +9,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{
-    fixture, fixture_with, launch, library, processes_with, script, tools, unique_sleep, with,
+    await_that, fixture, fixture_with, launch, library, processes_with, script, tools,
+    unique_sleep, with,
 };
 use hakmem_process::{hardware_counters_missing, run_timed, Exit, LaunchError, CAPTURE_LIMIT};
 use nix::unistd::{sysconf, SysconfVar};
@@ -154,7 +155,7 @@ fn the_time_limit_ends_the_whole_tree() {
         error.to_string(),
         "sh had not ended after 500ms and was stopped"
     );
-    assert!(start.elapsed() < Duration::from_secs(10));
+    assert!(start.elapsed() < Duration::from_secs(60));
     assert_eq!(processes_with(&time), 0);
 }
 
@@ -164,7 +165,7 @@ fn daemons_do_not_survive() {
     let text = format!("(setsid sleep {time} &); (trap '' TERM; sleep {time}) & sleep 0.2; exit 5");
     let run = run_timed(&tools(), &script(&text)).unwrap();
     assert_eq!(run.exit, Exit::Code(5));
-    assert!(run.cost.wall_s < 5.0);
+    assert!(run.cost.wall_s < 60.0);
     assert_eq!(processes_with(&time), 0);
 }
 
@@ -269,23 +270,26 @@ fn a_library_that_cannot_be_preloaded_is_an_error() {
 /// answer is its report.
 fn report_despite(ignored: &str, signals: &[&str], pause: Duration) -> serde_json::Value {
     let (mut line, other_end) = UnixStream::pair().unwrap();
+    let time = unique_sleep().replace("3600.", "2.");
     let mut child = Command::new("sh")
         .arg("-c")
         .arg(format!(
-            "exec env --ignore-signal={ignored} \"$0\" 10000 /dev/null -- sleep 0.5"
+            "exec env --ignore-signal={ignored} \"$0\" 10000 /dev/null -- sleep {time}"
         ))
         .arg(tools().measure)
         .stdin(OwnedFd::from(other_end))
         .spawn()
         .unwrap();
     line.write_all(b"\n").unwrap();
-    // By now the shell has become measure, and the command runs.
-    std::thread::sleep(Duration::from_millis(250));
-    for signal in signals {
+    // When the shell has become measure, which has the argument as well.
+    await_that("the command runs", || processes_with(&time) == 2);
+    for (number, signal) in signals.iter().enumerate() {
+        if number > 0 {
+            std::thread::sleep(pause);
+        }
         let pid = child.id().to_string();
         let sent = Command::new("kill").args([*signal, &pid]).status().unwrap();
         assert!(sent.success());
-        std::thread::sleep(pause);
     }
     let mut text = String::new();
     line.read_to_string(&mut text).unwrap();
@@ -305,14 +309,14 @@ fn a_signal_that_is_ignored_ends_no_run() {
 fn a_caller_that_ignores_its_children_gets_figures() {
     let report = report_despite("CHLD", &[], Duration::ZERO);
     assert_eq!(report["end"]["code"], 0, "{report}");
-    assert!(report["wall_s"].as_f64().unwrap() < 5.0, "{report}");
+    assert!(report["wall_s"].as_f64().unwrap() < 8.0, "{report}");
 }
 
 #[test]
 fn the_clock_goes_on_while_the_job_is_stopped() {
-    let report = report_despite("HUP", &["-TSTP", "-CONT"], Duration::from_secs(2));
+    let report = report_despite("HUP", &["-TSTP", "-CONT"], Duration::from_secs(5));
     let wall_s = report["wall_s"].as_f64().unwrap();
-    assert!(wall_s < 1.8, "{report}");
+    assert!(wall_s < 4.8, "{report}");
 }
 
 #[test]

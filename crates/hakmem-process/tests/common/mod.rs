@@ -136,11 +136,11 @@ pub fn processes_with(argument: &str) -> usize {
         .count()
 }
 
-/// Waits until something is so; fails after ten seconds.
+/// Waits until something is so; fails after a minute.
 pub fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(10), "in vain: {what}");
+        assert!(start.elapsed() < Duration::from_secs(60), "in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
