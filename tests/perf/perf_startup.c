@@ -1,5 +1,5 @@
 /* Measures what preloading a library costs a program that does nothing: starts it with and
- * without the library in turn and prints the medians of time and of peak resident memory.
+ * without the library in turn and prints the least time and the median of peak resident memory.
  *
  * Linked statically, because a child's peak starts at what its parent had when it was started:
  * this program must be smaller than what it measures, and says so when it is not.
@@ -63,14 +63,15 @@ static int compare_peak(const void *left, const void *right)
     return (a->peak_kib > b->peak_kib) - (a->peak_kib < b->peak_kib);
 }
 
-static struct sample medians(struct sample *samples, size_t count)
+/* The least time: what else the machine does makes a run longer. */
+static struct sample typical(struct sample *samples, size_t count)
 {
-    struct sample median;
+    struct sample typical;
     qsort(samples, count, sizeof *samples, compare_time);
-    median.nanoseconds = samples[count / 2].nanoseconds;
+    typical.nanoseconds = samples[0].nanoseconds;
     qsort(samples, count, sizeof *samples, compare_peak);
-    median.peak_kib = samples[count / 2].peak_kib;
-    return median;
+    typical.peak_kib = samples[count / 2].peak_kib;
+    return typical;
 }
 
 /* What a child starts with. Not ru_maxrss, which counts what this process inherited likewise. */
@@ -112,8 +113,8 @@ int main(int argc, char **argv)
         }
     }
     long own_kib = own_peak_kib();
-    struct sample without = medians(bare, runs);
-    struct sample with = medians(preloaded, runs);
+    struct sample without = typical(bare, runs);
+    struct sample with = typical(preloaded, runs);
     if (own_kib < 0 || own_kib >= without.peak_kib) {
         fprintf(stderr, "perf_startup: too large itself to measure (%ld KiB)\n", own_kib);
         return 1;
