@@ -1,8 +1,6 @@
 /* See pressure.h. */
 #include "base/pressure.h"
-
-/* Below this it is not worth a system call: free dirty memory that is always kept. */
-static const size_t kept_min = 512 * KIB;
+#include "base/tuning.h"
 
 /* See pressure_set_kept_bytes; atomic relaxed, any thread. */
 #define KEPT_BY_POLICY (SIZE_MAX - 1)
@@ -29,7 +27,7 @@ void pressure_disarm(void)
 size_t pressure_bound(size_t share_bytes)
 {
     size_t kept = ATOMIC_LOAD_RELAXED(&kept_bytes);
-    return LIKELY(kept == KEPT_BY_POLICY) ? size_max(share_bytes, kept_min) : kept;
+    return LIKELY(kept == KEPT_BY_POLICY) ? size_max(share_bytes, KEPT_MIN) : kept;
 }
 
 size_t pressure_keep(size_t used_bytes)

@@ -84,8 +84,8 @@ enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWT
 size_t reclaim_read_limits(void);
 
 /* Called without locks before `bytes` of new memory are touched. `big`: at addresses that a big
- * block had before. Then free pages go, and of the BigCache only its excess: else mappings that do
- * not fit this block would go, and be faulted anew for the next one. */
+ * block had before. That is at the expense of free pages, and not of the BigCache: else mappings
+ * that do not fit this block would go, and be faulted anew for the next one. */
 void reclaim_before_growth(size_t bytes, bool big);
 
 /* Called without locks, while there is a limit, after `bytes` were taken that are not

@@ -198,11 +198,95 @@
  * [2026-11-21-purge-when-unused; none: bounds how long a lock is held] */
 #define SWEPT_SLABS 512
 
+/* ---- Locks: os/lock.c ------------------------------------------------------------------------ */
+
+/* rounds. How often a lock is looked at before the thread sleeps: most are held for a few hundred
+ * instructions.
+ * [2026-11-22-idle-threads; handoff-4-to-1] */
+#define SPIN_ROUNDS 100
+
 /* ---- Page heap: span/page_heap.c ------------------------------------------------------------- */
 
-/* superslabs. As many are tried for an aligned run before one whose run is long enough wherever it
- * starts.
- * [2026-11-22-bounded-searches; aligned] */
+/* superslabs. How many a search for an aligned run tries before it takes one with a longer run.
+ * [2026-11-25-what-earns-its-lines; aligned] */
 #define ALIGNED_TRIES 16
+
+/* superslabs. Of how many with free dirty pages the dirtiest is looked for.
+ * [2026-11-22-bounded-searches; none: bounds a search] */
+#define DIRTY_CANDIDATES 64
+
+/* superslabs. A purge gives up after this many that the system refuses, as it does with locked
+ * memory.
+ * [2026-11-22-a-room-for-memory-going-back; none: hostile test memory_locked] */
+#define REFUSALS_MAX 8
+
+/* purges. How many do not try again what was refused, but those of everything.
+ * [2026-11-22-a-room-for-memory-going-back; none: hostile test memory_locked] */
+#define REFUSED_ROUNDS 64
+
+/* ---- Big blocks: span/big*.c, span/proof.c --------------------------------------------------- */
+
+/* bytes. With less live in big blocks none gets huge pages: a program may use small parts of each,
+ * as sort does of its buffer for a pipe.
+ * [2026-11-22-huge-pages-for-what-is-touched; big-blocks] */
+#define HUGE_LIVE_MIN (16 * MIB)
+
+/* blocks. How many live ones may be mappings of their own, moved or cut off by the system: a
+ * quarter of what a process may have.
+ * [2026-11-22-big-blocks-at-any-page; none: hostile test count_of_shortened] */
+#define APART_MAX 16384
+
+/* part. A fresh mapping has this part of what is live more, so that blocks are neighbours.
+ * [2026-11-22-big-blocks-in-parts; slots-25m-pages] */
+#define ROOM_SHARE 4
+
+/* mappings. How many that turn out not to fit a search looks at.
+ * [2026-11-22-bounded-searches; none: bounds a search] */
+#define FIT_TRIES 16
+
+/* entries of the page map, 2 MiB each. How far below a mapping its neighbour's start is looked for.
+ * [2026-11-25-what-earns-its-lines; slots-25m-first] */
+#define NEIGHBOUR_UNITS 64
+
+/* steps. Lists of cached mappings a doubling of their length.
+ * [2026-11-22-big-blocks-at-any-page; slots-25m-pages] */
+#define BIG_LENGTH_STEPS 8
+
+/* pages. At how many places of a block is looked, and how many have to be written to, for it to
+ * have been used whole.
+ * [2026-11-22-huge-pages-for-what-is-touched; big-blocks] */
+#define PROOF_PLACES 16
+#define PROOF_DENSE 12
+
+/* ---- Memory that goes back: reclaim/, base/pressure.c ---------------------------------------- */
+
+/* bytes. Free memory that always stays: less is not worth a system call.
+ * [2026-11-21-purge-when-unused; phase-change-64] */
+#define KEPT_MIN (512 * KIB)
+
+/* part. A call works for this part of the time since the last one that did.
+ * [2026-11-22-a-room-for-memory-going-back; near-idle] */
+#define PAUSE_SHARE 4
+
+/* milliseconds. But never for longer: the program waits.
+ * [2026-11-22-a-room-for-memory-going-back; near-idle] */
+#define PURGE_MAX_MS 50
+
+/* pieces. A call ends after this many in a row that gave nothing back.
+ * [2026-11-22-a-room-for-memory-going-back; near-idle] */
+#define VAIN_MAX 4
+
+/* bytes. A piece purges no more in the page heap.
+ * [2026-11-22-a-room-for-memory-going-back; near-idle] */
+#define PURGE_STEP (4 * MIB)
+
+/* milliseconds. With limit_mib, a tick reads the limits and what is resident no more often.
+ * [2026-11-22-a-room-for-memory-going-back; none: no row has a limit] */
+#define MEASURE_MS 1000
+
+/* part. Of a limit, this is left for what is not counted; where less than twice that is left, long
+ * blocks are not cached.
+ * [2026-11-22-a-room-for-memory-going-back; none: hostile tests below_a_limit] */
+#define NEAR_PART 16
 
 #endif

@@ -1,12 +1,21 @@
-/* The walkers over structures of slab/ and thread/: they assert that every list, count and bound is
- * what the bitmaps and the blocks say. For tests: no product has them, since nothing that a program
- * can reach calls them, and without HAKMEM_DEBUG they find nothing.
+/* The walkers over structures of map/, span/, slab/ and thread/: they assert that every list, count
+ * and bound is what the bitmaps and the blocks say. For tests: no product has them, since nothing
+ * that a program can reach calls them, and without HAKMEM_DEBUG they find nothing.
  */
 #ifndef CHECKS_CHECKS_H
 #define CHECKS_CHECKS_H
 
 struct heap;
 struct slab;
+struct superslab;
+
+/* Records; the page map, while nobody registers anything; all superslabs; all mappings of big
+ * blocks. */
+void metadata_check(void);
+void page_map_check(void);
+void superslab_check(const struct superslab *superslab);
+void page_heap_check(void);
+void big_cache_check(void);
 
 void slab_check(const struct slab *slab);
 

@@ -14,7 +14,7 @@
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
-#include "span/big_part.h"
+#include "span/big_cache.h"
 
 /* Of a fence by rights at an end of a mapping. */
 enum { FENCE_MAPPINGS = 2 };
@@ -89,19 +89,13 @@ static size_t mapping_bytes(const struct big *big)
 
 static void unmap(struct big *big)
 {
-    struct big_part *part = big_part_at(big->part);
-    lock_acquire(&part->lock);
-    big_part_unlink(part, big);
     page_map_unregister(&big->region);
-    lock_release(&part->lock);
     if (os_unmap(mapping_of(big), mapping_bytes(big))) {
-        metadata_free(big, sizeof *big);
+        big_cache_drop(big);
         return;
     }
     /* The system could not split a mapping. It costs addresses alone, mostly. */
-    lock_acquire(&part->lock);
     page_map_register(&big->region);
-    lock_release(&part->lock);
     struct list_node *node = &big->by_size;
     node->next = ATOMIC_LOAD_RELAXED(&refused);
     while (!__atomic_compare_exchange_n(

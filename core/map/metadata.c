@@ -8,29 +8,18 @@
 #include "os/os.h"
 
 enum {
-    GRAIN = 64,
-    SIZES = 272,
     FIRST_CHUNK = 64 * 1024,
     /* Between closed pages it is a mapping of its own, of which there should not be many. */
     CHUNK = HARDENED ? 1024 * 1024 : 256 * 1024
 };
 
-_Static_assert(SIZES *GRAIN >= 17 * 1024, "the free lists cover all records");
-_Static_assert(sizeof(struct metadata_chunk) <= GRAIN, "it stands before the first record");
-
-struct free_record {
-    struct free_record *next;
-};
+_Static_assert(METADATA_SIZES *METADATA_GRAIN >= 17 * 1024, "the free lists cover all records");
+_Static_assert(
+    sizeof(struct metadata_chunk) <= METADATA_GRAIN, "it stands before the first record");
 
 static CACHE_ALIGNED char first_chunk[FIRST_CHUNK];
 
-static struct {
-    struct lock lock;
-    char *cursor;                    /* lock: the unused rest of the newest chunk */
-    char *end;                       /* lock */
-    struct free_record *free[SIZES]; /* lock: by size in grains, less one */
-    size_t bytes;                    /* written under lock, read by any thread */
-} metadata = {.cursor = NULL};
+struct metadata metadata;
 
 struct metadata_chunk *metadata_chunks;
 
@@ -41,7 +30,7 @@ static void use_chunk(char *memory, size_t size)
     *chunk = (struct metadata_chunk){metadata_chunks, size};
     KEEP_STORE_ORDER();
     metadata_chunks = chunk;
-    metadata.cursor = memory + GRAIN;
+    metadata.cursor = memory + METADATA_GRAIN;
     metadata.end = memory + size;
     ATOMIC_STORE_RELAXED(&metadata.bytes, metadata.bytes + size);
 }
@@ -49,7 +38,7 @@ static void use_chunk(char *memory, size_t size)
 /* Lock held. */
 static void *take(size_t size, bool *used)
 {
-    struct free_record **list = &metadata.free[size / GRAIN - 1];
+    struct free_record **list = &metadata.free[size / METADATA_GRAIN - 1];
     struct free_record *record = *list;
     if (record) {
         *list = record->next;
@@ -67,14 +56,15 @@ static void *take(size_t size, bool *used)
 
 void *metadata_alloc(size_t size)
 {
-    size = round_up(size, GRAIN);
-    ASSERT(size && size / GRAIN <= SIZES);
+    size = round_up(size, METADATA_GRAIN);
+    ASSERT(size && size / METADATA_GRAIN <= METADATA_SIZES);
     lock_acquire(&metadata.lock);
     bool used = false;
     void *record = take(size, &used);
     lock_release(&metadata.lock);
     if (!record) {
-        char *chunk = HARDENED ? hardened_map_records(CHUNK, true) : os_map(CHUNK, GRAIN, NULL);
+        char *chunk =
+            HARDENED ? hardened_map_records(CHUNK, true) : os_map(CHUNK, METADATA_GRAIN, NULL);
         if (!chunk)
             return NULL;
         lock_acquire(&metadata.lock);
@@ -98,7 +88,7 @@ void *metadata_alloc(size_t size)
 void metadata_free(void *record, size_t size)
 {
     struct free_record *freed = record;
-    struct free_record **list = &metadata.free[round_up(size, GRAIN) / GRAIN - 1];
+    struct free_record **list = &metadata.free[round_up(size, METADATA_GRAIN) / METADATA_GRAIN - 1];
     lock_acquire(&metadata.lock);
     freed->next = *list;
     KEEP_STORE_ORDER();
@@ -114,27 +104,6 @@ size_t metadata_bytes(void)
 struct lock *metadata_lock(void)
 {
     return &metadata.lock;
-}
-
-void metadata_check(void)
-{
-    lock_acquire(&metadata.lock);
-    ASSERT(metadata.cursor <= metadata.end && metadata.end - metadata.cursor <= CHUNK);
-    ASSERT((uintptr_t)metadata.cursor % GRAIN == 0);
-    /* More than there is would be a circle, or a record that is free twice. */
-    size_t free_bytes = (size_t)(metadata.end - metadata.cursor), mapped = 0;
-    for (const struct metadata_chunk *chunk = metadata_chunks; chunk; chunk = chunk->next)
-        mapped += chunk->bytes;
-    ASSERT(mapped == metadata.bytes);
-    (void)mapped; /* only asserted on */
-    for (unsigned i = 0; i < SIZES; i++) {
-        for (struct free_record *record = metadata.free[i]; record; record = record->next) {
-            ASSERT((uintptr_t)record % GRAIN == 0);
-            free_bytes += (size_t)(i + 1) * GRAIN;
-            ASSERT(free_bytes <= metadata.bytes);
-        }
-    }
-    lock_release(&metadata.lock);
 }
 
 void metadata_repair(void)

@@ -18,6 +18,22 @@ struct metadata_chunk {
     size_t bytes;                /* const: of the chunk, with this */
 };
 
+enum { METADATA_GRAIN = 64, METADATA_SIZES = 272 };
+
+struct free_record {
+    struct free_record *next;
+};
+
+struct metadata {
+    struct lock lock;
+    char *cursor;                             /* lock: the unused rest of the newest chunk */
+    char *end;                                /* lock */
+    struct free_record *free[METADATA_SIZES]; /* lock: by size in grains, less one */
+    size_t bytes;                             /* written under lock, read by any thread */
+};
+
+extern struct metadata metadata;
+
 extern struct metadata_chunk *metadata_chunks; /* written under lock: the newest */
 
 /* Zeroed memory of `size` bytes, aligned to 64; NULL when the system has none left. */
@@ -30,9 +46,6 @@ void metadata_free(void *record, size_t size);
 size_t metadata_bytes(void);
 
 struct lock *metadata_lock(void);
-
-/* Debug walker. */
-void metadata_check(void);
 
 /* In a fork child: repairs the free lists, whose lock was held by a thread that does not exist
  * here. */

@@ -283,43 +283,26 @@ struct region *page_map_next(const struct region *region)
     return NULL;
 }
 
-struct region *page_map_nearest(const void *address)
+uintptr_t page_map_find_below(const void *address, size_t units_max)
 {
     size_t unit = (uintptr_t)address >> REGION_SHIFT;
-    if (unit >= (size_t)1 << (ROOT_BITS + LEAF_BITS))
-        return NULL;
-    for (size_t next = unit + 1; next-- > 0;) {
-        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[next >> LEAF_BITS]);
-        if (!leaf) {
-            next &= ~(((size_t)1 << LEAF_BITS) - 1);
-            continue;
-        }
-        struct region *region =
-            page_map_region(ATOMIC_LOAD_ACQUIRE(&leaf->entry[next & ((1 << LEAF_BITS) - 1)]));
-        if (region && (const char *)region->base <= (const char *)address)
-            return region;
+    size_t lowest = size_max(ATOMIC_LOAD_RELAXED(&first_unit), unit - size_min(unit, units_max));
+    while (unit > lowest) {
+        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[--unit >> LEAF_BITS]);
+        uintptr_t entry = leaf ? page_map_entry(leaf, (const void *)(unit << REGION_SHIFT)) : 0;
+        if (entry)
+            return entry;
+        if (!leaf)
+            unit = round_down(unit, (size_t)1 << LEAF_BITS);
     }
-    return NULL;
+    return 0;
 }
 
-void page_map_check(void)
+struct region *page_map_nearest(const void *address)
 {
-    size_t entries = 0, found = 0;
-    for (size_t unit = 0; unit < (size_t)1 << (ROOT_BITS + LEAF_BITS);) {
-        const struct leaf *leaf = page_map_root[unit >> LEAF_BITS];
-        if (!leaf) {
-            unit += (size_t)1 << LEAF_BITS;
-            continue;
-        }
-        const struct region *region = page_map_region(leaf->entry[unit & ((1 << LEAF_BITS) - 1)]);
-        ASSERT(!region || unit_of(region->base) == unit);
-        ASSERT(!region || region->kind == REGION_BIG || (uintptr_t)region->base % REGION_SIZE == 0);
-        entries += region != NULL;
-        unit++;
-    }
-    /* The search from one to the next goes by the first and the last that there ever was. */
-    for (const struct region *region = NULL; (region = page_map_next(region)) != NULL;)
-        found++;
-    ASSERT(found == entries);
-    (void)entries; /* only asserted on */
+    if ((uintptr_t)address >> ADDRESS_BITS != 0)
+        return NULL;
+    struct region *here = page_map_lookup(address);
+    bool starts_below = here && (const char *)here->base <= (const char *)address;
+    return starts_below ? here : page_map_region(page_map_find_below(address, SIZE_MAX));
 }

@@ -181,11 +181,13 @@ ALWAYS_INLINE struct region *page_map_superslab_of(const void *address)
 /* The region that starts next above another one, or the first of all; NULL: none. */
 struct region *page_map_next(const struct region *region);
 
+/* The entry of the region that starts next in one of so many 2 MiB below those of `address`; 0:
+ * none.
+ */
+uintptr_t page_map_find_below(const void *address, size_t units_max);
+
 /* Region that starts at or below `address` and nearest to it; NULL: none. A search, for messages.
  */
 struct region *page_map_nearest(const void *address);
-
-/* Debug walker, while nobody registers anything. */
-void page_map_check(void);
 
 #endif

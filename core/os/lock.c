@@ -1,13 +1,10 @@
 /* See lock.h. */
 #include "os/lock.h"
 
+#include "base/tuning.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "os/syscall.h"
-
-/* Most critical sections are a few hundred instructions: worth a short wait before a system call.
- */
-enum { SPIN_ROUNDS = 100 };
 
 static bool try_word(struct lock *lock, uint32_t from, uint32_t to)
 {

@@ -54,7 +54,7 @@ void reclaim_before_growth(size_t bytes, bool big)
     idle = size_max(idle, size_min(at_once, dirty));
     idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, idle), cached));
     if (big)
-        idle_cached = size_min(big_cache_excess(), cached);
+        idle_cached = 0;
     size_t keep = size_min(pressure_bound(used / 16), idle + idle_cached);
     size_t wanted = size_min(due, idle + idle_cached - keep);
     size_t gone = wanted && idle_cached ? big_cache_evict(size_min(wanted, idle_cached)) : 0;

@@ -2,6 +2,7 @@
 #include "reclaim/limit.h"
 
 #include "base/policy.h"
+#include "base/tuning.h"
 #include "os/limits.h"
 #include "os/os.h"
 #include "slab/slab.h"
@@ -22,9 +23,6 @@ static size_t room_bytes;               /* that may be taken before the next one
 static size_t mapped_left;              /* when addresses last were given back */
 static uint64_t purges;
 static uint64_t measured_ms;
-
-/* A tick reads resident memory and the limits at most this often. */
-enum { MEASURE_MS = 1000 };
 
 const char *limit_root = "";
 
@@ -58,10 +56,6 @@ uint64_t limit_purges(void)
 {
     return ATOMIC_LOAD_RELAXED(&purges);
 }
-
-/* This part of a limit is kept for memory that is not counted. If at most twice as much is left
- * beyond it, long blocks are not cached any longer. */
-enum { NEAR_PART = 16 };
 
 static size_t bound(size_t limit)
 {

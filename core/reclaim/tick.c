@@ -2,6 +2,7 @@
 #include "reclaim/tick.h"
 
 #include "base/policy.h"
+#include "base/tuning.h"
 #include "os/os.h"
 #include "reclaim/growth.h"
 #include "reclaim/limit.h"
@@ -13,17 +14,6 @@
 #include "thread/idle.h"
 #include "thread/registry.h"
 #include "trace/trace.h"
-
-/* A call purges for this part of the time since the last one that did, but never for long: the
- * program waits for it. */
-enum { PAUSE_SHARE = 4, PURGE_MAX_MS = 50 };
-
-/* Pieces of work in a row that give nothing back: looks at slabs without a free page, which is this
- * library's own time and not the system's. */
-enum { VAIN_MAX = 4 };
-
-/* A piece of the work purges no more than this in the page heap. */
-static const size_t step_bytes = 4 * MIB;
 
 static uint64_t looked_ms;    /* atomic relaxed, any thread: when somebody last asked for a tick */
 static uint64_t last_tick_ms; /* atomic relaxed, any thread */
@@ -62,7 +52,6 @@ static void begin_in_pages(void)
     pressure_disarm();
     size_t unused = page_heap_unused_pages(IDLE_SINCE_TICK) * PAGE_SIZE;
     size_t unused_cached = big_cache_unused(IDLE_SINCE_TICK);
-    big_cache_tick();
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE;
     size_t used = stats.used_pages * PAGE_SIZE + big_live_bytes();
@@ -102,7 +91,7 @@ static bool step_in_pages(void)
     size_t left = ATOMIC_LOAD_RELAXED(&left_bytes);
     if (!left)
         return false;
-    size_t purged = page_heap_purge(size_min(left, step_bytes));
+    size_t purged = page_heap_purge(size_min(left, PURGE_STEP));
     pressure_account(purged);
     left = purged ? left - size_min(left, purged) : 0;
     ATOMIC_STORE_RELAXED(&left_bytes, left);

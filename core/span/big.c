@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "base/sparse.h"
+#include "base/tuning.h"
 #include "os/fatal.h"
 #include "os/os.h"
 #include "span/page_heap.h"
@@ -20,10 +21,6 @@ static size_t mapping_size(size_t size)
 
 /* ---- Huge pages ------------------------------------------------------------------------------ */
 
-/* A program with less than this in big blocks may use small parts of them, as sort does of its
- * buffer for a pipe: each part in a huge page would take 2 MiB, most of the program's memory. */
-static const size_t huge_bytes_min = 16 * MIB;
-
 static void set_huge(struct big *big, bool huge)
 {
     /* For the whole mapping, or the system could not resize it in one piece. */
@@ -34,7 +31,7 @@ static void set_huge(struct big *big, bool huge)
 /* Asks for huge pages if they pay; a mapping from the cache keeps those that it has. */
 static void advise(struct big *big, bool dense)
 {
-    if (big->huge || !POLICY(huge_pages) || big_live_bytes() < huge_bytes_min)
+    if (big->huge || !POLICY(huge_pages) || big_live_bytes() < HUGE_LIVE_MIN)
         return;
     if (dense || proof_take(big->mapped))
         set_huge(big, true);
@@ -43,10 +40,8 @@ static void advise(struct big *big, bool dense)
 /* ---- Mappings -------------------------------------------------------------------------------- */
 
 /* A mapping that the system has moved or cut off is one of its own there, and a process has 65,530.
- * So many live blocks may have one, a quarter: beyond it bytes are copied, and what a block gives
- * up stays at its end, as a tail without memory. */
-enum { APART_MAX = 16384 };
-
+ * So many live blocks may have one, a quarter: beyond it who grows is copied, by the caller, and
+ * who shrinks keeps the addresses. */
 static unsigned apart; /* atomic relaxed, any thread: blocks with `apart` */
 
 /* True when the block may have a mapping of its own. */
@@ -65,24 +60,12 @@ static void end_apart(struct big *big)
     big->apart = false;
 }
 
-/* To a fresh mapping, of which no more is touched than was written before. */
-static char *copy(const struct big *big, size_t size)
-{
-    char *target = os_map(size, big->huge ? REGION_SIZE : os_page_size(), NULL);
-    if (!target)
-        return NULL;
-    os_advise_huge_pages(target, size, big->huge);
-    sparse_copy(target, big->region.base, big->mapped, SPARSE_TO_ZEROES);
-    os_discard(big->region.base, big->mapped);
-    return target;
-}
-
 /* Moves the mapping to where `size` bytes are free; NULL: it is as before. Huge pages stay whole if
  * their addresses are aligned, for which the target is mapped first. */
 static char *move(struct big *big, size_t size)
 {
     if (!stand_apart(big))
-        return copy(big, size);
+        return NULL;
     char *target = big->huge ? os_map(size, REGION_SIZE, NULL) : NULL;
     if (!target)
         return os_relocate(big->region.base, big->mapped, size);
@@ -146,8 +129,7 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
  * is free of them can be joined. */
 static size_t with_room(size_t size)
 {
-    enum { SHARE = 4 };
-    size_t room = size_min(big_live_bytes() / SHARE, (size_t)POLICY(big_cache_mib) * MIB);
+    size_t room = size_min(big_live_bytes() / ROOM_SHARE, (size_t)POLICY(big_cache_mib) * MIB);
     size = round_up(size, UNIT_SIZE);
     return size + room / size * size;
 }
@@ -220,11 +202,6 @@ void big_check_interior(const void *block, const char *call)
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
 
-static size_t length_of(const struct big *big)
-{
-    return big->mapped - big->tail;
-}
-
 static _Noreturn void fatal_big(const struct big *big, const void *block, const char *call)
 {
     big_check_interior(block, call);
@@ -236,16 +213,15 @@ size_t big_size(const struct big *big, const void *block, const char *call)
 {
     if (UNLIKELY(block != big->region.base || !big->live))
         fatal_big(big, block, call);
-    return length_of(big);
+    return big->mapped;
 }
 
 static void cache(struct big *big)
 {
     if (big->zeroed)
-        proof_learn(big->region.base, length_of(big));
+        proof_learn(big->region.base, big->mapped);
     end_apart(big);
-    big->dirty = length_of(big);
-    big->tail = 0;
+    big->dirty = big->mapped;
     big_cache_put(big);
     pressure_arm();
 }
@@ -261,51 +237,33 @@ void big_free(struct big *big, void *block, const char *call)
 static void cut(struct big *big, size_t size)
 {
     char *rest = big->region.base + size;
-    if (stand_apart(big) && os_unmap(rest, big->mapped - size)) {
+    if (stand_apart(big) && os_unmap(rest, big->mapped - size))
         big->mapped = size;
-        big->tail = 0;
-    } else if (os_purge(rest, length_of(big) - size)) {
-        big->tail = big->mapped - size;
-        poison(rest, big->tail);
-    }
-}
-
-/* Makes the live block `size` bytes long by the system, perhaps elsewhere; false: it is as before.
- */
-static bool resize_by_system(struct big *big, size_t size)
-{
-    if (size < big->mapped)
-        cut(big, size);
-    else if (extend(big, size))
-        big->tail = 0;
     else
-        return false;
-    return true;
+        os_purge(rest, big->mapped - size);
 }
 
-/* True when the block takes back what it gave up, or would lose too little for a system call. */
+/* True when the block would lose too little for a system call. */
 static bool keeps_mapping(const struct big *big, size_t size)
 {
-    size_t length = length_of(big);
-    return size <= big->mapped &&
-           (size >= length || (length - size < REGION_SIZE && length - size < length / 8));
+    size_t rest = big->mapped - size;
+    return size <= big->mapped && rest < REGION_SIZE && rest < big->mapped / 8;
 }
 
 static bool resize(struct big *big, size_t size)
 {
-    if (keeps_mapping(big, size)) {
-        big->tail = size_min(big->tail, big->mapped - size);
+    bool longer = size > big->mapped, done = true;
+    if (keeps_mapping(big, size) ||
+        (longer ? big_cache_lengthen(big, size) : big_cache_shorten(big, size)))
         return true;
-    }
-    if (size > big->mapped ? big_cache_lengthen(big, size) : big_cache_shorten(big, size)) {
-        big->tail = 0;
-        return true;
-    }
     /* Not counted meanwhile. Who maps a big block at the addresses that become free takes the lock
      * later: so what this thread did to them has happened before, which else only the system knows.
      */
     big_cache_leave(big);
-    bool done = resize_by_system(big, size);
+    if (longer)
+        done = extend(big, size);
+    else
+        cut(big, size);
     big_cache_return(big, false);
     return done;
 }
@@ -315,12 +273,12 @@ void *big_resize(struct big *big, size_t size)
     /* What has been filled and grows will be filled again. */
     bool dense = size > big->mapped && !big->huge && big->zeroed &&
                  proof_is_dense(big->region.base, big->mapped);
-    size_t before = length_of(big);
+    size_t before = big->mapped;
     bool done = resize(big, mapping_size(size));
-    pressure_taken(length_of(big) - size_min(length_of(big), before));
+    pressure_taken(big->mapped - size_min(big->mapped, before));
     if (!done)
         return NULL;
-    unpoison(big->region.base, length_of(big));
+    unpoison(big->region.base, big->mapped);
     advise(big, dense);
     return big->region.base;
 }

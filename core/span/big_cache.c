@@ -5,7 +5,6 @@
 
 #include "base/poison.h"
 #include "base/policy.h"
-#include "map/metadata.h"
 #include "os/os.h"
 #include "span/big_part.h"
 
@@ -65,28 +64,6 @@ size_t big_cache_unused(enum idle_watcher watcher)
     return unused;
 }
 
-size_t big_cache_excess(void)
-{
-    size_t peak = 0, resident = big_live_bytes() + big_cache_bytes();
-    for (unsigned i = 0; i < big_cache_parts(); i++) {
-        const struct big_part *part = big_part_at(i);
-        peak += size_max(
-            ATOMIC_LOAD_RELAXED(&part->live_peak), ATOMIC_LOAD_RELAXED(&part->live_peak_before));
-    }
-    return resident - size_min(resident, peak + peak / 100 * (size_t)POLICY(retain_percent));
-}
-
-void big_cache_tick(void)
-{
-    for (unsigned i = 0; i < big_cache_parts(); i++) {
-        struct big_part *part = big_part_at(i);
-        lock_acquire(&part->lock);
-        ATOMIC_STORE_RELAXED(&part->live_peak_before, part->live_peak);
-        ATOMIC_STORE_RELAXED(&part->live_peak, part->live_bytes);
-        lock_release(&part->lock);
-    }
-}
-
 struct big_stats big_stats(void)
 {
     struct big_stats stats = {0};
@@ -106,45 +83,42 @@ struct big_stats big_stats(void)
 
 /* ---- Mappings come and go -------------------------------------------------------------------- */
 
-struct big *big_cache_add(unsigned part_index, char *base, size_t size, size_t used)
+struct big *big_cache_add(unsigned number, char *base, size_t size, size_t used)
 {
     if (!page_map_prepare(base) || !page_map_prepare(base + size - 1))
         return NULL;
-    struct big *big = metadata_alloc(sizeof *big);
-    if (!big)
-        return NULL;
-    part_index = parts_use(&big_parts, part_index);
-    struct big_part *part = big_part_at(part_index);
-    *big = (struct big){.region = {REGION_BIG, base}, .mapped = size, .part = part_index};
-    big_part_lock_with_spare(part);
-    page_map_register(&big->region);
-    struct big *newest = part->newest;
-    if (newest && base + size == newest->region.base)
-        big_part_link(big, newest);
-    else if (newest && newest->region.base + newest->mapped == base)
-        big_part_link(newest, big);
-    part->newest = big;
-    big_part_split(part, big, used);
-    big_part_hand_out(part, big);
+    struct big_part *part = big_part_lock_with_spares(parts_use(&big_parts, number));
+    struct big *big = big_part_record(part, base, size);
+    if (big) {
+        /* The system maps downwards. */
+        if (base + size != part->newest)
+            part->newest_origin = ++part->origins;
+        part->newest = base;
+        big->origin = part->newest_origin;
+        big_part_split(part, big, used);
+        big_part_hand_out(part, big);
+    }
     lock_release(&part->lock);
     return big;
 }
 
-/* Before a mapping that is in nobody's hand but the caller's is unmapped. Lock held. */
-static void forget(struct big_part *part, struct big *big)
+void big_cache_drop(struct big *big)
 {
-    big_part_unlink(part, big);
-    page_map_unregister(&big->region);
+    struct big_part *part = big_part_of(big);
+    lock_acquire(&part->lock);
+    list_push(&part->spares, &big->by_size);
+    lock_release(&part->lock);
 }
 
+/* A mapping that is in nobody's hand but the caller's, and no longer registered. */
 static bool unmap(struct big *big)
 {
     if (os_unmap(big->region.base, big->mapped)) {
-        metadata_free(big, sizeof *big);
+        big_cache_drop(big);
         return true;
     }
     /* The system could not split a mapping: give at least the memory back. */
-    struct big_part *part = big_part_at(big->part);
+    struct big_part *part = big_part_of(big);
     if (os_purge(big->region.base, big->dirty))
         big->dirty = 0;
     poison(big->region.base, big->mapped);
@@ -173,7 +147,7 @@ static struct big *take_oldest(unsigned shelf, bool to_unmap)
     if (big) {
         big_part_extract(part, big);
         if (to_unmap) {
-            forget(part, big);
+            page_map_unregister(&big->region);
             big_part_note_unused(part);
         }
     }
@@ -202,7 +176,7 @@ static size_t evict_oldest(size_t bytes)
     struct big *big = take_oldest(BIG_DIRTY, false);
     if (!big)
         return 0;
-    struct big_part *part = big_part_at(big->part);
+    struct big_part *part = big_part_of(big);
     size_t evicted = round_up(size_min(bytes, big->dirty), os_page_size());
     evicted = size_min(evicted, big->dirty);
     bool purged = os_purge(big->region.base + big->dirty - evicted, evicted);
@@ -212,7 +186,7 @@ static size_t evict_oldest(size_t bytes)
         big_part_take_in(part, big);
     } else {
         evicted = big->dirty;
-        forget(part, big);
+        page_map_unregister(&big->region);
     }
     big_part_note_unused(part);
     lock_release(&part->lock);
@@ -243,9 +217,9 @@ static void keep_bound(size_t bound)
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
 /* A fitting mapping of the part; from another thread's one without dirty bytes is not worth it. */
-static struct big *take_from(struct big_part *part, size_t size, size_t alignment, bool own)
+static struct big *take_from(unsigned number, size_t size, size_t alignment, bool own)
 {
-    big_part_lock_with_spare(part);
+    struct big_part *part = big_part_lock_with_spares(number);
     struct big *big = big_part_find(&part->shelf[BIG_DIRTY], size, alignment);
     if (!big && own)
         big = big_part_find(&part->shelf[BIG_CLEAN], size, alignment);
@@ -262,21 +236,21 @@ static struct big *take_from(struct big_part *part, size_t size, size_t alignmen
 struct big *big_cache_take(unsigned part, size_t size, size_t alignment)
 {
     part = parts_use(&big_parts, part);
-    struct big *big = take_from(big_part_at(part), size, alignment, true);
+    struct big *big = take_from(part, size, alignment, true);
     for (unsigned i = 0; !big && i < big_cache_parts(); i++)
         if (i != part && ATOMIC_LOAD_RELAXED(&big_part_at(i)->bytes[BIG_DIRTY]) >= size)
-            big = take_from(big_part_at(i), size, alignment, false);
+            big = take_from(i, size, alignment, false);
     return big;
 }
 
-struct big *big_cache_take_shorter(unsigned part_index, size_t size)
+struct big *big_cache_take_shorter(unsigned number, size_t size)
 {
-    struct big_part *part = big_part_at(parts_use(&big_parts, part_index));
+    struct big_part *part = big_part_at(parts_use(&big_parts, number));
     lock_acquire(&part->lock);
     struct big *big = big_part_find_shorter(&part->shelf[BIG_DIRTY], size);
     if (big) {
         big_part_extract(part, big);
-        big_part_unlink(part, big);
+        big->origin = ++part->origins;
         big->live = true;
         big_part_note_unused(part);
     }
@@ -286,7 +260,7 @@ struct big *big_cache_take_shorter(unsigned part_index, size_t size)
 
 bool big_cache_retire(struct big *big, const void *block)
 {
-    struct big_part *part = big_part_at(big->part);
+    struct big_part *part = big_part_of(big);
     lock_acquire(&part->lock);
     bool live = big->live && block == big->region.base;
     if (LIKELY(live)) {
@@ -300,7 +274,7 @@ bool big_cache_retire(struct big *big, const void *block)
 
 void big_cache_put(struct big *big)
 {
-    struct big_part *part = big_part_at(big->part);
+    struct big_part *part = big_part_of(big);
     size_t bound = bytes_max();
     bool kept = big->mapped <= bound;
     poison(big->region.base, big->mapped);
@@ -309,7 +283,7 @@ void big_cache_put(struct big *big)
     if (kept)
         big_part_take_in(part, big);
     else
-        forget(part, big);
+        page_map_unregister(&big->region);
     lock_release(&part->lock);
     if (!kept)
         unmap(big);
@@ -318,11 +292,10 @@ void big_cache_put(struct big *big)
 
 bool big_cache_lengthen(struct big *big, size_t size)
 {
-    struct big_part *part = big_part_at(big->part);
-    big_part_lock_with_spare(part);
-    struct big *after = big->after;
+    struct big_part *part = big_part_lock_with_spares(big->part);
     size_t before = big->mapped;
-    bool fits = big_part_touch(big, after) && after->cached && before + after->mapped >= size;
+    struct big *after = big_part_cached_at(part, big->region.base + before);
+    bool fits = after && after->huge == big->huge && before + after->mapped >= size;
     if (fits) {
         big_part_extract(part, after);
         big->zeroed &= after->dirty == 0;
@@ -337,11 +310,10 @@ bool big_cache_lengthen(struct big *big, size_t size)
 
 bool big_cache_shorten(struct big *big, size_t size)
 {
-    struct big_part *part = big_part_at(big->part);
     size_t before = big->mapped, bound = bytes_max();
     if (before - size > bound)
         return false;
-    big_part_lock_with_spare(part);
+    struct big_part *part = big_part_lock_with_spares(big->part);
     big->dirty = before;
     bool done = big_part_split(part, big, size);
     if (done)
@@ -353,16 +325,16 @@ bool big_cache_shorten(struct big *big, size_t size)
 
 void big_cache_leave(struct big *big)
 {
-    struct big_part *part = big_part_at(big->part);
+    struct big_part *part = big_part_of(big);
     lock_acquire(&part->lock);
     big_part_add_live(part, -big->mapped);
-    big_part_unlink(part, big);
+    big->origin = ++part->origins;
     lock_release(&part->lock);
 }
 
 void big_cache_return(struct big *big, bool new)
 {
-    struct big_part *part = big_part_at(big->part);
+    struct big_part *part = big_part_of(big);
     lock_acquire(&part->lock);
     part->allocated += new;
     big_part_add_live(part, big->mapped);

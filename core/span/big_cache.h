@@ -1,19 +1,19 @@
 /* The mappings of big blocks: those that are live, and the BigCache of those that are kept for the
  * next block that they fit.
  *
- *     part        one a shard: a lock, and mappings that never leave it
- *     by size     lists of cached mappings of about the same length: which one fits a request
- *     by age      a queue, oldest first: which one goes when some must
- *     neighbours  mappings of a part that touch; those that are both cached are joined
+ *     part     one a shard: a lock, and mappings that never leave it
+ *     by size  lists of cached mappings of about the same length: which one fits a request
+ *     by age   a queue, oldest first: which one goes when some must
  *
- *     | live ..... | cached: dirty ... | clean ... | live ... |     neighbours, low to high
+ *     | live ..... | cached: dirty ... | clean ... | live ... |     low to high
  *
  * A block comes out of the part of its thread's shard and goes back to the part that it came from,
  * so threads that share nothing do not meet. Only a part that has nothing that fits asks the
  * others, and only then the system.
  *
- * A mapping that is too long is split; when both halves are free they are one again, so that
- * lengths do not decay. `dirty` is how much of it, from its start, may have been touched: that is
+ * A mapping that is too long is split. Those of a part that touch and are both cached are joined,
+ * so that lengths do not decay: the page map tells what begins or ends at an address. `dirty` is
+ * how much of a mapping, from its start, may have been touched: that is
  * what is bounded, over all parts, and what goes back to the system, the oldest first. What was
  * given back keeps its addresses while these are few, since mapping anew costs more, and other
  * threads wait.
@@ -30,23 +30,21 @@
 
 struct big {
     struct region region;  /* const while registered, but for moves by the owner */
+    unsigned part;         /* const: whose lock this is about; a record never leaves its part */
     size_t mapped;         /* bytes of the mapping; owner of the block, or lock when cached */
     size_t dirty;          /* leading bytes that may not be zero; as `mapped` */
-    size_t tail;           /* owner: bytes at the end, purged, that the block gave up; see big.c */
-    unsigned part;         /* const while registered: whose lock this is about */
     bool live;             /* lock: handed out */
     bool cached;           /* lock: in the cache; when neither, somebody works on it */
     bool zeroed;           /* owner: all of it read as zero when it was handed out */
     bool apart;            /* owner: moved or cut off, see big.c */
-    struct sample *sample; /* atomic, owner: of the live block, or NULL */
+    uint64_t origin;       /* as `mapped`: what was mapped or moved at once has the same number */
     bool huge;             /* huge pages were asked for; as `mapped` */
+    struct sample *sample; /* atomic, owner: of the live block, or NULL */
     /* Of the hardened library alone are these four. */
     uint8_t fence_before;     /* const: how the page below it is closed */
     uint8_t fence_behind;     /* const: how what is behind it is */
     size_t closed;            /* owner: how many bytes that is */
     uint32_t word;            /* owner: how the block was asked for, but for its size */
-    struct big *before;       /* lock: the mapping that ends where this one starts, if known */
-    struct big *after;        /* lock: the one that starts where this one ends */
     struct list_node by_size; /* lock; of a record that is not in use: the next such */
     struct list_node by_age;  /* lock */
 };
@@ -90,10 +88,13 @@ void big_cache_put(struct big *big);
 bool big_cache_lengthen(struct big *big, size_t size);
 bool big_cache_shorten(struct big *big, size_t size);
 
-/* Around a change of a live mapping's place or length by the system: it has no neighbours then and
- * is not counted. `new` when it was taken to be made longer. */
+/* Around a change of a live mapping's place or length by the system: it is not counted then. `new`
+ * when it was taken to be made longer. */
 void big_cache_leave(struct big *big);
 void big_cache_return(struct big *big, bool new);
+
+/* The record of what was unmapped, and is not registered, may be used again. */
+void big_cache_drop(struct big *big);
 
 /* Gives so much dirty memory back, oldest first; returns bytes. */
 size_t big_cache_evict(size_t bytes);
@@ -103,13 +104,6 @@ size_t big_cache_empty(void);
 
 /* The least that was cached and dirty since the last call by the same watcher. */
 size_t big_cache_unused(enum idle_watcher watcher);
-
-/* How much live and dirty bytes are together beyond the most that were live at once since the last
- * tick but one: what is cached for no use that there has been. */
-size_t big_cache_excess(void);
-
-/* A tick: what was live before the last one counts no more. */
-void big_cache_tick(void);
 
 /* Dirty bytes in the cache; and all that it maps. */
 size_t big_cache_bytes(void);
@@ -121,11 +115,8 @@ unsigned big_cache_parts(void);
 /* Guards a part. */
 struct lock *big_lock(unsigned part);
 
-/* In a fork child: makes lists, neighbours and sums of a part anew, whose lock was held by a thread
- * that does not exist here. */
+/* In a fork child: makes lists and sums of a part anew, whose lock was held by a thread that does
+ * not exist here. */
 void big_cache_repair(unsigned part);
-
-/* Debug walker. */
-void big_cache_check(void);
 
 #endif

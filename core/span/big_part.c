@@ -1,24 +1,48 @@
 /* See big_part.h. */
 #include "span/big_part.h"
 
+#include <string.h>
+
 #include "base/bits.h"
 #include "base/poison.h"
+#include "base/tuning.h"
 #include "map/metadata.h"
 
 static struct big_part first_part;
 
 struct parts big_parts = {.part = {&first_part}, .count = 1, .size = sizeof(struct big_part)};
 
-void big_part_lock_with_spare(struct big_part *part)
+struct big_part *big_part_lock_with_spares(unsigned number)
 {
+    struct big_part *part = big_part_at(number);
     lock_acquire(&part->lock);
-    if (LIKELY(part->spares.first != NULL))
-        return;
-    lock_release(&part->lock);
-    struct big *spare = metadata_alloc(sizeof *spare);
-    lock_acquire(&part->lock);
-    if (spare)
+    while (UNLIKELY(!part->spares.first || !part->spares.first->next)) {
+        lock_release(&part->lock);
+        struct big *spare = metadata_alloc(sizeof *spare);
+        if (spare) {
+            spare->region.kind = REGION_BIG;
+            spare->part = number;
+        }
+        lock_acquire(&part->lock);
+        if (!spare)
+            break;
         list_push(&part->spares, &spare->by_size);
+    }
+    return part;
+}
+
+/* Its part is left as it is: other parts, which find it by the page map, read that. */
+struct big *big_part_record(struct big_part *part, char *base, size_t mapped)
+{
+    struct big *big = LIST_ENTRY(part->spares.first, struct big, by_size);
+    if (!big)
+        return NULL;
+    list_remove(&big->by_size);
+    memset(&big->mapped, 0, sizeof *big - offsetof(struct big, mapped));
+    big->region.base = base;
+    big->mapped = mapped;
+    page_map_register(&big->region);
+    return big;
 }
 
 unsigned big_part_length_of(size_t size)
@@ -43,8 +67,6 @@ static void add_bytes(size_t *sum, size_t bytes)
 void big_part_add_live(struct big_part *part, size_t bytes)
 {
     add_bytes(&part->live_bytes, bytes);
-    if (part->live_bytes > part->live_peak)
-        ATOMIC_STORE_RELAXED(&part->live_peak, part->live_bytes);
 }
 
 static void add_cached(struct big_part *part, const struct big *big, size_t sign)
@@ -83,23 +105,26 @@ void big_part_note_unused(struct big_part *part)
     idle_lower(&part->unused, part->bytes[BIG_DIRTY]);
 }
 
-void big_part_link(struct big *low, struct big *high)
+/* The mapping that the entry of the page map is of, if it is one that the part has cached. Of
+ * another part's, which may be about to end, no more is read than whose it is. */
+static struct big *cached_by(const struct big_part *part, uintptr_t entry)
 {
-    if (low)
-        low->after = high;
-    if (high)
-        high->before = low;
+    struct big *big = (struct big *)entry;
+    bool ours = entry && !(entry & ENTRY_SUPERSLAB) && big_part_of(big) == part;
+    return ours && big->cached ? big : NULL;
 }
 
-void big_part_unlink(struct big_part *part, struct big *big)
+struct big *big_part_cached_at(const struct big_part *part, const char *address)
 {
-    if (big->before)
-        big->before->after = NULL;
-    if (big->after)
-        big->after->before = NULL;
-    big->before = big->after = NULL;
-    if (part->newest == big)
-        part->newest = NULL;
+    struct big *big = cached_by(part, page_map_find(address));
+    return big && big->region.base == address ? big : NULL;
+}
+
+/* That which ends there, if it is not so long that looking for its start would cost more. */
+static struct big *cached_before(const struct big_part *part, const char *address)
+{
+    struct big *big = cached_by(part, page_map_find_below(address, NEIGHBOUR_UNITS));
+    return big && big->region.base + big->mapped == address ? big : NULL;
 }
 
 void big_part_join(struct big_part *part, struct big *low, struct big *high)
@@ -108,31 +133,24 @@ void big_part_join(struct big_part *part, struct big *low, struct big *high)
     KEEP_STORE_ORDER();
     low->dirty = high->dirty ? low->mapped + high->dirty : low->dirty;
     low->mapped += high->mapped;
-    big_part_link(low, high->after);
-    if (part->newest == high)
-        part->newest = low;
     list_push(&part->spares, &high->by_size);
 }
 
-bool big_part_touch(const struct big *low, const struct big *high)
+static bool may_join(const struct big *low, const struct big *high)
 {
-    return low && high && low->region.base + low->mapped == high->region.base &&
-           low->huge == high->huge;
-}
-
-bool big_part_may_join(const struct big *low, const struct big *high)
-{
-    return big_part_touch(low, high) && (high->dirty == 0 || low->dirty == low->mapped);
+    return low->huge == high->huge && low->origin == high->origin &&
+           (high->dirty == 0 || low->dirty == low->mapped);
 }
 
 void big_part_take_in(struct big_part *part, struct big *big)
 {
-    struct big *before = big->before, *after = big->after;
-    if (after && after->cached && big_part_may_join(big, after)) {
+    struct big *before = cached_before(part, big->region.base);
+    struct big *after = big_part_cached_at(part, big->region.base + big->mapped);
+    if (after && may_join(big, after)) {
         big_part_extract(part, after);
         big_part_join(part, big, after);
     }
-    if (before && before->cached && big_part_may_join(before, big)) {
+    if (before && may_join(before, big)) {
         big_part_extract(part, before);
         big_part_join(part, before, big);
         big = before;
@@ -143,27 +161,22 @@ void big_part_take_in(struct big_part *part, struct big *big)
 bool big_part_split(struct big_part *part, struct big *big, size_t size)
 {
     size_t kept = round_up(size, big->huge ? REGION_SIZE : UNIT_SIZE);
-    char *base = (char *)big->region.base + kept;
-    struct big *rest = LIST_ENTRY(part->spares.first, struct big, by_size);
-    if (big->mapped < kept + REGION_SIZE || !rest || !page_map_is_prepared(base))
+    char *base = big->region.base + kept;
+    if (big->mapped < kept + REGION_SIZE || !page_map_is_prepared(base))
         return false;
-    list_remove(&rest->by_size);
-    *rest = (struct big){.region = {REGION_BIG, base}, .part = big->part, .huge = big->huge};
-    rest->mapped = big->mapped - kept;
+    struct big *rest = big_part_record(part, base, big->mapped - kept);
+    if (!rest)
+        return false;
+    rest->huge = big->huge;
+    rest->origin = big->origin;
     rest->dirty = big->dirty > kept ? big->dirty - kept : 0;
-    page_map_register(&rest->region);
     KEEP_STORE_ORDER();
     big->mapped = kept;
     big->dirty = size_min(big->dirty, kept);
     poison(base, rest->mapped);
-    big_part_link(rest, big->after);
-    big_part_link(big, rest);
     big_part_take_in(part, rest);
     return true;
 }
-
-/* A search looks at no more than so many mappings that turn out not to fit. */
-enum { TRIES_MAX = 16 };
 
 struct big *big_part_find(const struct big_shelf *shelf, size_t size, size_t alignment)
 {
@@ -176,7 +189,7 @@ struct big *big_part_find(const struct big_shelf *shelf, size_t size, size_t ali
             struct big *big = CONTAINER_OF(node, struct big, by_size);
             if (big->mapped >= size && ((uintptr_t)big->region.base & (alignment - 1)) == 0)
                 return big;
-            if (++tries == TRIES_MAX)
+            if (++tries == FIT_TRIES)
                 return NULL;
         }
     }
@@ -197,4 +210,29 @@ void big_part_hand_out(struct big_part *part, struct big *big)
     big->live = true;
     part->allocated++;
     big_part_add_live(part, big->mapped);
+}
+
+/* The page map knows all mappings, also those that are live or worked on. */
+void big_cache_repair(unsigned part_index)
+{
+    struct big_part *part = big_part_at(part_index);
+    uint64_t live_blocks = 0;
+    memset(part->shelf, 0, sizeof part->shelf);
+    part->live_bytes = part->bytes[BIG_DIRTY] = part->bytes[BIG_CLEAN] = part->mapped_bytes = 0;
+    part->spares.first = NULL;
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
+        struct big *big = (struct big *)region;
+        if (region->kind != REGION_BIG || big->part != part_index)
+            continue;
+        if (big->live) {
+            live_blocks++;
+            part->live_bytes += big->mapped;
+        } else if (big->cached) {
+            big_part_insert(part, big);
+        }
+    }
+    /* One that was being handed out may not be counted yet. */
+    part->allocated = part->allocated < live_blocks ? live_blocks : part->allocated;
+    part->freed = part->allocated - live_blocks;
+    big_part_note_unused(part);
 }

@@ -12,25 +12,14 @@
 #include "os/os.h"
 #include "span/parts.h"
 
-struct part {
-    struct lock lock CACHE_ALIGNED;
-    /* Lock; read as atomics by any thread. */
-    struct page_heap_stats stats;
-    struct list by_run[SUPERSLAB_UNITS + 1]; /* lock: by the longest run of free units */
-    uint64_t runs;                           /* lock: bit per list of these that is not empty */
-    struct list by_dirt;                     /* lock: with free dirty pages */
-    struct idle unused;                      /* lock: of free dirty pages */
-    uint64_t purge_round;                    /* lock */
-};
-
-static struct part parts[SHARD_PARTS_MAX];
+struct page_heap_part page_heap_part[SHARD_PARTS_MAX];
 static unsigned part_count = 1; /* atomic relaxed, any thread: of those that were used */
 
 static char *next_base; /* atomic relaxed, any thread: where the next superslab should be */
 
-static struct part *part_of(const struct superslab *superslab)
+static struct page_heap_part *part_of(const struct superslab *superslab)
 {
-    return &parts[superslab->part];
+    return &page_heap_part[superslab->part];
 }
 
 unsigned page_heap_parts(void)
@@ -40,10 +29,10 @@ unsigned page_heap_parts(void)
 
 static void use_part(unsigned part)
 {
-    unsigned count = page_heap_parts();
-    while (count <= part &&
+    unsigned before = page_heap_parts();
+    while (UNLIKELY(before <= part) &&
            !__atomic_compare_exchange_n(
-               &part_count, &count, part + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+               &part_count, &before, part + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         continue;
 }
 
@@ -56,7 +45,7 @@ static void add_to(size_t *number, size_t change)
 
 static void link_by_run(struct superslab *superslab)
 {
-    struct part *part = part_of(superslab);
+    struct page_heap_part *part = part_of(superslab);
     superslab->listed_run = (uint8_t)superslab_longest_run(superslab);
     list_push(&part->by_run[superslab->listed_run], &superslab->by_run);
     bitmap_set(&part->runs, superslab->listed_run);
@@ -64,7 +53,7 @@ static void link_by_run(struct superslab *superslab)
 
 static void unlink_by_run(struct superslab *superslab)
 {
-    struct part *part = part_of(superslab);
+    struct page_heap_part *part = part_of(superslab);
     list_remove(&superslab->by_run);
     if (!part->by_run[superslab->listed_run].first)
         bitmap_clear(&part->runs, superslab->listed_run);
@@ -82,14 +71,14 @@ static void relink(struct superslab *superslab)
         list_remove(&superslab->by_dirt);
 }
 
-static void lower_unused(struct part *part)
+static void lower_unused(struct page_heap_part *part)
 {
     idle_lower(&part->unused, part->stats.dirty_free_pages);
 }
 
 static unsigned take_run(struct superslab *superslab, struct run run)
 {
-    struct part *part = part_of(superslab);
+    struct page_heap_part *part = part_of(superslab);
     unsigned dirty = superslab_take(superslab, run);
     add_to(&part->stats.used_pages, (size_t)run.units * UNIT_PAGES);
     add_to(&part->stats.dirty_free_pages, -(size_t)dirty);
@@ -100,7 +89,7 @@ static unsigned take_run(struct superslab *superslab, struct run run)
 
 static void put_run(struct superslab *superslab, struct run run, unsigned dirty_pages)
 {
-    struct part *part = part_of(superslab);
+    struct page_heap_part *part = part_of(superslab);
     size_t dirty_before = superslab->dirty_free_pages;
     superslab_put(superslab, run, dirty_pages);
     add_to(&part->stats.used_pages, -((size_t)run.units * UNIT_PAGES));
@@ -118,7 +107,7 @@ static void insert(struct superslab *superslab)
 /* The superslab is wholly free. */
 static void extract(struct superslab *superslab)
 {
-    struct part *part = part_of(superslab);
+    struct page_heap_part *part = part_of(superslab);
     superslab->listed = false;
     unlink_by_run(superslab);
     if (list_contains(&superslab->by_dirt))
@@ -131,7 +120,8 @@ static void extract(struct superslab *superslab)
 /* The first superslab with the shortest run that serves. Where alignment is asked for, a run may
  * lie between its multiples: after so many of those, one that is too long for that is taken. */
 static struct superslab *find(
-    const struct part *part, unsigned units, unsigned alignment, unsigned first, struct run *run)
+    const struct page_heap_part *part, unsigned units, unsigned alignment, unsigned first,
+    struct run *run)
 {
     unsigned sure = (unsigned)size_min(units + alignment - 1, SUPERSLAB_UNITS), tries = 0;
     for (unsigned length = units;; length++) {
@@ -153,13 +143,12 @@ static struct superslab *find(
 /* Near a limit: the run with the most dirty pages, of the first superslabs with such; NULL: there
  * is none. */
 static struct superslab *find_dirty(
-    const struct part *part, unsigned units, unsigned alignment, struct run *run)
+    const struct page_heap_part *part, unsigned units, unsigned alignment, struct run *run)
 {
-    enum { CANDIDATES = 64 };
     struct superslab *best = NULL;
     struct list_node *node = part->by_dirt.first;
     unsigned most = 0;
-    for (int left = CANDIDATES; node && left > 0; left--, node = node->next) {
+    for (int left = DIRTY_CANDIDATES; node && left > 0; left--, node = node->next) {
         struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_dirt);
         struct run found;
         if (superslab->listed_run < units || superslab->dirty_free_pages < most)
@@ -190,7 +179,7 @@ static struct superslab *map_superslab(unsigned part)
         return NULL;
     char *hint = NULL;
     if (HARDENED)
-        hint = hardened_place(ATOMIC_LOAD_RELAXED(&parts[part].stats.superslabs));
+        hint = hardened_place(ATOMIC_LOAD_RELAXED(&page_heap_part[part].stats.superslabs));
     char *base = os_map(REGION_SIZE, REGION_SIZE, hint ? hint : ATOMIC_LOAD_RELAXED(&next_base));
     if (base) {
         superslab_init(superslab, base);
@@ -229,7 +218,7 @@ static bool take_from(
     struct unit_run *taken)
 {
     struct run run;
-    struct part *from = &parts[part];
+    struct page_heap_part *from = &page_heap_part[part];
     lock_acquire(&from->lock);
     if (fresh)
         insert(fresh);
@@ -252,7 +241,8 @@ static bool take_from_others(
     unsigned part, unsigned units, unsigned alignment, size_t dirty_min, struct unit_run *taken)
 {
     for (unsigned i = 0; i < page_heap_parts(); i++)
-        if (i != part && ATOMIC_LOAD_RELAXED(&parts[i].stats.dirty_free_pages) >= dirty_min &&
+        if (i != part &&
+            ATOMIC_LOAD_RELAXED(&page_heap_part[i].stats.dirty_free_pages) >= dirty_min &&
             take_from(i, units, alignment, NULL, taken))
             return true;
     return false;
@@ -315,7 +305,7 @@ static bool has_excess(size_t dirty, size_t used)
 
 void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_pages)
 {
-    struct part *part = part_of(superslab);
+    struct page_heap_part *part = part_of(superslab);
     poison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
     lock_acquire(&part->lock);
     put_run(superslab, run, dirty_pages);
@@ -330,16 +320,13 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
 /* The system refuses to purge memory that is locked: a purge gives up after so many superslabs, and
  * these are left alone for so many rounds, or each purge would look at all of them again. A request
  * for everything asks for all once more: what was refused may be granted now. */
-enum { REFUSALS_MAX = 8, REFUSED_ROUNDS = 64 };
-
 /* Of the first superslabs with free dirty pages that neither this round nor a later one has seen,
  * the one with the most, or NULL. Lock held. */
-static struct superslab *dirtiest(const struct part *part, uint64_t round)
+static struct superslab *dirtiest(const struct page_heap_part *part, uint64_t round)
 {
-    enum { CANDIDATES = 64 };
     struct superslab *best = NULL;
     struct list_node *node = part->by_dirt.first;
-    for (int left = CANDIDATES; node && (left > 0 || !best); left--, node = node->next) {
+    for (int left = DIRTY_CANDIDATES; node && (left > 0 || !best); left--, node = node->next) {
         struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_dirt);
         if (superslab->purge_round < round &&
             (!best || superslab->dirty_free_pages > best->dirty_free_pages))
@@ -350,7 +337,7 @@ static struct superslab *dirtiest(const struct part *part, uint64_t round)
 
 /* One that is wholly free and that neither this round nor a later one has seen, or NULL. Lock held.
  */
-static struct superslab *wholly_free(const struct part *part, uint64_t round)
+static struct superslab *wholly_free(const struct page_heap_part *part, uint64_t round)
 {
     struct list_node *node = part->by_run[SUPERSLAB_UNITS].first;
     struct superslab *superslab = LIST_ENTRY(node, struct superslab, by_run);
@@ -372,7 +359,7 @@ _Static_assert(UNIT_SIZE == 64 * KIB, "a unit is whole pages of any system");
  * that it cannot be unmapped by somebody else. */
 static size_t purge_superslab(struct superslab *superslab, size_t bytes)
 {
-    struct part *part = part_of(superslab);
+    struct page_heap_part *part = part_of(superslab);
     size_t purged = 0;
     struct run run;
     for (unsigned unit = 0; purged < bytes && superslab_next_dirty(superslab, unit, &run);) {
@@ -402,7 +389,7 @@ static void free_record(struct superslab *superslab)
 /* Unmaps a wholly free superslab. Called and returns with the lock held. */
 static size_t unmap_superslab(struct superslab *superslab)
 {
-    struct part *part = part_of(superslab);
+    struct page_heap_part *part = part_of(superslab);
     size_t dirty = superslab->dirty_free_pages * PAGE_SIZE;
     extract(superslab);
     lock_release(&part->lock);
@@ -425,7 +412,7 @@ static size_t unmap_superslab(struct superslab *superslab)
     return 0;
 }
 
-static size_t purge_part(struct part *part, size_t bytes)
+static size_t purge_part(struct page_heap_part *part, size_t bytes)
 {
     size_t purged = 0;
     unsigned refusals = 0;
@@ -460,13 +447,13 @@ size_t page_heap_purge(size_t bytes)
     size_t purged = 0, most = 0;
     unsigned count = page_heap_parts(), first = 0;
     for (unsigned i = 0; i < count; i++) {
-        size_t dirty = ATOMIC_LOAD_RELAXED(&parts[i].stats.dirty_free_pages);
+        size_t dirty = ATOMIC_LOAD_RELAXED(&page_heap_part[i].stats.dirty_free_pages);
         first = dirty > most ? i : first;
         most = size_max(most, dirty);
     }
     for (unsigned i = 0; i < count && purged < bytes; i++)
-        purged +=
-            purge_part(&parts[(first + i) % count], bytes == SIZE_MAX ? bytes : bytes - purged);
+        purged += purge_part(
+            &page_heap_part[(first + i) % count], bytes == SIZE_MAX ? bytes : bytes - purged);
     return purged;
 }
 
@@ -474,7 +461,7 @@ size_t page_heap_unused_pages(enum idle_watcher watcher)
 {
     size_t unused = 0;
     for (unsigned i = 0; i < page_heap_parts(); i++) {
-        struct part *part = &parts[i];
+        struct page_heap_part *part = &page_heap_part[i];
         lock_acquire(&part->lock);
         unused += idle_ask(&part->unused, watcher, part->stats.dirty_free_pages);
         lock_release(&part->lock);
@@ -486,7 +473,7 @@ struct page_heap_stats page_heap_stats(void)
 {
     struct page_heap_stats all = {0};
     for (unsigned i = 0; i < page_heap_parts(); i++) {
-        const struct page_heap_stats *stats = &parts[i].stats;
+        const struct page_heap_stats *stats = &page_heap_part[i].stats;
         all.superslabs += ATOMIC_LOAD_RELAXED(&stats->superslabs);
         all.used_pages += ATOMIC_LOAD_RELAXED(&stats->used_pages);
         all.dirty_free_pages += ATOMIC_LOAD_RELAXED(&stats->dirty_free_pages);
@@ -496,7 +483,7 @@ struct page_heap_stats page_heap_stats(void)
 
 struct lock *page_heap_lock(unsigned part)
 {
-    return &parts[part].lock;
+    return &page_heap_part[part].lock;
 }
 
 /* ---- Repair and check ------------------------------------------------------------------------ */
@@ -508,7 +495,7 @@ static size_t used_pages(const struct superslab *superslab)
 
 static void relist(struct superslab *superslab)
 {
-    struct part *part = part_of(superslab);
+    struct page_heap_part *part = part_of(superslab);
     superslab->by_run.link = superslab->by_dirt.link = NULL;
     superslab_repair(superslab);
     insert(superslab);
@@ -520,7 +507,7 @@ static void relist(struct superslab *superslab)
 
 void page_heap_repair(unsigned part_index)
 {
-    struct part *part = &parts[part_index];
+    struct page_heap_part *part = &page_heap_part[part_index];
     memset(part->by_run, 0, sizeof part->by_run);
     part->runs = 0;
     memset(&part->stats, 0, sizeof part->stats);
@@ -531,49 +518,4 @@ void page_heap_repair(unsigned part_index)
             relist(superslab);
     }
     lower_unused(part);
-}
-
-static size_t list_length(const struct list *list)
-{
-    size_t length = 0;
-    for (const struct list_node *node = list->first; node; node = node->next)
-        length++;
-    return length;
-}
-
-/* Lock held. */
-static void check_part(const struct part *part)
-{
-    struct page_heap_stats stats = {0};
-    size_t with_dirt = 0;
-    for (unsigned run = 0; run <= SUPERSLAB_UNITS; run++) {
-        struct list_node *node = part->by_run[run].first;
-        ASSERT(bitmap_test(&part->runs, run) == (node != NULL));
-        for (; node; node = node->next) {
-            struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
-            superslab_check(superslab);
-            ASSERT(superslab->listed && part_of(superslab) == part);
-            ASSERT(superslab->listed_run == run && superslab_longest_run(superslab) == run);
-            ASSERT(list_contains(&superslab->by_dirt) == (superslab->dirty_free_pages != 0));
-            ASSERT(page_map_lookup(superslab->region.base) == &superslab->region);
-            stats.superslabs++;
-            stats.used_pages += used_pages(superslab);
-            stats.dirty_free_pages += superslab->dirty_free_pages;
-            with_dirt += superslab->dirty_free_pages != 0;
-        }
-    }
-    ASSERT(memcmp(&stats, &part->stats, sizeof stats) == 0);
-    ASSERT(with_dirt == list_length(&part->by_dirt));
-    for (unsigned i = 0; i < IDLE_WATCHERS; i++)
-        ASSERT(part->unused.least[i] <= stats.dirty_free_pages);
-}
-
-void page_heap_check(void)
-{
-    for (unsigned i = 0; i < page_heap_parts(); i++) {
-        struct part *part = &parts[i];
-        lock_acquire(&part->lock);
-        check_part(part);
-        lock_release(&part->lock);
-    }
 }

@@ -17,6 +17,7 @@
 
 #include "base/idle.h"
 #include "os/lock.h"
+#include "span/parts.h"
 #include "span/superslab.h"
 
 struct unit_run {
@@ -64,6 +65,19 @@ struct page_heap_stats {
     size_t dirty_free_pages; /* free, not given back */
 };
 
+struct page_heap_part {
+    struct lock lock CACHE_ALIGNED;
+    /* Lock; read as atomics by any thread. */
+    struct page_heap_stats stats;
+    struct list by_run[SUPERSLAB_UNITS + 1]; /* lock: by the longest run of free units */
+    uint64_t runs;                           /* lock: bit per list of these that is not empty */
+    struct list by_dirt;                     /* lock: with free dirty pages */
+    struct idle unused;                      /* lock: of free dirty pages */
+    uint64_t purge_round;                    /* lock */
+};
+
+extern struct page_heap_part page_heap_part[SHARD_PARTS_MAX];
+
 /* A snapshot, taken without locks: of each number, and not of all together. */
 struct page_heap_stats page_heap_stats(void);
 
@@ -75,8 +89,5 @@ struct lock *page_heap_lock(unsigned part);
 
 /* In a fork child: repairs a part whose lock was held by a thread that does not exist here. */
 void page_heap_repair(unsigned part);
-
-/* Debug walker over all superslabs. */
-void page_heap_check(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Parts: what the page heap and the cache of big blocks have apart for each shard.
+/* Parts: what the cache of big blocks has apart for each shard.
  *
  * The first one is part of the library, and each other one is made, from metadata, when its shard
  * first asks for it: they are large, and most processes have few shards. All those up to the

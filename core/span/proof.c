@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/sparse.h"
+#include "base/tuning.h"
 #include "span/superslab.h"
 
 /* So many bytes may be in huge pages on trust: twice as many as were in blocks that had been used
@@ -11,19 +12,19 @@ static size_t proved_bytes;
 
 bool proof_is_dense(const char *base, size_t size)
 {
-    enum { PLACES = 16, DENSE_PLACES = 12, STEP = 5 };
-    size_t stride = round_down(size / PLACES, PAGE_SIZE);
+    enum { STEP = 5 };
+    size_t stride = round_down(size / PROOF_PLACES, PAGE_SIZE);
     unsigned written = 0, untouched = 0;
     /* Not at the ends: there some programs have made pages unreadable. A look at a page that was
      * never touched is a fault: so no further than up to the first few, the middle before all. */
     const char *first = base + round_down(stride / 2, PAGE_SIZE);
-    for (unsigned i = 0; i < PLACES && untouched <= written; i++) {
-        unsigned place = (PLACES / 2 + i * STEP) % PLACES;
+    for (unsigned i = 0; i < PROOF_PLACES && untouched <= written; i++) {
+        unsigned place = (PROOF_PLACES / 2 + i * STEP) % PROOF_PLACES;
         bool zero = sparse_is_zero(first + place * stride, PAGE_SIZE);
         untouched += zero;
         written += !zero;
     }
-    return written >= DENSE_PLACES;
+    return written >= PROOF_DENSE;
 }
 
 /* Changes what is proved, as long as another thread does not do so at the same time: from `*proved`

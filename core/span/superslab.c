@@ -125,9 +125,3 @@ void superslab_repair(struct superslab *superslab)
 {
     superslab->dirty_free_pages = (uint16_t)count_dirty(superslab, superslab->free_units);
 }
-
-void superslab_check(const struct superslab *superslab)
-{
-    (void)superslab; /* only asserted on */
-    ASSERT(superslab->dirty_free_pages == count_dirty(superslab, superslab->free_units));
-}

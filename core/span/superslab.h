@@ -213,7 +213,4 @@ ALWAYS_INLINE void superslab_end_block(const void *block)
 /* Makes the counts anew, from the bitmaps. */
 void superslab_repair(struct superslab *superslab);
 
-/* Debug walker: the counts agree with the bitmaps. */
-void superslab_check(const struct superslab *superslab);
-
 #endif

@@ -50,7 +50,7 @@ STEPS = (
      "the child puts back a slab that its thread is about to make or end"),
     ("span/page_heap.c", " && superslab->listed &&", " &&",
      "the child puts back a superslab that its thread is about to unmap"),
-    ("span/big_cache_walk.c", "        if (big->live) {", "        if (!big->cached) {",
+    ("span/big_part.c", "        if (big->live) {", "        if (!big->cached) {",
      "the child takes a mapping that its thread is about to unmap for a live one"),
     ("thread/fork.c", "        bin_repair(shard, size_class);", "        ;",
      "the child does not put bins right"),

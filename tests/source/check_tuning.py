@@ -32,7 +32,8 @@ STRUCTURAL = {
     "compat/gperftools.c": "OWNED NOT_OWNED",
     "compat/jemalloc.c": "FLAGS_ALIGNMENT FLAGS_ZERO",
     "compat/mallctl.c": "ARENAS",
-    "map/metadata.c": "GRAIN SIZES FIRST_CHUNK",
+    "map/metadata.c": "FIRST_CHUNK",
+    "map/metadata.h": "METADATA_GRAIN METADATA_SIZES",
     "map/page_map.c": "PROGRAM_BITS program_end PIECE window_max MAP_OFFSET LEAF_ENTRIES",
     "map/page_map.h": "ADDRESS_BITS REGION_SHIFT REGION_SIZE LEAF_BITS ENTRY_SUPERSLAB",
     "map/size_class.h": "UNIT_SHIFT UNIT_SIZE TINY_MAX SHORT_MAX MID_MAX LARGE_MAX"
@@ -58,17 +59,9 @@ STRUCTURAL = {
     "thread/heap.c": "FRESH",
     "thread/magazine.h": "HEAP_BYTES RANGE_KINDS RANGE_BLOCKS_MIN POPS_CHANGE",
     "thread/registry.c": "NOBODY CLAIMED",
-    # Still to be judged, one by one: each moves to tuning.h or above.
-    "base/pressure.c": "kept_min",
     "base/sparse.h": "SPARSE_STEP",
-    "os/lock.c": "SPIN_ROUNDS",
-    "reclaim/limit.c": "MEASURE_MS NEAR_PART",
-    "reclaim/tick.c": "PAUSE_SHARE PURGE_MAX_MS VAIN_MAX step_bytes",
-    "span/big.c": "huge_bytes_min APART_MAX SHARE",
-    "span/big_part.c": "TRIES_MAX",
-    "span/big_part.h": "BIG_LENGTH_STEPS",
-    "span/page_heap.c": "CANDIDATES REFUSALS_MAX REFUSED_ROUNDS",
-    "span/proof.c": "PLACES DENSE_PLACES STEP",
+    "span/big_part.h": "BIG_LENGTHS",
+    "span/proof.c": "STEP",
 }
 
 UNITS = r"KIB|MIB|GIB|UNIT_SIZE|HEAP_BYTES"

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "api/block.h"
+#include "checks/checks.h"
 #include "hardened/big.h"
 #include "os/os.h"
 #include "span/big.h"

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "checks/checks.h"
 #include "map/page_map.h"
 #include "os/os.h"
 

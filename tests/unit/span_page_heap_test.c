@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/policy.h"
+#include "checks/checks.h"
 #include "os/os.h"
 #include "span/page_heap.h"
 

@@ -2,6 +2,7 @@
  * every step. */
 #include "unit.h"
 
+#include "checks/checks.h"
 #include "map/metadata.h"
 #include "span/superslab.h"
 

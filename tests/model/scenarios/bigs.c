@@ -88,7 +88,6 @@ SCENARIO(bigs_compete) = {
 
 static void expire(void)
 {
-    big_cache_tick();
     big_cache_unused(IDLE_SINCE_TICK);
     big_cache_evict(BIG / 2);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/model.h"
+#include "checks/checks.h"
 #include "map/metadata.h"
 #include "span/page_heap.h"
 
