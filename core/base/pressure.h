@@ -64,8 +64,8 @@ ALWAYS_INLINE bool pressure_is_limited(void)
     return ATOMIC_LOAD_RELAXED(&pressure_limited_flag) || POLICY(limit_mib);
 }
 
-/* Resident memory comes near a limit: then long blocks and empty slabs are not cached, and the
- * page heap takes dirty pages first. Atomic relaxed, any thread. */
+/* Resident memory comes near a limit: then long blocks and empty slabs are not cached. Atomic
+ * relaxed, any thread. */
 extern bool pressure_near_flag;
 
 ALWAYS_INLINE bool pressure_is_near(void)

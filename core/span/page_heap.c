@@ -140,29 +140,6 @@ static struct superslab *find(
     }
 }
 
-/* Near a limit: the run with the most dirty pages, of the first superslabs with such; NULL: there
- * is none. */
-static struct superslab *find_dirty(
-    const struct page_heap_part *part, unsigned units, unsigned alignment, struct run *run)
-{
-    struct superslab *best = NULL;
-    struct list_node *node = part->by_dirt.first;
-    unsigned most = 0;
-    for (int left = DIRTY_CANDIDATES; node && left > 0; left--, node = node->next) {
-        struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_dirt);
-        struct run found;
-        if (superslab->listed_run < units || superslab->dirty_free_pages < most)
-            continue;
-        unsigned dirty = superslab_find_dirty(superslab, units, alignment, &found);
-        if (dirty <= most)
-            continue;
-        most = dirty;
-        best = superslab;
-        *run = found;
-    }
-    return best;
-}
-
 /* ---- Taking and putting ---------------------------------------------------------------------- */
 
 /* The heaps ask a class map of what lies there. */
@@ -223,10 +200,7 @@ static bool take_from(
     if (fresh)
         insert(fresh);
     unsigned first = HARDENED ? hardened_first_unit() : 0;
-    bool near = pressure_is_near() && !HARDENED;
-    struct superslab *superslab = near ? find_dirty(from, units, alignment, &run) : NULL;
-    if (!superslab)
-        superslab = find(from, units, alignment, first, &run);
+    struct superslab *superslab = find(from, units, alignment, first, &run);
     unsigned dirty = superslab ? take_run(superslab, run) : 0;
     lock_release(&from->lock);
     if (!superslab)

@@ -62,21 +62,6 @@ static unsigned count_dirty(const struct superslab *superslab, uint32_t units)
     return pages;
 }
 
-unsigned superslab_find_dirty(
-    const struct superslab *superslab, unsigned units, unsigned alignment, struct run *found)
-{
-    unsigned most = 0;
-    for (uint32_t starts = starts_of(superslab, units, alignment); starts; starts &= starts - 1) {
-        struct run run = {bits_lowest(starts), units};
-        unsigned dirty = count_dirty(superslab, mask_of(run));
-        if (dirty > most) {
-            most = dirty;
-            *found = run;
-        }
-    }
-    return most;
-}
-
 unsigned superslab_take(struct superslab *superslab, struct run run)
 {
     uint32_t units = mask_of(run);

@@ -97,10 +97,6 @@ bool superslab_find(
     const struct superslab *superslab, unsigned units, unsigned alignment, unsigned first,
     struct run *found);
 
-/* The same with the most dirty pages; returns how many, 0 when there is none. */
-unsigned superslab_find_dirty(
-    const struct superslab *superslab, unsigned units, unsigned alignment, struct run *found);
-
 /* The most free units in a row. */
 unsigned superslab_longest_run(const struct superslab *superslab);
 

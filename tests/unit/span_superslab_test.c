@@ -65,36 +65,6 @@ static bool naive_find(unsigned units, unsigned alignment, unsigned first, struc
     return first && naive_find(units, alignment, 0, found);
 }
 
-/* The most dirty pages that aligned free units in a row have. */
-static unsigned naive_dirtiest(unsigned units, unsigned alignment)
-{
-    unsigned most = 0;
-    for (unsigned start = 0; start < SUPERSLAB_UNITS; start += alignment) {
-        unsigned dirty = 0;
-        for (unsigned page = 0; page < units * UNIT_PAGES && free_run_length(start) >= units;
-             page++)
-            dirty += model.dirty[start * UNIT_PAGES + page];
-        most = dirty > most ? dirty : most;
-    }
-    return most;
-}
-
-static void find_dirty(uint64_t *random)
-{
-    struct run found = {0, 0};
-    unsigned units = 1 + unit_below(random, SUPERSLAB_UNITS),
-             alignment = 1u << unit_below(random, 6);
-    unsigned most = naive_dirtiest(units, alignment), dirty = 0;
-    CHECK(superslab_find_dirty(&superslab, units, alignment, &found) == most);
-    if (!most)
-        return;
-    CHECK(found.units == units && found.first % alignment == 0);
-    CHECK(free_run_length(found.first) >= units);
-    for (unsigned page = 0; page < units * UNIT_PAGES; page++)
-        dirty += model.dirty[found.first * UNIT_PAGES + page];
-    CHECK(dirty == most);
-}
-
 static void take(struct run run)
 {
     unsigned dirty = 0;
@@ -119,7 +89,6 @@ static void find_and_take(uint64_t *random)
             CHECK(!exists || (found.first == expected.first && found.units == units));
         }
     }
-    find_dirty(random);
     unsigned units = 1 + unit_below(random, 1u << unit_below(random, 6));
     unsigned alignment = unit_below(random, 2) ? 1 : 1u << unit_below(random, 6);
     if (superslab_find(&superslab, units, alignment, 0, &found))
