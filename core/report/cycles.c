@@ -111,6 +111,7 @@ void cycles_lock_waited(uint64_t ticks)
 
 /* clang-format off */
 #define SPAN(function, side, kind, type, parameters, arguments)                                    \
+    type function parameters; /* as its header has it, or this does not compile */                 \
     type __real_##function parameters;                                                             \
     type __wrap_##function parameters;                                                             \
     type __wrap_##function parameters                                                              \
