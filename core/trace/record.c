@@ -92,8 +92,3 @@ void record_start(uint64_t sample_mean_bytes)
     if (path)
         start(path, sample_mean_bytes, false);
 }
-
-void record_stop(void)
-{
-    log_stop();
-}

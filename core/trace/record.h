@@ -11,7 +11,4 @@ void record_start(uint64_t sample_mean_bytes);
  * its end. */
 void record_answer(uint32_t request);
 
-/* From its destructor. */
-void record_stop(void);
-
 #endif

@@ -6,6 +6,7 @@
 #include "trace/crash.h"
 #include "trace/due.h"
 #include "trace/guard.h"
+#include "trace/log.h"
 #include "trace/profile.h"
 #include "trace/record.h"
 #include "trace/sample.h"
@@ -30,7 +31,7 @@ static void stop(void)
     const char *path = environment_profile_file();
     if (path)
         profile_write(path);
-    record_stop();
+    log_stop();
 }
 
 static void thread_starts(struct heap *heap)
