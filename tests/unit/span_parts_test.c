@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "map/metadata.h"
+#include "checks/checks.h"
 #include "span/parts.h"
 
 enum { SIZE = 5000, THREADS = 8 };
