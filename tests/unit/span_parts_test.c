@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "checks/checks.h"
+#include "map/metadata.h"
 #include "span/parts.h"
 
 enum { SIZE = 5000, THREADS = 8 };
