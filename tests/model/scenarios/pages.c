@@ -2,8 +2,8 @@
  * of records. */
 #include <string.h>
 
-#include "engine/model.h"
 #include "checks/checks.h"
+#include "engine/model.h"
 #include "map/metadata.h"
 #include "span/page_heap.h"
 
