@@ -19,10 +19,12 @@
 #include "span/page_heap.h"
 #include "thread/registry.h"
 #include "trace/sample.h"
+#include "trace/trace.h"
 
 bool core_start(void)
 {
     environment_read();
+    ATOMIC_STORE_RELEASE(&trace, trace_open());
     init_heap();
     return HARDENED;
 }
