@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Of each target the longest input in bytes. `hardened` is `heap` in that preset.
+# Of each target the longest input in bytes. `hardened` is `heap` on the hardened library.
 TARGETS = {"heap": 2048, "hardened": 2048, "options": 600, "text": 600}
 HERE = Path(__file__).resolve().parent
 
@@ -38,13 +38,8 @@ def kept(target):
 
 def program(build, target):
     """The program of the target."""
-    return build / "tests/fuzz" / ("fuzz_heap" if target == "hardened" else f"fuzz_{target}")
-
-
-def environment(target, **more):
-    """What the program of the target finds in its environment."""
-    preset = {"HAKMEM_PRESET": "hardened"} if target == "hardened" else {}
-    return {**os.environ, **preset, **more}
+    name = "hardened_heap" if target == "hardened" else target
+    return build / "tests/fuzz" / f"fuzz_{name}"
 
 
 def run_libfuzzer(build, target, seconds):
@@ -57,8 +52,7 @@ def run_libfuzzer(build, target, seconds):
     dictionary = HERE / f"{target}.dict"
     if dictionary.exists():
         command.insert(1, f"-dict={dictionary}")
-    done = subprocess.run(command, env=environment(target), stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     said = done.stdout.decode(errors="replace")
     executions = re.findall(r"stat::number_of_executed_units: *(\d+)", said)
     coverage = re.findall(r" cov: (\d+)", said)
@@ -75,9 +69,8 @@ def run_afl(build, target, seconds):
     for directory in kept(target):
         for file in directory.iterdir():
             (corpus / file.name).write_bytes(file.read_bytes())
-    variables = environment(
-        target, AFL_NO_UI="1", AFL_SKIP_CPUFREQ="1", AFL_NO_AFFINITY="1",
-        AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES="1", AFL_AUTORESUME="1")
+    variables = {**os.environ, "AFL_NO_UI": "1", "AFL_SKIP_CPUFREQ": "1", "AFL_NO_AFFINITY": "1",
+                 "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1", "AFL_AUTORESUME": "1"}
     command = ["afl-fuzz", "-i", corpus, "-o", findings, "-V", str(seconds),
                "-t", str(INPUT_SECONDS * 1000), "-m", "none", "-G", str(TARGETS[target]), "--",
                program(build, target)]
