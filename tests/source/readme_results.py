@@ -99,23 +99,23 @@ def summary(page):
 def condition_lines(kind, page, file):
     """When, where and with what a kind of rows was measured."""
     machine = file["machine"]
-    noise = re.search(r"Noise of time, hakmem against itself: (.*)", page)
     yield "%s: measured on %s with hakmem %s." % (
         kind.capitalize(), file["started"][:10], file["version"])
     yield "Commit %s; %s, %d CPUs; %s, Linux %s, %s." % (
         (file["commit"] or "unknown")[:12], machine["cpu"], machine["cpus"],
         machine["distribution"], machine["kernel"].split("-")[0], machine["libc"])
-    if noise:
-        yield "Noise of time, hakmem against itself: %s" % noise[1]
+    yield from re.findall(r"^Noise of (?:time|peak RSS), hakmem against itself: .*", page,
+                          re.MULTILINE)
     yield ""
 
 
-def page_block(results, sum_of_workloads):
-    """The results of docs/benchmarks.md; `results` has (Markdown, result file) by kind."""
+def page_block(results, sums):
+    """The results of docs/benchmarks.md; `results` has (Markdown, result file) by kind, and `sums`
+    the SHA-256 of that file."""
     lines = []
     for kind, (page, file) in results.items():
         lines += condition_lines(kind, page, file)
-    lines += ["`workloads.json` has the SHA-256 `%s`." % sum_of_workloads]
+    lines += ["`%s.json` has the SHA-256 `%s`." % item for item in sums.items()]
     for kind, (page, file) in results.items():
         lines += ["", "## %s" % kind.capitalize(), "", ROW_HEAD, "|---|---|---:|---:|---:|---:|"]
         lines += row_lines(page, file)
@@ -203,8 +203,9 @@ def write(top, directory):
     results = {kind: ((directory / (kind + ".md")).read_text(encoding="utf-8"),
                       json.loads((directory / (kind + ".json")).read_text(encoding="utf-8")))
                for kind in KINDS}
-    source = hashlib.sha256((directory / "workloads.json").read_bytes()).hexdigest()
-    page = filled((top / PAGE).read_text(encoding="utf-8"), page_block(results, source))
+    sums = {kind: hashlib.sha256((directory / (kind + ".json")).read_bytes()).hexdigest()
+            for kind in KINDS}
+    page = filled((top / PAGE).read_text(encoding="utf-8"), page_block(results, sums))
     readme = filled((top / "README.md").read_text(encoding="utf-8"),
                     readme_block(page, *(report for report, _ in results.values())))
     (top / PAGE).write_text(page, encoding="utf-8")
@@ -221,7 +222,8 @@ def defects(readme, page, picture):
 
 
 def self_test():
-    report = ("Made by `x` on 2026-01-02, with y.\n\n## Summary\n\n"
+    report = ("Made by `x` on 2026-01-02, with y.\n\nNoise of time, hakmem against itself: A.\n\n"
+              "Noise of peak RSS, hakmem against itself: B.\n\n## Summary\n\n"
               "| hakmem \u00f7 | time | faster | neither | slower | peak RSS | smaller | neither "
               "| larger | rows |\n|---|\n"
               "| best peer | **1.10** (1.0\u20131.2) | 1 | 0 | 2 | **0.9** | 3 | 0 | 0 | 3 of 4 |\n"
@@ -237,9 +239,11 @@ def self_test():
                      {"name": "b", "summary": "does B"}, {"name": "c", "summary": "does C"}]}
     empty = "x\n<!-- results:begin -->\nold\n<!-- results:end -->\ny\n"
     both = {kind: (report, file) for kind in KINDS}
-    page = filled(empty, page_block(both, "0" * 64))
+    page = filled(empty, page_block(both, {"workloads": "0" * 64, "programs": "1" * 64}))
     row = "| a | does A, 2 threads | 1.25 \u25b2 | 0.5 \u25bc | 1.25 \u25b2 | 0.5 \u25bc |"
     assert row in page, page
+    assert "itself: A.\nNoise of peak RSS, hakmem against itself: B.\n\n" in page, page
+    assert "%s`.\n`programs.json` has the SHA-256 `%s`.\n" % ("0" * 64, "1" * 64) in page, page
     programs = report.replace("| best peer | **1.10**", "| system | **1.30**")
     text = filled(empty, readme_block(page, report, programs))
     best = "| the best other allocator of each row | **1.10** | 1 | 2 | **0.90** | \u2013 |"
