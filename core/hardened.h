@@ -1,10 +1,10 @@
 /* The wall to hardened/: everything that the hardened library does and the default one does not.
  *
  * libhakmem-hardened.so is built from the same sources and those of hardened/, with
- * HAKMEM_HARDENED=1. There malloc, free and realloc are those of hardened/front.c, in place of the
- * files of api/ that are named after them; below these the allocator is the same, but at the places
- * that ask HARDENED. It is a constant: nothing of hardened/ is in the default library, and no file
- * but this one names that folder.
+ * HAKMEM_HARDENED=1. There malloc and free are those of hardened/front.c and realloc that of
+ * hardened/resize.c, in place of alloc.c, long.c, resize.c and object.c of api/. Below these the
+ * allocator is the same, but at the places that ask HARDENED. It is a constant: nothing of
+ * hardened/ is in the default library, and no file but this one names that folder.
  */
 #ifndef HARDENED_H
 #define HARDENED_H

@@ -6,8 +6,10 @@
  *               ^ slab->base                ^ a page's start
  *
  * The block ends where the page does, as far as its alignment allows: a write behind it faults. The
- * bytes before it on its first page are zero, which is checked. Below is the closed end of another
- * slab. A freed block is closed, so that nobody can use it, and waits in limbo.
+ * guard is what large_open leaves closed of the slab behind the block, a page at least: behind 100
+ * KiB in a slab of 128 KiB it is seven pages of 4 KiB. The bytes before the block on its first page
+ * are zero, which is checked. Below is the closed end of another slab. A freed block is closed, so
+ * that nobody can use it, and waits in limbo.
  *
  * While a program frees many at once and takes as many, those of up to 512 KiB are cleared instead,
  * since their next owner would pay more for fresh pages: such a block waits behind at most 1 MiB of

@@ -1,5 +1,6 @@
 /* realloc and questions of size in the hardened library, where a block is as long as its request.
- * In place of api/resize.c and api/object.c. */
+ * In place of api/resize.c and api/object.c; of api/alloc.c it has the answer to a call that finds
+ * no memory, and calloc, which is malloc here. */
 #include <errno.h>
 #include <string.h>
 

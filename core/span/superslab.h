@@ -4,8 +4,10 @@
  *             | slab   | slab   | slab of three   | free   | ...       |
  *
  * The record lies elsewhere (map/metadata.h); all 2 MiB are for blocks. A unit is free or part of a
- * slab; a page of 4 KiB is dirty or clean. It is dirty from the moment it was handed out until it
- * is purged: pages that are not dirty read as zero and cost no memory.
+ * slab; a page of 4 KiB is dirty or clean. When a slab ends, superslab_put makes its pages dirty up
+ * to the last block that was ever handed out, and they stay so until they are purged: clean pages
+ * of free units read as zero and cost no memory. While a slab lives, the bits say which of its
+ * pages were dirty when it was made.
  *
  * Of each block longer than a page the superslab keeps a state, a byte: BLOCK_UNUSED or BLOCK_FREED
  * while it is free, and from malloc to free one that tells its class. There is a byte for each 2

@@ -1,4 +1,4 @@
-//! Asks the library in a process that runs to record, and to end it: core/trace/attach.h.
+//! Asks the library in a process that runs to record, and to end it: core/trace/trace.h.
 //!
 //! What is wanted is written into its memory; nothing stops the process, and no code is put into
 //! it.
