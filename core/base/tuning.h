@@ -42,9 +42,11 @@
  * [2026-11-23-pools-of-threads; bursts-64-5000] */
 #define CROWD_POOL 4
 
-/* blocks. The fewest that repay a batch.
+/* blocks. The fewest that repay a batch; and the most that the bytes below may come to: more would
+ * stay with a class when a program goes on with other sizes.
  * [2026-11-22-magazines-for-bursts; bursts-4k-8k-300] */
 #define CACHED_BLOCKS_MIN 15
+#define CACHED_BLOCKS_MAX 63
 
 /* bytes. What the threads of a CPU share of a class of blocks above 1 KiB for such bursts.
  * [2026-11-22-magazines-for-bursts; bursts-4k-8k-300] */

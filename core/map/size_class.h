@@ -124,7 +124,7 @@ ALWAYS_INLINE unsigned size_class_cached_min(unsigned size_class, unsigned crowd
     if (size <= TINY_MAX)
         return CACHED_BLOCKS_MIN;
     uint32_t blocks = (uint32_t)(single ? CACHED_SINGLE_BYTES : CACHED_MID_BYTES) / crowd / size;
-    return (unsigned)size_max(blocks, single ? 1 : CACHED_BLOCKS_MIN);
+    return (unsigned)size_max(size_min(blocks, CACHED_BLOCKS_MAX), single ? 1 : CACHED_BLOCKS_MIN);
 }
 
 /* Index of the block that holds byte `offset` of a slab of the class. */

@@ -118,24 +118,20 @@ static void extract(struct superslab *superslab)
 }
 
 /* The first superslab with the shortest run that serves. Where alignment is asked for, a run may
- * lie between its multiples: after so many of those, one that is too long for that is taken. */
+ * lie between its multiples: of each length only so many are tried. */
 static struct superslab *find(
     const struct page_heap_part *part, unsigned units, unsigned alignment, unsigned first,
     struct run *run)
 {
-    unsigned sure = (unsigned)size_min(units + alignment - 1, SUPERSLAB_UNITS), tries = 0;
     for (unsigned length = units;; length++) {
         length = bitmap_find(&part->runs, length, SUPERSLAB_UNITS + 1, true);
         if (length > SUPERSLAB_UNITS)
             return NULL;
-        for (struct list_node *node = part->by_run[length].first; node; node = node->next) {
+        struct list_node *node = part->by_run[length].first;
+        for (unsigned tries = 0; node && tries < ALIGNED_TRIES; node = node->next, tries++) {
             struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
             if (superslab_find(superslab, units, alignment, first, run))
                 return superslab;
-            if (++tries == ALIGNED_TRIES) {
-                length = sure - 1;
-                break;
-            }
         }
     }
 }

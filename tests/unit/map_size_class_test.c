@@ -95,7 +95,7 @@ static void magazines_are_bounded_in_bytes(void **state)
             size_t blocks = size_class_cached_min(size_class, crowd);
             size_t most = size_class_is_single(size_class) ? 32 * MIB : 512 * KIB;
             CHECK(size > TINY_MAX || blocks == 15);
-            CHECK(blocks >= 1);
+            CHECK(blocks >= 1 && blocks <= 63);
             CHECK(size_class_is_single(size_class) || blocks >= 15);
             CHECK(blocks == 1 || blocks == 15 || blocks * size * crowd <= most);
         }
