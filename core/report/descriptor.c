@@ -38,12 +38,6 @@ const struct descriptor descriptor = {
 #define FIELD(type, member)
 #define TAIL(type, member)
 #include "report/descriptor.def"
-#undef ADDRESS
-#undef MEASURED
-#undef NUMBER
-#undef SIZE
-#undef FIELD
-#undef TAIL
         },
     .item =
         {

@@ -33,12 +33,6 @@ enum {
     DESCRIPTOR_ADDRESSES = 0
 #include "report/descriptor.def"
     ,
-#undef ADDRESS
-#undef MEASURED
-#undef NUMBER
-#undef SIZE
-#undef FIELD
-#undef TAIL
 #define ADDRESS(object)
 #define MEASURED(object)
 #define NUMBER(constant) +1
@@ -47,12 +41,6 @@ enum {
 #define TAIL(type, member) +1
     DESCRIPTOR_ITEMS = 0
 #include "report/descriptor.def"
-#undef ADDRESS
-#undef MEASURED
-#undef NUMBER
-#undef SIZE
-#undef FIELD
-#undef TAIL
 };
 
 /* A number or the offset of a field, and the bytes of a struct or a field. */

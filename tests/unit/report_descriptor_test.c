@@ -18,12 +18,6 @@ enum {
 #define FIELD(type, member)
 #define TAIL(type, member)
 #include "report/descriptor.def"
-#undef ADDRESS
-#undef MEASURED
-#undef NUMBER
-#undef SIZE
-#undef FIELD
-#undef TAIL
 };
 
 /* A row has the name of a function. */
