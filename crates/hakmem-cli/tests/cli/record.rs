@@ -206,13 +206,24 @@ fn what_a_killed_program_had_logged_is_shown() {
     let directory = scratch();
     let program = compiled(directory.path());
     hakmem()
-        .args(["record", "--output"])
+        .args(["record", "--sample-kib=1", "--output"])
         .arg(directory.path())
         .args(["--", "sh", "-c", r#""$0" die; test $? = 137"#])
         .arg(&program)
         .assert()
         .code(0);
-    let path = &recordings(directory.path())[0];
+    // Beside that of the shell.
+    let paths = recordings(directory.path());
+    let path = paths
+        .iter()
+        .find(|path| {
+            path.file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .starts_with("toy.")
+        })
+        .unwrap();
     let value: serde_json::Value = serde_json::from_str(&report(path, &["--json"])).unwrap();
     assert_eq!(value["ended"], false);
     assert_eq!(value["sites"][0]["stack"][0]["function"], "keeper");
