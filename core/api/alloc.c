@@ -75,6 +75,8 @@ static void *hand_out(void *block, size_t size, bool zero)
             slab_clear_long(block, size, state);
     } else if (zero) {
         slab_clear_block(block, size);
+    } else {
+        *(mark *)block = 0;
     }
     return block;
 }
@@ -86,8 +88,7 @@ static void *take(struct heap *heap, size_t size, size_t alignment, unsigned siz
         return big_alloc(heap->shard, size, alignment, zero);
     void *block = size_class ? take_classed(heap, size_class, alignment)
                              : heap_take_aligned(heap, size_class_single(size), alignment);
-    bool may_be_long = !size_class || size_class + LENDERS >= LONG_CLASS_FIRST;
-    return block && (zero || may_be_long) ? hand_out(block, size, zero) : block;
+    return block ? hand_out(block, size, zero) : NULL;
 }
 
 /* Blocks that are to be samples: of a heap that is not the thread's own none is. */
@@ -164,8 +165,9 @@ void *alloc_zeroed(size_t count, size_t size)
         return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
     struct heap_front *heap = thread_heap;
     bool due = false;
-    void *block = total <= SHORT_MAX ? alloc_hit(heap, total, &due)
-                                     : magazine_pop(heap, front_class(heap, total), &due);
+    size_t size_class =
+        total <= TINY_MAX ? LOAD_HOT(&heap->tiny_class[total]) : front_class(heap, total);
+    void *block = magazine_pop(heap, size_class, &due);
     if (UNLIKELY(due)) {
         void *sample = alloc_due(block, total, MIN_ALIGNMENT, true);
         if (sample != block)
@@ -211,7 +213,7 @@ void free_slow(void *block)
     }
     /* The checks of big blocks are made where they are freed; and one may be longer than the memory
      * there is, and little of it touched. */
-    size_t usable = info.kind != BLOCK_BIG ? block_usable_size(info, block, "free", true) : 0;
+    size_t usable = info.kind != BLOCK_BIG ? block_usable_size(info, block, "free") : 0;
     if (UNLIKELY(perturb_is_on()))
         perturb_freed(block, usable);
     if (UNLIKELY(info.kind == BLOCK_WATCHED)) {

@@ -10,21 +10,15 @@
 #include "slab/transfer.h"
 #include "thread/registry.h"
 
-/* Aborts when the slab block, which carries the mark of freed blocks, is found to be free indeed.
- * Most are not: the program has not written to their first word. */
-static void check_marked(
-    const struct slab *slab, const void *block, const char *call, bool may_search)
+/* Aborts when the slab block, which carries the mark of freed blocks, is found to be free indeed. A
+ * program may have copied the mark into a live one, out of memory that it had not written to. */
+static SLOW_PATH void check_marked(const struct slab *slab, const void *block, const char *call)
 {
     unsigned size_class = slab->size_class;
     struct heap *heap = heap_enter();
-    bool free = false;
-    if (!heap || heap_suspects(heap, size_class, block, may_search)) {
-        free = (heap && heap_caches(heap, size_class, block)) ||
-               heap_pool_caches(size_class, block) || transfer_holds(size_class, block) ||
-               bin_block_is_free(block, call);
-        if (heap)
-            heap_searched(heap, size_class, transfer_blocks(size_class));
-    }
+    bool free = (heap && heap_caches(heap, size_class, block)) ||
+                heap_pool_caches(size_class, block) || transfer_holds(size_class, block) ||
+                bin_block_is_free(block, call);
     if (heap)
         heap_leave(heap);
     if (free)
@@ -41,8 +35,7 @@ void block_refuse(struct block_info info, const void *block, const char *call)
     fatal_pointer(call, gone ? DEFECT_DOUBLE_FREE : DEFECT_FOREIGN, block, NULL, 0);
 }
 
-size_t block_usable_size(
-    struct block_info info, const void *block, const char *call, bool may_search)
+size_t block_usable_size(struct block_info info, const void *block, const char *call)
 {
     switch (info.kind) {
     case BLOCK_SLAB:
@@ -52,7 +45,7 @@ size_t block_usable_size(
             if (superslab_live_class(state, block) != info.slab->size_class)
                 fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
         } else if (class_map_is_mark(*(const mark *)block))
-            check_marked(info.slab, block, call, may_search);
+            check_marked(info.slab, block, call);
         return size_classes[info.slab->size_class].size;
     case BLOCK_BIG:
         return big_size(info.big, block, call);
@@ -72,9 +65,6 @@ void resize_move(void *moved, void *block, size_t usable, size_t size)
     size_t sparse = copied > MID_MAX ? round_down(copied, sizeof(uint64_t)) : 0;
     sparse_copy(moved, block, sparse, HARDENED ? SPARSE_TO_ZEROES : SPARSE_TO_ANYTHING);
     memcpy((char *)moved + sparse, (char *)block + sparse, copied - sparse);
-    /* A mark in it was looked at already; a guarded block may be too short to have one. */
-    if (!HARDENED && usable >= MIN_ALIGNMENT && usable <= SHORT_MAX)
-        *(mark *)block = 0;
     if (UNLIKELY(ATOMIC_LOAD_RELAXED(&slab_samples_shard) != 0))
         trace_now()->moves(block);
     release(block);

@@ -39,9 +39,7 @@ ALWAYS_INLINE struct block_info block_find(const void *block)
 _Noreturn SLOW_PATH void block_refuse(struct block_info info, const void *block, const char *call);
 
 /* Usable bytes of a block of ours. Aborts, naming the API function `call`, when it is foreign, not
- * the start of a block, or free. A block of a slab that was freed some time ago is found only by a
- * search, if that may be. */
-size_t block_usable_size(
-    struct block_info info, const void *block, const char *call, bool may_search);
+ * the start of a block, or free. */
+size_t block_usable_size(struct block_info info, const void *block, const char *call);
 
 #endif

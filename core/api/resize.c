@@ -21,7 +21,7 @@ void *alloc_aligned(size_t size, size_t alignment)
     void *block = NULL;
     if (LOAD_HOT(&heap->classes_limit))
         block = size_class_is_long(own) ? magazine_pop_long(heap, own, &due)
-                                        : magazine_pop(heap, own, &due);
+                                        : magazine_pop_short(heap, own, &due);
     if (UNLIKELY(due))
         return alloc_due(block, size, alignment, false);
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, size_class, false);
@@ -53,7 +53,7 @@ size_t alloc_good_size(size_t size, size_t alignment)
 
 /* Usable bytes of what is no suspect and a live block of a slab, else 0. Programs ask for the size
  * of a block before they write to it: then a mark says little, and nothing is searched. */
-ALWAYS_INLINE size_t usable_hit(const void *block, bool may_search)
+ALWAYS_INLINE size_t usable_hit(const void *block)
 {
     const struct heap_front *heap = thread_heap;
     unsigned size_class = class_at(heap, block);
@@ -64,22 +64,18 @@ ALWAYS_INLINE size_t usable_hit(const void *block, bool may_search)
     }
     if (UNLIKELY(!size_class_starts_at(size_class, block)))
         return 0;
-    if (UNLIKELY(magazine_finds_mark(heap, block)) &&
-        heap_suspects(heap_of_thread(), size_class, block, may_search))
-        return 0;
-    return size_classes[size_class].size;
+    return LIKELY(!magazine_finds_mark(heap, block)) ? size_classes[size_class].size : 0;
 }
 
 size_t alloc_usable_size(const void *block, const char *call)
 {
-    size_t usable = usable_hit(block, false);
+    size_t usable = usable_hit(block);
     if (LIKELY(usable || !block))
         return usable;
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
         return libc_usable_size(block);
-    /* The program may ask before it writes to the block: the mark says little. */
-    return block_usable_size(info, block, call, false);
+    return block_usable_size(info, block, call);
 }
 
 /* True when the block can stay where it is: it is long enough, and not more than twice as long as a
@@ -161,7 +157,7 @@ static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t
         info = block_find(block);
         if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
             return libc_realloc(block, size);
-        usable = block_usable_size(info, block, "realloc", true);
+        usable = block_usable_size(info, block, "realloc");
     }
     if (resize_ends(block, size))
         return NULL;
@@ -185,7 +181,7 @@ void *alloc_resize(void *block, size_t size)
 {
     if (!block)
         return alloc(size);
-    size_t usable = usable_hit(block, true);
+    size_t usable = usable_hit(block);
     bool stays = size - 1 < usable && usable <= MID_MAX && fits(usable, size);
     return LIKELY(stays) ? in_place(false, block, block, size) : resize(block, usable, size);
 }

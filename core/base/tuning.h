@@ -113,14 +113,6 @@
  * [2026-11-22-fork-without-locks; none: once a process] */
 #define AWAIT_ROUNDS 1000
 
-/* ---- Searches for double frees: thread/magazine.c -------------------------------------------- */
-
-/* blocks, debts. A search in vain costs one debt for as many blocks; there is none while a class
- * has more debts than that. Each overflow and each maintenance pays one off.
- * [2026-11-21-mark-of-freed-blocks; none: programs that free what they never wrote to] */
-#define BLOCKS_PER_DEBT 128
-#define DEBT_MAX 64
-
 /* ---- Heaps: thread/registry.c ---------------------------------------------------------------- */
 
 /* heaps. As many in the pool keep their pages.

@@ -28,9 +28,9 @@
  * plus what is there.
  *
  * Short blocks in a magazine carry one mark (map/page_map.h), by which free notices a double free.
- * Nothing clears it but the program that writes to its block: a block that comes back with the mark
- * was freed twice, or never written to. Long blocks are not written to: their states say that they
- * are free (span/superslab.h).
+ * malloc clears it. So a block that comes back with the mark was freed twice, or the program copied
+ * bytes into it that had been the start of a freed one. Long blocks are not written to: their
+ * states say that they are free (span/superslab.h).
  *
  * Every field is touched by the owner thread only, unless it says otherwise; those of magazines, in
  * slow paths, by whoever is inside the heap's gate (thread/idle.h).
@@ -82,7 +82,6 @@ struct magazine {
     bool flushed_last;    /* the last batch was a flush, not a refill */
     bool two_way;         /* before the last maintenance, or since, blocks came and went */
     uint8_t sample_round; /* of the next pop that is due: trace_round when it was to be a sample */
-    uint8_t debt;         /* of searches for blocks with the mark: see DEBT_MAX (tuning.h) */
     uint32_t pops_seen;   /* pops at the last maintenance; both wrap */
     uint32_t pushes_seen;
     struct magazine_counts counts;
@@ -116,6 +115,17 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class, bo
             *due = true;
         unpoison(block, size_classes[size_class].size);
     }
+    return block;
+}
+
+/* The same for a class of short blocks. The mark goes last: a signal handler may get the block
+ * before it is out of the magazine, and free it. */
+ALWAYS_INLINE void *magazine_pop_short(struct heap_front *front, size_t size_class, bool *due)
+{
+    void *block = magazine_pop(front, size_class, due);
+    KEEP_STORE_ORDER();
+    if (LIKELY(block != NULL))
+        *(mark *)block = 0;
     return block;
 }
 
@@ -177,19 +187,15 @@ ALWAYS_INLINE void magazine_mark(const struct heap_front *front, unsigned size_c
         *(mark *)block = magazine_mark_of(front);
 }
 
-/* Hit path of free, for short blocks. When the magazine is full, or else the block carries the
- * mark, nothing has happened. */
-enum push { PUSH_DONE, PUSH_FULL, PUSH_MARKED };
-
-ALWAYS_INLINE enum push magazine_push(struct heap_front *front, size_t size_class, void **block)
+/* Hit path of free, for short blocks: false when the magazine is full, or else the block carries
+ * the mark; then nothing has happened. */
+ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t size_class, void **block)
 {
     FORGET(size_class);
-    if (UNLIKELY(magazine_is_full(front, size_class)))
-        return PUSH_FULL;
-    if (UNLIKELY(magazine_has_mark(front, block)))
-        return PUSH_MARKED;
+    if (UNLIKELY(magazine_is_full(front, size_class) || magazine_has_mark(front, block)))
+        return false;
     magazine_put(front, size_class, block, true);
-    return PUSH_DONE;
+    return true;
 }
 
 /* That for long blocks: false when the magazine is full, or the pointer is no such block, or a free
@@ -271,15 +277,6 @@ void heap_settle_magazines(struct heap *heap);
 
 /* Finds out where each magazine begins, by its sentinel. */
 void heap_find_sentinels(struct heap *heap);
-
-/* True when the block, which carries the mark, is worth a search among the free ones: it is one of
- * the next that the magazine would hand out, or, if `may_search`, there is little debt of searches.
- */
-bool heap_suspects(struct heap *heap, unsigned size_class, const void *block, bool may_search);
-
-/* Counts a search of the class, with so many blocks in the transfer caches: a debt. Programs cause
- * searches in vain, by blocks whose first word they never wrote. */
-void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks);
 
 /* True when the magazine of the class holds the block. Only the owner can ask: a look into the
  * changing magazine of another thread may see what is no longer there. */
