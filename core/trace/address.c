@@ -6,8 +6,8 @@
 #include "span/big.h"
 #include "trace/guard.h"
 
-/* Of a block that is not in its slab's bitmap nobody knows for certain: it may be in a magazine.
- * The mark says that it is, unless the program has written to it since. */
+/* A block that is not in its slab's bitmap may be in a magazine. Then it carries the mark, unless
+ * the program has written to it since. */
 static bool is_free(const struct slab *slab, unsigned index, const void *block)
 {
     if (HARDENED)
@@ -42,7 +42,7 @@ static void print_offset(struct text *text, size_t offset, size_t size, const ch
     text_string(text, " bytes at ");
 }
 
-/* The record may be that of a slab that has just ended: nothing but its own fields is followed. */
+/* The slab may have just ended: reads its record alone, and follows no pointer to another. */
 static bool describe_in_slab(struct text *text, const struct slab *slab, const char *address)
 {
     const struct size_class *layout = &size_classes[slab->size_class];
@@ -83,7 +83,7 @@ static bool describe_big(
     return true;
 }
 
-/* Where a guarded block lies, or lay last. */
+/* For an address in the slot of a guarded block, which may be freed. */
 static bool describe_guarded(struct text *text, const char *address)
 {
     const struct guard *guard = guard_of(address);

@@ -1,7 +1,7 @@
-/* What hakmem knows of any address, in words: for reports of a program that dies of it.
+/* Describes any address in words, for reports of a program that dies of it.
  *
- * Looks without locks and aborts never: whoever asks may have been interrupted in the middle of a
- * change, and other threads go on. What it says may be outdated by that one change.
+ * It takes no lock and never aborts: the caller may have interrupted a change, and other threads go
+ * on. A description may be outdated by one change.
  */
 #ifndef TRACE_ADDRESS_H
 #define TRACE_ADDRESS_H
@@ -9,15 +9,14 @@
 #include "base/text.h"
 #include "trace/sample.h"
 
-/* Appends what the address is; false, and nothing, when hakmem knows nothing of it. Less than
- * `near_bytes` behind memory of hakmem it is said to be so. */
+/* Appends a description. False, and nothing appended: the address lies neither in memory of hakmem
+ * nor less than `near_bytes` behind it. */
 bool address_describe(struct text *text, const void *address, size_t near_bytes);
 
-/* The sample that the block is in which the address lies; NULL: it is none, or free. */
+/* The sample of the block that the address lies in; NULL: that is no sample, or free. */
 const struct sample *address_sample(const void *address);
 
-/* Appends lines that tell of the blocks before and behind the one that the address lies in, if it
- * lies in a block of a slab. */
+/* If the address lies in a block of a slab, appends lines about the blocks before and behind it. */
 void address_describe_neighbours(struct text *text, const void *address);
 
 #endif

@@ -1,12 +1,12 @@
-/* A word that one thread at a time may claim; nobody waits for it for long. What a thread of the
- * parent had claimed is free in a child of fork. */
+/* A word that one thread at a time may claim; nobody waits for it for long. In a child of fork,
+ * claims of the parent's threads are void. */
 #ifndef TRACE_CLAIM_H
 #define TRACE_CLAIM_H
 
 #include "os/identity.h"
 #include "os/os.h"
 
-/* Naps of a millisecond that are taken for what another thread is at. */
+/* Naps of a millisecond before a thread gives up waiting for another one. */
 enum { CLAIM_NAPS = 20 };
 
 static inline bool claim_take(uint64_t *claim)
@@ -18,7 +18,7 @@ static inline bool claim_take(uint64_t *claim)
         claim, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* The same after some naps, but not where a signal handler has interrupted who holds it. */
+/* The same after some naps; without, if a signal handler has interrupted the holder. */
 static inline bool claim_wait(uint64_t *claim)
 {
     bool taken = claim_take(claim);

@@ -23,13 +23,13 @@
 #include "trace/modules.h"
 #include "trace/signals.h"
 
-/* Where a program calls itself without end, the first calls tell why. */
+/* If a function calls itself without end, the innermost calls tell why. */
 enum { FRAMES_MAX = 64 };
 
-/* A piece has room for that, and for what follows it. */
+/* A piece of text has room for such a path and the rest of its line. */
 enum { SHOWN_OF_PATH = 255 };
 
-/* Who makes the report writes it; one thread at a time. */
+/* The reporting thread only; one at a time. */
 static struct {
     int fd;
     char buffer[1024];
@@ -43,7 +43,8 @@ static __thread const struct fatal_line *misuse;
 
 enum claim { CLAIM_OURS, CLAIM_NESTED, CLAIM_OVER };
 
-/* Process above thread of who makes the report; without a thread it is made. Atomic, any thread. */
+/* The reporter's process id above its thread id, which is 0 when the report is done. Atomic, any
+ * thread. */
 static uint64_t claimed;
 
 static enum claim claim_report(void)
@@ -56,7 +57,7 @@ static enum claim claim_report(void)
             return CLAIM_NESTED;
         if (seen == process)
             return CLAIM_OVER;
-        /* A claim of a parent process is none. */
+        /* A claim that the parent process made is void. */
         if (seen >> 32 != process >> 32) {
             if (__atomic_compare_exchange_n(
                     &claimed, &seen, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -111,7 +112,7 @@ static void print_hex_bytes(struct text *text, const uint8_t *bytes, unsigned co
     }
 }
 
-/* In the form that other tools read, too. */
+/* In the form that other tools read. */
 static void write_frame(unsigned number, uintptr_t pc)
 {
     struct text *text = start_piece();
@@ -159,8 +160,8 @@ static void write_stack(const char *what, uint32_t thread, const struct site *si
         write_frame(i, site->frame[i]);
 }
 
-/* Who allocated the sampled block at the address, if it is one. Its record may be another's by now:
- * sites stay. */
+/* The stack that allocated the block at the address, if it is sampled. The record may belong to
+ * another sample by now; sites stay. */
 static void write_sample(const void *address)
 {
     struct sample copy;
@@ -171,7 +172,7 @@ static void write_sample(const void *address)
         write_stack("allocated", copy.thread, copy.site);
 }
 
-/* Who allocated and who freed the block at the address, if it is guarded, or sampled. */
+/* The stacks that allocated and freed the block at the address, if it is guarded or sampled. */
 static void write_origin(const void *address)
 {
     if (!guard_covers(address)) {
@@ -186,7 +187,7 @@ static void write_origin(const void *address)
         write_stack("freed", guard->freed_by, guard->freed);
 }
 
-/* What is known of the address that the program died of. */
+/* Describes the address that the program died of. */
 static void write_address(const void *address)
 {
     struct text *text = start_piece();
@@ -325,7 +326,7 @@ static void write_report(int signal, const siginfo_t *info, const void *context)
     write_memory();
 }
 
-/* Where the report goes. */
+/* True: the caller has to close the output. */
 static bool open_output(void)
 {
     const char *path = environment_crash_file();
@@ -336,7 +337,7 @@ static bool open_output(void)
     return !is_standing && out.fd != STDERR;
 }
 
-/* Without the option, crashes by guards alone are: for these there is a handler, too. */
+/* If no report is asked for, only crashes at guarded blocks are reported. */
 static bool is_reported(int signal, const siginfo_t *info)
 {
     return environment_wants_crash_report() ||
@@ -362,7 +363,7 @@ static void on_crash(int signal, siginfo_t *info, void *context)
     signals_pass_on(signal, info, context, claim == CLAIM_NESTED);
 }
 
-/* The report of a misuse follows its line. If a handler is going to make one, that is it. */
+/* Reports a misuse after its line, unless the handler of SIGABRT is about to. */
 void crash_tell_misuse(const struct fatal_line *line)
 {
     misuse = line;

@@ -8,7 +8,7 @@ static size_t mean_bytes; /* atomic relaxed, any thread */
 
 void due_set_mean(size_t bytes)
 {
-    static uint8_t last; /* who sets the mean: one thread at a time */
+    static uint8_t last; /* setters of the mean only, one at a time */
     ATOMIC_STORE_RELEASE(&trace_round, 0);
     ATOMIC_STORE_RELAXED(&mean_bytes, bytes);
     last = (uint8_t)(last == UINT8_MAX ? 1 : last + 1);
@@ -23,9 +23,9 @@ size_t due_mean(void)
 /* ---- The next sample ------------------------------------------------------------------------- */
 
 /* Whole bytes up to the next sample: an exponential variate times the mean, by von Neumann's
- * method, which needs no logarithm. Of numbers that are drawn as long as each is less than the one
- * before, an odd count is as likely as e to the minus first one. Else one more mean lies before the
- * sample, and the game begins anew. */
+ * method, which needs no logarithm. Draws numbers as long as each is less than the one before:
+ * their count is odd with the chance e to the minus first number. If it is even, one more mean lies
+ * before the sample, and the game begins anew. */
 static uint64_t draw(uint64_t *random, size_t mean)
 {
     if (UNLIKELY(*random == 0))
@@ -80,7 +80,7 @@ uint64_t due_stands_for(size_t bytes)
     uint64_t mean = due_mean(), size = size_max(bytes, 1);
     if (!mean || size / SURE >= mean)
         return mean ? SITE_PARTS : 0;
-    /* Of a small x, 1/(1 - e^-x) is 1/x + 1/2. */
+    /* For small x, 1/(1 - e^-x) is 1/x + 1/2. */
     if (mean / RARE >= size)
         return (SITE_PARTS * mean + size / 2) / size + SITE_PARTS / 2;
     for (; size >> 28; size /= 2)

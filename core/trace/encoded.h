@@ -1,7 +1,6 @@
 /* Numbers in the tables of exceptions and debuggers: of fixed length, of seven bits a byte, and
- * addresses in the forms that compilers use. What is read is a copy, so that nothing can go wrong
- * but that there is less of it than it says.
- */
+ * addresses in the forms that compilers use. Readers work on a copy, so the only possible error is
+ * that it ends early. */
 #ifndef TRACE_ENCODED_H
 #define TRACE_ENCODED_H
 
@@ -11,7 +10,7 @@
 struct bytes {
     const uint8_t *at, *end;
     uintptr_t address; /* of `end` in the process */
-    bool is_bad;       /* more was read than there is, or what is not known */
+    bool is_bad;       /* a read went past the end, or the form is unknown */
 };
 
 uint64_t read_fixed(struct bytes *bytes, size_t size);

@@ -60,7 +60,7 @@ static bool up_by_pointer(struct frame *frame)
     return true;
 }
 
-/* Where it jumped to nothing, it is the last call that went wrong. */
+/* The program jumped to an unmapped address: goes to the caller of the last call. */
 static bool up_from_nowhere(struct frame *frame)
 {
     uintptr_t pc = frame->registers[RETURN_COLUMN % FRAME_REGISTERS];
@@ -73,10 +73,10 @@ static bool up_from_nowhere(struct frame *frame)
     return true;
 }
 
-/* What is read of a context. */
+/* How much of a context is read. */
 enum { CONTEXT_BYTES = offsetof(ucontext_t, uc_mcontext) + sizeof(mcontext_t) };
 
-/* A signal handler returns to a place that only makes the system call by which it ends. */
+/* A signal handler returns to a trampoline, which makes the system call that ends the handler. */
 static bool up_from_handler(struct frame *frame)
 {
 #if defined(__x86_64__)
@@ -104,7 +104,7 @@ bool frame_up(struct frame *frame)
         return frame->pc != 0;
     bool was_exact = frame->is_exact;
     frame->is_exact = false;
-    /* Behind a call that does not return may be another function. */
+    /* Another function may begin right behind a call that does not return. */
     uintptr_t place = frame->pc - !was_exact;
     bool found = false;
     if (was_exact && !modules_read(frame->pc, &byte, sizeof byte))

@@ -7,14 +7,14 @@
 #include "os/fatal.h"
 #include "os/os.h"
 
-/* Of a slot, the first of which no block has. */
+/* Pages of a slot; the first one is never part of a block. */
 enum { SLOT_PAGES = 16 };
 
 uintptr_t guard_start;
 size_t guard_bytes;
 
 static struct guard *slots; /* GUARD_SLOTS; const once there is a range */
-static uint32_t turn;       /* atomic relaxed, any thread: of the slots */
+static uint32_t turn;       /* atomic relaxed, any thread: counts up over the slots */
 
 static size_t slot_bytes(void)
 {
@@ -44,7 +44,7 @@ static char *first_page(const char *block)
     return (char *)round_down((uintptr_t)block, os_page_size());
 }
 
-/* A slot that no live block has, the one that was freed first of all that the turn comes by. */
+/* The next slot in turn without a live block, so that freed ones stay as long as possible. */
 static struct guard *take_slot(void)
 {
     for (unsigned tries = 0; tries < GUARD_SLOTS; tries++) {
@@ -87,7 +87,7 @@ void *guard_take(
 struct guard *guard_of(const void *address)
 {
     size_t offset = (uintptr_t)address - guard_start, index = offset / slot_bytes();
-    /* The first page of a slot is behind the block of the one before. */
+    /* An address in the first page of a slot lies behind the block of the slot before. */
     if (index && (index == GUARD_SLOTS || offset % slot_bytes() < os_page_size()))
         index--;
     return &slots[size_min(index, GUARD_SLOTS - 1)];
@@ -129,7 +129,7 @@ struct sample *guard_put(
     guard->sample = NULL;
     guard->freed = freed;
     guard->freed_by = thread;
-    /* What the system leaves there is the next block's, and zero for that. */
+    /* If the system refuses, the next block finds these pages as they are: they must be zero. */
     if (!os_make_untouchable(page, bytes))
         memset(page, 0, bytes);
     ATOMIC_STORE_RELEASE(&guard->state, GUARD_DEAD);

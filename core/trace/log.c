@@ -9,8 +9,8 @@
 #include "trace/log_snapshots.h"
 #include "trace/log_store.h"
 
-/* How far a birth looks for a dead sample in a full file: half of those that it finds have to stay,
- * so that few looks are in vain. */
+/* How many records a birth looks at for a dead sample in a full file. Half of the dead ones that it
+ * finds have to stay. */
 enum { LOOKS_MAX = 64 };
 
 static uint64_t next_look; /* atomic, any thread: number of the next record to look at */

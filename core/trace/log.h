@@ -1,18 +1,17 @@
-/* The event log: what the samples say, written to a file as it happens.
+/* The event log: births and deaths of samples, written to a file as they happen.
  *
- * The file is a shared mapping of records of fixed size (trace/log_file.h, docs/hakprof.md), so
- * that what was logged is in the file whatever becomes of the process. A sample has one record:
- * its birth fills it, its death completes it. When the file may not grow any more, records of dead
- * samples are used again: of those that the search comes by it takes every second one, and the
- * others count twice from then on. So sums stay right, the past becomes coarse, and no live sample
- * is lost.
+ * The file is a shared mapping of records of fixed size (trace/log_file.h, docs/hakprof.md), so an
+ * event is in the file whatever becomes of the process. A sample has one record: its birth fills
+ * it, its death completes it. When the file may not grow any more, records of dead samples are
+ * reused: the search takes about every second one that it meets, and the others count twice from
+ * then on. So sums stay right, the past becomes coarse, and no live sample is lost.
  *
- * Nothing fails: what cannot be logged is counted, and one line on stderr says so. No function
- * here allocates, changes errno or waits for long. All may be called from any thread and
- * from signal handlers, but with no lock held: they make system calls now and then.
+ * Nothing fails: lost events are counted, and one line on stderr says so. No function here
+ * allocates, changes errno or waits for long. All may be called from any thread and from signal
+ * handlers, but with no lock held: they make system calls now and then.
  *
  * A child of fork logs to a file of its own, which is made when the child first asks whether a site
- * is known. Handles of the parent mean nothing there; sites have to be told again.
+ * is known. Handles of the parent mean nothing there; sites have to be logged again.
  *
  * How a sampler uses it:
  *
@@ -41,18 +40,18 @@ enum log_birth_flags {
 
 struct log_birth {
     uint64_t time_ns;         /* of os_clock_ns */
-    uint64_t requested_bytes; /* what the program asked for */
-    uint64_t usable_bytes;    /* what it got */
-    uint64_t weight_bytes;    /* of all allocated bytes, how many the sample stands for */
-    uint32_t site;            /* of log_site */
+    uint64_t requested_bytes; /* requested by the program */
+    uint64_t usable_bytes;    /* of the block */
+    uint64_t weight_bytes;    /* how many allocated bytes the sample stands for */
+    uint32_t site;            /* its number, see log_site */
     uint32_t thread;          /* the system's id */
     uint8_t size_class;       /* 0: a big block */
     uint8_t flags;            /* of enum log_birth_flags */
 };
 
 enum log_death_flags {
-    LOG_REMOTE = 1, /* freed by another thread than the one that allocated it */
-    LOG_REALLOC = 2 /* its contents moved on to another block, or its size changed */
+    LOG_REMOTE = 1, /* freed by a thread that did not allocate it */
+    LOG_REALLOC = 2 /* realloc moved its contents to another block, or resized it */
 };
 
 struct log_death {
@@ -69,7 +68,7 @@ struct log_snapshot {
     uint64_t live;           /* usable bytes of blocks in use */
     uint64_t magazines;      /* free blocks in magazines of threads */
     uint64_t transfer;       /* free blocks in transfer caches */
-    uint64_t slabs_free;     /* what slabs hold besides these: free blocks, ends, untouched pages */
+    uint64_t slabs_free;     /* the rest of slabs: free blocks, ends, untouched pages */
     uint64_t page_heap_free; /* dirty free runs of superslabs */
     uint64_t big_cache;      /* freed big blocks that are kept, dirty */
     uint64_t metadata;       /* the allocator's own records */
@@ -85,31 +84,30 @@ struct log_snapshot {
     uint64_t reserved[2];
 };
 
-/* What the log is to be. */
+/* How and where to log. */
 struct log_settings {
     const char *path;           /* %p: the process id, %e: the program's name, %%: a percent sign */
     size_t limit_bytes;         /* the file grows up to here */
     uint64_t sample_mean_bytes; /* the mean distance of two samples */
     bool is_attached;           /* the process ran before */
 
-    /* Fills a snapshot, but for its time, its RSS, the highest one and the log. Called with no lock
-     * held, by one thread at a time, from log_birth and log_death when the next one is due. */
+    /* Fills a snapshot, except time_ns, rss, rss_highest and log. Called with no lock held, by one
+     * thread at a time, from log_birth and log_death when the next one is due. */
     void (*take)(struct log_snapshot *snapshot);
 
     /* Writes a line to stderr. */
     void (*say)(const char *line, size_t length);
 };
 
-/* Opens the file, or says why not. Called by one thread at a time, when there is no log: from the
- * constructor, or when an observer asks for it. */
+/* Opens the file, or prints why not. To be called by one thread at a time, while there is no log:
+ * from the constructor, or when an observer asks for a recording. */
 void log_start(const struct log_settings *settings);
 
-/* Takes a last snapshot, unless the thread holds a lock, and notes that the process came to its
- * end. */
+/* Takes a last snapshot, unless the thread holds a lock, and marks the log as ended. */
 void log_stop(void);
 
-/* The same where the process goes on without a log. What others are about to write is lost, or goes
- * to the next one. */
+/* The same for a process that goes on without a log. Records that other threads are about to write
+ * are lost, or go to the next log. */
 void log_detach(void);
 
 /* Whether log_start was called and found a place for the file. */
@@ -118,9 +116,9 @@ bool log_is_on(void);
 /* Whether the log of this process has the site. */
 bool log_knows_site(uint32_t site);
 
-/* Tells what a site is: addresses behind the calls, the innermost first. Sites are numbered from 1
- * without large gaps. Modules that the addresses lie in are logged with it: they cannot go away
- * meanwhile when the addresses are of the calling thread's stack. */
+/* Logs a site: its return addresses, the innermost first. Sites are numbered from 1 without large
+ * gaps. The modules of the addresses are logged with it; the addresses have to be on the calling
+ * thread's stack, so that no module is unloaded meanwhile. */
 void log_site(uint32_t site, const uintptr_t *frames, unsigned count, uint64_t time_ns);
 
 /* Logs a birth. 0 when there was no room. */

@@ -3,7 +3,7 @@
  *     | header, 64 KiB | extent | extent | extent | ...        extents of 64 KiB
  *                       | head, 64 bytes | record | record | ...   of one kind
  *
- * All numbers are little-endian and of the size given here; what is reserved is 0. The file is
+ * All numbers are little-endian and of the size given here; reserved fields are 0. The file is
  * written by many threads without a lock and may end at any moment, so the first word of each
  * record says whether it is whole, and is stored last.
  */
@@ -23,27 +23,27 @@ enum {
     LOG_TEXT_BYTES = 4096
 };
 
-/* All but the texts is atomic, any thread. */
+/* Every field but the texts is atomic, any thread. */
 struct log_header {
     char magic[8];
     uint32_t version;
     uint32_t header_bytes;
     uint32_t extent_bytes;
-    uint32_t extents;         /* that are in use; each is whole before it is counted */
+    uint32_t extents;         /* in use; each is whole before it is counted */
     uint32_t record_bytes[4]; /* by kind - 1 */
     uint64_t start_ns;        /* of the monotonic clock, as all times here */
     uint64_t start_unix_ns;   /* the same moment, since 1970 */
-    uint64_t last_ns;         /* when something was logged last */
+    uint64_t last_ns;         /* time of the last event */
     uint32_t process;
-    uint32_t parent;   /* the process that was forked, if it was one with a log; else 0 */
+    uint32_t parent;   /* in a child of fork: the parent process, if it had a log; else 0 */
     uint32_t ended;    /* an enum log_end */
     uint32_t attached; /* 1: the process ran before the log began */
     uint64_t sample_mean_bytes;
     uint64_t lost_samples; /* births for which there was no room */
-    uint64_t lost_bytes;   /* the weight of these */
+    uint64_t lost_bytes;   /* sum of their weights */
     uint64_t lost_sites;
     uint64_t lost_modules;
-    uint64_t thinned_samples; /* dead ones whose records were used again */
+    uint64_t thinned_samples; /* dead ones whose records were reused */
     uint64_t rows[4];         /* by kind - 1: records that may be in use, counted from the first */
     char writer[64];          /* name and version of the library */
     char program[LOG_TEXT_BYTES]; /* path of the executable; ends with a NUL, as do all texts */
@@ -66,8 +66,8 @@ struct log_extent {
 
 enum log_state { LOG_FREE, LOG_BEING_WRITTEN, LOG_WHOLE, LOG_DEAD };
 
-/* A site; its number is its place among the records of its kind, and that of the first is 0, which
- * is none: it collects what has no site. The sums count every sample, also those thinned out. */
+/* A site. Its number is its place among the records of its kind; number 0 collects the samples
+ * without a site. The sums count every sample, including those thinned out. */
 struct log_site_record {
     uint32_t state;  /* LOG_FREE, LOG_BEING_WRITTEN or LOG_WHOLE */
     uint32_t frames; /* number of these, up to LOG_FRAMES_MAX */
@@ -79,7 +79,7 @@ struct log_site_record {
 };
 
 struct log_sample_record {
-    uint32_t state; /* LOG_WHOLE: it lives */
+    uint32_t state; /* LOG_WHOLE: the sample lives */
     uint32_t site;
     uint64_t birth_ns;
     uint64_t death_ns;
@@ -93,17 +93,16 @@ struct log_sample_record {
     uint32_t reserved;
 };
 
-/* Sorted by time but for the moment in which every second one is dropped: then some are twice. */
+/* Sorted by time, except while every second one is dropped: then some appear twice. */
 struct log_snapshot_record {
     uint32_t state;
-    uint32_t fields; /* of the snapshot, that the writer knows */
+    uint32_t fields; /* of the snapshot, as the writer knows it */
     struct log_snapshot snapshot;
 };
 
 enum { LOG_BUILD_ID_BYTES = 32, LOG_PATH_BYTES = 904 };
 
-/* A loaded file. It was there when it was seen first; a later record of the same addresses ends
- * it. */
+/* A loaded file, from the moment it was first seen, until a later record has the same addresses. */
 struct log_module_record {
     uint32_t state;
     uint32_t build_id_bytes;
@@ -112,7 +111,7 @@ struct log_module_record {
     uint64_t bias;       /* address less this: as in the file's program headers */
     uint8_t build_id[LOG_BUILD_ID_BYTES];
     uint64_t reserved[5];
-    uint32_t path_bytes; /* of the whole path; what is longer than the room for it is cut off */
+    uint32_t path_bytes; /* of the whole path; `path` may hold less of it */
     uint32_t reserved_too;
     char path[LOG_PATH_BYTES];
 };

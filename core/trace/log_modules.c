@@ -1,8 +1,8 @@
 /* See log_modules.h.
  *
- * The C library tells without a lock which module an address is in (_dl_find_object, from glibc
- * 2.35 on). Others take the loader's lock to answer (dl_iterate_phdr), which a thread may hold that
- * waits for what the calling thread holds; there /proc/self/maps tells.
+ * glibc from 2.35 on finds the module of an address without a lock (_dl_find_object). Other C
+ * libraries take the loader's lock (dl_iterate_phdr), whose holder may wait for a lock of the
+ * calling thread; with them, /proc/self/maps is read.
  */
 #include "trace/log_modules.h"
 
@@ -45,7 +45,7 @@ static bool find_by_loader(uintptr_t address, struct module *module)
 }
 #endif
 
-/* Of files alone: memory may have a name in the map that is none of a file. */
+/* Finds files only: memory may have a name in the map that is no file's. */
 static bool find(uintptr_t address, char *map, size_t length, struct module *module)
 {
 #if HAS_FIND_OBJECT
@@ -72,7 +72,7 @@ static bool is_same(const struct log_module_record *record, const struct module 
     return record->path_bytes == module->path_bytes || module->path_bytes == 0;
 }
 
-/* The last one that was seen at this address decides. */
+/* The module that was logged last at these addresses decides. */
 static bool is_known(const struct module *module)
 {
     uint32_t rows = (uint32_t)ATOMIC_LOAD_RELAXED(&store_header()->rows[LOG_MODULES - 1]);
@@ -85,8 +85,8 @@ static bool is_known(const struct module *module)
     return false;
 }
 
-/* The program itself has no name for the loader. What was opened by a relative path is looked for
- * in the folder that the program is in now, mostly the one that it was in then. */
+/* The loader has no name for the program itself. A relative path is taken from the current folder,
+ * which is mostly the one that it was opened from. */
 static void fill_path(struct log_module_record *record, const struct module *module)
 {
     size_t folder = 0;
@@ -119,9 +119,9 @@ static void log_module(const struct module *module, uint64_t time_ns)
     ATOMIC_STORE_RELEASE(&record->state, LOG_WHOLE);
 }
 
-/* A plugin that is loaded where another one was often has its record in the memory of the other's,
- * too: the path is what differs. What was loaded with the program stays, and has its record in
- * memory of the loader's own, since there was no malloc yet. */
+/* A plugin that is loaded in the place of another one often has its link map there, too: only the
+ * path differs. Modules loaded with the program stay, and have their link maps in the loader's own
+ * memory, since there was no malloc yet. */
 uint64_t modules_of_stack(const uintptr_t *frames, unsigned count)
 {
     uint64_t number = 0;
@@ -164,8 +164,8 @@ void modules_note(const uintptr_t *frames, unsigned count, uint64_t time_ns)
     if (needs_map && (map = os_map(MAP_BYTES, os_page_size(), NULL)))
         length = os_read_file("/proc/self/maps", map, MAP_BYTES);
     for (unsigned i = 0; i < count; i++) {
-        /* Addresses behind calls: that of a call at the very end would be the next module's. Most
-         * are of the module of the one before. */
+        /* A return address behind a call at a module's very end would be the next module's. Most
+         * are in the module of the one before. */
         uintptr_t address = frames[i] - 1;
         if (address >= module.start && address < module.end)
             continue;

@@ -14,8 +14,8 @@ static void add_literally(struct text *text, const char *piece, size_t length)
     }
 }
 
-/* The name that the program was called by: several may be one file. A name of a file has 255 bytes
- * at most, and others follow. */
+/* The name that the program was called by: one file may have several. File names have at most 255
+ * bytes, and other parts follow. */
 static void add_program(struct text *text)
 {
     enum { NAME_MAX_BYTES = 200 };
@@ -64,7 +64,7 @@ static void add_number(struct text *text, unsigned again)
     }
 }
 
-/* Before the last dot of the file's name, or at its end. */
+/* The place before the last dot of the file's name, or its end. */
 static const char *suffix_of(const char *pattern)
 {
     const char *suffix = NULL;

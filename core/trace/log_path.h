@@ -6,15 +6,14 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* Makes a pattern of a path: %e becomes the program's name, and a relative path one of the folder
- * that the program starts in. The number of the process stays open, as children have others. Both
- * texts have PATH_BYTES, and this returns false when it does not fit. */
+/* Makes a pattern of a path: replaces %e by the program's name, and makes a relative path absolute.
+ * %p stays, since children have other process ids. Both texts have PATH_BYTES; false: the pattern
+ * does not fit. */
 bool path_keep(char *pattern, const char *path);
 
-/* The path of this process. There may be such a file already, of the same process as another
- * program, or of others where the pattern leaves no place for the number: `again` tells them apart,
- * from 1 on, and from 2 on the number is part of the name in any case. False when it does not
- * fit. */
+/* Makes the path for this process. The file may exist already: this process made it as another
+ * program, or, if the pattern has no %p, another process did. `again` counts from 1; from 2 on the
+ * name has the process id, and tells the files apart. False: the path does not fit. */
 bool path_resolve(const char *pattern, char *path, unsigned again);
 
 #endif

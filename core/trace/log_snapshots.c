@@ -8,15 +8,15 @@
 #include "trace/log_store.h"
 
 enum { FIRST_INTERVAL_NS = 5000000, LONGEST_PAUSE_NS = 100000000 };
-enum { COST_MAX = 200 /* of the time, one part in so many */ };
+enum { COST_MAX = 200 /* snapshots take at most this fraction of the time: 1 in .. */ };
 
 static uint64_t claim;    /* of claim_take */
 static uint64_t last_ns;  /* atomic, any thread */
-static uint64_t pause_ns; /* atomic, any thread: from that one to the next */
+static uint64_t pause_ns; /* atomic, any thread: from the last snapshot to the next */
 static uint64_t interval; /* with the claim: ns */
-static uint64_t live;     /* atomic, any thread: of the last one, and of the one that had most */
+static uint64_t live; /* atomic, any thread: live bytes of the last snapshot, and the most of any */
 static uint64_t most_live;
-static uint32_t log_of; /* with the claim: store_number of the log that the above is for */
+static uint32_t log_of; /* with the claim: store_number of the log that the above belong to */
 static uint32_t count;  /* with the claim: records */
 
 static struct log_snapshot_record *record_of(uint32_t number)
@@ -24,7 +24,7 @@ static struct log_snapshot_record *record_of(uint32_t number)
     return store_record(LOG_SNAPSHOTS, number);
 }
 
-/* Of each two the one stays that has more live memory, so that peaks do. */
+/* Of each two, keeps the one with more live memory, so that peaks stay. */
 static void drop_every_second(void)
 {
     for (uint32_t i = 0; i < count / 2; i++) {
@@ -42,7 +42,7 @@ static void drop_every_second(void)
     interval *= 2;
 }
 
-/* A line of the file that begins with `name`, in bytes; 0: there is none. */
+/* The value, in bytes, of the line that begins with `name`; 0: there is none. */
 static uint64_t bytes_of(const char *text, const char *name)
 {
     uint64_t kib = 0;
@@ -56,7 +56,7 @@ static uint64_t bytes_of(const char *text, const char *name)
 
 static void look_at_resident(struct log_snapshot *snapshot)
 {
-    char text[2048]; /* the lines come among the first */
+    char text[2048]; /* the two lines are among the first */
     text[os_read_file("/proc/self/status", text, sizeof text - 1)] = '\0';
     snapshot->rss = bytes_of(text, "\nVmRSS:");
     snapshot->rss_highest = bytes_of(text, "\nVmHWM:");
@@ -93,14 +93,14 @@ void snapshots_last(uint64_t now_ns)
     if (!claim_take(&claim))
         return;
     take(now_ns);
-    /* A thread that was interrupted meanwhile would seem to have worked for long. */
+    /* The longest pause bounds the effect of an interruption in the meantime. */
     uint64_t pause = size_min((os_clock_ns() - now_ns) * COST_MAX, LONGEST_PAUSE_NS);
     ATOMIC_STORE_RELAXED(&pause_ns, size_max(pause, interval));
     ATOMIC_STORE_RELAXED(&last_ns, now_ns);
     claim_release(&claim);
 }
 
-/* A quarter more than at any time before is seldom. */
+/* Growth by a quarter over the highest snapshot is rare, so it may cost one. */
 static bool is_peak(uint64_t grown_bytes)
 {
     uint64_t most = ATOMIC_LOAD_RELAXED(&most_live);

@@ -4,10 +4,10 @@
 
 #include "base/macros.h"
 
-/* Logs a snapshot when the next one is due, or when a block of so many bytes makes a new peak. */
+/* Logs a snapshot if the next one is due, or if a block of `grown_bytes` makes a new peak. */
 void snapshots_tick(uint64_t now_ns, uint64_t grown_bytes);
 
-/* Logs one now, unless another thread does. */
+/* Logs a snapshot now, unless another thread does. */
 void snapshots_last(uint64_t now_ns);
 
 #endif

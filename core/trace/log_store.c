@@ -14,10 +14,10 @@ enum { NAMES_MAX = 100, SMALLEST_EXTENTS = 8 };
 
 struct kind {
     uint32_t record_bytes;
-    uint32_t records;  /* in an extent; const, as is all that has no other word */
+    uint32_t records;  /* in an extent; const, as are fields without another note */
     uint32_t limit;    /* extents */
-    uint32_t *extents; /* which ones of the file are of this kind; read below `count` */
-    uint32_t count;    /* atomic: release by who has the claim, pairs with acquire */
+    uint32_t *extents; /* those of this kind, by number; const below `count` */
+    uint32_t count;    /* atomic: release by the claim's holder pairs with acquire */
     uint32_t used;     /* atomic, any thread: records that were appended */
 };
 
@@ -28,7 +28,7 @@ static struct {
     struct kind kinds[LOG_KINDS];
     uint32_t extents_max;
 
-    /* By who has the claim. */
+    /* The claim's holder only. */
     char *path; /* PATH_BYTES */
     struct os_file file;
     uint32_t extents; /* atomic: others read it */
@@ -111,7 +111,7 @@ static enum os_failure add_extent(int fd, enum log_kind kind)
     return OS_NO_FAILURE;
 }
 
-/* What was written long ago need not count as memory of the program: it stays in the file. */
+/* Takes an extent written long ago out of memory: it stays in the file. */
 static void leave_to_file(const struct kind *kind)
 {
     enum { KEPT = 16 };
@@ -163,8 +163,8 @@ static void grow(enum log_kind kind, uint32_t capacity_wanted)
     claim_release(&store.claim);
 }
 
-/* The same, but when somebody else is at it, waits a little for what comes of it: a disk may be
- * slow. Who has the claim waits for nobody, unless a signal handler interrupted it. */
+/* The same, but if another thread is growing the file, waits a little for it: a disk may be slow. A
+ * signal handler that interrupted the claim's holder does not wait. */
 static bool grow_to(enum log_kind kind, uint32_t capacity_wanted)
 {
     for (unsigned nap = 0; nap < CLAIM_NAPS && may_grow(kind); nap++) {
@@ -233,7 +233,7 @@ void *store_append(enum log_kind kind, uint32_t *number)
     uint32_t used = ATOMIC_LOAD_RELAXED(&k->used);
     for (;;) {
         uint32_t capacity = store_capacity(kind);
-        /* Ahead of time, so that who comes meanwhile finds room. */
+        /* Grows ahead of time, so that other threads find room meanwhile. */
         if (capacity - used < (capacity == k->records ? k->records / 4 : k->records))
             grow(kind, capacity + 1);
         if (used >= capacity && !grow_to(kind, used + 1))
@@ -287,7 +287,7 @@ static enum os_failure fill_file(int fd, uint32_t parent)
     return failure;
 }
 
-/* With the claim. Whatever comes of it, this process does not try again. */
+/* With the claim. If it fails, this process does not try again. */
 static void open_file(void)
 {
     uint32_t parent = store_process ? store_header()->process : 0;
@@ -353,7 +353,7 @@ static bool divide(size_t limit_bytes)
     return tables != NULL;
 }
 
-/* Where address space is limited, the program needs it more. */
+/* If address space is limited, the log takes a small part of it. */
 static size_t affordable(size_t limit_bytes)
 {
     size_t space = os_address_space_limit();
@@ -363,7 +363,7 @@ static size_t affordable(size_t limit_bytes)
         round_down(limit_bytes, LOG_EXTENT_BYTES), SMALLEST_EXTENTS * (size_t)LOG_EXTENT_BYTES);
 }
 
-/* All that a log needs in memory, which stays for the next one. */
+/* Maps the memory that a log needs; it stays for the next log. */
 static bool map_memory(size_t limit_bytes)
 {
     if (store.base)

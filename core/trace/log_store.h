@@ -2,11 +2,11 @@
  *
  * All extents of a program's log lie in one range of addresses, reserved once. In a child of fork
  * those of its own file are mapped over the parent's, at the same addresses: a signal handler may
- * fork in the middle of a write, which then goes on in the child and must find memory.
+ * fork in the middle of a write, which goes on in the child and must find memory.
  *
- * Whoever takes the last but a few records of a kind makes the next extent, by a claim that the
- * others do not wait for. No descriptor is kept: programs close all that they find, and list them.
- * The file is opened by its path each time, and looked at whether it is the same.
+ * A thread that finds few records of a kind left makes the next extent, under a claim; the others
+ * do not wait. No descriptor is kept, since programs close and list all descriptors: the file is
+ * opened by its path each time, and its identity checked.
  */
 #ifndef TRACE_LOG_STORE_H
 #define TRACE_LOG_STORE_H
@@ -14,16 +14,16 @@
 #include "os/identity.h"
 #include "trace/log_file.h"
 
-/* Reserves the addresses, if there are none yet, and makes the file. Says why it cannot. */
+/* Reserves the addresses, if there are none yet, and makes the file, or prints why it cannot. */
 void store_start(const struct log_settings *settings);
 
-/* Nothing is wanted any more. The memory of the file stays: others may be writing to it. */
+/* Ends the log. The mapping of the file stays: other threads may be writing to it. */
 void store_close(void);
 
 /* The settings of store_start, with a copy of the path. */
 const struct log_settings *store_settings(void);
 
-/* In a child of fork: makes the child's file. False: not this thread, or it cannot be. */
+/* In a child of fork: makes the child's file. False: another thread does, or it cannot be made. */
 bool store_follow(void);
 
 /* Number of the process whose log is mapped; 0: none. Atomic, any thread. */
@@ -52,10 +52,10 @@ void *store_record(enum log_kind kind, uint32_t number);
 /* Makes extents until one has the record; false when there may be no more. */
 bool store_reach(enum log_kind kind, uint32_t number);
 
-/* Records of a kind that there is room for now. */
+/* How many records of the kind there is room for now. */
 uint32_t store_capacity(enum log_kind kind);
 
-/* Takes the next record that nobody has, to `*number`. NULL when there may be no more. */
+/* Takes the next unused record, and stores its number. NULL: there may be no more. */
 void *store_append(enum log_kind kind, uint32_t *number);
 
 /* Bytes of the file. */

@@ -10,7 +10,7 @@ enum { MODULES_MAX = 64 };
 
 _Static_assert(MODULES_MAX * sizeof(struct module) <= 32 * KIB, "some room is for the text");
 
-/* Whoever opened it. */
+/* The thread that opened it only. */
 static struct {
     struct module *found; /* MODULES_MAX of them, and the text behind; NULL: no memory for it */
     unsigned count;
@@ -20,7 +20,7 @@ static struct {
 
 void modules_open(void)
 {
-    /* A process without memory may have room for less. What is not touched costs nothing. */
+    /* Tries less if there is no memory for more. Untouched pages cost nothing. */
     for (size_t bytes = 16 * MIB; bytes >= 64 * KIB && !modules.found; bytes /= 4) {
         modules.found = os_map(bytes, 1, NULL);
         modules.map_capacity = bytes - MODULES_MAX * sizeof *modules.found;
@@ -39,7 +39,7 @@ void modules_close(void)
     modules.count = 0;
 }
 
-/* Of what a sanitizer watches, too. */
+/* May read memory that a sanitizer watches. */
 __attribute__((no_sanitize("address", "thread"))) bool modules_read(
     uintptr_t address, void *buffer, size_t size)
 {
@@ -69,7 +69,7 @@ static uintptr_t read_hex(const char **text, const char *end)
     return value;
 }
 
-/* start-end access offset device number path, which is of no bytes for memory of no file. */
+/* start-end access offset device number path. Memory of no file has an empty path. */
 static void read_line(const char *text, const char *end, struct module *line)
 {
     line->start = read_hex(&text, end);
@@ -160,8 +160,8 @@ bool module_read(struct module *module)
             break;
         uintptr_t start = module->bias + segment.p_vaddr;
         if (segment.p_type == PT_LOAD && !has_bias) {
-            /* The first one has the header, and is the lowest; notes and tables are said in front
-             * of it now and then, so that they are looked at in a second round. */
+            /* The first one has the header, and is the lowest. Notes and tables may be listed
+             * before it, so a second round looks at them. */
             module->bias = module->start - (segment.p_vaddr - segment.p_offset);
             has_bias = true;
             at = module->start + header.e_phoff - sizeof segment;

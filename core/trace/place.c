@@ -6,9 +6,9 @@
 #include "trace/due.h"
 #include "trace/spare.h"
 
-/* The class of the block that is to be the sample in place of a block of that class: one of few, so
- * that samples share slabs. Blocks of it lie at multiples of their size. Where each block has a
- * slab there is nothing to share. */
+/* The class that a sample is taken from in place of a block of that class: one of few, so that
+ * samples share slabs, with blocks at multiples of their size. Blocks that have a slab each share
+ * none. */
 static unsigned class_for(unsigned size_class, size_t alignment)
 {
     enum { SHORTEST = 256 };
@@ -30,7 +30,7 @@ static void *take_block(unsigned size_class, size_t alignment)
     return block;
 }
 
-/* The block is in use from now on, and zero if asked for. */
+/* Marks the block as live, and clears it if asked to. */
 static void start_block(struct slab *slab, void *block, size_t size, bool zero)
 {
     bool is_long = size_class_is_long(slab->size_class);

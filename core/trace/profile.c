@@ -49,7 +49,7 @@ static bool write_text(int fd, const struct text *text)
     return os_write_quietly(fd, text->buffer, text_stored(text));
 }
 
-/* The values are estimates of all that there is: "heapprofile" has no rate to scale by. */
+/* The values are estimates of all blocks: "heapprofile" has no rate to scale by. */
 static bool write_head(int fd)
 {
     char buffer[256];
@@ -85,7 +85,7 @@ static bool write_site(int fd, const struct site *site)
     return write_text(fd, &text);
 }
 
-/* As the system tells them. */
+/* Copies /proc/self/maps. */
 static bool write_mappings(int fd)
 {
     static const char title[] = "\nMAPPED_LIBRARIES:\n";

@@ -18,8 +18,7 @@ static void tell_observer(const char *line, size_t length)
     attachment.said[length] = '\0';
 }
 
-/* What slabs hold is live, cached, or the rest: free blocks, ends, and pages that nobody touched.
- */
+/* The bytes of slabs that are neither live nor cached: free blocks, ends, untouched pages. */
 static uint64_t rest_of_slabs(const struct snapshot *now)
 {
     uint64_t slabs = 0, used = 0;

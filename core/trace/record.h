@@ -4,11 +4,11 @@
 
 #include "base/macros.h"
 
-/* From the library's constructor: starts the log, whose samples are this far apart on average. */
+/* For the library's constructor: starts the log, whose samples are this far apart on average. */
 void record_start(uint64_t sample_mean_bytes);
 
-/* An observer asks for a recording, which ends one that another observer has left behind, or for
- * its end. */
+/* Answers an observer: begins a recording, after ending one that another observer has left behind,
+ * or ends it. */
 void record_answer(uint32_t request);
 
 #endif

@@ -13,16 +13,16 @@
 #include "trace/due.h"
 #include "trace/place.h"
 
-/* What is kept of a thread that samples; it goes with the heap. Its owner only. */
+/* The state of a thread that samples, kept with its heap. Owner thread only. */
 struct sampler {
-    uint64_t thread; /* whose it is, by its identity; 0: of an owner of the heap before */
-    bool busy;       /* takes a stack, or waits for one that a signal handler interrupted */
+    uint64_t thread; /* identity of the owner; 0: an earlier owner of the heap left it */
+    bool busy;       /* is taking a stack, perhaps interrupted by a signal handler */
     struct unwind_stack stack;
 };
 
 /* ---- Stacks ---------------------------------------------------------------------------------- */
 
-/* The thread's own, if it may take a stack now; it is busy then. */
+/* The thread's sampler, made busy; NULL: it cannot take a stack now. */
 static struct sampler *begin_stack(struct heap *heap)
 {
     struct sampler *sampler = heap->sampler;
@@ -56,7 +56,7 @@ static struct site *find_site(const struct trace_start *start)
     return site;
 }
 
-/* The same for who is no sample yet; NULL: it cannot be found now. */
+/* The same for a guarded block that is freed; NULL: it cannot be found now. */
 static struct site *site_of_free(const struct trace_start *start)
 {
     int type = cancel_put_off();
@@ -95,7 +95,7 @@ static void tell_log(struct sample *sample, size_t usable, bool guarded)
     sample->log = log_birth(&birth);
 }
 
-/* A record for a block that stands for so many parts of one. */
+/* The record of a block that stands for `parts` / SITE_PARTS blocks. */
 static struct sample *make(struct site *site, size_t size, uint64_t parts, unsigned size_class)
 {
     struct sample *sample = metadata_alloc(sizeof *sample);
@@ -110,7 +110,7 @@ static struct sample *make(struct site *site, size_t size, uint64_t parts, unsig
     return sample;
 }
 
-/* The block that the sample is of has been handed out. */
+/* Counts and logs the sample, whose block is about to be handed out. */
 static void count_birth(struct sample *sample, void *block, size_t usable, bool guarded)
 {
     struct site *site = sample->site;
@@ -141,7 +141,7 @@ static void *replace(
     uint64_t parts = due_stands_for(size_classes[size_class].size);
     const struct slab *slab = slab_lookup(block);
     heap->sample_class = CLASS_NONE;
-    /* A signal handler may have come between, or the thread that popped was cancelled. */
+    /* A signal handler may have popped in between, or a cancelled thread left its class here. */
     if (!parts || !slab || slab->size_class != size_class)
         return block;
     struct site *site = find_site(start);
@@ -207,7 +207,7 @@ size_t sample_size(const void *block, const char *call)
     return size_classes[sample->size_class].size;
 }
 
-/* What is left of a block of so many bytes. */
+/* Bytes from the address to the block's end. */
 static size_t rest_of(const char *start, size_t size, const char *address)
 {
     size_t offset = (size_t)(address - start);
@@ -324,7 +324,7 @@ void sample_died(struct sample *sample)
     cancel_restore(type);
 }
 
-/* For the log one block ends and another one begins, which stands for as many. */
+/* In the log one block ends, and another one begins that stands for as many blocks. */
 static void tell_resized(struct sample *sample, size_t size)
 {
     struct log_death death = {
@@ -345,7 +345,7 @@ void sample_resized(const void *before, void *block, size_t size)
 {
     struct sample *sample = sample_of(block);
     const struct slab *slab = HARDENED ? NULL : slab_lookup(block);
-    /* One that has a slab of its class to itself may be of another class then. */
+    /* A block with a slab of its own may have changed its class. */
     if (slab && size_class_is_single(sample->size_class))
         sample->size_class = slab->size_class;
     if (sample->requested_bytes == size)

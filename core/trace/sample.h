@@ -1,17 +1,17 @@
-/* Samples: some of all blocks, chosen so that each byte has the same chance (due.h), of
- * which it is known who allocated them, when, and what became of them.
+/* Samples: some of all blocks, chosen so that each byte has the same chance (due.h). Each records
+ * the stack and time of its allocation, and of its end.
  *
  * A short block that is sampled lies in a slab of its shard's own (slab/slab.h), which no class map
- * knows; of a long one the state says so. So its free leaves the hit path by tests that are there
- * anyway. For all else it is a block of the class that it would be of otherwise: usable size,
- * statistics and what realloc does are the same. A block that realloc leaves where it is stays what
- * it is, sampled or not; one that it moves is decided on anew.
+ * knows; a long one has a state of its own. So its free leaves the hit path by tests that are there
+ * anyway. In all else it counts as a block of its original class: usable size, statistics and
+ * realloc are the same. If realloc leaves a block in place, it stays sampled or not; if it moves
+ * the block, the chance decides anew.
  *
- * A sample stands for as many blocks as its chance was one of, and as many times its bytes.
+ * A sample with the chance 1 in N stands for N blocks, and N times its bytes.
  *
- * Nothing here is called with a lock held. What looks at the stack comes before the heap is
- * entered, and what is told to the log after it is left. Stacks are not taken within one another:
- * what an unwinder allocates is not sampled.
+ * Nothing here is called with a lock held. Stacks are taken before the heap is entered, and the log
+ * is written after it is left. Stacks are not taken within one another: allocations of an unwinder
+ * are not sampled.
  */
 #ifndef TRACE_SAMPLE_H
 #define TRACE_SAMPLE_H
@@ -38,21 +38,21 @@ void sample_resized(const void *before, void *block, size_t size);
 void sample_moves(const void *block);
 void sample_died(struct sample *sample);
 
-/* The heap is another thread's from now on. */
+/* Tells the sampler that another thread has taken the heap. */
 void sampler_forget(struct heap *heap);
 
-/* The sample that a live block of any kind is, or NULL. */
+/* The sample of a live block of any kind; NULL: it is none. */
 struct sample *sample_of(const void *block);
 
 /* Sets the mean distance of samples in bytes; 0: none. To be called outside of allocations, by any
- * thread; where another one is at it, that one goes on with what this one wants, which does not
- * wait. False when there is no memory; then there are none. */
+ * thread. If another thread is setting it, that one sets this mean as well, and this call does not
+ * wait. False: there is no memory, and no samples. */
 bool sample_set_mean(size_t bytes);
 
-/* A profiler that is attached to the probe `otel_memory:alloc` turns sampling on, with its own mean
- * distance, and when it goes sampling is as the options say. It takes the stacks itself, so that
- * none are taken here. */
+/* A profiler that attaches to the probe `otel_memory:alloc` turns sampling on, with a mean distance
+ * for profilers, unless the options have; when it detaches, that ends. It takes the stacks itself,
+ * so none are taken here. */
 void sample_observe(bool comes);
-extern bool sample_is_for_observer; /* atomic relaxed, any thread: the mean is that for it */
+extern bool sample_is_for_observer; /* atomic relaxed, any thread: the mean is the profiler's */
 
 #endif

@@ -8,14 +8,14 @@
 #include "trace/sample.h"
 #include "trace/spare.h"
 
-/* What such profilers expect. */
+/* The mean distance in bytes that profilers at the probe expect. */
 static const size_t observed_mean = 512 * KIB;
 
 bool sample_is_for_observer;
 
 /* ---- By an option ---------------------------------------------------------------------------- */
 
-/* By one thread at a time, which holds no lock: the dynamic linker may be asked. */
+/* By one thread at a time, which holds no lock: the dynamic linker may be called. */
 static bool change_to(size_t bytes)
 {
     static const char no_guards[] =
@@ -23,7 +23,7 @@ static bool change_to(size_t bytes)
     if (bytes == due_mean() && !ATOMIC_LOAD_RELAXED(&sample_is_for_observer))
         return true;
     ATOMIC_STORE_RELAXED(&sample_is_for_observer, false);
-    struct heap *heap = heap_enter(); /* shards are counted with the first heap */
+    struct heap *heap = heap_enter(); /* the first heap sets the number of shards */
     if (!heap)
         return false;
     heap_leave(heap);
@@ -51,8 +51,8 @@ bool sample_set_mean(size_t bytes)
     size_t mean;
     bool changed = true;
     int type = cancel_put_off();
-    /* Either another thread's claim is seen to have ended here, or what is wanted here is seen
-     * there, by who exchanged the word last. */
+    /* Both sides exchange `wanted`: either this thread sees that the other's claim has ended, or
+     * the other sees what this one wants. */
     __atomic_exchange_n(&wanted, bytes, __ATOMIC_ACQ_REL);
     while (claim_take(&claim)) {
         mean = ATOMIC_LOAD_RELAXED(&wanted);
@@ -67,7 +67,7 @@ bool sample_set_mean(size_t bytes)
 
 /* ---- By an observer -------------------------------------------------------------------------- */
 
-/* What the options ask for wins. */
+/* A mean set by options wins. */
 static void begin_observed(void)
 {
     if (due_mean() || !shard_prepare_samples())

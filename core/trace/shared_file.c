@@ -119,7 +119,7 @@ static long allocate(int fd, size_t offset, size_t size)
     return unknown ? write_zeros(fd, offset, size) : result;
 }
 
-/* The kernel sends SIGXFSZ beyond the limit: it is put off, and taken back if it has come. */
+/* Beyond the limit the kernel sends SIGXFSZ: it is blocked meanwhile, and consumed if it came. */
 enum os_failure shared_file_allocate(int fd, size_t offset, size_t size)
 {
     const uint64_t signal = (uint64_t)1 << (SIGXFSZ - 1);

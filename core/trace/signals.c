@@ -1,7 +1,7 @@
 /* See signals.h.
  *
- * Uses the C library's functions for signals: they neither allocate nor take a lock, and know what
- * the kernel wants of a handler.
+ * Uses the C library's functions for signals: they neither allocate nor take a lock, and know the
+ * kernel's needs.
  */
 #include "trace/signals.h"
 
@@ -24,7 +24,7 @@ static const size_t stack_bytes = 128 * KIB;
 void signals_catch(signals_handler *handler)
 {
     struct sigaction action = {.sa_sigaction = handler};
-    /* A mistake of the handler shall come to the handler as well, which then gives up. */
+    /* A crash within the handler calls the handler again, which then gives up. */
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     ATOMIC_STORE_RELAXED(&our_handler, handler);
     for (size_t i = 0; i < ARRAY_LENGTH(caught); i++)
@@ -47,8 +47,8 @@ static const struct sigaction *find_before(int signal)
     return &before[i];
 }
 
-/* The instruction goes on when the handler returns, and fails again. A signal that a process sent
- * has to be sent again; it waits until then. */
+/* When the handler returns, the instruction runs and fails again. A signal that a process sent has
+ * to be sent again; it stays blocked until the handler returns. */
 static void end_program(int signal, const siginfo_t *info)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};

@@ -20,7 +20,7 @@ static uint64_t hash_of(const uintptr_t *frames, unsigned count)
     return hash;
 }
 
-/* The site among those of the chain from `first` up to, but without, `end`. */
+/* Searches the chain from `first` up to, but not including, `end`. */
 static struct site *look(
     struct site *first, const struct site *end, uint64_t hash, const uintptr_t *frames,
     unsigned count)

@@ -1,8 +1,8 @@
-/* Sites: the stacks that sampled blocks were allocated from, and what became of the blocks.
+/* Sites: the stacks that sampled blocks were allocated from, and sums over these blocks.
  *
- * A site is found by its frames, in a table of hashed chains, and is never removed. Sums count what
- * the samples stand for: bytes that were asked for, and blocks, in parts of one, since few samples
- * stand for a whole number of them.
+ * A site is found by its frames, in a table of hashed chains, and is never removed. Sums count
+ * requested bytes and blocks, as many as the samples stand for; blocks in parts of one, since few
+ * samples stand for a whole number.
  *
  * No lock: chains only grow at their heads, by one atomic step, and the sums are atomic.
  */
@@ -11,14 +11,14 @@
 
 #include "trace/trace.h"
 
-/* The site of such a stack in such modules, made if need be; the one without frames when there is
- * no memory. */
+/* The site of the stack in these modules, made if need be. If there is no memory, the site without
+ * frames. */
 struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules);
 
 /* The site made last; the others follow by `next`. */
 struct site *site_newest(void);
 
-/* A block died after so many nanoseconds. */
+/* Counts the lifetime of blocks that died. */
 void site_count_lifetime(struct site *site, uint64_t lifetime_ns, uint64_t parts);
 
 #endif

@@ -1,4 +1,4 @@
-/* The calls of trace.h, and what the options ask for at the start. */
+/* The calls of trace.h, and the start, as the options say. */
 #include "trace/trace.h"
 
 #include "api/environment.h"
@@ -13,7 +13,7 @@
 #include "trace/signals.h"
 #include "trace/spare.h"
 
-/* With a recording, which is of nothing else, there are samples in any case. */
+/* A recording consists of samples: it turns them on if no option does. */
 static void start(void)
 {
     static const size_t recorded_mean = 512 * KIB;

@@ -1,16 +1,16 @@
-/* The wall to trace/: what the allocator tells whoever watches it.
+/* The wall to trace/: the calls by which the allocator tells its observers of events.
  *
- * trace/ takes samples of allocations (sample.h), guards some of them (guard.h), writes down what
- * becomes of them (log.h, profile.h), and reports on a program that dies (crash.h). It may look
- * into everything. The allocator includes this header of it and no other, and works without the
- * folder: then `trace_open` is not there, and `trace` stays NULL.
+ * trace/ takes samples of allocations (sample.h), guards some of them (guard.h), logs their births
+ * and deaths (log.h, profile.h), and reports on a program that dies (crash.h). It may look into
+ * everything. The allocator includes this header of it and no other, and works without the folder:
+ * then `trace_open` is not there, and `trace` stays NULL.
  *
  *     the allocator   a pop is due | a watched block is asked for, resized, freed | the end
  *                           |                             |                           |
  *     struct trace         next, replace              size, resized, free            stop
  *
- * Whoever has a watched block sees that by a slab of the shard of samples, by a big block's record,
- * or by an address in no region: all of these leave the hit paths anyway.
+ * A watched block lies in a slab of the shard of samples, or has a sample in its big block's
+ * record, or lies in no region: all of these leave the hit paths anyway.
  */
 #ifndef TRACE_TRACE_H
 #define TRACE_TRACE_H
@@ -25,14 +25,14 @@ struct heap;
 
 /* ---- Stacks ---------------------------------------------------------------------------------- */
 
-/* Where an allocation was called from: by whom, to whom nothing on the way has changed it. */
+/* Where an allocation was called from. */
 struct trace_start {
     uintptr_t top;    /* stack pointer before the call */
     uintptr_t frame;  /* the caller's frame pointer */
     uintptr_t caller; /* the return address */
 };
 
-/* In a function that its caller reaches by jumps alone. */
+/* For a function that the program's call reaches by jumps alone. */
 #define TRACE_START()                                                                              \
     ((struct trace_start){                                                                         \
         (uintptr_t)__builtin_dwarf_cfa(), *(uintptr_t *)__builtin_frame_address(0),                \
@@ -67,24 +67,24 @@ struct site {
     uintptr_t frame[];                 /* addresses behind the calls, innermost first */
 };
 
-/* So many, by hash, the newest site first; mapped for the first one. It and they are atomic:
- * release on store pairs with acquire on load. Outside of site.c nobody but the descriptor looks at
- * them. */
+/* SITE_CHAINS chains by hash, the newest site first; mapped for the first site. The pointer and the
+ * chains are atomic: release on store pairs with acquire on load. Only site.c and the descriptor
+ * look at them. */
 extern struct site **site_chains;
 
-/* Of a live sampled block. Whoever has the block has this. */
+/* The record of a live sampled block. The owner of the block owns it. */
 struct sample {
     struct site *site;
     uint64_t requested_bytes;
-    uint64_t parts;     /* what it stands for: blocks, times SITE_PARTS */
+    uint64_t parts;     /* how many blocks it stands for, times SITE_PARTS */
     uint64_t birth_ns;  /* of os_clock_ns */
     uint64_t log;       /* its log_handle */
-    uint32_t thread;    /* the system's id of who allocated it */
+    uint32_t thread;    /* the system's id of the thread that allocated it */
     uint8_t size_class; /* that the block counts as; CLASS_NONE: a big one */
-    bool moves;         /* realloc is about to free it, and has moved what was in it */
+    bool moves;         /* realloc has copied its contents, and is about to free it */
 };
 
-/* What an observer asks for from outside, while the program runs: see api/watch.h. */
+/* A request from outside, while the program runs: see api/watch.h. */
 enum attach_request { ATTACH_NOTHING, ATTACH_BEGIN, ATTACH_END };
 
 enum { ATTACH_PATH_BYTES = 4096, ATTACH_SAID_BYTES = 640 };
@@ -92,30 +92,31 @@ enum { ATTACH_PATH_BYTES = 4096, ATTACH_SAID_BYTES = 640 };
 extern struct attach {
     uint32_t request;             /* atomic, any thread: an enum attach_request */
     uint32_t answers;             /* atomic: counts the requests that were answered; release */
-    uint32_t is_recording;        /* by who answers: whether it came to that */
+    uint32_t is_recording;        /* by the answering thread: the recording began */
     uint64_t mean_bytes;          /* by the observer: mean distance of two samples */
     char path[ATTACH_PATH_BYTES]; /* by the observer: as HAKMEM_RECORD_FILE */
-    char said[ATTACH_SAID_BYTES]; /* what the log complained of last; ends with a NUL */
+    char said[ATTACH_SAID_BYTES]; /* the log's last complaint; ends with a NUL */
 } attachment;
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* None is made with a lock held, nor, unless it says so, with the heap entered. */
+/* The caller holds no lock, and has not entered the heap, unless stated otherwise. */
 struct trace {
-    /* From the constructor, when the options are known; and at the end of the program. */
+    /* From the constructor, when the options are known; at the end of the program. */
     void (*start)(void);
     void (*stop)(void);
 
-    /* The calling thread has taken that heap, or is about to lose it. The heap may be entered. */
+    /* The calling thread has taken the heap, or is about to give it up. The heap may be entered. */
     void (*thread_starts)(struct heap *heap);
     void (*thread_ends)(struct heap *heap);
 
-    /* Pops of blocks of so many bytes up to the next that is due; `*round`: trace_round when that
-     * is to be a sample, else 0. With the heap entered, whose generator that is. */
+    /* How many pops of blocks of that size until the next is due. `*round`: trace_round if that one
+     * is to be a sample, else 0. `*random` belongs to the heap, which is entered. */
     uint64_t (*next)(uint64_t *random, size_t bytes, uint8_t *round);
 
-    /* The calling thread's last pop asked for a sample (heap->sample_class): a block that is one,
-     * zeroed if `zero`, in place of `block`, which goes back; or `block`, when that cannot be. */
+    /* The calling thread's last pop asked for a sample (heap->sample_class). Returns a sampled
+     * block, zeroed if `zero`, in place of `block`, which goes back; or `block`, if that cannot be.
+     */
     void *(*replace)(
         void *block, size_t size, size_t alignment, bool zero, const struct trace_start *start);
 
@@ -123,8 +124,8 @@ struct trace {
     void (*big)(struct big *big, size_t size, const struct trace_start *start);
 
     /* For blocks of the hardened library: decides whether one of the class will be a sample; NULL:
-     * it will not. What it returns goes to `begin` with the block, or to `drop` if there is none.
-     */
+     * it will not. The caller passes the sample to `begin` with the block, or to `drop` if it has
+     * none. */
     struct sample *(*decide)(size_t size, unsigned size_class, const struct trace_start *start);
     void (*begin)(struct sample *sample, void *block, size_t usable);
     void (*drop)(struct sample *sample);
@@ -133,18 +134,18 @@ struct trace {
      */
     bool (*covers)(const void *address);
 
-    /* Of a watched block of the default library. Its usable bytes; aborts, naming `call`, where it
-     * is not the start of a live one. The heap may be entered. */
+    /* Usable bytes of a watched block of the default library. Aborts, naming `call`, if `block` is
+     * not the start of a live one. The heap may be entered. */
     size_t (*size)(const void *block, const char *call);
 
-    /* Bytes from the address, which may lie in it, to its end. */
+    /* Bytes from the address, anywhere in a watched block, to the block's end. */
     size_t (*object)(const void *address);
 
-    /* Frees it; aborts as `size` does. */
+    /* Frees a watched block; aborts as `size` does. */
     void (*free)(void *block, const struct trace_start *start);
 
     /* Of any block that may be a sample: it has another size, and, if it is a big one, perhaps
-     * another address; what was in it is moved, and it will be freed. */
+     * another address; its contents were moved, and it will be freed. */
     void (*resized)(const void *before, void *block, size_t size);
     void (*moves)(const void *block);
 
@@ -164,22 +165,22 @@ struct trace {
     /* Writes the live profile: see hakmem_profile_write. */
     int (*write_profile)(const char *path);
 
-    /* A request of an observer, in a thread of its own. */
+    /* Answers a request of an observer, in a thread of its own. */
     void (*answer)(uint32_t request);
 
-    /* The last words of a program that misused the heap were written. Whatever is held. */
+    /* The line of a misuse was written, and the program is about to abort. Locks may be held. */
     void (*misuse)(const struct fatal_line *line);
 };
 
-/* NULL: nobody watches. Set once, by the constructor. Atomic: release on store pairs with acquire
- * on load. */
+/* NULL: there are no observers. Set once, by the constructor. Atomic: release on store pairs with
+ * acquire on load. */
 extern const struct trace *trace;
 
-/* Changes with the mean, and is 0 while there are no samples, and no `trace`. Atomic: release on
- * store pairs with acquire on load, any thread. */
+/* Changes with the mean; 0 while no samples are taken, or `trace` is NULL. Atomic: release on store
+ * pairs with acquire on load, any thread. */
 extern uint8_t trace_round;
 
-/* What the calls are; absent where the folder is. */
+/* The table of calls; absent if the folder is. */
 const struct trace *trace_open(void) __attribute__((weak));
 
 ALWAYS_INLINE const struct trace *trace_now(void)

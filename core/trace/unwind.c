@@ -37,7 +37,7 @@ void unwind_open(bool frames)
 
 /* ---- Walks ----------------------------------------------------------------------------------- */
 
-/* Where calls push their return addresses it is known where these lie. */
+/* If calls push return addresses, the place of each is known. */
 #ifdef __x86_64__
 enum { CALLS_PUSH = 1 };
 #else
@@ -55,7 +55,7 @@ static uintptr_t pushed_at(uintptr_t place)
     return word_below(place, 1);
 }
 
-/* The number that tables have for the frame pointer. */
+/* The frame pointer's number in the tables. */
 #ifdef __x86_64__
 enum { FRAME_POINTER = 6 };
 #else
@@ -71,8 +71,8 @@ struct walk {
     uintptr_t frame[SITE_FRAMES_MAX]; /* frame pointer there */
 };
 
-/* Where no table has it, the unwinder looks at the code that is returned to. A coroutine that never
- * returns may have anything there. */
+/* If no table has the address, the unwinder reads the code there. A coroutine that never returns
+ * may have any return address. */
 static bool is_code(uintptr_t address)
 {
     enum { LOOKED_AT = 16 };
@@ -81,7 +81,7 @@ static bool is_code(uintptr_t address)
            os_is_readable((const void *)address, LOOKED_AT);
 }
 
-/* What it reads of a frame is there, other than behind the end of a stack. */
+/* The bytes that the unwinder reads of a frame can be read: the stack does not end before. */
 static bool is_stack(uintptr_t place)
 {
     enum { READ_OF_FRAME = 512 };
@@ -104,8 +104,8 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *arg
     return goes_on ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-/* The process's first stack lies below what the kernel has put at its end, and grows. The kernel
- * maps nothing else within 128 MiB of there. False: `top` is on another one. */
+/* The first thread's stack grows down from the program's arguments, and the kernel maps nothing
+ * else within 128 MiB of there. False: `top` is on another stack. */
 static bool find_first_bounds(struct unwind_stack *stack, uintptr_t top)
 {
     static const size_t first_stack_max = 64 * MIB;
@@ -117,8 +117,8 @@ static bool find_first_bounds(struct unwind_stack *stack, uintptr_t top)
     return true;
 }
 
-/* pthread_getattr_np itself allocates, holding a lock of the thread's: within it the thread would
- * wait for itself. */
+/* pthread_getattr_np itself allocates, holding a lock of the thread's: a call within it would wait
+ * for itself. */
 __attribute__((no_sanitize("address", "thread"))) static bool is_being_asked(
     const struct trace_start *start)
 {
@@ -133,14 +133,14 @@ __attribute__((no_sanitize("address", "thread"))) static bool is_being_asked(
     return found;
 }
 
-/* Of the first thread, pthread_getattr_np would read a file by way of stdio, of which the thread
- * may hold locks. */
+/* For the first thread, pthread_getattr_np would read a file through stdio, whose locks the thread
+ * may hold. */
 static bool may_ask(const struct trace_start *start)
 {
     return first_thread && first_thread != pthread_self() && !is_being_asked(start);
 }
 
-/* Where the calling thread's stack lies, if that can be told now. */
+/* Finds where the calling thread's stack lies, if it can ask now. */
 static void find_bounds(struct unwind_stack *stack, const struct trace_start *start)
 {
     pthread_attr_t attributes;
@@ -196,9 +196,9 @@ static void follow_frames(
         continue;
 }
 
-/* Code that was compiled at run time is in no table, so that the walk ends there, but mostly keeps
- * frame pointers. They lead on to the first function that is in a table again, where the register
- * may hold anything. If none comes, it held something else from the start. */
+/* Code compiled at run time is in no table, so the walk ends there, but it mostly keeps frame
+ * pointers. They lead on to the first function that is in a table again, which may use the register
+ * for anything. If they lead to none, they were no frame pointers. */
 static void follow_compiled(const struct unwind_stack *stack, struct walk *walk)
 {
     unsigned known = walk->count;
@@ -212,8 +212,8 @@ static void follow_compiled(const struct unwind_stack *stack, struct walk *walk)
         walk->count = known;
 }
 
-/* False: there is no unwinder, or it cannot be used here. It allocates and frees itself, up to GCC
- * 12 while it holds a lock that it would wait for. */
+/* False: there is no unwinder, or it cannot be used here. The unwinder itself calls malloc and
+ * free, up to GCC 12 with a lock held that it would wait for. */
 static bool follow_tables(
     const struct unwind_stack *stack, const struct trace_start *start, struct walk *walk)
 {
@@ -236,13 +236,13 @@ static struct unwind_kept *kept_for(struct unwind_stack *stack, const struct tra
     return &stack->kept[(hash >> 32) % UNWIND_KEPT];
 }
 
-/* Below a return address a function mostly saves its caller's frame pointer. */
+/* Most functions save the caller's frame pointer right below the return address. */
 enum { CHAINED_WORDS = 2 };
 
-/* Of a frame that the function has given any length, by alloca or to align it, only the frame
- * pointer tells where it ends. Where another such frame ended there may still be the return address
- * of an earlier call, the same one. So the frame pointers count, too, of all frames that may be
- * such: of all functions whose frame pointer points to where that of their caller is saved. */
+/* If a frame has a variable length, by alloca or alignment, only its frame pointer tells where it
+ * ends. The same return address, of an earlier call, may still stand where another such frame
+ * ended. So the frame pointers of all frames that may be such have to be equal, too: those that
+ * point to where the caller's frame pointer is saved. */
 
 static uintptr_t pointer_below(uintptr_t next_place)
 {
@@ -285,13 +285,12 @@ static bool add_pointer(struct unwind_kept *kept, unsigned frame, unsigned call,
     return true;
 }
 
-/* As many registers as a function has to save, which it mostly does right below the return
- * address. */
+/* How many registers a function may have to save, mostly right below the return address. */
 enum { SAVES_MAX = 6 };
 
-/* Where the frame pointer of that frame has been since: where the first function to be called from
- * there that saves it has done so. What a function has left unwritten may look as if it had saved
- * it, so that there may be more than one such place. False: there is none. */
+/* Notes where the frame's frame pointer is saved: by the first function called from there that
+ * saves it. An unwritten word may look like a saved pointer, so there may be several places. False:
+ * there is none. */
 static bool add_pointers(
     struct unwind_kept *kept, const struct walk *walk, const struct trace_start *start,
     unsigned frame)
@@ -315,8 +314,8 @@ static bool add_pointers(
     return pointer == start->frame && add_pointer(kept, frame, 0, 0);
 }
 
-/* GCC has frames that it aligns, and of which the end stands below what the frame pointer points
- * to, together with registers that the function saves. */
+/* GCC stores the end of a frame that it aligns below the place that the frame pointer points to,
+ * among the saved registers. */
 static bool ends_by_word(const struct walk *walk, unsigned frame)
 {
     uintptr_t pointer = walk->frame[frame], place = walk->place[frame];
@@ -329,7 +328,7 @@ static bool ends_by_word(const struct walk *walk, unsigned frame)
     return false;
 }
 
-/* What tells where frames end, other than their places and functions. False: it is not known. */
+/* Notes the frame pointers that decide where frames end. False: they cannot be found. */
 static bool keep_pointers(
     struct unwind_kept *kept, const struct walk *walk, const struct trace_start *start)
 {
@@ -342,9 +341,8 @@ static bool keep_pointers(
     return true;
 }
 
-/* A stack is kept only where all is memory from `top` on as long as the thread lives: a coroutine's
- * may be gone when another one, with the same innermost frames, lies where it lay, and is shorter.
- */
+/* Keeps a stack only if it is the thread's own, mapped as long as the thread lives: a coroutine's
+ * may be gone, and a shorter one with the same innermost frames lie in its place. */
 static void keep(
     const struct unwind_stack *stack, struct unwind_kept *kept, const struct walk *walk,
     const struct trace_start *start, struct site *site)
@@ -356,7 +354,7 @@ static void keep(
     kept->count = walk->count;
     for (unsigned i = 0; i < walk->count; i++) {
         uintptr_t offset = walk->place[i] - walk->top;
-        /* Not so where a signal handler was called. */
+        /* A call of a signal handler pushes no return address. */
         if (offset > stack->high - walk->top || offset > UINT32_MAX ||
             pushed_at(walk->place[i]) != walk->address[i])
             return;

@@ -1,14 +1,14 @@
-/* Stacks: the addresses behind the calls that led to an allocation.
+/* Stacks: the return addresses of the calls that led to an allocation.
  *
- * The unwinder is that of libgcc_s, opened when sampling begins, or frame pointers are followed,
- * as far as they stay inside the stack. Unwinding takes microseconds, and sampled stacks repeat: so
- * of the last ones of each thread it is kept where on the stack each return address was. When all
- * of them lie there still, the stack is the same: the place of one follows from the function that
- * the one before leads to, and, where a frame may be of any length, from its frame pointer, which
- * then has to be the same, too.
+ * The unwinder is that of libgcc_s, opened when sampling begins, or frame pointers are followed, as
+ * far as they stay inside the stack. Unwinding takes microseconds, and sampled stacks repeat, so
+ * each thread keeps the places of the return addresses of its last stacks. If all of them are still
+ * there, the stack is the same: the place of each follows from the function that the one before
+ * returns to, and, if a frame has a variable length, from its frame pointer, which is compared,
+ * too.
  *
  * An unwinder may allocate, and may wait for the dynamic linker. So nothing here is called with a
- * lock held or a heap entered, and who calls it sees to it that it is not called again from within.
+ * lock held or a heap entered, and the caller prevents calls from within.
  */
 #ifndef TRACE_UNWIND_H
 #define TRACE_UNWIND_H
@@ -18,14 +18,14 @@
 /* How many stacks are kept of a thread. */
 enum { UNWIND_KEPT = 32 };
 
-/* Where a frame pointer is that tells how long its frame is. */
+/* Where a frame pointer is saved that tells how long its frame is. */
 struct unwind_pointer {
-    uint8_t frame; /* whose it is */
-    uint8_t call;  /* the frame below whose place it is saved .. */
-    uint8_t words; /* .. and how far; 0: it is in its register yet */
+    uint8_t frame; /* the frame it belongs to */
+    uint8_t call;  /* it is saved below the place of this frame .. */
+    uint8_t words; /* .. by so many words; 0: it is still in its register */
 };
 
-/* How many of a stack can be kept that were not saved right below the return address. */
+/* The most frame pointers kept of a stack that are not saved right below the return address. */
 enum { UNWIND_POINTERS = 16 };
 
 struct unwind_kept {
@@ -34,7 +34,7 @@ struct unwind_kept {
     uint32_t count, pointers;
     uint32_t chained; /* frames whose pointers are saved right below the return address, as bits */
     uint32_t offset[SITE_FRAMES_MAX];               /* of a return address, from `top` */
-    uintptr_t address[SITE_FRAMES_MAX];             /* what stood there */
+    uintptr_t address[SITE_FRAMES_MAX];             /* the return addresses */
     struct unwind_pointer pointer[UNWIND_POINTERS]; /* the other ones */
 };
 _Static_assert(SITE_FRAMES_MAX <= 32, "each frame has a bit");
@@ -44,8 +44,8 @@ struct unwind_stack {
     struct unwind_kept kept[UNWIND_KEPT];
 };
 
-/* Finds the unwinder, or does without; `frames`: by frame pointers. To be called outside of
- * allocations. */
+/* Opens the unwinder; if that fails, or if `frames`, stacks are followed by frame pointers. To be
+ * called outside of allocations. */
 void unwind_open(bool frames);
 
 /* The site that the stack belongs to. */

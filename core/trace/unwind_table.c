@@ -6,7 +6,7 @@
 #include "trace/encoded.h"
 #include "trace/modules.h"
 
-/* What a common entry says for all frame entries that refer to it. */
+/* A common entry, which holds for all frame entries that refer to it. */
 struct common {
     uint64_t code_factor;
     int64_t data_factor;
@@ -17,7 +17,7 @@ struct common {
 
 /* ---- Finding the entry ----------------------------------------------------------------------- */
 
-/* Entries are short; what is longer is cut off, and read as far as it goes. */
+/* Most entries are shorter; the rest is cut off, and read as far as it goes. */
 enum { ENTRY_BYTES = 1024 };
 
 struct entry {
@@ -130,7 +130,7 @@ static void set_cfa(struct machine *machine, uint64_t column, int64_t offset)
     machine->rules.cfa_offset = (long)offset;
 }
 
-/* Those with the operand in their lower bits; false: another kind. */
+/* Instructions with the operand in their lower bits; false: another kind. */
 static bool step_short(struct machine *machine, struct bytes *bytes, uint8_t code)
 {
     uint64_t operand = code & 0x3f;
@@ -205,7 +205,7 @@ static void restore_state(struct machine *machine, struct bytes *bytes)
         bytes->is_bad = true;
 }
 
-/* Those that define the frame's address; false: another kind. */
+/* Instructions that define the frame's address; false: another kind. */
 static bool step_cfa(struct machine *machine, struct bytes *bytes, uint8_t code)
 {
     struct rules *rules = &machine->rules;
@@ -238,7 +238,7 @@ static bool step_cfa(struct machine *machine, struct bytes *bytes, uint8_t code)
     }
 }
 
-/* Those that define a register; others are not known. */
+/* Instructions that define a register; any other is an error. */
 static void step_register(struct machine *machine, struct bytes *bytes, uint8_t code)
 {
     int64_t factor = machine->common->data_factor;

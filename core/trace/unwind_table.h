@@ -1,4 +1,4 @@
-/* The tables that compilers write for exceptions: how the registers of a caller are found, for each
+/* Reads the tables that compilers write for exceptions: how to find a caller's registers, for each
  * place in the code. They are described in the Linux Standard Base and in DWARF, chapter 6.4.
  *
  * One thread at a time, between modules_open and modules_close.

@@ -14,7 +14,7 @@ struct unwinder unwinder;
 /* Atomic: release on store pairs with acquire on load. */
 static enum { UNKNOWN, OPEN, LOST } state;
 
-/* The process that uses it, above the number of its threads that do now. Atomic, any thread. */
+/* The process id above the number of its threads that use the unwinder now. Atomic, any thread. */
 static uint64_t users;
 
 static int find_library(struct dl_phdr_info *module, size_t size, void *unused)
@@ -40,7 +40,7 @@ bool unwinder_open(void)
     void *(*open)(const char *, int), *library = NULL;
     if (ATOMIC_LOAD_RELAXED(&state) != UNKNOWN)
         return true;
-    /* By name: linkers warn of programs that have it and are static. */
+    /* By name: linkers warn of static programs that use dlopen. */
     if (symbol_find(RTLD_DEFAULT, &open, "dlopen"))
         library = open("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library || !symbol_find(library, &unwinder.get_ip, "_Unwind_GetIP") ||
@@ -54,7 +54,7 @@ bool unwinder_open(void)
     return true;
 }
 
-/* One user more. False: those of the parent were inside. */
+/* Counts a user in. False: threads of the parent were using it during fork. */
 static bool count_in(uint64_t process)
 {
     uint64_t seen = ATOMIC_LOAD_RELAXED(&users), next;

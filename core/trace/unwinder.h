@@ -21,16 +21,16 @@ extern struct unwinder {
     _Unwind_Ptr (*get_ip)(struct _Unwind_Context *);
     _Unwind_Word (*get_cfa)(struct _Unwind_Context *);
     _Unwind_Word (*get_register)(struct _Unwind_Context *, int);
-    const void *(*find_table)(void *, void *[3]); /* what the tables have of an address */
-    struct range library;                         /* where it lies */
+    const void *(*find_table)(void *, void *[3]); /* an address's entry in the tables */
+    struct range library;                         /* the addresses of libgcc_s */
 } unwinder;
 
-/* False: there is none. To be called outside of allocations, by one thread at a time. */
+/* Opens it; false: it cannot be. To be called outside of allocations, by one thread at a time. */
 bool unwinder_open(void);
 
-/* It is used from here on, with signals blocked: a handler might want a stack, too, and it has
- * locks. False: it is not open, or it is closed for good, since this is the child of a fork that
- * happened while another thread held one of them. */
+/* Begins a use, with signals blocked: the unwinder has locks, and a handler might take a stack,
+ * too. False: it is not open, or closed for good, since another thread of the parent was using it
+ * at fork. */
 bool unwinder_begin(uint64_t *blocked);
 void unwinder_end(uint64_t blocked);
 
