@@ -1,5 +1,5 @@
-/* The C functions by which programs that are built for gperftools' tcmalloc speak to it. Calls by
- * MallocExtension::instance() in C++ go to the tcmalloc behind, which serves nobody. */
+/* The C functions of MallocExtension, for programs that are built for gperftools' tcmalloc. Calls
+ * by MallocExtension::instance() in C++ go to the tcmalloc behind, which serves no call. */
 #include <string.h>
 
 #include "api/alloc.h"
@@ -57,7 +57,7 @@ EXPORT int MallocExtension_GetNumericProperty(const char *property, size_t *valu
     return found >= 0;
 }
 
-/* None of tcmalloc's can be set here. */
+/* No property of tcmalloc can be set here. */
 EXPORT int MallocExtension_SetNumericProperty(const char *property, size_t value)
 {
     (void)property;
@@ -70,7 +70,7 @@ EXPORT void MallocExtension_ReleaseFreeMemory(void)
     hakmem_purge();
 }
 
-/* Gives back at least `bytes`, if there are as many. */
+/* Gives back all free memory, whatever `bytes` says, unless it is 0. */
 EXPORT void MallocExtension_ReleaseToSystem(size_t bytes)
 {
     if (bytes)
@@ -101,7 +101,7 @@ EXPORT size_t MallocExtension_GetAllocatedSize(const void *block)
     return alloc_usable_size(block, "MallocExtension_GetAllocatedSize");
 }
 
-/* Unknown, owned, not owned, as gperftools counts them. */
+/* The values are gperftools'. */
 EXPORT int MallocExtension_GetOwnership(const void *block)
 {
     enum { OWNED = 1, NOT_OWNED = 2 };
@@ -124,7 +124,7 @@ static bool copy(void *to, const char *report, size_t length)
     return true;
 }
 
-/* The report of hakmem, cut off where the buffer ends. */
+/* Hakmem's report, cut off at the end of the buffer. */
 EXPORT void MallocExtension_GetStats(char *buffer, int length)
 {
     struct room room = {buffer, (size_t)length};

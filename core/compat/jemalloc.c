@@ -1,11 +1,11 @@
-/* jemalloc's calls for blocks, for programs that are built for it; mallctl.c has its questions and
- * settings, override/libc.c has sdallocx.
+/* jemalloc's calls for blocks, for programs that are built for it; its queries and settings are in
+ * mallctl.c, sdallocx in override/libc.c.
  *
  * Without them, a program that is preloaded with hakmem and linked with jemalloc would get blocks
- * from jemalloc and give them to hakmem's free. In `flags`, alignment and zeroing act; the bits of
- * arenas and thread caches name things that hakmem does not have.
+ * from jemalloc and give them to hakmem's free. In `flags`, alignment and zeroing count; the bits
+ * of arenas and thread caches are ignored, since hakmem has neither.
  *
- * A size of 0, which jemalloc leaves open, counts as 1.
+ * A size of 0, undefined in jemalloc, counts as 1.
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ EXPORT size_t sallocx(const void *block, int flags)
     return alloc_usable_size(block, "sallocx");
 }
 
-/* Zeroes a block from `from` on, to its real size, from which rallocx goes on. Guarded blocks and
+/* Zeroes a block from `from` to its usable size, where a later rallocx goes on. Guarded blocks and
  * those of the hardened library end at any byte. */
 static void *clear_beyond(void *block, size_t from)
 {
@@ -102,8 +102,8 @@ static bool pass_on(void *to, const char *report, size_t length)
     return true;
 }
 
-/* The report of hakmem, as JSON if `options` has a J; other letters would leave parts out that it
- * does not have. In one piece, to standard error if there is no function to take it. */
+/* Hakmem's report in one piece, as JSON if `options` has a J; other letters leave out parts that it
+ * does not have. If `write` is NULL, it goes to standard error. */
 EXPORT void malloc_stats_print(
     void (*write)(void *argument, const char *text), void *argument, const char *options)
 {

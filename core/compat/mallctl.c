@@ -1,11 +1,11 @@
-/* mallctl, by name or by number: programs that are built for jemalloc ask and tell it things.
+/* mallctl, by name or by number: queries and settings of programs that are built for jemalloc.
  *
- * They ask for figures, and want a purge after they have dropped much: redis does the latter after
- * FLUSHALL and the former ten times a second, while it makes no call of malloc at all. So every
- * call is a slow path, which may give idle memory back.
+ * Programs read figures, and purge after they have freed much memory: redis reads ten times a
+ * second, even while it makes no call of malloc, and purges after FLUSHALL. So every call is a slow
+ * path, which may give idle memory back.
  *
  * A name without a counterpart gets the answer of a jemalloc that was built without it, ENOENT,
- * even if a jemalloc is loaded behind: that one serves nobody.
+ * even if a jemalloc is loaded behind: that one serves no call.
  *
  * The number of a name (its MIB) begins with its place in the list, and has the number of an arena
  * where the name has it, as programs rely on.
@@ -47,14 +47,14 @@ static const struct {
 
 enum { ARENAS = 1 };
 
-/* The version of jemalloc whose manual holds for this file, in jemalloc's form. */
+/* The version of jemalloc that this file follows, in jemalloc's form. */
 static const char version[] = "5.3.0-0-hakmem-" HAKMEM_VERSION;
 
 /* Atomic relaxed, any thread. */
 static struct {
     uint64_t epoch;
     bool background; /* the value that the program wrote last; there is no such thread */
-    long sample_kib; /* the mean distance with which samples are taken anew */
+    long sample_kib; /* the mean distance when sampling begins again */
 } state = {.epoch = 1, .sample_kib = 512 /* jemalloc's lg_prof_sample */};
 
 /* The value of a control, as the bits of its type. */
@@ -75,7 +75,7 @@ static uint64_t value_of(enum control control)
     }
 }
 
-/* jemalloc's -1 is never; the longest delay that there is comes close. */
+/* jemalloc's -1 means never; here it is the longest delay. */
 static int set_delay(ssize_t delay_ms)
 {
     static const long longest_ms = 3600000;
@@ -85,7 +85,7 @@ static int set_delay(ssize_t delay_ms)
         "purge_delay_ms", delay_ms < 0 || delay_ms > longest_ms ? longest_ms : (long)delay_ms);
 }
 
-/* The option sample_kib, which is that of jemalloc but for its unit. */
+/* Sets the option sample_kib, which differs from jemalloc's in its unit alone. */
 static int set_active(bool active)
 {
     long now = POLICY(sample_kib);
@@ -97,7 +97,7 @@ static int set_active(bool active)
     return hakmem_option_set("sample_kib", wanted) ? EFAULT : 0;
 }
 
-/* NULL: to the file that was named for the purpose, or one of a name that jemalloc gives. */
+/* NULL: to the file that the environment names, or to one with jemalloc's default name. */
 static int dump(const char *path)
 {
     if (!path)
@@ -137,7 +137,7 @@ static int act(enum control control, uint64_t value)
     }
 }
 
-/* Hands out as much as fits; true if the lengths agree. */
+/* Copies as much as fits; true: the lengths agree. */
 static bool hand_out(uint64_t value, size_t bytes, void *old, size_t *old_length)
 {
     bool fits = *old_length == bytes;
@@ -146,7 +146,7 @@ static bool hand_out(uint64_t value, size_t bytes, void *old, size_t *old_length
     return fits;
 }
 
-/* The one way of all calls: reads and then writes, as far as pointers are given. */
+/* All calls come here: reads and then writes, if the pointers for it are given. */
 static int exchange(
     enum control control, void *old, size_t *old_length, const void *new, size_t new_length)
 {
@@ -187,7 +187,7 @@ EXPORT int mallctl(const char *name, void *old, size_t *old_length, void *new, s
     return exchange((enum control)control, old, old_length, new, new_length);
 }
 
-/* The parts of a name between dots, and which of them is a number; 0: none. */
+/* Counts the parts of a name between dots. `*number_at`: which part is a number; 0: none. */
 static size_t count_parts(const char *name, size_t *number_at)
 {
     size_t parts = 1;

@@ -4,8 +4,8 @@
 
 #include "base/macros.h"
 
-/* Which of the names it is, counted from 0, and the number in it, if there is one; -1: none. Each
- * name of the list ends with a NUL, and the last with two. NULL is no name. */
+/* The index of the name in the list, and the number in it, if there is one; -1: it is not listed,
+ * or NULL. Each name of the list ends with a NUL, and the last with two. */
 int names_find(const char *list, const char *name, size_t *number);
 
 /* The name of that index; NULL: the list is shorter. */

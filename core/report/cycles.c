@@ -1,8 +1,8 @@
 /* See cycles.h.
  *
- * Each thread adds up the ticks of all spans that have ended. What that sum grew by between begin
- * and end of a span was in spans inside it; the end sets it to what it was at the begin, and the
- * whole of the span. So no span has to know the one around it.
+ * Each thread adds up the ticks of all spans that have ended. The growth of that sum between begin
+ * and end of a span is the time of the spans inside it; the end sets the sum to its value at the
+ * begin plus the whole span. So no span has to know the one around it.
  */
 #include "report/cycles.h"
 
@@ -36,7 +36,7 @@ const char cycles_kind_names[CYCLES_KINDS][16] = {
 static __thread struct {
     uint64_t ended_ticks;
     enum cycles_side side;
-    bool entered; /* in this call: so it is no hit */
+    bool entered; /* the heap, in this call: it is no hit */
 } now;
 
 /* LIBHAKMEM_PROFILE=locks: time stamps would bend the time of a call, which `make scale` measures.
@@ -52,7 +52,7 @@ __attribute__((constructor)) static void start(void)
 
 struct span {
     uint64_t start;  /* ticks; 0: it does not count */
-    uint64_t inside; /* of the thread, as `start` */
+    uint64_t inside; /* ended_ticks of the thread at the start */
     enum cycles_kind kind;
     enum cycles_side side, outer_side;
 };
@@ -61,7 +61,7 @@ static struct span begin(enum cycles_side side, enum cycles_kind kind)
 {
     struct span span = {0};
     bool in_call = now.side != CYCLES_OTHER;
-    /* Of calls inside of calls the outermost counts. */
+    /* Of nested calls, only the outermost counts. */
     if (UNLIKELY(locks_alone) || (kind == CYCLES_CALL && in_call))
         return span;
     if (kind == CYCLES_CALL)
@@ -122,7 +122,7 @@ void cycles_lock_waited(uint64_t ticks)
 #include "report/cycles.def"
 /* clang-format on */
 
-/* Whoever cannot be served at once enters the heap. */
+/* A call that no magazine serves enters the heap. */
 struct heap *__real_heap_enter(void);
 struct heap *__wrap_heap_enter(void);
 struct heap *__wrap_heap_enter(void)

@@ -1,13 +1,13 @@
-/* Counts where the cycles of slow paths go, in the measuring library, libhakmem-profile.so, and in
- * no other: there, each piece of work between two time stamps, a *span*, is counted by its kind,
- * for malloc and free apart. cycles.def says which calls are spans.
+/* Counts the cycles of slow paths, in the measuring library alone, libhakmem-profile.so: it times
+ * each piece of work, a *span*, and counts it by its kind, for malloc and free apart. cycles.def
+ * says which calls are spans.
  *
  *     malloc  |-- call ------------------------------------------|
  *                    |-- refill from bins ----------|
  *                         |-- lock wait --|  |-- fresh slab --|
  *
- * A span's own time is the part outside of inner spans, so that own times add up to all of it.
- * Calls that a magazine serves have no spans, or spans that are not counted.
+ * A span's own time is the part outside of inner spans, so own times add up to the whole. Calls
+ * that a magazine serves have no spans, or spans that are not counted.
  *
  * Any thread; counters are atomic, in a few copies.
  */
@@ -17,8 +17,8 @@
 #include "base/macros.h"
 
 enum cycles_kind {
-    CYCLES_CALL,       /* all of a call of malloc or free that no magazine served at once */
-    CYCLES_FIRST_CALL, /* a thread comes by a heap */
+    CYCLES_CALL,       /* a whole call of malloc or free that no magazine served at once */
+    CYCLES_FIRST_CALL, /* a thread takes a heap */
     CYCLES_REFILL_TRANSFER,
     CYCLES_REFILL_BINS,
     CYCLES_FRESH_SLAB,
@@ -31,7 +31,7 @@ enum cycles_kind {
     CYCLES_KINDS
 };
 
-/* Whose time it is. Spans inside another one are of its side. */
+/* Which calls the time belongs to. A span inside another one is on its side. */
 enum cycles_side {
     CYCLES_OTHER, /* purges on request, ends of threads */
     CYCLES_MALLOC,
@@ -52,14 +52,14 @@ struct cycles_copy {
     struct cycles_counts of[CYCLES_SIDES][CYCLES_KINDS];
 } CACHE_ALIGNED;
 
-/* Atomic relaxed, any thread. Outside of cycles.c nobody but the descriptor looks at them. */
+/* Atomic relaxed, any thread. Only cycles.c and the descriptor look at them. */
 enum { CYCLES_COPIES = 8 };
 extern struct cycles_copy cycles_copies[CYCLES_COPIES];
 
 extern const char cycles_side_names[CYCLES_SIDES][8];
 extern const char cycles_kind_names[CYCLES_KINDS][16];
 
-/* A wait for a lock, which has just ended. */
+/* Counts a wait for a lock that has just ended. */
 void cycles_lock_waited(uint64_t ticks);
 
 /* Adds up all copies. */

@@ -26,8 +26,8 @@ void cycles_sum(struct hakmem_stats *total)
 
 /* ---- Table ----------------------------------------------------------------------------------- */
 
-/* A bound in ticks that `thousandths` of the spans keep: the upper end of their place in the
- * histogram. */
+/* An upper bound in ticks of `thousandths` of the spans: the end of their bucket in the histogram.
+ */
 static uint64_t quantile(const struct cycles_counts *counts, unsigned thousandths)
 {
     uint64_t below = 0;
@@ -164,7 +164,7 @@ static void json_locks(struct text *text)
 void cycles_json(struct text *text)
 {
     json_object(text, "cycles");
-    /* Long enough that the division rounds little off. */
+    /* So many that the division rounds little off. */
     const uint64_t ticks = (uint64_t)1 << 40;
     uint64_t ns = ticks_ns(ticks);
     json_number(text, "ticks_per_ms", ns ? (uint64_t)((double)ticks * 1e6 / (double)ns) : 0);

@@ -8,8 +8,8 @@
 /* Appends tables of both, in nanoseconds. */
 void cycles_print(struct text *text);
 
-/* Appends the members "cycles", in ticks, with their rate and histograms as arrays, of which the
- * last places are left out when they are 0, "lock_profile_cost_ps" and "locks", and a comma. */
+/* Appends the members "cycles", in ticks, with their rate, and histograms as arrays without
+ * trailing zeros, "lock_profile_cost_ps" and "locks", and a comma. */
 void cycles_json(struct text *text);
 
 /* Fills in the sums of both. */

@@ -20,8 +20,8 @@
 const uint32_t hardened_layout[] = {0};
 #endif
 
-/* It is looked for as it lies in memory, by nobody in here: the constructor refers to it (init.c),
- * or the linker would leave it out. */
+/* Only observers from outside look at it. The constructor refers to it (init.c), or the linker
+ * would leave it out. */
 const struct descriptor descriptor = {
     .magic = DESCRIPTOR_MAGIC,
     .self = &descriptor,

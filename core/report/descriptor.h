@@ -1,23 +1,22 @@
 /* The descriptor: tells an observer from outside where the allocator's structures lie.
  *
- * `hakmem inspect` reads the memory of another process, or of a core file, which takes no time of
- * that process. It has to know this one constant beforehand: the addresses at which all walks
- * begin, and offsets and sizes of the fields on the way, which the compiler fills in
- * (descriptor.def).
+ * `hakmem inspect` reads the memory of another process, which takes no time of that process, or of
+ * a core file. This one constant tells it the addresses at which all walks begin, and offsets and
+ * sizes of the fields on the way, as the compiler fills them in (descriptor.def).
  *
  *     | magic | self | layout, counts | version | address .. address | item .. item |
  *
- * It is found by its first word in the part of an ELF file that relocation writes to, so that there
- * need be no symbols, in a statically linked program neither, and that a core file has it. `self`
- * is its own address, by which it is told from a copy of the magic.
+ * An observer finds it by its first word, in the part of an ELF file that relocation writes to: so
+ * no symbols are needed, not even in a statically linked program, and core files have it. `self`,
+ * its own address, tells it from a copy of the magic.
  */
 #ifndef REPORT_DESCRIPTOR_H
 #define REPORT_DESCRIPTOR_H
 
 #include <stdint.h>
 
-/* Counts up when a reader that knows the former layout would misread this one. Not when rows are
- * added: a reader that knows fewer reads those. */
+/* Counts up when a reader of the former layout would misread this one, but not when rows are added
+ * at an end: such a reader reads the rows that it knows. */
 enum { DESCRIPTOR_LAYOUT = 2 };
 
 #define DESCRIPTOR_MAGIC "hakmem-layout\r\n"

@@ -45,7 +45,7 @@ static void json_close(struct text *text, const char *end)
     text_string(text, end);
 }
 
-/* Bytes of the UTF-8 sequence that `bytes` begins with; 0 when it is none. */
+/* Length of the UTF-8 sequence that `bytes` begins with; 0: it begins with none. */
 static size_t sequence_length(const char *bytes, size_t length)
 {
     static const unsigned char leads[] = {0x80, 0xc2, 0xe0, 0xf0, 0xf5}; /* of 1 .. 4 bytes */
@@ -59,14 +59,14 @@ static size_t sequence_length(const char *bytes, size_t length)
     for (size_t i = 1; i < wanted; i++)
         if (((unsigned char)bytes[i] & 0xc0) != 0x80)
             return 0;
-    /* Longer than need be, a surrogate, or above the last character. */
+    /* An overlong form, a surrogate, or above the last character. */
     unsigned char second = wanted > 1 ? (unsigned char)bytes[1] : 0;
     bool is_wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
                     (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
     return is_wrong ? 0 : wanted;
 }
 
-/* A string that somebody else wrote: paths and arguments are in any encoding, JSON is in UTF-8. */
+/* Paths and arguments may have any encoding; JSON is in UTF-8. */
 static void json_string(struct text *text, const char *bytes, size_t length)
 {
     text_char(text, '"');

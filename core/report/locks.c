@@ -1,6 +1,5 @@
-/* See locks.h. The linker leads all calls of lock_acquire and lock_release to the functions here
- * (`--wrap`, cmake/HakmemLibraries.cmake).
- */
+/* See locks.h. The linker redirects all calls of lock_acquire and lock_release to the functions
+ * here (`--wrap`, cmake/HakmemLibraries.cmake). */
 #include "report/locks.h"
 
 #include <string.h>
@@ -27,12 +26,11 @@ const char lock_kind_names[LOCK_KINDS][12] = {
 
 /* ---- Counting -------------------------------------------------------------------------------- */
 
-/* No critical section takes that long: the system took the processor from the holder. Counted
- * apart, for on a machine that has a processor for each thread it would not have happened. */
+/* No critical section takes that long: the system has taken the processor from the holder. Such
+ * holds are counted apart, since a machine with a processor for each thread has none. */
 static const uint64_t interrupted_ns = 100000;
 
-/* Constant after the constructor, but for locks that are taken before it: then 0, and no hold is
- * long. */
+/* Constant after the constructor; 0 before, when no hold counts as interrupted. */
 static uint64_t interrupted_ticks;
 
 __attribute__((constructor)) static void start_clock(void)
@@ -81,7 +79,7 @@ void __wrap_lock_release(struct lock *lock)
     __real_lock_release(lock);
 }
 
-/* Locks are measured as on a machine that has a CPU for each shard. */
+/* Locks are measured as if the machine had a CPU for each shard. */
 unsigned __real_os_cpu_count(void);
 unsigned __wrap_os_cpu_count(void);
 unsigned __wrap_os_cpu_count(void)

@@ -1,8 +1,8 @@
 /* Counts what happens at the locks, in the measuring library (os/lock_profile.h).
  *
- * Some kinds have one lock; others have many, in parts that shards are spread over. Of these the
- * busiest one counts, and the one at which threads meet most: the sum over hundreds of locks says
- * nothing about any of them.
+ * Some kinds have one lock; others have many, in parts that shards are spread over. Of these, the
+ * busiest one is reported, and the one at which threads meet most: the sum over hundreds of locks
+ * says nothing about any of them.
  */
 #ifndef REPORT_LOCKS_H
 #define REPORT_LOCKS_H
@@ -31,11 +31,11 @@ struct lock_usage {
 };
 
 struct lock_kind_usage {
-    uint64_t parts;         /* that shards are spread over, each with locks of its own */
-    uint64_t locks;         /* that were taken at all */
-    struct lock_usage all;  /* of them together */
-    struct lock_usage busy; /* of the one that was held longest */
-    struct lock_usage met;  /* of the one with the most handovers */
+    uint64_t parts;         /* parts that shards are spread over, each with its own locks */
+    uint64_t locks;         /* locks that were taken at all */
+    struct lock_usage all;  /* all locks together */
+    struct lock_usage busy; /* the one that was held longest */
+    struct lock_usage met;  /* the one with the most handovers */
 };
 
 void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage);

@@ -16,7 +16,7 @@
 
 /* Written by the constructor, and in the child of a fork. */
 static struct {
-    bool started;        /* the others are known */
+    bool started;        /* the other fields are set */
     struct os_file file; /* what standard error was at the start; 0: closed */
     int fd;              /* another descriptor for it; -1: none */
 } kept;
@@ -28,8 +28,8 @@ static bool is_kept_file(int fd)
     return kept.file.number && now.device == kept.file.device && now.number == kept.file.number;
 }
 
-/* What a daemon leaves open keeps whoever waits for the end of its output waiting: a child does
- * with the standard error that it has. */
+/* If a daemon left the copy open, a reader of its output would wait for the end forever: a child
+ * uses its own standard error. */
 static void forget_in_child(void)
 {
     if (kept.fd >= 0 && is_kept_file(kept.fd))
@@ -56,7 +56,7 @@ void report_start(void)
 static int standard_error(void)
 {
     if (!kept.started)
-        return STDERR; /* statistics were not asked for until the program ran */
+        return STDERR; /* the options did not ask for statistics at the start */
     if (kept.fd >= 0 && is_kept_file(kept.fd))
         return kept.fd;
     return is_kept_file(STDERR) ? STDERR : -1;
@@ -71,9 +71,8 @@ void report_say(const char *line, size_t length)
 
 /* ---- Reports --------------------------------------------------------------------------------- */
 
-/* Enough for any report; mapped only while one is made, so that it does not change what it
- * reports. Little is on the stack, here and below: a signal may ask for a report where there is
- * little of it. */
+/* Enough for any report; mapped only while one is made, so that it does not change the figures.
+ * Little is on the stack, here and below: a signal may ask for a report on a small one. */
 static const size_t report_capacity = 128 * KIB;
 
 bool report_make(
@@ -106,7 +105,7 @@ void report_print(int fd)
     report_make(report_table, write_to, &fd);
 }
 
-/* Longer paths no system call takes; with a line about one it has room in the second. */
+/* No system call takes longer paths. A line about one has LINE_BYTES. */
 enum { PATH_BYTES = 4096, LINE_BYTES = 2 * PATH_BYTES };
 
 static void complain_unwritable(const char *option, const char *path, const char *reason)
@@ -132,8 +131,8 @@ static void complain_unwritable(const char *option, const char *path, const char
     os_unmap(buffer, bytes);
 }
 
-/* The path with its percent signs resolved. False when it is too long: a path that was cut off
- * would be that of another file. */
+/* Resolves the percent signs of the path. False: it is too long; cut off, it would name another
+ * file. */
 static bool resolve(const char *path, struct text *text)
 {
     for (; *path; path++) {
@@ -147,7 +146,7 @@ static bool resolve(const char *path, struct text *text)
     return text->length < text->capacity;
 }
 
-/* The descriptor that a path stands for, such as /dev/stdout or /dev/fd/3; -1: for none. */
+/* The descriptor that a path such as /dev/stdout or /dev/fd/3 names; -1: none. */
 static int descriptor_of(const char *path)
 {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -169,8 +168,8 @@ static int descriptor_of(const char *path)
     return -1;
 }
 
-/* The descriptor to write to for the one that a path names; -1: it is closed. Standard error is the
- * one of the start, here as well. */
+/* The descriptor to write to for the one that a path names; -1: it is closed. Standard error is
+ * that of the start. */
 static int still_open(int fd)
 {
     if (fd == STDERR)
@@ -230,8 +229,7 @@ static void warn_if_idle(void)
         report_say(message, sizeof message - 1);
 }
 
-/* Statistics take locks, and a signal handler that ends the program may have interrupted its thread
- * where that holds one. */
+/* Statistics take locks, and a signal handler may end the program while its thread holds one. */
 void report_at_exit(void)
 {
     static const char again[] =

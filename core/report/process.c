@@ -5,7 +5,7 @@
 
 #include "os/os.h"
 
-/* The number behind the name in the lines of /proc/self/status; 0 when there is none. */
+/* The number behind the name in /proc/self/status; 0: there is none. */
 static uint64_t number_at(const char *status, const char *name)
 {
     const char *line = strstr(status, name);

@@ -31,7 +31,7 @@ static void add_heaps(unsigned size_class, struct hakmem_usage *usage)
     struct heap_counts heaps = heap_counts(size_class);
     int64_t pushes = (int64_t)(heaps.cached + heaps.pops + heaps.magazines.returned);
     if (pushes < 0)
-        pushes = 0; /* for the reason of stats_difference */
+        pushes = 0; /* as in stats_difference */
     usage->cached_blocks += heaps.cached;
     usage->malloc_calls += heaps.pops;
     usage->malloc_hits += stats_difference(heaps.pops, heaps.magazines.misses);

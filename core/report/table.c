@@ -17,7 +17,7 @@ static void print_share(struct text *text, uint64_t part, uint64_t whole)
     text_char(text, '%');
 }
 
-/* Bytes in the unit that leaves one to four digits before the point, right-aligned. */
+/* Right-aligned, in the unit that leaves one to four digits before the point. */
 static void print_bytes(struct text *text, uint64_t bytes, unsigned width)
 {
     static const char units[][4] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -161,7 +161,7 @@ static void print_classes(struct text *text)
     }
 }
 
-/* On one line: the arguments with blanks between them. */
+/* The arguments on one line, with blanks between them. */
 static void print_command(struct text *text, const struct process *process)
 {
     const char *argument = NULL;
