@@ -1,10 +1,10 @@
-/* The wall to hardened/: everything that the hardened library does and the default one does not.
+/* The wall to hardened/: the calls by which the hardened library differs from the default one.
  *
  * libhakmem-hardened.so is built from the same sources and those of hardened/, with
  * HAKMEM_HARDENED=1. There malloc and free are those of hardened/front.c and realloc that of
  * hardened/resize.c, in place of alloc.c, long.c, resize.c and object.c of api/. Below these the
- * allocator is the same, but at the places that ask HARDENED. It is a constant: nothing of
- * hardened/ is in the default library, and no file but this one names that folder.
+ * allocator is the same, except where it asks HARDENED, a constant. Nothing of hardened/ is in the
+ * default library, and no file but this one names that folder.
  */
 #ifndef HARDENED_H
 #define HARDENED_H
@@ -20,28 +20,28 @@ struct superslab;
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* By which kind of function a block is made or freed. Only of a free: FORM_ANY, one that cannot
- * tell; FORM_ALIGNED, a bit, one that was told an alignment. The default library does not care. */
+/* The kind of function that makes or frees a block. For a free only: FORM_ANY, of unknown kind;
+ * FORM_ALIGNED, a bit: it was told an alignment. The default library ignores it. */
 enum form { FORM_MALLOC, FORM_NEW, FORM_NEW_ARRAY, FORM_ANY, FORM_ALIGNED };
 
 /* A zeroed block of at least `size` bytes at a multiple of `alignment`, a power of two, made by
  * that kind of function. NULL and ENOMEM when there is no memory. */
 void *hardened_alloc(size_t size, size_t alignment, enum form form);
 
-/* Frees a block that a function of that kind got, whatever it is, NULL too. */
+/* Frees a block of any sort that a function of that kind got, or NULL. */
 void hardened_free(void *pointer, enum form form);
 
 /* To be called before a block is freed by a function that is told its size or alignment. Aborts,
  * naming `call`, if the block was requested with another size (SIZE_MAX: not told) or alignment (0:
- * not told). Free itself finds out whether the block is live. */
+ * not told). Free itself checks whether the block is live. */
 SLOW_PATH void hardened_expect(const void *block, size_t size, size_t alignment, const char *call);
 
 /* ---- Start and end --------------------------------------------------------------------------- */
 
-/* Before the first memory is mapped, once. */
+/* To be called once, before the first memory is mapped. */
 void hardened_start(void);
 
-/* At the end of the program: looks at all free blocks that wait. */
+/* To be called at the end of the program: checks free blocks. */
 void hardened_stop(void);
 
 /* Checks the blocks in the calling thread's hold, and sends them home. */
@@ -54,10 +54,10 @@ void hardened_release(void);
 /* The calling thread leaves its heap. To be called without locks. */
 void hardened_leave_heap(void);
 
-/* Gives back the pages of the hold of a heap that no thread owns. */
+/* Gives back the pages of the hold of a heap without an owner. */
 void hardened_make_bare(struct heap *heap);
 
-/* Adds the heap's counts beside those of its magazines, and sets them to zero. */
+/* Add and zero the counts of the heap's hold. */
 void hardened_add_counts(struct heap_counts *sum, const struct heap *heap, unsigned size_class);
 void hardened_clear_counts(struct heap *heap, unsigned size_class);
 
@@ -70,26 +70,26 @@ size_t hardened_heap_bytes(const struct heap *heap);
 unsigned hardened_slab_blocks(unsigned size_class);
 size_t hardened_record_bytes(unsigned blocks);
 
-/* Opens a new slab, of which all then reads as zero; false: the system refuses. */
+/* Opens a new slab, which then reads as zero; false: the system refuses. */
 bool hardened_open_slab(struct slab *slab);
 
 /* Closes the slab's open pages, and gives their memory back; false: they are still open. */
 bool hardened_close_slab(const struct slab *slab);
 
-/* As slab_take, but any free blocks. The bin's lock. */
+/* As slab_take, but takes blocks at random. The bin's lock. */
 unsigned hardened_take(struct slab *slab, void **blocks, unsigned count);
 
-/* Why the address is no start of a block; returns if there is no more to say than of any slab. */
+/* Aborts if it can say why the address is no start of a block; else returns. */
 void hardened_refuse(const struct slab *slab, const void *address, const char *call);
 
-/* The address that a pointer of the program leads to. */
+/* The address of a pointer of the program, without its tag. */
 void *hardened_address(const void *pointer);
 
-/* From now on, until the opposite, this thread may look at any block that is not its own. */
+/* Between a call with true and one with false, this thread may read blocks of others. */
 void hardened_look_anywhere(bool begin);
 
-/* Whether the block of that index is free, and the sample that the slab's only block is, or NULL.
- * Any thread. */
+/* Whether the block of that index is free; the sample of the slab's only block, or NULL. Any
+ * thread. */
 bool hardened_is_free(const struct slab *slab, unsigned index);
 const void *hardened_sample(const struct slab *slab);
 
@@ -102,11 +102,11 @@ void *hardened_map_records(size_t size, bool anywhere);
 /* The place for the next superslab, of `superslabs` so far; NULL: anywhere. */
 char *hardened_place(size_t superslabs);
 
-/* Closes all of a new superslab; and tells that it is gone. */
+/* Closes all of a new superslab; notes that it was unmapped. */
 void hardened_start_superslab(struct superslab *superslab);
 void hardened_end_superslab(const struct superslab *superslab);
 
-/* From which unit on a run is looked for. The page heap's lock. */
+/* The unit from which a search for a run begins. The page heap's lock. */
 unsigned hardened_first_unit(void);
 
 /* Unmaps mappings that the system refused to unmap before. */

@@ -16,10 +16,10 @@
 #include "os/os.h"
 #include "span/big_cache.h"
 
-/* Of a fence by rights at an end of a mapping. */
+/* Mappings that a fence by rights at an end costs. */
 enum { FENCE_MAPPINGS = 2 };
 
-/* Those that the system would not unmap, linked by `by_size.next`; atomic, any thread: release on
+/* Blocks that the system would not unmap, linked by `by_size.next`; atomic, any thread: release on
  * push pairs with acquire on taking all. */
 static struct list_node *refused;
 
@@ -28,7 +28,7 @@ static char *first_page(const struct big *big)
     return (char *)round_down((uintptr_t)big->region.base, os_page_size());
 }
 
-/* Behind the pages of a block of that length. */
+/* The end of the pages of a block of that length. */
 static char *open_end(const struct big *big, size_t size)
 {
     return (char *)round_up((uintptr_t)big->region.base + size, os_page_size());
@@ -39,7 +39,7 @@ static char *open_end(const struct big *big, size_t size)
 struct big *big_fenced_make(unsigned part, size_t size, size_t alignment)
 {
     size_t page = os_page_size(), length = round_up(size_max(size, 1), page);
-    /* No other one may start in the 2 MiB that this one starts in. */
+    /* No other block may start in the same 2 MiB. */
     size_t behind = size_max(page, length < REGION_SIZE ? REGION_SIZE - length : 0);
     size_t before = size_max(alignment, page);
     alignment = size_max(alignment, MIN_ALIGNMENT);
@@ -47,7 +47,7 @@ struct big *big_fenced_make(unsigned part, size_t size, size_t alignment)
     if (!memory)
         return NULL;
     reclaim_before_growth(length, false);
-    /* The system may give huge pages although nobody asked. */
+    /* The system may give huge pages unasked. */
     os_advise_huge_pages(memory, before + length + behind, false);
     if (before > page)
         os_discard(memory, before - page);
@@ -94,7 +94,7 @@ static void unmap(struct big *big)
         big_cache_drop(big);
         return;
     }
-    /* The system could not split a mapping. It costs addresses alone, mostly. */
+    /* The system could not split a mapping. Mostly this costs addresses alone. */
     page_map_register(&big->region);
     struct list_node *node = &big->by_size;
     node->next = ATOMIC_LOAD_RELAXED(&refused);
@@ -138,8 +138,8 @@ void big_fenced_end(struct big *big, const char *call)
     check(big, call);
     fence_end(big->fence_before, FENCE_MAPPINGS);
     fence_end(big->fence_behind, FENCE_MAPPINGS);
-    /* All of it becomes one mapping, which may be one too many: marks need none. Else it would wait
-     * with its memory. */
+    /* Making all of it one mapping may exceed the limit on mappings: then marks close it. Left
+     * open, it would wait with its memory. */
     size_t bytes = mapping_bytes(big);
     bool closed = os_make_untouchable(mapping_of(big), bytes) ||
                   fence_close(FENCE_MARKS, first_page(big), bytes - os_page_size() - big->closed);
@@ -185,8 +185,8 @@ static bool resize(struct big *big, size_t size)
     return true;
 }
 
-/* With room behind it, which costs addresses but no memory, so that growing step by step does not
- * copy at every step. */
+/* Moves a block, with room behind it, so that growth step by step does not copy at each step. The
+ * room costs addresses but no memory. */
 static struct big *move(struct big *big, size_t size)
 {
     enum { SHARE = 4 };

@@ -4,9 +4,9 @@
  *                              ^ region.base                       ^ a page's start
  *
  * The block ends where the page does, as far as its alignment allows: a write behind it faults. The
- * rest of its pages is zero, which is checked when it is freed. From then on nobody can touch it,
- * and its addresses stay taken while it waits in limbo. The BigCache keeps none of these, but their
- * records are of its parts, which count live blocks.
+ * rest of its pages is zero, which free checks. From then on nobody can touch the block, and its
+ * addresses stay taken while it waits in limbo. The BigCache keeps none of these blocks, but its
+ * parts have their records, and count them while they are live.
  *
  * Any thread; no lock is held across a system call.
  */
@@ -21,14 +21,14 @@ struct big *big_fenced_make(unsigned part, size_t size, size_t alignment);
 /* Ends a block that was just retired; aborts, naming `call`, if somebody wrote beside it. */
 void big_fenced_end(struct big *big, const char *call);
 
-/* Makes the live block longer or shorter, where it is or elsewhere; NULL: no memory, and it is as
- * before. Aborts as that. */
+/* Resizes the live block, in place or elsewhere; NULL: no memory, and it is as before. Aborts as
+ * big_fenced_end does. */
 struct big *big_fenced_resize(struct big *big, size_t size);
 
 /* Ends the waiting of blocks until at most `bytes_max` wait. */
 void big_fenced_release(size_t bytes_max);
 
-/* Debug walker over those that wait. */
+/* Debug walker over the blocks that wait. */
 void big_fenced_check(void);
 
 #endif

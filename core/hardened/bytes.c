@@ -8,10 +8,10 @@
 
 typedef uint64_t bytes_32 __attribute__((vector_size(32), may_alias, aligned(16)));
 
-/* The bytes that are cleared or left alone as a whole. */
+/* Bytes that are cleared, or left alone, together. */
 enum { PIECE = 1024 };
 
-/* By four sums, none of which waits for another. */
+/* By four independent sums. */
 ALWAYS_INLINE bool are_zero(const void *start, size_t size)
 {
     enum { STEP = 4 };
@@ -41,7 +41,7 @@ __attribute__((target("avx2"))) static bool are_zero_avx2(const void *start, siz
     return are_zero(start, size);
 }
 
-/* Which registers the system keeps for the program. */
+/* The registers that the system keeps for the program, as bits. */
 static uint32_t kept_registers(void)
 {
     uint32_t low, high;
@@ -49,8 +49,8 @@ static uint32_t kept_registers(void)
     return low;
 }
 
-/* Not by __builtin_cpu_supports: with that comes a constructor that asks the processor ten times,
- * in each process, and below a hypervisor each answer takes some us. */
+/* Not by __builtin_cpu_supports: its constructor asks the processor ten times in each process, and
+ * below a hypervisor each answer takes some us. */
 void bytes_start(void)
 {
     enum { FEATURES = 1, MORE_FEATURES = 7, VECTORS_KEPT = 6 };
@@ -82,7 +82,7 @@ void bytes_clear_long(void *start, size_t size)
 {
     char *at = start;
     size_t piece = size_min(size, PIECE);
-    /* The beginning was hardly left as it was. */
+    /* The beginning has probably been written to. */
     memset(at, 0, piece);
     while ((at += piece, size -= piece) != 0) {
         piece = size_min(size, PIECE);

@@ -5,13 +5,13 @@
 
 #include "base/macros.h"
 
-/* Every processor has these. */
+/* Every processor has such vectors. */
 typedef uint64_t bytes_16 __attribute__((vector_size(16), may_alias));
 
-/* Longer ones are worth a call. */
+/* Longer ranges are worth a call. */
 enum { BYTES_INLINE_MAX = 512 };
 
-/* Finds out which vectors the processor has. Once. */
+/* Finds out which vectors the processor has. To be called once. */
 void bytes_start(void);
 
 /* Writes nothing to bytes that are zero already: a write costs more than a read. */
@@ -44,8 +44,7 @@ ALWAYS_INLINE bool bytes_are_zero(const void *start, size_t size)
     return (sum[0] | sum[1]) == 0;
 }
 
-/* Whether the bytes from there, anywhere, up to an end that is a multiple of 8 are zero; for few.
- */
+/* Whether the bytes up to `end`, a multiple of 8, are zero; for few bytes. */
 ALWAYS_INLINE bool bytes_rest_is_zero(const char *from, const char *end)
 {
     const uint64_t *at = (const uint64_t *)round_down((uintptr_t)from, sizeof *at);

@@ -7,10 +7,10 @@
 #include "slab/shard.h"
 #include "thread/registry.h"
 
-/* Bytes that may still be looked at; of the thread that ends the program. */
+/* How many bytes may still be checked. The thread that ends the program only. */
 static size_t look_left;
 
-/* Never handed out are those above the watermark, and some below. */
+/* Checks free blocks that were handed out before; above the watermark there are none. */
 static void look_at_slab(struct bin *bin, struct slab *slab)
 {
     size_t size = size_classes[slab->size_class].size;
@@ -48,7 +48,7 @@ void hardened_stop(void)
 {
     /* Free blocks may be many, and without memory. */
     static const size_t look_max = 16 * MIB;
-    /* Before the thread's blocks go home: a slab that runs empty then is gone. */
+    /* Before the thread's blocks go home: a slab that becomes empty then is gone. */
     struct heap *heap = heap_enter();
     look_at_bins(look_max);
     large_look();
@@ -59,8 +59,7 @@ void hardened_stop(void)
 
 /* ---- Walkers --------------------------------------------------------------------------------- */
 
-/* A block that the bin has is nobody else's, and one that was never taken was never
- * handed out. */
+/* No free block of the bin is live, and no block above the watermark was handed out. */
 void hardened_check_slab(const struct slab *slab)
 {
     for (unsigned i = 0; i < slab->blocks; i++) {
@@ -71,7 +70,7 @@ void hardened_check_slab(const struct slab *slab)
     }
 }
 
-/* Blocks that wait in threads and in limbo. */
+/* Checks the blocks that wait in holds and in limbo. */
 void hardened_check(void)
 {
     unsigned held[HOLD_CLASSES] = {0};

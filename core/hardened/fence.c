@@ -11,7 +11,7 @@ static const uintptr_t places_start = (uintptr_t)1 << 44, places_bytes = (uintpt
 static size_t rights_left;
 static bool counted; /* atomic relaxed, any thread: `rights_left` has its first value */
 
-/* If threads that come at once count a fence twice, the sum is good enough. */
+/* If two threads start at once, a fence may not be counted, which the share allows for. */
 static void count_rights(void)
 {
     enum { SHARE = 4 };
@@ -120,7 +120,7 @@ void *fence_map(size_t size, char *hint)
     char *start = os_map(size + 2 * page, page, hint);
     if (!start)
         return NULL;
-    /* Nobody gives them back. */
+    /* These fences stay. */
     fence_start(start, page, 1);
     fence_start(start + page + size, page, 1);
     return start + page;

@@ -19,24 +19,25 @@
 /* How a range is closed: not, by marks, by rights. */
 enum fence { FENCE_NONE, FENCE_MARKS, FENCE_RIGHTS };
 
-/* Reads the limit of mappings now, a file: later a filter of system calls may kill for that. */
+/* Reads the limit of mappings, a file, early: later a filter of system calls may kill for that. */
 void fence_prepare(void);
 
 /* Closes whole pages and returns the method used; FENCE_NONE: nothing has changed. `mappings`: how
  * many extra mappings opening ranges inside may cost. */
 enum fence fence_start(void *address, size_t size, unsigned mappings);
 
-/* The same, of a range that loses its fence because it is unmapped. */
+/* Gives back what fence_start took for a range that is unmapped. */
 void fence_end(enum fence fence, unsigned mappings);
 
-/* Opens pages of a closed range, which then read as zero. False: the system refuses, and all is as
- * it was, or the pages are untouchable. */
+/* Opens pages of a closed range, which then read as zero. False: the system refuses, and they stay
+ * closed. */
 bool fence_open(enum fence fence, void *address, size_t size);
 
-/* Closes them again; their memory goes back. False: they could be touched still, and are zero. */
+/* Closes pages; their memory goes back. False: they are still open, and zero. */
 bool fence_close(enum fence fence, void *address, size_t size);
 
-/* The same of pages of which some may be closed. False: the others are as they were. */
+/* The same for a range of which some pages may be closed already. False: the others are unchanged.
+ */
 bool fence_close_again(enum fence fence, void *address, size_t size);
 
 /* An address for a mapping, a multiple of `alignment`, somewhere in 32 TiB that neither programs

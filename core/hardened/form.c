@@ -16,7 +16,7 @@ void form_check(const void *block, uint32_t word, enum form form, const char *ca
             ender, "wrong alignment for pointer", MIN_ALIGNMENT, block, word_alignment(word));
 }
 
-/* An alignment as a word keeps it: beyond the most it counts as that. */
+/* An alignment as a word keeps it: at most MOST. */
 static size_t kept_alignment(size_t alignment)
 {
     enum { MOST = 1 << 30 };
@@ -28,7 +28,7 @@ uint32_t form_of_big(size_t alignment, enum form form)
     return word_live(0, kept_alignment(alignment), form);
 }
 
-/* The word of the block, if it is a live one of the preset, and how long it is. */
+/* The word of the block, and its requested size; 0: it is not live. */
 static uint32_t find_word(const void *block, size_t *size)
 {
     struct block_info info = front_find(block);
@@ -57,7 +57,7 @@ void hardened_expect(const void *block, size_t size, size_t alignment, const cha
     bool none = size == 0 && asked == 1 && word_alignment(word) > REGION_SIZE;
     if (size != SIZE_MAX && size != asked && !none)
         fatal_told(call, "wrong size for pointer", size, block, asked);
-    /* Which alignment no bytes were asked for with is not known. */
+    /* The alignment of a request for no bytes is not kept. */
     if (nothing)
         return;
     alignment = alignment ? kept_alignment(alignment) : word_alignment(word);

@@ -16,7 +16,7 @@
 #include "slab/shard.h"
 #include "trace/trace.h"
 
-/* For the statistics no bytes are a block of the shortest class. */
+/* In the statistics, a block of no bytes counts as one of the shortest class. */
 enum { NOTHING_CLASS = 1 };
 
 struct block_info front_find(const void *pointer)
@@ -31,7 +31,7 @@ struct block_info front_find(const void *pointer)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* A block that nobody has is the caller's from now on; returns its pointer. */
+/* Makes a free block live, for the caller; returns its pointer. */
 ALWAYS_INLINE void *start(struct held held, size_t size, size_t alignment, enum form form)
 {
     struct slab *slab = held.slab;
@@ -67,8 +67,8 @@ void front_refuse(
     fatal_pointer(call, begins ? DEFECT_OVERFLOW : DEFECT_UNDERFLOW, block, NULL, 0);
 }
 
-/* Whether it is the word of a live block that such a function may free, and all behind the block
- * and right before it is as it was. */
+/* Whether the block is live, a function of that kind may free it, and the bytes behind it and right
+ * before it are as they were. */
 ALWAYS_INLINE bool is_right(struct slab *slab, const void *pointer, uint32_t word, enum form form)
 {
     const void *block = tags_strip(pointer);
@@ -137,7 +137,7 @@ static void *take_large(struct heap *heap, unsigned size_class, size_t size, siz
     return opened;
 }
 
-/* As a big block; another one may have to end its waiting. */
+/* Takes a big block; if there is no memory, ends the waiting of others. */
 static void *take_big(struct heap *heap, size_t size, size_t alignment, enum form form)
 {
     struct big *big = big_fenced_make(heap->shard, size, alignment);
@@ -173,8 +173,8 @@ static void *take_nothing(struct heap *heap, size_t alignment, enum form form)
     return nothing;
 }
 
-/* For the statistics it is a block of the class `counted`. A sample that lies elsewhere than its
- * class can be none. */
+/* The statistics count the block in the class `counted`. If that is another class, the block is to
+ * be a sample, for which no memory is made. */
 static void *take_slowly(
     struct heap *heap, unsigned size_class, unsigned counted, size_t size, size_t alignment,
     enum form form)
@@ -212,7 +212,7 @@ static void count_free(struct heap *heap, unsigned size_class)
         ATOMIC_ADD_RELAXED(&bin_of(HARDENED_SHARD, size_class)->direct_blocks, 1);
 }
 
-/* The sample that the block was which has been freed; NULL: none. */
+/* Ends the sample of a freed block, and returns it; NULL: none. */
 static struct sample *end_sample(struct slab *slab, const void *block)
 {
     if (LIKELY(!word_sample(slab)))
@@ -285,7 +285,7 @@ static SLOW_PATH void free_slowly(void *pointer, enum form form)
 
 /* ---- malloc and free ------------------------------------------------------------------------- */
 
-/* An observer of samples is noticed here by threads that hold all that they need. */
+/* Here threads whose hold serves all calls notice an observer of samples. */
 static SLOW_PATH struct held take_and_look(struct hold *hold, unsigned size_class)
 {
     struct heap *heap = UNLIKELY(watch_is_called(hold->heap)) ? heap_enter() : NULL;
@@ -319,8 +319,8 @@ static void *alloc_unsampled(size_t size, size_t alignment, enum form form)
     return LIKELY(block != NULL) ? block : alloc_out_of_memory(size);
 }
 
-/* A block of the class, which is a sample, or NULL. It is a large one, however short, since the
- * record of a slab of one block has room for that. Blocks of no bytes are none. */
+/* A sampled block of the class, or NULL. It is a large one, however short, since the record of a
+ * slab of one block has room for the sample. Blocks of no bytes are not sampled. */
 static void *alloc_sample(
     unsigned size_class, size_t size, size_t alignment, enum form form,
     const struct trace_start *start)

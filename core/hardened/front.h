@@ -22,17 +22,17 @@
 
 struct trace_start;
 
-/* The shard whose bins have all slabs, and the part of the page heap that they lie in. */
+/* The shard whose bins have all slabs, and the page heap's part with their units. */
 enum { HARDENED_SHARD = 0 };
 
-/* Finds the block of a pointer of the program, which may have a tag. Not of no bytes (nothing.h).
- */
+/* Finds the block of a pointer of the program, which may have a tag; no block of no bytes
+ * (nothing.h). */
 struct block_info front_find(const void *pointer);
 
 /* The class for a request; CLASS_NONE: it has to be a big block. */
 unsigned front_class_for(size_t size, size_t alignment);
 
-/* Larger blocks have slabs of their own (large.h), and do not wait in a thread's hold. */
+/* Large blocks have slabs of their own (large.h), and do not wait in a thread's hold. */
 ALWAYS_INLINE bool front_is_large(const struct slab *slab)
 {
     return size_class_is_large(slab->size_class);
@@ -55,7 +55,7 @@ _Noreturn SLOW_PATH void front_refuse(
  * that. */
 SLOW_PATH void form_check(const void *block, uint32_t word, enum form form, const char *call);
 
-/* The word of a big block that was asked for so. */
+/* The word of a big block with that alignment and form. */
 uint32_t form_of_big(size_t alignment, enum form form);
 
 #endif

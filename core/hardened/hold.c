@@ -14,8 +14,9 @@
 
 __thread struct hold *thread_hold;
 
-/* So many calls go by between two looks at the clock; but a thread looks with each of its first
- * calls in a tick of the clock, so that one that makes few looks with all of them. */
+/* A thread looks at the clock with every CALLS_PER_LOOK-th call, and after it has looked in a new
+ * tick, with each of the next LOOKS_PER_TICK calls, so that a thread that makes few looks with all.
+ */
 enum { CALLS_PER_LOOK = 64, LOOKS_PER_TICK = 16 };
 
 /* Ticks of the purge (thread/idle.h), in a call among many. */
@@ -42,7 +43,8 @@ static unsigned most_ready(unsigned size_class)
     return size <= TINY_MAX ? HOLD_READY : HOLD_READY * (unsigned)TINY_MAX / size + 2;
 }
 
-/* Of a class that the thread does not use nothing is written, since many threads use few. */
+/* Sets a class up at its first use. Memory of unused classes stays untouched, since many threads
+ * use few. */
 static void begin(struct ready *ready, unsigned size_class)
 {
     if (LIKELY(ready->most))
@@ -125,7 +127,7 @@ static size_t size_of(struct held held)
     return held.block ? size_classes[held.slab->size_class].size : 0;
 }
 
-/* The block in the place waits no longer. */
+/* Ends the waiting of the block in the place. */
 static void release_place(struct hold *hold, struct quarantine *quarantine, struct held *place)
 {
     struct held held = *place;
@@ -184,7 +186,7 @@ static size_t hold_bytes(void)
     return round_up(sizeof(struct hold), os_page_size());
 }
 
-/* Makes one that is all zero one that holds nothing. */
+/* Makes a hold of zeroed memory. */
 static void start(struct hold *hold, struct heap *heap)
 {
     hold->heap = heap;
@@ -283,8 +285,7 @@ size_t hardened_heap_bytes(const struct heap *heap)
 
 /* ---- The walker ------------------------------------------------------------------------------ */
 
-/* Nobody has it, and its bin does not, either. Returns its size class, CLASS_NONE of an empty
- * place. */
+/* The block is not live, and not in its bin. Returns its size class; CLASS_NONE: an empty place. */
 static unsigned check_held(struct held held, bool waits)
 {
     if (!held.block)
@@ -300,7 +301,7 @@ static unsigned check_held(struct held held, bool waits)
     return slab->size_class;
 }
 
-/* All that waits in a quarantine is of one tier. */
+/* All blocks of a quarantine are of one tier. */
 static void check_quarantine(const struct quarantine *quarantine, bool is_mid, unsigned *held)
 {
     size_t bytes = 0;

@@ -11,12 +11,11 @@
  * blocks wait separately, each within a bound on bytes.
  *
  * The thread finds its hold by one load, and marks it busy while it changes it: a signal handler
- * that finds it busy goes to the bins instead. So does a thread without a hold, because there was
- * no memory for one, or because it is about to end. When the thread ends, its hold stays with the
- * heap, empty. If it was busy then, or if a child of fork lacks its thread, the blocks in it stay
- * allocated.
+ * that finds it busy goes to the bins instead. So does a thread that has no hold, for lack of
+ * memory or because it is about to end. When the thread ends, its hold stays with the heap, empty.
+ * If it was busy then, or if a child of fork lacks its thread, the blocks in it stay allocated.
  *
- * The owner's only, but for the counters.
+ * Owner thread only, but for the counters.
  */
 #ifndef HARDENED_HOLD_H
 #define HARDENED_HOLD_H
@@ -26,10 +25,10 @@
 #include "thread/heap.h"
 
 enum {
-    HOLD_READY = 30,  /* most blocks of a class to hand out next; half as many are sent, or taken */
-    HOLD_PLACES = 64, /* of each quarantine: that are picked at random, and as many in the queue */
+    HOLD_READY = 30,  /* most ready blocks of a class; batches have up to half as many */
+    HOLD_PLACES = 64, /* of each quarantine: in the random part, and in the queue */
     HOLD_CLASSES = MID_CLASS_LAST + 1,
-    HOLD_BYTES = 512 * 1024 /* that wait in each */
+    HOLD_BYTES = 512 * 1024 /* that wait in the quarantine of mid blocks */
 };
 
 /* A block with its slab, so that no map has to be asked again. */
@@ -39,10 +38,10 @@ struct held {
 };
 
 struct ready {
-    uint64_t takes; /* atomic relaxed, one writer: blocks handed out, and freed */
+    uint64_t takes; /* atomic relaxed, one writer: blocks handed out; freed */
     uint64_t frees;
     uint32_t count;   /* below `most`, but for a moment */
-    uint16_t most;    /* of long blocks fewer; 0: there was no block of the class yet */
+    uint16_t most;    /* fewer for long blocks; 0: no block of the class was used yet */
     uint16_t batch;   /* blocks that come from the bins next */
     uint64_t fetched; /* as `takes`: blocks from the bins, less those sent there */
     struct held blocks[HOLD_READY];
@@ -51,8 +50,8 @@ struct ready {
 _Static_assert((sizeof(struct ready) & (sizeof(struct ready) - 1)) == 0, "found by a shift");
 
 struct quarantine {
-    size_t bytes;  /* of the mid tier: those of the tiny one are few */
-    uint32_t next; /* of the queue: the oldest */
+    size_t bytes;  /* in use for the mid tier only */
+    uint32_t next; /* counts up over the queue: the oldest place */
     struct held random[HOLD_PLACES];
     struct held queue[HOLD_PLACES];
 };
@@ -67,7 +66,7 @@ struct hold {
     struct ready ready[HOLD_CLASSES];
 };
 
-/* The calling thread's; NULL: none. Initial-exec TLS. */
+/* The calling thread's hold; NULL: none. Initial-exec TLS. */
 extern __thread struct hold *thread_hold __attribute__((tls_model("initial-exec")));
 
 /* The thread's hold, which is busy until hold_end; NULL: it has none, or it is busy. */
@@ -95,8 +94,8 @@ ALWAYS_INLINE uint32_t hold_random(struct hold *hold, uint32_t bound)
 
 /* ---- Calls, while it is busy ----------------------------------------------------------------- */
 
-/* A block of the class, at most mid, out of those that are ready; `block` is NULL when there is
- * none. */
+/* A ready block of the class, at most mid; `block` is NULL if there is none, or if it is time to
+ * look at the clock. */
 ALWAYS_INLINE struct held hold_take(struct hold *hold, unsigned size_class)
 {
     struct ready *ready = &hold->ready[size_class];
@@ -110,7 +109,7 @@ ALWAYS_INLINE struct held hold_take(struct hold *hold, unsigned size_class)
     return held;
 }
 
-/* The same after it had none: gets some from the bins, and looks after the purge if it is time. */
+/* The same after that: gets blocks from the bins, and looks after the purge if it is time. */
 SLOW_PATH struct held hold_take_slowly(struct hold *hold, unsigned size_class);
 
 /* The block takes a random place, the block there one of the queue; returns the block that has
@@ -128,7 +127,7 @@ ALWAYS_INLINE struct held hold_wait(
     return oldest;
 }
 
-/* A block that waits no more, if it is one; false: there are too many of its class now. */
+/* Makes a block ready that waits no more, if there is one; false: too many of its class are. */
 ALWAYS_INLINE bool hold_ready(struct hold *hold, struct held held)
 {
     if (UNLIKELY(!held.block))
@@ -140,7 +139,7 @@ ALWAYS_INLINE bool hold_ready(struct hold *hold, struct held held)
     return LIKELY(count + 1 < ready->most);
 }
 
-/* Makes room among those of the class: sends the first ones to the bins. */
+/* Makes room among the ready blocks of the class: sends the first ones to the bins. */
 SLOW_PATH void hold_spill(struct hold *hold, unsigned size_class);
 
 /* Takes in a mid block, and passes the excess on. */

@@ -16,7 +16,7 @@
 /* Open pages that may lie before a block: it begins in the first unit of its slab. */
 static const size_t slack_max = UNIT_SIZE / 2;
 
-/* Its last page stays closed. */
+/* The slab's last page stays closed. */
 unsigned large_class(size_t size, size_t alignment)
 {
     if (size > LARGE_MAX || alignment > LARGE_MAX)
@@ -30,7 +30,7 @@ static char *start_of(const struct slab *slab)
     return (char *)round_down((uintptr_t)slab->base, UNIT_SIZE);
 }
 
-/* The end of a block of that size, and of the open pages, both from the start of the slab. */
+/* Distances from the slab's start: to the end of a block of that size, and of its open pages. */
 static size_t end_of(const struct slab *slab, size_t size)
 {
     return (size_t)(slab->base - start_of(slab)) + size_max(size, 1);
@@ -46,9 +46,9 @@ static size_t slab_end(const struct slab *slab)
     return size_classes[slab->size_class].size;
 }
 
-/* Bytes from the slab's start that are open and zero while its block is free. While it is live,
- * more than its pages if the system refused to close the pages behind. The block has no canary, and
- * its slab needs no secret. The block's owner only. */
+/* Bytes from the slab's start that are open and zero while its block is free. While it is live: 0,
+ * or, if the system refused to close pages behind it, the end of those. In the place of the secret,
+ * which a block without a canary does not need. The block's owner only. */
 static uint64_t *left_open(const struct slab *slab)
 {
     return slab_secret((struct slab *)slab);
@@ -75,8 +75,7 @@ bool large_renew(struct slab *slab)
 
 enum { MANY = 8 };
 
-/* Blocks that were opened, less those that were freed since: twice as many at most, and only about
- * right. Atomic relaxed, any thread. */
+/* Blocks opened less blocks freed since, up to 2 * MANY, roughly. Atomic relaxed, any thread. */
 static uint32_t openings;
 
 static void count_opening(void)
@@ -97,7 +96,7 @@ void *large_open(struct slab *slab, size_t size, size_t alignment)
     check(slab, "malloc");
     if (length > open && !fence_open(fence, start + open, length - open))
         return NULL;
-    /* At the end of the open pages, so that blocks of other lengths cost no calls. */
+    /* At the end of the open pages, so that blocks of other lengths cost no system calls. */
     bool at_end = length < open && open - length <= slack_max && open < slab_end(slab);
     if (at_end && alignment <= page) {
         offset += open - length;
@@ -131,7 +130,7 @@ bool large_resize(struct slab *slab, size_t before, size_t size)
     }
     if (size < before)
         memset(start + end_of(slab, size), 0, wanted - end_of(slab, size));
-    /* And pages that could not be closed before, or they would count as open still. */
+    /* Includes pages that could not be closed before. */
     size_t left = size_max(open, *left_open(slab));
     if (wanted < open)
         *left_open(slab) = fence_close(fence, start + wanted, left - wanted) ? 0 : left;
@@ -148,18 +147,18 @@ bool large_close(const struct slab *slab)
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* It is its bin's again. */
+/* Gives the block back to its bin. */
 static void send_home(void *waiting)
 {
     struct slab *slab = waiting;
-    /* All of the slab is poisoned then, and nothing of the next one. */
+    /* So that the whole slab is poisoned, and nothing of the next one. */
     if (HAKMEM_SANITIZE_ADDRESS)
         slab->base = start_of(slab);
     void *block = slab->base;
     bin_flush(slab->shard, slab->size_class, &block, 1);
 }
 
-/* Checks it now: there will be no next owner. */
+/* Checks the block now: it will have no next owner. */
 static void look_and_send_home(void *waiting)
 {
     check(waiting, "free");
@@ -182,7 +181,7 @@ static const struct limbo open_limbo = {&open_queue, 1 * MIB, memory_of, send_ho
 static const struct limbo last_limbo = {&open_queue, 0, memory_of, look_and_send_home, 0};
 
 /* True if many blocks were freed in this tick of the clock or the last one, and others opened: a
- * program that only frees has no use for cleared blocks. */
+ * program that only frees needs no cleared blocks. */
 static bool is_burst(void)
 {
     enum { TICK_MS = 10 };
@@ -212,9 +211,9 @@ void large_look(void)
     limbo_release(&last_limbo, 0);
 }
 
-static unsigned waiting_blocks; /* that the walker has seen */
+static unsigned waiting_blocks; /* seen by the walker */
 
-/* Nobody has it, nor does its bin. */
+/* The block is not live, and not in its bin. */
 static void check_waiting(const void *waiting)
 {
     const struct slab *slab = waiting;
@@ -236,7 +235,7 @@ unsigned large_check(void)
 
 void large_end(struct slab *slab, size_t size)
 {
-    /* Of longer ones most programs use little: to look at all of it would cost more. Compressors
+    /* Most programs use little of longer blocks, so reading the whole would cost more. Compressors
      * take some hundred KiB at a time and use most of it. */
     static const size_t cleared_max = 512 * KIB;
     char *start = start_of(slab);
@@ -248,11 +247,11 @@ void large_end(struct slab *slab, size_t size)
         limbo_put(&open_limbo, slab);
         return;
     }
-    /* Without a fence it gives its memory up all the same, unless the system refuses that, too. To
-     * check all of it later would cost a fault a page. */
+    /* Without a fence the block gives its memory up all the same, unless the system refuses.
+     * Checking more than a page of it later would cost a fault a page. */
     bool empty = fence == FENCE_NONE && os_purge(start, open);
     bool closed = !empty && fence_close(fence, start, open);
     *left_open(slab) = closed ? 0 : empty ? os_page_size() : open;
-    /* The memory of others would wait with them. */
+    /* Blocks that still have their memory wait in the queue bounded in memory. */
     limbo_put(closed || empty ? &closed_limbo : &open_limbo, slab);
 }

@@ -6,12 +6,12 @@
  *               ^ slab->base                ^ a page's start
  *
  * The block ends where the page does, as far as its alignment allows: a write behind it faults. The
- * guard is what large_open leaves closed of the slab behind the block, a page at least: behind 100
- * KiB in a slab of 128 KiB it is seven pages of 4 KiB. The bytes before the block on its first page
- * are zero, which is checked. Below is the closed end of another slab. A freed block is closed, so
- * that nobody can use it, and waits in limbo.
+ * guard is the rest of the slab, which large_open leaves closed, a page at least: behind 100 KiB in
+ * a slab of 128 KiB it is seven pages of 4 KiB. The bytes before the block on its first page are
+ * zero, which is checked. Below is the closed end of another slab. A freed block is closed, so that
+ * nobody can use it, and waits in limbo.
  *
- * While a program frees many at once and takes as many, those of up to 512 KiB are cleared instead,
+ * While a program frees and takes many such blocks, those of up to 512 KiB are cleared instead,
  * since their next owner would pay more for fresh pages: such a block waits behind at most 1 MiB of
  * others, reads as zero, and is checked when it is handed out again, or when the program ends. A
  * shorter next block ends at the same place: up to 32 KiB before it are zero. A block that the
@@ -30,21 +30,21 @@
 /* The class of the slab for such a block; CLASS_NONE: it has to be big. */
 unsigned large_class(size_t size, size_t alignment);
 
-/* For a new slab of pages that the system would not close when it was asked before; false: it
- * refuses still. */
+/* For a new slab whose pages the system would not close before: closes them, or opens them all.
+ * False: it refuses both. */
 bool large_renew(struct slab *slab);
 
-/* Opens a slab's block, so long and at a multiple of `alignment`, at most that of the slab; it
- * reads as zero. NULL: the system refuses. */
+/* Opens a slab's block of `size` bytes at a multiple of `alignment`, at most the slab's; it reads
+ * as zero. NULL: the system refuses. */
 void *large_open(struct slab *slab, size_t size, size_t alignment);
 
-/* Whether nobody has written beside the block, of `size` bytes, on its pages. */
+/* Whether the bytes beside the block of `size` bytes, on its pages, are unwritten. */
 bool large_is_whole(const struct slab *slab, size_t size);
 
-/* Makes it longer or shorter in place; false: that is not possible. */
+/* Resizes the block in place; false: that is not possible. */
 bool large_resize(struct slab *slab, size_t before, size_t size);
 
-/* Closes or clears the block of `size` bytes, which is freed, and lets it wait. */
+/* Closes or clears the freed block of `size` bytes, and lets it wait. */
 void large_end(struct slab *slab, size_t size);
 
 /* Closes the open pages of the free block when its slab ends; false: they are still open. */
@@ -53,10 +53,10 @@ bool large_close(const struct slab *slab);
 /* Ends the waiting of blocks until at most `bytes_max` wait. To be called without locks. */
 void large_release(size_t bytes_max);
 
-/* The same of all cleared blocks; aborts if somebody has written to one. */
+/* The same for all cleared blocks; aborts if one was written to. */
 void large_look(void);
 
-/* Debug walker over those that wait; returns how many. */
+/* Debug walker over the blocks that wait; returns how many. */
 unsigned large_check(void);
 
 #endif

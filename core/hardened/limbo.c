@@ -9,7 +9,7 @@ static void end(const struct limbo *limbo, void *freed)
     limbo->end(freed);
 }
 
-/* Takes out the oldest block, if more than `bytes_max` bytes wait and more than `youngest` blocks;
+/* Takes out the oldest block, if more than `bytes_max` bytes and more than `youngest` blocks wait;
  * else NULL. */
 static void *take(struct limbo_queue *queue, size_t bytes_max, unsigned youngest)
 {
@@ -41,7 +41,7 @@ void limbo_release(const struct limbo *limbo, size_t bytes_max)
     release(limbo, bytes_max, 0);
 }
 
-/* Skips a turn whose block has come out by another one, in whatever order such turns end. */
+/* Skips turns whose blocks were pushed out by later ones, which may end in any order. */
 static void pass(struct limbo_queue *queue, uint64_t turn)
 {
     uint64_t taken = ATOMIC_LOAD_RELAXED(&queue->taken);
@@ -58,7 +58,7 @@ void limbo_put(const struct limbo *limbo, void *freed)
     ATOMIC_ADD_RELAXED(&queue->bytes, limbo->bytes_of(freed));
     void *oldest = __atomic_exchange_n(&queue->slots[turn % LIMBO_SLOTS], freed, __ATOMIC_ACQ_REL);
     if (oldest) {
-        /* A turn of the first round finds something only when others have overtaken it. */
+        /* In the first round a slot holds a block only if later turns have overtaken this one. */
         if (turn >= LIMBO_SLOTS)
             pass(queue, turn - LIMBO_SLOTS + 1);
         end(limbo, oldest);

@@ -9,7 +9,7 @@
 
 enum { WORDS = NOTHING_SLOTS / 64, FORMS = FORM_NEW_ARRAY + 1, SHARE = WORDS / 4 };
 
-/* The words of a kind of function: the first, and how many. */
+/* The words of each kind of function. */
 static const struct {
     unsigned first, count;
 } words_of[FORMS] = {{0, 2 * SHARE}, {2 * SHARE, SHARE}, {3 * SHARE, SHARE}};
@@ -17,11 +17,11 @@ static const struct {
 uintptr_t nothing_start;
 
 static uint64_t *taken; /* const once there is a range; atomic relaxed, any thread: a bit a slot */
-static bool opening;    /* atomic relaxed, any thread: somebody makes the range, or has made it */
+static bool opening;    /* atomic relaxed, any thread: a thread makes the range, or has made it */
 
 /* By kind of function; atomic relaxed, any thread. */
 static uint32_t turns[FORMS]; /* of its words */
-static int32_t lefts[FORMS];  /* slots that nobody has taken or is to take */
+static int32_t lefts[FORMS];  /* free slots, less those that threads are about to take */
 
 /* Reserves the range with the first request: it may be a large part of the addresses that a program
  * may lock or map. False: there is no memory for it, or another thread is doing it. */
@@ -50,7 +50,7 @@ static void *address_of(unsigned word, unsigned bit)
     return (void *)(nothing_start + (word * (size_t)64 + bit) * MIN_ALIGNMENT);
 }
 
-/* The slots of a word that start at multiples of the alignment, as the range does. */
+/* The slots of a word that start at multiples of the alignment, as bits. */
 static uint64_t slots_at(unsigned word, size_t alignment)
 {
     size_t step = alignment / MIN_ALIGNMENT;

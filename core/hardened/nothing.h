@@ -1,5 +1,5 @@
-/* Blocks of no bytes in the hardened library: addresses that nobody can touch, each of them its
- * owner's until it is freed.
+/* Blocks of no bytes in the hardened library: untouchable addresses, each of which has one owner
+ * until it is freed.
  *
  * Slots of 16 bytes in a reserved range, with a bit each, are taken in turn. The third of the range
  * in which a slot lies tells the kind of function that it was requested by:
@@ -27,20 +27,19 @@ ALWAYS_INLINE bool nothing_covers(const void *address)
 }
 
 /* An address for a function of that kind, at a multiple of the alignment, a power of two, and of
- * 16; NULL: all are taken, or there is no memory for the range, which is reserved when the first
- * one is asked for. */
+ * 16; NULL: none is left, or there is no memory for the range, which the first call reserves. */
 void *nothing_take(size_t alignment, enum form form);
 
-/* For which kind of function the address is that lies in the range. */
+/* The kind of function that an address in the range belongs to. */
 enum form nothing_form(const void *address);
 
-/* Aborts, naming `call`, when the address, which lies in the range, was not taken. */
+/* Aborts, naming `call`, if the address, which lies in the range, is not taken. */
 void nothing_check(const void *address, const char *call);
 
-/* Gives it back; aborts as that. */
+/* Gives an address back; aborts as nothing_check does. */
 void nothing_free(const void *address);
 
-/* Debug walker, while nobody takes one; returns how many are taken. */
+/* Debug walker, while no thread takes one; returns how many are taken. */
 unsigned nothing_taken(void);
 
 #endif

@@ -21,7 +21,8 @@ void hardened_start(void)
     room = fence_place(REGION_SIZE);
 }
 
-/* Each superslab at a random place is a mapping of its own: many of them lie in a row. */
+/* Each superslab at a random place is a mapping of its own, so if there are many, the system
+ * chooses. */
 char *hardened_place(size_t superslabs)
 {
     enum { ALONE_MAX = 8192 };
@@ -29,7 +30,7 @@ char *hardened_place(size_t superslabs)
     return alone ? fence_place_in(room, room_bytes, REGION_SIZE) : NULL;
 }
 
-/* Of a superslab: at most two for each unit, around the open pages. */
+/* Mappings that a superslab's fence costs: at most two a unit, around its open pages. */
 enum { FENCE_MAPPINGS = 2 * SUPERSLAB_UNITS };
 
 void hardened_start_superslab(struct superslab *superslab)
@@ -44,7 +45,7 @@ void hardened_end_superslab(const struct superslab *superslab)
     fence_end(superslab->fence, FENCE_MAPPINGS);
 }
 
-/* How far slabs lie from each other is hard to foresee. */
+/* Makes the distance between slabs hard to foresee. */
 unsigned hardened_first_unit(void)
 {
     return random_below(&random_state, SUPERSLAB_UNITS);

@@ -1,6 +1,6 @@
-/* realloc and questions of size in the hardened library, where a block is as long as its request.
- * In place of api/resize.c and api/object.c; of api/alloc.c it has the answer to a call that finds
- * no memory, and calloc, which is malloc here. */
+/* realloc and sizes in the hardened library, where a block is as long as its request. It replaces
+ * api/resize.c and api/object.c, and of api/alloc.c the failing call and calloc, which is malloc
+ * here. */
 #include <errno.h>
 #include <string.h>
 
@@ -97,8 +97,8 @@ size_t alloc_object_size_fast(const void *address)
 
 /* ---- realloc --------------------------------------------------------------------------------- */
 
-/* Gives the live block, whose word is that, another size in place, as if realloc had moved it; the
- * bytes that it loses become zero. NULL: a large one cannot grow in place. */
+/* Gives the live block with that word another size in place, as if realloc had moved it; bytes that
+ * it loses become zero. NULL: a large block cannot grow in place. */
 static void *change_size(struct slab *slab, void *block, uint32_t word, size_t size)
 {
     uint32_t changed = word_live(size, MIN_ALIGNMENT, FORM_MALLOC);
@@ -150,7 +150,7 @@ static void *resize_in_slab(struct slab *slab, void *block, size_t size)
     if (UNLIKELY(!moved) && size > before)
         return NULL;
     errno = kept;
-    /* No memory even for less: then more will have to do. */
+    /* No memory even for less: the block stays, and is longer than need be. */
     if (UNLIKELY(!moved))
         return change_size(slab, block, word, size);
     resize_move(moved, block, before, size);
@@ -178,7 +178,7 @@ static void *resize_big(struct big *big, void *before, size_t size)
     return block;
 }
 
-/* Moves a block that cannot get that size in place. */
+/* Moves a block to another of that size, or, without memory, shrinks it in place. */
 static void *move(void *block, size_t usable, size_t size, size_t alignment)
 {
     int kept = errno;
@@ -213,8 +213,7 @@ void *alloc_resize(void *block, size_t size)
         form_check(block, info.big->word, FORM_MALLOC, "realloc");
     if (resize_ends(block, size))
         return NULL;
-    /* A big block that goes back and forth over the border stays one: else it is copied each time.
-     */
+    /* A big block that crosses the border back and forth stays big: else it is copied each time. */
     void *resized =
         info.kind == BLOCK_BIG && size > LARGE_MAX / 2 ? resize_big(info.big, block, size) : NULL;
     return resized ? resized : move(block, usable, size, MIN_ALIGNMENT);
@@ -229,7 +228,7 @@ void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
     return stays ? block : move(block, usable, size, alignment);
 }
 
-/* The requested size of a block of the library stays as it is. */
+/* The size is part of the block's record, and stays. */
 size_t alloc_resize_in_place(void *block, size_t size)
 {
     (void)size;

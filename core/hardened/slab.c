@@ -4,8 +4,8 @@
  *     | block 0 | block 1 | ...                | (rest) | closed |
  *
  * Pages of a superslab that belong to no slab are closed (fence.h); a slab opens its blocks, and
- * its last page stays closed. So a write that runs on ends there, at the latest after the length of
- * a slab, and a slab that is gone cannot be touched.
+ * its last page stays closed. So a write that runs on faults there, at most a slab's length later,
+ * and an ended slab cannot be touched.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "hardened/front.h"
 #include "os/os.h"
 
-/* With pages as long as a unit there is none to spare. */
+/* If a page is as long as a unit, there is none to spare. */
 unsigned hardened_slab_blocks(unsigned size_class)
 {
     const struct size_class *layout = &size_classes[size_class];
@@ -39,7 +39,7 @@ static bool open_slab(struct slab *slab)
 {
     enum fence fence = slab->superslab->fence;
     size_t bytes = open_bytes(slab);
-    /* Each of its owners opens a large block. */
+    /* A large block is opened by each of its owners. */
     if (fence != FENCE_NONE && size_class_is_single(slab->size_class))
         return slab->clean = slab->clean || large_renew(slab);
     if (UNLIKELY(fence == FENCE_NONE) && !slab->clean && !os_purge(slab->base, bytes))
@@ -61,7 +61,7 @@ bool hardened_close_slab(const struct slab *slab)
     enum fence fence = slab->superslab->fence;
     if (size_class_is_single(slab->size_class))
         return large_close(slab);
-    /* If it cannot be closed, it may have to be cleared. Its next owner poisons it. */
+    /* If it cannot be closed, fence_close may clear it. The next owner poisons it. */
     unpoison(slab->base, open_bytes(slab));
     return fence != FENCE_NONE && fence_close(fence, slab->base, open_bytes(slab));
 }
@@ -96,7 +96,7 @@ void hardened_refuse(const struct slab *slab, const void *address, const char *c
     size_t size = size_classes[slab->size_class].size;
     size_t offset = (size_t)((const char *)tags_strip(address) - slab->base);
     unsigned index = size_class_index(slab->size_class, offset);
-    /* It may have started elsewhere before (large.h). */
+    /* The block may have started elsewhere before (large.h). */
     if (size_class_is_single(slab->size_class) && hardened_is_free(slab, 0))
         fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
     if (index < slab->blocks)

@@ -11,7 +11,7 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-/* As in the kernel's headers, of which old ones have not all. */
+/* As in the kernel's headers; old ones lack some. */
 enum {
     HWCAP2_HAS_TAGS = 1 << 18,
     PROTECTION_TAGS = 0x20,
@@ -24,10 +24,10 @@ enum {
 
 bool tags_on;
 
-/* Of glibc since 2.32: false as soon as there is a second thread. */
+/* In glibc since 2.32: false as soon as there is a second thread. */
 extern char __libc_single_threaded __attribute__((weak));
 
-/* A thread that runs already could give no block to a system call. */
+/* Off if other threads run already: they could pass no tagged pointer to a system call. */
 void tags_start(void)
 {
     const long mode = TAGGED_ADDRESSES | FAULTS_AT_ONCE | ALL_BUT_THE_FIRST << TAGS_DRAWN_SHIFT;

@@ -6,7 +6,7 @@
  *     memory    | 0 | 7 | 7 | 7 | 0 | 0 | 12 | 12 | 0 | 0 |
  *                   | block         |   | block   |   | free
  *
- * Memory is mapped and purged with tag 0. All memory but live blocks has it, and so have the
+ * Memory is mapped and purged with tag 0. All memory but live blocks has tag 0, and so have the
  * allocator's own pointers; the program's never have. A block has a random tag up to its requested
  * size, other than those of its neighbours and its last one.
  *
@@ -63,8 +63,8 @@ ALWAYS_INLINE bool tags_match(const void *pointer)
     return true;
 }
 
-/* Gives a free block a tag, which is not `last`, nor that of the memory `before` or `behind` it,
- * where neighbours begin or the block itself; returns its pointer. */
+/* Gives a free block a tag, other than `last` and than the tags of the memory at `before` and
+ * `behind`, where its neighbours begin, or, without one, the block. Returns its pointer. */
 ALWAYS_INLINE void *tags_give(
     void *block, size_t size, const void *before, const void *behind, unsigned last)
 {
@@ -89,7 +89,7 @@ ALWAYS_INLINE void tags_clear(void *block, size_t size)
     bytes_clear(block, size);
 }
 
-/* In between the thread may load and store by pointers of any tag. */
+/* Between the two calls the thread may load and store by pointers of any tag. */
 ALWAYS_INLINE void tags_ignore(void)
 {
 }

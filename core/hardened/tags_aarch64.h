@@ -29,9 +29,8 @@ ALWAYS_INLINE void *tags_like(const void *address, const void *pointer)
 
 /* ---- Instructions, which no processor without tags knows ------------------------------------- */
 
-/* As numbers: an assembler knows the names if it is told of such a processor alone, and then
- * forgets what else the compiler has told it. The registers' numbers are values of symbols,
- * .Ltags_x7. */
+/* As numbers: an assembler knows the names only if it is told of such a processor, and then forgets
+ * the compiler's other settings. The registers' numbers are values of symbols, .Ltags_x7. */
 #define TAGS_REGISTERS                                                                             \
     ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30\n"  \
     ".equ .Ltags_x\\n, \\n\n"                                                                      \

@@ -8,10 +8,10 @@
 void word_draw_secrets(struct slab *slab)
 {
     uint64_t *secret = slab_secret(slab), *random = slab_random(slab);
-    /* There is no canary, and no choice. */
+    /* A slab of one block has no canary, and no choice of blocks. */
     if (!word_has_canary(slab->size_class))
         return;
-    /* They lie side by side. */
+    /* The two words lie side by side. */
     if (os_random(secret, 2 * sizeof *secret))
         return;
     /* The system has nothing random yet. */
@@ -37,14 +37,15 @@ static unsigned take_one(struct slab *slab, unsigned first, unsigned end)
     return word * 64 + bit;
 }
 
-/* Of the lowest free blocks any of as many as a word of the bitmap has bits beyond those. */
+/* Takes `count` at random out of the lowest count + 64 free blocks, rounded up to words of the
+ * bitmap. */
 unsigned hardened_take(struct slab *slab, void **blocks, unsigned count)
 {
     size_t size = size_classes[slab->size_class].size;
     unsigned words = (slab->blocks + 63u) / 64, end = slab->first_word, choice = 0, taken;
     if (count > slab->free_blocks)
         count = slab->free_blocks;
-    /* From more of them, more pages would be touched. */
+    /* A choice among more would touch more pages. */
     while (end < words && choice < count + 64)
         choice += bits_count(slab->free[end++]);
     for (taken = 0; taken < count; taken++) {
@@ -64,7 +65,8 @@ void word_check_unused(char *block, size_t length)
 {
     if (length > TINY_MAX)
         return;
-    /* Touched by a write: else its page would be the system's page of zeros for a moment. */
+    /* A write first: a read would map the system's page of zeros, and the next write fault again.
+     */
     *(volatile uint64_t *)(block + length - CANARY_SIZE) = 0;
     if (UNLIKELY(!bytes_are_zero(block, length)))
         fatal_pointer("malloc", DEFECT_STRAY, block, NULL, 0);

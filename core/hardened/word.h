@@ -2,15 +2,15 @@
  *
  * The record of a slab has a word for each block, a secret, from which the canaries follow, and the
  * state of a generator, by which blocks are taken (slab_take), or, in the slab of a large block
- * (large.h), the sample that the block is:
+ * (large.h), the block's sample:
  *
  *     record   | struct slab | bitmap | secret | random | word 0 | word 1 | ...
  *     word     | bytes asked for: 22 | log2 of the alignment: 5 | form: 2 | state: 2 |
  *              of a freed block: | the tag that its memory had last: 4 | state: 2 |
  *     block    | bytes asked for ... | zeros | canary: 8 bytes |
  *
- * Free blocks are all zero, and so is a live one behind the requested bytes, but for the canary.
- * A canary begins with a zero, so that no string runs into it; the other seven bytes are a hash of
+ * Free blocks are all zero, and so is a live one behind the requested bytes, but for the canary. A
+ * canary begins with a zero, so that no string runs into it; the other seven bytes are a hash of
  * its block's address with the secret.
  *
  * Words are atomic: the thread that changes one from live to freed has freed the block; the owner
@@ -42,7 +42,7 @@ ALWAYS_INLINE uint32_t word_live(size_t size, size_t alignment, enum form form)
            (uint32_t)form << WORD_FORM_SHIFT | WORD_LIVE;
 }
 
-/* Of the block of that pointer, once it is freed; and the tag that it had. */
+/* The word of a freed block, with the tag that its pointer had; and that tag. */
 ALWAYS_INLINE uint32_t word_freed(const void *pointer)
 {
     return tags_of(pointer) << WORD_FORM_SHIFT | WORD_FREED;
@@ -73,8 +73,8 @@ ALWAYS_INLINE size_t word_size(uint32_t word)
     return word >> WORD_SIZE_SHIFT;
 }
 
-/* Whether it is one of a live block that a function of that kind may free. Of operator delete that
- * is told no alignment, it has to be the least. */
+/* Whether the block is live, and a function of that kind may free it. An operator delete without an
+ * alignment may free blocks of the least alignment only. */
 ALWAYS_INLINE bool word_fits(uint32_t word, enum form form)
 {
     static const uint16_t masks[] = {
@@ -87,25 +87,25 @@ ALWAYS_INLINE bool word_fits(uint32_t word, enum form form)
     return ((word ^ word_live(0, MIN_ALIGNMENT, form & FORM_ANY)) & masks[form]) == 0;
 }
 
-/* Whether there are canaries: those of longer blocks would cost a page each. */
+/* Large blocks have no canaries, which would cost a page each. */
 ALWAYS_INLINE bool word_has_canary(unsigned size_class)
 {
     return !size_class_is_large(size_class);
 }
 
-/* Bytes that all this adds to the record of a slab. */
+/* Bytes that secret, generator and words add to the record of a slab. */
 ALWAYS_INLINE size_t word_bytes(unsigned blocks)
 {
     return 2 * sizeof(uint64_t) + blocks * sizeof(uint32_t);
 }
 
-/* Const after the slab was made, but of large blocks (large.c). */
+/* Const after the slab was made, except in slabs of large blocks (large.c). */
 ALWAYS_INLINE uint64_t *slab_secret(struct slab *slab)
 {
     return &slab->free[(slab->blocks + 63u) / 64];
 }
 
-/* The bin's lock; of a large one word_sample. */
+/* The bin's lock; in the slab of a large block it is word_sample. */
 ALWAYS_INLINE uint64_t *slab_random(struct slab *slab)
 {
     return slab_secret(slab) + 1;
@@ -116,8 +116,8 @@ ALWAYS_INLINE uint32_t *slab_word(struct slab *slab, unsigned index)
     return (uint32_t *)(slab_secret(slab) + 2) + index;
 }
 
-/* The sample (trace/) that the live block of a slab without canaries is, or NULL. One block needs
- * no generator: this stands in its place. Atomic, who has the block. */
+/* The sample (trace/) of a live large block, or NULL. It takes the place of the generator, which
+ * one block does not need. Atomic, owner of the block. */
 ALWAYS_INLINE void *word_sample(struct slab *slab)
 {
     return word_has_canary(slab->size_class)
@@ -132,7 +132,7 @@ ALWAYS_INLINE void *word_set_sample(struct slab *slab, const void *sample)
         slab_random(slab), (uintptr_t)sample, __ATOMIC_ACQ_REL);
 }
 
-/* Bytes that were asked for, of the block of that index if it is live; else its length. */
+/* Requested bytes of the block of that index if it is live; else its length. */
 ALWAYS_INLINE size_t word_asked(const struct slab *slab, unsigned index)
 {
     uint32_t word = ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, index));
@@ -151,7 +151,7 @@ ALWAYS_INLINE size_t word_index(const struct slab *slab, const void *pointer)
 }
 
 /* Aborts, naming `call`, if a free block that was handed out before has been written to. Blocks
- * that never were are not touched: most have no memory. Of long ones memory goes back instead. */
+ * never handed out are not touched: most have no memory. */
 ALWAYS_INLINE void word_check_zero(struct slab *slab, const void *block, const char *call)
 {
     uint32_t word = ATOMIC_LOAD_RELAXED(slab_word(slab, (unsigned)word_index(slab, block)));
@@ -160,14 +160,14 @@ ALWAYS_INLINE void word_check_zero(struct slab *slab, const void *block, const c
         fatal_pointer(call, DEFECT_WRITTEN, block, NULL, 0);
 }
 
-/* Aborts if a block that is handed out for the first time has been written to, by a write beside
- * another one. Long ones are not checked. The place of the canary is zero then. */
+/* Aborts if a block that is handed out for the first time has been written to, by a stray write.
+ * Blocks longer than TINY_MAX are not checked. The place of the canary is not checked. */
 SLOW_PATH void word_check_unused(char *block, size_t length);
 
 /* ---- Canaries -------------------------------------------------------------------------------- */
 
-/* The class each of whose blocks holds `size` bytes, MID_MAX at most, and their canary; if no tiny
- * or mid class does, a longer one, or CLASS_NONE. */
+/* The class whose blocks hold `size` bytes, MID_MAX at most, and a canary; if no tiny or mid class
+ * does, a longer one, or CLASS_NONE. */
 ALWAYS_INLINE unsigned word_class(size_t size, size_t alignment)
 {
     size_t room = size + CANARY_SIZE;
@@ -186,8 +186,8 @@ ALWAYS_INLINE uint64_t word_canary(struct slab *slab, const void *block)
     return hash & ~(uint64_t)UINT8_MAX;
 }
 
-/* True if the eight bytes below the block, the canary of another block, have a value that they can
- * have: the other owner may be about to set or to clear it. Below the first block there is none. */
+/* True if the eight bytes below the block, the canary of another block, are zero or the canary: the
+ * other owner may be about to set or to clear it. The first block has none below. */
 ALWAYS_INLINE bool word_start_is_whole(struct slab *slab, const void *block)
 {
     if (HAKMEM_SANITIZE_THREAD || HAKMEM_SANITIZE_ADDRESS || (const char *)block == slab->base)
@@ -197,8 +197,8 @@ ALWAYS_INLINE bool word_start_is_whole(struct slab *slab, const void *block)
     return below == 0 || LIKELY(below == word_canary(slab, neighbour));
 }
 
-/* Whether all behind the bytes that were asked for is as it was when the block was handed out; of a
- * large block, all beside them on its pages. */
+/* Whether the bytes behind the requested ones are as they were when the block was handed out; for a
+ * large block, all bytes beside them on its pages. */
 ALWAYS_INLINE bool word_end_is_whole(struct slab *slab, const void *block, size_t size)
 {
     if (UNLIKELY(!word_has_canary(slab->size_class)))
