@@ -1,6 +1,6 @@
 /* Internal invariants: checked in builds with HAKMEM_DEBUG=1, assumed by the others.
  *
- * A mistake of a caller is not asserted here but always checked: see os/fatal.h.
+ * Mistakes of a caller are not asserted here but always checked: see os/fatal.h.
  */
 #ifndef BASE_ASSERT_H
 #define BASE_ASSERT_H

@@ -11,9 +11,9 @@
 #define ATOMIC_STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 #define ATOMIC_ADD_RELAXED(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
 
-/* If a child of fork has in its copy of the memory anything that the thread writes after this, it
- * has all that the thread writes before this: the copy is made between two instructions of each
- * thread (docs/decisions), so that only the compiler has to keep the order. */
+/* Keeps the order of the writes before and after, as a child of fork sees them in its copy of the
+ * memory: the copy is made between two instructions of each thread (docs/decisions), so only the
+ * compiler has to keep it. */
 #define KEEP_STORE_ORDER() __atomic_signal_fence(__ATOMIC_ACQ_REL)
 
 /* Orders the reads before this and those after it, as a signal handler sees them. */
@@ -22,10 +22,9 @@
 /* For a counter with one writer that others may read at any time: no locked instruction. */
 #define COUNTER_ADD(p, v) ATOMIC_STORE_RELAXED((p), ATOMIC_LOAD_RELAXED(p) + (v))
 
-/* The same on the hit paths, where it has to be one instruction: a plain access, which the
- * compiler turns into one. ThreadSanitizer is told the truth that the other thread's access may
- * come before or after. A store releases: not at once, but before anybody relies on it
- * (thread/idle.h). */
+/* The same on the hit paths, where it has to be one instruction: a plain access, which the compiler
+ * turns into one. ThreadSanitizer is told that the access is atomic. A store releases: not at once,
+ * but before anybody relies on it (thread/idle.h). */
 #if defined(__has_feature) && !defined(__SANITIZE_THREAD__)
 #if __has_feature(thread_sanitizer)
 #define __SANITIZE_THREAD__ 1 /* as gcc does */
@@ -39,8 +38,8 @@
 #define LOAD_HOT(p) (*(p))
 #endif
 
-/* Takes one off the counter; true when it is 0 now. On x86-64 the flags of the subtraction tell,
- * which compilers do not find out. */
+/* Takes one off the counter; true: it is 0 now. On x86-64 this reads the flags of the subtraction,
+ * which compilers do not do. */
 ALWAYS_INLINE bool count_down_hot(uint64_t *counter)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)

@@ -1,5 +1,5 @@
-/* How much of an amount nobody needs: the least that it has been since somebody last asked. Each
- * watcher asks at moments of its own. The lock of the amount guards it. */
+/* The unneeded part of an amount: its minimum since the last question. Each watcher asks at moments
+ * of its own. The lock of the amount guards it. */
 #ifndef BASE_IDLE_H
 #define BASE_IDLE_H
 

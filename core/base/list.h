@@ -39,7 +39,7 @@ ALWAYS_INLINE bool list_contains(const struct list_node *node)
 /* A queue of such nodes: a pushed node comes last. All-zero is empty. */
 struct queue {
     struct list_node *first;
-    struct list_node **end; /* where the next one is to be linked; NULL before the first */
+    struct list_node **end; /* the place to link the next node; NULL before the first */
 };
 
 static inline void queue_push(struct queue *queue, struct list_node *node)

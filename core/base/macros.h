@@ -15,8 +15,8 @@
  */
 #define SLOW_PATH __attribute__((noinline, cold))
 
-/* For what is a hit path: starts at a cache line, so that its speed does not depend on the size of
- * what the linker put before it (docs/decisions). */
+/* For a hit path: starts at a cache line, so that its speed does not depend on the size of the code
+ * before it (docs/decisions). */
 #define HOT_ENTRY __attribute__((aligned(64)))
 
 /* Written by different threads: such objects get cache lines of their own (128: the adjacent-line

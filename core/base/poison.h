@@ -1,10 +1,11 @@
-/* Tells AddressSanitizer which memory is free, in builds with HAKMEM_SANITIZE=address; no code in
+/* Marks free memory for AddressSanitizer, in builds with HAKMEM_SANITIZE=address; no code in
  * others.
  *
  * Free memory is poisoned: each read or write of it, by this library too, is reported. The rule of
- * every layer: it hands out open memory, and poisons memory that it gets back. Open stays the first
- * word of a block of a slab, which holds the mark (thread/magazine.h). Addresses that go back to
- * the system are opened, since others may get them. */
+ * every layer: it hands out open memory, and poisons memory that it gets back. The first word of a
+ * block of a slab, which holds the mark (thread/magazine.h), stays open. Addresses that go back to
+ * the system are opened, since other code may get them.
+ */
 #ifndef BASE_POISON_H
 #define BASE_POISON_H
 
@@ -25,7 +26,7 @@ ALWAYS_INLINE void unpoison(const void *start, size_t size)
         __asan_unpoison_memory_region(start, size);
 }
 
-/* A block of a slab that is free. */
+/* Poisons a free block of a slab. */
 ALWAYS_INLINE void poison_block(const void *block, size_t size)
 {
     poison(block, size);

@@ -1,8 +1,7 @@
-/* See policy.h: the values of the preset that is the default of this build, until options are read.
- */
+/* See policy.h. Until options are read, the values are those of this build's default preset. */
 #include "base/policy.h"
 
-/* The number of the preset among those of the table. */
+/* Picks the default preset's column of the table. */
 #define DEFAULT(speed, balanced, lean, hardened)                                                   \
     (HAKMEM_DEFAULT_PRESET == 0   ? (speed)                                                        \
      : HAKMEM_DEFAULT_PRESET == 1 ? (balanced)                                                     \

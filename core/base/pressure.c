@@ -14,7 +14,7 @@ uint64_t pressure_given_back;
 
 void pressure_arm(void)
 {
-    /* Every slow path reads it: only a change is worth a write. */
+    /* Every slow path reads the flag: writes only a change. */
     if (!pressure_is_armed())
         ATOMIC_STORE_RELAXED(&pressure_armed_flag, true);
 }

@@ -1,11 +1,11 @@
-/* Pressure: all that every layer has to know about memory that goes back to the system.
+/* Pressure: the state by which all layers share when memory goes back to the system.
  *
- * Nothing goes at the moment it is freed: it may be wanted again at once. reclaim/ decides later,
- * in slow paths of any thread, and asks each layer for its free memory. The layers below tell it
- * that much lies free (then the purge is *armed*, and threads see to it that they come by a slow
- * path even when their magazines would serve them for ever), how much they gave back, and that they
- * are about to take more from the system. For the last they call up, by the functions at the end of
- * this file; nothing else of reclaim/ is known below it.
+ * Memory does not go at the moment it is freed: it may be wanted again at once. reclaim/ decides
+ * later, in slow paths of any thread, and asks each layer for its free memory. The layers below
+ * report that much lies free (then the purge is *armed*, and threads take slow paths even if their
+ * magazines could serve them for ever), how much they gave back, and that they are about to take
+ * more from the system. For the last they call up, by the functions at the end of this file; they
+ * know nothing else of reclaim/.
  *
  * No lock: the few words of state are atomic and a race costs a superfluous purge.
  */
@@ -30,18 +30,18 @@ void pressure_disarm(void);
 
 /* ---- Bounds ---------------------------------------------------------------------------------- */
 
-/* How many bytes may be free beside `used_bytes` in use, by `retain_percent`. */
+/* How many bytes may stay free beside `used_bytes` in use, by `retain_percent`. */
 size_t pressure_keep(size_t used_bytes);
 
 /* The same for a layer with a share of its own: `share_bytes`, but never so few that giving them
  * back would not repay a system call. */
 size_t pressure_bound(size_t share_bytes);
 
-/* In place of both: this many bytes may stay free in page heap and BigCache together, and in each
- * class of a shard; SIZE_MAX: all. The excess goes with the next tick. */
+/* In place of both: `bytes` may stay free in page heap and BigCache together, and in each class of
+ * a shard; SIZE_MAX: all. The excess goes with the next tick. */
 void pressure_set_kept_bytes(size_t bytes);
 
-/* That number; 0 while the policy decides. */
+/* The number set; 0 while the policy decides. */
 size_t pressure_kept_bytes(void);
 
 /* ---- Account --------------------------------------------------------------------------------- */
@@ -84,23 +84,23 @@ enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWT
 size_t reclaim_read_limits(void);
 
 /* Called without locks before `bytes` of new memory are touched. `big`: at addresses that a big
- * block had before. That is at the expense of free pages, and not of the BigCache: else mappings
- * that do not fit this block would go, and be faulted anew for the next one. */
+ * block had before; then only free pages go, and not the BigCache, whose mappings that do not fit
+ * this block would be faulted anew for the next one. */
 void reclaim_before_growth(size_t bytes, bool big);
 
-/* Called without locks, while there is a limit, after `bytes` were taken that are not
- * resident, and before they are touched: gives memory back if the limit is near. */
+/* Called without locks, while there is a limit, after `bytes` of non-resident memory were taken,
+ * and before they are touched: gives memory back if the limit is near. */
 void reclaim_to_limit(size_t bytes);
 
-/* So many bytes were taken, whether there is a limit or not. */
+/* To be called after `bytes` were taken, with a limit or without. */
 ALWAYS_INLINE void pressure_taken(size_t bytes)
 {
     if (UNLIKELY(pressure_is_limited()) && bytes)
         reclaim_to_limit(bytes);
 }
 
-/* Called in slow paths, without locks: begins a tick when it is time, and does some of the work
- * that ticks left. */
+/* Called in slow paths, without locks: begins a tick if it is time, and does some of the work that
+ * ticks left. */
 void reclaim_tick(uint64_t now_ms);
 
 /* Called without locks, on request or when memory runs out: gives back all free memory but for the

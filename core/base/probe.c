@@ -1,5 +1,5 @@
-/* The semaphores of probe.h. Observers find them by the notes, so that they stay even where the
- * compiler sees nobody write them. */
+/* The semaphores of probe.h. Observers find them by the notes; `used` keeps them, though no code
+ * here writes them. */
 #include "base/probe.h"
 
 #define SEMAPHORE(name)                                                                            \

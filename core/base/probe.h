@@ -1,13 +1,13 @@
-/* Static probes: places where an observer from outside, such as perf, bpftrace or a profiler in the
+/* Static probes: places where an outside observer, such as perf, bpftrace or a profiler in the
  * kernel, may watch the allocator.
  *
  * A probe is a `nop` and a note in the ELF file (.note.stapsdt) with its place, its name and the
  * registers of its arguments. An observer that attaches has the kernel put a breakpoint there.
- * Arguments are 64 bits each and lie in the registers that a function of the platform would get
- * them in: an observer that does not read the note finds them all the same.
+ * Arguments are 64 bits each and lie in the platform's registers for arguments of functions: an
+ * observer that does not read the note finds them all the same.
  *
  * Some probes have a semaphore, a counter of attached observers, which the kernel keeps: the cost
- * of having something to say is then paid only while somebody listens.
+ * of computing arguments is then paid only while one is attached.
  *
  *     note  | sizes, type 3 | "stapsdt" | address, base, semaphore | provider, name, arguments |
  */
@@ -41,7 +41,7 @@ extern uint16_t otel_memory_alloc_semaphore, otel_memory_free_semaphore, otel_me
 #define PROBE_ARGUMENTS_2 PROBE_ARGUMENTS_1 " 8@" PROBE_PREFIX PROBE_REGISTER_2
 #define PROBE_ARGUMENTS_3 PROBE_ARGUMENTS_2 " 8@" PROBE_PREFIX PROBE_REGISTER_3
 
-/* The base lets observers find the probe in a file whose addresses were changed after linking. */
+/* By the base, observers find the probe in a file whose addresses were changed after linking. */
 #define PROBE_NOTE(provider, name, semaphore, arguments)                                           \
     "990: nop\n"                                                                                   \
     ".pushsection .note.stapsdt, \"\", \"note\"\n"                                                 \
@@ -90,7 +90,7 @@ extern uint16_t otel_memory_alloc_semaphore, otel_memory_free_semaphore, otel_me
             "r"(probe_3));                                                                         \
     } while (0)
 
-/* A probe of our own; one of the contract, which is passed by while nobody listens. */
+/* Probes of our own; probes of the contract, which are skipped while no observer is attached. */
 #define PROBE_1(name, ...) PROBE_ASM_1("hakmem", #name, "0", __VA_ARGS__)
 #define PROBE_2(name, ...) PROBE_ASM_2("hakmem", #name, "0", __VA_ARGS__)
 #define PROBE_OTEL(count, name, ...)                                                               \

@@ -7,7 +7,7 @@ bool sparse_is_zero(const void *start, size_t size)
 {
     const uint64_t zero = 0;
     const char *bytes = start;
-    /* If the first word is zero and each byte is like that eight before it, all are. */
+    /* If the first word is zero and each byte equals that eight before it, all are zero. */
     return memcmp(bytes, &zero, sizeof zero) == 0 &&
            memcmp(bytes, bytes + sizeof zero, size - sizeof zero) == 0;
 }

@@ -1,10 +1,11 @@
 /* Every constant that tunes: a value that was chosen by measurement, and that another machine or
- * program could want otherwise. A constant that follows from a layout, from an interface or from
- * arithmetic is not one, and stays where it is used.
+ * program may need to be different. A constant that follows from a layout, an interface or
+ * arithmetic does not tune, and stays where it is used.
  *
- * Each comment begins with the unit and says what the value decides. The last line names the record
- * in docs/decisions/ and the row of lab/workloads.toml that loses without it, or "none" and why.
- * tests/source/check_tuning.py checks that they exist, and that no other file has such constants.
+ * Each comment names the unit first, and then the effect of the value. The last line names the
+ * record in docs/decisions/ and the row of lab/workloads.toml that loses without it, or "none" and
+ * why. tests/source/check_tuning.py checks that they exist, and that no other file has such
+ * constants.
  */
 #ifndef BASE_TUNING_H
 #define BASE_TUNING_H
@@ -27,43 +28,43 @@
 
 /* ---- What a magazine holds: thread/magazine.c, map/size_class.h ------------------------------ */
 
-/* factor. Of tiny blocks a magazine may hold this many times magazine_kib: their bursts are long,
- * and each call is so short that batches show.
+/* factor. A magazine of tiny blocks may hold this many times magazine_kib: their bursts are long,
+ * and their calls so short that batches show.
  * [2026-11-22-magazines-for-bursts; bursts-64-5000] */
 #define TINY_FACTOR 4
 
-/* threads a CPU. From here on tiny blocks get no more than others; and each time as many threads
- * halve the least number of blocks above a page that a magazine may hold.
+/* threads a CPU. From here on, tiny blocks get no more than others. For each CROWD_HALVES threads,
+ * magazines of blocks longer than a page halve their least length.
  * [2026-11-22-magazines-for-bursts; random-mixed-64-threads] */
 #define CROWD_HALVES 8
 
-/* threads a CPU. Pools have this many that all work; each may cache as many blocks up to 32 KiB as
- * an only thread. More have to share.
+/* threads a CPU. Pools have this many busy threads: each may cache as many blocks up to 32 KiB as
+ * a single thread. More threads have to share.
  * [2026-11-23-pools-of-threads; bursts-64-5000] */
 #define CROWD_POOL 4
 
-/* blocks. The fewest that repay a batch; and the most that the bytes below may come to: more would
- * stay with a class when a program goes on with other sizes.
+/* blocks. The fewest that repay a batch; and the most that the bytes below may amount to: more
+ * would stay with a class when the program goes on with other sizes.
  * [2026-11-22-magazines-for-bursts; bursts-4k-8k-300] */
 #define CACHED_BLOCKS_MIN 15
 #define CACHED_BLOCKS_MAX 63
 
-/* bytes. What the threads of a CPU share of a class of blocks above 1 KiB for such bursts.
+/* bytes. For such bursts, the threads of a CPU share this much of a class of blocks above 1 KiB.
  * [2026-11-22-magazines-for-bursts; bursts-4k-8k-300] */
 #define CACHED_MID_BYTES (512 * KIB)
 
-/* bytes. The same of single blocks, which are dear to make, and mostly addresses.
+/* bytes. The same for single blocks, which are dear to make, and mostly addresses.
  * [2026-11-22-one-path-to-2-mib; slots-1m-first] */
 #define CACHED_SINGLE_BYTES (32 * MIB)
 
 /* ---- Batches: thread/magazine.c, slab/bin.h -------------------------------------------------- */
 
-/* blocks. More at a time is hardly cheaper.
+/* blocks. Larger batches are hardly cheaper.
  * [2026-11-21-short-magazines; bursts-64-1000] */
 #define BATCH_MAX 128
 
-/* part of a magazine. A batch of a long magazine may be as much: one a little too short for a burst
- * would send much back and forth.
+/* part of a magazine. The longest batch of a long magazine: with longer ones, a magazine a little
+ * too short for a burst would send much back and forth.
  * [2026-11-22-magazines-for-bursts; bursts-64-5000] */
 #define BATCH_PART 4
 
@@ -72,30 +73,30 @@
  * [2026-11-22-one-way-magazines; handoff-1-to-4] */
 #define ONE_WAY_KIND_MAX 4
 
-/* blocks. What comes from a transfer cache lies in the cache of another processor: the first of a
- * batch are fetched at once.
+/* blocks. Blocks from a transfer cache lie in the cache of another processor: the first of a batch
+ * are fetched at once.
  * [2026-11-22-prefetch-what-others-freed; handoff-1-to-1] */
 #define PREFETCH_MAX 32
 
-/* blocks. Caches are drained by as many at a time, under one lock.
+/* blocks. How many a flush or a drain moves at a time.
  * [2026-11-21-flush-by-runs; handoff-batches] */
 #define FLUSH_MAX 128
 
 /* ---- When threads come by: thread/due.c, heap.c, idle.c -------------------------------------- */
 
-/* pops. After as many a thread takes a slow path and looks at the clock.
+/* pops. After this many, a thread takes a slow path and looks at the clock.
  * [2026-11-22-pops-that-are-due; one-block] */
 #define POPS_UNTIL_DUE 4096
 
-/* slow calls. After as many a heap looks after its magazines.
+/* slow calls. After this many, a heap adjusts its magazines.
  * [2026-11-21-short-magazines; phase-change-64] */
 #define MAINTENANCE_PERIOD 256
 
-/* nanoseconds. After this time a closed heap's owner has seen that it is closed.
+/* nanoseconds. By then, the owner of a closed heap has seen that it is closed.
  * [2026-11-22-idle-threads; none: a bound of correctness, far above what processors need] */
 #define SETTLE_NS 1000000
 
-/* heaps, blocks. A step of draining ends after as many.
+/* heaps, blocks. A step of draining ends after this many.
  * [2026-11-22-idle-threads; none: bounds the time of one call, not the sum] */
 #define STEP_HEAPS 64
 #define STEP_BLOCKS 2048
@@ -109,24 +110,24 @@
  * [2026-11-22-idle-threads; none: the holder copies pointers, for a microsecond] */
 #define GATE_SPIN_ROUNDS 100
 
-/* rounds. How long a thread waits for the one that initialises before it looks whether that exists.
+/* rounds. How long a thread waits for the one that initialises before it checks that that exists.
  * [2026-11-22-fork-without-locks; none: once a process] */
 #define AWAIT_ROUNDS 1000
 
 /* ---- Heaps: thread/registry.c ---------------------------------------------------------------- */
 
-/* heaps. As many in the pool keep their pages.
+/* heaps. How many in the pool keep their pages.
  * [2026-11-22-pages-of-thread-heaps; churn-threads] */
 #define FREE_MAX 16
 
-/* heaps. As many are looked at, at a time, for one that was left behind.
+/* heaps. How many are checked at a time for one that its thread has left.
  * [2026-11-22-fork-without-locks; none: bounds the time of one call] */
 #define SUSPECTS 8
 
 /* ---- Slabs: slab/slab.c, bin.c, spare.c ------------------------------------------------------ */
 
-/* bytes. Page tables for as much fill what the second-level cache of a core holds: from here on a
- * superslab of short blocks is one huge page.
+/* bytes. Page tables for this much fill the second-level cache of a core: from here on, a superslab
+ * of short blocks is one huge page.
  * [2026-11-21-huge-pages-for-large-heaps; none: no row has a heap of that size] */
 #define HUGE_HEAP_MIN (256 * MIB)
 
@@ -134,8 +135,8 @@
  * [2026-11-21-purge-when-unused; bursts-64-20000] */
 #define KEPT_MAGAZINES 32
 
-/* pages. Before pages of a fresh slab are populated, as many of the slab before are looked at, and
- * as many have to be written to.
+/* pages. Before pages of a fresh slab are populated, how many pages of the slab before are checked,
+ * and how many of them have to be written to.
  * [2026-11-22-populate-growing-classes; phase-change-512] */
 #define POPULATE_PLACES 4
 #define POPULATE_WRITTEN 3
@@ -146,41 +147,41 @@
 
 /* ---- Transfer caches: slab/transfer.c -------------------------------------------------------- */
 
-/* blocks, longest magazines. What the caches of a class hold together, at most. The caches of many
- * shards may each hold the part of it that as many would have.
+/* blocks, longest magazines. The most that the caches of a class hold together. With more shards
+ * than TRANSFER_PARTS, each may still hold this part of it.
  * [2026-11-22-caches-by-shard; bursts-64-20000] */
 #define TRANSFER_BLOCKS 2048
 #define TRANSFER_MAGAZINES 16
 #define TRANSFER_PARTS 4
 
-/* factor. More bytes of blocks above 1 KiB, of which few are a long magazine.
+/* factor. How many times the bytes for blocks above 1 KiB, few of which fill a magazine.
  * [2026-11-23-transfer-caches-of-long-blocks; bursts-4k-8k-1000] */
 #define TRANSFER_MID_FACTOR 4
 
-/* factor. More bytes of single blocks where a CPU has several threads: each has a part of the
- * magazine that an only one may have, and here they share the rest.
+/* factor. How many times the bytes for single blocks if a CPU has several threads: each has a part
+ * of a single thread's magazine, and they share the rest here.
  * [2026-11-23-transfer-caches-of-long-blocks; slots-1m-first] */
 #define TRANSFER_SINGLE_FACTOR 32
 
-/* slots. What a cache begins with; it doubles them.
+/* slots. The first length of a cache, which doubles.
  * [2026-11-22-caches-by-shard; startup] */
 #define TRANSFER_SLOTS_MIN 64
 
-/* blocks. As many of a batch tell whether it is all from one shard.
+/* blocks. How many of a batch are checked for whether it is all from one shard.
  * [2026-11-23-long-blocks-stay-apart; slots-steps-first] */
 #define TRANSFER_LOOKS 3
 
-/* blocks. As many are drained at a time before memory grows.
+/* blocks. How many are drained at a time before memory grows.
  * [2026-11-22-reuse-before-fresh-pages; fragment] */
 #define TRANSFER_DRAIN_MAX (1 << 14)
 
 /* ---- Sweeps: slab/sweep.c -------------------------------------------------------------------- */
 
-/* slabs. A step looks at as many slabs at a time.
+/* slabs. How many a step looks at, at a time.
  * [2026-11-21-purge-when-unused; phase-change-512] */
 #define SWEEP_SLABS 64
 
-/* runs. No slab has more runs of pages to purge, but while others use it.
+/* runs. A slab has more runs of pages to purge only if other threads use it meanwhile.
  * [2026-11-21-purge-when-unused; none: bounds the time in one slab] */
 #define SWEEP_RUNS_MAX 32
 
@@ -188,7 +189,7 @@
  * [2026-11-21-purge-when-unused; near-idle] */
 #define SWEEP_IDLE_MIN (64 * KIB)
 
-/* slabs. As many go back to their lists at a time.
+/* slabs. How many go back to their lists at a time.
  * [2026-11-21-purge-when-unused; none: bounds how long a lock is held] */
 #define SWEPT_SLABS 512
 
@@ -205,7 +206,7 @@
  * [2026-11-25-what-earns-its-lines; aligned] */
 #define ALIGNED_TRIES 16
 
-/* superslabs. Of how many with free dirty pages the dirtiest is looked for.
+/* superslabs. Among how many with free dirty pages a search looks for the dirtiest.
  * [2026-11-22-bounded-searches; none: bounds a search] */
 #define DIRTY_CANDIDATES 64
 
@@ -214,27 +215,27 @@
  * [2026-11-22-a-room-for-memory-going-back; none: hostile test memory_locked] */
 #define REFUSALS_MAX 8
 
-/* purges. How many do not try again what was refused, but those of everything.
+/* purges. How many skip superslabs that the system refused; purges of everything skip none.
  * [2026-11-22-a-room-for-memory-going-back; none: hostile test memory_locked] */
 #define REFUSED_ROUNDS 64
 
 /* ---- Big blocks: span/big*.c, span/proof.c --------------------------------------------------- */
 
-/* bytes. With less live in big blocks none gets huge pages: a program may use small parts of each,
- * as sort does of its buffer for a pipe.
+/* bytes. With fewer live in big blocks, none gets huge pages: a program may use small parts of
+ * each, as sort does with its buffer for a pipe.
  * [2026-11-22-huge-pages-for-what-is-touched; big-blocks] */
 #define HUGE_LIVE_MIN (16 * MIB)
 
 /* blocks. How many live ones may be mappings of their own, moved or cut off by the system: a
- * quarter of what a process may have.
+ * quarter of the mappings that a process may have.
  * [2026-11-22-big-blocks-at-any-page; none: hostile test count_of_shortened] */
 #define APART_MAX 16384
 
-/* part. A fresh mapping has this part of what is live more, so that blocks are neighbours.
+/* part. A fresh mapping is longer by this part of the live bytes, so that blocks are neighbours.
  * [2026-11-22-big-blocks-in-parts; slots-25m-pages] */
 #define ROOM_SHARE 4
 
-/* mappings. How many that turn out not to fit a search looks at.
+/* mappings. After how many that do not fit a search ends.
  * [2026-11-22-bounded-searches; none: bounds a search] */
 #define FIT_TRIES 16
 
@@ -242,12 +243,12 @@
  * [2026-11-25-what-earns-its-lines; slots-25m-first] */
 #define NEIGHBOUR_UNITS 64
 
-/* steps. Lists of cached mappings a doubling of their length.
+/* steps. How many lists of cached mappings there are a doubling of their length.
  * [2026-11-22-big-blocks-at-any-page; slots-25m-pages] */
 #define BIG_LENGTH_STEPS 8
 
-/* pages. At how many places of a block is looked, and how many have to be written to, for it to
- * have been used whole.
+/* pages. How many places of a block are checked, and how many have to be written to, for it to
+ * count as used whole.
  * [2026-11-22-huge-pages-for-what-is-touched; big-blocks] */
 #define PROOF_PLACES 16
 #define PROOF_DENSE 12
@@ -262,7 +263,7 @@
  * [2026-11-22-a-room-for-memory-going-back; near-idle] */
 #define PAUSE_SHARE 4
 
-/* milliseconds. But never for longer: the program waits.
+/* milliseconds. But never longer than this: the program waits.
  * [2026-11-22-a-room-for-memory-going-back; near-idle] */
 #define PURGE_MAX_MS 50
 
@@ -278,7 +279,7 @@
  * [2026-11-22-a-room-for-memory-going-back; none: no row has a limit] */
 #define MEASURE_MS 1000
 
-/* part. Of a limit, this is left for what is not counted; where less than twice that is left, long
+/* part. This part of a limit is left for uncounted memory; if less than twice as much is left, long
  * blocks are not cached.
  * [2026-11-22-a-room-for-memory-going-back; none: hostile tests below_a_limit] */
 #define NEAR_PART 16

@@ -1,4 +1,5 @@
-/* What trace/ and the allocator share, wherever trace/ is: see trace/trace.h. */
+/* The variables that trace/ and the allocator share, with the folder or without: see trace/trace.h.
+ */
 #include "trace/trace.h"
 
 const struct trace *trace;

@@ -9,7 +9,7 @@
 #include "os/os.h"
 #include "trace/trace.h"
 
-/* A message on its way; the longest is a failed assertion. */
+/* A message in the making; the longest is a failed assertion. */
 struct message {
     char buffer[512];
     struct text text;
@@ -22,7 +22,7 @@ static struct text *begin(struct message *message)
     return &message->text;
 }
 
-/* Begins the line about a pointer that the program gave to that call. */
+/* Begins the line about a pointer that the program passed to `call`. */
 static struct text *begin_misuse(
     struct message *message, const char *call, const char *what, const void *pointer)
 {

@@ -28,7 +28,7 @@ _Noreturn SLOW_PATH void fatal_maker(const char *call, const void *pointer, cons
 _Noreturn SLOW_PATH void fatal_told(
     const char *call, const char *mistake, size_t told, const void *pointer, size_t made);
 
-/* The last words: `pointer` is the misused pointer, or NULL. */
+/* The line that is printed; `pointer` is the misused pointer, or NULL. */
 struct fatal_line {
     const char *text;
     size_t length;

@@ -6,9 +6,9 @@
 
 #include "os/os.h"
 
-/* Asked before each call that changes mappings: true lets it fail instead of being made. The
- * error number makes no difference, since nobody looks at it. NULL: nothing fails. Set while no
- * other thread allocates. */
+/* Asked before each call that changes mappings: true lets it fail instead of being made. The error
+ * number does not matter, since no caller reads it. NULL: nothing fails. Set while no other thread
+ * allocates. */
 extern bool (*fault_hook)(enum os_call call);
 
 #endif

@@ -4,7 +4,7 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-/* The number while somebody puts the new process right: the others wait. */
+/* The number while one thread repairs the new process, and the others wait. */
 #define IN_REPAIR UINT32_MAX
 
 static struct process_number unwiped = {.number = 1};
@@ -31,7 +31,7 @@ void identity_start(void (*repair)(uint32_t before, uint32_t now))
     ATOMIC_STORE_RELEASE(&identity_process, wiped);
 }
 
-/* Makes this a process of its own, unless another thread does. Signals are blocked meanwhile: a
+/* Gives the new process a number, unless another thread does. Signals are blocked meanwhile: a
  * handler that allocates would wait for the call that it interrupted. */
 static void begin_process(struct process_number *process, uint32_t id)
 {

@@ -6,14 +6,14 @@
 #include "base/text.h"
 #include "os/os.h"
 
-/* Version 1 has this rounded down to pages where there is no limit. */
+/* Version 1 shows this, rounded down to pages, if there is no limit. */
 static const size_t no_limit = (size_t)1 << 60;
 
 /* Short, since all of this is on the stack of the caller of malloc, perhaps a coroutine: if the
  * path of a group is longer, only the groups around it are read. */
 enum { LIST_BYTES = 768, PATH_BYTES = 768, VALUE_BYTES = 128 };
 
-/* A group: `root`, where its kind is mounted, and the path that the kernel has for it. */
+/* A group: `root`, the mount of its kind, and its path by the kernel. */
 struct group {
     const char *root, *mount, *path;
     size_t length;
@@ -33,8 +33,8 @@ static size_t next_number(const char **text)
     return any && number < no_limit ? number : SIZE_MAX;
 }
 
-/* Puts text from a file in the place of its path, with as few calls as can be: each process does so
- * at its start. Returns its length. */
+/* Reads text from a file, over its path in the buffer, with as few system calls as possible, since
+ * each process does so at its start. Returns its length. */
 static size_t read_text(char *buffer, size_t from, size_t capacity)
 {
     size_t length = os_read_piece(buffer, from, buffer, capacity - 1);
@@ -65,7 +65,7 @@ static size_t read_number(const struct group *group, const char *file)
 {
     size_t numbers[2];
     read_numbers(group, file, numbers);
-    return numbers[0] ? numbers[0] : SIZE_MAX; /* zero is no limit that one can live under */
+    return numbers[0] ? numbers[0] : SIZE_MAX; /* a limit of zero is ignored */
 }
 
 static void least_cpus(struct os_limits *limits, size_t quota, size_t period)
@@ -96,8 +96,8 @@ static void read_cpu_1(const struct group *group, struct os_limits *limits)
         least_cpus(limits, quota, read_number(group, "/cpu.cfs_period_us"));
 }
 
-/* Reads the group and all around it. In a container the path may be one of outside, while the
- * mounted directory is the group itself: then only the last step finds something. */
+/* Reads the group and all around it. In a container the path may be the outside one, while the
+ * mounted directory is the group itself: then only the last step finds files. */
 static void read_upwards(
     struct group group, struct os_limits *limits,
     void (*read)(const struct group *, struct os_limits *))
@@ -126,8 +126,8 @@ static bool lists(const char *list, size_t length, const char *word)
     return false;
 }
 
-/* A line as "4:cpu,cpuacct:/path"; version 2 has no names, and is the last one. A controller is of
- * one version alone: `seen` counts those of ours that version 1 has. */
+/* A line such as "4:cpu,cpuacct:/path"; the line of version 2 has no names, and is the last. A
+ * controller has one version: `seen` counts those of ours under version 1. */
 static void read_line(
     const char *root, const char *line, size_t length, struct os_limits *limits, unsigned *seen)
 {
@@ -159,7 +159,7 @@ static void path_below(const char *root, const char *path, char *buffer, size_t 
     text_terminate(&text);
 }
 
-/* Reads the lines in the text that are whole, or all if it is `last`; returns their length. */
+/* Reads the whole lines of the text, or all of it if it is `last`; returns their length. */
 static size_t read_lines(
     const char *root, const char *text, bool last, struct os_limits *limits, unsigned *seen)
 {

@@ -1,8 +1,8 @@
 /* The limits that the system sets to a process: control groups of version 1 and 2, and resource
  * limits.
  *
- * All is read by plain system calls, into the caller's stack. `root` is put before each path: "",
- * but for tests. A limit that is not set, or cannot be read, is SIZE_MAX.
+ * All is read by plain system calls, into the caller's stack. `root` precedes each path: "", except
+ * in tests. A limit that is not set, or cannot be read, is SIZE_MAX.
  */
 #ifndef OS_LIMITS_H
 #define OS_LIMITS_H
@@ -17,7 +17,7 @@ struct os_limits {
 
 void os_limits_read(const char *root, struct os_limits *limits);
 
-/* The memory and the addresses that the process takes now; 0 if the system does not tell. */
+/* Memory and address space in use by the process; 0: unknown. */
 struct os_footprint {
     size_t resident_bytes, address_bytes;
 };

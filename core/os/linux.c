@@ -40,7 +40,7 @@ static void count(enum os_call call)
     ATOMIC_ADD_RELAXED(&os_counts[call], 1);
 }
 
-/* Counts the call; true when a test wants it to fail. */
+/* Counts the call; true: a test wants it to fail. */
 ALWAYS_INLINE bool refused(enum os_call call)
 {
     count(call);
@@ -77,7 +77,7 @@ size_t os_page_size(void)
 
 unsigned os_cpu_count(void)
 {
-    /* For as many as a kernel may have: it refuses to tell of fewer. */
+    /* As many as any kernel supports: it refuses shorter masks. */
     enum { CPUS_MAX = 8192 };
     uint64_t mask[CPUS_MAX / 64] = {0};
     long bytes = system_call(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
@@ -145,7 +145,7 @@ bool os_random(void *bytes, size_t size)
     return result == (long)size;
 }
 
-/* A mapping that the system would not take back; it lies at its own start. */
+/* A mapping that the system would not take back; the record lies at its start. */
 struct leftover {
     struct leftover *next;
     size_t size;
@@ -255,7 +255,7 @@ bool os_make_inaccessible(void *address, size_t size)
            system_call(SYS_mprotect, (long)address, (long)size, PROT_NONE, 0, 0, 0) == 0;
 }
 
-/* Replaces the mapping that is there. */
+/* Replaces an existing mapping. */
 static bool map_over(void *address, size_t size, int protection, int flags)
 {
     return !refused(OS_MMAP) &&
@@ -374,7 +374,7 @@ void os_futex_wait(uint32_t *word, uint32_t expected)
     system_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, (long)expected, (long)&most, 0, 0);
 }
 
-/* By a call that filters of system calls let pass: nobody wakes the word. */
+/* By a call that filters of system calls let pass. No thread wakes the word. */
 void os_sleep_ms(unsigned ms)
 {
     const struct timespec most = {ms / 1000, ms % 1000 * 1000000L};
@@ -408,8 +408,8 @@ void os_write(int fd, const char *text, size_t length)
     write_all(fd, text, length);
 }
 
-/* The kernel sends the two signals to the thread that writes: it puts them off, and takes back
- * those that have come meanwhile. */
+/* The kernel sends the two signals to the writing thread, which blocks them, and consumes those
+ * that came meanwhile. */
 bool os_write_quietly(int fd, const char *text, size_t length)
 {
     const uint64_t signals = (uint64_t)1 << (SIGPIPE - 1) | (uint64_t)1 << (SIGXFSZ - 1);
@@ -433,8 +433,8 @@ struct os_file os_file_of(int fd)
     return (struct os_file){status.st_dev, status.st_ino};
 }
 
-/* A program that counts on the next free number must get it, and so must one that takes a number of
- * its choice, as shells do with 10 and 255. The limit on open files may be low. */
+/* Takes a high number: programs may rely on the next free number, or take one of their choice, as
+ * shells do with 10 and 255. The limit on open files may be low. */
 int os_duplicate(int fd)
 {
     for (int least = 1000; least >= 10; least /= 10) {
@@ -491,8 +491,8 @@ size_t os_read_piece(const char *path, size_t from, char *buffer, size_t capacit
     return bytes < 0 ? 0 : (size_t)bytes;
 }
 
-/* In a user namespace that does not know the superuser, all that is his seems to be nobody's. No
- * program has raised privileges there that mean anything outside. */
+/* In a user namespace without the superuser, his files seem to be nobody's. Programs cannot raise
+ * privileges there that count outside. */
 static bool is_superusers(const struct stat *status)
 {
     enum { SUPERUSER = 0, NOBODY = 65534 };
@@ -542,7 +542,7 @@ static long open_to_write(const char *path, int flags)
     return system_call(SYS_openat, AT_FDCWD, (long)path, flags | always, 0644, 0, 0);
 }
 
-/* Whether a link belongs to the user: another one may have put his where our file was to be. */
+/* Whether a link belongs to the user: another user may have put one at our path. */
 static bool is_own_link(const char *path, uid_t user)
 {
     struct stat status = {0};
@@ -551,8 +551,8 @@ static bool is_own_link(const char *path, uid_t user)
     return result == 0 && S_ISLNK(status.st_mode) && status.st_uid == user;
 }
 
-/* True if a file that was there before may be overwritten: the null device, or a file of the user's
- * own under this name alone, so that nobody else can have put it here. */
+/* True if an existing file may be overwritten: the null device, or a file of the user's own under
+ * this name alone, which no other user can have put here. */
 static bool may_overwrite(int fd, uid_t user)
 {
     struct stat status = {0};
@@ -612,11 +612,11 @@ void os_restore_signals(uint64_t blocked)
     system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&blocked, 0, sizeof blocked, 0, 0);
 }
 
-/* The kernel copies a set of signals before it finds out that it is not told what to do with it.
- * That is a call that filters of system calls let pass. */
+/* The kernel copies the set of signals before it refuses the invalid action. Filters of system
+ * calls let this call pass. */
 bool os_is_readable(const void *address, size_t size)
 {
-    /* The length of a page is not asked for: the answer lies on the stack of the first thread. */
+    /* The page size is not asked for: it lies on the stack of the first thread. */
     enum { NO_ACTION = 0x7fffffff, SET_BYTES = sizeof(uint64_t), PAGE_BYTES = 4096 };
     uintptr_t at = round_down((uintptr_t)address, SET_BYTES), end = (uintptr_t)address + size;
     if (end < (uintptr_t)address)

@@ -12,8 +12,8 @@ static bool try_word(struct lock *lock, uint32_t from, uint32_t to)
         &lock->word, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* The word that says that the calling thread holds the lock. Asked for in each round of a wait: a
- * signal handler may have forked, and then the holder of the lock is gone (identity.h). */
+/* The word of a lock that the calling thread holds. Asked for in each round of a wait: a signal
+ * handler may have forked, and the holder be gone (identity.h). */
 static uint32_t own_word(const struct lock *lock)
 {
     uint32_t self = identity_thread(identity_self());

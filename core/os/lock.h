@@ -1,12 +1,11 @@
-/* The lock of the cold paths: one futex word that says who holds it.
+/* The lock of the cold paths: one futex word, with the id of its holder.
  *
  * Invariant: no thread ever holds two of these locks, so their order cannot matter and a holder
- * always makes progress. Nobody holds one across fork, but for threads that are in the middle of a
- * call: in the child their locks are lost, and opened before anybody there can want them
- * (thread/fork.c).
+ * always makes progress. A thread in the middle of a call may hold one across fork: in the child
+ * such locks are lost, and opened before any thread there can take one (thread/fork.c).
  *
- * Word: the holder's thread id, 0 when open, and a bit. Holder and state change in one atomic
- * step, so that a signal handler that interrupts the holder always recognises it.
+ * Word: the holder's thread id, 0 when open, and a bit. Holder and state change in one atomic step,
+ * so that a signal handler that interrupts the holder always recognises it.
  *
  * A zero-filled lock is an open lock.
  */
@@ -18,7 +17,7 @@
 #include "os/identity.h"
 #include "os/lock_profile.h"
 
-#define LOCK_WAITERS ((uint32_t)1 << 31) /* somebody may sleep */
+#define LOCK_WAITERS ((uint32_t)1 << 31) /* a thread may sleep */
 #define LOCK_HOLDER (LOCK_WAITERS - 1)
 
 struct lock {
@@ -30,7 +29,7 @@ void lock_acquire(struct lock *lock);
 
 void lock_release(struct lock *lock);
 
-/* Whether the calling thread holds it: a signal handler may have interrupted it there. */
+/* Whether the calling thread holds it, interrupted by a signal handler. */
 ALWAYS_INLINE bool lock_is_mine(const struct lock *lock)
 {
     return (ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_HOLDER) == identity_thread(identity_self());

@@ -1,4 +1,4 @@
-/* Everything that is asked of the operating system; one file per system implements it.
+/* The interface to the operating system; one file per system implements it.
  *
  * No function here changes errno, is a cancellation point or calls malloc. All may be called from
  * any thread. Each system call is counted by kind (os_counts).
@@ -16,17 +16,17 @@ extern uint64_t os_counts[OS_CALL_COUNT];
 /* Bytes of a page of the system: 4, 16 or 64 KiB. Constant. */
 size_t os_page_size(void);
 
-/* CPUs this process may run on, at least 1. */
+/* CPUs that this process may run on, at least 1. */
 unsigned os_cpu_count(void);
 
 /* The limit on address space in bytes (RLIMIT_AS); SIZE_MAX when there is none. */
 size_t os_address_space_limit(void);
 
-/* The same for memory that only this process has and may write to (RLIMIT_DATA). */
+/* The same for private writable memory (RLIMIT_DATA). */
 size_t os_data_limit(void);
 
-/* True if the program runs with more rights than the user who started it: its environment is not to
- * be trusted. */
+/* True if the program has more rights than the user who started it: then its environment cannot be
+ * trusted. */
 bool os_is_privileged(void);
 
 /* Milliseconds of a monotonic clock, cheap and coarse (a few ms). */
@@ -42,13 +42,13 @@ ALWAYS_INLINE uint64_t os_time_between(uint64_t now, uint64_t stored)
     return now > stored ? now - stored : stored - now;
 }
 
-/* Nanoseconds since 1970, by the clock that people set. */
+/* Nanoseconds since 1970, by the wall clock. */
 uint64_t os_clock_unix_ns(void);
 
-/* Bytes that nobody can guess; false when the system has none yet, or refuses. */
+/* Unpredictable bytes; false: the system has none yet, or refuses. */
 bool os_random(void *bytes, size_t size);
 
-/* Sleeps for so long, or less. */
+/* Sleeps for at most that long. */
 void os_sleep_ms(unsigned ms);
 
 /* Maps `size` bytes of zeroed memory that may be read and written, at an address that is a
@@ -60,41 +60,40 @@ void *os_map(size_t size, size_t alignment, void *hint);
 void *os_reserve(size_t size);
 bool os_make_writable(void *address, size_t size);
 
-/* The same, anywhere below `near`: a part of that away at most, so that neither the lower half of
- * the address nor `near` tells of the other half. */
+/* The same, at a random distance below `near`, up to a part of it, so that neither the lower half
+ * of the address nor `near` reveals the other half. */
 void *os_reserve_scattered(size_t size, const void *near);
 
-/* Whoever touches the range from now on ends by SIGSEGV; its memory goes back. False when the
- * system refuses. */
+/* From now on, touching the range causes SIGSEGV; its memory goes back. False: the system refuses.
+ */
 bool os_make_untouchable(void *address, size_t size);
 
 /* Fresh zeroed memory in place of mapped pages, which may be read and written. It costs a mapping
- * or two where the others have marks or other rights. False when the system refuses. */
+ * or two if the pages around have marks or other rights. False: the system refuses. */
 bool os_map_anew(void *address, size_t size);
 
-/* Makes whole pages of a mapping that stays one untouchable: by marks in its page tables, which
- * cost no mapping (Linux 6.13). os_unguard makes them pages that read as zero. False when the
- * system does not know how, or not for this memory: os_guard refuses locked memory. */
+/* Makes whole pages untouchable by marks in their page tables, which cost no mapping (Linux 6.13).
+ * os_unguard makes them pages that read as zero. False: the system cannot, or not for this memory:
+ * os_guard refuses locked memory. */
 bool os_guard(void *address, size_t size);
 bool os_unguard(void *address, size_t size);
 
-/* Takes the right to touch whole pages, which keep their memory, until os_make_writable. False when
- * the system refuses. */
+/* Takes the rights of whole pages, which keep their memory, until os_make_writable. False: the
+ * system refuses. */
 bool os_make_inaccessible(void *address, size_t size);
 
-/* So many mappings may a process have. */
+/* How many mappings a process may have. */
 size_t os_mapping_limit(void);
 
-/* Zeroed memory that is zero again in a child of fork; never returned. Where the system does not
- * know how, it is memory like any other. NULL when there is none. */
+/* Zeroed memory that is zero again in a child of fork; never returned. If the system cannot do
+ * that, it is ordinary memory. NULL: there is none. */
 void *os_map_wiped(size_t size);
 
 /* Returns address space. False when the system refuses (it may need a mapping more to split one):
  * the memory is then still mapped. */
 bool os_unmap(void *address, size_t size);
 
-/* Returns a mapping of os_map that nobody needs. If the system refuses to take it, it is offered
- * again by os_discard_leftovers. */
+/* Returns a mapping of os_map. If the system refuses it, os_discard_leftovers tries again. */
 void os_discard(void *address, size_t size);
 void os_discard_leftovers(void);
 
@@ -149,25 +148,25 @@ struct os_file os_file_of(int fd);
 int os_duplicate(int fd);
 
 /* Opens a file that decides for other users: a regular one of the superuser's, to which nobody else
- * may write. Returns a descriptor, and how long the file is; OS_NO_FILE: there is none that this
- * process may read; OS_UNTRUSTED: it is not of that kind. */
+ * may write. Returns a descriptor, and the file's length; OS_NO_FILE: there is none that this
+ * process may read; OS_UNTRUSTED: it is not such a file. */
 enum { OS_NO_FILE = -1, OS_UNTRUSTED = -2 };
 int os_open_trusted(const char *path, size_t *size);
 
-/* Reads on, as far as the file or the room goes; returns the bytes. */
+/* Reads on to the end of the file or of the buffer; returns the bytes. */
 size_t os_read(int fd, char *buffer, size_t capacity);
 
-/* Reads the beginning of a file, or where a link leads. Returns the bytes; 0 when it cannot. */
+/* Reads the beginning of a file, or the target of a link. Returns the bytes; 0: it cannot. */
 size_t os_read_file(const char *path, char *buffer, size_t capacity);
 size_t os_read_link(const char *path, char *buffer, size_t capacity);
 
-/* Reads on from there in a file of the kernel's that fits a page: as much as the room holds comes
- * with one call. The path may be in the buffer. */
+/* Reads a file of the kernel's from `from` on, by one system call, which is enough for files of a
+ * page. The path may be in the buffer. */
 size_t os_read_piece(const char *path, size_t from, char *buffer, size_t capacity);
 
-/* Opens a file to write to it from its beginning, and returns a descriptor, or -1. Another user
- * may know the path, and may have put something there: an existing file has to be a regular file of
- * the user's own, under this name alone, or a link of his to one. */
+/* Opens a file to write to it from its beginning, and returns a descriptor, or -1. Another user may
+ * have prepared the path: an existing file has to be a regular file of the user's own, under this
+ * name alone, or his link to one. */
 int os_create_file(const char *path);
 void os_close(int fd);
 int os_process_id(void);
@@ -178,10 +177,10 @@ uint32_t os_thread_id(void);
 /* True while a thread of the process has the id. */
 bool os_thread_exists(int process, uint32_t id);
 
-/* True when the program may read all of these bytes; they are not touched. */
+/* True if the program may read all of these bytes, which are not touched. */
 bool os_is_readable(const void *address, size_t size);
 
-/* Keeps all signals from the calling thread; returns those that were blocked before. */
+/* Blocks all signals for the calling thread; returns those that were blocked before. */
 uint64_t os_block_signals(void);
 void os_restore_signals(uint64_t blocked);
 

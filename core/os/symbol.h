@@ -1,6 +1,5 @@
-/* Functions that are found by name as the program runs: because linkers warn of static programs
- * that name them, because they may be absent, or because the one behind ours is meant.
- */
+/* Finds functions by name at run time: because linkers warn of static programs that use them,
+ * because they may be absent, or because the next definition behind ours is meant. */
 #ifndef OS_SYMBOL_H
 #define OS_SYMBOL_H
 
@@ -8,8 +7,8 @@
 
 /* Sets `function`, a pointer to a pointer to a function, to the one that `library`, a handle of
  * dlopen, RTLD_DEFAULT or RTLD_NEXT, has under `name`; to NULL if there is none, as in a statically
- * linked program. True: there is one. Calls the dynamic linker, which may call malloc: with no lock
- * held. Any thread. */
+ * linked program. True: there is one. Calls the dynamic linker, which may call malloc: the caller
+ * holds no lock. Any thread. */
 bool symbol_find(void *library, void *function, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* The CPU's way into the kernel, by choice of file. */
+/* System calls and instructions of the CPU, by choice of file. */
 #ifndef OS_SYSCALL_H
 #define OS_SYSCALL_H
 

@@ -1,4 +1,4 @@
-/* A system call on AArch64: see syscall_x86_64.h for why the C library is not asked. */
+/* A system call on AArch64: syscall_x86_64.h says why the C library is not used. */
 #ifndef OS_SYSCALL_AARCH64_H
 #define OS_SYSCALL_AARCH64_H
 

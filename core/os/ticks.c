@@ -5,7 +5,7 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-/* Atomic: ticks release on store, acquire on load; 0 before the start. */
+/* Atomic: `start_ticks` release on store, acquire on load; 0 before the start. */
 static uint64_t start_ns, start_ticks;
 
 void ticks_start(void)

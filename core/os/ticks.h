@@ -4,10 +4,10 @@
 
 #include "base/macros.h"
 
-/* From here on the rate is measured. The first call counts. */
+/* Begins to measure the rate; later calls do nothing. */
 void ticks_start(void);
 
-/* So many ticks in nanoseconds, as far as one can know by now. */
+/* Ticks in nanoseconds, by the rate since ticks_start. */
 uint64_t ticks_ns(uint64_t ticks);
 
 #endif
