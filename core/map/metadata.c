@@ -9,7 +9,7 @@
 
 enum {
     FIRST_CHUNK = 64 * 1024,
-    /* Between closed pages it is a mapping of its own, of which there should not be many. */
+    /* Between closed pages a chunk is a mapping of its own, of which there should be few. */
     CHUNK = HARDENED ? 1024 * 1024 : 256 * 1024
 };
 
@@ -79,7 +79,7 @@ void *metadata_alloc(size_t size)
         if (chunk)
             os_discard(chunk, CHUNK);
     }
-    /* What of a fresh one is never written shall take no memory. */
+    /* A fresh record is zero, and unwritten pages of it take no memory. */
     if (used)
         memset(record, 0, size);
     return record;
@@ -108,7 +108,7 @@ struct lock *metadata_lock(void)
 
 void metadata_repair(void)
 {
-    /* The lists are sound after each write. Where the chunk ends may not be known. */
+    /* The lists are sound after each write. The end of the chunk may not be set. */
     metadata.end = metadata.cursor;
     size_t bytes = 0;
     for (const struct metadata_chunk *chunk = metadata_chunks; chunk; chunk = chunk->next)

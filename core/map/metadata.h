@@ -1,9 +1,9 @@
 /* Memory for the allocator's own records: slabs, superslabs, big-block records.
  *
  * Records are cut from chunks and go back to free lists by size; chunks are never returned, so a
- * pointer to a record stays readable for ever, even when a racing misuse of the program makes
- * somebody look at a record that was just freed. The first chunk is part of the library, so a
- * small program never asks the system for more.
+ * pointer to a record stays readable for ever, even if a racing misuse of the program leads to a
+ * record that was just freed. The first chunk is part of the library, so a small program never asks
+ * the system for more.
  */
 #ifndef MAP_METADATA_H
 #define MAP_METADATA_H
@@ -11,8 +11,8 @@
 #include "base/macros.h"
 #include "os/lock.h"
 
-/* The beginning of each chunk. Nobody here walks them: an observer from outside learns from them
- * which pages hold records (report/descriptor.h). */
+/* The beginning of each chunk. Only observers from outside walk the chunks, to learn which pages
+ * hold records (report/descriptor.h), and metadata_repair. */
 struct metadata_chunk {
     struct metadata_chunk *next; /* const once linked: the one before */
     size_t bytes;                /* const: of the chunk, with this */

@@ -12,12 +12,13 @@
 
 struct leaf *page_map_root[1 << ROOT_BITS];
 
-/* The first and the last 2 MiB that a region may have started at; atomic relaxed, any thread. */
+/* Numbers of the first and the last 2 MiB that a region has started in; atomic relaxed, any thread.
+ */
 static size_t first_unit = SIZE_MAX, last_unit;
 
 static size_t map_bytes; /* atomic relaxed, any thread: leaves and writable pieces */
 
-/* A program with 5-level page tables has more, if it asks for them. */
+/* With 5-level page tables a program has more, if it asks for them. */
 #ifdef __x86_64__
 enum { PROGRAM_BITS = 47 };
 #else
@@ -28,15 +29,15 @@ static const uintptr_t program_end = (uintptr_t)1 << PROGRAM_BITS;
 /* Class maps become writable piece by piece: one byte per 64 KiB of superslabs in use. */
 enum { PIECE = 64 * 1024 };
 
-/* Of all memory that is locked, and of the limit on that, the map is a small part. */
+/* Bounds the map, which may count as locked memory. */
 static const size_t window_max = 64 * GIB;
 
-/* The maps start so far behind the start of their pages. Their addresses mark freed blocks: no byte
- * of a mark that a program may overwrite first shall be one that programs write, such as 0. The
- * others are random. */
+/* The maps start at this offset in their first page. Their addresses mark freed blocks: the byte of
+ * a mark that a program overwrites first must not be a common one, such as 0. The others are
+ * random. */
 enum { MAP_OFFSET = 0xa5 };
 
-/* Words of bits for the pieces of `entries` entries, which start behind the offset. */
+/* Words of bits for the pieces of `entries` entries, with the offset. */
 #define READY_WORDS(entries) ((entries) / PIECE / 64 + 1)
 
 static uint64_t window_ready[READY_WORDS(64 * GIB / UNIT_SIZE)];
@@ -85,12 +86,12 @@ static bool is_ready(const struct class_map *map, size_t piece)
     return ATOMIC_LOAD_RELAXED(&map->ready[piece / 64]) >> piece % 64 & 1;
 }
 
-/* Makes the wide map, unless somebody does so at the same time. Without it all goes on as before,
- * and the next superslab outside of the window tries again. */
+/* Makes the wide map, unless another thread does so at the same time. If that fails, the next
+ * superslab outside of the window tries again. */
 static void make_wide(void)
 {
     uint8_t *none = NULL;
-    /* The program needs its few addresses for itself. */
+    /* The program needs its few addresses itself. */
     if (os_address_space_limit() != SIZE_MAX)
         return;
     uint8_t *fresh = reserve(wide_class_map.limit, class_map.classes);
@@ -100,7 +101,7 @@ static void make_wide(void)
         os_unmap(fresh - MAP_OFFSET, wide_class_map.limit + PIECE);
 }
 
-/* The part of the map for a superslab. */
+/* Makes the part of the map for a superslab writable. */
 static bool prepare(struct class_map *map, const void *address)
 {
     size_t index = index_of(map, address);
@@ -142,7 +143,7 @@ void class_map_set(const void *address, unsigned units, unsigned class)
     set(&wide_class_map, address, units, class);
 }
 
-/* That of the first superslab is part of the library: most processes map none. */
+/* The leaf of the first superslab is part of the library: most processes map none. */
 static struct leaf first_leaf;
 static bool first_leaf_taken; /* atomic relaxed, any thread */
 
@@ -155,7 +156,7 @@ static struct leaf *leaf_map(void)
     return os_map(sizeof(struct leaf), os_page_size(), NULL);
 }
 
-/* Of a leaf that was not installed, and so is all zero still. */
+/* Discards a leaf that was not installed, and so is still all zero. */
 static void leaf_discard(struct leaf *leaf)
 {
     if (leaf == &first_leaf)
@@ -164,7 +165,7 @@ static void leaf_discard(struct leaf *leaf)
         os_discard(leaf, sizeof *leaf);
 }
 
-/* Makes the zeroed leaf that of the index, unless it has one. */
+/* Installs the zeroed leaf at the index, unless that has one. */
 static void leaf_install(size_t index, struct leaf *fresh)
 {
     struct leaf *present = NULL;
@@ -198,7 +199,7 @@ static void widen(size_t unit)
 bool page_map_prepare(const void *address)
 {
     /* Processors with five levels of page tables have addresses beyond the map. Linux gives them
-     * out only on request; nobody here asks. */
+     * out only on request. */
     if (UNLIKELY((uintptr_t)address >> ADDRESS_BITS != 0))
         return false;
     widen(unit_of(address));

@@ -1,15 +1,14 @@
-/* From any address to what the allocator keeps there: the two maps.
+/* The two maps, from any address to its size class and to its region.
  *
  * The page map is complete and serves the slow paths, and the states of long blocks: one entry per
  * 2 MiB of the user address space, in two levels, pointing at the region (superslab or big block)
- * that starts there: no region is shorter than 2 MiB, so that there is one at most.
+ * that starts there. At most one does, since no region is shorter than 2 MiB.
  *
  * The class map is the hit path of free: one byte per 64 KiB unit, the size class of the slab that
  * covers it, CLASS_NONE (0) elsewhere. It covers a window of the address space around the first
- * superslab. Slabs of long blocks are not in it: such a block has a state
- * (span/superslab.h), to which the page map leads. When a superslab has to lie outside, and address
- * space is not limited, a second map is made, the wide one, for all addresses there are. Where
- * neither reaches, the slow path works.
+ * superslab. Slabs of long blocks are not in it: such a block has a state (span/superslab.h), to
+ * which the page map leads. If a superslab has to lie outside, and address space is not limited, a
+ * second map is made, the wide one, for all addresses. Blocks outside of both take the slow path.
  *
  *     address ->  (address - base) >> 16  < limit ?   classes[...]               one load
  *     address ->  root[address >> 34] -> leaf[(address >> 21) & 8191]            two loads
@@ -18,9 +17,9 @@
  *
  * Each thread heap reads one class map, and changes over to the wide one with its next slow path.
  * An entry is the class of the slab that lies there, or 0, in either map at any time: a slab is
- * removed from both before its units are used again, but entered only where there is memory for the
- * entry. A thread that frees a block of a slab that the map does not know adds it (slab_publish):
- * it owns the block, so the slab cannot go away. So nothing is copied, and nobody waits.
+ * removed from both before its units are used again, but entered only if there is memory for the
+ * entry. A thread that frees a block whose slab the map does not know adds it (slab_publish): it
+ * owns the block, so the slab cannot go away. So nothing is copied, and no thread waits.
  */
 #ifndef MAP_PAGE_MAP_H
 #define MAP_PAGE_MAP_H
@@ -47,8 +46,8 @@ struct region {
 
 enum { LEAF_BITS = 13, ROOT_BITS = ADDRESS_BITS - REGION_SHIFT - LEAF_BITS };
 
-/* An entry is 0 or the address of a region, and one more for a superslab: it tells the
- * hit paths of long blocks what lies there. */
+/* An entry is 0 or the address of a region, plus one for a superslab, which the hit paths of long
+ * blocks look for. */
 enum { ENTRY_SUPERSLAB = 1 };
 
 struct leaf {
@@ -62,13 +61,13 @@ struct class_map {
     uint64_t *ready;  /* const; words atomic relaxed: bit per piece that was made writable */
 };
 
-/* The wide map starts so far below address 0 that an index into the window is one of no address of
- * the program in the wide map: a signal handler may change the heap over while the thread is about
- * to look. Its `classes` is NULL until it is made; atomic, any thread: release when it is set pairs
+/* The wide map starts so far below address 0 that no index into the window is that of a program's
+ * address in the wide map: a signal handler may change the heap over while the thread is about to
+ * look. Its `classes` is NULL until it is made; atomic, any thread: release when it is set pairs
  * with acquire in class_map_newest. */
 extern struct class_map class_map, wide_class_map;
 
-/* Places the window around `address` and maps the class map. False when memory is exhausted. */
+/* Places the window around `address` and maps the class map. False: no memory. */
 bool class_map_init(const void *address);
 
 /* Bytes of memory in use by both maps. */
@@ -81,8 +80,8 @@ ALWAYS_INLINE const struct class_map *class_map_newest(void)
 }
 
 /* The mark: the first bytes of a short block that was freed, the lower half of the address of a
- * map. It is a secret of the process and tells of no address: maps lie at random ones, of which the
- * one half says nothing of the other, nor of where anything else lies (os_reserve_scattered). */
+ * map. It is a secret of the process and reveals no address: maps lie at random ones, whose lower
+ * half tells neither the upper one nor the place of anything else (os_reserve_scattered). */
 typedef uint32_t mark __attribute__((may_alias));
 
 ALWAYS_INLINE mark class_map_mark(const uint8_t *classes)
@@ -98,8 +97,8 @@ ALWAYS_INLINE bool class_map_is_mark(mark first)
            (first == class_map_mark(class_map.classes) || first == class_map_mark(newest));
 }
 
-/* Class of the slab at `address` in the newest map, CLASS_NONE if it knows none, which holds for
- * all slabs of long blocks. */
+/* Class of the slab at `address` in the newest map; CLASS_NONE: the map has none, as for all slabs
+ * of long blocks. */
 ALWAYS_INLINE unsigned class_map_get(const void *address)
 {
     const struct class_map *map = class_map_newest();
@@ -116,27 +115,26 @@ void class_map_set(const void *address, unsigned units, unsigned class);
  * if it lies outside of the window; false: no memory. */
 bool class_map_prepare(const void *address);
 
-/* Makes sure that a region at `address` can be registered; false when no memory is left for the
- * map, or when the address lies beyond it. A region that was registered there before stays valid.
- */
+/* Makes sure that a region at `address` can be registered. False: no memory is left for the map, or
+ * the address lies beyond it. Regions registered there before stay valid. */
 bool page_map_prepare(const void *address);
 
-/* True when that has succeeded for an address as near as 16 GiB. */
+/* True if that has succeeded for an address in the same 16 GiB. */
 bool page_map_is_prepared(const void *address);
 
-/* Addresses that nobody can touch, in whole units of the map, so that no region begins there;
- * 0: the system refuses. */
+/* Reserves untouchable addresses, in whole units of the map, so that no region begins there; 0: the
+ * system refuses. */
 uintptr_t page_map_reserve(size_t bytes);
 
-/* For a region of which the address is not known before it is too late to fail: take_spare sees to
- * it that prepare_by_spare will succeed; false when no memory is left. */
+/* For a region whose address is known only when it is too late to fail: after take_spare,
+ * prepare_by_spare succeeds. False: no memory is left. */
 struct page_map_spare {
     struct leaf *leaf;
 };
 bool page_map_take_spare(struct page_map_spare *spare);
 void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address);
 
-/* Registers the region at its base, for which page_map_prepare has succeeded once. */
+/* Registers the region at its base, for which page_map_prepare has succeeded before. */
 void page_map_register(struct region *region);
 void page_map_unregister(const struct region *region);
 
@@ -170,7 +168,7 @@ ALWAYS_INLINE struct region *page_map_lookup(const void *address)
     return page_map_region(page_map_find(address));
 }
 
-/* The superslab that the address lies in: surely in one. */
+/* The superslab of an address that lies in one. */
 ALWAYS_INLINE struct region *page_map_superslab_of(const void *address)
 {
     size_t index = (uintptr_t)address >> (REGION_SHIFT + LEAF_BITS);
@@ -178,12 +176,11 @@ ALWAYS_INLINE struct region *page_map_superslab_of(const void *address)
     return (struct region *)(page_map_entry(leaf, address) - ENTRY_SUPERSLAB);
 }
 
-/* The region that starts next above another one, or the first of all; NULL: none. */
+/* The region that starts next above `region`; for NULL, the first of all. NULL: none. */
 struct region *page_map_next(const struct region *region);
 
-/* The entry of the region that starts next in one of so many 2 MiB below those of `address`; 0:
- * none.
- */
+/* The entry of the nearest region that starts in one of the `units_max` 2 MiB below that of
+ * `address`; 0: none. */
 uintptr_t page_map_find_below(const void *address, size_t units_max);
 
 /* Region that starts at or below `address` and nearest to it; NULL: none. A search, for messages.

@@ -20,9 +20,9 @@
 #define UNITS_OF(size) ((size) > 16384 ? 4 : (size) > 8192 ? 2 : 1)
 #define CLASS(size) BLOCKS_IN(UNITS_OF(size), size)
 
-/* For each size the length that leaves the smaller part of the slab unused; of 64 KiB, the size of
- * most blocks that fill large heaps, that which needs fewer records. 100 and not 104 KiB, of which
- * a slab would hold four blocks instead of five. */
+/* For each size, the length that leaves the smaller part of the slab unused; for 64 KiB, the size
+ * of most blocks that fill large heaps, the one that needs fewer records. 100 and not 104 KiB,
+ * since a slab would hold four blocks of 104 KiB instead of five. */
 #define IN_4(kib) BLOCKS_IN(4, (kib)*KIB)
 #define IN_8(kib) BLOCKS_IN(8, (kib)*KIB)
 

@@ -1,9 +1,8 @@
-/* Size classes: which block size serves a request, and how its slabs are cut.
+/* Size classes: the block sizes that serve requests, and the layout of their slabs.
  *
- * Classes are 16 bytes apart up to 256 bytes, then eight to the doubling up to 128 KiB, so that
- * rounding up wastes at most one ninth, and whole units above, in steps that grow. Class 0 stands
- * for "no slab": the class map reads it wherever no slab is, and its magazine is always empty and
- * always full.
+ * Classes are 16 bytes apart up to 256 bytes, then eight to the doubling up to 128 KiB, so rounding
+ * up wastes at most one ninth, and whole units above, in growing steps. Class 0 stands for "no
+ * slab": the class map has it where no slab is, and its magazine is always empty and always full.
  *
  *     tiny    16, 32 .. 256 | 288 .. 512 | 576 .. 1024
  *     mid     1152 .. 2048 | .. 4096 | .. 8192 | .. 16384 | .. 32768
@@ -43,16 +42,16 @@ enum {
 };
 
 /* Two threads that write to neighbouring blocks in one cache line slow each other down, so a thread
- * should not get such blocks of another. For this the classes smaller than a line exist twice, for
- * the even shards and for the odd ones: no magazine or transfer cache mixes them. */
+ * should not get such blocks of another. Hence the classes smaller than a line exist twice, for
+ * even shards and for odd ones: no magazine or transfer cache mixes them. */
 ALWAYS_INLINE unsigned size_class_for_shard(unsigned size_class, unsigned shard)
 {
     return size_class <= TWINS && shard % 2 ? size_class + SIZE_COUNT : size_class;
 }
 
-/* Of blocks longer than a page. Freeing one writes nothing to it, since that would cost a page
- * where the program has touched none: each has a state elsewhere (span/superslab.h). Fresh ones are
- * taken one at a time, when no other block serves: each costs pages. */
+/* Classes of blocks longer than a page. Each block has a state elsewhere (span/superslab.h):
+ * writing to it at free would cost a page if the program has touched none. Fresh blocks are taken
+ * one at a time, if no other block serves: each costs pages. */
 ALWAYS_INLINE bool size_class_is_long(unsigned size_class)
 {
     return size_class >= LONG_CLASS_FIRST && size_class <= SIZE_COUNT;
@@ -84,8 +83,8 @@ struct size_class {
 
 extern const struct size_class size_classes[CLASS_COUNT];
 
-/* Class that serves `size` <= LARGE_MAX bytes: what hit paths read from a table, as arithmetic.
- * From 256 bytes on the bits below the highest one of what lies below the size tell the step. */
+/* Class that serves `size` <= LARGE_MAX bytes: by arithmetic; hit paths read the same from a table.
+ * From 256 bytes on, the bits of size - 1 below its highest one tell the step. */
 ALWAYS_INLINE unsigned size_class_of(size_t size)
 {
     size_t below = size - (size != 0);
@@ -98,16 +97,16 @@ ALWAYS_INLINE unsigned size_class_of(size_t size)
                        : 91 + (power - 18) * 4 + (below >> (power - 2) & 3);
 }
 
-/* Smallest class that serves `size` bytes at a multiple of `alignment` by each of its blocks;
- * CLASS_NONE: none does. Blocks lie at multiples of their size from the start of a slab. */
+/* Smallest class each of whose blocks has `size` bytes at a multiple of `alignment`; CLASS_NONE:
+ * none. Blocks lie at multiples of their size from the start of a slab. */
 unsigned size_class_aligned(size_t size, size_t alignment);
 
 /* Smallest class that serves `size` <= LARGE_MAX bytes by a slab of its own. */
 unsigned size_class_single(size_t size);
 
-/* What to take for a block of so many bytes that has moved since it was shorter: a large one gets
- * some room behind it, which costs addresses but no memory, so that growing step by step does not
- * copy at every step. */
+/* The size to allocate when realloc moves a block of `before` bytes to `size` bytes: a large block
+ * that grows gets room behind it, which costs addresses but no memory, so that growth step by step
+ * does not copy at every step. */
 ALWAYS_INLINE size_t size_with_headroom(size_t before, size_t size)
 {
     bool grows = before > MID_MAX && size > before && size <= LARGE_MAX;
@@ -133,10 +132,10 @@ ALWAYS_INLINE unsigned size_class_index(unsigned size_class, size_t offset)
     return (unsigned)((offset * size_classes[size_class].reciprocal) >> RECIPROCAL_SHIFT);
 }
 
-/* Index of the block that starts at the offset; where none does, more than any slab has blocks. For
- * a multiple of an odd number the product with its inverse is the quotient, and all others have
- * greater ones. The power of two in the size goes by a rotation, which makes what is no multiple of
- * it great. */
+/* Index of the block that starts at the offset; if none does, more than any slab has blocks. A
+ * multiple of an odd number times its inverse is the quotient; all other products are greater. A
+ * rotation divides by the power of two in the size, and makes numbers that are no multiples of it
+ * great. */
 ALWAYS_INLINE size_t size_class_exact_index(const struct size_class *layout, size_t offset)
 {
     unsigned shift = bits_lowest(layout->size);
@@ -153,8 +152,8 @@ ALWAYS_INLINE bool size_class_is_start(unsigned size_class, unsigned index, size
 }
 
 /* Whether a block starts at the address, which lies in a slab of the class. Slabs start at
- * multiples of their size, so arithmetic tells; a block with a slab of its own has to be known to
- * start in this unit, if any. */
+ * multiples of their alignment, so arithmetic decides. For a block with a slab of its own, the
+ * caller knows that a block, if any, starts in this unit. */
 ALWAYS_INLINE bool size_class_starts_at(unsigned size_class, const void *address)
 {
     const struct size_class *layout = &size_classes[size_class];
