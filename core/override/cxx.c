@@ -1,14 +1,14 @@
 /* The C++ operators new and delete, under the names that 64-bit Linux gives them.
  *
- * A program may replace some of them, and by the standard the others then call its
- * replacements: all forms end in new and delete of one object, plain or aligned. So the forms here
- * call each other by their exported names, as those of libstdc++ do, and all are weak, for programs
- * that are linked with hakmem statically. Else a program that puts a header before its blocks, and
- * replaces nothing but new and delete, would hand the inside of a block to our sized delete.
+ * A program may replace some of them, and by the standard the others then call its replacements:
+ * all forms end in new and delete of one object, plain or aligned. So the forms here call each
+ * other by their exported names, as those of libstdc++ do, and all are weak, for programs that are
+ * linked with hakmem statically. Else a program that replaces only new and delete, and puts a
+ * header before its blocks, would pass the inside of a block to our sized delete.
  *
  * The library does not depend on libstdc++: it refers weakly to the new_handler and to the throwing
- * of bad_alloc, and if these were not there at the start, it looks for them when there is no
- * memory. A program without them that runs out of memory in a throwing new ends with a message.
+ * of bad_alloc, and if they were missing at the start, it looks for them when memory runs out. A
+ * program without them that runs out of memory in a throwing new ends with a message.
  */
 #include <dlfcn.h>
 
@@ -17,7 +17,7 @@
 #include "override/override.h"
 #include "override/runtime.h"
 
-/* May be replaced; a call is one jump. */
+/* Can be replaced; a call is one jump. */
 #if defined(__clang__)
 #define OPERATOR __attribute__((visibility("default"), weak))
 #else
@@ -33,7 +33,7 @@ OPERATOR void _ZdlPvSt11align_val_t(void *block, size_t alignment);
 OPERATOR void *_ZnamSt11align_val_t(size_t size, size_t alignment);
 OPERATOR void _ZdaPvSt11align_val_t(void *block, size_t alignment);
 
-/* By their own names: those above may lead to somebody else's. */
+/* Our definitions by names of their own: those above may lead to the program's. */
 #define OWN(name) ALIAS_OF(name) __attribute__((visibility("hidden")))
 extern OWN(_Znwm) void *own_new(size_t size);
 extern OWN(_ZdlPv) void own_delete(void *block);
@@ -79,7 +79,7 @@ ALWAYS_INLINE void delete_by(void *block, enum form form)
     release_by(block, HARDENED && !are_ours() ? FORM_ANY : form);
 }
 
-/* Of a delete that is told more than where the block is; SIZE_MAX, 0: but not that. */
+/* Checks what a delete is told; SIZE_MAX: no size, 0: no alignment. */
 ALWAYS_INLINE void expect(void *block, size_t size, size_t alignment, enum form form)
 {
     if (HARDENED && are_ours())
@@ -106,7 +106,7 @@ static SLOW_PATH void *new_slow(size_t size, size_t alignment, enum form form)
     }
 }
 
-/* As alloc_long; it leads on by jumps alone, so that the stack of a sample begins at its caller. */
+/* As alloc_long; it goes on by jumps alone, so that the stack of a sample begins at its caller. */
 static __attribute__((noinline)) void *new_long(size_t size, struct heap_front *heap)
 {
     bool due = false;
@@ -167,8 +167,8 @@ OPERATOR void *_ZnamSt11align_val_t(size_t size, size_t alignment)
 
 /* ---- new, new[]: nothrow --------------------------------------------------------------------- */
 
-/* The program has replaced a throwing form, whose exceptions C++ has to catch: the nothrow form of
- * the C++ library does that. */
+/* If the program has replaced a throwing form, C++ code has to catch its exceptions: the nothrow
+ * form of the C++ library does that. */
 static SLOW_PATH void *next_nothrow(const char *name, size_t size, const void *tag)
 {
     void *(*next)(size_t, const void *);
@@ -277,8 +277,8 @@ HINTED(
 /* ---- delete, delete[]: plain, nothrow, sized, aligned and their mixtures ----------------------
  */
 
-/* A delete does not need the size and the alignment that it is told: the block's slab or record
- * knows. In the hardened library they have to be true. */
+/* A delete does not need its size and alignment: the block's slab or record has them. The hardened
+ * library checks them. */
 OPERATOR HOT_ENTRY void _ZdlPv(void *block)
 {
     delete_by(block, FORM_NEW);
@@ -311,7 +311,7 @@ OPERATOR void _ZdaPvSt11align_val_t(void *block, size_t alignment)
         _ZdlPvSt11align_val_t(block, alignment);
 }
 
-/* The form calls the one that the standard says; that of a size after a look at it. */
+/* Each form calls the one that the standard says; sized forms check the size before. */
 #define DELETE(name, called, ...)                                                                  \
     OPERATOR void name(void *block, __VA_ARGS__)                                                   \
     {                                                                                              \

@@ -1,10 +1,10 @@
-/* For calls before the library's thread-local variables have their first values.
+/* Serves calls before the library's thread-local variables have their first values.
  *
  * The dynamic linker sets them after it has relocated everything, but runs resolvers of indirect
  * functions while it relocates; a resolver of a library that depends on this one may call malloc.
- * Indirect functions of this library are resolved before those of its dependents: so one that
- * nobody calls sets the scene. Only in the shared library: in static programs resolvers run
- * before there are thread-local variables at all.
+ * Indirect functions of this library are resolved before those of its dependents: so the resolver
+ * of one that is never called sets the variables. Only in the shared library: in static programs
+ * resolvers run before there are thread-local variables at all.
  */
 #include "thread/heap.h"
 

@@ -1,9 +1,9 @@
 /* Functions that call malloc's exported ones, by their names, as glibc's own do.
  *
- * A program, or a library before this one, may replace malloc, free, calloc and realloc, which is
- * all that the C library asks for: then the functions here have to serve its blocks. So they call
- * through the table of the dynamic linker, from a file of their own, in which the compiler does not
- * see the definitions. Each ends in a jump: for samples the caller is theirs.
+ * A program, or a library before this one, may replace malloc, free, calloc and realloc alone, as
+ * the C library allows: then the functions here have to serve its blocks. So they call through the
+ * table of the dynamic linker, from a file of their own, in which the compiler does not see the
+ * definitions. Each ends in a jump, so that in samples its caller is the caller.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ EXPORT void *reallocarray(void *block, size_t count, size_t size)
 }
 
 /* Only the hardened library knows the requested size; the default one knows that it was at most
- * that of the block. Of foreign blocks nothing is known. */
+ * that of the block. Foreign blocks pass. */
 static void expect(const void *block, size_t size, size_t alignment, const char *call)
 {
     size_t length = alloc_object_size_fast(block);

@@ -54,7 +54,7 @@ size_t hakmem_purge(void)
     return purged;
 }
 
-/* Copies the part of `from` that the caller knows; fields that only the caller knows become 0. */
+/* Copies the fields that the caller knows; those that only the caller knows become 0. */
 static size_t hand_out(void *to, size_t size, const void *from, size_t known)
 {
     size_t shared = size_min(size, known);
@@ -131,7 +131,7 @@ int hakmem_option_get(const char *name, long *value)
     return options_get(name, value);
 }
 
-/* False: there is no memory, or nobody who could take samples. */
+/* False: there is no memory, or no trace/ to take samples. */
 static bool set_mean(size_t bytes)
 {
     return trace_now() ? trace_now()->set_mean(bytes) : !bytes;

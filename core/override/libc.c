@@ -116,7 +116,7 @@ EXPORT size_t malloc_object_size_fast(const void *address)
     return alloc_object_size_fast(address);
 }
 
-/* The size may be that of the block: programs ask jemalloc for it before they allocate. */
+/* The size is not checked: it may be the usable one, which programs ask jemalloc for. */
 EXPORT void sdallocx(void *block, size_t size, int flags)
 {
     (void)size;
@@ -139,8 +139,8 @@ int __posix_memalign(void **block, size_t alignment, size_t size);
 
 /* ---- Tuning and description ------------------------------------------------------------------ */
 
-/* Answers as glibc does: 1 for parameters that it knows, but not for values that it refuses. Most
- * of them concern things that hakmem does not have, and change nothing. */
+/* Answers as glibc does: 1 for parameters that it knows, 0 for values that it refuses. Most
+ * parameters concern things that hakmem does not have, and change nothing. */
 EXPORT int mallopt(int parameter, int value)
 {
     enum { MXFAST_MAX = 160 };

@@ -1,8 +1,8 @@
-/* How a name is exported. */
+/* Exports names. */
 #ifndef OVERRIDE_OVERRIDE_H
 #define OVERRIDE_OVERRIDE_H
 
-/* Callers have the C library's or the C++ compiler's declarations, or none at all. */
+/* Callers have the C library's or the C++ compiler's declarations, or none. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -10,11 +10,11 @@
 extern new_handler _ZSt15get_new_handlerv(void) __attribute__((weak));
 extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 
-/* Sets `function` to the function `name` of a C++ library that was not there when this one was
- * loaded: a C program has opened a library in C++ since, which alone sees it. So it is looked for
- * in the library that calls new and in those it depends on. False: it is not there, and nothing is
- * set, or NULL. Nothing is kept: libraries may be closed. dlopen is found by name: linkers warn of
- * static programs that have it. */
+/* Sets `function` to the function `name` of a C++ library that was missing when this one was
+ * loaded: a C program has opened a library in C++ since, and only that library sees it. So the
+ * library that calls new is searched, and those it depends on. False: it is not there; `function`
+ * is unchanged, or NULL. Nothing is kept, since libraries may be closed. dlopen is found by name:
+ * linkers warn of static programs that use it. */
 static SLOW_PATH bool find_for(const void *caller, void *function, const char *name)
 {
     void *(*open)(const char *, int);

@@ -13,10 +13,9 @@ SLOW_PATH new_handler runtime_handler(const void *caller);
  * and says why. */
 _Noreturn SLOW_PATH void runtime_throw_bad_alloc(const void *caller, const char *why);
 
-/* A nothrow new must not let the exception of a new_handler out, but C cannot catch it: so where
- * there is a handler, the C++ library's nothrow form is called, which calls the throwing one. It
- * has to come next: that of another malloc has blocks of its own. Else, and where there is none, as
- * in static programs, NULL: there is no memory. */
+/* The C++ library's nothrow form of new, for a program with a new_handler, whose exceptions C
+ * cannot catch. It calls the throwing form. NULL: there is no handler, or the next nothrow form is
+ * not the C++ library's, but perhaps another malloc's, or there is none, as in static programs. */
 SLOW_PATH void *runtime_nothrow(const char *name);
 
 #endif

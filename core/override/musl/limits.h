@@ -1,3 +1,3 @@
-/* musl's <limits.h> has a PAGE_SIZE, the system's; in core/ the word is hakmem's own. */
+/* musl's <limits.h> defines PAGE_SIZE as the system's; core/ has one of its own. */
 #include_next <limits.h>
 #undef PAGE_SIZE

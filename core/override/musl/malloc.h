@@ -1,5 +1,5 @@
-/* What glibc's <malloc.h> declares and musl's does not: hakmem has it under either. The numbers and
- * the layout are glibc's, for programs that carry them. */
+/* Declarations of glibc's <malloc.h> that musl's lacks: hakmem has them with either. The numbers
+ * and the layout are glibc's, for programs that carry them. */
 #ifndef OVERRIDE_MUSL_MALLOC_H
 #define OVERRIDE_MUSL_MALLOC_H
 
