@@ -5,15 +5,15 @@
 
 #include "base/pressure.h"
 
-/* False if the system would refuse `bytes` even if everything were given back: then trying is not
- * worth the time. */
+/* False if the system would refuse `bytes` even after everything is given back: then trying again
+ * is in vain. */
 bool reclaim_may_make_room(size_t bytes);
 
 struct heap;
 
-/* No memory was left for so many bytes, neither in the system nor where others may take it: gives
- * everything back, with what this thread caches, which may be a lot of addresses. False: trying
- * again is not worth the time. With the heap entered. */
+/* For a thread that found no memory for `bytes`, neither in the system nor in free lists: gives
+ * everything back, including the thread's own caches, which may hold many addresses. False: trying
+ * again is in vain. With the heap entered. */
 bool reclaim_for(struct heap *heap, size_t bytes);
 
 #endif

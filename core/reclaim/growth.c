@@ -17,8 +17,8 @@ static size_t window(size_t free_bytes)
     return size_max(REGION_SIZE, free_bytes / 16);
 }
 
-/* Refills give up the thread's single blocks before the page heap grows (thread/magazine.c); before
- * big blocks do, they are idle. Returns the bytes. */
+/* Sends home the thread's single blocks: refills do so before the page heap grows
+ * (thread/magazine.c); when big blocks grow, they are idle. Returns the bytes. */
 static size_t lend(void)
 {
     struct heap *heap = heap_of_thread();
@@ -43,10 +43,10 @@ void reclaim_before_growth(size_t bytes, bool big)
     trace_give_back();
     size_t lent = lend();
     dirty += lent;
-    /* If much is mapped at once, free memory pays for it even if it may be wanted again soon; but
-     * not if little is free, which would make no difference. */
+    /* If much is mapped at once, free memory goes for it even if it may be wanted again soon, but
+     * not if so little is free that it would make no difference. */
     size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
-    /* To ask takes the locks of all parts, which few free pages are not worth. */
+    /* Asking takes the locks of all parts, which few free pages do not repay. */
     size_t idle = lent;
     if (dirty > pressure_bound(0))
         idle += page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;

@@ -5,7 +5,7 @@
 
 #include "base/macros.h"
 
-/* True once after memory was mapped while the purge was armed. */
+/* True if memory was mapped, while the purge was armed, since the last call. */
 bool growth_has_come(void);
 
 #endif

@@ -14,13 +14,13 @@
 #include "thread/registry.h"
 
 /* All atomic relaxed, any thread. */
-static size_t group_bytes = SIZE_MAX;   /* of the system */
-static size_t address_bytes = SIZE_MAX; /* the same */
+static size_t group_bytes = SIZE_MAX;   /* limit of the system */
+static size_t address_bytes = SIZE_MAX; /* limit of the system */
 static size_t other_bytes;              /* resident besides the counts of the layers */
-static size_t other_addresses;          /* mapped besides that */
+static size_t other_addresses;          /* mapped besides the counts */
 static size_t taken_bytes;              /* since the last look */
-static size_t room_bytes;               /* that may be taken before the next one */
-static size_t mapped_left;              /* when addresses last were given back */
+static size_t room_bytes;               /* that may be taken before the next look */
+static size_t mapped_left;              /* mapped bytes after addresses were last given back */
 static uint64_t purges;
 static uint64_t measured_ms;
 
@@ -62,7 +62,7 @@ static size_t bound(size_t limit)
     return limit == SIZE_MAX ? SIZE_MAX : limit - limit / NEAR_PART;
 }
 
-/* How much of the bound is left; how much it is exceeded by is in `*excess`. */
+/* How much of the bound is left. `*excess`: by how much it is exceeded. */
 static size_t room(size_t limit, size_t held, size_t *excess)
 {
     size_t most = bound(limit);
@@ -112,7 +112,7 @@ static void look(void)
     size_t left = room(limit, held.used + held.free + ATOMIC_LOAD_RELAXED(&other_bytes), &excess);
     size_t left_mapped =
         room(addresses, held.mapped + ATOMIC_LOAD_RELAXED(&other_addresses), &excess_mapped);
-    /* A little may be taken beyond the bound, so that the next look is not at once. */
+    /* A little may be taken beyond the bound, so that the next look does not follow at once. */
     size_t slack = size_max(size_min(limit, addresses) / 64, UNIT_SIZE);
     ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(left, left_mapped), slack));
     ATOMIC_STORE_RELAXED(&pressure_near_flag, left < limit / NEAR_PART * 2);
@@ -121,7 +121,7 @@ static void look(void)
         held = held_now();
     if (excess)
         purge(excess, held.free, slack);
-    /* Addresses go only where all that holds them is free, and not again before more are taken. */
+    /* Addresses go only if all blocks in them are free, and not again before more are taken. */
     if (excess_mapped && held.mapped > ATOMIC_LOAD_RELAXED(&mapped_left)) {
         purge(SIZE_MAX, 0, 0);
         ATOMIC_STORE_RELAXED(&mapped_left, held_now().mapped);
@@ -161,7 +161,7 @@ size_t reclaim_read_limits(void)
     struct os_limits limits;
     os_limits_read(limit_root, &limits);
     bool limited = size_min(limits.group_bytes, limits.address_bytes) != SIZE_MAX;
-    /* Mostly there is no limit, as there was none before: nothing is worth a write. */
+    /* Mostly there is no limit, and was none before: then nothing is written. */
     if (limited || ATOMIC_LOAD_RELAXED(&pressure_limited_flag)) {
         ATOMIC_STORE_RELAXED(&group_bytes, limits.group_bytes);
         ATOMIC_STORE_RELAXED(&address_bytes, limits.address_bytes);

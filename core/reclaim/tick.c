@@ -15,9 +15,9 @@
 #include "thread/registry.h"
 #include "trace/trace.h"
 
-static uint64_t looked_ms;    /* atomic relaxed, any thread: when somebody last asked for a tick */
+static uint64_t looked_ms;    /* atomic relaxed, any thread: time of the last question for a tick */
 static uint64_t last_tick_ms; /* atomic relaxed, any thread */
-static uint64_t worked_ms;    /* atomic relaxed, any thread: when somebody last did some work */
+static uint64_t worked_ms;    /* atomic relaxed, any thread: time of the last work */
 static size_t left_bytes;     /* atomic relaxed, any thread: for the page heap to purge */
 
 /* The last tick left work, in heaps, transfer caches, bins or page heap; atomic, any thread:
@@ -26,7 +26,7 @@ static bool steps_left;
 
 /* ---- A tick begins --------------------------------------------------------------------------- */
 
-/* True for one thread when it is time: a second one would take memory for unused that the first has
+/* True for one thread if it is time: a second tick would count memory as unused that the first has
  * just begun to watch. */
 static bool take_tick(uint64_t now_ms)
 {
@@ -37,15 +37,15 @@ static bool take_tick(uint64_t now_ms)
                &last_tick_ms, &last, now_ms, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Bytes to give back out of those that lay unused since the last tick: all of them when they are an
- * excess, else half. */
+/* Bytes to give back of those unused since the last tick: all of them if they are an excess, else
+ * half. */
 static size_t share(size_t unused_bytes, size_t used_bytes)
 {
     size_t beyond = unused_bytes - size_min(unused_bytes, pressure_bound(0));
     return unused_bytes > pressure_keep(used_bytes) ? beyond : beyond / 2;
 }
 
-/* For page heap and BigCache. */
+/* Begins a tick in page heap and BigCache. */
 static void begin_in_pages(void)
 {
     /* Before the look at free memory: later frees arm anew. */
@@ -105,7 +105,7 @@ bool tick_step(void)
     return in_heaps || in_transfers || in_bins || in_pages;
 }
 
-/* When a call at that time has to end. */
+/* The time by which a call that begins at `now_ms` has to end. */
 static uint64_t deadline(uint64_t now_ms)
 {
     uint64_t pause = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&worked_ms));
@@ -136,7 +136,7 @@ void reclaim_tick(uint64_t now_ms)
         ATOMIC_STORE_RELAXED(&looked_ms, now_ms);
         tick_begin(now_ms);
     }
-    /* Taken before the steps, so that work of a tick that begins meanwhile is not forgotten. */
+    /* Before the steps, so that the work of a tick that begins meanwhile is not forgotten. */
     if (ATOMIC_LOAD_RELAXED(&steps_left) &&
         __atomic_exchange_n(&steps_left, false, __ATOMIC_ACQUIRE))
         work(now_ms);

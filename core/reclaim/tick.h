@@ -1,16 +1,16 @@
-/* When free memory goes back to the system; each layer below knows how.
+/* Decides when free memory goes back to the system; the layers below give it back.
  *
- *  - growth (growth.c): when memory is mapped, as much free memory goes back, so that idle memory
- *    does not add to the resident; but only memory that lay free ever since the last such purge, or
- *    blocks of two tiers that come and go in turns would drive each other out;
+ *  - growth (growth.c): when memory is mapped, as much free memory goes back, so that resident
+ *    memory does not grow beside idle memory; but only memory that lay free ever since the last
+ *    such purge: else blocks of two tiers that come and go in turns would drive each other out;
  *  - ticks (here): every `purge_delay_ms`, memory that lay free ever since the last tick: all of it
  *    if it is more than `retain_percent` of the memory in use, else half of it;
- *  - everything (everything.c): hakmem_purge and malloc_trim, and when memory runs out.
+ *  - everything (everything.c): on hakmem_purge and malloc_trim, and when memory runs out.
  *
  * Slow paths of any thread look at the clock, begin the ticks, and do the work of one piece by
- * piece. The pieces follow the time: a slow path that comes right after another one does one piece,
- * one that comes after a long pause goes on for a part of that pause. So a busy program never waits
- * long, and one that hardly calls malloc any more has soon given its free memory back.
+ * piece. A slow path right after another one does one piece; one after a long pause works for a
+ * part of that pause. So a busy program never waits long, and one that hardly calls malloc any more
+ * soon gives its free memory back.
  *
  * No lock of its own, as base/pressure.h.
  */
@@ -19,11 +19,11 @@
 
 #include "base/pressure.h"
 
-/* Begins a tick when it is time: the BigCache gives its part at once, and the parts that the other
- * layers give in steps are decided. */
+/* Begins a tick if it is time: the BigCache gives its part at once, and the parts of the other
+ * layers, which go in steps, are fixed. */
 enum pressure_tick tick_begin(uint64_t now_ms);
 
-/* A piece of the work that ticks left; true when there may be more. */
+/* Does a piece of the work that ticks left; true: there may be more. */
 bool tick_step(void);
 
 #endif
