@@ -1,7 +1,6 @@
 /* The walkers over structures of map/, span/, slab/ and thread/: they assert that every list, count
- * and bound is what the bitmaps and the blocks say. For tests: no product has them, since nothing
- * that a program can reach calls them, and without HAKMEM_DEBUG they find nothing.
- */
+ * and bound agrees with the bitmaps and the blocks. For tests: no product has them, and without
+ * HAKMEM_DEBUG they find nothing. */
 #ifndef CHECKS_CHECKS_H
 #define CHECKS_CHECKS_H
 
@@ -9,7 +8,7 @@ struct heap;
 struct slab;
 struct superslab;
 
-/* Records; the page map, while nobody registers anything; all superslabs; all mappings of big
+/* Records; the page map, while no thread registers a region; all superslabs; all mappings of big
  * blocks. */
 void metadata_check(void);
 void page_map_check(void);
@@ -23,7 +22,7 @@ void slab_check(const struct slab *slab);
 void bin_check_all(void);
 void transfer_check_all(void);
 
-/* The heap's magazines and slot ranges; the heaps that no thread owns. */
+/* The heap's magazines and slot ranges; the heaps without an owner. */
 void heap_check(struct heap *heap);
 void heap_check_pool(void);
 

@@ -1,4 +1,4 @@
-/* See checks.h. Regions, and what keeps them. */
+/* See checks.h: regions, and the structures that keep them. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -14,7 +14,7 @@ void metadata_check(void)
     lock_acquire(&metadata.lock);
     ASSERT(metadata.cursor <= metadata.end);
     ASSERT((uintptr_t)metadata.cursor % METADATA_GRAIN == 0);
-    /* More than there is would be a circle, or a record that is free twice. */
+    /* More free bytes than there are mean a cycle, or a record that is free twice. */
     size_t free_bytes = (size_t)(metadata.end - metadata.cursor), mapped = 0;
     for (const struct metadata_chunk *chunk = metadata_chunks; chunk; chunk = chunk->next)
         mapped += chunk->bytes;
@@ -45,7 +45,7 @@ void page_map_check(void)
         entries += region != NULL;
         unit++;
     }
-    /* The search from one to the next goes by the first and the last that there ever was. */
+    /* page_map_next searches between the first and the last region that there ever was. */
     for (const struct region *region = NULL; (region = page_map_next(region)) != NULL;)
         found++;
     ASSERT(found == entries);

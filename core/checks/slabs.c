@@ -36,7 +36,7 @@ void slab_check(const struct slab *slab)
         hardened_check_slab(slab);
 }
 
-/* What the walker has found of the bin that it looks at. */
+/* Counts of the bin that the walker is in. */
 static struct {
     uint64_t slabs, free_blocks, listed;
 } found;
@@ -53,7 +53,7 @@ static void check_slab(struct bin *bin, struct slab *slab)
     (void)bin;
 }
 
-/* How many slabs of the bin are on the list. */
+/* Returns how many slabs of the bin are on the list. */
 static uint32_t check_list(
     const struct list *list, unsigned level, unsigned shard, unsigned size_class)
 {

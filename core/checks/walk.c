@@ -19,14 +19,14 @@ void walk_shared(void)
     heap_check_pool();
 }
 
-/* What a class map has for the unit, whether it is the newest one or not. */
+/* The class map's entry for the unit, whether it is the newest map or not. */
 static unsigned entry_of(const struct class_map *map, const char *unit)
 {
     size_t index = ((uintptr_t)unit - map->base) >> UNIT_SHIFT;
     return map->classes && index < map->limit ? map->classes[index] : CLASS_NONE;
 }
 
-/* Units are free or a slab's, and no class map says anything else of one than its slab. */
+/* Units are free or a slab's, and no class map contradicts the slab. */
 static void check_units(const struct superslab *superslab)
 {
     for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++) {

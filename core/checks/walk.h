@@ -5,11 +5,11 @@
 #ifndef CHECKS_WALK_H
 #define CHECKS_WALK_H
 
-/* What is sound whenever its lock is open, whatever other threads do meanwhile. */
+/* The structures that are sound whenever their locks are open, while other threads work. */
 void walk_shared(void);
 
-/* That, the two maps, the heaps of all threads, and what counts blocks differently while somebody
- * works on them outside the lock: bins and BigCache. No other thread is in a call. */
+/* These, the two maps, the heaps of all threads, and bins and BigCache, whose counts differ while a
+ * thread works on them outside the lock. No other thread is in a call. */
 void walk_all(void);
 
 #endif

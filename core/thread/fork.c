@@ -1,21 +1,22 @@
 /* See fork.h.
  *
- * Nothing is locked before fork. Who forks may hold any lock of the C library or of another one by
- * then, under which other threads allocate: of stdio, of the list of fork handlers, of a library
- * with handlers of its own. A lock of ours in its hand as well would sooner or later be the second
- * half of a deadlock; and a child made by _Fork or a bare clone would not have waited for it.
+ * Nothing is locked before fork. The forking thread may hold other locks under which other threads
+ * allocate: those of stdio, of the list of fork handlers, of a library with handlers of its own. If
+ * it took a lock of ours as well, that would sooner or later complete a deadlock; and a child made
+ * by _Fork or a bare clone would not have waited for it.
  *
- * Instead the child puts right what it finds. Its memory is that of the parent at one moment: of
- * each thread it has all that the thread wrote before, and nothing that it wrote after. So a
- * structure whose lock is open is sound. One whose lock is held was in the middle of a change by a
- * thread that does not exist here: its lists, sums and bounds are made anew from what such a change
- * never leaves wrong, the bitmaps of slabs and superslabs and the page map. What the thread had in
- * its hands, at most a batch of blocks or a mapping, stays allocated.
+ * Instead the child repairs its structures. Its memory is that of the parent at one moment: it has
+ * all writes of each thread before, and none after. So a structure whose lock is open is sound. One
+ * whose lock is held was in the middle of a change by a thread that does not exist here: its lists,
+ * sums and bounds are made anew from the bitmaps of slabs and superslabs and the page map, which no
+ * change leaves wrong. Blocks that such a thread was moving, at most a batch or a mapping, stay
+ * allocated.
  *
- * What no lock guards are the magazines of other threads. The child does not look at them.
+ * No lock guards the magazines of other threads, and the child does not look at them.
  *
- * That happens when a thread of the child first asks who it is, as it does before it takes a lock
- * (os/identity.h): a child that only calls exec pays nothing, and no handler has to have run.
+ * The repair runs when a thread of the child first asks for its identity, as it does before it
+ * takes a lock (os/identity.h): a child that only calls exec pays nothing, and no handler has to
+ * have run.
  *
  * A signal handler may fork while the thread it interrupted holds a lock: that one lock stays held
  * until the interrupted code goes on, in both processes.
@@ -36,7 +37,7 @@ static struct {
     uint32_t before, now;
 } own_ids;
 
-/* A lost lock stays held until all is right: this process may fork in the middle as well. */
+/* A lost lock stays held until its structure is sound: this process may fork in the middle, too. */
 static void inherit(struct lock *lock, void (*repair)(void))
 {
     if (lock_is_lost(lock, own_ids.before))

@@ -1,4 +1,4 @@
-/* Fork: a child finds sound structures, open locks, and the heaps of threads it lacks. */
+/* Fork: repairs structures, opens locks and frees the heaps of missing threads in a child. */
 #ifndef THREAD_FORK_H
 #define THREAD_FORK_H
 
@@ -10,8 +10,8 @@ void fork_start(void);
 /* Registers handlers with the C library; called once, from the library's constructor. */
 void fork_init(void);
 
-/* Whether the calling thread holds one of the allocator's locks, when a signal handler has
- * interrupted it. */
+/* Whether the calling thread, interrupted by a signal handler, holds one of the allocator's locks.
+ */
 bool fork_holds_lock(void);
 
 #endif

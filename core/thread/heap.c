@@ -16,17 +16,17 @@
 #include "thread/registry.h"
 #include "trace/trace.h"
 
-/* No address is in a class map that starts here and is empty; no class but 0 is ever asked for. */
+/* Its class map is empty, and starts where no address is, so only class 0 is ever looked up. */
 static const struct heap_front no_heap = {
     .classes_base = (uintptr_t)1 << 63, .top = {(void **)&no_heap}};
 
 __thread struct heap_front *thread_heap = (struct heap_front *)&no_heap;
 
-/* The thread's heap, also while it is parked: out of the way of the hit paths, so that the next
- * call comes by a slow path and looks after the purge. */
+/* The thread's heap, also while it is parked: then hit paths do not see it, so that the next call
+ * takes a slow path and looks after the purge. */
 static __thread struct heap *own_heap;
 
-/* The thread has released its heap on its way out and shall not get another one for good. */
+/* The thread is ending and has released its heap: it only borrows heaps from now on. */
 static __thread bool has_exited;
 
 /* Calls thread_exits; const after initialisation. */
@@ -36,23 +36,24 @@ static bool has_exit_key;
 /* See heap_start_early. */
 static struct {
     uint64_t thread;   /* atomic relaxed, any thread: its identity, 0 when it is over */
-    struct heap *heap; /* that thread only: which it took */
+    struct heap *heap; /* that thread only: its heap */
 } early_calls;
 
-/* Between the two it is the id of the thread that initialises. */
+/* Any other value is the id of the thread that initialises. */
 #define FRESH ((uint32_t)0)
 #define READY UINT32_MAX
 
 static uint32_t init_state; /* atomic: release when ready pairs with acquire */
 
-/* ---- The thread's own ------------------------------------------------------------------------ */
+/* ---- The thread's own heap
+ * ------------------------------------------------------------------------ */
 
 struct heap *heap_of_thread(void)
 {
     return own_heap;
 }
 
-/* Makes the heap that of the thread. */
+/* Makes the heap the thread's own. */
 static void keep_heap(struct heap *heap)
 {
     idle_enter(heap);
@@ -64,8 +65,8 @@ static void keep_heap(struct heap *heap)
         trace_now()->thread_starts(heap);
 }
 
-/* Takes it from the thread, which may have none; the heap is then as it was before others closed or
- * drained it. */
+/* Takes the heap from the thread, which may have none, and undoes closing and draining by others.
+ */
 static struct heap *lose_heap(void)
 {
     struct heap *heap = own_heap;
@@ -81,8 +82,8 @@ static struct heap *lose_heap(void)
 
 /* ---- Start and end --------------------------------------------------------------------------- */
 
-/* Runs when a thread exits, among its other destructors. Those that come later and allocate borrow
- * a heap for each call. */
+/* Runs when a thread exits, among its other destructors. Later ones that allocate borrow a heap for
+ * each call. */
 static void thread_exits(void *unused)
 {
     (void)unused;
@@ -98,13 +99,12 @@ static bool initialise(void)
         return false;
     fork_start();
     registry_start();
-    /* Without a key (a program may use them up) heaps of exited threads are found by the registry.
-     */
+    /* Without a key (a program may use them up) the registry finds heaps of exited threads. */
     has_exit_key = pthread_key_create(&exit_key, thread_exits) == 0;
     return true;
 }
 
-/* Waits a moment for the thread that initialises; false when that is over, one way or other. */
+/* Waits a moment for the thread that initialises; false: it has succeeded, or failed. */
 static bool await_initialisation(void)
 {
     for (int i = 0; i < AWAIT_ROUNDS; i++) {
@@ -116,11 +116,12 @@ static bool await_initialisation(void)
     return true;
 }
 
-/* Prepares everything that heaps need, once; false when the system has no memory. */
+/* Initialises the allocator, once; false: the system has no memory. */
 static bool init_once(void)
 {
     while (ATOMIC_LOAD_ACQUIRE(&init_state) != READY) {
-        /* Each time: in a child of fork this finds out that who initialised does not exist. */
+        /* Each time: in a child of fork, identity_self finds that the initialising thread does not
+         * exist. */
         uint32_t fresh = FRESH, self = identity_thread(identity_self());
         if (__atomic_compare_exchange_n(
                 &init_state, &fresh, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
@@ -169,8 +170,8 @@ void heap_start_early(void)
         thread_heap = (struct heap_front *)&no_heap;
 }
 
-/* The heap that this thread got before its thread-local variables were set to their first values;
- * where it has none yet, the next one that it takes is that. */
+/* The heap that this thread took before its thread-local variables got their first values; if it
+ * has none yet, takes one. */
 static struct heap *adopt_early(void)
 {
     if (!early_calls.heap)
@@ -190,8 +191,8 @@ void heap_end_early(void)
 /* ---- Entry to the slow paths ----------------------------------------------------------------- */
 
 /* The first slow call of a thread, or one after its heap was released. The heap is in place before
- * the exit hook is set, so that an allocation inside pthread_setspecific would find it; for a key
- * below 32, which ours is as one of the first in the program, there is none. */
+ * the exit hook is set, so that an allocation inside pthread_setspecific would find it; for keys
+ * below 32, as ours is mostly, there is none. */
 static struct heap *enter_first(void)
 {
     bool keep = !has_exited && !POLICY(fallback);
@@ -217,7 +218,8 @@ struct heap *heap_enter(void)
         cancel_restore(cancel_type);
         return NULL;
     }
-    /* Before the gate, so that a signal handler in between leaves it to this call to leave. */
+    /* Before the gate, so that a signal handler in between does not leave the heap for this call.
+     */
     bool outermost = heap->depth++ == 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     idle_enter(heap);
@@ -249,7 +251,7 @@ void heap_leave(struct heap *heap)
     }
     int cancel_type = heap->cancel_type;
     bool borrowed = heap != own_heap;
-    /* While the heap is in use: a handler that comes now leaves it parked. */
+    /* Before the heap is left: a handler that comes now leaves it parked. */
     if (!borrowed && UNLIKELY(idle_park(heap)))
         thread_heap = (struct heap_front *)&no_heap;
     idle_leave(heap);

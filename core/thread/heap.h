@@ -1,13 +1,13 @@
-/* The thread heap: a thread's magazines, and how the thread comes by them.
+/* The thread heap: a thread's magazines, and entry to the slow paths.
  *
- * What the hit paths and the slow paths of magazines touch lies in the heap's area (magazine.h).
- * What others ask of a heap is a record of its own, so that the area of one that nobody uses can go
- * back to the system (registry.h).
+ * The memory that hit paths and slow paths of magazines touch is the heap's area (magazine.h).
+ * Fields that others read are in a separate record, so that the area of an unused heap can go back
+ * to the system (registry.h).
  *
  * A thread enters its heap for each slow path and leaves it after that. Its first call makes or
- * adopts a heap, its exit gives it back; between them others may close and drain it (idle.h).
+ * adopts a heap, its exit gives it back; in between, other threads may close and drain it (idle.h).
  *
- * Every field is touched by the owner thread only, unless it says otherwise.
+ * Fields are touched by the owner thread only, unless they say otherwise.
  */
 #ifndef THREAD_HEAP_H
 #define THREAD_HEAP_H
@@ -35,8 +35,8 @@ _Static_assert(HEAP_SLOTS <= UINT16_MAX, "slot indices fit their fields");
  * HEAP_APART: no thread keeps the heap: one has borrowed it for a call, or it is in the pool. */
 enum heap_state { HEAP_APART, HEAP_OPEN, HEAP_PARKED, HEAP_CLOSED };
 
-/* What others took out since the owner's last slow path: DRAINED_ALL, whatever they may take; then
- * the heap counts in registry.idle. */
+/* How much others took out since the owner's last slow path: DRAINED_ALL, all that they may take;
+ * then the heap counts in registry.idle. */
 enum heap_drained { DRAINED_NOT, DRAINED_SOME, DRAINED_ALL };
 
 /* No other object is on its cache lines: its owner writes to it in each slow path. */
@@ -44,24 +44,24 @@ struct heap {
     struct heap_area *area; /* const */
     uint8_t depth;          /* slow paths entered; not 0 when a signal handler interrupts one */
     int cancel_type;        /* of the thread when it entered the outermost */
-    uint64_t owner;         /* atomic, any thread: identity of the owner, 0 in the pool; see own */
+    uint64_t owner;         /* atomic, any thread: identity of the owner, 0 in the pool */
     int owner_process;      /* atomic relaxed, any thread: its process id, when it took the heap */
     uint32_t gate;          /* atomic, any thread: see thread/idle.h */
-    uint8_t state;          /* gate: an enum heap_state; it and the next are atomic for fork */
+    uint8_t state;          /* gate: an enum heap_state; atomic for fork, as the next */
     uint8_t drained;        /* gate: an enum heap_drained */
-    uint16_t returns;       /* gate: of the owner after others took blocks out; wraps */
+    uint16_t returns;       /* gate: counts takings back after others took blocks; wraps */
     uint64_t closed_ns;     /* gate: when it was closed */
     uint8_t shard;          /* const */
-    bool bare; /* atomic relaxed, written by who has it out of the pool: the area is all zero */
+    bool bare; /* atomic relaxed, written by the thread that took it: the area is all zero */
     uint16_t slow_calls; /* since the last maintenance */
-    uint16_t parks_left; /* at `parked_ms`: see PARKS_MAX in heap.c */
+    uint16_t parks_left; /* in the clock tick `parked_ms`: see PARKS_MAX */
     uint64_t parked_ms;
     uint64_t random;            /* the state of a generator, for trace/ */
-    uint8_t sample_class;       /* of the block that was just popped, when it is to be sampled */
-    struct sampler *sampler;    /* what trace/ keeps of the thread; NULL: nothing yet */
-    void *signal_stack;         /* the same: see trace/signals.h; one that its last owner left */
-    struct hold *hold;          /* the same of hold.h; atomic, any thread may read its counters */
-    uint8_t drawn_round;        /* trace_round when all magazines last knew of it */
+    uint8_t sample_class;       /* of the block just popped, if it is to be sampled */
+    struct sampler *sampler;    /* the thread's state in trace/; NULL: none yet */
+    void *signal_stack;         /* of trace/signals.h; perhaps the last owner's */
+    struct hold *hold;          /* of hardened/hold.h; atomic, any thread reads its counters */
+    uint8_t drawn_round;        /* trace_round at the last drawing for all magazines */
     uint64_t reallocs_in_place; /* atomic relaxed, one writer */
     uint16_t next_slot;         /* first slot never used by a range */
     uint16_t free_range[RANGE_KINDS]; /* free slot ranges, linked through their first slot */
@@ -70,8 +70,8 @@ struct heap {
     uint8_t warm_ticks;               /* registry lock: ticks of the purge in the warm pool */
 } __attribute__((aligned(64)));
 
-/* The record of a magazine. Those of the twins that the heap's shard uses come first, so that they
- * share a page with other small classes. */
+/* The record of a magazine. The records of twins that the heap's shard uses come first, so that
+ * they share a page with other small classes. */
 ALWAYS_INLINE struct magazine *magazine_of(const struct heap *heap, unsigned size_class)
 {
     unsigned place = size_class;
@@ -87,13 +87,13 @@ ALWAYS_INLINE struct magazine *magazine_of(const struct heap *heap, unsigned siz
  * one load by a constant offset. */
 extern __thread struct heap_front *thread_heap __attribute__((tls_model("initial-exec")));
 
-/* The calling thread's heap, NULL when it has none. */
+/* The calling thread's heap; NULL: it has none. */
 struct heap *heap_of_thread(void);
 
-/* The calling thread's heap for a slow path, made or adopted when the thread has none yet; NULL
- * when no memory is left. Puts off cancellation of the thread until heap_leave, so that it cannot
- * die with a lock in its hand. After the thread's heap was released (late in its exit) a pooled
- * heap is borrowed for the one call. */
+/* Enters the calling thread's heap for a slow path, made or adopted if the thread has none yet;
+ * NULL: no memory is left. Puts off cancellation of the thread until heap_leave, so that it cannot
+ * die with a lock held. After the thread's heap was released (late in its exit) a pooled heap is
+ * borrowed for the one call. */
 struct heap *heap_enter(void);
 void heap_leave(struct heap *heap);
 
@@ -106,13 +106,13 @@ void heap_forget(void);
 void heap_start_early(void);
 void heap_end_early(void);
 
-/* Before fork: sees to it that no other thread is in the middle of initialising the allocator. */
+/* Before fork: waits until no other thread is initialising the allocator. */
 void heap_prepare_fork(void);
 
-/* In a new process, in which no thread has a heap yet: that of the forking thread, which has the id
- * `now` instead of `before`, counts again when it is entered. Those of the threads that do not
- * exist here are left behind, to be found one by one by threads that need one. What they cached
- * stays allocated: it may have been in the middle of a change. */
+/* In a new process, in which no thread has a heap yet. The forking thread, which has the id `now`
+ * instead of `before`, keeps its heap, which counts again when it is entered. Heaps of threads that
+ * do not exist here are left behind, and found one by one by threads that need one. Blocks that
+ * these cached stay allocated: their magazines may have been in the middle of a change. */
 void heap_begin_process(uint32_t before, uint32_t now);
 
 #endif

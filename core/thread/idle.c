@@ -13,14 +13,14 @@
 
 static struct heap *next_heap; /* atomic: release on store, acquire on load; NULL: all were seen */
 
-/* False for a heap of the parent process: nobody but its owner, the thread that forked, touches it
- * before that has shown up here, or before it is taken over (registry.c). */
+/* False for a heap of the parent process: until it is entered by its owner, if that forked, or
+ * taken over (registry.c), no other thread touches it. */
 static bool is_of_this_process(const struct heap *heap)
 {
     return identity_is_local(ATOMIC_LOAD_RELAXED(&heap->owner));
 }
 
-/* The thread that was inside the gate of the caller's heap does not exist in this process. */
+/* The thread that held the gate of the caller's heap does not exist in this process. */
 static void repair_gate(struct heap *heap)
 {
     heap_find_sentinels(heap);
@@ -64,8 +64,8 @@ static bool try_gate(struct heap *heap)
 
 /* ---- The owner ------------------------------------------------------------------------------- */
 
-/* The classes by (size - 1) / step, up to a size that is one of a class. The owner alone reads it.
- */
+/* Fills a table of classes by (size - 1) / step; `size_max` is the size of a class. Only the owner
+ * reads it. */
 static void fill(uint8_t *table, size_t step, size_t size_max, unsigned shard)
 {
     size_t at = 0;
@@ -101,7 +101,7 @@ void idle_take_back(struct heap *heap)
     if (state != HEAP_APART)
         ATOMIC_STORE_RELAXED(&heap->state, HEAP_OPEN);
     ATOMIC_STORE_RELAXED(&heap->drained, DRAINED_NOT);
-    /* What was emptied in a parent process is not counted in its child. */
+    /* Heaps drained in a parent process do not count in its child. */
     if (UNLIKELY(drained == DRAINED_ALL) && is_of_this_process(heap))
         registry_count_idle(-1);
 }
@@ -116,7 +116,7 @@ void idle_disown(struct heap *heap)
 
 /* ---- Parking --------------------------------------------------------------------------------- */
 
-/* Heaps are parked whenever a thread leaves a slow path; atomic relaxed, any thread. */
+/* Threads park their heaps whenever they leave a slow path; atomic relaxed, any thread. */
 static bool parked_for_good;
 
 void idle_stay_parked(bool stay)
@@ -173,8 +173,8 @@ static bool may_drain(const struct heap *heap)
     return heap->drained != DRAINED_ALL && (heap->state == HEAP_PARKED || settled);
 }
 
-/* Takes blocks out of the first magazine from `*size_class` on that has more than it has to keep.
- * Inside the gate. */
+/* Takes blocks out of the first magazine, from `*size_class` on, that has any to take. Inside the
+ * gate. */
 static unsigned take_some(struct heap *heap, unsigned *size_class, void **blocks)
 {
     for (; *size_class < CLASS_COUNT; ++*size_class) {
@@ -187,9 +187,9 @@ static unsigned take_some(struct heap *heap, unsigned *size_class, void **blocks
     return 0;
 }
 
-/* Goes on until nothing is left or the owner comes, also if it has gone again: then it may have
- * filled magazines that were empty. Returns the number of blocks. The gate is held while they are
- * taken out, not while they are sent on. */
+/* Drains until nothing is left or the owner has come, even if it has gone again: it may have filled
+ * empty magazines. Returns the number of blocks. The gate is held while they are taken out, not
+ * while they are sent on. */
 static unsigned drain(struct heap *heap)
 {
     void *blocks[FLUSH_MAX];
@@ -197,7 +197,8 @@ static unsigned drain(struct heap *heap)
     uint16_t returns = 0;
     for (unsigned size_class = 1;
          size_class < CLASS_COUNT && is_of_this_process(heap) && try_gate(heap);) {
-        /* As long as it looks at the first class, it has everything before it. */
+        /* At the first class no magazine has been passed yet, so the owner's visits do not matter.
+         */
         returns = size_class == 1 ? heap->returns : returns;
         bool drains = returns == heap->returns && may_drain(heap);
         unsigned count = drains ? take_some(heap, &size_class, blocks) : 0;
@@ -225,8 +226,8 @@ static void close_heap(struct heap *heap)
 
 void idle_tick(void)
 {
-    /* Else those of the threads that began first, which come last, would never have their turn
-     * where there are many. A race with the last step leaves the next walk to the next tick. */
+    /* Only after a whole walk: else, among many heaps, the oldest ones, which come last, would
+     * never have their turn. A race with the last step leaves the next walk to the next tick. */
     if (!ATOMIC_LOAD_RELAXED(&next_heap))
         ATOMIC_STORE_RELEASE(&next_heap, heap_first());
 }

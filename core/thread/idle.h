@@ -1,28 +1,26 @@
-/* What idle threads cache, and how other threads get at it.
+/* Closing and draining: how other threads take back the blocks that idle threads cache.
  *
- * A thread that waits keeps its magazines, and no hit path takes a lock by which others could reach
- * into them. But each hit begins with a look into the front of the heap: at the class of a size, or
- * at the bounds of the class map. So another thread *closes* the heap: it makes these words say
- * that no size and no block has a class. Then every later call of the owner misses and comes by
- * heap_enter, where the two meet at the *gate* of the heap, a word that one of them holds at a
- * time.
+ * A waiting thread keeps its magazines, and hit paths take no lock that would let others reach into
+ * them. But each hit first reads the front of the heap: the class of a size, or the bounds of the
+ * class map. So another thread *closes* the heap: it overwrites these words so that no size and no
+ * block has a class. Then every later call of the owner misses and goes through heap_enter, where
+ * the two meet at the *gate* of the heap, a word that one of them holds at a time.
  *
  * A call of the owner that began before may still be under way: a hit that was preempted, or
  * interrupted by a signal handler that sleeps for hours. There is one at most, since calls do not
  * interrupt each other. It takes the block on top, or puts one above it, and moves `top` by one. So
- * who drains a closed heap takes blocks from the bottom, leaves the one on top, and never writes
- * `top`: it moves the sentinel up.
+ * a thread that drains a closed heap takes blocks from the bottom, leaves the one on top, and never
+ * writes `top`: it moves the sentinel up.
  *
  *     | NULL | a | b | c | d |            | - | - | - | NULL | d |
  *      begin              top      ->                  begin  top
  *
- * A heap that its owner has *parked* on leaving a slow path (heap.c) has no call under way and is
- * drained wholly.
+ * If the owner has *parked* the heap on leaving a slow path (heap.c), no call is under way, and the
+ * heap is drained wholly.
  *
- * All this needs that each sees what the other wrote before. Between gates that is so; between the
- * closing and the hits it is so after a while, since no processor keeps a store to itself for
- * long: a heap is drained a millisecond after it was closed, or later. Nothing depends on the
- * owner's getting anywhere within that time.
+ * Each thread has to see the other's earlier writes. The gate orders them, but not the closing and
+ * the hits: a heap is drained SETTLE_NS after it was closed, or later, since no processor keeps a
+ * store to itself for that long. The owner need not make progress within that time.
  *
  * The owner may wait at its gate for as long as another thread copies pointers there; others never
  * wait at a gate. Ticks of the purge close and drain (reclaim/), and so does a purge on request.
@@ -32,49 +30,50 @@
 
 #include "thread/heap.h"
 
-/* Sets up the front's size tables and the newest class map, so that calls hit. By the owner, inside
- * its gate. */
+/* Sets up the front's size tables and the newest class map, so that calls hit. For the owner,
+ * inside its gate. */
 void idle_open_front(struct heap *heap);
 
-/* Who is inside the gate; acquire on entry pairs with release on leaving. */
+/* The holder of the gate; acquire on entry pairs with release on leaving. */
 enum { GATE_FREE, GATE_OWNER, GATE_OTHER };
 
 /* The owner, or a signal handler that has interrupted it inside, takes the gate. */
 void idle_enter(struct heap *heap);
 void idle_leave(struct heap *heap);
 
-/* Makes a heap that others closed or drained what it was, with fewer blocks. Inside the gate. */
+/* Undoes what others did to a closed or drained heap, which then has fewer blocks. Inside the gate.
+ */
 void idle_take_back(struct heap *heap);
 
-/* The heap is no thread's own any more, and out of others' reach. */
+/* Takes the heap out of its owner's hands and of others' reach. */
 void idle_disown(struct heap *heap);
 
-/* There is memory to give back, or other threads may go idle with some: slow paths look after it.
- */
+/* True: slow paths have to look after the purge, since memory is to go back, or other threads may
+ * go idle with some. */
 bool idle_matters(void);
 
-/* Parks the heap, on leaving the last of its slow paths, if it is time; true when it did. Inside
- * the gate. */
+/* When the outermost slow path leaves the heap: parks it if it is time; true: it did. Inside the
+ * gate. */
 bool idle_park(struct heap *heap);
 
-/* While heaps stay parked, each call takes a slow path: see api/perturb.h. Each thread follows with
- * its next slow path. */
+/* While heaps stay parked, each call takes a slow path: see api/perturb.h. Threads follow with
+ * their next slow path. */
 void idle_stay_parked(bool stay);
 
-/* Begins ticks of the purge and does of their work, as the clock says. */
+/* Begins ticks of the purge, and does part of their work, by the clock. */
 void idle_look_after_purge(struct heap *heap);
 
-/* A tick: all heaps are to be closed, and those to be drained that are closed since the last one.
- * If steps of that one are left, they come first, and the next tick begins anew. */
+/* A tick: steps will close all heaps, and drain those that were closed by the last one. If steps of
+ * the last tick are left, they come first, and the next tick begins anew. */
 void idle_tick(void);
 
-/* Does that for some of them; true when there are more. */
+/* Does that for some heaps; true: there are more. */
 bool idle_step(void);
 
 /* Drains all heaps whose owners make no call meanwhile; waits a millisecond or two. */
 void idle_purge(void);
 
-/* The heap of a parent's thread, in a child of fork, is to restart with empty magazines. */
+/* In a child of fork: prepares the heap of a parent's thread to restart with empty magazines. */
 void idle_reset(struct heap *heap);
 
 #endif

@@ -1,10 +1,10 @@
-/* The slow paths of magazines: see magazine.h for what a magazine is.
+/* The slow paths of magazines: see magazine.h.
  *
  * A refill or flush moves a batch between the magazine and the transfer cache or the bins. A
- * magazine is as long as it has to be for batches to cost little, and no longer, since what it
- * holds is lost to others: one that needs a second batch before its maintenance moves to a slot
- * range of twice the size, if blocks come and go; one that nothing happened to gives half of its
- * blocks back and shrinks, and each one shrinks when the heap is flushed.
+ * magazine is just long enough for batches to cost little, since others cannot use its blocks: one
+ * that needs a second batch before its maintenance moves to a slot range of twice the size, if
+ * blocks come and go; an unused one gives half of its blocks back and shrinks, and each one shrinks
+ * when the heap is flushed.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ static void **slots_of(const struct heap *heap)
     return (void **)heap->area;
 }
 
-/* An area that is all zero has no tops yet: as if nothing had been used. */
+/* An area of zeros has no tops yet, which counts as unused. */
 ALWAYS_INLINE unsigned slot_of(const struct heap *heap, void *const *address)
 {
     return address ? (unsigned)(address - (void *const *)heap->area) : 0;
@@ -40,7 +40,7 @@ static void set_top(struct heap *heap, unsigned size_class, unsigned slot)
     ATOMIC_STORE_RELAXED(&heap->area->front.top[size_class], slots_of(heap) + slot);
 }
 
-/* True when the magazine was used since the area was all zero. */
+/* True if the magazine was used since the area was all zero. */
 static bool is_open(const struct heap *heap, unsigned size_class)
 {
     return top_slot(heap, size_class) != 0;
@@ -61,7 +61,7 @@ uint64_t heap_pops(const struct heap *heap, unsigned size_class)
     return before - left;
 }
 
-/* Pops up to the next that is due. */
+/* How many pops until the next is due. */
 static uint64_t next_due(struct heap *heap, unsigned size_class)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
@@ -96,8 +96,8 @@ void heap_draw_due(struct heap *heap)
             draw_due(heap, size_class);
 }
 
-/* After a pop in a slow path. One that was due may be past, where a signal handler popped, and a
- * magazine that was never used has none yet. */
+/* After a pop in a slow path. A signal handler may have popped past the due one, and a magazine
+ * that was never used has none yet. */
 static void look_if_due(struct heap *heap, unsigned size_class)
 {
     if (UNLIKELY((int64_t)heap->area->front.pops_left[size_class] <= 0))
@@ -126,13 +126,13 @@ static unsigned range_blocks(unsigned kind)
     return ((RANGE_BLOCKS_MIN + 1) << kind) - 1;
 }
 
-/* With the two that are NULL. */
+/* With the two NULL slots. */
 static unsigned range_slots(unsigned kind)
 {
     return range_blocks(kind) + 2;
 }
 
-/* First slot of a range for the class; 0 when the area is used up. */
+/* First slot of a range for the class; 0: the area is used up. */
 static unsigned range_alloc(struct heap *heap, unsigned size_class, unsigned kind)
 {
     if (kind == 0)
@@ -159,7 +159,7 @@ static void range_free(struct heap *heap, unsigned first, unsigned kind)
 
 /* ---- Capacity -------------------------------------------------------------------------------- */
 
-/* How many threads share what may be cached of the class on a CPU. */
+/* How many threads share the bytes of the class that a CPU may cache. */
 static unsigned sharers(unsigned size_class)
 {
     unsigned crowd = heap_crowd();
@@ -168,8 +168,8 @@ static unsigned sharers(unsigned size_class)
     return crowd > CROWD_POOL ? crowd - CROWD_POOL + 1 : 1;
 }
 
-/* Most blocks of the class that a magazine may hold; 0: it has none, each block goes by itself, as
- * long ones do near a limit. */
+/* Most blocks of the class that a magazine may hold; 0: none, since near a limit long blocks are
+ * not cached. */
 static unsigned capacity_limit(unsigned size_class)
 {
     if (size_class_is_long(size_class) && pressure_is_near())
@@ -178,7 +178,7 @@ static unsigned capacity_limit(unsigned size_class)
     uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
     if (size_class <= TINY_CLASS_LAST && crowd < CROWD_HALVES)
         bytes *= TINY_FACTOR;
-    /* Each batch comes by here, so this is one division, of 32 bits, or none. */
+    /* Each batch computes this, so it is one division, of 32 bits, or none. */
     uint32_t share = crowd > 1 ? bytes / crowd : bytes;
     size_t blocks = size_class_index(size_class, share);
     if (size_class_is_long(size_class))
@@ -186,11 +186,10 @@ static unsigned capacity_limit(unsigned size_class)
     return (unsigned)size_min(size_max(blocks, least), range_blocks(RANGE_KINDS - 1));
 }
 
-/* What lies above the top of a magazine that is not full: the address of no block. */
+/* Fills the unused slots above the top: no block has this address. */
 #define UNUSED_SLOT ((void *)1)
 
-/* Makes the range of kind `kind` at slot `begin`, which holds `held` blocks, the magazine of the
- * class. */
+/* Makes a range with `held` blocks the magazine of the class. */
 static void magazine_place(
     struct heap *heap, unsigned size_class, unsigned begin, unsigned kind, unsigned held)
 {
@@ -208,8 +207,8 @@ static void magazine_place(
     set_top(heap, size_class, begin + held);
 }
 
-/* Moves the magazine, with the blocks it holds, to a range of another size. False when there is no
- * room for one; the magazine is then as before. */
+/* Moves the magazine, with its blocks, to a range of another size. False: there is no room for one,
+ * and nothing has changed. */
 static bool magazine_move(struct heap *heap, unsigned size_class, unsigned kind)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
@@ -225,8 +224,8 @@ static bool magazine_move(struct heap *heap, unsigned size_class, unsigned kind)
     return true;
 }
 
-/* Gives a magazine a range if it has none yet, and the capacity that it is to have by now: at most
- * `limit`, but for what it holds. */
+/* Gives a magazine a range if it has none yet, and its present capacity: at most `limit`, unless it
+ * holds more. */
 static void magazine_renew(struct heap *heap, unsigned size_class, unsigned limit)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
@@ -266,7 +265,7 @@ static void magazine_adapt(struct heap *heap, unsigned size_class, unsigned limi
 
 unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 {
-    /* Another thread's magazine may be on its way to another range: look again then. */
+    /* Another thread's magazine may be moving to another range: then looks again. */
     for (int i = 0; i < 1000 && is_open(heap, size_class); i++) {
         unsigned begin = ATOMIC_LOAD_RELAXED(&magazine_of(heap, size_class)->begin);
         unsigned top = top_slot(heap, size_class);
@@ -278,8 +277,8 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
-/* A step of giving up what is cached, before memory grows; true when there was something. A single
- * block keeps the pages around it from serving a longer one, whatever class it is of. */
+/* A step of giving up cached blocks, before memory grows; true: there were some. The heap lends
+ * single blocks of all classes, since each keeps the pages around it from serving a longer one. */
 static bool give_up(struct heap *heap, unsigned shard, unsigned step)
 {
     bool lent = step == 0 && heap && heap_lend(heap);
@@ -308,15 +307,15 @@ unsigned heap_take(
     return got;
 }
 
-/* What comes from a transfer cache lies in the cache of the thread that freed it, mostly. Those at
- * the end are popped first. */
+/* Blocks from a transfer cache mostly lie in the processor's cache of the thread that freed them.
+ * The last ones are popped first. */
 static void prefetch(void *const *blocks, unsigned count)
 {
     for (unsigned i = 0; i < count && i < PREFETCH_MAX; i++)
         __builtin_prefetch(blocks[count - 1 - i], 1);
 }
 
-/* From where it costs the least. */
+/* Takes blocks from the cheapest source. */
 static unsigned refill(
     struct heap *heap, unsigned size_class, void **slots, unsigned count, bool fresh)
 {
@@ -328,7 +327,7 @@ static unsigned refill(
                  : bin_refill(heap->shard, size_class, slots, count, 1, REFILL_USED);
 }
 
-/* A block for a thread that is to cache none of the class. */
+/* A block for a thread that may cache none of the class. */
 static void *take_single(struct heap *heap, unsigned size_class, bool fresh)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
@@ -341,7 +340,7 @@ static void *take_single(struct heap *heap, unsigned size_class, bool fresh)
     return block;
 }
 
-/* False when there are no blocks. */
+/* Fills the magazine with a batch. False: there are no blocks. */
 static bool fill(struct heap *heap, unsigned size_class, unsigned limit, bool fresh)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
@@ -371,19 +370,19 @@ void *heap_refill(struct heap *heap, unsigned size_class, bool fresh)
 {
     unsigned limit = capacity_limit(size_class);
     if (limit == 0) {
-        /* What it cached before goes now: others need it. */
+        /* The magazine's blocks go now: others need them. */
         magazine_renew(heap, size_class, 0);
         heap_lend(heap);
         return take_single(heap, size_class, fresh);
     }
     void *block = NULL;
-    /* A signal handler may take them all before we take the first. */
+    /* A signal handler may take all of them first. */
     while (!block && fill(heap, size_class, limit, fresh))
         block = heap_pop(heap, size_class);
     return block;
 }
 
-/* Brings one of the blocks that the magazine holds to its top. */
+/* Brings an aligned block of the magazine to its top. */
 static bool find_aligned(struct heap *heap, unsigned size_class, size_t alignment)
 {
     void **top = heap->area->front.top[size_class],
@@ -425,12 +424,12 @@ bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class)
     COUNTER_ADD(&magazine_of(heap, size_class)->counts.misses, 1);
     COUNTER_ADD(&magazine_of(heap, size_class)->counts.returned, -(uint64_t)1);
     count_pop(heap, size_class);
-    /* What a block is does not change when its size does. */
+    /* A resized block stays sampled or not. */
     heap->sample_class = CLASS_NONE;
     return true;
 }
 
-/* Returns blocks that go together. */
+/* Returns blocks that go to one shard. */
 static void send_together(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     unsigned kept = transfer_put(shard, size_class, blocks, count);
@@ -466,7 +465,7 @@ static void count_flush(struct magazine *magazine, unsigned count)
     COUNTER_ADD(&magazine->counts.returned, count);
 }
 
-/* Returns `count` blocks from the top: those below need not move. */
+/* Returns `count` blocks from the top, so that the others need not move. */
 static void flush_top(struct heap *heap, unsigned size_class, unsigned count)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
@@ -481,7 +480,7 @@ static void flush_top(struct heap *heap, unsigned size_class, unsigned count)
 unsigned magazine_take_bottom(
     struct heap *heap, unsigned size_class, void **blocks, unsigned most, unsigned keep)
 {
-    /* Acquire pairs with the release of STORE_HOT, for what the owner put in. */
+    /* Acquire pairs with the release of STORE_HOT, for the blocks that the owner put in. */
     unsigned top = slot_of(heap, ATOMIC_LOAD_ACQUIRE(&heap->area->front.top[size_class]));
     if (!top)
         return 0;
@@ -565,7 +564,7 @@ void heap_flush(struct heap *heap)
             continue;
         flush_top(heap, size_class, heap_cached_blocks(heap, size_class));
         magazine->batches = 0;
-        /* The next owner of the heap, or phase of the program, may need less. */
+        /* The next owner of the heap, or the next phase of the program, may need less. */
         if (magazine->kind > 0)
             magazine_move(heap, size_class, magazine->kind - 1u);
     }
@@ -635,7 +634,8 @@ static void maintain_one(struct heap *heap, unsigned size_class)
     magazine->batches = 0;
     magazine->pops_seen = pops;
     magazine->pushes_seen = pushes;
-    /* Batches shorten what is too long by now; one without any would stay for ever. */
+    /* Batches shorten a magazine that has become too long; one without batches would stay so for
+     * ever. */
     bool too_long = magazine->capacity > capacity_limit(size_class);
     if (!idle && !too_long && magazine->kind <= kind_limit(magazine))
         return;

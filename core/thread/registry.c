@@ -20,24 +20,23 @@ struct registry registry;
 
 static size_t granted_cpus = SIZE_MAX; /* atomic relaxed: by the system */
 
-/* The owner of a heap that no thread of this or a later process has. */
+/* The owner of a heap that no thread, of this process or a later one, owns. */
 #define NOBODY ((uint64_t)1)
 
-/* The owner of a heap that some thread works on without being its owner, or not yet. */
+/* The owner of a heap that a thread works on, without owning it yet. */
 #define CLAIMED ((uint64_t)2)
 
 /* ---- Owners ---------------------------------------------------------------------------------- */
 
 /* Makes a claimed heap the calling thread's. The process id is the system's: a child that shares
- * the memory (CLONE_VM) has one of its own, and asking for its threads by another says that they
- * are gone. */
+ * the memory (CLONE_VM) has its own, and its threads exist under no other. */
 static void make_owned(struct heap *heap)
 {
     ATOMIC_STORE_RELAXED(&heap->owner_process, os_process_id());
     ATOMIC_STORE_RELEASE(&heap->owner, identity_self());
 }
 
-/* Registry lock held, or no other thread is there. `idle` may be ahead of what it counts. */
+/* Registry lock held, or no other thread exists. `idle` may briefly exceed `owned`. */
 static void renew_crowd(void)
 {
     int working = (int)ATOMIC_LOAD_RELAXED(&registry.owned) - registry.idle;
@@ -66,7 +65,7 @@ static unsigned changed(unsigned owned, int change)
     return change < 0 && !owned ? 0 : owned + (unsigned)change;
 }
 
-/* The heap has an owner now, or none any more. Registry lock held. */
+/* Counts that the heap has got an owner, or lost it. Registry lock held. */
 static void count_owned(const struct heap *heap, int change)
 {
     struct pool *pool = pool_of(heap);
@@ -100,7 +99,7 @@ static void link_heap(struct heap *heap)
 
 /* ---- The pool -------------------------------------------------------------------------------- */
 
-/* The heap is no thread's any more. Registry lock held. */
+/* Puts an owned heap on the list. Registry lock held. */
 static void push(struct heap **list, struct heap *heap)
 {
     ATOMIC_STORE_RELAXED(&heap->owner, 0);
@@ -127,8 +126,8 @@ static void pool_put(struct heap *heap)
     count_free(!heap->bare);
 }
 
-/* Puts a heap into the pool as it is: the next thread goes on with its blocks. False when there are
- * as many of the kind as shards, one a CPU. */
+/* Puts a heap into the pool as it is: the next thread goes on with its blocks. False: the pool has
+ * as many such heaps as shards in use. */
 static bool pool_warm(struct heap *heap)
 {
     lock_acquire(&registry.lock);
@@ -142,8 +141,7 @@ static bool pool_warm(struct heap *heap)
     return room;
 }
 
-/* Takes a warm heap that nobody took for so many ticks; NULL when there is none. Registry lock
- * held. */
+/* Takes a warm heap that has waited for `ticks` ticks; NULL: there is none. Registry lock held. */
 static struct heap *take_warm(unsigned ticks)
 {
     for (unsigned shard = 0; shard < SHARD_MAX && registry.warm_count; shard++) {
@@ -158,9 +156,9 @@ static struct heap *take_warm(unsigned ticks)
     return NULL;
 }
 
-/* The pool of the shard that the fewest threads have heaps of, among those with a heap to take;
- * NULL when all are empty. Of several the first one: that is where the main thread is, which is
- * more likely to wait than any other. Registry lock held. */
+/* Among the pools with a heap to take, that of the shard with the fewest owned heaps; NULL: all are
+ * empty. Of several, the first: the main thread's, which waits more often than others. Registry
+ * lock held. */
 static struct pool *emptiest(void)
 {
     struct pool *best = NULL;
@@ -185,8 +183,8 @@ static struct heap *take_from(struct pool *pool)
     return pop(&pool->bare);
 }
 
-/* A heap out of the pool, NULL when that is empty. Threads that share a shard write to the same
- * cache lines and wait for the same locks: first comes that they are few, then that the heap is
+/* A heap out of the pool; NULL: that is empty. Threads that share a shard write to the same cache
+ * lines and wait for the same locks: so a shard with few threads comes first, then a heap that is
  * ready soon. */
 static struct heap *take_pooled(void)
 {
@@ -222,7 +220,7 @@ void heap_add_counts(unsigned first, unsigned last)
     for (unsigned size_class = first; size_class <= last; size_class++)
         registry.sums[size_class] = registry.gone[size_class];
     for (const struct heap *heap = registry.all; heap; heap = heap->next) {
-        /* Reading what has no pages is a fault for each. */
+        /* Reading an area without pages costs a fault a page. */
         if (ATOMIC_LOAD_RELAXED(&heap->bare))
             continue;
         for (unsigned size_class = first; size_class <= last; size_class++)
@@ -239,7 +237,7 @@ struct heap_counts heap_counts(unsigned size_class)
     return sum;
 }
 
-/* The registry takes over what the heap has counted. What it still caches stays allocated. */
+/* Moves the heap's counts to the registry. Blocks that it still caches stay allocated. */
 static void take_counts(struct heap *heap)
 {
     lock_acquire(&registry.lock);
@@ -251,7 +249,7 @@ static void take_counts(struct heap *heap)
         gone->magazines.returned += gone->cached;
         gone->cached = 0;
         if (memcmp(&before, gone, sizeof before) == 0)
-            continue; /* not to touch what is all zero */
+            continue; /* does not touch pages of zeros */
         ATOMIC_STORE_RELAXED(&heap->area->front.top[size_class], NULL);
         ATOMIC_STORE_RELAXED(&heap->area->front.pops_left[size_class], 0);
         ATOMIC_STORE_RELAXED(&magazine->pops_at_due, 0);
@@ -264,8 +262,8 @@ static void take_counts(struct heap *heap)
 
 /* ---- Areas without pages --------------------------------------------------------------------- */
 
-/* Gives the pages of a heap back, and with them what it caches. The heap is no thread's, and not in
- * the pool. */
+/* Gives the pages of a heap back, and forgets its cached blocks. The heap has no owner, and is not
+ * in the pool. */
 static void make_bare(struct heap *heap)
 {
     take_counts(heap);
@@ -322,10 +320,10 @@ void heap_tick_pool(void)
 
 /* ---- Heaps that were left behind ------------------------------------------------------------- */
 
-/* True when the owner is gone and did not give its heap back. One of this process made its first
- * call ever in the very last of its destructors, when no hook was called any more, or ended by a
- * bare system call. Those of a parent are gone in its child, but for the thread that forked: until
- * that has shown up (enter_process), any heap may be its own. */
+/* True if the owner is gone and did not give its heap back. A thread of this process does so if its
+ * first call comes in the very last of its destructors, after our hook, or if it ends by a bare
+ * system call. Threads of a parent are gone in its child, except the one that forked: until that
+ * enters its heap (registry_enter_process), any heap may be its own. */
 static bool is_gone(const struct heap *heap, uint64_t owner)
 {
     if (!owner || owner == CLAIMED)
@@ -335,8 +333,8 @@ static bool is_gone(const struct heap *heap, uint64_t owner)
     return identity_is_local((uint64_t)ATOMIC_LOAD_ACQUIRE(&registry.process) << 32);
 }
 
-/* Makes the heap of a parent's thread one whose magazines were never used. False when it is in the
- * middle of a slow path: then the thread that forked may have borrowed it. */
+/* Empties the heap of a parent's thread, whose magazines then count as unused. False: it is in the
+ * middle of a slow path, so the thread that forked may have borrowed it. */
 static bool forget_blocks(struct heap *heap)
 {
     if (heap->depth)
@@ -365,12 +363,12 @@ static bool take_over(struct heap *heap)
     }
     heap->depth = 0;
     make_owned(heap);
-    /* Not before: until then the gate is that of somebody else's heap. */
+    /* Not before: until then the gate belongs to another thread's heap. */
     idle_disown(heap);
     return true;
 }
 
-/* A heap that was left behind, or NULL. Looks at a few heaps each time. */
+/* A heap that was left behind, or NULL. Checks a few heaps each time. */
 static struct heap *find_abandoned(void)
 {
     struct heap *heap = ATOMIC_LOAD_ACQUIRE(&registry.next_suspect);
@@ -415,7 +413,7 @@ static struct heap *make_heap(void)
 
 /* ---- For threads ----------------------------------------------------------------------------- */
 
-/* A heap whose area is all zero becomes one whose magazines were never used. */
+/* Sets up the area of zeros of a heap. */
 static void start_area(struct heap *heap)
 {
     heap_start_magazines(heap);
@@ -498,9 +496,9 @@ struct lock *heap_registry_lock(void)
     return &registry.lock;
 }
 
-/* Who looked at the pooled heap from inside its gate does not exist here, and has changed nothing;
- * nor does who claimed it. A thread that forked in between goes on with what it claimed: until its
- * next call after that no heap is taken over. */
+/* A thread that read the pooled heap inside its gate does not exist here, and has changed nothing;
+ * nor does one that had claimed it. If the forking thread had claimed it, it goes on with the heap:
+ * until its next call after that, no heap is taken over. */
 static void inherit_heap(struct heap *heap)
 {
     uint64_t owner = ATOMIC_LOAD_RELAXED(&heap->owner);
@@ -523,7 +521,7 @@ void registry_begin_process(void)
 
 void heap_repair_registry(void)
 {
-    /* The lists may be in the middle of a change: all their heaps count as left behind. */
+    /* The lists may be in the middle of a change: their heaps count as left behind. */
     for (unsigned shard = 0; shard < SHARD_MAX; shard++) {
         struct pool *pool = &registry.pools[shard];
         pool->warm = pool->free = pool->bare = NULL;
