@@ -49,12 +49,12 @@ void bin_relist(struct bin *bin, struct slab *slab)
         set_kept(bin, bin->kept + 1);
 }
 
-/* The fullest slab with free blocks, or, unless `fresh`, with such as lie below the watermark: few
- * of a bin's slabs have others only. Lock held. */
+/* The fullest slab with free blocks, or, unless `fresh`, with some below the watermark, which few
+ * slabs lack. Lock held. */
 static struct slab *fullest(struct bin *bin, bool fresh)
 {
     for (unsigned i = 0; i <= FULLNESS_LEVELS + 1; i++) {
-        /* Those that a sweep has looked at come after all that are in use. */
+        /* Slabs that a sweep has looked at come after all others in use. */
         struct list *list = i < FULLNESS_LEVELS    ? &bin->slabs[i]
                             : i == FULLNESS_LEVELS ? &bin->swept
                                                    : &bin->slabs[FULLNESS_EMPTY];
@@ -119,16 +119,15 @@ bool bin_may_borrow(unsigned shard, unsigned size_class)
     return true;
 }
 
-/* Only of blocks shorter than a page: of longer ones a program may use a part, and it may have made
- * whole pages of its own unreadable. */
+/* Only for blocks shorter than a page: of longer ones a program may use a part, and may have made
+ * whole pages unreadable. */
 static bool may_populate(unsigned size_class)
 {
     return size_classes[size_class].size < PAGE_SIZE;
 }
 
-/* True when the program seems to write to the blocks of the slab, which are its own: not if it sets
- * them to zero alone. A guess by a few pages, so what threads do to them meanwhile does not count.
- */
+/* True if the program seems to write to the blocks of the slab, other than zeros. A guess by a few
+ * pages, so concurrent writes do not matter. */
 __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_written(
     const struct slab *slab)
 {
@@ -152,14 +151,14 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
     return written >= POPULATE_WRITTEN;
 }
 
-/* Gives the first pages of a fresh slab memory in one call, instead of by a page fault each: the
- * more, the more slabs the bin has, if the one before seems to be written to. Where the system
- * refuses, it may have given some of them. */
+/* Gives the first pages of a fresh slab memory in one call, instead of by a page fault each, if the
+ * slab before seems to be written to: one page for each slab of the bin. A system that refuses may
+ * have given some of them. */
 static void populate(struct bin *bin, struct slab *slab)
 {
     if (!slab->clean || !may_populate(slab->size_class) || !ATOMIC_LOAD_RELAXED(&bin->slab_count))
         return;
-    /* It is the bin's, and so its pages are there, as long as the lock is held. */
+    /* The newest slab is the bin's while the lock is held, so its pages can be read. */
     lock_acquire(&bin->lock);
     size_t slabs = bin->newest && is_written(bin->newest) ? bin->slab_count : 0;
     lock_release(&bin->lock);
@@ -173,14 +172,15 @@ static void populate(struct bin *bin, struct slab *slab)
     os_populate(slab->base, bytes);
 }
 
-/* Most empty slabs that a bin keeps: as much as so many of the longest magazines. */
+/* Most empty slabs that a bin keeps: the bytes of KEPT_MAGAZINES of the longest magazines. */
 static unsigned keep_max(unsigned size_class)
 {
     size_t bytes = (size_t)POLICY(magazine_kib) * KIB * KEPT_MAGAZINES;
     return (unsigned)(bytes / (size_classes[size_class].units * UNIT_SIZE));
 }
 
-/* Makes the slab the bin's. One that the bin has just given away should have been kept. */
+/* Adds the slab to the bin. If the bin gave one away since the last tick, that should have been
+ * kept. */
 static void join(struct bin *bin, struct slab *slab)
 {
     lock_acquire(&bin->lock);
@@ -190,7 +190,7 @@ static void join(struct bin *bin, struct slab *slab)
     bin->newest = slab;
     bin->free_blocks += slab->free_blocks;
     bin_relist(bin, slab);
-    /* Samples come one by one, and what is kept for them would arm the purge. */
+    /* Samples come one by one, and slabs kept for them would arm the purge. */
     if (bin->missed && !slab_is_sampled(slab)) {
         bin->missed--;
         bin->keep += bin->keep < keep_max(slab->size_class);
@@ -198,14 +198,14 @@ static void join(struct bin *bin, struct slab *slab)
     lock_release(&bin->lock);
 }
 
-/* Of the grains that were clean before. */
+/* Bytes of the grains in `clean` that are no longer clean. */
 static size_t bytes_touched(const struct slab *slab, uint64_t clean)
 {
     clean &= ~slab->clean_grains;
     return clean ? bits_count(clean) * slab_grain(slab) : 0;
 }
 
-/* From slabs that are there. */
+/* Takes blocks from existing slabs. */
 static unsigned take_listed(struct bin *bin, void **blocks, unsigned count, bool fresh)
 {
     struct slab *slab;
@@ -249,7 +249,7 @@ unsigned bin_refill(
     return taken;
 }
 
-/* Makes a slab of which no block is free one of the bin's, or no more. */
+/* Adds a slab without free blocks to the bin, or takes it away. */
 static void set_joined(struct bin *bin, struct slab *slab, bool joined)
 {
     lock_acquire(&bin->lock);
@@ -260,7 +260,7 @@ static void set_joined(struct bin *bin, struct slab *slab, bool joined)
 
 bool bin_resize(struct slab *slab, unsigned size_class)
 {
-    /* In between it is no bin's, so that each of them is right whenever the process forks. */
+    /* In between it belongs to no bin, so that both are right whenever the process forks. */
     set_joined(bin_of(slab->shard, slab->size_class), slab, false);
     bool resized = slab_resize(slab, size_class);
     set_joined(bin_of(slab->shard, slab->size_class), slab, true);
@@ -269,8 +269,8 @@ bool bin_resize(struct slab *slab, unsigned size_class)
 
 /* ---- Flush ----------------------------------------------------------------------------------- */
 
-/* Slab of a block that a caller freed as one of the class. The magazine it lay in says that
- * the class map knew such a slab; when that has gone since, all its blocks were free. */
+/* Slab of a block that a caller freed as one of the class: the class map had such a slab then. If
+ * that is gone, all its blocks were free, so this is a double free. */
 static struct slab *slab_of(const void *block, unsigned size_class)
 {
     struct slab *slab = slab_lookup(block);
@@ -287,8 +287,7 @@ bool bin_has_excess(const struct bin *bin, unsigned size_class)
     return fresh * layout->size > pressure_keep(used * layout->size);
 }
 
-/* After blocks of the slab were freed: one that ran empty stays only if it is to be kept. Lock
- * held.
+/* After blocks of the slab were freed: an empty slab stays only if the bin may keep it. Lock held.
  */
 static void settle(struct bin *bin, struct slab *slab, struct list *gone)
 {
@@ -302,9 +301,8 @@ static void settle(struct bin *bin, struct slab *slab, struct list *gone)
     }
 }
 
-/* Returns those of the blocks to their slabs that belong to the bin of `shard`, and moves the
- * others to the front of `blocks`; returns how many these are. Aborts because of the first that its
- * slab refuses. */
+/* Returns the blocks whose slabs belong to the bin of `shard`, and moves the others to the front of
+ * `blocks`; returns how many these are. Aborts at the first block that its slab refuses. */
 static unsigned flush_to_shard(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     struct bin *bin = bin_of(shard, size_class);

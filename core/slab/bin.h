@@ -1,16 +1,16 @@
-/* Bins: where transfer caches are drained to, and magazines refilled from when these are empty.
+/* Bins: transfer caches are drained to them, and magazines refilled from them if these are empty.
  *
  * A bin is one size class in one shard (shard.h). It owns slabs of its class and holds those with
- * free blocks on lists by fullness; the fullest are used first, so that the others can run empty.
- * A freed block returns to the bin of its slab, whoever frees it.
+ * free blocks on lists by fullness; the fullest are used first, so that the others can become
+ * empty. A block freed by any thread returns to the bin of its slab.
  *
- * A slab that runs empty goes to the page heap and serves any class again. But a burst that comes
- * back would make it anew each time: so a bin keeps as many of its empty slabs as it gave away and
- * then made again since the last tick, up to a bound in bytes:
+ * A slab that becomes empty goes to the page heap and serves any class again. But a recurring burst
+ * would make it anew each time: so a bin keeps as many empty slabs as it gave away and then made
+ * again since the last tick, up to a bound in bytes:
  *
  *     slab runs empty:  fewer kept than `keep`?  yes: kept       no: to the page heap, missed + 1
  *     slab is made:     were any missed?         yes: keep + 1, missed - 1
- *     tick:             kept ones that nobody needed since the last go, and keep falls by as many
+ *     tick: kept ones that were not needed since the last go, and keep falls by as many
  *
  * One short lock a bin, held for a batch. Slabs are created and destroyed outside it.
  */
@@ -21,26 +21,26 @@
 #include "os/lock.h"
 #include "slab/slab.h"
 
-/* Lists of slabs by quarters that are free, and one of those that are wholly free. */
+/* Lists of slabs by free quarters, and one of wholly free slabs. */
 enum { FULLNESS_LEVELS = 4, FULLNESS_EMPTY = FULLNESS_LEVELS };
 
-/* No sweep goes on, or it looks at slabs, or those that it has looked at go back to the lists. */
+/* No sweep; a sweep looks at slabs; slabs that it has looked at go back to the lists. */
 enum sweep { SWEEP_NONE, SWEEP_LOOKS, SWEEP_ENDS };
 
 struct bin {
     struct lock lock CACHE_ALIGNED;
     struct list slabs[FULLNESS_LEVELS + 1]; /* lock: with free blocks, fullest list first */
-    struct slab *newest;                    /* lock: what was made last, unless it is gone */
-    struct list swept;    /* lock: some of the same, which a sweep has looked at (sweep.c) */
+    struct slab *newest;                    /* lock: the slab made last, unless it is gone */
+    struct list swept;    /* lock: slabs with free blocks that a sweep has looked at */
     uint64_t free_blocks; /* lock: in all its slabs */
-    uint64_t free_swept; /* lock: least of those on lists but the last since the last sweep's end */
-    uint64_t free_unused; /* lock: least of these since the last tick */
+    uint64_t free_swept;  /* lock: least of bin_listed_blocks since the last sweep's end */
+    uint64_t free_unused; /* lock: the same since the last tick */
     uint32_t slab_count;  /* written under lock, read by any thread: on lists or full */
     uint32_t kept;        /* written under lock, read by any thread: slabs on the last list */
-    uint32_t kept_unused; /* lock: least of them since the last tick */
+    uint32_t kept_unused; /* lock: least of `kept` since the last tick */
     uint32_t unneeded; /* written under lock, read by any thread: kept ones that a tick gave up */
-    uint16_t keep;     /* lock: so many slabs may be kept */
-    uint16_t missed;   /* lock: slabs that went for want of it, since the last tick, or the most */
+    uint16_t keep;     /* lock: how many slabs may be kept */
+    uint16_t missed;   /* lock: slabs given away beyond `keep`, since the last tick; saturates */
     uint16_t slab_blocks;   /* lock: blocks in each slab, once there was one */
     uint8_t loans;          /* atomic relaxed, any thread: see bin_may_borrow */
     uint8_t sweeping;       /* written under lock, read by any thread: an enum sweep */
@@ -48,61 +48,59 @@ struct bin {
     uint64_t direct_blocks; /* atomic relaxed, any thread: freed without a magazine */
 };
 
-/* What a refill may cost: only blocks below the watermarks, fresh pages too, or more memory from
- * the system. */
+/* The cost that a refill may have: blocks below the watermarks only, fresh pages too, or more
+ * memory from the system. */
 enum refill { REFILL_USED, REFILL_FRESH, REFILL_MAP };
 
-/* Takes up to `count` blocks of the class, of the fullest slabs, the lowest address of the fullest
- * one last; returns how many, 0 when no memory is left, or none at that cost. An alignment above 1
- * unit is for one single block, in a slab that is made for it. */
+/* Takes up to `count` blocks of the class from the fullest slabs, the lowest address of the fullest
+ * one last; returns how many; 0: no memory is left, or none at that cost. An alignment above 1 unit
+ * is for one single block, in a slab that is made for it. */
 unsigned bin_refill(
     unsigned shard, unsigned size_class, void **blocks, unsigned count, unsigned alignment,
     enum refill cost);
 
-/* Makes the slab of a single block, which the caller has, one of another such class: slab_resize.
- */
+/* Gives the slab of the caller's single block another such class: slab_resize. */
 bool bin_resize(struct slab *slab, unsigned size_class);
 
-/* True for the first few blocks wanted of a class that has no slab in the shard: then a block of a
- * larger class may serve instead. */
+/* True for the first few requests of a class that has no slab in the shard: a block of a larger
+ * class may serve instead. */
 bool bin_may_borrow(unsigned shard, unsigned size_class);
 
-/* Returns blocks of the class to the bins of their slabs; the array is used up. Aborts when one of
- * them is not an allocated block of the class. `shard` is that of the thread, for the statistics.
- */
+/* Returns blocks of the class to the bins of their slabs; overwrites the array. Aborts if one is
+ * not an allocated block of the class. `shard` is that of the thread, for the statistics. */
 void bin_flush(unsigned shard, unsigned size_class, void **blocks, unsigned count);
 
-/* True when the block is free in its slab's bitmap. */
+/* True if the block is free in its slab's bitmap. */
 bool bin_block_is_free(const void *block, const char *call);
 
 /* In a fork child: repairs a bin whose lock was held by a thread that does not exist here. */
 void bin_repair(unsigned shard, unsigned size_class);
 
-/* Calls for each slab of the bin. Lock held, or lost. */
+/* Calls `act` for each slab of the bin. Lock held, or lost. */
 void bin_for_each_slab(
     unsigned shard, unsigned size_class, void (*act)(struct bin *bin, struct slab *slab));
 
 /* ---- For sweep.c and bin_walk.c, under the lock of the bin ----------------------------------- */
 
-/* Which list a slab with free blocks belongs to. */
+/* The list that a slab with free blocks belongs to. */
 unsigned bin_fullness(const struct slab *slab);
 
-/* Puts the slab on the list that its number of free blocks asks for. */
+/* Puts the slab on the list for its number of free blocks. */
 void bin_relist(struct bin *bin, struct slab *slab);
 
-/* To be called when blocks were taken, or a slab ran empty. */
+/* To be called when blocks were taken, or a slab became empty. */
 void bin_lower_bounds(struct bin *bin);
 
-/* Takes a wholly free slab away from the bin and pushes it on `*gone`. */
+/* Takes an empty slab away from the bin and pushes it on `*gone`. */
 void bin_detach(struct bin *bin, struct slab *slab, struct list *gone);
 
-/* Free blocks in slabs that are in use. */
+/* Free blocks in slabs that are not empty. */
 uint64_t bin_listed_blocks(const struct bin *bin);
 
-/* These are many more than after the last sweep. */
+/* True if these are many more than after the last sweep. */
 bool bin_has_excess(const struct bin *bin, unsigned size_class);
 
-/* So many empty slabs went that could have been kept. */
+/* Counts empty slabs that were given away. */
 void bin_miss(struct bin *bin, unsigned slabs);
 
 /* Destroys the slabs, outside the lock. */

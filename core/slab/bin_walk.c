@@ -1,10 +1,10 @@
-/* Bins, slab by slab, wherever these are: what the child of fork puts right. The page map knows all
- * slabs, also those that are full and on no list. */
+/* Walks the slabs of a bin by the page map, which knows full ones, too, that are on no list; the
+ * repair in a child of fork does so. */
 #include <string.h>
 
 #include "slab/shard.h"
 
-/* The next of the slabs in the superslab that are the bin's, from `*unit` on; NULL: none. */
+/* The bin's next slab in the superslab, from `*unit` on; NULL: none. */
 static struct slab *next_slab(
     struct superslab *superslab, unsigned *unit, unsigned shard, unsigned size_class)
 {

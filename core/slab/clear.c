@@ -1,5 +1,4 @@
-/* What of slabs is clean, by slab.h; zeroing of blocks: of what may be other than zero, and nothing
- * else. */
+/* Counts clean grains of slabs (slab.h), and zeroes blocks: only the parts that may not be zero. */
 #include <string.h>
 
 #include "base/pressure.h"
@@ -56,8 +55,8 @@ void slab_count_clean(struct slab *slab, const struct unit_run *taken)
 
 /* ---- Zeroing --------------------------------------------------------------------------------- */
 
-/* Zeroes a piece of a block of that size, rounded up to words. Pages of a large one that its last
- * owner left untouched stay so: a slab that ends tells only of whole blocks that they are dirty. */
+/* Zeroes a piece of a block of that size, rounded up to words. Untouched pages of a large block
+ * stay so: an ended slab marks whole blocks as dirty, even if little of them was touched. */
 static SLOW_PATH void clear_piece(void *start, size_t piece, size_t size)
 {
     if (size <= MID_MAX)
@@ -66,7 +65,7 @@ static SLOW_PATH void clear_piece(void *start, size_t piece, size_t size)
         sparse_clear(start, piece);
 }
 
-/* The pages of the block that were dirty when its slab was made. */
+/* Zeroes the pages of the block that were dirty when its slab was made. */
 static void clear_dirty_pages(const struct slab *slab, char *start, size_t size)
 {
     char *end = start + round_up(size, sizeof(uint64_t));
@@ -81,7 +80,7 @@ static void clear_dirty_pages(const struct slab *slab, char *start, size_t size)
 void slab_clear_block(void **block, size_t size)
 {
     const struct slab *slab = slab_lookup(block);
-    /* A block that was freed carries the mark of that, if its page was not purged since. */
+    /* A block that was freed before carries the mark, unless its page was purged since. */
     if (!block[0] && !ATOMIC_LOAD_RELAXED(&slab->purged_once)) {
         if (!slab->clean)
             clear_dirty_pages(slab, (char *)block, size);

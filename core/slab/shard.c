@@ -8,10 +8,10 @@ static CACHE_ALIGNED struct shard first_shard;
 
 struct shard *shard_table[ALL_SHARDS_MAX] = {&first_shard};
 
-static unsigned active = 1;   /* atomic relaxed, any thread: what heaps are spread over */
+static unsigned active = 1;   /* atomic relaxed, any thread: shards that heaps are spread over */
 static unsigned prepared = 1; /* atomic, any thread: see shard_table */
 
-/* The first shard that no heap is ever assigned to; 0: that is open. Atomic relaxed, any thread. */
+/* The first shard that no heap is ever assigned to; 0: undecided. Atomic relaxed, any thread. */
 static unsigned apart;
 
 void shard_init(unsigned count)
@@ -37,8 +37,7 @@ static size_t shard_bytes(void)
     return round_up(sizeof(struct shard), os_page_size());
 }
 
-/* Prepares the next shard, if that is still the one of the number `index`; false when there is no
- * memory. */
+/* Prepares the shard `index`, if that is still the next; false: there is no memory. */
 static bool prepare(unsigned index)
 {
     struct shard *none = NULL, *made = os_map(shard_bytes(), CACHE_LINE, NULL);
@@ -47,7 +46,7 @@ static bool prepare(unsigned index)
     if (!__atomic_compare_exchange_n(
             &shard_table[index], &none, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
         os_discard(made, shard_bytes());
-    /* Whoever made it: each who waits for it says that it is there. */
+    /* Each thread that needs the shard counts it, even if another thread made it. */
     unsigned before = index;
     __atomic_compare_exchange_n(
         &prepared, &before, index + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -70,8 +69,8 @@ unsigned shard_of_heap(unsigned index)
     return prepare_up_to(shard) ? shard : 0;
 }
 
-/* Decides on that shard. A heap may be assigned to one that is not in use any more, if the first
- * call came before the options were known. */
+/* Decides `apart`. Heaps may belong to shards no longer in use, if the first call came before the
+ * options were known. */
 static unsigned first_apart(void)
 {
     unsigned open = 0, first = shard_count() > shards_in_use() ? shard_count() : shards_in_use();

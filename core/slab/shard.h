@@ -1,15 +1,15 @@
-/* Shards: what threads on different CPUs have apart.
+/* Shards: separate bins and transfer caches for threads on different CPUs.
  *
  * A shard is a set of bins and one of transfer caches, one of each a size class. Each thread heap
- * is assigned a shard, which serves it; other shards are asked only where it has nothing.
+ * is assigned a shard, which serves it; other shards serve it only if that has nothing.
  *
  *     shards:  | 0 | 1 | 2 |   ...   | 63 |
  *                |   |   |  not prepared: NULL
  *                |   +-- mapped when the first heap is assigned to it
  *                +-- part of the library
  *
- * One shard more has the slabs of sampled blocks, which no heap takes blocks from, once there are
- * any. A shard that was prepared stays. No lock: the table is set by atomic steps.
+ * Once samples are taken, one more shard has the slabs of sampled blocks, from which no heap takes
+ * blocks. A shard that was prepared stays. No lock: the table is set by atomic steps.
  */
 #ifndef SLAB_SHARD_H
 #define SLAB_SHARD_H
@@ -21,7 +21,7 @@
 #include "span/page_heap.h"
 #include "span/parts.h"
 
-/* Shards for heaps, and all that there may be. */
+/* Most shards for heaps, and of all. */
 enum { SHARD_MAX = 64, ALL_SHARDS_MAX = SHARD_MAX + 1 };
 
 _Static_assert((int)SHARD_MAX == SHARD_PARTS_MAX, "a part a shard");
@@ -31,8 +31,8 @@ struct shard {
     struct transfer transfers[CLASS_COUNT];
 };
 
-/* Those that were prepared come first. Atomic: release on store pairs with acquire on load of
- * shard_count; who has the number of a shard may use it. */
+/* Prepared shards come first. Atomic: release on store pairs with acquire on load of shard_count; a
+ * thread that has the number of a shard may use it. */
 extern struct shard *shard_table[ALL_SHARDS_MAX];
 
 /* Prepares the shard of samples (slab_samples): the first index past the heaps' shards. After this
@@ -42,14 +42,14 @@ bool shard_prepare_samples(void);
 /* Spreads the heaps made from now on over `count` shards. */
 void shard_init(unsigned count);
 
-/* Shard of the `index`th heap. Prepares it; 0 when there is no memory for it. To be called without
+/* Shard of the `index`th heap. Prepares it; 0: there is no memory for it. To be called without
  * locks. */
 unsigned shard_of_heap(unsigned index);
 
 /* Shards that new heaps are spread over. */
 unsigned shards_in_use(void);
 
-/* Shards that were prepared: these may hold slabs and blocks. Never shrinks. */
+/* Number of prepared shards, which may hold slabs and blocks. Never shrinks. */
 unsigned shard_count(void);
 
 ALWAYS_INLINE struct bin *bin_of(unsigned shard, unsigned size_class)
@@ -73,9 +73,9 @@ ALWAYS_INLINE struct transfer *transfer_at(unsigned number)
     return transfer_of(number / CLASS_COUNT, number % CLASS_COUNT);
 }
 
-/* Before memory is mapped for one class of the shard, each step gives the page heap some of what is
+/* Before memory is mapped for one class of the shard, each step gives the page heap some memory
  * cached for others: the cheapest first, and never so much that a caller would notice the time.
- * True when it was anything. */
+ * True: it gave some. */
 enum { SHARD_ROOM_STEPS = 2 };
 bool shard_make_room(unsigned shard, unsigned step);
 

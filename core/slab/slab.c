@@ -24,7 +24,7 @@ static size_t record_size(unsigned size_class, unsigned shard)
     return sizeof(struct slab) + (blocks + 63u) / 64 * sizeof(uint64_t) + more;
 }
 
-/* Where the records of slabs are that start at units of that alignment; NULL: no memory. */
+/* The records of slabs that start at units of that alignment; NULL: no memory. */
 static char *records_of(struct superslab *superslab, unsigned alignment)
 {
     if (alignment == SUPERSLAB_ALIGNMENTS - 1)
@@ -41,7 +41,7 @@ static char *records_of(struct superslab *superslab, unsigned alignment)
 }
 
 /* A slab of few blocks has its record with its superslab: such slabs come and go most often, and
- * metadata have one lock for all threads. NULL: no memory. */
+ * metadata has one lock for all threads. NULL: no memory. */
 static struct slab *record_alloc(unsigned size_class, unsigned shard, const struct unit_run *taken)
 {
     size_t size = record_size(size_class, shard);
@@ -54,7 +54,7 @@ static struct slab *record_alloc(unsigned size_class, unsigned shard, const stru
     return records ? memset(records + index * SLAB_RECORD_SIZE, 0, size) : NULL;
 }
 
-/* To be called by who has the slab's units still. */
+/* To be called while the caller still has the slab's units. */
 static void record_free(struct slab *slab)
 {
     slab_take_clean(slab, UINT64_MAX);
@@ -69,7 +69,7 @@ static unsigned part_of(unsigned shard)
     return UNLIKELY(slab_shard_is_sampled(shard)) ? 0 : shard;
 }
 
-/* Sets which slab lies in its units from `first` on. */
+/* Enters `value` as the slab of its units from `first` up to `end`. */
 static void set_units(struct slab *slab, unsigned first, unsigned end, struct slab *value)
 {
     unsigned unit = superslab_unit_of(slab->base);
@@ -96,8 +96,8 @@ static const char *block_at(const struct slab *slab, unsigned index)
     return slab->base + index * (size_t)size_classes[slab->size_class].size;
 }
 
-/* Bytes of address space in slabs of blocks of which every page is touched, since none is longer;
- * atomic relaxed, any thread. */
+/* Bytes of address space in slabs of short blocks, whose pages are all touched; atomic relaxed, any
+ * thread. */
 static size_t dense_bytes;
 
 static void count_dense(unsigned size_class, size_t change)
@@ -106,7 +106,7 @@ static void count_dense(unsigned size_class, size_t change)
         ATOMIC_ADD_RELAXED(&dense_bytes, change);
 }
 
-/* What a slab of the class may map: a huge page only where its blocks use all of one. */
+/* What a slab of the class may map: a huge page only if its blocks use all of one. */
 static enum growth growth_for(unsigned size_class)
 {
     bool dense =
@@ -114,7 +114,7 @@ static enum growth growth_for(unsigned size_class)
     return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
 }
 
-/* A slab of the class, which in the hardened library is still to be opened. */
+/* A slab of the class; in the hardened library the caller opens it. */
 static struct slab *create(
     unsigned size_class, unsigned shard, unsigned alignment, enum growth growth)
 {
@@ -138,8 +138,8 @@ static struct slab *create(
     return slab;
 }
 
-/* Where the system refuses to open a slab, others are tried; those go back at the end, or they
- * would be taken again. Apart, since the stack that it takes is the caller's. */
+/* If the system refuses to open a slab, tries others; the refused ones go back at the end, or they
+ * would be taken again. A function of its own, since it needs much stack. */
 static SLOW_PATH struct slab *create_open(
     unsigned size_class, unsigned shard, unsigned alignment, enum growth growth)
 {
@@ -229,7 +229,7 @@ struct slab *slab_lookup(const void *address)
     return slab_find(address);
 }
 
-/* How many bits from the lowest one on are set, of a word in which one is. */
+/* How many bits are set in a row from the lowest set one on; there is one. */
 static unsigned run_length(uint64_t bits)
 {
     uint64_t behind = ~(bits >> bits_lowest(bits));
@@ -246,7 +246,7 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
         count = slab->free_blocks;
     while (taken < count) {
         uint64_t bits = slab->free[word];
-        /* Free blocks that lie one behind the other, at once. */
+        /* Takes runs of free blocks at once. */
         while (bits && taken < count) {
             unsigned first = bits_lowest(bits);
             unsigned run = (unsigned)size_min(run_length(bits), count - taken);
@@ -307,7 +307,7 @@ bool slab_are_starts(unsigned size_class, void *const *blocks, unsigned count)
     return good;
 }
 
-/* How many of up to `most` blocks stand in a row: each `step` bytes behind the one before. */
+/* How many of up to `most` blocks are in a row: each `step` bytes behind the one before. */
 static unsigned row_of(void *const *blocks, size_t most, ptrdiff_t step)
 {
     char *next = (char *)blocks[0] + step;
@@ -332,7 +332,7 @@ unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count)
             word = (unsigned)index / 64;
             bits = slab->free[word];
         }
-        /* Those that were freed in the order of their addresses, or against it, at once. */
+        /* Puts blocks in ascending or descending order of addresses at once. */
         bool down = put + 1 < count && blocks[put + 1] < blocks[put];
         unsigned bit = index % 64, room = down ? bit + 1 : 64 - bit;
         size_t most = size_min(size_min(count - put, row_max), size_min(room, blocks_end - index));
@@ -340,7 +340,7 @@ unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count)
         unsigned first = down ? bit + 1 - row : bit;
         uint64_t mask = bitmap_word_mask(0, first, row);
         if (UNLIKELY(bits & mask)) {
-            /* One of them is free: finds out which. */
+            /* One of them is free already: goes on one by one. */
             if (row == 1)
                 break;
             row_max = 1;

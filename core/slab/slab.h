@@ -1,21 +1,21 @@
 /* A slab: units of address space that hold blocks of one size class.
  *
  * The record lies outside the slab, with one bit a block (1 = free). Blocks are taken lowest
- * address first, so that those allocated together lie together and fresh pages are touched
- * one by one:
+ * address first, so that those allocated together lie together and fresh pages are touched one by
+ * one:
  *
  *     base                      watermark
  *     | block 0 | block 1 | ... |  pages untouched                            |
  *     free:  0 1 0 0 1 ...        1 1 1 1 1 1 1 1 1 ...
  *
- * A slab belongs to the bin (shard, class) it was made for until it is destroyed. One of a single
- * block may become longer or shorter, and then belongs to another class, while the block is in use.
- * Slabs of one shard are of sampled blocks (trace/), those of another of the hardened preset
- * (slab/word.h). No class map knows them, so that free leaves its hit path, and their records have
- * a pointer or a word for each block.
+ * A slab belongs to the bin (shard, class) it was made for until it is destroyed. A slab of a
+ * single block may become longer or shorter, and then belongs to another class, while the block is
+ * in use. Slabs of one shard hold sampled blocks (trace/); all slabs of the hardened library are in
+ * another (hardened/word.h). No class map knows either, so free leaves its hit path, and their
+ * records have a pointer or a word for each block.
  *
- * Pure data structure but for creation, destruction and that; the bin's lock guards every field not
- * marked otherwise.
+ * Pure data structure except for creation, destruction and resizing; the bin's lock guards every
+ * field not marked otherwise.
  */
 #ifndef SLAB_SLAB_H
 #define SLAB_SLAB_H
@@ -27,14 +27,14 @@ struct unit_run;
 
 struct slab {
     struct list_node by_fullness; /* on one of the bin's lists unless no block is free */
-    char *base;                   /* const, but for who has a large hardened block of its own */
-    struct superslab *superslab;  /* const */
-    uint8_t size_class;           /* const, but for who resizes the only block, which he has */
-    uint8_t shard;                /* const */
-    bool joined;      /* is one of the bin's: other slabs are somebody's who makes or ends them */
-    bool clean;       /* const: all pages read as zero at its creation */
+    char *base; /* const, but in slabs of large hardened blocks, whose owner sets it */
+    struct superslab *superslab; /* const */
+    uint8_t size_class;          /* const, but for the owner of a single block, who may resize it */
+    uint8_t shard;               /* const */
+    bool joined; /* belongs to the bin; other slabs belong to the thread that makes or ends them */
+    bool clean;  /* const: all pages read as zero at its creation */
     bool purged_once; /* atomic relaxed: some pages were purged since its creation */
-    uint8_t fullness; /* which of the bin's lists: 0 is the fullest */
+    uint8_t fullness; /* the bin's list that it is on: 0 is the fullest */
     uint16_t blocks;  /* const */
     uint16_t free_blocks;
     uint16_t first_word;   /* no bit is set in words of `free` below this one */
@@ -63,7 +63,7 @@ ALWAYS_INLINE unsigned slab_blocks_of(unsigned size_class)
 }
 
 /* The pointer for the block of that index in a slab of samples; NULL while the block is free.
- * Atomic, who has the block. */
+ * Atomic, owner of the block. */
 ALWAYS_INLINE void **slab_sample(struct slab *slab, unsigned index)
 {
     void **samples = (void **)&slab->free[(slab->blocks + 63u) / 64];
@@ -72,21 +72,20 @@ ALWAYS_INLINE void **slab_sample(struct slab *slab, unsigned index)
 
 /* A slab of the class for shard `shard`, all blocks free, registered in the class map. It starts at
  * a multiple of its size, or, with a single block, at one of `alignment` units. NULL: no memory, or
- * none unless more is mapped and it must not grow. Takes the page heap's lock. */
+ * none without mapping more, unless `may_grow`. Takes the page heap's lock. */
 struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow);
 
 /* Gives the pages of a slab whose blocks are all free back to the page heap. */
 void slab_destroy(struct slab *slab);
 
-/* Makes a slab of a single block, which the caller has, one of another class of such slabs, where
- * it is; false: the units behind it are not free. Takes the page heap's lock. */
+/* Gives the slab of the caller's single block another class of such slabs, in place; false: the
+ * units behind it are not free. Takes the page heap's lock. */
 bool slab_resize(struct slab *slab, unsigned size_class);
 
-/* Makes a slab of short blocks known to the newest class map, for the caller that has one of them.
- */
+/* Enters a slab of short blocks into the class maps, for a caller that owns one of them. */
 void slab_publish(const struct slab *slab);
 
-/* Slab that covers the address, NULL if none does. Any thread. */
+/* Slab that covers the address; NULL: none does. Any thread. */
 ALWAYS_INLINE struct slab *slab_find(const void *address)
 {
     uintptr_t entry = page_map_find(address);
@@ -96,17 +95,17 @@ ALWAYS_INLINE struct slab *slab_find(const void *address)
     return ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[superslab_unit_of(address)]);
 }
 
-/* The same, where a call costs little. */
+/* The same as a call, for paths where that costs little. */
 struct slab *slab_lookup(const void *address);
 
-/* Zeroes a short block that its caller just got, but for what is known to be zero. */
+/* Zeroes a short block that its caller just got, except parts known to be zero. */
 void slab_clear_block(void **block, size_t size);
 
-/* The same of a long block, which was in that state. */
+/* The same for a long block that was in that state. */
 void slab_clear_long(void *block, size_t size, unsigned state);
 
-/* Memory inside of slabs goes back to the system in pieces of so many bytes: a page, of hakmem and
- * of the system, and a 64th of the slab at least. */
+/* Memory inside slabs goes back to the system in pieces of this many bytes: at least a page, of
+ * hakmem and of the system, and a 64th of the slab. */
 size_t slab_grain(const struct slab *slab);
 
 /* Free blocks below the watermark: those that were handed out before, or populated. */
@@ -115,15 +114,16 @@ ALWAYS_INLINE unsigned slab_used_blocks(const struct slab *slab)
     return (unsigned)slab->free_blocks - (slab->blocks - slab->watermark);
 }
 
-/* Takes up to `count` free blocks, those of the lowest addresses, into `blocks`, where the lowest
- * one comes last; returns how many. */
+/* Takes up to `count` free blocks of the lowest addresses into `blocks`, the lowest one last;
+ * returns how many. */
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
 
-/* Of a slab that is made: counts what of its units is clean; a single block, which is touched at
- * once, as taken. */
+/* For a new slab: counts its clean grains, but a single block, which is touched at once, as taken.
+ */
 void slab_count_clean(struct slab *slab, const struct unit_run *taken);
 
-/* The grains are clean from now on, or not any more; so many blocks from `first` on are touched. */
+/* Makes grains clean; makes them no longer clean; does so for those of `count` blocks from `first`
+ * on. */
 void slab_add_clean(struct slab *slab, uint64_t grains);
 void slab_take_clean(struct slab *slab, uint64_t grains);
 void slab_touch(struct slab *slab, unsigned first, unsigned count);
@@ -131,14 +131,14 @@ void slab_touch(struct slab *slab, unsigned first, unsigned count);
 /* Bytes of clean grains, in all slabs. Any thread. */
 size_t slab_clean_bytes(void);
 
-/* Index of the block that starts at `address`. Aborts, naming the API function `call`, when no
- * block starts there. */
+/* Index of the block that starts at `address`. Aborts, naming the API function `call`, if none
+ * does. */
 unsigned slab_index(const struct slab *slab, const void *address, const char *call);
 
-/* Whether each of the blocks, which were freed as some of the class, is the start of one. */
+/* Whether each of the blocks, freed as blocks of the class, can be the start of one. */
 bool slab_are_starts(unsigned size_class, void *const *blocks, unsigned count);
 
-/* Marks the blocks free; returns how many. They are fewer when the next one is free already, or no
+/* Marks the blocks free; returns how many. If these are fewer, the next one is free already, or no
  * start of a block. */
 unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count);
 

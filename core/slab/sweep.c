@@ -8,14 +8,14 @@
 #include "slab/shard.h"
 #include "span/page_heap.h"
 
-/* Some bin has work that a tick left; atomic, any thread: release on store in tick_bin pairs with
- * acquire on the exchange in sweep_step. */
+/* A tick left work in some bin; atomic, any thread: release on store in tick_bin pairs with acquire
+ * on the exchange in sweep_step. */
 static bool work_is_left;
 
 /* ---- Pages inside slabs ---------------------------------------------------------------------- */
 
-/* Grains of the slab (slab_grain) that have memory, no block of theirs in use, and were not purged
- * yet: a bit a grain. Lock held. */
+/* Grains of the slab (slab_grain) with memory and without a used block, not purged yet: a bit a
+ * grain. Lock held. */
 static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
 {
     unsigned size = size_classes[slab->size_class].size, grain = (unsigned)slab_grain(slab);
@@ -32,9 +32,9 @@ static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
     return grains & ~slab->clean_grains;
 }
 
-/* Takes or returns all blocks that touch the bytes, so that nobody gets one of them meanwhile; one
- * that is free when it comes back has been freed a second time. What is taken does not count as
- * free: a child of fork that repairs the bin in between finds the same. Lock held. */
+/* Takes or returns all blocks that touch the bytes, so that no thread gets one meanwhile; a block
+ * that is free when it comes back was freed twice. Taken blocks do not count as free, as in the
+ * bitmap, from which a child of fork repairs the bin. Lock held. */
 static SLOW_PATH void set_blocks_of(
     struct bin *bin, struct slab *slab, size_t start, size_t length, bool free)
 {
@@ -42,7 +42,7 @@ static SLOW_PATH void set_blocks_of(
     unsigned last = size_class_index(slab->size_class, start + length - 1);
     for (unsigned i = first; i <= last; i++) {
         if (UNLIKELY(bitmap_test(slab->free, i) == free)) {
-            /* Not with the lock in hand: the program may catch the signal and go on to free. */
+            /* Not with the lock held: the program may catch the signal and go on to free. */
             lock_release(&bin->lock);
             fatal_pointer(
                 "free", DEFECT_DOUBLE_FREE,
@@ -60,8 +60,8 @@ static SLOW_PATH void set_blocks_of(
 }
 
 /* Purges the first run of purgeable grains of the slab. Called and returns with the bin's lock
- * held, releases it in between. Sets `*bytes` to what was purged, 0 when the system refuses; false
- * when there is no such run. */
+ * held, releases it in between. Sets `*bytes` to the purged bytes, 0 if the system refuses; false:
+ * there is no such run. */
 static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
 {
     uint64_t grains = purgeable_grains(slab);
@@ -85,7 +85,7 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t 
 
 /* ---- Sweeps ---------------------------------------------------------------------------------- */
 
-/* Goes on with ending a sweep; nobody begins one before it has ended. Lock held. */
+/* Goes on with ending a sweep; no new one begins before the end. Lock held. */
 static void end_sweep(struct bin *bin)
 {
     ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_ENDS);
@@ -101,8 +101,8 @@ static void end_sweep(struct bin *bin)
     bin->free_swept = bin_listed_blocks(bin);
 }
 
-/* The emptiest slab that the sweep has not looked at yet and that is on this list or on one of
- * emptier slabs; NULL: none. */
+/* The emptiest slab, on this list or one of emptier slabs, that the sweep has not looked at yet;
+ * NULL: none. */
 static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
 {
     for (unsigned i = FULLNESS_LEVELS; i-- > fullness_min;)
@@ -111,10 +111,10 @@ static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
     return NULL;
 }
 
-/* Purges what can be purged in up to `most` slabs, the emptiest first, down to those of the list
- * `fullness_min`, until the system refuses; returns bytes. A slab that was looked at waits on a
- * list of its own until the sweep ends; whoever takes or frees a block of it meanwhile may move it
- * back. Lock held, but released now and then; slabs that became empty are pushed on `*gone`. */
+/* Purges all purgeable grains in up to `most` slabs, the emptiest first, down to those of the list
+ * `fullness_min`, until the system refuses; returns bytes. Slabs that were looked at wait on a list
+ * of their own until the sweep ends, unless a thread that takes or frees a block moves them back.
+ * Lock held, but released now and then; slabs that became empty are pushed on `*gone`. */
 static SLOW_PATH size_t
 sweep_slabs(struct bin *bin, unsigned most, unsigned fullness_min, struct list *gone)
 {
@@ -131,7 +131,7 @@ sweep_slabs(struct bin *bin, unsigned most, unsigned fullness_min, struct list *
             list_push(&bin->swept, &slab->by_fullness);
         }
     }
-    /* Somebody else may have ended it while the lock was open. */
+    /* Another thread may have ended it while the lock was open. */
     if (!slab || !bytes || bin->sweeping != SWEEP_LOOKS)
         end_sweep(bin);
     return total;
@@ -150,8 +150,8 @@ static unsigned detach_empties(struct bin *bin, unsigned most, struct list *gone
     return count;
 }
 
-/* Gives all empty slabs of the bin to the page heap; returns bytes. When the bin makes them anew,
- * it will keep as many again. */
+/* Gives all empty slabs of the bin to the page heap; returns bytes. If the bin makes them anew, it
+ * will keep as many again. */
 static size_t release_empties(struct bin *bin, unsigned size_class)
 {
     struct list gone = {NULL};
@@ -178,7 +178,7 @@ bool sweep_empties(unsigned shard)
 
 /* ---- Ticks ----------------------------------------------------------------------------------- */
 
-/* The next bin that has slabs, from the number on; false when there is none. */
+/* The next bin that has slabs, from the number on; false: there is none. */
 static bool find_bin(unsigned *number)
 {
     for (; *number < shard_count() * CLASS_COUNT; ++*number)
@@ -187,7 +187,7 @@ static bool find_bin(unsigned *number)
     return false;
 }
 
-/* Decides how many of the empty slabs that nobody needed are released. Lock held. */
+/* Decides how many of the unneeded empty slabs are released. Lock held. */
 static void judge_empties(struct bin *bin, unsigned size_class)
 {
     size_t bytes = (size_t)bin->kept_unused * size_classes[size_class].units * UNIT_SIZE;
@@ -212,7 +212,7 @@ static SLOW_PATH void tick_bin(struct bin *bin, unsigned size_class, enum pressu
     }
     if (bin->sweeping || bin->unneeded)
         ATOMIC_STORE_RELEASE(&work_is_left, true);
-    /* Another tick has to come for empty slabs that nobody will need. */
+    /* Empty slabs may stay unneeded: another tick has to come. */
     bool arm = excess || bin->kept;
     lock_release(&bin->lock);
     if (arm)
@@ -225,7 +225,7 @@ void sweep_tick(enum pressure_tick tick)
         tick_bin(bin_at(number), number % CLASS_COUNT, tick);
 }
 
-/* Goes on with what the bin has to give back; false when that is nothing. */
+/* Does a piece of the bin's work; false: it has none. */
 static bool step_bin(struct bin *bin)
 {
     struct list gone = {NULL};
@@ -247,7 +247,7 @@ bool sweep_step(void)
 {
     if (LIKELY(!ATOMIC_LOAD_RELAXED(&work_is_left)))
         return false;
-    /* Before the look, so that work of a tick that comes meanwhile is not forgotten. */
+    /* Before the walk, so that the work of a tick that comes meanwhile is not forgotten. */
     if (!__atomic_exchange_n(&work_is_left, false, __ATOMIC_ACQ_REL))
         return false;
     for (unsigned number = 0; find_bin(&number); number++) {

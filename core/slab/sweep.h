@@ -14,19 +14,19 @@
 
 #include "base/pressure.h"
 
-/* A tick: decides which bins have something to give back. Arms the purge when one has much more
- * free than after its last sweep, or keeps empty slabs. */
+/* A tick: decides which bins have memory to give back. Arms the purge if one has much more free
+ * than after its last sweep, or keeps empty slabs. */
 void sweep_tick(enum pressure_tick tick);
 
-/* Goes on with the work that ticks left; true when there was any. */
+/* Goes on with the work that ticks left; true: there was some. */
 bool sweep_step(void);
 
-/* Gives empty slabs of all bins to the page heap, until that is as much as a superslab; those of
- * the shard first. True when there were any. */
+/* Gives empty slabs of all bins to the page heap, the shard's first, until they add up to a
+ * superslab. True: there were some. */
 bool sweep_empties(unsigned shard);
 
-/* Gives back empty slabs, and so many bytes of whole free pages inside the others, those of the
- * emptiest ones first; SIZE_MAX: all. Returns bytes. */
+/* Gives back empty slabs, and up to `bytes` of whole free pages inside the others, the emptiest
+ * first; SIZE_MAX: all. Returns bytes. */
 size_t sweep_purge(size_t bytes);
 
 #endif

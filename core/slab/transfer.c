@@ -13,11 +13,11 @@
 #include "slab/bin.h"
 #include "slab/shard.h"
 
-/* A bit a shard for each class: the shard's cache got some blocks since somebody found it empty.
- * Atomic relaxed, any thread; a race costs a search in vain, or one that is not made. */
+/* A bit a shard for each class: the shard's cache got blocks since it was last found empty. Atomic
+ * relaxed, any thread; a race costs a search in vain, or one that is not made. */
 static uint64_t stocked[CLASS_COUNT];
 
-/* Where the work of the last tick goes on, and that of draining for growth: the number of a cache
+/* The number of the cache where the last tick's work goes on, and where draining for growth does,
  * in the order of shards and classes. Atomic relaxed, any thread. */
 static unsigned next_step, next_for_growth;
 
@@ -59,7 +59,7 @@ static unsigned blocks_in(const struct transfer *transfer)
     return ATOMIC_LOAD_RELAXED(&transfer->count);
 }
 
-/* Says what is wrong with one of the blocks. */
+/* Aborts at the first bad block, with the reason. */
 static SLOW_PATH void fatal_starts(unsigned size_class, void *const *blocks, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -70,8 +70,8 @@ static SLOW_PATH void fatal_starts(unsigned size_class, void *const *blocks, uns
     }
 }
 
-/* Gives the cache room for `wanted` blocks, if there is memory. Without the lock: the record is
- * made before, and the one that is left over goes after. */
+/* Gives the cache room for `wanted` blocks, if there is memory. Outside the lock, a new record is
+ * made before, and the superfluous one freed after. */
 static SLOW_PATH void grow(struct transfer *transfer, unsigned wanted)
 {
     uint32_t capacity = TRANSFER_SLOTS_MIN;
@@ -97,7 +97,7 @@ static SLOW_PATH void grow(struct transfer *transfer, unsigned wanted)
         metadata_free(left, left_capacity * sizeof *left);
 }
 
-/* Says that the shard has blocks of the class. */
+/* Notes that the shard has blocks of the class. */
 static void stock(unsigned shard, unsigned size_class)
 {
     uint64_t bit = (uint64_t)1 << shard;
@@ -105,7 +105,7 @@ static void stock(unsigned shard, unsigned size_class)
         __atomic_fetch_or(&stocked[size_class], bit, __ATOMIC_RELAXED);
 }
 
-/* Puts as many of the blocks into the cache as it has room for; returns how many. */
+/* Puts as many of the blocks as fit into the cache; returns how many. */
 static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
     struct transfer *transfer = transfer_of(shard, size_class);
@@ -141,14 +141,14 @@ static bool serves(unsigned shard, unsigned size_class)
     return size_class_for_shard(size, shard) == size_class;
 }
 
-/* Where the block's slab is; `shard` when it has gone, because of a second free. */
+/* The shard of the block's slab; `shard` if the slab is gone, because of a second free. */
 static unsigned home_of(const void *block, unsigned shard)
 {
     const struct slab *slab = slab_find(block);
     return slab ? slab->shard : shard;
 }
 
-/* Whether a few blocks of a batch are all from one shard: then hardly any other is not. */
+/* Whether a few blocks of a batch are all from one shard: then most others are. */
 static bool seem_from_one(unsigned shard, void *const *blocks, unsigned count)
 {
     unsigned home = home_of(blocks[0], shard);
@@ -164,7 +164,7 @@ bool transfer_goes_together(
     return !size_class_is_long(size_class) || seem_from_one(shard, blocks, count);
 }
 
-/* A counting sort: each look finds a block that is in its place, or brings one there. */
+/* A counting sort: each step finds a block in its place, or brings one there. */
 void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *lengths)
 {
     uint8_t homes[FLUSH_MAX] = {0};
@@ -190,7 +190,8 @@ void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *leng
 
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
-    /* One block tells of the batch: whoever is asked next can serve it wherever it is from. */
+    /* One block stands for the batch; a wrong guess is harmless, since any shard can serve any
+     * block. */
     unsigned home = home_of(blocks[0], shard), kept = 0;
     if (home == shard || (!size_class_is_long(size_class) && serves(shard, size_class)))
         kept = put(shard, size_class, blocks, count);
@@ -219,7 +220,7 @@ unsigned transfer_take_from_others(
 {
     uint64_t others = ATOMIC_LOAD_RELAXED(&stocked[size_class]) & ~((uint64_t)1 << shard);
     while (others) {
-        /* The next one behind the own, so that not all ask the same. */
+        /* The next shard behind this one, so that not all ask the same. */
         uint64_t behind = others & ~(((uint64_t)2 << shard) - 1);
         unsigned other = bits_lowest(behind ? behind : others);
         unsigned got = transfer_take(other, size_class, blocks, count);
@@ -256,7 +257,7 @@ unsigned transfer_blocks(unsigned size_class)
 
 /* ---- Draining -------------------------------------------------------------------------------- */
 
-/* Returns up to `count` blocks, those that came last, to the bins; returns how many. */
+/* Returns up to `count` blocks, the last ones, to the bins; returns how many. */
 static SLOW_PATH unsigned drain(unsigned shard, unsigned size_class, unsigned count)
 {
     void *blocks[FLUSH_MAX];
@@ -270,7 +271,7 @@ static SLOW_PATH unsigned drain(unsigned shard, unsigned size_class, unsigned co
 static unsigned drain_all(unsigned cache)
 {
     unsigned shard = cache / CLASS_COUNT, size_class = cache % CLASS_COUNT, total = 0, got;
-    /* Others may go on to put while it is drained. */
+    /* Other threads may go on to put blocks in meanwhile. */
     for (unsigned left = blocks_in(transfer_of(shard, size_class)); left; left -= got) {
         got = drain(shard, size_class, left);
         if (!got)
@@ -289,7 +290,7 @@ void transfer_tick(void)
         lock_acquire(&transfer->lock);
         ATOMIC_STORE_RELAXED(&transfer->excess, transfer->unused);
         transfer->unused = transfer->count;
-        /* Where there is more room, as much memory is much. */
+        /* Without `factor`: if a cache has more room, the same memory counts as much. */
         unsigned size_class = cache % CLASS_COUNT;
         bool much = transfer->count > bound(size_class) / (2 * factor(size_class));
         lock_release(&transfer->lock);
