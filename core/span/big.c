@@ -23,7 +23,7 @@ static size_t mapping_size(size_t size)
 
 static void set_huge(struct big *big, bool huge)
 {
-    /* For the whole mapping, or the system could not resize it in one piece. */
+    /* For the whole mapping: else the system could not resize it in one piece. */
     os_advise_huge_pages(big->region.base, big->mapped, huge);
     big->huge = huge;
 }
@@ -39,12 +39,12 @@ static void advise(struct big *big, bool dense)
 
 /* ---- Mappings -------------------------------------------------------------------------------- */
 
-/* A mapping that the system has moved or cut off is one of its own there, and a process has 65,530.
- * So many live blocks may have one, a quarter: beyond it who grows is copied, by the caller, and
- * who shrinks keeps the addresses. */
+/* A mapping that the system has moved or cut off is a separate one, and a process may have 65,530.
+ * APART_MAX live blocks may have one, a quarter: beyond it a growing block is copied, by the
+ * caller, and a shrinking one keeps its addresses. */
 static unsigned apart; /* atomic relaxed, any thread: blocks with `apart` */
 
-/* True when the block may have a mapping of its own. */
+/* True if the block may have a mapping of its own. */
 static bool stand_apart(struct big *big)
 {
     if (big->apart || ATOMIC_ADD_RELAXED(&apart, 1) < APART_MAX)
@@ -60,8 +60,8 @@ static void end_apart(struct big *big)
     big->apart = false;
 }
 
-/* Moves the mapping to where `size` bytes are free; NULL: it is as before. Huge pages stay whole if
- * their addresses are aligned, for which the target is mapped first. */
+/* Moves the mapping to `size` free bytes; NULL: it is as before. Huge pages stay whole if their
+ * addresses are aligned, so for them the target is mapped first. */
 static char *move(struct big *big, size_t size)
 {
     if (!stand_apart(big))
@@ -72,8 +72,8 @@ static char *move(struct big *big, size_t size)
     enum os_move_result moved = os_move(big->region.base, big->mapped, target, size);
     if (moved == OS_MOVED)
         return target;
-    /* After a failure the target may be gone. Unmapping it could hit what somebody else has
-     * mapped there since; so its addresses, untouched, are lost. */
+    /* After a failure the target may be gone. Unmapping it could hit another thread's new mapping
+     * there; so its addresses, untouched, are lost. */
     if (moved == OS_MOVE_REFUSED)
         os_discard(target, size);
     return NULL;
@@ -101,8 +101,8 @@ static bool extend(struct big *big, size_t size)
     return true;
 }
 
-/* A cached mapping that fits, or, failing that, a shorter one that is made longer: so memory that
- * is resident already is used before the system is asked for more. */
+/* A cached mapping that fits, or else a shorter one, made longer: so resident memory is used before
+ * the system is asked for more. */
 static struct big *from_cache(unsigned part, size_t size, size_t alignment)
 {
     struct big *big = big_cache_take(part, size, alignment);
@@ -111,7 +111,7 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
             reclaim_before_growth(big->mapped - big->dirty, true);
         return big;
     }
-    /* One of the length of the whole cache would take in with it what serves others. */
+    /* A block as long as the whole cache would use up mappings that serve others. */
     if (size > (size_t)POLICY(big_cache_mib) * MIB || alignment > os_page_size())
         return NULL;
     big = big_cache_take_shorter(part, size);
@@ -125,8 +125,8 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
     return NULL;
 }
 
-/* Addresses are mapped for more than one block, so that blocks of one part are neighbours, and what
- * is free of them can be joined. */
+/* Maps addresses for more than one block, so that blocks of one part are neighbours, and freed ones
+ * can be joined. */
 static size_t with_room(size_t size)
 {
     size_t room = size_min(big_live_bytes() / ROOM_SHARE, (size_t)POLICY(big_cache_mib) * MIB);
@@ -147,7 +147,7 @@ static struct big *from_system(unsigned part, size_t size, size_t alignment)
     if (!base)
         return NULL;
     reclaim_before_growth(size, false);
-    /* The system may give huge pages to who does not ask. */
+    /* The system may give huge pages unasked. */
     os_advise_huge_pages(base, mapped, false);
     struct big *big = big_cache_add(part, base, mapped, size);
     if (!big)
@@ -155,8 +155,8 @@ static struct big *from_system(unsigned part, size_t size, size_t alignment)
     return big;
 }
 
-/* Makes all of it read as zero: by a memset if it will be touched anyway, else by fresh pages: who
- * wants this much zeroed may use little of it. */
+/* Makes all of it read as zero: by a memset if it will be touched anyway, else by fresh pages,
+ * since a program may use little of a zeroed block. */
 static void clear(struct big *big)
 {
     bool written = proof_holds(big->dirty) || !os_purge(big->region.base, big->dirty);
@@ -197,7 +197,7 @@ void big_check_interior(const void *block, const char *call)
         return;
     if (big->live)
         fatal_pointer(call, DEFECT_INTERIOR, block, base, big->mapped);
-    /* It was a block that is now one with its neighbour. */
+    /* The block was freed, and joined with its neighbour. */
     if (big->cached)
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
@@ -243,7 +243,7 @@ static void cut(struct big *big, size_t size)
         os_purge(rest, big->mapped - size);
 }
 
-/* True when the block would lose too little for a system call. */
+/* True if the block would lose too little for a system call. */
 static bool keeps_mapping(const struct big *big, size_t size)
 {
     size_t rest = big->mapped - size;
@@ -256,9 +256,8 @@ static bool resize(struct big *big, size_t size)
     if (keeps_mapping(big, size) ||
         (longer ? big_cache_lengthen(big, size) : big_cache_shorten(big, size)))
         return true;
-    /* Not counted meanwhile. Who maps a big block at the addresses that become free takes the lock
-     * later: so what this thread did to them has happened before, which else only the system knows.
-     */
+    /* Not counted meanwhile. A thread that maps a big block at addresses freed here takes the
+     * part's lock later, which orders this thread's accesses before. */
     big_cache_leave(big);
     if (longer)
         done = extend(big, size);
@@ -270,7 +269,7 @@ static bool resize(struct big *big, size_t size)
 
 void *big_resize(struct big *big, size_t size)
 {
-    /* What has been filled and grows will be filled again. */
+    /* A block that was filled and grows will be filled again. */
     bool dense = size > big->mapped && !big->huge && big->zeroed &&
                  proof_is_dense(big->region.base, big->mapped);
     size_t before = big->mapped;

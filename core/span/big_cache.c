@@ -24,7 +24,7 @@ static size_t sum(size_t offset)
     return total;
 }
 
-/* The same of what the parts have on a shelf. */
+/* The same for the bytes that the parts have on a shelf. */
 static size_t sum_of_shelf(unsigned shelf)
 {
     return sum(offsetof(struct big_part, bytes) + shelf * sizeof(size_t));
@@ -45,7 +45,7 @@ size_t big_cache_mapped(void)
     return sum(offsetof(struct big_part, mapped_bytes));
 }
 
-/* So many dirty bytes may be cached, and mappings of so many bytes that are clean. */
+/* Most dirty bytes that may be cached; and as many bytes of clean mappings. */
 static size_t bytes_max(void)
 {
     size_t least = (size_t)POLICY(big_cache_mib) * MIB;
@@ -110,7 +110,7 @@ void big_cache_drop(struct big *big)
     lock_release(&part->lock);
 }
 
-/* A mapping that is in nobody's hand but the caller's, and no longer registered. */
+/* Unmaps a mapping that only the caller has, and that is no longer registered. */
 static bool unmap(struct big *big)
 {
     if (os_unmap(big->region.base, big->mapped)) {
@@ -129,8 +129,8 @@ static bool unmap(struct big *big)
     return false;
 }
 
-/* Takes the oldest mapping off a shelf of the part that has most there. `to_unmap`: from now on
- * nobody finds it. */
+/* Takes the oldest mapping off a shelf of the part that has most there. `to_unmap`: unregisters it.
+ */
 static struct big *take_oldest(unsigned shelf, bool to_unmap)
 {
     size_t most = 0;
@@ -155,8 +155,8 @@ static struct big *take_oldest(unsigned shelf, bool to_unmap)
     return big;
 }
 
-/* Unmaps what is on a shelf, oldest first, until no more than so many bytes are left there. Returns
- * the dirty ones that went. */
+/* Unmaps mappings of a shelf, oldest first, until at most `left` bytes are there. Returns the dirty
+ * bytes that went. */
 static size_t clear_shelf(unsigned shelf, size_t left)
 {
     size_t gone = 0;
@@ -170,7 +170,7 @@ static size_t clear_shelf(unsigned shelf, size_t left)
     return gone;
 }
 
-/* Gives at most so much back of the mapping that was dirty for longest; 0: there is none. */
+/* Gives at most `bytes` back of the mapping that was dirty for longest; 0: there is none. */
 static size_t evict_oldest(size_t bytes)
 {
     struct big *big = take_oldest(BIG_DIRTY, false);
@@ -216,7 +216,7 @@ static void keep_bound(size_t bound)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* A fitting mapping of the part; from another thread's one without dirty bytes is not worth it. */
+/* A fitting mapping of the part; a clean one only if the part is the thread's `own`. */
 static struct big *take_from(unsigned number, size_t size, size_t alignment, bool own)
 {
     struct big_part *part = big_part_lock_with_spares(number);

@@ -1,22 +1,21 @@
-/* The mappings of big blocks: those that are live, and the BigCache of those that are kept for the
- * next block that they fit.
+/* The mappings of big blocks: live ones, and the BigCache of those kept for the next blocks that
+ * they fit.
  *
  *     part     one a shard: a lock, and mappings that never leave it
- *     by size  lists of cached mappings of about the same length: which one fits a request
- *     by age   a queue, oldest first: which one goes when some must
+ *     by size lists of cached mappings of about the same length, to find one that fits
+ *     by age a queue, oldest first, to find one that goes
  *
  *     | live ..... | cached: dirty ... | clean ... | live ... |     low to high
  *
  * A block comes out of the part of its thread's shard and goes back to the part that it came from,
- * so threads that share nothing do not meet. Only a part that has nothing that fits asks the
- * others, and only then the system.
+ * so threads that share nothing do not meet. If nothing fits there, the others are asked, and only
+ * then the system.
  *
- * A mapping that is too long is split. Those of a part that touch and are both cached are joined,
- * so that lengths do not decay: the page map tells what begins or ends at an address. `dirty` is
- * how much of a mapping, from its start, may have been touched: that is
- * what is bounded, over all parts, and what goes back to the system, the oldest first. What was
- * given back keeps its addresses while these are few, since mapping anew costs more, and other
- * threads wait.
+ * A mapping that is too long is split. Adjacent cached mappings of a part are joined, so that
+ * lengths do not decay: the page map finds the mapping that begins or ends at an address. `dirty`
+ * is how many bytes of a mapping, from its start, may have been touched: these are bounded, over
+ * all parts, and go back to the system, the oldest first. Clean mappings keep their addresses while
+ * these are few, since mapping anew costs more, and makes other threads wait.
  *
  * Any thread may call anything here; no search grows with the number of mappings.
  */
@@ -29,23 +28,23 @@
 #include "os/lock.h"
 
 struct big {
-    struct region region;  /* const while registered, but for moves by the owner */
-    unsigned part;         /* const: whose lock this is about; a record never leaves its part */
+    struct region region;  /* const while registered, except for moves by the owner */
+    unsigned part;         /* const: whose lock is meant; a record never leaves its part */
     size_t mapped;         /* bytes of the mapping; owner of the block, or lock when cached */
     size_t dirty;          /* leading bytes that may not be zero; as `mapped` */
     bool live;             /* lock: handed out */
-    bool cached;           /* lock: in the cache; when neither, somebody works on it */
+    bool cached;           /* lock: in the cache; if neither, a thread works on it */
     bool zeroed;           /* owner: all of it read as zero when it was handed out */
     bool apart;            /* owner: moved or cut off, see big.c */
-    uint64_t origin;       /* as `mapped`: what was mapped or moved at once has the same number */
-    bool huge;             /* huge pages were asked for; as `mapped` */
+    uint64_t origin;       /* as `mapped`: mappings made or moved as one have the same number */
+    bool huge;             /* huge pages were requested; as `mapped` */
     struct sample *sample; /* atomic, owner: of the live block, or NULL */
-    /* Of the hardened library alone are these four. */
-    uint8_t fence_before;     /* const: how the page below it is closed */
-    uint8_t fence_behind;     /* const: how what is behind it is */
-    size_t closed;            /* owner: how many bytes that is */
-    uint32_t word;            /* owner: how the block was asked for, but for its size */
-    struct list_node by_size; /* lock; of a record that is not in use: the next such */
+    /* The next four are of the hardened library only. */
+    uint8_t fence_before;     /* const: how the page below is closed */
+    uint8_t fence_behind;     /* const: how the pages behind are closed */
+    size_t closed;            /* owner: bytes of these */
+    uint32_t word;            /* owner: alignment and form of the request */
+    struct list_node by_size; /* lock; in an unused record: the next such */
     struct list_node by_age;  /* lock */
 };
 
@@ -54,69 +53,69 @@ struct big_stats {
     uint64_t freed;
     uint64_t live_blocks;
     uint64_t live_bytes;
-    uint64_t cached_bytes; /* that may be dirty */
+    uint64_t cached_bytes; /* dirty ones */
     uint64_t clean_bytes;  /* kept mapped without memory */
 };
 
-/* A snapshot, in which a block that is just being resized has no bytes. */
+/* A snapshot. A block that is just being resized has no bytes in it. */
 struct big_stats big_stats(void);
 
 /* Bytes of all live mappings, read without locks. */
 size_t big_live_bytes(void);
 
-/* Makes a fresh mapping known: its first `used` bytes are live, the rest is cached. NULL without
- * memory for records. */
+/* Enters a fresh mapping: its first `used` bytes are live, the rest is cached. NULL: no memory for
+ * records. */
 struct big *big_cache_add(unsigned part, char *base, size_t size, size_t used);
 
-/* Takes a mapping of at least `size` bytes out, at a multiple of `alignment`, or NULL: then it is
- * live. Looks into the part, then into the others. */
+/* Takes out a mapping of at least `size` bytes, at a multiple of `alignment`, and makes it live;
+ * NULL: none fits. Looks into the part, then into the others. */
 struct big *big_cache_take(unsigned part, size_t size, size_t alignment);
 
-/* The same for a mapping that is shorter, but at least half of the size, for the caller to make it
- * longer. It is not counted until big_cache_return. */
+/* The same for a shorter mapping of at least half the size, which the caller makes longer. It is
+ * not counted until big_cache_return. */
 struct big *big_cache_take_shorter(unsigned part, size_t size);
 
-/* The block is no longer live; false if it was not, or does not start there. */
+/* Ends the block's life; false: it was not live, or does not start there. */
 bool big_cache_retire(struct big *big, const void *block);
 
 /* Takes in a mapping that is not counted any more, or unmaps it if it is longer than the bound;
- * then gives back what is beyond the bound. */
+ * then gives back the excess over the bound. */
 void big_cache_put(struct big *big);
 
-/* Makes a live mapping at least `size` bytes long by what is cached behind it, or cuts it there and
- * caches the rest. False: that is not possible, nothing has changed. */
+/* Makes a live mapping at least `size` bytes long by a cached one behind it, or cuts it there and
+ * caches the rest. False: that is not possible, and nothing has changed. */
 bool big_cache_lengthen(struct big *big, size_t size);
 bool big_cache_shorten(struct big *big, size_t size);
 
-/* Around a change of a live mapping's place or length by the system: it is not counted then. `new`
- * when it was taken to be made longer. */
+/* Around a change of a live mapping's place or length by the system, while it is not counted.
+ * `new`: it is from big_cache_take_shorter. */
 void big_cache_leave(struct big *big);
 void big_cache_return(struct big *big, bool new);
 
-/* The record of what was unmapped, and is not registered, may be used again. */
+/* Frees the record of an unmapped, unregistered mapping. */
 void big_cache_drop(struct big *big);
 
-/* Gives so much dirty memory back, oldest first; returns bytes. */
+/* Gives `bytes` of dirty memory back, oldest first; returns bytes. */
 size_t big_cache_evict(size_t bytes);
 
-/* Unmaps everything that is cached; returns the dirty bytes. */
+/* Unmaps all cached mappings; returns the dirty bytes. */
 size_t big_cache_empty(void);
 
-/* The least that was cached and dirty since the last call by the same watcher. */
+/* The least dirty bytes that were cached since the last call by the same watcher. */
 size_t big_cache_unused(enum idle_watcher watcher);
 
-/* Dirty bytes in the cache; and all that it maps. */
+/* Dirty bytes in the cache; all mapped bytes. */
 size_t big_cache_bytes(void);
 size_t big_cache_mapped(void);
 
-/* Parts that were used. */
+/* Number of parts in use. */
 unsigned big_cache_parts(void);
 
-/* Guards a part. */
+/* The lock of a part. */
 struct lock *big_lock(unsigned part);
 
-/* In a fork child: makes lists and sums of a part anew, whose lock was held by a thread that does
- * not exist here. */
+/* In a fork child: repairs lists and sums of a part whose lock was held by a thread that does not
+ * exist here. */
 void big_cache_repair(unsigned part);
 
 #endif

@@ -31,7 +31,8 @@ struct big_part *big_part_lock_with_spares(unsigned number)
     return part;
 }
 
-/* Its part is left as it is: other parts, which find it by the page map, read that. */
+/* Leaves `part` unchanged: threads in other parts, which find the record by the page map, read
+ * that. */
 struct big *big_part_record(struct big_part *part, char *base, size_t mapped)
 {
     struct big *big = LIST_ENTRY(part->spares.first, struct big, by_size);
@@ -105,8 +106,8 @@ void big_part_note_unused(struct big_part *part)
     idle_lower(&part->unused, part->bytes[BIG_DIRTY]);
 }
 
-/* The mapping that the entry of the page map is of, if it is one that the part has cached. Of
- * another part's, which may be about to end, no more is read than whose it is. */
+/* The mapping of a page map entry, if the part has it cached. Of another part's mapping, which may
+ * be about to end, reads the part alone. */
 static struct big *cached_by(const struct big_part *part, uintptr_t entry)
 {
     struct big *big = (struct big *)entry;
@@ -120,7 +121,8 @@ struct big *big_part_cached_at(const struct big_part *part, const char *address)
     return big && big->region.base == address ? big : NULL;
 }
 
-/* That which ends there, if it is not so long that looking for its start would cost more. */
+/* The cached mapping that ends there, unless it is so long that the search for its start would cost
+ * more. */
 static struct big *cached_before(const struct big_part *part, const char *address)
 {
     struct big *big = cached_by(part, page_map_find_below(address, NEIGHBOUR_UNITS));
@@ -212,7 +214,7 @@ void big_part_hand_out(struct big_part *part, struct big *big)
     big_part_add_live(part, big->mapped);
 }
 
-/* The page map knows all mappings, also those that are live or worked on. */
+/* The page map knows all mappings, including live ones and those that a thread works on. */
 void big_cache_repair(unsigned part_index)
 {
     struct big_part *part = big_part_at(part_index);
@@ -231,7 +233,7 @@ void big_cache_repair(unsigned part_index)
             big_part_insert(part, big);
         }
     }
-    /* One that was being handed out may not be counted yet. */
+    /* A block that was being handed out may not be counted yet. */
     part->allocated = part->allocated < live_blocks ? live_blocks : part->allocated;
     part->freed = part->allocated - live_blocks;
     big_part_note_unused(part);

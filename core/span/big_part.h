@@ -1,6 +1,6 @@
 /* One part of the BigCache (big_cache.h): its lists of cached mappings, splitting and joining.
  *
- * A mapping is in the cache or out of it. Out of it, it is live, or somebody's who works on it.
+ * A mapping is in the cache or out of it. Out of it, it is live, or a thread works on it.
  *
  * All functions but big_part_lock_with_spares are called with the part's lock held.
  */
@@ -11,11 +11,10 @@
 #include "span/big_cache.h"
 #include "span/parts.h"
 
-/* Lengths in multiples of 2 MiB; the last list has all that are longer than the others, of 64 GiB.
- */
+/* Lists by length, which big_part_length_of numbers; the last has all mappings from 480 GiB on. */
 enum { BIG_LENGTHS = 128 };
 
-/* Cached mappings, those with dirty bytes or those without. */
+/* Cached mappings: either all with dirty bytes, or all without. */
 struct big_shelf {
     struct list by_size[BIG_LENGTHS];   /* lock: youngest first */
     uint64_t lengths[BIG_LENGTHS / 64]; /* lock: bit per non-empty list of by_size */
@@ -27,13 +26,13 @@ enum { BIG_DIRTY, BIG_CLEAN, BIG_SHELVES };
 struct big_part {
     struct lock lock CACHE_ALIGNED;
     size_t live_bytes;         /* lock; read as an atomic by any thread, as are the next two */
-    size_t bytes[BIG_SHELVES]; /* dirty bytes of the one shelf, all bytes of the other */
+    size_t bytes[BIG_SHELVES]; /* dirty bytes of BIG_DIRTY, all bytes of BIG_CLEAN */
     size_t mapped_bytes;       /* of both shelves */
     uint64_t allocated, freed; /* lock: blocks since the start */
-    char *newest;              /* lock: where what was mapped last begins, */
+    char *newest;              /* lock: start of the last mapping, */
     uint64_t newest_origin;    /* and its origin */
-    uint64_t origins;          /* lock: how many mappings were made or moved */
-    struct list spares;        /* lock: records that are not in use */
+    uint64_t origins;          /* lock: the last number used as an origin */
+    struct list spares;        /* lock: unused records */
     struct idle unused;        /* lock: of the dirty bytes */
     struct big_shelf shelf[BIG_SHELVES]; /* lock */
 };
@@ -50,29 +49,29 @@ ALWAYS_INLINE struct big_part *big_part_of(const struct big *big)
     return big_part_at(big->part);
 }
 
-/* Takes the lock of the part with that number, with records at hand for a mapping and a split of
- * it, if there is memory. */
+/* Takes the lock of the part with that number, and makes sure, if there is memory, of spare records
+ * for a mapping and a split of it. */
 struct big_part *big_part_lock_with_spares(unsigned number);
 
-/* A record for a mapping, in no list; NULL: there is none at hand. */
+/* A record for a mapping, in no list; NULL: there is no spare one. */
 struct big *big_part_record(struct big_part *part, char *base, size_t mapped);
 
-/* Which list a mapping of `size` bytes belongs to, and on which shelf. */
+/* The list that a mapping of `size` bytes belongs to; the shelf of a mapping. */
 unsigned big_part_length_of(size_t size);
 unsigned big_part_shelf_of(const struct big *big);
 
-/* Adds to the bytes that are live; less than none when some no longer are. */
+/* Adds to the live bytes; wraps, to subtract. */
 void big_part_add_live(struct big_part *part, size_t bytes);
 
 /* Puts the mapping into the lists, or takes it out. */
 void big_part_insert(struct big_part *part, struct big *big);
 void big_part_extract(struct big_part *part, struct big *big);
 
-/* Puts it in, as one with what is cached before and behind it, but that nothing clean passes for
- * dirty. */
+/* Puts it in, joined with the cached mappings right before and behind it, unless clean bytes would
+ * then count as dirty. */
 void big_part_take_in(struct big_part *part, struct big *big);
 
-/* To be called when what is cached has become less, and not in the middle of an exchange. */
+/* To be called when fewer bytes are cached, but not in the middle of an exchange. */
 void big_part_note_unused(struct big_part *part);
 
 /* The cached mapping of the part that starts at the address, or NULL. */
@@ -85,11 +84,11 @@ void big_part_join(struct big_part *part, struct big *low, struct big *high);
  * page is cut in two. */
 bool big_part_split(struct big_part *part, struct big *big, size_t size);
 
-/* The first mapping of at least `size` bytes in the lists from its own on, at a multiple of
- * `alignment`. */
+/* A mapping of at least `size` bytes at a multiple of `alignment`, from the first list that has
+ * one. */
 struct big *big_part_find(const struct big_shelf *shelf, size_t size, size_t alignment);
 
-/* The longest of those that are shorter, but at least half as long. */
+/* A mapping shorter than `size`, but at least half as long, from the list of the longest. */
 struct big *big_part_find_shorter(const struct big_shelf *shelf, size_t size);
 
 /* Makes a mapping that is in no list live. */

@@ -13,9 +13,9 @@
 #include "span/parts.h"
 
 struct page_heap_part page_heap_part[SHARD_PARTS_MAX];
-static unsigned part_count = 1; /* atomic relaxed, any thread: of those that were used */
+static unsigned part_count = 1; /* atomic relaxed, any thread: parts in use */
 
-static char *next_base; /* atomic relaxed, any thread: where the next superslab should be */
+static char *next_base; /* atomic relaxed, any thread: wanted address of the next superslab */
 
 static struct page_heap_part *part_of(const struct superslab *superslab)
 {
@@ -59,7 +59,7 @@ static void unlink_by_run(struct superslab *superslab)
         bitmap_clear(&part->runs, superslab->listed_run);
 }
 
-/* Puts the superslab on the lists that its state asks for. */
+/* Puts the superslab on the lists that fit its state. */
 static void relink(struct superslab *superslab)
 {
     unlink_by_run(superslab);
@@ -104,7 +104,7 @@ static void insert(struct superslab *superslab)
     add_to(&part_of(superslab)->stats.superslabs, 1);
 }
 
-/* The superslab is wholly free. */
+/* Takes a wholly free superslab off its lists. */
 static void extract(struct superslab *superslab)
 {
     struct page_heap_part *part = part_of(superslab);
@@ -117,8 +117,8 @@ static void extract(struct superslab *superslab)
     add_to(&part->stats.superslabs, (size_t)-1);
 }
 
-/* The first superslab with the shortest run that serves. Where alignment is asked for, a run may
- * lie between its multiples: of each length only so many are tried. */
+/* The first superslab with the shortest run that serves. An aligned request may not fit into a run
+ * that is long enough: tries ALIGNED_TRIES superslabs of each length. */
 static struct superslab *find(
     const struct page_heap_part *part, unsigned units, unsigned alignment, unsigned first,
     struct run *run)
@@ -138,13 +138,13 @@ static struct superslab *find(
 
 /* ---- Taking and putting ---------------------------------------------------------------------- */
 
-/* The heaps ask a class map of what lies there. */
+/* Prepares the class maps, which heaps read, for the superslab. */
 static bool prepare_class_map(const char *base)
 {
     return (class_map.limit || class_map_init(base)) && class_map_prepare(base);
 }
 
-/* For the part, but on no list yet; NULL when no memory is left. */
+/* A superslab for the part, on no list yet; NULL: no memory is left. */
 static struct superslab *map_superslab(unsigned part)
 {
     struct superslab *superslab = metadata_alloc(sizeof *superslab);
@@ -176,7 +176,7 @@ static struct superslab *grow(unsigned part, enum growth growth)
     struct superslab *superslab = map_superslab(part);
     if (superslab) {
         superslab->huge = growth == GROWTH_HUGE_PAGE;
-        /* Either way: the system may give huge pages to who does not ask. */
+        /* Either way: the system may give huge pages unasked. */
         os_advise_huge_pages(superslab->region.base, REGION_SIZE, superslab->huge);
         if (HARDENED)
             hardened_start_superslab(superslab);
@@ -184,8 +184,8 @@ static struct superslab *grow(unsigned part, enum growth growth)
     return superslab;
 }
 
-/* Takes a run of the part, which gets the superslab `fresh`, if there is one, before: not earlier,
- * or a purge could unmap it again. */
+/* Takes a run of the part. Before, inserts the superslab `fresh`, if there is one: under the same
+ * lock, or a purge could unmap it again. */
 static bool take_from(
     unsigned part, unsigned units, unsigned alignment, struct superslab *fresh,
     struct unit_run *taken)
@@ -206,7 +206,7 @@ static bool take_from(
     return true;
 }
 
-/* The same from any other part with so many dirty pages that some may be saved. */
+/* The same from any other part with at least `dirty_min` free dirty pages. */
 static bool take_from_others(
     unsigned part, unsigned units, unsigned alignment, size_t dirty_min, struct unit_run *taken)
 {
@@ -262,8 +262,8 @@ bool page_heap_take_at(struct superslab *superslab, struct run run)
     return true;
 }
 
-/* Much is free beside what is used. Other parts are asked, whose words their threads write, only
- * when there may be an excess because of this one, or it is so small that it cannot tell. */
+/* True if much is free beside the used pages. Reads other parts' counts, which their threads write,
+ * only if this part may cause an excess, or is too small to tell. */
 static bool has_excess(size_t dirty, size_t used)
 {
     size_t keep = pressure_keep(used * PAGE_SIZE);
@@ -287,11 +287,8 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
 
 /* ---- Purging --------------------------------------------------------------------------------- */
 
-/* The system refuses to purge memory that is locked: a purge gives up after so many superslabs, and
- * these are left alone for so many rounds, or each purge would look at all of them again. A request
- * for everything asks for all once more: what was refused may be granted now. */
-/* Of the first superslabs with free dirty pages that neither this round nor a later one has seen,
- * the one with the most, or NULL. Lock held. */
+/* Of the first DIRTY_CANDIDATES superslabs with free dirty pages, the one with the most that
+ * neither this round nor a later one has seen; NULL: none. Lock held. */
 static struct superslab *dirtiest(const struct page_heap_part *part, uint64_t round)
 {
     struct superslab *best = NULL;
@@ -305,8 +302,7 @@ static struct superslab *dirtiest(const struct page_heap_part *part, uint64_t ro
     return best;
 }
 
-/* One that is wholly free and that neither this round nor a later one has seen, or NULL. Lock held.
- */
+/* A wholly free superslab that neither this round nor a later one has seen, or NULL. Lock held. */
 static struct superslab *wholly_free(const struct page_heap_part *part, uint64_t round)
 {
     struct list_node *node = part->by_run[SUPERSLAB_UNITS].first;
@@ -316,7 +312,7 @@ static struct superslab *wholly_free(const struct page_heap_part *part, uint64_t
 
 bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t size)
 {
-    /* Else the system would make huge pages of it again, and so fill what is purged. */
+    /* Else the system would make it a huge page again, and so give the purged pages memory. */
     if (__atomic_exchange_n(&superslab->huge, false, __ATOMIC_RELAXED))
         os_advise_huge_pages(superslab->region.base, REGION_SIZE, false);
     return os_purge(address, size);
@@ -325,8 +321,8 @@ bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t si
 _Static_assert(UNIT_SIZE == 64 * KIB, "a unit is whole pages of any system");
 
 /* Purges the free dirty pages of one superslab, up to `bytes`; returns bytes purged. Called and
- * returns with the lock held, releases it in between: then a run of the superslab is taken, so
- * that it cannot be unmapped by somebody else. */
+ * returns with the lock held, releases it in between: meanwhile a run of the superslab is taken, so
+ * that no other thread can unmap it. */
 static size_t purge_superslab(struct superslab *superslab, size_t bytes)
 {
     struct page_heap_part *part = part_of(superslab);
@@ -382,6 +378,9 @@ static size_t unmap_superslab(struct superslab *superslab)
     return 0;
 }
 
+/* The system refuses to purge locked memory: a purge gives up after REFUSALS_MAX such superslabs,
+ * and leaves them alone for REFUSED_ROUNDS rounds, or each purge would look at all of them again. A
+ * purge of everything tries all again. */
 static size_t purge_part(struct page_heap_part *part, size_t bytes)
 {
     size_t purged = 0;

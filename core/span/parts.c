@@ -3,7 +3,7 @@
 
 #include "map/metadata.h"
 
-/* Whoever made the part: each who waits for it says that it is there. */
+/* Each thread that needs the part counts it, even if another thread made it. */
 static void count_made(struct parts *parts, unsigned index)
 {
     unsigned before = index;
@@ -11,11 +11,10 @@ static void count_made(struct parts *parts, unsigned index)
         &parts->count, &before, index + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Makes the next part, if that is still the one of the number `index`; false when there is no
- * memory. */
+/* Makes the part `index`, if that is still the next; false: there is no memory. */
 static bool make(struct parts *parts, unsigned index)
 {
-    /* Parts have locks that start a cache line, to which records are not aligned. */
+    /* Parts begin with locks at a cache line, to which records are not aligned. */
     size_t size = parts->size + CACHE_LINE;
     char *record = metadata_alloc(size);
     if (!record)

@@ -1,9 +1,9 @@
-/* Parts: what the cache of big blocks has apart for each shard.
+/* Parts: tables with a part of the cache of big blocks for each shard.
  *
  * The first one is part of the library, and each other one is made, from metadata, when its shard
- * first asks for it: they are large, and most processes have few shards. All those up to the
- * highest number that was asked for are made, so that a loop over them needs no more than their
- * count. A part that was made stays.
+ * first asks for it: they are large, and most processes have few shards. All parts below one that
+ * was asked for are made, so that a loop over them needs their count alone. A part that was made
+ * stays.
  *
  * No lock: the table is set by atomic steps.
  */
@@ -28,14 +28,14 @@ ALWAYS_INLINE unsigned parts_count(const struct parts *parts)
     return ATOMIC_LOAD_ACQUIRE(&parts->count);
 }
 
-/* One of those that were made. */
+/* A part that was made. */
 ALWAYS_INLINE void *parts_at(const struct parts *parts, unsigned part)
 {
     return ATOMIC_LOAD_RELAXED(&parts->part[part]);
 }
 
-/* Makes sure that the part is made; returns its number, or, when there is no memory for it, that of
- * the first. To be called without locks. */
+/* Makes sure that the part is made; returns its number, or, without memory for it, that of the
+ * first. To be called without locks. */
 unsigned parts_use(struct parts *parts, unsigned part);
 
 #endif

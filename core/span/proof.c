@@ -6,8 +6,8 @@
 #include "base/tuning.h"
 #include "span/superslab.h"
 
-/* So many bytes may be in huge pages on trust: twice as many as were in blocks that had been used
- * whole when they were freed. Atomic relaxed, any thread. */
+/* How many bytes may be in huge pages on trust: twice the bytes of blocks that had been used whole
+ * when they were freed. Atomic relaxed, any thread. */
 static size_t proved_bytes;
 
 bool proof_is_dense(const char *base, size_t size)
@@ -15,8 +15,8 @@ bool proof_is_dense(const char *base, size_t size)
     enum { STEP = 5 };
     size_t stride = round_down(size / PROOF_PLACES, PAGE_SIZE);
     unsigned written = 0, untouched = 0;
-    /* Not at the ends: there some programs have made pages unreadable. A look at a page that was
-     * never touched is a fault: so no further than up to the first few, the middle before all. */
+    /* Not at the ends, where some programs have made pages unreadable. Reading an untouched page is
+     * a fault: so stops at the first few, and begins in the middle. */
     const char *first = base + round_down(stride / 2, PAGE_SIZE);
     for (unsigned i = 0; i < PROOF_PLACES && untouched <= written; i++) {
         unsigned place = (PROOF_PLACES / 2 + i * STEP) % PROOF_PLACES;
@@ -27,8 +27,7 @@ bool proof_is_dense(const char *base, size_t size)
     return written >= PROOF_DENSE;
 }
 
-/* Changes what is proved, as long as another thread does not do so at the same time: from `*proved`
- * to `now`. */
+/* Changes proved_bytes from `*proved` to `now`; false: another thread has changed it. */
 static bool change(size_t *proved, size_t now)
 {
     return __atomic_compare_exchange_n(

@@ -16,7 +16,7 @@ void superslab_init(struct superslab *superslab, char *base)
     superslab->free_units = UINT32_MAX;
 }
 
-/* Of the units, those where so many in a row begin. */
+/* The units, of these, at which `length` in a row begin. */
 static uint32_t starts_of_runs(uint32_t units, unsigned length)
 {
     for (unsigned had = 1, more; had < length; had += more) {

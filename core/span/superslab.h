@@ -9,19 +9,20 @@
  * of free units read as zero and cost no memory. While a slab lives, the bits say which of its
  * pages were dirty when it was made.
  *
- * Of each block longer than a page the superslab keeps a state, a byte: BLOCK_UNUSED or BLOCK_FREED
- * while it is free, and from malloc to free one that tells its class. There is a byte for each 2
- * KiB, and all that are no block's have BLOCK_UNUSED. Long blocks start at multiples of half a KiB:
- * at which of four places it starts is in the state of a live block, so that a byte tells whether a
- * pointer is one, and which. The states are the last of the record, and take no
- * memory where there are no long blocks.
+ * For each block longer than a page the superslab keeps a state, a byte: BLOCK_UNUSED or
+ * BLOCK_FREED while it is free, and from malloc to free one that tells its class. There is a byte
+ * for each 2 KiB; bytes that belong to no block have BLOCK_UNUSED. Long blocks start at multiples
+ * of half a KiB: the state of a live block also tells at which of four places it starts, so a byte
+ * tells whether a pointer is a block, and of which class. The states come last in the record, and
+ * take no memory if there are no long blocks.
  *
  *     states  | 72 0 .. 0 | freed 0 .. 0 | 49 0 49' 0 49" 0 0 49 .. |
  *
- * Who has a block, or is to hand it out, writes its state; who makes or ends a slab has all blocks.
+ * The owner of a block, or the thread that hands it out, writes its state; a thread that makes or
+ * ends a slab owns all its blocks.
  *
- * Pure data structure: no lock, no system call. The page heap's lock guards every field that is
- * not marked otherwise.
+ * Pure data structure: no lock, no system call. The page heap's lock guards every field that is not
+ * marked otherwise.
  */
 #ifndef SPAN_SUPERSLAB_H
 #define SPAN_SUPERSLAB_H
@@ -45,21 +46,21 @@ struct slab;
 
 struct superslab {
     struct region region;      /* const while registered */
-    struct list_node by_run;   /* page heap: list of superslabs with as long a run of free units */
+    struct list_node by_run;   /* page heap: list of superslabs with the same longest run */
     struct list_node by_dirt;  /* page heap: list of superslabs with free dirty pages */
     uint32_t free_units;       /* bit per unit */
     uint16_t dirty_free_pages; /* pages of free units that are dirty */
-    bool listed;               /* page heap: not somebody's who maps or unmaps it */
-    uint8_t listed_run;        /* page heap: which list `by_run` is on */
-    uint8_t part;              /* page heap; const while registered: whose lock this is about */
+    bool listed;               /* page heap: false while a thread maps or unmaps it */
+    uint8_t listed_run;        /* page heap: the list that `by_run` is on */
+    uint8_t part;              /* page heap; const while registered: whose lock is meant */
     bool huge;                 /* atomic relaxed, any thread: huge pages are advised */
-    uint8_t fence; /* const while registered: of the hardened library, how its pages are closed */
-    uint64_t purge_round;            /* last round of purging that looked at this superslab */
+    uint8_t fence;             /* const while registered: hardened library: how pages are closed */
+    uint64_t purge_round;      /* last round of purging that looked at this superslab */
     uint16_t dirty[SUPERSLAB_UNITS]; /* bit per page; while a unit is in use: read by its user */
     struct slab *slab_of_unit[SUPERSLAB_UNITS]; /* atomic: release on store, acquire on load */
-    /* Who has a unit has this as well, for the record of a slab of few blocks: those of units that
-     * are multiples of 8, and for other alignments where more of them are, or NULL; atomic:
-     * release on store, acquire on load. Of many superslabs that are full of long slabs, few need
+    /* Records of slabs of few blocks; the owner of a unit owns its record. For units that are
+     * multiples of 8 they are in slab_records, for other alignments at these pointers, or NULL;
+     * atomic: release on store, acquire on load. Superslabs full of long slabs mostly need none of
      * these. */
     char *more_slab_records[SUPERSLAB_ALIGNMENTS - 1];
     char slab_records[SUPERSLAB_UNITS / 8][SLAB_RECORD_SIZE] __attribute__((aligned(64)));
@@ -67,8 +68,8 @@ struct superslab {
 };
 
 /* BLOCK_UNUSED: not handed out since its slab was made. BLOCK_FREED: handed out, and free.
- * BLOCK_SAMPLED: live, and known to its slab. Any other live block has the number of its class
- * among the long ones, from 1 on, and below that two bits for the place where it starts. */
+ * BLOCK_SAMPLED: live, and known to its slab. The state of any other live block is the number of
+ * its class among the long ones, from 1 on, above two bits for the place where it starts. */
 enum {
     BLOCK_UNUSED = 0,
     BLOCK_SAMPLED = 0xf8,
@@ -77,7 +78,7 @@ enum {
     BLOCK_PLACE_SHIFT = 9
 };
 
-/* Of the first long class the number is 1. */
+/* The first long class has the number 1. */
 enum { BLOCK_CLASS_BIAS = LONG_CLASS_FIRST - 1 };
 
 _Static_assert(
@@ -89,12 +90,12 @@ struct run {
     unsigned units;
 };
 
-/* An all-zero record becomes a superslab of clean free units at `base`. */
+/* Makes an all-zero record one of a superslab of clean free units at `base`. */
 void superslab_init(struct superslab *superslab, char *base);
 
 /* Finds the lowest `units` free units in a row that start at a multiple of `alignment` units, a
- * power of two, and at unit `first` or above; where there are none, the lowest of all. False when
- * there are none at all. Takes nothing. */
+ * power of two, and at unit `first` or above; else the lowest of all. False: there are none. Takes
+ * nothing. */
 bool superslab_find(
     const struct superslab *superslab, unsigned units, unsigned alignment, unsigned first,
     struct run *found);
@@ -105,14 +106,14 @@ unsigned superslab_longest_run(const struct superslab *superslab);
 /* Takes the free units of `run`. Returns how many of their pages are dirty. */
 unsigned superslab_take(struct superslab *superslab, struct run run);
 
-/* Puts units back. The first `dirty_pages` of their pages are dirty now; nobody touched the others,
- * which are as dirty or clean as when they were taken. */
+/* Puts units back. The first `dirty_pages` of their pages become dirty; the others were not
+ * touched, and are as dirty or clean as when they were taken. */
 void superslab_put(struct superslab *superslab, struct run run, unsigned dirty_pages);
 
-/* Next run of free units at or after `unit`, each with dirty pages; false when there is none. */
+/* Next run of free units at or after `unit`, each with dirty pages; false: there is none. */
 bool superslab_next_dirty(const struct superslab *superslab, unsigned unit, struct run *found);
 
-/* The pages of these units, which the caller has taken, are clean now. */
+/* Makes the pages of these units, which the caller has taken, clean. */
 void superslab_clean(struct superslab *superslab, struct run run);
 
 ALWAYS_INLINE char *superslab_address(const struct superslab *superslab, unsigned unit)
@@ -125,14 +126,14 @@ ALWAYS_INLINE unsigned superslab_unit_of(const void *address)
     return (unsigned)(((uintptr_t)address & (REGION_SIZE - 1)) >> UNIT_SHIFT);
 }
 
-/* Which of the alignments the unit has, by the binary logarithm. */
+/* The alignment of the unit, as a binary logarithm, at most SUPERSLAB_ALIGNMENTS - 1. */
 ALWAYS_INLINE unsigned superslab_alignment(unsigned unit)
 {
     return unit ? (unsigned)size_min(bits_lowest(unit), SUPERSLAB_ALIGNMENTS - 1)
                 : SUPERSLAB_ALIGNMENTS - 1;
 }
 
-/* Bytes of slab records of the units that have that alignment and no greater one. */
+/* Bytes of the slab records of units with exactly that alignment. */
 ALWAYS_INLINE size_t superslab_records_size(unsigned alignment)
 {
     return (size_t)SUPERSLAB_UNITS / 2 * SLAB_RECORD_SIZE >> alignment;
@@ -145,26 +146,26 @@ ALWAYS_INLINE bool superslab_is_dirty(const struct superslab *superslab, const v
     return superslab->dirty[superslab_unit_of(address)] >> page & 1;
 }
 
-/* The state of the block while it is live, of a class. */
+/* The state of a live block of the class. */
 ALWAYS_INLINE uint8_t superslab_live_state(const void *block, unsigned size_class)
 {
     unsigned place = (uintptr_t)block >> BLOCK_PLACE_SHIFT & ((1 << BLOCK_PLACE_BITS) - 1);
     return (uint8_t)((size_class - BLOCK_CLASS_BIAS) << BLOCK_PLACE_BITS | place);
 }
 
-/* Where the state of a long block is. */
+/* The place of the state of a long block. */
 ALWAYS_INLINE uint8_t *superslab_state(struct superslab *superslab, const void *block)
 {
     return &superslab->block_state[((uintptr_t)block & (REGION_SIZE - 1)) / (2 * KIB)];
 }
 
-/* That of a long block of ours. */
+/* The same for any long block of ours. */
 ALWAYS_INLINE uint8_t *superslab_state_of(const void *block)
 {
     return superslab_state((struct superslab *)page_map_superslab_of(block), block);
 }
 
-/* Where the state would be of a long block that started at the pointer; NULL: none can. */
+/* The place of the state of a long block that would start at the pointer; NULL: none can. */
 ALWAYS_INLINE uint8_t *superslab_find_state(const void *pointer)
 {
     uintptr_t entry = page_map_find(pointer);
@@ -173,9 +174,9 @@ ALWAYS_INLINE uint8_t *superslab_find_state(const void *pointer)
     return superslab_state((struct superslab *)(entry - ENTRY_SUPERSLAB), pointer);
 }
 
-/* The class of the live long block that starts at the pointer, for which superslab_find_state has
- * found the state; CLASS_NONE: none does. What the pointer is above a multiple of 2 KiB has to be
- * the place: both are brought to the upper end of a word, where they leave bits if they differ. */
+/* The class of the live long block that starts at the pointer, whose state superslab_find_state has
+ * found; CLASS_NONE: none does. The pointer's offset in its 2 KiB has to equal the place: both are
+ * moved to the upper end of a word, where they leave bits if they differ. */
 ALWAYS_INLINE size_t superslab_live_class(const uint8_t *state, const void *pointer)
 {
     enum { LOW_BITS = BLOCK_PLACE_SHIFT + BLOCK_PLACE_BITS };
@@ -186,14 +187,14 @@ ALWAYS_INLINE size_t superslab_live_class(const uint8_t *state, const void *poin
     return LIKELY(live) ? number + BLOCK_CLASS_BIAS : CLASS_NONE;
 }
 
-/* A long block of ours is live from now on. */
+/* Makes a long block of ours live. */
 ALWAYS_INLINE void superslab_start_block(const void *block, unsigned size_class)
 {
     ATOMIC_STORE_RELAXED(superslab_state_of(block), superslab_live_state(block, size_class));
 }
 
-/* The same for one in a slab of samples: it is live, and no hit path takes it for one of a class.
- */
+/* The same for a block in a slab of samples, which then has no class for hit paths. Returns the
+ * former state. */
 ALWAYS_INLINE unsigned superslab_sample_block(const void *block)
 {
     uint8_t *state = superslab_state_of(block);
@@ -202,7 +203,7 @@ ALWAYS_INLINE unsigned superslab_sample_block(const void *block)
     return before;
 }
 
-/* A long block of ours is free from now on. */
+/* Makes a long block of ours free. */
 ALWAYS_INLINE void superslab_end_block(const void *block)
 {
     ATOMIC_STORE_RELAXED(superslab_state_of(block), BLOCK_FREED);
