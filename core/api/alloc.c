@@ -25,9 +25,9 @@ SLOW_PATH void *alloc_out_of_memory(size_t size)
 
 /* A block of one of the next larger classes in the thread's magazines, or NULL: it mostly costs no
  * fresh page. A class without a slab borrows its first blocks, since most classes of a small
- * program never need more; long blocks have been used, so borrowing them is always right, if not
- * much is wasted. But a class that always borrows would always miss: a large one, of which a fresh
- * block costs no more than is touched of it, takes one now and then. */
+ * program never need more. Long classes always borrow, since the pages of a cached block are there
+ * already. But a class that always borrows would always miss: a large one, whose fresh blocks cost
+ * only the pages that are touched, takes one now and then. */
 static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
 {
     if (size_class_is_large(size_class) &&
@@ -47,7 +47,7 @@ static SLOW_PATH void *borrow_block(struct heap *heap, unsigned size_class)
     return NULL;
 }
 
-/* A block of the class; NULL when no memory is left. */
+/* A block of the class; NULL: no memory is left. */
 static void *take_classed(struct heap *heap, unsigned size_class, size_t alignment)
 {
     size_class = size_class_for_shard(size_class, heap->shard);
@@ -63,7 +63,7 @@ static void *take_classed(struct heap *heap, unsigned size_class, size_t alignme
     return block;
 }
 
-/* A block that came out of a magazine or a slab is in use from now on, and zero if asked for. */
+/* Makes a block from a magazine or a slab live, and clears it if asked to. */
 static void *hand_out(void *block, size_t size, bool zero)
 {
     unsigned size_class = slab_lookup(block)->size_class;
@@ -81,7 +81,7 @@ static void *hand_out(void *block, size_t size, bool zero)
     return block;
 }
 
-/* CLASS_NONE: no class serves such a block as it is. */
+/* CLASS_NONE: the block is big, or its alignment needs a slab of its own. */
 static void *take(struct heap *heap, size_t size, size_t alignment, unsigned size_class, bool zero)
 {
     if (!size_class && (size > LARGE_MAX || alignment > LARGE_MAX))
@@ -91,7 +91,7 @@ static void *take(struct heap *heap, size_t size, size_t alignment, unsigned siz
     return block ? hand_out(block, size, zero) : NULL;
 }
 
-/* Blocks that are to be samples: of a heap that is not the thread's own none is. */
+/* Replaces a block that is to be a sample. Blocks of a borrowed heap are not sampled. */
 static void *sampled(
     struct heap *heap, void *block, size_t size, size_t alignment, bool zero,
     const struct trace_start *start)
@@ -145,7 +145,7 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
         look_around();
     if (UNLIKELY(heap->sample_class))
         return trace_now()->replace(block, size, alignment, zero, &start);
-    /* Where there may be something to do, and the clock has moved since. */
+    /* If slow paths matter, and the clock has moved since. */
     if (idle_matters() && os_clock_ms() != heap->parked_ms)
         heap_leave(heap_enter());
     return block;
@@ -178,19 +178,19 @@ void *alloc_zeroed(size_t count, size_t size)
     return total <= TINY_MAX ? memset(block, 0, total) : hand_out(block, total, true);
 }
 
-/* The block has been checked: a mark that it carries all the same does not matter. */
+/* The block has been checked: a mark on it does not matter. */
 static void free_to_slab(struct heap *heap, const struct slab *slab, void **block)
 {
     unsigned size_class = slab->size_class;
     COUNTER_ADD(&magazine_of(heap, size_class)->counts.overflows, 1);
-    /* The slab is older than the wide class map: the next free of a block of it shall hit. */
+    /* The slab is older than the wide class map: lets the next free of one of its blocks hit. */
     if (UNLIKELY(class_at(&heap->area->front, block) == CLASS_NONE) &&
         class_map_newest() != &class_map && !size_class_is_long(size_class))
         slab_publish(slab);
     heap_put(heap, size_class, block);
 }
 
-/* No memory is left to give the thread a heap: the block goes straight to its slab. */
+/* There is no memory for a heap: the block goes straight to its slab. */
 static void free_without_heap(const struct slab *slab, void *block)
 {
     if (size_class_is_long(slab->size_class))

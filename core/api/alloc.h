@@ -1,7 +1,7 @@
 /* The hit paths of malloc and free: a screen of straight code each, without a call.
  *
- * Both are inlined into every exported name that is a form of malloc or free (override/), so that
- * none of them costs a jump to another. Everything that is not a hit is a tail call.
+ * Both are inlined into every exported form of malloc or free (override/), so that none jumps to
+ * another. Each miss is a tail call.
  */
 #ifndef API_ALLOC_H
 #define API_ALLOC_H
@@ -14,68 +14,67 @@
 /* Sizes above this are refused with ENOMEM: no address space holds them. */
 #define SIZE_LIMIT ((size_t)1 << ADDRESS_BITS)
 
-/* Serve what the hit paths cannot: any size, an empty or full magazine, a thread without heap, the
- * C library as fallback. alloc_slow returns NULL with ENOMEM; errno is kept otherwise. */
+/* The misses: any size, an empty or full magazine, a thread without a heap, the C library as
+ * fallback. alloc_slow returns NULL with ENOMEM; errno is kept otherwise. */
 SLOW_PATH void *alloc_slow(size_t size);
 SLOW_PATH void free_slow(void *block);
 
-/* After a pop that was due: the thread looks after what hits would never come to. Returns `block`,
- * which is not zeroed, or the sample that takes its place, zeroed if `zero`. */
+/* After a due pop: does maintenance that hits would never do. Returns `block`, not zeroed, or the
+ * sample that takes its place, zeroed if `zero`. */
 SLOW_PATH void *alloc_due(void *block, size_t size, size_t alignment, bool zero);
 
-/* The hit paths of long blocks, which lead on to those. In one place each: what is done with such a
- * block takes longer than a jump. */
+/* The hit paths of long blocks, which go on to those above. Not inlined: programs work longer on
+ * such a block than a jump takes. */
 void *alloc_long(size_t size, struct heap_front *heap);
 void free_long(void *block, struct heap_front *heap);
 
 /* free of what lies beyond the class map, or of anything while the heap is closed. */
 void free_far(void *block, struct heap_front *heap);
 
-/* A block of at least `size` bytes: of size class `size_class` or a larger one, or, when
- * that is CLASS_NONE, at a multiple of `alignment`, zeroed if `zero`. NULL and ENOMEM when
- * there is no memory. */
+/* A block of at least `size` bytes: of `size_class` or a larger one, or, if that is CLASS_NONE, at
+ * a multiple of `alignment`; zeroed if `zero`. NULL and ENOMEM: there is no memory. */
 void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero);
 
-/* Tells observers that there is no memory for so many bytes; NULL, and ENOMEM. */
+/* Tells observers that there is no memory for `size` bytes. Returns NULL, and sets ENOMEM. */
 void *alloc_out_of_memory(size_t size);
 
-/* A block at a multiple of `alignment`, a power of two. NULL and ENOMEM when there is no memory. */
+/* A block at a multiple of `alignment`, a power of two. NULL and ENOMEM: there is no memory. */
 void *alloc_aligned(size_t size, size_t alignment);
 
 /* Changes the size of a block as C's realloc does; size 0 frees it and returns NULL. NULL and
- * ENOMEM when there is no memory: the block is as before. */
+ * ENOMEM: there is no memory, and the block is as before. */
 void *alloc_resize(void *block, size_t size);
 
-/* The same, at a multiple of `alignment`, a power of two. It stays where it is only if it is right
- * as it is: C has nothing of the kind, programs seldom need it. `size` is not 0. */
+/* The same, at a multiple of `alignment`, a power of two. The block stays in place only if it fits
+ * as it is: programs seldom need this call, which C lacks. `size` is not 0. */
 void *alloc_resize_aligned(void *block, size_t size, size_t alignment);
 
-/* Makes a block longer or shorter where it is, if it is one that can be. Usable bytes from now on,
- * which may be as many as before. */
+/* Makes a block longer or shorter in place, if that is possible. Returns its usable bytes, which
+ * may be as many as before. */
 size_t alloc_resize_in_place(void *block, size_t size);
 
-/* Usable bytes of a live block, 0 for NULL; `call` is named when it aborts. */
+/* Usable bytes of a live block, 0 for NULL. Aborts, naming `call`, if it is none. */
 size_t alloc_usable_size(const void *block, const char *call);
 
-/* Usable bytes that a request for `size` bytes at a multiple of `alignment` gets at least; `size`
- * when it cannot be served. */
+/* The least usable bytes that a request for `size` bytes at a multiple of `alignment` gets; `size`
+ * if it cannot be served. */
 size_t alloc_good_size(size_t size, size_t alignment);
 
-/* Bytes from the address, which may lie in a block, to the end of that: no fewer than may be used.
- * SIZE_MAX: it is none of ours, or deep in a big block; 0: NULL, no bytes, or what is known to be
- * free, which ends the program in the hardened library. The fast one looks at no record of the
- * block, and says for what lies in a slab how long such blocks are. */
+/* Bytes from the address, anywhere in a block, to the block's end: no fewer than may be used.
+ * SIZE_MAX: it is not ours, or deep in a big block; 0: NULL, no bytes, or known to be free, which
+ * ends the program in the hardened library. The fast one reads no record of the block: for an
+ * address in a slab it returns the length of that slab's blocks. */
 size_t alloc_object_size(const void *address);
 size_t alloc_object_size_fast(const void *address);
 
-/* Zeroed memory; NULL and ENOMEM also when count * size overflows. */
+/* Zeroed memory; NULL and ENOMEM also if count * size overflows. */
 void *alloc_zeroed(size_t count, size_t size);
 
 /* The same at a multiple of `alignment`, a power of two. */
 void *alloc_aligned_zeroed(size_t size, size_t alignment);
 
-/* The class of a size above the tiny ones, as the front of the heap has it; CLASS_NONE for big
- * ones, and for all while the heap is closed. */
+/* The class of a size above the tiny ones, by the front of the heap; CLASS_NONE for big ones, and
+ * for all while the heap is closed. */
 ALWAYS_INLINE size_t front_class(const struct heap_front *heap, size_t size)
 {
     if (LIKELY(size <= MID_MAX))
@@ -110,9 +109,9 @@ ALWAYS_INLINE void *alloc(size_t size)
     return LIKELY(block != NULL) ? block : alloc_slow(size);
 }
 
-/* Where the class map has the class of the block, if below `classes_limit`. The heap may change
- * over to another map in a signal handler: base, limit and map are read in this order, since what
- * is found in a newer map by an older base is no class (map/page_map.h). */
+/* The index of the block's class in the class map, if below `classes_limit`. The heap may change
+ * over to another map in a signal handler: base, limit and map are read in this order, since an
+ * older base finds no class in a newer map (map/page_map.h). */
 ALWAYS_INLINE size_t unit_of(const struct heap_front *heap, const void *block)
 {
     size_t unit = ((uintptr_t)block - heap->classes_base) >> UNIT_SHIFT;
@@ -120,7 +119,7 @@ ALWAYS_INLINE size_t unit_of(const struct heap_front *heap, const void *block)
     return unit;
 }
 
-/* Class of the slab that the pointer lies in; CLASS_NONE when the class map knows none. */
+/* Class of the slab that the pointer lies in; CLASS_NONE: the class map knows none. */
 ALWAYS_INLINE unsigned class_at(const struct heap_front *heap, const void *block)
 {
     size_t unit = unit_of(heap, block);
@@ -154,7 +153,7 @@ ALWAYS_INLINE void release(void *block)
     release_by(block, FORM_MALLOC);
 }
 
-/* Whether realloc ends with NULL since the size is 0, which frees the block, or too large. */
+/* Whether realloc returns NULL: since the size is 0, which frees the block, or too large. */
 ALWAYS_INLINE bool resize_ends(void *block, size_t size)
 {
     if (size == 0)
@@ -164,7 +163,8 @@ ALWAYS_INLINE bool resize_ends(void *block, size_t size)
     return UNLIKELY(size - 1 >= SIZE_LIMIT);
 }
 
-/* The end of a realloc that moves: copies what both blocks can hold, and frees the old one. */
+/* The end of a realloc that moves: copies the bytes that both blocks can hold, and frees the old
+ * one. */
 void resize_move(void *moved, void *block, size_t usable, size_t size);
 
 #endif

@@ -60,7 +60,7 @@ size_t block_usable_size(struct block_info info, const void *block, const char *
 
 void resize_move(void *moved, void *block, size_t usable, size_t size)
 {
-    /* Of a block of whole pages little may be in use. */
+    /* Little of a block of many pages may be in use. */
     size_t copied = size_min(usable, size);
     size_t sparse = copied > MID_MAX ? round_down(copied, sizeof(uint64_t)) : 0;
     sparse_copy(moved, block, sparse, HARDENED ? SPARSE_TO_ZEROES : SPARSE_TO_ANYTHING);

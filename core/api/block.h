@@ -1,4 +1,4 @@
-/* What a pointer from the caller is: the one place that every function asks which gets one. */
+/* Classifies pointers from the caller: every function that gets one asks here. */
 #ifndef API_BLOCK_H
 #define API_BLOCK_H
 
@@ -7,8 +7,8 @@
 #include "span/page_heap.h"
 #include "trace/trace.h"
 
-/* BLOCK_GONE: what lay there was freed, and nothing lies there now. BLOCK_WATCHED: it is a sample
- * of the default library, which trace/ knows, in a slab, or NULL in its place. */
+/* BLOCK_GONE: an address in a superslab, but in no slab. BLOCK_WATCHED: a sample of the default
+ * library, which trace/ knows; `slab` is its slab, or NULL. */
 enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG, BLOCK_WATCHED };
 
 struct block_info {
@@ -35,7 +35,7 @@ ALWAYS_INLINE struct block_info block_find(const void *block)
     return (struct block_info){.kind = kind, .slab = slab};
 }
 
-/* Aborts, naming the API function `call`, because of what is foreign or gone. */
+/* Aborts, naming the API function `call`, because of a foreign or gone pointer. */
 _Noreturn SLOW_PATH void block_refuse(struct block_info info, const void *block, const char *call);
 
 /* Usable bytes of a block of ours. Aborts, naming the API function `call`, when it is foreign, not

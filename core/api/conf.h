@@ -1,13 +1,13 @@
 /* The file HAKMEM_CONF, /etc/hakmem.conf as hakmem is built: options that the administrator of a
- * system sets for all programs, those with raised privileges among them.
+ * system sets for all programs, including those with raised privileges.
  *
  *     # comment
  *     preset = hardened
  *
  * One setting a line; blanks around its parts do not count. The file has to be the superuser's, and
- * nobody else may write to it: else it is ignored, as is one that cannot be read. All that is wrong
- * with it is said in a line on stderr, but by programs with raised privileges, whose stderr may be
- * anything; these go on without a word.
+ * no other user may write to it: else it is ignored, as is one that cannot be read. Each mistake in
+ * it costs a line on stderr, but not in programs with raised privileges, whose stderr may be
+ * anything.
  *
  * Read by the constructor alone, into memory of its own: nothing here allocates or takes a lock.
  */
@@ -20,9 +20,9 @@
 extern const char conf_path[];
 
 struct conf {
-    char *text; /* NULL: there is no file, or it says nothing */
+    char *text; /* NULL: there is no file, or it is empty */
     size_t length, mapped;
-    size_t next;   /* byte that is read next */
+    size_t next;   /* the next byte to read */
     unsigned line; /* number of the last setting's, from 1 */
 };
 
@@ -35,7 +35,7 @@ struct conf_setting {
 void conf_open(struct conf *conf);
 void conf_close(struct conf *conf);
 
-/* The next setting; false: there was none, and the one after that is the first again. */
+/* The next setting. False: there is none, and the next call returns the first again. */
 bool conf_next(struct conf *conf, struct conf_setting *setting);
 
 #endif

@@ -17,12 +17,12 @@ enum { VARIABLE_SIZE = 64, PATH_SIZE = 4096 };
 
 static const char prefix[] = "HAKMEM_";
 
-/* Variables that are no option of the table. */
+/* Variables that are not options of the table. */
 static const char list_name[] = "options";
 static const char file_names[][13] = {"stats_file", "record_file", "crash_file", "profile_file"};
 enum { STATS_FILE, RECORD_FILE, CRASH_FILE, PROFILE_FILE, FILE_COUNT };
 
-/* Copies: a program may write over its environment, as those do that set their title. */
+/* Copies: a program may write over its environment, for instance to set its title. */
 static char *files[FILE_COUNT]; /* PATH_SIZE each, NULL: not set; const after environment_read */
 
 /* ---- Names ----------------------------------------------------------------------------------- */
@@ -53,8 +53,8 @@ static const char *variable_name(char *full, const char *name)
     return text_terminate(&text);
 }
 
-/* The variable of that name; NULL when it is not set, or empty: that is how a
- * shell takes a setting back for one command. */
+/* The variable of that name; NULL: it is not set, or empty, as a shell sets it to take it back for
+ * one command. */
 static const char *variable(const char *name)
 {
     char full[VARIABLE_SIZE];
@@ -73,7 +73,7 @@ static int find_file(const char *name, size_t length)
 
 /* ---- Complaints ------------------------------------------------------------------------------ */
 
-/* Where several settings stand beside each other. */
+/* The place of a list of settings, for messages. */
 static const char *place(void)
 {
     return options_read_from_file() ? "this file" : "HAKMEM_OPTIONS";
@@ -101,7 +101,7 @@ static void complain_misplaced(int file)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* One setting of a list, which holds for the preset alone, or for all others. */
+/* Reads one setting of a list: if `preset`, the preset alone, else all others. */
 static void read_setting(const struct conf_setting *setting, bool preset)
 {
     int option = options_find(setting->name, setting->name_length);
@@ -119,7 +119,7 @@ static void read_setting(const struct conf_setting *setting, bool preset)
         complain_missing(option);
 }
 
-/* The preset comes before all others, wherever it stands. So, too, the next one. */
+/* Callers read the preset first, wherever it is in the list. The same holds for read_conf. */
 static void read_list(const char *list, bool preset)
 {
     while (list && *list) {
@@ -168,7 +168,7 @@ static void read_file_variable(int file)
         options_complain(OPTION_NONE, file_names[file], ": there is no memory for the path");
 }
 
-/* A variable that looks like an option of ours but is none is a mistake worth a line. */
+/* A variable that looks like an option of ours but is none is reported. */
 static void check_variable(const char *variable)
 {
     char name[VARIABLE_SIZE];
@@ -181,8 +181,7 @@ static void check_variable(const char *variable)
         complain_name(name, length);
 }
 
-/* One look over the environment: most programs have nothing for us. Where it is not to be trusted,
- * it has nothing. */
+/* True if the environment has settings for us, and can be trusted. Most programs have none. */
 static bool is_set(void)
 {
     for (char **entry = environ; entry && *entry; entry++)
@@ -203,8 +202,8 @@ static void read_variables(void)
             check_variable(*entry + sizeof prefix - 1);
 }
 
-/* The hardened library is what it is; and who asks another one for it must not run without, unless
- * that serves nobody, since the hardened one was loaded before it. */
+/* The hardened library is always hardened. A program that asks another one for the preset must not
+ * run without, unless this one serves no call, since the hardened one was loaded before it. */
 static void settle_hardened(void)
 {
     static const char message[] =

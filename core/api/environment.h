@@ -1,19 +1,19 @@
-/* What is set of the options from outside: by the environment, and below that by a file of the
+/* Options set from outside: by the environment, and, with lower precedence, by a file of the
  * administrator's (conf.h).
  *
  * HAKMEM_<NAME>=value sets one option; HAKMEM_OPTIONS=name=value,name=value several. An empty
- * variable is none. All is read once, by the library's constructor; the environment not at all in
- * programs that run with more rights than their caller (AT_SECURE), where the file alone decides.
+ * variable counts as unset. The library's constructor reads both once. In programs with more rights
+ * than their caller (AT_SECURE), the environment is ignored, and the file alone decides.
  */
 #ifndef API_ENVIRONMENT_H
 #define API_ENVIRONMENT_H
 
 #include "base/macros.h"
 
-/* Reads it all. */
+/* Reads both. */
 void environment_read(void);
 
-/* Whether malloc is this library's; where there are no exported names, NULL. */
+/* Whether malloc is this library's; NULL if there are no exported names. */
 bool override_serves(void) __attribute__((weak, visibility("hidden")));
 
 /* The file that statistics are written to at exit; NULL: none. HAKMEM_STATS_FILE, in which %p is
@@ -30,8 +30,8 @@ const char *environment_profile_file(void);
 /* The file for the report of a crash; NULL: none. HAKMEM_CRASH_FILE, as for statistics. */
 const char *environment_crash_file(void);
 
-/* Whether the environment asks for statistics at exit, or for the report of a crash, in whatever
- * form. */
+/* Whether the options ask for statistics at exit, or for a report of a crash, to stderr or a file.
+ */
 bool environment_wants_stats(void);
 bool environment_wants_crash_report(void);
 

@@ -38,7 +38,7 @@ bool fallback_init(void)
            look_up(&libc.free, "free") && look_up(&libc.malloc_usable_size, "malloc_usable_size");
 }
 
-/* musl's memalign calls aligned_alloc by its name, which is ours. */
+/* Not by memalign: musl's calls aligned_alloc by name, which is ours. */
 void *libc_alloc(size_t size, size_t alignment, bool zero)
 {
     count();

@@ -35,7 +35,7 @@ static void start_fallback(void)
     heap_forget();
 }
 
-/* Sees to it that the linker keeps what only others look at, from outside. */
+/* Makes the linker keep the descriptor, which only outside observers read. */
 static void keep_descriptor(void)
 {
     __asm__ volatile("" : : "r"(&descriptor));
@@ -66,13 +66,13 @@ __attribute__((constructor)) static void library_start(void)
     report_start_dumps();
 }
 
-/* The last of the checks: what was freed wrongly and is still cached is found here. */
+/* The last check: finds wrongly freed blocks that are still cached. */
 static void flush_at_exit(void)
 {
     struct heap *heap = heap_of_thread();
     if (!heap || heap->depth)
         return;
-    /* Straight to the slabs: on their way they would touch fresh pages of the transfer caches. */
+    /* Straight to the slabs: else blocks would touch fresh pages of the transfer caches. */
     transfer_close();
     if (HARDENED)
         hardened_stop();

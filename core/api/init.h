@@ -1,9 +1,9 @@
-/* The start of the library, as far as tests have to begin anew with what a process begins with. */
+/* The part of the library's start that tests have to repeat. */
 #ifndef API_INIT_H
 #define API_INIT_H
 
-/* What the options ask of the heap, once they were read: shards, the hardened preset, samples. By
- * the constructor. To be called outside of allocations. */
+/* Applies options to the heap: shards, and the observers of trace/. For the constructor; to be
+ * called outside of allocations. */
 void init_heap(void);
 
 #endif

@@ -18,7 +18,7 @@ HOT_ENTRY void free_long(void *block, struct heap_front *heap)
 
 void free_far(void *block, struct heap_front *heap)
 {
-    /* A heap that is closed, or the static one, may not be written to. */
+    /* A closed heap, or the static one, may not be written to. */
     if (LIKELY(LOAD_HOT(&heap->classes_limit) != 0))
         free_long(block, heap);
     else

@@ -1,17 +1,17 @@
-/* How many bytes may be used from an address on, for callers that check before they write: the
- * functions of a C library that is fortified, above all. See alloc.h. */
+/* The usable bytes from an address on, for callers that check before they write, above all
+ * functions of a fortified C library. See alloc.h. */
 #include "api/alloc.h"
 #include "api/block.h"
 
-/* What is left of a block of so many bytes. */
+/* Bytes from the address to the block's end. */
 static size_t rest_of(const char *start, size_t size, const char *address)
 {
     size_t offset = (size_t)(address - start);
     return offset < size ? size - offset : 0;
 }
 
-/* Usable bytes of a block of an ordinary slab; 0 where the records say at a glance that it is free.
- * A short one may be free all the same. */
+/* Usable bytes of a block of an ordinary slab; 0: its state says that it is free. Short blocks have
+ * no state, and may be free all the same. */
 static size_t size_in_slab(const struct slab *slab, const char *start)
 {
     if (!size_class_is_long(slab->size_class))

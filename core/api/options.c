@@ -39,8 +39,8 @@ static long *field(unsigned option)
 
 static bool fallback_wanted; /* const after environment_read */
 
-/* The word of a list separated by blanks that starts at `*list`, which moves on to the next; NULL
- * at the end. */
+/* The word at `*list`, in a list separated by blanks, which moves on to the next; NULL: the list
+ * ends. */
 static const char *next_word(const char **list, size_t *length)
 {
     const char *word = *list;
@@ -67,7 +67,7 @@ int options_find(const char *name, size_t length)
 
 /* ---- Complaints ------------------------------------------------------------------------------ */
 
-/* Where the settings stand that are read; by the constructor alone. */
+/* The place of the settings that are being read. The constructor only. */
 static const char *source_file;
 static unsigned source_line;
 
@@ -116,7 +116,7 @@ const char *options_shown(struct shown *shown, const char *foreign, size_t lengt
     return text_terminate(&text);
 }
 
-/* What the option can be. */
+/* Appends the allowed values of the option. */
 static void print_range(struct text *text, const struct option *option)
 {
     const char *words = option->words, *word;

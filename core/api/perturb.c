@@ -8,12 +8,12 @@ int perturb;
 
 void perturb_set(int value)
 {
-    /* There all that is free is zero, and all that is handed out. */
+    /* There, free blocks and new blocks are always zero. */
     if (HARDENED)
         return;
     ATOMIC_STORE_RELAXED(&perturb, value);
     idle_stay_parked(value != 0);
-    /* This thread's heap is parked on the way out, or unparked on the way in. */
+    /* Parks this thread's heap on the way out, or unparks it on the way in. */
     struct heap *heap = heap_enter();
     if (heap)
         heap_leave(heap);

@@ -1,9 +1,9 @@
-/* mallopt's M_PERTURB, for finding programs that read what they never wrote, or have freed: malloc
- * fills a block with the complement of a byte, free fills it with the byte.
+/* mallopt's M_PERTURB, to find programs that read unwritten or freed memory: malloc fills a block
+ * with the complement of a byte, free fills it with the byte.
  *
  * The hit paths know nothing of it: while it is on, the heaps stay parked, so that every call takes
- * a slow path, which fills. A thread that runs already notices at its next slow path. Zeroed blocks
- * are zero all the same, and the first word of a freed short block is its mark.
+ * a slow path, which fills. A running thread notices at its next slow path. Zeroed blocks stay
+ * zero, and the first word of a freed short block is its mark.
  */
 #ifndef API_PERTURB_H
 #define API_PERTURB_H
@@ -23,7 +23,7 @@ ALWAYS_INLINE bool perturb_is_on(void)
     return ATOMIC_LOAD_RELAXED(&perturb) != 0;
 }
 
-/* Fills a block that is handed out, one that is freed. */
+/* Fill a block that is handed out, or freed. */
 ALWAYS_INLINE void perturb_allocated(void *block, size_t size)
 {
     memset(block, ~ATOMIC_LOAD_RELAXED(&perturb), size);

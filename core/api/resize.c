@@ -1,4 +1,4 @@
-/* realloc, aligned allocation and size queries: what is built on alloc.c. */
+/* realloc, aligned allocation and size queries, on top of alloc.c. */
 #include <errno.h>
 
 #include "api/alloc.h"
@@ -13,7 +13,7 @@ void *alloc_aligned(size_t size, size_t alignment)
         return alloc(size);
     unsigned size_class = size_class_aligned(size, alignment);
     struct heap_front *heap = thread_heap;
-    /* The thread's own of two twins. The static heap of a thread without one has no magazines but
+    /* Of two twins, the thread's own. The static heap, of a thread without one, has no magazine but
      * that of class 0. */
     bool twin = size_class != CLASS_NONE && size_class <= TWINS;
     unsigned own = twin ? LOAD_HOT(&heap->tiny_class[size_classes[size_class].size]) : size_class;
@@ -44,7 +44,7 @@ static size_t tier_size(size_t size)
 
 size_t alloc_good_size(size_t size, size_t alignment)
 {
-    /* Guarded blocks end where what was asked for does. */
+    /* Guarded blocks end at the requested size. */
     if (POLICY(sample_guards) || POLICY(fallback) || size > SIZE_LIMIT - PAGE_SIZE)
         return size;
     unsigned size_class = size_class_aligned(size, alignment);
@@ -78,15 +78,15 @@ size_t alloc_usable_size(const void *block, const char *call)
     return block_usable_size(info, block, call);
 }
 
-/* True when the block can stay where it is: it is long enough, and not more than twice as long as a
- * new one would be. Shorter than that, moving it saves memory. */
+/* True if the block can stay in place: it is long enough, and at most twice as long as a new one.
+ * If it is longer, a move saves memory. */
 ALWAYS_INLINE bool fits(size_t usable, size_t size)
 {
     return size <= usable && (size >= usable / 2 || tier_size(size) >= usable / 2);
 }
 
-/* The class that a block of a slab of its own, of so many bytes, can have where it is; CLASS_NONE:
- * it has no such slab, or should not be resized. */
+/* The class that a block of `usable` bytes with a slab of its own can have in place; CLASS_NONE: it
+ * has no such slab, or should move. */
 static unsigned class_in_place(size_t usable, size_t size)
 {
     if (!size_class_is_single(size_class_of(usable)) || size > LARGE_MAX)
@@ -95,7 +95,7 @@ static unsigned class_in_place(size_t usable, size_t size)
     return size_class_is_single(size_class) ? size_class : CLASS_NONE;
 }
 
-/* Changes the size without moving bytes; NULL when that cannot be. */
+/* Changes the size without copying; NULL: that is not possible. */
 static void *resize_in_tier(struct block_info info, void *block, size_t usable, size_t size)
 {
     void *result = NULL;
@@ -108,15 +108,14 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
         return NULL;
     if (size_class && heap_resize(heap, slab_lookup(block), size_class))
         result = block;
-    /* A big block that goes back and forth over the border stays one: else it is copied each time.
-     */
+    /* A big block that crosses the border back and forth stays big: else it is copied each time. */
     if (info.kind == BLOCK_BIG && size > LARGE_MAX / 2)
         result = big_resize(info.big, size_max(size, BIG_MIN));
     heap_leave(heap);
     return result;
 }
 
-/* Whether the live block is a sample. What no look at a map was needed for is none. */
+/* Whether the live block is a sample. Blocks that usable_hit found are none. */
 static bool is_sample(struct block_info info)
 {
     return info.kind == BLOCK_WATCHED ||
@@ -142,14 +141,14 @@ static void *move(void *block, size_t usable, size_t size, size_t alignment)
     if (UNLIKELY(!moved && (size > usable || (uintptr_t)block % alignment)))
         return NULL;
     errno = kept;
-    /* No memory even for less: then more will have to do. */
+    /* No memory even for less: the block stays, and is longer than need be. */
     if (UNLIKELY(!moved))
         return block;
     resize_move(moved, block, usable, size);
     return moved;
 }
 
-/* `usable`: what usable_hit says. */
+/* `usable`: the result of usable_hit. */
 static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t size)
 {
     struct block_info info = {.kind = BLOCK_SLAB, .slab = NULL};

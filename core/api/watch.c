@@ -5,7 +5,7 @@
 
 #include "os/os.h"
 
-/* A statically linked program may have no threads, and no dynamic linker to wait for. */
+/* A statically linked program may lack threads, and has no dynamic linker to wait for. */
 #pragma weak pthread_create
 #pragma weak pthread_detach
 
@@ -27,7 +27,7 @@ static void take_request(void)
     if (!request)
         return;
     void *argument = (void *)(uintptr_t)request; /* NOLINT(performance-no-int-to-ptr) */
-    /* The program's handlers are not to run there. */
+    /* The program's signal handlers must not run in the new thread. */
     uint64_t blocked = os_block_signals();
     if (!pthread_create || !pthread_detach)
         answer(argument);

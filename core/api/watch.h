@@ -1,11 +1,11 @@
-/* Observers that come while the program runs: profilers that are attached to the probe
- * `otel_memory:alloc`, and who asks for a recording from outside.
+/* Observers that come while the program runs: profilers that attach to the probe
+ * `otel_memory:alloc`, and outside processes that ask for a recording.
  *
  * An observer who may write to the memory of the process fills in what it wants and sets `request`
- * of `attachment`, last. The next slow path of malloc, of whichever thread, sees that. What has to
- * be done then may wait for the dynamic linker, and may not be done in the middle of a malloc,
- * whose caller may hold a lock that others want who hold the linker's. So a thread of its own does
- * it, which holds nothing, and ends. Nothing is stopped, and nobody waits.
+ * of `attachment`, last. The next slow path of malloc, in any thread, sees that. The answer may
+ * wait for the dynamic linker, so it must not be given within a malloc, whose caller may hold a
+ * lock that the holder of the linker's lock waits for. So a new thread, which holds no lock, gives
+ * it, and ends. Nothing is stopped, and no thread waits.
  *
  *     observer         path, mean_bytes, request
  *     a slow path                                  takes the request, starts the thread
@@ -19,8 +19,8 @@
 
 extern bool watch_is_observed; /* atomic relaxed, any thread: by the probe */
 
-/* In a slow path, with no lock held: whether there is something to do about observers, or the mean
- * of samples has changed, of which the heap's magazines have to learn. */
+/* In a slow path, with no lock held: whether an observer has come, gone or made a request, or the
+ * mean of samples has changed, so that the heap's magazines have to draw anew. */
 ALWAYS_INLINE bool watch_is_called(const struct heap *heap)
 {
     return PROBE_IS_ON(otel_memory, alloc) != ATOMIC_LOAD_RELAXED(&watch_is_observed) ||
@@ -28,7 +28,7 @@ ALWAYS_INLINE bool watch_is_called(const struct heap *heap)
            UNLIKELY(heap->drawn_round != ATOMIC_LOAD_RELAXED(&trace_round));
 }
 
-/* Does it. With the heap entered. */
+/* Acts on that. With the heap entered. */
 SLOW_PATH void watch_look(struct heap *heap);
 
 #endif
