@@ -118,7 +118,7 @@ void hardened_unmap_refused(void);
  * and these. */
 extern const uint32_t hardened_layout[];
 
-/* Debug walkers, over one slab and over all that waits. */
+/* Debug walkers over one slab, and over all waiting blocks. */
 void hardened_check_slab(const struct slab *slab);
 void hardened_check(void);
 

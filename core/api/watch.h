@@ -1,11 +1,11 @@
 /* Observers that come while the program runs: profilers that attach to the probe
  * `otel_memory:alloc`, and outside processes that ask for a recording.
  *
- * An observer who may write to the memory of the process fills in what it wants and sets `request`
- * of `attachment`, last. The next slow path of malloc, in any thread, sees that. The answer may
- * wait for the dynamic linker, so it must not be given within a malloc, whose caller may hold a
- * lock that the holder of the linker's lock waits for. So a new thread, which holds no lock, gives
- * it, and ends. Nothing is stopped, and no thread waits.
+ * An observer with write access to the memory of the process fills in its request in `attachment`,
+ * and `request` last. The next slow path of malloc, in any thread, sees that. The answer may wait
+ * for the dynamic linker, so it must not be given within a malloc, whose caller may hold a lock
+ * that the holder of the linker's lock waits for. So a new thread, which holds no lock, gives it,
+ * and ends. Nothing is stopped, and no thread waits.
  *
  *     observer         path, mean_bytes, request
  *     a slow path                                  takes the request, starts the thread

@@ -26,7 +26,7 @@
  * [2026-11-22-reuse-before-fresh-pages; slots-64k-first] */
 #define BORROWED_IN_A_ROW 64
 
-/* ---- What a magazine holds: thread/magazine.c, map/size_class.h ------------------------------ */
+/* ---- The length of magazines: thread/magazine.c, map/size_class.h ---------------------------- */
 
 /* factor. A magazine of tiny blocks may hold this many times magazine_kib: their bursts are long,
  * and their calls so short that batches show.

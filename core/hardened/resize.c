@@ -13,7 +13,7 @@
 #include "os/fatal.h"
 #include "trace/trace.h"
 
-/* ---- What api/alloc.h declares, but realloc -------------------------------------------------- */
+/* ---- Calls of api/alloc.h, but realloc ------------------------------------------------------- */
 
 void *alloc_out_of_memory(size_t size)
 {

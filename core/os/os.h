@@ -98,7 +98,7 @@ void os_discard(void *address, size_t size);
 void os_discard_leftovers(void);
 
 /* Gives the memory of whole pages back and keeps the addresses: they read as zero afterwards.
- * False when the system refuses: contents are then unspecified. */
+ * False: the system refuses, and the contents are unspecified. */
 bool os_purge(void *address, size_t size);
 
 /* Gives the pages memory before they are touched, which costs less than a page fault each; a hint.
@@ -108,14 +108,14 @@ void os_populate(void *address, size_t size);
 /* Asks for huge pages in the range, or for none; a hint. */
 void os_advise_huge_pages(void *address, size_t size, bool wanted);
 
-/* Changes the size of a whole mapping in place; false when the addresses behind it are taken. */
+/* Changes the size of a whole mapping in place; false: the addresses behind it are taken. */
 bool os_resize(void *address, size_t old_size, size_t new_size);
 
 /* Makes a whole mapping longer at whatever address has room; NULL: it is as before. */
 void *os_relocate(void *address, size_t old_size, size_t new_size);
 
-/* A move that is refused leaves everything as it was: a filter of system calls does that. One that
- * fails leaves the mapping, but the target may be gone. */
+/* A refused move, by a filter of system calls, changes nothing. A failed one leaves the mapping,
+ * but the target may be gone. */
 enum os_move_result { OS_MOVED, OS_MOVE_REFUSED, OS_MOVE_FAILED };
 
 /* Moves a whole mapping to `target`, mapped before by os_map with `new_size` bytes, which it
@@ -123,17 +123,18 @@ enum os_move_result { OS_MOVED, OS_MOVE_REFUSED, OS_MOVE_FAILED };
 enum os_move_result os_move(void *address, size_t old_size, void *target, size_t new_size);
 
 /* Sleeps while `*word` is `expected`, but not for long: a signal handler may have forked just
- * before, and in the child nobody would wake the sleeper. Wakes at most one sleeper of `word`. */
+ * before, and in the child no thread would wake the sleeper. Wakes at most one sleeper of `word`.
+ */
 void os_futex_wait(uint32_t *word, uint32_t expected);
 void os_futex_wake(uint32_t *word);
 
 enum { STDERR = 2 };
 
-/* Writes the whole text to a file descriptor, as far as it goes. */
+/* Writes the text to a file descriptor, as far as possible. */
 void os_write(int fd, const char *text, size_t length);
 
-/* The same; false when it did not go to the end. A pipe that nobody reads and the limit on the size
- * of files are such failures, and not signals that end the program. */
+/* The same; false: not all was written. A pipe without a reader and the limit on the size of files
+ * are such failures, and not signals that end the program. */
 bool os_write_quietly(int fd, const char *text, size_t length);
 
 /* The identity of an open file; all 0 for a closed descriptor. */
@@ -143,12 +144,11 @@ struct os_file {
 
 struct os_file os_file_of(int fd);
 
-/* Another descriptor for the file, as high a number as may be, which exec closes; -1: there is
- * none. */
+/* Another descriptor for the file, with a high number, which exec closes; -1: there is none. */
 int os_duplicate(int fd);
 
-/* Opens a file that decides for other users: a regular one of the superuser's, to which nobody else
- * may write. Returns a descriptor, and the file's length; OS_NO_FILE: there is none that this
+/* Opens a file that decides for other users: a regular one of the superuser's, to which no other
+ * user may write. Returns a descriptor, and the file's length; OS_NO_FILE: there is none that this
  * process may read; OS_UNTRUSTED: it is not such a file. */
 enum { OS_NO_FILE = -1, OS_UNTRUSTED = -2 };
 int os_open_trusted(const char *path, size_t *size);

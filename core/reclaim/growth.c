@@ -44,7 +44,7 @@ void reclaim_before_growth(size_t bytes, bool big)
     size_t lent = lend();
     dirty += lent;
     /* If much is mapped at once, free memory goes for it even if it may be wanted again soon, but
-     * not if so little is free that it would make no difference. */
+     * not if very little is free. */
     size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
     /* Asking takes the locks of all parts, which few free pages do not repay. */
     size_t idle = lent;

@@ -17,7 +17,7 @@
 /* Written by the constructor, and in the child of a fork. */
 static struct {
     bool started;        /* the other fields are set */
-    struct os_file file; /* what standard error was at the start; 0: closed */
+    struct os_file file; /* standard error at the start; 0: closed */
     int fd;              /* another descriptor for it; -1: none */
 } kept;
 

@@ -1,11 +1,10 @@
-/* Sweep: what bins give back.
+/* Sweep: gives back memory of bins.
  *
- *  - Empty slabs that a bin keeps for a burst that may come back (bin.h). They go to the page heap
- *    with the tick that finds that nobody needed them since the last one, and before memory is
- *    mapped for anybody.
+ *  - Empty slabs that a bin keeps for a recurring burst (bin.h). They go to the page heap with the
+ *    first tick that finds them unneeded since the last one, and before memory is mapped.
  *  - Whole free pages inside slabs that are in use. A sweep goes over the emptiest slabs of a bin
- *    and gives such pages back to the system: after a tick that found memory that nobody needed,
- *    piece by piece, or on request.
+ *    and gives such pages back to the system: piece by piece after a tick that found unneeded
+ *    memory, or on request.
  *
  * No lock of its own: it works under the locks of bins, which it leaves for each system call.
  */

@@ -197,7 +197,7 @@ static struct heap *take_pooled(void)
     return heap;
 }
 
-/* ---- What heaps have counted ----------------------------------------------------------------- */
+/* ---- Counts of heaps ------------------------------------------------------------------------- */
 
 /* Registry lock held. */
 static void add_counts(struct heap_counts *sum, const struct heap *heap, unsigned size_class)

@@ -39,7 +39,7 @@ static struct {
 /* The line of the misuse that the thread is about to abort for. */
 static __thread const struct fatal_line *misuse;
 
-/* ---- Who reports ----------------------------------------------------------------------------- */
+/* ---- One reporter ---------------------------------------------------------------------------- */
 
 enum claim { CLAIM_OURS, CLAIM_NESTED, CLAIM_OVER };
 

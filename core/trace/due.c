@@ -58,7 +58,7 @@ uint64_t due_next(uint64_t *random, size_t bytes, uint8_t *round)
     return gap + 1;
 }
 
-/* ---- What a sample stands for ---------------------------------------------------------------- */
+/* ---- The weight of a sample ------------------------------------------------------------------ */
 
 /* 1 - e^-x of x up to 16 in 1/ONE: the series for a small part of x, which then doubles. */
 static const uint64_t ONE = (uint64_t)1 << 31;

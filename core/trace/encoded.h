@@ -16,7 +16,7 @@ struct bytes {
 uint64_t read_fixed(struct bytes *bytes, size_t size);
 uint64_t read_leb(struct bytes *bytes, bool is_signed);
 
-/* Forms of an address: how long it is, and what it counts from. */
+/* Forms of an address: its length, and its base. */
 enum { ENCODED_ABSOLUTE = 0, ENCODED_UNSIGNED_4 = 3, ENCODED_SIGNED_4 = 0x0b };
 enum { ENCODED_8 = 4, ENCODED_FROM_HERE = 0x10, ENCODED_FORMAT = 0x0f, ENCODED_BASE = 0x70 };
 
