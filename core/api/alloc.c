@@ -82,7 +82,8 @@ static void *hand_out(void *block, size_t size, bool zero)
 }
 
 /* CLASS_NONE: the block is big, or its alignment needs a slab of its own. */
-static void *take(struct heap *heap, size_t size, size_t alignment, unsigned size_class, bool zero)
+static void *take_any(
+    struct heap *heap, size_t size, size_t alignment, unsigned size_class, bool zero)
 {
     if (!size_class && (size > LARGE_MAX || alignment > LARGE_MAX))
         return big_alloc(heap->shard, size, alignment, zero);
@@ -117,9 +118,9 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     if (LIKELY(heap != NULL)) {
         if (UNLIKELY(watch_is_called(heap)))
             watch_look(heap);
-        block = take(heap, size, alignment, size_class, zero);
+        block = take_any(heap, size, alignment, size_class, zero);
         if (UNLIKELY(!block) && reclaim_for(heap, size_max(size, alignment)))
-            block = take(heap, size, alignment, size_class, zero);
+            block = take_any(heap, size, alignment, size_class, zero);
         heap_leave(heap);
     }
     if (trace_samples())
@@ -129,7 +130,7 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     return block ? block : alloc_out_of_memory(size);
 }
 
-static SLOW_PATH void look_around(void)
+static SLOW_PATH void look_for_observers(void)
 {
     struct heap *heap = heap_enter();
     watch_look(heap);
@@ -142,7 +143,7 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
     struct heap *heap = heap_of_thread();
     heap_pop_due(heap, slab_lookup(block)->size_class);
     if (UNLIKELY(watch_is_called(heap)))
-        look_around();
+        look_for_observers();
     if (UNLIKELY(heap->sample_class))
         return trace_now()->replace(block, size, alignment, zero, &start);
     /* If slow paths matter, and the clock has moved since. */

@@ -112,7 +112,7 @@ ALWAYS_INLINE void *alloc(size_t size)
 /* The index of the block's class in the class map, if below `classes_limit`. The heap may change
  * over to another map in a signal handler: base, limit and map are read in this order, since an
  * older base finds no class in a newer map (map/page_map.h). */
-ALWAYS_INLINE size_t unit_of(const struct heap_front *heap, const void *block)
+ALWAYS_INLINE size_t class_index(const struct heap_front *heap, const void *block)
 {
     size_t unit = ((uintptr_t)block - heap->classes_base) >> UNIT_SHIFT;
     KEEP_LOAD_ORDER();
@@ -122,7 +122,7 @@ ALWAYS_INLINE size_t unit_of(const struct heap_front *heap, const void *block)
 /* Class of the slab that the pointer lies in; CLASS_NONE: the class map knows none. */
 ALWAYS_INLINE unsigned class_at(const struct heap_front *heap, const void *block)
 {
-    size_t unit = unit_of(heap, block);
+    size_t unit = class_index(heap, block);
     if (unit >= LOAD_HOT(&heap->classes_limit))
         return CLASS_NONE;
     KEEP_LOAD_ORDER();
@@ -138,7 +138,7 @@ ALWAYS_INLINE void release_by(void *block, enum form form)
         return;
     }
     struct heap_front *heap = thread_heap;
-    size_t unit = unit_of(heap, block);
+    size_t unit = class_index(heap, block);
     if (UNLIKELY(unit >= LOAD_HOT(&heap->classes_limit))) {
         free_far(block, heap);
         return;

@@ -12,7 +12,7 @@ static const size_t longest = 64 * KIB;
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-static void complain(const char *reason)
+static void complain_of_file(const char *reason)
 {
     char buffer[256];
     struct text text;
@@ -33,7 +33,7 @@ static void read_all(struct conf *conf, int fd, size_t size)
     if (size == 0)
         return;
     if (size > longest) {
-        complain("it is longer than 64 KiB");
+        complain_of_file("it is longer than 64 KiB");
         return;
     }
     conf->mapped = round_up(size, os_page_size());
@@ -41,7 +41,7 @@ static void read_all(struct conf *conf, int fd, size_t size)
     if (conf->text)
         conf->length = os_read(fd, conf->text, size);
     else
-        complain("there is no memory for it");
+        complain_of_file("there is no memory for it");
 }
 
 void conf_open(struct conf *conf)
@@ -50,7 +50,7 @@ void conf_open(struct conf *conf)
     int fd = os_open_trusted(conf_path, &size);
     *conf = (struct conf){.text = NULL};
     if (fd == OS_UNTRUSTED)
-        complain("it has to be a file of root's that nobody else may write to");
+        complain_of_file("it has to be a file of root's that nobody else may write to");
     if (fd < 0)
         return;
     read_all(conf, fd, size);

@@ -20,7 +20,7 @@ static struct {
 
 static uint64_t calls; /* atomic relaxed, any thread */
 
-static void count(void)
+static void count_call(void)
 {
     if (environment_wants_stats())
         ATOMIC_ADD_RELAXED(&calls, 1);
@@ -41,7 +41,7 @@ bool fallback_init(void)
 /* Not by memalign: musl's calls aligned_alloc by name, which is ours. */
 void *libc_alloc(size_t size, size_t alignment, bool zero)
 {
-    count();
+    count_call();
     if (alignment <= MIN_ALIGNMENT)
         return zero ? libc.calloc(1, size) : libc.malloc(size);
     void *block = libc.aligned_alloc(alignment, size);
@@ -50,13 +50,13 @@ void *libc_alloc(size_t size, size_t alignment, bool zero)
 
 void *libc_realloc(void *block, size_t size)
 {
-    count();
+    count_call();
     return libc.realloc(block, size);
 }
 
 void libc_free(void *block)
 {
-    count();
+    count_call();
     libc.free(block);
 }
 

@@ -80,7 +80,7 @@ size_t alloc_usable_size(const void *block, const char *call)
 
 /* True if the block can stay in place: it is long enough, and at most twice as long as a new one.
  * If it is longer, a move saves memory. */
-ALWAYS_INLINE bool fits(size_t usable, size_t size)
+ALWAYS_INLINE bool fits_in_place(size_t usable, size_t size)
 {
     return size <= usable && (size >= usable / 2 || tier_size(size) >= usable / 2);
 }
@@ -132,7 +132,7 @@ static void *in_place(bool sampled, const void *before, void *block, size_t size
     return block;
 }
 
-static void *move(void *block, size_t usable, size_t size, size_t alignment)
+static void *move_block(void *block, size_t usable, size_t size, size_t alignment)
 {
     int kept = errno;
     void *moved = alloc_aligned(size_with_headroom(usable, size), alignment);
@@ -149,7 +149,7 @@ static void *move(void *block, size_t usable, size_t size, size_t alignment)
 }
 
 /* `usable`: the result of usable_hit. */
-static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t size)
+static __attribute__((noinline)) void *resize_block(void *block, size_t usable, size_t size)
 {
     struct block_info info = {.kind = BLOCK_SLAB, .slab = NULL};
     if (!usable) {
@@ -161,7 +161,7 @@ static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t
     if (resize_ends(block, size))
         return NULL;
     bool sampled = is_sample(info);
-    if (usable <= MID_MAX && fits(usable, size))
+    if (usable <= MID_MAX && fits_in_place(usable, size))
         return in_place(sampled, block, block, size);
     if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
@@ -170,10 +170,10 @@ static __attribute__((noinline)) void *resize(void *block, size_t usable, size_t
         void *resized = resize_in_tier(info, block, usable, size);
         if (resized)
             return in_place(sampled, block, resized, size);
-        if (info.kind != BLOCK_BIG && fits(usable, size))
+        if (info.kind != BLOCK_BIG && fits_in_place(usable, size))
             return in_place(sampled, block, block, size);
     }
-    return move(block, usable, size, MIN_ALIGNMENT);
+    return move_block(block, usable, size, MIN_ALIGNMENT);
 }
 
 void *alloc_resize(void *block, size_t size)
@@ -190,9 +190,9 @@ void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
     if (alignment <= MIN_ALIGNMENT || !block)
         return block ? alloc_resize(block, size) : alloc_aligned(size, alignment);
     size_t usable = alloc_usable_size(block, "realloc");
-    if ((uintptr_t)block % alignment == 0 && fits(usable, size))
+    if ((uintptr_t)block % alignment == 0 && fits_in_place(usable, size))
         return in_place(is_sample(block_find(block)), block, block, size);
-    return move(block, usable, size, alignment);
+    return move_block(block, usable, size, alignment);
 }
 
 size_t alloc_resize_in_place(void *block, size_t size)

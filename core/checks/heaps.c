@@ -7,7 +7,7 @@
 /* ---- Magazines ------------------------------------------------------------------------------- */
 
 /* 0: the magazine was never used since the area was all zero. */
-static unsigned top_slot(const struct heap *heap, unsigned size_class)
+static unsigned slot_of_top(const struct heap *heap, unsigned size_class)
 {
     void *const *top = ATOMIC_LOAD_RELAXED(&heap->area->front.top[size_class]);
     return top ? (unsigned)(top - (void *const *)heap->area) : 0;
@@ -17,7 +17,7 @@ static void check_magazine(const struct heap *heap, unsigned size_class)
 {
     const struct magazine *magazine = magazine_of(heap, size_class);
     void *const *slots = (void *const *)heap->area;
-    unsigned top = top_slot(heap, size_class), begin = magazine->begin;
+    unsigned top = slot_of_top(heap, size_class), begin = magazine->begin;
     unsigned end = magazine->range + magazine->capacity + 1u;
     ASSERT(magazine->kind < RANGE_KINDS);
     ASSERT(magazine->capacity < (RANGE_BLOCKS_MIN + 1) << magazine->kind);
@@ -41,10 +41,10 @@ void heap_check(struct heap *heap)
         return;
     const struct heap_front *front = &heap->area->front;
     ASSERT(front->null_slots[0] == NULL && front->null_slots[1] == NULL);
-    ASSERT(!top_slot(heap, CLASS_NONE));
+    ASSERT(!slot_of_top(heap, CLASS_NONE));
     ASSERT(heap->next_slot <= HEAP_SLOTS);
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-        if (top_slot(heap, size_class))
+        if (slot_of_top(heap, size_class))
             check_magazine(heap, size_class);
 }
 

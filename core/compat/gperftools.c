@@ -20,7 +20,7 @@ static const char properties[] = "generic.current_allocated_bytes\0"
                                  "tcmalloc.pageheap_free_bytes\0"
                                  "tcmalloc.pageheap_unmapped_bytes\0";
 
-static uint64_t value_of(int property)
+static uint64_t property_value(int property)
 {
     struct snapshot now;
     const struct hakmem_stats *total = &now.total;
@@ -53,7 +53,7 @@ EXPORT int MallocExtension_GetNumericProperty(const char *property, size_t *valu
     size_t number;
     int found = names_find(properties, property, &number);
     if (found >= 0)
-        *value = value_of(found);
+        *value = property_value(found);
     return found >= 0;
 }
 

@@ -58,7 +58,7 @@ static struct {
 } state = {.epoch = 1, .sample_kib = 512 /* jemalloc's lg_prof_sample */};
 
 /* The value of a control, as the bits of its type. */
-static uint64_t value_of(enum control control)
+static uint64_t control_value(enum control control)
 {
     struct snapshot now;
     const struct hakmem_stats *total = &now.total;
@@ -138,7 +138,7 @@ static int act(enum control control, uint64_t value)
 }
 
 /* Copies as much as fits; true: the lengths agree. */
-static bool hand_out(uint64_t value, size_t bytes, void *old, size_t *old_length)
+static bool copy_value(uint64_t value, size_t bytes, void *old, size_t *old_length)
 {
     bool fits = *old_length == bytes;
     *old_length = size_min(*old_length, bytes);
@@ -164,7 +164,7 @@ static int exchange(
     /* A call that writes the epoch reads the new one. */
     if (new &&control == CONTROL_epoch)
         act(control, value);
-    if (old && old_length && !hand_out(value_of(control), bytes, old, old_length))
+    if (old && old_length && !copy_value(control_value(control), bytes, old, old_length))
         return EINVAL;
     bool acts = (new &&control != CONTROL_epoch) || forms[control].access == TAKES;
     return acts ? act(control, value) : 0;

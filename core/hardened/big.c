@@ -23,13 +23,13 @@ enum { FENCE_MAPPINGS = 2 };
  * push pairs with acquire on taking all. */
 static struct list_node *refused;
 
-static char *first_page(const struct big *big)
+static char *first_page_of(const struct big *big)
 {
     return (char *)round_down((uintptr_t)big->region.base, os_page_size());
 }
 
 /* The end of the pages of a block of that length. */
-static char *open_end(const struct big *big, size_t size)
+static char *end_of_pages(const struct big *big, size_t size)
 {
     return (char *)round_up((uintptr_t)big->region.base + size, os_page_size());
 }
@@ -66,12 +66,12 @@ struct big *big_fenced_make(unsigned part, size_t size, size_t alignment)
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-static void check(const struct big *big, const char *call)
+static void check_beside(const struct big *big, const char *call)
 {
     const char *base = big->region.base, *end = base + big->mapped;
     if (UNLIKELY(
-            !bytes_rest_is_zero(first_page(big), base) ||
-            !bytes_rest_is_zero(end, open_end(big, big->mapped))))
+            !bytes_rest_is_zero(first_page_of(big), base) ||
+            !bytes_rest_is_zero(end, end_of_pages(big, big->mapped))))
         fatal_pointer(call, DEFECT_OVERFLOW, base, NULL, 0);
 }
 
@@ -79,15 +79,15 @@ static void check(const struct big *big, const char *call)
 
 static char *mapping_of(const struct big *big)
 {
-    return first_page(big) - os_page_size();
+    return first_page_of(big) - os_page_size();
 }
 
 static size_t mapping_bytes(const struct big *big)
 {
-    return (size_t)(open_end(big, big->mapped) + big->closed - mapping_of(big));
+    return (size_t)(end_of_pages(big, big->mapped) + big->closed - mapping_of(big));
 }
 
-static void unmap(struct big *big)
+static void unmap_fenced(struct big *big)
 {
     page_map_unregister(&big->region);
     if (os_unmap(mapping_of(big), mapping_bytes(big))) {
@@ -108,23 +108,23 @@ void hardened_unmap_refused(void)
     struct list_node *node = __atomic_exchange_n(&refused, NULL, __ATOMIC_ACQUIRE);
     for (struct list_node *next; node; node = next) {
         next = node->next;
-        unmap(CONTAINER_OF(node, struct big, by_size));
+        unmap_fenced(CONTAINER_OF(node, struct big, by_size));
     }
 }
 
 static void let_go(void *waiting)
 {
-    unmap(waiting);
+    unmap_fenced(waiting);
 }
 
-static size_t addresses_of(const void *waiting)
+static size_t big_addresses(const void *waiting)
 {
     return mapping_bytes(waiting);
 }
 
 static struct limbo_queue queue;
 /* Waiting blocks take addresses alone; a caller that runs out of these ends the waiting. */
-static const struct limbo limbo = {&queue, 64 * MIB, addresses_of, let_go, 8};
+static const struct limbo limbo = {&queue, 64 * MIB, big_addresses, let_go, 8};
 
 void big_fenced_release(size_t bytes_max)
 {
@@ -135,22 +135,23 @@ void big_fenced_release(size_t bytes_max)
 
 void big_fenced_end(struct big *big, const char *call)
 {
-    check(big, call);
+    check_beside(big, call);
     fence_end(big->fence_before, FENCE_MAPPINGS);
     fence_end(big->fence_behind, FENCE_MAPPINGS);
     /* Making all of it one mapping may exceed the limit on mappings: then marks close it. Left
      * open, it would wait with its memory. */
     size_t bytes = mapping_bytes(big);
-    bool closed = os_make_untouchable(mapping_of(big), bytes) ||
-                  fence_close(FENCE_MARKS, first_page(big), bytes - os_page_size() - big->closed);
+    bool closed =
+        os_make_untouchable(mapping_of(big), bytes) ||
+        fence_close(FENCE_MARKS, first_page_of(big), bytes - os_page_size() - big->closed);
     poison(big->region.base, big->mapped);
     if (closed)
         limbo_put(&limbo, big);
     else
-        unmap(big);
+        unmap_fenced(big);
 }
 
-static void check_waiting(const void *waiting)
+static void check_waiting_big(const void *waiting)
 {
     const struct big *big = waiting;
     ASSERT(!big->live && !big->cached);
@@ -159,14 +160,14 @@ static void check_waiting(const void *waiting)
 
 void big_fenced_check(void)
 {
-    limbo_check(&limbo, check_waiting);
+    limbo_check(&limbo, check_waiting_big);
 }
 
 /* ---- Resizing -------------------------------------------------------------------------------- */
 
-static bool resize(struct big *big, size_t size)
+static bool resize_fenced(struct big *big, size_t size)
 {
-    char *end = open_end(big, big->mapped), *wanted = open_end(big, size);
+    char *end = end_of_pages(big, big->mapped), *wanted = end_of_pages(big, size);
     size_t page = os_page_size();
     enum fence fence = big->fence_behind;
     if (wanted > end && (size_t)(wanted - end) > big->closed - page)
@@ -187,12 +188,12 @@ static bool resize(struct big *big, size_t size)
 
 /* Moves a block, with room behind it, so that growth step by step does not copy at each step. The
  * room costs addresses but no memory. */
-static struct big *move(struct big *big, size_t size)
+static struct big *move_fenced(struct big *big, size_t size)
 {
     enum { SHARE = 4 };
     struct big *moved = big_fenced_make(big->part, size + size / SHARE, MIN_ALIGNMENT);
     if (moved)
-        resize(moved, size);
+        resize_fenced(moved, size);
     else
         moved = big_fenced_make(big->part, size, MIN_ALIGNMENT);
     if (!moved)
@@ -209,6 +210,6 @@ static struct big *move(struct big *big, size_t size)
 
 struct big *big_fenced_resize(struct big *big, size_t size)
 {
-    check(big, "realloc");
-    return resize(big, size) ? big : move(big, size);
+    check_beside(big, "realloc");
+    return resize_fenced(big, size) ? big : move_fenced(big, size);
 }

@@ -32,7 +32,7 @@ struct block_info front_find(const void *pointer)
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
 /* Makes a free block live, for the caller; returns its pointer. */
-ALWAYS_INLINE void *start(struct held held, size_t size, size_t alignment, enum form form)
+ALWAYS_INLINE void *make_live(struct held held, size_t size, size_t alignment, enum form form)
 {
     struct slab *slab = held.slab;
     size_t index = word_index(slab, held.block), length = size_classes[slab->size_class].size;
@@ -83,7 +83,7 @@ ALWAYS_INLINE bool is_right(struct slab *slab, const void *pointer, uint32_t wor
 
 /* The free of the block. If two threads free it, one of them finds it free, and aborts; so does a
  * pointer at which no block starts. Returns its former word. */
-ALWAYS_INLINE uint32_t end(struct slab *slab, void *block, enum form form)
+ALWAYS_INLINE uint32_t make_freed(struct slab *slab, void *block, enum form form)
 {
     size_t index = word_index(slab, block);
     if (UNLIKELY(index >= slab->blocks))
@@ -112,7 +112,7 @@ unsigned front_class_for(size_t size, size_t alignment)
     return size_class - 1 < MID_CLASS_LAST ? size_class : large_class(size, alignment);
 }
 
-static void *take_block(struct heap *heap, unsigned size_class, size_t alignment)
+static void *take_from_shard(struct heap *heap, unsigned size_class, size_t alignment)
 {
     unsigned units = (unsigned)(alignment >> UNIT_SHIFT);
     void *block = NULL;
@@ -128,7 +128,7 @@ static void *take_large(struct heap *heap, unsigned size_class, size_t size, siz
     void *refused[TRIES], *opened = NULL;
     unsigned count = 0;
     while (!opened && count < TRIES &&
-           (refused[count] = take_block(heap, size_class, alignment)) != NULL) {
+           (refused[count] = take_from_shard(heap, size_class, alignment)) != NULL) {
         opened = large_open(slab_lookup(refused[count]), size, alignment);
         count += !opened;
     }
@@ -155,14 +155,15 @@ static void *take_big(struct heap *heap, size_t size, size_t alignment, enum for
 }
 
 /* CLASS_NONE: as a big block. */
-static void *take(
+static void *take_live(
     struct heap *heap, unsigned size_class, size_t size, size_t alignment, enum form form)
 {
     if (!size_class)
         return take_big(heap, size, alignment, form);
     void *block = size_class_is_large(size_class) ? take_large(heap, size_class, size, alignment)
-                                                  : take_block(heap, size_class, alignment);
-    return block ? start((struct held){block, slab_lookup(block)}, size, alignment, form) : NULL;
+                                                  : take_from_shard(heap, size_class, alignment);
+    return block ? make_live((struct held){block, slab_lookup(block)}, size, alignment, form)
+                 : NULL;
 }
 
 static void *take_nothing(struct heap *heap, size_t alignment, enum form form)
@@ -182,9 +183,9 @@ static void *take_slowly(
     void *block = NULL;
     if (size == 0 && size_class && (block = take_nothing(heap, alignment, form)) != NULL)
         return block;
-    block = take(heap, size_class, size, alignment, form);
+    block = take_live(heap, size_class, size, alignment, form);
     if (UNLIKELY(!block) && counted == size_class && reclaim_for(heap, size_max(size, alignment)))
-        block = take(heap, size_class, size, alignment, form);
+        block = take_live(heap, size_class, size, alignment, form);
     if (block && size_class)
         heap_count_take(heap, counted);
     return block;
@@ -204,7 +205,7 @@ static SLOW_PATH void *alloc_slowly(
     return block;
 }
 
-static void count_free(struct heap *heap, unsigned size_class)
+static void count_freed(struct heap *heap, unsigned size_class)
 {
     if (LIKELY(heap != NULL))
         heap_count_free(heap, size_class);
@@ -222,12 +223,12 @@ static struct sample *end_sample(struct slab *slab, const void *block)
     return sample;
 }
 
-static struct sample *free_to_slab(
+static struct sample *free_in_slab(
     struct heap *heap, struct slab *slab, void *pointer, enum form form)
 {
-    uint32_t word = end(slab, pointer, form);
+    uint32_t word = make_freed(slab, pointer, form);
     struct sample *sample = end_sample(slab, pointer);
-    count_free(heap, sample ? sample->size_class : slab->size_class);
+    count_freed(heap, sample ? sample->size_class : slab->size_class);
     if (front_is_large(slab)) {
         large_end(slab, word_size(word));
     } else {
@@ -256,7 +257,7 @@ static void free_nothing(struct heap *heap, void *nothing, enum form form)
     uint32_t word = word_live(0, MIN_ALIGNMENT, nothing_form(nothing));
     form_check(nothing, word, form & FORM_ANY, "free");
     nothing_free(nothing);
-    count_free(heap, NOTHING_CLASS);
+    count_freed(heap, NOTHING_CLASS);
 }
 
 static SLOW_PATH void free_slowly(void *pointer, enum form form)
@@ -274,7 +275,7 @@ static SLOW_PATH void free_slowly(void *pointer, enum form form)
     if (UNLIKELY(nothing))
         free_nothing(heap, pointer, form);
     else if (info.kind == BLOCK_SLAB)
-        sample = free_to_slab(heap, info.slab, pointer, form);
+        sample = free_in_slab(heap, info.slab, pointer, form);
     else
         sample = free_big(info.big, pointer, form);
     if (heap)
@@ -305,7 +306,7 @@ static void *alloc_unsampled(size_t size, size_t alignment, enum form form)
             struct held held = hold_take(hold, size_class);
             if (UNLIKELY(!held.block))
                 held = take_and_look(hold, size_class);
-            void *block = held.block ? start(held, size, alignment, form) : NULL;
+            void *block = held.block ? make_live(held, size, alignment, form) : NULL;
             hold_end(hold);
             if (LIKELY(block != NULL))
                 return block;
@@ -369,7 +370,7 @@ void hardened_free(void *pointer, enum form form)
         free_slowly(pointer, form);
         return;
     }
-    end(slab, pointer, form);
+    make_freed(slab, pointer, form);
     tags_clear(block, size_classes[slab->size_class].size);
     hold_put(hold, (struct held){block, slab});
     hold_end(hold);

@@ -20,7 +20,7 @@ __thread struct hold *thread_hold;
 enum { CALLS_PER_LOOK = 64, LOOKS_PER_TICK = 16 };
 
 /* Ticks of the purge (thread/idle.h), in a call among many. */
-static void look_around(struct hold *hold)
+static void look_at_clock(struct hold *hold)
 {
     hold->calls_left = CALLS_PER_LOOK;
     if (!idle_matters())
@@ -45,7 +45,7 @@ static unsigned most_ready(unsigned size_class)
 
 /* Sets a class up at its first use. Memory of unused classes stays untouched, since many threads
  * use few. */
-static void begin(struct ready *ready, unsigned size_class)
+static void begin_class(struct ready *ready, unsigned size_class)
 {
     if (LIKELY(ready->most))
         return;
@@ -55,7 +55,7 @@ static void begin(struct ready *ready, unsigned size_class)
 
 /* Fetches the bytes that malloc reads first: the block may have left the processor's caches long
  * ago, and the next one is not its neighbour. */
-static void prefetch(const char *block, size_t size)
+static void prefetch_ends(const char *block, size_t size)
 {
     enum { TO_WRITE = 1, LINE = 64 };
     __builtin_prefetch(block, TO_WRITE);
@@ -67,17 +67,17 @@ struct held hold_take_slowly(struct hold *hold, unsigned size_class)
 {
     struct ready *ready = &hold->ready[size_class];
     if (!hold->calls_left)
-        look_around(hold);
+        look_at_clock(hold);
     if (!ready->count) {
         void *blocks[HOLD_READY];
-        begin(ready, size_class);
+        begin_class(ready, size_class);
         struct heap *heap = heap_enter();
         unsigned got = heap_take(heap, HARDENED_SHARD, size_class, blocks, ready->batch, 1);
         if (heap)
             heap_leave(heap);
         ready->batch = (uint16_t)size_min((size_t)2 * ready->batch, ready->most / 2);
         for (unsigned i = 0; i < got; i++) {
-            prefetch(blocks[i], size_classes[size_class].size);
+            prefetch_ends(blocks[i], size_classes[size_class].size);
             ready->blocks[i] = (struct held){blocks[i], slab_lookup(blocks[i])};
         }
         ready->count = got;
@@ -109,7 +109,7 @@ static void send(struct hold *hold, unsigned size_class, unsigned count)
 void hold_spill(struct hold *hold, unsigned size_class)
 {
     struct ready *ready = &hold->ready[size_class];
-    begin(ready, size_class);
+    begin_class(ready, size_class);
     if (ready->count >= ready->most)
         send(hold, size_class, ready->most / 2);
 }
@@ -187,7 +187,7 @@ static size_t hold_bytes(void)
 }
 
 /* Makes a hold of zeroed memory. */
-static void start(struct hold *hold, struct heap *heap)
+static void start_hold(struct hold *hold, struct heap *heap)
 {
     hold->heap = heap;
     if (!os_random(&hold->random, sizeof hold->random))
@@ -223,7 +223,7 @@ void hold_open(struct heap *heap)
     if (!hold)
         return;
     if (!hold->heap)
-        start(hold, heap);
+        start_hold(hold, heap);
     if (hold->busy)
         forget(hold);
     hold->calls_left = CALLS_PER_LOOK;

@@ -55,7 +55,7 @@ static uint64_t *left_open(const struct slab *slab)
 }
 
 /* Aborts, naming `call`, if somebody has written to the open pages. */
-static void check(const struct slab *slab, const char *call)
+static void check_open_pages(const struct slab *slab, const char *call)
 {
     size_t open = *left_open(slab);
     unpoison(start_of(slab), open);
@@ -93,7 +93,7 @@ void *large_open(struct slab *slab, size_t size, size_t alignment)
     enum fence fence = slab->superslab->fence;
     char *start = start_of(slab);
     size_t open = *left_open(slab);
-    check(slab, "malloc");
+    check_open_pages(slab, "malloc");
     if (length > open && !fence_open(fence, start + open, length - open))
         return NULL;
     /* At the end of the open pages, so that blocks of other lengths cost no system calls. */
@@ -141,7 +141,7 @@ bool large_close(const struct slab *slab)
 {
     enum fence fence = slab->superslab->fence;
     size_t open = *left_open(slab);
-    check(slab, "free");
+    check_open_pages(slab, "free");
     return fence != FENCE_NONE && (!open || fence_close(fence, start_of(slab), open));
 }
 
@@ -161,11 +161,11 @@ static void send_home(void *waiting)
 /* Checks the block now: it will have no next owner. */
 static void look_and_send_home(void *waiting)
 {
-    check(waiting, "free");
+    check_open_pages(waiting, "free");
     send_home(waiting);
 }
 
-static size_t addresses_of(const void *waiting)
+static size_t large_addresses(const void *waiting)
 {
     return slab_end(waiting);
 }
@@ -176,7 +176,7 @@ static size_t memory_of(const void *waiting)
 }
 
 static struct limbo_queue closed_queue, open_queue;
-static const struct limbo closed_limbo = {&closed_queue, 64 * MIB, addresses_of, send_home, 0};
+static const struct limbo closed_limbo = {&closed_queue, 64 * MIB, large_addresses, send_home, 0};
 static const struct limbo open_limbo = {&open_queue, 1 * MIB, memory_of, send_home, 0};
 static const struct limbo last_limbo = {&open_queue, 0, memory_of, look_and_send_home, 0};
 
@@ -214,7 +214,7 @@ void large_look(void)
 static unsigned waiting_blocks; /* seen by the walker */
 
 /* The block is not live, and not in its bin. */
-static void check_waiting(const void *waiting)
+static void check_waiting_large(const void *waiting)
 {
     const struct slab *slab = waiting;
     ASSERT(size_class_is_single(slab->size_class));
@@ -228,8 +228,8 @@ static void check_waiting(const void *waiting)
 unsigned large_check(void)
 {
     waiting_blocks = 0;
-    limbo_check(&closed_limbo, check_waiting);
-    limbo_check(&open_limbo, check_waiting);
+    limbo_check(&closed_limbo, check_waiting_large);
+    limbo_check(&open_limbo, check_waiting_large);
     return waiting_blocks;
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 
-static void end(const struct limbo *limbo, void *freed)
+static void end_waiting(const struct limbo *limbo, void *freed)
 {
     ATOMIC_ADD_RELAXED(&limbo->queue->bytes, -limbo->bytes_of(freed));
     limbo->end(freed);
@@ -11,7 +11,7 @@ static void end(const struct limbo *limbo, void *freed)
 
 /* Takes out the oldest block, if more than `bytes_max` bytes and more than `youngest` blocks wait;
  * else NULL. */
-static void *take(struct limbo_queue *queue, size_t bytes_max, unsigned youngest)
+static void *take_out(struct limbo_queue *queue, size_t bytes_max, unsigned youngest)
 {
     while (ATOMIC_LOAD_RELAXED(&queue->bytes) > bytes_max) {
         uint64_t turn = ATOMIC_LOAD_RELAXED(&queue->taken);
@@ -29,16 +29,16 @@ static void *take(struct limbo_queue *queue, size_t bytes_max, unsigned youngest
     return NULL;
 }
 
-static void release(const struct limbo *limbo, size_t bytes_max, unsigned youngest)
+static void end_oldest(const struct limbo *limbo, size_t bytes_max, unsigned youngest)
 {
     void *oldest;
-    while ((oldest = take(limbo->queue, bytes_max, youngest)) != NULL)
-        end(limbo, oldest);
+    while ((oldest = take_out(limbo->queue, bytes_max, youngest)) != NULL)
+        end_waiting(limbo, oldest);
 }
 
 void limbo_release(const struct limbo *limbo, size_t bytes_max)
 {
-    release(limbo, bytes_max, 0);
+    end_oldest(limbo, bytes_max, 0);
 }
 
 /* Skips turns whose blocks were pushed out by later ones, which may end in any order. */
@@ -61,9 +61,9 @@ void limbo_put(const struct limbo *limbo, void *freed)
         /* In the first round a slot holds a block only if later turns have overtaken this one. */
         if (turn >= LIMBO_SLOTS)
             pass(queue, turn - LIMBO_SLOTS + 1);
-        end(limbo, oldest);
+        end_waiting(limbo, oldest);
     }
-    release(limbo, limbo->bytes_max, limbo->youngest);
+    end_oldest(limbo, limbo->bytes_max, limbo->youngest);
 }
 
 void limbo_check(const struct limbo *limbo, void (*look)(const void *waiting))

@@ -25,7 +25,7 @@ static int32_t lefts[FORMS];  /* free slots, less those that threads are about t
 
 /* Reserves the range with the first request: it may be a large part of the addresses that a program
  * may lock or map. False: there is no memory for it, or another thread is doing it. */
-static SLOW_PATH bool reserve(void)
+static SLOW_PATH bool reserve_range(void)
 {
     if (__atomic_exchange_n(&opening, true, __ATOMIC_RELAXED))
         return ATOMIC_LOAD_ACQUIRE(&nothing_start) != 0;
@@ -61,7 +61,7 @@ static uint64_t slots_at(unsigned word, size_t alignment)
 
 /* Begins a word later each time, so that a freed address is not the next one. Goes round twice:
  * another thread may take the last free slot ahead of us, and free one behind us. */
-static void *take(size_t alignment, enum form form)
+static void *take_free_slot(size_t alignment, enum form form)
 {
     unsigned turn = ATOMIC_ADD_RELAXED(&turns[form], 1), count = words_of[form].count;
     for (unsigned i = 0; i < 2 * count; i++) {
@@ -83,9 +83,9 @@ void *nothing_take(size_t alignment, enum form form)
     alignment = size_max(alignment, MIN_ALIGNMENT);
     if (UNLIKELY(alignment > REGION_SIZE))
         return NULL;
-    if (UNLIKELY(!ATOMIC_LOAD_ACQUIRE(&nothing_start)) && !reserve())
+    if (UNLIKELY(!ATOMIC_LOAD_ACQUIRE(&nothing_start)) && !reserve_range())
         return NULL;
-    void *slot = ATOMIC_ADD_RELAXED(&lefts[form], -1) > 0 ? take(alignment, form) : NULL;
+    void *slot = ATOMIC_ADD_RELAXED(&lefts[form], -1) > 0 ? take_free_slot(alignment, form) : NULL;
     if (UNLIKELY(!slot))
         ATOMIC_ADD_RELAXED(&lefts[form], 1);
     return slot;
@@ -99,7 +99,7 @@ enum form nothing_form(const void *address)
                                                    : FORM_NEW_ARRAY;
 }
 
-static size_t slot_of(const void *address, const char *call)
+static size_t slot_index(const void *address, const char *call)
 {
     size_t offset = (uintptr_t)address - nothing_start;
     if (UNLIKELY(offset % MIN_ALIGNMENT))
@@ -109,14 +109,14 @@ static size_t slot_of(const void *address, const char *call)
 
 void nothing_check(const void *address, const char *call)
 {
-    size_t slot = slot_of(address, call);
+    size_t slot = slot_index(address, call);
     if (UNLIKELY(!(ATOMIC_LOAD_RELAXED(&taken[slot / 64]) >> slot % 64 & 1)))
         fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
 }
 
 void nothing_free(const void *address)
 {
-    size_t slot = slot_of(address, "free");
+    size_t slot = slot_index(address, "free");
     uint64_t bit = (uint64_t)1 << slot % 64;
     if (UNLIKELY(!(__atomic_fetch_and(&taken[slot / 64], ~bit, __ATOMIC_RELEASE) & bit)))
         fatal_pointer("free", DEFECT_DOUBLE_FREE, address, NULL, 0);

@@ -126,7 +126,7 @@ static void *change_size(struct slab *slab, void *block, uint32_t word, size_t s
 
 /* True if a block of `size` bytes should stay in this slab: the block is long enough, and at most
  * twice as long as a new one would be. A sample is as long as the block it stands for. */
-static bool fits(struct slab *slab, size_t size)
+static bool fits_slab(struct slab *slab, size_t size)
 {
     const struct sample *sample = word_sample(slab);
     unsigned size_class = front_class_for(size, MIN_ALIGNMENT);
@@ -141,7 +141,7 @@ static void *resize_in_slab(struct slab *slab, void *block, size_t size)
     uint32_t word = front_word_of(slab, block, FORM_MALLOC, "realloc");
     size_t before = word_size(word);
     int kept = errno;
-    void *moved = fits(slab, size) ? change_size(slab, block, word, size) : NULL;
+    void *moved = fits_slab(slab, size) ? change_size(slab, block, word, size) : NULL;
     if (LIKELY(moved != NULL))
         return moved;
     moved = front_alloc_roomy(before, size, &start);
@@ -179,7 +179,7 @@ static void *resize_big(struct big *big, void *before, size_t size)
 }
 
 /* Moves a block to another of that size, or, without memory, shrinks it in place. */
-static void *move(void *block, size_t usable, size_t size, size_t alignment)
+static void *move_or_shrink(void *block, size_t usable, size_t size, size_t alignment)
 {
     int kept = errno;
     void *moved = alloc_aligned(size, alignment);
@@ -216,7 +216,7 @@ void *alloc_resize(void *block, size_t size)
     /* A big block that crosses the border back and forth stays big: else it is copied each time. */
     void *resized =
         info.kind == BLOCK_BIG && size > LARGE_MAX / 2 ? resize_big(info.big, block, size) : NULL;
-    return resized ? resized : move(block, usable, size, MIN_ALIGNMENT);
+    return resized ? resized : move_or_shrink(block, usable, size, MIN_ALIGNMENT);
 }
 
 void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
@@ -225,7 +225,7 @@ void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
         return block ? alloc_resize(block, size) : alloc_aligned(size, alignment);
     size_t usable = alloc_usable_size(block, "realloc");
     bool stays = (uintptr_t)block % alignment == 0 && size == usable;
-    return stays ? block : move(block, usable, size, alignment);
+    return stays ? block : move_or_shrink(block, usable, size, alignment);
 }
 
 /* The size is part of the block's record, and stays. */

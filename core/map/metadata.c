@@ -36,7 +36,7 @@ static void use_chunk(char *memory, size_t size)
 }
 
 /* Lock held. */
-static void *take(size_t size, bool *used)
+static void *take_record(size_t size, bool *used)
 {
     struct free_record **list = &metadata.free[size / METADATA_GRAIN - 1];
     struct free_record *record = *list;
@@ -60,7 +60,7 @@ void *metadata_alloc(size_t size)
     ASSERT(size && size / METADATA_GRAIN <= METADATA_SIZES);
     lock_acquire(&metadata.lock);
     bool used = false;
-    void *record = take(size, &used);
+    void *record = take_record(size, &used);
     lock_release(&metadata.lock);
     if (!record) {
         char *chunk =
@@ -69,11 +69,11 @@ void *metadata_alloc(size_t size)
             return NULL;
         lock_acquire(&metadata.lock);
         /* Another thread may have been faster. */
-        record = take(size, &used);
+        record = take_record(size, &used);
         if (!record) {
             use_chunk(chunk, CHUNK);
             chunk = NULL;
-            record = take(size, &used);
+            record = take_record(size, &used);
         }
         lock_release(&metadata.lock);
         if (chunk)

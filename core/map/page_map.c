@@ -46,7 +46,7 @@ static uint64_t wide_ready[READY_WORDS(((size_t)2 << PROGRAM_BITS) / UNIT_SIZE)]
 struct class_map class_map = {.base = (uintptr_t)1 << 63, .ready = window_ready};
 struct class_map wide_class_map = {.ready = wide_ready};
 
-static uint8_t *reserve(size_t entries, const void *near)
+static uint8_t *reserve_map(size_t entries, const void *near)
 {
     uint8_t *pages = os_reserve_scattered(entries + PIECE, near);
     return pages ? pages + MAP_OFFSET : NULL;
@@ -58,7 +58,7 @@ bool class_map_init(const void *address)
     size_t limit = os_address_space_limit();
     while (window > GIB && window / UNIT_SIZE > limit / 256)
         window /= 2;
-    class_map.classes = reserve(window / UNIT_SIZE, address);
+    class_map.classes = reserve_map(window / UNIT_SIZE, address);
     if (!class_map.classes)
         return false;
     /* Linux places mappings downwards: most of the window lies below the first one. */
@@ -94,7 +94,7 @@ static void make_wide(void)
     /* The program needs its few addresses itself. */
     if (os_address_space_limit() != SIZE_MAX)
         return;
-    uint8_t *fresh = reserve(wide_class_map.limit, class_map.classes);
+    uint8_t *fresh = reserve_map(wide_class_map.limit, class_map.classes);
     if (fresh &&
         !__atomic_compare_exchange_n(
             &wide_class_map.classes, &none, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -102,7 +102,7 @@ static void make_wide(void)
 }
 
 /* Makes the part of the map for a superslab writable. */
-static bool prepare(struct class_map *map, const void *address)
+static bool prepare_part(struct class_map *map, const void *address)
 {
     size_t index = index_of(map, address);
     uint8_t *classes = ATOMIC_LOAD_RELAXED(&map->classes);
@@ -125,7 +125,7 @@ bool class_map_prepare(const void *address)
 {
     if (index_of(&class_map, address) >= class_map.limit && class_map_newest() == &class_map)
         make_wide();
-    return prepare(&class_map, address) && prepare(&wide_class_map, address);
+    return prepare_part(&class_map, address) && prepare_part(&wide_class_map, address);
 }
 
 static void set(struct class_map *map, const void *address, unsigned units, unsigned class)
@@ -178,7 +178,7 @@ static void leaf_install(size_t index, struct leaf *fresh)
 
 static struct leaf *spare_leaf; /* atomic: release on store pairs with acquire on taking it */
 
-static size_t unit_of(const void *address)
+static size_t region_index(const void *address)
 {
     size_t unit = (uintptr_t)address >> REGION_SHIFT;
     ASSERT(unit < (size_t)1 << (ROOT_BITS + LEAF_BITS));
@@ -202,8 +202,8 @@ bool page_map_prepare(const void *address)
      * out only on request. */
     if (UNLIKELY((uintptr_t)address >> ADDRESS_BITS != 0))
         return false;
-    widen(unit_of(address));
-    size_t index = unit_of(address) >> LEAF_BITS;
+    widen(region_index(address));
+    size_t index = region_index(address) >> LEAF_BITS;
     if (ATOMIC_LOAD_ACQUIRE(&page_map_root[index]))
         return true;
     struct leaf *leaf = leaf_map();
@@ -214,7 +214,7 @@ bool page_map_prepare(const void *address)
 
 bool page_map_is_prepared(const void *address)
 {
-    return ATOMIC_LOAD_ACQUIRE(&page_map_root[unit_of(address) >> LEAF_BITS]) != NULL;
+    return ATOMIC_LOAD_ACQUIRE(&page_map_root[region_index(address) >> LEAF_BITS]) != NULL;
 }
 
 bool page_map_take_spare(struct page_map_spare *spare)
@@ -227,9 +227,9 @@ bool page_map_take_spare(struct page_map_spare *spare)
 
 void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address)
 {
-    size_t index = unit_of(address) >> LEAF_BITS;
+    size_t index = region_index(address) >> LEAF_BITS;
     struct leaf *none = NULL;
-    widen(unit_of(address));
+    widen(region_index(address));
     if (!ATOMIC_LOAD_ACQUIRE(&page_map_root[index]))
         leaf_install(index, spare->leaf);
     else if (!__atomic_compare_exchange_n(
@@ -239,7 +239,7 @@ void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address
 
 static void set_entry(const void *address, uintptr_t entry)
 {
-    size_t unit = unit_of(address);
+    size_t unit = region_index(address);
     struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[unit >> LEAF_BITS]);
     ATOMIC_STORE_RELEASE(&leaf->entry[unit & ((1 << LEAF_BITS) - 1)], entry);
 }
@@ -270,7 +270,7 @@ void page_map_unregister(const struct region *region)
 struct region *page_map_next(const struct region *region)
 {
     enum { LEAF_ENTRIES = 1 << LEAF_BITS };
-    size_t unit = region ? unit_of(region->base) + 1 : ATOMIC_LOAD_RELAXED(&first_unit);
+    size_t unit = region ? region_index(region->base) + 1 : ATOMIC_LOAD_RELAXED(&first_unit);
     while (unit <= ATOMIC_LOAD_RELAXED(&last_unit)) {
         struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[unit >> LEAF_BITS]);
         if (!leaf) {

@@ -15,7 +15,7 @@ struct message {
     struct text text;
 };
 
-static struct text *begin(struct message *message)
+static struct text *begin_message(struct message *message)
 {
     text_init(&message->text, message->buffer, sizeof message->buffer);
     text_string(&message->text, "hakmem: ");
@@ -26,7 +26,7 @@ static struct text *begin(struct message *message)
 static struct text *begin_misuse(
     struct message *message, const char *call, const char *what, const void *pointer)
 {
-    struct text *text = begin(message);
+    struct text *text = begin_message(message);
     PROBE_2(misuse, pointer, call);
     text_string(text, call);
     text_string(text, "(): ");
@@ -98,7 +98,7 @@ void fatal_told(
 void fatal(const char *message)
 {
     struct message whole;
-    struct text *text = begin(&whole);
+    struct text *text = begin_message(&whole);
     text_string(text, message);
     print_and_abort(text, NULL);
 }
@@ -106,7 +106,7 @@ void fatal(const char *message)
 void assert_failed(const char *expression, const char *file, int line)
 {
     struct message message;
-    struct text *text = begin(&message);
+    struct text *text = begin_message(&message);
     text_string(text, "internal error: ");
     text_string(text, expression);
     text_string(text, " at ");

@@ -33,7 +33,7 @@ void identity_start(void (*repair)(uint32_t before, uint32_t now))
 
 /* Gives the new process a number, unless another thread does. Signals are blocked meanwhile: a
  * handler that allocates would wait for the call that it interrupted. */
-static void begin_process(struct process_number *process, uint32_t id)
+static void begin_child(struct process_number *process, uint32_t id)
 {
     uint32_t none = 0;
     uint64_t signals = os_block_signals();
@@ -56,7 +56,7 @@ uint64_t identity_renew(void)
         if (number == IN_REPAIR)
             cpu_relax();
         else
-            begin_process(process, id);
+            begin_child(process, id);
     }
     return own_identity = (uint64_t)number << 32 | id;
 }

@@ -128,7 +128,7 @@ static bool lists(const char *list, size_t length, const char *word)
 
 /* A line such as "4:cpu,cpuacct:/path"; the line of version 2 has no names, and is the last. A
  * controller has one version: `seen` counts those of ours under version 1. */
-static void read_line(
+static void read_group_line(
     const char *root, const char *line, size_t length, struct os_limits *limits, unsigned *seen)
 {
     const char *names = memchr(line, ':', length);
@@ -168,7 +168,7 @@ static size_t read_lines(
         size_t length = strcspn(line, "\n");
         if (!line[length] && !last)
             return (size_t)(line - text);
-        read_line(root, line, length, limits, seen);
+        read_group_line(root, line, length, limits, seen);
         if (!line[length])
             return (size_t)(line - text) + length;
         line += length + 1;

@@ -35,7 +35,7 @@ enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 
 uint64_t os_counts[OS_CALL_COUNT];
 
-static void count(enum os_call call)
+static void count_system_call(enum os_call call)
 {
     ATOMIC_ADD_RELAXED(&os_counts[call], 1);
 }
@@ -43,7 +43,7 @@ static void count(enum os_call call)
 /* Counts the call; true: a test wants it to fail. */
 ALWAYS_INLINE bool refused(enum os_call call)
 {
-    count(call);
+    count_system_call(call);
     return HAKMEM_FAULTS && fault_hook && fault_hook(call);
 }
 
@@ -285,7 +285,7 @@ bool os_unmap(void *address, size_t size)
     return true;
 }
 
-static bool advise(void *address, size_t size, int advice)
+static bool advise_range(void *address, size_t size, int advice)
 {
     return !refused(OS_MADVISE) &&
            system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0) == 0;
@@ -294,35 +294,35 @@ static bool advise(void *address, size_t size, int advice)
 bool os_purge(void *address, size_t size)
 {
     PROBE_2(purge, address, size);
-    return advise(address, size, MADV_DONTNEED);
+    return advise_range(address, size, MADV_DONTNEED);
 }
 
 bool os_guard(void *address, size_t size)
 {
-    return advise(address, size, MADV_GUARD_INSTALL);
+    return advise_range(address, size, MADV_GUARD_INSTALL);
 }
 
 bool os_unguard(void *address, size_t size)
 {
-    return advise(address, size, MADV_GUARD_REMOVE);
+    return advise_range(address, size, MADV_GUARD_REMOVE);
 }
 
 void *os_map_wiped(size_t size)
 {
     void *address = map_at(NULL, size, PROT_READ | PROT_WRITE, 0);
     if (address)
-        advise(address, round_up(size, os_page_size()), MADV_WIPEONFORK);
+        advise_range(address, round_up(size, os_page_size()), MADV_WIPEONFORK);
     return address;
 }
 
 void os_populate(void *address, size_t size)
 {
-    advise(address, size, MADV_POPULATE_WRITE);
+    advise_range(address, size, MADV_POPULATE_WRITE);
 }
 
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
-    advise(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    advise_range(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 bool os_resize(void *address, size_t old_size, size_t new_size)
@@ -370,7 +370,7 @@ enum os_move_result os_move(void *address, size_t old_size, void *target, size_t
 void os_futex_wait(uint32_t *word, uint32_t expected)
 {
     const struct timespec most = {.tv_nsec = 100000000};
-    count(OS_FUTEX);
+    count_system_call(OS_FUTEX);
     system_call(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, (long)expected, (long)&most, 0, 0);
 }
 
@@ -379,13 +379,13 @@ void os_sleep_ms(unsigned ms)
 {
     const struct timespec most = {ms / 1000, ms % 1000 * 1000000L};
     const uint32_t word = 0;
-    count(OS_FUTEX);
+    count_system_call(OS_FUTEX);
     system_call(SYS_futex, (long)&word, FUTEX_WAIT_PRIVATE, 0, (long)&most, 0, 0);
 }
 
 void os_futex_wake(uint32_t *word)
 {
-    count(OS_FUTEX);
+    count_system_call(OS_FUTEX);
     system_call(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 

@@ -80,7 +80,7 @@ ALWAYS_INLINE void delete_by(void *block, enum form form)
 }
 
 /* Checks what a delete is told; SIZE_MAX: no size, 0: no alignment. */
-ALWAYS_INLINE void expect(void *block, size_t size, size_t alignment, enum form form)
+ALWAYS_INLINE void expect_form(void *block, size_t size, size_t alignment, enum form form)
 {
     if (HARDENED && are_ours())
         hardened_expect(
@@ -286,7 +286,7 @@ OPERATOR HOT_ENTRY void _ZdlPv(void *block)
 
 ALWAYS_INLINE void delete_aligned(void *block, size_t alignment, enum form form)
 {
-    expect(block, SIZE_MAX, alignment, form);
+    expect_form(block, SIZE_MAX, alignment, form);
     delete_by(block, form | FORM_ALIGNED);
 }
 
@@ -323,7 +323,7 @@ OPERATOR void _ZdaPvSt11align_val_t(void *block, size_t alignment)
     OPERATOR void name(void *block, __VA_ARGS__)                                                   \
     {                                                                                              \
         (void)size;                                                                                \
-        expect(block, size, 0, form);                                                              \
+        expect_form(block, size, 0, form);                                                         \
         called;                                                                                    \
     }
 

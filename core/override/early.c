@@ -13,13 +13,13 @@ static void nothing(void)
 }
 
 /* The dynamic linker's calling convention: returns the address of the function. */
-__attribute__((used)) static void (*resolve(void))(void)
+__attribute__((used)) static void (*resolve_early(void))(void)
 {
     heap_start_early();
     return nothing;
 }
 
-static void early(void) __attribute__((ifunc("resolve")));
+static void early(void) __attribute__((ifunc("resolve_early")));
 
 /* The reference that makes the linker emit the relocation. */
 __attribute__((used, retain)) static void (*const volatile reference)(void) = early;

@@ -25,7 +25,7 @@ EXPORT void *reallocarray(void *block, size_t count, size_t size)
 
 /* Only the hardened library knows the requested size; the default one knows that it was at most
  * that of the block. Foreign blocks pass. */
-static void expect(const void *block, size_t size, size_t alignment, const char *call)
+static void expect_size(const void *block, size_t size, size_t alignment, const char *call)
 {
     size_t length = alloc_object_size_fast(block);
     if (HARDENED)
@@ -36,12 +36,12 @@ static void expect(const void *block, size_t size, size_t alignment, const char 
 
 EXPORT void free_sized(void *block, size_t size)
 {
-    expect(block, size, MIN_ALIGNMENT, "free_sized");
+    expect_size(block, size, MIN_ALIGNMENT, "free_sized");
     free(block);
 }
 
 EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 {
-    expect(block, size, alignment, "free_aligned_sized");
+    expect_size(block, size, alignment, "free_aligned_sized");
     free(block);
 }

@@ -55,7 +55,7 @@ size_t hakmem_purge(void)
 }
 
 /* Copies the fields that the caller knows; those that only the caller knows become 0. */
-static size_t hand_out(void *to, size_t size, const void *from, size_t known)
+static size_t copy_known(void *to, size_t size, const void *from, size_t known)
 {
     size_t shared = size_min(size, known);
     memcpy(to, from, shared);
@@ -67,7 +67,7 @@ size_t hakmem_get_stats(struct hakmem_stats *stats, size_t size)
 {
     struct snapshot now;
     stats_collect(&now);
-    return hand_out(stats, size, &now.total, sizeof now.total);
+    return copy_known(stats, size, &now.total, sizeof now.total);
 }
 
 unsigned hakmem_tier_count(void)
@@ -88,7 +88,7 @@ size_t hakmem_get_tier(unsigned tier, struct hakmem_usage *usage, size_t size)
         return 0;
     }
     stats_collect(&now);
-    return hand_out(usage, size, &now.tier[tier], sizeof now.tier[tier]);
+    return copy_known(usage, size, &now.tier[tier], sizeof now.tier[tier]);
 }
 
 unsigned hakmem_class_count(void)
@@ -109,7 +109,7 @@ size_t hakmem_get_class(unsigned index, struct hakmem_usage *usage, size_t size)
         return 0;
     }
     stats_collect_class(index + 1, &now);
-    return hand_out(usage, size, &now, sizeof now);
+    return copy_known(usage, size, &now, sizeof now);
 }
 
 size_t hakmem_stats_json(char *buffer, size_t capacity)

@@ -57,7 +57,7 @@ uint64_t limit_purges(void)
     return ATOMIC_LOAD_RELAXED(&purges);
 }
 
-static size_t bound(size_t limit)
+static size_t bound_below(size_t limit)
 {
     return limit == SIZE_MAX ? SIZE_MAX : limit - limit / NEAR_PART;
 }
@@ -65,7 +65,7 @@ static size_t bound(size_t limit)
 /* How much of the bound is left. `*excess`: by how much it is exceeded. */
 static size_t room(size_t limit, size_t held, size_t *excess)
 {
-    size_t most = bound(limit);
+    size_t most = bound_below(limit);
     *excess = held - size_min(held, most);
     return most - size_min(held, most);
 }
@@ -103,7 +103,7 @@ static void purge(size_t wanted, size_t free_bytes, size_t ahead)
         ATOMIC_ADD_RELAXED(&purges, 1);
 }
 
-static void look(void)
+static void look_at_sum(void)
 {
     struct held held = held_now();
     size_t limit = resident_limit(), addresses = ATOMIC_LOAD_RELAXED(&address_bytes);
@@ -131,7 +131,7 @@ static void look(void)
 void reclaim_to_limit(size_t bytes)
 {
     if (ATOMIC_ADD_RELAXED(&taken_bytes, bytes) + bytes > ATOMIC_LOAD_RELAXED(&room_bytes))
-        look();
+        look_at_sum();
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
@@ -181,5 +181,5 @@ void limit_tick(uint64_t now_ms)
         ATOMIC_STORE_RELAXED(&measured_ms, now_ms);
         reclaim_read_limits();
     }
-    look();
+    look_at_sum();
 }

@@ -43,7 +43,7 @@ static __thread struct {
  * Const after the constructor. */
 static bool locks_alone;
 
-__attribute__((constructor)) static void start(void)
+__attribute__((constructor)) static void start_counting(void)
 {
     const char *what = getenv("LIBHAKMEM_PROFILE");
     locks_alone = what && strcmp(what, "locks") == 0;
@@ -57,7 +57,7 @@ struct span {
     enum cycles_side side, outer_side;
 };
 
-static struct span begin(enum cycles_side side, enum cycles_kind kind)
+static struct span begin_span(enum cycles_side side, enum cycles_kind kind)
 {
     struct span span = {0};
     bool in_call = now.side != CYCLES_OTHER;
@@ -75,7 +75,7 @@ static struct span begin(enum cycles_side side, enum cycles_kind kind)
     return span;
 }
 
-static void count(enum cycles_side side, enum cycles_kind kind, uint64_t ticks, uint64_t own)
+static void count_span(enum cycles_side side, enum cycles_kind kind, uint64_t ticks, uint64_t own)
 {
     struct cycles_counts *counts = &cycles_copies[own_identity % CYCLES_COPIES].of[side][kind];
     uint64_t max = ATOMIC_LOAD_RELAXED(&counts->max);
@@ -89,7 +89,7 @@ static void count(enum cycles_side side, enum cycles_kind kind, uint64_t ticks, 
     ATOMIC_ADD_RELAXED(&counts->buckets[size_min(bucket, CYCLES_BUCKETS - 1)], 1);
 }
 
-static void end(const struct span *span)
+static void end_span(const struct span *span)
 {
     if (!span->start)
         return;
@@ -98,7 +98,7 @@ static void end(const struct span *span)
     if (span->kind == CYCLES_CALL && !now.entered)
         return;
     now.ended_ticks = span->inside + ticks;
-    count(span->side, span->kind, ticks, ticks - size_min(ticks, inside));
+    count_span(span->side, span->kind, ticks, ticks - size_min(ticks, inside));
 }
 
 void cycles_lock_waited(uint64_t ticks)
@@ -106,7 +106,7 @@ void cycles_lock_waited(uint64_t ticks)
     if (UNLIKELY(locks_alone))
         return;
     now.ended_ticks += ticks;
-    count(now.side, CYCLES_LOCK_WAIT, ticks, ticks);
+    count_span(now.side, CYCLES_LOCK_WAIT, ticks, ticks);
 }
 
 /* clang-format off */
@@ -116,7 +116,8 @@ void cycles_lock_waited(uint64_t ticks)
     type __wrap_##function parameters;                                                             \
     type __wrap_##function parameters                                                              \
     {                                                                                              \
-        __attribute__((cleanup(end))) struct span span = begin(CYCLES_##side, CYCLES_##kind);      \
+        __attribute__((cleanup(end_span))) struct span span =                                      \
+            begin_span(CYCLES_##side, CYCLES_##kind);                                              \
         return __real_##function arguments;                                                        \
     }
 #include "report/cycles.def"

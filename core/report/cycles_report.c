@@ -39,7 +39,7 @@ static uint64_t quantile(const struct cycles_counts *counts, unsigned thousandth
     return counts->max;
 }
 
-static void print_row(
+static void print_span_row(
     struct text *text, enum cycles_side side, enum cycles_kind kind,
     const struct cycles_counts *counts)
 {
@@ -80,7 +80,7 @@ void cycles_print(struct text *text)
             struct cycles_counts counts;
             cycles_collect(side, kind, &counts);
             if (counts.count)
-                print_row(text, side, kind, &counts);
+                print_span_row(text, side, kind, &counts);
         }
     }
     print_locks(text);

@@ -133,7 +133,7 @@ static void complain_unwritable(const char *option, const char *path, const char
 
 /* Resolves the percent signs of the path. False: it is too long; cut off, it would name another
  * file. */
-static bool resolve(const char *path, struct text *text)
+static bool resolve_percents(const char *path, struct text *text)
 {
     for (; *path; path++) {
         if (path[0] == '%' && path[1] == 'p')
@@ -181,7 +181,7 @@ static int open_in(char *buffer, const char *option, const char *path, bool *is_
 {
     struct text text;
     text_init(&text, buffer, PATH_BYTES);
-    if (!resolve(path, &text)) {
+    if (!resolve_percents(path, &text)) {
         complain_unwritable(option, path, ": the path is too long");
         return -1;
     }

@@ -45,7 +45,7 @@ struct row {
     uint64_t mallocs, malloc_hits, frees, free_hits, live_blocks, live_bytes, committed_bytes;
 };
 
-static void print_row(
+static void print_tier_row(
     struct text *text, const char *name, const struct row *row, const struct row *all)
 {
     text_string_padded(text, name, 5);
@@ -80,9 +80,9 @@ static void print_tiers(struct text *text, const struct snapshot *now)
         const struct row row = {usage->malloc_calls,   usage->malloc_hits, usage->free_calls,
                                 usage->free_hits,      usage->live_blocks, usage->live_bytes,
                                 usage->committed_bytes};
-        print_row(text, stats_tier_names[tier], &row, &all);
+        print_tier_row(text, stats_tier_names[tier], &row, &all);
     }
-    print_row(text, "all", &all, &all);
+    print_tier_row(text, "all", &all, &all);
     if (total->libc_calls) {
         text_string(text, "of these, passed on to the C library: ");
         text_unsigned(text, total->libc_calls);

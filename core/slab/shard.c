@@ -38,7 +38,7 @@ static size_t shard_bytes(void)
 }
 
 /* Prepares the shard `index`, if that is still the next; false: there is no memory. */
-static bool prepare(unsigned index)
+static bool prepare_next(unsigned index)
 {
     struct shard *none = NULL, *made = os_map(shard_bytes(), CACHE_LINE, NULL);
     if (!made)
@@ -58,7 +58,7 @@ static bool prepare_up_to(unsigned shard)
 {
     unsigned next;
     while ((next = shard_count()) <= shard)
-        if (!prepare(next))
+        if (!prepare_next(next))
             return false;
     return true;
 }

@@ -64,7 +64,7 @@ static void record_free(struct slab *slab)
 }
 
 /* The part of the page heap that a shard's slabs come from. */
-static unsigned part_of(unsigned shard)
+static unsigned part_of_shard(unsigned shard)
 {
     return UNLIKELY(slab_shard_is_sampled(shard)) ? 0 : shard;
 }
@@ -115,12 +115,12 @@ static enum growth growth_for(unsigned size_class)
 }
 
 /* A slab of the class; in the hardened library the caller opens it. */
-static struct slab *create(
+static struct slab *make_slab(
     unsigned size_class, unsigned shard, unsigned alignment, enum growth growth)
 {
     struct unit_run taken;
     unsigned units = size_classes[size_class].units;
-    if (!page_heap_take(part_of(shard), units, alignment, growth, &taken))
+    if (!page_heap_take(part_of_shard(shard), units, alignment, growth, &taken))
         return NULL;
     struct slab *slab = record_alloc(size_class, shard, &taken);
     if (!slab) {
@@ -146,7 +146,7 @@ static SLOW_PATH struct slab *create_open(
     struct slab *refused[SUPERSLAB_UNITS + 1], *slab = NULL;
     unsigned count = 0;
     while (count < ARRAY_LENGTH(refused) &&
-           (slab = create(size_class, shard, alignment, growth)) != NULL &&
+           (slab = make_slab(size_class, shard, alignment, growth)) != NULL &&
            !hardened_open_slab(slab)) {
         refused[count++] = slab;
         slab = NULL;
@@ -167,7 +167,7 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
     enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
     alignment = (unsigned)size_max(alignment, layout->alignment);
     struct slab *slab = HARDENED ? create_open(size_class, shard, alignment, growth)
-                                 : create(size_class, shard, alignment, growth);
+                                 : make_slab(size_class, shard, alignment, growth);
     if (!slab)
         return NULL;
     count_dense(size_class, layout->units * UNIT_SIZE);

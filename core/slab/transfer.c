@@ -37,7 +37,7 @@ static unsigned factor(unsigned size_class)
     return size_classes[size_class].size > TINY_MAX ? TRANSFER_MID_FACTOR : 1;
 }
 
-static unsigned bound(unsigned size_class)
+static unsigned blocks_max(unsigned size_class)
 {
     if (ATOMIC_LOAD_RELAXED(&closed) || (size_class_is_long(size_class) && pressure_is_near()))
         return 0;
@@ -72,7 +72,7 @@ static SLOW_PATH void fatal_starts(unsigned size_class, void *const *blocks, uns
 
 /* Gives the cache room for `wanted` blocks, if there is memory. Outside the lock, a new record is
  * made before, and the superfluous one freed after. */
-static SLOW_PATH void grow(struct transfer *transfer, unsigned wanted)
+static SLOW_PATH void grow_slots(struct transfer *transfer, unsigned wanted)
 {
     uint32_t capacity = TRANSFER_SLOTS_MIN;
     while (capacity < wanted)
@@ -109,14 +109,14 @@ static void stock(unsigned shard, unsigned size_class)
 static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
     struct transfer *transfer = transfer_of(shard, size_class);
-    unsigned most = bound(size_class), held = blocks_in(transfer);
+    unsigned most = blocks_max(size_class), held = blocks_in(transfer);
     if (held >= most)
         return 0;
     count = (unsigned)size_min(count, most - held);
     if (UNLIKELY(!slab_are_starts(size_class, blocks, count)))
         fatal_starts(size_class, blocks, count);
     if (UNLIKELY(ATOMIC_LOAD_RELAXED(&transfer->capacity) < held + count))
-        grow(transfer, held + count);
+        grow_slots(transfer, held + count);
     lock_acquire(&transfer->lock);
     held = transfer->count;
     most = (unsigned)size_min(most, transfer->capacity);
@@ -258,7 +258,7 @@ unsigned transfer_blocks(unsigned size_class)
 /* ---- Draining -------------------------------------------------------------------------------- */
 
 /* Returns up to `count` blocks, the last ones, to the bins; returns how many. */
-static SLOW_PATH unsigned drain(unsigned shard, unsigned size_class, unsigned count)
+static SLOW_PATH unsigned drain_cache(unsigned shard, unsigned size_class, unsigned count)
 {
     void *blocks[FLUSH_MAX];
     count = transfer_take(shard, size_class, blocks, (unsigned)size_min(count, FLUSH_MAX));
@@ -273,7 +273,7 @@ static unsigned drain_all(unsigned cache)
     unsigned shard = cache / CLASS_COUNT, size_class = cache % CLASS_COUNT, total = 0, got;
     /* Other threads may go on to put blocks in meanwhile. */
     for (unsigned left = blocks_in(transfer_of(shard, size_class)); left; left -= got) {
-        got = drain(shard, size_class, left);
+        got = drain_cache(shard, size_class, left);
         if (!got)
             break;
         total += got;
@@ -292,7 +292,7 @@ void transfer_tick(void)
         transfer->unused = transfer->count;
         /* Without `factor`: if a cache has more room, the same memory counts as much. */
         unsigned size_class = cache % CLASS_COUNT;
-        bool much = transfer->count > bound(size_class) / (2 * factor(size_class));
+        bool much = transfer->count > blocks_max(size_class) / (2 * factor(size_class));
         lock_release(&transfer->lock);
         if (much)
             pressure_arm();
@@ -311,7 +311,7 @@ bool transfer_step(void)
         /* A race with the step of another thread drains too much or too little. */
         ATOMIC_STORE_RELAXED(&transfer->excess, excess - (uint32_t)size_min(excess, FLUSH_MAX));
         ATOMIC_STORE_RELAXED(&next_step, cache);
-        if (drain(shard, size_class, excess))
+        if (drain_cache(shard, size_class, excess))
             return true;
     }
     ATOMIC_STORE_RELAXED(&next_step, cache_count());

@@ -29,7 +29,7 @@ static void set_huge(struct big *big, bool huge)
 }
 
 /* Asks for huge pages if they pay; a mapping from the cache keeps those that it has. */
-static void advise(struct big *big, bool dense)
+static void advise_huge(struct big *big, bool dense)
 {
     if (big->huge || !POLICY(huge_pages) || big_live_bytes() < HUGE_LIVE_MIN)
         return;
@@ -62,7 +62,7 @@ static void end_apart(struct big *big)
 
 /* Moves the mapping to `size` free bytes; NULL: it is as before. Huge pages stay whole if their
  * addresses are aligned, so for them the target is mapped first. */
-static char *move(struct big *big, size_t size)
+static char *move_mapping(struct big *big, size_t size)
 {
     if (!stand_apart(big))
         return NULL;
@@ -88,7 +88,7 @@ static bool extend(struct big *big, size_t size)
         if (!page_map_take_spare(&spare))
             return false;
         page_map_unregister(&big->region);
-        char *target = move(big, size);
+        char *target = move_mapping(big, size);
         if (target)
             big->region.base = target;
         page_map_prepare_by_spare(&spare, big->region.base);
@@ -182,7 +182,7 @@ void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
         clear(big);
     pressure_taken(big->mapped - size_min(big->dirty, big->mapped));
     big->zeroed = big->dirty == 0;
-    advise(big, false);
+    advise_huge(big, false);
     return big->region.base;
 }
 
@@ -250,7 +250,7 @@ static bool keeps_mapping(const struct big *big, size_t size)
     return size <= big->mapped && rest < REGION_SIZE && rest < big->mapped / 8;
 }
 
-static bool resize(struct big *big, size_t size)
+static bool resize_mapping(struct big *big, size_t size)
 {
     bool longer = size > big->mapped, done = true;
     if (keeps_mapping(big, size) ||
@@ -273,11 +273,11 @@ void *big_resize(struct big *big, size_t size)
     bool dense = size > big->mapped && !big->huge && big->zeroed &&
                  proof_is_dense(big->region.base, big->mapped);
     size_t before = big->mapped;
-    bool done = resize(big, mapping_size(size));
+    bool done = resize_mapping(big, mapping_size(size));
     pressure_taken(big->mapped - size_min(big->mapped, before));
     if (!done)
         return NULL;
     unpoison(big->region.base, big->mapped);
-    advise(big, dense);
+    advise_huge(big, dense);
     return big->region.base;
 }

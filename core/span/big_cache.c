@@ -111,7 +111,7 @@ void big_cache_drop(struct big *big)
 }
 
 /* Unmaps a mapping that only the caller has, and that is no longer registered. */
-static bool unmap(struct big *big)
+static bool unmap_cached(struct big *big)
 {
     if (os_unmap(big->region.base, big->mapped)) {
         big_cache_drop(big);
@@ -163,7 +163,7 @@ static size_t clear_shelf(unsigned shelf, size_t left)
     struct big *big;
     while (sum_of_shelf(shelf) > left && (big = take_oldest(shelf, true)) != NULL) {
         size_t dirty = big->dirty;
-        if (!unmap(big))
+        if (!unmap_cached(big))
             break;
         gone += dirty;
     }
@@ -190,7 +190,7 @@ static size_t evict_oldest(size_t bytes)
     }
     big_part_note_unused(part);
     lock_release(&part->lock);
-    return purged || unmap(big) ? evicted : 0;
+    return purged || unmap_cached(big) ? evicted : 0;
 }
 
 size_t big_cache_evict(size_t bytes)
@@ -217,7 +217,7 @@ static void keep_bound(size_t bound)
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
 /* A fitting mapping of the part; a clean one only if the part is the thread's `own`. */
-static struct big *take_from(unsigned number, size_t size, size_t alignment, bool own)
+static struct big *take_fitting(unsigned number, size_t size, size_t alignment, bool own)
 {
     struct big_part *part = big_part_lock_with_spares(number);
     struct big *big = big_part_find(&part->shelf[BIG_DIRTY], size, alignment);
@@ -236,10 +236,10 @@ static struct big *take_from(unsigned number, size_t size, size_t alignment, boo
 struct big *big_cache_take(unsigned part, size_t size, size_t alignment)
 {
     part = parts_use(&big_parts, part);
-    struct big *big = take_from(part, size, alignment, true);
+    struct big *big = take_fitting(part, size, alignment, true);
     for (unsigned i = 0; !big && i < big_cache_parts(); i++)
         if (i != part && ATOMIC_LOAD_RELAXED(&big_part_at(i)->bytes[BIG_DIRTY]) >= size)
-            big = take_from(i, size, alignment, false);
+            big = take_fitting(i, size, alignment, false);
     return big;
 }
 
@@ -286,7 +286,7 @@ void big_cache_put(struct big *big)
         page_map_unregister(&big->region);
     lock_release(&part->lock);
     if (!kept)
-        unmap(big);
+        unmap_cached(big);
     keep_bound(bound);
 }
 

@@ -119,7 +119,7 @@ static void extract(struct superslab *superslab)
 
 /* The first superslab with the shortest run that serves. An aligned request may not fit into a run
  * that is long enough: tries ALIGNED_TRIES superslabs of each length. */
-static struct superslab *find(
+static struct superslab *find_run(
     const struct page_heap_part *part, unsigned units, unsigned alignment, unsigned first,
     struct run *run)
 {
@@ -171,7 +171,7 @@ static struct superslab *map_superslab(unsigned part)
     return NULL;
 }
 
-static struct superslab *grow(unsigned part, enum growth growth)
+static struct superslab *map_grown(unsigned part, enum growth growth)
 {
     struct superslab *superslab = map_superslab(part);
     if (superslab) {
@@ -186,7 +186,7 @@ static struct superslab *grow(unsigned part, enum growth growth)
 
 /* Takes a run of the part. Before, inserts the superslab `fresh`, if there is one: under the same
  * lock, or a purge could unmap it again. */
-static bool take_from(
+static bool take_from_part(
     unsigned part, unsigned units, unsigned alignment, struct superslab *fresh,
     struct unit_run *taken)
 {
@@ -196,7 +196,7 @@ static bool take_from(
     if (fresh)
         insert(fresh);
     unsigned first = HARDENED ? hardened_first_unit() : 0;
-    struct superslab *superslab = find(from, units, alignment, first, &run);
+    struct superslab *superslab = find_run(from, units, alignment, first, &run);
     unsigned dirty = superslab ? take_run(superslab, run) : 0;
     lock_release(&from->lock);
     if (!superslab)
@@ -213,7 +213,7 @@ static bool take_from_others(
     for (unsigned i = 0; i < page_heap_parts(); i++)
         if (i != part &&
             ATOMIC_LOAD_RELAXED(&page_heap_part[i].stats.dirty_free_pages) >= dirty_min &&
-            take_from(i, units, alignment, NULL, taken))
+            take_from_part(i, units, alignment, NULL, taken))
             return true;
     return false;
 }
@@ -224,13 +224,13 @@ bool page_heap_take(
     struct superslab *fresh = NULL;
     use_part(part);
     do {
-        if (take_from(part, units, alignment, fresh, taken) ||
+        if (take_from_part(part, units, alignment, fresh, taken) ||
             take_from_others(part, units, alignment, (size_t)units * UNIT_PAGES, taken))
             return true;
         if (growth == GROWTH_NONE)
             return false;
         reclaim_before_growth(REGION_SIZE, false);
-    } while ((fresh = grow(part, growth)) != NULL);
+    } while ((fresh = map_grown(part, growth)) != NULL);
     return take_from_others(part, units, alignment, 0, taken);
 }
 

@@ -12,7 +12,7 @@ static void count_made(struct parts *parts, unsigned index)
 }
 
 /* Makes the part `index`, if that is still the next; false: there is no memory. */
-static bool make(struct parts *parts, unsigned index)
+static bool make_part(struct parts *parts, unsigned index)
 {
     /* Parts begin with locks at a cache line, to which records are not aligned. */
     size_t size = parts->size + CACHE_LINE;
@@ -31,7 +31,7 @@ unsigned parts_use(struct parts *parts, unsigned part)
 {
     unsigned next;
     while (UNLIKELY((next = parts_count(parts)) <= part))
-        if (!make(parts, next))
+        if (!make_part(parts, next))
             return 0;
     return part;
 }

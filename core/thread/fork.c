@@ -66,7 +66,7 @@ static void inherit_transfer(unsigned shard, unsigned size_class)
     lock_inherit(&transfer_of(shard, size_class)->lock, own_ids.before, own_ids.now);
 }
 
-static void begin_process(uint32_t before, uint32_t now)
+static void repair_child(uint32_t before, uint32_t now)
 {
     own_ids.before = before;
     own_ids.now = now;
@@ -101,7 +101,7 @@ bool fork_holds_lock(void)
 
 void fork_start(void)
 {
-    identity_start(begin_process);
+    identity_start(repair_child);
 }
 
 static void before_fork(void)

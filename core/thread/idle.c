@@ -66,7 +66,7 @@ static bool try_gate(struct heap *heap)
 
 /* Fills a table of classes by (size - 1) / step; `size_max` is the size of a class. Only the owner
  * reads it. */
-static void fill(uint8_t *table, size_t step, size_t size_max, unsigned shard)
+static void fill_table(uint8_t *table, size_t step, size_t size_max, unsigned shard)
 {
     size_t at = 0;
     for (unsigned size_class = 1; at < size_max / step; size_class++) {
@@ -80,9 +80,9 @@ void idle_open_front(struct heap *heap)
 {
     struct heap_front *front = &heap->area->front;
     STORE_HOT(&front->tiny_class[0], (uint8_t)size_class_for_shard(1, heap->shard));
-    fill(front->tiny_class + 1, 1, TINY_MAX, heap->shard);
-    fill(front->mid_class, MID_STEP, MID_MAX, heap->shard);
-    fill(front->large_class, LARGE_STEP, LARGE_MAX, heap->shard);
+    fill_table(front->tiny_class + 1, 1, TINY_MAX, heap->shard);
+    fill_table(front->mid_class, MID_STEP, MID_MAX, heap->shard);
+    fill_table(front->large_class, LARGE_STEP, LARGE_MAX, heap->shard);
     const struct class_map *map = class_map_newest();
     front->classes = map->classes;
     front->classes_base = map->base;
@@ -190,7 +190,7 @@ static unsigned take_some(struct heap *heap, unsigned *size_class, void **blocks
 /* Drains until nothing is left or the owner has come, even if it has gone again: it may have filled
  * empty magazines. Returns the number of blocks. The gate is held while they are taken out, not
  * while they are sent on. */
-static unsigned drain(struct heap *heap)
+static unsigned drain_heap(struct heap *heap)
 {
     void *blocks[FLUSH_MAX];
     unsigned total = 0;
@@ -239,7 +239,7 @@ bool idle_step(void)
         return false;
     unsigned drained = 0;
     for (int i = 0; heap && i < STEP_HEAPS && drained < STEP_BLOCKS; i++, heap = heap->next) {
-        drained += drain(heap);
+        drained += drain_heap(heap);
         close_heap(heap);
     }
     ATOMIC_STORE_RELEASE(&next_heap, heap);
@@ -254,7 +254,7 @@ void idle_purge(void)
     while (os_clock_ns() < settled_ns)
         os_sleep_ms(1);
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
-        drain(heap);
+        drain_heap(heap);
 }
 
 /* ---- Fork ------------------------------------------------------------------------------------ */

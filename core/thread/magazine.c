@@ -309,7 +309,7 @@ unsigned heap_take(
 
 /* Blocks from a transfer cache mostly lie in the processor's cache of the thread that freed them.
  * The last ones are popped first. */
-static void prefetch(void *const *blocks, unsigned count)
+static void prefetch_batch(void *const *blocks, unsigned count)
 {
     for (unsigned i = 0; i < count && i < PREFETCH_MAX; i++)
         __builtin_prefetch(blocks[count - 1 - i], 1);
@@ -320,7 +320,7 @@ static unsigned refill(
     struct heap *heap, unsigned size_class, void **slots, unsigned count, bool fresh)
 {
     unsigned got = transfer_take(heap->shard, size_class, slots, count);
-    prefetch(slots, got);
+    prefetch_batch(slots, got);
     if (got)
         return got;
     return fresh ? heap_take(heap, heap->shard, size_class, slots, count, 1)
@@ -341,7 +341,7 @@ static void *take_single(struct heap *heap, unsigned size_class, bool fresh)
 }
 
 /* Fills the magazine with a batch. False: there are no blocks. */
-static bool fill(struct heap *heap, unsigned size_class, unsigned limit, bool fresh)
+static bool fill_magazine(struct heap *heap, unsigned size_class, unsigned limit, bool fresh)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
     bool single = fresh && size_class_is_long(size_class);
@@ -377,7 +377,7 @@ void *heap_refill(struct heap *heap, unsigned size_class, bool fresh)
     }
     void *block = NULL;
     /* A signal handler may take all of them first. */
-    while (!block && fill(heap, size_class, limit, fresh))
+    while (!block && fill_magazine(heap, size_class, limit, fresh))
         block = heap_pop(heap, size_class);
     return block;
 }

@@ -84,7 +84,7 @@ void registry_enter_process(struct heap *heap)
 }
 
 /* Registry lock held. */
-static void count_free(int change)
+static void change_free_count(int change)
 {
     ATOMIC_STORE_RELAXED(&registry.free_count, registry.free_count + (unsigned)change);
 }
@@ -123,7 +123,7 @@ static void pool_put(struct heap *heap)
 {
     struct pool *pool = pool_of(heap);
     push(heap->bare ? &pool->bare : &pool->free, heap);
-    count_free(!heap->bare);
+    change_free_count(!heap->bare);
 }
 
 /* Puts a heap into the pool as it is: the next thread goes on with its blocks. False: the pool has
@@ -170,14 +170,14 @@ static struct pool *emptiest(void)
 }
 
 /* The heap of the pool that is ready soonest. Registry lock held. */
-static struct heap *take_from(struct pool *pool)
+static struct heap *take_from_pool(struct pool *pool)
 {
     if (pool->warm) {
         registry.warm_count--;
         return pop(&pool->warm);
     }
     if (pool->free) {
-        count_free(-1);
+        change_free_count(-1);
         return pop(&pool->free);
     }
     return pop(&pool->bare);
@@ -190,7 +190,7 @@ static struct heap *take_pooled(void)
 {
     lock_acquire(&registry.lock);
     struct pool *pool = emptiest();
-    struct heap *heap = pool ? take_from(pool) : NULL;
+    struct heap *heap = pool ? take_from_pool(pool) : NULL;
     lock_release(&registry.lock);
     if (heap)
         make_owned(heap);

@@ -39,7 +39,7 @@ static char *slot_end(const struct guard *guard)
     return (char *)guard_start + (size_t)(guard - slots + 1) * slot_bytes();
 }
 
-static char *first_page(const char *block)
+static char *page_of(const char *block)
 {
     return (char *)round_down((uintptr_t)block, os_page_size());
 }
@@ -69,7 +69,7 @@ void *guard_take(
         return NULL;
     char *end = slot_end(guard);
     char *block = (char *)round_down((uintptr_t)end - size_max(size, 1), alignment);
-    if (!os_make_writable(first_page(block), (size_t)(end - first_page(block)))) {
+    if (!os_make_writable(page_of(block), (size_t)(end - page_of(block)))) {
         ATOMIC_STORE_RELEASE(&guard->state, GUARD_FREE);
         return NULL;
     }
@@ -124,7 +124,7 @@ struct sample *guard_put(
                 &guard->state, &live, GUARD_TAKEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)))
         fatal_guard(guard, block, "free");
     struct sample *sample = guard->sample;
-    char *page = first_page(guard->block);
+    char *page = page_of(guard->block);
     size_t bytes = (size_t)(slot_end(guard) - page);
     guard->sample = NULL;
     guard->freed = freed;

@@ -97,7 +97,7 @@ static struct log_sample_record *reuse(uint32_t *number)
     return NULL;
 }
 
-static void fill(struct log_sample_record *record, const struct log_birth *birth)
+static void fill_record(struct log_sample_record *record, const struct log_birth *birth)
 {
     record->site = birth->site;
     record->birth_ns = birth->time_ns;
@@ -142,7 +142,7 @@ log_handle log_birth(const struct log_birth *birth)
         lose(birth);
         return 0;
     }
-    fill(record, birth);
+    fill_record(record, birth);
     return (log_handle)ATOMIC_LOAD_RELAXED(&store_number) << 32 | ((log_handle)number + 1);
 }
 
@@ -180,7 +180,7 @@ void log_start(const struct log_settings *settings)
         snapshots_last(os_clock_ns());
 }
 
-static void stop(uint32_t ended)
+static void end_log(uint32_t ended)
 {
     uint64_t now = os_clock_ns();
     if (!store_is_open())
@@ -194,11 +194,11 @@ static void stop(uint32_t ended)
 
 void log_stop(void)
 {
-    stop(LOG_ENDED);
+    end_log(LOG_ENDED);
 }
 
 void log_detach(void)
 {
-    stop(LOG_DETACHED);
+    end_log(LOG_DETACHED);
     store_close();
 }

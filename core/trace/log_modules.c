@@ -46,7 +46,7 @@ static bool find_by_loader(uintptr_t address, struct module *module)
 #endif
 
 /* Finds files only: memory may have a name in the map that is no file's. */
-static bool find(uintptr_t address, char *map, size_t length, struct module *module)
+static bool find_loaded(uintptr_t address, char *map, size_t length, struct module *module)
 {
 #if HAS_FIND_OBJECT
     if (_dl_find_object)
@@ -169,7 +169,7 @@ void modules_note(const uintptr_t *frames, unsigned count, uint64_t time_ns)
         uintptr_t address = frames[i] - 1;
         if (address >= module.start && address < module.end)
             continue;
-        if (!find(address, map, length, &module))
+        if (!find_loaded(address, map, length, &module))
             module = (struct module){0};
         else if (!is_known(&module))
             log_module(&module, time_ns);

@@ -43,7 +43,7 @@ static void drop_every_second(void)
 }
 
 /* The value, in bytes, of the line that begins with `name`; 0: there is none. */
-static uint64_t bytes_of(const char *text, const char *name)
+static uint64_t bytes_in_line(const char *text, const char *name)
 {
     uint64_t kib = 0;
     const char *c = strstr(text, name);
@@ -58,11 +58,11 @@ static void look_at_resident(struct log_snapshot *snapshot)
 {
     char text[2048]; /* the two lines are among the first */
     text[os_read_file("/proc/self/status", text, sizeof text - 1)] = '\0';
-    snapshot->rss = bytes_of(text, "\nVmRSS:");
-    snapshot->rss_highest = bytes_of(text, "\nVmHWM:");
+    snapshot->rss = bytes_in_line(text, "\nVmRSS:");
+    snapshot->rss_highest = bytes_in_line(text, "\nVmHWM:");
 }
 
-static void take(uint64_t now_ns)
+static void take_snapshot(uint64_t now_ns)
 {
     if (log_of != store_number) {
         log_of = store_number;
@@ -92,7 +92,7 @@ void snapshots_last(uint64_t now_ns)
 {
     if (!claim_take(&claim))
         return;
-    take(now_ns);
+    take_snapshot(now_ns);
     /* The longest pause bounds the effect of an interruption in the meantime. */
     uint64_t pause = size_min((os_clock_ns() - now_ns) * COST_MAX, LONGEST_PAUSE_NS);
     ATOMIC_STORE_RELAXED(&pause_ns, size_max(pause, interval));

@@ -46,7 +46,7 @@ static struct kind *kind_of(enum log_kind kind)
 
 /* ---- Complaints ------------------------------------------------------------------------------ */
 
-static void complain(const char *what, const char *path, const char *reason)
+static void complain_of_log(const char *what, const char *path, const char *reason)
 {
     char buffer[640]; /* stacks may be small */
     struct text text;
@@ -62,7 +62,7 @@ static void complain(const char *what, const char *path, const char *reason)
     store.settings.say(buffer, text_stored(&text));
 }
 
-static int create(enum os_failure *failure)
+static int create_log(enum os_failure *failure)
 {
     int fd = -1;
     *failure = OS_EXISTS;
@@ -134,7 +134,7 @@ static bool grow_by_one(enum log_kind kind)
     }
     if (failure != OS_NO_FAILURE) {
         ATOMIC_STORE_RELAXED(&store.failed, 1);
-        complain(
+        complain_of_log(
             "older samples will be thinned out, as there is no more room in", store.path,
             shared_file_reason(failure));
         return false;
@@ -153,7 +153,7 @@ static bool may_grow(enum log_kind kind)
            !ATOMIC_LOAD_RELAXED(&store.failed);
 }
 
-static void grow(enum log_kind kind, uint32_t capacity_wanted)
+static void grow_file(enum log_kind kind, uint32_t capacity_wanted)
 {
     bool done = true;
     if (!may_grow(kind) || !claim_take(&store.claim))
@@ -168,7 +168,7 @@ static void grow(enum log_kind kind, uint32_t capacity_wanted)
 static bool grow_to(enum log_kind kind, uint32_t capacity_wanted)
 {
     for (unsigned nap = 0; nap < CLAIM_NAPS && may_grow(kind); nap++) {
-        grow(kind, capacity_wanted);
+        grow_file(kind, capacity_wanted);
         if (store_capacity(kind) >= capacity_wanted)
             break;
         if (ATOMIC_LOAD_RELAXED(&store.claim) == identity_self())
@@ -235,7 +235,7 @@ void *store_append(enum log_kind kind, uint32_t *number)
         uint32_t capacity = store_capacity(kind);
         /* Grows ahead of time, so that other threads find room meanwhile. */
         if (capacity - used < (capacity == k->records ? k->records / 4 : k->records))
-            grow(kind, capacity + 1);
+            grow_file(kind, capacity + 1);
         if (used >= capacity && !grow_to(kind, used + 1))
             return NULL;
         if (__atomic_compare_exchange_n(
@@ -288,11 +288,11 @@ static enum os_failure fill_file(int fd, uint32_t parent)
 }
 
 /* With the claim. If it fails, this process does not try again. */
-static void open_file(void)
+static void open_log(void)
 {
     uint32_t parent = store_process ? store_header()->process : 0;
     enum os_failure failure;
-    int fd = create(&failure);
+    int fd = create_log(&failure);
     if (fd >= 0) {
         failure = fill_file(fd, parent);
         os_close(fd);
@@ -300,7 +300,7 @@ static void open_file(void)
             shared_file_remove(store.path);
     }
     if (failure != OS_NO_FAILURE) {
-        complain(
+        complain_of_log(
             "nothing will be logged, as this cannot be written:", store.path,
             shared_file_reason(failure));
         ATOMIC_STORE_RELEASE(&store_process, UINT32_MAX);
@@ -322,7 +322,7 @@ bool store_follow(void)
     if (!store_is_wanted() || !claim_take(&store.claim))
         return false;
     if (!store_is_open())
-        open_file();
+        open_log();
     claim_release(&store.claim);
     return store_is_open();
 }
@@ -389,12 +389,12 @@ void store_start(const struct log_settings *settings)
     bool has_memory = map_memory(store.settings.limit_bytes);
     if (!has_memory || !path_keep(store.pattern, settings->path)) {
         const char *reason = has_memory ? "the path is too long" : "there is no memory for it";
-        complain("nothing will be logged to", settings->path, reason);
+        complain_of_log("nothing will be logged to", settings->path, reason);
         return;
     }
     store.settings.path = store.pattern;
     if (claim_take(&store.claim)) {
-        open_file();
+        open_log();
         claim_release(&store.claim);
     }
 }

@@ -70,7 +70,7 @@ static uintptr_t read_hex(const char **text, const char *end)
 }
 
 /* start-end access offset device number path. Memory of no file has an empty path. */
-static void read_line(const char *text, const char *end, struct module *line)
+static void read_map_line(const char *text, const char *end, struct module *line)
 {
     line->start = read_hex(&text, end);
     text++;
@@ -87,7 +87,7 @@ static void read_line(const char *text, const char *end, struct module *line)
     line->path_bytes = text < end ? (size_t)(end - text) : 0;
 }
 
-static bool covers(const struct module *module, uintptr_t address)
+static bool is_in_module(const struct module *module, uintptr_t address)
 {
     return module->path_bytes && address >= module->start && address < module->end;
 }
@@ -99,17 +99,17 @@ bool module_find(struct module *module, uintptr_t address, const char *map, size
     *module = (struct module){0};
     for (; text < limit && (end = memchr(text, '\n', (size_t)(limit - text))); text = end + 1) {
         struct module line = {0};
-        read_line(text, end, &line);
+        read_map_line(text, end, &line);
         bool same = line.path_bytes && line.path_bytes == module->path_bytes &&
                     memcmp(line.path, module->path, line.path_bytes) == 0;
-        if (!same && covers(module, address))
+        if (!same && is_in_module(module, address))
             return true;
         if (same)
             module->end = line.end;
         else
             *module = line;
     }
-    return covers(module, address);
+    return is_in_module(module, address);
 }
 
 /* ---- The file in memory ---------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ bool module_read(struct module *module)
 const struct module *modules_find(uintptr_t address)
 {
     for (unsigned i = 0; i < modules.count; i++)
-        if (covers(&modules.found[i], address))
+        if (is_in_module(&modules.found[i], address))
             return &modules.found[i];
     if (!modules.found || modules.count == MODULES_MAX)
         return NULL;

@@ -20,7 +20,7 @@ static unsigned class_for(unsigned size_class, size_t alignment)
     return size_class_of(length);
 }
 
-static void *take_block(unsigned size_class, size_t alignment)
+static void *take_sampled(unsigned size_class, size_t alignment)
 {
     unsigned shard = slab_samples_shard, units = (unsigned)(alignment >> UNIT_SHIFT);
     void *block = units > 1 ? NULL : spare_take(size_class);
@@ -43,7 +43,7 @@ static void start_block(struct slab *slab, void *block, size_t size, bool zero)
 
 void *place_take(void *sample, unsigned size_class, size_t size, size_t alignment, bool zero)
 {
-    void *block = take_block(class_for(size_class, alignment), alignment);
+    void *block = take_sampled(class_for(size_class, alignment), alignment);
     if (!block)
         return NULL;
     struct slab *slab = slab_lookup(block);

@@ -29,7 +29,7 @@ static uint64_t rest_of_slabs(const struct snapshot *now)
     return slabs > used ? slabs - used : 0;
 }
 
-static void take(struct log_snapshot *to)
+static void fill_snapshot(struct log_snapshot *to)
 {
     struct snapshot now;
     stats_collect(&now);
@@ -52,14 +52,14 @@ static void take(struct log_snapshot *to)
         to->tier_live[tier] = now.tier[tier].live_bytes;
 }
 
-static void start(const char *path, uint64_t sample_mean_bytes, bool is_attached)
+static void start_log(const char *path, uint64_t sample_mean_bytes, bool is_attached)
 {
     const struct log_settings settings = {
         .path = path,
         .limit_bytes = (size_t)POLICY(record_mib) * MIB,
         .sample_mean_bytes = sample_mean_bytes,
         .is_attached = is_attached,
-        .take = take,
+        .take = fill_snapshot,
         .say = is_attached ? tell_observer : report_say};
     log_start(&settings);
 }
@@ -79,7 +79,7 @@ void record_answer(uint32_t request)
     if (request != ATTACH_BEGIN)
         return;
     attachment.said[0] = attachment.path[ATTACH_PATH_BYTES - 1] = '\0';
-    start(attachment.path, attachment.mean_bytes, true);
+    start_log(attachment.path, attachment.mean_bytes, true);
     attachment.is_recording = log_is_on() && sample_set_mean(attachment.mean_bytes);
     if (log_is_on() && !attachment.is_recording)
         log_detach();
@@ -89,5 +89,5 @@ void record_start(uint64_t sample_mean_bytes)
 {
     const char *path = environment_record_file();
     if (path)
-        start(path, sample_mean_bytes, false);
+        start_log(path, sample_mean_bytes, false);
 }

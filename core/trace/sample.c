@@ -73,7 +73,7 @@ void sampler_forget(struct heap *heap)
 
 /* ---- Births ---------------------------------------------------------------------------------- */
 
-static uint64_t bytes_of(const struct sample *sample)
+static uint64_t sampled_bytes(const struct sample *sample)
 {
     return (size_max(sample->requested_bytes, 1) * sample->parts + SITE_PARTS / 2) / SITE_PARTS;
 }
@@ -87,7 +87,7 @@ static void tell_log(struct sample *sample, size_t usable, bool guarded)
         .time_ns = sample->birth_ns,
         .requested_bytes = sample->requested_bytes,
         .usable_bytes = usable,
-        .weight_bytes = bytes_of(sample),
+        .weight_bytes = sampled_bytes(sample),
         .site = site->number,
         .thread = sample->thread,
         .size_class = sample->size_class,
@@ -96,7 +96,8 @@ static void tell_log(struct sample *sample, size_t usable, bool guarded)
 }
 
 /* The record of a block that stands for `parts` / SITE_PARTS blocks. */
-static struct sample *make(struct site *site, size_t size, uint64_t parts, unsigned size_class)
+static struct sample *make_sample(
+    struct site *site, size_t size, uint64_t parts, unsigned size_class)
 {
     struct sample *sample = metadata_alloc(sizeof *sample);
     if (!sample)
@@ -114,7 +115,7 @@ static struct sample *make(struct site *site, size_t size, uint64_t parts, unsig
 static void count_birth(struct sample *sample, void *block, size_t usable, bool guarded)
 {
     struct site *site = sample->site;
-    uint64_t bytes = bytes_of(sample);
+    uint64_t bytes = sampled_bytes(sample);
     ATOMIC_ADD_RELAXED(&site->born_samples, 1);
     ATOMIC_ADD_RELAXED(&site->born_bytes, bytes);
     ATOMIC_ADD_RELAXED(&site->born_parts, sample->parts);
@@ -145,7 +146,7 @@ static void *replace(
     if (!parts || !slab || slab->size_class != size_class)
         return block;
     struct site *site = find_site(start);
-    struct sample *sample = site ? make(site, size, parts, size_class) : NULL;
+    struct sample *sample = site ? make_sample(site, size, parts, size_class) : NULL;
     if (!sample)
         return block;
     void *taken = NULL;
@@ -167,7 +168,7 @@ static void *replace(
     return taken;
 }
 
-static void count_free(struct heap *heap, unsigned size_class)
+static void count_sample_free(struct heap *heap, unsigned size_class)
 {
     if (LIKELY(heap != NULL))
         heap_count_free(heap, size_class);
@@ -247,7 +248,7 @@ void sample_free(void *block, const struct trace_start *start)
         sample = guard_put(guard_of(block), block, freed, identity_thread(identity_self()));
     /* Before anybody else can have the block. */
     PROBE_OTEL(1, free, block);
-    count_free(heap, sample->size_class);
+    count_sample_free(heap, sample->size_class);
     if (slab)
         place_put(slab, block);
     if (heap)
@@ -266,7 +267,7 @@ struct sample *sample_decide(size_t size, unsigned size_class, const struct trac
     int type = cancel_put_off();
     uint64_t parts = due_stands_for(bytes);
     struct site *site = parts ? find_site(start) : NULL;
-    struct sample *sample = site ? make(site, size, parts, size_class) : NULL;
+    struct sample *sample = site ? make_sample(site, size, parts, size_class) : NULL;
     cancel_restore(type);
     return sample;
 }
@@ -300,7 +301,7 @@ static void count_death(const struct sample *sample, uint64_t now_ns, unsigned f
 {
     struct site *site = sample->site;
     ATOMIC_ADD_RELAXED(&site->dead_samples, 1);
-    ATOMIC_ADD_RELAXED(&site->dead_bytes, bytes_of(sample));
+    ATOMIC_ADD_RELAXED(&site->dead_bytes, sampled_bytes(sample));
     ATOMIC_ADD_RELAXED(&site->dead_parts, sample->parts);
     if (flags & LOG_REMOTE)
         ATOMIC_ADD_RELAXED(&site->remote_parts, sample->parts);
@@ -351,11 +352,11 @@ void sample_resized(const void *before, void *block, size_t size)
     if (sample->requested_bytes == size)
         return;
     int type = cancel_put_off();
-    ATOMIC_ADD_RELAXED(&sample->site->dead_bytes, bytes_of(sample));
+    ATOMIC_ADD_RELAXED(&sample->site->dead_bytes, sampled_bytes(sample));
     sample->requested_bytes = size;
-    ATOMIC_ADD_RELAXED(&sample->site->born_bytes, bytes_of(sample));
+    ATOMIC_ADD_RELAXED(&sample->site->born_bytes, sampled_bytes(sample));
     PROBE_OTEL(1, free, before);
-    PROBE_OTEL(3, alloc, block, size, bytes_of(sample));
+    PROBE_OTEL(3, alloc, block, size, sampled_bytes(sample));
     if (UNLIKELY(sample->log))
         tell_resized(sample, size);
     cancel_restore(type);

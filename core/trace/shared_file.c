@@ -60,7 +60,7 @@ const char *shared_file_reason(enum os_failure failure)
     }
 }
 
-static long open_file(const char *path, int flags)
+static long open_path(const char *path, int flags)
 {
     return system_call(
         SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | flags, 0644,
@@ -69,14 +69,14 @@ static long open_file(const char *path, int flags)
 
 int shared_file_create(const char *path, enum os_failure *failure)
 {
-    long fd = open_file(path, O_CREAT | O_EXCL);
+    long fd = open_path(path, O_CREAT | O_EXCL);
     *failure = fd < 0 ? failure_of(fd) : OS_NO_FAILURE;
     return fd < 0 ? -1 : (int)fd;
 }
 
 int shared_file_open(const char *path, struct os_file identity, enum os_failure *failure)
 {
-    long fd = open_file(path, O_NONBLOCK);
+    long fd = open_path(path, O_NONBLOCK);
     *failure = fd >= 0 || fd == -ENOENT ? OS_NOT_THERE : failure_of(fd);
     if (fd < 0)
         return -1;

@@ -21,7 +21,7 @@ static uint64_t hash_of(const uintptr_t *frames, unsigned count)
 }
 
 /* Searches the chain from `first` up to, but not including, `end`. */
-static struct site *look(
+static struct site *search_chain(
     struct site *first, const struct site *end, uint64_t hash, const uintptr_t *frames,
     unsigned count)
 {
@@ -61,7 +61,7 @@ struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules
         return &no_site;
     struct site **chain = &table[hash % SITE_CHAINS];
     struct site *first = ATOMIC_LOAD_ACQUIRE(chain), *seen = NULL;
-    struct site *found = look(first, NULL, hash, frames, count);
+    struct site *found = search_chain(first, NULL, hash, frames, count);
     if (LIKELY(found != NULL))
         return found;
     size_t bytes = sizeof(struct site) + count * sizeof *frames;
@@ -79,7 +79,7 @@ struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules
                 chain, &first, site, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
             break;
         /* Another thread may have made the same one. */
-        found = look(first, seen, hash, frames, count);
+        found = search_chain(first, seen, hash, frames, count);
         if (found) {
             metadata_free(site, bytes);
             return found;

@@ -14,7 +14,7 @@
 #include "trace/spare.h"
 
 /* A recording consists of samples: it turns them on if no option does. */
-static void start(void)
+static void start_tracing(void)
 {
     static const size_t recorded_mean = 512 * KIB;
     size_t mean = (size_t)POLICY(sample_kib) * KIB;
@@ -26,7 +26,7 @@ static void start(void)
         ATOMIC_STORE_RELAXED(&policy.sample_kib, 0);
 }
 
-static void stop(void)
+static void stop_tracing(void)
 {
     const char *path = environment_profile_file();
     if (path)
@@ -45,7 +45,7 @@ static void thread_ends(struct heap *heap)
     heap->signal_stack = signals_take_stack(heap->signal_stack);
 }
 
-static bool covers(const void *address)
+static bool covers_guarded(const void *address)
 {
     return guard_covers(address);
 }
@@ -53,8 +53,8 @@ static bool covers(const void *address)
 const struct trace *trace_open(void)
 {
     static const struct trace calls = {
-        .start = start,
-        .stop = stop,
+        .start = start_tracing,
+        .stop = stop_tracing,
         .thread_starts = thread_starts,
         .thread_ends = thread_ends,
         .next = due_next,
@@ -63,7 +63,7 @@ const struct trace *trace_open(void)
         .decide = sample_decide,
         .begin = sample_begin,
         .drop = sample_drop,
-        .covers = covers,
+        .covers = covers_guarded,
         .size = sample_size,
         .object = sample_object,
         .free = sample_free,

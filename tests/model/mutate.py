@@ -131,10 +131,10 @@ SURVIVORS = {
     ("map/page_map.c", "page_map_take_spare", "acquire to relaxed"):
         "stronger than needed: a spare leaf is as the system made it, all zero",
     ("slab/shard.c", "shard_count", "atomic_load_acquire to atomic_load_relaxed"): _ONE_SHARD,
-    ("slab/shard.c", "prepare", "acquire to relaxed"): _ONE_SHARD,
-    ("slab/shard.c", "prepare", "release to relaxed"): _ONE_SHARD,
-    ("slab/shard.c", "prepare", "acq_rel to acquire"): _ONE_SHARD,
-    ("slab/shard.c", "prepare", "acq_rel to release"): _ONE_SHARD,
+    ("slab/shard.c", "prepare_next", "acquire to relaxed"): _ONE_SHARD,
+    ("slab/shard.c", "prepare_next", "release to relaxed"): _ONE_SHARD,
+    ("slab/shard.c", "prepare_next", "acq_rel to acquire"): _ONE_SHARD,
+    ("slab/shard.c", "prepare_next", "acq_rel to release"): _ONE_SHARD,
     ("thread/heap.c", "heap_begin_process",
      "the child waits for an initialisation that nobody goes on with"):
         "not modelled: a child without fork handlers, which would have waited for the first call",
@@ -142,15 +142,15 @@ SURVIVORS = {
         "stronger than needed: nobody learns from the flag what the sweeper wrote",
     ("span/parts.c", "count_made", "release to relaxed"):
         "seen, but as a part that is not there yet, which ends the checker itself",
-    ("span/parts.c", "make", "acquire to relaxed"):
+    ("span/parts.c", "make_part", "acquire to relaxed"):
         "not modelled: as the next one",
-    ("span/parts.c", "make", "release to relaxed"):
+    ("span/parts.c", "make_part", "release to relaxed"):
         "not modelled: one thread makes a part, a second one says so, and a third one uses it",
     ("thread/registry.c", "take_over", "acquire to relaxed"):
         "stronger than needed: who learns from the kernel that the owner is gone comes after it",
     ("thread/registry.c", "make_owned", "atomic_store_release to atomic_store_relaxed"): _SHARED,
     ("thread/registry.c", "take_over", "atomic_load_acquire to atomic_load_relaxed"): _SHARED,
-    ("span/big_cache.c", "unmap", "without lock part->lock"):
+    ("span/big_cache.c", "unmap_cached", "without lock part->lock"):
         "not modelled: a mapping goes back into the cache when the system refuses to unmap it",
     ("thread/registry.c", "registry_start", "without lock registry.lock"):
         "not needed: it runs once, and others wait for it",
@@ -238,10 +238,10 @@ def fork_mutants(name, text):
 
         def changed(to, found=found):
             return text[:found.start()] + to + text[found.end():]
-        yield Mutant(name, line, "begin_process", "without " + found.group().rstrip(";"),
+        yield Mutant(name, line, "repair_child", "without " + found.group().rstrip(";"),
                      changed(";"))
         if found.group(3):
-            yield Mutant(name, line, "begin_process", "without " + found.group(3),
+            yield Mutant(name, line, "repair_child", "without " + found.group(3),
                          changed("lock_inherit(%s, own_ids.before, own_ids.now);" % found.group(2)))
 
 
