@@ -3,13 +3,6 @@
 #include "api/alloc.h"
 #include "api/block.h"
 
-/* Bytes from the address to the block's end. */
-static size_t rest_of(const char *start, size_t size, const char *address)
-{
-    size_t offset = (size_t)(address - start);
-    return offset < size ? size - offset : 0;
-}
-
 /* Usable bytes of a block of an ordinary slab; 0: its state says that it is free. Short blocks have
  * no state, and may be free all the same. */
 static size_t size_in_slab(const struct slab *slab, const char *start)
@@ -24,13 +17,13 @@ static size_t object_in_slab(const struct slab *slab, const char *address)
     size_t size = size_classes[slab->size_class].size;
     unsigned index = size_class_index(slab->size_class, (size_t)(address - slab->base));
     const char *start = slab->base + index * size;
-    return index < slab->blocks ? rest_of(start, size_in_slab(slab, start), address) : 0;
+    return index < slab->blocks ? bytes_left(start, size_in_slab(slab, start), address) : 0;
 }
 
 static size_t object_big(const struct big *big, const char *address)
 {
     const char *start = big->region.base;
-    return big->live ? rest_of(start, big_size(big, start, "malloc_object_size"), address) : 0;
+    return big->live ? bytes_left(start, big_size(big, start, "malloc_object_size"), address) : 0;
 }
 
 size_t alloc_object_size(const void *address)

@@ -63,4 +63,11 @@ ALWAYS_INLINE size_t size_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Bytes from the address to the end of the `size` bytes at `start`; 0: it lies behind them. */
+ALWAYS_INLINE size_t bytes_left(const char *start, size_t size, const char *address)
+{
+    size_t offset = (size_t)(address - start);
+    return offset < size ? size - offset : 0;
+}
+
 #endif

@@ -83,8 +83,7 @@ size_t alloc_object_size(const void *address)
     } else {
         return SIZE_MAX;
     }
-    size_t size = alloc_usable_size(start, call), offset = (size_t)((const char *)address - start);
-    return offset < size ? size - offset : 0;
+    return bytes_left(start, alloc_usable_size(start, call), address);
 }
 
 size_t alloc_object_size_fast(const void *address)

@@ -4,6 +4,7 @@
 #include "os/ticks.h"
 #include "report/cycles.h"
 #include "report/locks.h"
+#include "report/report.h"
 
 static uint64_t slow_ns(enum cycles_side side)
 {
@@ -88,27 +89,11 @@ void cycles_print(struct text *text)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void json_number(struct text *text, const char *name, uint64_t value)
-{
-    text_char(text, '"');
-    text_string(text, name);
-    text_string(text, "\":");
-    text_unsigned(text, value);
-    text_char(text, ',');
-}
-
 static void json_object(struct text *text, const char *name)
 {
     text_char(text, '"');
     text_string(text, name);
     text_string(text, "\":{");
-}
-
-/* Replaces the comma behind the last member. */
-static void json_close(struct text *text, const char *end)
-{
-    text->length--;
-    text_string(text, end);
 }
 
 static void json_kind(struct text *text, enum cycles_side side, enum cycles_kind kind)

@@ -24,7 +24,7 @@ static void json_name(struct text *text, const char *name)
     text_string(text, "\":");
 }
 
-static void json_number(struct text *text, const char *name, uint64_t value)
+void json_number(struct text *text, const char *name, uint64_t value)
 {
     json_name(text, name);
     text_unsigned(text, value);
@@ -38,8 +38,7 @@ static void json_numbers(struct text *text, const char *names, const uint64_t *v
         json_number(text, names, values[i]);
 }
 
-/* Replaces the comma behind the last member. */
-static void json_close(struct text *text, const char *end)
+void json_close(struct text *text, const char *end)
 {
     text->length--;
     text_string(text, end);

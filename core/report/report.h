@@ -14,6 +14,10 @@
  * unless that is NULL. */
 void report_json(struct text *text, const struct process *process);
 
+/* Parts of JSON: appends a member and a comma; replaces the comma behind the last member. */
+void json_number(struct text *text, const char *name, uint64_t value);
+void json_close(struct text *text, const char *end);
+
 /* Appends the XML of malloc_info. */
 void report_xml(struct text *text);
 

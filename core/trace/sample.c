@@ -208,13 +208,6 @@ size_t sample_size(const void *block, const char *call)
     return size_classes[sample->size_class].size;
 }
 
-/* Bytes from the address to the block's end. */
-static size_t rest_of(const char *start, size_t size, const char *address)
-{
-    size_t offset = (size_t)(address - start);
-    return offset < size ? size - offset : 0;
-}
-
 size_t sample_object(const void *address)
 {
     static const char call[] = "malloc_object_size";
@@ -223,7 +216,7 @@ size_t sample_object(const void *address)
         bool live = ATOMIC_LOAD_ACQUIRE(&guard->state) == GUARD_LIVE;
         if (!live || (const char *)address < guard->block)
             return 0;
-        return rest_of(guard->block, guard_size(guard, guard->block, call), address);
+        return bytes_left(guard->block, guard_size(guard, guard->block, call), address);
     }
     struct slab *slab = slab_lookup(address);
     size_t length = size_classes[slab->size_class].size;
@@ -233,7 +226,7 @@ size_t sample_object(const void *address)
         index < slab->blocks ? ATOMIC_LOAD_ACQUIRE(slab_sample(slab, index)) : NULL;
     if (!sample)
         return 0;
-    return rest_of(slab->base + index * length, size_classes[sample->size_class].size, address);
+    return bytes_left(slab->base + index * length, size_classes[sample->size_class].size, address);
 }
 
 void sample_free(void *block, const struct trace_start *start)
