@@ -1,10 +1,11 @@
-"""check_names.py: what ARCHITECTURE.md names is there, under that name.
+"""check_names.py: what ARCHITECTURE.md names is there, and a name stands for one function.
 
     check_names.py TOP             checks the tree at TOP
     check_names.py --self-test     checks that each kind of defect is found
 
 Between backticks, a name with an underscore in it has to stand in a source of the tree, and a file
-or folder has to exist, from the top or below a folder of it.
+or folder has to exist, from the top or below a folder of it. A static function of a file in core/
+shares its name with no function of another one there, so that a search for it finds one thing.
 """
 
 import pathlib
@@ -17,6 +18,8 @@ ROOMS = ("core", "lab", "crates", "include", "tests")
 SUFFIXES = {".c", ".h", ".def", ".rs", ".py", ".cpp", ".hpp", ".toml"}
 CODE = re.compile(r"`([^`\n]+)`")
 NAME = re.compile(r"[a-z]+_\w+")
+FUNCTION = re.compile(r"^(?!#|typedef|return)(\w[\w *]*\n?)\b(\w+)\([^;{}]*\)\s*\n\{", re.M)
+NOT_CODE = re.compile(r"/\*.*?\*/|__attribute__\(\((?:[^()]|\([^()]*\))*\)\)\s*", re.S)
 FILE = re.compile(r"[\w./-]+\.(?:c|h|def|rs|py|map|txt|toml)|[\w./-]+/")
 
 
@@ -44,6 +47,19 @@ def defects(top):
                 yield "%s:%d: there is no file %s" % (PAGE, number, code)
 
 
+def shared(top):
+    """Yields a line for each static function whose name another file of the core has, too."""
+    places = {}
+    for path in sorted((top / "core").rglob("*.[ch]")):
+        text = NOT_CODE.sub("", path.read_text(encoding="utf-8"))
+        for head, name in FUNCTION.findall(text):
+            is_static = path.suffix == ".c" and "static" in head
+            places.setdefault(name, {})[str(path.relative_to(top))] = is_static
+    for name, files in sorted(places.items()):
+        if len(files) > 1 and any(files.values()):
+            yield "%s is a function of %s" % (name, " and of ".join(files))
+
+
 def self_test():
     with tempfile.TemporaryDirectory() as top:
         top = pathlib.Path(top)
@@ -54,6 +70,12 @@ def self_test():
             (top / PAGE).write_text(text + "\n")
             found = list(defects(top))
             assert len(found) == expected, (text, found)
+        assert not list(shared(top))
+        for name, expected in (("b.c", 0), ("c.c", 1)):
+            (top / "core/slab" / name).write_text(
+                "__attribute__((x(y))) static int *\ntake(int a,\n int b)\n{\n}\n"
+                "ALWAYS_INLINE void %s(void)\n{\n}\n" % name[0])
+            assert len(list(shared(top))) == expected, name
     print("ok")
 
 
@@ -61,8 +83,9 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         self_test()
         return 0
-    found = list(defects(pathlib.Path(sys.argv[1])))
-    print("\n".join(found) if found else "all names of %s are there" % PAGE)
+    top = pathlib.Path(sys.argv[1])
+    found = list(defects(top)) + list(shared(top))
+    print("\n".join(found) if found else "all names of %s are there, each for one thing" % PAGE)
     return 1 if found else 0
 
 
