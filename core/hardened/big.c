@@ -10,7 +10,7 @@
 #include "hardened.h"
 #include "hardened/bytes.h"
 #include "hardened/fence.h"
-#include "hardened/limbo.h"
+#include "hardened/quarantine.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -122,13 +122,13 @@ static size_t big_addresses(const void *waiting)
     return mapping_bytes(waiting);
 }
 
-static struct limbo_queue queue;
+static struct quarantine_queue queue;
 /* Waiting blocks take addresses alone; a caller that runs out of these ends the waiting. */
-static const struct limbo limbo = {&queue, 64 * MIB, big_addresses, let_go, 8};
+static const struct quarantine quarantine = {&queue, 64 * MIB, big_addresses, let_go, 8};
 
 void big_fenced_release(size_t bytes_max)
 {
-    limbo_release(&limbo, bytes_max);
+    quarantine_release(&quarantine, bytes_max);
     if (UNLIKELY(bytes_max == 0))
         hardened_unmap_refused();
 }
@@ -146,7 +146,7 @@ void big_fenced_end(struct big *big, const char *call)
         fence_close(FENCE_MARKS, first_page_of(big), bytes - os_page_size() - big->closed);
     poison(big->region.base, big->mapped);
     if (closed)
-        limbo_put(&limbo, big);
+        quarantine_put(&quarantine, big);
     else
         unmap_fenced(big);
 }
@@ -160,7 +160,7 @@ static void check_waiting_big(const void *waiting)
 
 void big_fenced_check(void)
 {
-    limbo_check(&limbo, check_waiting_big);
+    quarantine_check(&quarantine, check_waiting_big);
 }
 
 /* ---- Resizing -------------------------------------------------------------------------------- */

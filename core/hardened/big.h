@@ -5,8 +5,8 @@
  *
  * The block ends where the page does, as far as its alignment allows: a write behind it faults. The
  * rest of its pages is zero, which free checks. From then on nobody can touch the block, and its
- * addresses stay taken while it waits in limbo. The BigCache keeps none of these blocks, but its
- * parts have their records, and count them while they are live.
+ * addresses stay taken while it waits in quarantine. The BigCache keeps none of these blocks, but
+ * its parts have their records, and count them while they are live.
  *
  * Any thread; no lock is held across a system call.
  */

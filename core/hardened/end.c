@@ -70,7 +70,7 @@ void hardened_check_slab(const struct slab *slab)
     }
 }
 
-/* Checks the blocks that wait in holds and in limbo. */
+/* Checks the blocks that wait in holds and in quarantine. */
 void hardened_check(void)
 {
     unsigned held[HOLD_CLASSES] = {0};

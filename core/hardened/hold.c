@@ -128,7 +128,7 @@ static size_t size_of(struct held held)
 }
 
 /* Ends the waiting of the block in the place. */
-static void release_place(struct hold *hold, struct quarantine *quarantine, struct held *place)
+static void release_place(struct hold *hold, struct hold_quarantine *quarantine, struct held *place)
 {
     struct held held = *place;
     *place = (struct held){NULL, NULL};
@@ -139,7 +139,7 @@ static void release_place(struct hold *hold, struct quarantine *quarantine, stru
 
 void hold_put_mid(struct hold *hold, struct held held)
 {
-    struct quarantine *mid = &hold->mid;
+    struct hold_quarantine *mid = &hold->mid;
     struct held oldest = hold_wait(hold, mid, held);
     mid->bytes += size_of(held) - size_of(oldest);
     make_ready(hold, oldest);
@@ -149,7 +149,7 @@ void hold_put_mid(struct hold *hold, struct held held)
         release_place(hold, mid, &mid->random[hold_random(hold, HOLD_PLACES)]);
 }
 
-static void empty(struct hold *hold, struct quarantine *quarantine)
+static void empty(struct hold *hold, struct hold_quarantine *quarantine)
 {
     for (unsigned i = 0; i < HOLD_PLACES; i++) {
         release_place(hold, quarantine, &quarantine->random[i]);
@@ -302,7 +302,7 @@ static unsigned check_held(struct held held, bool waits)
 }
 
 /* All blocks of a quarantine are of one tier. */
-static void check_quarantine(const struct quarantine *quarantine, bool is_mid, unsigned *held)
+static void check_quarantine(const struct hold_quarantine *quarantine, bool is_mid, unsigned *held)
 {
     size_t bytes = 0;
     for (unsigned i = 0; i < 2 * HOLD_PLACES; i++) {

@@ -49,7 +49,7 @@ struct ready {
 
 _Static_assert((sizeof(struct ready) & (sizeof(struct ready) - 1)) == 0, "found by a shift");
 
-struct quarantine {
+struct hold_quarantine {
     size_t bytes;  /* in use for the mid tier only */
     uint32_t next; /* counts up over the queue: the oldest place */
     struct held random[HOLD_PLACES];
@@ -62,7 +62,7 @@ struct hold {
     uint8_t looks_left; /* further looks in this tick of the clock */
     uint64_t random;    /* the state of a generator */
     struct heap *heap;  /* const */
-    struct quarantine tiny, mid;
+    struct hold_quarantine tiny, mid;
     struct ready ready[HOLD_CLASSES];
 };
 
@@ -115,7 +115,7 @@ SLOW_PATH struct held hold_take_slowly(struct hold *hold, unsigned size_class);
 /* The block takes a random place, the block there one of the queue; returns the block that has
  * waited long enough. */
 ALWAYS_INLINE struct held hold_wait(
-    struct hold *hold, struct quarantine *quarantine, struct held held)
+    struct hold *hold, struct hold_quarantine *quarantine, struct held held)
 {
     struct held *place = &quarantine->random[hold_random(hold, HOLD_PLACES)], queued = *place;
     *place = held;

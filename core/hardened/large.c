@@ -7,7 +7,7 @@
 #include "base/poison.h"
 #include "hardened/bytes.h"
 #include "hardened/fence.h"
-#include "hardened/limbo.h"
+#include "hardened/quarantine.h"
 #include "hardened/word.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -175,10 +175,11 @@ static size_t memory_of(const void *waiting)
     return *left_open(waiting);
 }
 
-static struct limbo_queue closed_queue, open_queue;
-static const struct limbo closed_limbo = {&closed_queue, 64 * MIB, large_addresses, send_home, 0};
-static const struct limbo open_limbo = {&open_queue, 1 * MIB, memory_of, send_home, 0};
-static const struct limbo last_limbo = {&open_queue, 0, memory_of, look_and_send_home, 0};
+static struct quarantine_queue closed_queue, open_queue;
+static const struct quarantine closed_quarantine = {
+    &closed_queue, 64 * MIB, large_addresses, send_home, 0};
+static const struct quarantine open_quarantine = {&open_queue, 1 * MIB, memory_of, send_home, 0};
+static const struct quarantine last_quarantine = {&open_queue, 0, memory_of, look_and_send_home, 0};
 
 /* True if many blocks were freed in this tick of the clock or the last one, and others opened: a
  * program that only frees needs no cleared blocks. */
@@ -202,13 +203,13 @@ static bool is_burst(void)
 
 void large_release(size_t bytes_max)
 {
-    limbo_release(&closed_limbo, bytes_max);
-    limbo_release(&open_limbo, bytes_max);
+    quarantine_release(&closed_quarantine, bytes_max);
+    quarantine_release(&open_quarantine, bytes_max);
 }
 
 void large_look(void)
 {
-    limbo_release(&last_limbo, 0);
+    quarantine_release(&last_quarantine, 0);
 }
 
 static unsigned waiting_blocks; /* seen by the walker */
@@ -228,8 +229,8 @@ static void check_waiting_large(const void *waiting)
 unsigned large_check(void)
 {
     waiting_blocks = 0;
-    limbo_check(&closed_limbo, check_waiting_large);
-    limbo_check(&open_limbo, check_waiting_large);
+    quarantine_check(&closed_quarantine, check_waiting_large);
+    quarantine_check(&open_quarantine, check_waiting_large);
     return waiting_blocks;
 }
 
@@ -244,7 +245,7 @@ void large_end(struct slab *slab, size_t size)
     if (open <= cleared_max && is_burst()) {
         bytes_clear(start, open);
         *left_open(slab) = open;
-        limbo_put(&open_limbo, slab);
+        quarantine_put(&open_quarantine, slab);
         return;
     }
     /* Without a fence the block gives its memory up all the same, unless the system refuses.
@@ -253,5 +254,5 @@ void large_end(struct slab *slab, size_t size)
     bool closed = !empty && fence_close(fence, start, open);
     *left_open(slab) = closed ? 0 : empty ? os_page_size() : open;
     /* Blocks that still have their memory wait in the queue bounded in memory. */
-    limbo_put(closed || empty ? &closed_limbo : &open_limbo, slab);
+    quarantine_put(closed || empty ? &closed_quarantine : &open_quarantine, slab);
 }

@@ -9,7 +9,7 @@
  * guard is the rest of the slab, which large_open leaves closed, a page at least: behind 100 KiB in
  * a slab of 128 KiB it is seven pages of 4 KiB. The bytes before the block on its first page are
  * zero, which is checked. Below is the closed end of another slab. A freed block is closed, so that
- * nobody can use it, and waits in limbo.
+ * nobody can use it, and waits in quarantine.
  *
  * While a program frees and takes many such blocks, those of up to 512 KiB are cleared instead,
  * since their next owner would pay more for fresh pages: such a block waits behind at most 1 MiB of

@@ -1,12 +1,12 @@
-/* span/limbo: first in, first out, by number and by bytes; nothing is lost or there twice when
- * threads come at once. */
+/* hardened/quarantine: first in, first out, by number and by bytes; nothing is lost or there
+ * twice when threads come at once. */
 #include "unit.h"
 
 #include <pthread.h>
 
-#include "hardened/limbo.h"
+#include "hardened/quarantine.h"
 
-enum { ITEMS = 4 * LIMBO_SLOTS, THREADS = 4, ROUNDS = 20000 };
+enum { ITEMS = 4 * QUARANTINE_SLOTS, THREADS = 4, ROUNDS = 20000 };
 
 static char items[ITEMS];
 
@@ -28,15 +28,15 @@ static void comes_out(void *item)
 static void keeps_the_youngest(void **state)
 {
     (void)state;
-    struct limbo_queue queue = {0};
-    const struct limbo limbo = {&queue, SIZE_MAX, ten_bytes, comes_out, 0};
+    struct quarantine_queue queue = {0};
+    const struct quarantine quarantine = {&queue, SIZE_MAX, ten_bytes, comes_out, 0};
     out_count = 0;
     for (unsigned i = 0; i < ITEMS; i++) {
-        limbo_put(&limbo, &items[i]);
-        assert_int_equal(out_count, i < LIMBO_SLOTS ? 0 : i + 1 - LIMBO_SLOTS);
+        quarantine_put(&quarantine, &items[i]);
+        assert_int_equal(out_count, i < QUARANTINE_SLOTS ? 0 : i + 1 - QUARANTINE_SLOTS);
     }
-    assert_int_equal(queue.bytes, LIMBO_SLOTS * 10);
-    limbo_release(&limbo, 0);
+    assert_int_equal(queue.bytes, QUARANTINE_SLOTS * 10);
+    quarantine_release(&quarantine, 0);
     assert_int_equal(out_count, ITEMS);
     for (unsigned i = 0; i < ITEMS; i++)
         assert_ptr_equal(out[i], &items[i]);
@@ -46,17 +46,17 @@ static void keeps_the_youngest(void **state)
 static void bounds_bytes(void **state)
 {
     (void)state;
-    struct limbo_queue queue = {0};
-    const struct limbo limbo = {&queue, 80, ten_bytes, comes_out, 0};
+    struct quarantine_queue queue = {0};
+    const struct quarantine quarantine = {&queue, 80, ten_bytes, comes_out, 0};
     out_count = 0;
     for (unsigned i = 0; i < 10; i++)
-        limbo_put(&limbo, &items[i]);
+        quarantine_put(&quarantine, &items[i]);
     assert_int_equal(out_count, 2);
-    limbo_release(&limbo, 50);
+    quarantine_release(&quarantine, 50);
     assert_int_equal(out_count, 5);
     for (unsigned i = 0; i < 5; i++)
         assert_ptr_equal(out[i], &items[i]);
-    limbo_release(&limbo, 50);
+    quarantine_release(&quarantine, 50);
     assert_int_equal(out_count, 5);
 }
 
@@ -64,14 +64,14 @@ static void bounds_bytes(void **state)
 static void the_youngest_wait(void **state)
 {
     (void)state;
-    struct limbo_queue queue = {0};
-    const struct limbo limbo = {&queue, 5, ten_bytes, comes_out, 3};
+    struct quarantine_queue queue = {0};
+    const struct quarantine quarantine = {&queue, 5, ten_bytes, comes_out, 3};
     out_count = 0;
     for (unsigned i = 0; i < 10; i++) {
-        limbo_put(&limbo, &items[i]);
+        quarantine_put(&quarantine, &items[i]);
         assert_int_equal(out_count, i < 3 ? 0 : i - 2);
     }
-    limbo_release(&limbo, 0);
+    quarantine_release(&quarantine, 0);
     for (unsigned i = 0; i < 10; i++)
         assert_ptr_equal(out[i], &items[i]);
     assert_int_equal(out_count, 10);
@@ -81,23 +81,23 @@ static void the_youngest_wait(void **state)
 static void what_is_behind_catches_up(void **state)
 {
     (void)state;
-    struct limbo_queue queue = {0};
-    const struct limbo limbo = {&queue, SIZE_MAX, ten_bytes, comes_out, 0};
+    struct quarantine_queue queue = {0};
+    const struct quarantine quarantine = {&queue, SIZE_MAX, ten_bytes, comes_out, 0};
     out_count = 0;
     for (unsigned i = 0; i < ITEMS / 2; i++)
-        limbo_put(&limbo, &items[i]);
+        quarantine_put(&quarantine, &items[i]);
     queue.taken = 1;
-    limbo_put(&limbo, &items[ITEMS / 2]);
-    limbo_release(&limbo, 0);
+    quarantine_put(&quarantine, &items[ITEMS / 2]);
+    quarantine_release(&quarantine, 0);
     for (unsigned i = 0; i <= ITEMS / 2; i++)
         assert_ptr_equal(out[i], &items[i]);
 }
 
-static struct limbo_queue overtaken_queue;
+static struct quarantine_queue overtaken_queue;
 
 static size_t overtaken_bytes(const void *item);
 
-static const struct limbo overtaken = {&overtaken_queue, 80, overtaken_bytes, comes_out, 0};
+static const struct quarantine overtaken = {&overtaken_queue, 80, overtaken_bytes, comes_out, 0};
 
 /* While the first one has taken its turn and is not in yet, a whole round of others is. */
 static size_t overtaken_bytes(const void *item)
@@ -105,8 +105,8 @@ static size_t overtaken_bytes(const void *item)
     static bool begun;
     if (item == &items[0] && !begun) {
         begun = true;
-        for (unsigned i = 1; i <= LIMBO_SLOTS; i++)
-            limbo_put(&overtaken, &items[i]);
+        for (unsigned i = 1; i <= QUARANTINE_SLOTS; i++)
+            quarantine_put(&overtaken, &items[i]);
     }
     return 10;
 }
@@ -115,17 +115,17 @@ static void bytes_stay_bounded_after_an_overtaken_turn(void **state)
 {
     (void)state;
     out_count = 0;
-    for (unsigned i = 0; i < ITEMS; i = i ? i + 1 : LIMBO_SLOTS + 1) {
-        limbo_put(&overtaken, &items[i]);
+    for (unsigned i = 0; i < ITEMS; i = i ? i + 1 : QUARANTINE_SLOTS + 1) {
+        quarantine_put(&overtaken, &items[i]);
         assert_true(overtaken_queue.taken <= overtaken_queue.put);
         assert_true(overtaken_queue.bytes <= 80);
     }
-    limbo_release(&overtaken, 0);
+    quarantine_release(&overtaken, 0);
     assert_int_equal(overtaken_queue.bytes, 0);
     assert_int_equal(out_count, ITEMS);
 }
 
-static struct limbo_queue shared_queue;
+static struct quarantine_queue shared_queue;
 static unsigned waiting[ITEMS]; /* atomic: so often is the item there */
 
 static size_t bytes_unless_marker(const void *item)
@@ -139,8 +139,8 @@ static void count_out(void *item)
         CHECK(__atomic_fetch_sub(&waiting[(char *)item - items], 1, __ATOMIC_RELAXED) == 1);
 }
 
-static const struct limbo shared = {
-    &shared_queue, LIMBO_SLOTS - 8, bytes_unless_marker, count_out, 0};
+static const struct quarantine shared = {
+    &shared_queue, QUARANTINE_SLOTS - 8, bytes_unless_marker, count_out, 0};
 
 static void *put_and_take(void *argument)
 {
@@ -149,10 +149,10 @@ static void *put_and_take(void *argument)
         unsigned item = first + i % (ITEMS / THREADS);
         if (!__atomic_load_n(&waiting[item], __ATOMIC_RELAXED)) {
             __atomic_store_n(&waiting[item], 1, __ATOMIC_RELAXED);
-            limbo_put(&shared, &items[item]);
+            quarantine_put(&shared, &items[item]);
         }
         if (i % 3 == 0)
-            limbo_release(&shared, LIMBO_SLOTS / 2);
+            quarantine_release(&shared, QUARANTINE_SLOTS / 2);
     }
     return NULL;
 }
@@ -169,8 +169,8 @@ static void threads_share_it(void **state)
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     /* What a turn has passed by comes out when its slot is used again. */
-    for (unsigned i = 0; i < LIMBO_SLOTS; i++)
-        limbo_put(&shared, &shared_queue);
+    for (unsigned i = 0; i < QUARANTINE_SLOTS; i++)
+        quarantine_put(&shared, &shared_queue);
     for (unsigned i = 0; i < ITEMS; i++)
         assert_int_equal(waiting[i], 0);
     assert_int_equal(shared_queue.bytes, 0);
