@@ -49,16 +49,16 @@ static uint32_t find_word(const void *block, size_t *size)
 void hardened_expect(const void *block, size_t size, size_t alignment, const char *call)
 {
     size_t asked = 0;
-    bool nothing = nothing_covers(block);
+    bool zero_size = zero_size_covers(block);
     uint32_t word = find_word(block, &asked);
-    if (!word && !nothing)
+    if (!word && !zero_size)
         return;
     /* No bytes at an alignment beyond that of slabs are a big block of one. */
     bool none = size == 0 && asked == 1 && word_alignment(word) > REGION_SIZE;
     if (size != SIZE_MAX && size != asked && !none)
         fatal_told(call, "wrong size for pointer", size, block, asked);
     /* The alignment of a request for no bytes is not kept. */
-    if (nothing)
+    if (zero_size)
         return;
     alignment = alignment ? kept_alignment(alignment) : word_alignment(word);
     if (alignment != word_alignment(word))

@@ -17,7 +17,7 @@
 #include "trace/trace.h"
 
 /* In the statistics, a block of no bytes counts as one of the shortest class. */
-enum { NOTHING_CLASS = 1 };
+enum { ZERO_SIZE_CLASS = 1 };
 
 struct block_info front_find(const void *pointer)
 {
@@ -166,12 +166,12 @@ static void *take_live(
                  : NULL;
 }
 
-static void *take_nothing(struct heap *heap, size_t alignment, enum form form)
+static void *take_zero_size(struct heap *heap, size_t alignment, enum form form)
 {
-    void *nothing = nothing_take(alignment, form);
-    if (LIKELY(nothing != NULL))
-        heap_count_take(heap, NOTHING_CLASS);
-    return nothing;
+    void *block = zero_size_take(alignment, form);
+    if (LIKELY(block != NULL))
+        heap_count_take(heap, ZERO_SIZE_CLASS);
+    return block;
 }
 
 /* The statistics count the block in the class `counted`. If that is another class, the block is to
@@ -181,7 +181,7 @@ static void *take_slowly(
     enum form form)
 {
     void *block = NULL;
-    if (size == 0 && size_class && (block = take_nothing(heap, alignment, form)) != NULL)
+    if (size == 0 && size_class && (block = take_zero_size(heap, alignment, form)) != NULL)
         return block;
     block = take_live(heap, size_class, size, alignment, form);
     if (UNLIKELY(!block) && counted == size_class && reclaim_for(heap, size_max(size, alignment)))
@@ -251,13 +251,13 @@ static struct sample *free_big(struct big *big, void *block, enum form form)
     return sample;
 }
 
-static void free_nothing(struct heap *heap, void *nothing, enum form form)
+static void free_zero_size(struct heap *heap, void *block, enum form form)
 {
-    nothing_check(nothing, "free");
-    uint32_t word = word_live(0, MIN_ALIGNMENT, nothing_form(nothing));
-    form_check(nothing, word, form & FORM_ANY, "free");
-    nothing_free(nothing);
-    count_freed(heap, NOTHING_CLASS);
+    zero_size_check(block, "free");
+    uint32_t word = word_live(0, MIN_ALIGNMENT, zero_size_form(block));
+    form_check(block, word, form & FORM_ANY, "free");
+    zero_size_free(block);
+    count_freed(heap, ZERO_SIZE_CLASS);
 }
 
 static SLOW_PATH void free_slowly(void *pointer, enum form form)
@@ -266,14 +266,14 @@ static SLOW_PATH void free_slowly(void *pointer, enum form form)
     if (!pointer)
         return;
     struct block_info info = front_find(pointer);
-    bool nothing = nothing_covers(pointer);
-    if (UNLIKELY(info.kind != BLOCK_SLAB && info.kind != BLOCK_BIG && !nothing))
+    bool zero_size = zero_size_covers(pointer);
+    if (UNLIKELY(info.kind != BLOCK_SLAB && info.kind != BLOCK_BIG && !zero_size))
         block_refuse(info, pointer, "free");
     struct heap *heap = heap_enter();
     if (LIKELY(heap != NULL))
         hold_open(heap);
-    if (UNLIKELY(nothing))
-        free_nothing(heap, pointer, form);
+    if (UNLIKELY(zero_size))
+        free_zero_size(heap, pointer, form);
     else if (info.kind == BLOCK_SLAB)
         sample = free_in_slab(heap, info.slab, pointer, form);
     else

@@ -16,8 +16,8 @@
 #define HARDENED_FRONT_H
 
 #include "api/block.h"
-#include "hardened/nothing.h"
 #include "hardened/word.h"
+#include "hardened/zero_size.h"
 #include "thread/heap.h"
 
 struct trace_start;
@@ -26,7 +26,7 @@ struct trace_start;
 enum { HARDENED_SHARD = 0 };
 
 /* Finds the block of a pointer of the program, which may have a tag; no block of no bytes
- * (nothing.h). */
+ * (zero_size.h). */
 struct block_info front_find(const void *pointer);
 
 /* The class for a request; CLASS_NONE: it has to be a big block. */

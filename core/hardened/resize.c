@@ -55,9 +55,9 @@ size_t alloc_usable_size(const void *block, const char *call)
         return word_size(front_word_of(info.slab, block, FORM_ANY, call));
     if (info.kind == BLOCK_BIG)
         return big_size(info.big, block, call);
-    if (!nothing_covers(block))
+    if (!zero_size_covers(block))
         block_refuse(info, block, call);
-    nothing_check(block, call);
+    zero_size_check(block, call);
     return 0;
 }
 
@@ -66,7 +66,7 @@ size_t alloc_object_size(const void *address)
     static const char call[] = "malloc_object_size";
     struct block_info info = front_find(address);
     const char *start = address;
-    if (!address || nothing_covers(address))
+    if (!address || zero_size_covers(address))
         return 0;
     if (info.kind == BLOCK_GONE || (info.kind == BLOCK_BIG && !info.big->live))
         fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
@@ -88,7 +88,7 @@ size_t alloc_object_size(const void *address)
 
 size_t alloc_object_size_fast(const void *address)
 {
-    if (!address || nothing_covers(address))
+    if (!address || zero_size_covers(address))
         return 0;
     const struct slab *slab = slab_lookup(tags_strip(address));
     return slab ? size_classes[slab->size_class].size : SIZE_MAX;

@@ -110,7 +110,7 @@ static void check_waiting(void)
 static void check_hardened(struct core_counts *counts)
 {
     struct core_counts found = {0, 0, 0};
-    unsigned nothings = nothing_taken();
+    unsigned zero_sizes = zero_size_taken();
 
     memset(waiting, 0, sizeof waiting);
     large_waiting = 0;
@@ -118,8 +118,8 @@ static void check_hardened(struct core_counts *counts)
         count_region(region, &found);
     check_waiting();
     /* For the statistics no bytes are a block of the shortest class. */
-    found.blocks += nothings;
-    found.bytes += nothings * (uint64_t)size_classes[1].size;
+    found.blocks += zero_sizes;
+    found.bytes += zero_sizes * (uint64_t)size_classes[1].size;
     if (found.blocks != counts->blocks || found.bytes != counts->bytes)
         fuzz_failed(
             "the records know %llu live blocks of %llu bytes, the statistics %llu of %llu",

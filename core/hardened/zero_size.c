@@ -1,5 +1,5 @@
-/* See nothing.h. */
-#include "hardened/nothing.h"
+/* See zero_size.h. */
+#include "hardened/zero_size.h"
 
 #include "base/assert.h"
 #include "base/bits.h"
@@ -7,14 +7,14 @@
 #include "os/fatal.h"
 #include "os/os.h"
 
-enum { WORDS = NOTHING_SLOTS / 64, FORMS = FORM_NEW_ARRAY + 1, SHARE = WORDS / 4 };
+enum { WORDS = ZERO_SIZE_SLOTS / 64, FORMS = FORM_NEW_ARRAY + 1, SHARE = WORDS / 4 };
 
 /* The words of each kind of function. */
 static const struct {
     unsigned first, count;
 } words_of[FORMS] = {{0, 2 * SHARE}, {2 * SHARE, SHARE}, {3 * SHARE, SHARE}};
 
-uintptr_t nothing_start;
+uintptr_t zero_size_start;
 
 static uint64_t *taken; /* const once there is a range; atomic relaxed, any thread: a bit a slot */
 static bool opening;    /* atomic relaxed, any thread: a thread makes the range, or has made it */
@@ -28,15 +28,15 @@ static int32_t lefts[FORMS];  /* free slots, less those that threads are about t
 static SLOW_PATH bool reserve_range(void)
 {
     if (__atomic_exchange_n(&opening, true, __ATOMIC_RELAXED))
-        return ATOMIC_LOAD_ACQUIRE(&nothing_start) != 0;
+        return ATOMIC_LOAD_ACQUIRE(&zero_size_start) != 0;
     size_t bytes = WORDS * sizeof *taken;
     uint64_t *bits = os_map(bytes, os_page_size(), NULL);
-    uintptr_t start = bits ? page_map_reserve(NOTHING_BYTES) : 0;
+    uintptr_t start = bits ? page_map_reserve(ZERO_SIZE_BYTES) : 0;
     if (start) {
         taken = bits;
         for (unsigned form = 0; form < FORMS; form++)
             lefts[form] = (int32_t)words_of[form].count * 64;
-        ATOMIC_STORE_RELEASE(&nothing_start, start);
+        ATOMIC_STORE_RELEASE(&zero_size_start, start);
         return true;
     }
     if (bits)
@@ -47,7 +47,7 @@ static SLOW_PATH bool reserve_range(void)
 
 static void *address_of(unsigned word, unsigned bit)
 {
-    return (void *)(nothing_start + (word * (size_t)64 + bit) * MIN_ALIGNMENT);
+    return (void *)(zero_size_start + (word * (size_t)64 + bit) * MIN_ALIGNMENT);
 }
 
 /* The slots of a word that start at multiples of the alignment, as bits. */
@@ -78,12 +78,12 @@ static void *take_free_slot(size_t alignment, enum form form)
     return NULL;
 }
 
-void *nothing_take(size_t alignment, enum form form)
+void *zero_size_take(size_t alignment, enum form form)
 {
     alignment = size_max(alignment, MIN_ALIGNMENT);
     if (UNLIKELY(alignment > REGION_SIZE))
         return NULL;
-    if (UNLIKELY(!ATOMIC_LOAD_ACQUIRE(&nothing_start)) && !reserve_range())
+    if (UNLIKELY(!ATOMIC_LOAD_ACQUIRE(&zero_size_start)) && !reserve_range())
         return NULL;
     void *slot = ATOMIC_ADD_RELAXED(&lefts[form], -1) > 0 ? take_free_slot(alignment, form) : NULL;
     if (UNLIKELY(!slot))
@@ -91,9 +91,9 @@ void *nothing_take(size_t alignment, enum form form)
     return slot;
 }
 
-enum form nothing_form(const void *address)
+enum form zero_size_form(const void *address)
 {
-    size_t word = ((uintptr_t)address - nothing_start) / MIN_ALIGNMENT / 64;
+    size_t word = ((uintptr_t)address - zero_size_start) / MIN_ALIGNMENT / 64;
     return word < words_of[FORM_NEW].first         ? FORM_MALLOC
            : word < words_of[FORM_NEW_ARRAY].first ? FORM_NEW
                                                    : FORM_NEW_ARRAY;
@@ -101,37 +101,37 @@ enum form nothing_form(const void *address)
 
 static size_t slot_index(const void *address, const char *call)
 {
-    size_t offset = (uintptr_t)address - nothing_start;
+    size_t offset = (uintptr_t)address - zero_size_start;
     if (UNLIKELY(offset % MIN_ALIGNMENT))
         fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
     return offset / MIN_ALIGNMENT;
 }
 
-void nothing_check(const void *address, const char *call)
+void zero_size_check(const void *address, const char *call)
 {
     size_t slot = slot_index(address, call);
     if (UNLIKELY(!(ATOMIC_LOAD_RELAXED(&taken[slot / 64]) >> slot % 64 & 1)))
         fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
 }
 
-void nothing_free(const void *address)
+void zero_size_free(const void *address)
 {
     size_t slot = slot_index(address, "free");
     uint64_t bit = (uint64_t)1 << slot % 64;
     if (UNLIKELY(!(__atomic_fetch_and(&taken[slot / 64], ~bit, __ATOMIC_RELEASE) & bit)))
         fatal_pointer("free", DEFECT_DOUBLE_FREE, address, NULL, 0);
-    ATOMIC_ADD_RELAXED(&lefts[nothing_form(address)], 1);
+    ATOMIC_ADD_RELAXED(&lefts[zero_size_form(address)], 1);
 }
 
-unsigned nothing_taken(void)
+unsigned zero_size_taken(void)
 {
     unsigned count = 0;
-    for (unsigned word = 0; nothing_start && word < WORDS; word++)
+    for (unsigned word = 0; zero_size_start && word < WORDS; word++)
         count += bits_count(taken[word]);
     size_t left = 0;
     for (unsigned form = 0; form < FORMS; form++)
         left += (size_t)ATOMIC_LOAD_RELAXED(&lefts[form]);
-    ASSERT(!nothing_start || left == NOTHING_SLOTS - count);
+    ASSERT(!zero_size_start || left == ZERO_SIZE_SLOTS - count);
     (void)left; /* only asserted on */
     return count;
 }
