@@ -229,7 +229,7 @@
 /* blocks. How many live ones may be mappings of their own, moved or cut off by the system: a
  * quarter of the mappings that a process may have.
  * [2026-11-22-big-blocks-at-any-page; none: hostile test count_of_shortened] */
-#define APART_MAX 16384
+#define OWN_MAPPINGS_MAX 16384
 
 /* part. A fresh mapping is longer by this part of the live bytes, so that blocks are neighbours.
  * [2026-11-22-big-blocks-in-parts; slots-25m-pages] */

@@ -12,11 +12,11 @@ static unsigned active = 1;   /* atomic relaxed, any thread: shards that heaps a
 static unsigned prepared = 1; /* atomic, any thread: see shard_table */
 
 /* The first shard that no heap is ever assigned to; 0: undecided. Atomic relaxed, any thread. */
-static unsigned apart;
+static unsigned heap_shards_end;
 
 void shard_init(unsigned count)
 {
-    unsigned most = ATOMIC_LOAD_RELAXED(&apart);
+    unsigned most = ATOMIC_LOAD_RELAXED(&heap_shards_end);
     most = most ? most : SHARD_MAX;
     count = count < 1 ? 1 : count > most ? most : count;
     ATOMIC_STORE_RELAXED(&active, count);
@@ -69,20 +69,20 @@ unsigned shard_of_heap(unsigned index)
     return prepare_up_to(shard) ? shard : 0;
 }
 
-/* Decides `apart`. Heaps may belong to shards no longer in use, if the first call came before the
- * options were known. */
-static unsigned first_apart(void)
+/* Decides `heap_shards_end`. Heaps may belong to shards no longer in use, if the first call came
+ * before the options were known. */
+static unsigned decide_heap_shards_end(void)
 {
     unsigned open = 0, first = shard_count() > shards_in_use() ? shard_count() : shards_in_use();
     return __atomic_compare_exchange_n(
-               &apart, &open, first, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+               &heap_shards_end, &open, first, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
                ? first
                : open;
 }
 
 bool shard_prepare_samples(void)
 {
-    unsigned shard = first_apart();
+    unsigned shard = decide_heap_shards_end();
     if (!prepare_up_to(shard))
         return false;
     ATOMIC_STORE_RELAXED(&slab_samples_shard, (uint8_t)shard);

@@ -40,31 +40,31 @@ static void advise_huge(struct big *big, bool dense)
 /* ---- Mappings -------------------------------------------------------------------------------- */
 
 /* A mapping that the system has moved or cut off is a separate one, and a process may have 65,530.
- * APART_MAX live blocks may have one, a quarter: beyond it a growing block is copied, by the
+ * OWN_MAPPINGS_MAX live blocks may have one, a quarter: beyond it a growing block is copied, by the
  * caller, and a shrinking one keeps its addresses. */
-static unsigned apart; /* atomic relaxed, any thread: blocks with `apart` */
+static unsigned own_mappings; /* atomic relaxed, any thread: blocks with `own_mapping` */
 
 /* True if the block may have a mapping of its own. */
-static bool stand_apart(struct big *big)
+static bool take_own_mapping(struct big *big)
 {
-    if (big->apart || ATOMIC_ADD_RELAXED(&apart, 1) < APART_MAX)
-        return big->apart = true;
-    ATOMIC_ADD_RELAXED(&apart, -1);
+    if (big->own_mapping || ATOMIC_ADD_RELAXED(&own_mappings, 1) < OWN_MAPPINGS_MAX)
+        return big->own_mapping = true;
+    ATOMIC_ADD_RELAXED(&own_mappings, -1);
     return false;
 }
 
-static void end_apart(struct big *big)
+static void give_up_own_mapping(struct big *big)
 {
-    if (big->apart)
-        ATOMIC_ADD_RELAXED(&apart, -1);
-    big->apart = false;
+    if (big->own_mapping)
+        ATOMIC_ADD_RELAXED(&own_mappings, -1);
+    big->own_mapping = false;
 }
 
 /* Moves the mapping to `size` free bytes; NULL: it is as before. Huge pages stay whole if their
  * addresses are aligned, so for them the target is mapped first. */
 static char *move_mapping(struct big *big, size_t size)
 {
-    if (!stand_apart(big))
+    if (!take_own_mapping(big))
         return NULL;
     char *target = big->huge ? os_map(size, REGION_SIZE, NULL) : NULL;
     if (!target)
@@ -220,7 +220,7 @@ static void cache(struct big *big)
 {
     if (big->zeroed)
         proof_learn(big->region.base, big->mapped);
-    end_apart(big);
+    give_up_own_mapping(big);
     big->dirty = big->mapped;
     big_cache_put(big);
     pressure_arm();
@@ -237,7 +237,7 @@ void big_free(struct big *big, void *block, const char *call)
 static void cut(struct big *big, size_t size)
 {
     char *rest = big->region.base + size;
-    if (stand_apart(big) && os_unmap(rest, big->mapped - size))
+    if (take_own_mapping(big) && os_unmap(rest, big->mapped - size))
         big->mapped = size;
     else
         os_purge(rest, big->mapped - size);

@@ -35,7 +35,7 @@ struct big {
     bool live;             /* lock: handed out */
     bool cached;           /* lock: in the cache; if neither, a thread works on it */
     bool zeroed;           /* owner: all of it read as zero when it was handed out */
-    bool apart;            /* owner: moved or cut off, see big.c */
+    bool own_mapping;      /* owner: moved or cut off, see big.c */
     uint64_t origin;       /* as `mapped`: mappings made or moved as one have the same number */
     bool huge;             /* huge pages were requested; as `mapped` */
     struct sample *sample; /* atomic, owner: of the live block, or NULL */

@@ -289,13 +289,13 @@ unsigned heap_take(
     struct heap *heap, unsigned shard, unsigned size_class, void **blocks, unsigned count,
     unsigned alignment)
 {
-    bool apart = size_class_is_long(size_class);
+    bool by_shard = size_class_is_long(size_class);
     unsigned got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_USED);
-    if (!got && !apart)
+    if (!got && !by_shard)
         got = transfer_take_from_others(shard, size_class, blocks, count);
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
-    if (!got && apart && alignment <= 1)
+    if (!got && by_shard && alignment <= 1)
         got = transfer_take_from_others(shard, size_class, blocks, count);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
         if (give_up(heap, shard, step))

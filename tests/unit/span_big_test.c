@@ -354,7 +354,7 @@ static void use_up_cuts(void)
     for (int i = 0; i < CUTS; i++) {
         char *block = big_alloc(0, 3 * MIB, 16, false);
         CHECK(block && big_resize(big_of(block), 2 * MIB) == block);
-        CHECK(big_of(block)->apart && size_of(block) == 2 * MIB);
+        CHECK(big_of(block)->own_mapping && size_of(block) == 2 * MIB);
     }
     policy.big_cache_mib = 64;
 }
@@ -368,7 +368,7 @@ static void shrink_without_cuts(void *argument)
     char *block = big_alloc(0, 65 * MIB, 16, false);
     struct big *big = big_of(block);
     memset(block, 'x', 65 * MIB);
-    CHECK(big_resize(big, 40 * MIB) == block && !big->apart);
+    CHECK(big_resize(big, 40 * MIB) == block && !big->own_mapping);
     CHECK(size_of(block) >= 65 * MIB);
     CHECK(!unit_is_resident(block + 60 * MIB) && unit_is_resident(block + 39 * MIB));
     uint64_t calls = os_counts[OS_MUNMAP] + os_counts[OS_MREMAP];
