@@ -118,7 +118,7 @@
 
 /* heaps. How many in the pool keep their pages.
  * [2026-11-22-pages-of-thread-heaps; churn-threads] */
-#define FREE_MAX 16
+#define EMPTY_HEAPS_MAX 16
 
 /* heaps. How many are checked at a time for one that its thread has left.
  * [2026-11-22-fork-without-locks; none: bounds the time of one call] */

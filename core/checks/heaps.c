@@ -52,17 +52,17 @@ void heap_check(struct heap *heap)
 
 void heap_check_pool(void)
 {
-    unsigned warm = 0, free = 0;
+    unsigned warm = 0, empty = 0;
     lock_acquire(&registry.lock);
     for (unsigned shard = 0; shard < SHARD_MAX; shard++) {
         const struct pool *pool = &registry.pools[shard];
         for (struct heap *heap = pool->warm; heap; heap = heap->next_free, warm++)
             ASSERT(!heap->owner && heap->shard == shard);
-        for (struct heap *heap = pool->free; heap; heap = heap->next_free, free++)
+        for (struct heap *heap = pool->empty; heap; heap = heap->next_free, empty++)
             ASSERT(!heap->owner && heap->shard == shard && !heap->bare);
         for (struct heap *heap = pool->bare; heap; heap = heap->next_free)
             ASSERT(!heap->owner && heap->shard == shard && heap->bare);
     }
-    ASSERT(warm == registry.warm_count && free == registry.free_count);
+    ASSERT(warm == registry.warm_count && empty == registry.empty_count);
     lock_release(&registry.lock);
 }

@@ -84,9 +84,9 @@ void registry_enter_process(struct heap *heap)
 }
 
 /* Registry lock held. */
-static void change_free_count(int change)
+static void change_empty_count(int change)
 {
-    ATOMIC_STORE_RELAXED(&registry.free_count, registry.free_count + (unsigned)change);
+    ATOMIC_STORE_RELAXED(&registry.empty_count, registry.empty_count + (unsigned)change);
 }
 
 /* Registry lock held. */
@@ -122,8 +122,8 @@ static struct heap *pop(struct heap **list)
 static void pool_put(struct heap *heap)
 {
     struct pool *pool = pool_of(heap);
-    push(heap->bare ? &pool->bare : &pool->free, heap);
-    change_free_count(!heap->bare);
+    push(heap->bare ? &pool->bare : &pool->empty, heap);
+    change_empty_count(!heap->bare);
 }
 
 /* Puts a heap into the pool as it is: the next thread goes on with its blocks. False: the pool has
@@ -164,7 +164,7 @@ static struct pool *emptiest(void)
     struct pool *best = NULL;
     size_t pools = size_min(shard_count(), SHARD_MAX);
     for (struct pool *pool = registry.pools; pool < registry.pools + pools; pool++)
-        if ((pool->warm || pool->free || pool->bare) && (!best || pool->owned < best->owned))
+        if ((pool->warm || pool->empty || pool->bare) && (!best || pool->owned < best->owned))
             best = pool;
     return best;
 }
@@ -176,9 +176,9 @@ static struct heap *take_from_pool(struct pool *pool)
         registry.warm_count--;
         return pop(&pool->warm);
     }
-    if (pool->free) {
-        change_free_count(-1);
-        return pop(&pool->free);
+    if (pool->empty) {
+        change_empty_count(-1);
+        return pop(&pool->empty);
     }
     return pop(&pool->bare);
 }
@@ -278,7 +278,7 @@ static void make_bare(struct heap *heap)
 static void pool_empty(struct heap *heap)
 {
     heap_flush(heap);
-    if (ATOMIC_LOAD_RELAXED(&registry.free_count) >= FREE_MAX)
+    if (ATOMIC_LOAD_RELAXED(&registry.empty_count) >= EMPTY_HEAPS_MAX)
         make_bare(heap);
     lock_acquire(&registry.lock);
     pool_put(heap);
@@ -524,9 +524,9 @@ void heap_repair_registry(void)
     /* The lists may be in the middle of a change: their heaps count as left behind. */
     for (unsigned shard = 0; shard < SHARD_MAX; shard++) {
         struct pool *pool = &registry.pools[shard];
-        pool->warm = pool->free = pool->bare = NULL;
+        pool->warm = pool->empty = pool->bare = NULL;
     }
-    registry.warm_count = registry.free_count = 0;
+    registry.warm_count = registry.empty_count = 0;
     for (struct heap *heap = registry.all; heap; heap = heap->next)
         if (!heap->owner)
             ATOMIC_STORE_RELAXED(&heap->owner, NOBODY);

@@ -19,24 +19,24 @@ struct heap_counts {
 
 /* The heaps of a shard that no thread owns. */
 struct pool {
-    struct heap *warm; /* lock: with blocks in magazines */
-    struct heap *free; /* lock: with empty magazines */
-    struct heap *bare; /* lock: the same, and their areas are all zero */
-    unsigned owned;    /* lock: how many other heaps of the shard have an owner */
+    struct heap *warm;  /* lock: with blocks in magazines */
+    struct heap *empty; /* lock: with empty magazines */
+    struct heap *bare;  /* lock: the same, and their areas are all zero */
+    unsigned owned;     /* lock: how many other heaps of the shard have an owner */
 };
 
 /* For registry.c, and for observers from outside (report/descriptor.h). */
 struct registry {
     struct lock lock CACHE_ALIGNED;
-    struct heap *all;    /* atomic: release on store pairs with acquire on load */
-    unsigned warm_count; /* lock: of all pools */
-    unsigned free_count; /* the same; read by any thread */
-    unsigned count;      /* lock */
-    unsigned owned;      /* written under lock, read by any thread: heaps with an owner */
-    int idle;            /* lock: how many of these are drained, and had no call since */
-    unsigned crowd;      /* written under lock, read by any thread: how many of the rest a CPU */
-    unsigned cpus;       /* atomic relaxed, any thread; 1 at least */
-    uint32_t process;    /* atomic, any thread: see registry_enter_process; release, acquire */
+    struct heap *all;     /* atomic: release on store pairs with acquire on load */
+    unsigned warm_count;  /* lock: of all pools */
+    unsigned empty_count; /* the same; read by any thread */
+    unsigned count;       /* lock */
+    unsigned owned;       /* written under lock, read by any thread: heaps with an owner */
+    int idle;             /* lock: how many of these are drained, and had no call since */
+    unsigned crowd;       /* written under lock, read by any thread: how many of the rest a CPU */
+    unsigned cpus;        /* atomic relaxed, any thread; 1 at least */
+    uint32_t process;     /* atomic, any thread: see registry_enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
     struct pool pools[SHARD_MAX];
     struct heap_counts gone[CLASS_COUNT]; /* lock: counts of areas that became zero since */

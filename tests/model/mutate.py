@@ -56,7 +56,7 @@ STEPS = (
      "the child does not put bins right"),
     ("thread/heap.c", "        ATOMIC_STORE_RELAXED(&init_state, FRESH);\n", "        ;\n",
      "the child waits for an initialisation that nobody goes on with"),
-    ("thread/registry.c", "        pool->warm = pool->free = pool->bare = NULL;\n", "",
+    ("thread/registry.c", "        pool->warm = pool->empty = pool->bare = NULL;\n", "",
      "the child keeps a list that was in the middle of a change"),
     ("thread/heap.c", "            registry_enter_process(heap);", "            ;",
      "a thread's heap stays one of the parent's"),
