@@ -26,15 +26,15 @@ static uint64_t measured_ms;
 
 const char *limit_root = "";
 
-struct held {
+struct counted {
     size_t used, free, mapped;
 };
 
-static struct held held_now(void)
+static struct counted counted_now(void)
 {
     struct page_heap_stats stats = page_heap_stats();
     size_t live = big_live_bytes();
-    return (struct held){
+    return (struct counted){
         .used = stats.used_pages * PAGE_SIZE - slab_clean_bytes() + live,
         .free = stats.dirty_free_pages * PAGE_SIZE + big_cache_bytes(),
         .mapped = stats.superslabs * REGION_SIZE + live + big_cache_mapped()};
@@ -105,7 +105,7 @@ static void purge(size_t wanted, size_t free_bytes, size_t ahead)
 
 static void look_at_sum(void)
 {
-    struct held held = held_now();
+    struct counted held = counted_now();
     size_t limit = resident_limit(), addresses = ATOMIC_LOAD_RELAXED(&address_bytes);
     size_t excess, excess_mapped;
     ATOMIC_STORE_RELAXED(&taken_bytes, 0);
@@ -118,13 +118,13 @@ static void look_at_sum(void)
     ATOMIC_STORE_RELAXED(&pressure_near_flag, left < limit / NEAR_PART * 2);
     struct heap *heap = heap_of_thread();
     if (excess > held.free && heap && heap_lend(heap))
-        held = held_now();
+        held = counted_now();
     if (excess)
         purge(excess, held.free, slack);
     /* Addresses go only if all blocks in them are free, and not again before more are taken. */
     if (excess_mapped && held.mapped > ATOMIC_LOAD_RELAXED(&mapped_left)) {
         purge(SIZE_MAX, 0, 0);
-        ATOMIC_STORE_RELAXED(&mapped_left, held_now().mapped);
+        ATOMIC_STORE_RELAXED(&mapped_left, counted_now().mapped);
     }
 }
 
@@ -139,7 +139,7 @@ void reclaim_to_limit(size_t bytes)
 static void measure(void)
 {
     struct os_footprint footprint = os_footprint_read("");
-    struct held held = held_now();
+    struct counted held = counted_now();
     size_t counted = held.used + held.free;
     ATOMIC_STORE_RELAXED(
         &other_bytes, footprint.resident_bytes - size_min(footprint.resident_bytes, counted));
