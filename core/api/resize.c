@@ -181,8 +181,8 @@ void *alloc_resize(void *block, size_t size)
     if (!block)
         return alloc(size);
     size_t usable = usable_hit(block);
-    bool stays = size - 1 < usable && usable <= MID_MAX && fits(usable, size);
-    return LIKELY(stays) ? in_place(false, block, block, size) : resize(block, usable, size);
+    bool stays = size - 1 < usable && usable <= MID_MAX && fits_in_place(usable, size);
+    return LIKELY(stays) ? in_place(false, block, block, size) : resize_block(block, usable, size);
 }
 
 void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
