@@ -212,8 +212,8 @@ void free_slow(void *block)
         libc_free(block);
         return;
     }
-    /* The checks of big blocks are made where they are freed; and one may be longer than the memory
-     * there is, and little of it touched. */
+    /* Big blocks are checked by big_free, and not filled by perturb_freed: one may be longer than
+     * all memory. */
     size_t usable = info.kind != BLOCK_BIG ? block_usable_size(info, block, "free") : 0;
     if (UNLIKELY(perturb_is_on()))
         perturb_freed(block, usable);

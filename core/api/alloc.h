@@ -28,7 +28,7 @@ SLOW_PATH void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 void *alloc_long(size_t size, struct heap_front *heap);
 void free_long(void *block, struct heap_front *heap);
 
-/* free of what lies beyond the class map, or of anything while the heap is closed. */
+/* free of a pointer outside the class map, or of any while the heap is closed. */
 void free_far(void *block, struct heap_front *heap);
 
 /* A block of at least `size` bytes: of `size_class` or a larger one, or, if that is CLASS_NONE, at

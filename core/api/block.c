@@ -10,8 +10,8 @@
 #include "slab/transfer.h"
 #include "thread/registry.h"
 
-/* Aborts when the slab block, which carries the mark of freed blocks, is found to be free indeed. A
- * program may have copied the mark into a live one, out of memory that it had not written to. */
+/* Aborts if a search finds that the block, which carries the mark, is free: a program may have
+ * copied the mark into a live block, out of unwritten memory. */
 static SLOW_PATH void check_marked(const struct slab *slab, const void *block, const char *call)
 {
     unsigned size_class = slab->size_class;

@@ -38,7 +38,7 @@ ALWAYS_INLINE struct block_info block_find(const void *block)
 /* Aborts, naming the API function `call`, because of a foreign or gone pointer. */
 _Noreturn SLOW_PATH void block_refuse(struct block_info info, const void *block, const char *call);
 
-/* Usable bytes of a block of ours. Aborts, naming the API function `call`, when it is foreign, not
+/* Usable bytes of a block of ours. Aborts, naming the API function `call`, if it is foreign, not
  * the start of a block, or free. */
 size_t block_usable_size(struct block_info info, const void *block, const char *call);
 

@@ -51,8 +51,7 @@ size_t alloc_good_size(size_t size, size_t alignment)
     return size_class ? size_classes[size_class].size : tier_size(size);
 }
 
-/* Usable bytes of what is no suspect and a live block of a slab, else 0. Programs ask for the size
- * of a block before they write to it: then a mark says little, and nothing is searched. */
+/* Usable bytes of a live block of a slab; 0: it is none, or carries the mark. */
 ALWAYS_INLINE size_t usable_hit(const void *block)
 {
     const struct heap_front *heap = thread_heap;

@@ -27,10 +27,10 @@
  * number of pops follows from the count left; that of pushes from the blocks that came out and
  * those still there.
  *
- * Short blocks in a magazine carry one mark (map/page_map.h), by which free notices a double free.
- * malloc clears it. So a block that comes back with the mark was freed twice, or the program copied
- * bytes into it that had been the start of a freed one. Long blocks are not written to: their
- * states say that they are free (span/superslab.h).
+ * Short blocks in a magazine carry the mark (map/page_map.h), by which free notices a double free.
+ * malloc clears it: a block that is freed with the mark was freed twice, or the program copied the
+ * start of a freed block into it. Long blocks are not written to: their states say that they are
+ * free (span/superslab.h).
  *
  * Fields are touched by the owner thread only, unless they say otherwise; those of magazines, in
  * slow paths, by the holder of the heap's gate (thread/idle.h).
@@ -80,8 +80,8 @@ struct magazine {
     uint16_t batches;     /* flushes, and attempted refills, since the last maintenance */
     uint8_t kind;         /* size of its slot range */
     bool flushed_last;    /* the last batch was a flush, not a refill */
-    bool two_way;         /* before the last maintenance, or since, blocks came and went */
-    uint8_t sample_round; /* of the next pop that is due: trace_round when it was to be a sample */
+    bool two_way;         /* blocks came and went before the last maintenance, or since */
+    uint8_t sample_round; /* of the next due pop: trace_round if it is to be a sample */
     uint32_t pops_seen;   /* pops at the last maintenance; both wrap */
     uint32_t pushes_seen;
     struct magazine_counts counts;
@@ -187,8 +187,8 @@ ALWAYS_INLINE void magazine_mark(const struct heap_front *front, unsigned size_c
         *(mark *)block = magazine_mark_of(front);
 }
 
-/* Hit path of free, for short blocks: false when the magazine is full, or else the block carries
- * the mark; then nothing has happened. */
+/* Hit path of free, for short blocks. False: the magazine is full, or the block carries the mark;
+ * then nothing has happened. */
 ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t size_class, void **block)
 {
     FORGET(size_class);
@@ -278,8 +278,8 @@ void heap_settle_magazines(struct heap *heap);
 /* Sets the beginning of each magazine by its sentinel. */
 void heap_find_sentinels(struct heap *heap);
 
-/* True when the magazine of the class holds the block. Only the owner can ask: a look into the
- * changing magazine of another thread may see what is no longer there. */
+/* True if the magazine of the class holds the block. For the owner only: in the changing magazine
+ * of another thread, a look may find a block that is no longer there. */
 bool heap_caches(struct heap *heap, unsigned size_class, const void *block);
 
 /* Blocks in the magazine of the class. */
