@@ -4,7 +4,7 @@
 #include "lab.h"
 
 static struct {
-    uint64_t operations, threads, count, order, size_min, size_max;
+    uint64_t operations, threads, count, order, sizes, size_min, size_max;
 } settings;
 
 enum { FORWARD, REVERSE, SHUFFLED };
@@ -28,6 +28,7 @@ static const struct lab_flag flags[] = {
      .standard = FORWARD,
      .choices = orders,
      .help = "order of the frees, against that of the allocations"},
+    LAB_DISTRIBUTION(&settings.sizes, LAB_UNIFORM),
     LAB_SIZES(&settings.size_min, 16, &settings.size_max, 512),
 };
 
@@ -54,7 +55,7 @@ static void work(struct lab_worker *worker)
 {
     struct lab_recorder *recorder = &worker->recorder;
     const struct lab_sizes *sizes =
-        lab_sizes_create(LAB_UNIFORM, settings.size_min, settings.size_max, &worker->random);
+        lab_sizes_create(settings.sizes, settings.size_min, settings.size_max, &worker->random);
     uint64_t count = settings.count;
     uint64_t bursts = lab_share(worker, settings.operations / (2 * count));
     struct lab_block *blocks = lab_reserve(count * sizeof *blocks);

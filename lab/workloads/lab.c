@@ -17,6 +17,8 @@ struct lab_random lab_random_stream(uint64_t stream)
     return (struct lab_random){state ? state : 1};
 }
 
+const char *const lab_distributions[] = {"uniform", "doublings", "small", NULL};
+
 /* A random power of two times `least`, `most` at most. */
 static uint64_t draw_step(uint64_t least, uint64_t most, struct lab_random *random)
 {
@@ -27,10 +29,15 @@ static uint64_t draw_step(uint64_t least, uint64_t most, struct lab_random *rand
     return least << lab_below(lab_random_next(random), steps);
 }
 
-/* A size from the doubling that begins at such a step. */
-static uint64_t draw_from_doublings(uint64_t least, uint64_t most, struct lab_random *random)
+/* A size from the doubling that begins at the smallest of `draws` such steps. */
+static uint64_t draw_from_doublings(
+    unsigned draws, uint64_t least, uint64_t most, struct lab_random *random)
 {
-    uint64_t low = draw_step(least, most, random);
+    uint64_t low = most;
+    for (unsigned i = 0; i < draws; i++) {
+        uint64_t step = draw_step(least, most, random);
+        low = step < low ? step : low;
+    }
     uint64_t high = 2 * low - 1 < most ? 2 * low - 1 : most;
     return low + lab_below(lab_random_next(random), high - low + 1);
 }
@@ -40,9 +47,10 @@ const struct lab_sizes *lab_sizes_create(
 {
     struct lab_sizes *sizes = lab_reserve(sizeof *sizes);
     for (size_t i = 0; i < LAB_SIZE_TABLE; i++) {
-        uint64_t size = distribution == LAB_DOUBLINGS
-                            ? draw_from_doublings(least, most, random)
-                            : least + lab_below(lab_random_next(random), most - least + 1);
+        uint64_t size =
+            distribution == LAB_UNIFORM
+                ? least + lab_below(lab_random_next(random), most - least + 1)
+                : draw_from_doublings(distribution == LAB_SMALL ? 3 : 1, least, most, random);
         sizes->table[i] = (uint32_t)size;
     }
     return sizes;

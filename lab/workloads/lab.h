@@ -215,9 +215,19 @@ struct lab_sizes {
 };
 
 enum lab_distribution {
-    LAB_UNIFORM,  /* every size is as likely as any other */
-    LAB_DOUBLINGS /* every doubling is as likely as any other: many small ones, few large */
+    LAB_UNIFORM,   /* every size is as likely as any other */
+    LAB_DOUBLINGS, /* every doubling is as likely as any other: many small ones, few large */
+    LAB_SMALL      /* the smallest of three doublings drawn so: a long tail of few large ones */
 };
+
+/* The row of a table of flags by which a distribution is chosen. */
+extern const char *const lab_distributions[];
+#define LAB_DISTRIBUTION(where, usual)                                                             \
+    {                                                                                              \
+        .name = "sizes", .kind = LAB_CHOICE, .variable = (where), .standard = (usual),             \
+        .choices = lab_distributions,                                                              \
+        .help = "which sizes are likely: all, all doublings, or small ones"                        \
+    }
 
 /* Draws a table of sizes from `least` to `most`. It lives as long as the program. */
 const struct lab_sizes *lab_sizes_create(

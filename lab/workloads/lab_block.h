@@ -20,6 +20,19 @@ void *lab_timed_aligned_alloc(struct lab_latency *latency, size_t alignment, siz
 int lab_timed_posix_memalign(
     struct lab_latency *latency, void **block, size_t alignment, size_t size);
 void lab_timed_free(struct lab_latency *latency, void *block);
+void *lab_timed_new(struct lab_latency *latency, size_t size);
+void lab_timed_delete(struct lab_latency *latency, void *block, size_t size);
+
+/* C++'s operator new, and the operator delete that is told the size. */
+struct lab_operators {
+    void *(*allocate)(size_t size);
+    void (*release)(void *block, size_t size);
+};
+
+/* Constant from lab_operators_open() on, which has to precede lab_new() and lab_delete(): it loads
+ * the C++ library, so that the other workloads do without. */
+extern struct lab_operators lab_operators;
+void lab_operators_open(void);
 
 /* Ends the program: `call` did not give `size` bytes. */
 __attribute__((noreturn, cold)) void lab_out_of_memory(const char *call, size_t size);
@@ -84,6 +97,25 @@ static inline void lab_free(struct lab_recorder *recorder, void *block)
         free(block);
     } else {
         lab_timed_free(recorder->latency, block);
+    }
+}
+
+static inline void *lab_new(struct lab_recorder *recorder, size_t size)
+{
+    void *block = LAB_LIKELY(!recorder->latency) ? lab_operators.allocate(size)
+                                                 : lab_timed_new(recorder->latency, size);
+    if (LAB_UNLIKELY(!block)) {
+        lab_out_of_memory("operator new", size);
+    }
+    return block;
+}
+
+static inline void lab_delete(struct lab_recorder *recorder, void *block, size_t size)
+{
+    if (LAB_LIKELY(!recorder->latency)) {
+        lab_operators.release(block, size);
+    } else {
+        lab_timed_delete(recorder->latency, block, size);
     }
 }
 

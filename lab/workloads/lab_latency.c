@@ -21,8 +21,8 @@ struct histogram {
 };
 
 struct lab_latency {
-    struct histogram allocate; /* malloc, calloc, realloc, aligned_alloc, posix_memalign */
-    struct histogram release;  /* free */
+    struct histogram allocate; /* malloc, calloc, realloc, aligned_alloc, posix_memalign, new */
+    struct histogram release;  /* free, delete */
 };
 
 /* Written by lab_latency_begin(), constant afterwards. */
@@ -227,6 +227,21 @@ void lab_timed_free(struct lab_latency *latency, void *block)
 {
     uint64_t begin = ticks_now();
     free(block);
+    histogram_add(&latency->release, begin);
+}
+
+void *lab_timed_new(struct lab_latency *latency, size_t size)
+{
+    uint64_t begin = ticks_now();
+    void *block = lab_operators.allocate(size);
+    histogram_add(&latency->allocate, begin);
+    return block;
+}
+
+void lab_timed_delete(struct lab_latency *latency, void *block, size_t size)
+{
+    uint64_t begin = ticks_now();
+    lab_operators.release(block, size);
     histogram_add(&latency->release, begin);
 }
 

@@ -1,6 +1,7 @@
 /* What every other part builds on: the program and how it fails, the time, memory from the kernel.
  */
 #include "lab_internal.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -57,4 +58,26 @@ uint64_t lab_rss_kib(void)
     char *resident = strchr(text, ' ');
     uint64_t pages = resident ? strtoull(resident, NULL, 10) : 0;
     return pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+struct lab_operators lab_operators;
+
+/* What the name means to the program: of a preloaded library, if it has it. */
+static void *symbol(const char *name)
+{
+    void *address = dlsym(RTLD_DEFAULT, name);
+    if (!address) {
+        lab_fail("there is no %s", name);
+    }
+    return address;
+}
+
+void lab_operators_open(void)
+{
+    if (!dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL)) {
+        lab_fail("cannot load the C++ library: %s", dlerror());
+    }
+    void *allocate = symbol("_Znwm"), *release = symbol("_ZdlPvm");
+    memcpy(&lab_operators.allocate, &allocate, sizeof allocate);
+    memcpy(&lab_operators.release, &release, sizeof release);
 }

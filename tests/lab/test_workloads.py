@@ -36,6 +36,8 @@ SMALL = {
     "graph": ["--operations", "100000", "--phases", "4", "--vertices", "1000"],
     "handoff": ["--operations", "100000"],
     "larson": ["--operations", "100000", "--replacements", "5000", "--blocks-per-thread", "100"],
+    "lifetimes": ["--operations", "60000", "--working-set", "1000", "--threads", "2", "--shared",
+                  "20", "--renew", "5000"],
     "mid-large": ["--operations", "40000", "--size-min", "8K", "--size-max", "32K"],
     "one-block": ["--operations", "40000", "--threads", "2"],
     "patterns": ["--operations", "50000"],
@@ -64,7 +66,13 @@ VARIANTS = [
     ["bursts", "--operations", "40000", "--count", "100", "--threads", "3"],
     ["handoff", "--operations", "100000", "--consumers", "3"],
     ["false-sharing", "--operations", "20000", "--mode", "passive", "--threads", "3"],
-    ["bursts", "--operations", "40000", "--order", "reverse"],
+    ["bursts", "--operations", "40000", "--order", "reverse", "--sizes", "small"],
+    ["lifetimes", "--operations", "40000", "--call", "new", "--lives", "even", "--renew", "7",
+     "--working-set", "100"],
+    ["lifetimes", "--operations", "40000", "--call", "calloc", "--sizes", "doublings",
+     "--shared", "100"],
+    ["lifetimes", "--operations", "1001", "--size-max", "8", "--working-set", "1", "--threads",
+     "3"],
     ["soak", "--epochs", "9", "--operations", "10000", "--threads", "3", "--working-set", "2"],
     ["patterns", "--operations", "50000", "--blocks", "7", "--threads", "3"],
     *(["patterns", "--operations", "40000", "--blocks", "7", "--pattern", pattern]
@@ -349,6 +357,7 @@ class Faults(WorkloadTest):
 
     def test_calloc_that_does_not_clear(self):
         self.assert_found(small("calloc-sparse"), "dirty", "instead of 00000000")
+        self.assert_found(small("lifetimes", "--call", "calloc"), "dirty", "instead of 00000000")
 
     def test_wrong_alignment(self):
         self.assert_found(small("aligned"), "misalign", "which is no multiple of")

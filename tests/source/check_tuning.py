@@ -5,7 +5,7 @@
 
 An entry of core/base/tuning.h is a comment and the #defines under it. The comment begins with the
 unit and ends with [record; row]: a record of docs/decisions/, without .md, and a row of
-lab/workloads.toml; each may be "none: reason" instead. Each constant is used in core/.
+lab/*.toml; each may be "none: reason" instead. Each constant is used in core/.
 
 Elsewhere in the rooms of the allocator, a constant that is a number (in an enum, a #define or a
 static const) is either structural and named in STRUCTURAL, or it belongs into tuning.h. What
@@ -114,8 +114,8 @@ def check_tuning(top):
         return
     text = path.read_text(encoding="utf-8")
     records = {record.stem for record in (top / "docs" / "decisions").glob("*.md")}
-    lab = top / "lab" / "workloads.toml"
-    rows = set(ROW.findall(lab.read_text(encoding="utf-8"))) if lab.is_file() else set()
+    lists = (top / "lab").glob("*.toml")
+    rows = {row for path in lists for row in ROW.findall(path.read_text(encoding="utf-8"))}
     used = "".join(COMMENT.sub("", other.read_text(encoding="utf-8"))
                    for other in sorted((top / "core").rglob("*.[ch]")) if other != path)
     known = set()

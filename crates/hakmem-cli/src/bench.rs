@@ -86,7 +86,7 @@ impl Catalogue {
         let share = installation.share()?;
         let workloads = match arguments.kind {
             Some(Kind::Programs) => Vec::new(),
-            _ => read_workloads(&share.join("workloads.toml"))?,
+            _ => read_workloads(&share)?,
         };
         let lists: Vec<PathBuf> = match arguments.kind {
             Some(Kind::Workloads) => Vec::new(),

@@ -78,7 +78,7 @@ pub fn groups() -> ArgValueCompleter {
 
 fn listed_rows() -> Option<Vec<Row>> {
     let share = Installation::current().ok()?.share().ok()?;
-    let workloads = read_workloads(&share.join("workloads.toml")).ok()?;
+    let workloads = read_workloads(&share).ok()?;
     let programs = read_programs(&share.join("programs.toml")).ok()?;
     let workloads = workloads.into_iter().map(|row| Row {
         name: row.name,

@@ -1,5 +1,5 @@
-//! The rows that can be run: `workloads.toml`, `programs.toml`, and files of users in the format of
-//! either.
+//! The rows that can be run: [`WORKLOAD_LISTS`], `programs.toml`, and files of users in the format
+//! of the latter.
 //!
 //! A file is a list of `[[row]]`. Reading is strict: a key that does not exist, a name that comes
 //! twice or an expansion that means nothing is an error with file and line. A row is a template;
@@ -160,9 +160,17 @@ pub enum CatalogueError {
     NoGroup { group: String, hint: String },
 }
 
-/// Reads a file in the format of `workloads.toml`.
-pub fn read_workloads(file: &Path) -> Result<Vec<WorkloadRow>, CatalogueError> {
-    parse_workloads(&reader::read(file)?, file)
+/// The files that list workloads.
+pub const WORKLOAD_LISTS: [&str; 2] = ["workloads.toml", "mixes.toml"];
+
+/// Reads the lists of workloads in this directory.
+pub fn read_workloads(directory: &Path) -> Result<Vec<WorkloadRow>, CatalogueError> {
+    let mut rows = Vec::new();
+    for list in WORKLOAD_LISTS {
+        let file = directory.join(list);
+        rows.extend(parse_workloads(&reader::read(&file)?, &file)?);
+    }
+    Ok(rows)
 }
 
 /// Reads a file in the format of `programs.toml`.
@@ -170,7 +178,7 @@ pub fn read_programs(file: &Path) -> Result<Vec<ProgramRow>, CatalogueError> {
     parse_programs(&reader::read(file)?, file)
 }
 
-/// Like [`read_workloads`] for a text; `file` is for the messages alone.
+/// Reads the text of such a list; `file` is for the messages alone.
 pub fn parse_workloads(text: &str, file: &Path) -> Result<Vec<WorkloadRow>, CatalogueError> {
     let rows: Vec<WorkloadRow> = reader::parse(text, file)?;
     Ok(rows.into_iter().flat_map(WorkloadRow::expand).collect())

@@ -141,7 +141,7 @@ fn measure(arguments: &Arguments) -> Result<Measurement> {
         repeats: arguments.runs,
     };
     let programs = part("libexec/hakmem/workloads")?;
-    let rows = read_workloads(&part("share/hakmem/workloads.toml")?)?;
+    let rows = read_workloads(&part("share/hakmem")?)?;
     // As in `hakmem bench`: a quick run leaves rows without a quick form out, unless named.
     let is_wanted = |quick: bool| quick || !arguments.quick || !arguments.names.is_empty();
     let wanted = rows.iter().filter(|row| is_wanted(row.is_quick()));
