@@ -1,9 +1,10 @@
 /* Vectors that grow: several are alive at a time, every second one grows by half of its size, the
- * others by a 64th of their final size. A full vector is checked, freed, and a new one begins. */
+ * others by a 64th of their final size. A full vector may shrink again by halves; then it is
+ * checked, freed, and a new one begins. */
 #include "lab.h"
 
 static struct {
-    uint64_t operations, vectors, size_min, size_max;
+    uint64_t operations, vectors, shrinks, size_min, size_max;
 } settings;
 
 /* A vector has elements of this many bytes, of which both ends are written. */
@@ -20,6 +21,14 @@ static const struct lab_flag flags[] = {
      .most = 1000000,
      .unit = "vectors",
      .help = "vectors alive at a time"},
+    {.name = "shrinks",
+     .kind = LAB_COUNT,
+     .variable = &settings.shrinks,
+     .standard = 0,
+     .least = 0,
+     .most = 30,
+     .unit = "times",
+     .help = "how often a full vector shrinks to half of its size before it goes"},
     {.name = "size-min",
      .kind = LAB_BYTES,
      .variable = &settings.size_min,
@@ -39,7 +48,8 @@ static const struct lab_flag flags[] = {
 struct vector {
     char *base; /* NULL: there is none */
     size_t size, full_size;
-    size_t step; /* 0: grows by half */
+    size_t step;      /* 0: grows by half */
+    uint64_t shrinks; /* until it goes, from when it is full on */
     uint32_t tag;
 };
 
@@ -61,23 +71,38 @@ static void begin(
     vector->size = ELEMENT;
     vector->full_size = whole_elements(full_size);
     vector->step = tag % 2 ? whole_elements(full_size / CONSTANT_STEPS) : 0;
+    vector->shrinks = settings.shrinks;
     vector->tag = tag;
     vector->base = lab_malloc(recorder, ELEMENT);
     lab_count_size(recorder, ELEMENT, 1);
     write_elements(vector, 0);
 }
 
-/* True: the block moved. */
-static bool grow(struct lab_recorder *recorder, struct vector *vector)
+/* Writes what is new. True: the block moved. */
+static bool resize(struct lab_recorder *recorder, struct vector *vector, size_t size)
 {
     size_t old_size = vector->size;
-    size_t size = old_size + (vector->step ? vector->step : whole_elements(old_size / 2));
-    vector->size = size < vector->full_size ? size : vector->full_size;
     uintptr_t old_address = (uintptr_t)vector->base;
-    vector->base = lab_realloc(recorder, vector->base, vector->size);
-    lab_count_size(recorder, vector->size, 1);
+    vector->base = lab_realloc(recorder, vector->base, size);
+    vector->size = size;
+    lab_count_size(recorder, size, 1);
     write_elements(vector, old_size);
     return (uintptr_t)vector->base != old_address;
+}
+
+/* The size that a vector is to have next; the one that it has: it is over. */
+static size_t next_size(struct vector *vector)
+{
+    size_t size = vector->size;
+    if (vector->shrinks == settings.shrinks && size < vector->full_size) {
+        size += vector->step ? vector->step : whole_elements(size / 2);
+        return size < vector->full_size ? size : vector->full_size;
+    }
+    if (vector->shrinks) {
+        vector->shrinks--;
+        return whole_elements(size / 2);
+    }
+    return size;
 }
 
 static void end(struct lab_recorder *recorder, struct vector *vector)
@@ -105,14 +130,15 @@ static void work(struct lab_worker *worker)
         if (!vector->base) {
             begin(recorder, vector, lab_sizes_at(sizes, begun), (uint32_t)begun);
             begun++;
-        } else if (vector->size < vector->full_size) {
-            if (grow(recorder, vector)) {
-                moved++;
-            } else {
-                in_place++;
-            }
-        } else {
+            continue;
+        }
+        size_t size = next_size(vector);
+        if (size == vector->size) {
             end(recorder, vector);
+        } else if (resize(recorder, vector, size)) {
+            moved++;
+        } else {
+            in_place++;
         }
     }
     for (uint64_t i = 0; i < settings.vectors; i++) {

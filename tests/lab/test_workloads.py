@@ -46,6 +46,7 @@ SMALL = {
     "realloc-grow": ["--operations", "3000", "--size-max", "1M"],
     "soak": ["--epochs", "8", "--operations", "10000", "--working-set", "500"],
     "startup": ["--processes", "4"],
+    "tree": ["--operations", "40000", "--entries", "500"],
 }
 
 # The same work by other means: each must run as well.
@@ -65,6 +66,10 @@ VARIANTS = [
     ["larson", "--operations", "10001", "--replacements", "7", "--threads", "3"],
     ["bursts", "--operations", "40000", "--count", "100", "--threads", "3"],
     ["handoff", "--operations", "100000", "--consumers", "3"],
+    ["realloc-grow", "--operations", "3000", "--size-max", "64K", "--shrinks", "3"],
+    ["tree", "--operations", "40000", "--entries", "700", "--threads", "3", "--rebuild", "1000",
+     "--lookups", "0"],
+    ["tree", "--operations", "2", "--entries", "1"],
     ["false-sharing", "--operations", "20000", "--mode", "passive", "--threads", "3"],
     ["bursts", "--operations", "40000", "--order", "reverse", "--sizes", "small"],
     ["lifetimes", "--operations", "40000", "--call", "new", "--lives", "even", "--renew", "7",
