@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::SystemTime;
 
 use anyhow::{bail, Context, Result};
 use hakmem_lab::catalogue::{
-    input_directory, of_group, read_programs, read_workloads, select, Places, ProgramRow,
-    WorkloadRow,
+    drawn_rows, input_directory, of_group, read_programs, read_workloads, select, Places,
+    ProgramRow, WorkloadRow,
 };
 use hakmem_lab::plan::{Task, DEFAULT_ROUNDS, QUICK_ROUNDS};
 use hakmem_process::find_program;
@@ -28,12 +29,13 @@ use crate::output::{print, say, Outputs};
 /// # Errors
 /// A list cannot be read, a name is in none of them, an allocator or a part of the installation is
 /// missing, an output cannot be written, or a package cannot be installed.
-pub fn bench(arguments: BenchArguments) -> Result<ExitCode> {
+pub fn bench(mut arguments: BenchArguments) -> Result<ExitCode> {
+    let seed = *arguments.experiment.seed.get_or_insert_with(date);
     let installation = Installation::current()?;
     let outputs = Outputs::new(&arguments.output)?;
     let scratch = tempfile::Builder::new().prefix("hakmem-bench-").tempdir();
     let scratch = scratch.context("cannot make a scratch directory")?;
-    let catalogue = Catalogue::read(&installation, &arguments, scratch)?;
+    let catalogue = Catalogue::read(&installation, &arguments, seed, scratch)?;
     let mut tasks = catalogue.selected(&arguments)?;
     if arguments.list {
         print(&list(&tasks))?;
@@ -63,7 +65,14 @@ pub fn bench(arguments: BenchArguments) -> Result<ExitCode> {
     experiment.run()
 }
 
-/// The rows of all lists, and what is needed to make tasks of them.
+/// The date in UTC as a number, such as 20261125: a day has rows of its own.
+fn date() -> u64 {
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let digits: String = now[..10].split('-').collect();
+    digits.parse().unwrap_or(1)
+}
+
+/// The rows of all lists, those that are drawn, and what is needed to make tasks of them.
 struct Catalogue {
     workloads: Vec<WorkloadRow>,
     workload_programs: PathBuf,
@@ -81,12 +90,16 @@ impl Catalogue {
     fn read(
         installation: &Installation,
         arguments: &BenchArguments,
+        seed: u64,
         scratch: TempDir,
     ) -> Result<Catalogue> {
         let share = installation.share()?;
         let workloads = match arguments.kind {
             Some(Kind::Programs) => Vec::new(),
-            _ => read_workloads(&share)?,
+            _ => {
+                let listed = read_workloads(&share)?.into_iter();
+                listed.chain(drawn_rows(seed)).collect()
+            }
         };
         let lists: Vec<PathBuf> = match arguments.kind {
             Some(Kind::Workloads) => Vec::new(),

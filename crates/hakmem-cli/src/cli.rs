@@ -260,9 +260,10 @@ pub struct ExperimentOptions {
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub warm_up: u32,
-    /// Seed of the order of the runs and of the size of their environments
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    /// Seed of the order of the runs, of the size of their environments, and of the rows that
+    /// `bench` draws [default: the date there, such as 20261125, otherwise 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// Count system calls by name, in the watched run
     #[arg(long)]
     pub system_calls: bool,

@@ -107,7 +107,7 @@ impl Experiment<'_> {
                 None => Budget::Rounds(options.runs.unwrap_or(self.default_runs)),
             },
             warm_up: options.warm_up,
-            seed: options.seed,
+            seed: options.seed.unwrap_or(1),
             confidence: CONFIDENCE,
             control: true,
             system_calls: options.system_calls,

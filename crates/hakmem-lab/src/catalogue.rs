@@ -17,6 +17,7 @@
 //! Other braces stay as they are, unless they hold a lower-case word alone. In shell commands
 //! (`prepare` and the check) an expansion is quoted where it needs it, so it is written bare.
 
+mod drawn;
 mod reader;
 mod template;
 
@@ -30,6 +31,7 @@ use hakmem_results::{RowKind, Series};
 use serde::Deserialize;
 
 use crate::plan::{ExitCodes, Output, Task};
+pub use drawn::{drawn_rows, DRAWN_ROWS};
 use template::Values;
 
 /// A run of a workload that takes longer hangs: the longest ones take minutes.

@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hakmem_lab::catalogue::{input_directory, read_programs, read_workloads, Places};
+use hakmem_lab::catalogue::{drawn_rows, input_directory, read_programs, read_workloads, Places};
 use hakmem_lab::executor::{describe_end, Executor, Programs};
 use hakmem_lab::plan::{Output, Task};
 use hakmem_process::Tools;
@@ -64,6 +64,17 @@ fn every_workload_runs() {
             .collect::<Vec<_>>()
     });
     assert_all_run(tasks.inspect(|task| assert_eq!(task.skipped, None)));
+}
+
+/// Rows that are drawn, as short as they can be.
+#[test]
+fn what_some_seeds_draw_runs() {
+    let workloads = support::build().join("libexec/hakmem/workloads");
+    assert_all_run([1, 20_261_125].into_iter().flat_map(drawn_rows).map(|row| {
+        let mut task = row.task(&workloads, false);
+        task.command.extend(["--operations".into(), "40000".into()]);
+        task
+    }));
 }
 
 /// In its quick form, or with a twentieth of the work.

@@ -46,6 +46,33 @@ fn the_list_has_workloads_and_programs() {
         );
 }
 
+/// The rows that are drawn, with what else the arguments select.
+fn drawn(arguments: &[&str]) -> String {
+    let output = hakmem()
+        .args(["bench", "--list"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_seed_repeats_the_rows_that_are_drawn() {
+    let rows = drawn(&["--group", "drawn", "--seed", "5"]);
+    assert!(
+        rows.contains("drawn-5-1 ") && rows.contains("drawn-5-47 "),
+        "{rows}"
+    );
+    assert_eq!(rows, drawn(&["--group", "drawn", "--seed", "5"]));
+    assert!(drawn(&["--group", "drawn"]).contains(" drawn-20"));
+    let quick = drawn(&["--quick", "--seed", "5"]);
+    assert!(
+        quick.contains("drawn-5-3 ") && !quick.contains("drawn-5-4 "),
+        "{quick}"
+    );
+    assert!(!drawn(&["--kind", "programs"]).contains("drawn"));
+}
+
 #[test]
 fn a_quick_workload() {
     let output = hakmem()
