@@ -67,13 +67,6 @@ impl Field {
         number(object, self.offset, self.bytes)
     }
 
-    /// The field as bytes.
-    pub fn bytes_of(self, object: &[u8]) -> &[u8] {
-        object
-            .get(self.offset..self.offset + self.bytes)
-            .unwrap_or(&[])
-    }
-
     /// An element, a number of so many bytes, of the array that the field is.
     pub fn element(self, object: &[u8], index: usize, bytes: usize) -> u64 {
         match (index + 1) * bytes <= self.bytes {

@@ -97,11 +97,6 @@ impl Residency {
         Ok(residency)
     }
 
-    /// The same, as on a Linux before 6.7.
-    pub fn read_by_page(pid: i32, mappings: &[Mapping]) -> io::Result<Residency> {
-        read_entries(pid, &File::open(format!("/proc/{pid}/pagemap"))?, mappings)
-    }
-
     /// The parts of the range that have memory.
     pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let first = self
@@ -280,7 +275,9 @@ mod tests {
         let mappings = crate::maps::parse(&text);
         let range = start..start + (64 << 20);
         let scanned = Residency::read(pid, &mappings).unwrap();
-        let by_page = Residency::read_by_page(pid, &mappings).unwrap();
+        // As on a Linux before 6.7.
+        let pagemap = File::open("/proc/self/pagemap").unwrap();
+        let by_page = read_entries(pid, &pagemap, &mappings).unwrap();
         let parts = scanned.present.windows(2);
         assert!(parts.into_iter().all(|pair| pair[0].end < pair[1].start));
         let expected = 5000 * 4096;
