@@ -151,7 +151,7 @@
  * than TRANSFER_PARTS, each may still hold this part of it.
  * [2026-11-22-caches-by-shard; bursts-64-20000] */
 #define TRANSFER_BLOCKS 2048
-#define TRANSFER_MAGAZINES 16
+#define TRANSFER_MAGAZINES 4
 #define TRANSFER_PARTS 4
 
 /* factor. How many times the bytes for blocks above 1 KiB, few of which fill a magazine.
