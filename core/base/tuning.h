@@ -82,7 +82,8 @@
  * [2026-11-21-flush-by-runs; handoff-batches] */
 #define FLUSH_MAX 128
 
-/* ---- When threads come by: thread/due.c, heap.c, idle.c -------------------------------------- */
+/* ---- When threads come by: thread/magazine.c, heap.c, idle.c --------------------------------- */
+ * -------------------------------------- */
 
 /* pops. After this many, a thread takes a slow path and looks at the clock.
  * [2026-11-22-pops-that-are-due; one-block] */
@@ -124,7 +125,7 @@
  * [2026-11-22-fork-without-locks; none: bounds the time of one call] */
 #define SUSPECTS 8
 
-/* ---- Slabs: slab/slab.c, bin.c, spare.c ------------------------------------------------------ */
+/* ---- Slabs: slab/slab.c, bin.c; trace/spare.c ------------------------------------------------ */
 
 /* bytes. Page tables for this much fill the second-level cache of a core: from here on, a superslab
  * of short blocks is one huge page.
@@ -151,7 +152,7 @@
  * than TRANSFER_PARTS, each may still hold this part of it.
  * [2026-11-22-caches-by-shard; bursts-64-20000] */
 #define TRANSFER_BLOCKS 2048
-#define TRANSFER_MAGAZINES 4
+#define TRANSFER_MAGAZINES 16
 #define TRANSFER_PARTS 4
 
 /* factor. How many times the bytes for blocks above 1 KiB, few of which fill a magazine.
