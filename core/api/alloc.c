@@ -63,7 +63,7 @@ static void *take_classed(struct heap *heap, unsigned size_class, size_t alignme
     return block;
 }
 
-/* Makes a block from a magazine or a slab live, and clears it if asked to. */
+/* Makes a block from a magazine or a slab live: without the mark, and all zero if asked to. */
 static void *hand_out(void *block, size_t size, bool zero)
 {
     unsigned size_class = slab_lookup(block)->size_class;
@@ -74,7 +74,7 @@ static void *hand_out(void *block, size_t size, bool zero)
         if (zero)
             slab_clear_long(block, size, state);
     } else if (zero) {
-        slab_clear_block(block, size);
+        slab_clear_block(block, size_max(size, sizeof(mark)));
     } else {
         *(mark *)block = 0;
     }
@@ -176,7 +176,9 @@ void *alloc_zeroed(size_t count, size_t size)
     }
     if (UNLIKELY(!block))
         return alloc_any(total, MIN_ALIGNMENT, size_class_of(total), true);
-    return total <= TINY_MAX ? memset(block, 0, total) : hand_out(block, total, true);
+    /* calloc of no bytes clears the mark, too. */
+    return total <= TINY_MAX ? memset(block, 0, size_max(total, sizeof(mark)))
+                             : hand_out(block, total, true);
 }
 
 /* The block has been checked: a mark on it does not matter. */

@@ -443,8 +443,9 @@ static void a_block_that_is_handed_out_has_no_mark(void **state)
             if (round == 1)
                 heap_flush(heap());
             for (unsigned i = 0; i < HELD; i++) {
-                held[i] = i % 3 == 0   ? alloc(size)
-                          : i % 3 == 1 ? alloc_aligned(size, 32)
+                held[i] = i % 4 == 0   ? alloc(size)
+                          : i % 4 == 1 ? alloc_aligned(size, 32)
+                          : i % 4 == 2 ? alloc_zeroed(1, size == 16 ? 0 : size)
                                        : alloc_resize(alloc_resize(NULL, 1), size);
                 assert_int_not_equal(first_of(held[i]), marked);
             }
