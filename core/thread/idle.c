@@ -133,7 +133,8 @@ bool idle_park(struct heap *heap)
 {
     if (!ATOMIC_LOAD_RELAXED(&parked_for_good) && !(heap->parks_left && idle_matters()))
         return false;
-    heap->parks_left -= heap->parks_left > 0;
+    if (heap->parks_left && --heap->parks_left == 0)
+        heap_stop_parking(heap);
     ATOMIC_STORE_RELAXED(&heap->state, HEAP_PARKED);
     return true;
 }

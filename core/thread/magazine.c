@@ -16,6 +16,7 @@
 #include "base/tuning.h"
 #include "slab/shard.h"
 #include "thread/heap.h"
+#include "thread/idle.h"
 #include "thread/registry.h"
 #include "trace/trace.h"
 
@@ -61,13 +62,16 @@ uint64_t heap_pops(const struct heap *heap, unsigned size_class)
     return before - left;
 }
 
-/* How many pops until the next is due. */
-static uint64_t next_due(struct heap *heap, unsigned size_class)
+/* How many pops until the next is due: as many as since the heap stopped to park, if it did so in
+ * this tick of the clock. */
+static uint64_t next_due(struct heap *heap, unsigned size_class, uint64_t pops)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
+    uint32_t since = (uint32_t)pops - magazine->pops_unparked;
     magazine->sample_round = 0;
     if (!trace_samples())
-        return POPS_UNTIL_DUE;
+        return heap->parks_left || !idle_matters() ? POPS_UNTIL_DUE
+                                                   : size_min(since + 1ul, POPS_UNTIL_DUE);
     return trace_now()->next(&heap->random, size_classes[size_class].size, &magazine->sample_round);
 }
 
@@ -75,7 +79,7 @@ static uint64_t next_due(struct heap *heap, unsigned size_class)
 static void draw_due(struct heap *heap, unsigned size_class)
 {
     uint64_t *at_due = &magazine_of(heap, size_class)->pops_at_due;
-    uint64_t pops = heap_pops(heap, size_class), left = next_due(heap, size_class);
+    uint64_t pops = heap_pops(heap, size_class), left = next_due(heap, size_class, pops);
     ATOMIC_STORE_RELEASE(at_due, pops | POPS_CHANGE);
     ATOMIC_STORE_RELEASE(&heap->area->front.pops_left[size_class], left);
     ATOMIC_STORE_RELEASE(at_due, pops + left);
@@ -94,6 +98,15 @@ void heap_draw_due(struct heap *heap)
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
         if (is_open(heap, size_class))
             draw_due(heap, size_class);
+}
+
+void heap_stop_parking(struct heap *heap)
+{
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
+        if (is_open(heap, size_class)) {
+            magazine_of(heap, size_class)->pops_unparked = (uint32_t)heap_pops(heap, size_class);
+            draw_due(heap, size_class);
+        }
 }
 
 /* After a pop in a slow path. A signal handler may have popped past the due one, and a magazine
@@ -619,9 +632,6 @@ bool heap_caches(struct heap *heap, unsigned size_class, const void *block)
             return true;
     return false;
 }
-
-_Static_assert(
-    sizeof(struct heap_front) >= 16 * sizeof(void *), "in the area even below the first range");
 
 static void maintain_one(struct heap *heap, unsigned size_class)
 {

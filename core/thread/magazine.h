@@ -27,10 +27,10 @@
  * number of pops follows from the count left; that of pushes from the blocks that came out and
  * those still there.
  *
- * Short blocks in a magazine carry the mark (map/page_map.h), by which free notices a double free.
- * malloc clears it: a block that is freed with the mark was freed twice, or the program copied the
- * start of a freed block into it. Long blocks are not written to: their states say that they are
- * free (span/superslab.h).
+ * Short blocks in a magazine that were freed carry the mark (map/page_map.h), by which free notices
+ * a double free. malloc clears it: a block that is freed with the mark was freed twice, or the
+ * program copied the start of a freed block into it. Long blocks are not written to: their states
+ * say that they are free (span/superslab.h).
  *
  * Fields are touched by the owner thread only, unless they say otherwise; those of magazines, in
  * slow paths, by the holder of the heap's gate (thread/idle.h).
@@ -82,8 +82,9 @@ struct magazine {
     bool flushed_last;    /* the last batch was a flush, not a refill */
     bool two_way;         /* blocks came and went before the last maintenance, or since */
     uint8_t sample_round; /* of the next due pop: trace_round if it is to be a sample */
-    uint32_t pops_seen;   /* pops at the last maintenance; both wrap */
+    uint32_t pops_seen;   /* pops at the last maintenance; all three wrap */
     uint32_t pushes_seen;
+    uint32_t pops_unparked; /* pops when the heap last stopped to park */
     struct magazine_counts counts;
     void *home[RANGE_BLOCKS_MIN + 2]; /* the shortest range, so that a magazine always has one */
 };
@@ -227,6 +228,11 @@ void heap_pop_due(struct heap *heap, unsigned size_class);
 
 /* Draws the next due pops of all classes anew. For the owner. */
 void heap_draw_due(struct heap *heap);
+
+/* To be called when the heap was parked often enough for this tick of the clock: the next pop of
+ * each class is due, then one after twice as many each time. So a thread that becomes idle now
+ * comes by soon, and a busy one seldom. By the owner. */
+void heap_stop_parking(struct heap *heap);
 
 /* Puts back the block that was popped last, for an allocation that another block serves now: in the
  * counts, that one came out of the magazine. Inside the gate. */
