@@ -63,7 +63,7 @@ static void *take_classed(struct heap *heap, unsigned size_class, size_t alignme
     return block;
 }
 
-/* Makes a block from a magazine or a slab live: without the mark, and all zero if asked to. */
+/* Makes a block from a magazine or a slab live, and clears it if asked to. */
 static void *hand_out(void *block, size_t size, bool zero)
 {
     unsigned size_class = slab_lookup(block)->size_class;
@@ -74,9 +74,7 @@ static void *hand_out(void *block, size_t size, bool zero)
         if (zero)
             slab_clear_long(block, size, state);
     } else if (zero) {
-        slab_clear_block(block, size_max(size, sizeof(mark)));
-    } else {
-        *(mark *)block = 0;
+        slab_clear_block(block, size);
     }
     return block;
 }
@@ -89,7 +87,8 @@ static void *take_any(
         return big_alloc(heap->shard, size, alignment, zero);
     void *block = size_class ? take_classed(heap, size_class, alignment)
                              : heap_take_aligned(heap, size_class_single(size), alignment);
-    return block ? hand_out(block, size, zero) : NULL;
+    bool may_be_long = !size_class || size_class + LENDERS >= LONG_CLASS_FIRST;
+    return block && (zero || may_be_long) ? hand_out(block, size, zero) : block;
 }
 
 /* Replaces a block that is to be a sample. Blocks of a borrowed heap are not sampled. */
@@ -166,9 +165,8 @@ void *alloc_zeroed(size_t count, size_t size)
         return alloc_any(total, MIN_ALIGNMENT, CLASS_NONE, true);
     struct heap_front *heap = thread_heap;
     bool due = false;
-    size_t size_class =
-        total <= TINY_MAX ? LOAD_HOT(&heap->tiny_class[total]) : front_class(heap, total);
-    void *block = magazine_pop(heap, size_class, &due);
+    void *block = total <= SHORT_MAX ? alloc_hit(heap, total, &due)
+                                     : magazine_pop(heap, front_class(heap, total), &due);
     if (UNLIKELY(due)) {
         void *sample = alloc_due(block, total, MIN_ALIGNMENT, true);
         if (sample != block)
@@ -176,9 +174,7 @@ void *alloc_zeroed(size_t count, size_t size)
     }
     if (UNLIKELY(!block))
         return alloc_any(total, MIN_ALIGNMENT, size_class_of(total), true);
-    /* calloc of no bytes clears the mark, too. */
-    return total <= TINY_MAX ? memset(block, 0, size_max(total, sizeof(mark)))
-                             : hand_out(block, total, true);
+    return total <= TINY_MAX ? memset(block, 0, total) : hand_out(block, total, true);
 }
 
 /* The block has been checked: a mark on it does not matter. */
@@ -216,7 +212,7 @@ void free_slow(void *block)
     }
     /* Big blocks are checked by big_free, and not filled by perturb_freed: one may be longer than
      * all memory. */
-    size_t usable = info.kind != BLOCK_BIG ? block_usable_size(info, block, "free") : 0;
+    size_t usable = info.kind != BLOCK_BIG ? block_usable_size(info, block, "free", true) : 0;
     if (UNLIKELY(perturb_is_on()))
         perturb_freed(block, usable);
     if (UNLIKELY(info.kind == BLOCK_WATCHED)) {

@@ -28,6 +28,10 @@ SLOW_PATH void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
 void *alloc_long(size_t size, struct heap_front *heap);
 void free_long(void *block, struct heap_front *heap);
 
+/* free of a short block with the mark, if its magazine has room: it was freed before or, mostly,
+ * the program has not written to its first word. */
+void free_marked(void *block, struct heap_front *heap);
+
 /* free of a pointer outside the class map, or of any while the heap is closed. */
 void free_far(void *block, struct heap_front *heap);
 
@@ -86,8 +90,8 @@ ALWAYS_INLINE size_t front_class(const struct heap_front *heap, size_t size)
 ALWAYS_INLINE void *alloc_hit(struct heap_front *heap, size_t size, bool *due)
 {
     if (LIKELY(size <= TINY_MAX))
-        return magazine_pop_short(heap, LOAD_HOT(&heap->tiny_class[size]), due);
-    return magazine_pop_short(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]), due);
+        return magazine_pop(heap, LOAD_HOT(&heap->tiny_class[size]), due);
+    return magazine_pop(heap, LOAD_HOT(&heap->mid_class[(size - 1) / MID_STEP]), due);
 }
 
 ALWAYS_INLINE bool is_long(size_t size)
@@ -144,8 +148,11 @@ ALWAYS_INLINE void release_by(void *block, enum form form)
         return;
     }
     KEEP_LOAD_ORDER();
-    if (UNLIKELY(!magazine_push(heap, ATOMIC_LOAD_RELAXED(&heap->classes[unit]), block)))
+    enum push push = magazine_push(heap, ATOMIC_LOAD_RELAXED(&heap->classes[unit]), block);
+    if (UNLIKELY(push == PUSH_FULL))
         free_long(block, heap);
+    if (UNLIKELY(push == PUSH_MARKED))
+        free_marked(block, heap);
 }
 
 ALWAYS_INLINE void release(void *block)

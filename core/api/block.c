@@ -10,15 +10,21 @@
 #include "slab/transfer.h"
 #include "thread/registry.h"
 
-/* Aborts if a search finds that the block, which carries the mark, is free: a program may have
- * copied the mark into a live block, out of unwritten memory. */
-static SLOW_PATH void check_marked(const struct slab *slab, const void *block, const char *call)
+/* Aborts if a search finds that the block, which carries the mark, is free. Most are not: the
+ * program has not written to their first word. */
+static void check_marked(
+    const struct slab *slab, const void *block, const char *call, bool may_search)
 {
     unsigned size_class = slab->size_class;
     struct heap *heap = heap_enter();
-    bool free = (heap && heap_caches(heap, size_class, block)) ||
-                heap_pool_caches(size_class, block) || transfer_holds(size_class, block) ||
-                bin_block_is_free(block, call);
+    bool free = false;
+    if (!heap || heap_suspects(heap, size_class, block, may_search)) {
+        free = (heap && heap_caches(heap, size_class, block)) ||
+               heap_pool_caches(size_class, block) || transfer_holds(size_class, block) ||
+               bin_block_is_free(block, call);
+        if (heap)
+            heap_searched(heap, size_class, transfer_blocks(size_class));
+    }
     if (heap)
         heap_leave(heap);
     if (free)
@@ -35,7 +41,8 @@ void block_refuse(struct block_info info, const void *block, const char *call)
     fatal_pointer(call, gone ? DEFECT_DOUBLE_FREE : DEFECT_FOREIGN, block, NULL, 0);
 }
 
-size_t block_usable_size(struct block_info info, const void *block, const char *call)
+size_t block_usable_size(
+    struct block_info info, const void *block, const char *call, bool may_search)
 {
     switch (info.kind) {
     case BLOCK_SLAB:
@@ -45,7 +52,7 @@ size_t block_usable_size(struct block_info info, const void *block, const char *
             if (superslab_live_class(state, block) != info.slab->size_class)
                 fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
         } else if (class_map_is_mark(*(const mark *)block))
-            check_marked(info.slab, block, call);
+            check_marked(info.slab, block, call, may_search);
         return size_classes[info.slab->size_class].size;
     case BLOCK_BIG:
         return big_size(info.big, block, call);
@@ -65,6 +72,9 @@ void resize_move(void *moved, void *block, size_t usable, size_t size)
     size_t sparse = copied > MID_MAX ? round_down(copied, sizeof(uint64_t)) : 0;
     sparse_copy(moved, block, sparse, HARDENED ? SPARSE_TO_ZEROES : SPARSE_TO_ANYTHING);
     memcpy((char *)moved + sparse, (char *)block + sparse, copied - sparse);
+    /* The mark was checked already; a guarded block may be too short to have one. */
+    if (!HARDENED && usable >= MIN_ALIGNMENT && usable <= SHORT_MAX)
+        *(mark *)block = 0;
     if (UNLIKELY(ATOMIC_LOAD_RELAXED(&slab_samples_shard) != 0))
         trace_now()->moves(block);
     release(block);

@@ -16,6 +16,17 @@ HOT_ENTRY void free_long(void *block, struct heap_front *heap)
         free_slow(block);
 }
 
+/* Looks at the magazine again: a signal handler may have filled it. */
+void free_marked(void *block, struct heap_front *heap)
+{
+    unsigned size_class = class_at(heap, block);
+    if (size_class == CLASS_NONE || heap_suspects(heap_of_thread(), size_class, block, true) ||
+        magazine_is_full(heap, size_class))
+        free_slow(block);
+    else
+        magazine_put(heap, size_class, block, false);
+}
+
 void free_far(void *block, struct heap_front *heap)
 {
     /* A closed heap, or the static one, may not be written to. */

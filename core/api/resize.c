@@ -21,7 +21,7 @@ void *alloc_aligned(size_t size, size_t alignment)
     void *block = NULL;
     if (LOAD_HOT(&heap->classes_limit))
         block = size_class_is_long(own) ? magazine_pop_long(heap, own, &due)
-                                        : magazine_pop_short(heap, own, &due);
+                                        : magazine_pop(heap, own, &due);
     if (UNLIKELY(due))
         return alloc_due(block, size, alignment, false);
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, size_class, false);
@@ -51,8 +51,10 @@ size_t alloc_good_size(size_t size, size_t alignment)
     return size_class ? size_classes[size_class].size : tier_size(size);
 }
 
-/* Usable bytes of a live block of a slab; 0: it is none, or carries the mark. */
-ALWAYS_INLINE size_t usable_hit(const void *block)
+/* Usable bytes of a live block of a slab; 0: it is none, or suspected to be free. Programs ask for
+ * the size of a block before they write to it: then a mark says little, and `may_search` is false.
+ */
+ALWAYS_INLINE size_t usable_hit(const void *block, bool may_search)
 {
     const struct heap_front *heap = thread_heap;
     unsigned size_class = class_at(heap, block);
@@ -63,18 +65,22 @@ ALWAYS_INLINE size_t usable_hit(const void *block)
     }
     if (UNLIKELY(!size_class_starts_at(size_class, block)))
         return 0;
-    return LIKELY(!magazine_finds_mark(heap, block)) ? size_classes[size_class].size : 0;
+    if (UNLIKELY(magazine_finds_mark(heap, block)) &&
+        heap_suspects(heap_of_thread(), size_class, block, may_search))
+        return 0;
+    return size_classes[size_class].size;
 }
 
 size_t alloc_usable_size(const void *block, const char *call)
 {
-    size_t usable = usable_hit(block);
+    size_t usable = usable_hit(block, false);
     if (LIKELY(usable || !block))
         return usable;
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
         return libc_usable_size(block);
-    return block_usable_size(info, block, call);
+    /* No search: the program may ask before it writes to the block. */
+    return block_usable_size(info, block, call, false);
 }
 
 /* True if the block can stay in place: it is long enough, and at most twice as long as a new one.
@@ -155,7 +161,7 @@ static __attribute__((noinline)) void *resize_block(void *block, size_t usable, 
         info = block_find(block);
         if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback)))
             return libc_realloc(block, size);
-        usable = block_usable_size(info, block, "realloc");
+        usable = block_usable_size(info, block, "realloc", true);
     }
     if (resize_ends(block, size))
         return NULL;
@@ -179,7 +185,7 @@ void *alloc_resize(void *block, size_t size)
 {
     if (!block)
         return alloc(size);
-    size_t usable = usable_hit(block);
+    size_t usable = usable_hit(block, true);
     bool stays = size - 1 < usable && usable <= MID_MAX && fits_in_place(usable, size);
     return LIKELY(stays) ? in_place(false, block, block, size) : resize_block(block, usable, size);
 }

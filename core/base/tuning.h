@@ -83,7 +83,6 @@
 #define FLUSH_MAX 128
 
 /* ---- When threads come by: thread/magazine.c, heap.c, idle.c --------------------------------- */
- * -------------------------------------- */
 
 /* pops. After this many, a thread takes a slow path and looks at the clock.
  * [2026-11-22-pops-that-are-due; one-block] */
@@ -114,6 +113,14 @@
 /* rounds. How long a thread waits for the one that initialises before it checks that that exists.
  * [2026-11-22-fork-without-locks; none: once a process] */
 #define AWAIT_ROUNDS 1000
+
+/* ---- Searches for double frees: thread/magazine.c -------------------------------------------- */
+
+/* blocks, debts. A vain search costs a debt for each BLOCKS_PER_DEBT blocks; none is made while a
+ * class has more than DEBT_MAX debts. Each overflow and each maintenance pays one off.
+ * [2026-11-21-mark-of-freed-blocks; none: programs that free unwritten blocks] */
+#define BLOCKS_PER_DEBT 128
+#define DEBT_MAX 64
 
 /* ---- Heaps: thread/registry.c ---------------------------------------------------------------- */
 

@@ -542,6 +542,7 @@ static void make_room(struct heap *heap, unsigned size_class)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
     unsigned limit = capacity_limit(size_class);
+    magazine->debt -= magazine->debt > 0;
     magazine_adapt(heap, size_class, limit);
     unsigned capacity = magazine->capacity, held = heap_cached_blocks(heap, size_class);
     if (held < capacity)
@@ -633,6 +634,28 @@ bool heap_caches(struct heap *heap, unsigned size_class, const void *block)
     return false;
 }
 
+_Static_assert(
+    sizeof(struct heap_front) >= 16 * sizeof(void *), "in the area even below the first range");
+
+/* Outside the gate others may move the sentinel. A slot below it holds no block of the magazine: a
+ * match there costs a search in vain. */
+ALWAYS_INLINE bool is_in_slots(void *const *top, const void *block)
+{
+    return LOAD_HOT(top) == block || LOAD_HOT(top - 1) == block || LOAD_HOT(top - 2) == block ||
+           LOAD_HOT(top - 3) == block;
+}
+
+bool heap_suspects(struct heap *heap, unsigned size_class, const void *block, bool may_search)
+{
+    void *const *top = heap->area->front.top[size_class];
+    /* Most double frees follow the first soon. No loop, and not up to the sentinel: unwritten
+     * blocks come here often. */
+    if (top != slots_of(heap) && (is_in_slots(top, block) || is_in_slots(top - 4, block) ||
+                                  is_in_slots(top - 8, block) || is_in_slots(top - 12, block)))
+        return true;
+    return may_search && magazine_of(heap, size_class)->debt < DEBT_MAX;
+}
+
 static void maintain_one(struct heap *heap, unsigned size_class)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
@@ -642,6 +665,7 @@ static void maintain_one(struct heap *heap, unsigned size_class)
     bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
     magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;
     magazine->batches = 0;
+    magazine->debt -= magazine->debt > 0;
     magazine->pops_seen = pops;
     magazine->pushes_seen = pushes;
     /* Batches shorten a magazine that has become too long; one without batches would stay so for
@@ -652,6 +676,12 @@ static void maintain_one(struct heap *heap, unsigned size_class)
     flush_top(heap, size_class, (held + 1) / 2);
     if (magazine->kind > 0 && held / 2 <= range_blocks(magazine->kind - 1u))
         magazine_move(heap, size_class, magazine->kind - 1u);
+}
+
+void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks)
+{
+    uint8_t *debt = &magazine_of(heap, size_class)->debt;
+    *debt = (uint8_t)size_min(*debt + 1u + blocks / BLOCKS_PER_DEBT, UINT8_MAX);
 }
 
 void heap_maintain(struct heap *heap)

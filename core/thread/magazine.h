@@ -27,10 +27,10 @@
  * number of pops follows from the count left; that of pushes from the blocks that came out and
  * those still there.
  *
- * Short blocks in a magazine that were freed carry the mark (map/page_map.h), by which free notices
- * a double free. malloc clears it: a block that is freed with the mark was freed twice, or the
- * program copied the start of a freed block into it. Long blocks are not written to: their states
- * say that they are free (span/superslab.h).
+ * Short blocks in a magazine carry the mark (map/page_map.h), by which free notices a double free.
+ * Only the program clears it, by writing to its block: a block that is freed with the mark was
+ * freed twice, or never written to. Long blocks are not written to: their states say that they are
+ * free (span/superslab.h).
  *
  * Fields are touched by the owner thread only, unless they say otherwise; those of magazines, in
  * slow paths, by the holder of the heap's gate (thread/idle.h).
@@ -82,6 +82,7 @@ struct magazine {
     bool flushed_last;    /* the last batch was a flush, not a refill */
     bool two_way;         /* blocks came and went before the last maintenance, or since */
     uint8_t sample_round; /* of the next due pop: trace_round if it is to be a sample */
+    uint8_t debt;         /* of searches for blocks with the mark: see DEBT_MAX */
     uint32_t pops_seen;   /* pops at the last maintenance; all three wrap */
     uint32_t pushes_seen;
     uint32_t pops_unparked; /* pops when the heap last stopped to park */
@@ -116,17 +117,6 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class, bo
             *due = true;
         unpoison(block, size_classes[size_class].size);
     }
-    return block;
-}
-
-/* The same for a class of short blocks. The mark goes last: a signal handler may get the block
- * before it is out of the magazine, and free it. */
-ALWAYS_INLINE void *magazine_pop_short(struct heap_front *front, size_t size_class, bool *due)
-{
-    void *block = magazine_pop(front, size_class, due);
-    KEEP_STORE_ORDER();
-    if (LIKELY(block != NULL))
-        *(mark *)block = 0;
     return block;
 }
 
@@ -188,15 +178,19 @@ ALWAYS_INLINE void magazine_mark(const struct heap_front *front, unsigned size_c
         *(mark *)block = magazine_mark_of(front);
 }
 
-/* Hit path of free, for short blocks. False: the magazine is full, or the block carries the mark;
- * then nothing has happened. */
-ALWAYS_INLINE bool magazine_push(struct heap_front *front, size_t size_class, void **block)
+/* Hit path of free, for short blocks. If the magazine is full, or the block carries the mark,
+ * nothing has happened. */
+enum push { PUSH_DONE, PUSH_FULL, PUSH_MARKED };
+
+ALWAYS_INLINE enum push magazine_push(struct heap_front *front, size_t size_class, void **block)
 {
     FORGET(size_class);
-    if (UNLIKELY(magazine_is_full(front, size_class) || magazine_has_mark(front, block)))
-        return false;
+    if (UNLIKELY(magazine_is_full(front, size_class)))
+        return PUSH_FULL;
+    if (UNLIKELY(magazine_has_mark(front, block)))
+        return PUSH_MARKED;
     magazine_put(front, size_class, block, true);
-    return true;
+    return PUSH_DONE;
 }
 
 /* The same for long blocks. False: the magazine is full, or the pointer is no such block, or a free
@@ -283,6 +277,14 @@ void heap_settle_magazines(struct heap *heap);
 
 /* Sets the beginning of each magazine by its sentinel. */
 void heap_find_sentinels(struct heap *heap);
+
+/* True if the block, which carries the mark, is worth a search among the free ones: it is among the
+ * next that the magazine would hand out, or, if `may_search`, there is little debt of searches. */
+bool heap_suspects(struct heap *heap, unsigned size_class, const void *block, bool may_search);
+
+/* Counts a search in vain as a debt, which grows with `blocks`, those in the transfer caches.
+ * Programs cause such searches by blocks whose first word they never wrote. */
+void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks);
 
 /* True if the magazine of the class holds the block. For the owner only: in the changing magazine
  * of another thread, a look may find a block that is no longer there. */

@@ -247,14 +247,18 @@ CASE(double, delayed)
     free_wrongly(block);
 }
 
-/* A double free in a program that never writes to its blocks.
- * tiny, mid, large: at once | free(): double free of BAD
- * big: at once | free(): double free of BAD | free(): invalid pointer BAD: not allocated by hakmem
- */
+/* A double free in a program that never writes to its blocks: they all carry the mark of their last
+ * free, so that it says little, and soon free no longer searches for every one of them.
+ * tiny: at drain | free(): double free of BAD
+ * mid, large, big: not applicable
+ * hardened tiny: at once | free(): double free of BAD */
 CASE(double, in_program_that_never_writes)
 {
     enum { BLOCKS = 100, ROUNDS = 20, BETWEEN = 20 };
     void *blocks[BLOCKS];
+    /* Short magazines, those of mid blocks, may find it again among the 16 on top. */
+    if (size > 1024)
+        not_applicable();
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < BLOCKS; i++)
             blocks[i] = need(malloc(size));

@@ -17,10 +17,11 @@ PAIRS = 200_000
 
 # Instructions for one malloc and one free, per workload. One of them is the jump of a pop that is
 # due, which is not taken (docs/decisions).
-LIMITS = {"fixed": 34.1, "mixed": 35, "unwritten": 34.1}
+LIMITS = {"fixed": 33.1, "mixed": 35}
 
-# The same of a step of realloc, which makes calls.
-RESIZE_LIMITS = {"appended": 130}
+# The same where the mark of a freed block is in the way, by what the test counts: a pair, or a step
+# of realloc. These make calls.
+MARKED_LIMITS = {"unwritten": 112, "appended": 210}
 ENTERED = {"appended": 1.02}
 
 # What may happen now and then, such as a look at the clock, in calls per pair.
@@ -107,11 +108,11 @@ def check(options, kind):
                f"{expected}: something else served it")
         return
     per_pair = (twice.instructions - once.instructions) / PAIRS
-    limit = {**LIMITS, **RESIZE_LIMITS}[kind]
+    limit = {**LIMITS, **MARKED_LIMITS}[kind]
     print(f"{kind}: {per_pair:.2f} instructions per pair, limit {limit}")
     if not 2 <= per_pair <= limit:
         yield f"{kind}: {per_pair:.2f} instructions per pair, the limit is {limit}"
-    if kind in RESIZE_LIMITS:
+    if kind in MARKED_LIMITS:
         return
     for call, count in (twice.calls_made - once.calls_made).items():
         if count / PAIRS > RARE:
@@ -125,7 +126,7 @@ def main():
     options = parser.parse_args()
     problems = []
     try:
-        for kind in {**LIMITS, **RESIZE_LIMITS}:
+        for kind in {**LIMITS, **MARKED_LIMITS}:
             problems += list(check(options, kind))
     except Failure as failure:
         problems.append(str(failure))

@@ -14,7 +14,7 @@ static void blocks_of_slabs_are_found_by_any_address(void **state)
         char *block = alloc(sizes[i]);
         struct block_info info = block_find(block);
         assert_int_equal(info.kind, BLOCK_SLAB);
-        size_t usable = block_usable_size(info, block, "test");
+        size_t usable = block_usable_size(info, block, "test", false);
         assert_true(usable >= sizes[i]);
         assert_int_equal(usable, size_classes[info.slab->size_class].size);
         assert_ptr_equal(block_find(block + usable - 1).slab, info.slab);
@@ -28,7 +28,7 @@ static void big_blocks_are_found_near_their_start(void **state)
     char *block = alloc(5 * MIB);
     struct block_info info = block_find(block);
     assert_int_equal(info.kind, BLOCK_BIG);
-    assert_int_equal(block_usable_size(info, block, "test"), 5 * MIB);
+    assert_int_equal(block_usable_size(info, block, "test", false), 5 * MIB);
     /* The page map knows the 2 MiB that it starts in. */
     assert_int_equal(block_find(block + 1).kind, BLOCK_BIG);
     assert_ptr_equal(block_find(block + 1).big, info.big);
@@ -65,7 +65,7 @@ static void freed_memory_is_gone(void **state)
 
 static void ask(void *block)
 {
-    block_usable_size(block_find(block), block, "test");
+    block_usable_size(block_find(block), block, "test", true);
 }
 
 static void expect(char *block, const char *defect)

@@ -122,8 +122,9 @@ static void check_hits(void)
             continue;
         }
         void *block = alloc_hit(thread_heap, sizes[s], &due);
-        CHECK(block && magazine_push(thread_heap, class_of(sizes[s]), block));
-        CHECK(!magazine_push(thread_heap, class_of(sizes[s]), block));
+        CHECK(block && magazine_push(thread_heap, class_of(sizes[s]), block) == PUSH_MARKED);
+        *(void **)block = NULL;
+        CHECK(magazine_push(thread_heap, class_of(sizes[s]), block) == PUSH_DONE);
     }
 }
 
