@@ -51,6 +51,6 @@ void watch_look(struct heap *heap)
         watcher->observe(now);
     uint8_t round = ATOMIC_LOAD_RELAXED(&trace_round);
     if (heap->drawn_round != round)
-        heap_draw_due(heap);
+        heap_draw_due(heap, false);
     heap->drawn_round = round;
 }

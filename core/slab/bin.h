@@ -67,7 +67,7 @@ bool bin_resize(struct slab *slab, unsigned size_class);
 bool bin_may_borrow(unsigned shard, unsigned size_class);
 
 /* Returns blocks of the class to the bins of their slabs; overwrites the array. Aborts if one is
- * not an allocated block of the class. `shard` is that of the thread, for the statistics. */
+ * not an allocated block of the class. `shard` is that which sends them, for the statistics. */
 void bin_flush(unsigned shard, unsigned size_class, void **blocks, unsigned count);
 
 /* True if the block is free in its slab's bitmap. */

@@ -34,8 +34,8 @@ bool page_heap_init(void);
 enum growth { GROWTH_NONE, GROWTH_SMALL_PAGES, GROWTH_HUGE_PAGE };
 
 /* Takes `units` units in a row that start at a multiple of `alignment` units, a power of two; both
- * are SUPERSLAB_UNITS at most. False: no memory is left. A superslab mapped on the way belongs to
- * the part. */
+ * are SUPERSLAB_UNITS at most. False: no memory is left, or, with GROWTH_NONE, none lies free. A
+ * superslab mapped on the way belongs to the part. */
 bool page_heap_take(
     unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken);
 

@@ -55,7 +55,8 @@ struct superslab {
     uint8_t part;              /* page heap; const while registered: whose lock is meant */
     bool huge;                 /* atomic relaxed, any thread: huge pages are advised */
     uint8_t fence;             /* const while registered: hardened library: how pages are closed */
-    uint64_t purge_round;      /* last round of purging that looked at this superslab */
+    uint64_t purge_round; /* last round of purging that looked here; after a refusal, the next that
+                             may */
     uint16_t dirty[SUPERSLAB_UNITS]; /* bit per page; while a unit is in use: read by its user */
     struct slab *slab_of_unit[SUPERSLAB_UNITS]; /* atomic: release on store, acquire on load */
     /* Records of slabs of few blocks; the owner of a unit owns its record. For units that are

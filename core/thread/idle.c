@@ -131,10 +131,13 @@ bool idle_matters(void)
 
 bool idle_park(struct heap *heap)
 {
+    /* Since it entered the slow path, memory may have become free, or the clock moved. */
+    if (!heap->parks_left && idle_matters())
+        idle_look_after_purge(heap);
     if (!ATOMIC_LOAD_RELAXED(&parked_for_good) && !(heap->parks_left && idle_matters()))
         return false;
     if (heap->parks_left && --heap->parks_left == 0)
-        heap_stop_parking(heap);
+        heap_draw_due(heap, true);
     ATOMIC_STORE_RELAXED(&heap->state, HEAP_PARKED);
     return true;
 }

@@ -2,9 +2,9 @@
  *
  * A refill or flush moves a batch between the magazine and the transfer cache or the bins. A
  * magazine is just long enough for batches to cost little, since others cannot use its blocks: one
- * that needs a second batch before its maintenance moves to a slot range of twice the size, if
- * blocks come and go; an unused one gives half of its blocks back and shrinks, and each one shrinks
- * when the heap is flushed.
+ * that needs a second batch before its maintenance moves to a slot range of twice the size, but
+ * beyond a batch only if blocks come and go; an unused one gives half of its blocks back and
+ * shrinks, and each one shrinks when the heap is flushed.
  */
 #include <string.h>
 
@@ -93,18 +93,13 @@ void heap_pop_due(struct heap *heap, unsigned size_class)
     draw_due(heap, size_class);
 }
 
-void heap_draw_due(struct heap *heap)
-{
-    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-        if (is_open(heap, size_class))
-            draw_due(heap, size_class);
-}
-
-void heap_stop_parking(struct heap *heap)
+void heap_draw_due(struct heap *heap, bool unparked)
 {
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
         if (is_open(heap, size_class)) {
-            magazine_of(heap, size_class)->pops_unparked = (uint32_t)heap_pops(heap, size_class);
+            if (unparked)
+                magazine_of(heap, size_class)->pops_unparked =
+                    (uint32_t)heap_pops(heap, size_class);
             draw_due(heap, size_class);
         }
 }

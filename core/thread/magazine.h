@@ -220,13 +220,10 @@ uint64_t heap_pops(const struct heap *heap, unsigned size_class);
  * sampled, and sets the next due pop. */
 void heap_pop_due(struct heap *heap, unsigned size_class);
 
-/* Draws the next due pops of all classes anew. For the owner. */
-void heap_draw_due(struct heap *heap);
-
-/* To be called when the heap was parked often enough for this tick of the clock: the next pop of
- * each class is due, then one after twice as many each time. So a thread that becomes idle now
- * comes by soon, and a busy one seldom. By the owner. */
-void heap_stop_parking(struct heap *heap);
+/* Draws the next due pops of all classes anew. `unparked`: the heap was parked often enough for
+ * this tick of the clock; the next pop of each class is due, then one after twice as many each
+ * time. So a thread that becomes idle now comes by soon, and a busy one seldom. For the owner. */
+void heap_draw_due(struct heap *heap, bool unparked);
 
 /* Puts back the block that was popped last, for an allocation that another block serves now: in the
  * counts, that one came out of the magazine. Inside the gate. */

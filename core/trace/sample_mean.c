@@ -39,7 +39,7 @@ static bool change_to(size_t bytes)
     heap = heap_enter();
     if (!heap)
         return true;
-    heap_draw_due(heap);
+    heap_draw_due(heap, false);
     heap_leave(heap);
     return true;
 }

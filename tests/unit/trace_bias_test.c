@@ -100,7 +100,7 @@ static void begin(uint64_t seed)
     struct heap *heap = heap_enter();
     assert_non_null(heap);
     heap->random = seed * 0xd1342543de82ef95u; /* streams far apart */
-    heap_draw_due(heap);
+    heap_draw_due(heap, false);
     heap_leave(heap);
 }
 
