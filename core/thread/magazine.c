@@ -361,6 +361,9 @@ static bool fill_magazine(struct heap *heap, unsigned size_class, unsigned limit
     unsigned capacity = magazine->capacity;
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
     count = single ? 1 : (unsigned)size_min(count, batch_max(capacity));
+    /* Where CPUs have many threads, most of them use few blocks of a class. */
+    if (heap_crowd() >= CROWD_POOL)
+        count = (unsigned)size_min(count, 1u << size_min(magazine->counts.refills, RANGE_KINDS));
     void **slots = slots_of(heap) + magazine->begin + 1;
     unsigned got = refill(heap, size_class, slots, count, fresh);
     if (!got)
