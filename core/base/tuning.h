@@ -39,7 +39,7 @@
 #define CROWD_HALVES 8
 
 /* threads a CPU. Pools have this many busy threads: each may cache as many blocks up to 32 KiB as
- * a single thread. More threads have to share.
+ * a single thread. More threads have to share, and their first batches begin with one block.
  * [2026-11-23-pools-of-threads; bursts-64-5000] */
 #define CROWD_POOL 4
 

@@ -67,12 +67,14 @@ uint64_t heap_pops(const struct heap *heap, unsigned size_class)
 static uint64_t next_due(struct heap *heap, unsigned size_class, uint64_t pops)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
-    uint32_t since = (uint32_t)pops - magazine->pops_unparked;
+    uint64_t since = (uint32_t)pops - magazine->pops_parked, most = POPS_UNTIL_DUE;
+    if (!heap->parks_left && idle_matters())
+        most = size_min(since + 1, most);
     magazine->sample_round = 0;
     if (!trace_samples())
-        return heap->parks_left || !idle_matters() ? POPS_UNTIL_DUE
-                                                   : size_min(since + 1ul, POPS_UNTIL_DUE);
-    return trace_now()->next(&heap->random, size_classes[size_class].size, &magazine->sample_round);
+        return most;
+    size_t size = size_classes[size_class].size;
+    return trace_now()->next(&heap->random, size, most, &magazine->sample_round);
 }
 
 /* Sets when the next pop is due. */
@@ -98,8 +100,7 @@ void heap_draw_due(struct heap *heap, bool unparked)
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
         if (is_open(heap, size_class)) {
             if (unparked)
-                magazine_of(heap, size_class)->pops_unparked =
-                    (uint32_t)heap_pops(heap, size_class);
+                magazine_of(heap, size_class)->pops_parked = (uint32_t)heap_pops(heap, size_class);
             draw_due(heap, size_class);
         }
 }
@@ -361,7 +362,7 @@ static bool fill_magazine(struct heap *heap, unsigned size_class, unsigned limit
     unsigned capacity = magazine->capacity;
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
     count = single ? 1 : (unsigned)size_min(count, batch_max(capacity));
-    /* Where CPUs have many threads, most of them use few blocks of a class. */
+    /* Where CPUs have many threads, most of them use few blocks of a class: batches double. */
     if (heap_crowd() >= CROWD_POOL)
         count = (unsigned)size_min(count, 1u << size_min(magazine->counts.refills, RANGE_KINDS));
     void **slots = slots_of(heap) + magazine->begin + 1;

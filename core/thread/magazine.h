@@ -85,7 +85,7 @@ struct magazine {
     uint8_t debt;         /* of searches for blocks with the mark: see DEBT_MAX */
     uint32_t pops_seen;   /* pops at the last maintenance; all three wrap */
     uint32_t pushes_seen;
-    uint32_t pops_unparked; /* pops when the heap last stopped to park */
+    uint32_t pops_parked; /* pops when the heap was last parked as often as it may be */
     struct magazine_counts counts;
     void *home[RANGE_BLOCKS_MIN + 2]; /* the shortest range, so that a magazine always has one */
 };

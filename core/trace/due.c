@@ -46,14 +46,14 @@ bool due_decide(uint64_t *random, size_t bytes)
     return mean && draw(random, mean) < size_max(bytes, 1);
 }
 
-uint64_t due_next(uint64_t *random, size_t bytes, uint8_t *round)
+uint64_t due_next(uint64_t *random, size_t bytes, uint64_t most, uint8_t *round)
 {
     uint8_t now = ATOMIC_LOAD_RELAXED(&trace_round);
     size_t mean = due_mean();
     *round = 0;
-    uint64_t gap = now && mean ? draw(random, mean) / bytes : POPS_UNTIL_DUE;
-    if (gap >= POPS_UNTIL_DUE)
-        return POPS_UNTIL_DUE;
+    uint64_t gap = now && mean ? draw(random, mean) / bytes : most;
+    if (gap >= most)
+        return most;
     *round = now;
     return gap + 1;
 }

@@ -27,8 +27,8 @@ uint64_t due_stands_for(size_t bytes);
  * call. */
 bool due_decide(uint64_t *random, size_t bytes);
 
-/* How many pops of blocks of that size until the next is due. `*round`: trace_round if that one is
- * to be a sample, else 0. */
-uint64_t due_next(uint64_t *random, size_t bytes, uint8_t *round);
+/* How many pops of blocks of that size until the next is due, `most` at most. `*round`: trace_round
+ * if that one is to be a sample, else 0. */
+uint64_t due_next(uint64_t *random, size_t bytes, uint64_t most, uint8_t *round);
 
 #endif

@@ -110,9 +110,10 @@ struct trace {
     void (*thread_starts)(struct heap *heap);
     void (*thread_ends)(struct heap *heap);
 
-    /* How many pops of blocks of that size until the next is due. `*round`: trace_round if that one
-     * is to be a sample, else 0. `*random` belongs to the heap, which is entered. */
-    uint64_t (*next)(uint64_t *random, size_t bytes, uint8_t *round);
+    /* How many pops of blocks of that size until the next is due, `most` at most. `*round`:
+     * trace_round if that one is to be a sample, else 0. `*random` belongs to the heap, which is
+     * entered. */
+    uint64_t (*next)(uint64_t *random, size_t bytes, uint64_t most, uint8_t *round);
 
     /* The calling thread's last pop asked for a sample (heap->sample_class). Returns a sampled
      * block, zeroed if `zero`, in place of `block`, which goes back; or `block`, if that cannot be.

@@ -44,7 +44,7 @@ static void gaps_are_geometric(void **state)
     CHECK(sample_set_mean(MEAN));
     for (unsigned i = 0; i < COUNT; i++) {
         uint8_t round;
-        uint64_t gap = due_next(&random, BYTES, &round);
+        uint64_t gap = due_next(&random, BYTES, POPS_UNTIL_DUE, &round);
         CHECK(gap && gap <= POPS_UNTIL_DUE);
         no_sample += !round;
         for (unsigned bit = 0; bit < GAPS; bit++)
@@ -53,6 +53,17 @@ static void gaps_are_geometric(void **state)
     for (unsigned bit = 0; bit < GAPS; bit++)
         check_share(longer[bit], exp(-(double)BYTES / MEAN * (1 << bit)));
     check_share(no_sample, exp(-(double)BYTES / MEAN * POPS_UNTIL_DUE));
+    /* A shorter bound ends more of them without a sample, and changes no other. */
+    double none = 0, at_once = 0;
+    for (unsigned i = 0; i < COUNT; i++) {
+        uint8_t round;
+        uint64_t gap = due_next(&random, BYTES, 3, &round);
+        CHECK(gap && gap <= 3 && (round || gap == 3));
+        none += !round;
+        at_once += round && gap == 1;
+    }
+    check_share(none, exp(-(double)BYTES / MEAN * 3));
+    check_share(at_once, 1 - exp(-(double)BYTES / MEAN));
 }
 
 static void samples_stand_for_one_to_their_chance(void **state)
