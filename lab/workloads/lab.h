@@ -272,7 +272,7 @@ void lab_meet(struct lab_worker *worker);
 
 /* All workers meet, then the clock runs: set-up before it is not measured. A body calls start and
  * stop in pairs, as often as it likes; the parts between a stop and the next start do not count.
- * All calls that count as operations belong between them. */
+ * Calls that count as operations belong between them, unless what they leave behind is measured. */
 void lab_clock_start(struct lab_worker *worker);
 
 /* Stops the clock when the last worker arrives. Returns the nanoseconds since it was started. */

@@ -35,6 +35,7 @@ SMALL = {
     "fresh-process": ["--processes", "3", "--operations", "5000", "--working-set", "500"],
     "graph": ["--operations", "100000", "--phases", "4", "--vertices", "1000"],
     "handoff": ["--operations", "100000"],
+    "key-value": ["--live", "1M", "--changes", "5000", "--reads", "5000"],
     "larson": ["--operations", "100000", "--replacements", "5000", "--blocks-per-thread", "100"],
     "lifetimes": ["--operations", "60000", "--working-set", "1000", "--threads", "2", "--shared",
                   "20", "--renew", "5000"],
@@ -46,6 +47,7 @@ SMALL = {
     "realloc-grow": ["--operations", "3000", "--size-max", "1M"],
     "soak": ["--epochs", "8", "--operations", "10000", "--working-set", "500"],
     "startup": ["--processes", "4"],
+    "traverse": ["--structure", "tree", "--nodes", "2000", "--walks", "3"],
     "tree": ["--operations", "40000", "--entries", "500"],
 }
 
@@ -80,6 +82,11 @@ VARIANTS = [
      "3"],
     ["soak", "--epochs", "9", "--operations", "10000", "--threads", "3", "--working-set", "2"],
     ["patterns", "--operations", "50000", "--blocks", "7", "--threads", "3"],
+    *(["traverse", "--nodes", "999", "--rounds", "3", "--walks", "1", "--structure", structure]
+      for structure in ("list", "tree", "table")),
+    ["traverse", "--nodes", "2", "--replacements", "0", "--size-max", "24"],
+    ["key-value", "--live", "100K", "--changes", "0", "--size-max", "16", "--reads", "1000"],
+    ["key-value", "--live", "1K", "--reads", "0", "--changes", "100"],
     *(["patterns", "--operations", "40000", "--blocks", "7", "--pattern", pattern]
       for pattern in ("lifo", "fifo", "random", "interleaved", "long-lived")),
 ]
@@ -222,6 +229,8 @@ class Reports(WorkloadTest):
         self.assertIn("reallocs_in_place", self.report(small("realloc-grow"))["figures"])
         self.assertIn("process_us", self.report(small("startup"))["figures"])
         self.assertIn("pair_ns", self.report(small("one-block"))["figures"])
+        self.assertIn("visit_ns", self.report(small("traverse"))["figures"])
+        self.assertIn("read_ns", self.report(small("key-value"))["figures"])
         figures = self.report(small("phase-change"))["figures"]
         self.assertEqual(figures["settled_rss_kib"], figures["rss_after_0_ms_kib"])
 
