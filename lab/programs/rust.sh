@@ -5,6 +5,6 @@ set -eu
 input=$1
 rounds=$2
 
-rustc --edition 2021 -C opt-level=2 -C codegen-units=8 -o trees "$input/trees.rs"
+/usr/bin/rustc --edition 2021 -C opt-level=2 -C codegen-units=8 -o trees "$input/trees.rs"
 cksum trees
 ./trees "$rounds"

@@ -1,21 +1,28 @@
 #!/bin/sh
-# mariadb.sh INPUT ROUNDS: starts a MariaDB in the current directory, lets 4 clients at once run the
-# procedure of mariadb.sql, and prints what must hold afterwards, whatever their order was.
+# mariadb.sh INPUT ROUNDS: starts a MariaDB with the data in the current directory, lets 4 clients
+# at once run the procedure of mariadb.sql, prints what must hold afterwards, whatever their order
+# was, and stops it. With `make` in place of a number: makes the data.
 set -eu
 input=$1
 rounds=$2
 
 # The server refuses to run as root unless it is told whose account to use.
 user=$(id -un)
-rm -rf data
-mariadb-install-db --no-defaults --auth-root-authentication-method=normal --skip-test-db \
-    --user="$user" --datadir="$PWD/data" > install.log 2>&1
+if [ "$rounds" = make ]; then
+    rm -rf data
+    mariadb-install-db --no-defaults --auth-root-authentication-method=normal --skip-test-db \
+        --user="$user" --datadir="$PWD/data" > install.log 2>&1
+    exit
+fi
+
 mariadbd --no-defaults --user="$user" --datadir="$PWD/data" --socket="$PWD/socket" \
     --skip-networking --pid-file="$PWD/pid" --innodb-flush-log-at-trx-commit=0 \
     --innodb-buffer-pool-size=32M 2> server.log &
 server=$!
 trap 'kill $server 2> /dev/null || true' EXIT
 
+# The clients are no part of what is measured.
+unset LD_PRELOAD
 ask() {
     mariadb --no-defaults --socket="$PWD/socket" -u root -N -B "$@"
 }
