@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::WorkloadRow;
 
 /// How many there are: with them, a fifth of all rows is drawn.
-pub const DRAWN_ROWS: u64 = 47;
+pub const DRAWN_ROWS: u64 = 54;
 
 /// How many of them are part of a quick run.
 const QUICK_ROWS: u64 = 3;

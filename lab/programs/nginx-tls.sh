@@ -1,0 +1,24 @@
+#!/bin/sh
+# nginx-tls.sh INPUT CONNECTIONS: starts an nginx in the current directory that speaks TLS, sends it
+# requests over a fixed number of connections, prints how they were answered, and tells it to exit.
+#
+# Writes into `figures` what is resident in the server when its work is over.
+set -eu
+input=$1
+connections=$2
+
+ln -sfn "$input/nginx-site" site
+# nginx looks for certificates beside its configuration.
+cp "$input/nginx-tls.conf" .
+nginx -p . -e nginx.log -c nginx-tls.conf &
+server=$!
+trap 'kill $server 2> /dev/null || true' EXIT
+
+# The client is no part of what is measured.
+env -u LD_PRELOAD python3 -I "$input/tls-load.py" nginx.socket "$connections" certificate.pem \
+    /part.html /page.html
+
+sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/settled_rss_kib \1/p' "/proc/$server/status" > figures
+kill -QUIT $server
+wait $server
+trap - EXIT
