@@ -72,7 +72,7 @@ static void marks_take_no_mappings(void **state)
 static char *map_locked(void)
 {
     char *start = map_pages();
-    if (mlock(start, PAGES * os_page_size()) != 0)
+    if (!unit_lock(start, PAGES * os_page_size()))
         skip();
     return start;
 }
@@ -97,7 +97,7 @@ static void is_locked_later(void **state)
     if (fence != FENCE_MARKS)
         skip();
     assert_true(fence_open(fence, start, page));
-    if (mlock(start, page) != 0)
+    if (!unit_lock(start, page))
         skip();
     memset(start, 0x55, page);
     /* It stays open, and is zero. */

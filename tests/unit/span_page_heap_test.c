@@ -291,7 +291,7 @@ static void locked_memory_is_left_alone(void **state)
     for (unsigned i = 0; i <= LOCKED; i++) {
         char *base = superslab_address(freed[i].superslab, freed[i].run.first);
         memset(base, 1, PAGE_SIZE);
-        CHECK(i == LOCKED || mlock(base, PAGE_SIZE) == 0);
+        CHECK(i == LOCKED || unit_lock(base, PAGE_SIZE));
         page_heap_put(freed[i].superslab, freed[i].run, 1);
     }
     char *loose = superslab_address(freed[LOCKED].superslab, freed[LOCKED].run.first);
@@ -306,7 +306,7 @@ static void locked_memory_is_left_alone(void **state)
     page_heap_purge(much);
     assert_int_equal(os_counts[OS_MADVISE], calls);
     for (unsigned i = 0; i < LOCKED; i++)
-        CHECK(munlock(superslab_address(freed[i].superslab, freed[i].run.first), PAGE_SIZE) == 0);
+        CHECK(unit_unlock(superslab_address(freed[i].superslab, freed[i].run.first), PAGE_SIZE));
     page_heap_purge(SIZE_MAX);
     assert_int_equal(page_heap_stats().dirty_free_pages, 0);
     for (unsigned i = 0; i <= LOCKED; i++)

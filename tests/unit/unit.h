@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,7 +115,8 @@ static inline void unit_in_child(void (*function)(void *), void *argument)
     assert_int_equal(status, 0);
 }
 
-static inline void unit_write_byte(void *address)
+/* AddressSanitizer would end the process another way. */
+__attribute__((no_sanitize("address"))) static inline void unit_write_byte(void *address)
 {
     /* cmocka would report it. */
     signal(SIGSEGV, SIG_DFL);
@@ -137,6 +139,17 @@ static inline bool unit_is_resident(const void *address)
     unsigned char state = 0;
     CHECK(mincore((void *)((uintptr_t)address & ~(page - 1)), 1, &state) == 0);
     return state & 1;
+}
+
+/* mlock and munlock: sanitizers have functions of these names that do nothing. */
+static inline bool unit_lock(void *start, size_t bytes)
+{
+    return syscall(SYS_mlock, start, bytes) == 0;
+}
+
+static inline bool unit_unlock(void *start, size_t bytes)
+{
+    return syscall(SYS_munlock, start, bytes) == 0;
 }
 
 /* True when the bytes all have the value. */
