@@ -17,6 +17,8 @@ import time
 SKIPPED = 77
 LIMIT_SECONDS = 30
 MIB = 1 << 20
+# Of 80 blocks of 1 MiB; the hardened library puts each into one of the next class.
+ROUNDING = 20 * MIB if os.environ.get("HAKMEM_PRESET") == "hardened" else 0
 
 
 class Server:
@@ -98,7 +100,7 @@ def check(server, library):
     # What redis counts itself, and a few blocks of libraries.
     assert full["used_memory"] >= before["used_memory"] + 80 * MIB, (before, full)
     beside = full["allocator_allocated"] - full["used_memory"]
-    assert 0 <= beside < 2 * MIB, (before, full)
+    assert 0 <= beside < 2 * MIB + ROUNDING, (before, full)
     assert full["allocator_allocated"] <= full["allocator_active"], full
     assert full["allocator_active"] <= full["allocator_resident"], full
     assert "hakmem" in server.ask("MEMORY", "MALLOC-STATS")

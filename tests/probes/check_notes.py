@@ -5,6 +5,7 @@ there without decoding, the instruction is a nop, and probes with a semaphore ha
 in memory that can be written.
 """
 
+import os
 import pathlib
 import platform
 import sys
@@ -24,6 +25,8 @@ CONTRACT = {
     ("hakmem", "oom"): (1, False),
     ("hakmem", "misuse"): (2, False),
 }
+if os.environ.get("HAKMEM_PRESET") == "hardened":
+    del CONTRACT["hakmem", "refill"]  # it has no magazines
 REGISTERS = {"x86_64": ("%rdi", "%rsi", "%rdx"), "aarch64": ("x0", "x1", "x2")}
 NOPS = {"x86_64": b"\x90", "aarch64": b"\x1f\x20\x03\xd5"}
 
