@@ -264,8 +264,8 @@
 /* ---- Memory that goes back: reclaim/, base/pressure.c ---------------------------------------- */
 
 /* bytes. Free memory that always stays: less is not worth a system call.
- * [2026-11-21-purge-when-unused; phase-change-64] */
-#define KEPT_MIN (512 * KIB)
+ * [2026-11-26-less-stays-free; phase-change-64] */
+#define KEPT_MIN (256 * KIB)
 
 /* part. A call works for this part of the time since the last one that did.
  * [2026-11-22-a-room-for-memory-going-back; near-idle] */

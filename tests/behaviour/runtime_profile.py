@@ -92,7 +92,7 @@ class Profile(unittest.TestCase):
     def test_pprof_reads_it(self):
         run("0", self.path, HAKMEM_SAMPLE_KIB="16")
         done = subprocess.run(["go", "tool", "pprof", "-top", "-sample_index=inuse_space",
-                               self.path], capture_output=True, text=True, timeout=60, check=True)
+                               self.path], capture_output=True, text=True, timeout=240, check=True)
         self.assertRegex(done.stdout, r"100%.* allocate_kept")
 
 

@@ -15,11 +15,11 @@ static void the_policy_decides_at_first(void **state)
     policy.retain_percent = 25;
     assert_int_equal(pressure_keep(400 * MIB), 100 * MIB);
     policy.retain_percent = 0;
-    assert_int_equal(pressure_keep(400 * MIB), 512 * KIB);
+    assert_int_equal(pressure_keep(400 * MIB), 256 * KIB);
     policy.retain_percent = 1000;
     assert_int_equal(pressure_keep(100 * GIB), 1000 * GIB);
-    assert_int_equal(pressure_keep(0), 512 * KIB);
-    assert_int_equal(pressure_bound(0), 512 * KIB);
+    assert_int_equal(pressure_keep(0), 256 * KIB);
+    assert_int_equal(pressure_bound(0), 256 * KIB);
     assert_int_equal(pressure_bound(MIB), MIB);
 }
 

@@ -89,7 +89,7 @@ static void excess_arms_the_purge(void **state)
             put_runs(run, run + 1);
             used -= RUN_PAGES * PAGE_SIZE;
             freed += RUN_PAGES * PAGE_SIZE;
-            size_t keep = size_max(512 * KIB, used / 100 * (size_t)percents[i]);
+            size_t keep = size_max(256 * KIB, used / 100 * (size_t)percents[i]);
             CHECK(dirty_bytes() == freed);
             CHECK(pressure_is_armed() == (freed > keep));
         }
@@ -118,9 +118,9 @@ static void only_unused_memory_goes(void **state)
     put_runs(0, 70);
     assert_false(tick(now_ms + 99));
     assert_true(tick(now_ms += 100));
-    check_left(dirty - (10 * RUN_PAGES * PAGE_SIZE - 512 * KIB));
+    check_left(dirty - (10 * RUN_PAGES * PAGE_SIZE - 256 * KIB));
     assert_true(tick(now_ms += 100));
-    check_left(512 * KIB);
+    check_left(256 * KIB);
 }
 
 static void little_is_always_kept(void **state)
@@ -255,14 +255,14 @@ static void idle_memory_goes_by_halves(void **state)
     assert_int_equal(begun, 40 * RUN_PAGES * PAGE_SIZE);
     assert_int_equal(big_stats().cached_bytes, 4 * MIB);
     assert_true(tick(now_ms += 20));
-    size_t gone = (begun + 4 * MIB - 512 * KIB) / 2;
+    size_t gone = (begun + 4 * MIB - 256 * KIB) / 2;
     assert_int_equal(big_stats().cached_bytes, 0);
     check_left(begun - (gone - 4 * MIB));
     size_t once = dirty_bytes();
     assert_false(tick(now_ms + 19));
     assert_int_equal(dirty_bytes(), once);
     assert_true(tick(now_ms += 20));
-    check_left(once - (once - 512 * KIB) / 2);
+    check_left(once - (once - 256 * KIB) / 2);
     put_runs(40, 80);
     reclaim_everything();
 }
@@ -282,7 +282,7 @@ static void big_blocks_count_as_used(void **state)
         size_t begun = dirty_bytes();
         tick(now_ms += 20);
         tick(now_ms += 20);
-        check_left(with_big ? begun - (begun - 512 * KIB) / 2 : 512 * KIB);
+        check_left(with_big ? begun - (begun - 256 * KIB) / 2 : 256 * KIB);
         if (big)
             big_free((struct big *)page_map_lookup(big), big, "free");
     }

@@ -393,7 +393,7 @@ static void ticks_purge_what_lay_unused(void **state)
         }
     }
     held_count = kept;
-    assert_int_equal(pressure_is_armed(), freed * (size_t)2048 > 512 * KIB);
+    assert_int_equal(pressure_is_armed(), freed * (size_t)2048 > 256 * KIB);
     sweep_tick(PRESSURE_TICK_IDLE);
     assert_false(sweep_step());
     uint64_t purged = pressure_total();
@@ -419,7 +419,7 @@ static void ticks_purge_what_lay_unused(void **state)
     sweep_tick(PRESSURE_TICK_IDLE);
     assert_false(bin->sweeping);
     sweep_tick(PRESSURE_TICK_GROWTH);
-    assert_int_equal(bin->sweeping, freed / 16 * 16 * (size_t)2048 > 512 * KIB);
+    assert_int_equal(bin->sweeping, freed / 16 * 16 * (size_t)2048 > 256 * KIB);
     while (held_count)
         flush(0, class, BATCH);
     bin_check_all();
