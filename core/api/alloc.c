@@ -145,7 +145,7 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
         look_for_observers();
     if (UNLIKELY(heap->sample_class))
         return trace_now()->replace(block, size, alignment, zero, &start);
-    /* If slow paths matter, and the clock has moved since. */
+    /* Looks after the purge if slow paths matter, and the clock has moved since the last look. */
     if (idle_matters() && os_clock_ms() != heap->parked_ms)
         heap_leave(heap_enter());
     return block;

@@ -39,8 +39,8 @@ ALWAYS_INLINE struct block_info block_find(const void *block)
 _Noreturn SLOW_PATH void block_refuse(struct block_info info, const void *block, const char *call);
 
 /* Usable bytes of a block of ours. Aborts, naming the API function `call`, if it is foreign, not
- * the start of a block, or free. Whether a short block was freed long ago, only a search tells, if
- * `may_search`. */
+ * the start of a block, or free. Only a search, made if `may_search`, tells whether a short block
+ * was freed long ago. */
 size_t block_usable_size(
     struct block_info info, const void *block, const char *call, bool may_search);
 

@@ -10,7 +10,7 @@
 
 #include "base/macros.h"
 
-/* Reads both. */
+/* Reads the file and the environment. */
 void environment_read(void);
 
 /* Whether malloc is this library's; NULL if there are no exported names. */

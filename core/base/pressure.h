@@ -75,8 +75,8 @@ ALWAYS_INLINE bool pressure_is_near(void)
 
 /* ---- Calls up, defined in reclaim/ ----------------------------------------------------------- */
 
-/* The purpose of a tick: memory that lay unused since the last one, or, if memory was mapped while
- * much lay free, all free memory. */
+/* The purpose of a tick: memory that lay unused since the last one; or, if memory was mapped while
+ * much lay free, all free pages inside the slabs of classes with an excess; NONE: it is no time. */
 enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWTH };
 
 /* Called once, with the first heap of the process: reads the limits of the system. Returns how many

@@ -18,7 +18,7 @@
  * [2026-11-21-short-magazines; startup] */
 #define LENDERS 3
 
-/* loans. A class that has no slab in the shard borrows its first blocks.
+/* loans. How many blocks a class without a slab in the shard borrows first.
  * [2026-11-21-short-magazines; startup] */
 #define LOANS_MAX 8
 
@@ -249,7 +249,7 @@
 
 /* entries of the page map, 2 MiB each. How far below a mapping its neighbour's start is looked for.
  * [2026-11-25-what-earns-its-lines; slots-25m-first] */
-#define NEIGHBOUR_UNITS 64
+#define NEIGHBOUR_ENTRIES 64
 
 /* steps. How many lists of cached mappings there are a doubling of their length.
  * [2026-11-22-big-blocks-at-any-page; slots-25m-pages] */

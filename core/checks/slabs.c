@@ -60,7 +60,7 @@ static uint32_t check_list(
     uint32_t count = 0;
     for (const struct list_node *node = list->first; node; node = node->next, count++) {
         const struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
-        ASSERT(slab->size_class == size_class && slab->shard == shard && slab->joined);
+        ASSERT(slab->size_class == size_class && slab->shard == shard && slab->attached);
         ASSERT(level == FULLNESS_EMPTY + 1 || slab->fullness == level);
         (void)slab;
     }

@@ -219,7 +219,7 @@ static void check_waiting_large(const void *waiting)
 {
     const struct slab *slab = waiting;
     ASSERT(size_class_is_single(slab->size_class));
-    ASSERT(slab->joined && !bitmap_test(slab->free, 0));
+    ASSERT(slab->attached && !bitmap_test(slab->free, 0));
     ASSERT(word_state(ATOMIC_LOAD_RELAXED(slab_word((struct slab *)slab, 0))) == WORD_FREED);
     ASSERT(*left_open(slab) <= slab_end(slab));
     (void)slab; /* only asserted on */

@@ -11,8 +11,8 @@
 #include "base/macros.h"
 #include "os/lock.h"
 
-/* The beginning of each chunk. Only observers from outside walk the chunks, to learn which pages
- * hold records (report/descriptor.h), and metadata_repair. */
+/* The beginning of each chunk. Only metadata_repair walks the chunks, and observers from outside,
+ * to learn which pages hold records (report/descriptor.h). */
 struct metadata_chunk {
     struct metadata_chunk *next; /* const once linked: the one before */
     size_t bytes;                /* const: of the chunk, with this */

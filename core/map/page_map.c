@@ -14,7 +14,7 @@ struct leaf *page_map_root[1 << ROOT_BITS];
 
 /* Numbers of the first and the last 2 MiB that a region has started in; atomic relaxed, any thread.
  */
-static size_t first_unit = SIZE_MAX, last_unit;
+static size_t first_used = SIZE_MAX, last_used;
 
 static size_t map_bytes; /* atomic relaxed, any thread: leaves and writable pieces */
 
@@ -180,19 +180,19 @@ static struct leaf *spare_leaf; /* atomic: release on store pairs with acquire o
 
 static size_t region_index(const void *address)
 {
-    size_t unit = (uintptr_t)address >> REGION_SHIFT;
-    ASSERT(unit < (size_t)1 << (ROOT_BITS + LEAF_BITS));
-    return unit;
+    size_t index = (uintptr_t)address >> REGION_SHIFT;
+    ASSERT(index < (size_t)1 << (ROOT_BITS + LEAF_BITS));
+    return index;
 }
 
-static void widen(size_t unit)
+static void widen(size_t at)
 {
-    size_t first = ATOMIC_LOAD_RELAXED(&first_unit), last = ATOMIC_LOAD_RELAXED(&last_unit);
-    while (first > unit && !__atomic_compare_exchange_n(
-                               &first_unit, &first, unit, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    size_t first = ATOMIC_LOAD_RELAXED(&first_used), last = ATOMIC_LOAD_RELAXED(&last_used);
+    while (first > at && !__atomic_compare_exchange_n(
+                             &first_used, &first, at, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         continue;
-    while (last < unit && !__atomic_compare_exchange_n(
-                              &last_unit, &last, unit, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (last < at && !__atomic_compare_exchange_n(
+                            &last_used, &last, at, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         continue;
 }
 
@@ -239,9 +239,9 @@ void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address
 
 static void set_entry(const void *address, uintptr_t entry)
 {
-    size_t unit = region_index(address);
-    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[unit >> LEAF_BITS]);
-    ATOMIC_STORE_RELEASE(&leaf->entry[unit & ((1 << LEAF_BITS) - 1)], entry);
+    size_t index = region_index(address);
+    struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[index >> LEAF_BITS]);
+    ATOMIC_STORE_RELEASE(&leaf->entry[index & ((1 << LEAF_BITS) - 1)], entry);
 }
 
 uintptr_t page_map_reserve(size_t bytes)
@@ -270,31 +270,31 @@ void page_map_unregister(const struct region *region)
 struct region *page_map_next(const struct region *region)
 {
     enum { LEAF_ENTRIES = 1 << LEAF_BITS };
-    size_t unit = region ? region_index(region->base) + 1 : ATOMIC_LOAD_RELAXED(&first_unit);
-    while (unit <= ATOMIC_LOAD_RELAXED(&last_unit)) {
-        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[unit >> LEAF_BITS]);
+    size_t index = region ? region_index(region->base) + 1 : ATOMIC_LOAD_RELAXED(&first_used);
+    while (index <= ATOMIC_LOAD_RELAXED(&last_used)) {
+        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[index >> LEAF_BITS]);
         if (!leaf) {
-            unit = round_down(unit, LEAF_ENTRIES) + LEAF_ENTRIES;
+            index = round_down(index, LEAF_ENTRIES) + LEAF_ENTRIES;
             continue;
         }
-        uintptr_t next = ATOMIC_LOAD_ACQUIRE(&leaf->entry[unit++ & (LEAF_ENTRIES - 1)]);
+        uintptr_t next = ATOMIC_LOAD_ACQUIRE(&leaf->entry[index++ & (LEAF_ENTRIES - 1)]);
         if (next)
             return page_map_region(next);
     }
     return NULL;
 }
 
-uintptr_t page_map_find_below(const void *address, size_t units_max)
+uintptr_t page_map_find_below(const void *address, size_t most)
 {
-    size_t unit = (uintptr_t)address >> REGION_SHIFT;
-    size_t lowest = size_max(ATOMIC_LOAD_RELAXED(&first_unit), unit - size_min(unit, units_max));
-    while (unit > lowest) {
-        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[--unit >> LEAF_BITS]);
-        uintptr_t entry = leaf ? page_map_entry(leaf, (const void *)(unit << REGION_SHIFT)) : 0;
+    size_t index = (uintptr_t)address >> REGION_SHIFT;
+    size_t lowest = size_max(ATOMIC_LOAD_RELAXED(&first_used), index - size_min(index, most));
+    while (index > lowest) {
+        struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[--index >> LEAF_BITS]);
+        uintptr_t entry = leaf ? page_map_entry(leaf, (const void *)(index << REGION_SHIFT)) : 0;
         if (entry)
             return entry;
         if (!leaf)
-            unit = round_down(unit, (size_t)1 << LEAF_BITS);
+            index = round_down(index, (size_t)1 << LEAF_BITS);
     }
     return 0;
 }

@@ -31,8 +31,8 @@
 /* The user half of x86-64 with 4-level tables and of AArch64. */
 #define ADDRESS_BITS 48
 
-/* The unit of address space: superslabs are this large and aligned to it, big blocks at least as
- * large. */
+/* An entry of the page map covers this much: superslabs are as large and aligned to it, big blocks
+ * at least as large. */
 #define REGION_SHIFT 21
 #define REGION_SIZE ((size_t)1 << REGION_SHIFT)
 
@@ -106,9 +106,9 @@ ALWAYS_INLINE unsigned class_map_get(const void *address)
     return index < map->limit ? ATOMIC_LOAD_RELAXED(&map->classes[index]) : CLASS_NONE;
 }
 
-/* Publishes the class of `units` units in each map, as far as these are prepared. The thread that
- * hands out the first block of the slab calls it before; a thread that frees the block has got
- * the pointer from there. */
+/* Enters the class of `units` units in each map, as far as these are prepared. The thread that
+ * makes the slab does so before it hands out a block; a thread that frees a block has its pointer
+ * from there, and so sees the entry. */
 void class_map_set(const void *address, unsigned units, unsigned class);
 
 /* Prepares the part of each class map that a superslab at `address` needs, and makes the wide one
@@ -122,8 +122,8 @@ bool page_map_prepare(const void *address);
 /* True if that has succeeded for an address in the same 16 GiB. */
 bool page_map_is_prepared(const void *address);
 
-/* Reserves untouchable addresses, in whole units of the map, so that no region begins there; 0: the
- * system refuses. */
+/* Reserves untouchable addresses, for whole entries of the map, so that no region begins there; 0:
+ * the system refuses. */
 uintptr_t page_map_reserve(size_t bytes);
 
 /* For a region whose address is known only when it is too late to fail: after take_spare,
@@ -179,9 +179,8 @@ ALWAYS_INLINE struct region *page_map_superslab_of(const void *address)
 /* The region that starts next above `region`; for NULL, the first of all. NULL: none. */
 struct region *page_map_next(const struct region *region);
 
-/* The entry of the nearest region that starts in one of the `units_max` 2 MiB below that of
- * `address`; 0: none. */
-uintptr_t page_map_find_below(const void *address, size_t units_max);
+/* The nearest entry below that of `address` that is not 0, among `entries_max` of them; 0: none. */
+uintptr_t page_map_find_below(const void *address, size_t entries_max);
 
 /* Region that starts at or below `address` and nearest to it; NULL: none. A search, for messages.
  */

@@ -7,8 +7,8 @@
 #include "thread/heap.h"
 #include "trace/trace.h"
 
-static size_t grown_bytes;  /* atomic relaxed, any thread: since the last purge for growth */
-static bool grown_in_armed; /* atomic relaxed, any thread: since the last growth_has_come */
+static size_t grown_bytes;    /* atomic relaxed, any thread: since the last purge for growth */
+static bool grew_while_armed; /* atomic relaxed, any thread: since the last growth_has_come */
 
 /* Bytes of growth after which memory that still lies free counts as not needed: a small part of the
  * free memory, so that resident memory grows little. */
@@ -17,13 +17,13 @@ static size_t window(size_t free_bytes)
     return size_max(REGION_SIZE, free_bytes / 16);
 }
 
-/* Sends home the thread's single blocks: refills do so before the page heap grows
- * (thread/magazine.c); when big blocks grow, they are idle. Returns the bytes. */
-static size_t lend(void)
+/* Returns the thread's single blocks to their slabs: refills do so before the page heap grows
+ * (thread/magazine.c); when big blocks grow, they are idle. Returns how many bytes became free. */
+static size_t flush_singles(void)
 {
     struct heap *heap = heap_of_thread();
     size_t before = page_heap_stats().dirty_free_pages;
-    if (!heap || !heap_lend(heap))
+    if (!heap || !heap_flush_singles(heap))
         return 0;
     size_t after = page_heap_stats().dirty_free_pages;
     return (after - size_min(after, before)) * PAGE_SIZE;
@@ -34,20 +34,20 @@ void reclaim_before_growth(size_t bytes, bool big)
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     if (pressure_is_armed())
-        ATOMIC_STORE_RELAXED(&grown_in_armed, true);
-    size_t due = ATOMIC_ADD_RELAXED(&grown_bytes, bytes) + bytes;
-    size_t cached = big_cache_bytes(), due_min = window(dirty + cached);
-    if (due < due_min)
+        ATOMIC_STORE_RELAXED(&grew_while_armed, true);
+    size_t grown = ATOMIC_ADD_RELAXED(&grown_bytes, bytes) + bytes;
+    size_t cached = big_cache_bytes(), grown_min = window(dirty + cached);
+    if (grown < grown_min)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
     trace_give_back();
-    size_t lent = lend();
-    dirty += lent;
+    size_t flushed = flush_singles();
+    dirty += flushed;
     /* If much is mapped at once, free memory goes for it even if it may be wanted again soon, but
      * not if very little is free. */
-    size_t at_once = dirty + cached >= due / 4 ? bytes - size_min(bytes, due_min) : 0;
+    size_t at_once = dirty + cached >= grown / 4 ? bytes - size_min(bytes, grown_min) : 0;
     /* Asking takes the locks of all parts, which few free pages do not repay. */
-    size_t idle = lent;
+    size_t idle = flushed;
     if (dirty > pressure_bound(0))
         idle += page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
@@ -56,7 +56,7 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (big)
         idle_cached = 0;
     size_t keep = size_min(pressure_bound(used / 16), idle + idle_cached);
-    size_t wanted = size_min(due, idle + idle_cached - keep);
+    size_t wanted = size_min(grown, idle + idle_cached - keep);
     size_t gone = wanted && idle_cached ? big_cache_evict(size_min(wanted, idle_cached)) : 0;
     if (wanted > gone && idle)
         gone += page_heap_purge(size_min(wanted - gone, idle));
@@ -65,6 +65,6 @@ void reclaim_before_growth(size_t bytes, bool big)
 
 bool growth_has_come(void)
 {
-    return ATOMIC_LOAD_RELAXED(&grown_in_armed) &&
-           __atomic_exchange_n(&grown_in_armed, false, __ATOMIC_RELAXED);
+    return ATOMIC_LOAD_RELAXED(&grew_while_armed) &&
+           __atomic_exchange_n(&grew_while_armed, false, __ATOMIC_RELAXED);
 }

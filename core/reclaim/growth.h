@@ -5,7 +5,7 @@
 
 #include "base/macros.h"
 
-/* True if memory was mapped, while the purge was armed, since the last call. */
+/* True if memory was mapped since the last call, at a time when the purge was armed. */
 bool growth_has_come(void);
 
 #endif

@@ -117,7 +117,7 @@ static void look_at_sum(void)
     ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(left, left_mapped), slack));
     ATOMIC_STORE_RELAXED(&pressure_near_flag, left < limit / NEAR_PART * 2);
     struct heap *heap = heap_of_thread();
-    if (excess > held.free && heap && heap_lend(heap))
+    if (excess > held.free && heap && heap_flush_singles(heap))
         held = counted_now();
     if (excess)
         purge(excess, held.free, slack);

@@ -49,9 +49,9 @@ void bin_relist(struct bin *bin, struct slab *slab)
         set_kept(bin, bin->kept + 1);
 }
 
-/* The fullest slab with free blocks, or, unless `fresh`, with some below the watermark, which few
- * slabs lack. Lock held. */
-static struct slab *fullest(struct bin *bin, bool fresh)
+/* The fullest slab with free blocks; unless `allow_fresh`, with some below its watermark, as most
+ * have. Lock held. */
+static struct slab *fullest(struct bin *bin, bool allow_fresh)
 {
     for (unsigned i = 0; i <= FULLNESS_LEVELS + 1; i++) {
         /* Slabs that a sweep has looked at come after all others in use. */
@@ -60,7 +60,7 @@ static struct slab *fullest(struct bin *bin, bool fresh)
                                                    : &bin->slabs[FULLNESS_EMPTY];
         for (struct list_node *node = list->first; node; node = node->next) {
             struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
-            if (fresh || slab_used_blocks(slab))
+            if (allow_fresh || slab_used_blocks(slab))
                 return slab;
         }
     }
@@ -83,7 +83,7 @@ void bin_detach(struct bin *bin, struct slab *slab, struct list *gone)
 {
     if (list_contains(&slab->by_fullness))
         unlist(bin, slab);
-    slab->joined = false;
+    slab->attached = false;
     if (bin->newest == slab)
         bin->newest = NULL;
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count - 1);
@@ -172,20 +172,20 @@ static void populate(struct bin *bin, struct slab *slab)
     os_populate(slab->base, bytes);
 }
 
-/* Most empty slabs that a bin keeps: the bytes of KEPT_MAGAZINES of the longest magazines. */
+/* How many empty slabs a bin may keep: as many bytes as KEPT_MAGAZINES of the longest magazines. */
 static unsigned keep_max(unsigned size_class)
 {
     size_t bytes = (size_t)POLICY(magazine_kib) * KIB * KEPT_MAGAZINES;
     return (unsigned)(bytes / (size_classes[size_class].units * UNIT_SIZE));
 }
 
-/* Adds the slab to the bin. If the bin gave one away since the last tick, that should have been
- * kept. */
-static void join(struct bin *bin, struct slab *slab)
+/* Adds the slab to the bin. If the bin gave one away since the last tick, it should have kept that
+ * one, and may keep one more from now on. */
+static void attach(struct bin *bin, struct slab *slab)
 {
     lock_acquire(&bin->lock);
     ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
-    slab->joined = true;
+    slab->attached = true;
     bin->slab_blocks = slab->blocks;
     bin->newest = slab;
     bin->free_blocks += slab->free_blocks;
@@ -206,14 +206,14 @@ static size_t bytes_touched(const struct slab *slab, uint64_t clean)
 }
 
 /* Takes blocks from existing slabs. */
-static unsigned take_listed(struct bin *bin, void **blocks, unsigned count, bool fresh)
+static unsigned take_listed(struct bin *bin, void **blocks, unsigned count, bool allow_fresh)
 {
     struct slab *slab;
     unsigned taken = 0;
     size_t touched = 0;
     lock_acquire(&bin->lock);
-    while (taken < count && (slab = fullest(bin, fresh)) != NULL) {
-        unsigned there = fresh ? slab->free_blocks : slab_used_blocks(slab);
+    while (taken < count && (slab = fullest(bin, allow_fresh)) != NULL) {
+        unsigned there = allow_fresh ? slab->free_blocks : slab_used_blocks(slab);
         unsigned got = (unsigned)size_min(count - taken, there);
         uint64_t clean = slab->clean_grains;
         taken += slab_take(slab, blocks + count - taken - got, got);
@@ -244,26 +244,26 @@ unsigned bin_refill(
     populate(bin, slab);
     taken = slab_take(slab, blocks, count);
     size_t touched = bytes_touched(slab, clean);
-    join(bin, slab);
+    attach(bin, slab);
     pressure_taken(touched);
     return taken;
 }
 
 /* Adds a slab without free blocks to the bin, or takes it away. */
-static void set_joined(struct bin *bin, struct slab *slab, bool joined)
+static void set_attached(struct bin *bin, struct slab *slab, bool attached)
 {
     lock_acquire(&bin->lock);
-    ATOMIC_STORE_RELAXED(&bin->slab_count, joined ? bin->slab_count + 1 : bin->slab_count - 1);
-    slab->joined = joined;
+    ATOMIC_STORE_RELAXED(&bin->slab_count, attached ? bin->slab_count + 1 : bin->slab_count - 1);
+    slab->attached = attached;
     lock_release(&bin->lock);
 }
 
 bool bin_resize(struct slab *slab, unsigned size_class)
 {
     /* In between it belongs to no bin, so that both are right whenever the process forks. */
-    set_joined(bin_of(slab->shard, slab->size_class), slab, false);
+    set_attached(bin_of(slab->shard, slab->size_class), slab, false);
     bool resized = slab_resize(slab, size_class);
-    set_joined(bin_of(slab->shard, slab->size_class), slab, true);
+    set_attached(bin_of(slab->shard, slab->size_class), slab, true);
     return resized;
 }
 
@@ -283,8 +283,8 @@ bool bin_has_excess(const struct bin *bin, unsigned size_class)
 {
     const struct size_class *layout = &size_classes[size_class];
     size_t used = (size_t)bin->slab_count * bin->slab_blocks - bin->free_blocks;
-    size_t fresh = bin_listed_blocks(bin) - bin->free_swept;
-    return fresh * layout->size > pressure_keep(used * layout->size);
+    size_t more = bin_listed_blocks(bin) - bin->free_swept;
+    return more * layout->size > pressure_keep(used * layout->size);
 }
 
 /* After blocks of the slab were freed: an empty slab stays only if the bin may keep it. Lock held.

@@ -1,4 +1,5 @@
-/* Bins: transfer caches are drained to them, and magazines refilled from them if these are empty.
+/* Bins: the slabs of a class. Transfer caches are drained to them; magazines refill from them if
+ * the transfer caches are empty.
  *
  * A bin is one size class in one shard (shard.h). It owns slabs of its class and holds those with
  * free blocks on lists by fullness; the fullest are used first, so that the others can become
@@ -88,7 +89,8 @@ unsigned bin_fullness(const struct slab *slab);
 /* Puts the slab on the list for its number of free blocks. */
 void bin_relist(struct bin *bin, struct slab *slab);
 
-/* To be called when blocks were taken, or a slab became empty. */
+/* Lowers `free_swept` and `free_unused` to bin_listed_blocks, which is less after blocks were
+ * taken, or a slab became empty. */
 void bin_lower_bounds(struct bin *bin);
 
 /* Takes an empty slab away from the bin and pushes it on `*gone`. */
@@ -97,7 +99,7 @@ void bin_detach(struct bin *bin, struct slab *slab, struct list *gone);
 /* Free blocks in slabs that are not empty. */
 uint64_t bin_listed_blocks(const struct bin *bin);
 
-/* True if these are many more than after the last sweep. */
+/* True if these are many more than they were at least since the last sweep. */
 bool bin_has_excess(const struct bin *bin, unsigned size_class);
 
 /* Counts empty slabs that were given away. */

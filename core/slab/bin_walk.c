@@ -12,7 +12,7 @@ static struct slab *next_slab(
         struct slab *slab = ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[*unit]);
         char *start = superslab_address(superslab, *unit);
         ++*unit;
-        if (slab && slab->size_class == size_class && slab->shard == shard && slab->joined &&
+        if (slab && slab->size_class == size_class && slab->shard == shard && slab->attached &&
             round_down((uintptr_t)slab->base, UNIT_SIZE) == (uintptr_t)start)
             return slab;
     }
@@ -32,7 +32,7 @@ void bin_for_each_slab(
     }
 }
 
-static void rejoin(struct bin *bin, struct slab *slab)
+static void reattach(struct bin *bin, struct slab *slab)
 {
     slab_repair(slab);
     slab->by_fullness.link = NULL;
@@ -53,6 +53,6 @@ void bin_repair(unsigned shard, unsigned size_class)
     ATOMIC_STORE_RELAXED(&bin->kept, 0);
     ATOMIC_STORE_RELAXED(&bin->unneeded, 0);
     bin->free_blocks = 0;
-    bin_for_each_slab(shard, size_class, rejoin);
+    bin_for_each_slab(shard, size_class, reattach);
     bin->free_swept = bin->free_unused = bin_listed_blocks(bin);
 }

@@ -42,8 +42,8 @@ bool shard_prepare_samples(void);
 /* Spreads the heaps made from now on over `count` shards. */
 void shard_init(unsigned count);
 
-/* Shard of the `index`th heap. Prepares it; 0: there is no memory for it. To be called without
- * locks. */
+/* Prepares the shard of the `index`th heap and returns it, or, without memory for it, the first. To
+ * be called without locks. */
 unsigned shard_of_heap(unsigned index);
 
 /* Shards that new heaps are spread over. */

@@ -106,7 +106,8 @@ static void count_dense(unsigned size_class, size_t change)
         ATOMIC_ADD_RELAXED(&dense_bytes, change);
 }
 
-/* What a slab of the class may map: a huge page only if its blocks use all of one. */
+/* How the page heap may grow for a slab of the class: by a huge page only if the blocks of short
+ * classes, which use all of their pages, are many. */
 static enum growth growth_for(unsigned size_class)
 {
     bool dense =

@@ -31,11 +31,11 @@ struct slab {
     struct superslab *superslab; /* const */
     uint8_t size_class;          /* const, but for the owner of a single block, who may resize it */
     uint8_t shard;               /* const */
-    bool joined; /* belongs to the bin; other slabs belong to the thread that makes or ends them */
-    bool clean;  /* const: all pages read as zero at its creation */
-    bool purged_once; /* atomic relaxed: some pages were purged since its creation */
-    uint8_t fullness; /* the bin's list that it is on: 0 is the fullest */
-    uint16_t blocks;  /* const */
+    bool attached;               /* to the bin; else a thread makes, resizes or ends it */
+    bool clean;                  /* const: all pages read as zero at its creation */
+    bool purged_once;            /* atomic relaxed: some pages were purged since its creation */
+    uint8_t fullness;            /* the bin's list that it is on: 0 is the fullest */
+    uint16_t blocks;             /* const */
     uint16_t free_blocks;
     uint16_t first_word;   /* no bit is set in words of `free` below this one */
     uint16_t watermark;    /* blocks from here on were neither handed out nor populated */
@@ -118,11 +118,11 @@ ALWAYS_INLINE unsigned slab_used_blocks(const struct slab *slab)
  * returns how many. */
 unsigned slab_take(struct slab *slab, void **blocks, unsigned count);
 
-/* For a new slab: counts its clean grains, but a single block, which is touched at once, as taken.
- */
+/* For a new slab: counts its clean grains. Those of a single block count as taken, since it will be
+ * touched at once. */
 void slab_count_clean(struct slab *slab, const struct unit_run *taken);
 
-/* Makes grains clean; makes them no longer clean; does so for those of `count` blocks from `first`
+/* Adds to the clean grains; takes away from them; takes away those of `count` blocks from `first`
  * on. */
 void slab_add_clean(struct slab *slab, uint64_t grains);
 void slab_take_clean(struct slab *slab, uint64_t grains);
@@ -138,12 +138,12 @@ unsigned slab_index(const struct slab *slab, const void *address, const char *ca
 /* Whether each of the blocks, freed as blocks of the class, can be the start of one. */
 bool slab_are_starts(unsigned size_class, void *const *blocks, unsigned count);
 
-/* Marks the blocks free; returns how many. If these are fewer, the next one is free already, or no
- * start of a block. */
+/* Marks the blocks free, up to the first that is free already or no start of a block of this slab;
+ * returns how many. */
 unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count);
 
-/* Aborts, naming the API function `call`, because of such a block. To be called without locks: a
- * handler of SIGABRT may allocate. */
+/* Aborts, naming the API function `call`, because of a block that slab_put refused. To be called
+ * without locks: a handler of SIGABRT may allocate. */
 _Noreturn SLOW_PATH void slab_refuse(const struct slab *slab, const void *block, const char *call);
 
 /* Makes the counts and bounds anew, from the bitmap. */

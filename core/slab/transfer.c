@@ -142,7 +142,7 @@ static bool serves(unsigned shard, unsigned size_class)
 }
 
 /* The shard of the block's slab; `shard` if the slab is gone, because of a second free. */
-static unsigned home_of(const void *block, unsigned shard)
+static unsigned home_shard(const void *block, unsigned shard)
 {
     const struct slab *slab = slab_find(block);
     return slab ? slab->shard : shard;
@@ -151,10 +151,10 @@ static unsigned home_of(const void *block, unsigned shard)
 /* Whether a few blocks of a batch are all from one shard: then most others are. */
 static bool seem_from_one(unsigned shard, void *const *blocks, unsigned count)
 {
-    unsigned home = home_of(blocks[0], shard);
+    unsigned home = home_shard(blocks[0], shard);
     bool all = true;
     for (unsigned look = 1; look <= TRANSFER_LOOKS; look++)
-        all &= home_of(blocks[(count - 1) * look / TRANSFER_LOOKS], shard) == home;
+        all &= home_shard(blocks[(count - 1) * look / TRANSFER_LOOKS], shard) == home;
     return all;
 }
 
@@ -172,7 +172,7 @@ void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *leng
     unsigned shards = shard_count();
     memset(lengths, 0, ALL_SHARDS_MAX * sizeof *lengths);
     for (unsigned i = 0; i < count; i++)
-        lengths[homes[i] = (uint8_t)home_of(blocks[i], shard)]++;
+        lengths[homes[i] = (uint8_t)home_shard(blocks[i], shard)]++;
     for (unsigned home = 1; home < shards; home++)
         next[home] = (uint16_t)(next[home - 1] + lengths[home - 1]);
     for (unsigned home = 0; home < shards; home++) {
@@ -192,7 +192,7 @@ unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, 
 {
     /* One block stands for the batch; a wrong guess is harmless, since any shard can serve any
      * block. */
-    unsigned home = home_of(blocks[0], shard), kept = 0;
+    unsigned home = home_shard(blocks[0], shard), kept = 0;
     if (home == shard || (!size_class_is_long(size_class) && serves(shard, size_class)))
         kept = put(shard, size_class, blocks, count);
     if (home != shard && kept < count)
@@ -288,7 +288,7 @@ void transfer_tick(void)
         if (!blocks_in(transfer))
             continue;
         lock_acquire(&transfer->lock);
-        ATOMIC_STORE_RELAXED(&transfer->excess, transfer->unused);
+        ATOMIC_STORE_RELAXED(&transfer->to_drain, transfer->unused);
         transfer->unused = transfer->count;
         /* Without `factor`: if a cache has more room, the same memory counts as much. */
         unsigned size_class = cache % CLASS_COUNT;
@@ -305,13 +305,13 @@ bool transfer_step(void)
     for (unsigned cache = ATOMIC_LOAD_RELAXED(&next_step); cache < cache_count(); cache++) {
         unsigned shard = cache / CLASS_COUNT, size_class = cache % CLASS_COUNT;
         struct transfer *transfer = transfer_of(shard, size_class);
-        uint32_t excess = ATOMIC_LOAD_RELAXED(&transfer->excess);
-        if (!excess)
+        uint32_t left = ATOMIC_LOAD_RELAXED(&transfer->to_drain);
+        if (!left)
             continue;
         /* A race with the step of another thread drains too much or too little. */
-        ATOMIC_STORE_RELAXED(&transfer->excess, excess - (uint32_t)size_min(excess, FLUSH_MAX));
+        ATOMIC_STORE_RELAXED(&transfer->to_drain, left - (uint32_t)size_min(left, FLUSH_MAX));
         ATOMIC_STORE_RELAXED(&next_step, cache);
-        if (drain_cache(shard, size_class, excess))
+        if (drain_cache(shard, size_class, left))
             return true;
     }
     ATOMIC_STORE_RELAXED(&next_step, cache_count());

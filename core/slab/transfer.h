@@ -31,7 +31,7 @@ struct transfer {
     uint32_t count;    /* written under lock, read by any thread */
     uint32_t capacity; /* written under lock, read by any thread: slots */
     uint32_t unused;   /* lock: least of `count` since the last tick */
-    uint32_t excess;   /* atomic relaxed, any thread: blocks left to drain for the last tick */
+    uint32_t to_drain; /* atomic relaxed, any thread: blocks left to drain for the last tick */
     void **slots;      /* lock: the latest at the end; a record of metadata that grows */
 };
 
@@ -62,7 +62,7 @@ SLOW_PATH bool transfer_holds(unsigned size_class, const void *block);
 /* Blocks in the transfer caches of the class, of all shards. Any thread. */
 unsigned transfer_blocks(unsigned size_class);
 
-/* A tick of the purge: blocks not taken since the last one are to be drained. */
+/* A tick of the purge: steps will drain the blocks that nobody took since the last one. */
 void transfer_tick(void);
 
 /* Drains some of these; true: there were some. */

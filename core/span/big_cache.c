@@ -170,7 +170,8 @@ static size_t clear_shelf(unsigned shelf, size_t left)
     return gone;
 }
 
-/* Gives at most `bytes` back of the mapping that was dirty for longest; 0: there is none. */
+/* Gives at most `bytes` back of the mapping that was dirty for longest, or, if the system refuses,
+ * unmaps it; returns bytes. 0: there is none, or the system refuses that, too. */
 static size_t evict_oldest(size_t bytes)
 {
     struct big *big = take_oldest(BIG_DIRTY, false);

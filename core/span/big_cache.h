@@ -1,9 +1,9 @@
 /* The mappings of big blocks: live ones, and the BigCache of those kept for the next blocks that
  * they fit.
  *
- *     part     one a shard: a lock, and mappings that never leave it
- *     by size lists of cached mappings of about the same length, to find one that fits
- *     by age a queue, oldest first, to find one that goes
+ *     part      one a shard: a lock, and mappings that never leave it
+ *     by_size   lists of cached mappings of about the same length, to find one that fits
+ *     by_age    a queue, oldest first, to find one that goes
  *
  *     | live ..... | cached: dirty ... | clean ... | live ... |     low to high
  *

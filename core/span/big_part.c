@@ -125,7 +125,7 @@ struct big *big_part_cached_at(const struct big_part *part, const char *address)
  * more. */
 static struct big *cached_before(const struct big_part *part, const char *address)
 {
-    struct big *big = cached_by(part, page_map_find_below(address, NEIGHBOUR_UNITS));
+    struct big *big = cached_by(part, page_map_find_below(address, NEIGHBOUR_ENTRIES));
     return big && big->region.base + big->mapped == address ? big : NULL;
 }
 

@@ -71,7 +71,8 @@ void big_part_extract(struct big_part *part, struct big *big);
  * then count as dirty. */
 void big_part_take_in(struct big_part *part, struct big *big);
 
-/* To be called when fewer bytes are cached, but not in the middle of an exchange. */
+/* Lowers `unused` to the dirty bytes. To be called when these are fewer, but not while a mapping is
+ * only taken out to be put in again. */
 void big_part_note_unused(struct big_part *part);
 
 /* The cached mapping of the part that starts at the address, or NULL. */

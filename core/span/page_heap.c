@@ -60,7 +60,7 @@ static void unlink_by_run(struct superslab *superslab)
 }
 
 /* Puts the superslab on the lists that fit its state. */
-static void relink(struct superslab *superslab)
+static void relist(struct superslab *superslab)
 {
     unlink_by_run(superslab);
     link_by_run(superslab);
@@ -83,7 +83,7 @@ static unsigned take_run(struct superslab *superslab, struct run run)
     add_to(&part->stats.used_pages, (size_t)run.units * UNIT_PAGES);
     add_to(&part->stats.dirty_free_pages, -(size_t)dirty);
     lower_unused(part);
-    relink(superslab);
+    relist(superslab);
     return dirty;
 }
 
@@ -94,7 +94,7 @@ static void put_run(struct superslab *superslab, struct run run, unsigned dirty_
     superslab_put(superslab, run, dirty_pages);
     add_to(&part->stats.used_pages, -((size_t)run.units * UNIT_PAGES));
     add_to(&part->stats.dirty_free_pages, superslab->dirty_free_pages - dirty_before);
-    relink(superslab);
+    relist(superslab);
 }
 
 static void insert(struct superslab *superslab)
@@ -262,8 +262,8 @@ bool page_heap_take_at(struct superslab *superslab, struct run run)
     return true;
 }
 
-/* True if much is free beside the used pages. Reads other parts' counts, which their threads write,
- * only if this part may cause an excess, or is too small to tell. */
+/* True if more pages lie free beside the used ones than may stay free. Reads other parts' counts,
+ * which their threads write, only if this part may cause an excess, or is too small to tell. */
 static bool has_excess(size_t dirty, size_t used)
 {
     size_t keep = pressure_keep(used * PAGE_SIZE);
@@ -287,8 +287,8 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
 
 /* ---- Purging --------------------------------------------------------------------------------- */
 
-/* Of the first DIRTY_CANDIDATES superslabs with free dirty pages, the one with the most that
- * neither this round nor a later one has seen; NULL: none. Lock held. */
+/* The superslab with the most free dirty pages that neither this round nor a later one has seen,
+ * among the first DIRTY_CANDIDATES, or the first one behind these; NULL: none. Lock held. */
 static struct superslab *dirtiest(const struct page_heap_part *part, uint64_t round)
 {
     struct superslab *best = NULL;
@@ -374,7 +374,7 @@ static size_t unmap_superslab(struct superslab *superslab)
     page_map_register(&superslab->region);
     insert(superslab);
     add_to(&part->stats.dirty_free_pages, superslab->dirty_free_pages);
-    relink(superslab);
+    relist(superslab);
     return 0;
 }
 
@@ -455,14 +455,14 @@ struct lock *page_heap_lock(unsigned part)
     return &page_heap_part[part].lock;
 }
 
-/* ---- Repair and check ------------------------------------------------------------------------ */
+/* ---- Repair ---------------------------------------------------------------------------------- */
 
 static size_t used_pages(const struct superslab *superslab)
 {
     return bits_count((uint32_t)~superslab->free_units) * (size_t)UNIT_PAGES;
 }
 
-static void relist(struct superslab *superslab)
+static void reinsert(struct superslab *superslab)
 {
     struct page_heap_part *part = part_of(superslab);
     superslab->by_run.link = superslab->by_dirt.link = NULL;
@@ -484,7 +484,7 @@ void page_heap_repair(unsigned part_index)
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
         struct superslab *superslab = (struct superslab *)region;
         if (region->kind == REGION_SUPERSLAB && superslab->listed && superslab->part == part_index)
-            relist(superslab);
+            reinsert(superslab);
     }
     lower_unused(part);
 }

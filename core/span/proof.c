@@ -6,8 +6,8 @@
 #include "base/tuning.h"
 #include "span/superslab.h"
 
-/* How many bytes may be in huge pages on trust: twice the bytes of blocks that had been used whole
- * when they were freed. Atomic relaxed, any thread. */
+/* How many bytes may be in huge pages on trust: more by twice the bytes of each freed block that
+ * was used whole, a quarter after each other one. Atomic relaxed, any thread. */
 static size_t proved_bytes;
 
 bool proof_is_dense(const char *base, size_t size)

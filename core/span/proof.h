@@ -9,7 +9,7 @@
 
 #include "base/macros.h"
 
-/* True if the memory, all zero once, seems to have been written to everywhere: a guess by few
+/* True if the memory, all zero once, seems to have been written to everywhere: a guess by a few
  * pages. */
 bool proof_is_dense(const char *base, size_t size);
 

@@ -45,8 +45,7 @@ static struct {
 
 static uint32_t init_state; /* atomic: release when ready pairs with acquire */
 
-/* ---- The thread's own heap
- * ------------------------------------------------------------------------ */
+/* ---- The thread's own heap ------------------------------------------------------------------- */
 
 struct heap *heap_of_thread(void)
 {
@@ -104,7 +103,7 @@ static bool initialise(void)
     return true;
 }
 
-/* Waits a moment for the thread that initialises; false: it has succeeded, or failed. */
+/* Waits a moment for the thread that initialises; false: it has ended, with success or without. */
 static bool await_initialisation(void)
 {
     for (int i = 0; i < AWAIT_ROUNDS; i++) {
@@ -160,8 +159,7 @@ void heap_begin_process(uint32_t before, uint32_t now)
     registry_begin_process();
 }
 
-/* ---- Early calls -----------------------------------------------------------------------------
- */
+/* ---- Early calls ----------------------------------------------------------------------------- */
 
 void heap_start_early(void)
 {

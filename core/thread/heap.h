@@ -49,7 +49,7 @@ struct heap {
     uint32_t gate;          /* atomic, any thread: see thread/idle.h */
     uint8_t state;          /* gate: an enum heap_state; atomic for fork, as the next */
     uint8_t drained;        /* gate: an enum heap_drained */
-    uint16_t returns;       /* gate: counts takings back after others took blocks; wraps */
+    uint16_t owner_visits;  /* gate: slow paths of the owner that found blocks taken out; wraps */
     uint64_t closed_ns;     /* gate: when it was closed */
     uint8_t shard;          /* const */
     bool bare; /* atomic relaxed, written by the thread that took it: the area is all zero */

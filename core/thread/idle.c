@@ -96,7 +96,7 @@ void idle_take_back(struct heap *heap)
         idle_open_front(heap);
     if (drained) {
         heap_settle_magazines(heap);
-        heap->returns++;
+        heap->owner_visits++;
     }
     if (state != HEAP_APART)
         ATOMIC_STORE_RELAXED(&heap->state, HEAP_OPEN);
@@ -198,13 +198,13 @@ static unsigned drain_heap(struct heap *heap)
 {
     void *blocks[FLUSH_MAX];
     unsigned total = 0;
-    uint16_t returns = 0;
+    uint16_t visits = 0;
     for (unsigned size_class = 1;
          size_class < CLASS_COUNT && is_of_this_process(heap) && try_gate(heap);) {
         /* At the first class no magazine has been passed yet, so the owner's visits do not matter.
          */
-        returns = size_class == 1 ? heap->returns : returns;
-        bool drains = returns == heap->returns && may_drain(heap);
+        visits = size_class == 1 ? heap->owner_visits : visits;
+        bool drains = visits == heap->owner_visits && may_drain(heap);
         unsigned count = drains ? take_some(heap, &size_class, blocks) : 0;
         idle_leave(heap);
         if (!count) {

@@ -25,7 +25,7 @@ static void **slots_of(const struct heap *heap)
     return (void **)heap->area;
 }
 
-/* An area of zeros has no tops yet, which counts as unused. */
+/* NULL, a top in an area of zeros, counts as slot 0: the magazine was never used. */
 ALWAYS_INLINE unsigned slot_of(const struct heap *heap, void *const *address)
 {
     return address ? (unsigned)(address - (void *const *)heap->area) : 0;
@@ -42,7 +42,7 @@ static void set_top(struct heap *heap, unsigned size_class, unsigned slot)
 }
 
 /* True if the magazine was used since the area was all zero. */
-static bool is_open(const struct heap *heap, unsigned size_class)
+static bool was_used(const struct heap *heap, unsigned size_class)
 {
     return top_slot(heap, size_class) != 0;
 }
@@ -62,8 +62,8 @@ uint64_t heap_pops(const struct heap *heap, unsigned size_class)
     return before - left;
 }
 
-/* How many pops until the next is due: as many as since the heap stopped to park, if it did so in
- * this tick of the clock. */
+/* How many pops until the next is due. If the heap stopped parking in this tick of the clock, as
+ * many as since then. */
 static uint64_t next_due(struct heap *heap, unsigned size_class, uint64_t pops)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
@@ -98,7 +98,7 @@ void heap_pop_due(struct heap *heap, unsigned size_class)
 void heap_draw_due(struct heap *heap, bool unparked)
 {
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-        if (is_open(heap, size_class)) {
+        if (was_used(heap, size_class)) {
             if (unparked)
                 magazine_of(heap, size_class)->pops_parked = (uint32_t)heap_pops(heap, size_class);
             draw_due(heap, size_class);
@@ -145,7 +145,7 @@ static unsigned range_slots(unsigned kind)
 static unsigned range_alloc(struct heap *heap, unsigned size_class, unsigned kind)
 {
     if (kind == 0)
-        return slot_of(heap, magazine_of(heap, size_class)->home);
+        return slot_of(heap, magazine_of(heap, size_class)->shortest_range);
     unsigned first = heap->free_range[kind];
     if (first) {
         heap->free_range[kind] = (uint16_t)(uintptr_t)slots_of(heap)[first];
@@ -187,7 +187,7 @@ static unsigned capacity_limit(unsigned size_class)
     uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
     if (size_class <= TINY_CLASS_LAST && crowd < CROWD_HALVES)
         bytes *= TINY_FACTOR;
-    /* Each batch computes this, so it is one division, of 32 bits, or none. */
+    /* Each batch computes this: few divisions, of 32 bits. */
     uint32_t share = crowd > 1 ? bytes / crowd : bytes;
     size_t blocks = size_class_index(size_class, share);
     if (size_class_is_long(size_class))
@@ -233,16 +233,16 @@ static bool magazine_move(struct heap *heap, unsigned size_class, unsigned kind)
     return true;
 }
 
-/* Gives a magazine a range if it has none yet, and its present capacity: at most `limit`, unless it
- * holds more. */
-static void magazine_renew(struct heap *heap, unsigned size_class, unsigned limit)
+/* Sets the magazine's capacity to `limit`, or less if its range is shorter, or more if it holds
+ * more. A magazine without a range gets the shortest one. */
+static void magazine_set_capacity(struct heap *heap, unsigned size_class, unsigned limit)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
     limit = (unsigned)size_min(range_blocks(magazine->kind), limit);
-    if (LIKELY(magazine->capacity == limit) && is_open(heap, size_class))
+    if (LIKELY(magazine->capacity == limit) && was_used(heap, size_class))
         return;
     unsigned held = heap_cached_blocks(heap, size_class);
-    if (!is_open(heap, size_class)) {
+    if (!was_used(heap, size_class)) {
         magazine_place(heap, size_class, range_alloc(heap, size_class, 0), 0, 0);
         draw_due(heap, size_class);
     } else if (magazine->capacity != size_max(limit, held)) {
@@ -260,8 +260,8 @@ static unsigned kind_limit(const struct magazine *magazine)
     return magazine->two_way ? RANGE_KINDS - 1 : ONE_WAY_KIND_MAX;
 }
 
-/* A magazine that needs a second batch between two maintenances is too small: doubles it, up to the
- * limit in bytes. */
+/* A magazine that needs a second batch between two maintenances is too small: doubles it, up to
+ * `limit` blocks. */
 static void magazine_adapt(struct heap *heap, unsigned size_class, unsigned limit)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
@@ -269,13 +269,13 @@ static void magazine_adapt(struct heap *heap, unsigned size_class, unsigned limi
     bool grows = magazine->batches >= 2 && magazine->kind < kind_limit(magazine) &&
                  range_blocks(magazine->kind) < limit;
     if (!grows || !magazine_move(heap, size_class, magazine->kind + 1u))
-        magazine_renew(heap, size_class, limit);
+        magazine_set_capacity(heap, size_class, limit);
 }
 
 unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 {
     /* Another thread's magazine may be moving to another range: then looks again. */
-    for (int i = 0; i < 1000 && is_open(heap, size_class); i++) {
+    for (int i = 0; i < 1000 && was_used(heap, size_class); i++) {
         unsigned begin = ATOMIC_LOAD_RELAXED(&magazine_of(heap, size_class)->begin);
         unsigned top = top_slot(heap, size_class);
         if (top - begin <= range_blocks(RANGE_KINDS - 1))
@@ -286,12 +286,12 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
-/* A step of giving up cached blocks, before memory grows; true: there were some. The heap lends
- * single blocks of all classes, since each keeps the pages around it from serving a longer one. */
-static bool give_up(struct heap *heap, unsigned shard, unsigned step)
+/* A step of returning cached blocks before memory grows; true: there were some. The heap's single
+ * blocks of all classes go, since each keeps the pages around it from serving a longer one. */
+static bool flush_for_growth(struct heap *heap, unsigned shard, unsigned step)
 {
-    bool lent = step == 0 && heap && heap_lend(heap);
-    return shard_make_room(shard, step) || lent;
+    bool flushed = step == 0 && heap && heap_flush_singles(heap);
+    return shard_make_room(shard, step) || flushed;
 }
 
 unsigned heap_take(
@@ -307,7 +307,7 @@ unsigned heap_take(
     if (!got && by_shard && alignment <= 1)
         got = transfer_take_from_others(shard, size_class, blocks, count);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
-        if (give_up(heap, shard, step))
+        if (flush_for_growth(heap, shard, step))
             got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_MAP);
@@ -324,24 +324,24 @@ static void prefetch_batch(void *const *blocks, unsigned count)
         __builtin_prefetch(blocks[count - 1 - i], 1);
 }
 
-/* Takes blocks from the cheapest source. */
+/* Takes blocks from the cheapest source that has any. */
 static unsigned refill(
-    struct heap *heap, unsigned size_class, void **slots, unsigned count, bool fresh)
+    struct heap *heap, unsigned size_class, void **slots, unsigned count, bool allow_fresh)
 {
     unsigned got = transfer_take(heap->shard, size_class, slots, count);
     prefetch_batch(slots, got);
     if (got)
         return got;
-    return fresh ? heap_take(heap, heap->shard, size_class, slots, count, 1)
-                 : bin_refill(heap->shard, size_class, slots, count, 1, REFILL_USED);
+    return allow_fresh ? heap_take(heap, heap->shard, size_class, slots, count, 1)
+                       : bin_refill(heap->shard, size_class, slots, count, 1, REFILL_USED);
 }
 
 /* A block for a thread that may cache none of the class. */
-static void *take_single(struct heap *heap, unsigned size_class, bool fresh)
+static void *take_uncached(struct heap *heap, unsigned size_class, bool allow_fresh)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
     void *block;
-    if (!refill(heap, size_class, &block, 1, fresh))
+    if (!refill(heap, size_class, &block, 1, allow_fresh))
         return NULL;
     COUNTER_ADD(&magazine->counts.refills, 1);
     COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
@@ -350,23 +350,24 @@ static void *take_single(struct heap *heap, unsigned size_class, bool fresh)
 }
 
 /* Fills the magazine with a batch. False: there are no blocks. */
-static bool fill_magazine(struct heap *heap, unsigned size_class, unsigned limit, bool fresh)
+static bool fill_magazine(struct heap *heap, unsigned size_class, unsigned limit, bool allow_fresh)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
-    bool single = fresh && size_class_is_long(size_class);
+    bool just_one = allow_fresh && size_class_is_long(size_class);
     magazine->two_way |= magazine->flushed_last;
-    if (!single)
+    if (!just_one)
         magazine_adapt(heap, size_class, limit);
     else
-        magazine_renew(heap, size_class, limit);
+        magazine_set_capacity(heap, size_class, limit);
     unsigned capacity = magazine->capacity;
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
-    count = single ? 1 : (unsigned)size_min(count, batch_max(capacity));
-    /* Where CPUs have many threads, most of them use few blocks of a class: batches double. */
+    count = just_one ? 1 : (unsigned)size_min(count, batch_max(capacity));
+    /* Where CPUs have many threads, most of them use few blocks of a class: the first batch is one
+     * block, and each next one twice as long. */
     if (heap_crowd() >= CROWD_POOL)
         count = (unsigned)size_min(count, 1u << size_min(magazine->counts.refills, RANGE_KINDS));
     void **slots = slots_of(heap) + magazine->begin + 1;
-    unsigned got = refill(heap, size_class, slots, count, fresh);
+    unsigned got = refill(heap, size_class, slots, count, allow_fresh);
     if (!got)
         return false;
     PROBE_2(refill, size_classes[size_class].size, got);
@@ -378,18 +379,18 @@ static bool fill_magazine(struct heap *heap, unsigned size_class, unsigned limit
     return true;
 }
 
-void *heap_refill(struct heap *heap, unsigned size_class, bool fresh)
+void *heap_refill(struct heap *heap, unsigned size_class, bool allow_fresh)
 {
     unsigned limit = capacity_limit(size_class);
     if (limit == 0) {
-        /* The magazine's blocks go now: others need them. */
-        magazine_renew(heap, size_class, 0);
-        heap_lend(heap);
-        return take_single(heap, size_class, fresh);
+        /* A limit is near. The heap's other long blocks go, too: others need the memory. */
+        magazine_set_capacity(heap, size_class, 0);
+        heap_flush_singles(heap);
+        return take_uncached(heap, size_class, allow_fresh);
     }
     void *block = NULL;
     /* A signal handler may take all of them first. */
-    while (!block && fill_magazine(heap, size_class, limit, fresh))
+    while (!block && fill_magazine(heap, size_class, limit, allow_fresh))
         block = heap_pop(heap, size_class);
     return block;
 }
@@ -441,7 +442,7 @@ bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class)
     return true;
 }
 
-/* Returns blocks that go to one shard. */
+/* Returns blocks that all go to the same shard. */
 static void send_together(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     unsigned kept = transfer_put(shard, size_class, blocks, count);
@@ -515,7 +516,7 @@ void heap_settle_magazines(struct heap *heap)
     void **slots = slots_of(heap);
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
         struct magazine *magazine = magazine_of(heap, size_class);
-        if (!is_open(heap, size_class) || magazine->begin == magazine->range)
+        if (!was_used(heap, size_class) || magazine->begin == magazine->range)
             continue;
         unsigned held = heap_cached_blocks(heap, size_class);
         memmove(&slots[magazine->range + 1], &slots[magazine->begin + 1], held * sizeof(void *));
@@ -535,8 +536,8 @@ void heap_find_sentinels(struct heap *heap)
     }
 }
 
-/* Makes room in the full magazine, by a longer range or by returning blocks, unless its capacity
- * is 0. */
+/* Makes room in the full magazine, by a longer range or by returning blocks. If it may hold none,
+ * it stays full. */
 static void make_room(struct heap *heap, unsigned size_class)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
@@ -551,7 +552,7 @@ static void make_room(struct heap *heap, unsigned size_class)
     flush_top(heap, size_class, (unsigned)size_min(held - keep, batch_max(capacity)));
     magazine->flushed_last = true;
     if (capacity > limit)
-        magazine_renew(heap, size_class, limit);
+        magazine_set_capacity(heap, size_class, limit);
 }
 
 void heap_put(struct heap *heap, unsigned size_class, void **block)
@@ -573,7 +574,7 @@ void heap_flush(struct heap *heap)
 {
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
         struct magazine *magazine = magazine_of(heap, size_class);
-        if (!is_open(heap, size_class))
+        if (!was_used(heap, size_class))
             continue;
         flush_top(heap, size_class, heap_cached_blocks(heap, size_class));
         magazine->batches = 0;
@@ -583,7 +584,7 @@ void heap_flush(struct heap *heap)
     }
 }
 
-void heap_exchange(struct heap *heap, unsigned size_class, void **block)
+void heap_put_back(struct heap *heap, unsigned size_class, void **block)
 {
     heap_put(heap, size_class, block);
     COUNTER_ADD(&magazine_of(heap, size_class)->counts.returned, -(uint64_t)1);
@@ -604,7 +605,7 @@ void heap_count_free(struct heap *heap, unsigned size_class)
     COUNTER_ADD(&counts->returned, 1);
 }
 
-bool heap_lend(struct heap *heap)
+bool heap_flush_singles(struct heap *heap)
 {
     bool any = false;
     if (heap->depth != 1)
@@ -618,7 +619,7 @@ bool heap_lend(struct heap *heap)
         bin_flush(heap->shard, size_class, slots_of(heap) + begin + 1, held);
         set_top(heap, size_class, begin);
         count_flush(magazine_of(heap, size_class), held);
-        magazine_renew(heap, size_class, capacity_limit(size_class));
+        magazine_set_capacity(heap, size_class, capacity_limit(size_class));
         any = true;
     }
     return any;
@@ -686,7 +687,7 @@ void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks)
 void heap_maintain(struct heap *heap)
 {
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-        if (is_open(heap, size_class))
+        if (was_used(heap, size_class))
             maintain_one(heap, size_class);
 }
 

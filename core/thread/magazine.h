@@ -75,7 +75,7 @@ struct magazine {
                              the pops so far; atomic, one writer: release on store pairs with
                              acquire on load */
     uint16_t begin;       /* slot of the sentinel; atomic relaxed, written inside the gate */
-    uint16_t range;       /* first slot of its range: `begin`, until others take blocks out */
+    uint16_t range;       /* first slot of its range; equals `begin` until others take blocks out */
     uint16_t capacity;    /* blocks, from the start of the range */
     uint16_t batches;     /* flushes, and attempted refills, since the last maintenance */
     uint8_t kind;         /* size of its slot range */
@@ -87,7 +87,8 @@ struct magazine {
     uint32_t pushes_seen;
     uint32_t pops_parked; /* pops when the heap was last parked as often as it may be */
     struct magazine_counts counts;
-    void *home[RANGE_BLOCKS_MIN + 2]; /* the shortest range, so that a magazine always has one */
+    void *shortest_range[RANGE_BLOCKS_MIN + 2]; /* that of kind 0, so that a magazine always has one
+                                                 */
 };
 
 /* The fields that the hit paths read and write. */
@@ -225,9 +226,9 @@ void heap_pop_due(struct heap *heap, unsigned size_class);
  * time. So a thread that becomes idle now comes by soon, and a busy one seldom. For the owner. */
 void heap_draw_due(struct heap *heap, bool unparked);
 
-/* Puts back the block that was popped last, for an allocation that another block serves now: in the
- * counts, that one came out of the magazine. Inside the gate. */
-void heap_exchange(struct heap *heap, unsigned size_class, void **block);
+/* Puts back the block that was popped last, since another block serves the allocation. In the
+ * counts, that other one came out of the magazine. Inside the gate. */
+void heap_put_back(struct heap *heap, unsigned size_class, void **block);
 
 /* Count an allocation that no magazine served, and the free of such a block. */
 void heap_count_take(struct heap *heap, unsigned size_class);
@@ -239,15 +240,15 @@ void *heap_pop(struct heap *heap, unsigned size_class);
 /* A batch from the bins of that shard; its lowest address is handed out first. Before fresh pages
  * are touched, the transfer caches of other shards serve, except for long blocks, which stay apart
  * by shard; before memory grows, they serve for these as well, and blocks cached for other classes
- * go. `alignment`: as in bin_refill. `heap`, entered, lends on the way; NULL: none does. Returns
- * how many; 0: no memory is left. */
+ * go. `alignment`: as in bin_refill. `heap`: an entered one, which may have to give up its single
+ * blocks, or NULL. Returns how many; 0: no memory is left. */
 unsigned heap_take(
     struct heap *heap, unsigned shard, unsigned size_class, void **blocks, unsigned count,
     unsigned alignment);
 
-/* A block of a class whose magazine is empty, which is filled on the way: with blocks that were
- * handed out before or, if `fresh`, with any; NULL: there are none. */
-void *heap_refill(struct heap *heap, unsigned size_class, bool fresh);
+/* Fills an empty magazine and takes a block out of it; NULL: there are none. Unless `allow_fresh`,
+ * only blocks that were handed out before serve. */
+void *heap_refill(struct heap *heap, unsigned size_class, bool allow_fresh);
 
 /* Marks a block as freed and puts it into the magazine. A full one gets room, by a longer range or
  * by returning blocks. */
@@ -266,13 +267,14 @@ bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class);
 unsigned magazine_take_bottom(
     struct heap *heap, unsigned size_class, void **blocks, unsigned most, unsigned keep);
 
-/* Sends home blocks that were taken out of a magazine of a heap of that shard. */
+/* Returns blocks that were taken out of a magazine of a heap of that shard: to transfer caches, or,
+ * if these are full, to bins. */
 void magazine_send(unsigned shard, unsigned size_class, void **blocks, unsigned count);
 
 /* Moves the blocks that others left in the magazines to the start of their ranges. */
 void heap_settle_magazines(struct heap *heap);
 
-/* Sets the beginning of each magazine by its sentinel. */
+/* In a fork child: sets `begin` of each magazine to its sentinel, the first NULL below the top. */
 void heap_find_sentinels(struct heap *heap);
 
 /* True if the block, which carries the mark, is worth a search among the free ones: it is among the
@@ -290,18 +292,18 @@ bool heap_caches(struct heap *heap, unsigned size_class, const void *block);
 /* Blocks in the magazine of the class. */
 unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class);
 
-/* Sends all cached blocks home: to the transfer caches, or, if these are full, to the bins. */
+/* Returns all cached blocks, as magazine_send does, and shortens the magazines. */
 void heap_flush(struct heap *heap);
 
-/* Before memory grows, in a slow path of the heap's thread: sends home the single blocks in its
- * magazines, near a limit all long ones; true: there were some. Does nothing in a signal handler
- * that interrupts such a path. */
-bool heap_lend(struct heap *heap);
+/* Before memory grows, in a slow path of the heap's thread: returns the single blocks in its
+ * magazines to their bins, near a limit all long ones; true: there were some. Does nothing in a
+ * signal handler that interrupts such a path. */
+bool heap_flush_singles(struct heap *heap);
 
 /* Sets up the magazines in an area of zeros. */
 void heap_start_magazines(struct heap *heap);
 
-/* Shrinks magazines that were not used since the last time. */
+/* Shrinks magazines that were not used since the last time, and those that are too long by now. */
 void heap_maintain(struct heap *heap);
 
 #endif

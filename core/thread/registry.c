@@ -18,9 +18,9 @@ static struct heap first_heap = {.area = (struct heap_area *)first_area, .bare =
 
 struct registry registry;
 
-static size_t granted_cpus = SIZE_MAX; /* atomic relaxed: by the system */
+static size_t granted_cpus = SIZE_MAX; /* atomic relaxed: how many CPUs the system grants */
 
-/* The owner of a heap that no thread, of this process or a later one, owns. */
+/* The owner of a heap that no thread owns, neither here nor in a child process. */
 #define NOBODY ((uint64_t)1)
 
 /* The owner of a heap that a thread works on, without owning it yet. */

@@ -33,13 +33,13 @@ struct registry {
     unsigned empty_count; /* the same; read by any thread */
     unsigned count;       /* lock */
     unsigned owned;       /* written under lock, read by any thread: heaps with an owner */
-    int idle;             /* lock: how many of these are drained, and had no call since */
-    unsigned crowd;       /* written under lock, read by any thread: how many of the rest a CPU */
+    int idle;             /* lock: how many owned heaps are drained, and had no call since */
+    unsigned crowd;       /* written under lock, read by any thread: see heap_crowd */
     unsigned cpus;        /* atomic relaxed, any thread; 1 at least */
     uint32_t process;     /* atomic, any thread: see registry_enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
     struct pool pools[SHARD_MAX];
-    struct heap_counts gone[CLASS_COUNT]; /* lock: counts of areas that became zero since */
+    struct heap_counts gone[CLASS_COUNT]; /* lock: counts of heaps up to when they became bare */
     struct heap_counts sums[CLASS_COUNT]; /* lock: the last sums of heap_add_counts */
 };
 
@@ -64,26 +64,26 @@ void registry_enter_process(struct heap *heap);
 /* In a new process: counts no heap as owned. */
 void registry_begin_process(void);
 
-/* Sends home the blocks in pooled heaps that waited there for `ticks` ticks of the purge. */
+/* Flushes the heaps that have been in the pool for `ticks` ticks of the purge. */
 void heap_flush_pooled(unsigned ticks);
 
-/* A tick of the purge: sends home the blocks in heaps that were in the pool since the last one. */
+/* A tick of the purge: flushes the heaps that have been in the pool since the last one. */
 void heap_tick_pool(void);
 
 /* True if a heap in the pool caches the block. */
 bool heap_pool_caches(unsigned size_class, const void *block);
 
-/* Adds up the counts of all heaps, for each class from `first` to `last`, in one walk; returns the
- * sums of that walk, or of a later one by another thread. */
+/* Adds up the counts of all heaps, for each class from `first` to `last`, in one walk. After that
+ * heap_counts returns the sums of this walk, or of a later one by another thread. */
 void heap_add_counts(unsigned first, unsigned last);
 struct heap_counts heap_counts(unsigned size_class);
 
 /* All heaps ever made, newest first, linked by `next`; they are never unmapped. */
 struct heap *heap_first(void);
 
-/* How many threads there are for each CPU, rounded down; 1 or more. Rounding down, so that a thread
- * that waits for two others, on two CPUs, does not shorten their magazines. Threads whose heaps are
- * drained do not count, since they made no call for a tick or two. */
+/* How many threads there are for each CPU, 1 at least; rounded down, so that a thread that waits
+ * for two others, on two CPUs, does not shorten their magazines. Threads whose heaps are drained do
+ * not count, since they made no call for a tick or two. */
 unsigned heap_crowd(void);
 
 /* Counts heaps that are drained and wait for their owners' next call: one more, or less. The caller

@@ -157,7 +157,7 @@ static void *replace(
     if (heap && !taken)
         taken = place_take(sample, size_class, size, alignment, zero);
     if (heap && taken)
-        heap_exchange(heap, size_class, block);
+        heap_put_back(heap, size_class, block);
     if (heap)
         heap_leave(heap);
     if (!taken) {

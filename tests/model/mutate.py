@@ -46,7 +46,7 @@ STEPS = (
     ("os/identity.c", "            repair_process(before, id);",
      "            ;",
      "nobody puts the new process right"),
-    ("slab/bin_walk.c", " && slab->joined &&", " &&",
+    ("slab/bin_walk.c", " && slab->attached &&", " &&",
      "the child puts back a slab that its thread is about to make or end"),
     ("span/page_heap.c", " && superslab->listed &&", " &&",
      "the child puts back a superslab that its thread is about to unmap"),

@@ -547,10 +547,10 @@ static void single_blocks_are_lent(void **state)
         release(blocks[i]);
     assert_true(heap_cached_blocks(mine, size_class) > 1);
     size_t dirty = page_heap_stats().dirty_free_pages;
-    assert_true(heap_lend(mine));
+    assert_true(heap_flush_singles(mine));
     assert_int_equal(heap_cached_blocks(mine, size_class), 0);
     assert_true(page_heap_stats().dirty_free_pages > dirty); /* the bin may keep some */
-    assert_false(heap_lend(mine));
+    assert_false(heap_flush_singles(mine));
     heap_check(mine);
     heap_leave(mine);
 }
