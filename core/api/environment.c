@@ -20,7 +20,6 @@ static const char prefix[] = "HAKMEM_";
 /* Variables that are not options of the table. */
 static const char list_name[] = "options";
 static const char file_names[][13] = {"stats_file", "record_file", "crash_file", "profile_file"};
-enum { STATS_FILE, RECORD_FILE, CRASH_FILE, PROFILE_FILE, FILE_COUNT };
 
 /* Copies: a program may write over its environment, for instance to set its title. */
 static char *files[FILE_COUNT]; /* PATH_SIZE each, NULL: not set; const after environment_read */
@@ -237,24 +236,9 @@ void environment_read(void)
 
 /* ---- Queries --------------------------------------------------------------------------------- */
 
-const char *environment_stats_file(void)
+const char *environment_file(enum environment_file file)
 {
-    return files[STATS_FILE];
-}
-
-const char *environment_record_file(void)
-{
-    return files[RECORD_FILE];
-}
-
-const char *environment_profile_file(void)
-{
-    return files[PROFILE_FILE];
-}
-
-const char *environment_crash_file(void)
-{
-    return files[CRASH_FILE];
+    return files[file];
 }
 
 bool environment_wants_stats(void)

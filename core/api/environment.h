@@ -16,19 +16,13 @@ void environment_read(void);
 /* Whether malloc is this library's; NULL if there are no exported names. */
 bool override_serves(void) __attribute__((weak, visibility("hidden")));
 
-/* The file that statistics are written to at exit; NULL: none. HAKMEM_STATS_FILE, in which %p is
- * the process id and %% a percent sign. */
-const char *environment_stats_file(void);
-
-/* The file that the event log is written to; NULL: none. HAKMEM_RECORD_FILE, in which %p is the
- * process id, %e the program's name and %% a percent sign. */
-const char *environment_record_file(void);
-
-/* The file for the live profile; NULL: none. HAKMEM_PROFILE_FILE, as for statistics. */
-const char *environment_profile_file(void);
-
-/* The file for the report of a crash; NULL: none. HAKMEM_CRASH_FILE, as for statistics. */
-const char *environment_crash_file(void);
+/* The path in HAKMEM_STATS_FILE, HAKMEM_RECORD_FILE, HAKMEM_CRASH_FILE or HAKMEM_PROFILE_FILE,
+ * where statistics at exit, the event log, the report of a crash or the live profile goes; NULL:
+ * none. %p stands for the process id, %% for a percent sign, and for the event log %e for the
+ * program's name.
+ */
+enum environment_file { STATS_FILE, RECORD_FILE, CRASH_FILE, PROFILE_FILE, FILE_COUNT };
+const char *environment_file(enum environment_file file);
 
 /* Whether the options ask for statistics at exit, or for a report of a crash, to stderr or a file.
  */

@@ -55,7 +55,7 @@ __attribute__((constructor)) static void library_start(void)
     environment_read();
     if (environment_wants_stats() || POLICY(dump_signal))
         report_start();
-    else if (environment_record_file())
+    else if (environment_file(RECORD_FILE))
         report_look();
     if (trace_open)
         ATOMIC_STORE_RELEASE(&trace, trace_open());

@@ -14,9 +14,8 @@ static size_t size_in_slab(const struct slab *slab, const char *start)
 
 static size_t object_in_slab(const struct slab *slab, const char *address)
 {
-    size_t size = size_classes[slab->size_class].size;
-    unsigned index = size_class_index(slab->size_class, (size_t)(address - slab->base));
-    const char *start = slab->base + index * size;
+    unsigned index = slab_index_at(slab, address);
+    const char *start = slab_block(slab, index);
     return index < slab->blocks ? bytes_left(start, size_in_slab(slab, start), address) : 0;
 }
 

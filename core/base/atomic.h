@@ -19,7 +19,8 @@
 /* Orders the reads before this and those after it, as a signal handler sees them. */
 #define KEEP_LOAD_ORDER() __atomic_signal_fence(__ATOMIC_ACQUIRE)
 
-/* For a counter with one writer that others may read at any time: no locked instruction. */
+/* For a counter with one writer at a time that others may read at any time: no locked instruction.
+ */
 #define COUNTER_ADD(p, v) ATOMIC_STORE_RELAXED((p), ATOMIC_LOAD_RELAXED(p) + (v))
 
 /* The same on the hit paths, where it has to be one instruction: a plain access, which the compiler

@@ -56,12 +56,6 @@ static inline void bitmap_set_range(uint64_t *map, unsigned first, unsigned coun
         map[w] |= bitmap_word_mask(w, first, count);
 }
 
-static inline void bitmap_clear_range(uint64_t *map, unsigned first, unsigned count)
-{
-    for (unsigned w = first / 64; w <= (first + count - 1) / 64; w++)
-        map[w] &= ~bitmap_word_mask(w, first, count);
-}
-
 static inline unsigned bitmap_count_range(const uint64_t *map, unsigned first, unsigned count)
 {
     unsigned total = 0;
@@ -84,21 +78,6 @@ static inline unsigned bitmap_find(const uint64_t *map, unsigned from, unsigned 
         }
     }
     return limit;
-}
-
-/* First bit of the run that ends below `end`: all bits from there to `end` are set (or clear).
- * `end` when the bit below it is not. */
-ALWAYS_INLINE unsigned bitmap_run_start(const uint64_t *map, unsigned end, bool set)
-{
-    uint64_t flip = set ? ~(uint64_t)0 : 0;
-    while (end > 0) {
-        unsigned below = (end - 1) % 64 + 1; /* bits of the word below `end` */
-        uint64_t other = (map[(end - 1) / 64] ^ flip) << (64 - below);
-        if (other)
-            return end - (unsigned)__builtin_clzll(other);
-        end -= below;
-    }
-    return 0;
 }
 
 #endif

@@ -22,7 +22,7 @@ void slab_check(const struct slab *slab)
         class_map.limit == 0 || class_map_get(slab->base) == slab->size_class ||
         class_map_get(slab->base) == CLASS_NONE);
     for (unsigned i = 0; i < slab->blocks && size_class_is_long(slab->size_class); i++) {
-        const char *block = slab->base + i * (size_t)size_classes[slab->size_class].size;
+        const char *block = slab_block(slab, i);
         unsigned state = ATOMIC_LOAD_RELAXED(superslab_state(slab->superslab, block));
         ASSERT(
             state == BLOCK_UNUSED || state == BLOCK_FREED ||

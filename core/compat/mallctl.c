@@ -101,7 +101,7 @@ static int set_active(bool active)
 static int dump(const char *path)
 {
     if (!path)
-        path = environment_profile_file();
+        path = environment_file(PROFILE_FILE);
     return hakmem_profile_write(path ? path : "jeprof.%p.heap") ? EFAULT : 0;
 }
 

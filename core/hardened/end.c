@@ -17,7 +17,7 @@ static void look_at_slab(struct bin *bin, struct slab *slab)
     for (unsigned i = 0; i < slab->watermark && look_left >= size; i++) {
         if (!bitmap_test(slab->free, i))
             continue;
-        word_check_zero(slab, slab->base + i * size, "free");
+        word_check_zero(slab, slab_block(slab, i), "free");
         look_left -= size;
     }
     (void)bin;

@@ -73,13 +73,10 @@ size_t alloc_object_size(const void *address)
     if (info.kind == BLOCK_BIG) {
         start = info.big->region.base;
     } else if (info.kind == BLOCK_SLAB) {
-        const struct slab *slab = info.slab;
-        size_t offset = (size_t)((const char *)tags_strip(address) - slab->base);
-        unsigned index = size_class_index(slab->size_class, offset);
-        if (index >= slab->blocks)
+        unsigned index = slab_index_at(info.slab, address);
+        if (index >= info.slab->blocks)
             return 0;
-        start = slab->base + index * (size_t)size_classes[slab->size_class].size;
-        start = tags_like(start, address);
+        start = tags_like(slab_block(info.slab, index), address);
     } else {
         return SIZE_MAX;
     }

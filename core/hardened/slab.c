@@ -93,14 +93,12 @@ void hardened_look_anywhere(bool begin)
 
 void hardened_refuse(const struct slab *slab, const void *address, const char *call)
 {
-    size_t size = size_classes[slab->size_class].size;
-    size_t offset = (size_t)((const char *)tags_strip(address) - slab->base);
-    unsigned index = size_class_index(slab->size_class, offset);
+    unsigned index = slab_index_at(slab, address);
     /* The block may have started elsewhere before (large.h). */
     if (size_class_is_single(slab->size_class) && hardened_is_free(slab, 0))
         fatal_pointer(call, DEFECT_DOUBLE_FREE, address, NULL, 0);
     if (index < slab->blocks)
         fatal_pointer(
-            call, DEFECT_INTERIOR, address, tags_like(slab->base + index * size, address),
+            call, DEFECT_INTERIOR, address, tags_like(slab_block(slab, index), address),
             word_asked(slab, index));
 }

@@ -32,7 +32,7 @@ static void use_chunk(char *memory, size_t size)
     metadata_chunks = chunk;
     metadata.cursor = memory + METADATA_GRAIN;
     metadata.end = memory + size;
-    ATOMIC_STORE_RELAXED(&metadata.bytes, metadata.bytes + size);
+    COUNTER_ADD(&metadata.bytes, size);
 }
 
 /* Lock held. */
@@ -99,11 +99,6 @@ void metadata_free(void *record, size_t size)
 size_t metadata_bytes(void)
 {
     return ATOMIC_LOAD_RELAXED(&metadata.bytes);
-}
-
-struct lock *metadata_lock(void)
-{
-    return &metadata.lock;
 }
 
 void metadata_repair(void)

@@ -45,8 +45,6 @@ void metadata_free(void *record, size_t size);
 /* Bytes taken from the system or the library for records; atomic relaxed, any thread. */
 size_t metadata_bytes(void);
 
-struct lock *metadata_lock(void);
-
 /* In a fork child: repairs the free lists, whose lock was held by a thread that does not exist
  * here. */
 void metadata_repair(void);

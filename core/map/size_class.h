@@ -143,14 +143,6 @@ ALWAYS_INLINE size_t size_class_exact_index(const struct size_class *layout, siz
     return product >> shift | product << (64 - shift);
 }
 
-/* Whether block `index`, which holds byte `offset` of a slab of the class, exists and starts there.
- */
-ALWAYS_INLINE bool size_class_is_start(unsigned size_class, unsigned index, size_t offset)
-{
-    const struct size_class *layout = &size_classes[size_class];
-    return index * (size_t)layout->size == offset && index < layout->blocks;
-}
-
 /* Whether a block starts at the address, which lies in a slab of the class. Slabs start at
  * multiples of their alignment, so arithmetic decides. For a block with a slab of its own, the
  * caller knows that a block, if any, starts in this unit. */

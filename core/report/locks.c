@@ -14,7 +14,7 @@
 #include "reclaim/limit.h"
 #include "report/cycles.h"
 #include "slab/shard.h"
-#include "span/big_cache.h"
+#include "span/big_part.h"
 #include "span/page_heap.h"
 #include "span/parts.h"
 #include "thread/registry.h"
@@ -148,18 +148,18 @@ void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage)
     case LOCK_BIG:
         usage->parts = SHARD_PARTS_MAX;
         for (unsigned part = 0; part < big_cache_parts(); part++)
-            add_lock(usage, big_lock(part));
+            add_lock(usage, &big_part_at(part)->lock);
         break;
     case LOCK_PAGE_HEAP:
         usage->parts = SHARD_PARTS_MAX;
         for (unsigned part = 0; part < page_heap_parts(); part++)
-            add_lock(usage, page_heap_lock(part));
+            add_lock(usage, &page_heap_part[part].lock);
         break;
     case LOCK_METADATA:
-        add_lock(usage, metadata_lock());
+        add_lock(usage, &metadata.lock);
         break;
     case LOCK_REGISTRY:
-        add_lock(usage, heap_registry_lock());
+        add_lock(usage, &registry.lock);
         break;
     case LOCK_KINDS:
         break;

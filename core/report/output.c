@@ -234,7 +234,7 @@ void report_at_exit(void)
 {
     static const char again[] =
         "hakmem: the program ended in the middle of a call: statistics are not written\n";
-    const char *path = environment_stats_file();
+    const char *path = environment_file(STATS_FILE);
     int fd = POLICY(stats) ? standard_error() : -1;
     if (!POLICY(stats) && !path)
         return;
@@ -256,7 +256,7 @@ static void write_statistics(void)
 {
     static const char again[] =
         "hakmem: dump_signal: it came in the middle of a call: statistics are not written\n";
-    const char *path = environment_stats_file();
+    const char *path = environment_file(STATS_FILE);
     if (fork_holds_lock())
         report_say(again, sizeof again - 1);
     else if (path)
@@ -268,7 +268,7 @@ static void write_statistics(void)
 static void on_signal(int signal)
 {
     int error = errno;
-    const char *path = environment_profile_file();
+    const char *path = environment_file(PROFILE_FILE);
     (void)signal;
     write_statistics();
     if (path && trace_now())

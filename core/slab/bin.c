@@ -86,7 +86,7 @@ void bin_detach(struct bin *bin, struct slab *slab, struct list *gone)
     slab->attached = false;
     if (bin->newest == slab)
         bin->newest = NULL;
-    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count - 1);
+    COUNTER_ADD(&bin->slab_count, -1u);
     bin->free_blocks -= slab->blocks;
     bin_lower_bounds(bin);
     list_push(gone, &slab->by_fullness);
@@ -184,7 +184,7 @@ static unsigned keep_max(unsigned size_class)
 static void attach(struct bin *bin, struct slab *slab)
 {
     lock_acquire(&bin->lock);
-    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
+    COUNTER_ADD(&bin->slab_count, 1);
     slab->attached = true;
     bin->slab_blocks = slab->blocks;
     bin->newest = slab;
@@ -253,7 +253,7 @@ unsigned bin_refill(
 static void set_attached(struct bin *bin, struct slab *slab, bool attached)
 {
     lock_acquire(&bin->lock);
-    ATOMIC_STORE_RELAXED(&bin->slab_count, attached ? bin->slab_count + 1 : bin->slab_count - 1);
+    COUNTER_ADD(&bin->slab_count, attached ? 1 : -1u);
     slab->attached = attached;
     lock_release(&bin->lock);
 }

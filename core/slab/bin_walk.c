@@ -37,7 +37,7 @@ static void reattach(struct bin *bin, struct slab *slab)
     slab_repair(slab);
     slab->by_fullness.link = NULL;
     bin_relist(bin, slab);
-    ATOMIC_STORE_RELAXED(&bin->slab_count, bin->slab_count + 1);
+    COUNTER_ADD(&bin->slab_count, 1);
     bin->slab_blocks = slab->blocks;
     bin->free_blocks += slab->free_blocks;
 }

@@ -91,11 +91,6 @@ void slab_publish(const struct slab *slab)
         class_map_set(slab->base, size_classes[slab->size_class].units, slab->size_class);
 }
 
-static const char *block_at(const struct slab *slab, unsigned index)
-{
-    return slab->base + index * (size_t)size_classes[slab->size_class].size;
-}
-
 /* Bytes of address space in slabs of short blocks, whose pages are all touched; atomic relaxed, any
  * thread. */
 static size_t dense_bytes;
@@ -173,7 +168,7 @@ struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment
         return NULL;
     count_dense(size_class, layout->units * UNIT_SIZE);
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
-        poison_block(slab->base + i * (size_t)layout->size, layout->size);
+        poison_block(slab_block(slab, i), layout->size);
     publish(slab, size_class, slab);
     return slab;
 }
@@ -189,7 +184,7 @@ void slab_destroy(struct slab *slab)
     if (HARDENED && hardened_close_slab(slab))
         touched = 0;
     for (unsigned i = 0; i < slab->watermark && size_class_is_long(slab->size_class); i++)
-        ATOMIC_STORE_RELAXED(superslab_state(superslab, block_at(slab, i)), BLOCK_UNUSED);
+        ATOMIC_STORE_RELAXED(superslab_state(superslab, slab_block(slab, i)), BLOCK_UNUSED);
     count_dense(slab->size_class, -(layout->units * UNIT_SIZE));
     record_free(slab);
     page_heap_put(superslab, run, (unsigned)((touched + PAGE_SIZE - 1) >> PAGE_SHIFT));
@@ -277,27 +272,33 @@ static size_t offset_in(const struct slab *slab, const void *address)
     return (size_t)(place - slab->base);
 }
 
+unsigned slab_index_at(const struct slab *slab, const void *address)
+{
+    return size_class_index(slab->size_class, offset_in(slab, address));
+}
+
 static _Noreturn SLOW_PATH void fatal_index(
     const struct slab *slab, const void *address, const char *call)
 {
-    size_t size = size_classes[slab->size_class].size;
-    unsigned index = size_class_index(slab->size_class, offset_in(slab, address));
+    unsigned index = slab_index_at(slab, address);
     if ((uintptr_t)address % MIN_ALIGNMENT)
         fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
     if (HARDENED)
         hardened_refuse(slab, address, call);
     if (index < slab->blocks)
-        fatal_pointer(call, DEFECT_INTERIOR, address, slab->base + index * size, size);
+        fatal_pointer(
+            call, DEFECT_INTERIOR, address, slab_block(slab, index),
+            size_classes[slab->size_class].size);
     fatal_pointer(call, DEFECT_FOREIGN, address, NULL, 0);
 }
 
 unsigned slab_index(const struct slab *slab, const void *address, const char *call)
 {
-    size_t offset = offset_in(slab, address);
-    unsigned index = size_class_index(slab->size_class, offset);
-    if (UNLIKELY(index >= slab->blocks || !size_class_is_start(slab->size_class, index, offset)))
+    const struct size_class *layout = &size_classes[slab->size_class];
+    size_t index = size_class_exact_index(layout, offset_in(slab, address));
+    if (UNLIKELY(index >= slab->blocks))
         fatal_index(slab, address, call);
-    return index;
+    return (unsigned)index;
 }
 
 bool slab_are_starts(unsigned size_class, void *const *blocks, unsigned count)

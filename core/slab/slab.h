@@ -131,6 +131,16 @@ void slab_touch(struct slab *slab, unsigned first, unsigned count);
 /* Bytes of clean grains, in all slabs. Any thread. */
 size_t slab_clean_bytes(void);
 
+/* The block of that index. */
+ALWAYS_INLINE char *slab_block(const struct slab *slab, size_t index)
+{
+    return slab->base + index * size_classes[slab->size_class].size;
+}
+
+/* Index of the block that the address in the slab, with or without a tag, lies in; slab->blocks or
+ * more: it lies behind the last one. */
+unsigned slab_index_at(const struct slab *slab, const void *address);
+
 /* Index of the block that starts at `address`. Aborts, naming the API function `call`, if none
  * does. */
 unsigned slab_index(const struct slab *slab, const void *address, const char *call);

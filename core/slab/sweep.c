@@ -44,9 +44,7 @@ static SLOW_PATH void set_blocks_of(
         if (UNLIKELY(bitmap_test(slab->free, i) == free)) {
             /* Not with the lock held: the program may catch the signal and go on to free. */
             lock_release(&bin->lock);
-            fatal_pointer(
-                "free", DEFECT_DOUBLE_FREE,
-                slab->base + i * (size_t)size_classes[slab->size_class].size, NULL, 0);
+            fatal_pointer("free", DEFECT_DOUBLE_FREE, slab_block(slab, i), NULL, 0);
         }
         (free ? bitmap_set : bitmap_clear)(slab->free, i);
     }

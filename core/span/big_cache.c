@@ -341,8 +341,3 @@ void big_cache_return(struct big *big, bool new)
     big_part_add_live(part, big->mapped);
     lock_release(&part->lock);
 }
-
-struct lock *big_lock(unsigned part)
-{
-    return &big_part_at(part)->lock;
-}

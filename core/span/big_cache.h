@@ -111,9 +111,6 @@ size_t big_cache_mapped(void);
 /* Number of parts in use. */
 unsigned big_cache_parts(void);
 
-/* The lock of a part. */
-struct lock *big_lock(unsigned part);
-
 /* In a fork child: repairs lists and sums of a part whose lock was held by a thread that does not
  * exist here. */
 void big_cache_repair(unsigned part);

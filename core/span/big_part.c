@@ -60,20 +60,16 @@ unsigned big_part_shelf_of(const struct big *big)
     return big->dirty ? BIG_DIRTY : BIG_CLEAN;
 }
 
-static void add_bytes(size_t *sum, size_t bytes)
-{
-    ATOMIC_STORE_RELAXED(sum, *sum + bytes);
-}
-
 void big_part_add_live(struct big_part *part, size_t bytes)
 {
-    add_bytes(&part->live_bytes, bytes);
+    COUNTER_ADD(&part->live_bytes, bytes);
 }
 
 static void add_cached(struct big_part *part, const struct big *big, size_t sign)
 {
-    add_bytes(&part->bytes[big_part_shelf_of(big)], sign * (big->dirty ? big->dirty : big->mapped));
-    add_bytes(&part->mapped_bytes, sign * big->mapped);
+    COUNTER_ADD(
+        &part->bytes[big_part_shelf_of(big)], sign * (big->dirty ? big->dirty : big->mapped));
+    COUNTER_ADD(&part->mapped_bytes, sign * big->mapped);
 }
 
 void big_part_insert(struct big_part *part, struct big *big)

@@ -38,11 +38,6 @@ static void use_part(unsigned part)
 
 /* ---- One part; the lock is held -------------------------------------------------------------- */
 
-static void add_to(size_t *number, size_t change)
-{
-    ATOMIC_STORE_RELAXED(number, *number + change);
-}
-
 static void link_by_run(struct superslab *superslab)
 {
     struct page_heap_part *part = part_of(superslab);
@@ -80,8 +75,8 @@ static unsigned take_run(struct superslab *superslab, struct run run)
 {
     struct page_heap_part *part = part_of(superslab);
     unsigned dirty = superslab_take(superslab, run);
-    add_to(&part->stats.used_pages, (size_t)run.units * UNIT_PAGES);
-    add_to(&part->stats.dirty_free_pages, -(size_t)dirty);
+    COUNTER_ADD(&part->stats.used_pages, (size_t)run.units * UNIT_PAGES);
+    COUNTER_ADD(&part->stats.dirty_free_pages, -(size_t)dirty);
     lower_unused(part);
     relist(superslab);
     return dirty;
@@ -92,8 +87,8 @@ static void put_run(struct superslab *superslab, struct run run, unsigned dirty_
     struct page_heap_part *part = part_of(superslab);
     size_t dirty_before = superslab->dirty_free_pages;
     superslab_put(superslab, run, dirty_pages);
-    add_to(&part->stats.used_pages, -((size_t)run.units * UNIT_PAGES));
-    add_to(&part->stats.dirty_free_pages, superslab->dirty_free_pages - dirty_before);
+    COUNTER_ADD(&part->stats.used_pages, -((size_t)run.units * UNIT_PAGES));
+    COUNTER_ADD(&part->stats.dirty_free_pages, superslab->dirty_free_pages - dirty_before);
     relist(superslab);
 }
 
@@ -101,7 +96,7 @@ static void insert(struct superslab *superslab)
 {
     superslab->listed = true;
     link_by_run(superslab);
-    add_to(&part_of(superslab)->stats.superslabs, 1);
+    COUNTER_ADD(&part_of(superslab)->stats.superslabs, 1);
 }
 
 /* Takes a wholly free superslab off its lists. */
@@ -112,9 +107,9 @@ static void extract(struct superslab *superslab)
     unlink_by_run(superslab);
     if (list_contains(&superslab->by_dirt))
         list_remove(&superslab->by_dirt);
-    add_to(&part->stats.dirty_free_pages, -(size_t)superslab->dirty_free_pages);
+    COUNTER_ADD(&part->stats.dirty_free_pages, -(size_t)superslab->dirty_free_pages);
     lower_unused(part);
-    add_to(&part->stats.superslabs, (size_t)-1);
+    COUNTER_ADD(&part->stats.superslabs, (size_t)-1);
 }
 
 /* The first superslab with the shortest run that serves. An aligned request may not fit into a run
@@ -145,7 +140,7 @@ static bool prepare_class_map(const char *base)
 }
 
 /* A superslab for the part, on no list yet; NULL: no memory is left. */
-static struct superslab *map_superslab(unsigned part)
+static struct superslab *map_superslab(unsigned part, enum growth growth)
 {
     struct superslab *superslab = metadata_alloc(sizeof *superslab);
     if (!superslab)
@@ -163,25 +158,17 @@ static struct superslab *map_superslab(unsigned part)
         if (page_map_prepare(base) && (HARDENED || prepare_class_map(base))) {
             page_map_register(&superslab->region);
             poison(base, REGION_SIZE);
+            superslab->huge = growth == GROWTH_HUGE_PAGE;
+            /* Either way: the system may give huge pages unasked. */
+            os_advise_huge_pages(base, REGION_SIZE, superslab->huge);
+            if (HARDENED)
+                hardened_start_superslab(superslab);
             return superslab;
         }
         os_discard(base, REGION_SIZE);
     }
     metadata_free(superslab, sizeof *superslab);
     return NULL;
-}
-
-static struct superslab *map_grown(unsigned part, enum growth growth)
-{
-    struct superslab *superslab = map_superslab(part);
-    if (superslab) {
-        superslab->huge = growth == GROWTH_HUGE_PAGE;
-        /* Either way: the system may give huge pages unasked. */
-        os_advise_huge_pages(superslab->region.base, REGION_SIZE, superslab->huge);
-        if (HARDENED)
-            hardened_start_superslab(superslab);
-    }
-    return superslab;
 }
 
 /* Takes a run of the part. Before, inserts the superslab `fresh`, if there is one: under the same
@@ -230,7 +217,7 @@ bool page_heap_take(
         if (growth == GROWTH_NONE)
             return false;
         reclaim_before_growth(REGION_SIZE, false);
-    } while ((fresh = map_grown(part, growth)) != NULL);
+    } while ((fresh = map_superslab(part, growth)) != NULL);
     return take_from_others(part, units, alignment, 0, taken);
 }
 
@@ -373,7 +360,7 @@ static size_t unmap_superslab(struct superslab *superslab)
     poison(superslab->region.base, REGION_SIZE);
     page_map_register(&superslab->region);
     insert(superslab);
-    add_to(&part->stats.dirty_free_pages, superslab->dirty_free_pages);
+    COUNTER_ADD(&part->stats.dirty_free_pages, superslab->dirty_free_pages);
     relist(superslab);
     return 0;
 }
@@ -450,11 +437,6 @@ struct page_heap_stats page_heap_stats(void)
     return all;
 }
 
-struct lock *page_heap_lock(unsigned part)
-{
-    return &page_heap_part[part].lock;
-}
-
 /* ---- Repair ---------------------------------------------------------------------------------- */
 
 static size_t used_pages(const struct superslab *superslab)
@@ -470,8 +452,8 @@ static void reinsert(struct superslab *superslab)
     insert(superslab);
     if (superslab->dirty_free_pages)
         list_push(&part->by_dirt, &superslab->by_dirt);
-    add_to(&part->stats.used_pages, used_pages(superslab));
-    add_to(&part->stats.dirty_free_pages, superslab->dirty_free_pages);
+    COUNTER_ADD(&part->stats.used_pages, used_pages(superslab));
+    COUNTER_ADD(&part->stats.dirty_free_pages, superslab->dirty_free_pages);
 }
 
 void page_heap_repair(unsigned part_index)

@@ -82,9 +82,6 @@ struct page_heap_stats page_heap_stats(void);
 /* Number of parts in use. */
 unsigned page_heap_parts(void);
 
-/* The lock of a part. */
-struct lock *page_heap_lock(unsigned part);
-
 /* In a fork child: repairs a part whose lock was held by a thread that does not exist here. */
 void page_heap_repair(unsigned part);
 

@@ -28,7 +28,7 @@
 #include "map/metadata.h"
 #include "os/identity.h"
 #include "slab/shard.h"
-#include "span/big_cache.h"
+#include "span/big_part.h"
 #include "span/page_heap.h"
 #include "thread/registry.h"
 
@@ -71,12 +71,12 @@ static void repair_child(uint32_t before, uint32_t now)
     own_ids.before = before;
     own_ids.now = now;
     heap_begin_process(before, now);
-    inherit(heap_registry_lock(), heap_repair_registry);
+    inherit(&registry.lock, heap_repair_registry);
     for (unsigned part = 0; part < big_cache_parts(); part++)
-        inherit_part(big_lock(part), big_cache_repair, part);
+        inherit_part(&big_part_at(part)->lock, big_cache_repair, part);
     for (unsigned part = 0; part < page_heap_parts(); part++)
-        inherit_part(page_heap_lock(part), page_heap_repair, part);
-    inherit(metadata_lock(), metadata_repair);
+        inherit_part(&page_heap_part[part].lock, page_heap_repair, part);
+    inherit(&metadata.lock, metadata_repair);
     for (unsigned shard = 0; shard < shard_count(); shard++) {
         for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
             inherit_bin(shard, size_class);
@@ -87,11 +87,11 @@ static void repair_child(uint32_t before, uint32_t now)
 
 bool fork_holds_lock(void)
 {
-    bool mine = lock_is_mine(heap_registry_lock()) || lock_is_mine(metadata_lock());
+    bool mine = lock_is_mine(&registry.lock) || lock_is_mine(&metadata.lock);
     for (unsigned part = 0; part < big_cache_parts(); part++)
-        mine |= lock_is_mine(big_lock(part));
+        mine |= lock_is_mine(&big_part_at(part)->lock);
     for (unsigned part = 0; part < page_heap_parts(); part++)
-        mine |= lock_is_mine(page_heap_lock(part));
+        mine |= lock_is_mine(&page_heap_part[part].lock);
     for (unsigned shard = 0; shard < shard_count(); shard++)
         for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
             mine |= lock_is_mine(&bin_of(shard, size_class)->lock) ||

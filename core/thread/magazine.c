@@ -413,17 +413,13 @@ static bool find_aligned(struct heap *heap, unsigned size_class, size_t alignmen
 
 void *heap_take_aligned(struct heap *heap, unsigned size_class, size_t alignment)
 {
-    struct magazine *magazine = magazine_of(heap, size_class);
-    COUNTER_ADD(&magazine->counts.misses, 1);
-    if (find_aligned(heap, size_class, alignment))
-        return heap_pop(heap, size_class);
     void *block = NULL;
-    if (heap_take(heap, heap->shard, size_class, &block, 1, (unsigned)(alignment >> UNIT_SHIFT))) {
-        COUNTER_ADD(&magazine->counts.returned, -(uint64_t)1);
-        count_pop(heap, size_class);
-    } else {
-        COUNTER_ADD(&magazine->counts.misses, -(uint64_t)1);
+    if (find_aligned(heap, size_class, alignment)) {
+        COUNTER_ADD(&magazine_of(heap, size_class)->counts.misses, 1);
+        return heap_pop(heap, size_class);
     }
+    if (heap_take(heap, heap->shard, size_class, &block, 1, (unsigned)(alignment >> UNIT_SHIFT)))
+        heap_count_take(heap, size_class);
     return block;
 }
 
@@ -432,11 +428,8 @@ bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class)
     unsigned before = slab->size_class;
     if (!bin_resize(slab, size_class))
         return false;
-    COUNTER_ADD(&magazine_of(heap, before)->counts.overflows, 1);
-    COUNTER_ADD(&magazine_of(heap, before)->counts.returned, 1);
-    COUNTER_ADD(&magazine_of(heap, size_class)->counts.misses, 1);
-    COUNTER_ADD(&magazine_of(heap, size_class)->counts.returned, -(uint64_t)1);
-    count_pop(heap, size_class);
+    heap_count_free(heap, before);
+    heap_count_take(heap, size_class);
     /* A resized block stays sampled or not. */
     heap->sample_class = CLASS_NONE;
     return true;

@@ -84,12 +84,6 @@ void registry_enter_process(struct heap *heap)
 }
 
 /* Registry lock held. */
-static void change_empty_count(int change)
-{
-    ATOMIC_STORE_RELAXED(&registry.empty_count, registry.empty_count + (unsigned)change);
-}
-
-/* Registry lock held. */
 static void link_heap(struct heap *heap)
 {
     count_owned(heap, 1);
@@ -123,7 +117,7 @@ static void pool_put(struct heap *heap)
 {
     struct pool *pool = pool_of(heap);
     push(heap->bare ? &pool->bare : &pool->empty, heap);
-    change_empty_count(!heap->bare);
+    COUNTER_ADD(&registry.empty_count, !heap->bare);
 }
 
 /* Puts a heap into the pool as it is: the next thread goes on with its blocks. False: the pool has
@@ -177,7 +171,7 @@ static struct heap *take_from_pool(struct pool *pool)
         return pop(&pool->warm);
     }
     if (pool->empty) {
-        change_empty_count(-1);
+        COUNTER_ADD(&registry.empty_count, -1u);
         return pop(&pool->empty);
     }
     return pop(&pool->bare);
@@ -489,11 +483,6 @@ unsigned heap_crowd(void)
 bool heap_is_only_one(void)
 {
     return ATOMIC_LOAD_RELAXED(&registry.owned) <= 1;
-}
-
-struct lock *heap_registry_lock(void)
-{
-    return &registry.lock;
 }
 
 /* A thread that read the pooled heap inside its gate does not exist here, and has changed nothing;

@@ -100,6 +100,4 @@ bool heap_in_use(const struct heap *heap);
  */
 void heap_repair_registry(void);
 
-struct lock *heap_registry_lock(void);
-
 #endif

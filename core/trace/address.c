@@ -23,7 +23,7 @@ static bool is_free(const struct slab *slab, unsigned index, const void *block)
 
 static void print_use(struct text *text, const struct slab *slab, unsigned index)
 {
-    const char *block = slab->base + index * (size_t)size_classes[slab->size_class].size;
+    const char *block = slab_block(slab, index);
     bool free = is_free(slab, index, block);
     text_hex(text, (uintptr_t)block);
     text_string(text, free ? ", free" : ", live");
@@ -131,7 +131,7 @@ bool address_describe(struct text *text, const void *address, size_t near_bytes)
 const struct sample *address_sample(const void *address)
 {
     const struct region *region = page_map_nearest(address);
-    const struct slab *slab = NULL;
+    struct slab *slab = NULL;
     if (!region)
         return NULL;
     size_t offset = (size_t)((const char *)address - region->base);
@@ -147,11 +147,8 @@ const struct sample *address_sample(const void *address)
         return hardened_sample(slab);
     if (!slab_is_sampled(slab))
         return NULL;
-    size_t index =
-        (size_t)((const char *)address - slab->base) / size_classes[slab->size_class].size;
-    return index < slab->blocks
-               ? ATOMIC_LOAD_ACQUIRE(slab_sample((struct slab *)slab, (unsigned)index))
-               : NULL;
+    unsigned index = slab_index_at(slab, address);
+    return index < slab->blocks ? ATOMIC_LOAD_ACQUIRE(slab_sample(slab, index)) : NULL;
 }
 
 void address_describe_neighbours(struct text *text, const void *address)
@@ -162,16 +159,15 @@ void address_describe_neighbours(struct text *text, const void *address)
     const struct slab *slab = slab_lookup(address);
     if (!slab || (const char *)address < slab->base)
         return;
-    size_t index =
-        (size_t)((const char *)address - slab->base) / size_classes[slab->size_class].size;
+    unsigned index = slab_index_at(slab, address);
     if (index > 0 && index <= slab->blocks) {
         text_string(text, "  before it: ");
-        print_use(text, slab, (unsigned)index - 1);
+        print_use(text, slab, index - 1);
         text_char(text, '\n');
     }
     if (index + 1 < slab->blocks) {
         text_string(text, "  behind it: ");
-        print_use(text, slab, (unsigned)index + 1);
+        print_use(text, slab, index + 1);
         text_char(text, '\n');
     }
 }

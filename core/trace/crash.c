@@ -329,7 +329,7 @@ static void write_report(int signal, const siginfo_t *info, const void *context)
 /* True: the caller has to close the output. */
 static bool open_output(void)
 {
-    const char *path = environment_crash_file();
+    const char *path = environment_file(CRASH_FILE);
     bool is_standing = true;
     out.fd = path ? report_open("crash_file", path, &is_standing) : STDERR;
     if (out.fd < 0)

@@ -87,7 +87,7 @@ void record_answer(uint32_t request)
 
 void record_start(uint64_t sample_mean_bytes)
 {
-    const char *path = environment_record_file();
+    const char *path = environment_file(RECORD_FILE);
     if (path)
         start_log(path, sample_mean_bytes, false);
 }

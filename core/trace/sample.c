@@ -219,14 +219,12 @@ size_t sample_object(const void *address)
         return bytes_left(guard->block, guard_size(guard, guard->block, call), address);
     }
     struct slab *slab = slab_lookup(address);
-    size_t length = size_classes[slab->size_class].size;
-    unsigned index =
-        size_class_index(slab->size_class, (size_t)((const char *)address - slab->base));
+    unsigned index = slab_index_at(slab, address);
     const struct sample *sample =
         index < slab->blocks ? ATOMIC_LOAD_ACQUIRE(slab_sample(slab, index)) : NULL;
     if (!sample)
         return 0;
-    return bytes_left(slab->base + index * length, size_classes[sample->size_class].size, address);
+    return bytes_left(slab_block(slab, index), size_classes[sample->size_class].size, address);
 }
 
 void sample_free(void *block, const struct trace_start *start)

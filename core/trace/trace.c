@@ -19,7 +19,7 @@ static void start_tracing(void)
     static const size_t recorded_mean = 512 * KIB;
     size_t mean = (size_t)POLICY(sample_kib) * KIB;
     crash_start();
-    if (!mean && environment_record_file())
+    if (!mean && environment_file(RECORD_FILE))
         mean = recorded_mean;
     record_start(mean);
     if (!POLICY(fallback) && !sample_set_mean(mean))
@@ -28,7 +28,7 @@ static void start_tracing(void)
 
 static void stop_tracing(void)
 {
-    const char *path = environment_profile_file();
+    const char *path = environment_file(PROFILE_FILE);
     if (path)
         profile_write(path);
     log_stop();

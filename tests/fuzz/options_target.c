@@ -128,7 +128,7 @@ static void check_values(const struct expected *expected)
 static void check_stats_file(const char *path)
 {
     static char right[3 * SYSTEM_PATH_BYTES];
-    const char *found = environment_stats_file();
+    const char *found = environment_file(STATS_FILE);
     size_t length = 0;
 
     FUZZ_CHECK((found == NULL) == (path == NULL));

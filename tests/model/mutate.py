@@ -74,7 +74,7 @@ STEPS = (
      "the child finds a record in a list that ends with it"),
     ("slab/slab.c", "        set_units(slab, after, before, NULL);\n", "",
      "units that a block gave back are still found to be its"),
-    ("slab/slab.c", "        ATOMIC_STORE_RELAXED(superslab_state(superslab, block_at(slab, i)), "
+    ("slab/slab.c", "        ATOMIC_STORE_RELAXED(superslab_state(superslab, slab_block(slab, i)), "
      "BLOCK_UNUSED);\n", "        ;\n",
      "the states of a slab that has gone are found in the next one"),
     ("slab/slab.c", "        superslab_start_block(slab->base, size_class);\n",
@@ -232,7 +232,7 @@ def lock_mutants(name, text):
 
 def fork_mutants(name, text):
     """Locks that are not inherited, and those that are without the repair of what they protect."""
-    pattern = r"\binherit(?:_\w+)?\(((&?\w+\([^)]*\)), (\w+)[^;]*|[^;()]+)\);"
+    pattern = r"\binherit(?:_\w+)?\(((&[^,;]+), (\w+)[^;]*|[^;()]+)\);"
     for found in re.finditer(pattern, text):
         line = text.count("\n", 0, found.start()) + 1
 

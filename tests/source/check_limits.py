@@ -59,10 +59,10 @@ LONG_FILES = {
 # out. A budget only falls: who needs room makes it elsewhere in these rooms, and who made room
 # lowers the figure. What moves to another room takes its lines of the budget along.
 BUDGETS = (
-    ("allocator", ALLOCATOR, 10650),
-    ("hardened", ("hardened",), 2470),
-    ("trace and report", ("trace", "report"), 6010),
-    ("checks", ("checks",), 390),
+    ("allocator", ALLOCATOR, 10571),
+    ("hardened", ("hardened",), 2454),
+    ("trace and report", ("trace", "report"), 5976),
+    ("checks", ("checks",), 389),
 )
 
 COMMENT_OR_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)

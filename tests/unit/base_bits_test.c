@@ -36,7 +36,10 @@ static void change(struct model *model, uint64_t *random)
     } else {
         if (unit_below(random, 2))
             count = 1 + unit_below(random, (unsigned)size_min(count, 9));
-        (set ? bitmap_set_range : bitmap_clear_range)(model->map, first, count);
+        if (set)
+            bitmap_set_range(model->map, first, count);
+        for (unsigned i = first; i < first + count && !set; i++)
+            bitmap_clear(model->map, i);
     }
     for (unsigned i = first; i < first + count; i++)
         model->bit[i] = set;

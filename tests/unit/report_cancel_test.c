@@ -53,7 +53,7 @@ static bool ends_soon(pthread_t thread)
 /* The thread is cancelled while it waits for a lock. */
 static void cancel_inside(void (*call)(void))
 {
-    struct lock *lock = heap_registry_lock();
+    struct lock *lock = &registry.lock;
     void *result = NULL;
     pthread_t thread;
     lock_acquire(lock);

@@ -564,7 +564,7 @@ static void snapshots_thin_out(void **state)
 static void log_inside_a_lock(void)
 {
     start(2 * MIB);
-    lock_acquire(heap_registry_lock());
+    lock_acquire(&registry.lock);
     log_stop();
 }
 
