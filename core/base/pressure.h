@@ -88,15 +88,18 @@ size_t reclaim_read_limits(void);
  * this block would be faulted anew for the next one. */
 void reclaim_before_growth(size_t bytes, bool big);
 
-/* Called without locks, while there is a limit, after `bytes` of non-resident memory were taken,
- * and before they are touched: gives memory back if the limit is near. */
+/* Called without locks after `bytes` of non-resident memory were taken, and before they are
+ * touched: gives free memory back in their place. */
+void reclaim_for_taken(size_t bytes);
+
+/* The same, while there is a limit: gives memory back if that is near. */
 void reclaim_to_limit(size_t bytes);
 
 /* To be called after `bytes` were taken, with a limit or without. */
 ALWAYS_INLINE void pressure_taken(size_t bytes)
 {
-    if (UNLIKELY(pressure_is_limited()) && bytes)
-        reclaim_to_limit(bytes);
+    if (bytes)
+        reclaim_for_taken(bytes);
 }
 
 /* Called in slow paths, without locks: begins a tick if it is time, and does some of the work that

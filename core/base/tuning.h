@@ -267,6 +267,11 @@
  * [2026-11-26-less-stays-free; phase-change-64] */
 #define KEPT_MIN (256 * KIB)
 
+/* bytes a millisecond. At most as much free memory goes for memory that is taken: some percent of
+ * the time, if all of it is wanted again at once.
+ * [2026-11-26-growth-is-paid; medium-blocks] */
+#define PAID_A_MS (64 * KIB)
+
 /* part. A call works for this part of the time since the last one that did.
  * [2026-11-22-a-room-for-memory-going-back; near-idle] */
 #define PAUSE_SHARE 4

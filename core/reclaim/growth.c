@@ -2,12 +2,17 @@
 #include "reclaim/growth.h"
 
 #include "base/pressure.h"
+#include "base/tuning.h"
+#include "os/os.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 #include "trace/trace.h"
 
 static size_t grown_bytes;    /* atomic relaxed, any thread: since the last purge for growth */
+static size_t owed_bytes;     /* atomic relaxed, any thread: taken since memory last went for it */
+static uint64_t paid_ms;      /* atomic relaxed, any thread: when that was */
+static size_t paid_ahead;     /* atomic relaxed, any thread: more than was due, as runs go whole */
 static bool grew_while_armed; /* atomic relaxed, any thread: since the last growth_has_come */
 
 /* Bytes of growth after which memory that still lies free counts as not needed: a small part of the
@@ -61,6 +66,38 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (wanted > gone && idle)
         gone += page_heap_purge(size_min(wanted - gone, idle));
     pressure_account(gone);
+}
+
+/* Free pages go for those that are taken, so that a program which uses memory in turns holds it
+ * once. Whether they are soon wanted again, nobody knows: the time that this may cost is bounded
+ * instead, by bytes a millisecond. */
+static void pay(size_t bytes)
+{
+    size_t owed = ATOMIC_ADD_RELAXED(&owed_bytes, bytes) + bytes;
+    if (owed < UNIT_SIZE)
+        return;
+    uint64_t now_ms = os_clock_ms();
+    size_t most = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&paid_ms)) * PAID_A_MS;
+    size_t ahead = ATOMIC_LOAD_RELAXED(&paid_ahead);
+    if (most < ahead + UNIT_SIZE)
+        return;
+    struct page_heap_stats stats = page_heap_stats();
+    size_t dirty = stats.dirty_free_pages * PAGE_SIZE;
+    size_t keep = size_min(pressure_keep(stats.used_pages * PAGE_SIZE / 16), dirty);
+    most = size_min(size_min(most - ahead, owed), size_min(PURGE_STEP, dirty - keep));
+    size_t gone = most ? page_heap_purge(most) : 0;
+    pressure_account(gone);
+    ATOMIC_STORE_RELAXED(&owed_bytes, 0);
+    ATOMIC_STORE_RELAXED(&paid_ms, now_ms);
+    ATOMIC_STORE_RELAXED(&paid_ahead, gone - size_min(gone, most));
+}
+
+void reclaim_for_taken(size_t bytes)
+{
+    if (UNLIKELY(pressure_is_limited()))
+        reclaim_to_limit(bytes);
+    else if (bytes < REGION_SIZE)
+        pay(bytes);
 }
 
 bool growth_has_come(void)

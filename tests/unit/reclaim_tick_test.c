@@ -3,10 +3,22 @@
 #include "unit.h"
 
 #include "base/policy.h"
+#include "base/tuning.h"
 #include "os/os.h"
 #include "reclaim/tick.h"
 #include "span/big.h"
 #include "span/page_heap.h"
+
+uint64_t __real_os_clock_ms(void);
+uint64_t __wrap_os_clock_ms(void);
+
+/* The clock stands here, unless this is 0. */
+static uint64_t stands_at_ms;
+
+uint64_t __wrap_os_clock_ms(void)
+{
+    return stands_at_ms ? stands_at_ms : __real_os_clock_ms();
+}
 
 enum { RUN_UNITS = 4, RUN_PAGES = RUN_UNITS * UNIT_PAGES, RUNS = 256 };
 
@@ -177,6 +189,44 @@ static void growth_is_paid_for(void **state)
     reclaim_everything();
 }
 
+/* Pages that are taken are paid for with free ones, up to so many bytes a millisecond, but not with
+ * the last. */
+static void pages_that_are_taken_are_paid_for(void **state)
+{
+    (void)state;
+    enum { TAKEN = 24 };
+    policy.retain_percent = 1000;
+    reclaim_everything();
+    take_runs(TAKEN);
+    /* No superslab is wholly free: one that is goes as a whole. */
+    for (unsigned i = 0; i < TAKEN; i += 2)
+        put_runs(i, i + 1);
+    stands_at_ms = os_clock_ms() + 1000;
+    pressure_taken(UNIT_SIZE); /* pays for all the time until now, by a run */
+    size_t dirty = dirty_bytes(), calls = os_counts[OS_MADVISE];
+    assert_int_equal(dirty, (TAKEN / 2 - 1) * RUN_PAGES * PAGE_SIZE);
+    for (int i = 0; i < 100; i++)
+        pressure_taken(UNIT_SIZE);
+    assert_int_equal(dirty_bytes(), dirty);
+    /* The run was more than was taken. */
+    stands_at_ms += RUN_UNITS * UNIT_SIZE / PAID_A_MS - 1;
+    pressure_taken(UNIT_SIZE);
+    assert_int_equal(os_counts[OS_MADVISE], calls);
+    stands_at_ms++;
+    pressure_taken(UNIT_SIZE);
+    assert_int_equal(dirty - dirty_bytes(), RUN_PAGES * PAGE_SIZE);
+    for (int i = 0; i < 1000; i++) {
+        stands_at_ms++;
+        pressure_taken(UNIT_SIZE);
+    }
+    size_t used = page_heap_stats().used_pages * PAGE_SIZE;
+    assert_true(dirty_bytes() <= pressure_keep(used / 16));
+    stands_at_ms = 0;
+    for (unsigned i = 1; i < TAKEN; i += 2)
+        put_runs(i, i + 1);
+    reclaim_everything();
+}
+
 static struct big *big_of(const void *block)
 {
     return (struct big *)page_map_lookup(block);
@@ -331,6 +381,7 @@ int main(void)
         cmocka_unit_test(only_unused_memory_goes),
         cmocka_unit_test(little_is_always_kept),
         cmocka_unit_test(growth_is_paid_for),
+        cmocka_unit_test(pages_that_are_taken_are_paid_for),
         cmocka_unit_test(growth_of_big_blocks_leaves_the_cache),
         cmocka_unit_test(growth_leaves_what_is_in_use),
         cmocka_unit_test(idle_memory_goes_by_halves),
