@@ -82,8 +82,9 @@ static void pay(size_t bytes)
     if (most < ahead + UNIT_SIZE)
         return;
     struct page_heap_stats stats = page_heap_stats();
-    size_t dirty = stats.dirty_free_pages * PAGE_SIZE;
-    size_t keep = size_min(pressure_keep(stats.used_pages * PAGE_SIZE / 16), dirty);
+    size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
+    /* In large heaps a purge would break huge pages. */
+    size_t keep = used < HUGE_HEAP_MIN ? size_min(pressure_keep(used / 16), dirty) : dirty;
     most = size_min(size_min(most - ahead, owed), size_min(PURGE_STEP, dirty - keep));
     size_t gone = most ? page_heap_purge(most) : 0;
     pressure_account(gone);
