@@ -92,10 +92,7 @@ void reclaim_before_growth(size_t bytes, bool big);
  * touched: gives free memory back in their place. */
 void reclaim_for_taken(size_t bytes);
 
-/* The same, while there is a limit: gives memory back if that is near. */
-void reclaim_to_limit(size_t bytes);
-
-/* To be called after `bytes` were taken, with a limit or without. */
+/* The same, to be called if there may be none to take. */
 ALWAYS_INLINE void pressure_taken(size_t bytes)
 {
     if (bytes)

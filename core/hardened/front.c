@@ -148,8 +148,7 @@ static void *take_big(struct heap *heap, size_t size, size_t alignment, enum for
     if (!big)
         return NULL;
     unpoison(big->region.base, big->mapped);
-    if (UNLIKELY(pressure_is_limited()))
-        reclaim_to_limit(big->mapped);
+    pressure_taken(big->mapped);
     big->word = form_of_big(alignment, form);
     return big->region.base;
 }

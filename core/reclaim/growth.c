@@ -1,9 +1,9 @@
 /* See growth.h. */
 #include "reclaim/growth.h"
 
-#include "base/pressure.h"
 #include "base/tuning.h"
 #include "os/os.h"
+#include "reclaim/limit.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -96,8 +96,8 @@ static void pay(size_t bytes)
 void reclaim_for_taken(size_t bytes)
 {
     if (UNLIKELY(pressure_is_limited()))
-        reclaim_to_limit(bytes);
-    else if (bytes < REGION_SIZE)
+        limit_taken(bytes);
+    else if (bytes < REGION_SIZE) /* others are mapped: see reclaim_before_growth */
         pay(bytes);
 }
 

@@ -128,7 +128,7 @@ static void look_at_sum(void)
     }
 }
 
-void reclaim_to_limit(size_t bytes)
+void limit_taken(size_t bytes)
 {
     if (ATOMIC_ADD_RELAXED(&taken_bytes, bytes) + bytes > ATOMIC_LOAD_RELAXED(&room_bytes))
         look_at_sum();

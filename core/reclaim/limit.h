@@ -24,6 +24,10 @@ extern const char *limit_root;
 /* To be called when the option has changed. */
 void limit_changed(void);
 
+/* While there is a limit, after `bytes` of non-resident memory were taken, and before they are
+ * touched: gives memory back if the limit is near. */
+void limit_taken(size_t bytes);
+
 /* A tick: looks in any case. */
 void limit_tick(uint64_t now_ms);
 
