@@ -18,9 +18,8 @@ bool override_serves(void) __attribute__((weak, visibility("hidden")));
 
 /* The path in HAKMEM_STATS_FILE, HAKMEM_RECORD_FILE, HAKMEM_CRASH_FILE or HAKMEM_PROFILE_FILE,
  * where statistics at exit, the event log, the report of a crash or the live profile goes; NULL:
- * none. %p stands for the process id, %% for a percent sign, and for the event log %e for the
- * program's name.
- */
+ * none. %p stands for the process id, %% for a percent sign, and %e, in the event log's, for the
+ * program's name. */
 enum environment_file { STATS_FILE, RECORD_FILE, CRASH_FILE, PROFILE_FILE, FILE_COUNT };
 const char *environment_file(enum environment_file file);
 

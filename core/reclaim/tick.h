@@ -4,6 +4,8 @@
  *    memory does not grow beside idle memory; but, unless much is mapped at once, only memory that
  *    lay free ever since the last such purge: else blocks of two tiers that come and go in turns
  *    would drive each other out;
+ *  - pages that are taken (growth.c): as many free ones go back, but no more than PAID_A_MS for
+ *    each millisecond;
  *  - ticks (here): every `purge_delay_ms`, memory that lay free ever since the last tick: all of it
  *    if it is more than `retain_percent` of the memory in use, else half of it;
  *  - everything (everything.c): on hakmem_purge and malloc_trim, and when memory runs out.

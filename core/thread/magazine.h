@@ -87,8 +87,7 @@ struct magazine {
     uint32_t pushes_seen;
     uint32_t pops_parked; /* pops when the heap was last parked as often as it may be */
     struct magazine_counts counts;
-    void *shortest_range[RANGE_BLOCKS_MIN + 2]; /* that of kind 0, so that a magazine always has one
-                                                 */
+    void *shortest_range[RANGE_BLOCKS_MIN + 2]; /* of kind 0: a magazine always has one */
 };
 
 /* The fields that the hit paths read and write. */
