@@ -378,7 +378,7 @@ void hardened_free(void *pointer, enum form form)
 /* Big blocks need no extra room, and small ones come from the thread's hold. */
 void *front_alloc_roomy(size_t before, size_t size, const struct trace_start *start)
 {
-    size_t roomy = size_with_headroom(before, size);
+    size_t roomy = before > MID_MAX ? size_with_headroom(before, size) : size;
     unsigned size_class =
         roomy > size ? front_class_for(roomy, MIN_ALIGNMENT) : (unsigned)CLASS_NONE;
     void *block = NULL;

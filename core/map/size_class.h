@@ -104,13 +104,13 @@ unsigned size_class_aligned(size_t size, size_t alignment);
 /* Smallest class that serves `size` <= LARGE_MAX bytes by a slab of its own. */
 unsigned size_class_single(size_t size);
 
-/* The size to allocate when realloc moves a block of `before` bytes to `size` bytes: a large block
- * that grows gets room behind it, which costs addresses but no memory, so that growth step by step
- * does not copy at every step. */
+/* The size to allocate when realloc moves a block of `before` bytes to `size` bytes: one that grows
+ * by little gets room for more of such steps, so that it is not copied at each. Behind a large
+ * block, the room costs addresses but no memory. */
 ALWAYS_INLINE size_t size_with_headroom(size_t before, size_t size)
 {
-    bool grows = before > MID_MAX && size > before && size <= LARGE_MAX;
-    return grows ? size_min(size + size / 8, LARGE_MAX) : size;
+    bool by_little = size > before && size - before <= before / 8 && size <= LARGE_MAX;
+    return by_little ? size_min(size + size / 8, LARGE_MAX) : size;
 }
 
 /* The fewest blocks a magazine may hold, whatever their bytes: fewer would not repay a batch.
