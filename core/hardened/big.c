@@ -126,11 +126,10 @@ static struct quarantine_queue queue;
 /* Waiting blocks take addresses alone; a caller that runs out of these ends the waiting. */
 static const struct quarantine quarantine = {&queue, 64 * MIB, big_addresses, let_go, 8};
 
-void big_fenced_release(size_t bytes_max)
+void big_fenced_release(void)
 {
-    quarantine_release(&quarantine, bytes_max);
-    if (UNLIKELY(bytes_max == 0))
-        hardened_unmap_refused();
+    quarantine_release(&quarantine, 0);
+    hardened_unmap_refused();
 }
 
 void big_fenced_end(struct big *big, const char *call)

@@ -25,8 +25,8 @@ void big_fenced_end(struct big *big, const char *call);
  * big_fenced_end does. */
 struct big *big_fenced_resize(struct big *big, size_t size);
 
-/* Ends the waiting of blocks until at most `bytes_max` wait. */
-void big_fenced_release(size_t bytes_max);
+/* Ends the waiting of all blocks. */
+void big_fenced_release(void);
 
 /* Debug walker over the blocks that wait. */
 void big_fenced_check(void);

@@ -40,8 +40,8 @@ static void look_at_bins(size_t bytes_max)
 void hardened_release(void)
 {
     hardened_flush();
-    large_release(0);
-    big_fenced_release(0);
+    large_release();
+    big_fenced_release();
 }
 
 void hardened_stop(void)

@@ -5,8 +5,6 @@
 #include "base/sparse.h"
 #include "os/os.h"
 
-static const uintptr_t places_start = (uintptr_t)1 << 44, places_bytes = (uintptr_t)1 << 45;
-
 /* Mappings that fences by rights may take; atomic relaxed, any thread. */
 static size_t rights_left;
 static bool counted; /* atomic relaxed, any thread: `rights_left` has its first value */
@@ -99,29 +97,4 @@ bool fence_close_again(enum fence fence, void *address, size_t size)
     if (fence == FENCE_MARKS)
         return os_guard(address, size);
     return fence == FENCE_RIGHTS && os_make_untouchable(address, size);
-}
-
-char *fence_place_in(char *start, size_t bytes, size_t alignment)
-{
-    uint64_t random = 0;
-    if (!os_random(&random, sizeof random))
-        return NULL;
-    return start + random % (bytes / alignment) * alignment;
-}
-
-char *fence_place(size_t alignment)
-{
-    return fence_place_in((char *)places_start, places_bytes, alignment);
-}
-
-void *fence_map(size_t size, char *hint)
-{
-    size_t page = os_page_size();
-    char *start = os_map(size + 2 * page, page, hint);
-    if (!start)
-        return NULL;
-    /* These fences stay. */
-    fence_start(start, page, 1);
-    fence_start(start + page + size, page, 1);
-    return start + page;
 }

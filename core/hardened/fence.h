@@ -40,15 +40,4 @@ bool fence_close(enum fence fence, void *address, size_t size);
  */
 bool fence_close_again(enum fence fence, void *address, size_t size);
 
-/* An address for a mapping, a multiple of `alignment`, somewhere in 32 TiB that neither programs
- * nor the system begin to use: of 2^45 / alignment places. NULL: the system has no random numbers.
- */
-char *fence_place(size_t alignment);
-
-/* The same, in `bytes` bytes from an address on. */
-char *fence_place_in(char *start, size_t bytes, size_t alignment);
-
-/* Zeroed memory between two closed pages, near the hint; NULL when there is none. */
-void *fence_map(size_t size, char *hint);
-
 #endif

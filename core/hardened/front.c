@@ -142,7 +142,7 @@ static void *take_big(struct heap *heap, size_t size, size_t alignment, enum for
 {
     struct big *big = big_fenced_make(heap->shard, size, alignment);
     if (UNLIKELY(!big)) {
-        big_fenced_release(0);
+        big_fenced_release();
         big = big_fenced_make(heap->shard, size, alignment);
     }
     if (!big)
@@ -165,24 +165,17 @@ static void *take_live(
                  : NULL;
 }
 
-static void *take_zero_size(struct heap *heap, size_t alignment, enum form form)
-{
-    void *block = zero_size_take(alignment, form);
-    if (LIKELY(block != NULL))
-        heap_count_take(heap, ZERO_SIZE_CLASS);
-    return block;
-}
-
 /* The statistics count the block in the class `counted`. If that is another class, the block is to
  * be a sample, for which no memory is made. */
 static void *take_slowly(
     struct heap *heap, unsigned size_class, unsigned counted, size_t size, size_t alignment,
     enum form form)
 {
-    void *block = NULL;
-    if (size == 0 && size_class && (block = take_zero_size(heap, alignment, form)) != NULL)
-        return block;
-    block = take_live(heap, size_class, size, alignment, form);
+    void *block = size == 0 && size_class ? zero_size_take(alignment, form) : NULL;
+    if (block)
+        counted = ZERO_SIZE_CLASS;
+    else
+        block = take_live(heap, size_class, size, alignment, form);
     if (UNLIKELY(!block) && counted == size_class && reclaim_for(heap, size_max(size, alignment)))
         block = take_live(heap, size_class, size, alignment, form);
     if (block && size_class)

@@ -116,12 +116,6 @@ void hold_spill(struct hold *hold, unsigned size_class)
 
 /* ---- The quarantine -------------------------------------------------------------------------- */
 
-static void make_ready(struct hold *hold, struct held held)
-{
-    if (!hold_ready(hold, held))
-        hold_spill(hold, held.slab->size_class);
-}
-
 static size_t size_of(struct held held)
 {
     return held.block ? size_classes[held.slab->size_class].size : 0;
@@ -134,7 +128,7 @@ static void release_place(struct hold *hold, struct hold_quarantine *quarantine,
     *place = (struct held){NULL, NULL};
     if (quarantine == &hold->mid)
         quarantine->bytes -= size_of(held);
-    make_ready(hold, held);
+    hold_ready(hold, held);
 }
 
 void hold_put_mid(struct hold *hold, struct held held)
@@ -142,11 +136,11 @@ void hold_put_mid(struct hold *hold, struct held held)
     struct hold_quarantine *mid = &hold->mid;
     struct held oldest = hold_wait(hold, mid, held);
     mid->bytes += size_of(held) - size_of(oldest);
-    make_ready(hold, oldest);
+    hold_ready(hold, oldest);
     for (unsigned i = 0; i < HOLD_PLACES && UNLIKELY(mid->bytes > HOLD_BYTES); i++)
         release_place(hold, mid, &mid->queue[mid->next++ % HOLD_PLACES]);
     while (UNLIKELY(mid->bytes > HOLD_BYTES))
-        release_place(hold, mid, &mid->random[hold_random(hold, HOLD_PLACES)]);
+        release_place(hold, mid, &mid->random[random_below(&hold->random, HOLD_PLACES)]);
 }
 
 static void empty(struct hold *hold, struct hold_quarantine *quarantine)
@@ -157,8 +151,11 @@ static void empty(struct hold *hold, struct hold_quarantine *quarantine)
     }
 }
 
-static void flush(struct hold *hold)
+/* Sends all blocks home, and ends the hold's business; NULL: none. */
+static void flush_and_end(struct hold *hold)
 {
+    if (!hold)
+        return;
     empty(hold, &hold->tiny);
     empty(hold, &hold->mid);
     for (unsigned size_class = 1; size_class < HOLD_CLASSES; size_class++) {
@@ -168,15 +165,12 @@ static void flush(struct hold *hold)
         if (ready->most)
             ready->batch = 1;
     }
+    hold_end(hold);
 }
 
 void hardened_flush(void)
 {
-    struct hold *hold = hold_begin();
-    if (!hold)
-        return;
-    flush(hold);
-    hold_end(hold);
+    flush_and_end(hold_begin());
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -184,14 +178,6 @@ void hardened_flush(void)
 static size_t hold_bytes(void)
 {
     return round_up(sizeof(struct hold), os_page_size());
-}
-
-/* Makes a hold of zeroed memory. */
-static void start_hold(struct hold *hold, struct heap *heap)
-{
-    hold->heap = heap;
-    if (!os_random(&hold->random, sizeof hold->random))
-        hold->random = os_clock_ns() ^ (uintptr_t)hold << 20;
 }
 
 /* Empties the hold without looking at it. The counters, which others may read, count no block as
@@ -222,8 +208,9 @@ void hold_open(struct heap *heap)
     struct hold *hold = heap->hold;
     if (!hold)
         return;
-    if (!hold->heap)
-        start_hold(hold, heap);
+    if (!hold->heap && !os_random(&hold->random, sizeof hold->random))
+        hold->random = os_clock_ns() ^ (uintptr_t)hold << 20;
+    hold->heap = heap;
     if (hold->busy)
         forget(hold);
     hold->calls_left = CALLS_PER_LOOK;
@@ -234,10 +221,7 @@ void hardened_leave_heap(void)
 {
     struct hold *hold = hold_begin();
     thread_hold = NULL;
-    if (!hold)
-        return;
-    flush(hold);
-    hold_end(hold);
+    flush_and_end(hold);
 }
 
 void hardened_make_bare(struct heap *heap)

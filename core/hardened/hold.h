@@ -86,12 +86,6 @@ ALWAYS_INLINE void hold_end(struct hold *hold)
     hold->busy = false;
 }
 
-/* A number below `bound`. */
-ALWAYS_INLINE uint32_t hold_random(struct hold *hold, uint32_t bound)
-{
-    return random_below(&hold->random, bound);
-}
-
 /* ---- Calls, while it is busy ----------------------------------------------------------------- */
 
 /* A ready block of the class, at most mid; `block` is NULL if there is none, or if it is time to
@@ -102,7 +96,7 @@ ALWAYS_INLINE struct held hold_take(struct hold *hold, unsigned size_class)
     uint32_t count = ready->count;
     if (UNLIKELY(--hold->calls_left == 0) || UNLIKELY(!count))
         return (struct held){NULL, NULL};
-    struct held *place = &ready->blocks[hold_random(hold, count)], held = *place;
+    struct held *place = &ready->blocks[random_below(&hold->random, count)], held = *place;
     *place = ready->blocks[count - 1];
     ready->count = count - 1;
     COUNTER_ADD(&ready->takes, 1);
@@ -117,7 +111,8 @@ SLOW_PATH struct held hold_take_slowly(struct hold *hold, unsigned size_class);
 ALWAYS_INLINE struct held hold_wait(
     struct hold *hold, struct hold_quarantine *quarantine, struct held held)
 {
-    struct held *place = &quarantine->random[hold_random(hold, HOLD_PLACES)], queued = *place;
+    struct held *place = &quarantine->random[random_below(&hold->random, HOLD_PLACES)];
+    struct held queued = *place;
     *place = held;
     if (UNLIKELY(!queued.block))
         return queued;
@@ -127,20 +122,22 @@ ALWAYS_INLINE struct held hold_wait(
     return oldest;
 }
 
-/* Makes a block ready that waits no more, if there is one; false: too many of its class are. */
-ALWAYS_INLINE bool hold_ready(struct hold *hold, struct held held)
+/* Makes room among the ready blocks of the class: sends the first ones to the bins. */
+SLOW_PATH void hold_spill(struct hold *hold, unsigned size_class);
+
+/* Makes a block ready that waits no more, if there is one. */
+ALWAYS_INLINE void hold_ready(struct hold *hold, struct held held)
 {
     if (UNLIKELY(!held.block))
-        return true;
-    struct ready *ready = &hold->ready[held.slab->size_class];
+        return;
+    unsigned size_class = held.slab->size_class;
+    struct ready *ready = &hold->ready[size_class];
     uint32_t count = ready->count;
     ready->blocks[count] = held;
     ready->count = count + 1;
-    return LIKELY(count + 1 < ready->most);
+    if (UNLIKELY(count + 1 >= ready->most))
+        hold_spill(hold, size_class);
 }
-
-/* Makes room among the ready blocks of the class: sends the first ones to the bins. */
-SLOW_PATH void hold_spill(struct hold *hold, unsigned size_class);
 
 /* Takes in a mid block, and passes the excess on. */
 void hold_put_mid(struct hold *hold, struct held held);
@@ -154,9 +151,7 @@ ALWAYS_INLINE void hold_put(struct hold *hold, struct held held)
         hold_put_mid(hold, held);
         return;
     }
-    struct held oldest = hold_wait(hold, &hold->tiny, held);
-    if (UNLIKELY(!hold_ready(hold, oldest)))
-        hold_spill(hold, oldest.slab->size_class);
+    hold_ready(hold, hold_wait(hold, &hold->tiny, held));
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */

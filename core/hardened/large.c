@@ -201,10 +201,10 @@ static bool is_burst(void)
     return ATOMIC_ADD_RELAXED(&frees, 1) >= MANY;
 }
 
-void large_release(size_t bytes_max)
+void large_release(void)
 {
-    quarantine_release(&closed_quarantine, bytes_max);
-    quarantine_release(&open_quarantine, bytes_max);
+    quarantine_release(&closed_quarantine, 0);
+    quarantine_release(&open_quarantine, 0);
 }
 
 void large_look(void)

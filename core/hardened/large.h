@@ -50,8 +50,8 @@ void large_end(struct slab *slab, size_t size);
 /* Closes the open pages of the free block when its slab ends; false: they are still open. */
 bool large_close(const struct slab *slab);
 
-/* Ends the waiting of blocks until at most `bytes_max` wait. To be called without locks. */
-void large_release(size_t bytes_max);
+/* Ends the waiting of all blocks. To be called without locks. */
+void large_release(void);
 
 /* The same for all cleared blocks; aborts if one was written to. */
 void large_look(void);

@@ -11,6 +11,21 @@ static const size_t room_bytes = 1024 * GIB;
 
 static uint64_t random_state; /* lock of the page heap's only part */
 
+/* A multiple of `alignment` somewhere in `bytes` bytes; NULL: the system has no random numbers. */
+static char *random_place(char *start, size_t bytes, size_t alignment)
+{
+    uint64_t random = 0;
+    if (!os_random(&random, sizeof random))
+        return NULL;
+    return start + random % (bytes / alignment) * alignment;
+}
+
+/* The same in 32 TiB that neither programs nor the system begin to use. */
+static char *random_address(size_t alignment)
+{
+    return random_place((char *)((uintptr_t)1 << 44), (size_t)1 << 45, alignment);
+}
+
 void hardened_start(void)
 {
     bytes_start();
@@ -18,7 +33,7 @@ void hardened_start(void)
     tags_start();
     if (!os_random(&random_state, sizeof random_state))
         random_state = os_clock_ns();
-    room = fence_place(REGION_SIZE);
+    room = random_address(REGION_SIZE);
 }
 
 /* Each superslab at a random place is a mapping of its own, so if there are many, the system
@@ -27,7 +42,7 @@ char *hardened_place(size_t superslabs)
 {
     enum { ALONE_MAX = 8192 };
     bool alone = superslabs < ALONE_MAX && room;
-    return alone ? fence_place_in(room, room_bytes, REGION_SIZE) : NULL;
+    return alone ? random_place(room, room_bytes, REGION_SIZE) : NULL;
 }
 
 /* Mappings that a superslab's fence costs: at most two a unit, around its open pages. */
@@ -51,7 +66,14 @@ unsigned hardened_first_unit(void)
     return random_below(&random_state, SUPERSLAB_UNITS);
 }
 
+/* Zeroed memory between two closed pages. These fences stay. */
 void *hardened_map_records(size_t size, bool anywhere)
 {
-    return fence_map(size, anywhere ? fence_place(os_page_size()) : NULL);
+    size_t page = os_page_size();
+    char *start = os_map(size + 2 * page, page, anywhere ? random_address(page) : NULL);
+    if (!start)
+        return NULL;
+    fence_start(start, page, 1);
+    fence_start(start + page + size, page, 1);
+    return start + page;
 }

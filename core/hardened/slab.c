@@ -27,7 +27,7 @@ unsigned hardened_slab_blocks(unsigned size_class)
 
 size_t hardened_record_bytes(unsigned blocks)
 {
-    return word_bytes(blocks);
+    return 2 * sizeof(uint64_t) + blocks * sizeof(uint32_t); /* secret, generator and words */
 }
 
 static size_t open_bytes(const struct slab *slab)

@@ -93,12 +93,6 @@ ALWAYS_INLINE bool word_has_canary(unsigned size_class)
     return !size_class_is_large(size_class);
 }
 
-/* Bytes that secret, generator and words add to the record of a slab. */
-ALWAYS_INLINE size_t word_bytes(unsigned blocks)
-{
-    return 2 * sizeof(uint64_t) + blocks * sizeof(uint32_t);
-}
-
 /* Const after the slab was made, except in slabs of large blocks (large.c). */
 ALWAYS_INLINE uint64_t *slab_secret(struct slab *slab)
 {

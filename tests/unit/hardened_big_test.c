@@ -70,7 +70,7 @@ static void blocks_lie_between_closed_pages(void **state)
         }
     }
     assert_null(big_fenced_make(0, (size_t)1 << 60, 16));
-    big_fenced_release(0);
+    big_fenced_release();
     big_cache_check();
     assert_int_equal(big_stats().live_bytes, 0);
 }
@@ -137,7 +137,7 @@ static void the_longest_wait(void **state)
         unit_expect_fault(first);
         end(block);
     }
-    big_fenced_release(0);
+    big_fenced_release();
     big_cache_check();
 }
 

@@ -142,7 +142,7 @@ static void addresses_wait(void **state)
         end(block, size);
     }
     unit_expect_fault(first);
-    large_release(0);
+    large_release();
     bin_check_all();
     /* All of them read as zero when they are used again. */
     for (unsigned i = 0; i < 1000; i++) {
@@ -151,7 +151,7 @@ static void addresses_wait(void **state)
         memset(block, 0x55, size);
         end(block, size);
     }
-    large_release(0);
+    large_release();
     bin_check_all();
 }
 
@@ -159,7 +159,7 @@ static void addresses_wait(void **state)
 static void write_and_take(void *block)
 {
     ((char *)block)[40000] = 1;
-    large_release(0);
+    large_release();
     for (unsigned i = 0; i < 100; i++)
         take(50000, 16);
 }
@@ -221,7 +221,7 @@ static void few_of_a_tick_are_closed(void **state)
     assert_true(same_tick);
     for (unsigned i = 0; i < BLOCKS; i++)
         assert_int_equal(unit_is_resident(blocks[i]), i >= CLOSED);
-    large_release(0);
+    large_release();
     bin_check_all();
 }
 
@@ -254,14 +254,14 @@ static void shorter_blocks_of_bursts_end_there(void **state)
         end(block, size);
     }
     assert_true(shorter);
-    large_release(0);
+    large_release();
     bin_check_all();
 }
 
 static void write_and_take_longest(void *block)
 {
     ((char *)block)[4000] = 1;
-    large_release(0);
+    large_release();
     for (unsigned i = 0; i < 100; i++)
         take(LARGE_MAX - os_page_size(), 16);
 }
@@ -299,7 +299,7 @@ static void without_fences_blocks_are_purged(void **state)
         expect_write_found(write_and_take_longest, block);
         long before = page_faults();
         block[FAR] = 1;
-        large_release(0);
+        large_release();
         char *next = take(size, 16);
         /* These sanitizers have page faults of their own. */
         bool sanitized = HAKMEM_SANITIZE_THREAD || HAKMEM_SANITIZE_ADDRESS;
@@ -309,7 +309,7 @@ static void without_fences_blocks_are_purged(void **state)
         end(next, size);
     }
     assert_true(again);
-    large_release(0);
+    large_release();
     bin_check_all();
 }
 
