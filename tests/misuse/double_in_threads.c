@@ -154,12 +154,9 @@ CASE(double, first_in_thread_ended_by_kernel)
     free_wrongly(block);
 }
 
-/* The second free comes in a child of fork: it has a copy of the heap, in which the block is free.
- * all: at once | free(): double free of BAD */
-CASE(double, in_forked_child)
+/* Ends the program by the signal that the child's free ends the child by. */
+static void free_in_child(void *block)
 {
-    void *block = new_victim(size);
-    free(block);
     pid_t child = fork();
     if (child == 0) {
         free_wrongly(block);
@@ -170,6 +167,15 @@ CASE(double, in_forked_child)
         broken("no child");
     if (WIFSIGNALED(status))
         raise(WTERMSIG(status));
+}
+
+/* The second free comes in a child of fork: it has a copy of the heap, in which the block is free.
+ * all: at once | free(): double free of BAD */
+CASE(double, in_forked_child)
+{
+    void *block = new_victim(size);
+    free(block);
+    free_in_child(block);
 }
 
 /* The first free left the block in the cache of a thread that a child of fork does not have. The
@@ -184,16 +190,7 @@ CASE(double, in_forked_child_of_lost_thread)
     helper_start(&helper);
     void *block = new_victim(size);
     helper_free(&helper, block);
-    pid_t child = fork();
-    if (child == 0) {
-        free_wrongly(block);
-        exit(0);
-    }
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        broken("no child");
-    if (WIFSIGNALED(status))
-        raise(WTERMSIG(status));
+    free_in_child(block);
     helper_end(&helper);
 }
 
