@@ -44,26 +44,14 @@ CASE(bounds, read_after_realloc_way)
  * all: reads data or ends by SIGSEGV
  * big: reads data or reads zero or ends by SIGSEGV
  * hardened all: ends by SIGSEGV */
-CASE(bounds, read_before_start_1_mib_way)
-{
-    char *block = surrounded(size);
-    read_bytes(block - MIB, MIB);
-    survived();
-    free_surrounded();
-}
+SURROUNDED(bounds, read_before_start_1_mib_way, read_bytes(block - MIB, MIB))
 
 /* DISTANCE bytes before the start of a block that has neighbours are read, by WAY.
  * all: reads data or reads zero
  * big: reads data or reads zero or ends by SIGSEGV
  * hardened tiny, mid, large: reads data or reads zero or ends by SIGSEGV
  * hardened big: ends by SIGSEGV */
-CASE(bounds, read_before_start_n_way)
-{
-    char *block = surrounded(size);
-    read_bytes(block - distance, distance);
-    survived();
-    free_surrounded();
-}
+SURROUNDED(bounds, read_before_start_n_way, read_bytes(block - distance, distance))
 
 /* A block of no bytes is read, by WAY.
  * any: reads data or reads zero
@@ -80,26 +68,14 @@ CASE(bounds, read_from_nothing_way)
  * all: reads data or ends by SIGSEGV
  * big: reads data or reads zero or ends by SIGSEGV
  * hardened all: ends by SIGSEGV */
-CASE(bounds, read_past_end_1_mib_way)
-{
-    char *block = surrounded(size);
-    read_bytes(block + malloc_usable_size(block), MIB);
-    survived();
-    free_surrounded();
-}
+SURROUNDED(bounds, read_past_end_1_mib_way, read_bytes(block + malloc_usable_size(block), MIB))
 
 /* DISTANCE bytes past the end of a block that has neighbours are read, by WAY.
  * all: reads data or reads zero
  * big: reads data or reads zero or ends by SIGSEGV
  * hardened tiny, mid, large: reads data or reads zero or ends by SIGSEGV
  * hardened big: ends by SIGSEGV */
-CASE(bounds, read_past_end_n_way)
-{
-    char *block = surrounded(size);
-    read_bytes(block + malloc_usable_size(block), distance);
-    survived();
-    free_surrounded();
-}
+SURROUNDED(bounds, read_past_end_n_way, read_bytes(block + malloc_usable_size(block), distance))
 
 /* Memory some pages from a block, in which malloc has never handed out a block, is written to; then
  * blocks are handed out there.
@@ -165,13 +141,7 @@ MISTAKE(bounds, write_after_purge, new_purged_victim(size), memset(block, 0x41, 
 /* One MiB is written before the start of a block that has neighbours, by WAY.
  * all: not caught or ends by SIGSEGV
  * hardened all: ends by SIGSEGV */
-CASE(bounds, write_before_start_1_mib_way)
-{
-    char *block = surrounded(size);
-    write_bytes(block - MIB, MIB);
-    survived();
-    free_surrounded();
-}
+SURROUNDED(bounds, write_before_start_1_mib_way, write_bytes(block - MIB, MIB))
 
 /* DISTANCE bytes are written before the start of a block that has neighbours, by WAY.
  * all: not caught
@@ -230,13 +200,7 @@ CASE(bounds, write_one_byte_after_free)
 /* One MiB is written past the end of a block that has neighbours, by WAY.
  * all: not caught or ends by SIGSEGV
  * hardened all: ends by SIGSEGV */
-CASE(bounds, write_past_end_1_mib_way)
-{
-    char *block = surrounded(size);
-    write_bytes(block + malloc_usable_size(block), MIB);
-    survived();
-    free_surrounded();
-}
+SURROUNDED(bounds, write_past_end_1_mib_way, write_bytes(block + malloc_usable_size(block), MIB))
 
 /* realloc makes a block longer and shorter, and a byte is written behind what is left of it.
  * tiny, mid, large: not caught
@@ -258,13 +222,7 @@ CASE(bounds, write_past_end_after_realloc)
  * big: not caught or ends by SIGSEGV
  * hardened tiny, mid: at free or ends by SIGSEGV | free(): write beyond the end of BAD
  * hardened large, big: ends by SIGSEGV */
-CASE(bounds, write_past_end_n_way)
-{
-    char *block = surrounded(size);
-    write_bytes(block + malloc_usable_size(block), distance);
-    survived();
-    free_surrounded();
-}
+SURROUNDED(bounds, write_past_end_n_way, write_bytes(block + malloc_usable_size(block), distance))
 
 /* An array grows by realloc, step by step, and its last element is written one too far.
  * all: not caught
@@ -329,10 +287,4 @@ CASE(bounds, write_to_nothing_way)
  * there where nothing else does.
  * all: not caught
  * hardened large, big: ends by SIGSEGV */
-CASE(bounds, write_zero_past_end)
-{
-    char *block = surrounded(size);
-    memset(hide(block + size), 0, 1);
-    survived();
-    free_surrounded();
-}
+SURROUNDED(bounds, write_zero_past_end, memset(hide(block + size), 0, 1))

@@ -22,14 +22,7 @@ MISTAKE(mismatch, delete_array_of_malloc, new_victim(size), _ZdaPv(block))
  * all: not caught
  * hardened all: at once | operator delete[](): wrong function for pointer BAD: allocated by
  *     operator new */
-CASE(mismatch, delete_array_of_new)
-{
-    void *block = need(_Znwm(size));
-    announce(block, block);
-    _ZdaPv(hide(block));
-    survived();
-    check_freed(block, size);
-}
+FREED(mismatch, delete_array_of_new, announced(_Znwm(size)), _ZdaPv(hide(block)))
 
 /* What operator new with an alignment returned is given to operator delete without. The block is
  * freed.
@@ -45,13 +38,7 @@ MISTAKE(mismatch, delete_of_calloc, announced(calloc(1, size)), _ZdlPv(block))
 /* What malloc returned is given to operator delete. The block is freed.
  * all: not caught
  * hardened all: at once | operator delete(): wrong function for pointer BAD: allocated by malloc */
-CASE(mismatch, delete_of_malloc)
-{
-    void *block = new_victim(size);
-    _ZdlPv(hide(block));
-    survived();
-    check_freed(block, size);
-}
+FREED(mismatch, delete_of_malloc, new_victim(size), _ZdlPv(hide(block)))
 
 /* What operator new[] returned is given to operator delete. The block is freed.
  * all: not caught
@@ -68,13 +55,9 @@ MISTAKE(mismatch, delete_of_new_array_of_nothing, announced(_Znam(0)), _ZdlPv(bl
 /* free_aligned_sized is told an alignment that the block does not have. The block is freed.
  * all: not caught
  * hardened all: at once | free_aligned_sized(): wrong alignment for pointer BAD: 65536, not 16 */
-CASE(mismatch, free_aligned_sized_alignment)
-{
-    void *block = new_victim(size);
-    free_aligned_sized(hide(block), 65536, size);
-    survived();
-    check_freed(block, size);
-}
+FREED(
+    mismatch, free_aligned_sized_alignment, new_victim(size),
+    free_aligned_sized(hide(block), 65536, size))
 
 /* free_aligned_sized is told the right alignment, and half of the size. The block is freed.
  * all: not caught
@@ -86,13 +69,7 @@ MISTAKE(
 /* What operator new returned is given to free. The block is freed.
  * all: not caught
  * hardened all: at once | free(): wrong function for pointer BAD: allocated by operator new */
-CASE(mismatch, free_of_new)
-{
-    void *block = need(_Znwm(size));
-    announce(block, block);
-    free_wrongly(block);
-    check_freed(block, size);
-}
+FREED(mismatch, free_of_new, announced(_Znwm(size)), free(hide(block)))
 
 /* What operator new[] returned is given to free. The block is freed.
  * all: not caught
@@ -130,24 +107,12 @@ MISTAKE(mismatch, free_sized_off_by_one, new_victim(size), free_sized(block, siz
  * tiny, mid, large: at once | free_sized(): wrong size for pointer BAD: N, not N
  * big: not caught
  * hardened all: at once | free_sized(): wrong size for pointer BAD: N, not N */
-CASE(mismatch, free_sized_too_large)
-{
-    void *block = new_victim(size);
-    free_sized(hide(block), 16 * size);
-    survived();
-    check_freed(block, size);
-}
+FREED(mismatch, free_sized_too_large, new_victim(size), free_sized(hide(block), 16 * size))
 
 /* free_sized is told half of the block's size. hakmem knows better: the block is freed.
  * all: not caught
  * hardened all: at once | free_sized(): wrong size for pointer BAD: N, not N */
-CASE(mismatch, free_sized_too_small)
-{
-    void *block = new_victim(size);
-    free_sized(hide(block), size / 2);
-    survived();
-    check_freed(block, size);
-}
+FREED(mismatch, free_sized_too_small, new_victim(size), free_sized(hide(block), size / 2))
 
 /* What operator new returned is given to realloc.
  * all: not caught
@@ -165,14 +130,7 @@ MISTAKE(
 /* operator delete is told twice the size that operator new was. The block is freed.
  * all: not caught
  * hardened all: at once | operator delete(): wrong size for pointer BAD: N, not N */
-CASE(mismatch, sized_delete)
-{
-    void *block = need(_Znwm(size));
-    announce(block, block);
-    _ZdlPvm(hide(block), 2 * size);
-    survived();
-    check_freed(block, size);
-}
+FREED(mismatch, sized_delete, announced(_Znwm(size)), _ZdlPvm(hide(block), 2 * size))
 
 /* operator delete[] is told twice the size that operator new[] was. The block is freed.
  * all: not caught

@@ -46,6 +46,26 @@ struct misuse {
         survived();                                                                                \
     }
 
+/* The same, and where the mistake does not end the program, it has freed the block. */
+#define FREED(chapter, name, made, ...)                                                            \
+    CASE(chapter, name)                                                                            \
+    {                                                                                              \
+        void *block = made;                                                                        \
+        (void)(__VA_ARGS__);                                                                       \
+        survived();                                                                                \
+        check_freed(block, size);                                                                  \
+    }
+
+/* The same with a block that has neighbours: what was written over shows when they are freed. */
+#define SURROUNDED(chapter, name, ...)                                                             \
+    CASE(chapter, name)                                                                            \
+    {                                                                                              \
+        char *block = surrounded(size);                                                            \
+        (void)(__VA_ARGS__);                                                                       \
+        survived();                                                                                \
+        free_surrounded();                                                                         \
+    }
+
 /* The same with a pointer that lies in no block, `stray`. */
 #define STRAY(chapter, name, pointer, ...)                                                         \
     CASE(chapter, name)                                                                            \

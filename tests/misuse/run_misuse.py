@@ -83,7 +83,8 @@ TIME_LIMIT_S = 60
 # The longest that the option may be.
 NO_PURGES = {"HAKMEM_PURGE_DELAY_MS": "3600000"}
 # A case: the comment before it, its chapter and name, and the rest of its source.
-CASE = re.compile(r"^/\* ((?:(?!\*/).)+?) ?\*/\n(?:CASE|MISTAKE|STRAY|INSIDE)\(\s*(\w+),\s+(\w+)"
+CASE = re.compile(r"^/\* ((?:(?!\*/).)+?) ?\*/\n"
+                  r"(?:CASE|MISTAKE|FREED|SURROUNDED|STRAY|INSIDE)\(\s*(\w+),\s+(\w+)"
                   r"(.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 EXPECTATION = re.compile(r"(hardened )?((?:tiny|mid|large|big|all|any)(?:, \w+)*): ([\w ]+?)"
                          r"((?: \| [^|]+)*)")
