@@ -140,7 +140,9 @@ static void *in_place(bool sampled, const void *before, void *block, size_t size
 static void *move_block(void *block, size_t usable, size_t size, size_t alignment)
 {
     int kept = errno;
-    void *moved = alloc_aligned(size_with_headroom(usable, size), alignment);
+    /* Samples tell the requested size, and guards begin behind it. */
+    size_t roomy = trace_samples() ? size : size_with_headroom(usable, size);
+    void *moved = alloc_aligned(roomy, alignment);
     if (UNLIKELY(!moved))
         moved = alloc_aligned(size, alignment);
     if (UNLIKELY(!moved && (size > usable || (uintptr_t)block % alignment)))
@@ -166,8 +168,6 @@ static __attribute__((noinline)) void *resize_block(void *block, size_t usable, 
     if (resize_ends(block, size))
         return NULL;
     bool sampled = is_sample(info);
-    if (usable <= MID_MAX && fits_in_place(usable, size))
-        return in_place(sampled, block, block, size);
     if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
         if (size <= usable && size > usable - usable / 8)
@@ -175,9 +175,9 @@ static __attribute__((noinline)) void *resize_block(void *block, size_t usable, 
         void *resized = resize_in_tier(info, block, usable, size);
         if (resized)
             return in_place(sampled, block, resized, size);
-        if (info.kind != BLOCK_BIG && fits_in_place(usable, size))
-            return in_place(sampled, block, block, size);
     }
+    if (info.kind != BLOCK_BIG && fits_in_place(usable, size))
+        return in_place(sampled, block, block, size);
     return move_block(block, usable, size, MIN_ALIGNMENT);
 }
 

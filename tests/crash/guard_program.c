@@ -1,15 +1,17 @@
 /* Makes one mistake with blocks over and over, until a guarded one finds it.
  *
- * usage: guard_program overflow|after|double|none [handler]
+ * usage: guard_program overflow|grown|after|double|none [handler]
+ * grown: the blocks come from a realloc that grows them by little
  * handler: the program has one of its own for SIGSEGV, which ends it with status 7
  */
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ROUNDS = 200000, SIZE = 96 };
+enum { ROUNDS = 200000, SIZE = 96, BEFORE = 1024, GROWN = 1104 };
 
 __attribute__((noinline)) static char *allocate(void)
 {
@@ -37,7 +39,10 @@ int main(int argc, char **argv)
     if (argc > 2)
         signal(SIGSEGV, own_handler);
     for (int i = 0; i < ROUNDS; i++) {
-        volatile char *block = allocate();
+        bool grown = strcmp(argv[1], "grown") == 0;
+        volatile char *block = grown ? realloc(malloc(BEFORE), GROWN) : allocate();
+        if (grown)
+            block[GROWN] = 1;
         if (strcmp(argv[1], "overflow") == 0)
             block[SIZE] = 1;
         release((char *)block);

@@ -35,6 +35,11 @@ class Guards(unittest.TestCase):
         self.assertIn(PROGRAM, self.stack(done.stderr, "allocated")[0])
         self.assertNotIn("freed by", done.stderr)
 
+    def test_overflow_of_a_grown_block(self):
+        done = run("grown")
+        self.assertEqual(done.returncode, -signal.SIGSEGV, done.stderr)
+        self.assertIn("right behind the end of a guarded block of 1104 bytes", done.stderr)
+
     def test_use_after_free(self):
         done = run("after")
         self.assertEqual(done.returncode, -signal.SIGSEGV, done.stderr)
