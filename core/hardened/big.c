@@ -82,13 +82,15 @@ static char *mapping_of(const struct big *big)
     return first_page_of(big) - os_page_size();
 }
 
-static size_t mapping_bytes(const struct big *big)
+static size_t mapping_bytes(const void *waiting)
 {
+    const struct big *big = waiting;
     return (size_t)(end_of_pages(big, big->mapped) + big->closed - mapping_of(big));
 }
 
-static void unmap_fenced(struct big *big)
+static void unmap_fenced(void *waiting)
 {
+    struct big *big = waiting;
     page_map_unregister(&big->region);
     if (os_unmap(mapping_of(big), mapping_bytes(big))) {
         big_cache_drop(big);
@@ -112,19 +114,9 @@ void hardened_unmap_refused(void)
     }
 }
 
-static void let_go(void *waiting)
-{
-    unmap_fenced(waiting);
-}
-
-static size_t big_addresses(const void *waiting)
-{
-    return mapping_bytes(waiting);
-}
-
 static struct quarantine_queue queue;
 /* Waiting blocks take addresses alone; a caller that runs out of these ends the waiting. */
-static const struct quarantine quarantine = {&queue, 64 * MIB, big_addresses, let_go, 8};
+static const struct quarantine quarantine = {&queue, 64 * MIB, mapping_bytes, unmap_fenced, 8};
 
 void big_fenced_release(void)
 {

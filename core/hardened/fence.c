@@ -7,21 +7,9 @@
 
 /* Mappings that fences by rights may take; atomic relaxed, any thread. */
 static size_t rights_left;
-static bool counted; /* atomic relaxed, any thread: `rights_left` has its first value */
-
-/* If two threads start at once, a fence may not be counted, which the share allows for. */
-static void count_rights(void)
-{
-    enum { SHARE = 4 };
-    if (ATOMIC_LOAD_RELAXED(&counted))
-        return;
-    ATOMIC_STORE_RELAXED(&rights_left, os_mapping_limit() / SHARE);
-    ATOMIC_STORE_RELAXED(&counted, true);
-}
 
 static bool take_rights(size_t mappings)
 {
-    count_rights();
     size_t left = ATOMIC_LOAD_RELAXED(&rights_left);
     while (left >= mappings)
         if (__atomic_compare_exchange_n(
@@ -32,7 +20,8 @@ static bool take_rights(size_t mappings)
 
 void fence_prepare(void)
 {
-    count_rights();
+    enum { SHARE = 4 };
+    ATOMIC_STORE_RELAXED(&rights_left, os_mapping_limit() / SHARE);
 }
 
 /* True if the system really closes a range that it says it has marked: emulators say yes to advice

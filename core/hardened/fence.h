@@ -19,7 +19,8 @@
 /* How a range is closed: not, by marks, by rights. */
 enum fence { FENCE_NONE, FENCE_MARKS, FENCE_RIGHTS };
 
-/* Reads the limit of mappings, a file, early: later a filter of system calls may kill for that. */
+/* To be called once, before the first fence. Reads the limit of mappings, a file: later a filter of
+ * system calls may kill for that. */
 void fence_prepare(void);
 
 /* Closes whole pages and returns the method used; FENCE_NONE: nothing has changed. `mappings`: how

@@ -25,7 +25,7 @@ struct block_info front_find(const void *pointer)
     struct block_info info = block_find(block);
     /* Only short blocks have tags. */
     bool short_one =
-        info.kind == BLOCK_GONE || (info.kind == BLOCK_SLAB && !front_is_large(info.slab));
+        info.kind == BLOCK_GONE || (info.kind == BLOCK_SLAB && !word_is_large(info.slab));
     return block == pointer || short_one ? info : (struct block_info){.kind = BLOCK_FOREIGN};
 }
 
@@ -38,7 +38,7 @@ ALWAYS_INLINE void *make_live(struct held held, size_t size, size_t alignment, e
     size_t index = word_index(slab, held.block), length = size_classes[slab->size_class].size;
     uint32_t *place = slab_word(slab, (unsigned)index), word = ATOMIC_LOAD_RELAXED(place);
     char *block = held.block;
-    if (LIKELY(word_has_canary(slab->size_class))) {
+    if (LIKELY(!word_is_large(slab))) {
         if (UNLIKELY(word == WORD_UNUSED))
             word_check_unused(block, length);
         else if (UNLIKELY(!bytes_are_zero(block, length)))
@@ -221,7 +221,7 @@ static struct sample *free_in_slab(
     uint32_t word = make_freed(slab, pointer, form);
     struct sample *sample = end_sample(slab, pointer);
     count_freed(heap, sample ? sample->size_class : slab->size_class);
-    if (front_is_large(slab)) {
+    if (word_is_large(slab)) {
         large_end(slab, word_size(word));
     } else {
         void *block = tags_strip(pointer);
@@ -357,7 +357,7 @@ void hardened_free(void *pointer, enum form form)
     void *block = tags_strip(pointer);
     struct slab *slab = slab_find(block);
     struct hold *hold;
-    if (UNLIKELY(!slab) || UNLIKELY(front_is_large(slab)) ||
+    if (UNLIKELY(!slab) || UNLIKELY(word_is_large(slab)) ||
         UNLIKELY((hold = hold_begin()) == NULL)) {
         free_slowly(pointer, form);
         return;

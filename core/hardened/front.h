@@ -32,12 +32,6 @@ struct block_info front_find(const void *pointer);
 /* The class for a request; CLASS_NONE: it has to be a big block. */
 unsigned front_class_for(size_t size, size_t alignment);
 
-/* Large blocks have slabs of their own (large.h), and do not wait in a thread's hold. */
-ALWAYS_INLINE bool front_is_large(const struct slab *slab)
-{
-    return size_class_is_large(slab->size_class);
-}
-
 /* A block for a request that was shorter, in a class that it can grow in, or NULL. */
 void *front_alloc_roomy(size_t before, size_t size, const struct trace_start *start);
 

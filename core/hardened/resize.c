@@ -100,7 +100,7 @@ static void *change_size(struct slab *slab, void *block, uint32_t word, size_t s
     uint32_t changed = word_live(size, MIN_ALIGNMENT, FORM_MALLOC);
     uint32_t *place = slab_word(slab, (unsigned)word_index(slab, block));
     size_t before = word_size(word);
-    if (front_is_large(slab)) {
+    if (word_is_large(slab)) {
         if (!large_resize(slab, before, size))
             return NULL;
     } else if (size < before) {
@@ -113,7 +113,7 @@ static void *change_size(struct slab *slab, void *block, uint32_t word, size_t s
     if (UNLIKELY(!__atomic_compare_exchange_n(
             place, &word, changed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)))
         front_refuse(slab, block, word, FORM_ANY, "realloc");
-    if (!front_is_large(slab))
+    if (!word_is_large(slab))
         tags_resize(block, before, size);
     if (UNLIKELY(word_sample(slab) != NULL))
         trace_now()->resized(block, block, size);
@@ -129,28 +129,6 @@ static bool fits_slab(struct slab *slab, size_t size)
     size_t length = size_classes[sample ? sample->size_class : slab->size_class].size;
     size_t wanted = size_classes[size_class].size;
     return size_class && wanted <= length && wanted >= length / 2;
-}
-
-static void *resize_in_slab(struct slab *slab, void *block, size_t size)
-{
-    const struct trace_start start = TRACE_START();
-    uint32_t word = front_word_of(slab, block, FORM_MALLOC, "realloc");
-    size_t before = word_size(word);
-    int kept = errno;
-    void *moved = fits_slab(slab, size) ? change_size(slab, block, word, size) : NULL;
-    if (LIKELY(moved != NULL))
-        return moved;
-    moved = front_alloc_roomy(before, size, &start);
-    if (!moved)
-        moved = alloc(size);
-    if (UNLIKELY(!moved) && size > before)
-        return NULL;
-    errno = kept;
-    /* No memory even for less: the block stays, and is longer than need be. */
-    if (UNLIKELY(!moved))
-        return change_size(slab, block, word, size);
-    resize_move(moved, block, before, size);
-    return moved;
 }
 
 /* In place, or moved by the system; NULL: no memory, and the block is unchanged. */
@@ -174,27 +152,41 @@ static void *resize_big(struct big *big, void *before, size_t size)
     return block;
 }
 
-/* Moves a block to another of that size, or, without memory, shrinks it in place. */
-static void *move_or_shrink(void *block, size_t usable, size_t size, size_t alignment)
+/* Moves a block of `usable` bytes to `moved` or, if that is NULL, to another of that size; without
+ * memory, shrinks it in place. */
+static void *move_or_shrink(void *block, void *moved, size_t usable, size_t size, size_t alignment)
 {
     int kept = errno;
-    void *moved = alloc_aligned(size, alignment);
-    if (UNLIKELY(!moved)) {
-        struct block_info info = front_find(block);
-        if (size > usable || (uintptr_t)block % alignment)
-            return NULL;
-        errno = kept;
-        /* No memory even for less. */
-        if (info.kind == BLOCK_BIG)
-            resize_big(info.big, block, size);
-        else if (info.kind == BLOCK_SLAB)
-            change_size(
-                info.slab, block, front_word_of(info.slab, block, FORM_ANY, "realloc"), size);
-        return block;
-    }
+    if (!moved)
+        moved = alloc_aligned(size, alignment);
+    if (UNLIKELY(!moved) && (size > usable || (uintptr_t)block % alignment))
+        return NULL;
     errno = kept;
-    resize_move(moved, block, usable, size);
-    return moved;
+    if (LIKELY(moved != NULL)) {
+        resize_move(moved, block, usable, size);
+        return moved;
+    }
+    /* No memory even for less. */
+    struct block_info info = front_find(block);
+    if (info.kind == BLOCK_BIG)
+        resize_big(info.big, block, size);
+    else if (info.kind == BLOCK_SLAB)
+        change_size(info.slab, block, front_word_of(info.slab, block, FORM_ANY, "realloc"), size);
+    return block;
+}
+
+static void *resize_in_slab(struct slab *slab, void *block, size_t size)
+{
+    const struct trace_start start = TRACE_START();
+    uint32_t word = front_word_of(slab, block, FORM_MALLOC, "realloc");
+    size_t before = word_size(word);
+    void *stays = fits_slab(slab, size) ? change_size(slab, block, word, size) : NULL;
+    if (LIKELY(stays != NULL))
+        return stays;
+    int kept = errno;
+    void *moved = front_alloc_roomy(before, size, &start);
+    errno = kept;
+    return move_or_shrink(block, moved, before, size, MIN_ALIGNMENT);
 }
 
 void *alloc_resize(void *block, size_t size)
@@ -212,7 +204,7 @@ void *alloc_resize(void *block, size_t size)
     /* A big block that crosses the border back and forth stays big: else it is copied each time. */
     void *resized =
         info.kind == BLOCK_BIG && size > LARGE_MAX / 2 ? resize_big(info.big, block, size) : NULL;
-    return resized ? resized : move_or_shrink(block, usable, size, MIN_ALIGNMENT);
+    return resized ? resized : move_or_shrink(block, NULL, usable, size, MIN_ALIGNMENT);
 }
 
 void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
@@ -221,7 +213,7 @@ void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
         return block ? alloc_resize(block, size) : alloc_aligned(size, alignment);
     size_t usable = alloc_usable_size(block, "realloc");
     bool stays = (uintptr_t)block % alignment == 0 && size == usable;
-    return stays ? block : move_or_shrink(block, usable, size, alignment);
+    return stays ? block : move_or_shrink(block, NULL, usable, size, alignment);
 }
 
 /* The size is part of the block's record, and stays. */

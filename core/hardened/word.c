@@ -9,7 +9,7 @@ void word_draw_secrets(struct slab *slab)
 {
     uint64_t *secret = slab_secret(slab), *random = slab_random(slab);
     /* A slab of one block has no canary, and no choice of blocks. */
-    if (!word_has_canary(slab->size_class))
+    if (word_is_large(slab))
         return;
     /* The two words lie side by side. */
     if (os_random(secret, 2 * sizeof *secret))
@@ -25,7 +25,7 @@ static unsigned take_one(struct slab *slab, unsigned first, unsigned end)
 {
     uint64_t *random = slab_random(slab);
     unsigned word = first, turn = 0;
-    if (word_has_canary(slab->size_class)) {
+    if (!word_is_large(slab)) {
         word += random_below(random, end - first);
         turn = random_below(random, 64);
     }

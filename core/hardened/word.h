@@ -87,10 +87,10 @@ ALWAYS_INLINE bool word_fits(uint32_t word, enum form form)
     return ((word ^ word_live(0, MIN_ALIGNMENT, form & FORM_ANY)) & masks[form]) == 0;
 }
 
-/* Large blocks have no canaries, which would cost a page each. */
-ALWAYS_INLINE bool word_has_canary(unsigned size_class)
+/* Large blocks have slabs of their own (large.h), and no canaries, which would cost a page each. */
+ALWAYS_INLINE bool word_is_large(const struct slab *slab)
 {
-    return !size_class_is_large(size_class);
+    return size_class_is_large(slab->size_class);
 }
 
 /* Const after the slab was made, except in slabs of large blocks (large.c). */
@@ -114,9 +114,7 @@ ALWAYS_INLINE uint32_t *slab_word(struct slab *slab, unsigned index)
  * one block does not need. Atomic, owner of the block. */
 ALWAYS_INLINE void *word_sample(struct slab *slab)
 {
-    return word_has_canary(slab->size_class)
-               ? NULL
-               : (void *)(uintptr_t)ATOMIC_LOAD_ACQUIRE(slab_random(slab));
+    return word_is_large(slab) ? (void *)(uintptr_t)ATOMIC_LOAD_ACQUIRE(slab_random(slab)) : NULL;
 }
 
 /* Sets it; returns the former value. */
@@ -195,7 +193,7 @@ ALWAYS_INLINE bool word_start_is_whole(struct slab *slab, const void *block)
  * large block, all bytes beside them on its pages. */
 ALWAYS_INLINE bool word_end_is_whole(struct slab *slab, const void *block, size_t size)
 {
-    if (UNLIKELY(!word_has_canary(slab->size_class)))
+    if (UNLIKELY(word_is_large(slab)))
         return large_is_whole(slab, size);
     const char *end = (const char *)block + size_classes[slab->size_class].size - CANARY_SIZE;
     return bytes_rest_is_zero((const char *)block + size, end) &&

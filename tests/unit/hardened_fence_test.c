@@ -139,6 +139,13 @@ static void without_a_fence_all_is_zero(void **state)
     os_discard(start, bytes);
 }
 
+static int start(void **state)
+{
+    (void)state;
+    fence_prepare();
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,5 +154,5 @@ int main(void)
         cmocka_unit_test(marks_take_no_mappings), cmocka_unit_test(locked_memory_loses_its_rights),
         cmocka_unit_test(is_locked_later),        cmocka_unit_test(without_a_fence_all_is_zero),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, start, NULL);
 }
