@@ -4,6 +4,7 @@
 #include "base/tuning.h"
 #include "os/os.h"
 #include "reclaim/limit.h"
+#include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -15,23 +16,13 @@ static uint64_t paid_ms;      /* atomic relaxed, any thread: when that was */
 static size_t paid_ahead;     /* atomic relaxed, any thread: more than was due, as runs go whole */
 static bool grew_while_armed; /* atomic relaxed, any thread: since the last growth_has_come */
 
-/* Bytes of growth after which memory that still lies free counts as not needed: a small part of the
- * free memory, so that resident memory grows little. */
-static size_t window(size_t free_bytes)
-{
-    return size_max(REGION_SIZE, free_bytes / 16);
-}
-
-/* Returns the thread's single blocks to their slabs: refills do so before the page heap grows
- * (thread/magazine.c); when big blocks grow, they are idle. Returns how many bytes became free. */
-static size_t flush_singles(void)
+/* Returns cached blocks to the page heap; returns the bytes that lie free and dirty there then. */
+static SLOW_PATH size_t empty_caches(void)
 {
     struct heap *heap = heap_of_thread();
-    size_t before = page_heap_stats().dirty_free_pages;
-    if (!heap || !heap_flush_singles(heap))
-        return 0;
-    size_t after = page_heap_stats().dirty_free_pages;
-    return (after - size_min(after, before)) * PAGE_SIZE;
+    for (unsigned step = 0; heap && step < SHARD_ROOM_STEPS; step++)
+        heap_make_room(heap, heap->shard, step);
+    return page_heap_stats().dirty_free_pages * PAGE_SIZE;
 }
 
 void reclaim_before_growth(size_t bytes, bool big)
@@ -41,18 +32,20 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (pressure_is_armed())
         ATOMIC_STORE_RELAXED(&grew_while_armed, true);
     size_t grown = ATOMIC_ADD_RELAXED(&grown_bytes, bytes) + bytes;
-    size_t cached = big_cache_bytes(), grown_min = window(dirty + cached);
+    /* From then on, memory that still lies free counts as not needed: a small part of it, so that
+     * resident memory grows little. */
+    size_t cached = big_cache_bytes(), grown_min = size_max(REGION_SIZE, (dirty + cached) / 16);
     if (grown < grown_min)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
     trace_give_back();
-    size_t flushed = flush_singles();
-    dirty += flushed;
+    size_t before = dirty;
+    dirty = empty_caches();
     /* If much is mapped at once, free memory goes for it even if it may be wanted again soon, but
      * not if very little is free. */
     size_t at_once = dirty + cached >= grown / 4 ? bytes - size_min(bytes, grown_min) : 0;
     /* Asking takes the locks of all parts, which few free pages do not repay. */
-    size_t idle = flushed;
+    size_t idle = dirty - size_min(dirty, before);
     if (dirty > pressure_bound(0))
         idle += page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
@@ -68,9 +61,9 @@ void reclaim_before_growth(size_t bytes, bool big)
     pressure_account(gone);
 }
 
-/* Free pages go for those that are taken, so that a program which uses memory in turns holds it
- * once. Whether they are soon wanted again, nobody knows: the time that this may cost is bounded
- * instead, by bytes a millisecond. */
+/* Free pages go for those that are taken, and if there are too few, those of cached blocks, so that
+ * a program which uses memory in turns holds it once. Whether they are soon wanted again, nobody
+ * knows: the time that this may cost is bounded instead, by bytes a millisecond. */
 static void pay(size_t bytes)
 {
     size_t owed = ATOMIC_ADD_RELAXED(&owed_bytes, bytes) + bytes;
@@ -84,8 +77,11 @@ static void pay(size_t bytes)
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     /* In large heaps a purge would break huge pages. */
-    size_t keep = used < HUGE_HEAP_MIN ? size_min(pressure_keep(used / 16), dirty) : dirty;
-    most = size_min(size_min(most - ahead, owed), size_min(PURGE_STEP, dirty - keep));
+    size_t keep = used < HUGE_HEAP_MIN ? pressure_keep(used / 16) : SIZE_MAX;
+    most = size_min(size_min(most - ahead, owed), PURGE_STEP);
+    if (used < HUGE_HEAP_MIN && dirty < keep + most)
+        dirty = empty_caches();
+    most = size_min(most, dirty - size_min(keep, dirty));
     size_t gone = most ? page_heap_purge(most) : 0;
     pressure_account(gone);
     ATOMIC_STORE_RELAXED(&owed_bytes, 0);

@@ -286,9 +286,7 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
-/* A step of returning cached blocks before memory grows; true: there were some. The heap's single
- * blocks of all classes go, since each keeps the pages around it from serving a longer one. */
-static bool flush_for_growth(struct heap *heap, unsigned shard, unsigned step)
+bool heap_make_room(struct heap *heap, unsigned shard, unsigned step)
 {
     bool flushed = step == 0 && heap && heap_flush_singles(heap);
     return shard_make_room(shard, step) || flushed;
@@ -307,7 +305,7 @@ unsigned heap_take(
     if (!got && by_shard && alignment <= 1)
         got = transfer_take_from_others(shard, size_class, blocks, count);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
-        if (flush_for_growth(heap, shard, step))
+        if (heap_make_room(heap, shard, step))
             got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_MAP);

@@ -294,6 +294,11 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class);
 /* Returns all cached blocks, as magazine_send does, and shortens the magazines. */
 void heap_flush(struct heap *heap);
 
+/* Before memory grows: a step of returning cached blocks to the page heap; true: there were some.
+ * The single blocks of `heap`, if it is not NULL, go first, since each keeps the pages around it
+ * from serving a longer one. The steps are those of shard_make_room. */
+bool heap_make_room(struct heap *heap, unsigned shard, unsigned step);
+
 /* Before memory grows, in a slow path of the heap's thread: returns the single blocks in its
  * magazines to their bins, near a limit all long ones; true: there were some. Does nothing in a
  * signal handler that interrupts such a path. */

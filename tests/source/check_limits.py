@@ -47,6 +47,7 @@ LONG_FILES = {
     "tests/model/engine/system.c",
     "tests/model/mutate.py",
     "tests/stress/faults.c",
+    "tests/unit/reclaim_tick_test.c",
     "tests/unit/report_stats_test.c",
     "tests/unit/trace_log_test.c",
     "tests/unit/slab_bin_test.c",
@@ -59,8 +60,8 @@ LONG_FILES = {
 # out. A budget only falls: who needs room makes it elsewhere in these rooms, and who made room
 # lowers the figure. What moves to another room takes its lines of the budget along.
 BUDGETS = (
-    ("allocator", ALLOCATOR, 10604),
-    ("hardened", ("hardened",), 2417),
+    ("allocator", ALLOCATOR, 10603),
+    ("hardened", ("hardened",), 2388),
     ("trace and report", ("trace", "report"), 5976),
     ("checks", ("checks",), 389),
 )

@@ -2,12 +2,14 @@
  * (behaviours 22, 40). */
 #include "unit.h"
 
+#include "api/alloc.h"
 #include "base/policy.h"
 #include "base/tuning.h"
 #include "os/os.h"
 #include "reclaim/tick.h"
 #include "span/big.h"
 #include "span/page_heap.h"
+#include "thread/heap.h"
 
 uint64_t __real_os_clock_ms(void);
 uint64_t __wrap_os_clock_ms(void);
@@ -227,6 +229,26 @@ static void pages_that_are_taken_are_paid_for(void **state)
     reclaim_everything();
 }
 
+/* If too few pages lie free, those of cached blocks pay, and as seldom. */
+static void cached_blocks_pay_for_pages(void **state)
+{
+    (void)state;
+    struct heap *heap = heap_enter();
+    unsigned size_class = size_class_of(MIB);
+    policy.retain_percent = 1000;
+    stands_at_ms = os_clock_ms() + 3600000;
+    pressure_taken(UNIT_SIZE);
+    release(alloc(MIB));
+    pressure_taken(UNIT_SIZE);
+    assert_int_equal(heap_cached_blocks(heap, size_class), 1);
+    stands_at_ms += 3600000;
+    pressure_taken(UNIT_SIZE);
+    assert_int_equal(heap_cached_blocks(heap, size_class), 0);
+    stands_at_ms = 0;
+    heap_leave(heap);
+    reclaim_everything();
+}
+
 static struct big *big_of(const void *block)
 {
     return (struct big *)page_map_lookup(block);
@@ -382,6 +404,7 @@ int main(void)
         cmocka_unit_test(little_is_always_kept),
         cmocka_unit_test(growth_is_paid_for),
         cmocka_unit_test(pages_that_are_taken_are_paid_for),
+        cmocka_unit_test(cached_blocks_pay_for_pages),
         cmocka_unit_test(growth_of_big_blocks_leaves_the_cache),
         cmocka_unit_test(growth_leaves_what_is_in_use),
         cmocka_unit_test(idle_memory_goes_by_halves),
