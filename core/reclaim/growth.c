@@ -61,9 +61,10 @@ void reclaim_before_growth(size_t bytes, bool big)
     pressure_account(gone);
 }
 
-/* Free pages go for those that are taken, and if there are too few, those of cached blocks, so that
- * a program which uses memory in turns holds it once. Whether they are soon wanted again, nobody
- * knows: the time that this may cost is bounded instead, by bytes a millisecond. */
+/* Free pages go for those that are taken, so that a program which uses memory in turns holds it
+ * once; if too few lie free, caches are emptied first. Whether it is soon wanted again, nobody
+ * knows: the time that this may cost is bounded instead. Purges are bounded by bytes a millisecond,
+ * and so is how often caches are emptied, but not how much is in them. */
 static void pay(size_t bytes)
 {
     size_t owed = ATOMIC_ADD_RELAXED(&owed_bytes, bytes) + bytes;

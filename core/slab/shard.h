@@ -73,9 +73,9 @@ ALWAYS_INLINE struct transfer *transfer_at(unsigned number)
     return transfer_of(number / CLASS_COUNT, number % CLASS_COUNT);
 }
 
-/* Before memory is mapped for one class of the shard, each step gives the page heap some memory
- * cached for others: the cheapest first, and never so much that a caller would notice the time.
- * True: it gave some. */
+/* Before memory is mapped or taken anew for one class of the shard, each step gives the page heap
+ * some memory cached for others: the cheapest first, and never so much that a caller would notice
+ * the time. True: it gave some. */
 enum { SHARD_ROOM_STEPS = 2 };
 bool shard_make_room(unsigned shard, unsigned step);
 
