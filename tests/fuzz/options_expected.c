@@ -158,7 +158,7 @@ struct expected options_expected(char *const *environment)
         variable(environment, "record_file"), variable(environment, "crash_file")};
 
     for (int i = 0; i < EXPECTED_COUNT; i++)
-        expected.values[i] = option_rows[i].presets[1];
+        expected.values[i] = option_rows[i].presets[HAKMEM_HARDENED ? 3 : 1];
     if (list)
         read_list(&expected, list, true);
     read_variable(&expected, environment, EXPECTED_preset);
@@ -167,6 +167,8 @@ struct expected options_expected(char *const *environment)
     for (int i = 0; i < EXPECTED_COUNT; i++)
         if (i != EXPECTED_preset)
             read_variable(&expected, environment, i);
+    /* The hardened library is so under each preset. */
+    expected.values[EXPECTED_hardened] |= HAKMEM_HARDENED;
     if (path && strlen(path) >= PATH_BYTES_MAX)
         expected.complaints++;
     else if (path)
