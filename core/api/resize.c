@@ -143,7 +143,7 @@ static void *move_block(void *block, size_t usable, size_t size, size_t alignmen
     /* Samples tell the requested size, and guards begin behind it. */
     size_t roomy = trace_samples() ? size : size_with_headroom(usable, size);
     void *moved = alloc_aligned(roomy, alignment);
-    if (UNLIKELY(!moved))
+    if (UNLIKELY(!moved && roomy > size))
         moved = alloc_aligned(size, alignment);
     if (UNLIKELY(!moved && (size > usable || (uintptr_t)block % alignment)))
         return NULL;

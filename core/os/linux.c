@@ -325,18 +325,18 @@ void os_advise_huge_pages(void *address, size_t size, bool wanted)
     advise_range(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-bool os_resize(void *address, size_t old_size, size_t new_size)
+enum os_move_result os_resize(void *address, size_t old_size, size_t new_size)
 {
     if (refused(OS_MREMAP))
-        return false;
+        return OS_MOVE_REFUSED;
     long result = system_call(SYS_mremap, (long)address, (long)old_size, (long)new_size, 0, 0, 0);
     if (result != (long)address)
-        return false;
+        return result == -EFAULT ? OS_MOVE_FAILED : OS_MOVE_REFUSED;
     if (new_size > old_size)
         tell_mapped((char *)address + old_size, new_size - old_size);
     else
         tell_unmapped((char *)address + new_size, old_size - new_size);
-    return true;
+    return OS_MOVED;
 }
 
 void *os_relocate(void *address, size_t old_size, size_t new_size)

@@ -108,15 +108,16 @@ void os_populate(void *address, size_t size);
 /* Asks for huge pages in the range, or for none; a hint. */
 void os_advise_huge_pages(void *address, size_t size, bool wanted);
 
-/* Changes the size of a whole mapping in place; false: the addresses behind it are taken. */
-bool os_resize(void *address, size_t old_size, size_t new_size);
-
-/* Makes a whole mapping longer at whatever address has room; NULL: it is as before. */
-void *os_relocate(void *address, size_t old_size, size_t new_size);
-
 /* A refused move, by a filter of system calls, changes nothing. A failed one leaves the mapping,
  * but the target may be gone. */
 enum os_move_result { OS_MOVED, OS_MOVE_REFUSED, OS_MOVE_FAILED };
+
+/* Changes the size of a whole mapping in place. Refused: the addresses behind it are taken. Failed:
+ * for the system these are several mappings, and a move would fail, too. */
+enum os_move_result os_resize(void *address, size_t old_size, size_t new_size);
+
+/* Makes a whole mapping longer at whatever address has room; NULL: it is as before. */
+void *os_relocate(void *address, size_t old_size, size_t new_size);
 
 /* Moves a whole mapping to `target`, mapped before by os_map with `new_size` bytes, which it
  * replaces, and makes it `new_size` long. No content is copied. */

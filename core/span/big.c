@@ -82,10 +82,11 @@ static char *move_mapping(struct big *big, size_t size)
 /* Makes the mapping `size` bytes long, in place or at another address; false: it is as before. */
 static bool extend(struct big *big, size_t size)
 {
-    size_t growth = size - big->mapped;
-    if (!os_resize(big->region.base, big->mapped, size)) {
+    enum os_move_result resized = os_resize(big->region.base, big->mapped, size);
+    if (resized != OS_MOVED) {
         struct page_map_spare spare;
-        if (!page_map_take_spare(&spare))
+        /* Joined mappings may be several for the system, which moves none of them. */
+        if (resized == OS_MOVE_FAILED || !page_map_take_spare(&spare))
             return false;
         page_map_unregister(&big->region);
         char *target = move_mapping(big, size);
@@ -96,8 +97,8 @@ static bool extend(struct big *big, size_t size)
         if (!target)
             return false;
     }
+    reclaim_before_growth(size - big->mapped, false);
     big->mapped = size;
-    reclaim_before_growth(growth, false);
     return true;
 }
 

@@ -248,14 +248,17 @@ WRAPPED(bool, os_purge, void *address, size_t size)
     return !refused() && __real_os_purge(address, size);
 }
 
-WRAPPED(bool, os_resize, void *address, size_t old_size, size_t new_size)
+WRAPPED(enum os_move_result, os_resize, void *address, size_t old_size, size_t new_size)
 {
     uintptr_t start = (uintptr_t)address;
-    if (refused() || !__real_os_resize(address, old_size, new_size))
-        return false;
-    remove_range(start, start + old_size);
-    add_range(start, start + new_size);
-    return true;
+    if (refused())
+        return OS_MOVE_REFUSED;
+    enum os_move_result result = __real_os_resize(address, old_size, new_size);
+    if (result == OS_MOVED) {
+        remove_range(start, start + old_size);
+        add_range(start, start + new_size);
+    }
+    return result;
 }
 
 WRAPPED(enum os_move_result, os_move, void *address, size_t old_size, void *target, size_t new_size)

@@ -157,11 +157,16 @@ static void mappings_grow_in_place_or_move(void **state)
     assert_true(os_unmap(area + size, 3 * size));
     char *obstacle = os_map(size, page, area + size);
     if (obstacle == area + size) {
-        assert_false(os_resize(map, size, 2 * size));
+        assert_int_equal(os_resize(map, size, 2 * size), OS_MOVE_REFUSED);
         assert_true(unit_all_bytes(map, size, 'x'));
     }
     assert_true(os_unmap(obstacle, size));
-    assert_true(os_resize(map, size, 2 * size));
+    /* Advice makes two mappings of one. */
+    assert_int_equal(os_resize(map, size, 2 * size), OS_MOVED);
+    os_advise_huge_pages(map, size, true);
+    os_advise_huge_pages(map + size, size, false);
+    assert_int_equal(os_resize(map, 2 * size, 3 * size), OS_MOVE_FAILED);
+    os_advise_huge_pages(map, size, false);
     assert_true(unit_all_bytes(map, size, 'x'));
     assert_true(unit_all_bytes(map + size, size, 0));
 

@@ -217,11 +217,11 @@ bool os_purge(void *address, size_t size)
 }
 
 /* There is never room behind a mapping, so that it has to move. */
-bool os_resize(void *address, size_t old_size, size_t new_size)
+enum os_move_result os_resize(void *address, size_t old_size, size_t new_size)
 {
     (void)address, (void)old_size, (void)new_size;
     check_system_call(CODE);
-    return false;
+    return OS_MOVE_REFUSED;
 }
 
 void *os_relocate(void *address, size_t old_size, size_t new_size)
