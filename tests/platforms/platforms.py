@@ -110,7 +110,7 @@ def large_pages(kib):
 
 
 NO_UNWINDER = "musl-gcc comes without libgcc_s, which follows stacks"
-WRAPPED = (("platforms_high_addresses",
+WRAPPED = (("platforms_high_addresses|unit_reclaim_tick|unit_trace_guard|unit_cycles_report",
             "the linker cannot replace functions that are optimised together with their callers"),)
 OWN_MALLOC = (("unit_report_stats|unit_api_options|unit_stats_file|unit_cycles_report",
                "malloc is the sanitizer's in programs that are linked with the library"),)
