@@ -12,7 +12,7 @@ use hakmem_lab::machine;
 use hakmem_lab::plan::{Budget, Plan, Task};
 use hakmem_report::format::one_line;
 use hakmem_report::summary::MOST_BLOCKS;
-use hakmem_results::{Arm, ArmKind, Outcome, ResultFile, Row};
+use hakmem_results::{Arm, ArmKind, ResultFile, Row};
 
 use crate::cli::ExperimentOptions;
 use crate::elf::Libc;
@@ -171,7 +171,7 @@ fn header(installation: &Installation) -> Header {
 fn failed_rows(file: &ResultFile) -> Vec<&str> {
     let failed = |row: &&Row| {
         let mut cells = row.cells.iter();
-        cells.any(|cell| matches!(cell.outcome, Outcome::Error(_)))
+        cells.any(|cell| cell.outcome.error().is_some())
     };
     let failed = file.rows.iter().filter(failed);
     failed.map(|row| row.name.as_str()).collect()
@@ -183,10 +183,8 @@ fn describe_stop(file: &ResultFile, plan: &Plan) -> String {
     let mut rest = String::new();
     // With a time budget, nobody can tell whether the last row was finished.
     if let (Some(row), Budget::Rounds(all)) = (file.rows.last(), plan.budget) {
-        let rounds = row.cells.iter().filter_map(|cell| match &cell.outcome {
-            Outcome::Measured(measured) => Some(measured.samples.len()),
-            Outcome::Error(_) => None,
-        });
+        let measured = row.cells.iter().filter_map(|cell| cell.outcome.measured());
+        let rounds = measured.map(|measured| measured.samples.len());
         if let Some(rounds) = rounds.max().filter(|&rounds| rounds < all as usize) {
             finished -= 1;
             rest = format!(", and {} has {rounds} of {all} rounds", row.name);

@@ -111,7 +111,7 @@ fn next(file: &ResultFile, row: &Row, asked: &Asked) -> (&'static str, Vec<Strin
         command(words.map(String::from).chain(asked.options.clone()), asked)
     };
     let first = &file.arms[0].name;
-    if summary::error(row, first).is_some() {
+    if row.error(first).is_some() {
         let input = asked
             .input
             .iter()
@@ -122,7 +122,9 @@ fn next(file: &ResultFile, row: &Row, asked: &Asked) -> (&'static str, Vec<Strin
             command(words, asked),
         );
     }
-    let runs = summary::measured(row, first).map_or(0, |measured| measured.samples.len());
+    let runs = row
+        .measured(first)
+        .map_or(0, |measured| measured.samples.len());
     let more_runs = (2 * runs).max(DEFAULT_ROUNDS as usize);
     if is_open(file, row) && more_runs <= MOST_RUNS {
         return (

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use hakmem_results::{Machine, Metric, Outcome, ResultFile, Row, FORMAT};
+use hakmem_results::{Machine, Metric, ResultFile, Row, FORMAT};
 use hakmem_statistics::assess::judge_rows;
 use hakmem_statistics::scaling::scaling;
 
@@ -95,8 +95,8 @@ pub fn run(
 /// Whether a run had hardware counters.
 fn have_counters(rows: &[Row]) -> bool {
     let mut cells = rows.iter().flat_map(|row| &row.cells);
-    cells.any(|cell| match &cell.outcome {
-        Outcome::Measured(measured) => measured.figures.contains_key(&Metric::Instructions),
-        Outcome::Error(_) => false,
+    cells.any(|cell| {
+        let measured = cell.outcome.measured();
+        measured.is_some_and(|it| it.figures.contains_key(&Metric::Instructions))
     })
 }

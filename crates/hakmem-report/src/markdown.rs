@@ -252,7 +252,7 @@ fn medians(file: &ResultFile, metric: Metric, title: &str) -> String {
             let rate = rate.map(|rate| format!(" ({})", format::rate(rate.median)));
             format::median(metric, figure) + &rate.unwrap_or_default()
         }
-        None if summary::error(row, &arm.name).is_some() => "error".to_string(),
+        None if row.error(&arm.name).is_some() => "error".to_string(),
         None => format::NOTHING.to_string(),
     };
     let rows = summary::rows_run(file);

@@ -11,7 +11,7 @@ use hakmem_statistics::signed_rank;
 use hakmem_statistics::verdict::judge;
 
 use crate::format;
-use crate::summary::{control, error, has_figure, peers, ratio, rows_run};
+use crate::summary::{control, has_figure, peers, ratio, rows_run};
 
 /// Title of the column of the best peers.
 pub const BEST_PEER: &str = "best peer";
@@ -189,12 +189,8 @@ fn column<'a>(file: &'a ResultFile, versus: Versus<'a>, metric: Metric) -> Vec<P
     };
     let mut parts: Vec<Part> = rows_with(file, metric).map(part).collect();
     if versus == Versus::BestPeer {
-        let ratios = parts.iter_mut();
-        judge(
-            &mut ratios
-                .filter_map(|part| part.entry.ratio_mut())
-                .collect::<Vec<_>>(),
-        );
+        let ratios = parts.iter_mut().filter_map(|part| part.entry.ratio_mut());
+        judge(&mut ratios.collect::<Vec<_>>());
     }
     parts
 }
@@ -224,7 +220,7 @@ fn part_of_best<'a>(file: &'a ResultFile, row: &'a Row, metric: Metric) -> Part<
 /// Why there is no ratio to an arm: it failed, or the first arm did.
 fn gap<'a>(file: &'a ResultFile, row: &'a Row, arm: Option<&'a Arm>) -> Entry<'a> {
     let mut arms = arm.into_iter().chain(file.arms.first());
-    arms.find_map(|arm| Some(Entry::Error(arm, error(row, &arm.name)?)))
+    arms.find_map(|arm| Some(Entry::Error(arm, row.error(&arm.name)?)))
         .unwrap_or(Entry::Missing)
 }
 

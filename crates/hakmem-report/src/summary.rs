@@ -4,43 +4,19 @@
 //! A *peer* is here every arm that the first one is compared with, the system's malloc included,
 //! but not the control.
 
-use hakmem_results::{Arm, ArmKind, Measured, Metric, Outcome, Ratio, ResultFile, Row};
-use hakmem_results::{Summary, Verdict};
+use hakmem_results::{Arm, ArmKind, Metric, Ratio, ResultFile, Row, Summary, Verdict};
 use hakmem_statistics::median::median;
 
 use crate::format;
 
-/// The figures of a row under an arm, if there are any.
-pub fn measured<'a>(row: &'a Row, arm: &str) -> Option<&'a Measured> {
-    match outcome(row, arm)? {
-        Outcome::Measured(measured) => Some(measured),
-        Outcome::Error(_) => None,
-    }
-}
-
-/// Why a row has no figures under an arm, if it failed.
-pub fn error<'a>(row: &'a Row, arm: &str) -> Option<&'a str> {
-    match outcome(row, arm)? {
-        Outcome::Measured(_) => None,
-        Outcome::Error(reason) => Some(reason),
-    }
-}
-
-fn outcome<'a>(row: &'a Row, arm: &str) -> Option<&'a Outcome> {
-    row.cells
-        .iter()
-        .find(|cell| cell.arm == arm)
-        .map(|cell| &cell.outcome)
-}
-
 /// One metric of a row under an arm.
 pub fn figure<'a>(row: &'a Row, arm: &str, metric: Metric) -> Option<&'a Summary> {
-    measured(row, arm)?.figures.get(&metric)
+    row.measured(arm)?.figures.get(&metric)
 }
 
 /// Operations a second of a row under an arm, if it counts them.
 pub fn rate<'a>(row: &'a Row, arm: &str) -> Option<&'a Summary> {
-    measured(row, arm)?.operations_per_s.as_ref()
+    row.measured(arm)?.operations_per_s.as_ref()
 }
 
 /// Whether a row has a metric under some arm: not every program tells what all do.
@@ -61,7 +37,7 @@ pub fn compared_metrics(file: &ResultFile) -> Vec<Metric> {
 
 /// The ratio of a row under an arm, if it is one that can be shown: finite and above 0.
 pub fn ratio(row: &Row, arm: &str, metric: Metric) -> Option<Ratio> {
-    let ratio = *measured(row, arm)?.ratios.get(&metric)?;
+    let ratio = *row.measured(arm)?.ratios.get(&metric)?;
     (ratio.ratio.is_finite() && ratio.ratio > 0.0).then_some(ratio)
 }
 
@@ -106,22 +82,16 @@ pub fn skipped(file: &ResultFile) -> Vec<(&Row, &str)> {
 
 /// The cells without figures: row, name of the arm, reason.
 pub fn errors(file: &ResultFile) -> Vec<(&Row, &str, &str)> {
-    let of_row = |row| {
-        let of_arm = move |arm: &'_ Arm| error(row, &arm.name).is_some();
-        file.arms
-            .iter()
-            .filter(move |arm| of_arm(arm))
-            .map(move |arm| {
-                let reason = error(row, &arm.name).unwrap_or_default();
-                (row, arm.name.as_str(), reason)
-            })
-    };
-    file.rows.iter().flat_map(of_row).collect()
+    let rows = file.rows.iter();
+    let cells = rows.flat_map(|row| file.arms.iter().map(move |arm| (row, arm.name.as_str())));
+    cells
+        .filter_map(|(row, arm)| Some((row, arm, row.error(arm)?)))
+        .collect()
 }
 
 /// How the runs of a row under an arm exited, where another code than 0 was allowed and came.
 pub fn ignored_exits(row: &Row, arm: &str) -> Option<String> {
-    let codes = &measured(row, arm)?.exit_codes;
+    let codes = &row.measured(arm)?.exit_codes;
     let counts = codes
         .iter()
         .map(|(code, &runs)| format!("{} exited with {code}", format::count(runs as usize, "run")));
@@ -201,9 +171,9 @@ impl Alarm<'_> {
 /// Whether anything was compared.
 pub fn has_ratios(file: &ResultFile) -> bool {
     let mut cells = file.rows.iter().flat_map(|row| &row.cells);
-    cells.any(|cell| match &cell.outcome {
-        Outcome::Measured(measured) => !measured.ratios.is_empty(),
-        Outcome::Error(_) => false,
+    cells.any(|cell| {
+        let measured = cell.outcome.measured();
+        measured.is_some_and(|measured| !measured.ratios.is_empty())
     })
 }
 

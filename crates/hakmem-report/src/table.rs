@@ -81,7 +81,7 @@ pub fn render_row(arms: &[Arm], row: &Row, options: &TableOptions) -> String {
     let table = fitting(row, options, |columns| block(arms, row, options, columns));
     let errors = arms
         .iter()
-        .filter_map(|arm| Some((arm, summary::error(row, &arm.name)?)));
+        .filter_map(|arm| Some((arm, row.error(&arm.name)?)));
     let errors: String = errors
         .map(|(arm, reason)| format!("  {}\n", line(&arm.name, reason)))
         .collect();
@@ -245,9 +245,7 @@ pub(crate) fn median_text(row: &Row, arm: &Arm, metric: Metric, with_interval: b
         }
         Some(figure) => format::median(metric, figure),
         // The reason is told below the table, once.
-        None if summary::error(row, &arm.name).is_some() && metric == Metric::Time => {
-            "error".to_string()
-        }
+        None if row.error(&arm.name).is_some() && metric == Metric::Time => "error".to_string(),
         None => format::NOTHING.to_string(),
     }
 }

@@ -168,6 +168,23 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
+impl Row {
+    fn outcome(&self, arm: &str) -> Option<&Outcome> {
+        let cell = self.cells.iter().find(|cell| cell.arm == arm);
+        cell.map(|cell| &cell.outcome)
+    }
+
+    /// The figures under an arm, if there are any.
+    pub fn measured(&self, arm: &str) -> Option<&Measured> {
+        self.outcome(arm)?.measured()
+    }
+
+    /// Why there are none under an arm, if it failed.
+    pub fn error(&self, arm: &str) -> Option<&str> {
+        self.outcome(arm)?.error()
+    }
+}
+
 /// The place of a row in a series: rows that differ in nothing but the number of threads.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Series {
@@ -213,6 +230,24 @@ pub enum Outcome {
     Measured(Measured),
     /// What was wrong, e.g. the program failed, its output differed, or the proof was not given.
     Error(String),
+}
+
+impl Outcome {
+    /// The figures, if there are any.
+    pub fn measured(&self) -> Option<&Measured> {
+        match self {
+            Outcome::Measured(measured) => Some(measured),
+            Outcome::Error(_) => None,
+        }
+    }
+
+    /// Why there are none.
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Outcome::Measured(_) => None,
+            Outcome::Error(reason) => Some(reason),
+        }
+    }
 }
 
 /// The figures of a cell.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hakmem_results::{Arm, ArmKind, Cell, Measured, Metric, Outcome, Ratio, ResultFile, Row};
 
 use crate::median::summary;
-use crate::samples::{column, measured};
+use crate::samples::column;
 use crate::scaling::scaling;
 use crate::signed_rank::{self, ratio};
 use crate::verdict::judge;
@@ -16,7 +16,7 @@ type Columns = BTreeMap<Metric, Vec<f64>>;
 /// Computes the figures and ratios of a row. The verdicts are those of the row alone.
 pub fn assess(arms: &[Arm], row: &mut Row, confidence: f64) {
     let first_name = arms.first().map(|arm| arm.name.as_str());
-    let first = first_name.and_then(|name| measured(row, name));
+    let first = first_name.and_then(|name| row.measured(name));
     let first = first.map(columns).unwrap_or_default();
     for cell in &mut row.cells {
         let is_first = Some(cell.arm.as_str()) == first_name;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use hakmem_results::{Arm, ArmKind, Metric, Ratio, Row, Scaling};
 
 use crate::combine::{best_peer, confidence_of_best};
-use crate::samples::{log_ratios, measured};
+use crate::samples::log_ratios;
 use crate::signed_rank;
 use crate::verdict::judge;
 
@@ -29,12 +29,8 @@ pub fn scaling(arms: &[Arm], rows: &[Row], confidence: f64) -> Vec<Scaling> {
             table.extend(pair(arms, fewer, row, confidence));
         }
     }
-    judge(
-        &mut table
-            .iter_mut()
-            .filter_map(|pair| pair.ratio.as_mut())
-            .collect::<Vec<_>>(),
-    );
+    let ratios = table.iter_mut().filter_map(|pair| pair.ratio.as_mut());
+    judge(&mut ratios.collect::<Vec<_>>());
     // The test is about what is needed, the table about what is gained.
     for pair in &mut table {
         pair.ratio = pair.ratio.as_ref().and_then(inverse);
@@ -96,5 +92,5 @@ fn pair(arms: &[Arm], fewer: &Row, more: &Row, confidence: f64) -> Option<Scalin
 
 /// Operations a second of a row under an arm: the median of its rounds.
 fn rate(row: &Row, arm: &str) -> Option<f64> {
-    Some(measured(row, arm)?.operations_per_s?.median)
+    Some(row.measured(arm)?.operations_per_s?.median)
 }

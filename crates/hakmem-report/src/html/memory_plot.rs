@@ -8,7 +8,6 @@ use maud::{html, Markup};
 
 use super::arm_class;
 use crate::format;
-use crate::summary;
 
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 242.0;
@@ -60,7 +59,7 @@ pub fn render(arms: &[Arm], row: &Row) -> Markup {
         .iter()
         .enumerate()
         .filter_map(|(index, arm)| {
-            let samples = &summary::measured(row, &arm.name)?.rss_over_time;
+            let samples = &row.measured(&arm.name)?.rss_over_time;
             let class = arm_class(index) + if index == 0 { " first" } else { "" };
             (!samples.is_empty()).then_some(Curve {
                 name: &arm.name,

@@ -73,7 +73,7 @@ fn figures(page: &Page, row: &Row) -> Markup {
                 @for (index, arm) in arms.iter().enumerate() {
                     tr class={ (arm_class(index)) @if index == 0 { " first" } } {
                         th scope="row" { i.swatch {} (arm.name) }
-                        @match summary::error(row, &arm.name) {
+                        @match row.error(&arm.name) {
                             Some(reason) => td.error colspan="6" { b { "error: " } (reason) },
                             None => @for (metric, longest) in scales {
                                 (figure(page, row, arm, metric, longest))
@@ -156,10 +156,7 @@ fn bar(figure: &Summary, longest: f64) -> Markup {
 /// Everything that is not in the figures above: a table with a column per allocator.
 fn details(page: &Page, row: &Row) -> Markup {
     let arms = &page.file.arms;
-    let cells: Vec<Option<&Measured>> = arms
-        .iter()
-        .map(|arm| summary::measured(row, &arm.name))
-        .collect();
+    let cells: Vec<Option<&Measured>> = arms.iter().map(|arm| row.measured(&arm.name)).collect();
     let exits: Vec<Option<String>> = arms
         .iter()
         .map(|arm| summary::ignored_exits(row, &arm.name))
