@@ -81,11 +81,7 @@ fn rows(file: &ResultFile, options: &TableOptions) -> String {
             table.add_row(line);
         }
         if matrices[0].groups.len() > 1 {
-            let title = format!(
-                "mean of {}",
-                format::row_kind_name(of_group.kind).to_lowercase()
-            );
-            table.add_row(means(&title, &|matrix, column| {
+            table.add_row(means(&of_group.title_of_means(), &|matrix, column| {
                 matrix.groups[group].means[column]
             }));
         }

@@ -183,14 +183,18 @@ pub fn share(share: f64) -> String {
     format!("{}%", (share * 1000.0).floor() / 10.0)
 }
 
-/// A ratio in words, as the object of "A needs …": `19% less time than B`.
-pub fn needs(metric: Metric, ratio: f64, than: &str) -> String {
-    let what = match metric {
-        Metric::Time => "time",
+/// What is needed more or less of: `time`, `memory`.
+pub fn need(metric: Metric) -> &'static str {
+    match metric {
         Metric::PeakRss => "memory",
         Metric::SettledRss => "memory in the end",
         _ => metric_name(metric),
-    };
+    }
+}
+
+/// A ratio in words, as the object of "A needs …": `19% less time than B`.
+pub fn needs(metric: Metric, ratio: f64, than: &str) -> String {
+    let what = need(metric);
     match change(ratio).as_str() {
         "the same" => format!("as much {what} as {than}"),
         change if ratio >= 2.0 => format!("{change} {what} as {than}"),
@@ -243,6 +247,11 @@ pub fn mark(verdict: Verdict) -> &'static str {
         Verdict::Unclear => "~",
         Verdict::TooFewRounds => "?",
     }
+}
+
+/// A short ratio with the mark of its verdict: `0.80 ▼`.
+pub fn marked(ratio: &Ratio) -> String {
+    format!("{} {}", short_ratio(ratio.ratio), mark(ratio.verdict))
 }
 
 /// Text from outside on one line and without control characters, which could steer a terminal.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hakmem_results::{Arm, ArmKind, Metric, Ratio, ResultFile, Row, Scaling};
+use hakmem_results::{Arm, Metric, ResultFile, Row, Scaling};
 use hakmem_statistics::signed_rank::FEWEST_ROUNDS;
 use hakmem_statistics::verdict::MARGIN;
 
@@ -156,19 +156,15 @@ fn ratios(file: &ResultFile, matrix: &Matrix, title: &str) -> String {
                     Entry::Ratio(ratio, _) if versus.is_control() => {
                         format::short_ratio(ratio.ratio)
                     }
-                    Entry::Ratio(ratio, _) => marked(ratio),
-                    Entry::BestOfRest(ratio, _) => format!("\\*{}", marked(ratio)),
+                    Entry::Ratio(ratio, _) => format::marked(ratio),
+                    Entry::BestOfRest(ratio, _) => format!("\\*{}", format::marked(ratio)),
                     Entry::Error(..) => "error".to_string(),
                     Entry::Missing => format::NOTHING.to_string(),
                 });
             lines.push(std::iter::once(text(&row.name)).chain(cells).collect());
         }
         if matrix.groups.len() > 1 {
-            let title = format!(
-                "mean of {}",
-                format::row_kind_name(group.kind).to_lowercase()
-            );
-            lines.push(mean_line(&title, &group.means));
+            lines.push(mean_line(&group.title_of_means(), &group.means));
         }
     }
     lines.push(mean_line("mean of all", &matrix.means));
@@ -194,24 +190,12 @@ fn mean_and_interval(of: &Option<Mean>) -> String {
     mean(of) + &interval.unwrap_or_default()
 }
 
-fn marked(ratio: &Ratio) -> String {
-    let (ratio, mark) = (
-        format::short_ratio(ratio.ratio),
-        format::mark(ratio.verdict),
-    );
-    format!("{ratio} {mark}")
-}
-
 /// What more threads gain, where rows tell.
 fn scaling(file: &ResultFile) -> String {
     let Some(first) = file.arms.first().filter(|_| !file.scaling.is_empty()) else {
         return String::new();
     };
-    let arms: Vec<&Arm> = file
-        .arms
-        .iter()
-        .filter(|arm| arm.kind != ArmKind::Control)
-        .collect();
+    let arms: Vec<&Arm> = summary::without_control(&file.arms).collect();
     let header: Vec<String> = ["series".to_string(), "threads".to_string()]
         .into_iter()
         .chain(arms.iter().map(|arm| text(&arm.name)))
@@ -238,11 +222,7 @@ fn scaling(file: &ResultFile) -> String {
 }
 
 fn medians(file: &ResultFile, metric: Metric, title: &str) -> String {
-    let arms: Vec<&Arm> = file
-        .arms
-        .iter()
-        .filter(|arm| arm.kind != ArmKind::Control)
-        .collect();
+    let arms: Vec<&Arm> = summary::without_control(&file.arms).collect();
     let header: Vec<String> = std::iter::once("row".to_string())
         .chain(arms.iter().map(|arm| text(&arm.name)))
         .collect();

@@ -115,6 +115,14 @@ pub struct Group<'a> {
     pub means: Vec<Option<Mean>>,
 }
 
+impl Group<'_> {
+    /// Title of the line of its means: `mean of workloads`.
+    pub fn title_of_means(&self) -> String {
+        let kind = format::row_kind_name(self.kind);
+        format!("mean of {}", kind.to_lowercase())
+    }
+}
+
 /// The ratios of one metric, rows x arms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix<'a> {

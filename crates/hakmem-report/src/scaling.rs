@@ -1,6 +1,6 @@
 //! What more threads gain: the cells of the table that several formats have.
 
-use hakmem_results::{Arm, Ratio, Scaling, Verdict};
+use hakmem_results::{Arm, Scaling, Verdict};
 
 use crate::format;
 
@@ -32,13 +32,8 @@ pub fn best(pair: &Scaling) -> String {
 /// The gain of the first arm over that of the best, with a mark. As everywhere, ▲ is bad: unlike
 /// elsewhere, that is where the ratio is below 1.
 pub fn against_best(pair: &Scaling) -> String {
-    let text = |ratio: &Ratio| {
-        let mark = format::mark(ratio.verdict);
-        format!("{} {mark}", format::short_ratio(ratio.ratio))
-    };
-    pair.ratio
-        .as_ref()
-        .map_or_else(|| format::NOTHING.to_string(), text)
+    let ratio = pair.ratio.as_ref();
+    ratio.map_or_else(|| format::NOTHING.to_string(), format::marked)
 }
 
 /// The verdict as a predicate of the first arm: "hakmem …".

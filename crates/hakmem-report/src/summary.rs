@@ -41,11 +41,14 @@ pub fn ratio(row: &Row, arm: &str, metric: Metric) -> Option<Ratio> {
     (ratio.ratio.is_finite() && ratio.ratio > 0.0).then_some(ratio)
 }
 
+/// The arms but for the control.
+pub fn without_control(arms: &[Arm]) -> impl Iterator<Item = &Arm> {
+    arms.iter().filter(|arm| arm.kind != ArmKind::Control)
+}
+
 /// The arms that the first one is compared with.
 pub fn peers(arms: &[Arm]) -> impl Iterator<Item = &Arm> {
-    arms.iter()
-        .skip(1)
-        .filter(|arm| arm.kind != ArmKind::Control)
+    without_control(arms.get(1..).unwrap_or_default())
 }
 
 /// The first arm once more, if it was run twice.

@@ -342,8 +342,7 @@ fn matrix_part(
             table.add_row(std::iter::once(name).chain(own).chain(cells));
         }
         if matrix.groups.len() > 1 {
-            let kind = format::row_kind_name(group.kind).to_lowercase();
-            let title = format!("mean of {kind}");
+            let title = group.title_of_means();
             table.add_row(line(&title, &|column| mean(&group.means, column)));
         }
     }
@@ -401,7 +400,7 @@ pub(crate) fn mean_text(mean: &Option<Mean>, is_control: bool) -> String {
     let gap = if mean.missing > 0 { GAP } else { "" };
     match is_control {
         true => format!("{gap}{}  ", format::short_ratio(mean.ratio.ratio)),
-        false => format!("{gap}{}", marked(&mean.ratio)),
+        false => format!("{gap}{}", format::marked(&mean.ratio)),
     }
 }
 
@@ -410,14 +409,6 @@ fn interval_text(mean: &Option<Mean>) -> String {
     let interval = mean.filter(|mean| mean.ratio.p.is_some());
     let interval = interval.map(|mean| format::short_ratio_interval(&mean.ratio));
     format!("{}  ", interval.as_deref().unwrap_or(format::NOTHING))
-}
-
-fn marked(ratio: &Ratio) -> String {
-    let (ratio, mark) = (
-        format::short_ratio(ratio.ratio),
-        format::mark(ratio.verdict),
-    );
-    format!("{ratio} {mark}")
 }
 
 /// Whether the first arm is like itself.
@@ -434,9 +425,10 @@ pub(crate) fn entry_cell(entry: &Entry, is_control: bool) -> Cell {
         Entry::Ratio(ratio, _) if is_control => {
             dim(&format!("{}  ", format::short_ratio(ratio.ratio)))
         }
-        Entry::Ratio(ratio, _) => coloured(Cell::new(marked(ratio)), ratio.verdict),
+        Entry::Ratio(ratio, _) => coloured(Cell::new(format::marked(ratio)), ratio.verdict),
         Entry::BestOfRest(ratio, _) => {
-            coloured(Cell::new(format!("{GAP}{}", marked(ratio))), ratio.verdict)
+            let text = format!("{GAP}{}", format::marked(ratio));
+            coloured(Cell::new(text), ratio.verdict)
         }
         Entry::Error(..) => Cell::new("error").fg(Color::Magenta),
         Entry::Missing => dim(&format!("{}  ", format::NOTHING)),

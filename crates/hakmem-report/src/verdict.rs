@@ -49,21 +49,14 @@ fn than(versus: Versus) -> String {
 /// What one metric says; the subject is the first arm.
 fn of_metric(matrix: &Matrix, against: Versus, subject: &str) -> Option<String> {
     let (mean, tally) = matrix.column(against)?;
-    let words = match matrix.metric {
-        Metric::Time => ["faster", "slower"],
-        _ => ["smaller", "larger"],
-    };
     let average = on_average(matrix.metric, subject, &mean.ratio);
-    let rows = rows(tally, words, &losses(matrix, against));
+    let rows = rows(matrix.metric, tally, &losses(matrix, against));
     Some(format!("{average}; {rows}."))
 }
 
 /// What the mean says, as far as it says anything.
 fn on_average(metric: Metric, subject: &str, mean: &Ratio) -> String {
-    let what = match metric {
-        Metric::Time => "time",
-        _ => "memory",
-    };
+    let what = format::need(metric);
     match mean.verdict {
         Verdict::Better | Verdict::Worse => {
             let change = format::change(mean.ratio);
@@ -78,24 +71,28 @@ fn on_average(metric: Metric, subject: &str, mean: &Ratio) -> String {
 }
 
 /// How many rows came out which way. What did not occur is left out.
-fn rows(tally: Tally, [better, worse]: [&str; 2], losses: &[String]) -> String {
+fn rows(metric: Metric, tally: Tally, losses: &[String]) -> String {
     let Tally {
         better: gains,
         same,
         unclear,
-        worse: worse_rows,
+        worse,
         undecided,
     } = tally;
-    let all = format::count(gains + same + unclear + worse_rows + undecided, "row");
-    let more = worse_rows.saturating_sub(losses.len());
+    let all = format::count(gains + same + unclear + worse + undecided, "row");
+    let more = worse.saturating_sub(losses.len());
     let named = match (losses, more) {
         ([], _) => String::new(),
         (some, 0) => format!(" ({})", some.join(", ")),
         (some, more) => format!(" ({} and {more} more)", some.join(", ")),
     };
     let parts = [
-        (gains, better, String::new()),
-        (worse_rows, worse, named),
+        (
+            gains,
+            format::verdict(metric, Verdict::Better),
+            String::new(),
+        ),
+        (worse, format::verdict(metric, Verdict::Worse), named),
         (same, "no different", String::new()),
         (unclear, "unclear", String::new()),
         (undecided, "undecided", String::new()),

@@ -38,28 +38,14 @@ pub fn render(page: &Page) -> Markup {
 }
 
 fn tile(page: &Page, matrix: &Matrix, versus: Versus) -> Markup {
-    let (what, words) = match matrix.metric {
-        Metric::Time => ("time", ["faster", "slower"]),
-        _ => ("memory", ["smaller", "larger"]),
-    };
-    match matrix.single(versus) {
-        Some((ratio, arm)) => tile_of_row(page, matrix.metric, what, versus, &ratio, arm),
-        None => matrix
-            .column(versus)
-            .map_or_else(Markup::default, |(mean, tally)| {
-                tile_of_rows(page, what, words, versus, mean, tally)
-            }),
+    match (matrix.single(versus), matrix.column(versus)) {
+        (Some((ratio, arm)), _) => tile_of_row(page, matrix.metric, versus, &ratio, arm),
+        (None, Some((mean, tally))) => tile_of_rows(page, matrix.metric, versus, mean, tally),
+        (None, None) => html! {},
     }
 }
 
-fn tile_of_row(
-    page: &Page,
-    metric: Metric,
-    what: &str,
-    versus: Versus,
-    ratio: &Ratio,
-    arm: &Arm,
-) -> Markup {
+fn tile_of_row(page: &Page, metric: Metric, versus: Versus, ratio: &Ratio, arm: &Arm) -> Markup {
     let than = match versus {
         Versus::BestPeer => format!("the best peer, {}", format::one_line(&arm.name)),
         Versus::Arm(arm) => format::one_line(&arm.name),
@@ -73,7 +59,7 @@ fn tile_of_row(
                         (format::verdict(metric, ratio.verdict)) ", "
                     }
                 }
-                span { (what) }
+                span { (format::need(metric)) }
             }
             div.than { (page.first) " against " (than) }
             div.note {
@@ -85,22 +71,16 @@ fn tile_of_row(
     }
 }
 
-fn tile_of_rows(
-    page: &Page,
-    what: &str,
-    [better, worse]: [&str; 2],
-    versus: Versus,
-    mean: Mean,
-    tally: Tally,
-) -> Markup {
+fn tile_of_rows(page: &Page, metric: Metric, versus: Versus, mean: Mean, tally: Tally) -> Markup {
     let parts = [
-        (tally.better, "better", better),
-        (tally.same, "same", "no difference"),
-        (tally.unclear, "unclear", "unclear"),
-        (tally.undecided, "few", "too few rounds"),
-        (tally.worse, "worse", worse),
+        (tally.better, Verdict::Better),
+        (tally.same, Verdict::NoDifference),
+        (tally.unclear, Verdict::Unclear),
+        (tally.undecided, Verdict::TooFewRounds),
+        (tally.worse, Verdict::Worse),
     ];
     let shown = || parts.iter().filter(|part| part.0 > 0);
+    let word = |verdict: &Verdict| format::verdict(metric, *verdict);
     let than = match versus {
         Versus::BestPeer => "the best peer of each row".to_string(),
         Versus::Arm(_) => versus.title(),
@@ -108,18 +88,18 @@ fn tile_of_rows(
     html! {
         div.tile {
             div class={ "figure " (verdict_class(mean.ratio.verdict)) } {
-                (format::change(mean.ratio.ratio)) " " span { (what) }
+                (format::change(mean.ratio.ratio)) " " span { (format::need(metric)) }
             }
             div.than { (page.first) " against " (than) }
             div.stack {
-                @for (number, class, word) in shown() {
-                    i class=(class) style={ "flex-grow:" (number) }
-                        title={ (word) " in " (format::count(*number, "row")) } {}
+                @for (number, verdict) in shown() {
+                    i class=(verdict_class(*verdict)) style={ "flex-grow:" (number) }
+                        title={ (word(verdict)) " in " (format::count(*number, "row")) } {}
                 }
             }
             div.counts {
-                @for (number, class, word) in shown() {
-                    span class=(class) { b { (number) } " " (word) }
+                @for (number, verdict) in shown() {
+                    span class=(verdict_class(*verdict)) { b { (number) } " " (word(verdict)) }
                 }
             }
             div.note {
