@@ -1,8 +1,13 @@
 //! What memory is for.
 
+use serde::Serialize;
+use strum::{IntoStaticStr, VariantArray};
+
 /// What memory is for. The first ones are hakmem's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Part {
     /// Blocks up to 1 KiB that the program has.
     LiveTiny,
@@ -39,26 +44,14 @@ pub enum Part {
 }
 
 /// All of them.
-pub const PARTS: [Part; 16] = [
-    Part::LiveTiny,
-    Part::LiveMid,
-    Part::LiveLarge,
-    Part::LiveBig,
-    Part::Magazines,
-    Part::TransferCaches,
-    Part::FreeBlocks,
-    Part::FreeRuns,
-    Part::BigCache,
-    Part::Records,
-    Part::Library,
-    Part::Stacks,
-    Part::ProgramBreak,
-    Part::Files,
-    Part::Shared,
-    Part::OtherMappings,
-];
+pub const PARTS: &[Part] = Part::VARIANTS;
 
 impl Part {
+    /// The word for it in JSON.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// Whether hakmem has it, or handed it out.
     pub fn is_ours(self) -> bool {
         self <= Part::Library
@@ -67,5 +60,10 @@ impl Part {
     /// Whether the program has it: live blocks.
     pub fn is_live(self) -> bool {
         self <= Part::LiveBig
+    }
+
+    /// Whether hakmem keeps it for itself, or for calls to come.
+    pub fn is_kept(self) -> bool {
+        self.is_ours() && !self.is_live()
     }
 }

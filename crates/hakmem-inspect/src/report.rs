@@ -295,7 +295,7 @@ pub fn report(
         accounted_bytes: account.resident(),
         swapped_bytes: residency.swapped,
         without_memory_bytes: account.without_memory,
-        parts: PARTS.into_iter().map(part).collect(),
+        parts: PARTS.iter().map(|&it| part(it)).collect(),
         statistics: snapshot.statistics.clone(),
         superslabs: snapshot.regions.superslabs.len() as u64,
         heaps: snapshot.heaps.count,
@@ -347,7 +347,7 @@ impl Report {
 
     /// Resident bytes of the parts for which it holds.
     pub fn resident_of(&self, holds: impl Fn(Part) -> bool) -> u64 {
-        let parts = PARTS.into_iter().filter(|&part| holds(part));
-        parts.map(|part| self.resident(part)).sum()
+        let parts = PARTS.iter().filter(|&&part| holds(part));
+        parts.map(|&part| self.resident(part)).sum()
     }
 }

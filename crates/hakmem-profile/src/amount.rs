@@ -1,9 +1,12 @@
 //! How much: what can be asked of call sites, and estimates of it with their error.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use crate::file::Sample;
 
 /// What can be asked of a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Measure {
     /// What lived when most did.
     Peak,
@@ -17,21 +20,11 @@ pub enum Measure {
 
 impl Measure {
     /// All of them.
-    pub const ALL: [Measure; 4] = [
-        Measure::Peak,
-        Measure::End,
-        Measure::Allocated,
-        Measure::Short,
-    ];
+    pub const ALL: &'static [Measure] = Measure::VARIANTS;
 
     /// In one word, for machines.
     pub fn name(self) -> &'static str {
-        match self {
-            Measure::Peak => "peak",
-            Measure::End => "end",
-            Measure::Allocated => "allocated",
-            Measure::Short => "short",
-        }
+        self.into()
     }
 
     /// For people.

@@ -99,8 +99,8 @@ pub struct Analysis {
     pub peak_ns: u64,
     /// When the last thing was logged, ns.
     pub end_ns: u64,
-    /// Sums over all sites, by the position in [`Measure::ALL`].
-    totals: [Amount; 4],
+    /// Sums over all sites, by measure.
+    totals: [Amount; Measure::ALL.len()],
 }
 
 impl Analysis {
@@ -133,10 +133,10 @@ impl Analysis {
                 .partial_cmp(&key(a))
                 .unwrap_or(std::cmp::Ordering::Equal)
         });
-        let mut totals = [Amount::default(); 4];
+        let mut totals = [Amount::default(); Measure::ALL.len()];
         for (total, measure) in totals.iter_mut().zip(Measure::ALL) {
             for site in &sites {
-                total.join(&site.amount(measure));
+                total.join(&site.amount(*measure));
             }
         }
         Analysis {
@@ -152,7 +152,7 @@ impl Analysis {
     /// What is worth showing: of a look at one moment the peak is what lives.
     pub fn measures(&self) -> impl Iterator<Item = Measure> {
         let is_look = self.recording.header.is_look;
-        let measures = Measure::ALL.into_iter();
+        let measures = Measure::ALL.iter().copied();
         measures.filter(move |measure| !is_look || *measure != Measure::Peak)
     }
 
@@ -180,8 +180,7 @@ impl Analysis {
 
     /// The sum over all sites.
     pub fn total(&self, measure: Measure) -> Amount {
-        let position = Measure::ALL.iter().position(|other| *other == measure);
-        self.totals[position.unwrap_or(0)]
+        self.totals[measure as usize]
     }
 
     /// How long was recorded, ns.

@@ -73,7 +73,7 @@ pub fn render_difference(difference: &Difference) -> String {
         "error_bytes",
         "stack",
     ]);
-    for measure in Measure::ALL {
+    for &measure in Measure::ALL {
         for row in difference.rows(measure) {
             table.row(&[
                 measure.name().to_owned(),

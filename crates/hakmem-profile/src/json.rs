@@ -2,7 +2,7 @@
 
 use serde_json::{json, Map, Value};
 
-use crate::analysis::{Analysis, Measure, SiteFigures};
+use crate::analysis::{Amount, Analysis, Measure, SiteFigures};
 use crate::difference::Difference;
 use crate::findings;
 use crate::symbols::Frame;
@@ -48,36 +48,25 @@ pub fn render(analysis: &Analysis) -> String {
     format!("{value:#}\n")
 }
 
-fn totals(analysis: &Analysis) -> Value {
-    let mut totals = Map::new();
+/// Bytes and blocks by measure.
+fn amounts(amount: impl Fn(Measure) -> Amount) -> Map<String, Value> {
+    let mut amounts = Map::new();
     for measure in Measure::ALL {
-        let amount = analysis.total(measure);
-        totals.insert(
-            format!("{}_bytes", measure.name()),
-            json!(amount.bytes.round()),
-        );
-        totals.insert(
-            format!("{}_blocks", measure.name()),
-            json!(amount.blocks.round()),
-        );
+        let (name, amount) = (measure.name(), amount(*measure));
+        amounts.insert(format!("{name}_bytes"), json!(amount.bytes.round()));
+        amounts.insert(format!("{name}_blocks"), json!(amount.blocks.round()));
     }
-    Value::Object(totals)
+    amounts
+}
+
+fn totals(analysis: &Analysis) -> Map<String, Value> {
+    amounts(|measure| analysis.total(measure))
 }
 
 fn site_value(analysis: &Analysis, site: &SiteFigures) -> Value {
     let mut value = Map::new();
     value.insert("site".into(), json!(site.site));
-    for measure in Measure::ALL {
-        let amount = site.amount(measure);
-        value.insert(
-            format!("{}_bytes", measure.name()),
-            json!(amount.bytes.round()),
-        );
-        value.insert(
-            format!("{}_blocks", measure.name()),
-            json!(amount.blocks.round()),
-        );
-    }
+    value.extend(amounts(|measure| site.amount(measure)));
     let stack: Vec<&Frame> = analysis.symbols.frames_of(site.site).collect();
     for (name, member) in [
         ("samples", json!(site.samples)),
@@ -146,8 +135,8 @@ fn steps(fall: &Waterfall) -> Value {
 /// Two recordings: totals of both, and the call sites that differ.
 pub fn render_difference(difference: &Difference) -> String {
     let measures: Map<String, Value> = Measure::ALL
-        .into_iter()
-        .map(|measure| {
+        .iter()
+        .map(|&measure| {
             let rows = difference.rows(measure).into_iter().map(|row| {
                 json!({
                     "stack": row.stack,

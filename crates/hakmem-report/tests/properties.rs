@@ -30,7 +30,7 @@ fn metric() -> impl Strategy<Value = Metric> {
     prop_oneof![
         Just(Metric::Time),
         Just(Metric::PeakRss),
-        prop::sample::select(&Metric::ALL[..])
+        prop::sample::select(Metric::ALL)
     ]
 }
 

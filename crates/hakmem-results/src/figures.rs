@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 
 /// What can be measured. The name in files is the snake-case one.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// The time that counts, seconds: a workload's own, else that of the wall clock.
@@ -40,22 +43,7 @@ pub enum Metric {
 
 impl Metric {
     /// All metrics, in the order of the reports.
-    pub const ALL: [Metric; 14] = [
-        Metric::Time,
-        Metric::Wall,
-        Metric::User,
-        Metric::System,
-        Metric::PeakRss,
-        Metric::SettledRss,
-        Metric::MinorFaults,
-        Metric::MajorFaults,
-        Metric::VoluntarySwitches,
-        Metric::InvoluntarySwitches,
-        Metric::Instructions,
-        Metric::Cycles,
-        Metric::CacheMisses,
-        Metric::TlbMisses,
-    ];
+    pub const ALL: &'static [Metric] = Metric::VARIANTS;
 }
 
 /// One measured run: metric to value. A metric that is not available is absent.

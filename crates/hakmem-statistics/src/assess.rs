@@ -86,6 +86,6 @@ fn rates(measured: &Measured, columns: &Columns) -> Option<Vec<f64>> {
 }
 
 fn columns(measured: &Measured) -> Columns {
-    let column = |metric| Some((metric, column(measured, metric)?));
-    Metric::ALL.into_iter().filter_map(column).collect()
+    let column = |&metric: &Metric| Some((metric, column(measured, metric)?));
+    Metric::ALL.iter().filter_map(column).collect()
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
-use hakmem_inspect::part::Part;
 use hakmem_inspect::Report;
 use prometheus::{Encoder, Gauge, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 
@@ -170,11 +169,8 @@ impl Figures {
         set("hakmem_thread_heaps", &[], statistics.threads);
         count("hakmem_purged_bytes_total", &[], statistics.purged_bytes);
         for part in &report.parts {
-            set(
-                "hakmem_resident_bytes",
-                &[&part_name(part.part)],
-                part.resident_bytes,
-            );
+            let name = part.part.name();
+            set("hakmem_resident_bytes", &[name], part.resident_bytes);
         }
         for tier in &statistics.tiers {
             let more = [tier.name];
@@ -202,13 +198,6 @@ impl Figures {
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(String::from_utf8(text)?)
     }
-}
-
-/// The word that JSON has for the part.
-fn part_name(part: Part) -> String {
-    let name = serde_json::to_value(part).ok();
-    let name = name.as_ref().and_then(|name| name.as_str());
-    name.unwrap_or_default().into()
 }
 
 #[cfg(test)]

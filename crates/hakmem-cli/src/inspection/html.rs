@@ -40,7 +40,7 @@ pub fn render(report: &Report, sites: &[NamedSite]) -> String {
 /// The colour of each part, as a class of its own.
 fn colours() -> String {
     let mut style = String::new();
-    for part in PARTS {
+    for &part in PARTS {
         let value = colour(part).1;
         let _ = write!(style, ".{}{{--part:{value}}}", class(part));
     }
@@ -75,7 +75,7 @@ fn header(report: &Report, title: &str) -> Markup {
 
 fn tiles(report: &Report) -> Markup {
     let live = report.resident_of(Part::is_live);
-    let kept = report.resident_of(|part| part.is_ours() && !part.is_live());
+    let kept = report.resident_of(Part::is_kept);
     let other = report.resident_of(|part| !part.is_ours());
     let all = report.accounted_bytes;
     let tiles = [

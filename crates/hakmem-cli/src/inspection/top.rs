@@ -124,7 +124,7 @@ fn write_line(line: &str) -> Result<bool> {
 
 fn line(look: &Look, rates: &Rates) -> String {
     let report = &look.report;
-    let kept = report.resident_of(|part| part.is_ours() && !part.is_live());
+    let kept = report.resident_of(Part::is_kept);
     format!(
         "rss {:>9}  live {:>9}  kept {:>9} ({:>6})  malloc {:>9}  free {:>9}  faults {:>9}\n",
         bytes(report.rss_bytes),

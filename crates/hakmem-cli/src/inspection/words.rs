@@ -76,9 +76,7 @@ pub type Group = (&'static str, fn(Part) -> bool);
 /// All parts in groups.
 pub const GROUPS: [Group; 3] = [
     ("What the program has from hakmem", Part::is_live),
-    ("What hakmem keeps", |part| {
-        part.is_ours() && !part.is_live()
-    }),
+    ("What hakmem keeps", Part::is_kept),
     ("Not hakmem's", |part| !part.is_ours()),
 ];
 

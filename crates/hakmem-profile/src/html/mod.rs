@@ -69,7 +69,7 @@ pub fn render_difference(difference: &Difference) -> String {
             section #summary {
                 h2 { "Summary" }
                 div.tiles {
-                    @for measure in Measure::ALL {
+                    @for &measure in Measure::ALL {
                         @let total = difference.total(measure);
                         @let error = match total.is_within_error() {
                             true => "within the error: ± ",
@@ -213,9 +213,9 @@ struct Graph {
 }
 
 fn flames(title: &str, graph: impl Fn(Measure) -> Option<Graph>) -> Markup {
-    let graphs: Vec<(Measure, Graph)> = Measure::ALL
-        .into_iter()
-        .filter_map(|measure| Some((measure, graph(measure)?)))
+    let graphs = Measure::ALL.iter();
+    let graphs: Vec<(&Measure, Graph)> = graphs
+        .filter_map(|measure| Some((measure, graph(*measure)?)))
         .collect();
     if graphs.is_empty() {
         return html! {};

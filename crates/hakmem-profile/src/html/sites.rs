@@ -144,12 +144,12 @@ pub fn render_difference(difference: &Difference) -> Markup {
                 "changed at all."
             }
             div.tabs {
-                @for (index, measure) in Measure::ALL.into_iter().enumerate() {
+                @for (index, measure) in Measure::ALL.iter().enumerate() {
                     input type="radio" name="sites" id=(format!("sites-{}", measure.name()))
                         checked[index == 0];
                     label for=(format!("sites-{}", measure.name())) { (measure.title()) }
                 }
-                @for measure in Measure::ALL {
+                @for &measure in Measure::ALL {
                     div.tab.scroll {
                         table.sites {
                             thead { tr {

@@ -25,7 +25,7 @@ pub fn render_difference(difference: &Difference, options: &Options) -> String {
         "  ",
         "± is the error of sampling, at 99%: what differs by less may not differ at all.",
     );
-    for measure in Measure::ALL {
+    for &measure in Measure::ALL {
         let total = difference.total(measure);
         page.line(&format!(
             "\n{}: {} before, {} now: {}",

@@ -161,7 +161,7 @@ fn details(page: &Page, row: &Row) -> Markup {
         .iter()
         .map(|arm| summary::ignored_exits(row, &arm.name))
         .collect();
-    let metrics = Metric::ALL.into_iter().filter(|metric| {
+    let metrics = Metric::ALL.iter().copied().filter(|metric| {
         *metric != Metric::Time
             && *metric != Metric::PeakRss
             && cells
