@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 use hakmem_inspect::attach::{Attachment, Request};
+use hakmem_inspect::process;
 use hakmem_inspect::report::find_library;
 use hakmem_inspect::{Error, Process};
 use hakmem_profile::file::parse;
@@ -80,12 +81,8 @@ impl Places {
     /// A process that has another root writes to its own /tmp.
     fn of(pid: i32, arguments: &RecordArguments) -> Result<Places> {
         let output = record::directory(arguments)?;
-        let link = |pid: &str, name| fs::read_link(format!("/proc/{pid}/{name}")).ok();
-        let other = pid.to_string();
-        let is_same = ["ns/mnt", "root"]
-            .iter()
-            .all(|name| link("self", name) == link(&other, name));
-        if is_same {
+        let mut places = ["ns/mnt", "root"].into_iter();
+        if places.all(|place| process::shares(pid, place) == Some(true)) {
             return Ok(Places {
                 written: output.clone(),
                 seen: output.clone(),

@@ -102,18 +102,6 @@ impl Process {
         command(self.pid)
     }
 
-    /// Nanoseconds since it began.
-    pub fn age_ns(&self) -> u64 {
-        let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
-        let uptime: f64 = uptime
-            .split(' ')
-            .next()
-            .and_then(|word| word.parse().ok())
-            .unwrap_or(0.0);
-        let start = self.start as f64 / TICKS_PER_SECOND;
-        ((uptime - start).max(0.0) * 1e9) as u64
-    }
-
     /// What people call it.
     pub fn name(&self) -> String {
         let command = command(self.pid);
@@ -127,6 +115,14 @@ impl Process {
 
 /// In which /proc tells times, on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Nanoseconds since the process began that has this [`Process::start`].
+pub fn age_ns(start: u64) -> u64 {
+    let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let uptime = uptime.split(' ').next().and_then(|it| it.parse().ok());
+    let start = start as f64 / TICKS_PER_SECOND;
+    ((uptime.unwrap_or(0.0) - start).max(0.0) * 1e9) as u64
+}
 
 /// The kernel cuts short names off here.
 const SHORT_NAME: usize = 15;
@@ -203,9 +199,7 @@ pub fn resident_bytes(pid: i32) -> Option<u64> {
 /// The same, added up page by page: for small processes, since those who map memory wait meanwhile.
 pub fn resident_bytes_exact(pid: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Rss:"))?;
-    let kib: u64 = line.trim_end_matches("kB").trim().parse().ok()?;
-    Some(kib * 1024)
+    Some(number_in(&text, "Rss:")? * 1024)
 }
 
 /// Bytes of a process that are in swap.
@@ -231,10 +225,14 @@ fn denial(pid: i32) -> String {
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
     let scope = scope.and_then(|text| text.trim().parse::<u32>().ok());
     let same_user = number_in(&own, "Uid:") == number_in(&other, "Uid:");
-    let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/user")).ok();
-    // Of some processes not even that may be read.
-    let same_namespace = namespace(&pid.to_string()).map(|it| Some(it) == namespace("self"));
-    reason(may_trace, scope, same_user, same_namespace)
+    reason(may_trace, scope, same_user, shares(pid, "ns/user"))
+}
+
+/// Whether a link in the directory of a process, such as `ns/mnt`, leads where that of this process
+/// does. `None`: of some processes not even that may be read.
+pub fn shares(pid: i32, link: &str) -> Option<bool> {
+    let read = |pid: &str| fs::read_link(format!("/proc/{pid}/{link}")).ok();
+    Some(Some(read(&pid.to_string())?) == read("self"))
 }
 
 fn reason(

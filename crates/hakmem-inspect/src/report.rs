@@ -13,7 +13,7 @@ use crate::find::{loaded_files, Found, LoadedFile};
 use crate::maps::Mapping;
 use crate::memory::Memory;
 use crate::part::{Part, PARTS};
-use crate::process::{resident_bytes, resident_bytes_exact, Process};
+use crate::process::{age_ns, resident_bytes, resident_bytes_exact, Process};
 use crate::residency::Residency;
 use crate::sites::Site;
 use crate::snapshot::{library, Settings, Snapshot};
@@ -199,7 +199,7 @@ fn look(process: &Process, found: &Found) -> Result<Report, Error> {
         name: process.name(),
         program: process.executable.display().to_string(),
         command: process.command(),
-        age_ns: process.age_ns(),
+        age_ns: age_ns(process.start),
         core: None,
     };
     let mut report = report(source, &snapshot, &process.mappings, &residency, rss)?;

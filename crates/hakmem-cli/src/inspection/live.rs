@@ -1,11 +1,11 @@
 //! The live profile: call sites of samples, by name, and as a recording that `hakmem report` shows.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{bail, Result};
+use hakmem_inspect::process;
 use hakmem_inspect::report::Source;
 use hakmem_inspect::sites::Site;
 use hakmem_inspect::Report;
@@ -167,14 +167,10 @@ fn module(file: &hakmem_inspect::find::LoadedFile) -> Module {
 
 /// Where the files of the process are: one in a container has others under the same paths.
 pub fn root(source: &Source) -> PathBuf {
-    let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
     let process = source.pid.filter(|_| source.core.is_none());
-    let process = process.map(|pid| pid.to_string()).unwrap_or_default();
-    match mounts(&process) {
-        Some(of_process) if Some(&of_process) != mounts("self").as_ref() => {
-            format!("/proc/{process}/root").into()
-        }
-        _ => "/".into(),
+    match process.filter(|&pid| process::shares(pid, "ns/mnt") == Some(false)) {
+        Some(pid) => format!("/proc/{pid}/root").into(),
+        None => "/".into(),
     }
 }
 

@@ -102,6 +102,9 @@ fn answer(collector: &mut Collector, request: Request) {
     let _ = request.respond(response);
 }
 
+/// A process may become another program in its first moments.
+const YOUNG_NS: u64 = 10_000_000_000;
+
 /// Which processes are looked at, and what is known of them already.
 #[derive(Debug)]
 struct Collector {
@@ -123,11 +126,7 @@ impl Collector {
         let began = Instant::now();
         let figures = Figures::new()?;
         match self.only {
-            Some(pid) => {
-                let process = Process::open(pid)?;
-                let found = find_library(&process)?;
-                figures.add(&inspect_process(process, &found)?);
-            }
+            Some(pid) => figures.add(&hakmem_inspect::inspect(pid)?),
             None => self.collect_all(&figures),
         }
         figures.duration.set(began.elapsed().as_secs_f64());
@@ -145,7 +144,7 @@ impl Collector {
             let key = (pid, start);
             let process = match self.known.remove(&key) {
                 // An exec may have changed it; it is found out when that is asked for next.
-                Some(None) if !is_new(pid) => {
+                Some(None) if process::age_ns(start) >= YOUNG_NS => {
                     known.insert(key, None);
                     continue;
                 }
@@ -168,19 +167,6 @@ impl Collector {
         }
         self.known = known;
     }
-}
-
-/// A process may become another program in its first moments.
-fn is_new(pid: i32) -> bool {
-    const TICKS: u64 = 1000;
-    let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let seconds: f64 = uptime
-        .split(' ')
-        .next()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0.0);
-    let start = process::usage(pid).map_or(0, |usage| usage.start);
-    ((seconds * 100.0) as u64).saturating_sub(start) < TICKS
 }
 
 fn look(process: Process) -> Result<(Found, Report), Error> {
