@@ -272,13 +272,7 @@ fn follows_file(mappings: &[Mapping], mapping: &Mapping) -> bool {
 
 /// The part of the live blocks of a slab.
 fn tier_part(snapshot: &Snapshot, slab: &Slab) -> Part {
-    let layout = &snapshot.found.layout;
-    let last = |name| layout.constant(name, 255).unwrap_or(0);
-    match slab.size_class {
-        class if class <= last("TINY_CLASS_LAST") || class > last("SIZE_COUNT") => Part::LiveTiny,
-        class if class <= last("MID_CLASS_LAST") => Part::LiveMid,
-        _ => Part::LiveLarge,
-    }
+    [Part::LiveTiny, Part::LiveMid, Part::LiveLarge][snapshot.classes[slab.size_class].tier]
 }
 
 /// Which pages of a superslab have memory.

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::counts::ClassCounts;
-use crate::layout::{number, Field, Layout};
+use crate::layout::{number, words, Field, Layout};
 use crate::memory::Memory;
 use crate::slab::Slab;
 
@@ -102,9 +102,7 @@ impl HoldShape {
 pub(crate) fn mark_free_samples(memory: &dyn Memory, bits: u64, slab: &mut Slab) {
     let behind = slab.free.len() as u64 * 8;
     let pointers = memory.bytes(bits.wrapping_add(behind), slab.blocks as usize * 8);
-    let pointers = pointers.unwrap_or_default();
-    let pointers = pointers.chunks_exact(8);
-    slab.samples = pointers.map(|pointer| number(pointer, 0, 8)).collect();
+    slab.samples = words(&pointers.unwrap_or_default()).collect();
     for (block, pointer) in slab.samples.iter().enumerate() {
         if *pointer == 0 {
             slab.free[block / 64] |= 1 << (block % 64);

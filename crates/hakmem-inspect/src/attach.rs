@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::error::Error;
 use crate::find::Found;
-use crate::layout::{Field, Layout};
+use crate::layout::{number, Field, Layout};
 use crate::process::Process;
 
 /// The place in a process where requests go. It stays that of the program that runs now: after an
@@ -67,21 +67,17 @@ impl Attachment {
 
     fn read(&self, field: Field) -> Option<Vec<u8>> {
         let mut bytes = vec![0; field.bytes];
-        let address = self.address + field.offset as u64;
+        let address = field.at(self.address);
         self.memory.read_exact_at(&mut bytes, address).ok()?;
         Some(bytes)
     }
 
     fn number(&self, field: Field) -> Option<u64> {
-        let mut word = [0; 8];
-        let bytes = self.read(field)?;
-        word[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
-        Some(u64::from_le_bytes(word))
+        Some(number(&self.read(field)?, 0, field.bytes))
     }
 
     fn write(&self, field: Field, bytes: &[u8]) -> io::Result<()> {
-        let address = self.address + field.offset as u64;
-        self.memory.write_all_at(bytes, address)
+        self.memory.write_all_at(bytes, field.at(self.address))
     }
 
     /// Says to which files, as the variable HAKMEM_RECORD_FILE does, and at which mean distance of

@@ -13,6 +13,8 @@ pub struct SizeClass {
     pub blocks: u64,
     /// Units of a slab.
     pub units: u64,
+    /// 0, 1 and 2: tiny, mid and large.
+    pub tier: usize,
 }
 
 /// The size classes of the library.
@@ -33,16 +35,22 @@ pub fn size_classes(
     );
     let address = layout.address_of("size_classes")?;
     let table = memory.bytes(address, count * bytes);
-    let class = |class: &[u8]| SizeClass {
+    let tiny_last = layout.constant("TINY_CLASS_LAST", 255)?;
+    let mid_last = layout.constant("MID_CLASS_LAST", 255)?;
+    let sizes = layout.constant("SIZE_COUNT", 255)?;
+    let class = |(number, class): (usize, &[u8])| SizeClass {
         size: size.of(class),
         blocks: blocks.of(class),
         units: units.of(class),
+        // Twins have a number behind all others, and are tiny.
+        tier: match number {
+            _ if number <= tiny_last || number > sizes => 0,
+            _ if number <= mid_last => 1,
+            _ => 2,
+        },
     };
-    let classes: Vec<_> = table
-        .unwrap_or_default()
-        .chunks_exact(bytes)
-        .map(class)
-        .collect();
+    let table = table.unwrap_or_default();
+    let classes: Vec<_> = table.chunks_exact(bytes).enumerate().map(class).collect();
     // Class 0 is none.
     match classes.get(1) {
         Some(first) if first.size > 0 => Ok(classes),

@@ -1,5 +1,6 @@
 //! A core file, as the kernel writes it when a program dies, or gcore of one that runs.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -220,17 +221,11 @@ impl Core {
             .first()
             .map(|(file, _)| file.name.clone().into())
             .unwrap_or_default();
-        let mut opened: Vec<(String, Option<File>)> = Vec::new();
+        let mut opened: HashMap<String, Option<File>> = HashMap::new();
         for (file, handle) in &mut self.files {
-            let known = opened.iter().position(|(name, _)| *name == file.name);
-            let place = known.unwrap_or_else(|| {
-                opened.push((file.name.clone(), File::open(&file.name).ok()));
-                opened.len() - 1
-            });
-            *handle = opened[place]
-                .1
-                .as_ref()
-                .and_then(|file| file.try_clone().ok());
+            let known = opened.entry(file.name.clone());
+            let known = known.or_insert_with_key(|name| File::open(name).ok());
+            *handle = known.as_ref().and_then(|file| file.try_clone().ok());
             let within = |mapping: &&mut Mapping| {
                 file.addresses.start <= mapping.addresses.start
                     && mapping.addresses.end <= file.addresses.end

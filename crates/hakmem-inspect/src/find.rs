@@ -49,9 +49,6 @@ pub struct LoadedFile {
 
 /// All ELF files of a program.
 pub fn loaded_files(memory: &dyn Memory, mappings: &[Mapping]) -> Vec<LoadedFile> {
-    let starts = mappings
-        .iter()
-        .filter(|mapping| mapping.offset == 0 && mapping.readable && mapping.is_file());
     let file = |mapping: &Mapping| {
         let object = object(memory, mapping.addresses.start)?;
         let end = object.segments.iter().map(|segment| segment.addresses.end);
@@ -62,7 +59,13 @@ pub fn loaded_files(memory: &dyn Memory, mappings: &[Mapping]) -> Vec<LoadedFile
             path: mapping.name.clone(),
         })
     };
-    starts.filter_map(file).collect()
+    starts(mappings).filter_map(file).collect()
+}
+
+/// Where files begin in memory.
+fn starts(mappings: &[Mapping]) -> impl Iterator<Item = &Mapping> {
+    let is_start = |it: &&Mapping| it.offset == 0 && it.readable && it.is_file();
+    mappings.iter().filter(is_start)
 }
 
 /// The note that a linker leaves, in the first notes that have one.
@@ -114,10 +117,7 @@ const WRITABLE: u32 = 2;
 
 /// All that are there, the most likely first: normally one.
 pub fn find(memory: &dyn Memory, mappings: &[Mapping], executable: &Path) -> Vec<Found> {
-    let mut files: Vec<&Mapping> = mappings
-        .iter()
-        .filter(|mapping| mapping.offset == 0 && mapping.readable && mapping.is_file())
-        .collect();
+    let mut files: Vec<&Mapping> = starts(mappings).collect();
     let executable = executable.to_string_lossy();
     let is_executable = |mapping: &Mapping| mapping.name == executable;
     let is_likely = |mapping: &Mapping| mapping.name.contains("hakmem") || is_executable(mapping);

@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::apart::HoldShape;
 use crate::counts::ClassCounts;
 use crate::error::Error;
-use crate::layout::{number, Field, Layout};
+use crate::layout::{words, Field, Layout};
 use crate::memory::Memory;
 
 /// All heaps and shards.
@@ -199,15 +199,8 @@ impl Heaps {
         let registry = layout.address_of("registry")?;
         let all = layout.field("registry.all")?;
         let gone = layout.field("registry.gone")?;
-        self.add_gone(
-            memory,
-            layout,
-            shape,
-            registry.wrapping_add(gone.offset as u64),
-        )?;
-        let mut heap = memory
-            .word(registry.wrapping_add(all.offset as u64))
-            .unwrap_or(0);
+        self.add_gone(memory, layout, shape, gone.at(registry))?;
+        let mut heap = memory.word(all.at(registry)).unwrap_or(0);
         let mut seen = HashSet::new();
         while heap != 0 {
             // A list that comes back to itself is being changed, or no list.
@@ -284,8 +277,7 @@ impl Heaps {
             match blocks(&area, address, top, begin) {
                 Some(blocks) => {
                     counts.in_magazines += blocks.len() as u64 / 8;
-                    let blocks = blocks.chunks_exact(8).map(|block| number(block, 0, 8));
-                    self.magazine_blocks.extend(blocks);
+                    self.magazine_blocks.extend(words(blocks));
                 }
                 None => self.torn += 1,
             }
@@ -314,7 +306,7 @@ impl Heaps {
         // One more has the slabs of samples.
         let shards = layout.constant("SHARD_MAX", 4096)? + 1;
         let table = memory.bytes(table, shards * 8).unwrap_or_default();
-        for address in table.chunks_exact(8).map(|shard| number(shard, 0, 8)) {
+        for address in words(&table) {
             if address == 0 {
                 continue;
             }
@@ -345,8 +337,7 @@ impl Heaps {
                     continue;
                 };
                 counts.in_transfer += held;
-                let blocks = read.chunks_exact(8).map(|block| number(block, 0, 8));
-                self.transfer_blocks.extend(blocks);
+                self.transfer_blocks.extend(words(&read));
             }
         }
         Ok(())

@@ -75,6 +75,11 @@ impl Field {
         }
     }
 
+    /// Where it lies in a struct at this address.
+    pub fn at(self, address: u64) -> u64 {
+        address.wrapping_add(self.offset as u64)
+    }
+
     /// The same field of a struct that lies so far into another.
     pub fn within(self, outer: usize) -> Field {
         Field {
@@ -94,6 +99,17 @@ pub fn number(bytes: &[u8], offset: usize, length: usize) -> u64 {
         None => {}
     }
     u64::from_ne_bytes(word)
+}
+
+/// The words in so many bytes.
+pub fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes.chunks_exact(8).map(|word| number(word, 0, 8))
+}
+
+/// Bytes of a struct up to the end of the last one of these fields.
+pub fn length_to(fields: &[Field]) -> usize {
+    let ends = fields.iter().map(|field| field.offset + field.bytes);
+    ends.max().unwrap_or(0)
 }
 
 /// What the descriptor of a library says.

@@ -1,5 +1,6 @@
 //! Memory that is read from outside.
 
+use std::collections::BTreeMap;
 use std::io::IoSliceMut;
 
 use nix::sys::uio::{process_vm_readv, RemoteIoVec};
@@ -14,6 +15,22 @@ pub trait Memory {
     fn read_each(&self, addresses: &[u64], length: usize) -> Vec<Option<Vec<u8>>> {
         let read = |&address: &u64| self.bytes(address, length);
         addresses.iter().map(read).collect()
+    }
+
+    /// Likewise, pieces of several lengths: those of one length are read together.
+    fn read_pieces(&self, pieces: &[(u64, usize)]) -> Vec<Option<Vec<u8>>> {
+        let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (place, (_, length)) in pieces.iter().enumerate() {
+            by_length.entry(*length).or_default().push(place);
+        }
+        let mut read = vec![None; pieces.len()];
+        for (length, places) in by_length {
+            let addresses: Vec<u64> = places.iter().map(|&place| pieces[place].0).collect();
+            for (place, piece) in places.into_iter().zip(self.read_each(&addresses, length)) {
+                read[place] = piece;
+            }
+        }
+        read
     }
 
     /// So many bytes.

@@ -12,7 +12,7 @@ use crate::blocks::Bits;
 use crate::core_file::Core;
 use crate::error::Error;
 use crate::find::Found;
-use crate::layout::{number, Layout};
+use crate::layout::{length_to, words, Field, Layout};
 use crate::maps::Mapping;
 use crate::memory::Memory;
 use crate::process::Process;
@@ -66,10 +66,7 @@ pub fn search_process(pid: i32) -> Result<Reach, Error> {
     loop {
         let process = Process::open(pid)?;
         let found = find_library(&process)?;
-        let residency = Residency::read(pid, &process.mappings).map_err(|error| Error::Read {
-            what: format!("/proc/{pid}/pagemap"),
-            error,
-        })?;
+        let residency = Residency::read(pid, &process.mappings)?;
         let place = Place {
             memory: &process.memory,
             mappings: &process.mappings,
@@ -279,8 +276,7 @@ impl Blocks {
 
     /// Marks the blocks that the words lead to.
     fn follow(&mut self, bytes: &[u8]) {
-        for word in bytes.chunks_exact(8) {
-            let word = number(word, 0, 8);
+        for word in words(bytes) {
             if !self.span.contains(&word) {
                 continue;
             }
@@ -302,9 +298,9 @@ impl Blocks {
 
 /// How to read the record of a sample.
 struct Samples {
-    site: crate::layout::Field,
-    requested: crate::layout::Field,
-    parts: crate::layout::Field,
+    site: Field,
+    requested: Field,
+    parts: Field,
     parts_of_block: f64,
 }
 
@@ -320,11 +316,7 @@ impl Samples {
     }
 
     fn read(&self, memory: &dyn Memory, address: u64) -> Option<Sample> {
-        let fields = [self.site, self.requested, self.parts];
-        let length = fields
-            .iter()
-            .map(|field| field.offset + field.bytes)
-            .max()?;
+        let length = length_to(&[self.site, self.requested, self.parts]);
         let record = memory.bytes(address, length).filter(|_| address != 0)?;
         Some(Sample {
             site: self.site.of(&record),

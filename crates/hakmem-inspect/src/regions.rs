@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::apart::{mark_free_samples, WordShape};
 use crate::classes::SizeClass;
 use crate::error::Error;
-use crate::layout::{number, Field, Layout};
+use crate::layout::{words, Field, Layout};
 use crate::maps::{covers, Mapping};
 use crate::memory::Memory;
 use crate::slab::Slab;
@@ -80,7 +80,7 @@ struct Shape {
     slab_class: Field,
     slab_shard: Field,
     slab_blocks: Field,
-    slab_free: usize,
+    slab_free: Field,
     /// The shard whose slabs are of samples; 0: none.
     samples: u64,
     /// None: it is not the hardened library.
@@ -118,7 +118,7 @@ impl Shape {
             slab_class: layout.field("slab.size_class")?,
             slab_shard: layout.field("slab.shard")?,
             slab_blocks: layout.field("slab.blocks")?,
-            slab_free: layout.field("slab.free")?.offset,
+            slab_free: layout.field("slab.free")?,
             big_bytes: layout.size("big")?,
             big_mapped: layout.field("big.mapped")?,
             big_dirty: layout.field("big.dirty")?,
@@ -188,8 +188,7 @@ impl Regions {
         let root = memory.bytes(address, 8 << root_bits).unwrap_or_default();
         let leaf_units = 1u64 << shape.leaf_bits;
         let mut records = Vec::new();
-        for (place, leaf) in root.chunks_exact(8).enumerate() {
-            let leaf = number(leaf, 0, 8);
+        for (place, leaf) in words(&root).enumerate() {
             let first = place as u64 * leaf_units;
             let span = (first << shape.region_shift)..((first + leaf_units) << shape.region_shift);
             // Where nothing is mapped there is no region, whatever is written there.
@@ -205,9 +204,7 @@ impl Regions {
                 continue;
             };
             self.leaves.push(leaf);
-            let entries = entries
-                .chunks_exact(8)
-                .map(|entry| number(entry, 0, 8) & !shape.entry_bit);
+            let entries = words(&entries).map(|entry| entry & !shape.entry_bit);
             let entries = entries.enumerate().filter(|&(_, record)| record != 0);
             records.extend(entries.map(|(unit, record)| (first + unit as u64, record)));
         }
@@ -267,33 +264,23 @@ impl Regions {
     ) {
         let addresses: Vec<u64> = slabs.iter().map(|&(record, _)| record).collect();
         let heads = memory.read_each(&addresses, shape.slab_bytes);
-        // How many words of bits follow depends on the class: those of the same are read together.
-        let mut by_words: HashMap<usize, Vec<usize>> = HashMap::new();
-        let mut found: Vec<Option<Slab>> = Vec::with_capacity(slabs.len());
-        for (place, (head, &(_, base))) in heads.iter().zip(slabs).enumerate() {
-            let slab = head
-                .as_ref()
-                .and_then(|head| slab_of(shape, classes, head, base));
-            if let Some(slab) = &slab {
-                let words = slab.blocks.div_ceil(64) as usize;
-                by_words.entry(words).or_default().push(place);
-            }
-            found.push(slab);
-        }
-        for (words, places) in by_words {
-            let addresses: Vec<u64> = places
-                .iter()
-                .map(|&place| slabs[place].0.wrapping_add(shape.slab_free as u64))
-                .collect();
-            for (place, bits) in places.iter().zip(memory.read_each(&addresses, words * 8)) {
-                match (&mut found[*place], bits) {
-                    (Some(slab), Some(bits)) => slab.free = words_of(&bits, slab.blocks),
-                    (slab, _) => *slab = None,
-                }
+        let slab = |(head, &(_, base)): (&Option<Vec<u8>>, &(u64, u64))| {
+            slab_of(shape, classes, head.as_ref()?, base)
+        };
+        let mut found: Vec<Option<Slab>> = heads.iter().zip(slabs).map(slab).collect();
+        // How many words of bits follow depends on the class.
+        let bits = |(slab, &(record, _)): (&Option<Slab>, &(u64, u64))| {
+            let words = slab.as_ref().map_or(0, |slab| slab.blocks.div_ceil(64));
+            (shape.slab_free.at(record), words as usize * 8)
+        };
+        let pieces: Vec<(u64, usize)> = found.iter().zip(slabs).map(bits).collect();
+        for (slab, bits) in found.iter_mut().zip(memory.read_pieces(&pieces)) {
+            match (slab.as_mut(), bits) {
+                (Some(slab), Some(bits)) => slab.free = words_of(&bits, slab.blocks),
+                _ => *slab = None,
             }
         }
-        for (slab, &(record, _)) in found.iter_mut().zip(slabs) {
-            let bits = record.wrapping_add(shape.slab_free as u64);
+        for (slab, &(bits, _)) in found.iter_mut().zip(&pieces) {
             match (slab.as_mut(), &shape.hardened) {
                 (Some(slab), _) if slab.sampled => mark_free_samples(memory, bits, slab),
                 (Some(slab), Some(words)) if slab.hardened => words.mark_held(memory, bits, slab),
@@ -370,10 +357,7 @@ fn slab_of(shape: &Shape, classes: &[SizeClass], head: &[u8], base: u64) -> Opti
 
 /// Words of bits, without those behind the last block.
 fn words_of(bytes: &[u8], bits: u64) -> Vec<u64> {
-    let mut words: Vec<u64> = bytes
-        .chunks_exact(8)
-        .map(|word| number(word, 0, 8))
-        .collect();
+    let mut words: Vec<u64> = words(bytes).collect();
     if let (Some(last), rest @ 1..) = (words.last_mut(), bits % 64) {
         *last &= (1 << rest) - 1;
     }

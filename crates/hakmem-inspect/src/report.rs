@@ -183,11 +183,7 @@ pub fn inspect_process(mut process: Process, found: &Found) -> Result<Report, Er
 
 fn look(process: &Process, found: &Found) -> Result<Report, Error> {
     let snapshot = Snapshot::read(&process.memory, &process.mappings, found)?;
-    let residency =
-        Residency::read(process.pid, &process.mappings).map_err(|error| Error::Read {
-            what: format!("/proc/{}/pagemap", process.pid),
-            error,
-        })?;
+    let residency = Residency::read(process.pid, &process.mappings)?;
     let total = residency.total();
     let rss = match total {
         ..SMALL => resident_bytes_exact(process.pid),

@@ -11,6 +11,8 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+use crate::error::Error;
+use crate::layout::words;
 use crate::maps::Mapping;
 use crate::process::swapped_bytes;
 
@@ -85,14 +87,18 @@ impl Residency {
     }
 
     /// Asks the kernel about the mappings of a process.
-    pub fn read(pid: i32, mappings: &[Mapping]) -> io::Result<Residency> {
-        let pagemap = File::open(format!("/proc/{pid}/pagemap"))?;
-        let mut residency = match scan(&pagemap, mappings) {
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn read(pid: i32, mappings: &[Mapping]) -> Result<Residency, Error> {
+        let what = format!("/proc/{pid}/pagemap");
+        let read = File::open(&what).and_then(|pagemap| match scan(&pagemap, mappings) {
             Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
                 read_entries(pid, &pagemap, mappings)
             }
             result => result,
-        }?;
+        });
+        let mut residency = read.map_err(|error| Error::Read { what, error })?;
         residency.swapped = swapped_bytes(pid).unwrap_or(0);
         Ok(residency)
     }
@@ -208,10 +214,7 @@ fn entries(pagemap: &File, mapping: &Mapping, page: u64) -> io::Result<Vec<u64>>
             length => done += length,
         }
     }
-    Ok(bytes
-        .chunks_exact(8)
-        .map(|entry| u64::from_ne_bytes(entry.try_into().expect("eight bytes")))
-        .collect())
+    Ok(words(&bytes).collect())
 }
 
 /// What each mapping is charged for, by its start, from /proc/PID/smaps.

@@ -1,9 +1,9 @@
 //! The call sites of samples that a process keeps, and the files that their code is from.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use crate::error::Error;
-use crate::layout::Layout;
+use crate::layout::{words, Field, Layout};
 use crate::memory::Memory;
 
 /// A call site: estimates from the samples that were taken there.
@@ -46,10 +46,9 @@ pub fn sites(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Site>, Error> {
         return Ok(Vec::new());
     };
     let heads = memory.bytes(table, count * 8).unwrap_or_default();
-    let mut level: Vec<u64> = heads.chunks_exact(8).map(word).collect();
+    let mut level: Vec<u64> = words(&heads).collect();
     let mut seen = HashSet::new();
-    let mut sites = Vec::new();
-    let mut by_frames: BTreeMap<usize, Vec<(usize, u64)>> = BTreeMap::new();
+    let (mut sites, mut stacks) = (Vec::new(), Vec::new());
     while !level.is_empty() && seen.len() < SITES_MAX {
         level.retain(|&address| address != 0 && seen.insert(address));
         let records = memory.read_each(&level, head);
@@ -65,38 +64,23 @@ pub fn sites(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Site>, Error> {
                 ..figures.site(&record)
             };
             if site.samples > 0 && length <= frames_max {
-                let stack = address.wrapping_add(head as u64);
-                by_frames
-                    .entry(length)
-                    .or_default()
-                    .push((sites.len(), stack));
+                stacks.push((address.wrapping_add(head as u64), length * 8));
                 sites.push(site);
             }
         }
         level = below;
     }
-    for (length, stacks) in by_frames {
-        let addresses: Vec<u64> = stacks.iter().map(|&(_, address)| address).collect();
-        for (&(site, _), stack) in stacks.iter().zip(memory.read_each(&addresses, length * 8)) {
-            sites[site].frames = stack
-                .unwrap_or_default()
-                .chunks_exact(8)
-                .map(word)
-                .collect();
-        }
+    for (site, stack) in sites.iter_mut().zip(memory.read_pieces(&stacks)) {
+        site.frames = words(&stack.unwrap_or_default()).collect();
     }
     sites.sort_by_key(|site| std::cmp::Reverse((site.live_bytes, site.allocated_bytes)));
     Ok(sites)
 }
 
-fn word(bytes: &[u8]) -> u64 {
-    crate::layout::number(bytes, 0, 8)
-}
-
 /// Where the figures of a site are.
 struct Figures {
-    born: [crate::layout::Field; 3],
-    dead: [crate::layout::Field; 3],
+    born: [Field; 3],
+    dead: [Field; 3],
     parts: u64,
 }
 

@@ -8,9 +8,10 @@ use crate::cycles::Cycles;
 use crate::error::Error;
 use crate::find::{find, Found};
 use crate::heaps::Heaps;
-use crate::layout::{number, Layout, KNOWN};
+use crate::layout::{length_to, number, Layout, KNOWN};
 use crate::maps::{covers, Mapping};
 use crate::memory::Memory;
+use crate::ranges::merged;
 use crate::regions::Regions;
 use crate::sites::{sites, Site};
 use crate::slab::Slab;
@@ -35,7 +36,7 @@ pub struct Snapshot {
     pub cycles: Option<Cycles>,
     /// Call sites of samples, those that hold most first.
     pub sites: Vec<Site>,
-    /// Memory of its records, in order: some ranges touch.
+    /// Memory of its records, in order and apart.
     pub records: Vec<Range<u64>>,
 }
 
@@ -103,12 +104,9 @@ pub fn library(
 }
 
 fn is_used(memory: &dyn Memory, layout: &Layout) -> bool {
-    let all = layout.field("registry.all").ok();
-    let registry = layout.address_of("registry").ok();
-    let word = all
-        .zip(registry)
-        .and_then(|(all, registry)| memory.word(registry.checked_add(all.offset as u64)?));
-    word.is_some_and(|heap| heap != 0)
+    let registry = layout.address_of("registry");
+    let heaps = registry.and_then(|registry| Ok(layout.field("registry.all")?.at(registry)));
+    heaps.is_ok_and(|heaps| memory.word(heaps).is_some_and(|heap| heap != 0))
 }
 
 impl Snapshot {
@@ -199,22 +197,14 @@ fn records(
         *range = (range.start & !(page - 1))..range.end.saturating_add(page - 1) & !(page - 1);
     }
     records.retain(|range| covers(mappings, range));
-    records.sort_by_key(|range| range.start);
     // Objects of the library's own data may share pages.
-    let mut apart: Vec<Range<u64>> = Vec::with_capacity(records.len());
-    for range in records {
-        match apart.last_mut() {
-            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
-            _ => apart.push(range),
-        }
-    }
-    Ok(apart)
+    Ok(merged(records))
 }
 
 fn chunks(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Range<u64>>, Error> {
     let next = layout.field("metadata_chunk.next")?;
     let bytes = layout.field("metadata_chunk.bytes")?;
-    let length = (next.offset + next.bytes).max(bytes.offset + bytes.bytes);
+    let length = length_to(&[next, bytes]);
     let mut chunks = Vec::new();
     let mut seen = std::collections::HashSet::new();
     let mut chunk = memory
@@ -240,8 +230,7 @@ fn class_map(
     let address = layout.address_of(name)?;
     let classes = layout.field("class_map.classes")?;
     let limit = layout.field("class_map.limit")?;
-    let length = (classes.offset + classes.bytes).max(limit.offset + limit.bytes);
-    let Some(map) = memory.bytes(address, length) else {
+    let Some(map) = memory.bytes(address, length_to(&[classes, limit])) else {
         return Ok(Vec::new());
     };
     let (start, end) = (
@@ -266,7 +255,7 @@ impl Settings {
         let address = layout.address_of("policy")?;
         let option = |name: &str| -> Result<i64, Error> {
             let field = layout.field(&format!("policy.{name}"))?;
-            let value = memory.bytes(address.wrapping_add(field.offset as u64), field.bytes);
+            let value = memory.bytes(field.at(address), field.bytes);
             Ok(value.map_or(0, |value| number(&value, 0, field.bytes) as i64))
         };
         Ok(Settings {

@@ -6,7 +6,7 @@ use crate::classes::SizeClass;
 use crate::counts::ClassCounts;
 use crate::error::Error;
 use crate::heaps::Heaps;
-use crate::layout::{number, Layout};
+use crate::layout::{length_to, number, words, Layout};
 use crate::memory::Memory;
 
 /// Calls and memory of a tier.
@@ -116,19 +116,9 @@ impl Statistics {
         for (tier, name) in statistics.tiers.iter_mut().zip(NAMES) {
             tier.name = name;
         }
-        let sizes = layout.constant("SIZE_COUNT", 255)?;
-        let tiny_last = layout.constant("TINY_CLASS_LAST", 255)?;
-        let mid_last = layout.constant("MID_CLASS_LAST", 255)?;
         let unit = 1u64 << layout.shifts()?.1;
-        for (class, counts) in heaps.classes.iter().enumerate().skip(1) {
-            // Twins have a number behind all others, and are tiny.
-            let tier = match class {
-                _ if class <= tiny_last || class > sizes => 0,
-                _ if class <= mid_last => 1,
-                _ => 2,
-            };
-            let layout = classes.get(class).copied().unwrap_or_default();
-            statistics.tiers[tier].add(counts, &layout, unit);
+        for (class, counts) in classes.iter().zip(&heaps.classes).skip(1) {
+            statistics.tiers[class.tier].add(counts, class, unit);
         }
         statistics.add_bigs(memory, layout)?;
         let purged = layout.address_of("pressure_given_back")?;
@@ -153,8 +143,7 @@ impl Statistics {
         let allocated = layout.field("big_part.allocated")?;
         let freed = layout.field("big_part.freed")?;
         let live = layout.field("big_part.live_bytes")?;
-        let length = [allocated, freed, live].map(|field| field.offset + field.bytes);
-        let length = length.into_iter().max().unwrap_or(0).min(bytes);
+        let length = length_to(&[allocated, freed, live]).min(bytes);
         // Only the beginning of each: the rest is lists, in pages that nobody may have touched.
         let addresses = big_parts(memory, layout)?;
         let tier = &mut self.tiers[BIG];
@@ -189,9 +178,8 @@ impl Statistics {
 pub fn big_parts(memory: &dyn Memory, layout: &Layout) -> Result<Vec<u64>, Error> {
     let parts = layout.field("parts.part")?;
     let address = layout.address_of("big_parts")?;
-    let table = memory.bytes(address.wrapping_add(parts.offset as u64), parts.bytes);
-    let table = table.unwrap_or_default();
-    let addresses = table.chunks_exact(8).map(|part| number(part, 0, 8));
+    let table = memory.bytes(parts.at(address), parts.bytes);
+    let addresses = words(table.as_deref().unwrap_or_default());
     Ok(addresses.filter(|&part| part != 0).collect())
 }
 
