@@ -42,7 +42,7 @@ pub fn run_foreground(command: &mut Command) -> io::Result<ExitStatus> {
     let former_mask = waited_for.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let former_child = set_action(Signal::SIGCHLD, SigHandler::SigDfl)?;
     let result = start(command, former_mask, former_child)
-        .and_then(|child| Ok(follow(&child, &waited_for)?));
+        .and_then(|mut child| follow(&mut child, &waited_for));
     // The dispositions are this process's own, and it may be about to end by a signal.
     let _ = set_action(Signal::SIGCHLD, former_child.handler());
     former_mask.thread_set_mask()?;
@@ -91,12 +91,12 @@ fn start(command: &mut Command, former_mask: SigSet, former_child: SigAction) ->
 }
 
 /// Waits for signals and passes them on until the program has ended.
-fn follow(child: &Child, waited_for: &SigSet) -> Result<ExitStatus, Errno> {
+fn follow(child: &mut Child, waited_for: &SigSet) -> io::Result<ExitStatus> {
     let pid = Pid::from_raw(child.id() as i32);
     loop {
         let (signal, from_somebody) = wait_for_signal(waited_for)?;
         if signal == libc::SIGCHLD {
-            if let Some(status) = look_after(pid)? {
+            if let Some(status) = look_after(child)? {
                 return Ok(status);
             }
         } else if from_somebody {
@@ -132,7 +132,8 @@ fn wait_for_signal(waited_for: &SigSet) -> Result<(i32, bool), Errno> {
 }
 
 /// What became of the program: how it ended, or `None`: it goes on.
-fn look_after(pid: Pid) -> Result<Option<ExitStatus>, Errno> {
+fn look_after(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let pid = Pid::from_raw(child.id() as i32);
     loop {
         let news = WaitPidFlag::WNOHANG | WaitPidFlag::WEXITED | WaitPidFlag::WSTOPPED;
         match waitid(Id::Pid(pid), news | WaitPidFlag::WNOWAIT)? {
@@ -143,21 +144,7 @@ fn look_after(pid: Pid) -> Result<Option<ExitStatus>, Errno> {
                 // it is passed on like any other; a second one could undo a stop that follows.
                 raise(Signal::SIGSTOP)?;
             }
-            _ => return reap(pid).map(Some),
-        }
-    }
-}
-
-fn reap(pid: Pid) -> Result<ExitStatus, Errno> {
-    let mut status = 0;
-    loop {
-        // SAFETY: the pointer is to a live object.
-        #[allow(unsafe_code)]
-        let reaped = unsafe { libc::waitpid(pid.as_raw(), &mut status, 0) };
-        match Errno::result(reaped) {
-            Err(Errno::EINTR) => continue,
-            Err(error) => return Err(error),
-            Ok(_) => return Ok(ExitStatus::from_raw(status)),
+            _ => return child.wait().map(Some),
         }
     }
 }
