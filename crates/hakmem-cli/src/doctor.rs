@@ -94,11 +94,10 @@ fn watch(arguments: &DoctorArguments) -> Result<RunReport> {
     let tools = installation.tools()?;
     let launch = Launch {
         command: arguments.command.clone(),
-        environment: BTreeMap::new(),
         preload: Some(library.clone()),
-        directory: None,
         input: arguments.input.input()?,
         time_limit: arguments.time_limit,
+        ..Launch::default()
     };
     let watch = Watch {
         rss_interval: RSS_INTERVAL,

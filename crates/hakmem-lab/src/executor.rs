@@ -214,10 +214,9 @@ impl Programs {
                 .map(OsString::from)
                 .collect(),
             environment: task.environment.clone(),
-            preload: None,
             directory: task.directory.clone(),
-            input: None,
             time_limit: task.time_limit,
+            ..Launch::default()
         };
         let run = run_timed(&self.tools, &launch)?;
         match run.exit {

@@ -8,7 +8,7 @@ use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
 /// What to start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Launch {
     /// Program and arguments; the program is searched in PATH.
     pub command: Vec<OsString>,

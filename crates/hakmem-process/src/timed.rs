@@ -67,11 +67,8 @@ pub fn run_timed(tools: &Tools, launch: &Launch) -> Result<TimedRun, LaunchError
 pub fn hardware_counters_missing(tools: &Tools) -> Result<Option<String>, LaunchError> {
     let launch = Launch {
         command: vec![OsString::from("true")],
-        environment: Default::default(),
-        preload: None,
-        directory: None,
-        input: None,
         time_limit: Duration::from_secs(10),
+        ..Launch::default()
     };
     let (report, _) = run(tools, &launch)?;
     Ok(report.figures["instructions"].as_str().map(str::to_string))

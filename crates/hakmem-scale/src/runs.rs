@@ -293,9 +293,8 @@ impl Settings {
             command: command.into_iter().map(OsString::from).collect(),
             environment,
             preload: Some(self.library.clone()),
-            directory: None,
-            input: None,
             time_limit: row.task.time_limit,
+            ..Launch::default()
         }
     }
 }
