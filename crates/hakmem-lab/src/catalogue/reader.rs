@@ -12,24 +12,16 @@ use super::{hint, template, CatalogueError, ProgramRow, WorkloadRow};
 
 /// A kind of row, for the reader that all files share.
 pub(super) trait Row: DeserializeOwned {
-    fn name(&self) -> &str;
-    fn group(&self) -> &str;
-    fn summary(&self) -> &str;
+    /// Name, group and summary.
+    fn head(&self) -> [&str; 3];
+
     /// What types cannot express; the message says what is wrong with this kind of row.
     fn check(&self) -> Result<(), String>;
 }
 
 impl Row for WorkloadRow {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn group(&self) -> &str {
-        &self.group
-    }
-
-    fn summary(&self) -> &str {
-        &self.summary
+    fn head(&self) -> [&str; 3] {
+        [&self.name, &self.group, &self.summary]
     }
 
     fn check(&self) -> Result<(), String> {
@@ -52,16 +44,8 @@ impl Row for WorkloadRow {
 }
 
 impl Row for ProgramRow {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn group(&self) -> &str {
-        &self.group
-    }
-
-    fn summary(&self) -> &str {
-        &self.summary
+    fn head(&self) -> [&str; 3] {
+        [&self.name, &self.group, &self.summary]
     }
 
     fn check(&self) -> Result<(), String> {
@@ -137,16 +121,17 @@ pub(super) fn parse<R: Row>(text: &str, file: &Path) -> Result<Vec<R>, Catalogue
     for row in &content.row {
         let offset = row.span().start;
         let row = row.get_ref();
-        check_name(row.name(), "name").map_err(|message| invalid(offset, message))?;
-        let in_row = |message| invalid(offset, format!("row '{}': {message}", row.name()));
-        if !names.insert(row.name()) {
+        let [name, group, summary] = row.head();
+        check_name(name, "name").map_err(|message| invalid(offset, message))?;
+        let in_row = |message| invalid(offset, format!("row '{name}': {message}"));
+        if !names.insert(name) {
             return Err(in_row("the name comes twice".into()));
         }
-        if row.summary().trim().is_empty() || row.summary().contains(char::is_control) {
+        if summary.trim().is_empty() || summary.contains(char::is_control) {
             return Err(in_row("'summary' is not one line of text".into()));
         }
-        if !row.group().is_empty() {
-            check_name(row.group(), "group").map_err(in_row)?;
+        if !group.is_empty() {
+            check_name(group, "group").map_err(in_row)?;
         }
         row.check().map_err(in_row)?;
     }
