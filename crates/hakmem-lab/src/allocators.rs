@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::executor::digest_of_file;
 use crate::machine::{first_line_of, libc_version};
+use crate::nearest::nearest;
 
 /// The name of the arm that has nothing preloaded.
 pub const SYSTEM: &str = "system";
@@ -318,16 +319,9 @@ fn make_unique(arms: &mut [Arm]) {
 
 fn unknown(name: &str, found: &[Arm]) -> FindError {
     let names: Vec<&str> = found.iter().map(|arm| arm.name.as_str()).collect();
-    let likeness = |candidate: &&str| strsim::jaro_winkler(name, candidate);
-    let nearest = names
-        .iter()
-        .copied()
-        .max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
     FindError::Unknown {
         name: name.to_string(),
-        nearest: nearest
-            .filter(|nearest| likeness(nearest) > 0.7)
-            .map(str::to_string),
+        nearest: nearest(name, names.iter().copied()).map(str::to_string),
         found: names.join(", "),
     }
 }

@@ -30,6 +30,7 @@ use hakmem_process::find_program;
 use hakmem_results::{RowKind, Series};
 use serde::Deserialize;
 
+use crate::nearest::nearest;
 use crate::plan::{ExitCodes, Output, Task};
 pub use drawn::{drawn_rows, DRAWN_ROWS};
 use template::Values;
@@ -390,10 +391,6 @@ fn real_name(command: &str) -> String {
 
 /// ": did you mean 'x'?" for the name that comes nearest, or nothing if none is near.
 fn hint<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    let near = names
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(wrong, name), name))
-        .filter(|(similarity, _)| *similarity > 0.7)
-        .max_by(|left, right| left.0.total_cmp(&right.0));
-    near.map_or_else(String::new, |(_, name)| format!(": did you mean '{name}'?"))
+    let near = nearest(wrong, names);
+    near.map_or_else(String::new, |name| format!(": did you mean '{name}'?"))
 }

@@ -11,6 +11,7 @@ pub mod experiment;
 mod figures;
 mod lane;
 pub mod machine;
+mod nearest;
 pub mod observer;
 pub mod plan;
 pub mod proof;
