@@ -1,12 +1,11 @@
 //! `hakmem compare`: one program under every allocator.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{bail, Result};
-use hakmem_lab::plan::{ExitCodes, Output, Task, DEFAULT_ROUNDS};
+use hakmem_lab::plan::{Output, Task, DEFAULT_ROUNDS};
 use hakmem_results::RowKind;
 
 use crate::cli::CompareArguments;
@@ -55,23 +54,14 @@ fn task(arguments: &CompareArguments) -> Result<Task> {
             .clone()
             .unwrap_or_else(|| base_name.into_owned()),
         kind: RowKind::Command,
-        group: String::new(),
         summary: command.join(" "),
-        series: None,
         command,
-        environment: BTreeMap::new(),
-        directory: None,
         input: arguments.input.input()?,
         prepare: arguments.prepare.clone(),
-        exit_codes: arguments
-            .ignore_exit_status
-            .clone()
-            .unwrap_or(ExitCodes::Zero),
+        exit_codes: arguments.ignore_exit_status.clone().unwrap_or_default(),
         output: arguments.check.clone().map_or(Output::Any, Output::Check),
-        figures: None,
-        processes: Vec::new(),
         time_limit: arguments.time_limit,
-        skipped: None,
+        ..Task::default()
     })
 }
 

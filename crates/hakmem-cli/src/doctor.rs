@@ -3,7 +3,6 @@
 //! First the program's file is looked at, then the program runs once under the tracer. What the
 //! run shows counts; what the file shows explains it.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -104,15 +103,8 @@ fn watch(arguments: &DoctorArguments) -> Result<RunReport> {
         system_calls: false,
         stopped_counts: true,
     };
-    let arm = Arm {
-        name: "hakmem".into(),
-        kind: ArmKind::Hakmem,
-        library: Some(library.display().to_string()),
-        version: None,
-        digest: None,
-        environment: BTreeMap::new(),
-        options: None,
-    };
+    let library = library.display().to_string();
+    let arm = Arm::new("hakmem", ArmKind::Hakmem, Some(library));
     // Ctrl-C ends the program, not the doctor.
     let _interrupt = Interrupt::catch()?;
     let run = thread::scope(|scope| {

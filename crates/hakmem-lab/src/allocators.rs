@@ -1,7 +1,6 @@
 //! Finds the allocators: hakmem, the system's malloc, the peers that were built, those that the
 //! distribution has installed, and libraries named by their path.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -229,13 +228,8 @@ impl Finder {
 /// The system's malloc: nothing is preloaded.
 fn system() -> Arm {
     Arm {
-        name: SYSTEM.to_string(),
-        kind: ArmKind::System,
-        library: None,
         version: libc_version(),
-        digest: None,
-        environment: BTreeMap::new(),
-        options: None,
+        ..Arm::new(SYSTEM, ArmKind::System, None)
     }
 }
 
@@ -250,18 +244,14 @@ fn arm(name: &str, path: &Path, version: Option<String>) -> Result<Arm, FindErro
     let Some(library) = absolute.to_str().filter(|path| !path.contains([' ', ':'])) else {
         return Err(FindError::Unspeakable { path: absolute });
     };
+    let kind = match is_hakmem_library(path) {
+        true => ArmKind::Hakmem,
+        false => ArmKind::Peer,
+    };
     Ok(Arm {
-        name: name.to_string(),
-        kind: if is_hakmem_library(path) {
-            ArmKind::Hakmem
-        } else {
-            ArmKind::Peer
-        },
-        library: Some(library.to_string()),
         version,
         digest: Some(digest_of_file(path).map_err(unreadable)?),
-        environment: BTreeMap::new(),
-        options: None,
+        ..Arm::new(name, kind, Some(library.to_string()))
     })
 }
 

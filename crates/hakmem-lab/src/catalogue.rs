@@ -31,7 +31,7 @@ use hakmem_results::{RowKind, Series};
 use serde::Deserialize;
 
 use crate::nearest::nearest;
-use crate::plan::{ExitCodes, Output, Task};
+use crate::plan::{Output, Task};
 pub use drawn::{drawn_rows, DRAWN_ROWS};
 use template::Values;
 
@@ -286,16 +286,10 @@ impl WorkloadRow {
             summary: self.summary.clone(),
             series: self.series.clone(),
             command,
-            environment: BTreeMap::new(),
-            directory: None,
-            input: None,
-            prepare: None,
-            exit_codes: ExitCodes::Zero,
             output: Output::Report,
-            figures: None,
-            processes: Vec::new(),
             time_limit: WORKLOAD_TIME_LIMIT,
             skipped,
+            ..Task::default()
         }
     }
 }
@@ -323,7 +317,6 @@ impl ProgramRow {
             kind: RowKind::Program,
             group: self.group.clone(),
             summary: self.summary.clone(),
-            series: None,
             command: self.command.iter().map(fill).collect(),
             environment: self
                 .environment
@@ -334,9 +327,7 @@ impl ProgramRow {
                 Some(directory) => fill(directory).into(),
                 None => places.work.to_owned(),
             }),
-            input: None,
             prepare: self.prepare.as_ref().map(fill_shell),
-            exit_codes: ExitCodes::Zero,
             output: match &self.output {
                 OutputRule::Stdout => Output::Stdout,
                 OutputRule::Product(file) => Output::Product(fill(file).into()),
@@ -347,6 +338,7 @@ impl ProgramRow {
             processes: self.processes.iter().map(|name| real_name(name)).collect(),
             time_limit: Duration::from_secs(self.time_limit_s),
             skipped: self.describe_missing(&values),
+            ..Task::default()
         }
     }
 

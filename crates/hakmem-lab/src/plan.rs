@@ -8,7 +8,7 @@ use hakmem_process::Exit;
 use hakmem_results::{Arm, ArmKind, RowKind, Series, Settings};
 
 /// A program that runs under every arm: a row to be.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Task {
     /// Unique in the plan.
     pub name: String,
@@ -47,9 +47,10 @@ pub struct Task {
 }
 
 /// The exit codes of a run that counts. One that a signal ended never does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ExitCodes {
     /// 0 alone.
+    #[default]
     Zero,
     /// 0 and these.
     ZeroAnd(Vec<i32>),
@@ -69,7 +70,7 @@ impl ExitCodes {
 }
 
 /// What shows that a run was right, besides its exit code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Output {
     /// Standard output is a workload's report: checksum and operations must be the same in all
     /// runs, and the time that counts is the workload's own. It holds figures, too.
@@ -84,6 +85,7 @@ pub enum Output {
     /// run on its standard input.
     Check(String),
     /// The output is not deterministic.
+    #[default]
     Any,
 }
 

@@ -134,8 +134,23 @@ pub struct Arm {
     pub options: Option<serde_json::Value>,
 }
 
+impl Arm {
+    /// An arm of which nothing else is known.
+    pub fn new(name: &str, kind: ArmKind, library: Option<String>) -> Arm {
+        Arm {
+            name: name.to_string(),
+            kind,
+            library,
+            version: None,
+            digest: None,
+            environment: BTreeMap::new(),
+            options: None,
+        }
+    }
+}
+
 /// What a row runs.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum RowKind {
     /// A synthetic program of the lab, which reports operations and its own time.
@@ -143,6 +158,7 @@ pub enum RowKind {
     /// A real program of the list.
     Program,
     /// What the user gave on the command line.
+    #[default]
     Command,
 }
 
