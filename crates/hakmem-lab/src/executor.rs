@@ -94,7 +94,7 @@ pub trait Executor {
 
 /// SHA-256 in hex.
 pub fn digest(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// SHA-256 of a file, in hex. What is no regular file may have no end, and is not read.
@@ -108,11 +108,7 @@ pub fn digest_of_file(path: &Path) -> io::Result<String> {
     }
     let mut hasher = Sha256::new();
     io::copy(&mut file, &mut hasher)?;
-    Ok(hex(&hasher.finalize()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(format!("{:x}", hasher.finalize()))
 }
 
 /// How a program ended, for people, with the last line that it wrote on stderr.
