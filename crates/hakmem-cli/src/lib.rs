@@ -8,8 +8,8 @@
 //! its functions, [`candidates`] are what shells complete. [`inspect`], [`elf`] and [`allocators`]
 //! look at programs' files, [`diagnosis`] at a run of one; what they find is a [`finding`].
 //! [`experiment`], [`progress`], [`interrupt`], [`output`] and [`next_step`] carry the two
-//! subcommands that measure, [`summary`] the statistics of `run`; [`shell`] quotes what they
-//! suggest, [`prose`] breaks lines. [`inspection`] has those that look at processes from outside.
+//! subcommands that measure, [`summary`] the statistics of `run`; [`prose`] breaks lines.
+//! [`inspection`] has those that look at processes from outside.
 
 use std::process::ExitCode;
 
@@ -49,7 +49,6 @@ pub mod report;
 pub mod revision;
 pub mod run;
 pub mod settings;
-pub mod shell;
 pub mod summary;
 pub mod values;
 

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::fs;
 
 use hakmem_lab::plan::DEFAULT_ROUNDS;
+use hakmem_lab::shell::quoted;
 use hakmem_report::summary;
 use hakmem_results::{Arm, ArmKind, Metric, Ratio, ResultFile, Row, Verdict};
 
 use crate::cli::CompareArguments;
-use crate::shell::quoted;
 
 /// More runs than these are not suggested: what is unclear then is too small to matter.
 const MOST_RUNS: usize = 100;

@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{anyhow, bail, Context, Result};
 use hakmem_inspect::process;
+use hakmem_lab::shell::{quoted, quoted_path};
 use hakmem_process::{end_like, run_foreground};
 use hakmem_profile::file::{parse, Recording};
 use hakmem_profile::units::{bytes, duration};
@@ -21,7 +22,6 @@ use crate::cli::RecordArguments;
 use crate::inspect::warn;
 use crate::output::say;
 use crate::run::{self, cannot_run};
-use crate::shell::{quoted, quoted_path};
 
 const FILE_VARIABLE: &str = "HAKMEM_RECORD_FILE";
 const DISTANCE_VARIABLE: &str = "HAKMEM_SAMPLE_KIB";

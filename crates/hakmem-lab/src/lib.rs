@@ -2,7 +2,7 @@
 //!
 //! [`allocators`] finds the arms, [`catalogue`] reads the rows, [`plan`] says what is to be done,
 //! and [`experiment`] does it by an [`executor`]. [`proof`] decides whether a run may count, and
-//! [`hakmem_statistics`] what the samples allow to say.
+//! [`hakmem_statistics`] what the samples allow to say. [`shell`] quotes words for commands.
 
 pub mod allocators;
 pub mod catalogue;
@@ -16,3 +16,4 @@ pub mod observer;
 pub mod plan;
 pub mod proof;
 mod row;
+pub mod shell;

@@ -1,5 +1,7 @@
 //! Texts with expansions, such as `{work}/output`.
 
+use crate::shell::quoted;
+
 /// The words that mean something in braces.
 pub(super) const NAMES: [&str; 3] = ["input", "work", "size"];
 
@@ -18,7 +20,7 @@ impl Values {
 
     /// Fills in the values so that a shell takes each as it is, whatever characters it holds.
     pub fn fill_shell(&self, template: &str) -> String {
-        self.fill_with(template, quote_for_shell)
+        self.fill_with(template, quoted)
     }
 
     fn fill_with(&self, template: &str, quote: impl Fn(&str) -> String) -> String {
@@ -71,14 +73,6 @@ fn pieces(template: &str) -> Vec<Piece<'_>> {
     }
     pieces.push(Piece::Text(rest));
     pieces
-}
-
-fn quote_for_shell(text: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._+-/:=@%,".contains(letter);
-    if text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

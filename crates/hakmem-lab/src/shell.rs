@@ -1,4 +1,4 @@
-//! Commands that are suggested, as a shell takes them.
+//! Commands that people or shells are given, as a shell takes them.
 
 use std::path::Path;
 
