@@ -80,6 +80,11 @@ impl SiteFigures {
         }
     }
 
+    /// Bytes of what was allocated and freed.
+    pub fn freed(&self) -> f64 {
+        (self.allocated.bytes - self.end.bytes).max(0.0)
+    }
+
     /// Bytes of the blocks that lived when most did, rounding included.
     pub fn held_at_peak(&self) -> f64 {
         self.peak.bytes / self.requested_share

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use blazesym::helper::read_elf_build_id;
 
-use crate::units::one_line;
+use crate::units::{hex, one_line};
 
 /// The file that has the symbols of a module, or why there is none.
 pub fn file_of(path: &str, build_id: &[u8]) -> Result<PathBuf, String> {
@@ -33,7 +33,7 @@ pub fn file_of(path: &str, build_id: &[u8]) -> Result<PathBuf, String> {
 /// Where distributions put debugging information.
 fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     let (first, rest) = build_id.split_first()?;
-    let hex: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let path = PathBuf::from(format!("/usr/lib/debug/.build-id/{first:02x}/{hex}.debug"));
+    let rest = hex(rest);
+    let path = PathBuf::from(format!("/usr/lib/debug/.build-id/{first:02x}/{rest}.debug"));
     path.exists().then_some(path)
 }

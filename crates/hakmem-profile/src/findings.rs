@@ -1,6 +1,6 @@
 //! What stands out, in plain sentences, the weightiest first.
 
-use std::collections::HashMap;
+use indexmap::IndexMap;
 
 use crate::analysis::{Analysis, Lifetime, Measure, SiteFigures, SHORT_NS};
 use crate::units::{blocks, bytes, duration, percent};
@@ -41,41 +41,31 @@ fn share(part: f64, whole: f64) -> f64 {
     }
 }
 
-/// Sums by the function that holds the memory, most first: sites differ in their callers alone.
-fn by_owner(
-    analysis: &Analysis,
-    amount: impl Fn(&SiteFigures) -> f64,
-) -> Vec<(String, f64, &SiteFigures)> {
-    let mut owners: Vec<(String, f64, &SiteFigures)> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+/// Sums by the function that holds the memory, each with the site of it that has most, most first:
+/// sites differ in their callers alone.
+fn by_owner(analysis: &Analysis, amount: impl Fn(&SiteFigures) -> f64) -> Vec<(f64, &SiteFigures)> {
+    let mut owners: IndexMap<String, (f64, &SiteFigures)> = IndexMap::new();
     for site in &analysis.sites {
         let bytes = amount(site);
         if bytes <= 0.0 {
             continue;
         }
-        let owner = analysis.owner(site.site);
-        match places.get(&owner) {
-            Some(&place) => {
-                let known = &mut owners[place];
-                if bytes > amount(known.2) {
-                    known.2 = site;
-                }
-                known.1 += bytes;
-            }
-            None => {
-                places.insert(owner.clone(), owners.len());
-                owners.push((owner, bytes, site));
-            }
+        let owner = owners.entry(analysis.owner(site.site));
+        let (sum, most) = owner.or_insert((0.0, site));
+        if bytes > amount(most) {
+            *most = site;
         }
+        *sum += bytes;
     }
-    owners.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut owners: Vec<(f64, &SiteFigures)> = owners.into_values().collect();
+    owners.sort_by(|a, b| b.0.total_cmp(&a.0));
     owners
 }
 
 fn holder(analysis: &Analysis) -> Option<Finding> {
     let peak = analysis.total(Measure::Peak).bytes;
     let owners = by_owner(analysis, |site| site.peak.bytes);
-    let (_, most, site) = owners.first()?;
+    let (most, site) = owners.first()?;
     let share = share(*most, peak);
     (share >= 0.2).then(|| Finding {
         what: format!(
@@ -100,7 +90,7 @@ fn churn(analysis: &Analysis) -> Option<Finding> {
     let all = analysis.total(Measure::Allocated);
     let short = analysis.total(Measure::Short);
     let owners = by_owner(analysis, |site| site.short.bytes);
-    let (_, most, site) = owners.first()?;
+    let (most, site) = owners.first()?;
     let share = share(short.bytes, all.bytes);
     (share >= 0.2 && site.samples >= ENOUGH_SAMPLES).then(|| Finding {
         what: format!(
@@ -133,7 +123,7 @@ fn growth(analysis: &Analysis) -> Vec<Finding> {
         true => site.end.bytes,
         false => 0.0,
     });
-    let sites = owners.into_iter().map(|(_, _, site)| site);
+    let sites = owners.into_iter().map(|(_, site)| site);
     let finding = |site: &SiteFigures| Finding {
         what: format!(
             "{} grew to the end, by {} a second, to {} in {}, and hardly any of it was freed.",
@@ -149,11 +139,10 @@ fn growth(analysis: &Analysis) -> Vec<Finding> {
 }
 
 fn remote(analysis: &Analysis) -> Option<Finding> {
-    let freed = |site: &SiteFigures| (site.allocated.bytes - site.end.bytes).max(0.0);
-    let all: f64 = analysis.sites.iter().map(freed).sum();
-    let owners = by_owner(analysis, |site| freed(site) * site.remote_share);
-    let part: f64 = owners.iter().map(|(_, bytes, _)| bytes).sum();
-    let (_, _, site) = owners.first()?;
+    let all: f64 = analysis.sites.iter().map(SiteFigures::freed).sum();
+    let owners = by_owner(analysis, |site| site.freed() * site.remote_share);
+    let part: f64 = owners.iter().map(|(bytes, _)| bytes).sum();
+    let (_, site) = owners.first()?;
     let share = share(part, all);
     (share >= 0.2 && site.samples >= ENOUGH_SAMPLES).then(|| Finding {
         what: format!(
@@ -169,9 +158,8 @@ fn remote(analysis: &Analysis) -> Option<Finding> {
 
 fn realloc(analysis: &Analysis) -> Option<Finding> {
     let all = analysis.total(Measure::Allocated).bytes;
-    let freed = |site: &SiteFigures| (site.allocated.bytes - site.end.bytes).max(0.0);
-    let owners = by_owner(analysis, |site| freed(site) * site.realloc_share);
-    let (_, most, site) = owners.first()?;
+    let owners = by_owner(analysis, |site| site.freed() * site.realloc_share);
+    let (most, site) = owners.first()?;
     let share = share(*most, all);
     (share >= 0.15 && site.samples >= ENOUGH_SAMPLES).then(|| Finding {
         what: format!(
@@ -187,8 +175,8 @@ fn realloc(analysis: &Analysis) -> Option<Finding> {
 fn rounding(analysis: &Analysis) -> Option<Finding> {
     let held: f64 = analysis.sites.iter().map(SiteFigures::held_at_peak).sum();
     let owners = by_owner(analysis, |site| site.held_at_peak() - site.peak.bytes);
-    let lost: f64 = owners.iter().map(|(_, bytes, _)| bytes).sum();
-    let (_, _, site) = owners.first()?;
+    let lost: f64 = owners.iter().map(|(bytes, _)| bytes).sum();
+    let (_, site) = owners.first()?;
     let share = share(lost, held);
     (share >= 0.12).then(|| Finding {
         what: format!(

@@ -8,10 +8,11 @@
 //! 5631c474c000-5631c474d000 r-xp 00001000 fe:00 1234  /usr/bin/program
 //! ```
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use indexmap::IndexMap;
 
 use crate::file::{Header, Module, Recording, Sample, Site};
 
@@ -112,8 +113,7 @@ fn add(recording: &mut Recording, stack: Stack) {
 }
 
 fn modules(mappings: &str, root: &Path) -> Vec<Module> {
-    let mut modules: Vec<Module> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut modules: IndexMap<&str, Module> = IndexMap::new();
     for line in mappings.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [addresses, _, offset, _, _, path @ ..] = &words[..] else {
@@ -128,23 +128,18 @@ fn modules(mappings: &str, root: &Path) -> Vec<Module> {
         if !path.starts_with('/') {
             continue;
         }
-        let place = *places.entry(path).or_insert_with(|| {
-            let bias = if is_fixed(path, root) {
-                0
-            } else {
-                start.wrapping_sub(offset)
-            };
-            modules.push(Module {
-                start,
-                bias,
-                path: (*path).to_owned(),
-                ..Module::default()
-            });
-            modules.len() - 1
+        let module = modules.entry(path).or_insert_with(|| Module {
+            start,
+            bias: match is_fixed(path, root) {
+                true => 0,
+                false => start.wrapping_sub(offset),
+            },
+            path: (*path).to_owned(),
+            ..Module::default()
         });
-        modules[place].end = end;
+        module.end = end;
     }
-    modules
+    modules.into_values().collect()
 }
 
 /// Whether a program lies where its file says (ET_EXEC).

@@ -1,16 +1,17 @@
 //! A recording as a gzipped `profile.proto`, which `go tool pprof` and most continuous profilers
 //! read. Sample types are those of Go's heap profiles, and what lived at the peak besides.
 
-use std::collections::HashMap;
 use std::io::Write;
 
 use flate2::write::GzEncoder;
 use flate2::Compression;
+use indexmap::IndexSet;
 use prost::Message;
 
 use crate::analysis::{Analysis, Measure};
 use crate::file::Module;
 use crate::symbols::Frame;
+use crate::units::hex;
 
 /// The messages of profile.proto, as far as they are used here.
 mod proto {
@@ -134,7 +135,9 @@ const TYPES: [(Measure, &str, &str); 3] = [
 ];
 
 fn profile(analysis: &Analysis) -> Profile {
-    let mut builder = Builder::new();
+    let mut builder = Builder::default();
+    // The first one is empty.
+    builder.string("");
     let header = &analysis.recording.header;
     for (_, objects, space) in TYPES {
         for (kind, unit) in [(objects, "count"), (space, "bytes")] {
@@ -173,35 +176,34 @@ fn profile(analysis: &Analysis) -> Profile {
     builder.profile.default_sample_type = builder.string("inuse_space");
     let comment = builder.string(&header.writer);
     builder.profile.comment.push(comment);
-    builder.profile
+    builder.finish()
 }
 
 /// A profile whose strings and functions are there once.
+#[derive(Default)]
 struct Builder {
     profile: Profile,
-    strings: HashMap<String, i64>,
-    functions: HashMap<(i64, i64), u64>,
+    strings: IndexSet<String>,
+    /// Names and files.
+    functions: IndexSet<(i64, i64)>,
 }
 
 impl Builder {
-    fn new() -> Builder {
-        let mut builder = Builder {
-            profile: Profile::default(),
-            strings: HashMap::new(),
-            functions: HashMap::new(),
-        };
-        builder.string("");
-        builder
+    fn finish(mut self) -> Profile {
+        let functions = (1..).zip(self.functions);
+        let functions = functions.map(|(id, (name, filename))| Function {
+            id,
+            name,
+            system_name: name,
+            filename,
+        });
+        self.profile.function = functions.collect();
+        self.profile.string_table = self.strings.into_iter().collect();
+        self.profile
     }
 
     fn string(&mut self, text: &str) -> i64 {
-        if let Some(number) = self.strings.get(text) {
-            return *number;
-        }
-        let number = self.profile.string_table.len() as i64;
-        self.profile.string_table.push(text.to_owned());
-        self.strings.insert(text.to_owned(), number);
-        number
+        self.strings.insert_full(text.to_owned()).0 as i64
     }
 
     fn value_type(&mut self, kind: &str, unit: &str) -> ValueType {
@@ -212,11 +214,7 @@ impl Builder {
     }
 
     fn add_mapping(&mut self, id: u64, module: &Module) {
-        let build_id: String = module
-            .build_id
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let build_id = hex(&module.build_id);
         let mapping = Mapping {
             id,
             memory_start: module.start,
@@ -253,16 +251,6 @@ impl Builder {
     fn function(&mut self, frame: &Frame) -> u64 {
         let name = self.string(&frame.function);
         let filename = self.string(frame.file.as_deref().unwrap_or_default());
-        let functions = &mut self.profile.function;
-        *self.functions.entry((name, filename)).or_insert_with(|| {
-            let id = functions.len() as u64 + 1;
-            functions.push(Function {
-                id,
-                name,
-                system_name: name,
-                filename,
-            });
-            id
-        })
+        self.functions.insert_full((name, filename)).0 as u64 + 1
     }
 }

@@ -3,11 +3,15 @@
 //! They come from the files that were loaded, if these are still the same (by build id), from their
 //! debug files, and from the maps that run-time compilers leave in `/tmp/perf-PID.map`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
+
+use blazesym::symbolize::source::{Elf, Source};
+use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
+use indexmap::IndexSet;
 
 use crate::debug_file::file_of;
 use crate::file::{Header, Module, Recording};
@@ -15,8 +19,6 @@ pub use crate::frame::Frame;
 use crate::patterns::Patterns;
 use crate::perf_map::PerfMap;
 use crate::units::one_line;
-use blazesym::symbolize::source::{Elf, Source};
-use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 
 /// An address and what it stands for.
 #[derive(Clone, Debug, Default)]
@@ -57,9 +59,11 @@ impl Symbols {
         resolver.collect(recording);
         let map = PerfMap::read(recording, root);
         resolver.name_all(recording, &map);
-        resolver.symbols.trim_allocator();
-        resolver.symbols.mark_wrappers(|_| false);
-        resolver.symbols
+        let mut symbols = resolver.symbols;
+        symbols.frames = resolver.frames.into_iter().collect();
+        symbols.trim_allocator();
+        symbols.mark_wrappers(|_| false);
+        symbols
     }
 
     /// The frames of a site, the innermost first.
@@ -125,7 +129,8 @@ impl Symbols {
 struct Resolver {
     root: PathBuf,
     symbols: Symbols,
-    numbers: HashMap<Frame, usize>,
+    /// That become those of the symbols.
+    frames: IndexSet<Frame>,
 }
 
 /// The module that an address behind a call lay in when it was seen.
@@ -142,32 +147,21 @@ fn module_of(modules: &[Module], address: u64, time_ns: u64) -> Option<usize> {
 impl Resolver {
     /// Makes the stacks, with locations that have no frames yet.
     fn collect(&mut self, recording: &Recording) {
-        let mut known: HashMap<(u64, Option<usize>), usize> = HashMap::new();
+        let mut known: IndexSet<(u64, Option<usize>)> = IndexSet::new();
         for site in &recording.sites {
-            let mut stack = Vec::new();
-            for &address in site.frames.iter().filter(|address| **address != 0) {
+            let addresses = site.frames.iter().filter(|address| **address != 0);
+            let stack = addresses.map(|&address| {
                 let module = module_of(&recording.modules, address, site.time_ns);
-                let locations = &mut self.symbols.locations;
-                let location = *known.entry((address, module)).or_insert_with(|| {
-                    locations.push(Location {
-                        address,
-                        module,
-                        frames: Vec::new(),
-                    });
-                    locations.len() - 1
-                });
-                stack.push(location);
-            }
-            self.symbols.stacks.push(stack);
+                known.insert_full((address, module)).0
+            });
+            self.symbols.stacks.push(stack.collect());
         }
-    }
-
-    fn number(&mut self, frame: Frame) -> usize {
-        let frames = &mut self.symbols.frames;
-        *self.numbers.entry(frame).or_insert_with_key(|frame| {
-            frames.push(frame.clone());
-            frames.len() - 1
-        })
+        let locations = known.into_iter().map(|(address, module)| Location {
+            address,
+            module,
+            frames: Vec::new(),
+        });
+        self.symbols.locations = locations.collect();
     }
 
     fn name_all(&mut self, recording: &Recording, map: &PerfMap) {
@@ -192,8 +186,8 @@ impl Resolver {
                     .collect(),
             };
             for (location, frames) in locations.into_iter().zip(named) {
-                let frames = frames.into_iter().map(|frame| self.number(frame)).collect();
-                self.symbols.locations[location].frames = frames;
+                let numbers = frames.into_iter().map(|it| self.frames.insert_full(it).0);
+                self.symbols.locations[location].frames = numbers.collect();
             }
         }
     }

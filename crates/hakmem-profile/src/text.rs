@@ -4,7 +4,9 @@ pub mod callers;
 pub mod difference;
 mod page;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+
+use indexmap::IndexMap;
 
 use crate::analysis::{Analysis, Measure};
 use crate::findings;
@@ -140,17 +142,17 @@ pub(crate) fn before(analysis: &Analysis) -> Option<String> {
 }
 
 /// Sites that look the same.
+#[derive(Default)]
 struct Group {
-    lines: Vec<String>,
     sites: Vec<usize>,
     bytes: f64,
     /// Frames that are not shown, at most.
     more: usize,
 }
 
-fn groups(analysis: &Analysis, measure: Measure, frames: usize) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut places: HashMap<Vec<String>, usize> = HashMap::new();
+/// By the lines that they have in common, most first.
+fn groups(analysis: &Analysis, measure: Measure, frames: usize) -> IndexMap<Vec<String>, Group> {
+    let mut groups: IndexMap<Vec<String>, Group> = IndexMap::new();
     for site in analysis.top(measure) {
         let all = telling_frames(analysis, site.site);
         let mut lines: Vec<String> = all
@@ -162,21 +164,12 @@ fn groups(analysis: &Analysis, measure: Measure, frames: usize) -> Vec<Group> {
         if lines.is_empty() {
             lines.push("unknown call site".to_owned());
         }
-        let place = *places.entry(lines.clone()).or_insert_with(|| {
-            groups.push(Group {
-                lines,
-                sites: Vec::new(),
-                bytes: 0.0,
-                more: 0,
-            });
-            groups.len() - 1
-        });
-        let group = &mut groups[place];
+        let group = groups.entry(lines).or_default();
         group.sites.push(site.site);
         group.bytes += site.amount(measure).bytes;
         group.more = group.more.max(more);
     }
-    groups.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
+    groups.sort_by(|_, a, _, b| b.bytes.total_cmp(&a.bytes));
     groups
 }
 
@@ -209,13 +202,13 @@ fn sites(page: &mut Page, analysis: &Analysis, measure: Measure, known: &mut Has
     }
     let rows = page.options.rows;
     page.line(&format!("\n{}: {}", analysis.title(measure), bytes(total)));
-    for group in groups.iter().take(rows) {
+    for (lines, group) in groups.iter().take(rows) {
         let figures = analysis.joined(&group.sites);
         let share = percent(group.bytes / total);
-        let is_known = !known.insert(group.lines.clone());
-        let called = match group.lines.len() {
-            2.. if is_known => format!("{}, called as above", group.lines[0]),
-            _ => group.lines[0].clone(),
+        let is_known = !known.insert(lines.clone());
+        let called = match lines.len() {
+            2.. if is_known => format!("{}, called as above", lines[0]),
+            _ => lines[0].clone(),
         };
         page.row(
             &format!("{:>10} {share:>5}", bytes(group.bytes)),
@@ -223,7 +216,7 @@ fn sites(page: &mut Page, analysis: &Analysis, measure: Measure, known: &mut Has
             &called,
         );
         if !is_known {
-            for line in &group.lines[1..] {
+            for line in &lines[1..] {
                 page.below(INDENT, &format!("< {line}"));
             }
             match (group.more, group.sites.len()) {
@@ -247,7 +240,7 @@ fn sites(page: &mut Page, analysis: &Analysis, measure: Measure, known: &mut Has
         );
     }
     if groups.len() > rows {
-        let rest: f64 = groups[rows..].iter().map(|group| group.bytes).sum();
+        let rest: f64 = groups[rows..].values().map(|group| group.bytes).sum();
         let others = many((groups.len() - rows) as f64, "other call site");
         let share = percent(rest / total);
         page.row(&format!("{:>10} {share:>5}", bytes(rest)), INDENT, &others);

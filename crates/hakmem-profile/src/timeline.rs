@@ -1,6 +1,6 @@
 //! Live bytes over time, stacked by call site or by size.
 
-use std::collections::HashMap;
+use indexmap::IndexSet;
 
 use crate::analysis::Analysis;
 use crate::file::Sample;
@@ -103,16 +103,11 @@ fn add(bytes: &mut [f64], times_ns: &[u64], sample: &Sample, analysis: &Analysis
 /// Names of layers, the last one that of all others, and the layer of each site.
 fn owners(analysis: &Analysis, times_ns: &[u64]) -> (Vec<String>, Vec<Option<usize>>) {
     // Sites of one function are one layer.
-    let mut names: Vec<String> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut names: IndexSet<String> = IndexSet::new();
     let mut numbers = vec![None; analysis.recording.sites.len().max(1)];
     for site in &analysis.sites {
         let owner = analysis.owner(site.site);
-        let number = *known.entry(owner).or_insert_with_key(|owner| {
-            names.push(owner.clone());
-            names.len() - 1
-        });
-        numbers[site.site] = Some(number);
+        numbers[site.site] = Some(names.insert_full(owner).0);
     }
     let mut changes = vec![vec![0.0; times_ns.len()]; names.len()];
     for sample in &analysis.recording.samples {

@@ -77,6 +77,11 @@ fn three_digits(value: f64) -> String {
     }
 }
 
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Text of others on one line, without what would steer a terminal.
 pub fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
