@@ -113,6 +113,21 @@ pub struct Site {
     pub frames: Vec<u64>,
 }
 
+impl Site {
+    /// All but the frames, in the order of the file.
+    pub(crate) fn numbers(&mut self) -> [&mut u64; 7] {
+        [
+            &mut self.time_ns,
+            &mut self.born_samples,
+            &mut self.born_bytes,
+            &mut self.dead_samples,
+            &mut self.dead_bytes,
+            &mut self.remote_bytes,
+            &mut self.realloc_bytes,
+        ]
+    }
+}
+
 /// One sampled allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
@@ -476,16 +491,11 @@ fn read_site(number: usize, record: &Fields, recording: &mut Recording) {
     if recording.sites.len() <= number {
         recording.sites.resize_with(number + 1, Site::default);
     }
-    recording.sites[number] = Site {
-        time_ns: record.u64(8),
-        born_samples: record.u64(16),
-        born_bytes: record.u64(24),
-        dead_samples: record.u64(32),
-        dead_bytes: record.u64(40),
-        remote_bytes: record.u64(48),
-        realloc_bytes: record.u64(56),
-        frames: (0..frames).map(|i| record.u64(64 + 8 * i)).collect(),
-    };
+    let site = &mut recording.sites[number];
+    for (index, number) in site.numbers().into_iter().enumerate() {
+        *number = record.u64(8 + 8 * index);
+    }
+    site.frames = (0..frames).map(|i| record.u64(64 + 8 * i)).collect();
 }
 
 /// `None`: what it says cannot be.

@@ -224,14 +224,12 @@ pub fn join_equal_sites(recording: &mut Recording, symbols: &mut Symbols) {
     }
     for (number, place) in places.into_iter().enumerate() {
         if place as usize != number {
-            let site = std::mem::take(&mut recording.sites[number]);
+            let mut site = std::mem::take(&mut recording.sites[number]);
             let first = &mut recording.sites[place as usize];
-            first.born_samples += site.born_samples;
-            first.born_bytes += site.born_bytes;
-            first.dead_samples += site.dead_samples;
-            first.dead_bytes += site.dead_bytes;
-            first.remote_bytes += site.remote_bytes;
-            first.realloc_bytes += site.realloc_bytes;
+            // The time stays that of the first.
+            for (sum, more) in first.numbers().into_iter().zip(site.numbers()).skip(1) {
+                *sum += *more;
+            }
         }
     }
 }
@@ -254,9 +252,8 @@ impl Filter {
     /// Leaves out what is not to be shown.
     pub fn apply(&self, recording: &mut Recording, symbols: &mut Symbols) {
         let found = |expression: &Option<Regex>, frame: &Frame| {
-            expression
-                .as_ref()
-                .is_some_and(|expression| is_in(expression, frame))
+            let expression = expression.as_ref();
+            expression.is_some_and(|expression| is_in(expression, frame))
         };
         symbols
             .mark_wrappers(|frame| found(&self.skip, frame) || self.wrappers.cover_function(frame));

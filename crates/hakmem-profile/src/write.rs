@@ -118,15 +118,7 @@ fn site(site: &Site) -> Record {
     let frames = &site.frames[..site.frames.len().min(FRAMES_MAX)];
     record.u32(0, 2);
     record.u32(4, frames.len() as u32);
-    let numbers = [
-        site.time_ns,
-        site.born_samples,
-        site.born_bytes,
-        site.dead_samples,
-        site.dead_bytes,
-        site.remote_bytes,
-        site.realloc_bytes,
-    ];
+    let numbers = site.clone().numbers().map(|number| *number);
     for (place, number) in numbers.iter().chain(frames).enumerate() {
         record.u64(8 + 8 * place, *number);
     }
