@@ -47,6 +47,21 @@ impl Node {
         change.abs() <= self.now.error_of_difference(&self.before)
     }
 
+    /// Adds the stacks of all sites, to the one amount or the other.
+    fn add_all(
+        &mut self,
+        analysis: &Analysis,
+        measure: Measure,
+        sum: fn(&mut Node) -> &mut Amount,
+    ) {
+        for site in &analysis.sites {
+            let amount = site.amount(measure);
+            if amount.bytes > 0.0 {
+                self.add(analysis, site.site, |node| sum(node).join(&amount));
+            }
+        }
+    }
+
     /// Adds the stack of a site. `change` adds to its nodes.
     fn add(&mut self, analysis: &Analysis, site: usize, change: impl Fn(&mut Node)) {
         change(self);
@@ -103,24 +118,14 @@ fn title(frame: &Frame) -> String {
 /// The tree of one recording.
 pub fn tree(analysis: &Analysis, measure: Measure) -> Node {
     let mut root = named("all");
-    for site in &analysis.sites {
-        let amount = site.amount(measure);
-        if amount.bytes > 0.0 {
-            root.add(analysis, site.site, |node| node.now.join(&amount));
-        }
-    }
+    root.add_all(analysis, measure, |node| &mut node.now);
     root
 }
 
 /// The tree of two: what was in `before`.
 pub fn difference(before: &Analysis, after: &Analysis, measure: Measure) -> Node {
     let mut root = tree(after, measure);
-    for site in &before.sites {
-        let amount = site.amount(measure);
-        if amount.bytes > 0.0 {
-            root.add(before, site.site, |node| node.before.join(&amount));
-        }
-    }
+    root.add_all(before, measure, |node| &mut node.before);
     root
 }
 
