@@ -95,12 +95,7 @@ impl RunReport {
             end: "the program was not run to its end".into(),
             calls_served: None,
             calls_passed_on: None,
-            findings: vec![Finding {
-                level: Level::Obstacle,
-                topic: "run",
-                text: reason,
-                advice: None,
-            }],
+            findings: vec![Finding::new(Level::Obstacle, "run", reason)],
             processes: Vec::new(),
         }
     }
@@ -274,18 +269,10 @@ fn judge(error: &ProofError) -> Finding {
             "malloc leads to hakmem, but no call reached it",
             "let it do something that needs memory; if it did, it has an allocator of its own",
         ),
-        ProofError::NotAsked { .. } | ProofError::ServerUnknown { .. } => Finding {
-            level: Level::Doubt,
-            topic: "malloc",
-            text: error.to_string(),
-            advice: None,
-        },
-        _ => Finding {
-            level: Level::Obstacle,
-            topic: "malloc",
-            text: error.to_string(),
-            advice: None,
-        },
+        ProofError::NotAsked { .. } | ProofError::ServerUnknown { .. } => {
+            Finding::new(Level::Doubt, "malloc", error.to_string())
+        }
+        _ => Finding::new(Level::Obstacle, "malloc", error.to_string()),
     }
 }
 

@@ -30,14 +30,26 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Everything is as it should be.
-    pub fn good(topic: &'static str, text: impl Into<String>) -> Finding {
+    /// Without advice.
+    pub fn new(level: Level, topic: &'static str, text: impl Into<String>) -> Finding {
         Finding {
-            level: Level::Good,
+            level,
             topic,
             text: text.into(),
             advice: None,
         }
+    }
+
+    fn advise(self, advice: impl Into<String>) -> Finding {
+        Finding {
+            advice: Some(advice.into()),
+            ..self
+        }
+    }
+
+    /// Everything is as it should be.
+    pub fn good(topic: &'static str, text: impl Into<String>) -> Finding {
+        Finding::new(Level::Good, topic, text)
     }
 
     /// There is something to know.
@@ -46,12 +58,7 @@ impl Finding {
         text: impl Into<String>,
         advice: impl Into<String>,
     ) -> Finding {
-        Finding {
-            level: Level::Note,
-            topic,
-            text: text.into(),
-            advice: Some(advice.into()),
-        }
+        Finding::new(Level::Note, topic, text).advise(advice)
     }
 
     /// It cannot be told whether hakmem serves.
@@ -60,12 +67,7 @@ impl Finding {
         text: impl Into<String>,
         advice: impl Into<String>,
     ) -> Finding {
-        Finding {
-            level: Level::Doubt,
-            topic,
-            text: text.into(),
-            advice: Some(advice.into()),
-        }
+        Finding::new(Level::Doubt, topic, text).advise(advice)
     }
 
     /// hakmem is kept from serving.
@@ -74,12 +76,7 @@ impl Finding {
         text: impl Into<String>,
         advice: impl Into<String>,
     ) -> Finding {
-        Finding {
-            level: Level::Obstacle,
-            topic,
-            text: text.into(),
-            advice: Some(advice.into()),
-        }
+        Finding::new(Level::Obstacle, topic, text).advise(advice)
     }
 }
 
