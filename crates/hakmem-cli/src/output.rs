@@ -54,14 +54,6 @@ impl Format {
     }
 }
 
-/// A file to write, as it was given.
-#[derive(Debug)]
-struct Target {
-    format: Format,
-    path: PathBuf,
-    how: How,
-}
-
 /// How a file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum How {
@@ -76,7 +68,7 @@ enum How {
 #[derive(Debug)]
 pub struct Outputs {
     stdout: Format,
-    files: Vec<Target>,
+    files: Vec<(Format, Document)>,
 }
 
 impl Outputs {
@@ -115,15 +107,14 @@ impl Outputs {
         if on_stdout.len() > 1 {
             bail!("only one format can go to standard output: give the others a file, --csv=FILE");
         }
-        let mut files: Vec<Target> = Vec::new();
+        let mut files: Vec<(Format, Document)> = Vec::new();
         for (format, path) in asked {
-            let how = how_to_write(&path).with_context(|| cannot_write(&path))?;
-            let is_same = |other: &&Target| how != How::InPlace && other.how == how;
-            if let Some(other) = files.iter().find(is_same) {
+            let document = Document::new(&path)?;
+            if let Some((_, other)) = files.iter().find(|(_, other)| document.replaces(other)) {
                 let (path, other) = (path.display(), other.path.display());
                 bail!("two formats would be written to the same file: {other} and {path}");
             }
-            files.push(Target { format, path, how });
+            files.push((format, document));
         }
         let stdout = on_stdout
             .first()
@@ -138,7 +129,7 @@ impl Outputs {
 
     /// The files, as they were given.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(|target| target.path.as_path())
+        self.files.iter().map(|(_, file)| file.path.as_path())
     }
 
     /// Writes the results everywhere; the table in short, if so.
@@ -161,14 +152,8 @@ impl Outputs {
     /// written all the same.
     pub fn write_with(&self, render: impl Fn(Format) -> Result<Vec<u8>>) -> Result<()> {
         let mut result = render(self.stdout).and_then(|bytes| print_bytes(&bytes));
-        for target in &self.files {
-            let written = render(target.format).and_then(|bytes| {
-                match &target.how {
-                    How::Replace(path) => replace(path, &bytes),
-                    How::InPlace => fs::write(&target.path, bytes),
-                }
-                .with_context(|| cannot_write(&target.path))
-            });
+        for (format, file) in &self.files {
+            let written = render(*format).and_then(|bytes| file.write(bytes));
             result = result.and(written);
         }
         result
@@ -178,6 +163,7 @@ impl Outputs {
 /// A single file, or standard output.
 #[derive(Debug)]
 pub struct Document {
+    /// As it was given.
     path: PathBuf,
     /// `None`: standard output.
     how: Option<How>,
@@ -197,6 +183,11 @@ impl Document {
             path: path.into(),
             how,
         })
+    }
+
+    /// Whether what is written to the other one would be gone.
+    fn replaces(&self, other: &Document) -> bool {
+        matches!(self.how, Some(How::Replace(_))) && self.how == other.how
     }
 
     /// Writes it.
@@ -286,10 +277,17 @@ pub fn print(text: &str) -> Result<()> {
 
 /// Likewise, bytes.
 pub fn print_bytes(bytes: &[u8]) -> Result<()> {
+    print_if_read(bytes).map(drop)
+}
+
+/// Likewise; false when nobody reads it any more.
+pub fn print_if_read(bytes: &[u8]) -> Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to standard output"),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        result => result
+            .map(|()| true)
+            .context("cannot write to standard output"),
     }
 }
 

@@ -37,7 +37,11 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
     let parse = || -> Result<_> { Ok(json::parse(std::str::from_utf8(&bytes)?)?) };
     let file = parse().with_context(|| name.to_string())?;
     if outputs.shows_table() && outputs.files().next().is_some() {
-        outputs.write_files(|format| format.render(&file))?;
+        outputs.write_with(|format| match format {
+            // The files are enough.
+            Format::Table => Ok(Vec::new()),
+            format => format.render(&file),
+        })?;
     } else {
         outputs.write(&file, false)?;
     }
@@ -122,19 +126,5 @@ fn of_json(bytes: &[u8]) -> Option<String> {
             Some("is what hakmem inspect --json wrote, which is for other programs".into())
         }
         _ => None,
-    }
-}
-
-/// For who writes files of results alone.
-impl Outputs {
-    /// Writes the files, and nothing to standard output.
-    ///
-    /// # Errors
-    /// As for [`Outputs::write_with`].
-    pub fn write_files(&self, render: impl Fn(Format) -> Result<Vec<u8>>) -> Result<()> {
-        self.write_with(|format| match format {
-            Format::Table => Ok(Vec::new()),
-            format => render(format),
-        })
     }
 }

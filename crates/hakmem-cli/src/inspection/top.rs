@@ -19,7 +19,7 @@ use super::text;
 use super::watch::{Look, Rates, Watch};
 use super::words::{bytes, rate, share};
 use crate::cli::TopArguments;
-use crate::output::print;
+use crate::output::{print, print_if_read};
 
 /// One look, for programs.
 #[derive(Debug, Serialize)]
@@ -100,25 +100,10 @@ fn lines(watch: &mut Watch, arguments: &TopArguments) -> Result<()> {
             true => json(&look, rates)?,
             false => line(&look, &rates),
         };
-        if !write_line(&line)? {
+        if !print_if_read(line.as_bytes())? {
             return Ok(());
         }
         before = look;
-    }
-}
-
-/// False when nobody reads any more.
-fn write_line(line: &str) -> Result<bool> {
-    use std::io::{ErrorKind, Write};
-    let mut stdout = stdout().lock();
-    match stdout
-        .write_all(line.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        result => result
-            .context("cannot write to standard output")
-            .map(|()| true),
     }
 }
 
