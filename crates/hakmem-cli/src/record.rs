@@ -5,7 +5,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -22,6 +22,7 @@ use crate::cli::RecordArguments;
 use crate::inspect::warn;
 use crate::output::say;
 use crate::run::{self, cannot_run};
+use crate::settings::path_option;
 
 const FILE_VARIABLE: &str = "HAKMEM_RECORD_FILE";
 const DISTANCE_VARIABLE: &str = "HAKMEM_SAMPLE_KIB";
@@ -101,28 +102,19 @@ fn check_room(directory: &Path) -> io::Result<()> {
 
 /// What the library makes the path from.
 pub(crate) fn pattern(directory: &Path) -> OsString {
-    let mut pattern = Vec::new();
-    for byte in directory.as_os_str().as_bytes() {
-        pattern.push(*byte);
-        if *byte == b'%' {
-            pattern.push(b'%');
-        }
-    }
-    pattern.extend(b"/%e.%p.");
-    pattern.extend(SUFFIX.as_bytes());
-    OsString::from_vec(pattern)
+    path_option(directory, &format!("%e.%p.{SUFFIX}"))
 }
 
 pub(crate) fn recordings_in(directory: &Path) -> Result<BTreeSet<PathBuf>> {
     let entries = fs::read_dir(directory)
         .with_context(|| format!("cannot read the directory {}", directory.display()))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    Ok(paths
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == SUFFIX)
-        })
-        .collect())
+    Ok(paths.filter(|path| has_suffix(path)).collect())
+}
+
+/// Whether a file is called as recordings are.
+pub(crate) fn has_suffix(path: &Path) -> bool {
+    path.extension().is_some_and(|suffix| suffix == SUFFIX)
 }
 
 /// Whether the process may still write to the file. One that became another program does not.

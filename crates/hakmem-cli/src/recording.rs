@@ -1,7 +1,6 @@
 //! The part of `hakmem report` that shows recordings.
 
 use std::fs;
-use std::io::{stdout, IsTerminal};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,6 +21,8 @@ use hakmem_profile::{collapsed, csv, html, json, pprof, sarif, text, tree};
 use crate::cli::{LeakOptions, RecordingOptions, ReportArguments, Selection, Show};
 use crate::elf::Image;
 use crate::output::{say, Format, Outputs};
+use crate::prose::columns;
+use crate::record::has_suffix;
 use crate::report::{is_recording, no_recording, print_written, read};
 use crate::FAILED;
 
@@ -90,10 +91,7 @@ fn recordings_of(path: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(path).with_context(cannot_read)? {
         let file = entry.with_context(cannot_read)?.path();
-        if file
-            .extension()
-            .is_some_and(|extension| extension == "hakprof")
-        {
+        if has_suffix(&file) {
             found.push(file);
         }
     }
@@ -314,11 +312,10 @@ fn measure(show: Show) -> Measure {
 }
 
 fn text_options(options: &RecordingOptions, rows: usize) -> text::Options {
-    let width = terminal_size::terminal_size().filter(|_| stdout().is_terminal());
     text::Options {
         rows,
         frames: options.frames,
-        width: width.map(|(width, _)| usize::from(width.0)),
+        width: columns(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! The settings of the library that several subcommands take, and how they reach a program.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use anyhow::{bail, Result};
 use clap::{Args, ValueEnum};
@@ -52,6 +55,21 @@ impl LibraryOptions {
         let asks = |it: &OptionSetting| (&*it.name, &*it.value) == ("preset", "hardened");
         self.preset == Some(Preset::Hardened) || self.options.iter().any(asks)
     }
+}
+
+/// The path of a file in the directory as an option of the library takes it: in its name, unlike in
+/// that of the directory, `%` begins what the library fills in.
+pub fn path_option(directory: &Path, name: &str) -> OsString {
+    let mut path = Vec::new();
+    for &byte in directory.join("").as_os_str().as_bytes() {
+        path.push(byte);
+        // The library takes two for one.
+        if byte == b'%' {
+            path.push(byte);
+        }
+    }
+    path.extend(name.as_bytes());
+    OsString::from_vec(path)
 }
 
 /// The variables that carry the settings to the library.

@@ -5,7 +5,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -13,6 +12,7 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 use crate::inspection::words::bytes;
+use crate::settings::path_option;
 
 /// The variable that names the file of a process.
 pub const FILE_VARIABLE: &str = "HAKMEM_STATS_FILE";
@@ -41,16 +41,7 @@ impl Collection {
 
     /// The value of [`FILE_VARIABLE`]: a file for each process.
     pub fn pattern(&self) -> OsString {
-        let mut pattern = Vec::new();
-        for &byte in self.directory.path().as_os_str().as_bytes() {
-            pattern.push(byte);
-            // The library takes two for one.
-            if byte == b'%' {
-                pattern.push(byte);
-            }
-        }
-        pattern.extend(b"/%p.json");
-        OsString::from_vec(pattern)
+        path_option(self.directory.path(), "%p.json")
     }
 
     /// The summary of what the processes have left so far.
