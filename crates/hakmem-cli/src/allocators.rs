@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::elf::{Image, SANITIZERS};
+use crate::elf::{Image, ALLOCATORS, SANITIZERS};
 use crate::finding::Finding;
 
 /// How to link a program with hakmem instead of preloading it.
@@ -122,10 +122,8 @@ pub fn check_allocators(image: &Image) -> Vec<Finding> {
         None => {}
     }
     for library in &image.needed {
-        let known = ["jemalloc", "mimalloc", "tcmalloc", "snmalloc", "rpmalloc"]
-            .iter()
-            .any(|name| library.starts_with(&format!("lib{name}")));
-        if known {
+        let is_its = |name: &str| library.starts_with(&format!("lib{name}"));
+        if ALLOCATORS.iter().any(|(name, ..)| is_its(name)) {
             findings.push(library_finding(library, &image.imported));
         }
     }

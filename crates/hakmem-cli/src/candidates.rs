@@ -80,16 +80,17 @@ fn listed_rows() -> Option<Vec<Row>> {
     let share = Installation::current().ok()?.share().ok()?;
     let workloads = read_workloads(&share).ok()?;
     let programs = read_programs(&share.join("programs.toml")).ok()?;
-    let workloads = workloads.into_iter().map(|row| Row {
-        name: row.name,
-        group: row.group,
-        summary: row.summary,
-    });
-    let programs = programs.into_iter().map(|row| Row {
-        name: row.name,
-        group: row.group,
-        summary: row.summary,
-    });
+    let row = |name, group, summary| Row {
+        name,
+        group,
+        summary,
+    };
+    let workloads = workloads
+        .into_iter()
+        .map(|it| row(it.name, it.group, it.summary));
+    let programs = programs
+        .into_iter()
+        .map(|it| row(it.name, it.group, it.summary));
     Some(workloads.chain(programs).collect())
 }
 

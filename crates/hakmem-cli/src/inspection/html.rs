@@ -284,16 +284,12 @@ fn map(report: &Report) -> Markup {
 /// One superslab: a path for each state.
 fn square(superslab: &PageMap) -> Markup {
     let rows = superslab.pages.len().div_ceil(COLUMNS);
-    let live = superslab
-        .pages
-        .iter()
-        .filter(|&&page| page >= PageState::Sparse)
-        .count();
-    let away = superslab
-        .pages
-        .iter()
-        .filter(|&&page| page <= PageState::Untouched)
-        .count();
+    let count = |is_it: fn(PageState) -> bool| {
+        let pages = superslab.pages.iter();
+        pages.filter(|&&page| is_it(page)).count()
+    };
+    let live = count(|page| page >= PageState::Sparse);
+    let away = count(|page| page <= PageState::Untouched);
     let huge = if superslab.huge {
         ", huge pages asked for"
     } else {

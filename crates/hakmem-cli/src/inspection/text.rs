@@ -292,14 +292,8 @@ pub fn line(superslab: &PageMap, style: &Style) -> String {
 /// Some pages in one letter: how many of them have live blocks, or else what most of them are.
 fn cell(pages: &[PageState], style: &Style) -> String {
     const LIVE: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
-    let live = pages
-        .iter()
-        .filter(|&&page| page == PageState::Live)
-        .count();
-    let sparse = pages
-        .iter()
-        .filter(|&&page| page == PageState::Sparse)
-        .count();
+    let count = |state| pages.iter().filter(|&&page| page == state).count();
+    let (live, sparse) = (count(PageState::Live), count(PageState::Sparse));
     if live + sparse > 0 {
         let height = ((2 * live + sparse) * 8)
             .div_ceil(2 * pages.len())
