@@ -28,11 +28,7 @@ pub fn size_classes(
 ) -> Result<Vec<SizeClass>, Error> {
     let count = layout.constant("CLASS_COUNT", 255)?;
     let bytes = layout.size("size_class")?;
-    let (size, blocks, units) = (
-        layout.field("size_class.size")?,
-        layout.field("size_class.blocks")?,
-        layout.field("size_class.units")?,
-    );
+    let [size, blocks, units] = layout.fields("size_class", ["size", "blocks", "units"])?;
     let address = layout.address_of("size_classes")?;
     let table = memory.bytes(address, count * bytes);
     let tiny_last = layout.constant("TINY_CLASS_LAST", 255)?;

@@ -77,6 +77,17 @@ impl Span {
         }
         self.max_ticks
     }
+
+    fn add(&mut self, counts: &[u8], fields: &[Field; 4], buckets: Field) {
+        let [count, total, own, max] = fields.map(|field| field.of(counts));
+        self.count = self.count.saturating_add(count);
+        self.ticks = self.ticks.saturating_add(total);
+        self.own_ticks = self.own_ticks.saturating_add(own);
+        self.max_ticks = self.max_ticks.max(max);
+        for (place, sum) in self.histogram.iter_mut().enumerate() {
+            *sum = sum.saturating_add(buckets.element(counts, place, 8));
+        }
+    }
 }
 
 fn spans(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Span>, Error> {
@@ -84,12 +95,7 @@ fn spans(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Span>, Error> {
     let sides = layout.constant("CYCLES_SIDES", KINDS_MAX)?;
     let kinds = layout.constant("CYCLES_KINDS", KINDS_MAX)?;
     let (stride, bytes) = (layout.size("cycles_copy")?, layout.size("cycles_counts")?);
-    let fields = [
-        layout.field("cycles_counts.count")?,
-        layout.field("cycles_counts.total")?,
-        layout.field("cycles_counts.own")?,
-        layout.field("cycles_counts.max")?,
-    ];
+    let fields = layout.fields("cycles_counts", ["count", "total", "own", "max"])?;
     let buckets = layout.field("cycles_counts.buckets")?;
     let table = layout.address_of("cycles_copies")?;
     if table == 0 {
@@ -121,19 +127,6 @@ fn spans(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Span>, Error> {
         }
     }
     Ok(spans)
-}
-
-impl Span {
-    fn add(&mut self, counts: &[u8], fields: &[Field; 4], buckets: Field) {
-        let [count, total, own, max] = fields.map(|field| field.of(counts));
-        self.count = self.count.saturating_add(count);
-        self.ticks = self.ticks.saturating_add(total);
-        self.own_ticks = self.own_ticks.saturating_add(own);
-        self.max_ticks = self.max_ticks.max(max);
-        for (place, sum) in self.histogram.iter_mut().enumerate() {
-            *sum = sum.saturating_add(buckets.element(counts, place, 8));
-        }
-    }
 }
 
 /// A table of names of the library; those that cannot be read have their numbers.

@@ -37,6 +37,8 @@ pub struct Heaps {
 
 /// More heaps than a process can have threads.
 const HEAPS_MAX: usize = 1 << 22;
+/// Bit of `pops_at_due`, POPS_CHANGE: what it holds besides is the number of pops.
+const POPS_CHANGE: u64 = 1 << 63;
 /// More slots than any transfer cache has.
 const SLOTS_MAX: u64 = 1 << 16;
 
@@ -69,9 +71,11 @@ struct HeapShape {
     area_bytes: usize,
 }
 
+/// In the order of [`ClassCounts::add_magazine`].
+const COUNTS: [&str; 5] = ["misses", "overflows", "refills", "flushes", "returned"];
+
 impl Shape {
     fn of(memory: &dyn Memory, layout: &Layout) -> Result<Shape, Error> {
-        let count = |name| layout.field(name);
         let twins = layout.constant("TWINS", 255)?;
         // The twins come behind all others, and no class is class 0.
         let sizes = layout.constant("SIZE_COUNT", 255)?;
@@ -94,13 +98,7 @@ impl Shape {
                 reallocs: layout.field("heap.reallocs_in_place")?,
                 area_bytes: layout.constant("HEAP_BYTES", 16 << 20)?,
             },
-            counts: [
-                count("magazine_counts.misses")?,
-                count("magazine_counts.overflows")?,
-                count("magazine_counts.refills")?,
-                count("magazine_counts.flushes")?,
-                count("magazine_counts.returned")?,
-            ],
+            counts: layout.fields("magazine_counts", COUNTS)?,
             top: layout.field("heap_front.top")?,
             pops_left: layout.field("heap_front.pops_left")?,
             pops_at_due: layout.field("magazine.pops_at_due")?,
@@ -121,12 +119,7 @@ impl Shape {
             _ => class - 1,
         }
     }
-}
 
-/// Bit of `pops_at_due`, POPS_CHANGE: what it holds besides is the number of pops.
-const POPS_CHANGE: u64 = 1 << 63;
-
-impl Shape {
     /// How many blocks a magazine has handed out, as heap_pops has it.
     fn pops(&self, area: &[u8], magazine: &[u8], class: usize) -> u64 {
         let at_due = self.pops_at_due.of(magazine);
@@ -291,17 +284,11 @@ impl Heaps {
         shape: &Shape,
     ) -> Result<(), Error> {
         let bytes = layout.size("shard")?;
-        let (bins, transfers) = (
-            layout.field("shard.bins")?.offset,
-            layout.field("shard.transfers")?.offset,
-        );
+        let [bins, transfers] = layout.fields("shard", ["bins", "transfers"])?;
         let (bin_bytes, transfer_bytes) = (layout.size("bin")?, layout.size("transfer")?);
-        let slabs = layout.field("bin.slab_count")?;
-        let kept = layout.field("bin.kept")?;
-        let remote = layout.field("bin.remote_blocks")?;
-        let direct = layout.field("bin.direct_blocks")?;
-        let count = layout.field("transfer.count")?;
-        let slots = layout.field("transfer.slots")?;
+        let of_bin = ["slab_count", "kept", "remote_blocks", "direct_blocks"];
+        let [slabs, kept, remote, direct] = layout.fields("bin", of_bin)?;
+        let [count, slots] = layout.fields("transfer", ["count", "slots"])?;
         let table = layout.address_of("shard_table")?;
         // One more has the slabs of samples.
         let shards = layout.constant("SHARD_MAX", 4096)? + 1;
@@ -317,13 +304,13 @@ impl Heaps {
             self.shards
                 .push(address..address.saturating_add(bytes as u64));
             for class in 1..shape.classes {
-                let bin = shard.get(bins + class * bin_bytes..).unwrap_or(&[]);
+                let bin = shard.get(bins.offset + class * bin_bytes..).unwrap_or(&[]);
                 let counts = &mut self.classes[class];
                 counts.slabs += slabs.of(bin);
                 counts.empty_slabs += kept.of(bin);
                 counts.remote = counts.remote.wrapping_add(remote.of(bin));
                 counts.direct = counts.direct.wrapping_add(direct.of(bin));
-                let transfer = shard.get(transfers + class * transfer_bytes..);
+                let transfer = shard.get(transfers.offset + class * transfer_bytes..);
                 let transfer = transfer.unwrap_or(&[]);
                 let held = count.of(transfer);
                 if held == 0 {

@@ -53,7 +53,7 @@ fn parse(text: &str) -> Table {
 }
 
 /// A field of a struct.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Field {
     /// Bytes from the start of the struct.
     pub offset: usize,
@@ -213,6 +213,15 @@ impl Layout {
             }),
             _ => Err(self.missing(name)),
         }
+    }
+
+    /// Several fields of one struct.
+    pub fn fields<const N: usize>(&self, of: &str, names: [&str; N]) -> Result<[Field; N], Error> {
+        let mut fields = [Field::default(); N];
+        for (field, name) in fields.iter_mut().zip(names) {
+            *field = self.field(&format!("{of}.{name}"))?;
+        }
+        Ok(fields)
     }
 }
 

@@ -86,16 +86,9 @@ struct Figures {
 
 impl Figures {
     fn new(layout: &Layout) -> Result<Figures, Error> {
-        let three = |what: &str| -> Result<_, Error> {
-            Ok([
-                layout.field(&format!("site.{what}_samples"))?,
-                layout.field(&format!("site.{what}_bytes"))?,
-                layout.field(&format!("site.{what}_parts"))?,
-            ])
-        };
         Ok(Figures {
-            born: three("born")?,
-            dead: three("dead")?,
+            born: layout.fields("site", ["born_samples", "born_bytes", "born_parts"])?,
+            dead: layout.fields("site", ["dead_samples", "dead_bytes", "dead_parts"])?,
             parts: layout.constant("SITE_PARTS", 1 << 16)?.max(1) as u64,
         })
     }

@@ -202,8 +202,7 @@ fn records(
 }
 
 fn chunks(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Range<u64>>, Error> {
-    let next = layout.field("metadata_chunk.next")?;
-    let bytes = layout.field("metadata_chunk.bytes")?;
+    let [next, bytes] = layout.fields("metadata_chunk", ["next", "bytes"])?;
     let length = length_to(&[next, bytes]);
     let mut chunks = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -228,8 +227,7 @@ fn class_map(
     mappings: &[Mapping],
 ) -> Result<Vec<Range<u64>>, Error> {
     let address = layout.address_of(name)?;
-    let classes = layout.field("class_map.classes")?;
-    let limit = layout.field("class_map.limit")?;
+    let [classes, limit] = layout.fields("class_map", ["classes", "limit"])?;
     let Some(map) = memory.bytes(address, length_to(&[classes, limit])) else {
         return Ok(Vec::new());
     };

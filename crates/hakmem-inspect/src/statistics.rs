@@ -140,9 +140,8 @@ impl Statistics {
 
     fn add_bigs(&mut self, memory: &dyn Memory, layout: &Layout) -> Result<(), Error> {
         let bytes = layout.size("big_part")?;
-        let allocated = layout.field("big_part.allocated")?;
-        let freed = layout.field("big_part.freed")?;
-        let live = layout.field("big_part.live_bytes")?;
+        let names = ["allocated", "freed", "live_bytes"];
+        let [allocated, freed, live] = layout.fields("big_part", names)?;
         let length = length_to(&[allocated, freed, live]).min(bytes);
         // Only the beginning of each: the rest is lists, in pages that nobody may have touched.
         let addresses = big_parts(memory, layout)?;
