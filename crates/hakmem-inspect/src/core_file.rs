@@ -16,15 +16,20 @@ use crate::residency::{page_size, Residency};
 /// A core file. What it leaves out of mapped files is read from these, if they are still there.
 #[derive(Debug)]
 pub struct Core {
-    path: PathBuf,
+    /// Where it lies.
+    pub path: PathBuf,
     file: File,
     segments: Vec<Segment>,
-    mappings: Vec<Mapping>,
+    /// Mappings of the program, in order; of anonymous ones it is not known what they were.
+    pub mappings: Vec<Mapping>,
     files: Vec<(Mapping, Option<File>)>,
-    executable: PathBuf,
-    program: String,
+    /// The file that the program was.
+    pub executable: PathBuf,
+    /// Its command line, as far as the core file has it.
+    pub program: String,
     short_name: String,
-    pid: Option<i32>,
+    /// The number of the process, if that is known.
+    pub pid: Option<i32>,
     /// What it says of threads, their registers among it.
     pub(crate) threads: Vec<u8>,
 }
@@ -240,34 +245,9 @@ impl Core {
         }
     }
 
-    /// Mappings of the program, in order; of anonymous ones it is not known what they were.
-    pub fn mappings(&self) -> &[Mapping] {
-        &self.mappings
-    }
-
-    /// The file that the program was.
-    pub fn executable(&self) -> &Path {
-        &self.executable
-    }
-
-    /// Its command line, as far as the core file has it.
-    pub fn program(&self) -> &str {
-        &self.program
-    }
-
     /// What people call it.
     pub fn name(&self) -> String {
         name_of(&self.executable, &self.program, &self.short_name)
-    }
-
-    /// Its number.
-    pub fn pid(&self) -> Option<i32> {
-        self.pid
-    }
-
-    /// The core file.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Whether the end of the file is missing.

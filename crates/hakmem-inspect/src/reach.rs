@@ -95,7 +95,7 @@ pub fn search_core(core: &Core) -> Result<Reach, Error> {
     let found = library_of_core(core)?;
     let place = Place {
         memory: core,
-        mappings: core.mappings(),
+        mappings: &core.mappings,
         residency: &core.residency()?,
         registers: &core.threads,
     };

@@ -208,18 +208,18 @@ fn look(process: &Process, found: &Found) -> Result<Report, Error> {
 /// # Errors
 /// There is none, or its data are not in the file.
 pub fn library_of_core(core: &Core) -> Result<Found, Error> {
-    let found = library(core, core.mappings(), core.executable(), core.program());
+    let found = library(core, &core.mappings, &core.executable, &core.program);
     found.map_err(|error| match error {
         Error::TooOld { file, .. } => Error::NoData {
-            core: core.path().display().to_string(),
+            core: core.path.display().to_string(),
             file,
         },
         Error::NotServed { .. } if core.is_cut_off() => Error::NotACore {
-            path: core.path().into(),
+            path: core.path.clone(),
             reason: "it is cut off: where hakmem's memory would be is missing".into(),
         },
         Error::NotServed { program } if program.is_empty() => Error::NotServed {
-            program: core.path().display().to_string(),
+            program: core.path.display().to_string(),
         },
         error => error,
     })
@@ -232,17 +232,17 @@ pub fn library_of_core(core: &Core) -> Result<Found, Error> {
 pub fn inspect_core(core: &Core) -> Result<Report, Error> {
     let began = Instant::now();
     let memory: &dyn Memory = core;
-    let mappings = core.mappings();
+    let mappings = &core.mappings;
     let found = library_of_core(core)?;
     let snapshot = Snapshot::read(memory, mappings, &found)?;
     let residency = core.residency()?;
     let source = Source {
-        pid: core.pid(),
+        pid: core.pid,
         name: core.name(),
-        program: core.executable().display().to_string(),
-        command: core.program().into(),
+        program: core.executable.display().to_string(),
+        command: core.program.clone(),
         age_ns: 0,
-        core: Some(core.path().display().to_string()),
+        core: Some(core.path.display().to_string()),
     };
     let mut report = report(source, &snapshot, mappings, &residency, residency.total())?;
     report.find_files(memory, mappings);

@@ -58,7 +58,7 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         .transpose()?;
     let report = match Target::of(&arguments.target)? {
         Target::Process(pid) => hakmem_inspect::inspect(pid)?,
-        Target::Core(path) => look_at_core(&path)?,
+        Target::Core(path) => inspect_core(&Core::open(&path)?)?,
     };
     let sites = live::Names::default().largest(&report, SITES);
     let outputs = [&arguments.html, &arguments.profile];
@@ -84,8 +84,4 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         print(&text::render(&report, &sites, &style))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn look_at_core(path: &Path) -> Result<Report> {
-    Ok(inspect_core(&Core::open(path)?)?)
 }
