@@ -5,26 +5,11 @@ use crate::difference::Difference;
 
 /// One line a call site.
 pub fn render(analysis: &Analysis) -> String {
-    let mut table = Table::new(&[
-        "site",
-        "function",
-        "place",
-        "peak_bytes",
-        "peak_blocks",
-        "end_bytes",
-        "end_blocks",
-        "allocated_bytes",
-        "allocated_blocks",
-        "short_bytes",
-        "samples",
-        "median_lifetime_s",
-        "p99_lifetime_s",
-        "remote_share",
-        "realloc_share",
-        "growth_bytes_per_s",
-        "requested_share",
-        "stack",
-    ]);
+    let mut table = Table::new(
+        "site,function,place,peak_bytes,peak_blocks,end_bytes,end_blocks,allocated_bytes,\
+         allocated_blocks,short_bytes,samples,median_lifetime_s,p99_lifetime_s,remote_share,\
+         realloc_share,growth_bytes_per_s,requested_share,stack\n",
+    );
     for site in &analysis.sites {
         table.row(&cells(analysis, site));
     }
@@ -65,14 +50,7 @@ fn cells(analysis: &Analysis, site: &SiteFigures) -> Vec<String> {
 
 /// One line a call site and measure that differ.
 pub fn render_difference(difference: &Difference) -> String {
-    let mut table = Table::new(&[
-        "measure",
-        "function",
-        "before_bytes",
-        "after_bytes",
-        "error_bytes",
-        "stack",
-    ]);
+    let mut table = Table::new("measure,function,before_bytes,after_bytes,error_bytes,stack\n");
     for &measure in Measure::ALL {
         for row in difference.rows(measure) {
             table.row(&[
@@ -92,10 +70,9 @@ pub fn render_difference(difference: &Difference) -> String {
 struct Table(::csv::Writer<Vec<u8>>);
 
 impl Table {
-    fn new(names: &[&str]) -> Table {
-        let mut table = Table(::csv::Writer::from_writer(Vec::new()));
-        let _ = table.0.write_record(names);
-        table
+    /// With its first line.
+    fn new(header: &str) -> Table {
+        Table(::csv::Writer::from_writer(header.into()))
     }
 
     fn row(&mut self, cells: &[String]) {
