@@ -103,30 +103,28 @@ impl Usage {
         let whole = self.acquisitions.saturating_sub(self.interrupted);
         self.held_ns as f64 / whole.max(1) as f64
     }
-}
 
-impl Usage {
+    /// Each figure of this one and of the other, put together by the rule.
+    fn with(&self, other: &Usage, rule: fn(u64, u64) -> u64) -> Usage {
+        Usage {
+            acquisitions: rule(self.acquisitions, other.acquisitions),
+            waits: rule(self.waits, other.waits),
+            handovers: rule(self.handovers, other.handovers),
+            interrupted: rule(self.interrupted, other.interrupted),
+            waited_ns: rule(self.waited_ns, other.waited_ns),
+            held_ns: rule(self.held_ns, other.held_ns),
+        }
+    }
+
     /// What came after `before`.
     fn after(&self, before: &Usage) -> Usage {
-        Usage {
-            acquisitions: self.acquisitions.saturating_sub(before.acquisitions),
-            waits: self.waits.saturating_sub(before.waits),
-            handovers: self.handovers.saturating_sub(before.handovers),
-            interrupted: self.interrupted.saturating_sub(before.interrupted),
-            waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
-            held_ns: self.held_ns.saturating_sub(before.held_ns),
-        }
+        self.with(before, u64::saturating_sub)
     }
 }
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Usage) {
-        self.acquisitions += other.acquisitions;
-        self.waits += other.waits;
-        self.handovers += other.handovers;
-        self.interrupted += other.interrupted;
-        self.waited_ns += other.waited_ns;
-        self.held_ns += other.held_ns;
+        *self = self.with(&other, |one, other| one + other);
     }
 }
 

@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::load::{Load, TRANSFER_NS};
-use crate::measurement::{Measurement, Run};
+use crate::measurement::{Measurement, Run, Usage};
 
 /// Visits to locks that are simulated: the result is known to within about 1%.
 const VISITS: u64 = 100_000;
@@ -84,43 +84,32 @@ impl Workload {
     pub fn of(run: &Run) -> Workload {
         let visits: u64 = run.locks.values().map(|kind| kind.all.acquisitions).sum();
         let mut stations = Vec::new();
-        let share = |count: u64| count as f64 / visits.max(1) as f64;
+        let station = |taken: u64, usage: &Usage, locks: u64, parts| Station {
+            share: taken as f64 / visits.max(1) as f64,
+            hold_ns: usage.hold_ns(),
+            locks: locks as usize,
+            parts,
+        };
         for kind in run.locks.values().filter(|_| !run.is_apart()) {
             let Some(others) = kind.locks.checked_sub(1) else {
                 continue;
             };
+            let (all, busiest) = (kind.all.acquisitions, kind.busiest.acquisitions);
             if kind.parts > 1 {
                 let met = Load::of(run, kind).shared > 0.0;
                 let handovers = if met { kind.all.handovers } else { 0 };
-                stations.push(Station {
-                    share: share(kind.all.acquisitions),
-                    hold_ns: kind.all.hold_ns(),
-                    locks: 1,
-                    parts: Some(Parts {
-                        most: kind.parts as usize,
-                        foreign: handovers as f64 / kind.all.acquisitions.max(1) as f64,
-                    }),
-                });
+                let parts = Parts {
+                    most: kind.parts as usize,
+                    foreign: handovers as f64 / all.max(1) as f64,
+                };
+                stations.push(station(all, &kind.all, 1, Some(parts)));
                 continue;
             }
-            stations.push(Station {
-                share: share(kind.busiest.acquisitions),
-                hold_ns: kind.busiest.hold_ns(),
-                locks: 1,
-                parts: None,
-            });
-            // Differences of two runs need not fit each other exactly.
-            let others_taken = kind
-                .all
-                .acquisitions
-                .saturating_sub(kind.busiest.acquisitions);
+            stations.push(station(busiest, &kind.busiest, 1, None));
             if others > 0 {
-                stations.push(Station {
-                    share: share(others_taken),
-                    hold_ns: kind.all.hold_ns(),
-                    locks: others as usize,
-                    parts: None,
-                });
+                // Differences of two runs need not fit each other exactly.
+                let taken = all.saturating_sub(busiest);
+                stations.push(station(taken, &kind.all, others, None));
             }
         }
         let held_ns: f64 = stations.iter().map(|one| one.share * one.hold_ns).sum();
