@@ -23,6 +23,7 @@ use crate::inspect::warn;
 use crate::output::say;
 use crate::run::{self, cannot_run};
 use crate::settings::path_option;
+use crate::summary::count;
 
 const FILE_VARIABLE: &str = "HAKMEM_RECORD_FILE";
 const DISTANCE_VARIABLE: &str = "HAKMEM_SAMPLE_KIB";
@@ -202,11 +203,7 @@ fn going_on(directory: &Path) -> BTreeSet<u32> {
 }
 
 fn describe(shown: &[(PathBuf, Recording)], empty: usize, damaged: &[String]) -> String {
-    let processes = |count: usize| match count {
-        1 => "1 process".to_owned(),
-        count => format!("{count} processes"),
-    };
-    let mut lines = vec![format!("hakmem: recorded {}", processes(shown.len()))];
+    let mut lines = vec![format!("hakmem: recorded {}", count(shown.len()))];
     for (path, recording) in shown.iter().take(NAMED) {
         let header = &recording.header;
         let born: u64 = recording.sites.iter().map(|site| site.born_bytes).sum();
@@ -222,7 +219,7 @@ fn describe(shown: &[(PathBuf, Recording)], empty: usize, damaged: &[String]) ->
         lines.push(format!("  and {} more", shown.len() - NAMED));
     }
     if empty > 0 {
-        let empty = processes(empty);
+        let empty = count(empty);
         lines.push(format!(
             "  {empty} more allocated too little for a sample, and left no file"
         ));

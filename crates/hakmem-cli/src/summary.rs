@@ -127,7 +127,8 @@ fn render(all: &[Statistics]) -> String {
     text
 }
 
-fn count(processes: usize) -> String {
+/// `1 process`, `2 processes`.
+pub fn count(processes: usize) -> String {
     match processes {
         1 => "1 process".into(),
         more => format!("{more} processes"),
