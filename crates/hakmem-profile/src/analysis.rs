@@ -6,18 +6,20 @@ pub use crate::amount::{Amount, Measure};
 use crate::file::{Recording, Sample};
 use crate::select;
 use crate::symbols::{Frame, Symbols};
+use crate::units::share;
 
 /// A block that lives shorter than this comes and goes: ns.
 pub const SHORT_NS: u64 = 1_000_000;
 
 /// How long blocks live.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Lifetime {
     /// ns.
     Known(f64),
     /// Longer than the recording.
     Longer,
     /// Nothing was allocated.
+    #[default]
     Nothing,
 }
 
@@ -41,7 +43,7 @@ impl Lifetime {
 }
 
 /// What one site did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SiteFigures {
     /// Number in the recording.
     pub site: usize,
@@ -121,16 +123,11 @@ impl Analysis {
         for sample in &recording.samples {
             by_site[sample.site as usize].push(sample);
         }
-        let times = Times {
-            start_ns: recording.header.start_ns,
-            peak_ns,
-            end_ns,
-        };
         let mut sites: Vec<SiteFigures> = by_site
             .iter()
             .enumerate()
             .filter(|(_, samples)| !samples.is_empty())
-            .map(|(site, samples)| figures(&recording, &[site], samples, &times))
+            .map(|(site, samples)| figures(&recording, &[site], samples, peak_ns, end_ns))
             .collect();
         sites.sort_by(|a, b| {
             let key = |s: &SiteFigures| (s.peak.bytes, s.allocated.bytes);
@@ -175,12 +172,7 @@ impl Analysis {
         let samples: Vec<&Sample> = samples
             .filter(|sample| sites.contains(&(sample.site as usize)))
             .collect();
-        let times = Times {
-            start_ns: self.recording.header.start_ns,
-            peak_ns: self.peak_ns,
-            end_ns: self.end_ns,
-        };
-        figures(&self.recording, sites, &samples, &times)
+        figures(&self.recording, sites, &samples, self.peak_ns, self.end_ns)
     }
 
     /// The sum over all sites.
@@ -256,12 +248,6 @@ impl Analysis {
     }
 }
 
-struct Times {
-    start_ns: u64,
-    peak_ns: u64,
-    end_ns: u64,
-}
-
 /// When most lived. Samples tell it to the moment; when they were thinned out, snapshots tell it
 /// better.
 fn find_peak(recording: &Recording) -> Option<u64> {
@@ -296,34 +282,26 @@ fn figures(
     recording: &Recording,
     sites: &[usize],
     samples: &[&Sample],
-    times: &Times,
+    peak_ns: u64,
+    end_ns: u64,
 ) -> SiteFigures {
-    let is_look = recording.header.is_look;
+    let (is_look, start_ns) = (recording.header.is_look, recording.header.start_ns);
     let mut figures = SiteFigures {
         site: sites.first().copied().unwrap_or(0),
-        peak: Amount::default(),
-        end: Amount::default(),
-        allocated: Amount::default(),
-        short: Amount::default(),
         samples: samples.iter().map(|sample| sample.count).sum(),
-        median: Lifetime::Nothing,
-        p99: Lifetime::Nothing,
-        remote_share: 0.0,
-        realloc_share: 0.0,
-        growth_per_second: 0.0,
-        requested_share: 1.0,
+        ..SiteFigures::default()
     };
-    let middle_ns = times.start_ns + (times.end_ns - times.start_ns) / 2;
+    let middle_ns = start_ns + (end_ns - start_ns) / 2;
     let (mut middle, mut held) = (0.0, 0.0);
     let (mut dead, mut remote, mut realloc) = (0.0, 0.0, 0.0);
     let mut lifetimes: Vec<(u64, f64)> = Vec::new();
     for sample in samples {
         let weight = sample.weight_bytes;
-        if sample.birth_ns >= times.start_ns || is_look {
+        if sample.birth_ns >= start_ns || is_look {
             figures.allocated.add(sample);
         }
         held += sample.held_bytes();
-        if sample.lives_at(times.peak_ns) {
+        if sample.lives_at(peak_ns) {
             figures.peak.add(sample);
         }
         if sample.lives_at(middle_ns) {
@@ -348,7 +326,6 @@ fn figures(
         }
     }
     correct_for_thinning(recording, sites, &mut figures);
-    let share = |part: f64, whole: f64, nothing| if whole > 0.0 { part / whole } else { nothing };
     figures.remote_share = share(remote, dead, 0.0);
     figures.realloc_share = share(realloc, dead, 0.0);
     let weight: f64 = samples.iter().map(|sample| sample.weight_bytes).sum();
@@ -356,7 +333,7 @@ fn figures(
     lifetimes.sort_unstable_by_key(|(lifetime, _)| *lifetime);
     [figures.median, figures.p99] = [0.5, 0.99].map(|share| quantile(&lifetimes, share));
     if !is_look {
-        let half_s = (times.end_ns - middle_ns).max(1) as f64 / 1e9;
+        let half_s = (end_ns - middle_ns).max(1) as f64 / 1e9;
         figures.growth_per_second = (figures.end.bytes - middle) / half_s;
     }
     figures

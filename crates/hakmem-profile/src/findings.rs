@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use crate::analysis::{Analysis, Lifetime, Measure, SiteFigures, SHORT_NS};
-use crate::units::{blocks, bytes, duration, percent};
+use crate::units::{blocks, bytes, duration, percent, share};
 use crate::waterfall;
 
 /// Estimates of fewer samples say little.
@@ -34,13 +34,6 @@ pub fn find(analysis: &Analysis) -> Vec<Finding> {
     findings
 }
 
-fn share(part: f64, whole: f64) -> f64 {
-    match whole > 0.0 {
-        true => part / whole,
-        false => 0.0,
-    }
-}
-
 /// Sums by the function that holds the memory, each with the site of it that has most, most first:
 /// sites differ in their callers alone.
 fn by_owner(analysis: &Analysis, amount: impl Fn(&SiteFigures) -> f64) -> Vec<(f64, &SiteFigures)> {
@@ -66,7 +59,7 @@ fn holder(analysis: &Analysis) -> Option<Finding> {
     let peak = analysis.total(Measure::Peak).bytes;
     let owners = by_owner(analysis, |site| site.peak.bytes);
     let (most, site) = owners.first()?;
-    let share = share(*most, peak);
+    let share = share(*most, peak, 0.0);
     (share >= 0.2).then(|| Finding {
         what: format!(
             "{} {} of the {} that lived came from {}.",
@@ -91,7 +84,7 @@ fn churn(analysis: &Analysis) -> Option<Finding> {
     let short = analysis.total(Measure::Short);
     let owners = by_owner(analysis, |site| site.short.bytes);
     let (most, site) = owners.first()?;
-    let share = share(short.bytes, all.bytes);
+    let share = share(short.bytes, all.bytes, 0.0);
     (share >= 0.2 && site.samples >= ENOUGH_SAMPLES).then(|| Finding {
         what: format!(
             "{} of all allocated bytes, {} in {}, live under {}; {} of these come from {}.",
@@ -143,7 +136,7 @@ fn remote(analysis: &Analysis) -> Option<Finding> {
     let owners = by_owner(analysis, |site| site.freed() * site.remote_share);
     let part: f64 = owners.iter().map(|(bytes, _)| bytes).sum();
     let (_, site) = owners.first()?;
-    let share = share(part, all);
+    let share = share(part, all, 0.0);
     (share >= 0.2 && site.samples >= ENOUGH_SAMPLES).then(|| Finding {
         what: format!(
             "{} of the freed bytes were freed by another thread than the one that allocated them, \
@@ -160,7 +153,7 @@ fn realloc(analysis: &Analysis) -> Option<Finding> {
     let all = analysis.total(Measure::Allocated).bytes;
     let owners = by_owner(analysis, |site| site.freed() * site.realloc_share);
     let (most, site) = owners.first()?;
-    let share = share(*most, all);
+    let share = share(*most, all, 0.0);
     (share >= 0.15 && site.samples >= ENOUGH_SAMPLES).then(|| Finding {
         what: format!(
             "{} of all allocated bytes were outgrown by realloc, at {}.",
@@ -177,7 +170,7 @@ fn rounding(analysis: &Analysis) -> Option<Finding> {
     let owners = by_owner(analysis, |site| site.held_at_peak() - site.peak.bytes);
     let lost: f64 = owners.iter().map(|(bytes, _)| bytes).sum();
     let (_, site) = owners.first()?;
-    let share = share(lost, held);
+    let share = share(lost, held, 0.0);
     (share >= 0.12).then(|| Finding {
         what: format!(
             "{} of the blocks that lived at the peak, {}, are rounding to sizes of blocks, most at \

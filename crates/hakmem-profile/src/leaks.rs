@@ -47,7 +47,7 @@ pub struct Search {
 }
 
 /// The result of a check.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Leaks {
     /// Sites and what is leaked of them, most first.
     pub sites: Vec<(usize, Amount)>,
@@ -61,12 +61,7 @@ pub struct Leaks {
 
 /// Checks a recording.
 pub fn check(analysis: &Analysis, suppressions: &Suppressions) -> Leaks {
-    let mut leaks = Leaks {
-        sites: Vec::new(),
-        total: Amount::default(),
-        suppressed: Amount::default(),
-        search: None,
-    };
+    let mut leaks = Leaks::default();
     for site in analysis.top(Measure::End) {
         let sum = if suppressions.covers(analysis, site.site) {
             &mut leaks.suppressed

@@ -60,6 +60,14 @@ pub fn duration(ns: f64) -> String {
     }
 }
 
+/// A part of a whole as a share of 1; of a whole that is nothing, what that is taken for.
+pub fn share(part: f64, whole: f64, of_nothing: f64) -> f64 {
+    match whole > 0.0 {
+        true => part / whole,
+        false => of_nothing,
+    }
+}
+
 /// A share of 1, in percent.
 pub fn percent(share: f64) -> String {
     match 100.0 * share {

@@ -2,6 +2,7 @@
 
 use crate::analysis::{Analysis, Measure, SiteFigures};
 use crate::file::{Recording, Snapshot};
+use crate::units::share;
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,10 +142,7 @@ fn waterfall(analysis: &Analysis, now: &Snapshot, rss: u64) -> Option<Waterfall>
 fn requested_share(analysis: &Analysis) -> f64 {
     let requested = analysis.total(Measure::Peak).bytes;
     let held: f64 = analysis.sites.iter().map(SiteFigures::held_at_peak).sum();
-    match held > 0.0 {
-        true => requested / held,
-        false => 1.0,
-    }
+    share(requested, held, 1.0)
 }
 
 #[cfg(test)]
