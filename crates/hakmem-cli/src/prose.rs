@@ -3,6 +3,8 @@
 use std::io::{stdout, IsTerminal};
 
 use ratatui::crossterm::terminal;
+use textwrap::core::display_width;
+use textwrap::{fill, Options, WordSplitter};
 
 /// The columns of the terminal that standard output is. `None`: it is none.
 pub fn columns() -> Option<usize> {
@@ -16,45 +18,24 @@ pub fn broken(text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else {
         return text.into();
     };
-    let lines = text.split('\n').map(|line| match width(line) {
-        letters if letters <= columns => line.into(),
+    let lines = text.split('\n').map(|line| match display_width(line) {
+        width if width <= columns => line.into(),
         _ => broken_line(line, columns),
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Letters that are seen: all but those that change the colour, from an escape to an `m`.
-fn width(text: &str) -> usize {
-    let parts = text.split('\x1b').enumerate();
-    let seen = parts.map(|(place, part)| match (place, part.split_once('m')) {
-        (1.., Some((_, seen))) => seen.chars().count(),
-        _ => part.chars().count(),
-    });
-    seen.sum()
-}
-
 fn broken_line(line: &str, columns: usize) -> String {
     let rest = line.trim_start();
-    let mut words = rest.split(' ');
-    let first = words.next().unwrap_or_default();
-    let blanks = line.len() - rest.len();
-    let mark = if width(first) == 1 { 2 } else { 0 };
-    let mut text = format!("{}{first}", &line[..blanks]);
-    let mut length = width(&text);
-    for word in words {
-        let letters = width(word);
-        if length + 1 + letters <= columns {
-            text.push(' ');
-            length += 1;
-        } else {
-            text.push('\n');
-            text.push_str(&" ".repeat(blanks + mark));
-            length = blanks + mark;
-        }
-        text.push_str(word);
-        length += letters;
-    }
-    text
+    let indent = &line[..line.len() - rest.len()];
+    let has_mark = display_width(rest.split(' ').next().unwrap_or_default()) == 1;
+    let below = format!("{indent}{}", if has_mark { "  " } else { "" });
+    let options = Options::new(columns)
+        .initial_indent(indent)
+        .subsequent_indent(&below)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false);
+    fill(rest, options)
 }
 
 #[cfg(test)]
