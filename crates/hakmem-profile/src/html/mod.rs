@@ -228,11 +228,7 @@ fn flames(title: &str, graph: impl Fn(Measure) -> Option<Graph>) -> Markup {
                 "A click on a frame shows it alone, one on “all” everything."
             }
             div.tabs {
-                @for (index, (measure, _)) in graphs.iter().enumerate() {
-                    input type="radio" name="flame" id=(format!("flame-{}", measure.name()))
-                        checked[index == 0];
-                    label for=(format!("flame-{}", measure.name())) { (measure.title()) }
-                }
+                (heads("flame", graphs.iter().map(|(it, _)| (it.name(), it.title()))))
                 input #search type="search" placeholder="Search functions, files, modules"
                     aria-label="Search functions, files, modules";
                 @for (measure, graph) in &graphs {
@@ -242,6 +238,17 @@ fn flames(title: &str, graph: impl Fn(Measure) -> Option<Graph>) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+/// The heads of tabs, of which the first is open: of each the end of its id, and its title.
+fn heads<'a>(name: &str, tabs: impl Iterator<Item = (&'a str, &'a str)>) -> Markup {
+    html! {
+        @for (index, (end, title)) in tabs.enumerate() {
+            @let id = format!("{name}-{end}");
+            input type="radio" name=(name) id=(id) checked[index == 0];
+            label for=(id) { (title) }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use maud::{html, Markup};
 
+use super::heads;
 use crate::analysis::{Analysis, Lifetime, Measure, SiteFigures};
 use crate::difference::{Difference, Row};
 use crate::symbols::Frame;
@@ -144,11 +145,7 @@ pub fn render_difference(difference: &Difference) -> Markup {
                 "changed at all."
             }
             div.tabs {
-                @for (index, measure) in Measure::ALL.iter().enumerate() {
-                    input type="radio" name="sites" id=(format!("sites-{}", measure.name()))
-                        checked[index == 0];
-                    label for=(format!("sites-{}", measure.name())) { (measure.title()) }
-                }
+                (heads("sites", Measure::ALL.iter().map(|it| (it.name(), it.title()))))
                 @for &measure in Measure::ALL {
                     div.tab.scroll {
                         table.sites {

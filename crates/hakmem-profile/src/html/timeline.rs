@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use maud::{html, Markup};
 
+use super::heads;
 use crate::analysis::Analysis;
 use crate::file::Snapshot;
 use crate::timeline::{Layers, Timeline};
@@ -35,7 +36,6 @@ impl Plane {
 
 /// The section.
 pub fn render(analysis: &Analysis) -> Markup {
-    let kinds = [(Layers::Sites, "By call site"), (Layers::Sizes, "By size")];
     let snapshots = &analysis.recording.snapshots;
     html! {
         section #timeline {
@@ -47,12 +47,8 @@ pub fn render(analysis: &Analysis) -> Markup {
                 }
             }
             div.tabs {
-                @for (index, (kind, name)) in kinds.iter().enumerate() {
-                    input type="radio" name="layers" id=(format!("layers-{kind:?}"))
-                        checked[index == 0];
-                    label for=(format!("layers-{kind:?}")) { (name) }
-                }
-                @for (kind, _) in kinds {
+                (heads("layers", [("Sites", "By call site"), ("Sizes", "By size")].into_iter()))
+                @for kind in [Layers::Sites, Layers::Sizes] {
                     div.tab { (chart(analysis, &Timeline::new(analysis, kind, MOMENTS))) }
                 }
             }
