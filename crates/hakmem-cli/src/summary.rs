@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use hakmem_profile::units::shortened;
 use serde::Deserialize;
 use tempfile::TempDir;
 
@@ -241,10 +242,7 @@ fn share(part: u64, whole: u64) -> String {
 /// On one line, and not longer than a look.
 fn command(arguments: &[String]) -> String {
     let line = arguments.join(" ").replace(char::is_control, "?");
-    match line.char_indices().nth(COMMAND_LETTERS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    shortened(&line, COMMAND_LETTERS + 1)
 }
 
 /// Whether a variable has a value: an empty one counts as unset.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use maud::{html, Markup, PreEscaped};
 
 use crate::tree::Node;
-use crate::units::{bytes, percent, signed_bytes};
+use crate::units::{bytes, percent, shortened, signed_bytes};
 
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 18.0;
@@ -101,9 +101,8 @@ fn frame(out: &mut String, node: &Node, width: f64, whole: f64, place: &Place, c
     let (x, y) = (place.x, ROW * place.row as f64);
     let letters = ((width - 6.0) / LETTER).max(0.0) as usize;
     let name = match node.name.chars().count() {
-        count if count <= letters => node.name.clone(),
-        _ if letters < 3 => String::new(),
-        _ => node.name.chars().take(letters - 1).chain(['…']).collect(),
+        count if count > letters && letters < 3 => String::new(),
+        _ => shortened(&node.name, letters),
     };
     let title = match colours {
         Colours::Names => format!(

@@ -95,6 +95,14 @@ pub fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
+/// The text, or as much of it as so many letters have room for; at least one.
+pub fn shortened(text: &str, letters: usize) -> String {
+    match text.chars().count() {
+        all if all <= letters => text.into(),
+        _ => text.chars().take(letters - 1).chain(['…']).collect(),
+    }
+}
+
 /// The name in the first word of a command line, which is the path that the program was called by.
 /// One that gives itself a title puts all of that there: `nginx: master process nginx -c x.conf`.
 pub fn called_name<'a>(called: &'a str, program: &str) -> &'a str {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hakmem_inspect::report::PartReport;
+use hakmem_profile::units::shortened;
 use hakmem_report::format::one_line;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -222,7 +223,7 @@ fn head(view: &View, width: u16) -> Vec<Line<'static>> {
         Span::from(format!("accounted for {accounted};")),
         Span::from(format!("read in {:.0} ms", report.seconds * 1000.0)),
     ];
-    let who = text::shortened(&one_line(&who), usize::from(width.max(1)));
+    let who = shortened(&one_line(&who), usize::from(width.max(1)));
     let mut lines = vec![Line::from(who).bold()];
     lines.extend(wrapped(facts.to_vec(), " ", width));
     lines.extend(wrapped(memory, " ", width));

@@ -7,6 +7,7 @@ use hakmem_inspect::account::{PageMap, PageState};
 use hakmem_inspect::part::Part;
 use hakmem_inspect::report::PartReport;
 use hakmem_inspect::Report;
+use hakmem_profile::units::shortened;
 use hakmem_report::format::one_line;
 
 use super::live::NamedSite;
@@ -233,14 +234,6 @@ fn push_sites(text: &mut String, report: &Report, sites: &[NamedSite]) {
             number(site.live_blocks),
             bytes(site.allocated_bytes)
         );
-    }
-}
-
-/// So many letters of it.
-pub fn shortened(text: &str, letters: usize) -> String {
-    match text.chars().count() {
-        all if all <= letters => text.into(),
-        _ => text.chars().take(letters - 1).chain(['…']).collect(),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::difference::Difference;
 use crate::findings;
 use crate::flame::{self, Colours};
 use crate::tree::{self, Node};
-use crate::units::{blocks, bytes, duration, one_line, signed_bytes};
+use crate::units::{blocks, bytes, duration, one_line, shortened, signed_bytes};
 use crate::waterfall;
 
 const PAGE_STYLE: &str = include_str!("page.css");
@@ -118,11 +118,7 @@ fn command(analysis: &Analysis) -> String {
         .iter()
         .map(|word| one_line(word))
         .collect();
-    let text = words.join(" ");
-    match text.char_indices().nth(160) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    shortened(&words.join(" "), 161)
 }
 
 fn header(analysis: &Analysis) -> Markup {
