@@ -82,7 +82,8 @@ static void draw_due(struct heap *heap, unsigned size_class)
 {
     uint64_t *at_due = &magazine_of(heap, size_class)->pops_at_due;
     uint64_t pops = heap_pops(heap, size_class), left = next_due(heap, size_class, pops);
-    ATOMIC_STORE_RELEASE(at_due, pops | POPS_CHANGE);
+    /* Relaxed: a thread that reads this needs nothing else. */
+    ATOMIC_STORE_RELAXED(at_due, pops | POPS_CHANGE);
     ATOMIC_STORE_RELEASE(&heap->area->front.pops_left[size_class], left);
     ATOMIC_STORE_RELEASE(at_due, pops + left);
 }
