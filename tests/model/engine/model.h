@@ -50,6 +50,9 @@ void model_exit_thread(void);
 /* In each execution os_make_writable fails so many times first; for `prepare`. */
 void model_fail_protect(unsigned count);
 
+/* From now on pthread_create fails; for `prepare`. */
+void model_refuse_threads(void);
+
 /* The handlers that were registered with pthread_atfork. */
 struct fork_handlers {
     void (*before)(void);

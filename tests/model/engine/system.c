@@ -3,6 +3,7 @@
  * Memory comes from two places: regions of 2 MiB, of which the lowest free ones are mapped, so that
  * addresses are used again; and small mappings, from an area of each thread's own.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static struct region_state {
 
 static unsigned reservations, reservations_at_start;
 static unsigned failures, failures_left; /* of os_make_writable */
+static bool threads_refused;
 
 static char *areas;
 static size_t area_used[CLOCKS], area_used_at_start[CLOCKS];
@@ -111,6 +113,11 @@ void model_set_time(uint64_t time_ms)
 void model_fail_protect(unsigned count)
 {
     failures = count;
+}
+
+void model_refuse_threads(void)
+{
+    threads_refused = true;
 }
 
 char *model_region(unsigned index)
@@ -435,6 +442,25 @@ uint64_t os_block_signals(void)
 void os_restore_signals(uint64_t blocked)
 {
     (void)blocked;
+}
+
+/* The new thread ends before its maker goes on, as it may; more threads than that are not made. */
+int pthread_create(
+    pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument)
+{
+    (void)attributes;
+    check_system_call(CODE);
+    if (threads_refused)
+        return EAGAIN;
+    memset(thread, 0, sizeof *thread);
+    body(argument);
+    return 0;
+}
+
+int pthread_detach(pthread_t thread)
+{
+    (void)thread;
+    return 0;
 }
 
 int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))

@@ -169,9 +169,10 @@ SCENARIO(bigs_parts) = {
 /* The next part will be made of a record that was another before. */
 static void a_record_was_freed(void)
 {
-    void *record = metadata_alloc(sizeof(struct big_part));
-    memset(record, 1, sizeof(struct big_part));
-    metadata_free(record, sizeof(struct big_part));
+    size_t size = sizeof(struct big_part) + CACHE_LINE;
+    void *record = metadata_alloc(size);
+    memset(record, 1, size);
+    metadata_free(record, size);
 }
 
 static void take_1_in_another_part(void)

@@ -94,16 +94,14 @@ static void initialise(void)
 /* Three heaps in the pool, so that nobody has to make one. */
 static void fill_pool(void)
 {
-    struct heap_front *none = thread_heap, *fronts[3];
-    for (int i = 0; i < 3; i++) {
-        use_one();
-        fronts[i] = thread_heap;
-        thread_heap = none;
+    struct heap *heaps[3];
+    initialise();
+    for (unsigned i = 0; i < ARRAY_LENGTH(heaps); i++) {
+        heaps[i] = registry_adopt();
+        CHECK(heaps[i] && (i == 0 || heaps[i] != heaps[i - 1]));
     }
-    for (int i = 0; i < 3; i++) {
-        thread_heap = fronts[i];
-        heap_forget();
-    }
+    for (unsigned i = 0; i < ARRAY_LENGTH(heaps); i++)
+        registry_give_back(heaps[i]);
 }
 
 static void use_and_exit(void)
@@ -188,13 +186,16 @@ SCENARIO(heaps_suspects) = {
 
 static struct heap *own_heap;
 
+/* Of the two heaps that are in use, the first has cached blocks, and no thread in the child. */
 static void become_a_child(void)
 {
-    struct heap_front *none = thread_heap;
     use_one();
-    thread_heap = none;
+    heap_forget();
+    const struct heap *left = registry_adopt();
+    CHECK(left && heap_cached_blocks(left, size_class_of(SIZE)) > 0);
     use_one();
     own_heap = heap_of_thread();
+    CHECK(own_heap != left);
     identity_before_fork();
     identity_in_child();
     CHECK(!identity_is_local(own_heap->owner) && heap_in_use(own_heap));
@@ -225,6 +226,39 @@ SCENARIO(heaps_of_parent) = {
     .preemptions_max = 2,
     .finish = heaps_count};
 
+/* ---- Statistics -------------------------------------------------------------------------------
+ */
+
+static struct heap *counted;
+static uint64_t pops;
+
+static void count_pops(void)
+{
+    use_one();
+    use_one();
+    counted = heap_of_thread();
+    pops = heap_pops(counted, size_class_of(SIZE));
+    CHECK(pops > 0);
+}
+
+/* Two numbers tell how many pops there were: no mixture of old and new ones may be taken for it. */
+static void draw_anew(void)
+{
+    heap_draw_due(counted, false);
+}
+
+static void look_at_pops(void)
+{
+    CHECK(heap_pops(counted, size_class_of(SIZE)) == pops);
+}
+
+SCENARIO(heaps_pops) = {
+    .name = "heaps_pops",
+    .about = "the pops of a heap are counted while its owner sets when the next one is due",
+    .prepare = count_pops,
+    .thread = {draw_anew, look_at_pops},
+    .finish = consistent};
+
 static void walk(void)
 {
     size_t cached = 0;
@@ -239,6 +273,21 @@ SCENARIO(heaps_walk) = {
     .about = "statistics walk the heaps while one is made",
     .prepare = initialise,
     .thread = {enter, enter, walk},
+    .finish = consistent,
+    .preemptions_max = 2};
+
+static void add_up(void)
+{
+    unsigned size_class = size_class_of(SIZE);
+    heap_add_counts(size_class, size_class);
+    CHECK(heap_counts(size_class).pops > 0);
+}
+
+SCENARIO(heaps_counts) = {
+    .name = "heaps_counts",
+    .about = "two threads ask for statistics, and one uses a heap",
+    .prepare = initialise,
+    .thread = {add_up, add_up, use_one},
     .finish = consistent,
     .preemptions_max = 2};
 

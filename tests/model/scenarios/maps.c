@@ -1,5 +1,6 @@
 /* Publication: the page map, and records that are found by it. Legal frees find what they look for
  * by what their program has synchronised; these look up what nobody gave them. */
+#include "checks/checks.h"
 #include "engine/model.h"
 #include "map/page_map.h"
 #include "slab/shard.h"
@@ -18,12 +19,17 @@ static struct region *look(unsigned index)
     return found;
 }
 
+static void enter(struct region *region, char *base)
+{
+    *region = (struct region){REGION_BIG, base};
+    page_map_register(region);
+    CHECK(page_map_lookup(base) == region);
+}
+
 static void publish(unsigned index)
 {
     CHECK(page_map_prepare(model_region(index)));
-    regions[index] = (struct region){REGION_BIG, model_region(index)};
-    page_map_register(&regions[index]);
-    CHECK(look(index) == &regions[index]);
+    enter(&regions[index], model_region(index));
 }
 
 static void publish_0(void)
@@ -85,17 +91,81 @@ SCENARIO(maps_nearest) = {
     .prepare = publish_all,
     .thread = {unpublish_0, publish_2, find_nearest}};
 
+/* ---- New leaves -------------------------------------------------------------------------------
+ */
+
+/* The last region of the leaf below. That leaf is the library's own: the next ones are mapped. */
+static struct region region_below;
+
+static char *below(void)
+{
+    return model_region(0) - REGION_SIZE;
+}
+
+static void publish_below(void)
+{
+    CHECK(page_map_prepare(below()));
+    enter(&region_below, below());
+}
+
 /* A search before anything is there: it meets the leaf first. */
 static void find_in_new_leaf(void)
 {
-    struct region *found = page_map_nearest(model_region(0) + 100);
-    CHECK(!found || found->base == model_region(0));
+    struct region *found = page_map_nearest(model_region(1) + 100);
+    CHECK(found == &region_below || found == &regions[0]);
+    CHECK(found->base <= model_region(0));
 }
 
 SCENARIO(maps_nearest_in_new_leaf) = {
     .name = "maps_nearest_in_new_leaf",
     .about = "a search of the page map while a leaf is made",
+    .prepare = publish_below,
     .thread = {publish_0, find_in_new_leaf}};
+
+static void walk(void)
+{
+    const struct region *region = page_map_next(NULL);
+    CHECK(region == &region_below);
+    region = page_map_next(region);
+    CHECK(!region || (region->kind == REGION_BIG && region->base == model_region(0)));
+}
+
+SCENARIO(maps_next) = {
+    .name = "maps_next",
+    .about = "a walk over all regions while a leaf is made",
+    .prepare = publish_below,
+    .thread = {publish_0, walk}};
+
+static void publish_by_spare(struct region *region, char *base)
+{
+    struct page_map_spare spare;
+    CHECK(page_map_take_spare(&spare));
+    page_map_prepare_by_spare(&spare, base);
+    enter(region, base);
+}
+
+static void spare_0(void)
+{
+    publish_by_spare(&regions[0], model_region(0));
+}
+
+static void spare_1_and_below(void)
+{
+    publish_by_spare(&regions[1], model_region(1));
+    publish_by_spare(&region_below, below());
+}
+
+static void all_found(void)
+{
+    both_found();
+    CHECK(page_map_lookup(below()) == &region_below);
+}
+
+SCENARIO(maps_spare) = {
+    .name = "maps_spare",
+    .about = "two threads bring the same leaf, and one then needs another: the spare, maybe",
+    .thread = {spare_0, spare_1_and_below},
+    .finish = all_found};
 
 /* ---- Slabs ------------------------------------------------------------------------------------
  */
@@ -178,8 +248,21 @@ static void look_behind(void)
     CHECK(!slab || slab->base <= behind);
 }
 
+/* No free unit is found to be a slab's. */
+static void units_consistent(void)
+{
+    bin_check_all();
+    page_heap_check();
+    const struct superslab *superslab = (struct superslab *)page_map_lookup(block);
+    for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++)
+        CHECK(
+            !(superslab->free_units >> unit & 1) ||
+            !slab_lookup(superslab_address(superslab, unit)));
+}
+
 SCENARIO(maps_resize) = {
     .name = "maps_resize",
     .about = "a block grows and shrinks while others look at the units behind it, and take them",
     .prepare = make_large_block,
-    .thread = {grow_large_block, look_behind, make_slab}};
+    .thread = {grow_large_block, look_behind, make_slab},
+    .finish = units_consistent};

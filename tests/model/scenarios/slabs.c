@@ -138,6 +138,42 @@ static void refill_other(void)
     use(taken);
 }
 
+/* Slabs of short blocks, whose first pages are populated if the newest slab was written to. */
+static void one_full_slab_of_other(void)
+{
+    void *taken[UNIT_SIZE / 1024];
+    one_slab();
+    unsigned got = bin_refill(0, size_class_of(1024), taken, ARRAY_LENGTH(taken), 1, REFILL_MAP);
+    CHECK(got == ARRAY_LENGTH(taken));
+}
+
+SCENARIO(slabs_populate) = {
+    .name = "slabs_populate",
+    .about = "two threads make slabs of a bin, and look at its newest one",
+    .prepare = one_full_slab_of_other,
+    .thread = {refill_other, refill_other},
+    .finish = consistent};
+
+static void look_at_slab(struct bin *bin, struct slab *slab)
+{
+    CHECK(bin == bin_of(0, class()) && slab->blocks == SLAB_BLOCKS);
+}
+
+static void walk(void)
+{
+    struct bin *bin = bin_of(0, class());
+    lock_acquire(&bin->lock);
+    bin_for_each_slab(0, class(), look_at_slab);
+    lock_release(&bin->lock);
+}
+
+SCENARIO(slabs_walk) = {
+    .name = "slabs_walk",
+    .about = "the slabs of a bin are walked while another bin gets one",
+    .prepare = one_slab,
+    .thread = {walk, refill_other},
+    .finish = consistent};
+
 SCENARIO(slabs_unit_again) = {
     .name = "slabs_unit_again",
     .about = "the unit of a slab that ends serves another class",

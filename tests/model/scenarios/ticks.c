@@ -1,9 +1,60 @@
 /* Ticks of the purge: one thread begins a tick, and others may go on with its work. */
+#include "base/policy.h"
+#include "base/pressure.h"
 #include "checks/checks.h"
 #include "engine/model.h"
+#include "reclaim/tick.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/page_heap.h"
+
+/* ---- Pages ------------------------------------------------------------------------------------
+ */
+
+enum { FIRST_MS = 1000 };
+
+/* More than a step of the work purges: most of four superslabs, of which a step takes three.
+ * Ticks come so close together that a thread has no time for a second step. */
+static void much_is_free(void)
+{
+    enum { UNITS = 30 };
+    struct unit_run runs[4];
+    CHECK(page_heap_init());
+    shard_init(1);
+    policy.purge_delay_ms = 1;
+    for (unsigned i = 0; i < ARRAY_LENGTH(runs); i++)
+        CHECK(page_heap_take(0, UNITS, 1, GROWTH_SMALL_PAGES, &runs[i]));
+    for (unsigned i = 0; i < ARRAY_LENGTH(runs); i++)
+        page_heap_put(runs[i].superslab, runs[i].run, UNITS * UNIT_PAGES);
+    model_set_time(FIRST_MS);
+    reclaim_tick(FIRST_MS);
+}
+
+static void come_by(void)
+{
+    model_set_time(FIRST_MS + 1);
+    reclaim_tick(FIRST_MS + 1);
+}
+
+/* No work is forgotten. */
+static void purged(void)
+{
+    for (unsigned i = 0; i < 4; i++)
+        come_by();
+    CHECK(page_heap_stats().dirty_free_pages * PAGE_SIZE <= pressure_bound(0));
+    page_heap_check();
+}
+
+SCENARIO(ticks_pages) = {
+    .name = "ticks_pages",
+    .about = "two threads come by a tick that is to purge pages, and share its work",
+    .prepare = much_is_free,
+    .thread = {come_by, come_by},
+    .finish = purged,
+    .preemptions_max = 2};
+
+/* ---- Sweeps -----------------------------------------------------------------------------------
+ */
 
 /* So much that a tick begins a sweep: most of three slabs of the longest blocks. */
 static void much_is_free_in_slabs(void)

@@ -75,6 +75,18 @@ static void take_2(void)
         use(taken[i]);
 }
 
+static void put_0(void)
+{
+    put(0, 2);
+}
+
+SCENARIO(transfers_grow) = {
+    .name = "transfers_grow",
+    .about = "two threads put into a transfer cache that has no room yet, one takes",
+    .prepare = one_slab,
+    .thread = {put_0, put_3, take_2},
+    .finish = consistent};
+
 static void drain(void)
 {
     transfer_drain();
