@@ -45,15 +45,7 @@ pub fn arm(name: &str) -> Arm {
         _ if name.starts_with("hakmem") => (ArmKind::Hakmem, Some(format!("/lib{name}.so"))),
         _ => (ArmKind::Peer, Some(format!("/lib{name}.so"))),
     };
-    Arm {
-        name: name.to_string(),
-        kind,
-        library,
-        version: None,
-        digest: None,
-        environment: BTreeMap::new(),
-        options: None,
-    }
+    Arm::new(name, kind, library)
 }
 
 /// A workload.
