@@ -256,10 +256,12 @@ static void begin_pop(void)
 static void end_pop(void)
 {
     STORE_HOT(&hit.front->top[hit.size_class], hit.top - 1);
-    CHECK(!count_down_hot(&hit.front->pops_left[hit.size_class]));
+    bool due = count_down_hot(&hit.front->pops_left[hit.size_class]);
     unpoison(hit.block, hit.size);
     if (size_class_is_long(hit.size_class))
         superslab_start_block(hit.block, hit.size_class);
+    if (due) /* as after any pop, if a new tick of the clock began before */
+        CHECK(alloc_due(hit.block, hit.size, MIN_ALIGNMENT, false) == hit.block);
     memset(hit.block, 0xee, hit.size);
 }
 
