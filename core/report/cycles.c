@@ -116,7 +116,7 @@ void cycles_lock_waited(uint64_t ticks)
     type __wrap_##function parameters;                                                             \
     type __wrap_##function parameters                                                              \
     {                                                                                              \
-        __attribute__((cleanup(end_span))) struct span span =                                      \
+        __attribute__((cleanup(end_span), unused)) struct span span =                              \
             begin_span(CYCLES_##side, CYCLES_##kind);                                              \
         return __real_##function arguments;                                                        \
     }

@@ -182,6 +182,8 @@ foreach(name attributes frames coroutines)
             ENVIRONMENT "HAKMEM_SAMPLE_KIB=1;HAKMEM_SAMPLE_STACK=${stack}")
     endforeach()
 endforeach()
+# Its return address lies beside the saved frame pointer.
+target_compile_options(runtime_coroutines PRIVATE -fno-omit-frame-pointer)
 runtime_program(runtime_attributes_static runtime_attributes.c)
 target_link_libraries(runtime_attributes_static PRIVATE hakmem::static -static)
 add_test(NAME runtime_attributes_static COMMAND runtime_attributes_static)

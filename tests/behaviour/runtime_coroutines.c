@@ -48,7 +48,7 @@ static void leave(void)
 }
 
 /* Of a function with a frame pointer the return address lies right above where that was saved. */
-__attribute__((noinline, optimize("no-omit-frame-pointer"))) static void never_returns(void)
+__attribute__((noinline)) static void never_returns(void)
 {
     ((volatile uintptr_t *)__builtin_frame_address(0))[1] = wrong_address;
     allocate();
