@@ -81,7 +81,7 @@ static void flush_at_exit(void)
     heap_flush(heap);
     heap_leave(heap);
     heap_flush_pooled(0);
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
 }
 
 __attribute__((destructor)) static void library_stop(void)

@@ -14,7 +14,7 @@ size_t reclaim_everything(void)
 {
     /* From the top down: each layer gives to the one below. */
     heap_flush_pooled(0);
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     trace_give_back();
     size_t purged = sweep_purge(SIZE_MAX);
     purged += page_heap_purge(SIZE_MAX) + big_cache_empty();

@@ -86,7 +86,7 @@ static size_t give_free(size_t bytes)
 static size_t give_deep(size_t wanted)
 {
     heap_flush_pooled(0);
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     size_t gone = sweep_purge(wanted);
     pressure_account(gone);
     return gone < wanted ? gone + give_free(wanted - gone) : gone;

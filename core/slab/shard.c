@@ -91,6 +91,6 @@ bool shard_prepare_samples(void)
 
 bool shard_make_room(unsigned shard, unsigned step)
 {
-    bool drained = step == 1 && transfer_drain_some();
+    bool drained = step == 1 && transfer_drain(TRANSFER_DRAIN_MAX);
     return sweep_empties(shard) || drained;
 }

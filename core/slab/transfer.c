@@ -17,9 +17,9 @@
  * relaxed, any thread; a race costs a search in vain, or one that is not made. */
 static uint64_t stocked[CLASS_COUNT];
 
-/* The number of the cache where the last tick's work goes on, and where draining for growth does,
- * in the order of shards and classes. Atomic relaxed, any thread. */
-static unsigned next_step, next_for_growth;
+/* The number of the cache where the last tick's work goes on, and where draining does, in the order
+ * of shards and classes. Atomic relaxed, any thread. */
+static unsigned next_step, next_to_drain;
 
 static bool closed;  /* atomic relaxed, any thread */
 static bool crowded; /* atomic relaxed, any thread: CPUs have several threads */
@@ -105,12 +105,44 @@ static void stock(unsigned shard, unsigned size_class)
         __atomic_fetch_or(&stocked[size_class], bit, __ATOMIC_RELAXED);
 }
 
+unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count)
+{
+    struct transfer *transfer = transfer_of(shard, size_class);
+    if (ATOMIC_LOAD_RELAXED(&transfer->freed))
+        ATOMIC_STORE_RELAXED(&transfer->freed, 0);
+    if (!blocks_in(transfer))
+        return 0;
+    lock_acquire(&transfer->lock);
+    count = (unsigned)size_min(count, transfer->count);
+    set_count(transfer, transfer->count - count);
+    if (count)
+        memcpy(blocks, transfer->slots + transfer->count, count * sizeof *blocks);
+    lock_release(&transfer->lock);
+    unpoison_blocks(blocks, count, size_classes[size_class].size);
+    return count;
+}
+
+/* Returns up to `count` blocks, the last ones, to the bins; returns how many. */
+static SLOW_PATH unsigned drain_cache(unsigned shard, unsigned size_class, unsigned count)
+{
+    void *blocks[FLUSH_MAX];
+    count = transfer_take(shard, size_class, blocks, (unsigned)size_min(count, FLUSH_MAX));
+    if (count)
+        bin_flush(shard, size_class, blocks, count);
+    return count;
+}
+
 /* Puts as many of the blocks as fit into the cache; returns how many. */
 static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
     struct transfer *transfer = transfer_of(shard, size_class);
     unsigned most = blocks_max(size_class), held = blocks_in(transfer);
-    if (held >= most)
+    size_t freed = ATOMIC_LOAD_RELAXED(&transfer->freed) + (size_t)count;
+    bool spilled = size_class <= TINY_CLASS_LAST && freed > most;
+    if (spilled)
+        drain_cache(shard, size_class, FLUSH_MAX);
+    ATOMIC_STORE_RELAXED(&transfer->freed, (uint32_t)size_min(freed, UINT32_MAX));
+    if (spilled || held >= most)
         return 0;
     count = (unsigned)size_min(count, most - held);
     if (UNLIKELY(!slab_are_starts(size_class, blocks, count)))
@@ -200,21 +232,6 @@ unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, 
     return kept;
 }
 
-unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count)
-{
-    struct transfer *transfer = transfer_of(shard, size_class);
-    if (!blocks_in(transfer))
-        return 0;
-    lock_acquire(&transfer->lock);
-    count = (unsigned)size_min(count, transfer->count);
-    set_count(transfer, transfer->count - count);
-    if (count)
-        memcpy(blocks, transfer->slots + transfer->count, count * sizeof *blocks);
-    lock_release(&transfer->lock);
-    unpoison_blocks(blocks, count, size_classes[size_class].size);
-    return count;
-}
-
 unsigned transfer_take_from_others(
     unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
@@ -256,16 +273,6 @@ unsigned transfer_blocks(unsigned size_class)
 }
 
 /* ---- Draining -------------------------------------------------------------------------------- */
-
-/* Returns up to `count` blocks, the last ones, to the bins; returns how many. */
-static SLOW_PATH unsigned drain_cache(unsigned shard, unsigned size_class, unsigned count)
-{
-    void *blocks[FLUSH_MAX];
-    count = transfer_take(shard, size_class, blocks, (unsigned)size_min(count, FLUSH_MAX));
-    if (count)
-        bin_flush(shard, size_class, blocks, count);
-    return count;
-}
 
 /* Drains the cache of that number; returns blocks. */
 static unsigned drain_all(unsigned cache)
@@ -318,22 +325,14 @@ bool transfer_step(void)
     return false;
 }
 
-bool transfer_drain_some(void)
+bool transfer_drain(size_t most)
 {
-    unsigned cache = ATOMIC_LOAD_RELAXED(&next_for_growth), total = 0;
-    for (unsigned looks = cache_count(); looks > 0 && total < TRANSFER_DRAIN_MAX; looks--) {
+    unsigned cache = ATOMIC_LOAD_RELAXED(&next_to_drain), total = 0;
+    for (unsigned looks = cache_count(); looks > 0 && total < most; looks--) {
         cache = cache + 1 < cache_count() ? cache + 1 : 0;
         total += drain_all(cache);
     }
-    ATOMIC_STORE_RELAXED(&next_for_growth, cache);
-    return total != 0;
-}
-
-bool transfer_drain(void)
-{
-    unsigned total = 0;
-    for (unsigned cache = 0; cache < cache_count(); cache++)
-        total += drain_all(cache);
+    ATOMIC_STORE_RELAXED(&next_to_drain, cache);
     return total != 0;
 }
 

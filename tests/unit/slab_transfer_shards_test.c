@@ -52,7 +52,7 @@ static void short_blocks_stay(void **state)
     assert_int_equal(transfer_put(1, size_class, held, 2), 2);
     assert_int_equal(transfer_of(1, size_class)->count, 2);
     assert_int_equal(transfer_of(0, size_class)->count, 0);
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     flush(size_class, held + 2, 6);
 }
 
@@ -68,7 +68,7 @@ static void blocks_past_a_full_cache_go_home(void **state)
     assert_int_equal(transfer_of(1, size_class)->count, most);
     assert_int_equal(transfer_of(0, size_class)->count, home);
     transfer_check_all();
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     sweep_purge(SIZE_MAX);
     assert_int_equal(bin_of(0, size_class)->slab_count, 0);
 }
@@ -100,7 +100,7 @@ static void long_blocks_go_home(void **state)
     for (unsigned shard = 0; shard < SHARDS; shard++)
         assert_int_equal(transfer_of(shard, size_class)->count, lengths[shard]);
     transfer_check_all();
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
 }
 
 /* A batch as long as there may be, from all shards in no order. */
@@ -172,7 +172,7 @@ static void a_long_block_among_others_goes_along(void **state)
     assert_int_equal(transfer_put(0, size_class, held, COUNT), COUNT);
     assert_int_equal(transfer_of(0, size_class)->count, COUNT);
     transfer_check_all();
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     sweep_purge(SIZE_MAX);
     for (unsigned shard = 0; shard < 2; shard++)
         assert_int_equal(bin_of(shard, size_class)->slab_count, 0);
@@ -190,7 +190,7 @@ static void twins_do_not_meet(void **state)
     assert_int_equal(transfer_of(0, even)->count, 10);
     assert_int_equal(transfer_put(2, even, held, 0), 0);
     transfer_check_all();
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
 }
 
 /* Each thread stamps what it takes and checks the stamps before it puts back. */
@@ -232,7 +232,7 @@ static void threads_share_a_cache(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
     transfer_check_all();
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     bin_check_all();
     sweep_purge(SIZE_MAX);
     for (unsigned shard = 0; shard < THREADS; shard++)

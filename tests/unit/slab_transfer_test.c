@@ -43,13 +43,15 @@ static void a_cache_is_bounded(void **state)
         unsigned class = size_class_of(bounds[i].size), most = bounds[i].most;
         refill(class, most + 10);
         assert_int_equal(transfer_put(0, class, held, most - 5), most - 5);
-        assert_int_equal(transfer_put(0, class, held + most - 5, 15), 5);
+        assert_int_equal(transfer_take(0, class, held + most - 10, 5), 5);
+        assert_int_equal(transfer_put(0, class, held + most - 10, 20), 10);
         assert_int_equal(transfer_put(0, class, held + most, 10), 0);
         transfer_check_all();
-        flush(class, held + most, 10);
-        assert_true(transfer_drain());
-        assert_false(transfer_drain());
+        assert_int_equal(transfer_blocks(class), most);
+        assert_true(transfer_drain(SIZE_MAX));
+        assert_false(transfer_drain(SIZE_MAX));
         assert_int_equal(transfer_blocks(class), 0);
+        flush(class, held + most, 10);
         sweep_purge(SIZE_MAX);
         assert_int_equal(bin_of(0, class)->slab_count, 0);
     }
@@ -59,12 +61,45 @@ static void a_cache_is_bounded(void **state)
     assert_int_equal(transfer_put(0, class, held, 900), 900);
     policy.magazine_kib = 16;
     assert_int_equal(transfer_put(0, class, held + 900, 100), 0);
-    assert_int_equal(transfer_take(0, class, held, 900), 900);
+    assert_int_equal(transfer_blocks(class), 900 - FLUSH_MAX);
     policy.magazine_kib = 64;
-    flush(class, held, 1000);
+    assert_true(transfer_drain(SIZE_MAX));
+    flush(class, held + 900, 100);
+    sweep_purge(SIZE_MAX);
+    assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
-/* They have 32 times the room there, and what came in before does not have to go. */
+/* Freed in any order, they come back by address. Nothing comes in before somebody asks. */
+static void what_nobody_asks_for_goes_to_the_bins(void **state)
+{
+    (void)state;
+    enum { FIRST = 2000, ALL = 2100, STEP = 37 };
+    unsigned class = size_class_of(40);
+    void *mixed[ALL], *got[ALL];
+    refill(class, ALL);
+    for (unsigned i = 0; i < ALL; i++)
+        mixed[i] = held[i * STEP % ALL];
+    assert_int_equal(transfer_put(0, class, mixed, FIRST), FIRST);
+    for (unsigned left = FIRST; left > 0;) {
+        assert_int_equal(transfer_put(0, class, mixed + FIRST, ALL - FIRST), 0);
+        left -= left < FLUSH_MAX ? left : FLUSH_MAX;
+        assert_int_equal(transfer_blocks(class), left);
+    }
+    flush(class, mixed + FIRST, 50);
+    assert_int_equal(transfer_put(0, class, mixed + FIRST + 50, 50), 0);
+    assert_int_equal(transfer_take(0, class, got, ALL), 0);
+    assert_int_equal(transfer_put(0, class, mixed + FIRST + 50, 50), 50);
+    unsigned taken = bin_refill(0, class, got, ALL - 50, 1, REFILL_USED);
+    assert_int_equal(taken, ALL - 50);
+    for (unsigned i = 1; i < taken; i++)
+        assert_true(got[i] < got[i - 1] || slab_lookup(got[i]) != slab_lookup(got[i - 1]));
+    assert_true(transfer_drain(SIZE_MAX));
+    flush(class, got, taken);
+    sweep_purge(SIZE_MAX);
+    assert_int_equal(bin_of(0, class)->slab_count, 0);
+}
+
+/* They have 32 times the room there. */
 static void single_blocks_have_room_where_cpus_have_several_threads(void **state)
 {
     (void)state;
@@ -74,17 +109,17 @@ static void single_blocks_have_room_where_cpus_have_several_threads(void **state
     assert_int_equal(transfer_put(0, single, held, 10), 0);
     transfer_set_crowded(true);
     assert_int_equal(transfer_put(0, single, held, 10), 8);
-    transfer_set_crowded(false);
-    assert_int_equal(transfer_put(0, single, held + 8, 2), 0);
     transfer_check_all();
     assert_int_equal(transfer_take(0, single, held, 10), 8);
     flush(single, held, 20);
     transfer_set_crowded(true);
     refill(tiny, 2100);
     policy.magazine_kib = 64;
-    assert_int_equal(transfer_put(0, tiny, held, 2100), 2048);
+    assert_int_equal(transfer_put(0, tiny, held, 2000), 2000);
+    assert_int_equal(transfer_take(0, tiny, held + 1900, 100), 100);
+    assert_int_equal(transfer_put(0, tiny, held + 1900, 200), 148);
     transfer_set_crowded(false);
-    assert_true(transfer_drain());
+    assert_true(transfer_drain(SIZE_MAX));
     flush(tiny, held + 2048, 52);
     sweep_purge(SIZE_MAX);
 }
@@ -120,7 +155,7 @@ static void ticks_drain_what_lay_unused(void **state)
 static void drain_again(void *block)
 {
     (void)block;
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
 }
 
 static void put_288(void *block)
@@ -155,8 +190,10 @@ static void growth_takes_from_other_caches(void **state)
         assert_non_null(held[i] = alloc(512));
     for (unsigned i = 0; i < count; i++)
         release(held[i]);
-    unsigned full = transfer_blocks(small);
-    assert_int_equal(full, 2048);
+    refill(small, 2000);
+    assert_int_equal(transfer_take(0, small, held + 2000, 1), 0);
+    unsigned full = transfer_put(0, small, held, 2000);
+    assert_int_equal(full, 2000);
     uint64_t superslabs = page_heap_stats().superslabs;
     unsigned blocks = (unsigned)((superslabs * REGION_SIZE - 768 * KIB) / 1024);
     for (unsigned i = 0; i < blocks; i++)
@@ -213,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_in_are_the_first_out),
         cmocka_unit_test(a_cache_is_bounded),
+        cmocka_unit_test(what_nobody_asks_for_goes_to_the_bins),
         cmocka_unit_test(single_blocks_have_room_where_cpus_have_several_threads),
         cmocka_unit_test(ticks_drain_what_lay_unused),
         cmocka_unit_test(a_block_without_a_slab_is_named),

@@ -60,7 +60,7 @@ static void use_some(void)
 static void return_everything(void)
 {
     heap_flush_pooled(0);
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     sweep_purge(SIZE_MAX);
 }
 
@@ -106,7 +106,7 @@ static void pooled_heaps_keep_their_blocks_for_a_while(void **state)
     assert_true(heap_cached_blocks(kept, size_class) > 0);
     heap_flush_pooled(0);
     assert_int_equal(heap_cached_blocks(kept, size_class), 0);
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
 }
 
 static void *do_nothing(void *argument)

@@ -105,7 +105,7 @@ static void a_refill_is_handed_out_in_rising_order(void **state)
     heap_check(mine);
     heap_flush(mine);
     assert_int_equal(heap_cached_blocks(mine, size_class), 0);
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     assert_int_equal(bin_of(mine->shard, size_class)->slab_count, 0);
 }
 
@@ -417,7 +417,7 @@ static void contents_are_whole_in_a_mixture(void **state)
             release(held[i]);
     heap_flush(heap());
     transfer_check_all();
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     bin_check_all();
     sweep_purge(SIZE_MAX);
     page_heap_check();

@@ -215,7 +215,7 @@ static void what_came_back_meanwhile_is_drained_later(void **state)
     heap_flush(mine);
     heap_leave(mine);
     policy.purge_delay_ms = INT32_MAX; /* nobody else waits for that lock */
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     let(use_and_park);
     struct heap *heap = worker.heap;
     unsigned size_class = size_class_of(5000);

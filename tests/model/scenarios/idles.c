@@ -27,7 +27,7 @@ static void pool_a_heap(void)
         touch(blocks[i] = alloc_slow(SIZE));
     touch(spare = alloc_slow(SIZE));
     heap_flush(heap_of_thread());
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     for (int i = 0; i < HELD; i++)
         free_slow(blocks[i]);
     heap_forget();

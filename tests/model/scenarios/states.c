@@ -106,7 +106,7 @@ static void pool_a_heap(void)
 {
     begin_and_take();
     heap_flush(heap_of_thread());
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     for (unsigned i = 0; i + 1 < SLAB_BLOCKS; i++)
         give(blocks[i]);
     heap_forget();
@@ -165,7 +165,7 @@ static void end_and_take_other(void)
     give(blocks[0]);
     struct heap *heap = heap_enter();
     heap_flush(heap);
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
     heap_leave(heap);
     void *other = alloc(OTHER_SIZE);
     CHECK(other && is_live(other));

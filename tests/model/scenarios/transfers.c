@@ -89,7 +89,7 @@ SCENARIO(transfers_grow) = {
 
 static void drain(void)
 {
-    transfer_drain();
+    transfer_drain(SIZE_MAX);
 }
 
 SCENARIO(transfers_drain) = {
