@@ -157,8 +157,9 @@ PLATFORMS = (
              skipped=(("runtime_profile|misuse_sampled", NO_UNWINDER),
                       ("runtime_report|runtime_redis|runtime_jemalloc",
                        "the library is preloaded into programs of glibc"),
-                      ("unit_trace_frames|runtime_crash_handler|semantics_libc|runtime_exit",
-                       "it calls functions that musl has not: backtrace, obstacks, "
+                      ("unit_trace_(frames|unwind)|runtime_(frames|stack|coroutines)|"
+                       "runtime_crash_handler|semantics_libc|runtime_exit",
+                       "it calls functions that musl has not: backtrace, contexts, obstacks, "
                        "__cxa_thread_atexit_impl"),
                       ("runtime_load|runtime_dlopen",
                        "musl has no name spaces and no auditing, and opens no malloc later"),
