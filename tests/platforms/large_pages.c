@@ -4,7 +4,8 @@
  * traps each system call on memory that its code makes, told from those of the C library by the
  * address of the instruction, and the handler of the signal carries it out as a system with such
  * pages would: what is mapped starts at a multiple of the page and is as long as whole pages,
- * lengths are rounded up, and an address that is no multiple of the page is an error.
+ * lengths are rounded up, and an address that is no multiple of the page is an error. Its
+ * calls that open files are trapped, too: one of them tells the memory of the process in pages.
  *
  * What it cannot show: the kernel itself still counts and frees in pages of 4 KiB.
  */
@@ -26,6 +27,8 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+enum { SYSTEM_PAGE = 4096 };
 
 static const size_t page = (size_t)LARGE_PAGE_KIB * 1024;
 
@@ -66,26 +69,34 @@ static size_t whole_pages(size_t size)
     return (size + page - 1) & ~(page - 1);
 }
 
-/* Maps more than asked for where the system's choice is no multiple of the page. */
+/* Where the system's choice is no multiple of the page, takes addresses that hold one. */
 static long map(const greg_t *registers)
 {
     size_t size = whole_pages((size_t)registers[REG_RSI]);
     int protection = (int)registers[REG_RDX], flags = (int)registers[REG_R10];
-    void *hint = (void *)whole_pages((size_t)registers[REG_RDI]);
+    int fd = (int)registers[REG_R8];
+    uint64_t hint = (uint64_t)registers[REG_RDI], offset = (uint64_t)registers[REG_R9];
     if (size < (size_t)registers[REG_RSI])
         return -ENOMEM;
-    char *start = mmap(hint, size, protection, flags, -1, 0);
+    if (is_misaligned(offset) || (flags & MAP_FIXED && is_misaligned(hint)))
+        return -EINVAL;
+    char *start = mmap((void *)whole_pages(hint), size, protection, flags, fd, (off_t)offset);
     if (start == MAP_FAILED)
         return -errno;
     if (!is_misaligned((uintptr_t)start))
         return (long)start;
     munmap(start, size);
-    start = mmap(NULL, size + page, protection, flags, -1, 0);
+    start = mmap(NULL, size + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)
         return -errno;
     char *aligned = (char *)whole_pages((uintptr_t)start);
     munmap(start, (size_t)(aligned - start));
     munmap(aligned + size, page - (size_t)(aligned - start));
+    if (mmap(aligned, size, protection, flags | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED) {
+        int failure = errno;
+        munmap(aligned, size);
+        return -failure;
+    }
     return (long)aligned;
 }
 
@@ -100,6 +111,30 @@ static long move(const greg_t *registers)
     return result == -1 ? -errno : result;
 }
 
+/* The address space and the resident memory in such pages, in a file like the system's. */
+static long count_in_pages(long fd)
+{
+    char text[128] = "", *end;
+    syscall(SYS_read, fd, text, sizeof text - 1);
+    syscall(SYS_close, fd);
+    size_t mapped = strtoul(text, &end, 10), resident = strtoul(end, NULL, 10);
+    int length = snprintf(
+        text, sizeof text, "%zu %zu\n", mapped * SYSTEM_PAGE / page, resident * SYSTEM_PAGE / page);
+    fd = syscall(SYS_memfd_create, "statm", MFD_CLOEXEC);
+    if (fd < 0 || syscall(SYS_pwrite64, fd, text, length, 0) != length)
+        return -EIO;
+    return fd;
+}
+
+static long open_file(const greg_t *registers)
+{
+    const char *path = (const char *)registers[REG_RSI];
+    long fd = syscall(SYS_openat, registers[REG_RDI], path, registers[REG_RDX], registers[REG_R10]);
+    if (fd == -1)
+        return -errno;
+    return strcmp(path, "/proc/self/statm") == 0 ? count_in_pages(fd) : fd;
+}
+
 static void carry_out(int number, siginfo_t *info, void *context)
 {
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -108,6 +143,8 @@ static void carry_out(int number, siginfo_t *info, void *context)
     long result;
     if (info->si_syscall == SYS_mmap) {
         result = map(registers);
+    } else if (info->si_syscall == SYS_openat) {
+        result = open_file(registers);
     } else if (is_misaligned((uint64_t)registers[REG_RDI])) {
         result = -EINVAL;
     } else if (info->si_syscall == SYS_mremap) {
@@ -156,10 +193,11 @@ static void trap_calls_of(struct code code)
     /* The last two numbers of a jump: how many lines are left out if it is so, and if not. */
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 4, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munmap, 3, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 5, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munmap, 4, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mremap, 0, 6),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOW),
         BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)code.start, 0, 4),

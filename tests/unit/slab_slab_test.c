@@ -4,6 +4,7 @@
 
 #include "checks/checks.h"
 #include "map/metadata.h"
+#include "os/limits.h"
 #include "slab/slab.h"
 #include "span/page_heap.h"
 
@@ -251,15 +252,6 @@ static void blocks_are_cleared(void **state)
     }
 }
 
-static size_t resident_bytes(void)
-{
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file && fscanf(file, "%*s %zu", &pages) == 1);
-    fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* A slab that ends leaves pages as dirty that nobody wrote to. */
 static void what_nobody_wrote_to_stays_so(void **state)
 {
@@ -271,11 +263,12 @@ static void what_nobody_wrote_to_stays_so(void **state)
     char *base = slabs[last]->base;
     for (unsigned round = 0; round < 2; round++) {
         void *block;
-        size_t before = resident_bytes();
+        size_t before = os_footprint_read("").resident_bytes;
         assert_int_equal(slab_take(slabs[last], &block, 1), 1);
         slab_clear_long(block, LARGE_MAX, BLOCK_UNUSED);
         /* A sanitizer of threads has memory of its own for what is read. */
-        assert_true(HAKMEM_SANITIZE_THREAD || resident_bytes() < before + LARGE_MAX / 2);
+        size_t after = os_footprint_read("").resident_bytes;
+        assert_true(HAKMEM_SANITIZE_THREAD || after < before + LARGE_MAX / 2);
         assert_int_equal(slab_put(slabs[last], &block, 1), 1);
         slab_destroy(slabs[last]);
         slabs[last] = create(size_class_of(LARGE_MAX), 0);
