@@ -2,16 +2,16 @@
 #include "unit.h"
 
 #include "base/sparse.h"
+#include "os/os.h"
 
 enum { PAGES = 64 };
 
-static const size_t whole = PAGES * SPARSE_STEP;
+static size_t page, whole;
 
 static char *map_pages(void)
 {
-    char *pages = mmap(
-        NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    assert_ptr_not_equal(pages, MAP_FAILED);
+    char *pages = os_map(whole, page, NULL);
+    assert_non_null(pages);
     assert_int_equal(madvise(pages, whole, MADV_NOHUGEPAGE), 0);
     return pages;
 }
@@ -19,7 +19,7 @@ static char *map_pages(void)
 static unsigned resident_pages(const char *pages)
 {
     unsigned count = 0;
-    for (size_t at = 0; at < whole; at += SPARSE_STEP)
+    for (size_t at = 0; at < whole; at += page)
         count += unit_is_resident(pages + at);
     return count;
 }
@@ -48,7 +48,7 @@ static void copies_touch_what_is_written(void **state)
 {
     (void)state;
     char *from = map_pages(), *to = map_pages();
-    from[3] = from[10 * SPARSE_STEP] = from[whole - 1] = 7;
+    from[3] = from[10 * page] = from[whole - 1] = 7;
     sparse_copy(to, from, whole, SPARSE_TO_ZEROES);
     assert_memory_equal(to, from, whole);
     munmap(to, whole);
@@ -105,5 +105,7 @@ int main(void)
         cmocka_unit_test(copies_replace_what_was_there),
         cmocka_unit_test(clearing_writes_to_what_is_written),
     };
+    page = os_page_size();
+    whole = PAGES * page;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,11 +109,13 @@ static void grows_and_shrinks(void **state)
     size_t size = 100000, before;
     char *block = take(size, 16);
     struct slab *slab = slab_lookup(block);
+    size_t end_of_slab = size_classes[slab->size_class].size - os_page_size();
+    size_t most = end_of_slab - (uintptr_t)block % UNIT_SIZE;
     uint64_t random = 1;
     memset(block, 0x55, size);
     for (unsigned i = 0; i < 2000; i++) {
         before = size;
-        size = 1 + unit_below(&random, 120000);
+        size = 1 + unit_below(&random, (unsigned)most);
         assert_true(large_resize(slab, before, size));
         assert_true(large_is_whole(slab, size));
         CHECK(unit_all_bytes(block, size_min(before, size), 0x55));
@@ -123,7 +125,7 @@ static void grows_and_shrinks(void **state)
         if (i % 256 == 0)
             unit_expect_fault(page_behind(block, size));
     }
-    assert_false(large_resize(slab, size, size_classes[slab->size_class].size));
+    assert_false(large_resize(slab, size, most + 1));
     end(block, size);
 }
 
@@ -288,8 +290,8 @@ static char *take_unfenced(size_t size)
  * written then the first page is seen, and the next owner sees nothing. */
 static void without_fences_blocks_are_purged(void **state)
 {
-    enum { FAULTS_MAX = 32, FAR = 40000, TRIES = 32 };
-    const size_t size = LARGE_MAX - os_page_size();
+    enum { FAULTS_MAX = 32, TRIES = 32 };
+    const size_t size = LARGE_MAX - os_page_size(), far = 10 * os_page_size();
     bool again = false;
     (void)state;
     for (unsigned try = 0; try < TRIES && !again; try++) {
@@ -298,7 +300,7 @@ static void without_fences_blocks_are_purged(void **state)
         assert_false(unit_is_resident(block));
         expect_write_found(write_and_take_longest, block);
         long before = page_faults();
-        block[FAR] = 1;
+        block[far] = 1;
         large_release();
         char *next = take(size, 16);
         /* These sanitizers have page faults of their own. */

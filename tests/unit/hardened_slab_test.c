@@ -36,12 +36,14 @@ static struct slab *make(unsigned size_class)
 static void slabs_end_closed(void **state)
 {
     (void)state;
+    /* A page as long as a unit is too much to spare. */
+    size_t closed = os_page_size() < UNIT_SIZE ? os_page_size() : 0;
     for (unsigned size_class = 1; size_class < SINGLE_CLASS_FIRST; size_class++) {
         struct slab *slab = make(size_class);
         size_t length = size_classes[size_class].units * UNIT_SIZE;
-        assert_true(bytes_of(slab) <= length - os_page_size());
+        assert_true(bytes_of(slab) <= length - closed);
         memset(slab->base, 0x55, bytes_of(slab));
-        if (size_class % 16 == 1) {
+        if (size_class % 16 == 1 && closed) {
             char *end = slab->base + round_up(bytes_of(slab), os_page_size());
             unit_expect_fault(end);
             unit_expect_fault(slab->base + length - 1);
@@ -65,10 +67,11 @@ static void what_was_used_reads_as_zero(void **state)
 static void behind_the_blocks_is_no_block(void **state)
 {
     (void)state;
-    struct slab *slab = make(size_class_of(4096));
+    /* Of a length that leaves a rest, so that there is such a place even if all pages are open. */
+    struct slab *slab = make(size_class_of(3072));
     void *behind = slab->base + bytes_of(slab);
-    assert_true(slab->blocks < size_classes[slab->size_class].blocks);
-    assert_int_equal(slab_index(slab, slab->base + 4096, "test"), 1);
+    assert_true(bytes_of(slab) < size_classes[slab->size_class].units * UNIT_SIZE);
+    assert_int_equal(slab_index(slab, slab->base + 3072, "test"), 1);
     assert_int_equal(slab_put(slab, &behind, 1), 0);
     slab_destroy(slab);
 }

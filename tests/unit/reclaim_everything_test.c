@@ -6,6 +6,7 @@
 #include "api/alloc.h"
 #include "base/policy.h"
 #include "checks/walk.h"
+#include "os/os.h"
 #include "reclaim/everything.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"
@@ -89,20 +90,21 @@ static void what_is_in_use_stays(void **state)
     (void)state;
     enum { COUNT = 4000, SIZE = 2000 };
     static char *blocks[COUNT];
+    const int kept_each = (int)(8 * os_page_size() / SIZE); /* one in eight pages */
     for (int i = 0; i < COUNT; i++)
         memset(blocks[i] = alloc(SIZE), i, SIZE);
     uint64_t before = pressure_total();
     for (int i = 0; i < COUNT; i++)
-        if (i % 16)
+        if (i % kept_each)
             release(blocks[i]);
     flush_own();
     reclaim_everything();
     /* Some may have gone before. */
     assert_true(pressure_total() - before >= COUNT / 2 * (size_t)SIZE);
-    for (int i = 0; i < COUNT; i += 16)
+    for (int i = 0; i < COUNT; i += kept_each)
         assert_true(unit_all_bytes(blocks[i], SIZE, (unsigned char)i));
     walk_all();
-    for (int i = 0; i < COUNT; i += 16)
+    for (int i = 0; i < COUNT; i += kept_each)
         release(blocks[i]);
 }
 
