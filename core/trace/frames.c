@@ -142,7 +142,7 @@ void frame_from_signal(struct frame *frame, const void *context)
 __attribute__((noinline)) void frame_from_here(struct frame *frame)
 {
     uintptr_t *registers = frame->registers;
-    memset(frame, 0, sizeof *frame);
+    *frame = (struct frame){.is_exact = true};
     __asm__ volatile("movq %%rbx, %0\nmovq %%rbp, %1\nmovq %%rsp, %2\nmovq %%r12, %3\n"
                      "movq %%r13, %4\nmovq %%r14, %5\nmovq %%r15, %6\nleaq 0(%%rip), %%rax\n"
                      "movq %%rax, %7\n"
@@ -151,8 +151,8 @@ __attribute__((noinline)) void frame_from_here(struct frame *frame)
                        "=m"(registers[15]), "=m"(frame->pc)
                      :
                      : "rax");
-    frame->is_exact = true;
     frame_up(frame);
+    __asm__ volatile(""); /* a tail call would overwrite the stack that it reads */
 }
 
 #else
@@ -175,7 +175,7 @@ void frame_from_signal(struct frame *frame, const void *context)
 __attribute__((noinline)) void frame_from_here(struct frame *frame)
 {
     uintptr_t *registers = frame->registers;
-    memset(frame, 0, sizeof *frame);
+    *frame = (struct frame){.is_exact = true};
     __asm__ volatile("stp x19, x20, [%1, #152]\nstp x21, x22, [%1, #168]\n"
                      "stp x23, x24, [%1, #184]\nstp x25, x26, [%1, #200]\n"
                      "stp x27, x28, [%1, #216]\nstp x29, x30, [%1, #232]\n"
@@ -183,8 +183,8 @@ __attribute__((noinline)) void frame_from_here(struct frame *frame)
                      : "=m"(frame->pc)
                      : "r"(registers)
                      : "x16", "memory");
-    frame->is_exact = true;
     frame_up(frame);
+    __asm__ volatile(""); /* a tail call would overwrite the stack that it reads */
 }
 
 #endif
