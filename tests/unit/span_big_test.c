@@ -402,8 +402,13 @@ static void step(struct held *slot, uint64_t *random)
     } else {
         size_t size = BIG_MIN + unit_random(random) % (8 * MIB);
         char *moved = big_resize(big_of(slot->block), size);
+        CHECK(unit_all_bytes(moved ? moved : slot->block, size_min(size, slot->size), slot->fill));
+        /* Joined ones may be several mappings for the system: the caller copies then. */
+        if (!moved) {
+            moved = big_alloc(0, size, 16, false);
+            release_block(slot->block);
+        }
         CHECK(moved);
-        CHECK(unit_all_bytes(moved, size_min(size, slot->size), slot->fill));
         slot->block = moved;
         slot->size = size;
     }
