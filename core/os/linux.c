@@ -35,9 +35,12 @@ enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 
 uint64_t os_counts[OS_CALL_COUNT];
 
+/* Release pairs with acquire in tell_mapped: what a thread did to memory before it unmapped it
+ * comes before what another does to memory mapped there. The system sees to it, but
+ * ThreadSanitizer does not know. */
 static void count_system_call(enum os_call call)
 {
-    ATOMIC_ADD_RELAXED(&os_counts[call], 1);
+    __atomic_fetch_add(&os_counts[call], 1, __ATOMIC_RELEASE);
 }
 
 /* Counts the call; true: a test wants it to fail. */
@@ -50,6 +53,8 @@ ALWAYS_INLINE bool refused(enum os_call call)
 /* Tells observers of address space that came or went. */
 static void *tell_mapped(void *address, size_t size)
 {
+    (void)ATOMIC_LOAD_ACQUIRE(&os_counts[OS_MUNMAP]);
+    (void)ATOMIC_LOAD_ACQUIRE(&os_counts[OS_MREMAP]);
     PROBE_2(map, address, size);
     PROBE_OTEL(2, mmap, address, size);
     return address;

@@ -180,20 +180,17 @@ static unsigned home_shard(const void *block, unsigned shard)
     return slab ? slab->shard : shard;
 }
 
-/* Whether a few blocks of a batch are all from one shard: then most others are. */
-static bool seem_from_one(unsigned shard, void *const *blocks, unsigned count)
+/* If a few blocks of a batch are all from one shard, most others are. */
+bool transfer_goes_together(
+    unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
+    if (!size_class_is_long(size_class))
+        return true;
     unsigned home = home_shard(blocks[0], shard);
     bool all = true;
     for (unsigned look = 1; look <= TRANSFER_LOOKS; look++)
         all &= home_shard(blocks[(count - 1) * look / TRANSFER_LOOKS], shard) == home;
     return all;
-}
-
-bool transfer_goes_together(
-    unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
-{
-    return !size_class_is_long(size_class) || seem_from_one(shard, blocks, count);
 }
 
 /* A counting sort: each step finds a block in its place, or brings one there. */
