@@ -278,7 +278,8 @@ static void threads_log_at_the_same_time(void **state)
     assert_int_equal(file.header->ended, 0);
     assert_int_equal(file.header->lost_samples, 0);
     assert_int_equal(sums.live, 8 * 1000);
-    assert_int_equal(sums.dead, 8 * 4000);
+    /* Where the thread that adds an extent is kept waiting, others reuse records of the dead. */
+    assert_int_equal(sums.dead + file.header->thinned_samples, 8 * 4000);
     assert_int_equal(sums.sites_born, 8 * 5000);
     assert_int_equal(sums.sites_dead, 8 * 4000);
     for (uint32_t site = 1; site < 1000; site++)
