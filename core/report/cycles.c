@@ -43,7 +43,8 @@ static __thread struct {
  * Const after the constructor. */
 static bool locks_alone;
 
-__attribute__((constructor)) static void start_counting(void)
+/* Before the constructor in api/init.c, which registers handlers of fork: musl asks malloc then. */
+__attribute__((constructor(101))) static void start_counting(void)
 {
     const char *what = getenv("LIBHAKMEM_PROFILE");
     locks_alone = what && strcmp(what, "locks") == 0;
