@@ -1,5 +1,5 @@
 /* Owns the test of a library without core/trace: what asks for observation is refused, and all else
- * works, the one line of a misuse too. Preloaded in place of libhakmem.so, with options set that
+ * works, the one line of a misuse too. It is found in place of libhakmem.so, with options set that
  * ask for samples and for the report of a crash.
  */
 #include "semantics_support.h"

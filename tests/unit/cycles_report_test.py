@@ -14,6 +14,7 @@ from pathlib import Path
 
 LIBRARY = sys.argv.pop(2)
 PROGRAM = sys.argv.pop(1)
+IS_MUSL = b"/ld-musl-" in Path(PROGRAM).read_bytes()
 SIDES = ["other", "malloc", "free"]
 
 
@@ -23,6 +24,9 @@ def run(*words, preload=LIBRARY, **variables):
         path = Path(directory) / "report"
         environment = dict(os.environ, HAKMEM_PRESET="balanced", HAKMEM_STATS="1")
         environment.update(HAKMEM_STATS_FILE=str(path), LD_PRELOAD=preload, **variables)
+        if preload and IS_MUSL:  # it looks at no SONAME, but at files and their names
+            (Path(directory) / "libhakmem.so.0").symlink_to(preload)
+            environment["LD_LIBRARY_PATH"] = directory
         done = subprocess.run([PROGRAM, *(words or ["get"])], env=environment, text=True,
                               timeout=60, check=True, capture_output=True)
         return json.loads(path.read_text()), done.stderr
