@@ -111,19 +111,28 @@ static uint64_t retained_after_big_block(void)
     return stats_now().retained_bytes;
 }
 
-/* Bytes that blocks of pages leave behind, a while after they were freed. */
+/* Calls of small sizes in turns. */
+static void call_in_turns(int rounds, unsigned pause_us)
+{
+    for (int i = 0; i < rounds * 15; i++) {
+        free(malloc((size_t)1 << i % 15));
+        if (pause_us)
+            usleep(pause_us);
+    }
+}
+
+/* Bytes that blocks of pages leave behind, a while after they were freed. The calls in between take
+ * no fresh pages, since free pages would go for these whatever the options say. */
 static uint64_t retained_after_pause(void)
 {
-    enum { BLOCKS = 200, SIZE = 100000, CALLS = 400 };
+    enum { BLOCKS = 200, SIZE = 100000 };
     static void *blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; i++)
         blocks[i] = memset(malloc(SIZE), 1, SIZE);
+    call_in_turns(2, 0);
     for (int i = 0; i < BLOCKS; i++)
         free(blocks[i]);
-    for (int i = 0; i < CALLS; i++) {
-        free(malloc((size_t)1 << i % 15));
-        usleep(1000);
-    }
+    call_in_turns(27, 1000);
     return stats_now().retained_bytes;
 }
 
