@@ -167,16 +167,15 @@ static void read_file_variable(int file)
         options_complain(OPTION_NONE, file_names[file], ": there is no memory for the path");
 }
 
-/* A variable that looks like an option of ours but is none is reported. */
+/* A variable that looks like an option of ours but is none is reported, unless it is empty. */
 static void check_variable(const char *variable)
 {
     char name[VARIABLE_SIZE];
     size_t whole = strcspn(variable, "="), length = size_min(whole, sizeof name);
     for (size_t i = 0; i < length; i++)
         name[i] = to_lower(variable[i]);
-    bool is_empty = variable[whole] == '\0' || variable[whole + 1] == '\0';
-    if (!is_empty && options_find(name, length) < 0 && !same_name(name, length, list_name) &&
-        find_file(name, length) < 0)
+    if (variable[whole] && variable[whole + 1] && options_find(name, length) < 0 &&
+        !same_name(name, length, list_name) && find_file(name, length) < 0)
         complain_name(name, length);
 }
 

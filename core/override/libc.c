@@ -24,9 +24,11 @@ EXPORT HOT_ENTRY void *malloc(size_t size)
 
 extern ALIAS_OF(malloc) __attribute__((visibility("hidden"))) void *own_malloc(size_t size);
 
+/* To the compiler the two may be one, but the linker fills in the program's malloc here. */
 bool override_serves(void)
 {
-    return malloc == own_malloc;
+    static void *(*const volatile of_program)(size_t) = malloc;
+    return of_program == own_malloc;
 }
 
 EXPORT HOT_ENTRY void free(void *block)
