@@ -171,6 +171,10 @@
  * [2026-11-23-transfer-caches-of-long-blocks; slots-1m-first] */
 #define TRANSFER_SINGLE_FACTOR 32
 
+/* blocks. If more tiny ones came since a cache was asked for some, they go to the bins.
+ * [2026-11-26-what-nobody-asks-for-goes-home; traverse-list] */
+#define TRANSFER_FREED_MAX 4096
+
 /* slots. The first length of a cache, which doubles.
  * [2026-11-22-caches-by-shard; startup] */
 #define TRANSFER_SLOTS_MIN 64

@@ -21,6 +21,9 @@ static uint64_t stocked[CLASS_COUNT];
  * of shards and classes. Atomic relaxed, any thread. */
 static unsigned next_step, next_to_drain;
 
+/* How many are drained at a time: half a flush, as these nest, and stacks may be short. */
+enum { DRAIN_MAX = FLUSH_MAX / 2 };
+
 static bool closed;  /* atomic relaxed, any thread */
 static bool crowded; /* atomic relaxed, any thread: CPUs have several threads */
 
@@ -125,10 +128,9 @@ unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsig
 /* Returns up to `count` blocks, the last ones, to the bins; returns how many. */
 static SLOW_PATH unsigned drain_cache(unsigned shard, unsigned size_class, unsigned count)
 {
-    void *blocks[FLUSH_MAX];
-    count = transfer_take(shard, size_class, blocks, (unsigned)size_min(count, FLUSH_MAX));
-    if (count)
-        bin_flush(shard, size_class, blocks, count);
+    void *blocks[DRAIN_MAX];
+    count = transfer_take(shard, size_class, blocks, (unsigned)size_min(count, DRAIN_MAX));
+    bin_flush(shard, size_class, blocks, count);
     return count;
 }
 
@@ -137,11 +139,11 @@ static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, un
 {
     struct transfer *transfer = transfer_of(shard, size_class);
     unsigned most = blocks_max(size_class), held = blocks_in(transfer);
-    size_t freed = ATOMIC_LOAD_RELAXED(&transfer->freed) + (size_t)count;
-    bool spilled = size_class <= TINY_CLASS_LAST && freed > most;
+    uint32_t freed = ATOMIC_LOAD_RELAXED(&transfer->freed) + count;
+    bool spilled = size_class <= TINY_CLASS_LAST && freed > TRANSFER_FREED_MAX;
     if (spilled)
-        drain_cache(shard, size_class, FLUSH_MAX);
-    ATOMIC_STORE_RELAXED(&transfer->freed, (uint32_t)size_min(freed, UINT32_MAX));
+        drain_cache(shard, size_class, DRAIN_MAX);
+    ATOMIC_STORE_RELAXED(&transfer->freed, freed);
     if (spilled || held >= most)
         return 0;
     count = (unsigned)size_min(count, most - held);
@@ -159,8 +161,7 @@ static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, un
     KEEP_STORE_ORDER();
     set_count(transfer, held + count);
     lock_release(&transfer->lock);
-    if (count)
-        stock(shard, size_class);
+    stock(shard, size_class);
     if (held + count > most / 2)
         pressure_arm();
     return count;
@@ -313,7 +314,7 @@ bool transfer_step(void)
         if (!left)
             continue;
         /* A race with the step of another thread drains too much or too little. */
-        ATOMIC_STORE_RELAXED(&transfer->to_drain, left - (uint32_t)size_min(left, FLUSH_MAX));
+        ATOMIC_STORE_RELAXED(&transfer->to_drain, left - (uint32_t)size_min(left, DRAIN_MAX));
         ATOMIC_STORE_RELAXED(&next_step, cache);
         if (drain_cache(shard, size_class, left))
             return true;

@@ -15,10 +15,11 @@
  * to the bins when memory has to grow, when the process exits, and, as far as it lay unused since
  * the last one, at a tick of the purge.
  *
- * If more tiny blocks came than a cache holds since anybody asked it for some, it takes nothing in
- * until then, and is drained batch by batch: the program frees more than it uses again soon, and
- * then blocks should come back in the order of addresses, from the fullest slabs, not in the order
- * of their frees. Of longer blocks few share a page, and bins take and give them less cheaply.
+ * If more than TRANSFER_FREED_MAX tiny blocks came since anybody asked a cache for some, it takes
+ * nothing in until then, and is drained batch by batch: the program frees more than it uses again
+ * soon, and then blocks should come back in the order of addresses, from the fullest slabs, not in
+ * the order of their frees. Of longer blocks few share a page, and bins take and give them less
+ * cheaply.
  *
  * In the bitmaps its blocks count as handed out; those that a program freed carry the mark. Each is
  * checked to be the start of a block of the class when it comes in.
@@ -37,7 +38,7 @@ struct transfer {
     uint32_t capacity; /* written under lock, read by any thread: slots */
     uint32_t unused;   /* lock: least of `count` since the last tick */
     uint32_t to_drain; /* atomic relaxed, any thread: blocks left to drain for the last tick */
-    uint32_t freed;    /* atomic relaxed, any thread: blocks that came since any were asked for */
+    uint32_t freed;    /* atomic relaxed, any thread: blocks that came since any were taken */
     void **slots;      /* lock: the latest at the end; a record of metadata that grows */
 };
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <ucontext.h>
 
-enum { STACK_BYTES = 256 << 10, USED_MAX = 3 << 10, BLOCKS = 3000 };
+enum { STACK_BYTES = 256 << 10, USED_MAX = 3 << 10, BLOCKS = 3000, SITTERS = 24, TINY = 6000 };
 
 static ucontext_t caller, coroutine;
 static unsigned char *stack;
@@ -98,12 +98,33 @@ static void *thread(void *unused)
     return unused;
 }
 
+static pthread_barrier_t all_sit;
+
+/* Frees many tiny blocks, and stays: calls of others drain the caches of idle threads. */
+static void *sit(void *unused)
+{
+    static __thread void *tiny[TINY];
+    for (int round = 0; round < 6; round++) {
+        for (int i = 0; i < TINY; i++)
+            memset(tiny[i] = malloc(8 + (size_t)i * 37 % 1016), 1, 8);
+        for (int i = 0; i < TINY; i++)
+            free(tiny[i]);
+    }
+    pthread_barrier_wait(&all_sit);
+    pause();
+    return unused;
+}
+
 int main(void)
 {
-    pthread_t second;
+    pthread_t second, sitter;
+    REQUIRE(pthread_barrier_init(&all_sit, NULL, SITTERS + 1) == 0);
     stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(stack != MAP_FAILED);
     measure("the first call", first_call);
+    for (int i = 0; i < SITTERS; i++)
+        REQUIRE(pthread_create(&sitter, NULL, sit, NULL) == 0);
+    pthread_barrier_wait(&all_sit);
     measure("all calls", all_calls);
     REQUIRE(pthread_create(&second, NULL, thread, NULL) == 0);
     REQUIRE(pthread_join(second, NULL) == 0);

@@ -4,6 +4,7 @@
 
 #include "api/alloc.h"
 #include "base/policy.h"
+#include "base/tuning.h"
 #include "checks/checks.h"
 
 static void the_last_in_are_the_first_out(void **state)
@@ -61,36 +62,34 @@ static void a_cache_is_bounded(void **state)
     assert_int_equal(transfer_put(0, class, held, 900), 900);
     policy.magazine_kib = 16;
     assert_int_equal(transfer_put(0, class, held + 900, 100), 0);
-    assert_int_equal(transfer_blocks(class), 900 - FLUSH_MAX);
+    assert_int_equal(transfer_take(0, class, held, 900), 900);
     policy.magazine_kib = 64;
-    assert_true(transfer_drain(SIZE_MAX));
-    flush(class, held + 900, 100);
-    sweep_purge(SIZE_MAX);
-    assert_int_equal(bin_of(0, class)->slab_count, 0);
+    flush(class, held, 1000);
 }
 
 /* Freed in any order, they come back by address. Nothing comes in before somebody asks. */
 static void what_nobody_asks_for_goes_to_the_bins(void **state)
 {
     (void)state;
-    enum { FIRST = 2000, ALL = 2100, STEP = 37 };
-    unsigned class = size_class_of(40);
+    enum { FIRST = 2048, MORE = 100, ALL = FIRST + MORE, STEP = 37 };
+    unsigned class = size_class_of(40), freed = FIRST;
     void *mixed[ALL], *got[ALL];
     refill(class, ALL);
     for (unsigned i = 0; i < ALL; i++)
         mixed[i] = held[i * STEP % ALL];
     assert_int_equal(transfer_put(0, class, mixed, FIRST), FIRST);
-    for (unsigned left = FIRST; left > 0;) {
-        assert_int_equal(transfer_put(0, class, mixed + FIRST, ALL - FIRST), 0);
-        left -= left < FLUSH_MAX ? left : FLUSH_MAX;
-        assert_int_equal(transfer_blocks(class), left);
+    for (; freed + MORE <= TRANSFER_FREED_MAX; freed += MORE)
+        assert_int_equal(transfer_put(0, class, mixed + FIRST, MORE), 0);
+    for (unsigned left = transfer_blocks(class); left > 0; left = transfer_blocks(class)) {
+        assert_int_equal(transfer_put(0, class, mixed + FIRST, MORE), 0);
+        assert_true(transfer_blocks(class) < left);
     }
-    flush(class, mixed + FIRST, 50);
-    assert_int_equal(transfer_put(0, class, mixed + FIRST + 50, 50), 0);
+    flush(class, mixed + FIRST, MORE / 2);
+    assert_int_equal(transfer_put(0, class, mixed + ALL - MORE / 2, MORE / 2), 0);
     assert_int_equal(transfer_take(0, class, got, ALL), 0);
-    assert_int_equal(transfer_put(0, class, mixed + FIRST + 50, 50), 50);
-    unsigned taken = bin_refill(0, class, got, ALL - 50, 1, REFILL_USED);
-    assert_int_equal(taken, ALL - 50);
+    assert_int_equal(transfer_put(0, class, mixed + ALL - MORE / 2, MORE / 2), MORE / 2);
+    unsigned taken = bin_refill(0, class, got, ALL - MORE / 2, 1, REFILL_USED);
+    assert_int_equal(taken, ALL - MORE / 2);
     for (unsigned i = 1; i < taken; i++)
         assert_true(got[i] < got[i - 1] || slab_lookup(got[i]) != slab_lookup(got[i - 1]));
     assert_true(transfer_drain(SIZE_MAX));
@@ -190,8 +189,9 @@ static void growth_takes_from_other_caches(void **state)
         assert_non_null(held[i] = alloc(512));
     for (unsigned i = 0; i < count; i++)
         release(held[i]);
+    transfer_drain(SIZE_MAX);
+    assert_int_equal(transfer_take(0, small, held, 1), 0);
     refill(small, 2000);
-    assert_int_equal(transfer_take(0, small, held + 2000, 1), 0);
     unsigned full = transfer_put(0, small, held, 2000);
     assert_int_equal(full, 2000);
     uint64_t superslabs = page_heap_stats().superslabs;
