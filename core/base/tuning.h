@@ -78,7 +78,7 @@
  * [2026-11-22-prefetch-what-others-freed; handoff-1-to-1] */
 #define PREFETCH_MAX 32
 
-/* blocks. How many a flush or a drain moves at a time.
+/* blocks. How many a flush moves at a time; a drain of transfer caches half of it.
  * [2026-11-21-flush-by-runs; handoff-batches] */
 #define FLUSH_MAX 128
 

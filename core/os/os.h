@@ -10,7 +10,7 @@
 
 enum os_call { OS_MMAP, OS_MUNMAP, OS_MREMAP, OS_MADVISE, OS_MPROTECT, OS_FUTEX, OS_CALL_COUNT };
 
-/* Calls made so far, by kind; any thread. */
+/* Calls made so far, by kind; atomic, any thread. */
 extern uint64_t os_counts[OS_CALL_COUNT];
 
 /* Bytes of a page of the system: 4, 16 or 64 KiB. Constant. */

@@ -21,11 +21,11 @@ static uint64_t stocked[CLASS_COUNT];
  * of shards and classes. Atomic relaxed, any thread. */
 static unsigned next_step, next_to_drain;
 
-/* How many are drained at a time: half a flush, as these nest, and stacks may be short. */
-enum { DRAIN_MAX = FLUSH_MAX / 2 };
-
 static bool closed;  /* atomic relaxed, any thread */
 static bool crowded; /* atomic relaxed, any thread: CPUs have several threads */
+
+/* How many are drained at a time: half a flush, as these nest, and stacks may be short. */
+enum { DRAIN_MAX = FLUSH_MAX / 2 };
 
 /* The number of caches in use. */
 static unsigned cache_count(void)
@@ -143,7 +143,7 @@ static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, un
     bool spilled = size_class <= TINY_CLASS_LAST && freed > TRANSFER_FREED_MAX;
     if (spilled)
         drain_cache(shard, size_class, DRAIN_MAX);
-    ATOMIC_STORE_RELAXED(&transfer->freed, freed);
+    ATOMIC_STORE_RELAXED(&transfer->freed, freed); /* after the drain, which resets it */
     if (spilled || held >= most)
         return 0;
     count = (unsigned)size_min(count, most - held);
