@@ -142,7 +142,7 @@ static SLOW_PATH struct slab *create_open(
     struct slab *refused[SUPERSLAB_UNITS + 1], *slab = NULL;
     unsigned count = 0;
     while (count < ARRAY_LENGTH(refused) &&
-           (slab = make_slab(size_class, shard, alignment, growth)) != NULL &&
+           (slab = make_slab(size_class, shard, alignment, growth)) != NULL && HARDENED &&
            !hardened_open_slab(slab)) {
         refused[count++] = slab;
         slab = NULL;
