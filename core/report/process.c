@@ -19,14 +19,19 @@ static uint64_t number_at(const char *status, const char *name)
     return number;
 }
 
+int process_status(uint64_t *rss_bytes, uint64_t *peak_bytes)
+{
+    char status[2048]; /* the lines are among the first */
+    status[os_read_file("/proc/self/status", status, sizeof status - 1)] = '\0';
+    *rss_bytes = number_at(status, "\nVmRSS:") * KIB;
+    *peak_bytes = number_at(status, "\nVmHWM:") * KIB;
+    return (int)number_at(status, "\nPPid:");
+}
+
 void process_look(struct process *process)
 {
-    char status[2048];
-    status[os_read_file("/proc/self/status", status, sizeof status - 1)] = '\0';
     process->id = os_process_id();
-    process->parent = (int)number_at(status, "\nPPid:");
-    process->rss_bytes = number_at(status, "\nVmRSS:") * KIB;
-    process->peak_rss_bytes = number_at(status, "\nVmHWM:") * KIB;
+    process->parent = process_status(&process->rss_bytes, &process->peak_rss_bytes);
     process->program_bytes = os_read_link("/proc/self/exe", process->program, PROGRAM_BYTES);
     process->command_bytes = os_read_file("/proc/self/cmdline", process->command, COMMAND_BYTES);
 }

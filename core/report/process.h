@@ -17,6 +17,9 @@ struct process {
 
 void process_look(struct process *process);
 
+/* The parent's id, what is resident, and the most that was. */
+int process_status(uint64_t *rss_bytes, uint64_t *peak_bytes);
+
 /* The argument of the command behind `argument`; for NULL the first one, after the last NULL.
  * `*length`: in, that of `argument`; out, that of the result, of which the last may be cut off. */
 const char *process_next_argument(

@@ -135,14 +135,14 @@ static void write_frame(unsigned number, uintptr_t pc)
     write_piece();
 }
 
-static void write_backtrace(struct frame *frame)
+static void write_backtrace(struct frame *frame, struct reader *reader)
 {
     unsigned number = 0;
     text_string(start_piece(), "backtrace:\n");
     write_piece();
     do
         write_frame(number, frame->pc);
-    while (frame_up(frame) && ++number < FRAMES_MAX);
+    while (frame_up(frame, reader) && ++number < FRAMES_MAX);
     if (number < FRAMES_MAX)
         return;
     text_string(start_piece(), "  and more\n");
@@ -303,6 +303,7 @@ static bool has_address(const siginfo_t *info)
 static void write_report(int signal, const siginfo_t *info, const void *context)
 {
     struct frame frame;
+    struct reader reader = {.find = modules_code};
     struct text *text = start_piece();
     print_signal(text, signal, info);
     print_program(text);
@@ -317,7 +318,7 @@ static void write_report(int signal, const siginfo_t *info, const void *context)
     frame_from_signal(&frame, context);
     write_registers(&frame);
     modules_open();
-    write_backtrace(&frame);
+    write_backtrace(&frame, &reader);
     if (misuse && misuse->pointer)
         write_origin(misuse->pointer);
     else if (has_address(info))
@@ -371,6 +372,7 @@ void crash_tell_misuse(const struct fatal_line *line)
         claim_report() != CLAIM_OURS)
         return;
     struct frame frame;
+    struct reader reader = {.find = modules_code};
     out.fd = STDERR;
     struct text *text = start_piece();
     text_string(text, " ");
@@ -379,8 +381,8 @@ void crash_tell_misuse(const struct fatal_line *line)
     if (line->pointer)
         write_address(line->pointer);
     modules_open();
-    frame_from_here(&frame);
-    write_backtrace(&frame);
+    frame_from_here(&frame, &reader);
+    write_backtrace(&frame, &reader);
     if (line->pointer)
         write_origin(line->pointer);
     modules_close();

@@ -1,18 +1,12 @@
 /* See encoded.h. */
 #include "trace/encoded.h"
 
-#include <string.h>
-
+/* In the order of bytes of the processors that there are. */
 uint64_t read_fixed(struct bytes *bytes, size_t size)
 {
     uint64_t value = 0;
-    if ((size_t)(bytes->end - bytes->at) < size) {
-        bytes->is_bad = true;
-        bytes->at = bytes->end;
-        return 0;
-    }
-    memcpy(&value, bytes->at, size);
-    bytes->at += size;
+    for (unsigned i = 0; i < size; i++)
+        value |= (uint64_t)read_byte(bytes) << 8 * i;
     return value;
 }
 
@@ -22,7 +16,7 @@ uint64_t read_leb(struct bytes *bytes, bool is_signed)
     unsigned shift = 0;
     uint8_t byte;
     do {
-        byte = (uint8_t)read_fixed(bytes, 1);
+        byte = read_byte(bytes);
         if (shift < 64)
             value |= (uint64_t)(byte & 0x7f) << shift;
         shift += 7;
@@ -34,7 +28,7 @@ uint64_t read_leb(struct bytes *bytes, bool is_signed)
 
 uintptr_t read_encoded(struct bytes *bytes, uint8_t encoding)
 {
-    uintptr_t here = bytes->address - (uintptr_t)(bytes->end - bytes->at), value = 0;
+    uintptr_t here = (uintptr_t)bytes->at, value = 0;
     switch (encoding & ENCODED_FORMAT) {
     case ENCODED_SIGNED_4:
         value = (uintptr_t)(int32_t)read_fixed(bytes, 4);

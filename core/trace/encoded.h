@@ -1,17 +1,24 @@
 /* Numbers in the tables of exceptions and debuggers: of fixed length, of seven bits a byte, and
- * addresses in the forms that compilers use. Readers work on a copy, so the only possible error is
- * that it ends early. */
+ * addresses in the forms that compilers use. The only possible error is that the piece ends early.
+ */
 #ifndef TRACE_ENCODED_H
 #define TRACE_ENCODED_H
 
 #include "base/macros.h"
 
-/* A piece of a table, copied. */
+/* A piece of a table, which can be read. */
 struct bytes {
     const uint8_t *at, *end;
-    uintptr_t address; /* of `end` in the process */
-    bool is_bad;       /* a read went past the end, or the form is unknown */
+    bool is_bad; /* a read went past the end, or the form is unknown */
 };
+
+ALWAYS_INLINE uint8_t read_byte(struct bytes *bytes)
+{
+    if (LIKELY(bytes->at < bytes->end))
+        return *bytes->at++;
+    bytes->is_bad = true;
+    return 0;
+}
 
 uint64_t read_fixed(struct bytes *bytes, size_t size);
 uint64_t read_leb(struct bytes *bytes, bool is_signed);

@@ -4,8 +4,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "os/os.h"
-#include "trace/modules.h"
+#include "trace/encoded.h"
 
 /* Addresses may carry signatures in their upper bits. */
 static uintptr_t plain_address(uintptr_t address)
@@ -13,12 +12,34 @@ static uintptr_t plain_address(uintptr_t address)
     return sizeof(void *) == 8 && COLUMNS == 32 ? address & (((uintptr_t)1 << 48) - 1) : address;
 }
 
-static bool apply(
-    const struct rule *rule, uintptr_t cfa, const struct frame *from, uintptr_t *value)
+/* What an expression yields: of its language, what compilers write for frames that they align. */
+static bool evaluate(
+    const uint8_t *expression, const struct frame *frame, struct reader *reader, uintptr_t *value)
 {
+    enum { DEREF = 0x06, PLUS_CONSTANT = 0x23, REGISTER_0 = 0x70 };
+    struct bytes bytes = unwind_table_expression(expression);
+    bool has_value = false;
+    while (bytes.at < bytes.end && !bytes.is_bad) {
+        uint8_t code = read_byte(&bytes), number = (uint8_t)(code - REGISTER_0);
+        if (number < FRAME_REGISTERS && !has_value)
+            *value = frame->registers[number] + (uintptr_t)read_leb(&bytes, true);
+        else if (code == PLUS_CONSTANT && has_value)
+            *value += (uintptr_t)read_leb(&bytes, false);
+        else if (code != DEREF || !has_value || !read_word(reader, *value, value))
+            return false;
+        has_value = true;
+    }
+    return has_value && !bytes.is_bad;
+}
+
+static bool apply(
+    const struct rule *rule, uintptr_t cfa, const struct frame *from, struct reader *reader,
+    uintptr_t *value)
+{
+    uintptr_t address;
     switch (rule->kind) {
     case RULE_AT_OFFSET:
-        return modules_read(cfa + (uintptr_t)rule->value, value, sizeof *value);
+        return read_word(reader, cfa + (uintptr_t)rule->value, value);
     case RULE_OFFSET:
         *value = cfa + (uintptr_t)rule->value;
         return true;
@@ -26,6 +47,9 @@ static bool apply(
         if (rule->value < FRAME_REGISTERS)
             *value = from->registers[rule->value];
         return rule->value < FRAME_REGISTERS;
+    case RULE_AT_EXPRESSION:
+        return evaluate((const uint8_t *)rule->value, from, reader, &address) &&
+               read_word(reader, address, value);
     case RULE_SAME:
         return true;
     case RULE_UNDEFINED:
@@ -34,38 +58,40 @@ static bool apply(
     return false;
 }
 
-static bool up_by_rules(struct frame *frame, const struct rules *rules)
+static bool up_by_rules(struct frame *frame, struct reader *reader, const struct rules *rules)
 {
     struct frame from = *frame;
     uintptr_t cfa = from.registers[rules->cfa_register] + (uintptr_t)rules->cfa_offset;
+    if (rules->cfa_expression && !evaluate(rules->cfa_expression, &from, reader, &cfa))
+        return false;
     for (unsigned i = 0; i < FRAME_REGISTERS; i++)
-        apply(&rules->column[i], cfa, &from, &frame->registers[i]);
+        if (rules->column[i].kind != RULE_SAME)
+            apply(&rules->column[i], cfa, &from, reader, &frame->registers[i]);
     frame->registers[STACK_POINTER] = cfa;
     uintptr_t pc = COLUMNS == 32 ? from.registers[RETURN_COLUMN % FRAME_REGISTERS] : 0;
-    if (!apply(&rules->column[RETURN_COLUMN], cfa, &from, &pc))
+    if (!apply(&rules->column[RETURN_COLUMN], cfa, &from, reader, &pc))
         return false;
     frame->pc = plain_address(pc);
     return true;
 }
 
-static bool up_by_pointer(struct frame *frame)
+static bool up_by_pointer(struct frame *frame, struct reader *reader)
 {
-    uintptr_t pair[2], at = frame->registers[FRAME_POINTER];
-    if (at % sizeof(void *) || at < frame->registers[STACK_POINTER] ||
-        !modules_read(at, pair, sizeof pair))
+    uintptr_t pc, at = frame->registers[FRAME_POINTER];
+    if (at < frame->registers[STACK_POINTER] || !read_word(reader, at + sizeof at, &pc) ||
+        !read_word(reader, at, &frame->registers[FRAME_POINTER]))
         return false;
-    frame->registers[FRAME_POINTER] = pair[0];
-    frame->registers[STACK_POINTER] = at + sizeof pair;
-    frame->pc = plain_address(pair[1]);
+    frame->registers[STACK_POINTER] = at + 2 * sizeof at;
+    frame->pc = plain_address(pc);
     return true;
 }
 
 /* The program jumped to an unmapped address: goes to the caller of the last call. */
-static bool up_from_nowhere(struct frame *frame)
+static bool up_from_nowhere(struct frame *frame, struct reader *reader)
 {
     uintptr_t pc = frame->registers[RETURN_COLUMN % FRAME_REGISTERS];
     if (COLUMNS == 17) {
-        if (!modules_read(frame->registers[STACK_POINTER], &pc, sizeof pc))
+        if (!read_word(reader, frame->registers[STACK_POINTER], &pc))
             return false;
         frame->registers[STACK_POINTER] += sizeof pc;
     }
@@ -76,8 +102,9 @@ static bool up_from_nowhere(struct frame *frame)
 /* How much of a context is read. */
 enum { CONTEXT_BYTES = offsetof(ucontext_t, uc_mcontext) + sizeof(mcontext_t) };
 
-/* A signal handler returns to a trampoline, which makes the system call that ends the handler. */
-static bool up_from_handler(struct frame *frame)
+/* A signal handler returns to a trampoline, which makes the system call that ends the handler. The
+ * code there can be read. */
+static bool up_from_handler(struct frame *frame, struct reader *reader)
 {
 #if defined(__x86_64__)
     static const uint8_t trampoline[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -86,36 +113,35 @@ static bool up_from_handler(struct frame *frame)
     static const uint8_t trampoline[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
     const size_t context_offset = 128;
 #endif
-    uint8_t code[sizeof trampoline];
     uintptr_t context = frame->registers[STACK_POINTER] + context_offset;
-    if (!modules_read(frame->pc, code, sizeof code) || memcmp(code, trampoline, sizeof code) != 0 ||
-        !os_is_readable((const void *)context, CONTEXT_BYTES))
+    if (!can_read(reader, frame->pc, sizeof trampoline) ||
+        memcmp((const void *)frame->pc, trampoline, sizeof trampoline) != 0 ||
+        !can_read(reader, context, CONTEXT_BYTES))
         return false;
     frame_from_signal(frame, (const void *)context);
     return true;
 }
 
-bool frame_up(struct frame *frame)
+bool frame_up(struct frame *frame, struct reader *reader)
 {
     struct rules rules;
-    struct frame from = *frame;
-    uint8_t byte;
-    if (up_from_handler(frame))
+    bool was_exact = frame->is_exact, found;
+    uintptr_t pc = frame->pc, sp = frame->registers[STACK_POINTER];
+    uintptr_t place = pc - !was_exact; /* another function may begin behind a last call */
+    frame->had_table = false;
+    reader_find(reader, place);
+    if (reader->find && up_from_handler(frame, reader))
         return frame->pc != 0;
-    bool was_exact = frame->is_exact;
     frame->is_exact = false;
-    /* Another function may begin right behind a call that does not return. */
-    uintptr_t place = frame->pc - !was_exact;
-    bool found = false;
-    if (was_exact && !modules_read(frame->pc, &byte, sizeof byte))
-        found = up_from_nowhere(frame);
-    else if (unwind_table_find(place, &rules))
-        found = up_by_rules(frame, &rules);
+    frame->had_table = unwind_table_find(reader, place, &rules);
+    if (frame->had_table)
+        found = up_by_rules(frame, reader, &rules);
+    else if (was_exact && !can_read(reader, pc, 1))
+        found = up_from_nowhere(frame, reader);
     else
-        found = up_by_pointer(frame);
+        found = up_by_pointer(frame, reader);
     /* A leaf that keeps its return address in a register has no frame of its own. */
-    bool has_moved = frame->registers[STACK_POINTER] > from.registers[STACK_POINTER] ||
-                     (was_exact && frame->pc != from.pc);
+    bool has_moved = frame->registers[STACK_POINTER] > sp || (was_exact && frame->pc != pc);
     return found && has_moved && frame->pc != 0;
 }
 
@@ -139,7 +165,7 @@ void frame_from_signal(struct frame *frame, const void *context)
     frame->is_exact = true;
 }
 
-__attribute__((noinline)) void frame_from_here(struct frame *frame)
+__attribute__((noinline)) void frame_from_here(struct frame *frame, struct reader *reader)
 {
     uintptr_t *registers = frame->registers;
     *frame = (struct frame){.is_exact = true};
@@ -151,7 +177,7 @@ __attribute__((noinline)) void frame_from_here(struct frame *frame)
                        "=m"(registers[15]), "=m"(frame->pc)
                      :
                      : "rax");
-    frame_up(frame);
+    frame_up(frame, reader);
     __asm__ volatile(""); /* a tail call would overwrite the stack that it reads */
 }
 
@@ -172,7 +198,7 @@ void frame_from_signal(struct frame *frame, const void *context)
     frame->is_exact = true;
 }
 
-__attribute__((noinline)) void frame_from_here(struct frame *frame)
+__attribute__((noinline)) void frame_from_here(struct frame *frame, struct reader *reader)
 {
     uintptr_t *registers = frame->registers;
     *frame = (struct frame){.is_exact = true};
@@ -183,7 +209,7 @@ __attribute__((noinline)) void frame_from_here(struct frame *frame)
                      : "=m"(frame->pc)
                      : "r"(registers)
                      : "x16", "memory");
-    frame_up(frame);
+    frame_up(frame, reader);
     __asm__ volatile(""); /* a tail call would overwrite the stack that it reads */
 }
 

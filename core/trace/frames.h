@@ -1,11 +1,9 @@
-/* The calls that led to a place, frame by frame, for a process that is about to end.
+/* The calls that led to a place, frame by frame.
  *
  * A step follows the tables that compilers write for exceptions (.eh_frame, found by
- * .eh_frame_hdr), or, for code without tables, the frame pointer. Every read is checked, each frame
- * lies above the one before, and their number is bounded, so a walk ends well whatever the memory
- * holds. Nothing is called that may allocate or wait.
- *
- * One thread at a time, between modules_open and modules_close.
+ * .eh_frame_hdr), or, for code without tables, the frame pointer. Every read is checked, and each
+ * frame lies above the one before, so a walk ends well whatever the memory holds. Nothing is called
+ * that may allocate or wait, but for what finds the code.
  */
 #ifndef TRACE_FRAMES_H
 #define TRACE_FRAMES_H
@@ -15,7 +13,8 @@
 struct frame {
     uintptr_t pc;
     uintptr_t registers[FRAME_REGISTERS]; /* by their numbers in the tables */
-    bool is_exact; /* `pc` is the interrupted instruction, not a return address */
+    bool is_exact;  /* `pc` is the interrupted instruction, not a return address */
+    bool had_table; /* of the code where the last step began */
 };
 
 extern const char *const frame_register_names[FRAME_REGISTERS];
@@ -24,9 +23,9 @@ extern const char *const frame_register_names[FRAME_REGISTERS];
 void frame_from_signal(struct frame *frame, const void *context);
 
 /* Starts at the caller. */
-void frame_from_here(struct frame *frame);
+void frame_from_here(struct frame *frame, struct reader *reader);
 
 /* Goes to the caller's frame; false: there is none, or it cannot be found. */
-bool frame_up(struct frame *frame);
+bool frame_up(struct frame *frame, struct reader *reader);
 
 #endif

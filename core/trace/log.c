@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/random.h"
 #include "os/os.h"
 #include "thread/fork.h"
 #include "trace/log_modules.h"
@@ -62,15 +63,6 @@ void log_site(uint32_t site, const uintptr_t *frames, unsigned count, uint64_t t
 
 /* ---- Samples --------------------------------------------------------------------------------- */
 
-/* An even chance, by a number that is never the same twice. */
-static bool coin(uint64_t number)
-{
-    uint64_t x = number + 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x >> 63;
-}
-
 /* Uses the record of a dead sample again. */
 static struct log_sample_record *reuse(uint32_t *number)
 {
@@ -86,7 +78,8 @@ static struct log_sample_record *reuse(uint32_t *number)
                            &record->state, &dead, LOG_BEING_WRITTEN, false, __ATOMIC_ACQUIRE,
                            __ATOMIC_RELAXED))
             continue;
-        if (coin(look) && record->thinned < 63) {
+        /* An even chance, by a number that is never the same twice. */
+        if (random_next(&look) >> 63 && record->thinned < 63) {
             record->thinned++;
             ATOMIC_STORE_RELEASE(&record->state, LOG_DEAD);
             continue;

@@ -1,33 +1,23 @@
 /* See log_modules.h.
  *
- * glibc from 2.35 on finds the module of an address without a lock (_dl_find_object). Other C
- * libraries take the loader's lock (dl_iterate_phdr), whose holder may wait for a lock of the
- * calling thread; with them, /proc/self/maps is read.
+ * Where the loader has to be asked with a lock (loaded.h), whose holder may wait for one of the
+ * calling thread, /proc/self/maps is read.
  */
 #include "trace/log_modules.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <string.h>
 
 #include "map/page_map.h"
 #include "os/os.h"
 #include "trace/claim.h"
+#include "trace/loaded.h"
 #include "trace/log_store.h"
 #include "trace/modules.h"
 
 _Static_assert((int)LOG_BUILD_ID_BYTES == (int)BUILD_ID_BYTES, "one is as long as the other");
 
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
-#define HAS_FIND_OBJECT 1
-extern int _dl_find_object(void *address, struct dl_find_object *result) __attribute__((weak));
-#else
-#define HAS_FIND_OBJECT 0
-#endif
-
 /* ---- Looking up ------------------------------------------------------------------------------ */
 
-#if HAS_FIND_OBJECT
 static bool find_by_loader(uintptr_t address, struct module *module)
 {
     struct dl_find_object found;
@@ -43,15 +33,12 @@ static bool find_by_loader(uintptr_t address, struct module *module)
     module_read(module);
     return true;
 }
-#endif
 
 /* Finds files only: memory may have a name in the map that is no file's. */
 static bool find_loaded(uintptr_t address, char *map, size_t length, struct module *module)
 {
-#if HAS_FIND_OBJECT
     if (_dl_find_object)
         return find_by_loader(address, module);
-#endif
     if (!map || !module_find(module, address, map, length) || module->path[0] != '/')
         return false;
     module->is_there = true;
@@ -125,7 +112,6 @@ static void log_module(const struct module *module, uint64_t time_ns)
 uint64_t modules_of_stack(const uintptr_t *frames, unsigned count)
 {
     uint64_t number = 0;
-#if HAS_FIND_OBJECT
     struct dl_find_object found = {0};
     uintptr_t start = 0, end = 0;
     if (!_dl_find_object || !log_is_on())
@@ -141,9 +127,6 @@ uint64_t modules_of_stack(const uintptr_t *frames, unsigned count)
         for (const char *c = found.dlfo_link_map->l_name; *c; c++)
             number = (number ^ (uint8_t)*c) * 0x100000001b3u;
     }
-#else
-    (void)frames, (void)count;
-#endif
     return number;
 }
 
@@ -157,11 +140,7 @@ void modules_note(const uintptr_t *frames, unsigned count, uint64_t time_ns)
     size_t length = 0;
     if (!claim_wait(&claim))
         return;
-    bool needs_map = !HAS_FIND_OBJECT;
-#if HAS_FIND_OBJECT
-    needs_map = !_dl_find_object;
-#endif
-    if (needs_map && (map = os_map(MAP_BYTES, os_page_size(), NULL)))
+    if (!_dl_find_object && (map = os_map(MAP_BYTES, os_page_size(), NULL)))
         length = os_read_file("/proc/self/maps", map, MAP_BYTES);
     for (unsigned i = 0; i < count; i++) {
         /* A return address behind a call at a module's very end would be the next module's. Most

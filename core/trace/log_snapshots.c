@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "report/process.h"
 #include "trace/claim.h"
 #include "trace/log_store.h"
 
@@ -42,26 +43,6 @@ static void drop_every_second(void)
     interval *= 2;
 }
 
-/* The value, in bytes, of the line that begins with `name`; 0: there is none. */
-static uint64_t bytes_in_line(const char *text, const char *name)
-{
-    uint64_t kib = 0;
-    const char *c = strstr(text, name);
-    for (c = c ? c + strlen(name) : ""; *c == ' ' || *c == '\t'; c++)
-        continue;
-    for (; *c >= '0' && *c <= '9'; c++)
-        kib = kib * 10 + (uint64_t)(*c - '0');
-    return kib * KIB;
-}
-
-static void look_at_resident(struct log_snapshot *snapshot)
-{
-    char text[2048]; /* the two lines are among the first */
-    text[os_read_file("/proc/self/status", text, sizeof text - 1)] = '\0';
-    snapshot->rss = bytes_in_line(text, "\nVmRSS:");
-    snapshot->rss_highest = bytes_in_line(text, "\nVmHWM:");
-}
-
 static void take_snapshot(uint64_t now_ns)
 {
     if (log_of != store_number) {
@@ -78,7 +59,7 @@ static void take_snapshot(uint64_t now_ns)
     struct log_snapshot_record *record = record_of(count);
     memset(&record->snapshot, 0, sizeof record->snapshot);
     record->snapshot.time_ns = now_ns;
-    look_at_resident(&record->snapshot);
+    process_status(&record->snapshot.rss, &record->snapshot.rss_highest);
     record->snapshot.log = store_bytes();
     store_settings()->take(&record->snapshot);
     record->fields = sizeof record->snapshot / sizeof(uint64_t);

@@ -190,3 +190,11 @@ const struct module *modules_find(uintptr_t address)
     module_read(module);
     return module;
 }
+
+bool modules_code(uintptr_t address, struct code *code)
+{
+    const struct module *module = modules_find(address);
+    if (module)
+        *code = (struct code){{module->start, module->end}, module->unwind_table};
+    return module != NULL;
+}

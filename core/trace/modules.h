@@ -8,7 +8,7 @@
 #ifndef TRACE_MODULES_H
 #define TRACE_MODULES_H
 
-#include "base/macros.h"
+#include "trace/reader.h"
 
 enum { BUILD_ID_BYTES = 32 };
 
@@ -37,6 +37,9 @@ void modules_close(void);
 
 /* The module that the address lies in; NULL: none is known. Valid until the close. */
 const struct module *modules_find(uintptr_t address);
+
+/* The same for a `struct reader`. */
+bool modules_code(uintptr_t address, struct code *code);
 
 /* Copies bytes of the process; false: not all of them can be read. */
 bool modules_read(uintptr_t address, void *buffer, size_t size);

@@ -95,7 +95,7 @@ void shared_file_remove(const char *path)
 /* For file systems that cannot allocate. */
 static long write_zeros(int fd, size_t offset, size_t size)
 {
-    static const char zeros[4096];
+    static const char zeros[512];
     while (size) {
         size_t piece = size_min(size, sizeof zeros);
         long written = system_call(SYS_pwrite64, fd, (long)zeros, (long)piece, (long)offset, 0, 0);

@@ -6,11 +6,15 @@
 
 #include "base/bits.h"
 #include "os/os.h"
+#include "trace/frames.h"
+#include "trace/loaded.h"
 #include "trace/log_modules.h"
-#include "trace/unwinder.h"
 
 /* This library, unless it is part of the program. Const once sampling has begun. */
 static struct range own;
+
+/* By frame pointers alone. Atomic relaxed, any thread. */
+static bool is_by_pointers;
 
 /* 0: the library has not been started yet. */
 static pthread_t first_thread;
@@ -23,26 +27,18 @@ __attribute__((constructor)) static void note_first_thread(void)
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
 
-void unwind_open(bool frames)
+void unwind_open(bool by_pointers)
 {
-    static const char message[] =
-        "hakmem: option sample_kib: libgcc_s.so.1 cannot be loaded: stacks "
-        "are followed by frame pointers\n";
     struct range range = {(uintptr_t)__ehdr_start, (uintptr_t)_end};
     if (!range_has(&range, getauxval(AT_PHDR)))
         own = range;
-    if (!frames && !unwinder_open())
-        os_write(STDERR, message, sizeof message - 1);
+    ATOMIC_STORE_RELAXED(&is_by_pointers, by_pointers);
 }
 
 /* ---- Walks ----------------------------------------------------------------------------------- */
 
-/* If calls push return addresses, the place of each is known. */
-#ifdef __x86_64__
-enum { CALLS_PUSH = 1 };
-#else
-enum { CALLS_PUSH = 0 };
-#endif
+/* Where the return address has no register, calls push it, and the place of each is known. */
+enum { CALLS_PUSH = RETURN_COLUMN / (int)FRAME_REGISTERS };
 
 __attribute__((no_sanitize("address", "thread"))) static uintptr_t word_below(
     uintptr_t place, unsigned words)
@@ -55,54 +51,12 @@ static uintptr_t pushed_at(uintptr_t place)
     return word_below(place, 1);
 }
 
-/* The frame pointer's number in the tables. */
-#ifdef __x86_64__
-enum { FRAME_POINTER = 6 };
-#else
-enum { FRAME_POINTER = 29 };
-#endif
-
 struct walk {
-    uintptr_t top;  /* frames below it are the library's own */
-    bool is_within; /* the stack is known to be the thread's own */
     unsigned count;
     uintptr_t address[SITE_FRAMES_MAX];
     uintptr_t place[SITE_FRAMES_MAX]; /* stack pointer where the call was made */
     uintptr_t frame[SITE_FRAMES_MAX]; /* frame pointer there */
 };
-
-/* If no table has the address, the unwinder reads the code there. A coroutine that never returns
- * may have any return address. */
-static bool is_code(uintptr_t address)
-{
-    enum { LOOKED_AT = 16 };
-    void *bases[3];
-    return unwinder.find_table((char *)address - 1, bases) ||
-           os_is_readable((const void *)address, LOOKED_AT);
-}
-
-/* The bytes that the unwinder reads of a frame can be read: the stack does not end before. */
-static bool is_stack(uintptr_t place)
-{
-    enum { READ_OF_FRAME = 512 };
-    return os_is_readable((const void *)place, READ_OF_FRAME);
-}
-
-static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *argument)
-{
-    struct walk *walk = argument;
-    uintptr_t place = (uintptr_t)unwinder.get_cfa(context), address;
-    if (place < walk->top)
-        return _URC_NO_REASON;
-    address = (uintptr_t)unwinder.get_ip(context);
-    if (!address || (!walk->is_within && !is_code(address)))
-        return _URC_END_OF_STACK;
-    walk->frame[walk->count] = (uintptr_t)unwinder.get_register(context, FRAME_POINTER);
-    walk->place[walk->count] = place;
-    walk->address[walk->count++] = address;
-    bool goes_on = walk->count < SITE_FRAMES_MAX && (walk->is_within || is_stack(place));
-    return goes_on ? _URC_NO_REASON : _URC_END_OF_STACK;
-}
 
 /* The first thread's stack grows down from the program's arguments, and the kernel maps nothing
  * else within 128 MiB of there. False: `top` is on another stack. */
@@ -163,69 +117,33 @@ static bool is_inside(const struct unwind_stack *stack, uintptr_t address)
     return address >= stack->low && address < stack->high;
 }
 
-/* Each frame begins with the frame pointer of its caller and the return address, and lies above the
- * one before, within the stack. False: there is none. */
-__attribute__((no_sanitize("address", "thread"))) static bool follow_frame(
-    const struct unwind_stack *stack, struct walk *walk)
-{
-    uintptr_t frame = walk->frame[walk->count - 1], below = walk->place[walk->count - 1];
-    if (walk->count == SITE_FRAMES_MAX || frame < below || frame % sizeof(uintptr_t) ||
-        frame >= stack->high || stack->high - frame < 2 * sizeof(uintptr_t))
-        return false;
-    const uintptr_t *words = (const uintptr_t *)frame;
-    if (!words[1])
-        return false;
-    walk->place[walk->count] = frame + 2 * sizeof(uintptr_t);
-    walk->frame[walk->count] = words[0];
-    walk->address[walk->count++] = words[1];
-    return true;
-}
-
-static void take_caller(const struct trace_start *start, struct walk *walk)
-{
-    walk->frame[0] = start->frame;
-    walk->place[0] = start->top;
-    walk->address[walk->count++] = start->caller;
-}
-
-static void follow_frames(
+/* Code without tables, as it is compiled at run time, mostly keeps frame pointers. They lead on to
+ * code that has tables again. If they lead to none, they were no frame pointers: the walk ended
+ * before. */
+static void walk_up(
     const struct unwind_stack *stack, const struct trace_start *start, struct walk *walk)
 {
-    take_caller(start, walk);
-    while (start->top >= stack->low && follow_frame(stack, walk))
-        continue;
-}
-
-/* Code compiled at run time is in no table, so the walk ends there, but it mostly keeps frame
- * pointers. They lead on to the first function that is in a table again, which may use the register
- * for anything. If they lead to none, they were no frame pointers. */
-static void follow_compiled(const struct unwind_stack *stack, struct walk *walk)
-{
-    unsigned known = walk->count;
-    void *bases[3];
-    if (!known || known == SITE_FRAMES_MAX)
-        return;
-    while (walk->top >= stack->low && follow_frame(stack, walk))
-        if (unwinder.find_table((char *)walk->address[walk->count - 1] - 1, bases))
-            return;
-    if (walk->count < SITE_FRAMES_MAX)
+    bool by_pointers = ATOMIC_LOAD_RELAXED(&is_by_pointers), goes_on = true;
+    struct reader reader = {.find = by_pointers ? NULL : loaded_code, .code_stays = true};
+    struct frame frame = {.pc = start->caller};
+    unsigned known = 1;
+    if (is_inside(stack, start->top))
+        reader.stack = (struct range){start->top, stack->high};
+    frame.registers[STACK_POINTER] = start->top;
+    frame.registers[FRAME_POINTER] = start->frame;
+    while (goes_on && walk->count < SITE_FRAMES_MAX) {
+        walk->place[walk->count] = frame.registers[STACK_POINTER];
+        walk->frame[walk->count] = frame.registers[FRAME_POINTER];
+        walk->address[walk->count++] = frame.pc;
+        goes_on = frame_up(&frame, &reader);
+        if (frame.had_table || by_pointers)
+            known = walk->count + goes_on;
+    }
+    /* A coroutine that never returns may have anything for its return address. */
+    if (!goes_on && !frame.had_table && !can_read(&reader, frame.pc, 1))
+        walk->count--;
+    if (!goes_on && known < walk->count)
         walk->count = known;
-}
-
-/* False: there is no unwinder, or it cannot be used here. The unwinder itself calls malloc and
- * free, up to GCC 12 with a lock held that it would wait for. */
-static bool follow_tables(
-    const struct unwind_stack *stack, const struct trace_start *start, struct walk *walk)
-{
-    uint64_t blocked;
-    if (!unwinder_begin(&blocked))
-        return false;
-    if (range_has(&unwinder.library, start->caller))
-        take_caller(start, walk);
-    else if (unwinder.backtrace(take_frame, walk) == _URC_END_OF_STACK)
-        follow_compiled(stack, walk);
-    unwinder_end(blocked);
-    return true;
 }
 
 /* ---- Stacks that are kept -------------------------------------------------------------------- */
@@ -348,14 +266,15 @@ static void keep(
     const struct trace_start *start, struct site *site)
 {
     kept->site = NULL;
-    if (!CALLS_PUSH || !site->number || !is_inside(stack, walk->top))
+    uintptr_t top = start->top;
+    if (!CALLS_PUSH || !site->number || !is_inside(stack, top))
         return;
-    kept->top = walk->top;
+    kept->top = top;
     kept->count = walk->count;
     for (unsigned i = 0; i < walk->count; i++) {
-        uintptr_t offset = walk->place[i] - walk->top;
+        uintptr_t offset = walk->place[i] - top;
         /* A call of a signal handler pushes no return address. */
-        if (offset > stack->high - walk->top || offset > UINT32_MAX ||
+        if (offset > stack->high - top || offset > UINT32_MAX ||
             pushed_at(walk->place[i]) != walk->address[i])
             return;
         kept->offset[i] = (uint32_t)offset;
@@ -377,9 +296,9 @@ struct site *unwind_site(struct unwind_stack *stack, const struct trace_start *s
         return kept->site;
     if (!stack->high)
         find_bounds(stack, start);
-    struct walk walk = {.top = start->top, .is_within = is_inside(stack, start->top)};
-    if (!follow_tables(stack, start, &walk))
-        follow_frames(stack, start, &walk);
+    struct walk walk;
+    walk.count = 0;
+    walk_up(stack, start, &walk);
     unsigned skipped = 0;
     while (skipped < walk.count && range_has(&own, walk.address[skipped]))
         skipped++;

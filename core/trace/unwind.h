@@ -1,14 +1,14 @@
 /* Stacks: the return addresses of the calls that led to an allocation.
  *
- * The unwinder is that of libgcc_s, opened when sampling begins, or frame pointers are followed, as
- * far as they stay inside the stack. Unwinding takes microseconds, and sampled stacks repeat, so
- * each thread keeps the places of the return addresses of its last stacks. If all of them are still
- * there, the stack is the same: the place of each follows from the function that the one before
- * returns to, and, if a frame has a variable length, from its frame pointer, which is compared,
- * too.
+ * They are found by frames.h: by the tables of the code, or by frame pointers alone. That takes
+ * microseconds, and sampled stacks repeat, so each thread keeps the places of the return addresses
+ * of its last stacks. If all of them are still there, the stack is the same: the place of each
+ * follows from the function that the one before returns to, and, if a frame has a variable length,
+ * from its frame pointer, which is compared, too.
  *
- * An unwinder may allocate, and may wait for the dynamic linker. So nothing here is called with a
- * lock held or a heap entered, and the caller prevents calls from within.
+ * Where the thread's stack lies is asked of the C library, which may allocate, and the tables are
+ * found by the dynamic linker. So nothing here is called with a lock held or a heap entered, and
+ * the caller prevents calls from within.
  */
 #ifndef TRACE_UNWIND_H
 #define TRACE_UNWIND_H
@@ -44,9 +44,8 @@ struct unwind_stack {
     struct unwind_kept kept[UNWIND_KEPT];
 };
 
-/* Opens the unwinder; if that fails, or if `frames`, stacks are followed by frame pointers. To be
- * called outside of allocations. */
-void unwind_open(bool frames);
+/* Says how stacks are followed from now on. */
+void unwind_open(bool by_pointers);
 
 /* The site that the stack belongs to. */
 struct site *unwind_site(struct unwind_stack *stack, const struct trace_start *start);

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-#include "trace/encoded.h"
-#include "trace/modules.h"
-
 /* A common entry, which holds for all frame entries that refer to it. */
 struct common {
     uint64_t code_factor;
@@ -21,66 +18,73 @@ struct common {
 enum { ENTRY_BYTES = 1024 };
 
 struct entry {
-    uint8_t buffer[ENTRY_BYTES];
     struct bytes bytes;
     uintptr_t id_at; /* address of the second word, which says what kind of entry it is */
     uint32_t id;
 };
 
-static bool read_entry(uintptr_t address, struct entry *entry)
+static uint32_t word_at(uintptr_t address)
 {
-    uint32_t head[2];
-    if (!modules_read(address, head, sizeof head) || head[0] < 4 || head[0] >= 0xfffffff0)
+    uint32_t word;
+    memcpy(&word, (const void *)address, sizeof word);
+    return word;
+}
+
+static bool find_entry(struct reader *reader, uintptr_t address, struct entry *entry)
+{
+    if (!can_read(reader, address, 8))
         return false;
-    size_t size = size_min(head[0] - 4, ENTRY_BYTES);
-    entry->id_at = address + 4;
-    entry->id = head[1];
-    entry->bytes = (struct bytes){entry->buffer, entry->buffer + size, address + 8 + size, false};
-    return modules_read(address + 8, entry->buffer, size);
+    uint32_t length = word_at(address);
+    if (length < 4 || length >= 0xfffffff0)
+        return false;
+    size_t size = size_min(length - 4, ENTRY_BYTES);
+    const uint8_t *start = (const uint8_t *)address + 8;
+    *entry = (struct entry){{start, start + size, false}, address + 4, word_at(address + 4)};
+    return can_read(reader, address + 8, size);
 }
 
 /* The header has a table of pairs, sorted by the first: where code begins, and its entry, both
  * relative to the header. Returns the address of the entry; 0: none. */
-static uintptr_t search_table(uintptr_t header, uintptr_t pc)
+static uintptr_t search_table(struct reader *reader, uintptr_t pc)
 {
-    enum { USUAL_TABLE = 0x3b, PAIR = 8 };
-    uint8_t start[12];
-    if (!modules_read(header, start, sizeof start) || start[0] != 1 || start[3] != USUAL_TABLE)
+    enum { USUAL_TABLE = 0x3b, PAIR = 8, START = 12 };
+    uintptr_t header = reader->code.table;
+    const uint8_t *start = (const uint8_t *)header;
+    if (!header || !can_read(reader, header, START) || start[0] != 1 || start[3] != USUAL_TABLE)
         return 0;
-    struct bytes bytes = {start + 4, start + sizeof start, header + sizeof start, false};
+    struct bytes bytes = {start + 4, start + START, false};
     read_encoded(&bytes, start[1]);
-    uintptr_t low = 0, high = read_encoded(&bytes, start[2]);
-    uintptr_t table = header + (uintptr_t)(bytes.at - start);
-    int32_t pair[2] = {0};
-    if (bytes.is_bad)
+    uintptr_t low = 0, high = read_encoded(&bytes, start[2]), table = (uintptr_t)bytes.at;
+    if (bytes.is_bad || !high || high > (reader->code.range.end - table) / PAIR ||
+        !can_read(reader, table, high * PAIR))
         return 0;
     while (low < high) {
         uintptr_t middle = low + (high - low) / 2;
-        if (!modules_read(table + middle * PAIR, pair, sizeof pair))
-            return 0;
-        if (header + (uintptr_t)(intptr_t)pair[0] <= pc)
+        if (header + (uintptr_t)(intptr_t)(int32_t)word_at(table + middle * PAIR) <= pc)
             low = middle + 1;
         else
             high = middle;
     }
-    if (!low || !modules_read(table + (low - 1) * PAIR, pair, sizeof pair))
+    if (!low)
         return 0;
-    return header + (uintptr_t)(intptr_t)pair[1];
+    return header + (uintptr_t)(intptr_t)(int32_t)word_at(table + (low - 1) * PAIR + 4);
 }
 
 /* Leaves the entry's bytes at its instructions. */
-static bool read_common(uintptr_t address, struct entry *entry, struct common *common)
+static bool read_common(
+    struct reader *reader, uintptr_t address, struct bytes *bytes, struct common *common)
 {
-    if (!read_entry(address, entry) || entry->id != 0)
+    struct entry entry;
+    if (!find_entry(reader, address, &entry) || entry.id != 0)
         return false;
-    struct bytes *bytes = &entry->bytes;
-    uint8_t version = (uint8_t)read_fixed(bytes, 1);
+    *bytes = entry.bytes;
+    uint8_t version = read_byte(bytes);
     const char *letter = (const char *)bytes->at;
-    while (read_fixed(bytes, 1) && !bytes->is_bad)
+    while (read_byte(bytes) && !bytes->is_bad)
         continue;
     common->code_factor = read_leb(bytes, false);
     common->data_factor = (int64_t)read_leb(bytes, true);
-    common->return_column = version == 1 ? read_fixed(bytes, 1) : read_leb(bytes, false);
+    common->return_column = version == 1 ? read_byte(bytes) : read_leb(bytes, false);
     common->encoding = ENCODED_ABSOLUTE;
     common->has_augmentation = *letter == 'z';
     if (!common->has_augmentation)
@@ -89,11 +93,11 @@ static bool read_common(uintptr_t address, struct entry *entry, struct common *c
     const uint8_t *data = bytes->at;
     for (letter++; *letter && !bytes->is_bad; letter++) {
         if (*letter == 'R')
-            common->encoding = (uint8_t)read_fixed(bytes, 1);
+            common->encoding = read_byte(bytes);
         else if (*letter == 'P')
-            read_encoded(bytes, (uint8_t)(read_fixed(bytes, 1) & ENCODED_FORMAT));
+            read_encoded(bytes, (uint8_t)(read_byte(bytes) & ENCODED_FORMAT));
         else if (*letter == 'L')
-            read_fixed(bytes, 1);
+            read_byte(bytes);
     }
     if (length > (uint64_t)(bytes->end - data))
         return false;
@@ -126,6 +130,7 @@ static void advance(struct machine *machine, uint64_t steps)
 static void set_cfa(struct machine *machine, uint64_t column, int64_t offset)
 {
     machine->rules.has_cfa = column < FRAME_REGISTERS;
+    machine->rules.cfa_expression = NULL;
     machine->rules.cfa_register = (unsigned)column;
     machine->rules.cfa_offset = (long)offset;
 }
@@ -180,13 +185,21 @@ enum instruction {
     GNU_ARGS_SIZE = 0x2e
 };
 
-static void skip_expression(struct bytes *bytes)
+static void skip(struct bytes *bytes)
 {
     uint64_t length = read_leb(bytes, false);
     if (length > (uint64_t)(bytes->end - bytes->at))
         bytes->is_bad = true;
     else
         bytes->at += length;
+}
+
+struct bytes unwind_table_expression(const uint8_t *at)
+{
+    struct bytes bytes = {at, at + ENTRY_BYTES, false};
+    uint64_t length = read_leb(&bytes, false);
+    bytes.end = bytes.at + length; /* was skipped as a whole: it lies in the entry */
+    return bytes;
 }
 
 static void keep_state(struct machine *machine, struct bytes *bytes)
@@ -230,8 +243,9 @@ static bool step_cfa(struct machine *machine, struct bytes *bytes, uint8_t code)
         set_cfa(machine, column, (int64_t)read_leb(bytes, true) * factor);
         return true;
     case DEF_CFA_EXPRESSION:
-        skip_expression(bytes);
-        rules->has_cfa = false;
+        rules->has_cfa = true;
+        rules->cfa_expression = bytes->at;
+        skip(bytes);
         return true;
     default:
         return false;
@@ -270,9 +284,12 @@ static void step_register(struct machine *machine, struct bytes *bytes, uint8_t 
         set_rule(machine, column, RULE_REGISTER, (int64_t)read_leb(bytes, false));
         break;
     case EXPRESSION:
+        set_rule(machine, column, RULE_AT_EXPRESSION, (intptr_t)bytes->at);
+        skip(bytes);
+        break;
     case VAL_EXPRESSION:
-        skip_expression(bytes);
         set_rule(machine, column, RULE_UNDEFINED, 0);
+        skip(bytes);
         break;
     case GNU_ARGS_SIZE:
         read_leb(bytes, false);
@@ -284,7 +301,7 @@ static void step_register(struct machine *machine, struct bytes *bytes, uint8_t 
 
 static void step(struct machine *machine, struct bytes *bytes)
 {
-    uint8_t code = (uint8_t)read_fixed(bytes, 1);
+    uint8_t code = read_byte(bytes);
     if (step_short(machine, bytes, code) || step_cfa(machine, bytes, code))
         return;
     switch (code) {
@@ -317,35 +334,34 @@ static bool run(struct machine *machine, struct bytes *bytes)
     return !bytes->is_bad;
 }
 
-bool unwind_table_find(uintptr_t pc, struct rules *rules)
+bool unwind_table_find(struct reader *reader, uintptr_t pc, struct rules *rules)
 {
-    /* One thread at a time is here, perhaps on a short stack. */
-    static struct entry frame_entry, common_entry;
-    static struct machine machine;
+    struct entry entry;
+    struct bytes first;
     struct common common = {0};
-    const struct module *module = modules_find(pc);
-    uintptr_t at = module && module->unwind_table ? search_table(module->unwind_table, pc) : 0;
-    if (!at || !read_entry(at, &frame_entry) ||
-        !read_common(frame_entry.id_at - frame_entry.id, &common_entry, &common))
+    uintptr_t at = search_table(reader, pc);
+    if (!at || !find_entry(reader, at, &entry) ||
+        !read_common(reader, entry.id_at - entry.id, &first, &common))
         return false;
-    struct bytes *bytes = &frame_entry.bytes;
+    struct bytes *bytes = &entry.bytes;
     uintptr_t start = read_encoded(bytes, common.encoding);
     uintptr_t length = read_encoded(bytes, common.encoding & ENCODED_FORMAT);
     if (bytes->is_bad || pc < start || pc - start >= length)
         return false;
     if (common.has_augmentation)
-        skip_expression(bytes);
-    memset(&machine, 0, sizeof machine);
+        skip(bytes);
+    struct machine machine;
     machine.common = &common;
+    machine.kept_count = 0;
+    machine.place = 0;
     machine.pc = pc;
-    bool is_good = run(&machine, &common_entry.bytes);
-    if (is_good) {
-        machine.first = machine.rules;
-        machine.place = start;
-        is_good =
-            run(&machine, bytes) && machine.rules.has_cfa && common.return_column == RETURN_COLUMN;
-        *rules = machine.rules;
-    }
-    machine.common = NULL;
+    memset(&machine.rules, 0, sizeof machine.rules);
+    if (!run(&machine, &first))
+        return false;
+    machine.first = machine.rules;
+    machine.place = start;
+    bool is_good =
+        run(&machine, bytes) && machine.rules.has_cfa && common.return_column == RETURN_COLUMN;
+    *rules = machine.rules;
     return is_good;
 }

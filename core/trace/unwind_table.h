@@ -1,12 +1,11 @@
 /* Reads the tables that compilers write for exceptions: how to find a caller's registers, for each
  * place in the code. They are described in the Linux Standard Base and in DWARF, chapter 6.4.
- *
- * One thread at a time, between modules_open and modules_close.
  */
 #ifndef TRACE_UNWIND_TABLE_H
 #define TRACE_UNWIND_TABLE_H
 
-#include "base/macros.h"
+#include "trace/encoded.h"
+#include "trace/reader.h"
 
 /* The numbers of registers. */
 #if defined(__x86_64__)
@@ -16,11 +15,18 @@ enum { FRAME_REGISTERS = 32, FRAME_POINTER = 29, STACK_POINTER = 31 };
 #endif
 
 /* How a register of the caller, or the frame's address, is found. */
-enum rule_kind { RULE_SAME, RULE_UNDEFINED, RULE_AT_OFFSET, RULE_OFFSET, RULE_REGISTER };
+enum rule_kind {
+    RULE_SAME,
+    RULE_UNDEFINED,
+    RULE_AT_OFFSET,
+    RULE_OFFSET,
+    RULE_REGISTER,
+    RULE_AT_EXPRESSION
+};
 
 struct rule {
     enum rule_kind kind;
-    long value; /* an offset from the frame's address, or a register */
+    long value; /* an offset from the frame's address, a register, or where the expression lies */
 };
 
 #if defined(__x86_64__)
@@ -32,11 +38,16 @@ enum { RETURN_COLUMN = 30, COLUMNS = 32 };
 struct rules {
     unsigned cfa_register;
     long cfa_offset;
+    const uint8_t *cfa_expression; /* NULL: by register and offset */
     bool has_cfa;
     struct rule column[COLUMNS];
 };
 
-/* Finds the rules that hold at the place; false: there are none, or none that can be used. */
-bool unwind_table_find(uintptr_t pc, struct rules *rules);
+/* Finds the rules that hold at the place, which lies in the reader's code; false: there are none,
+ * or none that can be used. */
+bool unwind_table_find(struct reader *reader, uintptr_t pc, struct rules *rules);
+
+/* The expression that begins with its length there. */
+struct bytes unwind_table_expression(const uint8_t *at);
 
 #endif

@@ -55,6 +55,14 @@ __attribute__((noinline)) static void never_returns(void)
     leave();
 }
 
+/* Here its stack goes on above the wrong address. */
+__attribute__((noinline)) static void never_returns_from_below(void)
+{
+    volatile char room[8192] = {0};
+    never_returns();
+    REQUIRE(room[0]);
+}
+
 static volatile int reads;
 
 static void *flush_all(void *unused)
@@ -96,6 +104,7 @@ int main(void)
     for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         wrong_address = wrong[i];
         run(never_returns);
+        run(never_returns_from_below);
     }
     REQUIRE(pthread_create(&thread, NULL, flush_all, NULL) == 0);
     run(read_stream);

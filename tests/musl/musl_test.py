@@ -24,9 +24,6 @@ FORMS = ("dynamic", "static", "static-pie")  # of programs that are linked with 
 TARGETS = ["library", "musl_program", "musl_library", "musl_stress",
            *(f"musl_linked_{form}" for form in FORMS)]
 TIME_LIMIT_S = 120
-# musl-gcc comes without that library.
-NO_UNWINDER = ("hakmem: option sample_kib: libgcc_s.so.1 cannot be loaded: stacks are followed by "
-               "frame pointers")
 
 build = None
 
@@ -50,8 +47,7 @@ def served(test, command, **environment):
     with tempfile.TemporaryDirectory() as directory:
         statistics = pathlib.Path(directory, "statistics")
         done = run(command, HAKMEM_STATS_FILE=str(statistics), **environment)
-        said = [line for line in done.stderr.splitlines() if line != NO_UNWINDER]
-        test.assertEqual((done.returncode, said), (0, []))
+        test.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout, json.loads(statistics.read_text(encoding="utf-8"))
 
 

@@ -117,14 +117,16 @@ def aarch64(name, what, page_size, suites):
                   "-R", "0x40000000000"),
         needs=("aarch64-linux-gnu-g++", "qemu-aarch64"), own_frameworks=True, slower=10,
         failing=QEMU_FAILS,
-        skipped=(("runtime_fork$|runtime_threads$",
-                  "qemu fails an assertion of its own in children of several threads, and loses "
-                  "270 KiB with every thread that ends"),
+        skipped=(("runtime_fork$|runtime_fork_signal_bare|runtime_clone|runtime_threads$|"
+                  "runtime_many_threads|runtime_exhaust$|runtime_idle$|runtime_fork_cost",
+                  "qemu fails an assertion of its own in children of several threads, loses "
+                  "270 KiB with every thread that ends, and has page faults of its own"),
                  ("_audited", "LD_AUDIT would reach qemu"),
                  ("hardened_fuzz", "the fuzzers are a suite of their own, which is not built"),
                  ("_early|_spy_|runtime_elf|runtime_dlopen|_secure|_address_space|_overcommit|"
                   "_aside_|differential|unit_api_options|unit_stats_file|unit_options_table|"
-                  "unit_cycles_report|runtime_report",
+                  "unit_cycles_report|runtime_report|runtime_conf|runtime_profile|runtime_redis|"
+                  "misuse_hardened|fault_seccomp",
                   "a script starts the program, or preloads the library, outside of qemu"),
                  *(TAGS_FAIL if has_tags else ())))
 
@@ -136,7 +138,6 @@ def large_pages(kib):
         skipped=(("platforms_stress_static", "nothing can be preloaded into a static program"),))
 
 
-NO_UNWINDER = "musl-gcc comes without libgcc_s, which follows stacks"
 WRAPPED = (("platforms_high_addresses|unit_reclaim_tick|unit_trace_guard|unit_cycles_report",
             "the linker cannot replace functions that are optimised together with their callers"),)
 OWN_MALLOC = (("unit_report_stats|unit_api_options|unit_stats_file|unit_cycles_report",
@@ -179,10 +180,8 @@ PLATFORMS = (
              settings=("CMAKE_C_FLAGS=-idirafter {kernel_headers}",
                        "CMAKE_EXE_LINKER_FLAGS=-Wl,--eh-frame-hdr"),
              failing=(("semantics_errno: free_null_before_initialisation",
-                       "musl calls no function of .preinit_array"),
-                      ("unit_trace_bias: phases", NO_UNWINDER)),
-             skipped=(("runtime_profile|misuse_sampled", NO_UNWINDER),
-                      ("runtime_report|runtime_redis|runtime_jemalloc",
+                       "musl calls no function of .preinit_array"),),
+             skipped=(("runtime_report|runtime_redis|runtime_jemalloc",
                        "the library is preloaded into programs of glibc"),
                       ("unit_trace_(frames|unwind)|runtime_(frames|stack|coroutines)|"
                        "runtime_crash_handler|semantics_libc|runtime_exit",
@@ -208,7 +207,8 @@ PLATFORMS = (
               suites=(*BASE, "stress", "behaviour"), short=("platforms",), failing=NAME_SPACES,
               skipped=EARLY_CALLS),
     sanitizer("clang-undefined", "UndefinedBehaviorSanitizer of clang", "UBSAN_OPTIONS",
-              ":print_stacktrace=1", "clang", "clang++", suites=(*BASE, "behaviour"),
+              f":print_stacktrace=1{OWN_STACKS}", "clang", "clang++",
+              suites=(*BASE, "behaviour"),
               failing=NAME_SPACES, skipped=EARLY_CALLS),
     Platform("valgrind", "memcheck, which leaves malloc to hakmem",
              suites=("unit", "behaviour", "platforms"), needs=("valgrind",), slower=30,

@@ -104,7 +104,8 @@ class Recording(unittest.TestCase):
         report = self.report("stacks", "compiled_with_frames")
         most = max(report["sites"], key=lambda site: site["end_bytes"])
         self.assertEqual([frame["function"] for frame in most["stack"]],
-                         ["made_at_run_time", "compiled_with_frames"])
+                         ["made_at_run_time", "compiled_with_frames", "run_mode", "main",
+                          "__libc_start_call_main", "__libc_start_main_impl", "_start"])
 
     def test_long_names(self):
         """A name that is as long as may be leaves room for the number."""

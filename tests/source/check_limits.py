@@ -62,7 +62,7 @@ LONG_FILES = {
 BUDGETS = (
     ("allocator", ALLOCATOR, 10603),
     ("hardened", ("hardened",), 2388),
-    ("trace and report", ("trace", "report"), 5976),
+    ("trace and report", ("trace", "report"), 5973),
     ("checks", ("checks",), 389),
 )
 

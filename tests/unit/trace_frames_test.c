@@ -16,20 +16,21 @@ static __attribute__((noinline)) void compare(void)
 {
     void *expected[FRAMES];
     struct frame frame;
+    struct reader reader = {.find = modules_code};
     int count = backtrace(expected, FRAMES);
     modules_open();
-    frame_from_here(&frame);
-    CHECK(frame_up(&frame));
+    frame_from_here(&frame, &reader);
+    CHECK(frame_up(&frame, &reader));
     int i = 1;
     while (i < 3 && expected[i] != (void *)frame.pc)
         i++;
     assert_ptr_equal((void *)frame.pc, expected[i]);
     while (++i < count) {
-        CHECK(frame_up(&frame));
+        CHECK(frame_up(&frame, &reader));
         assert_ptr_equal((void *)frame.pc, expected[i]);
     }
     assert_true(count >= 3);
-    assert_false(frame_up(&frame));
+    assert_false(frame_up(&frame, &reader));
     modules_close();
 }
 
@@ -79,8 +80,9 @@ static void without_a_map_it_ends(void **state)
 {
     (void)state;
     struct frame frame;
-    frame_from_here(&frame);
-    for (int i = 0; i < 100 && frame_up(&frame); i++)
+    struct reader reader = {.find = modules_code};
+    frame_from_here(&frame, &reader);
+    for (int i = 0; i < 100 && frame_up(&frame, &reader); i++)
         assert_true(i < 99);
 }
 
