@@ -45,7 +45,7 @@ static void *take_record(size_t size, bool *used)
         *used = true;
         return record;
     }
-    if (!HARDENED && !metadata.end)
+    if (!HARDENED && !metadata_chunks)
         use_chunk(first_chunk, FIRST_CHUNK);
     if ((size_t)(metadata.end - metadata.cursor) < size)
         return NULL;

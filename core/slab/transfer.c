@@ -140,7 +140,7 @@ static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, un
     struct transfer *transfer = transfer_of(shard, size_class);
     unsigned most = blocks_max(size_class), held = blocks_in(transfer);
     uint32_t freed = ATOMIC_LOAD_RELAXED(&transfer->freed) + count;
-    bool spilled = size_class <= TINY_CLASS_LAST && freed > TRANSFER_FREED_MAX;
+    bool spilled = size_classes[size_class].size <= TINY_MAX && freed > TRANSFER_FREED_MAX;
     if (spilled)
         drain_cache(shard, size_class, DRAIN_MAX);
     ATOMIC_STORE_RELAXED(&transfer->freed, freed); /* after the drain, which resets it */
@@ -165,13 +165,6 @@ static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, un
     if (held + count > most / 2)
         pressure_arm();
     return count;
-}
-
-/* Twins are for the even shards and for the odd ones: no other shard would take such a block. */
-static bool serves(unsigned shard, unsigned size_class)
-{
-    unsigned size = size_class > SIZE_COUNT ? size_class - SIZE_COUNT : size_class;
-    return size_class_for_shard(size, shard) == size_class;
 }
 
 /* The shard of the block's slab; `shard` if the slab is gone, because of a second free. */
@@ -223,7 +216,10 @@ unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, 
     /* One block stands for the batch; a wrong guess is harmless, since any shard can serve any
      * block. */
     unsigned home = home_shard(blocks[0], shard), kept = 0;
-    if (home == shard || (!size_class_is_long(size_class) && serves(shard, size_class)))
+    /* No other shard would take a twin: they are for the even shards and for the odd ones. */
+    unsigned size = size_class > SIZE_COUNT ? size_class - SIZE_COUNT : size_class;
+    if (home == shard ||
+        (!size_class_is_long(size_class) && size_class_for_shard(size, shard) == size_class))
         kept = put(shard, size_class, blocks, count);
     if (home != shard && kept < count)
         kept += put(home, size_class, blocks + kept, count - kept);

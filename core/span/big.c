@@ -122,6 +122,7 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
         big_cache_return(big, true);
         return big;
     }
+    give_up_own_mapping(big);
     big_cache_put(big);
     return NULL;
 }

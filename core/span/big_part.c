@@ -178,17 +178,15 @@ bool big_part_split(struct big_part *part, struct big *big, size_t size)
 
 struct big *big_part_find(const struct big_shelf *shelf, size_t size, size_t alignment)
 {
-    unsigned length = big_part_length_of(size), tries = 0;
-    for (;; length++) {
+    for (unsigned length = big_part_length_of(size);; length++) {
         length = bitmap_find(shelf->lengths, length, BIG_LENGTHS, true);
         if (length == BIG_LENGTHS)
             return NULL;
-        for (struct list_node *node = shelf->by_size[length].first; node; node = node->next) {
+        struct list_node *node = shelf->by_size[length].first;
+        for (unsigned tries = 0; node && tries < FIT_TRIES; node = node->next, tries++) {
             struct big *big = CONTAINER_OF(node, struct big, by_size);
             if (big->mapped >= size && ((uintptr_t)big->region.base & (alignment - 1)) == 0)
                 return big;
-            if (++tries == FIT_TRIES)
-                return NULL;
         }
     }
 }

@@ -218,14 +218,16 @@ static unsigned drain_heap(struct heap *heap)
     return total;
 }
 
-/* Closes the heap if its owner has it open. */
-static void close_heap(struct heap *heap)
+/* Closes the heap if its owner has it open. True: it is closed, and was not drained since. */
+static bool close_heap(struct heap *heap)
 {
     if (!is_of_this_process(heap) || !try_gate(heap))
-        return;
+        return false;
     if (heap->state == HEAP_OPEN)
         close_front(heap);
+    bool waits = heap->state == HEAP_CLOSED && heap->drained != DRAINED_ALL;
     idle_leave(heap);
+    return waits;
 }
 
 void idle_tick(void)
@@ -252,10 +254,11 @@ bool idle_step(void)
 
 void idle_purge(void)
 {
+    bool waits = false;
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
-        close_heap(heap);
+        waits |= close_heap(heap);
     uint64_t settled_ns = os_clock_ns() + SETTLE_NS;
-    while (os_clock_ns() < settled_ns)
+    while (waits && os_clock_ns() < settled_ns)
         os_sleep_ms(1);
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
         drain_heap(heap);

@@ -186,7 +186,7 @@ static unsigned capacity_limit(unsigned size_class)
         return 0;
     unsigned crowd = sharers(size_class), least = size_class_cached_min(size_class, crowd);
     uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
-    if (size_class <= TINY_CLASS_LAST && crowd < CROWD_HALVES)
+    if (size_classes[size_class].size <= TINY_MAX && crowd < CROWD_HALVES)
         bytes *= TINY_FACTOR;
     /* Each batch computes this: few divisions, of 32 bits. */
     uint32_t share = crowd > 1 ? bytes / crowd : bytes;

@@ -66,11 +66,10 @@ static void a_cache_is_bounded(void **state)
 }
 
 /* Freed in any order, they come back by address. Nothing comes in before somebody asks. */
-static void what_nobody_asks_for_goes_to_the_bins(void **state)
+static void goes_to_the_bins(unsigned class)
 {
-    (void)state;
     enum { FIRST = 2048, MORE = 100, ALL = FIRST + MORE, STEP = 37 };
-    unsigned class = size_class_of(40), freed = FIRST;
+    unsigned freed = FIRST;
     void *mixed[ALL], *got[ALL];
     refill(class, ALL);
     for (unsigned i = 0; i < ALL; i++)
@@ -94,6 +93,13 @@ static void what_nobody_asks_for_goes_to_the_bins(void **state)
     flush(class, got, taken);
     sweep_purge(SIZE_MAX);
     assert_int_equal(bin_of(0, class)->slab_count, 0);
+}
+
+static void what_nobody_asks_for_goes_to_the_bins(void **state)
+{
+    (void)state;
+    goes_to_the_bins(size_class_of(40));
+    goes_to_the_bins(size_class_for_shard(size_class_of(40), 1));
 }
 
 /* They have 32 times the room there, and what came in before does not have to go. */

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sched.h>
 #include <stdatomic.h>
 
@@ -174,6 +175,20 @@ static void an_open_heap_keeps_one_block_a_class(void **state)
     let(check_heap);
     let(use_all_sizes);
     let(check_hits);
+    let(check_heap);
+}
+
+static void a_drained_heap_is_not_waited_for(void **state)
+{
+    struct rusage before, after;
+    (void)state;
+    let(use_all_sizes);
+    idle_purge();
+    getrusage(RUSAGE_THREAD, &before);
+    idle_purge();
+    getrusage(RUSAGE_THREAD, &after);
+    assert_int_equal(after.ru_nvcsw, before.ru_nvcsw);
+    let(use_all_sizes);
     let(check_heap);
 }
 
@@ -464,6 +479,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_open_heap_keeps_one_block_a_class),
+        cmocka_unit_test(a_drained_heap_is_not_waited_for),
         cmocka_unit_test(a_parked_heap_keeps_none),
         cmocka_unit_test(what_came_back_meanwhile_is_drained_later),
         cmocka_unit_test(a_stalled_pop_keeps_its_block),
