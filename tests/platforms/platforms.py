@@ -215,22 +215,36 @@ PLATFORMS = (
              failing=((r"semantics_\w+: .*(kernel_refuses|_that_failed|munmap\w*_fails).*",
                        "valgrind itself cannot do without what the kernel refuses there"),
                       ("unit_os_linux: mappings_are_aligned_zero_and_exact|"
-                       r"runtime_load\w*: test_load_and_unload",
+                       r"runtime_load\w*: test_load_and_unload|"
+                       "unit_report_stats: many_ended_threads_cost_nothing",
                        "the kernel counts valgrind's memory with that of the program"),
                       ("unit_os_linux: mappings_grow_in_place_or_move|"
                        "unit_span_big: ((resizing|random_steps)_keeps?_contents|"
-                       r"a_block_that_grows_\w+|many_blocks_are_few_mappings)",
+                       r"a_block_that_grows_\w+|a_shorter_block_is_made_longer|"
+                       "many_blocks_are_few_mappings)",
                        "they need mremap, which valgrind does not get right"),
                       ("unit_span_big: no_memory_changes_nothing|"
+                       "unit_span_page_heap: exhaustion_is_reported_and_passes|"
                        "runtime_maps: test_mappings_exhausted",
                        "valgrind itself comes to its end there"),
                       ("runtime_spawn: test_clone_vm",
                        "valgrind knows clone only as threads and fork use it"),
+                      ("unit_trace_log: a_full_disk_is_said_once",
+                       "memcheck knows no mount without a type"),
                       ("runtime_spawn: test_vfork",
                        "valgrind makes a fork of it, which takes too long beside busy threads")),
              skipped=((r"(_static|_override)(_full|_pie)$|platforms_stress_static",
                        "memcheck takes what a static C library gets from brk for its threads, "
-                       "which is zero, for uninitialised"),),
+                       "which is zero, for uninitialised"),
+                      ("unit_trace_(unwind|frames)|runtime_(attributes|frames|coroutines)_|"
+                       "runtime_cancel_sampled|semantics_jemalloc_guarded|runtime_stack",
+                       "stacks are looked at where nobody wrote, and below their ends"),
+                      ("unit_hardened_(fence|slab|large|hold|front|object|sample)|unit_os_lock",
+                       "valgrind refuses the call that tells what can be read, and clone"),
+                      ("runtime_many_threads|runtime_exhaust|runtime_idle|runtime_fork_cost",
+                       "valgrind has at most 500 threads, and memory and page faults of its own"),
+                      ("runtime_fork_(beside|signal_bare)|runtime_exit$",
+                       "threads take turns, which takes too long beside busy ones")),
              emulator=("{without_mremap}", "valgrind", "--quiet", "--error-exitcode=9",
                        "--log-file={reports}.%p", "--soname-synonyms=somalloc=nouserintercepts",
                        "--fair-sched=yes")),
