@@ -130,7 +130,7 @@ struct Explainer {
 }
 
 /// Calls inside of hakmem that are looked for.
-const DEEPEST: usize = 10;
+const DEEPEST: usize = 16;
 
 impl Explainer {
     /// A line, of which so many bytes were passed on already.
@@ -175,11 +175,17 @@ impl Explainer {
         }
     }
 
-    /// Shows the first calls, from the one by which hakmem was called on.
+    /// Shows the first calls, from the one that called hakmem on: or all, where hakmem itself got
+    /// the signal.
     fn open_stack(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let is_entry =
-            |call: &Call| !call.functions.is_empty() && call.functions.iter().all(Frame::is_entry);
-        let entry = self.held.iter().rposition(is_entry).unwrap_or(0);
+        // What follows the signal is the mistake that hakmem aborted for.
+        let what = self.reports.last().and_then(|report| report.what.last());
+        let is_signal = what.is_some_and(|what| what.starts_with("hakmem: SIG"));
+        let inside = match is_signal && self.title == "backtrace" {
+            true => None,
+            false => self.held.iter().rposition(Call::is_inside),
+        };
+        let first = inside.map_or(0, |last| (last + 1).min(self.held.len() - 1));
         self.is_open = true;
         if let Some(report) = self.reports.last_mut() {
             report.stacks.push(Stack {
@@ -187,7 +193,7 @@ impl Explainer {
                 calls: Vec::new(),
             });
         }
-        for call in self.held.split_off(entry) {
+        for call in self.held.split_off(first) {
             self.show(call, out)?;
         }
         self.held.clear();
@@ -317,29 +323,46 @@ mod tests {
         assert_eq!(explainer.said.len(), 1);
     }
 
-    #[test]
-    fn calls_inside_of_hakmem_are_left_out() {
-        let call = |number, function: &str| Call {
-            line: format!("  #{number} 0x1 (/a+0x1)\n").into_bytes(),
-            number,
-            module: "/a".into(),
-            offset: 1,
-            functions: vec![Frame {
-                function: function.to_owned(),
-                module: "a".to_owned(),
+    /// What is shown of these calls, each a file and a function, or none.
+    fn shown(what: &str, calls: &[(&str, &str)]) -> String {
+        let calls = calls.iter().zip(0..).map(|((module, function), number)| {
+            let frame = Frame {
+                function: (*function).to_owned(),
                 ..Frame::default()
-            }],
-        };
-        let names = ["fatal_print", "release_slow", "free", "destroy", "main"];
-        let mut explainer = Explainer::default();
-        let calls = names
-            .iter()
-            .zip(0..)
-            .map(|(name, number)| call(number, name));
+            };
+            let is_named = !function.is_empty();
+            Call {
+                line: format!("#{number} {module}\n").into_bytes(),
+                number,
+                module: (*module).to_owned(),
+                offset: 1,
+                functions: is_named.then_some(frame).into_iter().collect(),
+            }
+        });
+        let (_, mut explainer) = passed(&[what, "backtrace:\n"]);
         explainer.held = calls.collect();
         let mut out = Vec::new();
         explainer.end_stack(&mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        assert_eq!(text, "  #2 free in a\n  #3 destroy in a\n  #4 main in a\n");
+        String::from_utf8(out).unwrap().replace(" in \n", "\n")
+    }
+
+    #[test]
+    fn calls_inside_of_hakmem_are_left_out() {
+        let misuse = "hakmem: free(): double free of 0x7f1e22400000\n";
+        let aborted = format!("hakmem: SIGABRT in /a, process 7, thread 7\n{misuse}");
+        let linked = |last| [("/a", "fatal_print"), ("/a", last), ("/a", "main")];
+        for last in ["free", "free_slow", "resize_block", "hakmem_free"] {
+            for what in [misuse, &aborted] {
+                assert_eq!(shown(what, &linked(last)), "#2 main\n", "{last}");
+            }
+        }
+        let library = ("/lib/libhakmem.so.0", "");
+        let calls = [library, library, ("/a", "main"), ("/a", "")];
+        assert_eq!(shown(misuse, &calls), "#2 main\n#3 /a\n");
+        assert_eq!(shown(misuse, &calls[..2]), "#1 /lib/libhakmem.so.0\n");
+        // Where hakmem itself got the signal, its calls are what there is to see.
+        let crash = "hakmem: SIGSEGV at 0x10, where nothing is mapped\n";
+        let all = "#0 /lib/libhakmem.so.0\n#1 /lib/libhakmem.so.0\n#2 main\n#3 /a\n";
+        assert_eq!(shown(crash, &calls), all);
     }
 }

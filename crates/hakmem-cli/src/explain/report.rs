@@ -51,6 +51,19 @@ pub struct Call {
     pub functions: Vec<Frame>,
 }
 
+impl Call {
+    /// Whether it is one of hakmem's own. Where that is linked into the program, its functions are
+    /// known by their names; `free` may have left its frame to the last of them.
+    pub fn is_inside(&self) -> bool {
+        const LAST: [&str; 4] = ["free_slow", "resize_block", "new_slow", "block_usable_size"];
+        let file = self.module.rsplit('/').next();
+        file.is_some_and(|file| file.starts_with("libhakmem"))
+            || self.functions.last().is_some_and(|function| {
+                function.is_allocator() || LAST.contains(&function.function.as_str())
+            })
+    }
+}
+
 /// `  #3 0x55d0 (/bin/program+0x5d0) (BuildId: 89f5)`, of which the last may be missing: the number
 /// and the place.
 pub fn place(line: &str) -> Option<(u32, Place)> {

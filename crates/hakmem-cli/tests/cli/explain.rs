@@ -124,9 +124,8 @@ fn output_goes_through_as_it_comes() {
     let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
     assert!(explain.wait().unwrap().success());
     let backtrace = rest.iter().position(|line| line == "backtrace:").unwrap();
-    // The first call is the one by which hakmem was called.
-    assert!(rest[backtrace + 1].contains("free"), "{rest:?}");
-    assert!(rest[backtrace + 2].contains("twice at"), "{rest:?}");
+    // The first call is the one that called hakmem.
+    assert!(rest[backtrace + 1].contains("twice at"), "{rest:?}");
 }
 
 #[test]
