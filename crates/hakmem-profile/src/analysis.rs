@@ -227,11 +227,22 @@ impl Analysis {
         self.recording.program()
     }
 
-    /// Which process it was, or how many.
+    /// The same with [`Analysis::processes`].
+    pub fn title_of_program(&self) -> String {
+        match self.processes() {
+            none if none.is_empty() => self.program(),
+            processes => format!("{} ({processes})", self.program()),
+        }
+    }
+
+    /// Which process it was, or how many; empty, where the file does not say it.
     pub fn processes(&self) -> String {
         let processes = &self.recording.processes;
         if processes.is_empty() {
-            return format!("process {}", self.recording.header.process);
+            return match self.recording.header.process {
+                0 => String::new(),
+                process => format!("process {process}"),
+            };
         }
         let mut names: BTreeMap<&str, u64> = BTreeMap::new();
         for (name, _) in processes {

@@ -72,7 +72,7 @@ pub struct Header {
     pub attached: bool,
     /// It is a look at one moment: of what died before it is not known when.
     pub is_look: bool,
-    /// Mean distance of samples in bytes.
+    /// Mean distance of samples in bytes; 0: the file knows neither samples nor times.
     pub sample_mean_bytes: u64,
     /// Births for which there was no room.
     pub lost_samples: u64,

@@ -103,7 +103,7 @@ pub fn render(analysis: &Analysis, leaks: &Leaks) -> String {
         }
         out.push('\n');
     }
-    let name = format!("{} ({})", analysis.program(), analysis.processes());
+    let name = analysis.title_of_program();
     let suppressed = bytes(leaks.suppressed.bytes);
     let sites = many(leaks.sites.len() as f64, "call site");
     let Some(search) = leaks.search else {
@@ -193,10 +193,9 @@ pub fn sarif_results(analysis: &Analysis, leaks: &Leaks) -> Vec<Value> {
     let result = |(site, amount): &(usize, Amount)| {
         let owner = analysis.owner(*site);
         let text = format!(
-            "{}; allocated by {owner}, {} ({}).",
+            "{}; allocated by {owner}, {}.",
             leaks.verdict(amount),
-            analysis.program(),
-            analysis.processes()
+            analysis.title_of_program()
         );
         let frames: Vec<&Frame> = analysis.symbols.frames_of(*site).collect();
         let owner = analysis.symbols.owner(*site);

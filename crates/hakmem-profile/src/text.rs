@@ -74,28 +74,26 @@ pub fn summary(analysis: &Analysis, options: &Options) -> String {
 fn head(page: &mut Page, analysis: &Analysis) {
     let header = &analysis.recording.header;
     let command: Vec<String> = header.command.iter().map(|word| one_line(word)).collect();
-    page.line(&format!(
-        "{} ({})",
-        analysis.program(),
-        analysis.processes()
-    ));
+    page.line(&analysis.title_of_program());
     let mut say = |text: &str| page.paragraph("  ", "    ", text);
     if !command.is_empty() {
         say(&command.join(" "));
     }
     let samples: u64 = analysis.sites.iter().map(|site| site.samples).sum();
     let lasted = duration(analysis.duration_ns() as f64);
-    say(&format!(
-        "{}; {}, one in {}; by {}",
-        match (header.is_look, header.ended) {
-            (true, _) => format!("a look at one moment, after {lasted}"),
-            (false, true) => format!("{lasted} recorded"),
-            (false, false) => format!("{lasted} recorded, without an orderly end"),
-        },
-        many(samples as f64, "sample"),
-        bytes(header.sample_mean_bytes as f64),
-        one_line(&header.writer)
-    ));
+    let samples = many(samples as f64, "sample");
+    let mean = header.sample_mean_bytes;
+    let what = match (header.is_look, header.ended) {
+        (true, _) if mean == 0 => "a look at one moment".into(),
+        (true, _) => format!("a look at one moment, after {lasted}"),
+        (false, true) => format!("{lasted} recorded"),
+        (false, false) => format!("{lasted} recorded, without an orderly end"),
+    };
+    let sampled = match mean {
+        0 => String::new(),
+        mean => format!("; {samples}, one in {}", bytes(mean as f64)),
+    };
+    say(&format!("{what}{sampled}; by {}", one_line(&header.writer)));
     let (peak, end, all) = (
         analysis.total(Measure::Peak),
         analysis.total(Measure::End),
@@ -229,9 +227,10 @@ fn sites(page: &mut Page, analysis: &Analysis, measure: Measure, known: &mut Has
         let number = blocks(figures.amount(measure).blocks);
         page.below(
             INDENT,
-            &match analysis.recording.header.is_look {
-                true => format!("{number}; {samples}"),
-                false => format!(
+            &match &analysis.recording.header {
+                header if header.sample_mean_bytes == 0 => number,
+                header if header.is_look => format!("{number}; {samples}"),
+                _ => format!(
                     "{number}; lifetimes: median {}, p99 {}; {samples}",
                     figures.median.text(),
                     figures.p99.text(),

@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use flate2::read::GzDecoder;
@@ -11,13 +12,32 @@ use hakmem_profile::difference::Difference;
 use hakmem_profile::file::parse;
 use hakmem_profile::flame::Colours;
 use hakmem_profile::leaks::{self, Suppressions};
+use hakmem_profile::symbols::Symbols;
 use hakmem_profile::timeline::{Layers, Timeline};
-use hakmem_profile::{collapsed, csv, findings, flame, html, json, pprof, text, tree, waterfall};
+use hakmem_profile::{
+    collapsed, csv, findings, flame, heap, html, json, pprof, text, tree, waterfall,
+};
 use scraper::{Html, Selector};
 
 use support::{later, put, toy, toy_analysis, toy_symbols, Birth, MEAN, MS};
 
 const MIB: f64 = 1048576.0;
+
+/// A profile that the library wrote as text.
+#[test]
+fn what_a_text_has_not_is_not_made_up() {
+    let profile = "heap profile: 3: 300 [5: 700] @ heapprofile\n 3: 300 [5: 700] @ 0x1010\n";
+    let recording = heap::parse(profile, 9, Path::new("/"));
+    let symbols = Symbols::resolve(&recording);
+    let analysis = Analysis::new(recording, symbols);
+    let shown = text::render(&analysis, &text::Options::default());
+    assert!(shown.contains("a look at one moment; by"), "{shown}");
+    for page in [shown, html::render(&analysis)] {
+        for invented in ["process 0", "0.00 us", "5 samples", "one in 0 B"] {
+            assert!(!page.contains(invented), "{invented}: {page}");
+        }
+    }
+}
 
 #[test]
 fn amounts_are_those_of_the_samples() {

@@ -131,11 +131,15 @@ fn header(analysis: &Analysis) -> Markup {
                 p.facts {
                     span { code { (command(analysis)) } }
                     span { (analysis.processes()) }
-                    span {
-                        @if header.is_look { "a look after " }
-                        (duration(analysis.duration_ns() as f64))
+                    @if header.sample_mean_bytes > 0 {
+                        span {
+                            @if header.is_look { "a look after " }
+                            (duration(analysis.duration_ns() as f64))
+                        }
+                        span {
+                            (samples) " samples, one in " (bytes(header.sample_mean_bytes as f64))
+                        }
                     }
-                    span { (samples) " samples, one in " (bytes(header.sample_mean_bytes as f64)) }
                     @if !header.ended { span.quick { "no orderly end" } }
                     @if let Some(before) = crate::text::before(analysis) { span.quick { (before) } }
                     span { (one_line(&header.writer)) }

@@ -14,11 +14,9 @@ pub fn render_difference(difference: &Difference, options: &Options) -> String {
     let mut page = Page::new(options);
     let (before, after) = (difference.before, difference.after);
     page.line(&format!(
-        "{} ({}) against {} ({})",
-        after.program(),
-        after.processes(),
-        before.program(),
-        before.processes()
+        "{} against {}",
+        after.title_of_program(),
+        before.title_of_program()
     ));
     page.paragraph(
         "  ",
