@@ -43,6 +43,7 @@ struct Segment {
     bytes: u64,
 }
 
+const NO_ELF: &str = "it is no ELF file: give a core file, or the number or name of a process";
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const TYPE_CORE: u64 = 4;
@@ -73,12 +74,15 @@ impl Core {
             what: path.display().to_string(),
             error,
         })?;
-        let head = piece(&file, 0, HEADER as u64).ok_or_else(|| not("it is no ELF file"))?;
+        let head = piece(&file, 0, HEADER as u64).ok_or_else(|| not(NO_ELF))?;
         if head[..4] != *b"\x7fELF" {
             return Err(not(what_else(&head)));
         }
         if head[4] != 2 || number(&head, 16, 2) != TYPE_CORE {
-            return Err(not("it is no core file of a 64-bit program"));
+            return Err(not(
+                "it is no core file of a 64-bit program: give such a file, or the number or name \
+                 of a process",
+            ));
         }
         let mut core = Core {
             path: path.into(),
@@ -359,7 +363,7 @@ fn what_else(head: &[u8]) -> &'static str {
     }
     match head.starts_with(b"hakprof\n") {
         true => "it is a recording: `hakmem report` shows it",
-        false => "it is no ELF file",
+        false => NO_ELF,
     }
 }
 

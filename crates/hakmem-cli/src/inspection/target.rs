@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::{bail, Result};
-use hakmem_inspect::process;
+use anyhow::{anyhow, bail, Result};
+use hakmem_inspect::{process, Core};
 use hakmem_report::format::one_line;
 
 /// What is to be looked at.
@@ -20,14 +20,19 @@ const LISTED: usize = 10;
 
 impl Target {
     /// A number is that of a process; what is a file is a core file; all else is the name of a
-    /// process, which has to be the only one of that name.
+    /// process, which has to be the only one of that name: even where another file is called so.
     pub fn of(text: &str) -> Result<Target> {
         if let Ok(pid) = text.parse() {
             return Ok(Target::Process(pid));
         }
         let path = PathBuf::from(text);
         if path.is_file() {
-            return Ok(Target::Core(path));
+            return match Core::open(&path) {
+                Err(error) if !text.contains('/') => process_named(text)
+                    .map(Target::Process)
+                    .map_err(|other| anyhow!("{error}; {other}")),
+                _ => Ok(Target::Core(path)),
+            };
         }
         if text.contains('/') {
             bail!("there is no file {}", one_line(text));
@@ -101,6 +106,11 @@ mod tests {
         assert_eq!(Target::of(path).unwrap(), Target::Core(path.into()));
         let error = Target::of("/no/such/file").unwrap_err().to_string();
         assert_eq!(error, "there is no file /no/such/file");
+        // A file that is no core file, in the directory of these tests.
+        let error = Target::of("Cargo.toml").unwrap_err().to_string();
+        let expected = "Cargo.toml: it is no ELF file: give a core file, or the number or name of \
+                        a process; there is no process called Cargo.toml";
+        assert_eq!(error, expected);
         let error = Target::of("no-such-name").unwrap_err().to_string();
         assert_eq!(error, "there is no process called no-such-name");
     }

@@ -349,32 +349,29 @@ fn a_core_file_of_the_kernel_is_told() {
 
 #[test]
 fn what_cannot_be_looked_at_is_said() {
-    hakmem()
-        .args(["inspect", "2147483647"])
-        .assert()
-        .code(2)
-        .stderr(contains("there is no process 2147483647"));
-    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+    let directory = scratch();
+    let refused = |arguments: &[&str], message: &str| {
+        let mut command = hakmem();
+        command.args(arguments).current_dir(directory.path());
+        command.assert().code(2).stderr(contains(message));
+    };
+    refused(&["inspect", "2147483647"], "there is no process 2147483647");
+    let name = "sleeper-of-test";
+    let program = directory.path().join(name);
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let mut sleeper = Command::new(&program).arg("60").spawn().unwrap();
+    let pid = sleeper.id().to_string();
     for command in [&["inspect"][..], &["top", "--once"], &["metrics"]] {
-        hakmem()
-            .args(command)
-            .arg(sleeper.id().to_string())
-            .assert()
-            .code(2)
-            .stderr(contains("hakmem does not serve").and(contains("hakmem doctor")));
+        refused(&[command, &[&pid]].concat(), "hakmem does not serve");
+        refused(&[command, &[&pid]].concat(), "hakmem doctor");
     }
+    // The process is meant, although its program is a file in this directory.
+    refused(&["inspect", name], "hakmem does not serve");
     let _ = sleeper.kill();
     let _ = sleeper.wait();
-    hakmem()
-        .args(["inspect", "/etc/passwd"])
-        .assert()
-        .code(2)
-        .stderr(contains("it is no ELF file"));
-    hakmem()
-        .args(["inspect", "/bin/sh"])
-        .assert()
-        .code(2)
-        .stderr(contains("it is no core file"));
+    refused(&["inspect", name], "it is no core file");
+    refused(&["inspect", "/etc/passwd"], "it is no ELF file");
+    refused(&["inspect", "/bin/sh"], "it is no core file");
 }
 
 #[test]
