@@ -92,7 +92,7 @@ fn without_length(options: &[String]) -> Vec<String> {
 /// shell does not have anyway. A comparison has one row.
 pub fn render(file: &ResultFile, asked: &Asked) -> Option<String> {
     let row = summary::rows_run(file).next()?;
-    let (purpose, words) = next(file, row, asked);
+    let (purpose, words) = next(file, row, asked)?;
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     let variables = file.environment.iter();
     let variables: String = variables
@@ -105,47 +105,54 @@ pub fn render(file: &ResultFile, asked: &Asked) -> Option<String> {
     ))
 }
 
-fn next(file: &ResultFile, row: &Row, asked: &Asked) -> (&'static str, Vec<String>) {
+/// The purpose and the command; none, where the errors say what to do.
+fn next(file: &ResultFile, row: &Row, asked: &Asked) -> Option<(&'static str, Vec<String>)> {
     let again = |more: &[&str]| {
         let words = ["compare"].into_iter().chain(more.iter().copied());
         command(words.map(String::from).chain(asked.options.clone()), asked)
     };
     let first = &file.arms[0].name;
-    if row.error(first).is_some() {
+    if let Some(error) = row.error(first) {
+        // A run that fails under the C library's malloc as well is no matter of the allocator.
+        let is_measured =
+            |arm: &Arm| arm.kind == ArmKind::System && row.measured(&arm.name).is_some();
+        if !error.starts_with("not proven") && !file.arms.iter().any(is_measured) {
+            return None;
+        }
         let input = asked
             .input
             .iter()
             .flat_map(|path| ["--input".into(), path.clone()]);
         let words = ["doctor".to_string()].into_iter().chain(input);
-        return (
+        return Some((
             "see why hakmem could not be measured",
             command(words, asked),
-        );
+        ));
     }
     let runs = row
         .measured(first)
         .map_or(0, |measured| measured.samples.len());
     let more_runs = (2 * runs).max(DEFAULT_ROUNDS as usize);
     if is_open(file, row) && more_runs <= MOST_RUNS {
-        return (
+        return Some((
             "settle what is unclear",
             again(&["--runs", &more_runs.to_string()]),
-        );
+        ));
     }
     let is_worse = |metric, by| ratios(file, row, metric).any(|(_, it)| needs_more(&it, by));
     if asked.library.is_empty() && is_worse(Metric::PeakRss, MUCH_MORE) {
-        return ("try for less memory", again(&["--preset", "lean"]));
+        return Some(("try for less memory", again(&["--preset", "lean"])));
     }
     if asked.library.is_empty() && is_worse(Metric::Time, 1.0) {
-        return ("try for less time", again(&["--preset", "speed"]));
+        return Some(("try for less time", again(&["--preset", "speed"])));
     }
     let mut of_system = ratios(file, row, Metric::Time);
     if of_system.any(|(arm, ratio)| arm.kind == ArmKind::System && needs_more(&ratio, 1.0)) {
         let words = ["record".to_string()];
-        return ("see which code holds the memory", command(words, asked));
+        return Some(("see which code holds the memory", command(words, asked)));
     }
     let words = ["run".to_string()].into_iter().chain(asked.library.clone());
-    ("run it on hakmem", command(words, asked))
+    Some(("run it on hakmem", command(words, asked)))
 }
 
 /// Words of the hakmem command, and behind them the program.

@@ -13,7 +13,7 @@ use hakmem_process::{
     hardware_counters_missing, run_timed, run_witnessed, Exit, Launch, LaunchError, TimedRun,
     Tools, Watch, WitnessedRun,
 };
-use hakmem_results::Arm;
+use hakmem_results::{Arm, RowKind};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
@@ -29,8 +29,10 @@ pub enum RunError {
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// A shell command around the run failed.
-    #[error("the command `{command}` {end}")]
+    #[error("the {option} command `{command}` {end}")]
     Command {
+        /// What it was given as: an option, or the field of a list.
+        option: String,
         /// As it was given.
         command: String,
         /// How it ended.
@@ -202,7 +204,12 @@ impl Programs {
     }
 
     /// Runs a shell command for the task, without its allocator.
-    fn shell(&self, task: &Task, command: &str, script: &[&str]) -> Result<(), RunError> {
+    fn shell(
+        &self,
+        task: &Task,
+        (field, command): (&str, &str),
+        script: &[&str],
+    ) -> Result<(), RunError> {
         let launch = Launch {
             command: ["sh", "-c"]
                 .iter()
@@ -218,6 +225,10 @@ impl Programs {
         match run.exit {
             Exit::Code(0) => Ok(()),
             exit => Err(RunError::Command {
+                option: match task.kind {
+                    RowKind::Command => format!("--{field}"),
+                    _ => field.to_string(),
+                },
                 command: command.to_string(),
                 end: describe_end(exit, &run.stderr),
             }),
@@ -234,7 +245,7 @@ impl Executor for Programs {
             remove_if_there(&in_directory(task, figures))?;
         }
         match &task.prepare {
-            Some(command) => self.shell(task, command, &[command]),
+            Some(command) => self.shell(task, ("prepare", command), &[command]),
             None => Ok(()),
         }
     }
@@ -268,7 +279,8 @@ impl Executor for Programs {
         file.write_all(stdout).map_err(failed)?;
         // The shell's $0 is the file: no quoting, whatever the path is.
         let script = format!("exec <\"$0\"\n{command}");
-        self.shell(task, command, &[&script, &file.path().to_string_lossy()])
+        let words = [&*script, &file.path().to_string_lossy()];
+        self.shell(task, ("check", command), &words)
     }
 
     fn product_digest(&mut self, task: &Task, product: &Path) -> Result<String, RunError> {

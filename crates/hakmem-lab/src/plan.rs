@@ -67,6 +67,16 @@ impl ExitCodes {
             (Exit::Code(_), ExitCodes::Zero) | (Exit::Signal(_) | Exit::Stopped, _) => false,
         }
     }
+
+    /// The list with one more.
+    pub fn with(&self, code: i32) -> String {
+        let listed = match self {
+            ExitCodes::ZeroAnd(codes) => &codes[..],
+            _ => &[],
+        };
+        let codes: Vec<String> = listed.iter().chain([&code]).map(i32::to_string).collect();
+        codes.join(",")
+    }
 }
 
 /// What shows that a run was right, besides its exit code.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hakmem_process::Exit;
+use hakmem_process::{Exit, LaunchError};
 use hakmem_results::{Arm, ArmKind, Cell, Outcome, Row, RowKind};
 use hakmem_statistics::assess::assess;
 use rand::seq::SliceRandom;
@@ -178,6 +178,7 @@ impl RowRun<'_> {
             // A program that Ctrl-C ended is no failure of the arm.
             self.check_interrupted()?;
             if let Err(error) = measured {
+                let error = self.told(&error);
                 lanes[arm] = Err(match phase {
                     Phase::Round(round) => format!("in round {round}: {error}"),
                     _ => format!("in the warm-up: {error}"),
@@ -189,7 +190,17 @@ impl RowRun<'_> {
 
     fn witness(&mut self, arm: usize, generator: &mut ChaCha8Rng) -> Result<Lane, String> {
         self.try_witness(arm, generator)
-            .map_err(|error| error.to_string())
+            .map_err(|error| self.told(&error))
+    }
+
+    /// The error, and which option of `hakmem compare` avoids it.
+    fn told(&self, error: &CellError) -> String {
+        match (self.task.kind, error) {
+            (RowKind::Command, CellError::Run(RunError::Launch(LaunchError::TimeLimit { .. }))) => {
+                format!("{error} (a longer --time-limit waits for it)")
+            }
+            _ => error.to_string(),
+        }
     }
 
     fn try_witness(&mut self, arm: usize, generator: &mut ChaCha8Rng) -> Result<Lane, CellError> {
@@ -247,11 +258,12 @@ impl RowRun<'_> {
     fn accept(&mut self, exit: Exit, stdout: &[u8], stderr: &[u8]) -> Result<Accepted, CellError> {
         if !self.task.exit_codes.allow(exit) {
             let end = describe_end(exit, stderr);
-            let can_be_ignored =
-                self.task.kind == RowKind::Command && matches!(exit, Exit::Code(_));
-            return Err(CellError::Exit(match can_be_ignored {
-                true => format!("{end} (--ignore-exit-status measures it all the same)"),
-                false => end,
+            return Err(CellError::Exit(match (self.task.kind, exit) {
+                (RowKind::Command, Exit::Code(code)) => format!(
+                    "{end} (--ignore-exit-status={} measures it all the same)",
+                    self.task.exit_codes.with(code)
+                ),
+                _ => end,
             }));
         }
         let mut accepted = self.own_figures()?;

@@ -158,7 +158,10 @@ fn a_check_decides_instead_of_the_output() {
 
     mock.check = Err("exited with 1".to_string());
     let file = results(&plan, &mut mock);
-    assert_eq!(error(&file, "peer"), "the command `grep out` exited with 1");
+    assert_eq!(
+        error(&file, "peer"),
+        "the shell command `grep out` exited with 1"
+    );
 }
 
 #[test]
@@ -176,7 +179,10 @@ fn a_prepare_command_that_fails_fails_the_cell() {
     plan.tasks[0].prepare = Some("false".to_string());
     let mut mock = Mock::new();
     let file = results(&plan, &mut mock);
-    assert_eq!(error(&file, "hakmem"), "the command `false` exited with 1");
+    assert_eq!(
+        error(&file, "hakmem"),
+        "the shell command `false` exited with 1"
+    );
     assert_eq!(mock.count("witnessed hakmem"), 0);
 }
 

@@ -69,7 +69,7 @@ fn a_check_reads_the_output() {
         .unwrap_err();
     assert!(error
         .to_string()
-        .starts_with("the command `cmp - /dev/null` exited with 1"));
+        .starts_with("the --check command `cmp - /dev/null` exited with 1"));
 }
 
 #[test]

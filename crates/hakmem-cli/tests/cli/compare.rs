@@ -162,9 +162,43 @@ fn a_program_that_fails_is_an_error() {
     assert_eq!(status, 1, "{file}");
     let error = cell(&file, "system")["error"].as_str().unwrap();
     assert!(
-        error.contains("exited with 3 (--ignore-exit-status"),
+        error.contains("exited with 3 (--ignore-exit-status=3 measures"),
         "{error}"
     );
+}
+
+#[test]
+fn what_fails_without_hakmem_as_well_is_none_for_the_doctor() {
+    for (options, program, message) in [
+        (
+            &["--check=false"][..],
+            &["true"][..],
+            "the --check command `false` exited",
+        ),
+        (
+            &["--prepare=false"],
+            &["true"],
+            "the --prepare command `false` exited",
+        ),
+        (
+            &["--ignore-exit-status=2"],
+            &["false"],
+            "(--ignore-exit-status=2,1 measures",
+        ),
+        (
+            &["--time-limit=100ms"],
+            &["sleep", "9"],
+            "(a longer --time-limit",
+        ),
+    ] {
+        let mut command = hakmem();
+        command.args(["compare", "--with", "system", "--runs", "1"]);
+        let assert = command.args(options).arg("--").args(program).assert();
+        assert
+            .code(1)
+            .stdout(contains(message))
+            .stderr(contains("hakmem doctor").not());
+    }
 }
 
 #[test]

@@ -195,6 +195,7 @@ impl Mock {
 
     fn command_error(&self, command: &str, end: &str) -> RunError {
         RunError::Command {
+            option: "shell".to_string(),
             command: command.to_string(),
             end: end.to_string(),
         }
