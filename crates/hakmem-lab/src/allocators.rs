@@ -53,7 +53,10 @@ pub struct Finder {
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// Nothing has this name.
-    #[error("there is no allocator `{name}`{}; found: {found}", hint(.nearest))]
+    #[error(
+        "there is no allocator `{name}`{}; found: {found}; `make peers` builds more",
+        hint(.nearest)
+    )]
     Unknown {
         /// As it was given.
         name: String,
@@ -61,6 +64,12 @@ pub enum FindError {
         nearest: Option<String>,
         /// All names.
         found: String,
+    },
+    /// A list of allocators is empty.
+    #[error("none of `{list}` found; `make peers` builds them")]
+    NoneOf {
+        /// What stands for them.
+        list: String,
     },
     /// The library cannot be read.
     #[error("cannot read {path}: {reason}")]
@@ -151,11 +160,18 @@ impl Finder {
         }
         let mut selected = vec![found[0].clone()];
         for name in with {
-            if name == PEERS {
-                let peers = usual(found.clone()).into_iter();
-                selected.extend(peers.filter(|arm| arm.kind == ArmKind::Peer));
-            } else if name == HARDENED {
-                selected.extend(found.iter().filter(|arm| is_hardened(arm)).cloned());
+            if name == PEERS || name == HARDENED {
+                let is_meant =
+                    |arm: &Arm| arm.kind == ArmKind::Peer && (name == PEERS || is_hardened(arm));
+                let among = match name == PEERS {
+                    true => usual(found.clone()),
+                    false => found.clone(),
+                };
+                let before = selected.len();
+                selected.extend(among.into_iter().filter(is_meant));
+                if selected.len() == before {
+                    return Err(FindError::NoneOf { list: name.clone() });
+                }
             } else if let Some(arm) = found.iter().find(|arm| arm.name == *name) {
                 // Once is enough, and hakmem is there anyway.
                 if !selected.contains(arm) {

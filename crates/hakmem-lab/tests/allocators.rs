@@ -142,7 +142,7 @@ fn an_unknown_name_is_told_what_there_is() {
     assert_eq!(
         message,
         "there is no allocator `mimaloc`, did you mean `mimalloc3`?; found: hakmem, system, \
-         mimalloc3, tcmalloc, jemalloc-debian"
+         mimalloc3, tcmalloc, jemalloc-debian; `make peers` builds more"
     );
     let message = select(&finder, &["xyz"]).unwrap_err().to_string();
     assert!(
@@ -182,6 +182,12 @@ fn without_peers_the_rest_is_found() {
     finder.peers_directory = PathBuf::from("/nowhere");
     finder.system_directories.clear();
     assert_eq!(names(&finder.found().unwrap()), ["hakmem", "system"]);
+    // hakmem would be compared with nothing but itself.
+    for list in ["peers", "hardened"] {
+        let message = select(&finder, &[list]).unwrap_err().to_string();
+        let expected = format!("none of `{list}` found; `make peers` builds them");
+        assert_eq!(message, expected);
+    }
 }
 
 #[test]
