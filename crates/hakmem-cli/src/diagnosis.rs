@@ -5,6 +5,8 @@
 //! the process ends in order. And what a program takes from elsewhere than malloc, nobody counts;
 //! there is only the memory that is neither hakmem's nor a file's.
 
+use std::env;
+
 use hakmem_lab::executor::describe_end;
 use hakmem_lab::proof::{Claim, ProofError};
 use hakmem_process::{ProcessRecord, WitnessedRun};
@@ -269,6 +271,11 @@ fn judge(error: &ProofError) -> Finding {
             "malloc leads to hakmem, but no call reached it",
             "let it do something that needs memory; if it did, it has an allocator of its own",
         ),
+        ProofError::Forwards { .. } if is_fallback_set() => Finding::obstacle(
+            "fallback",
+            "hakmem passed the calls on to the C library",
+            UNSET_FALLBACK,
+        ),
         ProofError::NotAsked { .. } | ProofError::ServerUnknown { .. } => {
             Finding::new(Level::Doubt, "malloc", error.to_string())
         }
@@ -290,6 +297,15 @@ fn memory_elsewhere(processes: &[ProcessReport]) -> Option<Finding> {
         "what the program maps itself does not come from malloc: the heaps of Go, Java, JavaScript \
          and Python, or an allocator of its own",
     ))
+}
+
+/// What to do where every call is passed on because somebody asked for it.
+pub const UNSET_FALLBACK: &str = "HAKMEM_FALLBACK=libc asks for that: leave it out";
+
+/// Whether the environment asks for that.
+pub fn is_fallback_set() -> bool {
+    let is = |name: &str, text: &str| env::var(name).is_ok_and(|value| value.contains(text));
+    is("HAKMEM_FALLBACK", "libc") || is("HAKMEM_OPTIONS", "fallback=libc")
 }
 
 /// The topic of memory that does not come from malloc.

@@ -10,6 +10,7 @@ use hakmem_report::summary;
 use hakmem_results::{Arm, ArmKind, Metric, Ratio, ResultFile, Row, Verdict};
 
 use crate::cli::CompareArguments;
+use crate::diagnosis::{is_fallback_set, UNSET_FALLBACK};
 
 /// More runs than these are not suggested: what is unclear then is too small to matter.
 const MOST_RUNS: usize = 100;
@@ -92,6 +93,9 @@ fn without_length(options: &[String]) -> Vec<String> {
 /// shell does not have anyway. A comparison has one row.
 pub fn render(file: &ResultFile, asked: &Asked) -> Option<String> {
     let row = summary::rows_run(file).next()?;
+    if row.error(&file.arms[0].name).is_some() && is_fallback_set() {
+        return Some(format!("  → {UNSET_FALLBACK}"));
+    }
     let (purpose, words) = next(file, row, asked)?;
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     let variables = file.environment.iter();

@@ -6,6 +6,7 @@ use std::os::unix::fs::{chown, PermissionsExt};
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
+use predicates::prelude::*;
 use predicates::str::contains;
 use rustix::process::{Pid, Signal};
 
@@ -519,12 +520,24 @@ fn a_child_that_loses_the_preload() {
 
 #[test]
 fn calls_that_hakmem_passes_on_do_not_count() {
+    let advice = "    → HAKMEM_FALLBACK=libc asks for that: leave it out\n";
+    for (name, value) in [
+        ("HAKMEM_FALLBACK", "libc"),
+        ("HAKMEM_OPTIONS", "stats=0,fallback=libc"),
+    ] {
+        hakmem()
+            .env(name, value)
+            .args(["doctor", "--", "ls", "/"])
+            .assert()
+            .code(1)
+            .stdout(contains("does not serve").and(contains(advice)));
+    }
     hakmem()
         .env("HAKMEM_FALLBACK", "libc")
-        .args(["doctor", "--", "ls", "/"])
+        .args(["compare", "--with", "system", "--runs", "1", "--", "ls"])
         .assert()
         .code(1)
-        .stdout(contains("does not serve"));
+        .stderr(contains(advice.trim()));
 }
 
 #[test]
