@@ -126,6 +126,10 @@ pub fn check_allocators(image: &Image) -> Vec<Finding> {
         if ALLOCATORS.iter().any(|(name, ..)| is_its(name)) {
             findings.push(library_finding(library, &image.imported));
         }
+        if is_its("hakmem") {
+            let text = format!("it is linked with {library}, which needs no preloading");
+            findings.push(Finding::good("allocator_library", text));
+        }
     }
     if findings.is_empty() {
         findings.push(Finding::good(

@@ -406,6 +406,18 @@ fn a_program_that_is_linked_with_hakmem_is_served_by_it() {
 }
 
 #[test]
+fn a_program_that_is_linked_with_the_library_is_told_so() {
+    let directory = scratch();
+    let path = directory.path().join("program");
+    let of_build = format!("-L{}", build().display());
+    compile("cc", PROGRAM, &[&of_build, "-lhakmem"], &path).unwrap();
+    let (text, status) = doctor(&["--no-run"], &path);
+    assert_eq!(status, 0, "{text}");
+    assert!(text.contains("linked with libhakmem.so.0"), "{text}");
+    assert!(!text.contains("no allocator of its own"), "{text}");
+}
+
+#[test]
 fn a_program_for_musl() {
     let directory = scratch();
     let path = directory.path().join("musl");
