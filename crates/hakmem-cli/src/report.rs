@@ -91,40 +91,50 @@ pub fn no_recording(bytes: &[u8], path: &Path) -> Error {
 /// sentence.
 fn what_else(bytes: &[u8], path: &Path) -> Option<String> {
     let name = path.display();
-    if bytes.is_empty() {
-        return Some(
+    let begins = |text: &str| bytes.starts_with(text.as_bytes());
+    let what = match bytes {
+        [] => {
             "is empty: nothing was recorded to it; record again, with room on the disk, until the \
              program has ended"
-                .into(),
-        );
-    }
-    Some(match bytes {
-        [0x1f, 0x8b, ..] => format!(
-            "is gzipped, as --pprof writes it, which other programs read: go tool pprof -http=: \
-             {name}; this command shows the recording that it was made from"
-        ),
-        [0x7f, b'E', b'L', b'F', ..] => format!(
-            "is a program, a library or a core file: hakmem inspect {name} looks into core files, \
-             hakmem record -- {name} records programs"
-        ),
-        [b'<', ..] => "is a page or a picture: a browser shows it".into(),
+        }
+        [0x1f, 0x8b, ..] => {
+            return Some(format!(
+                "is gzipped, as --pprof writes it, which other programs read: go tool pprof \
+                 -http=: {name}; this command shows the recording that it was made from"
+            ))
+        }
+        [0x7f, b'E', b'L', b'F', ..] => {
+            return Some(format!(
+                "is a program, a library or a core file: hakmem inspect {name} looks into core \
+                 files, hakmem record -- {name} records programs"
+            ))
+        }
+        [b'<', ..] => "is a page or a picture: a browser shows it",
         [b'{', ..] => of_json(bytes)?,
+        _ if begins("row,arm,") => "is what --csv wrote: this command shows what --json wrote",
+        _ if begins("site,function,") => {
+            "is what --csv wrote of a .hakprof file: give this command that"
+        }
+        _ if begins("# Bench") => "is what --markdown wrote: this command shows what --json wrote",
+        _ if begins("# HELP hakmem_") => "is what hakmem metrics wrote, which Prometheus reads",
+        _ if begins("hakmem: ") => "is a crash report: hakmem explain shows it",
         _ => return None,
-    })
+    };
+    Some(what.into())
 }
 
-fn of_json(bytes: &[u8]) -> Option<String> {
+fn of_json(bytes: &[u8]) -> Option<&'static str> {
     let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-    let original = "which is for other programs: give this command the .hakprof file itself";
-    match value["kind"].as_str() {
-        Some("recording") => Some(format!("is what --json wrote of a recording, {original}")),
-        Some("difference") => {
-            Some("is what --json wrote of two recordings: give this command those".into())
+    let has = |field| value.get(field).is_some();
+    Some(match value["kind"].as_str() {
+        Some("recording") => {
+            "is what --json wrote of a recording: give this command the .hakprof file itself"
         }
-        Some("leaks") => Some(format!("is what --leaks --json wrote, {original}")),
-        _ if value.get("accounted_bytes").is_some() => {
-            Some("is what hakmem inspect --json wrote, which is for other programs".into())
-        }
-        _ => None,
-    }
+        Some("difference") => "is what --json wrote of two recordings: give this command those",
+        Some("leaks") => "is what --leaks --json wrote: give this command the .hakprof file itself",
+        Some("crash") => "is what hakmem explain --json wrote, which other programs read",
+        _ if has("accounted_bytes") => "is what hakmem inspect --json wrote for other programs",
+        _ if has("tiers") => "has the statistics of a process: hakmem run --stats prints them",
+        _ => return None,
+    })
 }

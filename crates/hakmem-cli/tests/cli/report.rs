@@ -37,6 +37,39 @@ fn a_result_file_in_other_formats() {
 }
 
 #[test]
+fn other_files_of_hakmem_are_recognised() {
+    let directory = scratch();
+    let path = directory.path().join("file");
+    let path = path.to_str().unwrap();
+    let written = |arguments: &[&str]| {
+        let output = hakmem().args(arguments).output().unwrap();
+        std::fs::write(path, output.stdout).unwrap();
+    };
+    let told = |message: &str| {
+        let failed = hakmem().args(["report", path]).assert().code(2);
+        failed.stderr(contains(message));
+    };
+    for (format, message) in [("--csv", "what --csv wrote"), ("--markdown", "--markdown")] {
+        let more = ["--with", "system", "--runs", "1", "--", "true"];
+        written(&[&["compare", format][..], &more].concat());
+        told(message);
+    }
+    written(&["metrics"]);
+    told("which Prometheus reads");
+    let option = format!("stats_file={path}");
+    hakmem()
+        .args(["run", "--option", &option, "--", "ls", "/"])
+        .assert()
+        .success();
+    told("hakmem run --stats");
+    let crash = "hakmem: free(): double free of 0x7f1e22400000\nbacktrace:\n  #0 0x1 (/a+0x1)\n";
+    std::fs::write(path, crash).unwrap();
+    told("hakmem explain shows it");
+    written(&["explain", "--json", path]);
+    told("hakmem explain --json");
+}
+
+#[test]
 fn files_that_are_no_results() {
     let directory = scratch();
     let path = directory.path().join("result.json");
