@@ -203,6 +203,9 @@ pub struct TopArguments {
 Those are the processes that hakmem serves and whose memory this user may read. A dashboard for \
 Grafana is installed as share/hakmem/grafana/hakmem.json.
 
+Exit status: 0, or 2 when the process cannot be looked at, the file not be written or the address \
+not be used.
+
 Examples:
   hakmem metrics
   hakmem metrics --listen 127.0.0.1:9427
@@ -403,6 +406,8 @@ pub struct BenchArguments {
 Frames of the report become functions with source files and lines, as far as the files are still \
 those that ran; those inside of hakmem are left out. Everything else is passed on as it comes, so \
 that the output of a server may go through it.
+
+Exit status: 0, or 2 when a file has no frames or cannot be read.
 
 Examples:
   HAKMEM_CRASH_FILE=crash.%p hakmem run -- ./server; hakmem explain crash.4711
