@@ -77,7 +77,8 @@ pub fn check(analysis: &Analysis, suppressions: &Suppressions) -> Leaks {
 impl Leaks {
     /// What is wrong with an amount, for people.
     fn verdict(&self, amount: &Amount) -> String {
-        let amount = format!("{} in {}", bytes(amount.bytes), blocks(amount.blocks));
+        // As samples tell.
+        let amount = format!("about {} in {}", bytes(amount.bytes), blocks(amount.blocks));
         match self.search {
             None => format!("{amount} were never freed"),
             Some(_) => format!("{amount} are lost"),

@@ -154,7 +154,10 @@ fn leaks_are_what_is_left_and_not_suppressed() {
     let toy = toy_analysis();
     let all = leaks::check(&toy, &Suppressions::default());
     assert_eq!(all.sites.len(), 1);
-    assert!(leaks::render(&toy, &all).contains("    Cache::insert cache.cpp:12\n"));
+    let shown = leaks::render(&toy, &all);
+    assert!(shown.contains("    Cache::insert cache.cpp:12\n"));
+    // It is what samples tell.
+    assert!(shown.starts_with("about 6.25 MiB in "), "{shown}");
     for pattern in ["Cache::*", "serve", "*/cache.cpp", "toy"] {
         let none = leaks::check(&toy, &Suppressions::parse(pattern));
         assert!(none.sites.is_empty(), "{pattern}");
