@@ -52,7 +52,12 @@ pub struct LibraryOptions {
 impl LibraryOptions {
     /// Whether they ask for the hardened library, which is a file of its own.
     pub fn hardened(&self) -> bool {
-        let asks = |it: &OptionSetting| (&*it.name, &*it.value) == ("preset", "hardened");
+        let asks = |it: &OptionSetting| {
+            matches!(
+                (&*it.name, &*it.value),
+                ("preset", "hardened") | ("hardened", "1")
+            )
+        };
         self.preset == Some(Preset::Hardened) || self.options.iter().any(asks)
     }
 }

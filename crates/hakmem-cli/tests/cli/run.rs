@@ -65,9 +65,13 @@ fn the_library_is_preloaded_once_however_often_it_is_asked_for() {
 fn hakmem_is_the_malloc_of_the_program() {
     let directory = scratch();
     let statistics = directory.path().join("statistics.json");
-    for (preset, hardened) in [("lean", 0), ("hardened", 1)] {
+    for (option, preset, hardened) in [
+        ("preset=lean", "lean", 0),
+        ("preset=hardened", "hardened", 1),
+        ("hardened=1", "hardened", 1),
+    ] {
         hakmem()
-            .args(["run", "--preset", preset, "--option"])
+            .args(["run", "--option", option, "--option"])
             .arg(format!("stats_file={}", statistics.display()))
             .args(["--", "ls", "/"])
             .assert()
