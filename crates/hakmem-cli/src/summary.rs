@@ -12,7 +12,7 @@ use hakmem_profile::units::shortened;
 use serde::Deserialize;
 use tempfile::TempDir;
 
-use crate::inspection::words::bytes;
+use crate::inspection::words::{bytes, share};
 use crate::settings::path_option;
 
 /// The variable that names the file of a process.
@@ -229,13 +229,6 @@ fn tiers(text: &mut String, all: &[Statistics]) {
             share(usage.free_hits, usage.free_calls),
             bytes(usage.live_bytes),
         );
-    }
-}
-
-fn share(part: u64, whole: u64) -> String {
-    match whole {
-        0 => "–".into(),
-        _ => format!("{:.1}%", part as f64 * 100.0 / whole as f64),
     }
 }
 

@@ -40,11 +40,11 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// A share of a whole in percent: `12.3 %`.
+/// A share of a whole in percent: `12.3%`.
 pub fn share(part: u64, whole: u64) -> String {
     match whole {
         0 => "–".into(),
-        _ => format!("{:.1} %", part as f64 * 100.0 / whole as f64),
+        _ => format!("{:.1}%", part as f64 * 100.0 / whole as f64),
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(bytes(10 << 20), "10.0 MiB");
         assert_eq!(number(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!(number(12), "12");
-        assert_eq!(share(1, 3), "33.3 %");
+        assert_eq!(share(1, 3), "33.3%");
         assert_eq!(share(1, 0), "–");
     }
 }
