@@ -49,10 +49,11 @@ class Attach(Case):
         self.end()
         super().tearDown()
 
-    def start(self, **more):
-        self.program = subprocess.Popen([str(FOLDER / "attached")], env=environment(**more),
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        cwd=self.output)
+    def start(self, title="", **more):
+        program = str(FOLDER / "attached")
+        self.program = subprocess.Popen([title or program], executable=program, text=True,
+                                        env=environment(**more), stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, cwd=self.output)
         self.assertEqual(self.program.stdout.readline(), "runs\n")
 
     def end(self):
@@ -132,6 +133,13 @@ class Attach(Case):
             self.check_sites(log)
         self.end()
         self.assertEqual([log.stat().st_size for log in self.logs()], sizes)
+
+    def test_a_file_has_the_name_of_the_process(self):
+        """Not the title that it gave itself."""
+        self.start(title="a server *:7379")
+        self.finish(self.begin())
+        names = [log.name for log in self.logs()]
+        self.assertEqual(names, ["attached.%d.hakprof" % self.program.pid])
 
     @unittest.skipIf(os.environ.get("HAKMEM_PRESET") == "hardened", "all tests are")
     def test_hardened(self):

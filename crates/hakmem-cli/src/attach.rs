@@ -1,6 +1,7 @@
 //! `hakmem record --attach`: records a process that runs already, from now on.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -55,7 +56,9 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
         ends: None,
         name,
     };
-    session.begin(arguments, &places)?;
+    // The library knows the title, which a server may have changed.
+    let program = process.name().replace('/', "_").replace('%', "%%");
+    session.begin(arguments, &record::pattern(&places.written, &program))?;
     let end = session.watch();
     places.end_children(&before, pid)?;
     session.end(end);
@@ -166,7 +169,7 @@ impl Session {
         }
     }
 
-    fn begin(&mut self, arguments: &RecordArguments, places: &Places) -> Result<()> {
+    fn begin(&mut self, arguments: &RecordArguments, pattern: &OsStr) -> Result<()> {
         let name = self.name.clone();
         let gone = || format!("{name} has ended");
         let attachment = &self.attachment;
@@ -177,7 +180,7 @@ impl Session {
         self.ends = arguments.time.map(|time| Instant::now() + time);
         let mean_bytes = u64::from(arguments.sample_kib) << 10;
         attachment
-            .prepare(record::pattern(&places.written).as_bytes(), mean_bytes)
+            .prepare(pattern.as_bytes(), mean_bytes)
             .with_context(gone)?;
         attachment.ask(Request::Begin).with_context(gone)?;
         let asked = Instant::now();

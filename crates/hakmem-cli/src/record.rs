@@ -53,7 +53,7 @@ fn supervise(arguments: &RecordArguments) -> Result<ExitCode> {
     let directory = directory(arguments)?;
     let mut command = run::command(&arguments.library, &arguments.command)?;
     command
-        .env(FILE_VARIABLE, pattern(&directory))
+        .env(FILE_VARIABLE, pattern(&directory, "%e"))
         .env(DISTANCE_VARIABLE, arguments.sample_kib.to_string());
     warn(Path::new(command.get_program()));
     let before = recordings_in(&directory)?;
@@ -101,9 +101,9 @@ fn check_room(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// What the library makes the path from.
-pub(crate) fn pattern(directory: &Path) -> OsString {
-    path_option(directory, &format!("%e.%p.{SUFFIX}"))
+/// What the library makes the path from; `%e` is its name for the program.
+pub(crate) fn pattern(directory: &Path, program: &str) -> OsString {
+    path_option(directory, &format!("{program}.%p.{SUFFIX}"))
 }
 
 pub(crate) fn recordings_in(directory: &Path) -> Result<BTreeSet<PathBuf>> {
@@ -190,7 +190,7 @@ fn going_on(directory: &Path) -> BTreeSet<u32> {
     let variable = [
         FILE_VARIABLE.as_bytes(),
         b"=",
-        pattern(directory).as_bytes(),
+        pattern(directory, "%e").as_bytes(),
     ]
     .concat();
     let is_set = |pid: &i32| {
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn percent_signs_of_directories_stay() {
-        let pattern = pattern(Path::new("/tmp/100%p"));
+        let pattern = pattern(Path::new("/tmp/100%p"), "%e");
         assert_eq!(pattern, "/tmp/100%%p/%e.%p.hakprof");
     }
 }
