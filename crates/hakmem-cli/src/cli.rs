@@ -381,7 +381,7 @@ pub struct BenchArguments {
     #[arg(long, value_name = "GROUP", add = candidates::groups())]
     pub group: Option<String>,
     /// List the rows and whether they can run here, and measure nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "csv", "markdown", "html"])]
     pub list: bool,
     /// Add the programs of this file to the list; it looks like share/hakmem/programs.toml
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -690,6 +690,7 @@ mod tests {
             &["compare", "--runs", "5", "--time", "1s", "--", "true"],
             &["compare", "--time", "soon", "--", "true"],
             &["bench", "--kind", "toys"],
+            &["bench", "--list", "--json"],
             &["report"],
         ] {
             assert!(parse(line).is_err(), "{line:?}");
