@@ -220,10 +220,13 @@ fn list(tasks: &[Task]) -> String {
         (RowKind::Workload, "Workloads"),
         (RowKind::Program, "Programs"),
     ] {
-        let mut rows = tasks.iter().filter(|task| task.kind == kind).peekable();
-        if rows.peek().is_none() {
+        let mut rows: Vec<&Task> = tasks.iter().filter(|task| task.kind == kind).collect();
+        if rows.is_empty() {
             continue;
         }
+        // Each group once, in the order of the lists.
+        let all = rows.clone();
+        rows.sort_by_key(|task| all.iter().position(|first| first.group == task.group));
         let _ = writeln!(text, "{title}");
         let mut group = "";
         for task in rows {

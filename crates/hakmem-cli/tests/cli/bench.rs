@@ -1,5 +1,7 @@
 //! `hakmem bench`
 
+use std::collections::HashSet;
+
 use predicates::prelude::*;
 use predicates::str::contains;
 
@@ -30,6 +32,10 @@ fn the_list_has_workloads_and_programs() {
                 .and(contains("larson"))
                 .and(contains("python-json")),
         );
+    let list = drawn(&["--kind", "workloads"]);
+    let groups: Vec<&str> = list.lines().filter(|it| it.starts_with(" group")).collect();
+    let different: HashSet<&str> = groups.iter().copied().collect();
+    assert_eq!(different.len(), groups.len(), "{groups:?}");
     hakmem()
         .args(["bench", "--list", "--kind", "programs"])
         .assert()
