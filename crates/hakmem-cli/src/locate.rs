@@ -65,7 +65,7 @@ impl Installation {
         let libc = libc.name();
         bail!(
             "{name} for {libc} is missing: looked in {prefix}/{libc} and {prefix}/{machine}; \
-             docs/musl.md says how it is built"
+             `make library-musl` builds that for musl, or unpack the tarball for musl"
         )
     }
 
@@ -188,6 +188,7 @@ mod tests {
         let message = installation.library(other, false).unwrap_err().to_string();
         let missing = format!("libhakmem.so for {} is missing", other.name());
         assert!(message.starts_with(&missing), "{message}");
+        assert!(message.contains("`make library-musl`"), "{message}");
     }
 
     #[test]

@@ -75,5 +75,5 @@ fn without_the_library_what_is_missing_is_named() {
         .arg(&path)
         .assert()
         .code(125)
-        .stderr(contains("libhakmem.so for musl is missing").and(contains("docs/musl.md")));
+        .stderr(contains("libhakmem.so for musl is missing").and(contains("make library-musl")));
 }
