@@ -42,8 +42,13 @@ pub fn report(arguments: &ReportArguments, outputs: &Outputs) -> Result<()> {
     let has_files = outputs.files().next().is_some();
     let all: Vec<PathBuf> = paths(arguments).cloned().collect();
     match (&all[..], selection.merge) {
-        ([path], false) => {
-            let analysis = chosen.analyse(&recordings_of(path)?)?;
+        ([_], _) | (_, true) => {
+            let found: Result<Vec<Vec<PathBuf>>> =
+                all.iter().map(|path| recordings_of(path)).collect();
+            let analysis = chosen.analyse(&found?.concat())?;
+            if analysis.sites.is_empty() && selection.focus.is_some() {
+                bail!("no call site matches --focus");
+            }
             outputs.write_with(|format| render(&analysis, format, options, has_files))?;
         }
         ([path, later], false) => {
@@ -62,12 +67,6 @@ pub fn report(arguments: &ReportArguments, outputs: &Outputs) -> Result<()> {
             };
             outputs
                 .write_with(|format| render_difference(&difference, format, options, has_files))?;
-        }
-        (_, true) => {
-            let found: Result<Vec<Vec<PathBuf>>> =
-                all.iter().map(|path| recordings_of(path)).collect();
-            let analysis = chosen.analyse(&found?.concat())?;
-            outputs.write_with(|format| render(&analysis, format, options, has_files))?;
         }
         _ => bail!(
             "two recordings can be compared, and these are {}: --merge adds them up, --leaks shows \

@@ -30,6 +30,7 @@ fn parts_of_a_recording_are_shown() {
         (&["--from=2h"][..], "ends after"),
         (&["--from=2s", "--to=1s"], "--from has to be before --to"),
         (&["--focus=("], "invalid value"),
+        (&["--focus=nosuch"], "no call site matches --focus"),
         (&["--sarif"], "--leaks"),
     ] {
         hakmem()
