@@ -55,7 +55,8 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
         None => text.to_string(),
     };
     let addresses = full.to_socket_addrs();
-    let addresses = addresses.with_context(|| format!("{text} is no address to listen at"))?;
+    let addresses = addresses
+        .with_context(|| format!("{text} is no address to listen at: give HOST:PORT or :PORT"))?;
     Ok(addresses.collect())
 }
 
@@ -186,7 +187,8 @@ mod tests {
         assert_eq!(first(":9101"), "[::]:9101");
         assert_eq!(first("[::1]:9101"), "[::1]:9101");
         for text in ["", "9101", "nonsense:port", "::::"] {
-            assert!(addresses(text).is_err(), "{text}");
+            let error = addresses(text).unwrap_err().to_string();
+            assert!(error.ends_with("give HOST:PORT or :PORT"), "{error}");
         }
     }
 }
