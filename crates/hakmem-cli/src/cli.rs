@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::candidates;
 use crate::settings::LibraryOptions;
-use crate::values::{duration, exit_codes};
+use crate::values::{duration, exit_codes, number};
 
 /// Run programs on hakmem, a malloc for Linux, and measure what it brings.
 #[derive(Debug, Parser)]
@@ -164,7 +164,7 @@ pub struct InspectArguments {
     #[command(flatten)]
     pub leak_options: LeakOptions,
     /// Draw so many superslabs in the terminal
-    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(long, value_name = "N", value_parser = number, default_value = "16")]
     pub map: usize,
 }
 
@@ -506,7 +506,7 @@ pub struct RecordingOptions {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "peak")]
     pub show: Show,
     /// Functions that are shown of a call stack
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", value_parser = number, default_value = "10")]
     pub frames: usize,
     /// Show who calls the functions that match, in place of the report
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]

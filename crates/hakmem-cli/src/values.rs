@@ -34,6 +34,12 @@ const NO_DURATION: &str = "expected a number with ms, s, m or h, e.g. 90s; secon
 /// The longest duration that [`duration`] takes.
 pub const LONGEST_HOURS: u32 = 1000;
 
+/// Parses how many of something there are to be.
+pub fn number(text: &str) -> Result<usize, String> {
+    text.parse()
+        .map_err(|_| "expected a number, 0 or more".into())
+}
+
 /// Parses exit codes separated by commas, or `any`.
 pub fn exit_codes(text: &str) -> Result<ExitCodes, String> {
     if text == "any" {
@@ -68,6 +74,14 @@ mod tests {
             "", "s", "-1s", "0", "0ms", "1d", "1 s", "1.2.3", "1e9h", "1001h", ".", "inf", "nan",
         ] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(number("16"), Ok(16));
+        for text in ["", "x", "-1", "1.5"] {
+            assert!(number(text).unwrap_err().contains("a number"), "{text}");
         }
     }
 
