@@ -82,6 +82,9 @@ pub(crate) fn directory(arguments: &RecordArguments) -> Result<PathBuf> {
             " (--output takes another directory)",
         ),
     };
+    if directory.exists() && !directory.is_dir() {
+        bail!("{} is no directory", directory.display());
+    }
     fs::create_dir_all(&directory)
         .and_then(|()| directory.canonicalize())
         .and_then(|directory| check_room(&directory).map(|()| directory))

@@ -353,11 +353,16 @@ fn bad_input_is_said_in_a_line() {
             "{text}"
         );
     }
-    hakmem()
-        .args(["record", "--output", "/dev/null/x", "--", "true"])
-        .assert()
-        .code(125)
-        .stderr(contains("cannot write to /dev/null/x"));
+    for (output, message) in [
+        ("/dev/null/x", "cannot write to /dev/null/x"),
+        ("/dev/null", "/dev/null is no directory"),
+    ] {
+        hakmem()
+            .args(["record", "--output", output, "--", "true"])
+            .assert()
+            .code(125)
+            .stderr(contains(message));
+    }
     // Nobody may make files there, not even root.
     hakmem()
         .current_dir("/proc/self")
