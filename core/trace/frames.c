@@ -48,7 +48,7 @@ static bool apply(
             *value = from->registers[rule->value];
         return rule->value < FRAME_REGISTERS;
     case RULE_AT_EXPRESSION:
-        return evaluate((const uint8_t *)rule->value, from, reader, &address) &&
+        return evaluate((const uint8_t *)(intptr_t)rule->value, from, reader, &address) &&
                read_word(reader, address, value);
     case RULE_SAME:
         return true;
@@ -78,6 +78,8 @@ static bool up_by_rules(struct frame *frame, struct reader *reader, const struct
 static bool up_by_pointer(struct frame *frame, struct reader *reader)
 {
     uintptr_t pc, at = frame->registers[FRAME_POINTER];
+    if (reader->is_sampling && !in_stack(reader, at, 2 * sizeof at))
+        return false; /* it was no frame pointer */
     if (at < frame->registers[STACK_POINTER] || !read_word(reader, at + sizeof at, &pc) ||
         !read_word(reader, at, &frame->registers[FRAME_POINTER]))
         return false;
@@ -102,24 +104,25 @@ static bool up_from_nowhere(struct frame *frame, struct reader *reader)
 /* How much of a context is read. */
 enum { CONTEXT_BYTES = offsetof(ucontext_t, uc_mcontext) + sizeof(mcontext_t) };
 
-/* A signal handler returns to a trampoline, which makes the system call that ends the handler. The
- * code there can be read. */
-static bool up_from_handler(struct frame *frame, struct reader *reader)
+/* A signal handler returns to a trampoline, which makes the system call that ends the handler. */
+static bool is_trampoline(uintptr_t pc, struct reader *reader)
 {
 #if defined(__x86_64__)
     static const uint8_t trampoline[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-    const size_t context_offset = 0;
 #else
     static const uint8_t trampoline[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
-    const size_t context_offset = 128;
 #endif
-    uintptr_t context = frame->registers[STACK_POINTER] + context_offset;
-    if (!can_read(reader, frame->pc, sizeof trampoline) ||
-        memcmp((const void *)frame->pc, trampoline, sizeof trampoline) != 0 ||
-        !can_read(reader, context, CONTEXT_BYTES))
+    return can_read(reader, pc, sizeof trampoline) &&
+           memcmp((const void *)pc, trampoline, sizeof trampoline) == 0;
+}
+
+static bool up_from_handler(struct frame *frame, struct reader *reader)
+{
+    uintptr_t context = frame->registers[STACK_POINTER] + (COLUMNS == 32 ? 128 : 0);
+    if (!can_read(reader, context, CONTEXT_BYTES))
         return false;
     frame_from_signal(frame, (const void *)context);
-    return true;
+    return frame->pc != 0;
 }
 
 bool frame_up(struct frame *frame, struct reader *reader)
@@ -128,12 +131,13 @@ bool frame_up(struct frame *frame, struct reader *reader)
     bool was_exact = frame->is_exact, found;
     uintptr_t pc = frame->pc, sp = frame->registers[STACK_POINTER];
     uintptr_t place = pc - !was_exact; /* another function may begin behind a last call */
-    frame->had_table = false;
     reader_find(reader, place);
-    if (reader->find && up_from_handler(frame, reader))
-        return frame->pc != 0;
     frame->is_exact = false;
     frame->had_table = unwind_table_find(reader, place, &rules);
+    bool calls_handler =
+        frame->had_table ? rules.is_handler : reader->find && is_trampoline(pc, reader);
+    if (calls_handler)
+        return up_from_handler(frame, reader);
     if (frame->had_table)
         found = up_by_rules(frame, reader, &rules);
     else if (was_exact && !can_read(reader, pc, 1))

@@ -1,6 +1,7 @@
 /* See log_store.h. */
 #include "trace/log_store.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -62,13 +63,13 @@ static void complain_of_log(const char *what, const char *path, const char *reas
     store.settings.say(buffer, text_stored(&text));
 }
 
-static int create_log(enum os_failure *failure)
+static int create_log(int *failure)
 {
     int fd = -1;
-    *failure = OS_EXISTS;
-    for (unsigned again = 1; again <= NAMES_MAX && *failure == OS_EXISTS; again++) {
+    *failure = EEXIST;
+    for (unsigned again = 1; again <= NAMES_MAX && *failure == EEXIST; again++) {
         if (!path_resolve(store.pattern, store.path, again)) {
-            *failure = OS_NO_FOLDER;
+            *failure = ENOENT;
             return -1;
         }
         fd = shared_file_create(store.path, failure);
@@ -83,21 +84,21 @@ static size_t extent_offset(uint32_t extent)
     return LOG_HEADER_BYTES + (size_t)extent * LOG_EXTENT_BYTES;
 }
 
-static enum os_failure map_range(int fd, size_t offset, size_t size)
+static int map_range(int fd, size_t offset, size_t size)
 {
-    enum os_failure failure = shared_file_allocate(fd, offset, size);
-    if (failure == OS_NO_FAILURE && !shared_file_map(fd, offset, size, store.base + offset))
-        failure = OS_OTHER_FAILURE;
+    int failure = shared_file_allocate(fd, offset, size);
+    if (!failure && !shared_file_map(fd, offset, size, store.base + offset))
+        failure = ENOMEM;
     return failure;
 }
 
 /* Makes the next extent of the file one of this kind. */
-static enum os_failure add_extent(int fd, enum log_kind kind)
+static int add_extent(int fd, enum log_kind kind)
 {
     struct kind *k = kind_of(kind);
     uint32_t extent = store.extents;
-    enum os_failure failure = map_range(fd, extent_offset(extent), LOG_EXTENT_BYTES);
-    if (failure != OS_NO_FAILURE)
+    int failure = map_range(fd, extent_offset(extent), LOG_EXTENT_BYTES);
+    if (failure)
         return failure;
     struct log_extent *head = (struct log_extent *)(store.base + extent_offset(extent));
     head->magic = LOG_EXTENT_MAGIC;
@@ -108,7 +109,7 @@ static enum os_failure add_extent(int fd, enum log_kind kind)
     ATOMIC_STORE_RELEASE(&k->count, k->count + 1);
     ATOMIC_STORE_RELAXED(&store.extents, extent + 1);
     ATOMIC_STORE_RELEASE(&store_header()->extents, extent + 1);
-    return OS_NO_FAILURE;
+    return 0;
 }
 
 /* Takes an extent written long ago out of memory: it stays in the file. */
@@ -126,13 +127,12 @@ static bool grow_by_one(enum log_kind kind)
     struct kind *k = kind_of(kind);
     if (k->count == k->limit || store.extents == store.extents_max)
         return false;
-    enum os_failure failure;
-    int fd = shared_file_open(store.path, store.file, &failure);
+    int failure, fd = shared_file_open(store.path, store.file, &failure);
     if (fd >= 0) {
         failure = add_extent(fd, kind);
         os_close(fd);
     }
-    if (failure != OS_NO_FAILURE) {
+    if (failure) {
         ATOMIC_STORE_RELAXED(&store.failed, 1);
         complain_of_log(
             "older samples will be thinned out, as there is no more room in", store.path,
@@ -270,19 +270,19 @@ static void fill_header(uint32_t parent)
 }
 
 /* Maps a new file with an extent of each kind. */
-static enum os_failure fill_file(int fd, uint32_t parent)
+static int fill_file(int fd, uint32_t parent)
 {
-    enum os_failure failure = map_range(fd, 0, LOG_HEADER_BYTES);
-    if (failure != OS_NO_FAILURE)
+    int failure = map_range(fd, 0, LOG_HEADER_BYTES);
+    if (failure)
         return failure;
     store.file = os_file_of(fd);
     store.extents = 0;
     for (unsigned i = 0; i < LOG_KINDS; i++)
         store.kinds[i].count = store.kinds[i].used = 0;
     fill_header(parent);
-    for (enum log_kind kind = LOG_SITES; kind <= LOG_KINDS && failure == OS_NO_FAILURE; kind++)
+    for (enum log_kind kind = LOG_SITES; kind <= LOG_KINDS && !failure; kind++)
         failure = add_extent(fd, kind);
-    if (failure == OS_NO_FAILURE && store_reach(LOG_SITES, 0))
+    if (!failure && store_reach(LOG_SITES, 0))
         ((struct log_site_record *)store_record(LOG_SITES, 0))->state = LOG_WHOLE;
     return failure;
 }
@@ -291,15 +291,15 @@ static enum os_failure fill_file(int fd, uint32_t parent)
 static void open_log(void)
 {
     uint32_t parent = store_process ? store_header()->process : 0;
-    enum os_failure failure;
+    int failure;
     int fd = create_log(&failure);
     if (fd >= 0) {
         failure = fill_file(fd, parent);
         os_close(fd);
-        if (failure != OS_NO_FAILURE)
+        if (failure)
             shared_file_remove(store.path);
     }
-    if (failure != OS_NO_FAILURE) {
+    if (failure) {
         complain_of_log(
             "nothing will be logged, as this cannot be written:", store.path,
             shared_file_reason(failure));

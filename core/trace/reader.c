@@ -10,16 +10,10 @@ void reader_find(struct reader *reader, uintptr_t address)
         reader->code = (struct code){0};
 }
 
-static bool has_all(const struct range *range, uintptr_t address, size_t size)
-{
-    return range_has(range, address) && range->end - address >= size;
-}
-
 bool can_read(struct reader *reader, uintptr_t address, size_t size)
 {
     enum { PAGE_BYTES = 4096 };
-    if (has_all(&reader->stack, address, size) ||
-        (reader->code_stays && has_all(&reader->code.range, address, size)))
+    if (in_stack(reader, address, size))
         return true;
     uintptr_t page = address / PAGE_BYTES + 1;
     if ((address + size - 1) / PAGE_BYTES + 1 == page && page == reader->page)

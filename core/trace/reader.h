@@ -1,5 +1,5 @@
-/* What a walk over a stack reads of the process. It trusts no address: what lies neither in the
- * thread's own stack nor in a loaded file, which both stay where they are, the system is asked for.
+/* What a walk over a stack reads of the process. It trusts no address: for what does not lie in the
+ * thread's own stack, the system is asked.
  */
 #ifndef TRACE_READER_H
 #define TRACE_READER_H
@@ -25,13 +25,18 @@ struct reader {
     /* Finds the file that an address lies in; NULL: none is asked for. */
     bool (*find)(uintptr_t address, struct code *code);
     struct range stack; /* stays; empty: it is not known where the stack lies */
-    bool code_stays;    /* files that are found are not unloaded meanwhile */
+    bool is_sampling;   /* the process is sound: files stay, and their tables are right */
     struct code code;   /* the one that was found last */
     uintptr_t page;     /* number, from 1, of the page that the system was asked for last */
 };
 
 /* The file that the address lies in is in `reader->code` then, which is empty if there is none. */
 void reader_find(struct reader *reader, uintptr_t address);
+
+ALWAYS_INLINE bool in_stack(const struct reader *reader, uintptr_t address, size_t size)
+{
+    return range_has(&reader->stack, address) && reader->stack.end - address >= size;
+}
 
 bool can_read(struct reader *reader, uintptr_t address, size_t size);
 

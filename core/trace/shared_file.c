@@ -12,48 +12,28 @@
 #include "os/fault.h"
 #include "os/syscall.h"
 
-static enum os_failure failure_of(long result)
+const char *shared_file_reason(int failure)
 {
-    switch (-result) {
+    switch (failure) {
     case EEXIST:
-        return OS_EXISTS;
+        return "too many files of this name are there already: remove them, or record to an "
+               "empty directory";
     case EACCES:
     case EPERM:
     case EROFS:
-        return OS_NO_ACCESS;
+        return "no permission";
     case ENOENT:
     case ENOTDIR:
-        return OS_NO_FOLDER;
+        return "there is no such folder";
     case ENOSPC:
     case EDQUOT:
-        return OS_NO_SPACE;
+        return "the disk is full";
     case EFBIG:
-        return OS_FILE_LIMIT;
+        return "files may not become that long";
     case EMFILE:
     case ENFILE:
-        return OS_NO_DESCRIPTOR;
-    default:
-        return OS_OTHER_FAILURE;
-    }
-}
-
-const char *shared_file_reason(enum os_failure failure)
-{
-    switch (failure) {
-    case OS_EXISTS:
-        return "too many files of this name are there already: remove them, or record to an "
-               "empty directory";
-    case OS_NO_ACCESS:
-        return "no permission";
-    case OS_NO_FOLDER:
-        return "there is no such folder";
-    case OS_NO_SPACE:
-        return "the disk is full";
-    case OS_FILE_LIMIT:
-        return "files may not become that long";
-    case OS_NO_DESCRIPTOR:
         return "too many files are open";
-    case OS_NOT_THERE:
+    case ESTALE:
         return "the file is not under this name any more";
     default:
         return "the system refuses";
@@ -67,17 +47,17 @@ static long open_path(const char *path, int flags)
         0, 0);
 }
 
-int shared_file_create(const char *path, enum os_failure *failure)
+int shared_file_create(const char *path, int *failure)
 {
     long fd = open_path(path, O_CREAT | O_EXCL);
-    *failure = fd < 0 ? failure_of(fd) : OS_NO_FAILURE;
+    *failure = fd < 0 ? (int)-fd : 0;
     return fd < 0 ? -1 : (int)fd;
 }
 
-int shared_file_open(const char *path, struct os_file identity, enum os_failure *failure)
+int shared_file_open(const char *path, struct os_file identity, int *failure)
 {
     long fd = open_path(path, O_NONBLOCK);
-    *failure = fd >= 0 || fd == -ENOENT ? OS_NOT_THERE : failure_of(fd);
+    *failure = fd >= 0 || fd == -ENOENT ? ESTALE : (int)-fd;
     if (fd < 0)
         return -1;
     struct os_file found = os_file_of((int)fd);
@@ -120,7 +100,7 @@ static long allocate(int fd, size_t offset, size_t size)
 }
 
 /* Beyond the limit the kernel sends SIGXFSZ: it is blocked meanwhile, and consumed if it came. */
-enum os_failure shared_file_allocate(int fd, size_t offset, size_t size)
+int shared_file_allocate(int fd, size_t offset, size_t size)
 {
     const uint64_t signal = (uint64_t)1 << (SIGXFSZ - 1);
     const struct timespec no_time = {0, 0};
@@ -131,7 +111,7 @@ enum os_failure shared_file_allocate(int fd, size_t offset, size_t size)
     if (result < 0 && !(waiting & signal))
         system_call(SYS_rt_sigtimedwait, (long)&signal, 0, (long)&no_time, sizeof signal, 0, 0);
     system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&kept, 0, sizeof kept, 0, 0);
-    return result < 0 ? failure_of(result) : OS_NO_FAILURE;
+    return result < 0 ? (int)-result : 0;
 }
 
 bool shared_file_map(int fd, size_t offset, size_t size, void *address)

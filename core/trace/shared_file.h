@@ -10,33 +10,20 @@
 
 #include "os/os.h"
 
-/* Why a call failed, as far as a user can do something about it. */
-enum os_failure {
-    OS_NO_FAILURE,
-    OS_EXISTS,
-    OS_NO_ACCESS,
-    OS_NO_FOLDER,
-    OS_NO_SPACE,
-    OS_FILE_LIMIT,
-    OS_NO_DESCRIPTOR,
-    OS_NOT_THERE,
-    OS_OTHER_FAILURE
-};
-
-/* For a message. */
-const char *shared_file_reason(enum os_failure failure);
+/* What an error number of these calls means, for a message. 0 is no failure. */
+const char *shared_file_reason(int failure);
 
 /* Creates a file of the user's own, whose descriptor exec closes. -1, and the reason: it cannot. */
-int shared_file_create(const char *path, enum os_failure *failure);
+int shared_file_create(const char *path, int *failure);
 
 /* Opens the file of this identity and path. -1, and the reason: it cannot. */
-int shared_file_open(const char *path, struct os_file identity, enum os_failure *failure);
+int shared_file_open(const char *path, struct os_file identity, int *failure);
 
 void shared_file_remove(const char *path);
 
 /* Allocates blocks for the range of the file, which read as zero. Not even the limit on the size of
  * files ends the program. */
-enum os_failure shared_file_allocate(int fd, size_t offset, size_t size);
+int shared_file_allocate(int fd, size_t offset, size_t size);
 
 /* Maps the range over what is mapped at `address`. False: the former mapping is still there. */
 bool shared_file_map(int fd, size_t offset, size_t size, void *address);

@@ -124,7 +124,7 @@ static void walk_up(
     const struct unwind_stack *stack, const struct trace_start *start, struct walk *walk)
 {
     bool by_pointers = ATOMIC_LOAD_RELAXED(&is_by_pointers), goes_on = true;
-    struct reader reader = {.find = by_pointers ? NULL : loaded_code, .code_stays = true};
+    struct reader reader = {.find = by_pointers ? NULL : loaded_code, .is_sampling = true};
     struct frame frame = {.pc = start->caller};
     unsigned known = 1;
     if (is_inside(stack, start->top))
@@ -140,8 +140,9 @@ static void walk_up(
             known = walk->count + goes_on;
     }
     /* A coroutine that never returns may have anything for its return address. */
-    if (!goes_on && !frame.had_table && !can_read(&reader, frame.pc, 1))
-        walk->count--;
+    if (!goes_on && !frame.had_table && known > 1 &&
+        !can_read(&reader, walk->address[known - 1], 1))
+        known--;
     if (!goes_on && known < walk->count)
         walk->count = known;
 }

@@ -9,13 +9,12 @@ struct common {
     int64_t data_factor;
     uint64_t return_column;
     uint8_t encoding;
-    bool has_augmentation;
+    bool has_augmentation, is_handler;
 };
 
 /* ---- Finding the entry ----------------------------------------------------------------------- */
 
-/* Most entries are shorter; the rest is cut off, and read as far as it goes. */
-enum { ENTRY_BYTES = 1024 };
+enum { ENTRY_BYTES_MAX = 1 << 20, LEB_BYTES_MAX = 10 };
 
 struct entry {
     struct bytes bytes;
@@ -30,17 +29,21 @@ static uint32_t word_at(uintptr_t address)
     return word;
 }
 
+static bool can_use(struct reader *reader, uintptr_t address, size_t size)
+{
+    return reader->is_sampling || can_read(reader, address, size);
+}
+
 static bool find_entry(struct reader *reader, uintptr_t address, struct entry *entry)
 {
-    if (!can_read(reader, address, 8))
+    if (!can_use(reader, address, 8))
         return false;
     uint32_t length = word_at(address);
-    if (length < 4 || length >= 0xfffffff0)
+    if (length <= 4 || length > ENTRY_BYTES_MAX)
         return false;
-    size_t size = size_min(length - 4, ENTRY_BYTES);
     const uint8_t *start = (const uint8_t *)address + 8;
-    *entry = (struct entry){{start, start + size, false}, address + 4, word_at(address + 4)};
-    return can_read(reader, address + 8, size);
+    *entry = (struct entry){{start, start + length - 4, false}, address + 4, word_at(address + 4)};
+    return can_use(reader, address + 8, length - 4);
 }
 
 /* The header has a table of pairs, sorted by the first: where code begins, and its entry, both
@@ -50,13 +53,12 @@ static uintptr_t search_table(struct reader *reader, uintptr_t pc)
     enum { USUAL_TABLE = 0x3b, PAIR = 8, START = 12 };
     uintptr_t header = reader->code.table;
     const uint8_t *start = (const uint8_t *)header;
-    if (!header || !can_read(reader, header, START) || start[0] != 1 || start[3] != USUAL_TABLE)
+    if (!header || !can_use(reader, header, START) || start[0] != 1 || start[3] != USUAL_TABLE)
         return 0;
     struct bytes bytes = {start + 4, start + START, false};
     read_encoded(&bytes, start[1]);
     uintptr_t low = 0, high = read_encoded(&bytes, start[2]), table = (uintptr_t)bytes.at;
-    if (bytes.is_bad || !high || high > (reader->code.range.end - table) / PAIR ||
-        !can_read(reader, table, high * PAIR))
+    if (bytes.is_bad || !high || !can_use(reader, table, high * PAIR))
         return 0;
     while (low < high) {
         uintptr_t middle = low + (high - low) / 2;
@@ -86,9 +88,11 @@ static bool read_common(
     common->data_factor = (int64_t)read_leb(bytes, true);
     common->return_column = version == 1 ? read_byte(bytes) : read_leb(bytes, false);
     common->encoding = ENCODED_ABSOLUTE;
+    if (bytes->is_bad)
+        return false;
     common->has_augmentation = *letter == 'z';
     if (!common->has_augmentation)
-        return *letter == '\0' && !bytes->is_bad;
+        return *letter == '\0';
     uint64_t length = read_leb(bytes, false);
     const uint8_t *data = bytes->at;
     for (letter++; *letter && !bytes->is_bad; letter++) {
@@ -98,6 +102,8 @@ static bool read_common(
             read_encoded(bytes, (uint8_t)(read_byte(bytes) & ENCODED_FORMAT));
         else if (*letter == 'L')
             read_byte(bytes);
+        else if (*letter == 'S')
+            common->is_handler = true;
     }
     if (length > (uint64_t)(bytes->end - data))
         return false;
@@ -111,7 +117,7 @@ struct machine {
     const struct common *common;
     struct rules rules;
     struct rules first; /* after the common entry's instructions */
-    struct rules kept[4];
+    struct rules kept[2];
     unsigned kept_count;
     uintptr_t place, pc; /* instructions hold from `place` on; those beyond `pc` do not matter */
 };
@@ -196,7 +202,7 @@ static void skip(struct bytes *bytes)
 
 struct bytes unwind_table_expression(const uint8_t *at)
 {
-    struct bytes bytes = {at, at + ENTRY_BYTES, false};
+    struct bytes bytes = {at, at + LEB_BYTES_MAX, false};
     uint64_t length = read_leb(&bytes, false);
     bytes.end = bytes.at + length; /* was skipped as a whole: it lies in the entry */
     return bytes;
@@ -363,5 +369,6 @@ bool unwind_table_find(struct reader *reader, uintptr_t pc, struct rules *rules)
     bool is_good =
         run(&machine, bytes) && machine.rules.has_cfa && common.return_column == RETURN_COLUMN;
     *rules = machine.rules;
-    return is_good;
+    rules->is_handler = common.is_handler;
+    return is_good || common.is_handler;
 }

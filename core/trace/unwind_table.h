@@ -25,8 +25,9 @@ enum rule_kind {
 };
 
 struct rule {
-    enum rule_kind kind;
-    long value; /* an offset from the frame's address, a register, or where the expression lies */
+    enum rule_kind kind : 8;
+    long
+        value : 56; /* an offset from the frame's address, a register, or where the expression is */
 };
 
 #if defined(__x86_64__)
@@ -40,6 +41,7 @@ struct rules {
     long cfa_offset;
     const uint8_t *cfa_expression; /* NULL: by register and offset */
     bool has_cfa;
+    bool is_handler; /* the code calls a handler of signals, and does nothing else */
     struct rule column[COLUMNS];
 };
 

@@ -14,7 +14,10 @@
 
 #include <hakmem/hakmem.h>
 
-enum { STACK_BYTES = 256 << 10 };
+enum { STACK_BYTES = 256 << 10, PAGE_BYTES_MAX = 64 << 10 };
+
+/* The memory of a loaded file is not all readable. */
+static _Alignas(PAGE_BYTES_MAX) char own_stack[STACK_BYTES + PAGE_BYTES_MAX];
 
 static ucontext_t caller, coroutine;
 static uintptr_t wrong_address;
@@ -26,19 +29,24 @@ static void allocate(void)
 }
 
 /* Returns when the function calls leave(). */
-static void run(void (*function)(void))
+static void run_on(char *stack, void (*function)(void))
 {
-    char *stack =
-        mmap(NULL, STACK_BYTES + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(stack != MAP_FAILED);
-    REQUIRE(mprotect(stack + STACK_BYTES, 4096, PROT_NONE) == 0);
+    REQUIRE(mprotect(stack + STACK_BYTES, PAGE_BYTES_MAX, PROT_NONE) == 0);
     REQUIRE(getcontext(&coroutine) == 0);
     coroutine.uc_stack.ss_sp = stack;
     coroutine.uc_stack.ss_size = STACK_BYTES;
     coroutine.uc_link = NULL;
     makecontext(&coroutine, function, 0);
     REQUIRE(swapcontext(&caller, &coroutine) == 0);
-    REQUIRE(munmap(stack, STACK_BYTES + 4096) == 0);
+}
+
+static void run(void (*function)(void))
+{
+    size_t size = sizeof own_stack;
+    char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(stack != MAP_FAILED);
+    run_on(stack, function);
+    REQUIRE(munmap(stack, size) == 0);
 }
 
 static void leave(void)
@@ -100,11 +108,13 @@ int main(void)
     long mean_kib;
     watchdog(60, "hangs in stdio\n");
     REQUIRE(hakmem_option_get("sample_kib", &mean_kib) == 0 && mean_kib > 0);
-    const uintptr_t wrong[] = {0xa5a5a5a5a5a5a5a5u, 0x10, (uintptr_t)&caller, (uintptr_t)main};
+    const uintptr_t wrong[] = {
+        0xa5a5a5a5a5a5a5a5u, 0x10, (uintptr_t)&caller, (uintptr_t)main, (uintptr_t)leave};
     for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         wrong_address = wrong[i];
         run(never_returns);
         run(never_returns_from_below);
+        run_on(own_stack, never_returns);
     }
     REQUIRE(pthread_create(&thread, NULL, flush_all, NULL) == 0);
     run(read_stream);
