@@ -3,9 +3,9 @@
 #include "unit.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "api/alloc.h"
 #include "base/policy.h"
