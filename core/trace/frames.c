@@ -134,9 +134,8 @@ bool frame_up(struct frame *frame, struct reader *reader)
     reader_find(reader, place);
     frame->is_exact = false;
     frame->had_table = unwind_table_find(reader, place, &rules);
-    bool calls_handler =
-        frame->had_table ? rules.is_handler : reader->find && is_trampoline(pc, reader);
-    if (calls_handler)
+    bool may_be_trampoline = !frame->had_table || rules.is_handler;
+    if (reader->find && may_be_trampoline && is_trampoline(pc, reader))
         return up_from_handler(frame, reader);
     if (frame->had_table)
         found = up_by_rules(frame, reader, &rules);

@@ -10,8 +10,8 @@
  * A sample with the chance 1 in N stands for N blocks, and N times its bytes.
  *
  * Nothing here is called with a lock held. Stacks are taken before the heap is entered, and the log
- * is written after it is left. Stacks are not taken within one another: allocations of an unwinder
- * are not sampled.
+ * is written after it is left. Stacks are not taken within one another: what the C library
+ * allocates to say where a stack lies is not sampled.
  */
 #ifndef TRACE_SAMPLE_H
 #define TRACE_SAMPLE_H

@@ -370,5 +370,5 @@ bool unwind_table_find(struct reader *reader, uintptr_t pc, struct rules *rules)
         run(&machine, bytes) && machine.rules.has_cfa && common.return_column == RETURN_COLUMN;
     *rules = machine.rules;
     rules->is_handler = common.is_handler;
-    return is_good || common.is_handler;
+    return is_good;
 }

@@ -62,7 +62,7 @@ LONG_FILES = {
 BUDGETS = (
     ("allocator", ALLOCATOR, 10602),
     ("hardened", ("hardened",), 2388),
-    ("trace and report", ("trace", "report"), 5957),
+    ("trace and report", ("trace", "report"), 5955),
     ("checks", ("checks",), 389),
 )
 
