@@ -21,6 +21,8 @@ CONFIGURE_FUZZ := cmake -S . -G Ninja --log-level=WARNING
 # The profile of the command, so that its dependencies are compiled once.
 CARGO_FLAGS := --release --locked --workspace --target-dir $(BUILD)/cargo
 CARGO_ALLOC_FLAGS := --release --locked --package hakmem-alloc
+# With signals as in a terminal, for tests that send some; where `nohup` or a shell's `&` ignores them.
+SIGNALS := $(shell env --default-signal true 2>/dev/null && echo env --default-signal)
 LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
@@ -84,7 +86,7 @@ check: all format-check test-crates
 # The tests of the crates, which use the programs and libraries in build/. Those of the allocator
 # for Rust also with malloc replaced, and in the form that it has under Miri.
 test-crates: all
-	@LAB_TEST_BUILD=$(CURDIR)/$(BUILD) cargo test $(CARGO_FLAGS)
+	@LAB_TEST_BUILD=$(CURDIR)/$(BUILD) $(SIGNALS) cargo test $(CARGO_FLAGS)
 	@cargo test $(CARGO_ALLOC_FLAGS) --target-dir $(BUILD)/cargo --features override
 	@RUSTFLAGS='--cfg miri' cargo test $(CARGO_ALLOC_FLAGS) --tests --target-dir $(BUILD)/cargo/miri
 

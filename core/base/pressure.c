@@ -49,8 +49,7 @@ size_t pressure_kept_bytes(void)
 
 void pressure_account(size_t bytes)
 {
-    if (bytes)
-        ATOMIC_ADD_RELAXED(&pressure_given_back, bytes);
+    ATOMIC_ADD_RELAXED(&pressure_given_back, bytes);
 }
 
 uint64_t pressure_total(void)

@@ -181,9 +181,7 @@ void os_limits_read(const char *root, struct os_limits *limits)
     unsigned seen = 0;
     size_t from = 0, length, read;
     *limits = (struct os_limits){
-        .group_bytes = SIZE_MAX,
-        .address_bytes = size_min(os_address_space_limit(), os_data_limit()),
-        .cpus = SIZE_MAX};
+        .group_bytes = SIZE_MAX, .address_bytes = os_address_space_limit(), .cpus = SIZE_MAX};
     do {
         path_below(root, "/proc/self/cgroup", list, sizeof list);
         length = read_text(list, from, sizeof list);

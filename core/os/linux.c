@@ -103,12 +103,14 @@ static size_t soft_limit(int resource)
 
 size_t os_address_space_limit(void)
 {
-    return soft_limit(RLIMIT_AS);
+    return size_min(soft_limit(RLIMIT_AS), soft_limit(RLIMIT_DATA));
 }
 
-size_t os_data_limit(void)
+size_t os_resident_peak(void)
 {
-    return soft_limit(RLIMIT_DATA);
+    struct rusage usage = {.ru_maxrss = (long)(SIZE_MAX / 2 / KIB)}; /* if it fails */
+    system_call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0);
+    return (size_t)usage.ru_maxrss * KIB;
 }
 
 bool os_is_privileged(void)

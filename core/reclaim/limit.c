@@ -57,15 +57,10 @@ uint64_t limit_purges(void)
     return ATOMIC_LOAD_RELAXED(&purges);
 }
 
-static size_t bound_below(size_t limit)
-{
-    return limit == SIZE_MAX ? SIZE_MAX : limit - limit / NEAR_PART;
-}
-
 /* How much of the bound is left. `*excess`: by how much it is exceeded. */
 static size_t room(size_t limit, size_t held, size_t *excess)
 {
-    size_t most = bound_below(limit);
+    size_t most = limit == SIZE_MAX ? SIZE_MAX : limit - limit / NEAR_PART;
     *excess = held - size_min(held, most);
     return most - size_min(held, most);
 }
@@ -107,9 +102,13 @@ static void look_at_sum(void)
 {
     struct counted held = counted_now();
     size_t limit = resident_limit(), addresses = ATOMIC_LOAD_RELAXED(&address_bytes);
-    size_t excess, excess_mapped;
+    size_t excess, excess_mapped, taken = ATOMIC_LOAD_RELAXED(&taken_bytes);
     ATOMIC_STORE_RELAXED(&taken_bytes, 0);
-    size_t left = room(limit, held.used + held.free + ATOMIC_LOAD_RELAXED(&other_bytes), &excess);
+    size_t resident = held.used + held.free + ATOMIC_LOAD_RELAXED(&other_bytes);
+    /* Much of what was handed out may never be touched; what was taken just now may be yet. */
+    if (resident > limit / 2)
+        resident = size_min(resident, size_min(resident, os_resident_peak()) + taken);
+    size_t left = room(limit, resident, &excess);
     size_t left_mapped =
         room(addresses, held.mapped + ATOMIC_LOAD_RELAXED(&other_addresses), &excess_mapped);
     /* A little may be taken beyond the bound, so that the next look does not follow at once. */

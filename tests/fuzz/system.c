@@ -349,6 +349,11 @@ WRAPPED(struct os_footprint, os_footprint_read, const char *root)
     return (struct os_footprint){bytes, bytes};
 }
 
+WRAPPED(size_t, os_resident_peak, void)
+{
+    return SIZE_MAX;
+}
+
 WRAPPED(void, os_write, int fd, const char *text, size_t length)
 {
     if (!fuzz_system.captures) {

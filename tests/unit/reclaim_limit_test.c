@@ -134,6 +134,30 @@ static void a_tick_goes_below_a_limit_that_is_new(void **state)
     walk_all();
 }
 
+/* A large block of which little is ever touched does not bring the limit near, until it is. */
+static void what_was_never_touched_does_not_count(void **state)
+{
+    (void)state;
+    skip_sanitized();
+    pid_t child = fork();
+    if (child == 0) {
+        enum { ROOM_MIB = 100 };
+        CHECK(options_set("limit_mib", (long)resident_mib() + ROOM_MIB) == 0);
+        char *sparse = alloc(GIB);
+        empty(fill(20 * MIB, 100000));
+        limit_tick(30000000);
+        CHECK(!pressure_is_near() && free_bytes() >= 8 * MIB);
+        memset(sparse, 1, ROOM_MIB * MIB);
+        limit_tick(40000000);
+        CHECK(pressure_is_near() && free_bytes() < 2 * MIB);
+        release(sparse);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void a_child_of_fork_keeps_to_it(void **state)
 {
     (void)state;
@@ -267,6 +291,7 @@ int main(void)
         TEST(blocks_of_changing_sizes_stay_below),
         TEST(beyond_the_limit_little_stays_free),
         TEST(a_tick_goes_below_a_limit_that_is_new),
+        TEST(what_was_never_touched_does_not_count),
         TEST(a_child_of_fork_keeps_to_it),
         TEST(near_the_limit_on_addresses_mappings_go),
         TEST_WITH_ROOT(a_limit_that_changes_is_seen_by_ticks),

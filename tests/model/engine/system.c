@@ -350,6 +350,11 @@ size_t os_address_space_limit(void)
     return SIZE_MAX;
 }
 
+size_t os_resident_peak(void)
+{
+    return SIZE_MAX;
+}
+
 void os_limits_read(const char *root, struct os_limits *limits)
 {
     (void)root;
