@@ -94,7 +94,7 @@ void reclaim_for_taken(size_t bytes)
 {
     if (UNLIKELY(pressure_is_limited()))
         limit_taken(bytes);
-    else if (bytes < REGION_SIZE) /* others are mapped: see reclaim_before_growth */
+    if (bytes < REGION_SIZE) /* others are mapped: see reclaim_before_growth */
         pay(bytes);
 }
 

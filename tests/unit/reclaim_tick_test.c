@@ -229,6 +229,13 @@ static void pages_that_are_taken_are_paid_for(void **state)
     reclaim_everything();
 }
 
+static void so_they_are_with_a_limit_far_away(void **state)
+{
+    policy.limit_mib = 1000000;
+    pages_that_are_taken_are_paid_for(state);
+    policy.limit_mib = 0;
+}
+
 /* If too few pages lie free, those of cached blocks pay, and as seldom. */
 static void cached_blocks_pay_for_pages(void **state)
 {
@@ -404,6 +411,7 @@ int main(void)
         cmocka_unit_test(little_is_always_kept),
         cmocka_unit_test(growth_is_paid_for),
         cmocka_unit_test(pages_that_are_taken_are_paid_for),
+        cmocka_unit_test(so_they_are_with_a_limit_far_away),
         cmocka_unit_test(cached_blocks_pay_for_pages),
         cmocka_unit_test(growth_of_big_blocks_leaves_the_cache),
         cmocka_unit_test(growth_leaves_what_is_in_use),
