@@ -39,17 +39,14 @@ void reclaim_before_growth(size_t bytes, bool big)
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
     trace_give_back();
-    size_t before = dirty;
     dirty = empty_caches();
     /* If much is mapped at once, free memory goes for it even if it may be wanted again soon, but
-     * not if very little is free. */
+     * not if very little is free. Else what was cached until now stays for the growth itself. */
     size_t at_once = dirty + cached >= grown / 4 ? bytes - size_min(bytes, grown_min) : 0;
     /* Asking takes the locks of all parts, which few free pages do not repay. */
-    size_t idle = dirty - size_min(dirty, before);
-    if (dirty > pressure_bound(0))
-        idle += page_heap_unused_pages(IDLE_SINCE_GROWTH) * PAGE_SIZE;
+    size_t idle = dirty > pressure_bound(0) ? page_heap_unused_pages(IDLE_SINCE_GROWTH) : 0;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
-    idle = size_max(idle, size_min(at_once, dirty));
+    idle = size_max(idle * PAGE_SIZE, size_min(at_once, dirty));
     idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, idle), cached));
     if (big)
         idle_cached = 0;
