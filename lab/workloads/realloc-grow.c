@@ -1,11 +1,14 @@
 /* Vectors that grow: several are alive at a time, every second one grows by half of its size, the
- * others by a 64th of their final size. A full vector may shrink again by halves; then it is
- * checked, freed, and a new one begins. */
+ * others by a 64th of their final size, or as in C++: all double, by a new block and a copy. A full
+ * vector may shrink again by halves; then it is checked, freed, and a new one begins. */
 #include "lab.h"
 
 static struct {
-    uint64_t operations, vectors, shrinks, size_min, size_max;
+    uint64_t operations, vectors, shrinks, size_min, size_max, growth;
 } settings;
+
+enum { BY_REALLOC, BY_COPIES };
+static const char *const growths[] = {"realloc", "copies", NULL};
 
 /* A vector has elements of this many bytes, of which both ends are written. */
 #define ELEMENT 256
@@ -29,6 +32,12 @@ static const struct lab_flag flags[] = {
      .most = 30,
      .unit = "times",
      .help = "how often a full vector shrinks to half of its size before it goes"},
+    {.name = "growth",
+     .kind = LAB_CHOICE,
+     .variable = &settings.growth,
+     .standard = BY_REALLOC,
+     .choices = growths,
+     .help = "copies: vectors double, by a new block that the old one is copied to"},
     {.name = "size-min",
      .kind = LAB_BYTES,
      .variable = &settings.size_min,
@@ -70,7 +79,8 @@ static void begin(
 {
     vector->size = ELEMENT;
     vector->full_size = whole_elements(full_size);
-    vector->step = tag % 2 ? whole_elements(full_size / CONSTANT_STEPS) : 0;
+    vector->step =
+        tag % 2 && settings.growth == BY_REALLOC ? whole_elements(full_size / CONSTANT_STEPS) : 0;
     vector->shrinks = settings.shrinks;
     vector->tag = tag;
     vector->base = lab_malloc(recorder, ELEMENT);
@@ -78,12 +88,22 @@ static void begin(
     write_elements(vector, 0);
 }
 
+/* What a container does that knows no realloc. */
+static char *copy(struct lab_recorder *recorder, char *old, size_t old_size, size_t size)
+{
+    char *fresh = lab_malloc(recorder, size);
+    memcpy(fresh, old, old_size < size ? old_size : size);
+    lab_free(recorder, old);
+    return fresh;
+}
+
 /* Writes what is new. True: the block moved. */
 static bool resize(struct lab_recorder *recorder, struct vector *vector, size_t size)
 {
     size_t old_size = vector->size;
     uintptr_t old_address = (uintptr_t)vector->base;
-    vector->base = lab_realloc(recorder, vector->base, size);
+    vector->base = settings.growth == BY_COPIES ? copy(recorder, vector->base, old_size, size)
+                                                : lab_realloc(recorder, vector->base, size);
     vector->size = size;
     lab_count_size(recorder, size, 1);
     write_elements(vector, old_size);
@@ -95,7 +115,8 @@ static size_t next_size(struct vector *vector)
 {
     size_t size = vector->size;
     if (vector->shrinks == settings.shrinks && size < vector->full_size) {
-        size += vector->step ? vector->step : whole_elements(size / 2);
+        size_t share = whole_elements(settings.growth == BY_COPIES ? size : size / 2);
+        size += vector->step ? vector->step : share;
         return size < vector->full_size ? size : vector->full_size;
     }
     if (vector->shrinks) {
@@ -158,8 +179,8 @@ static void work(struct lab_worker *worker)
 int main(int argc, char **argv)
 {
     lab_begin(
-        "realloc-grow", "Grows vectors with realloc, by half or in constant steps.", flags,
-        LAB_LENGTH(flags), argc, argv);
+        "realloc-grow", "Grows vectors, with realloc or as C++ does.", flags, LAB_LENGTH(flags),
+        argc, argv);
     lab_run(1, work);
     return lab_report();
 }

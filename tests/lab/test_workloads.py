@@ -69,6 +69,7 @@ VARIANTS = [
     ["bursts", "--operations", "40000", "--count", "100", "--threads", "3"],
     ["handoff", "--operations", "100000", "--consumers", "3"],
     ["realloc-grow", "--operations", "3000", "--size-max", "64K", "--shrinks", "3"],
+    ["realloc-grow", "--operations", "3000", "--size-max", "1M", "--growth", "copies"],
     ["tree", "--operations", "40000", "--entries", "700", "--threads", "3", "--rebuild", "1000",
      "--lookups", "0"],
     ["tree", "--operations", "2", "--entries", "1"],
