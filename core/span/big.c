@@ -129,16 +129,10 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
 
 /* Maps addresses for more than one block, so that blocks of one part are neighbours, and freed ones
  * can be joined. */
-static size_t with_room(size_t size)
-{
-    size_t room = size_min(big_live_bytes() / ROOM_SHARE, (size_t)POLICY(big_cache_mib) * MIB);
-    size = round_up(size, UNIT_SIZE);
-    return size + room / size * size;
-}
-
 static struct big *from_system(unsigned part, size_t size, size_t alignment)
 {
-    size_t mapped = with_room(size);
+    size_t room = size_min(big_live_bytes() / ROOM_SHARE, (size_t)POLICY(big_cache_mib) * MIB);
+    size_t step = round_up(size, UNIT_SIZE), mapped = step + room / step * step;
     /* Huge pages take aligned addresses. */
     if (proof_holds(size))
         alignment = size_max(alignment, REGION_SIZE);
@@ -182,7 +176,9 @@ void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
     unpoison(big->region.base, big->mapped);
     if (zero && big->dirty)
         clear(big);
-    pressure_taken(big->mapped - size_min(big->dirty, big->mapped));
+    size_t taken = big->mapped - size_min(big->dirty, big->mapped);
+    ATOMIC_ADD_RELAXED(&big_taken_bytes, taken);
+    pressure_taken(taken);
     big->zeroed = big->dirty == 0;
     advise_huge(big, false);
     return big->region.base;

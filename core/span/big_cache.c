@@ -8,6 +8,8 @@
 #include "os/os.h"
 #include "span/big_part.h"
 
+size_t big_taken_bytes;
+
 /* ---- Sums over all parts --------------------------------------------------------------------- */
 
 unsigned big_cache_parts(void)
@@ -45,11 +47,12 @@ size_t big_cache_mapped(void)
     return sum(offsetof(struct big_part, mapped_bytes));
 }
 
-/* Most dirty bytes that may be cached; and as many bytes of clean mappings. */
+/* Most dirty bytes that may be cached; and as many bytes of clean mappings. What blocks took lately
+ * is what a program takes again and again: part of it serves the next round. */
 static size_t bytes_max(void)
 {
     size_t least = (size_t)POLICY(big_cache_mib) * MIB;
-    return least ? least + big_live_bytes() / 100 * (size_t)POLICY(retain_percent) : 0;
+    return least ? least + ATOMIC_LOAD_RELAXED(&big_taken_bytes) / 4 : 0;
 }
 
 size_t big_cache_unused(enum idle_watcher watcher)
@@ -61,7 +64,12 @@ size_t big_cache_unused(enum idle_watcher watcher)
         unused += idle_ask(&part->unused, watcher, part->bytes[BIG_DIRTY]);
         lock_release(&part->lock);
     }
-    return unused;
+    if (watcher != IDLE_SINCE_TICK)
+        return unused;
+    /* A program may go to sleep now. */
+    ATOMIC_STORE_RELAXED(&big_taken_bytes, 0);
+    size_t cached = big_cache_bytes();
+    return size_max(unused, cached - size_min(cached, bytes_max()));
 }
 
 struct big_stats big_stats(void)

@@ -101,8 +101,12 @@ size_t big_cache_evict(size_t bytes);
 /* Unmaps all cached mappings; returns the dirty bytes. */
 size_t big_cache_empty(void);
 
-/* The least dirty bytes that were cached since the last call by the same watcher. */
+/* The least dirty bytes that were cached since the last call by the same watcher; for a tick, those
+ * beyond the bound without what was taken lately, if that is more. */
 size_t big_cache_unused(enum idle_watcher watcher);
+
+/* Bytes that blocks took from the system since the last tick; atomic relaxed, any thread. */
+extern size_t big_taken_bytes;
 
 /* Dirty bytes in the cache; all mapped bytes. */
 size_t big_cache_bytes(void);

@@ -173,11 +173,12 @@ static void step_option(const struct record *record)
 }
 
 /* What is left of a block from anywhere in it: all callers that check before they write ask that.
- */
+ * Behind the 2 MiB of addresses in which the block starts it may be unknown. */
 static void step_object_size(const struct block *slot, const struct record *record)
 {
-    size_t offset =
-        ((size_t)record->size << 8 | record->fine) % (slot->usable + (slot->usable == 0));
+    const size_t known = (2 << 20) - (uintptr_t)slot->address % (2 << 20);
+    size_t most = slot->usable < known ? slot->usable : known;
+    size_t offset = ((size_t)record->size << 8 | record->fine) % (most + (most == 0));
 
     if (slot->address)
         core_check_object((const char *)slot->address + offset, slot->usable - offset);
