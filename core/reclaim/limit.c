@@ -104,22 +104,21 @@ static void look_at_sum(void)
     size_t limit = resident_limit(), addresses = ATOMIC_LOAD_RELAXED(&address_bytes);
     size_t excess, excess_mapped, taken = ATOMIC_LOAD_RELAXED(&taken_bytes);
     ATOMIC_STORE_RELAXED(&taken_bytes, 0);
-    size_t resident = held.used + held.free + ATOMIC_LOAD_RELAXED(&other_bytes);
-    /* Much of what was handed out may never be touched; what was taken just now may be yet. */
-    if (resident > limit / 2)
-        resident = size_min(resident, size_min(resident, os_resident_peak()) + taken);
-    size_t left = room(limit, resident, &excess);
+    size_t sum = held.used + held.free + ATOMIC_LOAD_RELAXED(&other_bytes);
+    size_t left = room(limit, sum, &excess);
+    /* Much of what was handed out may never be touched: caching ends only if it may have been. */
+    size_t resident = sum > limit / 2 ? size_min(sum, os_resident_peak() + taken) : sum;
+    bool near = limit - size_min(resident, limit) < limit / NEAR_PART * 3;
+    ATOMIC_STORE_RELAXED(&pressure_near_flag, near);
     size_t left_mapped =
         room(addresses, held.mapped + ATOMIC_LOAD_RELAXED(&other_addresses), &excess_mapped);
     /* A little may be taken beyond the bound, so that the next look does not follow at once. */
     size_t slack = size_max(size_min(limit, addresses) / 64, UNIT_SIZE);
     ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(left, left_mapped), slack));
-    ATOMIC_STORE_RELAXED(&pressure_near_flag, left < limit / NEAR_PART * 2);
-    struct heap *heap = heap_of_thread();
-    if (excess > held.free && heap && heap_flush_singles(heap))
+    if (near && excess > held.free && heap_of_thread() && heap_flush_singles(heap_of_thread()))
         held = counted_now();
     if (excess)
-        purge(excess, held.free, slack);
+        purge(near ? excess : size_min(excess, held.free), held.free, slack);
     /* Addresses go only if all blocks in them are free, and not again before more are taken. */
     if (excess_mapped && held.mapped > ATOMIC_LOAD_RELAXED(&mapped_left)) {
         purge(SIZE_MAX, 0, 0);

@@ -2,11 +2,11 @@
  *
  * The option `limit_mib` and the control group bound resident memory, RLIMIT_AS and RLIMIT_DATA
  * mapped memory. The memory in use is the sum of the layers' counts and of the other memory that
- * the process had at the start. But a program may never touch what it got, and no more can be
- * resident than ever was and what was taken since the last look at the sum. Between two looks,
- * taken memory is added up; only if the sum could be near a limit, by one part in NEAR_PART,
- * another look follows. Then free pages and cached blocks go until the sum is below; if they are
- * too few, free memory inside caches and slabs goes, too.
+ * the process had at the start. Between two looks at the sum, taken memory is added up; only if the
+ * sum could be near a limit, by one part in NEAR_PART, another look follows. Then free pages and
+ * cached blocks go until the sum is below. A program may never touch what it got, and no more is
+ * resident than ever was and what was taken since the last look: only if that is near the limit,
+ * too, long blocks are no longer cached, and free memory inside caches and slabs goes.
  *
  * The control group is read once, with the first heap: later a filter of system calls may kill a
  * thread that opens a file. With `limit_mib` a tick reads it again, and resident memory, once in a

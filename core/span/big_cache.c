@@ -5,6 +5,7 @@
 
 #include "base/poison.h"
 #include "base/policy.h"
+#include "base/pressure.h"
 #include "os/os.h"
 #include "span/big_part.h"
 
@@ -48,11 +49,14 @@ size_t big_cache_mapped(void)
 }
 
 /* Most dirty bytes that may be cached; and as many bytes of clean mappings. What blocks took lately
- * is what a program takes again and again: part of it serves the next round. */
+ * is what a program takes again and again: part of it serves the next round, unless the program or
+ * its surroundings need the addresses. */
 static size_t bytes_max(void)
 {
     size_t least = (size_t)POLICY(big_cache_mib) * MIB;
-    return least ? least + ATOMIC_LOAD_RELAXED(&big_taken_bytes) / 4 : 0;
+    size_t share = big_live_bytes() / 100 * (size_t)POLICY(retain_percent);
+    size_t lately = pressure_is_limited() ? 0 : ATOMIC_LOAD_RELAXED(&big_taken_bytes) / 4;
+    return least ? least + size_max(share, size_min(lately, least * 2)) : 0;
 }
 
 size_t big_cache_unused(enum idle_watcher watcher)

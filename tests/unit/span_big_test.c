@@ -292,6 +292,7 @@ static void the_cache_is_bounded_in_bytes(void **state)
     (void)state;
     static const long bounds[] = {0, 3, 8, 64};
     char *block[10];
+    policy.retain_percent = 0;
     for (size_t b = 0; b < ARRAY_LENGTH(bounds); b++) {
         empty_cache();
         policy.big_cache_mib = bounds[b];
@@ -321,6 +322,18 @@ static void the_cache_is_bounded_in_bytes(void **state)
     assert_true(big_cache_unused(IDLE_SINCE_TICK) >= 9 * MIB);
     release_block(lately);
     assert_true(big_stats().cached_bytes <= 8 * MIB);
+    /* Or in proportion to what is live. */
+    policy.retain_percent = 50;
+    empty_cache();
+    char *live = big_alloc(0, 100 * MIB, 16, false);
+    block[0] = big_alloc(0, 50 * MIB, 16, false);
+    block[1] = big_alloc(0, 30 * MIB, 16, false);
+    forget_taken();
+    release_block(block[0]);
+    release_block(block[1]);
+    assert_true(big_stats().cached_bytes > 57 * MIB && big_stats().cached_bytes <= 58 * MIB);
+    release_block(live);
+    policy.retain_percent = 25;
     policy.big_cache_mib = 64;
     empty_cache();
 }

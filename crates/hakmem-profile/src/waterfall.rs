@@ -111,7 +111,7 @@ fn waterfall(analysis: &Analysis, now: &Snapshot, rss: u64) -> Option<Waterfall>
         ),
         step(
             "BigCache",
-            "freed blocks above 2 MiB: options big_cache_mib and purge_delay_ms",
+            "freed blocks above 2 MiB: options big_cache_mib and retain_percent",
             now.big_cache as f64,
         ),
         step("records", "the allocator's own", now.metadata as f64),
