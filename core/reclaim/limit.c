@@ -102,8 +102,7 @@ static void look_at_sum(void)
 {
     struct counted held = counted_now();
     size_t limit = resident_limit(), addresses = ATOMIC_LOAD_RELAXED(&address_bytes);
-    size_t excess, excess_mapped, taken = ATOMIC_LOAD_RELAXED(&taken_bytes);
-    ATOMIC_STORE_RELAXED(&taken_bytes, 0);
+    size_t excess, excess_mapped, taken = __atomic_exchange_n(&taken_bytes, 0, __ATOMIC_RELAXED);
     size_t sum = held.used + held.free + ATOMIC_LOAD_RELAXED(&other_bytes);
     size_t left = room(limit, sum, &excess);
     /* Much of what was handed out may never be touched: caching ends only if it may have been. */

@@ -177,7 +177,8 @@ void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
     if (zero && big->dirty)
         clear(big);
     size_t taken = big->mapped - size_min(big->dirty, big->mapped);
-    ATOMIC_ADD_RELAXED(&big_taken_bytes, taken);
+    if (taken)
+        ATOMIC_ADD_RELAXED(&big_taken_bytes, taken);
     pressure_taken(taken);
     big->zeroed = big->dirty == 0;
     advise_huge(big, false);

@@ -141,11 +141,12 @@ void core_check(struct core_counts *counts)
         check_hardened(counts);
 }
 
-void core_check_object(const void *address, size_t rest)
+void core_check_object(const void *address, size_t rest, bool known)
 {
     size_t exact = alloc_object_size(address), fast = alloc_object_size_fast(address);
+    bool unknown = !known && exact == SIZE_MAX;
 
-    if (exact != rest || fast < rest)
+    if ((exact != rest && !unknown) || fast < rest)
         fuzz_failed("%zu bytes are left from %p on, not %zu or %zu", rest, address, exact, fast);
 }
 

@@ -21,8 +21,9 @@ void core_stop(void);
 /* Walks over all structures, and counts. */
 void core_check(struct core_counts *counts);
 
-/* Fails unless so much is left of the live block from the address on. */
-void core_check_object(const void *address, size_t rest);
+/* Fails unless so much is left of the live block from the address on, or, if that need not be
+ * `known`, nobody can tell. */
+void core_check_object(const void *address, size_t rest, bool known);
 
 /* Fails unless all memory has come back, after all blocks were freed, all threads have ended, and
  * a purge. */

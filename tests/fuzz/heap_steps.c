@@ -177,11 +177,12 @@ static void step_option(const struct record *record)
 static void step_object_size(const struct block *slot, const struct record *record)
 {
     const size_t known = (2 << 20) - (uintptr_t)slot->address % (2 << 20);
-    size_t most = slot->usable < known ? slot->usable : known;
-    size_t offset = ((size_t)record->size << 8 | record->fine) % (most + (most == 0));
+    size_t offset =
+        ((size_t)record->size << 8 | record->fine) % (slot->usable + (slot->usable == 0));
 
     if (slot->address)
-        core_check_object((const char *)slot->address + offset, slot->usable - offset);
+        core_check_object(
+            (const char *)slot->address + offset, slot->usable - offset, offset < known);
 }
 
 /* For the next record, whatever it is. */

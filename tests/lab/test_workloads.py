@@ -59,7 +59,8 @@ VARIANTS = [
      "--threads", "2"],
     ["mid-large", "--operations", "20000", "--size-min", "8K", "--size-max", "32K", "--jitter",
      "2K", "--touch", "first", "--step", "toggle"],
-    ["one-block", "--operations", "20000", "--written", "4", "--size", "8"],
+    ["one-block", "--operations", "20000", "--written", "1", "--size", "8"],
+    ["one-block", "--operations", "20000", "--written", "4"],
     ["handoff", "--operations", "100000", "--producers", "3"],
     ["handoff", "--operations", "100000", "--producers", "2", "--consumers", "2", "--batch", "4096",
      "--queue", "2"],
@@ -67,8 +68,8 @@ VARIANTS = [
     ["larson", "--operations", "10001", "--replacements", "7", "--threads", "3"],
     ["bursts", "--operations", "40000", "--count", "100", "--threads", "3"],
     ["handoff", "--operations", "100000", "--consumers", "3"],
-    ["realloc-grow", "--operations", "3000", "--size-max", "64K", "--shrinks", "3", "--growth",
-     "copies"],
+    ["realloc-grow", "--operations", "3000", "--size-max", "64K", "--shrinks", "3"],
+    ["realloc-grow", "--operations", "3000", "--size-max", "1M", "--growth", "copies"],
     ["tree", "--operations", "40000", "--entries", "700", "--threads", "3", "--rebuild", "1000",
      "--lookups", "0"],
     ["tree", "--operations", "2", "--entries", "1"],
@@ -91,8 +92,7 @@ VARIANTS = [
       for pattern in ("lifo", "fifo", "random", "interleaved", "long-lived")),
 ]
 
-KEYS = ["workload", "config", "operations", "seconds", "checksum", "sizes", "latency_ns",
-        "figures"]
+KEYS = ["workload", "config", "operations", "seconds", "checksum", "sizes", "latency_ns", "figures"]
 PERCENTILES = ["p50", "p99", "p99.9", "p99.99", "max"]
 
 options = argparse.Namespace()
