@@ -70,7 +70,8 @@ extern bool pressure_near_flag;
 
 ALWAYS_INLINE bool pressure_is_near(void)
 {
-    return UNLIKELY(ATOMIC_LOAD_RELAXED(&pressure_near_flag));
+    /* A limit may be lifted while another thread looks whether it is near. */
+    return UNLIKELY(ATOMIC_LOAD_RELAXED(&pressure_near_flag)) && pressure_is_limited();
 }
 
 /* ---- Calls up, defined in reclaim/ ----------------------------------------------------------- */

@@ -180,8 +180,8 @@ void os_limits_read(const char *root, struct os_limits *limits)
     char list[LIST_BYTES];
     unsigned seen = 0;
     size_t from = 0, length, read;
-    *limits = (struct os_limits){
-        .group_bytes = SIZE_MAX, .address_bytes = os_address_space_limit(), .cpus = SIZE_MAX};
+    size_t addresses = size_min(os_address_space_limit(), os_data_limit());
+    *limits = (struct os_limits){SIZE_MAX, addresses, SIZE_MAX};
     do {
         path_below(root, "/proc/self/cgroup", list, sizeof list);
         length = read_text(list, from, sizeof list);

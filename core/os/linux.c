@@ -103,7 +103,12 @@ static size_t soft_limit(int resource)
 
 size_t os_address_space_limit(void)
 {
-    return size_min(soft_limit(RLIMIT_AS), soft_limit(RLIMIT_DATA));
+    return soft_limit(RLIMIT_AS);
+}
+
+size_t os_data_limit(void)
+{
+    return soft_limit(RLIMIT_DATA);
 }
 
 size_t os_resident_peak(void)
@@ -339,10 +344,7 @@ enum os_move_result os_resize(void *address, size_t old_size, size_t new_size)
     long result = system_call(SYS_mremap, (long)address, (long)old_size, (long)new_size, 0, 0, 0);
     if (result != (long)address)
         return result == -EFAULT ? OS_MOVE_FAILED : OS_MOVE_REFUSED;
-    if (new_size > old_size)
-        tell_mapped((char *)address + old_size, new_size - old_size);
-    else
-        tell_unmapped((char *)address + new_size, old_size - new_size);
+    tell_mapped((char *)address + old_size, new_size - old_size);
     return OS_MOVED;
 }
 

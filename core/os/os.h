@@ -19,12 +19,13 @@ size_t os_page_size(void);
 /* CPUs that this process may run on, at least 1. */
 unsigned os_cpu_count(void);
 
-/* The limit in bytes on address space, or on private writable memory, which most of ours is
- * (RLIMIT_AS, RLIMIT_DATA), whichever is lower; SIZE_MAX: there is none. */
+/* The limits in bytes on address space (RLIMIT_AS) and on private writable memory (RLIMIT_DATA);
+ * SIZE_MAX: there is none. */
 size_t os_address_space_limit(void);
+size_t os_data_limit(void);
 
-/* The most memory that was ever resident, in bytes; if unknown, more than any. Opens no file, for
- * which a filter of system calls might kill the process. */
+/* The most memory that was ever resident, in bytes, maybe of the program that called exec; if
+ * unknown, more than any. Opens no file, for which a filter of system calls might kill. */
 size_t os_resident_peak(void);
 
 /* True if the program has more rights than the user who started it: then its environment cannot be

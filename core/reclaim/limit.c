@@ -150,7 +150,6 @@ void limit_changed(void)
         measure();
     ATOMIC_STORE_RELAXED(&room_bytes, 0);
     ATOMIC_STORE_RELAXED(&mapped_left, 0);
-    ATOMIC_STORE_RELAXED(&pressure_near_flag, false);
 }
 
 size_t reclaim_read_limits(void)

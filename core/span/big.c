@@ -155,8 +155,7 @@ static struct big *from_system(unsigned part, size_t size, size_t alignment)
  * since a program may use little of a zeroed block. */
 static void clear(struct big *big)
 {
-    bool written = proof_holds(big->dirty) || !os_purge(big->region.base, big->dirty);
-    if (written)
+    if (proof_holds(big->dirty) || !os_purge(big->region.base, big->dirty))
         memset(big->region.base, 0, big->dirty);
     else if (big->huge)
         set_huge(big, false);
@@ -240,6 +239,7 @@ static void cut(struct big *big, size_t size)
         big->mapped = size;
     else
         os_purge(rest, big->mapped - size);
+    big->dirty = size_min(big->dirty, big->mapped);
 }
 
 /* True if the block would lose too little for a system call. */

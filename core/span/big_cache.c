@@ -191,7 +191,6 @@ static size_t evict_oldest(size_t bytes)
         return 0;
     struct big_part *part = big_part_of(big);
     size_t evicted = round_up(size_min(bytes, big->dirty), os_page_size());
-    evicted = size_min(evicted, big->dirty);
     bool purged = os_purge(big->region.base + big->dirty - evicted, evicted);
     lock_acquire(&part->lock);
     if (purged) {

@@ -44,9 +44,9 @@ static bool apply(
         *value = cfa + (uintptr_t)rule->value;
         return true;
     case RULE_REGISTER:
-        if (rule->value < FRAME_REGISTERS)
+        if ((uint64_t)rule->value < FRAME_REGISTERS)
             *value = from->registers[rule->value];
-        return rule->value < FRAME_REGISTERS;
+        return (uint64_t)rule->value < FRAME_REGISTERS;
     case RULE_AT_EXPRESSION:
         return evaluate((const uint8_t *)(intptr_t)rule->value, from, reader, &address) &&
                read_word(reader, address, value);

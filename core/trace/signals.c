@@ -80,7 +80,7 @@ void *signals_give_stack(void *kept)
     size_t guard = os_page_size();
     char *memory = kept ? kept : os_reserve(stack_bytes);
     if (!memory || !os_make_writable(memory + guard, stack_bytes - guard))
-        return NULL;
+        return memory;
     stack = (stack_t){.ss_sp = memory + guard, .ss_size = stack_bytes - guard};
     sigaltstack(&stack, NULL);
     return memory;

@@ -58,7 +58,7 @@ static uintptr_t search_table(struct reader *reader, uintptr_t pc)
     struct bytes bytes = {start + 4, start + START, false};
     read_encoded(&bytes, start[1]);
     uintptr_t low = 0, high = read_encoded(&bytes, start[2]), table = (uintptr_t)bytes.at;
-    if (bytes.is_bad || !high || !can_use(reader, table, high * PAIR))
+    if (bytes.is_bad || !high || high > SIZE_MAX / PAIR || !can_use(reader, table, high * PAIR))
         return 0;
     while (low < high) {
         uintptr_t middle = low + (high - low) / 2;
@@ -137,7 +137,7 @@ static void set_cfa(struct machine *machine, uint64_t column, int64_t offset)
 {
     machine->rules.has_cfa = column < FRAME_REGISTERS;
     machine->rules.cfa_expression = NULL;
-    machine->rules.cfa_register = (unsigned)column;
+    machine->rules.cfa_register = (unsigned)(column % FRAME_REGISTERS);
     machine->rules.cfa_offset = (long)offset;
 }
 

@@ -56,7 +56,7 @@ static void without_files_there_is_no_limit(void **state)
     (void)state;
     struct os_limits limits = limits_below_root();
     assert_true(limits.group_bytes == SIZE_MAX && limits.cpus == SIZE_MAX);
-    assert_true(limits.address_bytes == os_address_space_limit());
+    assert_true(limits.address_bytes == size_min(os_address_space_limit(), os_data_limit()));
     assert_int_equal(os_footprint_read(root).resident_bytes, 0);
 }
 

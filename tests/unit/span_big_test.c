@@ -22,6 +22,7 @@ static struct big *big_of(const void *block)
 {
     struct region *region = page_map_lookup(block);
     CHECK(region && region->kind == REGION_BIG && region->base == (const char *)block);
+    CHECK(((struct big *)region)->dirty <= ((struct big *)region)->mapped);
     return (struct big *)region;
 }
 
