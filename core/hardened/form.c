@@ -23,9 +23,9 @@ static size_t kept_alignment(size_t alignment)
     return size_min(size_max(alignment, MIN_ALIGNMENT), MOST);
 }
 
-uint32_t form_of_big(size_t alignment, enum form form)
+uint32_t form_of_big(size_t size, size_t alignment, enum form form)
 {
-    return word_live(0, kept_alignment(alignment), form);
+    return word_live(size == 0, kept_alignment(alignment), form);
 }
 
 /* The word of the block, and its requested size; 0: it is not live. */
@@ -36,7 +36,7 @@ static uint32_t find_word(const void *block, size_t *size)
     size_t index = 0;
     if (info.kind == BLOCK_BIG && block == info.big->region.base) {
         word = info.big->live ? info.big->word : 0;
-        *size = info.big->mapped;
+        *size = info.big->mapped - word_size(info.big->word);
     } else if (info.kind == BLOCK_SLAB) {
         index = word_index(info.slab, block);
         if (index < info.slab->blocks)
@@ -53,9 +53,7 @@ void hardened_expect(const void *block, size_t size, size_t alignment, const cha
     uint32_t word = find_word(block, &asked);
     if (!word && !zero_size)
         return;
-    /* No bytes at an alignment beyond that of slabs are a big block of one. */
-    bool none = size == 0 && asked == 1 && word_alignment(word) > REGION_SIZE;
-    if (size != SIZE_MAX && size != asked && !none)
+    if (size != SIZE_MAX && size != asked)
         fatal_told(call, "wrong size for pointer", size, block, asked);
     /* The alignment of a request for no bytes is not kept. */
     if (zero_size)

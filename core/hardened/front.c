@@ -149,7 +149,7 @@ static void *take_big(struct heap *heap, size_t size, size_t alignment, enum for
         return NULL;
     unpoison(big->region.base, big->mapped);
     pressure_taken(big->mapped);
-    big->word = form_of_big(alignment, form);
+    big->word = form_of_big(size, alignment, form);
     return big->region.base;
 }
 

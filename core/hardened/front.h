@@ -49,7 +49,8 @@ _Noreturn SLOW_PATH void front_refuse(
  * that. */
 SLOW_PATH void form_check(const void *block, uint32_t word, enum form form, const char *call);
 
-/* The word of a big block with that alignment and form. */
-uint32_t form_of_big(size_t alignment, enum form form);
+/* The word of a big block of `size` bytes with that alignment and form. Its own size is what the
+ * block is longer: one byte, if none was asked for. */
+uint32_t form_of_big(size_t size, size_t alignment, enum form form);
 
 #endif

@@ -54,7 +54,7 @@ size_t alloc_usable_size(const void *block, const char *call)
     if (info.kind == BLOCK_SLAB)
         return word_size(front_word_of(info.slab, block, FORM_ANY, call));
     if (info.kind == BLOCK_BIG)
-        return big_size(info.big, block, call);
+        return big_size(info.big, block, call) - word_size(info.big->word);
     if (!zero_size_covers(block))
         block_refuse(info, block, call);
     zero_size_check(block, call);
@@ -146,7 +146,7 @@ static void *resize_big(struct big *big, void *before, size_t size)
         return NULL;
     void *block = resized->region.base;
     unpoison(block, resized->mapped);
-    resized->word = form_of_big(MIN_ALIGNMENT, FORM_MALLOC);
+    resized->word = form_of_big(size, MIN_ALIGNMENT, FORM_MALLOC);
     if (UNLIKELY(sampled))
         trace_now()->resized(before, block, size);
     return block;

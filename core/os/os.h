@@ -115,7 +115,7 @@ void os_advise_huge_pages(void *address, size_t size, bool wanted);
  * but the target may be gone. */
 enum os_move_result { OS_MOVED, OS_MOVE_REFUSED, OS_MOVE_FAILED };
 
-/* Changes the size of a whole mapping in place. Refused: the addresses behind it are taken. Failed:
+/* Makes a whole mapping longer in place. Refused: the addresses behind it are taken. Failed:
  * for the system these are several mappings, and a move would fail, too. */
 enum os_move_result os_resize(void *address, size_t old_size, size_t new_size);
 

@@ -129,9 +129,8 @@ static void check_zero(const struct seat *seat, const struct block *slot, size_t
  * as zero, from `from` on. */
 static void check_hardened(const struct seat *seat, const struct block *slot, size_t from)
 {
-    /* For jemalloc's calls no bytes are one, and so they are at alignments above 2 MiB. */
-    bool aligned = model_alignment(slot) > (size_t)2 << 20;
-    bool one = slot->size == 0 && slot->usable == 1 && (slot->origin >= OP_MALLOCX || aligned);
+    /* For jemalloc's calls no bytes are one. */
+    bool one = slot->size == 0 && slot->origin >= OP_MALLOCX && slot->usable == 1;
 
     if (UNLIKELY(slot->usable != slot->size && !one))
         report_failure(seat, slot->origin, slot, "usable size differs in the hardened preset");

@@ -65,8 +65,11 @@ static void no_bytes_cannot_be_touched(void **state)
         if (alignment <= REGION_SIZE) {
             unit_expect_fault(first);
             unit_expect_fault(second);
-            assert_int_equal(alloc_usable_size(first, "test"), 0);
         }
+        hardened_expect(first, 0, alignment, "test");
+        assert_int_equal(alloc_usable_size(first, "test"), 0);
+        second = alloc_resize(second, 2 * REGION_SIZE);
+        assert_int_equal(alloc_usable_size(second, "test"), 2 * REGION_SIZE);
         give(first);
         give(second);
     }
