@@ -79,7 +79,7 @@ static void count_region(struct region *region, struct core_counts *counts)
     if (region->kind == REGION_BIG) {
         counts->blocks += big->live;
         counts->bytes += big->live ? big->mapped : 0;
-        counts->asked += big->live ? big->mapped : 0;
+        counts->asked += big->live ? big->mapped - word_size(big->word) : 0;
         return;
     }
     for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++) {
