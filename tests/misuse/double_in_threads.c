@@ -79,7 +79,7 @@ CASE(double, at_the_same_time)
  * blocks are unmapped at once, their addresses may be others' by then.
  * tiny: at once or at drain or at exit | free(): double free of BAD
  * mid, large: at once | free(): double free of BAD
- * big: at once or at drain or not caught | free(): double free of BAD */
+ * big: at once or at drain or at exit or not caught | free(): double free of BAD */
 CASE(double, by_another_thread_with_many_between)
 {
     void *block = new_victim(size);
