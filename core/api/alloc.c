@@ -66,16 +66,14 @@ static void *take_classed(struct heap *heap, unsigned size_class, size_t alignme
 /* Makes a block from a magazine or a slab live, and clears it if asked to. */
 static void *hand_out(void *block, size_t size, bool zero)
 {
-    unsigned size_class = slab_lookup(block)->size_class;
+    unsigned size_class = slab_lookup(block)->size_class, state = BLOCK_FREED;
     if (size_class_is_long(size_class)) {
         KEEP_STORE_ORDER(); /* as in magazine_pop_long */
-        unsigned state = ATOMIC_LOAD_RELAXED(superslab_state_of(block));
+        state = ATOMIC_LOAD_RELAXED(superslab_state_of(block));
         superslab_start_block(block, size_class);
-        if (zero)
-            slab_clear_long(block, size, state);
-    } else if (zero) {
-        slab_clear_block(block, size);
     }
+    if (zero)
+        slab_clear(block, size, state);
     return block;
 }
 
@@ -174,7 +172,7 @@ void *alloc_zeroed(size_t count, size_t size)
     }
     if (UNLIKELY(!block))
         return alloc_any(total, MIN_ALIGNMENT, size_class_of(total), true);
-    return total <= TINY_MAX ? memset(block, 0, total) : hand_out(block, total, true);
+    return total <= SHORT_MAX ? memset(block, 0, total) : hand_out(block, total, true);
 }
 
 /* The block has been checked: a mark on it does not matter. */

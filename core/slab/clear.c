@@ -1,4 +1,5 @@
-/* Counts clean grains of slabs (slab.h), and zeroes blocks: only the parts that may not be zero. */
+/* Counts clean grains of slabs (slab.h), and zeroes blocks: of long ones only the parts that may
+ * not be zero. */
 #include <string.h>
 
 #include "base/pressure.h"
@@ -77,19 +78,7 @@ static void clear_dirty_pages(const struct slab *slab, char *start, size_t size)
     }
 }
 
-void slab_clear_block(void **block, size_t size)
-{
-    const struct slab *slab = slab_lookup(block);
-    /* A block that was freed before carries the mark, unless its page was purged since. */
-    if (!block[0] && !ATOMIC_LOAD_RELAXED(&slab->purged_once)) {
-        if (!slab->clean)
-            clear_dirty_pages(slab, (char *)block, size);
-    } else {
-        memset(block, 0, size);
-    }
-}
-
-void slab_clear_long(void *block, size_t size, unsigned state)
+void slab_clear(void *block, size_t size, unsigned state)
 {
     const struct slab *slab = slab_lookup(block);
     if (state == BLOCK_UNUSED && slab->clean)

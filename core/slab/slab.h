@@ -98,11 +98,9 @@ ALWAYS_INLINE struct slab *slab_find(const void *address)
 /* The same as a call, for paths where that costs little. */
 struct slab *slab_lookup(const void *address);
 
-/* Zeroes a short block that its caller just got, except parts known to be zero. */
-void slab_clear_block(void **block, size_t size);
-
-/* The same for a long block that was in that state. */
-void slab_clear_long(void *block, size_t size, unsigned state);
+/* Zeroes a block that its caller just got: all of it, unless `state`, that of a long block until
+ * then, is BLOCK_UNUSED; then parts known to be zero stay as they are. */
+void slab_clear(void *block, size_t size, unsigned state);
 
 /* Memory inside slabs goes back to the system in pieces of this many bytes: at least a page, of
  * hakmem and of the system, and a 64th of the slab. */

@@ -33,12 +33,11 @@ static void *take_sampled(unsigned size_class, size_t alignment)
 /* Marks the block as live, and clears it if asked to. */
 static void start_block(struct slab *slab, void *block, size_t size, bool zero)
 {
-    bool is_long = size_class_is_long(slab->size_class);
-    unsigned state = is_long ? superslab_sample_block(block) : (unsigned)BLOCK_UNUSED;
-    if (zero && is_long)
-        slab_clear_long(block, size, state);
-    else if (zero)
-        slab_clear_block(block, size);
+    unsigned state = BLOCK_FREED;
+    if (size_class_is_long(slab->size_class))
+        state = superslab_sample_block(block);
+    if (zero)
+        slab_clear(block, size, state);
 }
 
 void *place_take(void *sample, unsigned size_class, size_t size, size_t alignment, bool zero)

@@ -239,11 +239,11 @@ static void blocks_are_cleared(void **state)
             struct slab *slab = create(size_class_of(sizes[i]), 0);
             void *block;
             assert_int_equal(slab_take(slab, &block, 1), 1);
-            slab_clear_long(block, sizes[i], BLOCK_UNUSED);
+            slab_clear(block, sizes[i], BLOCK_UNUSED);
             assert_true(unit_all_bytes(block, sizes[i], 0));
             /* Of the first round of all nothing is dirty afterwards but some pages. */
             memset((char *)block + written * sizes[i] / 4, 7, sizes[i] / 4);
-            slab_clear_long(block, sizes[i] - 5, BLOCK_FREED);
+            slab_clear(block, sizes[i] - 5, BLOCK_FREED);
             assert_true(unit_all_bytes(block, sizes[i] - 5, 0));
             memset((char *)block + written * sizes[i] / 4, 7, sizes[i] / 4);
             assert_int_equal(slab_put(slab, &block, 1), 1);
@@ -265,7 +265,7 @@ static void what_nobody_wrote_to_stays_so(void **state)
         void *block;
         size_t before = os_footprint_read("").resident_bytes;
         assert_int_equal(slab_take(slabs[last], &block, 1), 1);
-        slab_clear_long(block, LARGE_MAX, BLOCK_UNUSED);
+        slab_clear(block, LARGE_MAX, BLOCK_UNUSED);
         /* A sanitizer of threads has memory of its own for what is read. */
         size_t after = os_footprint_read("").resident_bytes;
         assert_true(HAKMEM_SANITIZE_THREAD || after < before + LARGE_MAX / 2);
