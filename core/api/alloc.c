@@ -15,6 +15,7 @@
 #include "reclaim/everything.h"
 #include "slab/shard.h"
 #include "thread/idle.h"
+#include "thread/registry.h"
 
 SLOW_PATH void *alloc_out_of_memory(size_t size)
 {
@@ -218,6 +219,8 @@ void free_slow(void *block)
         return;
     }
     struct sample *sample = NULL;
+    if (info.kind == BLOCK_SLAB)
+        registry_prefer(info.slab->shard);
     struct heap *heap = heap_enter();
     if (info.kind == BLOCK_BIG) {
         sample = big_end_sample(info.big, block);

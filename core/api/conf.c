@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "api/options.h"
 #include "os/os.h"
 
 const char conf_path[] = HAKMEM_CONF;
@@ -14,18 +14,7 @@ static const size_t longest = 64 * KIB;
 
 static void complain_of_file(const char *reason)
 {
-    char buffer[256];
-    struct text text;
-    if (os_is_privileged())
-        return;
-    text_init(&text, buffer, sizeof buffer);
-    text_string(&text, "hakmem: ");
-    text_string(&text, conf_path);
-    text_string(&text, " is ignored: ");
-    text_string(&text, reason);
-    text_char(&text, '\n');
-    text_terminate(&text);
-    os_write(STDERR, buffer, text_stored(&text));
+    options_complain(OPTION_FILE, conf_path, " is ignored: ", reason);
 }
 
 static void read_all(struct conf *conf, int fd, size_t size)

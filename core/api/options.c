@@ -96,10 +96,10 @@ void options_complain_of(const char *const *pieces, int stays)
         text_unsigned(&text, source_line);
         text_string(&text, ": ");
     }
-    text_string(&text, "option ");
+    text_string(&text, stays == OPTION_FILE ? "" : "option ");
     for (; *pieces; pieces++)
         text_string(&text, *pieces);
-    if (stays != OPTION_NONE) {
+    if (stays >= 0) {
         text_string(&text, "; it stays ");
         options_print_value(&text, (unsigned)stays);
     }

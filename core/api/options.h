@@ -15,8 +15,10 @@ enum {
     OPTION_COUNT
 };
 
+/* No option, and the file with options, for complaints. */
+enum { OPTION_NONE = -1, OPTION_FILE = -2 };
+
 /* The option with the name of this length; OPTION_NONE: there is none. */
-enum { OPTION_NONE = -1 };
 int options_find(const char *name, size_t length);
 
 /* Sets the option to the value in the text, or complains. */
@@ -27,8 +29,9 @@ void options_set_text(int option, const char *value, size_t length);
 void options_read_from(const char *file, unsigned line);
 bool options_read_from_file(void);
 
-/* Writes a complaint to stderr, a line: "hakmem: option ", the pieces, and, for an option, the
- * value that it keeps. Not in a program with raised privileges, whose stderr may be anything. */
+/* Writes a complaint to stderr, a line: "hakmem: ", unless it is of the file "option ", the pieces,
+ * and, for an option, the value that it keeps. Not in a program with raised privileges, whose
+ * stderr may be anything. */
 #define options_complain(stays, ...)                                                               \
     options_complain_of((const char *const[]){__VA_ARGS__, NULL}, stays)
 void options_complain_of(const char *const *pieces, int stays);

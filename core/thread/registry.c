@@ -18,6 +18,9 @@ static struct heap first_heap = {.area = (struct heap_area *)first_area, .bare =
 
 struct registry registry;
 
+/* Where the thread will go on with the blocks of one that ended: see registry_prefer. */
+static __thread uint8_t preferred_shard;
+
 static size_t granted_cpus = SIZE_MAX; /* atomic relaxed: how many CPUs the system grants */
 
 /* The owner of a heap that no thread owns, neither here nor in a child process. */
@@ -151,14 +154,15 @@ static struct heap *take_warm(unsigned ticks)
 }
 
 /* Among the pools with a heap to take, that of the shard with the fewest owned heaps; NULL: all are
- * empty. Of several, the first: the main thread's, which waits more often than others. Registry
- * lock held. */
+ * empty. Of several, the preferred one, else the first: the main thread's, which waits more often
+ * than others. Registry lock held. */
 static struct pool *emptiest(void)
 {
-    struct pool *best = NULL;
+    struct pool *best = NULL, *preferred = &registry.pools[preferred_shard];
     size_t pools = size_min(shard_count(), SHARD_MAX);
     for (struct pool *pool = registry.pools; pool < registry.pools + pools; pool++)
-        if ((pool->warm || pool->empty || pool->bare) && (!best || pool->owned < best->owned))
+        if ((pool->warm || pool->empty || pool->bare) &&
+            (!best || pool->owned + (pool != preferred) <= best->owned))
             best = pool;
     return best;
 }
@@ -406,6 +410,11 @@ static struct heap *make_heap(void)
 }
 
 /* ---- For threads ----------------------------------------------------------------------------- */
+
+void registry_prefer(unsigned shard)
+{
+    preferred_shard = (uint8_t)shard;
+}
 
 /* Sets up the area of zeros of a heap. */
 static void start_area(struct heap *heap)

@@ -51,6 +51,11 @@ void registry_start(void);
 /* Sets the number of shards by the options. */
 void registry_read_options(void);
 
+/* Of several shards with as few threads, the calling thread will rather get a heap of this one. A
+ * thread that first of all frees a block goes on where another one ended: with its heap, the blocks
+ * of the two do not get between those of a third thread. */
+void registry_prefer(unsigned shard);
+
 /* A heap for the calling thread, ready to be used: out of the pool, left behind by another thread,
  * or new; NULL: no memory is left. */
 struct heap *registry_adopt(void);

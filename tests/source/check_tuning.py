@@ -26,7 +26,7 @@ STRUCTURAL = {
     "api/conf.c": "longest",
     "api/environment.c": "VARIABLE_SIZE PATH_SIZE",
     "api/options.c": "PRESETS NAME_SIZE",
-    "api/options.h": "OPTION_NONE",
+    "api/options.h": "OPTION_NONE OPTION_FILE",
     "base/atomic.h": "__SANITIZE_THREAD__",
     "base/macros.h": "CACHE_LINE KIB MIB GIB TIB",
     "compat/gperftools.c": "OWNED NOT_OWNED",

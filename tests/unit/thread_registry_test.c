@@ -14,12 +14,14 @@ enum { SHARDS = 3, CROWD = 3 * SHARDS };
 struct waiter {
     pthread_t thread;
     pthread_barrier_t meets; /* it and who has started it: when it has its heap, and to end it */
+    void *inherited;         /* what it frees first, or NULL */
     unsigned shard;
 };
 
 static void *wait_with_heap(void *argument)
 {
     struct waiter *waiter = argument;
+    release(waiter->inherited);
     release(alloc(100));
     waiter->shard = heap_of_thread()->shard;
     pthread_barrier_wait(&waiter->meets);
@@ -77,6 +79,36 @@ static void meet_nobody(void)
     for (unsigned i = 0; i < SHARDS; i++)
         end(&waiters[i]);
     heap_check_pool();
+}
+
+/* A block of that shard. */
+static void *make_block(unsigned shard)
+{
+    void *block;
+    for (enum refill cost = REFILL_USED; cost <= REFILL_MAP; cost++)
+        if (bin_refill(shard, size_class_of(100), &block, 1, 1, cost))
+            return block;
+    return NULL;
+}
+
+/* While all threads have ended but the main one, a new one gets the shard of the block that it
+ * frees first, but for the main thread's. */
+static void threads_go_on_where_others_ended(void **state)
+{
+    static const struct {
+        unsigned of_block, of_thread;
+    } shards[] = {{2, 2}, {1, 1}, {0, 1}, {2, 2}};
+    (void)state;
+    release(alloc(100));
+    shard_init(SHARDS);
+    meet_nobody();
+    for (size_t i = 0; i < ARRAY_LENGTH(shards); i++) {
+        struct waiter waiter = {.inherited = make_block(shards[i].of_block)};
+        CHECK(waiter.inherited && slab_lookup(waiter.inherited)->shard == shards[i].of_block);
+        start(&waiter);
+        CHECK(waiter.shard == shards[i].of_thread);
+        end(&waiter);
+    }
 }
 
 static void threads_are_spread_over_shards(void **state)
@@ -151,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_are_spread_over_shards),
+        cmocka_unit_test(threads_go_on_where_others_ended),
         cmocka_unit_test(a_pooled_heap_is_adopted_whoever_held_its_gate),
         cmocka_unit_test(a_claimed_heap_is_adopted),
     };
