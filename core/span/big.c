@@ -175,10 +175,8 @@ void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
     unpoison(big->region.base, big->mapped);
     if (zero && big->dirty)
         clear(big);
-    size_t taken = big->mapped - size_min(big->dirty, big->mapped);
-    if (taken)
-        ATOMIC_ADD_RELAXED(&big_taken_bytes, taken);
-    pressure_taken(taken);
+    ATOMIC_ADD_RELAXED(&big_taken_bytes, big->mapped);
+    pressure_taken(big->mapped - size_min(big->dirty, big->mapped));
     big->zeroed = big->dirty == 0;
     advise_huge(big, false);
     return big->region.base;
@@ -273,7 +271,9 @@ void *big_resize(struct big *big, size_t size)
                  proof_is_dense(big->region.base, big->mapped);
     size_t before = big->mapped;
     bool done = resize_mapping(big, mapping_size(size));
-    pressure_taken(big->mapped - size_min(big->mapped, before));
+    size_t taken = big->mapped - size_min(big->mapped, before);
+    ATOMIC_ADD_RELAXED(&big_taken_bytes, taken);
+    pressure_taken(taken);
     if (!done)
         return NULL;
     unpoison(big->region.base, big->mapped);

@@ -105,7 +105,7 @@ size_t big_cache_empty(void);
  * beyond the bound without what was taken lately, if that is more. */
 size_t big_cache_unused(enum idle_watcher watcher);
 
-/* Bytes that blocks took from the system since the last tick; atomic relaxed, any thread. */
+/* Bytes of the blocks that were taken since the last tick; atomic relaxed, any thread. */
 extern size_t big_taken_bytes;
 
 /* Dirty bytes in the cache; all mapped bytes. */
