@@ -119,13 +119,6 @@ bool bin_may_borrow(unsigned shard, unsigned size_class)
     return true;
 }
 
-/* Only for blocks shorter than a page: of longer ones a program may use a part, and may have made
- * whole pages unreadable. */
-static bool may_populate(unsigned size_class)
-{
-    return size_classes[size_class].size < PAGE_SIZE;
-}
-
 /* True if the program seems to write to the blocks of the slab, other than zeros. A guess by a few
  * pages, so concurrent writes do not matter. */
 __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_written(
@@ -152,11 +145,13 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
 }
 
 /* Gives the first pages of a fresh slab memory in one call, instead of by a page fault each, if the
- * slab before seems to be written to: one page for each slab of the bin. A system that refuses may
- * have given some of them. */
+ * slab before seems to be written to: one page for each slab of the bin. Only for blocks shorter
+ * than a page: of longer ones a program may use a part, and may have made whole pages unreadable. A
+ * system that refuses may have given some of the pages. */
 static void populate(struct bin *bin, struct slab *slab)
 {
-    if (!slab->clean || !may_populate(slab->size_class) || !ATOMIC_LOAD_RELAXED(&bin->slab_count))
+    size_t size = size_classes[slab->size_class].size;
+    if (!slab->clean || size >= PAGE_SIZE || !ATOMIC_LOAD_RELAXED(&bin->slab_count))
         return;
     /* The newest slab is the bin's while the lock is held, so its pages can be read. */
     lock_acquire(&bin->lock);
@@ -164,8 +159,7 @@ static void populate(struct bin *bin, struct slab *slab)
     lock_release(&bin->lock);
     if (!slabs)
         return;
-    size_t blocks_end = slab->blocks * (size_t)size_classes[slab->size_class].size;
-    size_t bytes = size_min(slabs, blocks_end / PAGE_SIZE) * PAGE_SIZE;
+    size_t bytes = size_min(slabs, slab->blocks * size / PAGE_SIZE) * PAGE_SIZE;
     slab->watermark =
         (uint16_t)size_min(size_class_index(slab->size_class, bytes - 1) + 1, slab->blocks);
     slab_touch(slab, 0, slab->watermark);

@@ -64,6 +64,13 @@ static void keep_heap(struct heap *heap)
         trace_now()->thread_starts(heap);
 }
 
+/* In a child, makes the heap of the thread that forked one of this process. */
+static void enter_process(struct heap *heap)
+{
+    if (UNLIKELY(!identity_is_local(ATOMIC_LOAD_RELAXED(&heap->owner))))
+        registry_enter_process(heap);
+}
+
 /* Takes the heap from the thread, which may have none, and undoes closing and draining by others.
  */
 static struct heap *lose_heap(void)
@@ -72,6 +79,7 @@ static struct heap *lose_heap(void)
     thread_heap = (struct heap_front *)&no_heap;
     own_heap = NULL;
     if (heap) {
+        enter_process(heap); /* the thread may have had hits alone */
         if (trace_now())
             trace_now()->thread_ends(heap);
         idle_disown(heap);
@@ -226,8 +234,7 @@ struct heap *heap_enter(void)
         thread_heap = &heap->area->front;
     if (outermost) {
         heap->cancel_type = cancel_type;
-        if (UNLIKELY(!identity_is_local(ATOMIC_LOAD_RELAXED(&heap->owner))))
-            registry_enter_process(heap);
+        enter_process(heap);
         if (UNLIKELY(heap->area->front.classes != class_map_newest()->classes))
             idle_open_front(heap);
         bool periodic = ++heap->slow_calls >= MAINTENANCE_PERIOD;

@@ -58,7 +58,7 @@ STEPS = (
      "the child waits for an initialisation that nobody goes on with"),
     ("thread/registry.c", "        pool->warm = pool->empty = pool->bare = NULL;\n", "",
      "the child keeps a list that was in the middle of a change"),
-    ("thread/heap.c", "            registry_enter_process(heap);", "            ;",
+    ("thread/heap.c", "        registry_enter_process(heap);", "            ;",
      "a thread's heap stays one of the parent's"),
     ("thread/registry.c", "!identity_is_local(owner) && !forget_blocks(heap)", "false",
      "the child uses what a thread of the parent cached"),

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "api/alloc.h"
 #include "checks/checks.h"
@@ -179,6 +180,26 @@ static void a_claimed_heap_is_adopted(void **state)
     registry_give_back(heap);
 }
 
+/* The forking thread ends in the child, where it had hits alone, beside one with a heap. */
+static void end_after_hits(void *unused)
+{
+    (void)unused;
+    struct heap *other = registry_adopt();
+    release(memset(alloc(100), 1, 100));
+    CHECK(registry.owned == 1);
+    heap_forget();
+    CHECK(registry.owned == 1);
+    registry_give_back(other);
+    CHECK(registry.owned == 0);
+}
+
+static void a_forking_thread_counts_until_it_ends(void **state)
+{
+    (void)state;
+    release(alloc(100));
+    unit_in_child(end_after_hits, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +207,7 @@ int main(void)
         cmocka_unit_test(threads_go_on_where_others_ended),
         cmocka_unit_test(a_pooled_heap_is_adopted_whoever_held_its_gate),
         cmocka_unit_test(a_claimed_heap_is_adopted),
+        cmocka_unit_test(a_forking_thread_counts_until_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
