@@ -209,6 +209,8 @@ void free_slow(void *block)
         libc_free(block);
         return;
     }
+    if (info.kind == BLOCK_SLAB)
+        registry_prefer(info.slab->shard);
     /* Big blocks are checked by big_free, and not filled by perturb_freed: one may be longer than
      * all memory. */
     size_t usable = info.kind != BLOCK_BIG ? block_usable_size(info, block, "free", true) : 0;
@@ -219,8 +221,6 @@ void free_slow(void *block)
         return;
     }
     struct sample *sample = NULL;
-    if (info.kind == BLOCK_SLAB)
-        registry_prefer(info.slab->shard);
     struct heap *heap = heap_enter();
     if (info.kind == BLOCK_BIG) {
         sample = big_end_sample(info.big, block);
