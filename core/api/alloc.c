@@ -210,7 +210,7 @@ void free_slow(void *block)
         return;
     }
     if (info.kind == BLOCK_SLAB)
-        registry_prefer(info.slab->shard);
+        registry_preferred_shard = info.slab->shard;
     /* Big blocks are checked by big_free, and not filled by perturb_freed: one may be longer than
      * all memory. */
     size_t usable = info.kind != BLOCK_BIG ? block_usable_size(info, block, "free", true) : 0;

@@ -18,8 +18,7 @@ static struct heap first_heap = {.area = (struct heap_area *)first_area, .bare =
 
 struct registry registry;
 
-/* Where the thread will go on with the blocks of one that ended: see registry_prefer. */
-static __thread uint8_t preferred_shard;
+__thread uint8_t registry_preferred_shard;
 
 static size_t granted_cpus = SIZE_MAX; /* atomic relaxed: how many CPUs the system grants */
 
@@ -103,6 +102,7 @@ static void push(struct heap **list, struct heap *heap)
     count_owned(heap, -1);
     heap->next_free = *list;
     *list = heap;
+    registry.left++;
 }
 
 /* Takes the first heap of the list for the caller. Registry lock held. */
@@ -111,6 +111,7 @@ static struct heap *pop(struct heap **list)
     struct heap *heap = *list;
     *list = heap->next_free;
     count_owned(heap, 1);
+    registry.left = 0;
     ATOMIC_STORE_RELAXED(&heap->owner, CLAIMED);
     return heap;
 }
@@ -154,17 +155,17 @@ static struct heap *take_warm(unsigned ticks)
 }
 
 /* Among the pools with a heap to take, that of the shard with the fewest owned heaps; NULL: all are
- * empty. Of several, the preferred one, else the first: the main thread's, which waits more often
- * than others. Registry lock held. */
+ * empty. Of several, the first: the main thread's, which waits more often than others; but the
+ * preferred one if two threads or more have left at once. Registry lock held. */
 static struct pool *emptiest(void)
 {
-    struct pool *best = NULL, *preferred = &registry.pools[preferred_shard];
+    struct pool *best = NULL, *liked = &registry.pools[registry_preferred_shard];
     size_t pools = size_min(shard_count(), SHARD_MAX);
     for (struct pool *pool = registry.pools; pool < registry.pools + pools; pool++)
-        if ((pool->warm || pool->empty || pool->bare) &&
-            (!best || pool->owned + (pool != preferred) <= best->owned))
+        if ((pool->warm || pool->empty || pool->bare) && (!best || pool->owned < best->owned))
             best = pool;
-    return best;
+    bool rather = registry.left > 1 && liked->warm && liked->owned == best->owned;
+    return rather ? liked : best;
 }
 
 /* The heap of the pool that is ready soonest. Registry lock held. */
@@ -410,11 +411,6 @@ static struct heap *make_heap(void)
 }
 
 /* ---- For threads ----------------------------------------------------------------------------- */
-
-void registry_prefer(unsigned shard)
-{
-    preferred_shard = (uint8_t)shard;
-}
 
 /* Sets up the area of zeros of a heap. */
 static void start_area(struct heap *heap)

@@ -32,6 +32,7 @@ struct registry {
     unsigned warm_count;  /* lock: of all pools */
     unsigned empty_count; /* the same; read by any thread */
     unsigned count;       /* lock */
+    unsigned left;        /* lock: heaps that were given back since one was taken */
     unsigned owned;       /* written under lock, read by any thread: heaps with an owner */
     int idle;             /* lock: how many owned heaps are drained, and had no call since */
     unsigned crowd;       /* written under lock, read by any thread: see heap_crowd */
@@ -51,10 +52,10 @@ void registry_start(void);
 /* Sets the number of shards by the options. */
 void registry_read_options(void);
 
-/* Of several shards with as few threads, the calling thread will rather get a heap of this one. A
- * thread that first of all frees a block goes on where another one ended: with its heap, the blocks
- * of the two do not get between those of a third thread. */
-void registry_prefer(unsigned shard);
+/* The shard of the last block that the calling thread freed by a slow path. If its first call frees
+ * one, it may go on where another thread has ended. If two ended at once, it takes the heap of this
+ * shard, so that its blocks do not get between those of the other's successor. */
+extern __thread uint8_t registry_preferred_shard __attribute__((tls_model("initial-exec")));
 
 /* A heap for the calling thread, ready to be used: out of the pool, left behind by another thread,
  * or new; NULL: no memory is left. */
