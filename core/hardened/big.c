@@ -159,7 +159,7 @@ void big_fenced_check(void)
 static bool resize_fenced(struct big *big, size_t size)
 {
     char *end = end_of_pages(big, big->mapped), *wanted = end_of_pages(big, size);
-    size_t page = os_page_size();
+    size_t page = os_page_size(), before = big->mapped;
     enum fence fence = big->fence_behind;
     if (wanted > end && (size_t)(wanted - end) > big->closed - page)
         return false;
@@ -173,7 +173,7 @@ static bool resize_fenced(struct big *big, size_t size)
     big->closed = (size_t)(end + big->closed - wanted);
     big_cache_leave(big);
     big->mapped = size;
-    big_cache_return(big, false);
+    big_cache_return(big, before);
     return true;
 }
 

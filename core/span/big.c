@@ -119,7 +119,7 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
     if (!big)
         return NULL;
     if (extend(big, size)) {
-        big_cache_return(big, true);
+        big_cache_return(big, 0);
         return big;
     }
     give_up_own_mapping(big);
@@ -175,7 +175,6 @@ void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
     unpoison(big->region.base, big->mapped);
     if (zero && big->dirty)
         clear(big);
-    ATOMIC_ADD_RELAXED(&big_taken_bytes, big->mapped);
     pressure_taken(big->mapped - size_min(big->dirty, big->mapped));
     big->zeroed = big->dirty == 0;
     advise_huge(big, false);
@@ -249,18 +248,19 @@ static bool keeps_mapping(const struct big *big, size_t size)
 
 static bool resize_mapping(struct big *big, size_t size)
 {
-    bool longer = size > big->mapped, done = true;
+    size_t before = big->mapped;
+    bool longer = size > before, done = true;
     if (keeps_mapping(big, size) ||
         (longer ? big_cache_lengthen(big, size) : big_cache_shorten(big, size)))
         return true;
-    /* Not counted meanwhile. A thread that maps a big block at addresses freed here takes the
-     * part's lock later, which orders this thread's accesses before. */
+    /* A thread that maps a big block at addresses freed here takes the part's lock later, which
+     * orders this thread's accesses before. */
     big_cache_leave(big);
     if (longer)
         done = extend(big, size);
     else
         cut(big, size);
-    big_cache_return(big, false);
+    big_cache_return(big, before);
     return done;
 }
 
@@ -271,9 +271,7 @@ void *big_resize(struct big *big, size_t size)
                  proof_is_dense(big->region.base, big->mapped);
     size_t before = big->mapped;
     bool done = resize_mapping(big, mapping_size(size));
-    size_t taken = big->mapped - size_min(big->mapped, before);
-    ATOMIC_ADD_RELAXED(&big_taken_bytes, taken);
-    pressure_taken(taken);
+    pressure_taken(big->mapped - size_min(big->mapped, before));
     if (!done)
         return NULL;
     unpoison(big->region.base, big->mapped);

@@ -9,8 +9,6 @@
 #include "os/os.h"
 #include "span/big_part.h"
 
-size_t big_taken_bytes;
-
 /* ---- Sums over all parts --------------------------------------------------------------------- */
 
 unsigned big_cache_parts(void)
@@ -55,8 +53,14 @@ static size_t bytes_max(void)
 {
     size_t least = (size_t)POLICY(big_cache_mib) * MIB;
     size_t share = big_live_bytes() / 100 * (size_t)POLICY(retain_percent);
-    size_t lately = pressure_is_limited() ? 0 : ATOMIC_LOAD_RELAXED(&big_taken_bytes) / 4;
+    size_t lately = pressure_is_limited() ? 0 : sum(offsetof(struct big_part, taken_bytes)) / 4;
     return least ? least + size_max(share, size_min(lately, least * 2)) : 0;
+}
+
+/* How many of so many bytes are too many to cache. Mostly needs no look at the parts. */
+static size_t excess(size_t bytes)
+{
+    return bytes <= (size_t)POLICY(big_cache_mib) * MIB ? 0 : bytes - size_min(bytes, bytes_max());
 }
 
 size_t big_cache_unused(enum idle_watcher watcher)
@@ -66,14 +70,13 @@ size_t big_cache_unused(enum idle_watcher watcher)
         struct big_part *part = big_part_at(i);
         lock_acquire(&part->lock);
         unused += idle_ask(&part->unused, watcher, part->bytes[BIG_DIRTY]);
+        if (watcher == IDLE_SINCE_TICK)
+            ATOMIC_STORE_RELAXED(&part->taken_bytes, 0); /* the program may go to sleep now */
         lock_release(&part->lock);
     }
     if (watcher != IDLE_SINCE_TICK)
         return unused;
-    /* A program may go to sleep now. */
-    ATOMIC_STORE_RELAXED(&big_taken_bytes, 0);
-    size_t cached = big_cache_bytes();
-    return size_max(unused, cached - size_min(cached, bytes_max()));
+    return size_max(unused, excess(big_cache_bytes()));
 }
 
 struct big_stats big_stats(void)
@@ -219,11 +222,11 @@ size_t big_cache_empty(void)
     return clear_shelf(BIG_DIRTY, 0) + clear_shelf(BIG_CLEAN, 0);
 }
 
-static void keep_bound(size_t bound)
+static void keep_bound(void)
 {
-    size_t bytes = big_cache_bytes();
-    if (bytes > bound)
-        big_cache_evict(bytes - bound);
+    size_t bytes = excess(big_cache_bytes());
+    if (bytes)
+        big_cache_evict(bytes);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
@@ -278,7 +281,7 @@ bool big_cache_retire(struct big *big, const void *block)
     if (LIKELY(live)) {
         big->live = false;
         part->freed++;
-        big_part_add_live(part, -big->mapped);
+        big_part_count(part, big->mapped, 0);
     }
     lock_release(&part->lock);
     return live;
@@ -287,8 +290,7 @@ bool big_cache_retire(struct big *big, const void *block)
 void big_cache_put(struct big *big)
 {
     struct big_part *part = big_part_of(big);
-    size_t bound = bytes_max();
-    bool kept = big->mapped <= bound;
+    bool kept = !excess(big->mapped);
     poison(big->region.base, big->mapped);
     lock_acquire(&part->lock);
     big->live = false;
@@ -299,7 +301,7 @@ void big_cache_put(struct big *big)
     lock_release(&part->lock);
     if (!kept)
         unmap_cached(big);
-    keep_bound(bound);
+    keep_bound();
 }
 
 bool big_cache_lengthen(struct big *big, size_t size)
@@ -313,7 +315,7 @@ bool big_cache_lengthen(struct big *big, size_t size)
         big->zeroed &= after->dirty == 0;
         big_part_join(part, big, after);
         big_part_split(part, big, size);
-        big_part_add_live(part, big->mapped - before);
+        big_part_count(part, before, big->mapped);
         big_part_note_unused(part);
     }
     lock_release(&part->lock);
@@ -322,16 +324,16 @@ bool big_cache_lengthen(struct big *big, size_t size)
 
 bool big_cache_shorten(struct big *big, size_t size)
 {
-    size_t before = big->mapped, bound = bytes_max();
-    if (before - size > bound)
+    size_t before = big->mapped;
+    if (excess(before - size))
         return false;
     struct big_part *part = big_part_lock_with_spares(big->part);
     big->dirty = before;
     bool done = big_part_split(part, big, size);
     if (done)
-        big_part_add_live(part, big->mapped - before);
+        big_part_count(part, before, big->mapped);
     lock_release(&part->lock);
-    keep_bound(bound);
+    keep_bound();
     return done;
 }
 
@@ -339,16 +341,15 @@ void big_cache_leave(struct big *big)
 {
     struct big_part *part = big_part_of(big);
     lock_acquire(&part->lock);
-    big_part_add_live(part, -big->mapped);
     big->origin = ++part->origins;
     lock_release(&part->lock);
 }
 
-void big_cache_return(struct big *big, bool new)
+void big_cache_return(struct big *big, size_t before)
 {
     struct big_part *part = big_part_of(big);
     lock_acquire(&part->lock);
-    part->allocated += new;
-    big_part_add_live(part, big->mapped);
+    part->allocated += before == 0;
+    big_part_count(part, before, big->mapped);
     lock_release(&part->lock);
 }

@@ -87,10 +87,10 @@ void big_cache_put(struct big *big);
 bool big_cache_lengthen(struct big *big, size_t size);
 bool big_cache_shorten(struct big *big, size_t size);
 
-/* Around a change of a live mapping's place or length by the system, while it is not counted.
- * `new`: it is from big_cache_take_shorter. */
+/* Around a change of a live mapping's place or length by the system. `before`: the length that it
+ * counts with, 0 if it is from big_cache_take_shorter. */
 void big_cache_leave(struct big *big);
-void big_cache_return(struct big *big, bool new);
+void big_cache_return(struct big *big, size_t before);
 
 /* Frees the record of an unmapped, unregistered mapping. */
 void big_cache_drop(struct big *big);
@@ -104,9 +104,6 @@ size_t big_cache_empty(void);
 /* The least dirty bytes that were cached since the last call by the same watcher; for a tick, those
  * beyond the bound without what was taken lately, if that is more. */
 size_t big_cache_unused(enum idle_watcher watcher);
-
-/* Bytes of the blocks that were taken since the last tick; atomic relaxed, any thread. */
-extern size_t big_taken_bytes;
 
 /* Dirty bytes in the cache; all mapped bytes. */
 size_t big_cache_bytes(void);

@@ -60,9 +60,10 @@ unsigned big_part_shelf_of(const struct big *big)
     return big->dirty ? BIG_DIRTY : BIG_CLEAN;
 }
 
-void big_part_add_live(struct big_part *part, size_t bytes)
+void big_part_count(struct big_part *part, size_t before, size_t now)
 {
-    COUNTER_ADD(&part->live_bytes, bytes);
+    COUNTER_ADD(&part->live_bytes, now - before);
+    COUNTER_ADD(&part->taken_bytes, now > before ? now - before : 0);
 }
 
 static void add_cached(struct big_part *part, const struct big *big, size_t sign)
@@ -205,7 +206,7 @@ void big_part_hand_out(struct big_part *part, struct big *big)
 {
     big->live = true;
     part->allocated++;
-    big_part_add_live(part, big->mapped);
+    big_part_count(part, 0, big->mapped);
 }
 
 /* The page map knows all mappings, including live ones and those that a thread works on. */

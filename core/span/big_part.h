@@ -25,7 +25,8 @@ enum { BIG_DIRTY, BIG_CLEAN, BIG_SHELVES };
 
 struct big_part {
     struct lock lock CACHE_ALIGNED;
-    size_t live_bytes;         /* lock; read as an atomic by any thread, as are the next two */
+    size_t live_bytes;         /* lock; read as an atomic by any thread, as are the next three */
+    size_t taken_bytes;        /* of blocks, and what they grew by, since the last tick */
     size_t bytes[BIG_SHELVES]; /* dirty bytes of BIG_DIRTY, all bytes of BIG_CLEAN */
     size_t mapped_bytes;       /* of both shelves */
     uint64_t allocated, freed; /* lock: blocks since the start */
@@ -60,8 +61,8 @@ struct big *big_part_record(struct big_part *part, char *base, size_t mapped);
 unsigned big_part_length_of(size_t size);
 unsigned big_part_shelf_of(const struct big *big);
 
-/* Adds to the live bytes; wraps, to subtract. */
-void big_part_add_live(struct big_part *part, size_t bytes);
+/* Counts a live block that has changed from `before` to `now` bytes. */
+void big_part_count(struct big_part *part, size_t before, size_t now);
 
 /* Puts the mapping into the lists, or takes it out. */
 void big_part_insert(struct big_part *part, struct big *big);
