@@ -57,7 +57,7 @@ struct big_stats {
     uint64_t clean_bytes;  /* kept mapped without memory */
 };
 
-/* A snapshot. A block that is just being resized has no bytes in it. */
+/* A snapshot. */
 struct big_stats big_stats(void);
 
 /* Bytes of all live mappings, read without locks. */

@@ -196,7 +196,7 @@ struct big *big_part_find_shorter(const struct big_shelf *shelf, size_t size)
 {
     for (unsigned length = big_part_length_of(size) + 1; length-- > big_part_length_of(size / 2);) {
         struct big *big = LIST_ENTRY(shelf->by_size[length].first, struct big, by_size);
-        if (big && big->mapped >= size / 2)
+        if (big && big->mapped < size && big->mapped >= size / 2)
             return big;
     }
     return NULL;

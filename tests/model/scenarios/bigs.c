@@ -21,6 +21,7 @@ static char *take_big(size_t size)
     char *block = big_alloc(0, size, 1, false);
     CHECK(block);
     CHECK(big_size(big_of(block), block, "free") >= size);
+    CHECK(big_of(block)->dirty <= big_of(block)->mapped);
     *(volatile char *)block = 1;
     return block;
 }
@@ -124,6 +125,24 @@ SCENARIO(bigs_split) = {
     .about = "a cached mapping is split, or made longer",
     .prepare = one_long_cached,
     .thread = {take_2, take_long},
+    .finish = all_cached};
+
+/* The lists of the cache are as wide as a region, and both lengths are on one. */
+static void one_in_between(void)
+{
+    blocks[0] = take_big(BIG + BIG / 2);
+}
+
+static void take_less(void)
+{
+    blocks[2] = take_big(BIG + BIG / 4);
+}
+
+SCENARIO(bigs_shorter) = {
+    .name = "bigs_shorter",
+    .about = "a mapping is freed between the looks for a long and a shorter one",
+    .prepare = one_in_between,
+    .thread = {take_less, give_0},
     .finish = all_cached};
 
 /* Two blocks that touch. */
