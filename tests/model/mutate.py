@@ -95,6 +95,8 @@ STEPS = (
     ("span/big_cache.c",
      "        big_part_extract(part, big);\n        big_part_split(part, big, size);",
      "        big_part_split(part, big, size);", "a mapping that was taken is still in the cache"),
+    ("span/big_part.c", "big && big->mapped < size && big", "big && big",
+     "a mapping that came between two looks is made longer, by less"),
     ("thread/registry.c", "    *list = heap->next_free;\n    count_owned(heap, 1);\n",
      "    count_owned(heap, 1);\n", "two threads take the same heap"),
     ("thread/registry.c", "    heap_flush(heap);\n    if (ATOMIC", "    if (ATOMIC",
