@@ -9,6 +9,7 @@ static size_t kept_bytes = KEPT_BY_POLICY;
 bool pressure_armed_flag;
 bool pressure_limited_flag;
 bool pressure_near_flag;
+size_t pressure_used_bytes;
 
 uint64_t pressure_given_back;
 

@@ -44,6 +44,14 @@ void pressure_set_kept_bytes(size_t bytes);
 /* The number set; 0 while the policy decides. */
 size_t pressure_kept_bytes(void);
 
+extern size_t pressure_used_bytes; /* atomic relaxed, any thread */
+
+/* The memory in use, when it was last added up: at a tick, and before memory grew. */
+ALWAYS_INLINE size_t pressure_used(void)
+{
+    return ATOMIC_LOAD_RELAXED(&pressure_used_bytes);
+}
+
 /* ---- Account --------------------------------------------------------------------------------- */
 
 extern uint64_t pressure_given_back; /* atomic relaxed, any thread: bytes since the start */
@@ -104,8 +112,9 @@ ALWAYS_INLINE void pressure_taken(size_t bytes)
  * ticks left. */
 void reclaim_tick(uint64_t now_ms);
 
-/* Called without locks, on request or when memory runs out: gives back all free memory but for the
- * caches of running threads; returns bytes. */
+/* Called without locks, on request or when memory runs out: gives back all free memory, but for the
+ * caches of the calling thread and the last block in each of the magazines of running ones, for
+ * which it may wait some milliseconds; returns bytes. */
 size_t reclaim_everything(void);
 
 #endif

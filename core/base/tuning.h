@@ -33,29 +33,26 @@
  * [2026-11-22-magazines-for-bursts; bursts-64-5000] */
 #define TINY_FACTOR 4
 
-/* threads a CPU. From here on, tiny blocks get no more than others. For each CROWD_HALVES threads,
- * magazines of blocks longer than a page halve their least length.
+/* threads a CPU. From here on, TINY_FACTOR does not count.
  * [2026-11-22-magazines-for-bursts; random-mixed-64-threads] */
-#define CROWD_HALVES 8
+#define CROWD_MANY 8
 
-/* threads a CPU. Pools have this many busy threads: each may cache as many blocks up to 32 KiB as
- * a single thread. More threads have to share, and their first batches begin with one block.
+/* threads a CPU. Pools have this many busy threads: each may cache as many tiny blocks as a
+ * single thread. More threads have to share, and their first batches begin with one block.
  * [2026-11-23-pools-of-threads; bursts-64-5000] */
 #define CROWD_POOL 4
 
-/* blocks. The fewest that repay a batch; and the most that the bytes below may amount to: more
- * would stay with a class when the program goes on with other sizes.
+/* blocks. The fewest tiny ones that repay a batch; and the most of a class above 1 KiB: more would
+ * stay with it when the program goes on with other sizes.
  * [2026-11-22-magazines-for-bursts; bursts-4k-8k-300] */
 #define CACHED_BLOCKS_MIN 15
 #define CACHED_BLOCKS_MAX 63
 
-/* bytes. For such bursts, the threads of a CPU share this much of a class of blocks above 1 KiB.
- * [2026-11-22-magazines-for-bursts; bursts-4k-8k-300] */
-#define CACHED_MID_BYTES (512 * KIB)
-
-/* bytes. The same for single blocks, which are dear to make, and mostly addresses.
- * [2026-11-22-one-path-to-2-mib; slots-1m-first] */
-#define CACHED_SINGLE_BYTES (32 * MIB)
+/* part, longest magazines. Of blocks above 1 KiB, all classes together, magazines may hold this
+ * part of the memory in use; those of the threads of a CPU at least so many times magazine_kib.
+ * [2026-11-27-one-allowance-for-long-blocks; slots-1m-first] */
+#define CACHED_PART 4
+#define CACHED_MAGAZINES 64
 
 /* ---- Batches: thread/magazine.c, slab/bin.h -------------------------------------------------- */
 
@@ -166,10 +163,9 @@
  * [2026-11-23-transfer-caches-of-long-blocks; bursts-4k-8k-1000] */
 #define TRANSFER_MID_FACTOR 4
 
-/* factor. How many times the bytes for single blocks if a CPU has several threads: each has a part
- * of a single thread's magazine, and they share the rest here.
- * [2026-11-23-transfer-caches-of-long-blocks; slots-1m-first] */
-#define TRANSFER_SINGLE_FACTOR 32
+/* part. A class of single blocks may have this part of the memory in use, if that is more.
+ * [2026-11-27-one-allowance-for-long-blocks; slots-1m-first] */
+#define TRANSFER_SINGLE_PART 16
 
 /* blocks. If more tiny ones came since a cache was asked for some, they go to the bins.
  * [2026-11-26-what-nobody-asks-for-goes-home; traverse-list] */

@@ -113,19 +113,6 @@ ALWAYS_INLINE size_t size_with_headroom(size_t before, size_t size)
     return by_little ? size_min(size + size / 8, LARGE_MAX) : size;
 }
 
-/* The fewest blocks a magazine may hold, whatever their bytes: fewer would not repay a batch.
- * Blocks above 1 KiB get more, for bursts, and single blocks, since they are dear to make and
- * mostly addresses: within a byte budget that the `crowd` threads of a CPU share. */
-ALWAYS_INLINE unsigned size_class_cached_min(unsigned size_class, unsigned crowd)
-{
-    uint32_t size = size_classes[size_class].size;
-    bool single = size_class_is_single(size_class);
-    if (size <= TINY_MAX)
-        return CACHED_BLOCKS_MIN;
-    uint32_t blocks = (uint32_t)(single ? CACHED_SINGLE_BYTES : CACHED_MID_BYTES) / crowd / size;
-    return (unsigned)size_max(size_min(blocks, CACHED_BLOCKS_MAX), single ? 1 : CACHED_BLOCKS_MIN);
-}
-
 /* Index of the block that holds byte `offset` of a slab of the class. */
 ALWAYS_INLINE unsigned size_class_index(unsigned size_class, size_t offset)
 {

@@ -48,7 +48,6 @@ size_t hakmem_purge(void)
     if (HARDENED)
         hardened_flush();
     heap_flush(heap);
-    idle_purge();
     size_t purged = reclaim_everything();
     heap_leave(heap);
     return purged;

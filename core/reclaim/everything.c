@@ -7,12 +7,14 @@
 #include "slab/sweep.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
+#include "thread/idle.h"
 #include "thread/registry.h"
 #include "trace/trace.h"
 
 size_t reclaim_everything(void)
 {
     /* From the top down: each layer gives to the one below. */
+    idle_purge();
     heap_flush_pooled(0);
     transfer_drain(SIZE_MAX);
     trace_give_back();

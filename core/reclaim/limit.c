@@ -11,6 +11,7 @@
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
+#include "thread/idle.h"
 #include "thread/registry.h"
 
 /* All atomic relaxed, any thread. */
@@ -65,6 +66,12 @@ static size_t room(size_t limit, size_t held, size_t *excess)
     return most - size_min(held, most);
 }
 
+/* True if less than twice the part that is to be left free is left above it. */
+static bool is_near(size_t limit, size_t held)
+{
+    return limit - size_min(held, limit) < limit / NEAR_PART * 3;
+}
+
 /* ---- Giving back ----------------------------------------------------------------------------- */
 
 /* Gives back `bytes` of the free memory in page heap and BigCache; returns bytes. */
@@ -107,10 +114,14 @@ static void look_at_sum(void)
     size_t left = room(limit, sum, &excess);
     /* Much of what was handed out may never be touched: caching ends only if it may have been. */
     size_t resident = sum > limit / 2 ? size_min(sum, os_resident_peak() + taken) : sum;
-    bool near = limit - size_min(resident, limit) < limit / NEAR_PART * 3;
+    size_t mapped = held.mapped + ATOMIC_LOAD_RELAXED(&other_addresses);
+    size_t left_mapped = room(addresses, mapped, &excess_mapped);
+    bool near = is_near(limit, resident) || is_near(addresses, mapped);
+    bool was_near = ATOMIC_LOAD_RELAXED(&pressure_near_flag);
     ATOMIC_STORE_RELAXED(&pressure_near_flag, near);
-    size_t left_mapped =
-        room(addresses, held.mapped + ATOMIC_LOAD_RELAXED(&other_addresses), &excess_mapped);
+    /* From now on threads cache no long blocks, once they have come by. */
+    if (near && !was_near)
+        idle_purge();
     /* A little may be taken beyond the bound, so that the next look does not follow at once. */
     size_t slack = size_max(size_min(limit, addresses) / 64, UNIT_SIZE);
     ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(left, left_mapped), slack));

@@ -166,9 +166,13 @@ static void populate(struct bin *bin, struct slab *slab)
     os_populate(slab->base, bytes);
 }
 
-/* How many empty slabs a bin may keep: as many bytes as KEPT_MAGAZINES of the longest magazines. */
+/* How many empty slabs a bin may keep: as many bytes as KEPT_MAGAZINES of the longest magazines.
+ * None with one block: these wait in transfer caches, and the page heap can make others of the
+ * rest. */
 static unsigned keep_max(unsigned size_class)
 {
+    if (size_class_is_single(size_class))
+        return 0;
     size_t bytes = (size_t)POLICY(magazine_kib) * KIB * KEPT_MAGAZINES;
     return (unsigned)(bytes / (size_classes[size_class].units * UNIT_SIZE));
 }

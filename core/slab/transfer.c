@@ -21,8 +21,7 @@ static uint64_t stocked[CLASS_COUNT];
  * of shards and classes. Atomic relaxed, any thread. */
 static unsigned next_step, next_to_drain;
 
-static bool closed;  /* atomic relaxed, any thread */
-static bool crowded; /* atomic relaxed, any thread: CPUs have several threads */
+static bool closed; /* atomic relaxed, any thread */
 
 /* How many are drained at a time: half a flush, as these nest, and stacks may be short. */
 enum { DRAIN_MAX = FLUSH_MAX / 2 };
@@ -35,9 +34,8 @@ static unsigned cache_count(void)
 
 static unsigned factor(unsigned size_class)
 {
-    if (size_class_is_single(size_class))
-        return ATOMIC_LOAD_RELAXED(&crowded) ? TRANSFER_SINGLE_FACTOR : 1;
-    return size_classes[size_class].size > TINY_MAX ? TRANSFER_MID_FACTOR : 1;
+    bool is_mid = size_class > TINY_CLASS_LAST && size_class < SINGLE_CLASS_FIRST;
+    return is_mid ? TRANSFER_MID_FACTOR : 1;
 }
 
 static unsigned blocks_max(unsigned size_class)
@@ -45,6 +43,8 @@ static unsigned blocks_max(unsigned size_class)
     if (ATOMIC_LOAD_RELAXED(&closed) || (size_class_is_long(size_class) && pressure_is_near()))
         return 0;
     size_t bytes = (size_t)POLICY(magazine_kib) * KIB * TRANSFER_MAGAZINES * factor(size_class);
+    if (size_class_is_single(size_class))
+        bytes = size_max(bytes, pressure_used() / TRANSFER_SINGLE_PART);
     size_t blocks = size_min(bytes / size_classes[size_class].size, TRANSFER_BLOCKS);
     return (unsigned)(blocks / size_min(shard_count(), TRANSFER_PARTS));
 }
@@ -328,11 +328,6 @@ bool transfer_drain(size_t most)
     }
     ATOMIC_STORE_RELAXED(&next_to_drain, cache);
     return total != 0;
-}
-
-void transfer_set_crowded(bool is_crowded)
-{
-    ATOMIC_STORE_RELAXED(&crowded, is_crowded);
 }
 
 void transfer_close(void)

@@ -79,9 +79,6 @@ bool transfer_step(void);
  * were some. */
 bool transfer_drain(size_t most);
 
-/* Tells whether CPUs have several threads each: if so, there is room for more blocks. */
-void transfer_set_crowded(bool is_crowded);
-
 /* For the exit of the process: from now on the caches take nothing in. */
 void transfer_close(void);
 

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/policy.h"
+#include "base/pressure.h"
 #include "base/tuning.h"
 #include "hardened.h"
 #include "os/cancel.h"
@@ -242,6 +243,8 @@ struct heap *heap_enter(void)
             heap->slow_calls = 0;
             heap_maintain(heap);
         }
+        if (UNLIKELY(pressure_is_near()) && heap->allowed_bytes)
+            heap_flush_singles(heap);
         if (periodic || idle_matters())
             idle_look_after_purge(heap);
     }

@@ -65,9 +65,11 @@ struct heap {
     uint64_t reallocs_in_place; /* atomic relaxed, one writer */
     uint16_t next_slot;         /* first slot never used by a range */
     uint16_t free_range[RANGE_KINDS]; /* free slot ranges, linked through their first slot */
-    struct heap *next;                /* registry: const once linked */
-    struct heap *next_free;           /* registry lock */
-    uint8_t warm_ticks;               /* registry lock: ticks of the purge in the warm pool */
+    size_t allowed_bytes;             /* the magazines of blocks above 1 KiB may hold so many */
+    bool wants_room;        /* since the last maintenance the allowance stopped one of these */
+    struct heap *next;      /* registry: const once linked */
+    struct heap *next_free; /* registry lock */
+    uint8_t warm_ticks;     /* registry lock: ticks of the purge in the warm pool */
 } __attribute__((aligned(64)));
 
 /* The record of a magazine. The records of twins that the heap's shard uses come first, so that

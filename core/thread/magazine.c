@@ -169,44 +169,63 @@ static void range_free(struct heap *heap, unsigned first, unsigned kind)
 
 /* ---- Capacity -------------------------------------------------------------------------------- */
 
-/* How many threads share the bytes of the class that a CPU may cache. */
-static unsigned sharers(unsigned size_class)
+/* Whether the class is one of those that the allowance bounds together. */
+ALWAYS_INLINE bool is_allowed(unsigned size_class)
 {
-    unsigned crowd = heap_crowd();
-    if (size_class_is_large(size_class))
-        return crowd;
-    return crowd > CROWD_POOL ? crowd - CROWD_POOL + 1 : 1;
+    return size_class > TINY_CLASS_LAST && size_class <= SIZE_COUNT;
 }
 
-/* Most blocks of the class that a magazine may hold; 0: none, since near a limit long blocks are
- * not cached. */
-static unsigned capacity_limit(unsigned size_class)
+/* How many bytes of all blocks above 1 KiB together the thread may cache: its share of a part of
+ * the memory in use. What is cached counts as used, too, so this cannot grow by itself. */
+static size_t allowance(void)
 {
-    if (size_class_is_long(size_class) && pressure_is_near())
-        return 0;
-    unsigned crowd = sharers(size_class), least = size_class_cached_min(size_class, crowd);
+    size_t least = (size_t)POLICY(magazine_kib) * KIB * CACHED_MAGAZINES;
+    return size_max(pressure_used() / CACHED_PART / heap_working(), least / heap_crowd());
+}
+
+/* Most tiny blocks of the class that a magazine may hold. */
+static unsigned tiny_limit(unsigned size_class)
+{
+    unsigned crowd = heap_crowd();
+    crowd = crowd > CROWD_POOL ? crowd - CROWD_POOL + 1 : 1;
     uint32_t bytes = (uint32_t)POLICY(magazine_kib) * (uint32_t)KIB;
-    if (size_classes[size_class].size <= TINY_MAX && crowd < CROWD_HALVES)
+    if (crowd < CROWD_MANY)
         bytes *= TINY_FACTOR;
     /* Each batch computes this: few divisions, of 32 bits. */
     uint32_t share = crowd > 1 ? bytes / crowd : bytes;
     size_t blocks = size_class_index(size_class, share);
-    if (size_class_is_long(size_class))
-        least >>= size_min(crowd / CROWD_HALVES, 8);
-    return (unsigned)size_min(size_max(blocks, least), range_blocks(RANGE_KINDS - 1));
+    return (unsigned)size_min(size_max(blocks, CACHED_BLOCKS_MIN), range_blocks(RANGE_KINDS - 1));
+}
+
+/* Most blocks of the class that a magazine may hold; 0: none, since the thread caches enough of
+ * others, or since near a limit long blocks are not cached. */
+static unsigned capacity_limit(const struct heap *heap, unsigned size_class)
+{
+    if (!is_allowed(size_class))
+        return tiny_limit(size_class);
+    if (size_class_is_long(size_class) && pressure_is_near())
+        return 0;
+    size_t size = size_classes[size_class].size, most = allowance();
+    size_t others = heap->allowed_bytes - magazine_of(heap, size_class)->capacity * size;
+    size_t left = most - size_min(most, others);
+    return left >= CACHED_BLOCKS_MAX * size ? CACHED_BLOCKS_MAX : (uint32_t)left / (uint32_t)size;
 }
 
 /* Fills the unused slots above the top: no block has this address. */
 #define UNUSED_SLOT ((void *)1)
 
-/* Makes a range with `held` blocks the magazine of the class. */
+/* Makes a range with `held` blocks the magazine of the class, which may hold `limit`, or what it
+ * holds. */
 static void magazine_place(
-    struct heap *heap, unsigned size_class, unsigned begin, unsigned kind, unsigned held)
+    struct heap *heap, unsigned size_class, unsigned begin, unsigned kind, unsigned held,
+    unsigned limit)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
     void **slots = slots_of(heap) + begin;
-    size_t limit = size_min(range_blocks(kind), capacity_limit(size_class));
-    unsigned capacity = (unsigned)size_max(limit, held);
+    unsigned capacity = (unsigned)size_max(size_min(range_blocks(kind), limit), held);
+    if (is_allowed(size_class))
+        heap->allowed_bytes +=
+            ((size_t)capacity - magazine->capacity) * size_classes[size_class].size;
     slots[0] = slots[capacity + 1] = NULL;
     for (unsigned i = held + 1; i <= capacity; i++)
         slots[i] = UNUSED_SLOT;
@@ -219,7 +238,7 @@ static void magazine_place(
 
 /* Moves the magazine, with its blocks, to a range of another size. False: there is no room for one,
  * and nothing has changed. */
-static bool magazine_move(struct heap *heap, unsigned size_class, unsigned kind)
+static bool magazine_move(struct heap *heap, unsigned size_class, unsigned kind, unsigned limit)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
     unsigned begin = range_alloc(heap, size_class, kind);
@@ -230,7 +249,7 @@ static bool magazine_move(struct heap *heap, unsigned size_class, unsigned kind)
     ASSERT(held <= range_blocks(kind));
     memcpy(&slots[begin + 1], &slots[magazine->begin + 1], held * sizeof(void *));
     range_free(heap, magazine->range, magazine->kind);
-    magazine_place(heap, size_class, begin, kind, held);
+    magazine_place(heap, size_class, begin, kind, held, limit);
     return true;
 }
 
@@ -244,10 +263,10 @@ static void magazine_set_capacity(struct heap *heap, unsigned size_class, unsign
         return;
     unsigned held = heap_cached_blocks(heap, size_class);
     if (!was_used(heap, size_class)) {
-        magazine_place(heap, size_class, range_alloc(heap, size_class, 0), 0, 0);
+        magazine_place(heap, size_class, range_alloc(heap, size_class, 0), 0, 0, limit);
         draw_due(heap, size_class);
     } else if (magazine->capacity != size_max(limit, held)) {
-        magazine_place(heap, size_class, magazine->range, magazine->kind, held);
+        magazine_place(heap, size_class, magazine->range, magazine->kind, held, limit);
     }
 }
 
@@ -261,16 +280,35 @@ static unsigned kind_limit(const struct magazine *magazine)
     return magazine->two_way ? RANGE_KINDS - 1 : ONE_WAY_KIND_MAX;
 }
 
+static void flush_top(struct heap *heap, unsigned size_class, unsigned count);
+
+/* Returns blocks until the magazine holds no more than `limit`, its new capacity. */
+static void shorten(struct heap *heap, unsigned size_class, unsigned limit)
+{
+    unsigned held = heap_cached_blocks(heap, size_class),
+             kind = magazine_of(heap, size_class)->kind;
+    flush_top(heap, size_class, held - (unsigned)size_min(held, limit));
+    if (kind == 0 || limit > range_blocks(kind - 1) ||
+        !magazine_move(heap, size_class, kind - 1, limit))
+        magazine_set_capacity(heap, size_class, limit);
+}
+
 /* A magazine that needs a second batch between two maintenances is too small: doubles it, up to
  * `limit` blocks. */
 static void magazine_adapt(struct heap *heap, unsigned size_class, unsigned limit)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
+    unsigned first = size_class_is_long(size_class) ? 1 : RANGE_BLOCKS_MIN;
+    unsigned wanted = (unsigned)size_max(magazine->capacity, first);
     magazine->batches += magazine->batches < UINT16_MAX;
-    bool grows = magazine->batches >= 2 && magazine->kind < kind_limit(magazine) &&
-                 range_blocks(magazine->kind) < limit;
-    if (!grows || !magazine_move(heap, size_class, magazine->kind + 1u))
-        magazine_set_capacity(heap, size_class, limit);
+    if (magazine->batches >= 2 && wanted < range_blocks(kind_limit(magazine))) {
+        wanted = 2 * wanted + 1;
+        heap->wants_room |= wanted > limit && is_allowed(size_class);
+    }
+    wanted = (unsigned)size_min(wanted, limit);
+    if (wanted <= range_blocks(magazine->kind) ||
+        !magazine_move(heap, size_class, magazine->kind + 1u, wanted))
+        magazine_set_capacity(heap, size_class, wanted);
 }
 
 unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
@@ -310,8 +348,10 @@ unsigned heap_take(
             got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_MAP);
-    if (UNLIKELY(!got) && reclaim_everything())
+    if (UNLIKELY(!got)) {
+        reclaim_everything();
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_MAP);
+    }
     return got;
 }
 
@@ -356,8 +396,8 @@ static bool fill_magazine(struct heap *heap, unsigned size_class, unsigned limit
     magazine->two_way |= magazine->flushed_last;
     if (!just_one)
         magazine_adapt(heap, size_class, limit);
-    else
-        magazine_set_capacity(heap, size_class, limit);
+    else if (!magazine->capacity)
+        magazine_set_capacity(heap, size_class, 1);
     unsigned capacity = magazine->capacity;
     unsigned count = magazine->flushed_last ? (capacity + 1) / 2 : capacity;
     count = just_one ? 1 : (unsigned)size_min(count, batch_max(capacity));
@@ -380,11 +420,12 @@ static bool fill_magazine(struct heap *heap, unsigned size_class, unsigned limit
 
 void *heap_refill(struct heap *heap, unsigned size_class, bool allow_fresh)
 {
-    unsigned limit = capacity_limit(size_class);
+    unsigned limit = capacity_limit(heap, size_class);
     if (limit == 0) {
-        /* A limit is near. The heap's other long blocks go, too: others need the memory. */
         magazine_set_capacity(heap, size_class, 0);
-        heap_flush_singles(heap);
+        /* The heap's other long blocks go, too: others need the memory. */
+        if (pressure_is_near())
+            heap_flush_singles(heap);
         return take_uncached(heap, size_class, allow_fresh);
     }
     void *block = NULL;
@@ -512,7 +553,7 @@ void heap_settle_magazines(struct heap *heap)
             continue;
         unsigned held = heap_cached_blocks(heap, size_class);
         memmove(&slots[magazine->range + 1], &slots[magazine->begin + 1], held * sizeof(void *));
-        magazine_place(heap, size_class, magazine->range, magazine->kind, held);
+        magazine_place(heap, size_class, magazine->range, magazine->kind, held, magazine->capacity);
     }
 }
 
@@ -533,7 +574,7 @@ void heap_find_sentinels(struct heap *heap)
 static void make_room(struct heap *heap, unsigned size_class)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
-    unsigned limit = capacity_limit(size_class);
+    unsigned limit = capacity_limit(heap, size_class);
     magazine->debt -= magazine->debt > 0;
     magazine_adapt(heap, size_class, limit);
     unsigned capacity = magazine->capacity, held = heap_cached_blocks(heap, size_class);
@@ -571,8 +612,7 @@ void heap_flush(struct heap *heap)
         flush_top(heap, size_class, heap_cached_blocks(heap, size_class));
         magazine->batches = 0;
         /* The next owner of the heap, or the next phase of the program, may need less. */
-        if (magazine->kind > 0)
-            magazine_move(heap, size_class, magazine->kind - 1u);
+        shorten(heap, size_class, magazine->capacity / 2u);
     }
 }
 
@@ -599,20 +639,21 @@ void heap_count_free(struct heap *heap, unsigned size_class)
 
 bool heap_flush_singles(struct heap *heap)
 {
-    bool any = false;
+    bool any = false, near = pressure_is_near();
     if (heap->depth != 1)
         return false;
-    unsigned size_class = pressure_is_near() ? LONG_CLASS_FIRST : SINGLE_CLASS_FIRST;
+    unsigned size_class = near ? LONG_CLASS_FIRST : SINGLE_CLASS_FIRST;
     for (; size_class <= SIZE_COUNT; size_class++) {
         unsigned begin = magazine_of(heap, size_class)->begin;
         unsigned held = heap_cached_blocks(heap, size_class);
-        if (!held)
-            continue;
-        bin_flush(heap->shard, size_class, slots_of(heap) + begin + 1, held);
-        set_top(heap, size_class, begin);
-        count_flush(magazine_of(heap, size_class), held);
-        magazine_set_capacity(heap, size_class, capacity_limit(size_class));
-        any = true;
+        if (held) {
+            bin_flush(heap->shard, size_class, slots_of(heap) + begin + 1, held);
+            set_top(heap, size_class, begin);
+            count_flush(magazine_of(heap, size_class), held);
+            any = true;
+        }
+        if (near && was_used(heap, size_class))
+            magazine_set_capacity(heap, size_class, 0);
     }
     return any;
 }
@@ -655,6 +696,8 @@ static void maintain_one(struct heap *heap, unsigned size_class)
     uint32_t pops = (uint32_t)heap_pops(heap, size_class);
     uint32_t pushes = held + pops + (uint32_t)magazine->counts.returned;
     bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
+    /* It may be longer than it needs to be, and others lack the room. */
+    bool spare = magazine->batches == 0 && heap->wants_room && is_allowed(size_class);
     magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;
     magazine->batches = 0;
     magazine->debt -= magazine->debt > 0;
@@ -662,12 +705,10 @@ static void maintain_one(struct heap *heap, unsigned size_class)
     magazine->pushes_seen = pushes;
     /* Batches shorten a magazine that has become too long; one without batches would stay so for
      * ever. */
-    bool too_long = magazine->capacity > capacity_limit(size_class);
-    if (!idle && !too_long && magazine->kind <= kind_limit(magazine))
-        return;
-    flush_top(heap, size_class, (held + 1) / 2);
-    if (magazine->kind > 0 && held / 2 <= range_blocks(magazine->kind - 1u))
-        magazine_move(heap, size_class, magazine->kind - 1u);
+    unsigned limit = capacity_limit(heap, size_class);
+    if (idle || spare || magazine->capacity > limit || magazine->kind > kind_limit(magazine))
+        shorten(
+            heap, size_class, (unsigned)size_min((idle ? held : magazine->capacity) / 2, limit));
 }
 
 void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks)
@@ -681,6 +722,7 @@ void heap_maintain(struct heap *heap)
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
         if (was_used(heap, size_class))
             maintain_one(heap, size_class);
+    heap->wants_room = false;
 }
 
 void heap_start_magazines(struct heap *heap)
@@ -689,4 +731,5 @@ void heap_start_magazines(struct heap *heap)
         set_top(heap, size_class, 0);
     heap->next_slot = sizeof(struct heap_area) / sizeof(void *);
     memset(heap->free_range, 0, sizeof heap->free_range);
+    heap->allowed_bytes = 0;
 }

@@ -299,9 +299,9 @@ void heap_flush(struct heap *heap);
  * from serving a longer one. The steps are those of shard_make_room. */
 bool heap_make_room(struct heap *heap, unsigned shard, unsigned step);
 
-/* Before memory grows, in a slow path of the heap's thread: returns the single blocks in its
- * magazines to their bins, near a limit all long ones; true: there were some. Does nothing in a
- * signal handler that interrupts such a path. */
+/* In a slow path of the heap's thread, before memory grows: returns the single blocks in its
+ * magazines to their bins; near a limit all long ones, and its magazines hold none from now on.
+ * True: there were some. Does nothing in a signal handler that interrupts such a path. */
 bool heap_flush_singles(struct heap *heap);
 
 /* Sets up the magazines in an area of zeros. */

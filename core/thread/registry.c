@@ -42,9 +42,7 @@ static void make_owned(struct heap *heap)
 static void renew_crowd(void)
 {
     int working = (int)ATOMIC_LOAD_RELAXED(&registry.owned) - registry.idle;
-    unsigned crowd = working > 0 ? (unsigned)working / ATOMIC_LOAD_RELAXED(&registry.cpus) : 0;
-    ATOMIC_STORE_RELAXED(&registry.crowd, (unsigned)size_max(crowd, 1));
-    transfer_set_crowded(crowd > 1);
+    ATOMIC_STORE_RELAXED(&registry.working, working > 1 ? (unsigned)working : 1);
 }
 
 void registry_count_idle(int change)
@@ -480,9 +478,14 @@ bool heap_in_use(const struct heap *heap)
     return owner && (identity_is_local(owner) || heap == heap_of_thread());
 }
 
+unsigned heap_working(void)
+{
+    return ATOMIC_LOAD_RELAXED(&registry.working);
+}
+
 unsigned heap_crowd(void)
 {
-    return ATOMIC_LOAD_RELAXED(&registry.crowd);
+    return (unsigned)size_max(heap_working() / ATOMIC_LOAD_RELAXED(&registry.cpus), 1);
 }
 
 bool heap_is_only_one(void)

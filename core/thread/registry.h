@@ -35,7 +35,7 @@ struct registry {
     unsigned left;        /* lock: heaps that were given back since one was taken */
     unsigned owned;       /* written under lock, read by any thread: heaps with an owner */
     int idle;             /* lock: how many owned heaps are drained, and had no call since */
-    unsigned crowd;       /* written under lock, read by any thread: see heap_crowd */
+    unsigned working;     /* written under lock, read by any thread: see heap_working */
     unsigned cpus;        /* atomic relaxed, any thread; 1 at least */
     uint32_t process;     /* atomic, any thread: see registry_enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
@@ -87,9 +87,12 @@ struct heap_counts heap_counts(unsigned size_class);
 /* All heaps ever made, newest first, linked by `next`; they are never unmapped. */
 struct heap *heap_first(void);
 
-/* How many threads there are for each CPU, 1 at least; rounded down, so that a thread that waits
- * for two others, on two CPUs, does not shorten their magazines. Threads whose heaps are drained do
- * not count, since they made no call for a tick or two. */
+/* How many threads there are, 1 at least. Those whose heaps are drained do not count, since they
+ * made no call for a tick or two. */
+unsigned heap_working(void);
+
+/* The same for each CPU, 1 at least; rounded down, so that a thread that waits for two others, on
+ * two CPUs, does not shorten their magazines. */
 unsigned heap_crowd(void);
 
 /* Counts heaps that are drained and wait for their owners' next call: one more, or less. The caller

@@ -85,23 +85,6 @@ static void only_starts_are_starts(void **state)
     }
 }
 
-/* Fewer long blocks may wait than short ones, in bytes not much more. */
-static void magazines_are_bounded_in_bytes(void **state)
-{
-    (void)state;
-    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
-        size_t size = size_classes[size_class].size;
-        for (unsigned crowd = 1; crowd < 100000; crowd *= 3) {
-            size_t blocks = size_class_cached_min(size_class, crowd);
-            size_t most = size_class_is_single(size_class) ? 32 * MIB : 512 * KIB;
-            CHECK(size > TINY_MAX || blocks == 15);
-            CHECK(blocks >= 1 && blocks <= 63);
-            CHECK(size_class_is_single(size_class) || blocks >= 15);
-            CHECK(blocks == 1 || blocks == 15 || blocks * size * crowd <= most);
-        }
-    }
-}
-
 static void the_inverse_tells_multiples_from_all_others(void **state)
 {
     (void)state;
@@ -158,7 +141,6 @@ int main(void)
         cmocka_unit_test(the_reciprocal_divides_every_offset_exactly),
         cmocka_unit_test(the_inverse_tells_multiples_from_all_others),
         cmocka_unit_test(only_starts_are_starts),
-        cmocka_unit_test(magazines_are_bounded_in_bytes),
         cmocka_unit_test(aligned_requests_get_the_smallest_class_that_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

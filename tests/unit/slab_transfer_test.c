@@ -102,26 +102,28 @@ static void what_nobody_asks_for_goes_to_the_bins(void **state)
     goes_to_the_bins(size_class_for_shard(size_class_of(40), 1));
 }
 
-/* They have 32 times the room there, and what came in before does not have to go. */
-static void single_blocks_have_room_where_cpus_have_several_threads(void **state)
+/* A sixteenth of the memory in use, and what came in before does not have to go. */
+static void single_blocks_have_room_where_much_is_in_use(void **state)
 {
     (void)state;
     unsigned single = size_class_of(256 * KIB), tiny = size_class_of(16);
+    size_t used = pressure_used();
     policy.magazine_kib = 4;
     refill(single, 20);
+    pressure_used_bytes = 0;
     assert_int_equal(transfer_put(0, single, held, 10), 0);
-    transfer_set_crowded(true);
+    pressure_used_bytes = 32 * MIB;
     assert_int_equal(transfer_put(0, single, held, 10), 8);
-    transfer_set_crowded(false);
+    pressure_used_bytes = 0;
     assert_int_equal(transfer_put(0, single, held + 8, 2), 0);
     transfer_check_all();
     assert_int_equal(transfer_take(0, single, held, 10), 8);
     flush(single, held, 20);
-    transfer_set_crowded(true);
     refill(tiny, 2100);
     policy.magazine_kib = 64;
+    pressure_used_bytes = GIB;
     assert_int_equal(transfer_put(0, tiny, held, 2100), 2048);
-    transfer_set_crowded(false);
+    pressure_used_bytes = used;
     assert_true(transfer_drain(SIZE_MAX));
     flush(tiny, held + 2048, 52);
     sweep_purge(SIZE_MAX);
@@ -252,7 +254,7 @@ int main(void)
         cmocka_unit_test(the_last_in_are_the_first_out),
         cmocka_unit_test(a_cache_is_bounded),
         cmocka_unit_test(what_nobody_asks_for_goes_to_the_bins),
-        cmocka_unit_test(single_blocks_have_room_where_cpus_have_several_threads),
+        cmocka_unit_test(single_blocks_have_room_where_much_is_in_use),
         cmocka_unit_test(ticks_drain_what_lay_unused),
         cmocka_unit_test(a_block_without_a_slab_is_named),
         cmocka_unit_test(growth_takes_from_other_caches),

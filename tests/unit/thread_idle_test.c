@@ -178,6 +178,19 @@ static void an_open_heap_keeps_one_block_a_class(void **state)
     let(check_heap);
 }
 
+/* Without memory, too, a thread gets what others cache. */
+static void everything_reaches_an_open_heap(void **state)
+{
+    (void)state;
+    let(use_all_sizes);
+    assert_true(cached_blocks(worker.heap) > 1);
+    reclaim_everything();
+    assert_int_equal(cached_blocks(worker.heap), 1);
+    let(use_all_sizes);
+    let(check_hits);
+    let(check_heap);
+}
+
 static void a_drained_heap_is_not_waited_for(void **state)
 {
     struct rusage before, after;
@@ -479,6 +492,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_open_heap_keeps_one_block_a_class),
+        cmocka_unit_test(everything_reaches_an_open_heap),
         cmocka_unit_test(a_drained_heap_is_not_waited_for),
         cmocka_unit_test(a_parked_heap_keeps_none),
         cmocka_unit_test(what_came_back_meanwhile_is_drained_later),
