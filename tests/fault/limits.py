@@ -7,8 +7,7 @@ seconds, by root only, and only when the machine has memory to spare. A process 
 back, even if this one is killed.
 memory: a peak of memory in use below 64 to 256 MiB, by the program's own account.
 soft-limit: the same program under the option limit_mib of 64 MiB, ten times.
-cgroup: 64 MiB to 1 GiB, in a control group that kills who takes more. That takes a group in which
-groups may be made: one delegated to this process, or the one that --cgroup names.
+cgroup: 64 MiB to 1 GiB, in a control group that kills who takes more (control_group.py).
 """
 
 import argparse
@@ -195,9 +194,9 @@ def check_soft_limit(options):
             yield f"limit_mib={SOFT_LIMIT_MIB}, run {number}: {problem}"
 
 
-def check_cgroup(options, parent):
+def check_cgroup(options):
     for memory_mib in GROUPS_MIB:
-        with control_group.limited(parent, memory_mib * MIB) as enter:
+        with control_group.of_memory(memory_mib * MIB) as enter:
             for problem in run([options.program, "memory", str(memory_mib)], "done",
                                options.library, enter, limit_mib=memory_mib):
                 yield f"control group of {memory_mib} MiB: {problem}"
@@ -213,7 +212,7 @@ def problems_of(options):
     if options.kind == "soft-limit":
         return check_soft_limit(options)
     if options.kind == "cgroup":
-        return check_cgroup(options, options.cgroup or control_group.find_delegated())
+        return check_cgroup(options)
     reason = why_not_overcommit()
     if reason:
         raise control_group.Unavailable(reason)
@@ -224,7 +223,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--library", required=True)
     parser.add_argument("--program", required=True)
-    parser.add_argument("--cgroup", help="directory of a control group to make groups in")
     parser.add_argument("kind", choices=["address-space", "overcommit", "memory", "soft-limit",
                                          "cgroup"])
     options = parser.parse_args()

@@ -25,16 +25,16 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import time
 import tomllib
 import typing
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fault"))
+import control_group  # noqa: E402
+
 TABLES = [pathlib.Path(__file__).resolve().with_name(name)
           for name in ("bounds.toml", "surroundings.toml", "cliffs.toml")]
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
-CGROUPS = pathlib.Path("/proc/self/cgroup")
-CPU_GROUPS = [pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")]
 SKIPPED = 77
 ROUNDS_MIN = 2   # where times are compared; what is counted is the same in the next round
 ROUNDS_MAX = 6   # or as many more as there are in
@@ -106,7 +106,8 @@ class Case:
     system: bool = True   # False: too much for the C library's malloc
     linked: bool = False  # with hakmem, which then is not preloaded
     huge_pages: str = ""  # a setting of the whole system, for the time of the test
-    quota: int = 0        # percent of a processor that the program may use, 0: no quota
+    memory_mib: int = 0   # what a control group lets the program have, 0: no limit
+    quota: int = 0        # likewise percent of a processor; a row has one of the two
 
     def __post_init__(self):
         self.bounds = [Bound.parse(text) for text in self.bounds]
@@ -238,48 +239,25 @@ def huge_pages(setting):
         HUGE_PAGES.write_text(before, encoding="ascii")
 
 
-def make_group(percent):
-    """A control group whose processes may use so much of a processor. Whoever started this process
-    may watch the group that it is in: so one is made only where that is the root of all groups."""
-    period_us = 20000
-    limit_us = period_us * percent // 100
-    at_root = re.search(r"^\d+:(cpu(,\w+)*)?:/$", CGROUPS.read_text(encoding="utf-8"), re.MULTILINE)
-    parents = [path for path in CPU_GROUPS if path.is_dir()]
-    if not at_root or not parents:
-        raise Skipped("no control group with a quota can be made here")
-    try:
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="hakmem-", dir=parents[0]))
-    except OSError as error:
-        raise Skipped(f"no control group can be made: {error}") from error
-    try:
-        if (folder / "cpu.max").exists():
-            (folder / "cpu.max").write_text(f"{limit_us} {period_us}", encoding="ascii")
-        else:
-            (folder / "cpu.cfs_period_us").write_text(str(period_us), encoding="ascii")
-            (folder / "cpu.cfs_quota_us").write_text(str(limit_us), encoding="ascii")
-    except OSError as error:
-        folder.rmdir()
-        raise Skipped(f"the control group knows no quota: {error}") from error
-    return folder
-
-
 @contextlib.contextmanager
-def quota(percent):
-    """Yields the function by which a process comes under the quota, None when there is none."""
-    if not percent:
-        yield None
-        return
-    folder = make_group(percent)
+def group(memory_mib, quota):
+    """Yields the function by which a process comes under these limits, None when there are none."""
     try:
-        yield lambda: (folder / "cgroup.procs").write_text("0", encoding="ascii")
-    finally:
-        folder.rmdir()
+        if memory_mib or quota:
+            with (control_group.of_memory(memory_mib << 20) if memory_mib else
+                  control_group.of_processor(quota)) as enter:
+                yield enter
+        else:
+            yield None
+    except control_group.Unavailable as error:
+        raise Skipped(error) from error
 
 
 def run_case(case, programs, library):
     """Prints what came of it; the exit status."""
     try:
-        with huge_pages(case.huge_pages), quota(case.quota) as enter:
+        with (huge_pages(case.huge_pages),
+              group(case.memory_mib, case.quota) as enter):
             runner = Runner(case, programs, library)
             runner.enter = enter
             verdicts = runner.go()
