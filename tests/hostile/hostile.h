@@ -106,6 +106,16 @@ static inline double resident_mib(void)
     return (double)strtoul(second, NULL, 10) * (double)sysconf(_SC_PAGESIZE) / (double)MIB;
 }
 
+/* The most, since the program began: what getrusage tells has the parent's in it. */
+static inline double peak_resident_mib(void)
+{
+    char text[4096];
+    read_text("/proc/self/status", text, sizeof text);
+    const char *line = strstr(text, "VmHWM:");
+    REQUIRE(line != NULL);
+    return (double)strtoul(line + strlen("VmHWM:"), NULL, 10) / (double)KIB;
+}
+
 /* Mappings of this process; the system allows it 65,530 unless told otherwise. */
 static inline double mapping_count(void)
 {
@@ -179,6 +189,20 @@ static inline void start_thread(pthread_t *thread, void *(*body)(void *), void *
     }
     REQUIRE(error == 0);
     pthread_attr_destroy(&attributes);
+}
+
+/* Limits what this process may have: "addresses" or "data", which is private writable memory;
+ * "none" leaves it at what it was started under. */
+static inline void limit_resource(const char *kind, size_t limit_mib)
+{
+    const struct rlimit limit = {limit_mib * MIB, limit_mib * MIB};
+    if (strcmp(kind, "addresses") == 0) {
+        REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+    } else if (strcmp(kind, "data") == 0) {
+        REQUIRE(setrlimit(RLIMIT_DATA, &limit) == 0);
+    } else {
+        REQUIRE(strcmp(kind, "none") == 0);
+    }
 }
 
 static const char *watched = "";

@@ -98,6 +98,13 @@ class Runs(unittest.TestCase):
         with self.assertRaisesRegex(run_hostile.Failed, "status 1"):
             runner(case(arguments=[])).go()
 
+    def test_a_group_that_kills(self):
+        """Where one can be made."""
+        greedy = case(program="memory/handed_over", memory_mib=8,
+                      arguments=["none", "0", "1", "4000000", "4000000", "4", "20"])
+        status = run_hostile.run_case(greedy, ARGUMENTS.programs, ARGUMENTS.library)
+        self.assertIn(status, (1, run_hostile.SKIPPED))
+
     def test_an_unknown_figure(self):
         with self.assertRaisesRegex(run_hostile.Failed, "no figure"):
             runner(case(bounds=["nothing <= 1"])).go()

@@ -12,16 +12,6 @@ enum { THREADS_MAX = 64 };
 
 static size_t threads, slots, full, low, high, rounds;
 
-/* Since the program began: what getrusage tells has the parent's in it. */
-static double peak_mib(void)
-{
-    char text[4096];
-    read_text("/proc/self/status", text, sizeof text);
-    const char *line = strstr(text, "VmHWM:");
-    REQUIRE(line != NULL);
-    return (double)strtoul(line + strlen("VmHWM:"), NULL, 10) / (double)KIB;
-}
-
 static void *work(void *seed)
 {
     char **blocks = calloc(slots, sizeof *blocks);
@@ -63,7 +53,7 @@ int main(int argc, char **argv)
         REQUIRE(pthread_join(ids[i], NULL) == 0);
     }
     figure("live_mib", (double)(threads * (slots * high + full)) / (double)MIB);
-    figure("peak_mib", peak_mib() - before);
+    figure("peak_mib", peak_resident_mib() - before);
     figure("faults", (page_faults() - faults) / (double)(threads * rounds));
     conclude();
     return 0;
