@@ -23,6 +23,12 @@ CARGO_FLAGS := --release --locked --workspace --target-dir $(BUILD)/cargo
 CARGO_ALLOC_FLAGS := --release --locked --package hakmem-alloc
 # With signals as in a terminal, for tests that send some; where `nohup` or a shell's `&` ignores them.
 SIGNALS := $(shell env --default-signal true 2>/dev/null && echo env --default-signal)
+# The quick tests in a directory: ends with the list of what they skipped, and fails as CTest does.
+define RUN_TESTS
+cd $(1) && { rm -f skips.xml; $(2) ctest -LE 'long|scale' $(CTEST_FLAGS) --output-junit skips.xml \
+	--test-output-size-passed 1000000; status=$$?; \
+	python3 -B $(CURDIR)/tests/source/list_skipped.py skips.xml $(3) || status=1; exit $$status; }
+endef
 LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
@@ -79,13 +85,15 @@ scale:
 	@cargo run --quiet --release --locked --package hakmem-scale --target-dir $(BUILD)/cargo -- \
 		--build $(BUILD) $(SCALE_FLAGS)
 
-# Checks the format, and runs the tests: all but the long ones and the cliffs.
+# Checks the format, and runs the tests: all but the long ones and the cliffs. Ends with the list of
+# what was skipped, and why.
 check: all format-check test-crates
-	@cd $(BUILD) && ctest -LE 'long|scale' $(CTEST_FLAGS)
+	@$(call RUN_TESTS,$(BUILD),,skipped-by-crates)
 
 # The tests of the crates, which use the programs and libraries in build/. Those of the allocator
 # for Rust also with malloc replaced, and in the form that it has under Miri.
 test-crates: all
+	@rm -f $(BUILD)/skipped-by-crates
 	@LAB_TEST_BUILD=$(CURDIR)/$(BUILD) $(SIGNALS) cargo test $(CARGO_FLAGS)
 	@cargo test $(CARGO_ALLOC_FLAGS) --target-dir $(BUILD)/cargo --features override
 	@RUSTFLAGS='--cfg miri' cargo test $(CARGO_ALLOC_FLAGS) --tests --target-dir $(BUILD)/cargo/miri
@@ -94,7 +102,7 @@ test-crates: all
 check-hardened: build
 	@$(CONFIGURE_HARDENED)
 	@cmake --build $(BUILD)/hardened
-	@cd $(BUILD)/hardened && HAKMEM_PRESET=hardened ctest -LE 'long|scale' $(CTEST_FLAGS)
+	@$(call RUN_TESTS,$(BUILD)/hardened,HAKMEM_PRESET=hardened,)
 
 # Fuzzes the calls, the options and the text, with libFuzzer and AFL++.
 fuzz:

@@ -218,7 +218,7 @@ def main():
     if os.geteuid() != 0:
         print("skipped: only root can make the file")
         return SKIPPED
-    result = unittest.main(argv=sys.argv[:1], exit=False).result
+    result = unittest.main(argv=sys.argv[:1], exit=False, verbosity=2).result
     return 0 if result.wasSuccessful() and result.testsRun else 1
 
 

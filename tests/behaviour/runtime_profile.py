@@ -98,4 +98,4 @@ class Profile(unittest.TestCase):
 
 if __name__ == "__main__":
     PROGRAM, DUMP = sys.argv.pop(1), sys.argv.pop(1)
-    unittest.main()
+    unittest.main(verbosity=2)

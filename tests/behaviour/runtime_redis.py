@@ -82,7 +82,7 @@ class Server:
 def check(server, library):
     maps = pathlib.Path("/proc/%d/maps" % server.process.pid).read_text()
     if "libjemalloc" not in maps:
-        print("this redis-server is not linked with jemalloc")
+        print("skipped: this redis-server is not linked with jemalloc")
         return SKIPPED
     assert library in maps
     # Figures are taken anew ten times a second, the first ones a moment after the start.
@@ -117,7 +117,7 @@ def check(server, library):
 def main():
     program = shutil.which("redis-server")
     if not program:
-        print("there is no redis-server")
+        print("skipped: there is no redis-server")
         return SKIPPED
     with tempfile.TemporaryDirectory() as directory:
         server = Server(program, sys.argv[1], directory)

@@ -258,4 +258,4 @@ class Programs(unittest.TestCase):
 if __name__ == "__main__":
     LIBRARY = sys.argv.pop(2)
     PROGRAM = sys.argv.pop(1)
-    unittest.main(verbosity=1)
+    unittest.main(verbosity=2)

@@ -193,4 +193,4 @@ class Crash(unittest.TestCase):
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    unittest.main()
+    unittest.main(verbosity=2)

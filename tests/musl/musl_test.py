@@ -191,7 +191,7 @@ def main():
     arguments, rest = parser.parse_known_args()
     build = arguments.build.resolve()
     make(arguments.compiler)
-    unittest.main(argv=[sys.argv[0], *rest])
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def check_names(archive, allowed):
 
 def main():
     if version_of_cargo() < (1, 90):
-        print("Cargo is too old to package crates that need each other")
+        print("skipped: Cargo is too old to package crates that need each other")
         return SKIPPED
     target = pathlib.Path(sys.argv[1]).resolve() / "cargo-crates"
     shutil.rmtree(target, ignore_errors=True)

@@ -99,7 +99,7 @@ def check_tarball(build, work):
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     if not shutil.which("dpkg-deb"):
-        print("dpkg-deb is missing")
+        print("skipped: dpkg-deb is missing")
         sys.exit(SKIPPED)
     work = build / "tests/packaging/packages"
     shutil.rmtree(work, ignore_errors=True)

@@ -290,4 +290,4 @@ class Peak(Case):
 
 if __name__ == "__main__":
     FOLDER, LIBRARY, HAKMEM = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)

@@ -151,4 +151,4 @@ for tested in MODES:
 if __name__ == "__main__":
     FOLDER, LIBRARY, HAKMEM = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
     del sys.argv[1:4]
-    unittest.main()
+    unittest.main(verbosity=2)

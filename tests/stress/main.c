@@ -34,7 +34,7 @@ static void reserve_addresses(const struct entries *entries)
     entries->free(entries->malloc(100));
     for (size_t bytes = (size_t)256 << 30; bytes >= (size_t)4 << 20; bytes /= 2) {
         if (mmap(NULL, bytes, PROT_NONE, flags, -1, 0) == MAP_FAILED) {
-            fputs("stress: --reserve-addresses: the system does not allow it\n", stderr);
+            fputs("skipped: --reserve-addresses: the system does not allow it\n", stderr);
             exit(SKIPPED);
         }
     }

@@ -131,4 +131,4 @@ class StatsFile(unittest.TestCase):
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)
-    unittest.main(verbosity=1)
+    unittest.main(verbosity=2)
