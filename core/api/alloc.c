@@ -230,8 +230,10 @@ void free_slow(void *block)
     } else {
         free_without_heap(info.slab, block);
     }
-    if (heap)
+    if (heap) {
+        idle_look_in_free(heap);
         heap_leave(heap);
+    }
     if (UNLIKELY(sample != NULL))
         trace_now()->died(sample);
 }

@@ -51,6 +51,7 @@ void init_heap(void)
 __attribute__((constructor)) static void library_start(void)
 {
     keep_descriptor();
+    os_start();
     heap_end_early();
     environment_read();
     if (environment_wants_stats() || POLICY(dump_signal))

@@ -14,6 +14,7 @@
 #include "os/os.h"
 #include "reclaim/everything.h"
 #include "slab/shard.h"
+#include "thread/idle.h"
 #include "trace/trace.h"
 
 /* In the statistics, a block of no bytes counts as one of the shortest class. */
@@ -270,8 +271,10 @@ static SLOW_PATH void free_slowly(void *pointer, enum form form)
         sample = free_in_slab(heap, info.slab, pointer, form);
     else
         sample = free_big(info.big, pointer, form);
-    if (heap)
+    if (heap) {
+        idle_look_in_free(heap);
         heap_leave(heap);
+    }
     if (UNLIKELY(sample != NULL))
         trace_now()->died(sample);
 }

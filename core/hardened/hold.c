@@ -100,8 +100,10 @@ static void send(struct hold *hold, unsigned size_class, unsigned count)
     memmove(ready->blocks, ready->blocks + count, ready->count * sizeof ready->blocks[0]);
     struct heap *heap = heap_enter();
     bin_flush(HARDENED_SHARD, size_class, blocks, count);
-    if (heap)
+    if (heap) {
+        idle_look_in_free(heap);
         heap_leave(heap);
+    }
     /* Much may lie free now. */
     hold->calls_left = 1;
 }

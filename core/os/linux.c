@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -49,6 +50,75 @@ ALWAYS_INLINE bool refused(enum os_call call)
     count_system_call(call);
     return HAKMEM_FAULTS && fault_hook && fault_hook(call);
 }
+
+/* ---- Calls by which memory goes -------------------------------------------------------------- */
+
+/* Libraries that register memory with a device (MPI, RDMA, GPUs) learn that it goes from jumps that
+ * they write over the first instructions of the C library's functions. Such a function is called in
+ * place of the system. One that is as it was at the start is not: it may be another preloaded
+ * library's, which allocates or takes a lock of its own, and which the C library's malloc does not
+ * call either. */
+enum watched { MUNMAP, MREMAP, MADVISE, WATCHED_COUNT };
+
+static const uintptr_t watched_code[WATCHED_COUNT] = {
+    (uintptr_t)munmap, (uintptr_t)mremap, (uintptr_t)madvise};
+
+/* The first bytes of each at the start; const after os_start. */
+static uint64_t watched_start[WATCHED_COUNT][2];
+
+void os_start(void)
+{
+    for (unsigned i = 0; i < WATCHED_COUNT && !watched_start[i][0]; i++)
+        memcpy(watched_start[i], (const void *)watched_code[i], sizeof watched_start[i]);
+}
+
+static bool is_watched(enum watched call)
+{
+    uint64_t now[2];
+    const uint64_t *start = watched_start[call];
+    memcpy(now, (const void *)watched_code[call], sizeof now);
+    return UNLIKELY(now[0] != start[0] || now[1] != start[1]) && start[0];
+}
+
+bool os_is_watched(void)
+{
+    return is_watched(MUNMAP) || is_watched(MREMAP) || is_watched(MADVISE);
+}
+
+/* The answer of a function of the C library as that of the system. */
+static long library_answer(long result, int kept_errno)
+{
+    if (result == -1)
+        result = -errno;
+    errno = kept_errno;
+    return result;
+}
+
+static long call_munmap(void *address, size_t size)
+{
+    int kept = errno;
+    return is_watched(MUNMAP) ? library_answer(munmap(address, size), kept)
+                              : system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
+}
+
+static long call_mremap(void *address, size_t old_size, size_t new_size, int flags, void *target)
+{
+    int kept = errno;
+    if (is_watched(MREMAP))
+        return library_answer((long)mremap(address, old_size, new_size, flags, target), kept);
+    return system_call(
+        SYS_mremap, (long)address, (long)old_size, (long)new_size, flags, (long)target, 0);
+}
+
+static long call_madvise(void *address, size_t size, int advice)
+{
+    int kept = errno;
+    return is_watched(MADVISE)
+               ? library_answer(madvise(address, size, advice), kept)
+               : system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0);
+}
+
+/* ---- Mappings -------------------------------------------------------------------------------- */
 
 /* Tells observers of address space that came or went. */
 static void *tell_mapped(void *address, size_t size)
@@ -173,10 +243,23 @@ static void leave(struct leftover *leftover)
         continue;
 }
 
+static bool unmap(void *address, size_t size, bool fresh)
+{
+    if (refused(OS_MUNMAP))
+        return false;
+    unpoison(address, size);
+    long result = fresh ? system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0)
+                        : call_munmap(address, size);
+    if (result != 0)
+        return false;
+    tell_unmapped(address, size);
+    return true;
+}
+
 void os_discard(void *address, size_t size)
 {
     struct leftover *leftover = address;
-    if (os_unmap(address, size))
+    if (unmap(address, size, true))
         return;
     leftover->size = size;
     leave(leftover);
@@ -187,7 +270,7 @@ void os_discard_leftovers(void)
     struct leftover *leftover = __atomic_exchange_n(&leftovers, NULL, __ATOMIC_ACQUIRE);
     while (leftover) {
         struct leftover *next = leftover->next;
-        if (!os_unmap(leftover, leftover->size))
+        if (!unmap(leftover, leftover->size, true))
             leave(leftover);
         leftover = next;
     }
@@ -267,9 +350,17 @@ bool os_make_inaccessible(void *address, size_t size)
            system_call(SYS_mprotect, (long)address, (long)size, PROT_NONE, 0, 0, 0) == 0;
 }
 
+/* Memory goes by a call that is not watched. */
+static void tell_watchers(void *address, size_t size)
+{
+    if (os_is_watched())
+        os_purge(address, size);
+}
+
 /* Replaces an existing mapping. */
 static bool map_over(void *address, size_t size, int protection, int flags)
 {
+    tell_watchers(address, size);
     return !refused(OS_MMAP) &&
            system_call(
                SYS_mmap, (long)address, (long)size, protection,
@@ -288,13 +379,7 @@ bool os_map_anew(void *address, size_t size)
 
 bool os_unmap(void *address, size_t size)
 {
-    if (refused(OS_MUNMAP))
-        return false;
-    unpoison(address, size);
-    if (system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0) != 0)
-        return false;
-    tell_unmapped(address, size);
-    return true;
+    return unmap(address, size, false);
 }
 
 static bool advise_range(void *address, size_t size, int advice)
@@ -306,11 +391,12 @@ static bool advise_range(void *address, size_t size, int advice)
 bool os_purge(void *address, size_t size)
 {
     PROBE_2(purge, address, size);
-    return advise_range(address, size, MADV_DONTNEED);
+    return !refused(OS_MADVISE) && call_madvise(address, size, MADV_DONTNEED) == 0;
 }
 
 bool os_guard(void *address, size_t size)
 {
+    tell_watchers(address, size);
     return advise_range(address, size, MADV_GUARD_INSTALL);
 }
 
@@ -353,8 +439,7 @@ void *os_relocate(void *address, size_t old_size, size_t new_size)
     if (refused(OS_MREMAP))
         return NULL;
     unpoison(address, old_size);
-    long result = system_call(
-        SYS_mremap, (long)address, (long)old_size, (long)new_size, MREMAP_MAYMOVE, 0, 0);
+    long result = call_mremap(address, old_size, new_size, MREMAP_MAYMOVE, NULL);
     if (result < 0 && result > -4096)
         return NULL;
     tell_unmapped(address, old_size);
@@ -366,9 +451,7 @@ enum os_move_result os_move(void *address, size_t old_size, void *target, size_t
     if (refused(OS_MREMAP))
         return OS_MOVE_REFUSED;
     unpoison(address, old_size);
-    long result = system_call(
-        SYS_mremap, (long)address, (long)old_size, (long)new_size, MREMAP_MAYMOVE | MREMAP_FIXED,
-        (long)target, 0);
+    long result = call_mremap(address, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, target);
     if (result == (long)target) {
         tell_unmapped(address, old_size);
         return OS_MOVED;

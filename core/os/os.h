@@ -13,6 +13,14 @@ enum os_call { OS_MMAP, OS_MUNMAP, OS_MREMAP, OS_MADVISE, OS_MPROTECT, OS_FUTEX,
 /* Calls made so far, by kind; atomic, any thread. */
 extern uint64_t os_counts[OS_CALL_COUNT];
 
+/* Looks at the C library's functions for calls by which memory goes. To be called as early as
+ * possible, before other libraries change them; later calls do nothing. */
+void os_start(void);
+
+/* True if a library has changed them since, to learn what goes. It may hold a lock of its own while
+ * it calls malloc, in which the C library's gives nothing back: so free alone does then. */
+bool os_is_watched(void);
+
 /* Bytes of a page of the system: 4, 16 or 64 KiB. Constant. */
 size_t os_page_size(void);
 
@@ -96,7 +104,8 @@ void *os_map_wiped(size_t size);
  * the memory is then still mapped. */
 bool os_unmap(void *address, size_t size);
 
-/* Returns a mapping of os_map. If the system refuses it, os_discard_leftovers tries again. */
+/* Returns a mapping of os_map that no program had. If the system refuses it, os_discard_leftovers
+ * tries again. */
 void os_discard(void *address, size_t size);
 void os_discard_leftovers(void);
 

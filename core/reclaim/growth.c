@@ -36,7 +36,7 @@ void reclaim_before_growth(size_t bytes, bool big)
     /* From then on, memory that still lies free counts as not needed: a small part of it, so that
      * resident memory grows little. */
     size_t cached = big_cache_bytes(), grown_min = size_max(REGION_SIZE, (dirty + cached) / 16);
-    if (grown < grown_min)
+    if (grown < grown_min || os_is_watched())
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
     trace_give_back();
@@ -92,7 +92,8 @@ void reclaim_for_taken(size_t bytes)
 {
     if (UNLIKELY(pressure_is_limited()))
         limit_taken(bytes);
-    if (bytes < REGION_SIZE) /* others are mapped: see reclaim_before_growth */
+    /* Others are mapped: see reclaim_before_growth. */
+    if (bytes < REGION_SIZE && !os_is_watched())
         pay(bytes);
 }
 

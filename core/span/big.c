@@ -112,8 +112,9 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
             reclaim_before_growth(big->mapped - big->dirty, true);
         return big;
     }
-    /* A block as long as the whole cache would use up mappings that serve others. */
-    if (size > (size_t)POLICY(big_cache_mib) * MIB || alignment > os_page_size())
+    /* A block as long as the whole cache would use up mappings that serve others. What is made
+     * longer may move. */
+    if (size > (size_t)POLICY(big_cache_mib) * MIB || alignment > os_page_size() || os_is_watched())
         return NULL;
     big = big_cache_take_shorter(part, size);
     if (!big)
@@ -155,7 +156,7 @@ static struct big *from_system(unsigned part, size_t size, size_t alignment)
  * since a program may use little of a zeroed block. */
 static void clear(struct big *big)
 {
-    if (proof_holds(big->dirty) || !os_purge(big->region.base, big->dirty))
+    if (proof_holds(big->dirty) || os_is_watched() || !os_purge(big->region.base, big->dirty))
         memset(big->region.base, 0, big->dirty);
     else if (big->huge)
         set_huge(big, false);

@@ -172,6 +172,7 @@ void heap_begin_process(uint32_t before, uint32_t now)
 
 void heap_start_early(void)
 {
+    os_start();
     ATOMIC_STORE_RELAXED(&early_calls.thread, identity_self());
     if (!thread_heap)
         thread_heap = (struct heap_front *)&no_heap;

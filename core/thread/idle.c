@@ -149,7 +149,14 @@ void idle_look_after_purge(struct heap *heap)
         heap->parked_ms = now_ms;
         heap->parks_left = PARKS_MAX;
     }
-    reclaim_tick(now_ms);
+    if (!os_is_watched())
+        reclaim_tick(now_ms);
+}
+
+void idle_look_in_free(struct heap *heap)
+{
+    if (UNLIKELY(os_is_watched()) && heap->depth == 1)
+        reclaim_tick(os_clock_ms());
 }
 
 /* ---- Others ---------------------------------------------------------------------------------- */

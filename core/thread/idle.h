@@ -63,6 +63,9 @@ void idle_stay_parked(bool stay);
 /* Begins ticks of the purge, and does part of their work, by the clock. */
 void idle_look_after_purge(struct heap *heap);
 
+/* Does that where a library watches what goes, and the other does not: see os_is_watched. */
+void idle_look_in_free(struct heap *heap);
+
 /* A tick: steps will close all heaps, and drain those that were closed by the last one. If steps of
  * the last tick are left, they come first, and the next tick begins anew. */
 void idle_tick(void);

@@ -115,6 +115,17 @@ add_test(NAME runtime_spy_high_keys COMMAND runtime_spy_main hog)
 set_tests_properties(runtime_spy_calls runtime_spy_high_keys PROPERTIES TIMEOUT 300
     ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:runtime_spy>:$<TARGET_FILE:hakmem>")
 
+# behaviour 58
+runtime_library(runtime_watched_lib runtime_watched_lib.c)
+runtime_program(runtime_watched runtime_watched.c)
+target_link_libraries(runtime_watched PRIVATE hakmem::hakmem)
+foreach(mode told early locking allocating wrapped)
+    add_test(NAME runtime_watched_${mode} COMMAND runtime_watched ${mode})
+    set_tests_properties(runtime_watched_${mode} PROPERTIES TIMEOUT 300)
+endforeach()
+set_tests_properties(runtime_watched_wrapped PROPERTIES
+    ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:runtime_watched_lib>")
+
 # behaviours 26 and 27
 runtime_script(runtime_elf runtime_elf.py 30 $<TARGET_FILE:hakmem>)
 runtime_program(runtime_dlopen runtime_dlopen.c)

@@ -330,6 +330,15 @@ size_t os_mapping_limit(void)
     return 0;
 }
 
+void os_start(void)
+{
+}
+
+bool os_is_watched(void)
+{
+    return false;
+}
+
 void os_populate(void *address, size_t size)
 {
     (void)address, (void)size;
