@@ -16,6 +16,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/poison.h"
+#include "base/policy.h"
 #include "base/probe.h"
 #include "os/fault.h"
 #include "os/syscall.h"
@@ -413,14 +414,22 @@ void *os_map_wiped(size_t size)
     return address;
 }
 
+/* Advice that the allocator can do without: filters of system calls kill for what they do not know.
+ */
+static void hint(void *address, size_t size, int advice)
+{
+    if (POLICY(huge_pages))
+        advise_range(address, size, advice);
+}
+
 void os_populate(void *address, size_t size)
 {
-    advise_range(address, size, MADV_POPULATE_WRITE);
+    hint(address, size, MADV_POPULATE_WRITE);
 }
 
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
-    advise_range(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    hint(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 enum os_move_result os_resize(void *address, size_t old_size, size_t new_size)

@@ -113,11 +113,11 @@ void os_discard_leftovers(void);
  * False: the system refuses, and the contents are unspecified. */
 bool os_purge(void *address, size_t size);
 
-/* Gives the pages memory before they are touched, which costs less than a page fault each; a hint.
- */
+/* Gives the pages memory before they are touched, which costs less than a page fault each; a hint,
+ * as the next, and with the option huge_pages=0 neither is made. */
 void os_populate(void *address, size_t size);
 
-/* Asks for huge pages in the range, or for none; a hint. */
+/* Asks for huge pages in the range, or for none. */
 void os_advise_huge_pages(void *address, size_t size, bool wanted);
 
 /* A refused move, by a filter of system calls, changes nothing. A failed one leaves the mapping,

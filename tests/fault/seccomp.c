@@ -1,12 +1,13 @@
 /* A filter lets through the system calls that the allocator is promised to do with, and no others:
  * behaviour 42. The first call that is not in the list ends the process, which says its number.
  *
- * usage: fault_seccomp running|first|control
+ * usage: fault_seccomp running|first|advice|control
  *
  * running: threads that have allocated before go on under the filter, through all tiers and their
  * slow paths: mmap, munmap, mremap, madvise, mprotect, futex, getrandom.
  * first: threads make their first call of all under the filter. That takes gettid besides, and
  * where no heap lies ready, getpid and tgkill: is the owner of another heap still alive?
+ * advice: as running, but no advice of madvise passes than the one that gives memory back.
  * control: a call outside the list, by which the filter has to show that it works.
  *
  * exit_group and write are allowed for the test's own end. Prints "done".
@@ -39,7 +40,7 @@ static const int promised[] = {SYS_mmap,     SYS_munmap, SYS_mremap,   SYS_madvi
 static const int for_the_test[] = {SYS_exit_group, SYS_write};
 static const int for_first_calls[] = {SYS_gettid, SYS_getpid, SYS_tgkill};
 
-static struct sock_filter code[2 * ALLOWED_MAX + 8];
+static struct sock_filter code[2 * ALLOWED_MAX + 16];
 static unsigned short length;
 
 static void emit(uint16_t operation, uint8_t if_true, uint8_t if_false, uint32_t value)
@@ -67,13 +68,24 @@ static void call_refused(int number, siginfo_t *info, void *context)
     _exit(REFUSED);
 }
 
+static void allow_to_give_back(void)
+{
+    emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, SYS_madvise);
+    emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, args[2]));
+    emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, MADV_DONTNEED);
+    emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
+    emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_TRAP);
+}
+
 /* For all threads of the process. False: the kernel has no such filters. */
-static bool install_filter(bool with_first_calls)
+static bool install_filter(bool with_first_calls, bool with_advice)
 {
     emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
     emit(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, ARCHITECTURE);
     emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
     emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+    if (!with_advice)
+        allow_to_give_back();
     allow(promised, sizeof promised / sizeof *promised);
     allow(for_the_test, sizeof for_the_test / sizeof *for_the_test);
     if (with_first_calls)
@@ -140,17 +152,17 @@ static void start_threads(void)
 int main(int argc, char **argv)
 {
     if (argc != 2) {
-        say("usage: fault_seccomp running|first|control\n");
+        say("usage: fault_seccomp running|first|advice|control\n");
         return 2;
     }
-    bool first = strcmp(argv[1], "first") == 0;
+    bool first = strcmp(argv[1], "first") == 0, advice = strcmp(argv[1], "advice") != 0;
     /* Ticks by the clock, at every look. */
     REQUIRE(hakmem_option_set("purge_delay_ms", 1) == 0);
     allocate_before = !first;
     tables[THREADS].seed = 99;
     watchdog(40, "seccomp");
     start_threads();
-    if (!install_filter(first)) {
+    if (!install_filter(first, advice)) {
         say("skipped: this kernel does not filter system calls\n");
         return RUNTIME_SKIPPED;
     }
