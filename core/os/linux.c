@@ -432,6 +432,14 @@ void os_advise_huge_pages(void *address, size_t size, bool wanted)
     hint(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
+bool os_is_one_mapping(void *address, size_t size)
+{
+    /* Up to the first thread's stack there is no room to become longer, and so the system refuses
+     * for another reason, unless it finds several mappings before. */
+    size_t longer = round_up(getauxval(AT_RANDOM) - (uintptr_t)address, os_page_size());
+    return system_call(SYS_mremap, (long)address, (long)size, (long)longer, 0, 0, 0) != -EFAULT;
+}
+
 enum os_move_result os_resize(void *address, size_t old_size, size_t new_size)
 {
     if (refused(OS_MREMAP))

@@ -117,6 +117,10 @@ bool os_purge(void *address, size_t size);
  * as the next, and with the option huge_pages=0 neither is made. */
 void os_populate(void *address, size_t size);
 
+/* False if the range is several mappings to the system, as it is while a part has advice, rights, a
+ * lock or an observer that the program gave it. Changes nothing. */
+bool os_is_one_mapping(void *address, size_t size);
+
 /* Asks for huge pages in the range, or for none. */
 void os_advise_huge_pages(void *address, size_t size, bool wanted);
 

@@ -72,7 +72,7 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t 
     ATOMIC_STORE_RELAXED(&slab->purged_once, true);
     set_blocks_of(bin, slab, start, length, false);
     lock_release(&bin->lock);
-    bool purged = page_heap_purge_pages(slab->superslab, slab->base + start, length);
+    bool purged = page_heap_purge_pages(slab->superslab, slab->base + start, length, false);
     lock_acquire(&bin->lock);
     set_blocks_of(bin, slab, start, length, true);
     if (purged)

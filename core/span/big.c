@@ -167,7 +167,9 @@ static void clear(struct big *big)
 
 void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
 {
-    size = mapping_size(size);
+    /* Programs that ask for whole pages may advise all of them: one more shows that when they are
+     * freed (os_is_one_mapping). */
+    size = mapping_size(size) + (alignment < PAGE_SIZE ? 0 : os_page_size());
     struct big *big = from_cache(part, size, alignment);
     if (!big)
         big = from_system(part, size, alignment);
@@ -229,11 +231,13 @@ void big_free(struct big *big, void *block, const char *call)
     cache(big);
 }
 
-/* Makes the block shorter, by the system. */
+/* Makes the block shorter, by the system. One with advice stays as long as it is, since the end may
+ * be all that shows the advice when the block is freed. */
 static void cut(struct big *big, size_t size)
 {
     char *rest = big->region.base + size;
-    if (take_own_mapping(big) && os_unmap(rest, big->mapped - size))
+    if (os_is_one_mapping(big->region.base, big->mapped) && take_own_mapping(big) &&
+        os_unmap(rest, big->mapped - size))
         big->mapped = size;
     else
         os_purge(rest, big->mapped - size);

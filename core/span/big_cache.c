@@ -290,7 +290,8 @@ bool big_cache_retire(struct big *big, const void *block)
 void big_cache_put(struct big *big)
 {
     struct big_part *part = big_part_of(big);
-    bool kept = !excess(big->mapped);
+    /* What the program advised, locked or protected would be so for a later block. */
+    bool kept = !excess(big->mapped) && os_is_one_mapping(big->region.base, big->mapped);
     poison(big->region.base, big->mapped);
     lock_acquire(&part->lock);
     big->live = false;
@@ -325,7 +326,7 @@ bool big_cache_lengthen(struct big *big, size_t size)
 bool big_cache_shorten(struct big *big, size_t size)
 {
     size_t before = big->mapped;
-    if (excess(before - size))
+    if (excess(before - size) || !os_is_one_mapping(big->region.base, before))
         return false;
     struct big_part *part = big_part_lock_with_spares(big->part);
     big->dirty = before;

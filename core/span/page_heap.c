@@ -297,8 +297,19 @@ static struct superslab *wholly_free(const struct page_heap_part *part, uint64_t
     return superslab && superslab->purge_round < round ? superslab : NULL;
 }
 
-bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t size)
+/* True if memory of the superslab may go. Unless it is needed, it stays while the program observes
+ * a part of it (userfaultfd): whoever gives that back waits for the observer, which may be the
+ * calling thread. Lock not held. */
+static bool may_go(const struct superslab *superslab, bool everything)
 {
+    return HARDENED || everything || pressure_is_near() ||
+           os_is_one_mapping(superslab->region.base, REGION_SIZE);
+}
+
+bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t size, bool everything)
+{
+    if (!may_go(superslab, everything))
+        return false;
     /* Else the system would make it a huge page again, and so give the purged pages memory. */
     if (__atomic_exchange_n(&superslab->huge, false, __ATOMIC_RELAXED))
         os_advise_huge_pages(superslab->region.base, REGION_SIZE, false);
@@ -310,7 +321,7 @@ _Static_assert(UNIT_SIZE == 64 * KIB, "a unit is whole pages of any system");
 /* Purges the free dirty pages of one superslab, up to `bytes`; returns bytes purged. Called and
  * returns with the lock held, releases it in between: meanwhile a run of the superslab is taken, so
  * that no other thread can unmap it. */
-static size_t purge_superslab(struct superslab *superslab, size_t bytes)
+static size_t purge_superslab(struct superslab *superslab, size_t bytes, bool everything)
 {
     struct page_heap_part *part = part_of(superslab);
     size_t purged = 0;
@@ -320,7 +331,7 @@ static size_t purge_superslab(struct superslab *superslab, size_t bytes)
         unsigned dirty = take_run(superslab, run);
         lock_release(&part->lock);
         char *start = superslab_address(superslab, run.first);
-        bool clean = page_heap_purge_pages(superslab, start, run.units * UNIT_SIZE);
+        bool clean = page_heap_purge_pages(superslab, start, run.units * UNIT_SIZE, everything);
         lock_acquire(&part->lock);
         if (clean)
             superslab_clean(superslab, run);
@@ -340,14 +351,14 @@ static void free_record(struct superslab *superslab)
 }
 
 /* Unmaps a wholly free superslab. Called and returns with the lock held. */
-static size_t unmap_superslab(struct superslab *superslab)
+static size_t unmap_superslab(struct superslab *superslab, bool everything)
 {
     struct page_heap_part *part = part_of(superslab);
     size_t dirty = superslab->dirty_free_pages * PAGE_SIZE;
     extract(superslab);
     lock_release(&part->lock);
     page_map_unregister(&superslab->region);
-    bool unmapped = os_unmap(superslab->region.base, REGION_SIZE);
+    bool unmapped = may_go(superslab, everything) && os_unmap(superslab->region.base, REGION_SIZE);
     if (unmapped) {
         if (HARDENED)
             hardened_end_superslab(superslab);
@@ -356,7 +367,7 @@ static size_t unmap_superslab(struct superslab *superslab)
     lock_acquire(&part->lock);
     if (unmapped)
         return dirty;
-    /* The system could not split a mapping: keep the superslab. */
+    /* It may not go, or the system could not split a mapping: keep the superslab. */
     poison(superslab->region.base, REGION_SIZE);
     page_map_register(&superslab->region);
     insert(superslab);
@@ -384,10 +395,10 @@ static size_t purge_part(struct page_heap_part *part, size_t bytes)
             break;
         superslab->purge_round = round;
         if (superslab->free_units == UINT32_MAX && page_heap_stats().superslabs > 1) {
-            purged += unmap_superslab(superslab);
+            purged += unmap_superslab(superslab, everything);
             continue;
         }
-        size_t clean = purge_superslab(superslab, bytes - purged);
+        size_t clean = purge_superslab(superslab, bytes - purged, everything);
         purged += clean;
         if (!clean && superslab->dirty_free_pages) {
             superslab->purge_round = round + REFUSED_ROUNDS;

@@ -46,8 +46,10 @@ bool page_heap_take_at(struct superslab *superslab, struct run run);
 void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_pages);
 
 /* Gives back pages of a superslab, whole ones of the system that the caller has taken, and keeps
- * their addresses. False: the system refuses. */
-bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t size);
+ * their addresses. False: the system refuses, or, unless all is to go, the program observes the
+ * superslab. */
+bool page_heap_purge_pages(
+    struct superslab *superslab, void *address, size_t size, bool everything);
 
 /* Free dirty pages that were not taken since the last call by the same watcher. */
 size_t page_heap_unused_pages(enum idle_watcher watcher);

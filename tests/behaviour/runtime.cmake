@@ -126,6 +126,11 @@ endforeach()
 set_tests_properties(runtime_watched_wrapped PROPERTIES
     ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:runtime_watched_lib>")
 
+# behaviours 59 and 60
+hakmem_test(NAME runtime_advised SOURCES runtime_advised.c)
+hakmem_test(NAME runtime_observed SOURCES runtime_observed.c)
+set_tests_properties(runtime_observed PROPERTIES SKIP_RETURN_CODE 77)
+
 # behaviours 26 and 27
 runtime_script(runtime_elf runtime_elf.py 30 $<TARGET_FILE:hakmem>)
 runtime_program(runtime_dlopen runtime_dlopen.c)

@@ -54,6 +54,29 @@ static void mappings_are_aligned_zero_and_exact(void **state)
     }
 }
 
+/* What the program gives to a part of a range makes the system see several mappings there. */
+static void advice_is_seen(void **state)
+{
+    (void)state;
+    enum { PAGES = 16, WIPE = 18, KEEP = 19 };
+    size_t page = os_page_size(), size = PAGES * page;
+    char *map = os_map(size, page, NULL);
+    assert_true(os_is_one_mapping(map, size));
+    memset(map, 'x', size);
+    assert_true(os_is_one_mapping(map, size));
+    for (unsigned at = 0; at < PAGES; at++) {
+        assert_int_equal(madvise(map + at * page, page, WIPE), 0);
+        assert_false(os_is_one_mapping(map, size));
+        assert_int_equal(madvise(map + at * page, page, KEEP), 0);
+        assert_int_equal(mprotect(map + at * page, page, PROT_READ), 0);
+        assert_false(os_is_one_mapping(map, size));
+        assert_int_equal(mprotect(map + at * page, page, PROT_READ | PROT_WRITE), 0);
+        assert_true(os_is_one_mapping(map, size));
+    }
+    assert_true(unit_all_bytes(map, size, 'x'));
+    assert_true(os_unmap(map, size));
+}
+
 static void a_free_hint_is_taken_and_a_used_one_is_not(void **state)
 {
     (void)state;
@@ -343,6 +366,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mappings_are_aligned_zero_and_exact),
+        cmocka_unit_test(advice_is_seen),
         cmocka_unit_test(a_free_hint_is_taken_and_a_used_one_is_not),
         cmocka_unit_test(impossible_sizes_fail_and_keep_errno),
         cmocka_unit_test(reserved_memory_becomes_writable_by_parts),

@@ -339,6 +339,13 @@ bool os_is_watched(void)
     return false;
 }
 
+bool os_is_one_mapping(void *address, size_t size)
+{
+    (void)address, (void)size;
+    check_system_call(CODE);
+    return true;
+}
+
 void os_populate(void *address, size_t size)
 {
     (void)address, (void)size;

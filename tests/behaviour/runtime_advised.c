@@ -1,0 +1,102 @@
+/* What a program gives to the pages of its block ends with the block, above 2 MiB (behaviour 59):
+ * later blocks are in a child of fork what they are in the parent, and may be written.
+ */
+#include "runtime_support.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+enum { KIB = 1024, MIB = 1024 * KIB, ROUNDS = 3, LATER = 8 };
+
+enum way { WIPE, NO_FORK, WIPE_A_PART, READ_ONLY, GUARD, FILE_INSIDE, LOCKED, WAYS };
+
+static void give(enum way way, char *block, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), half = size / 2 / page * page;
+    char *inside = block + half;
+    int done = 0;
+    switch (way) {
+    case WIPE:
+        done = madvise(block, size, MADV_WIPEONFORK);
+        break;
+    case NO_FORK:
+        done = madvise(block, size, MADV_DONTFORK);
+        break;
+    case WIPE_A_PART:
+        done = madvise(block, half, MADV_WIPEONFORK);
+        break;
+    case READ_ONLY:
+        done = mprotect(block, size, PROT_READ);
+        break;
+    case GUARD:
+        done = mprotect(block, page, PROT_NONE);
+        break;
+    case FILE_INSIDE: {
+        int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+        done = mmap(inside, page, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 0) != inside;
+        close(file);
+        break;
+    }
+    default:
+        (void)!mlock(block, size); /* the limit may be low */
+    }
+    REQUIRE(done == 0);
+}
+
+/* True if a child sees what this process wrote into its blocks. */
+static bool child_sees(char *const blocks[], size_t size)
+{
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        for (int i = 0; i < LATER; i++)
+            for (size_t at = 0; at < size; at += KIB)
+                if (blocks[i][at] != 9)
+                    _exit(1);
+        _exit(0);
+    }
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    return status == 0;
+}
+
+/* `shrink`: the block is made shorter before it is freed. */
+static void check(enum way way, size_t size, bool shrink)
+{
+    char *blocks[LATER];
+    for (int round = 0; round < ROUNDS; round++) {
+        void *block;
+        REQUIRE(posix_memalign(&block, 4 * KIB, size) == 0);
+        memset(block, 7, size);
+        give(way, block, size);
+        if (shrink && way != READ_ONLY)
+            REQUIRE((block = realloc(block, size / 2)) != NULL);
+        free(block);
+    }
+    for (int i = 0; i < LATER; i++) {
+        REQUIRE((blocks[i] = malloc(size)) != NULL);
+        memset(blocks[i], 9, size);
+    }
+    if (!child_sees(blocks, size)) {
+        fprintf(
+            stderr, "way %d, %zu bytes, shrink %d: the child sees something else\n", way, size,
+            shrink);
+        abort();
+    }
+    for (int i = 0; i < LATER; i++)
+        free(blocks[i]);
+    malloc_trim(0);
+}
+
+int main(void)
+{
+    static const size_t sizes[] = {2 * MIB + 1, 4000000, 4 * MIB, 9 * MIB + 4 * KIB, 40 * MIB};
+    watchdog(100, "advised");
+    for (enum way way = WIPE; way < WAYS; way++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            check(way, sizes[i], false);
+            check(way, sizes[i], sizes[i] > 5 * MIB);
+        }
+    return 0;
+}
