@@ -12,6 +12,7 @@
 #include "base/policy.h"
 #include "hardened.h"
 #include "os/os.h"
+#include "os/symbol.h"
 #include "report/descriptor.h"
 #include "report/report.h"
 #include "slab/bin.h"
@@ -52,6 +53,7 @@ __attribute__((constructor)) static void library_start(void)
 {
     keep_descriptor();
     os_start();
+    symbol_stay_loaded();
     heap_end_early();
     environment_read();
     if (environment_wants_stats() || POLICY(dump_signal))

@@ -1,5 +1,6 @@
-/* Finds functions by name at run time: because linkers warn of static programs that use them,
- * because they may be absent, or because the next definition behind ours is meant. */
+/* The dynamic linker. Functions are found by name at run time: because linkers warn of static
+ * programs that use them, because they may be absent, or because the next definition behind ours is
+ * meant. */
 #ifndef OS_SYMBOL_H
 #define OS_SYMBOL_H
 
@@ -10,5 +11,9 @@
  * linked program. True: there is one. Calls the dynamic linker, which may call malloc: the caller
  * holds no lock. Any thread. */
 bool symbol_find(void *library, void *function, const char *name);
+
+/* Sees to it that dlclose does not unmap the shared object that this code was linked into: threads
+ * call it at their ends, and signals, and blocks outlive any handle. For the constructor. */
+void symbol_stay_loaded(void);
 
 #endif

@@ -137,7 +137,18 @@ set_tests_properties(runtime_holes PROPERTIES ENVIRONMENT HAKMEM_HUGE_PAGES=0)
 runtime_script(runtime_elf runtime_elf.py 30 $<TARGET_FILE:hakmem>)
 runtime_program(runtime_dlopen runtime_dlopen.c)
 add_test(NAME runtime_dlopen COMMAND runtime_dlopen $<TARGET_FILE:hakmem>)
-set_tests_properties(runtime_dlopen PROPERTIES TIMEOUT 300)
+# Plugins with a copy inside, which nobody linked so that they stay.
+function(runtime_plugin name library)
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${name}.c "extern int plugin;\n")
+    runtime_library(${name} ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
+    target_link_libraries(${name} PRIVATE ${library})
+    target_link_options(${name} PRIVATE -Wl,-u,malloc -Wl,-Bsymbolic)
+endfunction()
+runtime_plugin(runtime_plugin_archive hakmem::static)
+runtime_plugin(runtime_plugin_object hakmem::override)
+add_test(NAME runtime_dlopen_plugin COMMAND runtime_dlopen
+    $<TARGET_FILE:runtime_plugin_archive> $<TARGET_FILE:runtime_plugin_object>)
+set_tests_properties(runtime_dlopen runtime_dlopen_plugin PROPERTIES TIMEOUT 300)
 
 # behaviour 44: linked before and behind the library with handlers of its own, and preloaded.
 runtime_library(runtime_fork_lib runtime_fork_lib.c)

@@ -1,7 +1,8 @@
-/* Loads the library with dlopen into a program that runs on the C library's malloc, uses it from
- * several threads and closes it (behaviour 27). Not linked with it: it must come late.
+/* Loads the library, or a plugin with a copy of it inside, by dlopen into a program that runs on
+ * the C library's malloc, uses it from several threads and closes it (behaviour 27). Not linked
+ * with it: it must come late.
  *
- * usage: runtime_dlopen LIBRARY
+ * usage: runtime_dlopen LIBRARY [ANOTHER]
  */
 #include "runtime_support.h"
 
@@ -108,30 +109,95 @@ static void check_close_before_thread_exit(const char *path, int mode)
     REQUIRE(dlclose(library.handle) == 0);
 }
 
+static void *use_and_end(void *argument)
+{
+    struct meeting *meeting = argument;
+    use_both(meeting->library);
+    pthread_barrier_wait(&meeting->used);
+    return NULL;
+}
+
+/* Threads end while the library is closed. */
+static void check_close_beside_thread_exit(const char *path)
+{
+    for (unsigned round = 0; round < 30; round++) {
+        struct allocator library = library_open(path, RTLD_NOW | RTLD_LOCAL);
+        struct meeting meeting = {.library = &library};
+        pthread_t threads[THREADS];
+        pthread_barrier_init(&meeting.used, NULL, THREADS + 1);
+        for (unsigned i = 0; i < THREADS; i++) {
+            REQUIRE(pthread_create(&threads[i], NULL, use_and_end, &meeting) == 0);
+        }
+        pthread_barrier_wait(&meeting.used);
+        REQUIRE(dlclose(library.handle) == 0);
+        for (unsigned i = 0; i < THREADS; i++) {
+            REQUIRE(pthread_join(threads[i], NULL) == 0);
+        }
+    }
+}
+
+static void check_fork_after_close(const char *path)
+{
+    struct allocator library = library_open(path, RTLD_NOW | RTLD_LOCAL);
+    use_both(&library);
+    REQUIRE(dlclose(library.handle) == 0);
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        check_close_before_thread_exit(path, RTLD_NOW | RTLD_LOCAL);
+        _exit(0);
+    }
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* Each has its own copy, and the one lives on when the other is closed. */
+static void check_together(const char *path, const char *another)
+{
+    struct allocator first = library_open(path, RTLD_NOW | RTLD_LOCAL);
+    struct allocator second = library_open(another, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(first.allocate != second.allocate);
+    use_both(&first);
+    use_both(&second);
+    char *kept = first.allocate(5000);
+    pattern_fill(kept, 5000, 9);
+    REQUIRE(dlclose(first.handle) == 0);
+    check_close_before_thread_exit(another, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(pattern_holds(kept, 5000, 9));
+    REQUIRE(dlclose(second.handle) == 0);
+}
+
 static void check_many_times(const char *path)
 {
-    long before = 0;
+    long before = 0, mapped_before = 0;
     for (unsigned round = 0; round < 1000; round++) {
         struct allocator library = library_open(path, RTLD_NOW | RTLD_LOCAL);
         library.release(library.allocate(1 + round));
         REQUIRE(dlclose(library.handle) == 0);
         if (round == 100) {
             before = resident_kib();
+            mapped_before = mapped_kib();
         }
     }
+    REQUIRE(mapped_kib() - mapped_before < 4096 + hardened_kib(HARDENED_WAITING_KIB));
     REQUIRE(resident_kib() - before < 512 + hardened_kib(HARDENED_SCATTERED_KIB));
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        say("usage: runtime_dlopen LIBRARY\n");
+    if (argc < 2) {
+        say("usage: runtime_dlopen LIBRARY [ANOTHER]\n");
         return 2;
     }
-    watchdog(50, "dlopen of the library");
+    watchdog(150, "dlopen of the library");
     check_close_before_thread_exit(argv[1], RTLD_NOW | RTLD_LOCAL);
     check_close_before_thread_exit(argv[1], RTLD_NOW | RTLD_GLOBAL);
     check_close_before_thread_exit(argv[1], RTLD_LAZY | RTLD_LOCAL | RTLD_DEEPBIND);
+    check_close_beside_thread_exit(argv[1]);
+    check_fork_after_close(argv[1]);
+    if (argc > 2) {
+        check_together(argv[1], argv[2]);
+    }
     check_many_times(argv[1]);
     return 0;
 }
