@@ -119,7 +119,7 @@
 #define BLOCKS_PER_DEBT 128
 #define DEBT_MAX 64
 
-/* ---- Heaps: thread/registry.c ---------------------------------------------------------------- */
+/* ---- Heaps: thread/heap.c, registry.c -------------------------------------------------------- */
 
 /* heaps. How many in the pool keep their pages.
  * [2026-11-22-pages-of-thread-heaps; churn-threads] */
@@ -128,6 +128,10 @@
 /* heaps. How many are checked at a time for one that its thread has left.
  * [2026-11-22-fork-without-locks; none: bounds the time of one call] */
 #define SUSPECTS 8
+
+/* calls. After so many that borrowed a heap, a thread that is ending keeps one.
+ * [2026-11-27-heaps-until-the-end; none: hostile test destructors_rounds] */
+#define BORROWS_MAX 8
 
 /* ---- Slabs: slab/slab.c, bin.c; trace/spare.c ------------------------------------------------ */
 

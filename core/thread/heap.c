@@ -1,6 +1,7 @@
 /* See heap.h. */
 #include "thread/heap.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 #include "base/assert.h"
@@ -27,8 +28,9 @@ __thread struct heap_front *thread_heap = (struct heap_front *)&no_heap;
  * takes a slow path and looks after the purge. */
 static __thread struct heap *own_heap;
 
-/* The thread is ending and has released its heap: it only borrows heaps from now on. */
-static __thread bool has_exited;
+/* How often thread_exits ran in the thread, and, from EXIT_ROUNDS on, how many calls borrowed a
+ * heap since it has released its own. */
+static __thread uint8_t exits;
 
 /* Calls thread_exits; const after initialisation. */
 static pthread_key_t exit_key;
@@ -39,6 +41,9 @@ static struct {
     uint64_t thread;   /* atomic relaxed, any thread: its identity, 0 when it is over */
     struct heap *heap; /* that thread only: its heap */
 } early_calls;
+
+/* In this round of its destructors a thread releases its heap: the last but one. */
+enum { EXIT_ROUNDS = PTHREAD_DESTRUCTOR_ITERATIONS - 1 };
 
 /* Any other value is the id of the thread that initialises. */
 #define FRESH ((uint32_t)0)
@@ -90,13 +95,16 @@ static struct heap *lose_heap(void)
 
 /* ---- Start and end --------------------------------------------------------------------------- */
 
-/* Runs when a thread exits, among its other destructors. Later ones that allocate borrow a heap for
- * each call. */
-static void thread_exits(void *unused)
+/* Runs in a round of the thread's destructors, of which most come later: the heap is kept for them
+ * until the next round. Not until the last one, since the thread's first call of all may have come
+ * from a destructor of the first. After that each call borrows a heap, or, if they are many, the
+ * thread keeps one again, which it may leave behind. */
+static void thread_exits(void *heap)
 {
-    (void)unused;
-    has_exited = true;
-    heap_forget();
+    bool again = exits + 1 < EXIT_ROUNDS && pthread_setspecific(exit_key, heap) == 0;
+    exits = again ? exits + 1 : EXIT_ROUNDS;
+    if (!again)
+        heap_forget();
 }
 
 static bool initialise(void)
@@ -203,7 +211,8 @@ void heap_end_early(void)
  * below 32, as ours is mostly, there is none. */
 static struct heap *enter_first(void)
 {
-    bool keep = !has_exited && !POLICY(fallback);
+    bool keep = (exits < EXIT_ROUNDS || exits >= EXIT_ROUNDS + BORROWS_MAX) && !POLICY(fallback);
+    exits += !keep;
     bool is_early = ATOMIC_LOAD_RELAXED(&early_calls.thread) == identity_self();
     struct heap *heap = NULL;
     if (init_once())

@@ -95,7 +95,7 @@ struct heap *heap_of_thread(void);
 /* Enters the calling thread's heap for a slow path, made or adopted if the thread has none yet;
  * NULL: no memory is left. Puts off cancellation of the thread until heap_leave, so that it cannot
  * die with a lock held. After the thread's heap was released (late in its exit) a pooled heap is
- * borrowed for the one call. */
+ * borrowed for each of a few calls. */
 struct heap *heap_enter(void);
 void heap_leave(struct heap *heap);
 

@@ -318,8 +318,8 @@ void heap_tick_pool(void)
 /* ---- Heaps that were left behind ------------------------------------------------------------- */
 
 /* True if the owner is gone and did not give its heap back. A thread of this process does so if its
- * first call comes in the very last of its destructors, after our hook, or if it ends by a bare
- * system call. Threads of a parent are gone in its child, except the one that forked: until that
+ * first call, or many, come in the very last of its destructors, after our hook, or if it ends by a
+ * bare system call. Threads of a parent are gone in its child, except the one that forked: until it
  * enters its heap (registry_enter_process), any heap may be its own. */
 static bool is_gone(const struct heap *heap, uint64_t owner)
 {

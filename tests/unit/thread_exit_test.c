@@ -1,8 +1,6 @@
-/* thread/heap: exit and adoption of heaps, destructors in all rounds, fork
- * (behaviours 31, 33, 34, 35). */
+/* thread/heap: exit and adoption of heaps, fork (behaviours 31, 33, 34, 35). */
 #include "unit.h"
 
-#include <limits.h>
 #include <pthread.h>
 
 #include "api/alloc.h"
@@ -162,68 +160,6 @@ static void threads_at_once_have_heaps_of_their_own(void **state)
     assert_int_equal(page_heap_stats().used_pages, 0);
 }
 
-/* ---- Destructors ------------------------------------------------------------------------------
- */
-
-static pthread_key_t early_key, late_key;
-static unsigned rounds_run;
-
-/* Allocates in every round of destructors; what it allocates in one it frees in the next. */
-static void destructor(void *block)
-{
-    rounds_run++;
-    CHECK(((char *)block)[99] == 7);
-    for (size_t size = 1; size < 3000; size += 200) {
-        void *other = alloc(size);
-        CHECK(other);
-        memset(other, 1, size);
-        release(other);
-    }
-    release(block);
-}
-
-static void destructor_that_returns(void *block)
-{
-    char *fresh = alloc(100);
-    destructor(block);
-    CHECK(fresh);
-    fresh[99] = 7;
-    pthread_setspecific(late_key, fresh);
-}
-
-static void *set_keys(void *argument)
-{
-    char *early = alloc(100), *late = alloc(100);
-    early[99] = late[99] = 7;
-    pthread_setspecific(early_key, early);
-    pthread_setspecific(late_key, late);
-    return argument;
-}
-
-static void destructors_allocate_in_all_rounds(void **state)
-{
-    (void)state;
-    /* That sanitizer stops watching a thread before its last round of destructors. */
-    if (HAKMEM_SANITIZE_THREAD)
-        skip();
-    unsigned made = heaps_made();
-    struct hakmem_usage before, after;
-    stats_collect_class(size_class_of(100), &before);
-    for (int i = 0; i < 50; i++) {
-        rounds_run = 0;
-        run_thread(set_keys, NULL);
-        assert_int_equal(rounds_run, 1 + PTHREAD_DESTRUCTOR_ITERATIONS);
-        assert_int_equal(heaps_in_use(), 0);
-    }
-    assert_int_equal(heaps_made(), made);
-    return_everything();
-    stats_collect_class(size_class_of(100), &after);
-    /* The last round's block stays: nobody is left to free it. */
-    assert_int_equal(after.live_blocks - before.live_blocks, 50);
-    assert_int_equal(after.cached_blocks, 0);
-    bin_check_all();
-}
-
 /* ---- Blocks that outlive or cross threads -----------------------------------------------------
  */
 
@@ -358,12 +294,9 @@ int main(void)
         cmocka_unit_test(pooled_heaps_keep_their_blocks_for_a_while),
         cmocka_unit_test(a_thread_that_never_allocates_has_no_heap),
         cmocka_unit_test(threads_at_once_have_heaps_of_their_own),
-        cmocka_unit_test(destructors_allocate_in_all_rounds),
         cmocka_unit_test(blocks_outlive_their_thread),
         cmocka_unit_test(a_thread_that_only_frees_does_not_hoard),
         cmocka_unit_test(the_child_of_fork_abandons_other_heaps),
     };
-    pthread_key_create(&early_key, destructor);
-    pthread_key_create(&late_key, destructor_that_returns);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * addresses are used again; and small mappings, from an area of each thread's own.
  */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -517,8 +518,12 @@ int pthread_setcanceltype(int type, int *before)
 
 void model_exit_thread(void)
 {
-    if (threads[current].key_value)
-        key_destructor(threads[current].key_value);
+    void *value;
+    for (int i = 0; i < PTHREAD_DESTRUCTOR_ITERATIONS && (value = threads[current].key_value);
+         i++) {
+        threads[current].key_value = NULL;
+        key_destructor(value);
+    }
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */
