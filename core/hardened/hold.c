@@ -177,6 +177,8 @@ void hardened_flush(void)
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
+_Static_assert(sizeof(struct hold) <= HEAP_BYTES, "an area holds it");
+
 static size_t hold_bytes(void)
 {
     return round_up(sizeof(struct hold), os_page_size());
@@ -204,7 +206,7 @@ void hold_open(struct heap *heap)
     if (thread_hold || heap != heap_of_thread() || heap->depth != 1)
         return;
     if (!heap->hold) {
-        struct hold *made = os_map(hold_bytes(), os_page_size(), NULL);
+        struct hold *made = registry_new_area();
         ATOMIC_STORE_RELEASE(&heap->hold, made);
     }
     struct hold *hold = heap->hold;

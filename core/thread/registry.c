@@ -389,12 +389,58 @@ static void assign_shard(struct heap *heap)
     heap->shard = (uint8_t)shard_of_heap(index);
 }
 
+/* An area that was not used yet. NULL: none is left, and `*bytes` should be mapped for more. */
+static void *take_area(size_t *bytes)
+{
+    char *area = NULL;
+    lock_acquire(&registry.lock);
+    if (registry.areas < registry.areas_end) {
+        area = registry.areas;
+        registry.areas += HEAP_BYTES;
+    }
+    *bytes = (registry.count / AREAS_PART + 1) * HEAP_BYTES;
+    lock_release(&registry.lock);
+    return area;
+}
+
+/* Keeps areas for later, unless another thread was faster. */
+static void keep_areas(char *areas, size_t bytes)
+{
+    lock_acquire(&registry.lock);
+    bool wanted = registry.areas == registry.areas_end;
+    if (wanted) {
+        registry.areas = areas;
+        registry.areas_end = areas + bytes;
+    }
+    lock_release(&registry.lock);
+    if (!wanted)
+        os_discard(areas, bytes);
+}
+
+/* Areas lie side by side: alone between the stacks of two threads, each would be one of the
+ * mappings of which a process may have some 65,000. */
+void *registry_new_area(void)
+{
+    size_t bytes;
+    char *area = take_area(&bytes);
+    if (area)
+        return area;
+    area = os_map(bytes, CACHE_LINE, NULL);
+    if (!area)
+        return os_map(HEAP_BYTES, CACHE_LINE, NULL);
+    if (bytes >= REGION_SIZE)
+        os_advise_huge_pages(area, bytes, false);
+    if (bytes > HEAP_BYTES)
+        keep_areas(area + HEAP_BYTES, bytes - HEAP_BYTES);
+    return area;
+}
+
 static struct heap *make_heap(void)
 {
     struct heap *heap = metadata_alloc(sizeof *heap);
     if (!heap)
         return NULL;
-    heap->area = os_map(HEAP_BYTES, CACHE_LINE, NULL);
+    heap->area = registry_new_area();
     if (!heap->area) {
         metadata_free(heap, sizeof *heap);
         return NULL;
@@ -524,6 +570,7 @@ void heap_repair_registry(void)
         pool->warm = pool->empty = pool->bare = NULL;
     }
     registry.warm_count = registry.empty_count = 0;
+    registry.areas_end = registry.areas;
     for (struct heap *heap = registry.all; heap; heap = heap->next)
         if (!heap->owner)
             ATOMIC_STORE_RELAXED(&heap->owner, NOBODY);

@@ -32,6 +32,8 @@ struct registry {
     unsigned warm_count;  /* lock: of all pools */
     unsigned empty_count; /* the same; read by any thread */
     unsigned count;       /* lock */
+    char *areas;          /* lock: see registry_new_area; those that are left */
+    char *areas_end;      /* lock */
     unsigned left;        /* lock: heaps that were given back since one was taken */
     unsigned owned;       /* written under lock, read by any thread: heaps with an owner */
     int idle;             /* lock: how many owned heaps are drained, and had no call since */
@@ -60,6 +62,9 @@ extern __thread uint8_t registry_preferred_shard __attribute__((tls_model("initi
 /* A heap for the calling thread, ready to be used: out of the pool, left behind by another thread,
  * or new; NULL: no memory is left. */
 struct heap *registry_adopt(void);
+
+/* HEAP_BYTES of zeros for what a thread keeps, never unmapped; NULL: no memory is left. */
+void *registry_new_area(void);
 
 /* Takes a heap back. */
 void registry_give_back(struct heap *heap);

@@ -1,4 +1,5 @@
-/* thread/registry: which of the heaps that wait a thread gets, also in a child of fork. */
+/* thread/registry: which of the heaps that wait a thread gets, also in a child of fork; the areas
+ * of new ones (behaviour 47). */
 #include "unit.h"
 
 #include <pthread.h>
@@ -6,6 +7,7 @@
 #include "api/alloc.h"
 #include "base/policy.h"
 #include "checks/checks.h"
+#include "os/os.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
 
@@ -212,6 +214,59 @@ static void a_forking_thread_counts_until_it_ends(void **state)
     unit_in_child(end_at_once, NULL);
 }
 
+/* ---- Areas ------------------------------------------------------------------------------------
+ */
+
+enum { HEAPS = 500, MAPPINGS_MAX = 60 };
+
+static void check_fresh(const struct heap *heap)
+{
+    const char *area = (const char *)heap->area;
+    CHECK(unit_all_bytes(area + HEAP_BYTES / 2, HEAP_BYTES / 2, 0));
+    for (const struct heap *other = heap_first(); other; other = other->next) {
+        const char *others = (const char *)other->area;
+        CHECK(other == heap || area + HEAP_BYTES <= others || others + HEAP_BYTES <= area);
+    }
+}
+
+/* Many heaps are few mappings, and each has its own area. */
+static void areas_lie_side_by_side(void **state)
+{
+    (void)state;
+    static struct heap *heaps[HEAPS];
+    uint64_t maps = os_counts[OS_MMAP];
+    for (unsigned i = 0; i < HEAPS; i++) {
+        heaps[i] = registry_adopt();
+        CHECK(heaps[i]);
+        check_fresh(heaps[i]);
+    }
+    CHECK(os_counts[OS_MMAP] - maps < MAPPINGS_MAX);
+    for (unsigned i = 0; i < HEAPS; i++)
+        registry_give_back(heaps[i]);
+    heap_check_pool();
+}
+
+/* The thread that was about to set the bounds of areas does not exist in the child. */
+static void lose_areas(void *unused)
+{
+    (void)unused;
+    heap_repair_registry();
+    for (unsigned i = 0; i < 3; i++) {
+        char *area = registry_new_area();
+        CHECK(area && unit_all_bytes(area, HEAP_BYTES, 0));
+        memset(area, 1, HEAP_BYTES);
+    }
+}
+
+static void areas_are_repaired(void **state)
+{
+    (void)state;
+    char *before = registry.areas;
+    registry.areas = (char *)CACHE_LINE;
+    unit_in_child(lose_areas, NULL);
+    registry.areas = before;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +275,8 @@ int main(void)
         cmocka_unit_test(a_pooled_heap_is_adopted_whoever_held_its_gate),
         cmocka_unit_test(a_claimed_heap_is_adopted),
         cmocka_unit_test(a_forking_thread_counts_until_it_ends),
+        cmocka_unit_test(areas_lie_side_by_side),
+        cmocka_unit_test(areas_are_repaired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

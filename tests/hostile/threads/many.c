@@ -7,6 +7,7 @@
  *          beside_us       to start and end one beside them
  *          after_us        after they have ended
  *          rss_mib         resident memory while they live
+ *          mappings        of the process then
  *          ended_mib       after they have ended
  */
 #include "hostile.h"
@@ -78,6 +79,7 @@ int main(int argc, char **argv)
     }
     figure("start_us", (cpu_s() - start) / (double)count * 1e6);
     figure("rss_mib", resident_mib());
+    figure("mappings", mapping_count());
     figure("beside_us", passing_us());
     pthread_mutex_lock(&mutex);
     may_end = true;
