@@ -150,6 +150,52 @@ add_test(NAME runtime_dlopen_plugin COMMAND runtime_dlopen
     $<TARGET_FILE:runtime_plugin_archive> $<TARGET_FILE:runtime_plugin_object>)
 set_tests_properties(runtime_dlopen runtime_dlopen_plugin PROPERTIES TIMEOUT 300)
 
+# behaviour 28: RTLD_DEEPBIND, with the library preloaded, also before and behind another dlopen and
+# under an audit library, linked, and opened by a program that it does not serve. What is opened
+# lies where only the RUNPATH of its caller leads.
+if(NOT HAKMEM_MUSL)
+    runtime_library(runtime_deepbind_lib runtime_deepbind_lib.c)
+    set_target_properties(runtime_deepbind_lib PROPERTIES
+        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/deepbind)
+    runtime_library(runtime_deepbind_caller runtime_deepbind_caller.c)
+    set_target_properties(runtime_deepbind_caller PROPERTIES BUILD_RPATH "$ORIGIN/deepbind")
+    target_link_options(runtime_deepbind_caller PRIVATE -Wl,--enable-new-dtags)
+    runtime_library(runtime_deepbind_between runtime_deepbind_between.c)
+    foreach(name runtime_deepbind runtime_deepbind_linked)
+        runtime_program(${name} runtime_deepbind.c)
+        set_target_properties(${name} PROPERTIES ENABLE_EXPORTS TRUE)
+        add_dependencies(${name} runtime_deepbind_lib)
+    endforeach()
+    target_link_libraries(runtime_deepbind_linked PRIVATE hakmem::hakmem)
+    # runtime_deepbind_test(NAME PROGRAM HOW OTHER VARIABLE=VALUE...)
+    function(runtime_deepbind_test name program how other)
+        add_test(NAME ${name} COMMAND
+            ${program} ${how} $<TARGET_FILE:runtime_deepbind_lib> $<TARGET_FILE:${other}>)
+        set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${ARGN}")
+    endfunction()
+    set(own LD_PRELOAD=$<TARGET_FILE:hakmem>)
+    set(caller $<TARGET_FILE:runtime_deepbind_caller>)
+    set(between $<TARGET_FILE:runtime_deepbind_between>)
+    runtime_deepbind_test(
+        runtime_deepbind_cleared runtime_deepbind cleared runtime_deepbind_caller ${own})
+    runtime_deepbind_test(
+        runtime_deepbind_linked runtime_deepbind_linked cleared runtime_deepbind_caller)
+    runtime_deepbind_test(
+        runtime_deepbind_audited runtime_deepbind cleared runtime_deepbind_caller
+        ${own} LD_AUDIT=$<TARGET_FILE:runtime_audit_lib>)
+    runtime_deepbind_test(
+        runtime_deepbind_early runtime_deepbind early runtime_deepbind_caller
+        ${own}:${caller} RUNTIME_DEEPBIND_EARLY=1)
+    runtime_deepbind_test(
+        runtime_deepbind_before runtime_deepbind between runtime_deepbind_between ${own}:${between})
+    runtime_deepbind_test(
+        runtime_deepbind_behind runtime_deepbind between runtime_deepbind_between
+        LD_PRELOAD=${between}:$<TARGET_FILE:hakmem>)
+    runtime_deepbind_test(
+        runtime_deepbind_kept runtime_deepbind kept hakmem ${own} HAKMEM_DEEPBIND=1)
+    runtime_deepbind_test(runtime_deepbind_opened runtime_deepbind opened hakmem)
+endif()
+
 # behaviour 44: linked before and behind the library with handlers of its own, and preloaded.
 runtime_library(runtime_fork_lib runtime_fork_lib.c)
 function(runtime_fork_beside_test name)
