@@ -144,7 +144,9 @@ ALWAYS_INLINE void release_by(void *block, enum form form)
     struct heap_front *heap = thread_heap;
     size_t unit = class_index(heap, block);
     if (UNLIKELY(unit >= LOAD_HOT(&heap->classes_limit))) {
-        free_far(block, heap);
+        /* Mostly NULL, which programs free often, and a hit need not be asked for. */
+        if (block)
+            free_far(block, heap);
         return;
     }
     KEEP_LOAD_ORDER();

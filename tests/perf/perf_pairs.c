@@ -6,7 +6,9 @@
  *     unwritten  the same, but the first word is never written, so that the mark of a freed block
  *                stays there; freed in the order of malloc
  *     appended   blocks that grow by realloc, 10 bytes a step, of which the same holds
- * All others write to each block, as programs do. Prints mallocs=N frees=N, of the last kind steps.
+ *     null       frees of NULL, and nothing else
+ * All others write to each block, as programs do. Prints mallocs=N frees=N, of the last two kinds
+ * the number of calls.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -73,6 +75,13 @@ static void run_appended(unsigned long steps)
     }
 }
 
+static void run_null(unsigned long frees)
+{
+    void *volatile nothing = NULL;
+    while (frees--)
+        free(nothing);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) {
@@ -85,6 +94,8 @@ int main(int argc, char **argv)
         run_unwritten(pairs);
     else if (strcmp(argv[1], "appended") == 0)
         run_appended(pairs);
+    else if (strcmp(argv[1], "null") == 0)
+        run_null(pairs);
     else
         run_pairs(pairs);
     printf("mallocs=%lu frees=%lu\n", pairs, pairs);
