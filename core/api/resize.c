@@ -83,12 +83,70 @@ size_t alloc_usable_size(const void *block, const char *call)
     return block_usable_size(info, block, call, false);
 }
 
-/* True if the block can stay in place: it is long enough, and at most twice as long as a new one.
- * If it is longer, a move saves memory. */
+/* True if the block can stay in place: it is long enough, and a new one would be no shorter than
+ * `least`. */
+ALWAYS_INLINE bool fits_above(size_t usable, size_t size, size_t least)
+{
+    return size <= usable && (size >= least || tier_size(size) >= least);
+}
+
+/* True if it stays in any case: a move would save little. */
 ALWAYS_INLINE bool fits_in_place(size_t usable, size_t size)
 {
-    return size <= usable && (size >= usable / 2 || tier_size(size) >= usable / 2);
+    return fits_above(usable, size, usable - usable / SHRINK_PART);
 }
+
+/* ---- Shrinking ------------------------------------------------------------------------------- */
+
+/* A block that becomes shorter by more is copied, to give the rest of it back: programs fill a
+ * buffer, cut it to its contents, and keep it. The copy was in vain if the block becomes as long as
+ * before, or is freed at once: then those that come next stay, unless they lose more than a half.
+ * That is seen of one block at a time, so a program in which it happens to many pays for as many
+ * copies, and then for none for SHRINKS_SPARED times as long. */
+
+static void end_watch(struct shrinks *shrinks, bool in_vain)
+{
+    if (in_vain)
+        shrinks->spared = (shrinks->since + 1) * SHRINKS_SPARED;
+    shrinks->watched = NULL;
+}
+
+/* Whether a block that shrinks should stay nevertheless. Only long blocks have a state that tells
+ * that they were freed; a copy of others costs little. */
+static bool is_spared(struct shrinks *shrinks)
+{
+    const uint8_t *state = shrinks->watched ? superslab_find_state(shrinks->watched) : NULL;
+    if (state && ATOMIC_LOAD_RELAXED(state) == BLOCK_FREED)
+        end_watch(shrinks, shrinks->since < SHRINKS_BRIEF);
+    if (!shrinks->spared)
+        return false;
+    shrinks->spared--;
+    return true;
+}
+
+/* After a block of `usable` bytes has moved for the sake of another size. */
+static void watch_moved(const void *block, const void *moved, size_t usable, size_t size)
+{
+    struct heap *heap = heap_of_thread();
+    if (!heap)
+        return;
+    struct shrinks *shrinks = &heap->shrinks;
+    if (size > usable && block == shrinks->watched)
+        end_watch(shrinks, size <= shrinks->usable);
+    if (size >= usable / 2 && size < usable &&
+        (!shrinks->watched || shrinks->since++ >= SHRINKS_WATCHED))
+        *shrinks = (struct shrinks){.watched = moved, .usable = usable};
+}
+
+/* True if a block that does not fit well in place stays: it loses at most a half, and to move such
+ * blocks was in vain. */
+static bool stays_longer(size_t usable, size_t size)
+{
+    struct heap *heap = heap_of_thread();
+    return heap && fits_above(usable, size, usable / 2) && is_spared(&heap->shrinks);
+}
+
+/* ---- realloc --------------------------------------------------------------------------------- */
 
 /* The class that a block of `usable` bytes with a slab of its own can have in place; CLASS_NONE: it
  * has no such slab, or should move. */
@@ -151,7 +209,14 @@ static void *move_block(void *block, size_t usable, size_t size, size_t alignmen
     /* No memory even for less: the block stays, and is longer than need be. */
     if (UNLIKELY(!moved))
         return block;
+    /* One of the next larger classes has lent a block, and a copy would save nothing. */
+    if (UNLIKELY(
+            size < usable && alignment <= MIN_ALIGNMENT && usable_hit(moved, false) >= usable)) {
+        release(moved);
+        return block;
+    }
     resize_move(moved, block, usable, size);
+    watch_moved(block, moved, usable, size);
     return moved;
 }
 
@@ -176,7 +241,7 @@ static __attribute__((noinline)) void *resize_block(void *block, size_t usable, 
         if (resized)
             return in_place(sampled, block, resized, size);
     }
-    if (info.kind != BLOCK_BIG && fits_in_place(usable, size))
+    if (info.kind != BLOCK_BIG && (fits_in_place(usable, size) || stays_longer(usable, size)))
         return in_place(sampled, block, block, size);
     return move_block(block, usable, size, MIN_ALIGNMENT);
 }

@@ -26,6 +26,24 @@
  * [2026-11-22-reuse-before-fresh-pages; slots-64k-first] */
 #define BORROWED_IN_A_ROW 64
 
+/* ---- Shrinking: api/resize.c ----------------------------------------------------------------- */
+
+/* part. A block stays where it is if a new one would save less: more than this would undo the room
+ * that growth by little gets.
+ * [2026-11-27-shrinking-blocks-move; small-vectors] */
+#define SHRINK_PART 5
+
+/* times. After a move in vain, so many blocks are not moved for each one that was until then. A
+ * copy costs up to a hundred times what staying costs.
+ * [2026-11-27-shrinking-blocks-move; none: hostile test shrunk_to_and_fro] */
+#define SHRINKS_SPARED 128
+
+/* moves. How many others move before the next block is watched; and the most after which a freed
+ * one had saved nothing worth a copy.
+ * [2026-11-27-shrinking-blocks-move; none: unit test api_alloc] */
+#define SHRINKS_WATCHED 4096
+#define SHRINKS_BRIEF 16
+
 /* ---- The length of magazines: thread/magazine.c, map/size_class.h ---------------------------- */
 
 /* factor. A magazine of tiny blocks may hold this many times magazine_kib: their bursts are long,

@@ -39,6 +39,14 @@ enum heap_state { HEAP_APART, HEAP_OPEN, HEAP_PARKED, HEAP_CLOSED };
  * then the heap counts in registry.idle. */
 enum heap_drained { DRAINED_NOT, DRAINED_SOME, DRAINED_ALL };
 
+/* What became of blocks that realloc moved since they became shorter, for api/resize.c. */
+struct shrinks {
+    const void *watched; /* one such block, which stands for all; NULL: none */
+    size_t usable;       /* its usable bytes before */
+    uint32_t since;      /* how many have moved after it */
+    uint32_t spared;     /* how many of the next stay where they are */
+};
+
 /* No other object is on its cache lines: its owner writes to it in each slow path. */
 struct heap {
     struct heap_area *area; /* const */
@@ -63,7 +71,8 @@ struct heap {
     struct hold *hold;          /* of hardened/hold.h; atomic, any thread reads its counters */
     uint8_t drawn_round;        /* trace_round at the last drawing for all magazines */
     uint64_t reallocs_in_place; /* atomic relaxed, one writer */
-    uint16_t next_slot;         /* first slot never used by a range */
+    struct shrinks shrinks;
+    uint16_t next_slot;               /* first slot never used by a range */
     uint16_t free_range[RANGE_KINDS]; /* free slot ranges, linked through their first slot */
     size_t allowed_bytes;             /* the magazines of blocks above 1 KiB may hold so many */
     bool wants_room;        /* since the last maintenance the allowance stopped one of these */

@@ -3,6 +3,7 @@
 
 #include "api/alloc.h"
 #include "slab/bin.h"
+#include "slab/transfer.h"
 
 static size_t usable(const void *block)
 {
@@ -165,16 +166,132 @@ static void resizing_in_a_slab_moves_nothing(void **state)
     memset(block, 'x', 1000);
     size_t size = usable(block);
     assert_ptr_equal(alloc_resize(block, size), block);
-    assert_ptr_equal(alloc_resize(block, size / 2 + 16), block);
+    assert_ptr_equal(alloc_resize(block, size - size / 6), block);
     char *moved = alloc_resize(block, size + 1);
     assert_ptr_not_equal(moved, block);
     assert_true(unit_all_bytes(moved, 1000, 'x'));
     assert_null(alloc_resize(moved, 0));
 }
 
+/* The heap's record is as after its first call. */
+static struct shrinks *forget_shrinks(void)
+{
+    release(alloc(1));
+    struct shrinks *shrinks = &heap_of_thread()->shrinks;
+    *shrinks = (struct shrinks){NULL};
+    return shrinks;
+}
+
+static const size_t shrinking[] = {200, 1000, 4000, 20000, 60000, 120000};
+
+/* Makes a block of that length shorter by so many percent; true: it has moved. */
+static bool shrinks_by(size_t size, unsigned percent, char **block)
+{
+    char *before = alloc(size);
+    size_t length = usable(before), shorter = length - length * percent / 100;
+    memset(before, 'x', length);
+    *block = alloc_resize(before, shorter);
+    assert_true(unit_all_bytes(*block, shorter, 'x'));
+    return *block != before;
+}
+
+static void a_block_that_loses_much_moves(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(shrinking); i++) {
+        char *blocks[3];
+        forget_shrinks();
+        assert_false(shrinks_by(shrinking[i], 15, &blocks[0]));
+        assert_true(shrinks_by(shrinking[i], 40, &blocks[1]));
+        assert_true(shrinks_by(shrinking[i], 60, &blocks[2]));
+        assert_true(usable(blocks[1]) < usable(blocks[0]));
+        for (size_t j = 0; j < ARRAY_LENGTH(blocks); j++)
+            release(blocks[j]);
+    }
+}
+
+/* Whatever their number, few of many steps copy. */
+static void blocks_that_go_to_and_fro_stay(void **state)
+{
+    (void)state;
+    enum { MOST = 20, ROUNDS = 400 };
+    for (size_t i = 0; i < ARRAY_LENGTH(shrinking); i++)
+        for (unsigned count = 1; count <= MOST; count += MOST - 1) {
+            char *blocks[MOST];
+            unsigned moved = 0;
+            forget_shrinks();
+            for (unsigned j = 0; j < count; j++)
+                blocks[j] = alloc(shrinking[i]);
+            for (unsigned step = 0; step < 2 * ROUNDS; step++)
+                for (unsigned j = 0; j < count; j++) {
+                    size_t size = step % 2 ? shrinking[i] : shrinking[i] * 55 / 100;
+                    char *resized = alloc_resize(blocks[j], size);
+                    moved += resized != blocks[j];
+                    blocks[j] = resized;
+                }
+            assert_in_range(moved, 2, count * 12);
+            for (unsigned j = 0; j < count; j++)
+                release(blocks[j]);
+        }
+}
+
+static void long_blocks_that_die_at_once_stay(void **state)
+{
+    (void)state;
+    unsigned moved = 0;
+    forget_shrinks();
+    for (unsigned i = 0; i < 1000; i++) {
+        char *block;
+        moved += shrinks_by(20000, 40, &block);
+        release(block);
+    }
+    assert_in_range(moved, 1, 20);
+}
+
+/* Others of a program in which that happened move again, in the end. */
+static void blocks_that_are_kept_move_again(void **state)
+{
+    (void)state;
+    enum { KEPT = 2 * SHRINKS_SPARED };
+    static char *kept[KEPT];
+    struct shrinks *shrinks = forget_shrinks();
+    char *block;
+    shrinks_by(20000, 40, &block);
+    block = alloc_resize(block, 60000);
+    assert_int_equal(shrinks->spared, 0); /* it would have moved in any case */
+    release(block);
+    shrinks_by(20000, 40, &block);
+    block = alloc_resize(block, 20000);
+    assert_int_equal(shrinks->spared, SHRINKS_SPARED);
+    for (unsigned i = 0; i < KEPT; i++)
+        assert_int_equal(shrinks_by(20000, 40, &kept[i]), i >= SHRINKS_SPARED);
+    for (unsigned i = 0; i < KEPT; i++)
+        release(kept[i]);
+    release(block);
+}
+
+/* A block of a larger class serves, as long as the one that shrinks: nothing is copied. */
+static void what_a_larger_class_lends_saves_nothing(void **state)
+{
+    (void)state;
+    forget_shrinks();
+    heap_flush(heap_of_thread());
+    transfer_drain(SIZE_MAX);
+    char *block = alloc(9216), *cached = alloc(9216);
+    release(cached);
+    assert_int_equal(usable(block), 9216);
+    assert_ptr_equal(alloc_resize(block, 7168), block);
+    release(block);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_that_loses_much_moves),
+        cmocka_unit_test(blocks_that_go_to_and_fro_stay),
+        cmocka_unit_test(long_blocks_that_die_at_once_stay),
+        cmocka_unit_test(blocks_that_are_kept_move_again),
+        cmocka_unit_test(what_a_larger_class_lends_saves_nothing),
         cmocka_unit_test(long_blocks_are_reused_before_fresh_ones),
         cmocka_unit_test(fresh_long_blocks_come_singly),
         cmocka_unit_test(fresh_long_blocks_need_no_clearing),
