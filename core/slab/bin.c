@@ -285,17 +285,33 @@ bool bin_has_excess(const struct bin *bin, unsigned size_class)
     return more * layout->size > pressure_keep(used * layout->size);
 }
 
-/* After blocks of the slab were freed: an empty slab stays only if the bin may keep it. Lock held.
- */
-static void settle(struct bin *bin, struct slab *slab, struct list *gone)
+/* After all blocks of the slab were freed: it stays only if the bin may keep it. Lock held. */
+static void settle_empty(struct bin *bin, struct slab *slab, struct list *gone)
 {
-    bool may_keep = bin->kept < bin->keep && !pressure_is_near();
-    if (slab->free_blocks < slab->blocks || may_keep) {
+    if (bin->kept < bin->keep && !pressure_is_near()) {
         bin_relist(bin, slab);
         bin_lower_bounds(bin);
     } else {
         bin_detach(bin, slab, gone);
         bin_miss(bin, 1);
+    }
+}
+
+/* Fetches the records of the blocks' slabs, and the bits in them: a thread that frees in no order
+ * finds few in the processor's cache. Each is the end of a chain of loads, but many of these can be
+ * under way at a time. */
+static void prefetch_slabs(unsigned size_class, void *const *blocks, unsigned count)
+{
+    const struct size_class *layout = &size_classes[size_class];
+    uintptr_t in_slab = layout->alignment * UNIT_SIZE - 1, before = 0;
+    for (unsigned i = 0; i < count; i++) {
+        uintptr_t address = (uintptr_t)blocks[i], apart = address ^ before;
+        before = address;
+        const struct slab *slab = apart >> UNIT_SHIFT ? slab_find(blocks[i]) : NULL;
+        if (!slab)
+            continue;
+        __builtin_prefetch(slab, 1);
+        __builtin_prefetch(&slab->free[size_class_index(size_class, address & in_slab) / 64], 1);
     }
 }
 
@@ -308,9 +324,10 @@ static unsigned flush_to_shard(unsigned shard, unsigned size_class, void **block
     unsigned left = 0, put;
     const void *refused = NULL;
     struct slab *slab = NULL;
+    prefetch_slabs(size_class, blocks, count);
     lock_acquire(&bin->lock);
     for (unsigned i = 0; i < count; i += put) {
-        slab = slab_lookup(blocks[i]);
+        slab = slab_find(blocks[i]);
         if (UNLIKELY(!slab || slab->shard != shard || slab->size_class != size_class)) {
             blocks[left++] = blocks[i];
             put = 1;
@@ -322,7 +339,10 @@ static unsigned flush_to_shard(unsigned shard, unsigned size_class, void **block
             break;
         }
         bin->free_blocks += put;
-        settle(bin, slab, &gone);
+        if (UNLIKELY(slab->free_blocks == slab->blocks))
+            settle_empty(bin, slab, &gone);
+        else
+            bin_relist(bin, slab);
     }
     bool excess = bin_has_excess(bin, size_class);
     lock_release(&bin->lock);

@@ -319,8 +319,26 @@ static unsigned row_of(void *const *blocks, size_t most, ptrdiff_t step)
     return row;
 }
 
+/* slab_put for one block. */
+ALWAYS_INLINE unsigned put_one(struct slab *slab, const void *block)
+{
+    size_t index =
+        size_class_exact_index(&size_classes[slab->size_class], (size_t)block - (size_t)slab->base);
+    if (UNLIKELY(index >= slab->blocks || bitmap_test(slab->free, (unsigned)index)))
+        return 0;
+    bitmap_set(slab->free, (unsigned)index);
+    poison_block(block, size_classes[slab->size_class].size);
+    slab->free_blocks++;
+    slab->first_word = (uint16_t)size_min(slab->first_word, index / 64);
+    return 1;
+}
+
 unsigned slab_put(struct slab *slab, void *const *blocks, unsigned count)
 {
+    /* The next one is in another slab: the program frees in no order. */
+    size_t bytes = size_classes[slab->size_class].units * UNIT_SIZE;
+    if (count == 1 || (size_t)blocks[1] - (size_t)slab->base >= bytes)
+        return put_one(slab, blocks[0]);
     const struct size_class layout = size_classes[slab->size_class];
     unsigned lowest = slab->first_word * 64u, word = 0, put = 0, row, row_max = 64;
     unsigned blocks_end = slab->blocks;

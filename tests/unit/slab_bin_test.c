@@ -671,6 +671,47 @@ static void misuse_is_named(void **state)
     bin_flush(0, class, &blocks[1], 1);
 }
 
+enum { SCATTERED_SLABS = 4 };
+
+/* Frees the blocks of that number in each slab. */
+static void flush_scattered(unsigned number, unsigned in_slab, void *again)
+{
+    void *batch[SCATTERED_SLABS + 1] = {[SCATTERED_SLABS] = again};
+    for (unsigned slab = 0; slab < SCATTERED_SLABS; slab++)
+        batch[slab] = held[slab * in_slab + number];
+    bin_flush(0, size_class_of(128), batch, SCATTERED_SLABS + (again != NULL));
+}
+
+static void flush_scattered_twice(void *block)
+{
+    flush_scattered(1, 512, block);
+}
+
+static void scattered_blocks_come_home(void **state)
+{
+    (void)state;
+    unsigned class = size_class_of(128), in_slab = size_classes[class].blocks;
+    struct bin *bin = bin_of(0, class);
+    assert_int_equal(in_slab, 512);
+    for (unsigned slab = 0; slab < SCATTERED_SLABS; slab++)
+        assert_int_equal(
+            bin_refill(0, class, held + slab * in_slab, in_slab, 1, REFILL_MAP), in_slab);
+    for (unsigned i = 0; i < in_slab; i++) {
+        flush_scattered(i, in_slab, NULL);
+        for (unsigned slab = 0; slab < SCATTERED_SLABS && i + 1 < in_slab; slab++)
+            assert_true(bin_block_is_free(held[slab * in_slab + i], "test"));
+        if (i == 0) {
+            char line[200];
+            assert_int_equal(bin->free_blocks, SCATTERED_SLABS);
+            assert_false(bin_block_is_free(held[1], "test"));
+            snprintf(line, sizeof line, "hakmem: free(): double free of %p", held[0]);
+            unit_expect_abort(flush_scattered_twice, held[0], line);
+        }
+        bin_check_all();
+    }
+    assert_int_equal(bin->slab_count, bin->kept);
+}
+
 /* Whoever was about to put its first slab into the bin is gone. */
 static void a_repaired_bin_knows_its_slabs(void **state)
 {
@@ -756,6 +797,7 @@ int main(void)
         cmocka_unit_test(kept_slabs_make_room),
         cmocka_unit_test(threads_share_bins),
         cmocka_unit_test(misuse_is_named),
+        cmocka_unit_test(scattered_blocks_come_home),
         cmocka_unit_test(free_blocks_of_a_large_machine_are_counted),
         cmocka_unit_test(a_repaired_bin_knows_its_slabs),
     };
