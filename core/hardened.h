@@ -41,6 +41,10 @@ SLOW_PATH void hardened_expect(const void *block, size_t size, size_t alignment,
 /* To be called once, before the first memory is mapped. */
 void hardened_start(void);
 
+/* The same in a child of fork, before any thread of it takes a lock: it shall not choose the places
+ * that its parent and the parent's other children choose. */
+void hardened_begin_process(void);
+
 /* To be called at the end of the program: checks free blocks. */
 void hardened_stop(void);
 

@@ -63,30 +63,6 @@ static void prefetch_ends(const char *block, size_t size)
         __builtin_prefetch(block + size - CANARY_SIZE, TO_WRITE);
 }
 
-struct held hold_take_slowly(struct hold *hold, unsigned size_class)
-{
-    struct ready *ready = &hold->ready[size_class];
-    if (!hold->calls_left)
-        look_at_clock(hold);
-    if (!ready->count) {
-        void *blocks[HOLD_READY];
-        begin_class(ready, size_class);
-        struct heap *heap = heap_enter();
-        unsigned got = heap_take(heap, HARDENED_SHARD, size_class, blocks, ready->batch, 1);
-        if (heap)
-            heap_leave(heap);
-        ready->batch = (uint16_t)size_min((size_t)2 * ready->batch, ready->most / 2);
-        for (unsigned i = 0; i < got; i++) {
-            prefetch_ends(blocks[i], size_classes[size_class].size);
-            ready->blocks[i] = (struct held){blocks[i], slab_lookup(blocks[i])};
-        }
-        ready->count = got;
-        COUNTER_ADD(&ready->fetched, got);
-    }
-    hold->calls_left++;
-    return hold_take(hold, size_class);
-}
-
 static void send(struct hold *hold, unsigned size_class, unsigned count)
 {
     struct ready *ready = &hold->ready[size_class];
@@ -106,6 +82,52 @@ static void send(struct hold *hold, unsigned size_class, unsigned count)
     }
     /* Much may lie free now. */
     hold->calls_left = 1;
+}
+
+/* Gives the generator another state than those that fork has copied. */
+static void draw_generator(struct hold *hold)
+{
+    identity_self(); /* now the process has a number */
+    uint32_t process = identity_process_number();
+    if (hold->process != process && !os_random(&hold->random, sizeof hold->random))
+        hold->random = random_of_process ^ os_clock_ns() ^ (uintptr_t)hold << 20;
+    hold->process = process;
+}
+
+/* A child of fork shall not choose what its parent and the parent's other children choose: of each
+ * class that it uses, the ready blocks that it has from its parent go home. */
+static void leave_parent(struct hold *hold, unsigned size_class)
+{
+    struct ready *ready = &hold->ready[size_class];
+    draw_generator(hold);
+    if (ready->process != (uint16_t)hold->process && ready->count)
+        send(hold, size_class, ready->count);
+    ready->process = (uint16_t)hold->process;
+}
+
+struct held hold_take_slowly(struct hold *hold, unsigned size_class)
+{
+    struct ready *ready = &hold->ready[size_class];
+    if (!hold->calls_left)
+        look_at_clock(hold);
+    leave_parent(hold, size_class);
+    if (!ready->count) {
+        void *blocks[HOLD_READY];
+        begin_class(ready, size_class);
+        struct heap *heap = heap_enter();
+        unsigned got = heap_take(heap, HARDENED_SHARD, size_class, blocks, ready->batch, 1);
+        if (heap)
+            heap_leave(heap);
+        ready->batch = (uint16_t)size_min((size_t)2 * ready->batch, ready->most / 2);
+        for (unsigned i = 0; i < got; i++) {
+            prefetch_ends(blocks[i], size_classes[size_class].size);
+            ready->blocks[i] = (struct held){blocks[i], slab_lookup(blocks[i])};
+        }
+        ready->count = got;
+        COUNTER_ADD(&ready->fetched, got);
+    }
+    hold->calls_left++;
+    return hold_take(hold, size_class);
 }
 
 void hold_spill(struct hold *hold, unsigned size_class)
@@ -212,9 +234,8 @@ void hold_open(struct heap *heap)
     struct hold *hold = heap->hold;
     if (!hold)
         return;
-    if (!hold->heap && !os_random(&hold->random, sizeof hold->random))
-        hold->random = os_clock_ns() ^ (uintptr_t)hold << 20;
     hold->heap = heap;
+    draw_generator(hold);
     if (hold->busy)
         forget(hold);
     hold->calls_left = CALLS_PER_LOOK;

@@ -22,6 +22,7 @@
 
 #include "base/random.h"
 #include "hardened/word.h"
+#include "os/identity.h"
 #include "thread/heap.h"
 
 enum {
@@ -40,7 +41,8 @@ struct held {
 struct ready {
     uint64_t takes; /* atomic relaxed, one writer: blocks handed out; freed */
     uint64_t frees;
-    uint32_t count;   /* below `most`, but for a moment */
+    uint16_t count;   /* below `most`, but for a moment */
+    uint16_t process; /* the number, its lower half, of the process that took the blocks */
     uint16_t most;    /* fewer for long blocks; 0: no block of the class was used yet */
     uint16_t batch;   /* blocks that come from the bins next */
     uint64_t fetched; /* as `takes`: blocks from the bins, less those sent there */
@@ -60,6 +62,7 @@ struct hold {
     bool busy;
     uint8_t calls_left; /* until the thread looks after the purge */
     uint8_t looks_left; /* further looks in this tick of the clock */
+    uint32_t process;   /* the number of the process that has drawn `random` */
     uint64_t random;    /* the state of a generator */
     struct heap *heap;  /* const */
     struct hold_quarantine tiny, mid;
@@ -88,17 +91,18 @@ ALWAYS_INLINE void hold_end(struct hold *hold)
 
 /* ---- Calls, while it is busy ----------------------------------------------------------------- */
 
-/* A ready block of the class, at most mid; `block` is NULL if there is none, or if it is time to
- * look at the clock. */
+/* A ready block of the class, at most mid; `block` is NULL if there is none, or only of the
+ * parent's of this process, or if it is time to look at the clock. */
 ALWAYS_INLINE struct held hold_take(struct hold *hold, unsigned size_class)
 {
     struct ready *ready = &hold->ready[size_class];
     uint32_t count = ready->count;
-    if (UNLIKELY(--hold->calls_left == 0) || UNLIKELY(!count))
+    if (UNLIKELY(--hold->calls_left == 0) || UNLIKELY(!count) ||
+        UNLIKELY(ready->process != (uint16_t)identity_process_number()))
         return (struct held){NULL, NULL};
     struct held *place = &ready->blocks[random_below(&hold->random, count)], held = *place;
     *place = ready->blocks[count - 1];
-    ready->count = count - 1;
+    ready->count = (uint16_t)(count - 1);
     COUNTER_ADD(&ready->takes, 1);
     return held;
 }
@@ -134,7 +138,7 @@ ALWAYS_INLINE void hold_ready(struct hold *hold, struct held held)
     struct ready *ready = &hold->ready[size_class];
     uint32_t count = ready->count;
     ready->blocks[count] = held;
-    ready->count = count + 1;
+    ready->count = (uint16_t)(count + 1);
     if (UNLIKELY(count + 1 >= ready->most))
         hold_spill(hold, size_class);
 }

@@ -10,6 +10,7 @@ static char *room;
 static const size_t room_bytes = 1024 * GIB;
 
 static uint64_t random_state; /* lock of the page heap's only part */
+uint64_t random_of_process;
 
 /* A multiple of `alignment` somewhere in `bytes` bytes; NULL: the system has no random numbers. */
 static char *random_place(char *start, size_t bytes, size_t alignment)
@@ -26,13 +27,19 @@ static char *random_address(size_t alignment)
     return random_place((char *)((uintptr_t)1 << 44), (size_t)1 << 45, alignment);
 }
 
+void hardened_begin_process(void)
+{
+    if (!os_random(&random_of_process, sizeof random_of_process))
+        random_of_process = os_clock_ns() ^ (uint64_t)os_thread_id() << 40;
+    random_state ^= random_of_process;
+}
+
 void hardened_start(void)
 {
     bytes_start();
     fence_prepare();
     tags_start();
-    if (!os_random(&random_state, sizeof random_state))
-        random_state = os_clock_ns();
+    hardened_begin_process();
     room = random_address(REGION_SIZE);
 }
 

@@ -23,11 +23,12 @@ void word_draw_secrets(struct slab *slab)
  * large block has no choice. */
 static unsigned take_one(struct slab *slab, unsigned first, unsigned end)
 {
-    uint64_t *random = slab_random(slab);
     unsigned word = first, turn = 0;
     if (!word_is_large(slab)) {
-        word += random_below(random, end - first);
-        turn = random_below(random, 64);
+        uint64_t random = *slab_random(slab) ^ random_of_process;
+        word += random_below(&random, end - first);
+        turn = random_below(&random, 64);
+        *slab_random(slab) = random ^ random_of_process;
     }
     while (!slab->free[word])
         word = word + 1 < end ? word + 1 : first;

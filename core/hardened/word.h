@@ -99,6 +99,10 @@ ALWAYS_INLINE uint64_t *slab_secret(struct slab *slab)
     return &slab->free[(slab->blocks + 63u) / 64];
 }
 
+/* Const in a process. A child of fork has another one, and the states of the slabs' generators,
+ * with which it is mixed, need not be drawn anew. */
+extern uint64_t random_of_process;
+
 /* The bin's lock; in the slab of a large block it is word_sample. */
 ALWAYS_INLINE uint64_t *slab_random(struct slab *slab)
 {

@@ -25,6 +25,7 @@
 
 #include <pthread.h>
 
+#include "hardened.h"
 #include "map/metadata.h"
 #include "os/identity.h"
 #include "slab/shard.h"
@@ -68,6 +69,8 @@ static void inherit_transfer(unsigned shard, unsigned size_class)
 
 static void repair_child(uint32_t before, uint32_t now)
 {
+    if (HARDENED)
+        hardened_begin_process();
     own_ids.before = before;
     own_ids.now = now;
     heap_begin_process(before, now);
