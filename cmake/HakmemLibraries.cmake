@@ -25,10 +25,33 @@ endif()
 set(HAKMEM_SONAME_NUMBER 0)
 set(version_script ${PROJECT_SOURCE_DIR}/core/hakmem.map)
 
-# Between the two, the sources and definitions are those of the hardened library.
+# That of the hardened library has the names of copies.map besides. The library's own copies pass
+# by what it exports under these names.
+set(hardened_version_script ${PROJECT_BINARY_DIR}/hakmem-hardened.map)
+function(hakmem_write_hardened_version_script)
+    set(names_file ${PROJECT_SOURCE_DIR}/core/hardened/copies.map)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${version_script} ${names_file})
+    file(STRINGS ${names_file} names REGEX "^[a-z_]")
+    list(JOIN names ";\n" names)
+    file(READ ${version_script} script)
+    string(REPLACE "global:" "global:\n${names};" script "${script}")
+    file(CONFIGURE OUTPUT ${hardened_version_script} CONTENT "${script}" @ONLY)
+endfunction()
+hakmem_write_hardened_version_script()
+
+# Between the two, the sources, definitions and flags are those of the hardened library.
 macro(hakmem_begin_hardened)
     set(hakmem_default_definitions ${HAKMEM_DEFINITIONS})
     set(hakmem_default_sources ${HAKMEM_CORE_SOURCES})
+    set(hakmem_default_shared_sources ${HAKMEM_SHARED_SOURCES})
+    set(hakmem_default_link_flags ${HAKMEM_LINK_FLAGS})
+    set(hakmem_default_version_script ${version_script})
+    if(HAKMEM_HARDENED_SHARED_SOURCES)
+        list(APPEND HAKMEM_SHARED_SOURCES ${HAKMEM_HARDENED_SHARED_SOURCES})
+        list(APPEND HAKMEM_LINK_FLAGS
+            -Wl,--wrap=memcpy -Wl,--wrap=memmove -Wl,--wrap=memset)
+        set(version_script ${hardened_version_script})
+    endif()
     list(TRANSFORM HAKMEM_DEFINITIONS REPLACE "^HAKMEM_HARDENED=.*" "HAKMEM_HARDENED=1")
     list(TRANSFORM HAKMEM_DEFINITIONS REPLACE
         "^HAKMEM_DEFAULT_PRESET=.*" "HAKMEM_DEFAULT_PRESET=3") # in the order of options.def
@@ -37,6 +60,9 @@ endmacro()
 macro(hakmem_end_hardened)
     set(HAKMEM_DEFINITIONS ${hakmem_default_definitions})
     set(HAKMEM_CORE_SOURCES ${hakmem_default_sources})
+    set(HAKMEM_SHARED_SOURCES ${hakmem_default_shared_sources})
+    set(HAKMEM_LINK_FLAGS ${hakmem_default_link_flags})
+    set(version_script ${hakmem_default_version_script})
 endmacro()
 
 # The targets and files of one library: `name` is that of its targets, `file` of its files.

@@ -49,6 +49,11 @@ static void *call_named(const char *name, const char *file)
         REQUIRE(malloc_usable_size(NULL) == 0);
     } else if (strcmp(name, "trim") == 0) {
         (void)malloc_trim(0);
+    } else if (strcmp(name, "copies") == 0) {
+        static char variable[40];
+        strcat(strcpy(memset(variable, 1, sizeof variable), "before"), " malloc");
+        block = memcpy(malloc(200), variable, sizeof variable);
+        REQUIRE(strcmp(block, "before malloc") == 0);
     } else if (strcmp(name, "thread") == 0) {
         /* The dynamic linker allocates the thread's table of TLS blocks by calloc. */
         REQUIRE(pthread_create(&thread, NULL, thread_without_allocation, NULL) == 0);

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 FIRST_CALLS = ["malloc", "big", "calloc", "realloc", "memalign", "posix_memalign", "free",
-               "usable", "trim", "thread", "dlopen"]
+               "usable", "trim", "copies", "thread", "dlopen"]
 
 
 def run_case(case, command, environment, wants_library):

@@ -51,8 +51,13 @@ static bool resolved_late(void)
 
 __attribute__((used)) static resolved_function *resolve(void)
 {
+    /* Copies may be the library's, too. */
+    static const char letters[] = "early";
     resolver_block = malloc(100);
     REQUIRE(resolver_block != NULL);
+    strcpy(memset(resolver_block, 1, 100), letters);
+    memmove((char *)resolver_block + 1, memcpy(resolver_block, letters, 2), 2);
+    REQUIRE(memcmp(resolver_block, "eea", 3) == 0);
     pattern_fill(resolver_block, 100, 7);
     free(malloc(40000));
     return resolved_late;

@@ -120,7 +120,8 @@ CASE(bounds, write_after_free_of_many)
  * big: not caught or ends by SIGSEGV
  * hardened tiny, mid: at flush or at exit | free(): write after free of BAD | malloc(): write after
  *     free of BAD
- * hardened large, big: ends by SIGSEGV */
+ * hardened large, big: ends by SIGSEGV
+ * hardened memcpy all: at once | memcpy(): write after free of BAD */
 CASE(bounds, write_after_free_way)
 {
     void *block = new_victim(size);
@@ -136,11 +137,14 @@ CASE(bounds, write_after_free_way)
  * large: not caught or ends by SIGSEGV
  * big: ends by SIGSEGV
  * hardened tiny, mid: at exit | free(): write after free of BAD */
-MISTAKE(bounds, write_after_purge, new_purged_victim(size), memset(block, 0x41, size))
+MISTAKE(bounds, write_after_purge, new_purged_victim(size), write_bytes(block, size))
 
 /* One MiB is written before the start of a block that has neighbours, by WAY.
  * all: not caught or ends by SIGSEGV
- * hardened all: ends by SIGSEGV */
+ * hardened all: ends by SIGSEGV
+ * hardened memcpy all: at once or ends by SIGSEGV | memcpy(): write beyond the end of NEIGHBOUR |
+ *     memcpy(): write before the start of BAD | memcpy(): write after free of NEIGHBOUR |
+ *     memcpy(): stray write to NEIGHBOUR */
 SURROUNDED(bounds, write_before_start_1_mib_way, write_bytes(block - MIB, MIB))
 
 /* DISTANCE bytes are written before the start of a block that has neighbours, by WAY.
@@ -149,7 +153,11 @@ SURROUNDED(bounds, write_before_start_1_mib_way, write_bytes(block - MIB, MIB))
  * hardened tiny, mid: at free or ends by SIGSEGV | free(): write beyond the end of NEIGHBOUR |
  *     free(): write before the start of BAD
  * hardened large: at free | free(): write beyond the end of BAD
- * hardened big: ends by SIGSEGV */
+ * hardened big: ends by SIGSEGV
+ * hardened memcpy tiny, mid: at once | memcpy(): write beyond the end of NEIGHBOUR |
+ *     memcpy(): write before the start of BAD
+ * hardened memcpy large: at once | memcpy(): write before the start of BAD
+ * hardened memcpy big: at once or ends by SIGSEGV | memcpy(): write before the start of BAD */
 CASE(bounds, write_before_start_n_way)
 {
     char *block = surrounded(size);
@@ -168,7 +176,9 @@ CASE(bounds, write_before_start_n_way)
  * big: not caught or ends by SIGSEGV
  * hardened tiny, mid: at once | free(): write beyond the end of BAD
  * hardened large, big: at once or ends by SIGSEGV or not caught | free(): write beyond the end of
- *     BAD */
+ *     BAD
+ * hardened memcpy tiny, mid, large: at once | memcpy(): write beyond the end of BAD
+ * hardened memcpy big: at once or ends by SIGSEGV | memcpy(): write beyond the end of BAD */
 CASE(bounds, write_behind_shrunk_way)
 {
     char *block = need(malloc(size));
@@ -199,7 +209,9 @@ CASE(bounds, write_one_byte_after_free)
 
 /* One MiB is written past the end of a block that has neighbours, by WAY.
  * all: not caught or ends by SIGSEGV
- * hardened all: ends by SIGSEGV */
+ * hardened all: ends by SIGSEGV
+ * hardened memcpy tiny, mid, large: at once | memcpy(): write beyond the end of BAD
+ * hardened memcpy big: at once or ends by SIGSEGV | memcpy(): write beyond the end of BAD */
 SURROUNDED(bounds, write_past_end_1_mib_way, write_bytes(block + malloc_usable_size(block), MIB))
 
 /* realloc makes a block longer and shorter, and a byte is written behind what is left of it.
@@ -221,7 +233,9 @@ CASE(bounds, write_past_end_after_realloc)
  * all: not caught
  * big: not caught or ends by SIGSEGV
  * hardened tiny, mid: at free or ends by SIGSEGV | free(): write beyond the end of BAD
- * hardened large, big: ends by SIGSEGV */
+ * hardened large, big: ends by SIGSEGV
+ * hardened memcpy tiny, mid, large: at once | memcpy(): write beyond the end of BAD
+ * hardened memcpy big: at once or ends by SIGSEGV | memcpy(): write beyond the end of BAD */
 SURROUNDED(bounds, write_past_end_n_way, write_bytes(block + malloc_usable_size(block), distance))
 
 /* An array grows by realloc, step by step, and its last element is written one too far.
@@ -287,4 +301,10 @@ CASE(bounds, write_to_nothing_way)
  * there where nothing else does.
  * all: not caught
  * hardened large, big: ends by SIGSEGV */
-SURROUNDED(bounds, write_zero_past_end, memset(hide(block + size), 0, 1))
+SURROUNDED(bounds, write_zero_past_end, *(volatile char *)hide(block + size) = 0)
+
+/* The same by memset, which sees it.
+ * all: not caught
+ * hardened tiny, mid, large: at once | memset(): write beyond the end of BAD
+ * hardened big: at once or ends by SIGSEGV | memset(): write beyond the end of BAD */
+SURROUNDED(bounds, write_zero_past_end_by_memset, memset(hide(block + size), 0, 1))

@@ -41,7 +41,7 @@ CASE(double, after_overwriting)
     void *block = new_victim(size);
     free(block);
     if (size <= SLAB_BLOCK_MAX)
-        memset(hide(block), 0xff, size);
+        write_bytes(block, size);
     free_wrongly(block);
 }
 
@@ -56,7 +56,7 @@ CASE(double, after_overwriting_and_kept)
         not_applicable();
     void *block = new_victim(size);
     free(block);
-    memset(hide(block), 0, size);
+    write_bytes(block, size);
     free(hide(block));
     if (need(malloc(size)) != need(malloc(size)))
         broken("the two blocks are not one");
@@ -72,7 +72,7 @@ CASE(double, after_overwriting_and_reuse)
         not_applicable();
     void *block = new_victim(size);
     free(block);
-    memset(hide(block), 0, size);
+    write_bytes(block, size);
     free(hide(block));
     void *first = need(malloc(size));
     void *second = need(malloc(size));

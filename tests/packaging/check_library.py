@@ -1,10 +1,12 @@
-"""check_library.py LIBRARY: the shape of libhakmem.so, read from its ELF tables.
+"""check_library.py LIBRARY [NAMES]: the shape of libhakmem.so, read from its ELF tables; with a
+file of names, whether the library exports these besides, and nothing else is looked at.
 
 Behaviours 1 to 5 and 7 (exported names), 26 (imported names), 27 (thread-local storage), and the
 limits on size and dependencies. The lists are exports.txt and imports.txt beside this file. Needs
 nm, readelf and size of binutils.
 """
 
+import os
 import pathlib
 import re
 import subprocess
@@ -23,7 +25,7 @@ def tool(*command):
 
 
 def read_list(name):
-    """The lines of a list file as {symbol: rest of the line}."""
+    """The lines of a list file, of this folder or with its path, as {symbol: rest of the line}."""
     entries = {}
     for line in (HERE / name).read_text().splitlines():
         symbol, _, rest = line.partition("#")[0].strip().partition(" ")
@@ -47,10 +49,10 @@ def dynamic_entries(library):
     return [(tag, rest.strip()) for tag, rest in found]
 
 
-def check_exports(library):
+def check_exports(library, *more):
     """Behaviours 1-5 and 7: exactly the golden list, all functions, none with a version."""
     glibc = ("NEEDED", "Shared library: [libc.so.6]") in dynamic_entries(library)
-    expected = {name for name, rest in read_list("exports.txt").items()
+    expected = {name for names in ("exports.txt", *more) for name, rest in read_list(names).items()
                 if rest != "glibc" or glibc}
     actual = set()
     for name, kind, _, section in dynamic_symbols(library):
@@ -144,6 +146,10 @@ def check_size(library):
 def main():
     library = pathlib.Path(sys.argv[1])
     failures = 0
+    if sys.argv[2:]:
+        defects = list(check_exports(library, *map(os.path.abspath, sys.argv[2:])))
+        print(*defects, sep="\n")
+        return 1 if defects else 0
     for check in (check_exports, check_imports, check_dependencies, check_start, check_segments,
                   check_size):
         defects = list(check(library))
