@@ -31,10 +31,11 @@ void *hardened_alloc(size_t size, size_t alignment, enum form form);
 /* Frees a block of any sort that a function of that kind got, or NULL. */
 void hardened_free(void *pointer, enum form form);
 
-/* To be called before a block is freed by a function that is told its size or alignment. Aborts,
- * naming `call`, if the block was requested with another size (SIZE_MAX: not told) or alignment (0:
- * not told). Free itself checks whether the block is live. */
-SLOW_PATH void hardened_expect(const void *block, size_t size, size_t alignment, const char *call);
+/* To be called before a block is freed by a function of that kind that is told its size or
+ * alignment. Aborts, naming `call`, if the block was requested with another size (SIZE_MAX: not
+ * told) or alignment (0: not told). Free itself checks whether the block is live. */
+SLOW_PATH void hardened_expect(
+    const void *block, size_t size, size_t alignment, enum form form, const char *call);
 
 /* ---- Start and end --------------------------------------------------------------------------- */
 

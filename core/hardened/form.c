@@ -1,6 +1,14 @@
 /* Compares the kind of function, size and alignment by which a block was allocated with those by
  * which it is freed; the same for big blocks. */
 #include "hardened/front.h"
+#include "hardened/operators.h"
+
+bool form_is_excused(uint32_t word, enum form form)
+{
+    unsigned kind = form & FORM_ANY, made = word_form(word);
+    bool crosses = kind != made && (kind == FORM_MALLOC || made == FORM_MALLOC);
+    return word_state(word) == WORD_LIVE && crosses && operators_of_others();
+}
 
 void form_check(const void *block, uint32_t word, enum form form, const char *call)
 {
@@ -9,11 +17,11 @@ void form_check(const void *block, uint32_t word, enum form form, const char *ca
         [FORM_NEW] = "operator delete", [FORM_NEW_ARRAY] = "operator delete[]"};
     unsigned kind = form & FORM_ANY;
     const char *ender = kind == FORM_NEW || kind == FORM_NEW_ARRAY ? enders[kind] : call;
+    if (word_fits(word, form) || form_is_excused(word, form))
+        return;
     if (kind != FORM_ANY && word_form(word) != kind)
         fatal_maker(ender, block, makers[word_form(word)]);
-    if (!word_fits(word, form))
-        fatal_told(
-            ender, "wrong alignment for pointer", MIN_ALIGNMENT, block, word_alignment(word));
+    fatal_told(ender, "wrong alignment for pointer", MIN_ALIGNMENT, block, word_alignment(word));
 }
 
 /* An alignment as a word keeps it: at most MOST. */
@@ -46,12 +54,13 @@ static uint32_t find_word(const void *block, size_t *size)
     return word_state(word) == WORD_LIVE ? word : 0;
 }
 
-void hardened_expect(const void *block, size_t size, size_t alignment, const char *call)
+void hardened_expect(
+    const void *block, size_t size, size_t alignment, enum form form, const char *call)
 {
     size_t asked = 0;
     bool zero_size = zero_size_covers(block);
     uint32_t word = find_word(block, &asked);
-    if (!word && !zero_size)
+    if ((!word && !zero_size) || form_is_excused(word, form))
         return;
     if (size != SIZE_MAX && size != asked)
         fatal_told(call, "wrong size for pointer", size, block, asked);

@@ -73,7 +73,8 @@ void front_refuse(
 ALWAYS_INLINE bool is_right(struct slab *slab, const void *pointer, uint32_t word, enum form form)
 {
     const void *block = tags_strip(pointer);
-    if (UNLIKELY(!word_fits(word, form)) || UNLIKELY(!tags_match(pointer)))
+    if ((UNLIKELY(!word_fits(word, form)) && !form_is_excused(word, form)) ||
+        UNLIKELY(!tags_match(pointer)))
         return false;
     tags_ignore();
     bool is_whole = LIKELY(word_end_is_whole(slab, block, word_size(word))) &&

@@ -49,6 +49,10 @@ _Noreturn SLOW_PATH void front_refuse(
  * that. */
 SLOW_PATH void form_check(const void *block, uint32_t word, enum form form, const char *call);
 
+/* True if a function of another kind made the live block, but of a kind that an operator of another
+ * library (operators.h) may have called, or that may have been called in place of one. */
+SLOW_PATH bool form_is_excused(uint32_t word, enum form form);
+
 /* The word of a big block of `size` bytes with that alignment and form. Its own size is what the
  * block is longer: one byte, if none was asked for. */
 uint32_t form_of_big(size_t size, size_t alignment, enum form form);

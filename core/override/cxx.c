@@ -84,7 +84,8 @@ ALWAYS_INLINE void expect_form(void *block, size_t size, size_t alignment, enum 
 {
     if (HARDENED && are_ours())
         hardened_expect(
-            block, size, alignment, form == FORM_NEW ? "operator delete" : "operator delete[]");
+            block, size, alignment, form,
+            form == FORM_NEW ? "operator delete" : "operator delete[]");
 }
 
 /* ---- Slow paths of new -------------------------------------------------------------------------

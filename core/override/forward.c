@@ -29,7 +29,7 @@ static void expect_size(const void *block, size_t size, size_t alignment, const 
 {
     size_t length = alloc_object_size_fast(block);
     if (HARDENED)
-        hardened_expect(block, size, alignment, call);
+        hardened_expect(block, size, alignment, FORM_MALLOC, call);
     else if (UNLIKELY(size > length) && block)
         fatal_told(call, "wrong size for pointer", size, block, length);
 }

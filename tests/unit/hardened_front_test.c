@@ -66,7 +66,7 @@ static void no_bytes_cannot_be_touched(void **state)
             unit_expect_fault(first);
             unit_expect_fault(second);
         }
-        hardened_expect(first, 0, alignment, "test");
+        hardened_expect(first, 0, alignment, FORM_MALLOC, "test");
         assert_int_equal(alloc_usable_size(first, "test"), 0);
         second = alloc_resize(second, 2 * REGION_SIZE);
         assert_int_equal(alloc_usable_size(second, "test"), 2 * REGION_SIZE);
@@ -135,7 +135,7 @@ static void short_big_blocks_end_where_asked(void **state)
             block = alloc_resize(memset(block, 0x41, before), size);
             assert_int_equal(alloc_usable_size(block, "test"), size);
             CHECK(unit_all_bytes(block, size_min(before, size), 0x41));
-            hardened_expect(block, size, MIN_ALIGNMENT, "test");
+            hardened_expect(block, size, MIN_ALIGNMENT, FORM_MALLOC, "test");
             give(block);
         }
     }
@@ -155,9 +155,9 @@ static void extreme_requests_are_told_as_they_were(void **state)
                 continue; /* there are not that many addresses */
             assert_non_null(block);
             assert_int_equal((uintptr_t)block % alignment, 0);
-            hardened_expect(block, size, alignment, "test");
-            hardened_expect(block, size, 0, "test");
-            hardened_expect(block, SIZE_MAX, alignment, "test");
+            hardened_expect(block, size, alignment, FORM_MALLOC, "test");
+            hardened_expect(block, size, 0, FORM_MALLOC, "test");
+            hardened_expect(block, SIZE_MAX, alignment, FORM_MALLOC, "test");
             give(block);
         }
     }
@@ -301,12 +301,12 @@ static void frees_by_other_functions_are_noticed(void **state)
 
 static void tell_wrong_size(void *size)
 {
-    hardened_expect(victim, *(size_t *)size, 0, "free_sized");
+    hardened_expect(victim, *(size_t *)size, 0, FORM_MALLOC, "free_sized");
 }
 
 static void tell_wrong_alignment(void *alignment)
 {
-    hardened_expect(victim, SIZE_MAX, *(size_t *)alignment, "free_aligned_sized");
+    hardened_expect(victim, SIZE_MAX, *(size_t *)alignment, FORM_MALLOC, "free_aligned_sized");
 }
 
 static void wrong_sizes_and_alignments_are_noticed(void **state)
@@ -325,9 +325,9 @@ static void wrong_sizes_and_alignments_are_noticed(void **state)
             "hakmem: free_aligned_sized(): wrong alignment for pointer %p: 128, not 64",
             (void *)victim);
         unit_expect_abort(tell_wrong_alignment, &alignment, line);
-        hardened_expect(victim, sizes[i], 64, "test");
+        hardened_expect(victim, sizes[i], 64, FORM_MALLOC, "test");
         give(victim);
-        hardened_expect(victim, wrong, 64, "test");
+        hardened_expect(victim, wrong, 64, FORM_MALLOC, "test");
     }
 }
 
