@@ -157,11 +157,6 @@
 
 /* ---- Slabs: slab/slab.c, bin.c; trace/spare.c ------------------------------------------------ */
 
-/* bytes. Page tables for this much fill the second-level cache of a core: from here on, a superslab
- * of short blocks is one huge page, and none is broken to pay for pages that are taken.
- * [2026-11-21-huge-pages-for-large-heaps; none: no row has a heap of that size] */
-#define HUGE_HEAP_MIN (256 * MIB)
-
 /* longest magazines. The bytes of empty slabs that a bin may keep.
  * [2026-11-21-purge-when-unused; bursts-64-20000] */
 #define KEPT_MAGAZINES 32

@@ -75,10 +75,9 @@ static void pay(size_t bytes)
         return;
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
-    /* In large heaps a purge would break huge pages. */
-    size_t keep = used < HUGE_HEAP_MIN ? pressure_keep(used / 16) : SIZE_MAX;
+    size_t keep = pressure_keep(used / 16);
     most = size_min(size_min(most - ahead, owed), PURGE_STEP);
-    if (used < HUGE_HEAP_MIN && dirty < keep + most)
+    if (dirty < keep + most)
         dirty = empty_caches();
     most = size_min(most, dirty - size_min(keep, dirty));
     size_t gone = most ? page_heap_purge(most) : 0;

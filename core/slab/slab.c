@@ -6,8 +6,6 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/poison.h"
-#include "base/policy.h"
-#include "base/tuning.h"
 #include "map/metadata.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -91,32 +89,13 @@ void slab_publish(const struct slab *slab)
         class_map_set(slab->base, size_classes[slab->size_class].units, slab->size_class);
 }
 
-/* Bytes of address space in slabs of short blocks, whose pages are all touched; atomic relaxed, any
- * thread. */
-static size_t dense_bytes;
-
-static void count_dense(unsigned size_class, size_t change)
-{
-    if (!size_class_is_long(size_class))
-        ATOMIC_ADD_RELAXED(&dense_bytes, change);
-}
-
-/* How the page heap may grow for a slab of the class: by a huge page only if the blocks of short
- * classes, which use all of their pages, are many. */
-static enum growth growth_for(unsigned size_class)
-{
-    bool dense =
-        !size_class_is_long(size_class) && ATOMIC_LOAD_RELAXED(&dense_bytes) >= HUGE_HEAP_MIN;
-    return dense && POLICY(huge_pages) ? GROWTH_HUGE_PAGE : GROWTH_SMALL_PAGES;
-}
-
 /* A slab of the class; in the hardened library the caller opens it. */
 static struct slab *make_slab(
-    unsigned size_class, unsigned shard, unsigned alignment, enum growth growth)
+    unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
 {
     struct unit_run taken;
     unsigned units = size_classes[size_class].units;
-    if (!page_heap_take(part_of_shard(shard), units, alignment, growth, &taken))
+    if (!page_heap_take(part_of_shard(shard), units, alignment, may_grow, &taken))
         return NULL;
     struct slab *slab = record_alloc(size_class, shard, &taken);
     if (!slab) {
@@ -137,12 +116,12 @@ static struct slab *make_slab(
 /* If the system refuses to open a slab, tries others; the refused ones go back at the end, or they
  * would be taken again. A function of its own, since it needs much stack. */
 static SLOW_PATH struct slab *create_open(
-    unsigned size_class, unsigned shard, unsigned alignment, enum growth growth)
+    unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
 {
     struct slab *refused[SUPERSLAB_UNITS + 1], *slab = NULL;
     unsigned count = 0;
     while (count < ARRAY_LENGTH(refused) &&
-           (slab = make_slab(size_class, shard, alignment, growth)) != NULL && HARDENED &&
+           (slab = make_slab(size_class, shard, alignment, may_grow)) != NULL && HARDENED &&
            !hardened_open_slab(slab)) {
         refused[count++] = slab;
         slab = NULL;
@@ -160,13 +139,11 @@ static SLOW_PATH struct slab *create_open(
 struct slab *slab_create(unsigned size_class, unsigned shard, unsigned alignment, bool may_grow)
 {
     const struct size_class *layout = &size_classes[size_class];
-    enum growth growth = may_grow ? growth_for(size_class) : GROWTH_NONE;
     alignment = (unsigned)size_max(alignment, layout->alignment);
-    struct slab *slab = HARDENED ? create_open(size_class, shard, alignment, growth)
-                                 : make_slab(size_class, shard, alignment, growth);
+    struct slab *slab = HARDENED ? create_open(size_class, shard, alignment, may_grow)
+                                 : make_slab(size_class, shard, alignment, may_grow);
     if (!slab)
         return NULL;
-    count_dense(size_class, layout->units * UNIT_SIZE);
     for (unsigned i = 0; HAKMEM_SANITIZE_ADDRESS && i < slab->blocks; i++)
         poison_block(slab_block(slab, i), layout->size);
     publish(slab, size_class, slab);
@@ -185,7 +162,6 @@ void slab_destroy(struct slab *slab)
         touched = 0;
     for (unsigned i = 0; i < slab->watermark && size_class_is_long(slab->size_class); i++)
         ATOMIC_STORE_RELAXED(superslab_state(superslab, slab_block(slab, i)), BLOCK_UNUSED);
-    count_dense(slab->size_class, -(layout->units * UNIT_SIZE));
     record_free(slab);
     page_heap_put(superslab, run, (unsigned)((touched + PAGE_SIZE - 1) >> PAGE_SHIFT));
 }

@@ -140,7 +140,7 @@ static bool prepare_class_map(const char *base)
 }
 
 /* A superslab for the part, on no list yet; NULL: no memory is left. */
-static struct superslab *map_superslab(unsigned part, enum growth growth)
+static struct superslab *map_superslab(unsigned part)
 {
     struct superslab *superslab = metadata_alloc(sizeof *superslab);
     if (!superslab)
@@ -158,9 +158,8 @@ static struct superslab *map_superslab(unsigned part, enum growth growth)
         if (page_map_prepare(base) && (HARDENED || prepare_class_map(base))) {
             page_map_register(&superslab->region);
             poison(base, REGION_SIZE);
-            superslab->huge = growth == GROWTH_HUGE_PAGE;
-            /* Either way: the system may give huge pages unasked. */
-            os_advise_huge_pages(base, REGION_SIZE, superslab->huge);
+            /* The system may give huge pages unasked. */
+            os_advise_huge_pages(base, REGION_SIZE, false);
             if (HARDENED)
                 hardened_start_superslab(superslab);
             return superslab;
@@ -206,7 +205,7 @@ static bool take_from_others(
 }
 
 bool page_heap_take(
-    unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken)
+    unsigned part, unsigned units, unsigned alignment, bool may_grow, struct unit_run *taken)
 {
     struct superslab *fresh = NULL;
     use_part(part);
@@ -214,10 +213,10 @@ bool page_heap_take(
         if (take_from_part(part, units, alignment, fresh, taken) ||
             take_from_others(part, units, alignment, (size_t)units * UNIT_PAGES, taken))
             return true;
-        if (growth == GROWTH_NONE)
+        if (!may_grow)
             return false;
         reclaim_before_growth(REGION_SIZE, false);
-    } while ((fresh = map_superslab(part, growth)) != NULL);
+    } while ((fresh = map_superslab(part)) != NULL);
     return take_from_others(part, units, alignment, 0, taken);
 }
 
@@ -226,7 +225,7 @@ bool page_heap_init(void)
     struct unit_run first;
     if (class_map.limit)
         return true;
-    if (!page_heap_take(0, 1, 1, GROWTH_SMALL_PAGES, &first))
+    if (!page_heap_take(0, 1, 1, true, &first))
         return false;
     page_heap_put(first.superslab, first.run, 0);
     return true;
@@ -308,12 +307,7 @@ static bool may_go(const struct superslab *superslab, bool everything)
 
 bool page_heap_purge_pages(struct superslab *superslab, void *address, size_t size, bool everything)
 {
-    if (!may_go(superslab, everything))
-        return false;
-    /* Else the system would make it a huge page again, and so give the purged pages memory. */
-    if (__atomic_exchange_n(&superslab->huge, false, __ATOMIC_RELAXED))
-        os_advise_huge_pages(superslab->region.base, REGION_SIZE, false);
-    return os_purge(address, size);
+    return may_go(superslab, everything) && os_purge(address, size);
 }
 
 _Static_assert(UNIT_SIZE == 64 * KIB, "a unit is whole pages of any system");

@@ -29,15 +29,11 @@ struct unit_run {
  * anything else here. */
 bool page_heap_init(void);
 
-/* What may be mapped if no superslab has room: nothing, one with small pages, or one for a huge
- * page, nearly all of which the caller will touch. */
-enum growth { GROWTH_NONE, GROWTH_SMALL_PAGES, GROWTH_HUGE_PAGE };
-
 /* Takes `units` units in a row that start at a multiple of `alignment` units, a power of two; both
- * are SUPERSLAB_UNITS at most. False: no memory is left, or, with GROWTH_NONE, none lies free. A
+ * are SUPERSLAB_UNITS at most. False: no memory is left, or none lies free and it must not grow. A
  * superslab mapped on the way belongs to the part. */
 bool page_heap_take(
-    unsigned part, unsigned units, unsigned alignment, enum growth growth, struct unit_run *taken);
+    unsigned part, unsigned units, unsigned alignment, bool may_grow, struct unit_run *taken);
 
 /* Takes exactly these units. False: they are not all free, or reach beyond the superslab. */
 bool page_heap_take_at(struct superslab *superslab, struct run run);

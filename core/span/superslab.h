@@ -53,7 +53,6 @@ struct superslab {
     bool listed;               /* page heap: false while a thread maps or unmaps it */
     uint8_t listed_run;        /* page heap: the list that `by_run` is on */
     uint8_t part;              /* page heap; const while registered: whose lock is meant */
-    bool huge;                 /* atomic relaxed, any thread: huge pages are advised */
     uint8_t fence;             /* const while registered: hardened library: how pages are closed */
     uint64_t purge_round; /* last round of purging that looked here; after a refusal, the next that
                              may */

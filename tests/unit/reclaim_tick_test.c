@@ -34,7 +34,7 @@ static size_t dirty_bytes(void)
 static void take_runs(unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        CHECK(page_heap_take(0, RUN_UNITS, 1, GROWTH_SMALL_PAGES, &runs[i]));
+        CHECK(page_heap_take(0, RUN_UNITS, 1, true, &runs[i]));
         memset(superslab_address(runs[i].superslab, runs[i].run.first), 1, RUN_PAGES * PAGE_SIZE);
     }
 }

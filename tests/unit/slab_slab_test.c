@@ -175,7 +175,7 @@ static void nothing_is_found_where_no_slab_is(void **state)
     (void)state;
     struct unit_run taken;
     int local;
-    assert_true(page_heap_take(0, 7, 1, GROWTH_SMALL_PAGES, &taken));
+    assert_true(page_heap_take(0, 7, 1, true, &taken));
     assert_null(slab_lookup(superslab_address(taken.superslab, taken.run.first)));
     assert_null(slab_lookup(&local));
     assert_null(slab_lookup(NULL));

@@ -65,7 +65,7 @@ static void take(struct held *slot, uint64_t *random)
     unsigned units = 1 + unit_below(random, 1u << unit_below(random, 6));
     unsigned alignment = unit_below(random, 3) ? 1 : 1u << unit_below(random, 6);
     unsigned part = unit_below(random, PARTS);
-    CHECK(page_heap_take(part, units, alignment, GROWTH_SMALL_PAGES, &slot->taken));
+    CHECK(page_heap_take(part, units, alignment, true, &slot->taken));
     CHECK(slot->taken.run.units == units && slot->taken.run.first % alignment == 0);
     CHECK(slot->taken.run.first + units <= SUPERSLAB_UNITS);
     held_pages += pages_of(slot);
@@ -163,7 +163,7 @@ static void empty_superslabs_go_back_to_the_system(void **state)
     put_all();
     policy.retain_percent = 1000;
     for (unsigned i = 0; i < SUPERSLABS; i++) {
-        assert_true(page_heap_take(0, SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &taken[i]));
+        assert_true(page_heap_take(0, SUPERSLAB_UNITS, 1, true, &taken[i]));
         base[i] = superslab_address(taken[i].superslab, 0);
         if (i % 2 == 0)
             memset(base[i], 1, REGION_SIZE);
@@ -191,11 +191,11 @@ static void the_hole_that_fits_is_used(void **state)
     struct unit_run hole, wall, wide, got;
     put_all();
     page_heap_purge(SIZE_MAX);
-    assert_true(page_heap_take(0, 7, 1, GROWTH_SMALL_PAGES, &hole));
-    assert_true(page_heap_take(0, 3, 1, GROWTH_SMALL_PAGES, &wall));
-    assert_true(page_heap_take(0, 10, 1, GROWTH_SMALL_PAGES, &wide));
+    assert_true(page_heap_take(0, 7, 1, true, &hole));
+    assert_true(page_heap_take(0, 3, 1, true, &wall));
+    assert_true(page_heap_take(0, 10, 1, true, &wide));
     page_heap_put(hole.superslab, hole.run, 7);
-    assert_true(page_heap_take(0, 6, 1, GROWTH_SMALL_PAGES, &got));
+    assert_true(page_heap_take(0, 6, 1, true, &got));
     assert_ptr_equal(got.superslab, hole.superslab);
     assert_int_equal(got.run.first, hole.run.first);
     assert_true(got.dirty_pages > 0);
@@ -213,7 +213,7 @@ static void searches_do_not_grow_with_the_heap(void **state)
     enum { MANY = 20000, SEARCHES = 200, IN_TURN = 50 };
     static struct unit_run whole[MANY], aligned[SEARCHES];
     for (int i = 0; i < MANY; i++)
-        CHECK(page_heap_take(0, SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &whole[i]));
+        CHECK(page_heap_take(0, SUPERSLAB_UNITS, 1, true, &whole[i]));
     /* Holes of three units, of which only the two last start at an even one. */
     for (int i = 0; i < MANY; i++)
         for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit += 4)
@@ -223,7 +223,7 @@ static void searches_do_not_grow_with_the_heap(void **state)
         struct timespec before, after;
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
         for (int i = first; i < first + IN_TURN; i++)
-            CHECK(page_heap_take(0, i % 2 ? 4 : 3, i % 2 ? 4 : 2, GROWTH_SMALL_PAGES, &aligned[i]));
+            CHECK(page_heap_take(0, i % 2 ? 4 : 3, i % 2 ? 4 : 2, true, &aligned[i]));
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
         double ms = (double)(after.tv_sec - before.tv_sec) * 1e3 +
                     (double)(after.tv_nsec - before.tv_nsec) / 1e6;
@@ -249,13 +249,13 @@ static void exhaust(void *argument)
     static struct unit_run taken[MOST];
     unsigned count = 0;
     CHECK(setrlimit(RLIMIT_AS, &none) == 0);
-    while (count < MOST && page_heap_take(0, 7, 1, GROWTH_SMALL_PAGES, &taken[count]))
+    while (count < MOST && page_heap_take(0, 7, 1, true, &taken[count]))
         count++;
     CHECK(count > 0 && count < MOST);
     page_heap_check();
-    CHECK(!page_heap_take(0, SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &taken[MOST - 1]));
+    CHECK(!page_heap_take(0, SUPERSLAB_UNITS, 1, true, &taken[MOST - 1]));
     page_heap_put(taken[0].superslab, taken[0].run, 100);
-    CHECK(page_heap_take(0, 7, 1, GROWTH_SMALL_PAGES, &taken[0]));
+    CHECK(page_heap_take(0, 7, 1, true, &taken[0]));
     page_heap_check();
 }
 
@@ -284,8 +284,8 @@ static void locked_memory_is_left_alone(void **state)
     page_heap_purge(SIZE_MAX);
     for (unsigned i = 0; i <= LOCKED; i++) {
         unsigned units = i < LOCKED ? SUPERSLAB_UNITS - 1 : 1;
-        CHECK(page_heap_take(0, SUPERSLAB_UNITS - units, 1, GROWTH_SMALL_PAGES, &kept[i]));
-        CHECK(page_heap_take(0, units, 1, GROWTH_SMALL_PAGES, &freed[i]));
+        CHECK(page_heap_take(0, SUPERSLAB_UNITS - units, 1, true, &kept[i]));
+        CHECK(page_heap_take(0, units, 1, true, &freed[i]));
         CHECK(freed[i].superslab == kept[i].superslab);
     }
     for (unsigned i = 0; i <= LOCKED; i++) {
@@ -321,16 +321,16 @@ static void parts_are_apart(void **state)
     enum { UNITS = 3 };
     struct unit_run own, other, again;
     page_heap_purge(SIZE_MAX);
-    assert_true(page_heap_take(1, UNITS, 1, GROWTH_SMALL_PAGES, &own));
-    assert_true(page_heap_take(2, UNITS, 1, GROWTH_SMALL_PAGES, &other));
+    assert_true(page_heap_take(1, UNITS, 1, true, &own));
+    assert_true(page_heap_take(2, UNITS, 1, true, &other));
     assert_int_equal(own.superslab->part, 1);
     assert_int_equal(other.superslab->part, 2);
-    assert_false(page_heap_take(3, UNITS, 1, GROWTH_NONE, &again));
+    assert_false(page_heap_take(3, UNITS, 1, false, &again));
     page_heap_put(own.superslab, own.run, UNITS * UNIT_PAGES);
-    assert_true(page_heap_take(2, UNITS, 1, GROWTH_NONE, &again));
+    assert_true(page_heap_take(2, UNITS, 1, false, &again));
     assert_ptr_equal(again.superslab, other.superslab);
     page_heap_put(again.superslab, again.run, 0);
-    assert_true(page_heap_take(3, UNITS, 1, GROWTH_SMALL_PAGES, &again));
+    assert_true(page_heap_take(3, UNITS, 1, true, &again));
     assert_ptr_equal(again.superslab, own.superslab);
     page_heap_check();
     page_heap_put(again.superslab, again.run, 0);

@@ -50,8 +50,6 @@ pub enum PageState {
 pub struct PageMap {
     /// Its address.
     pub base: u64,
-    /// Huge pages were asked for.
-    pub huge: bool,
     /// By page of 4 KiB.
     pub pages: Vec<PageState>,
 }
@@ -183,7 +181,6 @@ impl Account {
         }
         self.map.push(PageMap {
             base: superslab.base,
-            huge: superslab.huge,
             pages,
         });
     }

@@ -17,8 +17,6 @@ pub struct Superslab {
     pub base: u64,
     /// The shard whose it is.
     pub part: u64,
-    /// Huge pages were asked for.
-    pub huge: bool,
     /// A bit a unit.
     pub free_units: u32,
     /// Its slabs: places in [`Regions::slabs`].
@@ -73,7 +71,6 @@ struct Shape {
     superslab_bytes: usize,
     free_units: Field,
     part: Field,
-    huge: Field,
     slab_of_unit: Field,
     slab_bytes: usize,
     slab_base: Field,
@@ -111,7 +108,6 @@ impl Shape {
             superslab_bytes: layout.size("superslab")?,
             free_units: layout.field("superslab.free_units")?,
             part: layout.field("superslab.part")?,
-            huge: layout.field("superslab.huge")?,
             slab_of_unit: layout.field("superslab.slab_of_unit")?,
             slab_bytes: layout.size("slab")?,
             slab_base: layout.field("slab.base")?,
@@ -248,7 +244,6 @@ impl Regions {
         self.superslabs.push(Superslab {
             base,
             part: shape.part.of(record),
-            huge: shape.huge.of(record) != 0,
             free_units,
             slabs: Vec::new(),
         });

@@ -291,7 +291,7 @@ static void use_superslab(void)
 {
     struct unit_run taken[3];
     for (unsigned i = 0; i < ARRAY_LENGTH(taken); i++)
-        CHECK(page_heap_take(0, 16, 1, GROWTH_SMALL_PAGES, &taken[i]));
+        CHECK(page_heap_take(0, 16, 1, true, &taken[i]));
     for (unsigned i = 0; i < ARRAY_LENGTH(taken); i++)
         page_heap_put(taken[i].superslab, taken[i].run, 16 * UNIT_PAGES);
     page_heap_purge(SIZE_MAX);

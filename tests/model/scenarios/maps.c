@@ -201,7 +201,7 @@ SCENARIO(maps_slab) = {
 static void map_another(void)
 {
     struct unit_run taken;
-    CHECK(page_heap_take(0, SUPERSLAB_UNITS, 1, GROWTH_SMALL_PAGES, &taken));
+    CHECK(page_heap_take(0, SUPERSLAB_UNITS, 1, true, &taken));
 }
 
 static void look_for_superslab(void)

@@ -25,7 +25,7 @@ static void use_run(struct unit_run run)
 static struct unit_run take_run(unsigned units, unsigned alignment)
 {
     struct unit_run taken;
-    CHECK(page_heap_take(0, units, alignment, GROWTH_SMALL_PAGES, &taken));
+    CHECK(page_heap_take(0, units, alignment, true, &taken));
     use_run(taken);
     return taken;
 }

@@ -187,8 +187,7 @@ static void two_odd_units(void)
     struct unit_run taken[3];
     one_slab();
     for (unsigned i = 0; i < ARRAY_LENGTH(taken); i++)
-        CHECK(
-            page_heap_take(0, 1, 1, GROWTH_SMALL_PAGES, &taken[i]) && taken[i].run.first == i + 1);
+        CHECK(page_heap_take(0, 1, 1, true, &taken[i]) && taken[i].run.first == i + 1);
     page_heap_put(taken[0].superslab, taken[0].run, 0);
     page_heap_put(taken[2].superslab, taken[2].run, 0);
     /* Others have used what it is made of. */
@@ -332,7 +331,7 @@ static void use_units_again(void)
 {
     sweep_purge(SIZE_MAX);
     struct unit_run taken;
-    CHECK(page_heap_take(0, 1, 1, GROWTH_SMALL_PAGES, &taken));
+    CHECK(page_heap_take(0, 1, 1, true, &taken));
     char *start = superslab_address(taken.superslab, taken.run.first);
     size_t unit = ((uintptr_t)start - class_map.base) >> UNIT_SHIFT;
     CHECK(class_map_get(start) == CLASS_NONE);

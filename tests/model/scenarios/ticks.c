@@ -23,7 +23,7 @@ static void much_is_free(void)
     shard_init(1);
     policy.purge_delay_ms = 1;
     for (unsigned i = 0; i < ARRAY_LENGTH(runs); i++)
-        CHECK(page_heap_take(0, UNITS, 1, GROWTH_SMALL_PAGES, &runs[i]));
+        CHECK(page_heap_take(0, UNITS, 1, true, &runs[i]));
     for (unsigned i = 0; i < ARRAY_LENGTH(runs); i++)
         page_heap_put(runs[i].superslab, runs[i].run, UNITS * UNIT_PAGES);
     model_set_time(FIRST_MS);

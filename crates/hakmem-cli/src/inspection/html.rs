@@ -290,13 +290,8 @@ fn square(superslab: &PageMap) -> Markup {
     };
     let live = count(|page| page >= PageState::Sparse);
     let away = count(|page| page <= PageState::Untouched);
-    let huge = if superslab.huge {
-        ", huge pages asked for"
-    } else {
-        ""
-    };
     let title = format!(
-        "{:#x}: {live} pages with live blocks, {} with memory alone, {away} without memory{huge}",
+        "{:#x}: {live} pages with live blocks, {} with memory alone, {away} without memory",
         superslab.base,
         superslab.pages.len() - live - away,
     );

@@ -325,7 +325,6 @@ mod tests {
         pages[40] = PageState::Untouched;
         let superslab = PageMap {
             base: 0,
-            huge: false,
             pages,
         };
         let style = Style {
