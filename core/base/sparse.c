@@ -12,14 +12,18 @@ bool sparse_is_zero(const void *start, size_t size)
            memcmp(bytes, bytes + sizeof zero, size - sizeof zero) == 0;
 }
 
-void sparse_clear(void *start, size_t size)
+size_t sparse_clear(void *start, size_t size)
 {
     char *bytes = start;
+    size_t cleared = 0;
     for (size_t step; size; bytes += step, size -= step) {
         step = size_min(size, SPARSE_STEP);
-        if (!sparse_is_zero(bytes, step))
-            memset(bytes, 0, step);
+        if (sparse_is_zero(bytes, step))
+            continue;
+        memset(bytes, 0, step);
+        cleared += step;
     }
+    return cleared;
 }
 
 void sparse_copy(void *to, const void *from, size_t size, enum sparse_target target)

@@ -12,8 +12,8 @@
 /* True if all of it is zero. The range must not be empty. */
 bool sparse_is_zero(const void *start, size_t size);
 
-/* Makes it zero. */
-void sparse_clear(void *start, size_t size);
+/* Makes it zero; returns how many bytes were in steps that were not. */
+size_t sparse_clear(void *start, size_t size);
 
 /* Copies to a target that is all zero, and is not touched where the source is zero, or that holds
  * anything. */

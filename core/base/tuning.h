@@ -248,12 +248,17 @@
  * [2026-11-22-a-room-for-memory-going-back; none: hostile test memory_locked] */
 #define REFUSED_ROUNDS 64
 
-/* ---- Big blocks: span/big*.c, span/proof.c --------------------------------------------------- */
+/* ---- Big blocks: span/big*.c, span/huge.c ---------------------------------------------------- */
 
 /* bytes. With fewer live in big blocks, none gets huge pages: a program may use small parts of
  * each, as sort does with its buffer for a pipe.
  * [2026-11-22-huge-pages-for-what-is-touched; big-blocks] */
 #define HUGE_LIVE_MIN (16 * MIB)
+
+/* bytes. From here on a big block has what the system gives unasked: stacks, rings and buffers that
+ * are hardly used are mostly shorter.
+ * [2026-11-27-huge-pages-by-the-systems-word; none: rows run where nothing is given unasked] */
+#define HUGE_ALONE_MIN (16 * MIB)
 
 /* blocks. How many live ones may be mappings of their own, moved or cut off by the system: a
  * quarter of the mappings that a process may have.
@@ -276,11 +281,26 @@
  * [2026-11-22-big-blocks-at-any-page; slots-25m-pages] */
 #define BIG_LENGTH_STEPS 8
 
-/* pages. How many places of a block are checked, and how many have to be written to, for it to
- * count as used whole.
- * [2026-11-22-huge-pages-for-what-is-touched; big-blocks] */
-#define PROOF_PLACES 16
-#define PROOF_DENSE 12
+/* pages. How many places of a freed block may be looked at when it is used again. If USE_DENSE were
+ * written to, it counts as used whole, if fewer than USE_SPARSE as hardly used: for huge pages.
+ * [2026-11-27-what-was-touched-is-cleared; big-blocks] */
+#define USE_PLACES 64
+#define USE_DENSE 48
+#define USE_SPARSE 16
+
+/* pages, bytes. If so many places were written to, calloc sweeps the memory: it looks at all pages,
+ * and clears those that are not zero. A fault costs as much as clearing 25 pages that have memory,
+ * or 10 of memory above SWEEP_LONG, which no processor's cache holds.
+ * [2026-11-27-what-was-touched-is-cleared; calloc-sparse] */
+#define SWEEP_TOUCHED 3
+#define SWEEP_LONG_TOUCHED 8
+#define SWEEP_LONG (16 * MIB)
+
+/* part, times. Swept memory is swept again, until less than this part was written to so many times:
+ * where it was never touched, a sweep costs a fault a page, once.
+ * [2026-11-27-what-was-touched-is-cleared; calloc-sparse] */
+#define SWEPT_PART 256
+#define SWEEPS 3
 
 /* ---- Memory that goes back: reclaim/, base/pressure.c ---------------------------------------- */
 

@@ -15,6 +15,7 @@
 #include "os/fatal.h"
 #include "os/os.h"
 #include "span/big_cache.h"
+#include "span/huge.h"
 
 /* Mappings that a fence by rights at an end costs. */
 enum { FENCE_MAPPINGS = 2 };
@@ -47,8 +48,7 @@ struct big *big_fenced_make(unsigned part, size_t size, size_t alignment)
     if (!memory)
         return NULL;
     reclaim_before_growth(length, false);
-    /* The system may give huge pages unasked. */
-    os_advise_huge_pages(memory, before + length + behind, false);
+    huge_refuse(memory, before + length + behind);
     if (before > page)
         os_discard(memory, before - page);
     char *end = memory + before + length;

@@ -427,6 +427,20 @@ void os_populate(void *address, size_t size)
     hint(address, size, MADV_POPULATE_WRITE);
 }
 
+bool os_gives_huge_pages(void)
+{
+    enum { UNKNOWN, GIVES, GIVES_NOT };
+    static unsigned known; /* atomic relaxed, any thread */
+    unsigned state = ATOMIC_LOAD_RELAXED(&known);
+    if (state == UNKNOWN) {
+        char setting[] = "/sys/kernel/mm/transparent_hugepage/enabled"; /* [always] madvise never */
+        size_t length = os_read_piece(setting, 0, setting, sizeof setting);
+        state = length && setting[0] == '[' ? GIVES : GIVES_NOT;
+        ATOMIC_STORE_RELAXED(&known, state);
+    }
+    return state == GIVES;
+}
+
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
     hint(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);

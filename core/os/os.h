@@ -121,6 +121,9 @@ void os_populate(void *address, size_t size);
  * lock or an observer that the program gave it. Changes nothing. */
 bool os_is_one_mapping(void *address, size_t size);
 
+/* True if the system gives huge pages to memory for which nobody asked; reads the setting once. */
+bool os_gives_huge_pages(void);
+
 /* Asks for huge pages in the range, or for none. */
 void os_advise_huge_pages(void *address, size_t size, bool wanted);
 

@@ -10,8 +10,8 @@
 #include "base/tuning.h"
 #include "os/fatal.h"
 #include "os/os.h"
+#include "span/huge.h"
 #include "span/page_heap.h"
-#include "span/proof.h"
 #include "span/superslab.h"
 
 static size_t mapping_size(size_t size)
@@ -28,12 +28,11 @@ static void set_huge(struct big *big, bool huge)
     big->huge = huge;
 }
 
-/* Asks for huge pages if they pay; a mapping from the cache keeps those that it has. */
-static void advise_huge(struct big *big, bool dense)
+/* A block that was filled and grows will be filled again, as far as it was. */
+static void advise_growing(struct big *big, size_t before)
 {
-    if (big->huge || !POLICY(huge_pages) || big_live_bytes() < HUGE_LIVE_MIN)
-        return;
-    if (dense || proof_take(big->mapped))
+    if (!big->huge && big->mapped > before && big->mapped <= 2 * before && POLICY(huge_pages) &&
+        big_live_bytes() >= HUGE_LIVE_MIN)
         set_huge(big, true);
 }
 
@@ -132,35 +131,70 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
  * can be joined. */
 static struct big *from_system(unsigned part, size_t size, size_t alignment)
 {
-    size_t room = size_min(big_live_bytes() / ROOM_SHARE, (size_t)POLICY(big_cache_mib) * MIB);
+    size_t live = big_live_bytes();
+    size_t room = size_min(live / ROOM_SHARE, (size_t)POLICY(big_cache_mib) * MIB);
     size_t step = round_up(size, UNIT_SIZE), mapped = step + room / step * step;
+    bool huge = huge_is_wanted(size, live + size);
     /* Huge pages take aligned addresses. */
-    if (proof_holds(size))
-        alignment = size_max(alignment, REGION_SIZE);
-    alignment = size_max(alignment, os_page_size());
+    alignment = size_max(alignment, huge ? REGION_SIZE : os_page_size());
     char *base = os_map(mapped, alignment, NULL);
     if (!base && mapped > size)
         base = os_map(mapped = size, alignment, NULL);
     if (!base)
         return NULL;
     reclaim_before_growth(size, false);
-    /* The system may give huge pages unasked. */
-    os_advise_huge_pages(base, mapped, false);
+    /* Only this block, and not those that come into the room. */
+    size_t own = huge ? size_min(step, mapped) : 0;
+    huge_refuse(base + own, mapped - own);
     struct big *big = big_cache_add(part, base, mapped, size);
-    if (!big)
+    if (!big) {
         os_discard(base, mapped);
+        return NULL;
+    }
+    big->huge = huge;
+    if (huge && !huge_is_unasked())
+        os_advise_huge_pages(base, big->mapped, true);
     return big;
 }
 
-/* Makes all of it read as zero: by a memset if it will be touched anyway, else by fresh pages,
- * since a program may use little of a zeroed block. */
-static void clear(struct big *big)
+/* Clears pages where they are not zero: so untouched ones take no memory, and others are not
+ * faulted anew. Returns how many of USE_PLACES even places that is. */
+static unsigned sweep(struct big *big)
 {
-    if (proof_holds(big->dirty) || os_is_watched() || !os_purge(big->region.base, big->dirty))
-        memset(big->region.base, 0, big->dirty);
+    size_t cleared = sparse_clear(big->region.base, big->dirty);
+    bool touched = cleared >= big->dirty / SWEPT_PART;
+    big->swept = touched ? SWEEPS : big->swept - (big->swept != 0);
+    return (unsigned)(cleared / (big->dirty / USE_PLACES));
+}
+
+/* Makes all of it read as zero, where so many places were written to: by fresh pages, if it was
+ * hardly touched. */
+static void clear(struct big *big, unsigned written)
+{
+    bool touched = written >= (big->dirty > SWEEP_LONG ? SWEEP_LONG_TOUCHED : SWEEP_TOUCHED);
+    if (touched || os_is_watched() || !os_purge(big->region.base, big->dirty))
+        sweep(big);
     else if (big->huge)
         set_huge(big, false);
-    big->dirty = 0;
+}
+
+/* Learns how far the memory of a freed block was used, and clears it if asked to. */
+static void use_again(struct big *big, bool zero)
+{
+    /* A look at pages that were never touched costs a fault each, and one at others little. */
+    if (big->dirty < big->mapped / 2)
+        big->swept = 0;
+    bool sweeps = zero && big->swept;
+    unsigned written = 0;
+    if (sweeps)
+        written = sweep(big);
+    else if (big->zeroed || zero)
+        written = huge_count_written(big->region.base, big->dirty);
+    if (big->zeroed)
+        huge_learn(written, big->dirty);
+    if (zero && !sweeps)
+        clear(big, written);
+    big->dirty = zero ? 0 : big->dirty;
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
@@ -176,11 +210,13 @@ void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
     if (!big)
         return NULL;
     unpoison(big->region.base, big->mapped);
-    if (zero && big->dirty)
-        clear(big);
+    bool fresh = big->dirty < big->mapped / 2;
+    if (big->dirty)
+        use_again(big, zero);
     pressure_taken(big->mapped - size_min(big->dirty, big->mapped));
     big->zeroed = big->dirty == 0;
-    advise_huge(big, false);
+    if (fresh && !big->huge && huge_is_wanted(big->mapped, big_live_bytes()))
+        set_huge(big, true);
     return big->region.base;
 }
 
@@ -216,8 +252,6 @@ size_t big_size(const struct big *big, const void *block, const char *call)
 
 static void cache(struct big *big)
 {
-    if (big->zeroed)
-        proof_learn(big->region.base, big->mapped);
     give_up_own_mapping(big);
     big->dirty = big->mapped;
     big_cache_put(big);
@@ -271,15 +305,12 @@ static bool resize_mapping(struct big *big, size_t size)
 
 void *big_resize(struct big *big, size_t size)
 {
-    /* A block that was filled and grows will be filled again. */
-    bool dense = size > big->mapped && !big->huge && big->zeroed &&
-                 proof_is_dense(big->region.base, big->mapped);
     size_t before = big->mapped;
     bool done = resize_mapping(big, mapping_size(size));
     pressure_taken(big->mapped - size_min(big->mapped, before));
     if (!done)
         return NULL;
     unpoison(big->region.base, big->mapped);
-    advise_huge(big, dense);
+    advise_growing(big, before);
     return big->region.base;
 }

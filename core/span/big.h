@@ -8,7 +8,7 @@
  * cached), or by a shorter one that mremap makes longer: either way resident memory is used before
  * the system is asked for more.
  *
- * Huge pages are requested if earlier blocks suggest that all of a block will be touched (proof.h).
+ * Huge pages are requested if earlier blocks suggest that all of a block will be touched (huge.h).
  *
  * No lock is held across a system call: a mapping is out of the cache while a thread works on it.
  */

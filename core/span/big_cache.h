@@ -34,7 +34,8 @@ struct big {
     size_t dirty;          /* leading bytes that may not be zero; as `mapped` */
     bool live;             /* lock: handed out */
     bool cached;           /* lock: in the cache; if neither, a thread works on it */
-    bool zeroed;           /* owner: all of it read as zero when it was handed out */
+    bool zeroed;           /* as `mapped`: all of it read as zero when it was handed out */
+    uint8_t swept;         /* as `mapped`: how many sweeps more before it is looked at, see big.c */
     bool own_mapping;      /* owner: moved or cut off, see big.c */
     uint64_t origin;       /* as `mapped`: mappings made or moved as one have the same number */
     bool huge;             /* huge pages were requested; as `mapped` */

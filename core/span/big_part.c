@@ -130,7 +130,11 @@ void big_part_join(struct big_part *part, struct big *low, struct big *high)
 {
     page_map_unregister(&high->region);
     KEEP_STORE_ORDER();
-    low->dirty = high->dirty ? low->mapped + high->dirty : low->dirty;
+    if (high->dirty) {
+        low->dirty = low->mapped + high->dirty;
+        low->zeroed &= high->zeroed;
+        low->swept = (uint8_t)size_min(low->swept, high->swept);
+    }
     low->mapped += high->mapped;
     list_push(&part->spares, &high->by_size);
 }
@@ -167,6 +171,8 @@ bool big_part_split(struct big_part *part, struct big *big, size_t size)
     if (!rest)
         return false;
     rest->huge = big->huge;
+    rest->zeroed = big->zeroed;
+    rest->swept = big->swept;
     rest->origin = big->origin;
     rest->dirty = big->dirty > kept ? big->dirty - kept : 0;
     KEEP_STORE_ORDER();

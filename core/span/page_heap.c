@@ -10,6 +10,7 @@
 #include "hardened.h"
 #include "map/metadata.h"
 #include "os/os.h"
+#include "span/huge.h"
 #include "span/parts.h"
 
 struct page_heap_part page_heap_part[SHARD_PARTS_MAX];
@@ -158,8 +159,7 @@ static struct superslab *map_superslab(unsigned part)
         if (page_map_prepare(base) && (HARDENED || prepare_class_map(base))) {
             page_map_register(&superslab->region);
             poison(base, REGION_SIZE);
-            /* The system may give huge pages unasked. */
-            os_advise_huge_pages(base, REGION_SIZE, false);
+            huge_refuse(base, REGION_SIZE);
             if (HARDENED)
                 hardened_start_superslab(superslab);
             return superslab;

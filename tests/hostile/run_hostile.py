@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs hostile programs under the C library's malloc and under hakmem, and judges by the tables
-bounds.toml, realloc.toml, surroundings.toml and cliffs.toml.
+bounds.toml, realloc.toml, untouched.toml, surroundings.toml and cliffs.toml.
 
 Each program is correct, and of a kind that an allocator has failed. It must end well and in time
 under both; what it prints as a figure must keep to the bounds of its row. The runs of the two
@@ -33,7 +33,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fault"))
 import control_group  # noqa: E402
 
 TABLES = [pathlib.Path(__file__).resolve().with_name(name)
-          for name in ("bounds.toml", "realloc.toml", "surroundings.toml", "cliffs.toml")]
+          for name in ("bounds.toml", "realloc.toml", "untouched.toml", "surroundings.toml",
+                       "cliffs.toml")]
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SKIPPED = 77
 ROUNDS_MIN = 2   # where times are compared; what is counted is the same in the next round

@@ -61,7 +61,6 @@ STRUCTURAL = {
     "thread/registry.c": "NOBODY CLAIMED",
     "base/sparse.h": "SPARSE_STEP",
     "span/big_part.h": "BIG_LENGTHS",
-    "span/proof.c": "STEP",
 }
 
 UNITS = r"KIB|MIB|GIB|UNIT_SIZE|HEAP_BYTES"

@@ -18,7 +18,7 @@ PRESETS = {
     "balanced": {"magazine_kib": 64, "big_cache_mib": 64, "retain_percent": 25,
                  "purge_delay_ms": 250, "huge_pages": 1, "shards": 0},
     "lean": {"magazine_kib": 16, "big_cache_mib": 0, "retain_percent": 5,
-             "purge_delay_ms": 50, "huge_pages": 0, "shards": 1},
+             "purge_delay_ms": 50, "huge_pages": 1, "shards": 1},
 }
 
 

@@ -234,6 +234,9 @@ static void calls_are_counted_by_kind(void **state)
     os_make_writable(map, page);
     os_purge(map, page);
     os_populate(map, page);
+    char setting[64] = "";
+    os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", setting, sizeof setting - 1);
+    assert_int_equal(os_gives_huge_pages(), strncmp(setting, "[always]", 8) == 0);
     os_advise_huge_pages(map, page, true);
     os_advise_huge_pages(map, page, false);
     os_resize(map, 2 * page, 2 * page);

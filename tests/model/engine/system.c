@@ -353,6 +353,11 @@ void os_populate(void *address, size_t size)
     check_system_call(CODE);
 }
 
+bool os_gives_huge_pages(void)
+{
+    return false;
+}
+
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
     (void)address, (void)size, (void)wanted;
