@@ -43,15 +43,9 @@ void heap_check(struct heap *heap)
     ASSERT(front->null_slots[0] == NULL && front->null_slots[1] == NULL);
     ASSERT(!slot_of_top(heap, CLASS_NONE));
     ASSERT(heap->next_slot <= HEAP_SLOTS);
-    size_t allowed_bytes = 0;
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-        if (slot_of_top(heap, size_class)) {
+        if (slot_of_top(heap, size_class))
             check_magazine(heap, size_class);
-            if (size_class > TINY_CLASS_LAST && size_class <= SIZE_COUNT)
-                allowed_bytes +=
-                    (size_t)magazine_of(heap, size_class)->capacity * size_classes[size_class].size;
-        }
-    ASSERT(heap->allowed_bytes == allowed_bytes);
 }
 
 /* ---- The pool -------------------------------------------------------------------------------- */

@@ -206,7 +206,8 @@ static unsigned capacity_limit(const struct heap *heap, unsigned size_class)
     if (size_class_is_long(size_class) && pressure_is_near())
         return 0;
     size_t size = size_classes[size_class].size, most = allowance();
-    size_t others = heap->allowed_bytes - magazine_of(heap, size_class)->capacity * size;
+    size_t own = magazine_of(heap, size_class)->capacity * size;
+    size_t others = heap->allowed_bytes - size_min(heap->allowed_bytes, own);
     size_t left = most - size_min(most, others);
     return left >= CACHED_BLOCKS_MAX * size ? CACHED_BLOCKS_MAX : (uint32_t)left / (uint32_t)size;
 }
@@ -719,9 +720,17 @@ void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks)
 
 void heap_maintain(struct heap *heap)
 {
-    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-        if (was_used(heap, size_class))
-            maintain_one(heap, size_class);
+    size_t allowed_bytes = 0;
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
+        if (!was_used(heap, size_class))
+            continue;
+        maintain_one(heap, size_class);
+        if (is_allowed(size_class))
+            allowed_bytes +=
+                magazine_of(heap, size_class)->capacity * (size_t)size_classes[size_class].size;
+    }
+    /* A signal handler may have forked in between the change of a capacity and that of the sum. */
+    heap->allowed_bytes = allowed_bytes;
     heap->wants_room = false;
 }
 

@@ -56,15 +56,15 @@ LONG_FILES = {
     "tests/unit/thread_idle_test.c",
 }
 
-# Rooms of core/, and what they may have together: structures, fields of these, and variables at file
-# scope. What somebody has to keep in mind is counted, not lines, which would only get denser. A
-# budget falls: whoever adds a mechanism takes another out, or says in the commit what it is worth.
-# What moves to another room takes its part of the budget along.
+# Rooms of core/, and what they may have together: structures, fields of these, and variables at
+# file scope. What somebody has to keep in mind is counted, not lines, which would only get denser.
+# A budget falls: whoever adds a mechanism takes another out, or says in the commit what it is
+# worth. What moves to another room takes its part of the budget along.
 BUDGETS = (
-    ("allocator", ALLOCATOR, (0, 0, 0)),
-    ("hardened", ("hardened",), (0, 0, 0)),
-    ("trace and report", ("trace", "report"), (0, 0, 0)),
-    ("checks", ("checks",), (0, 0, 0)),
+    ("allocator", ALLOCATOR, (128, 667, 105)),
+    ("hardened", ("hardened",), (17, 105, 26)),
+    ("trace and report", ("trace", "report"), (83, 475, 50)),
+    ("checks", ("checks",), (1, 1, 0)),
 )
 
 COMMENT_OR_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)

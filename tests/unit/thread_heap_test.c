@@ -140,6 +140,14 @@ static void magazines_grow_under_load_to_their_limit(void **state)
 
 /* What the thread may cache of all sizes above 1 KiB together, with `live` bytes in use: a quarter
  * of the memory in use, or 64 times `magazine_kib`. */
+static size_t sum_of_capacities(const struct heap *mine)
+{
+    size_t sum = 0;
+    for (unsigned size_class = TINY_CLASS_LAST + 1; size_class <= SIZE_COUNT; size_class++)
+        sum += (size_t)capacity_of(mine, size_class) * size_classes[size_class].size;
+    return sum;
+}
+
 static void bounded_together(struct heap *mine, size_t live, size_t step)
 {
     char *kept = live ? alloc(live) : NULL;
@@ -152,6 +160,7 @@ static void bounded_together(struct heap *mine, size_t live, size_t step)
                 release(held[i]);
         }
         heap_check(mine);
+        assert_int_equal(mine->allowed_bytes, sum_of_capacities(mine));
         /* The last batch of a class came when less was in use. */
         CHECK(mine->allowed_bytes <= size_max(least, pressure_used() / 4 + 2 * LARGE_MAX));
     }
