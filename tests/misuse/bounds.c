@@ -171,7 +171,7 @@ CASE(bounds, write_before_start_n_way)
     free_surrounded();
 }
 
-/* realloc makes a block shorter by a quarter, and a byte of that quarter is written, by WAY.
+/* realloc makes a block shorter by an eighth, and a byte of that eighth is written, by WAY.
  * tiny, mid, large: not caught
  * big: not caught or ends by SIGSEGV
  * hardened tiny, mid: at once | free(): write beyond the end of BAD
@@ -183,11 +183,11 @@ CASE(bounds, write_behind_shrunk_way)
 {
     char *block = need(malloc(size));
     memset(block, 1, size);
-    char *shrunk = need(realloc(block, size - size / 4));
+    char *shrunk = need(realloc(block, size - size / 8));
     announce(shrunk, shrunk);
     if (shrunk != block)
         not_applicable();
-    write_bytes(shrunk + size - size / 8, 1);
+    write_bytes(shrunk + size - size / 16, 1);
     free_wrongly(shrunk);
 }
 
