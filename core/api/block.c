@@ -6,6 +6,7 @@
 #include "api/alloc.h"
 #include "base/sparse.h"
 #include "os/fatal.h"
+#include "os/os.h"
 #include "slab/bin.h"
 #include "slab/transfer.h"
 #include "thread/registry.h"
@@ -31,6 +32,24 @@ static void check_marked(
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
 
+/* Whether glibc's malloc seems to have made an aligned block that lies in no memory of ours. Before
+ * it stands its size, with flags, and behind it the header of the next one, with a size, too, and
+ * the flag that this one is in use. A block that is a mapping has no next one, and before its size
+ * stands how much of the mapping lies before. May read memory that a sanitizer watches. */
+__attribute__((no_sanitize("address", "thread"))) static bool is_of_libc(const void *block)
+{
+    enum { HEADER_BYTES = 16, IN_USE = 1, MAPPED = 2, FLAGS = 15 };
+    const volatile uintptr_t *header = (const uintptr_t *)block - 2;
+    if (!os_is_readable((const void *)header, HEADER_BYTES))
+        return false;
+    uintptr_t before = header[0], size = header[1] & ~(uintptr_t)FLAGS, page = os_page_size();
+    if (header[1] & MAPPED)
+        return size && ((uintptr_t)header - before) % page == 0 && (before + size) % page == 0;
+    const volatile uintptr_t *next = header + size / sizeof *header;
+    return size >= 2 * HEADER_BYTES && os_is_readable((const void *)next, HEADER_BYTES) &&
+           (next[1] & IN_USE) && next[1] >= HEADER_BYTES;
+}
+
 void block_refuse(struct block_info info, const void *block, const char *call)
 {
     bool gone = info.kind == BLOCK_GONE;
@@ -38,7 +57,10 @@ void block_refuse(struct block_info info, const void *block, const char *call)
         big_check_interior(block, call);
     if ((uintptr_t)block % MIN_ALIGNMENT)
         fatal_pointer(call, DEFECT_MISALIGNED, block, NULL, 0);
-    fatal_pointer(call, gone ? DEFECT_DOUBLE_FREE : DEFECT_FOREIGN, block, NULL, 0);
+    enum defect defect = gone                ? DEFECT_DOUBLE_FREE
+                         : is_of_libc(block) ? DEFECT_LIBC
+                                             : DEFECT_FOREIGN;
+    fatal_pointer(call, defect, block, NULL, 0);
 }
 
 size_t block_usable_size(

@@ -57,12 +57,15 @@ void fatal_pointer(
         [DEFECT_OVERFLOW] = "write beyond the end of",
         [DEFECT_UNDERFLOW] = "write before the start of",
         [DEFECT_FOREIGN] = "invalid pointer",
+        [DEFECT_LIBC] = "invalid pointer",
         [DEFECT_INTERIOR] = "invalid pointer",
         [DEFECT_MISALIGNED] = "invalid pointer"};
     struct message message;
     struct text *text = begin_misuse(&message, call, names[defect], pointer);
-    if (defect == DEFECT_FOREIGN)
+    if (defect == DEFECT_FOREIGN || defect == DEFECT_LIBC)
         text_string(text, ": not allocated by hakmem");
+    if (defect == DEFECT_LIBC)
+        text_string(text, ", but by the C library, it seems");
     if (defect == DEFECT_MISALIGNED)
         text_string(text, ": misaligned");
     if (defect == DEFECT_INTERIOR) {

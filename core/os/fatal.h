@@ -13,6 +13,7 @@ enum defect {
     DEFECT_OVERFLOW, /* its end was written over */
     DEFECT_UNDERFLOW,
     DEFECT_FOREIGN,
+    DEFECT_LIBC, /* foreign, and of the C library's malloc, it seems */
     DEFECT_INTERIOR,
     DEFECT_MISALIGNED
 };

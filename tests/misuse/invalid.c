@@ -1,5 +1,6 @@
 #include "misuse.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -14,6 +15,22 @@ CASE(invalid, brk)
     if ((uintptr_t)syscall(SYS_brk, end) != end)
         not_applicable();
     free_foreign((void *)((start + 15) & ~(uintptr_t)15));
+}
+
+/* A block of the C library's own malloc is freed: one that somebody took from its handle.
+ * all: at once
+ *     | free(): invalid pointer BAD: not allocated by hakmem, but by the C library, it seems */
+CASE(invalid, c_library)
+{
+    void *(*make)(size_t);
+    void *library = dlopen("libc.so.6", RTLD_NOW);
+    void *found = library ? dlsym(library, "malloc") : NULL;
+    if (!found)
+        not_applicable();
+    memcpy(&make, &found, sizeof make);
+    char *block = make(size);
+    memset(block, 0xff, size);
+    free_foreign(block);
 }
 
 /* A file that was mapped and has been unmapped is freed.

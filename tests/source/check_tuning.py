@@ -23,6 +23,7 @@ ROOMS = ["api", "override", "compat", "thread", "slab", "span", "map", "reclaim"
 # Constants that follow from a layout, an interface, a unit or arithmetic, by file.
 STRUCTURAL = {
     "api/alloc.h": "SIZE_LIMIT",
+    "api/block.c": "HEADER_BYTES IN_USE MAPPED FLAGS",
     "api/conf.c": "longest",
     "api/environment.c": "VARIABLE_SIZE PATH_SIZE",
     "api/options.c": "PRESETS NAME_SIZE",
