@@ -151,6 +151,7 @@ impl RunReport {
             (_, None) => {}
         }
         findings.extend(memory_elsewhere(&processes));
+        findings.extend(libc_beside(&run.processes));
         RunReport {
             end: format!("the program {}", describe_end(run.exit, &[])),
             calls_served,
@@ -299,13 +300,49 @@ fn memory_elsewhere(processes: &[ProcessReport]) -> Option<Finding> {
     ))
 }
 
+/// The first process that called the C library's malloc beside hakmem's, as the heap shows that no
+/// other malloc makes. That of musl keeps no account, and has such a heap in any case.
+fn libc_beside(processes: &[ProcessRecord]) -> Option<Finding> {
+    let is_told = |process: &&ProcessRecord| {
+        let probe = process.probe.as_ref();
+        let served = probe.is_some_and(|probe| probe.served_by_libc == Some(false));
+        process.library_mapped && served && process.brk_heap == Some(true)
+    };
+    let process = processes.iter().find(is_told)?;
+    let advice = match is_set("DEEPBIND", "1") {
+        true => {
+            "HAKMEM_DEEPBIND=1 gives it to libraries that are opened with RTLD_DEEPBIND: leave it \
+             out"
+        }
+        false => {
+            "the program takes memory from brk itself, or one of its libraries was opened by \
+             dlmopen, or takes malloc from the C library's handle: then no block may go from one \
+             malloc to the other"
+        }
+    };
+    Some(Finding::note(
+        "libc",
+        format!(
+            "{}: the C library's malloc has a heap, too: something calls it beside hakmem's",
+            process.executable.display()
+        ),
+        advice,
+    ))
+}
+
 /// What to do where every call is passed on because somebody asked for it.
 pub const UNSET_FALLBACK: &str = "HAKMEM_FALLBACK=libc asks for that: leave it out";
 
 /// Whether the environment asks for that.
 pub fn is_fallback_set() -> bool {
-    let is = |name: &str, text: &str| env::var(name).is_ok_and(|value| value.contains(text));
-    is("HAKMEM_FALLBACK", "libc") || is("HAKMEM_OPTIONS", "fallback=libc")
+    is_set("FALLBACK", "libc")
+}
+
+/// Whether the environment gives an option that value.
+fn is_set(option: &str, value: &str) -> bool {
+    let has = |name: &str, text: &str| env::var(name).is_ok_and(|set| set.contains(text));
+    let listed = format!("{}={value}", option.to_lowercase());
+    has(&format!("HAKMEM_{option}"), value) || has("HAKMEM_OPTIONS", &listed)
 }
 
 /// The topic of memory that does not come from malloc.

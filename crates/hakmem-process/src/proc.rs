@@ -45,6 +45,16 @@ pub(crate) fn mapped_files(tid: i32) -> Option<Vec<MappedFile>> {
     Some(lines.filter_map(mapped_file).collect())
 }
 
+/// Whether the process of a thread has memory from brk, of which the C library's malloc makes its
+/// heap, and nobody else but very few programs takes any.
+pub(crate) fn has_brk_heap(tid: i32) -> Option<bool> {
+    let maps = fs::read(format!("/proc/{tid}/maps")).ok()?;
+    Some(
+        maps.split(|&byte| byte == b'\n')
+            .any(|line| line.ends_with(b"[heap]")),
+    )
+}
+
 /// Resident pages of a process.
 pub(crate) fn resident_pages(pid: i32) -> Option<u64> {
     let sizes = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;

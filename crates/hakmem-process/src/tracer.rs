@@ -55,6 +55,8 @@ pub struct ProcessRecord {
     pub probe: Option<Probe>,
     /// Resident memory at the end that was of no file; `None`: the end came too abruptly.
     pub anonymous_kib: Option<u64>,
+    /// Whether the process had memory from brk at its end; `None` as above.
+    pub brk_heap: Option<bool>,
 }
 
 /// What the inquiry into an image found out.
@@ -396,9 +398,9 @@ impl<'run> Tracer<'run> {
             let was_loaded = image.probe.as_ref().is_some_and(|it| it.library_loaded);
             in_memory.unwrap_or(was_loaded)
         });
-        let anonymous_kib = match end {
-            End::OfLastThread(tid) => proc::anonymous_kib(tid),
-            End::Replaced | End::Unannounced => None,
+        let (anonymous_kib, brk_heap) = match end {
+            End::OfLastThread(tid) => (proc::anonymous_kib(tid), proc::has_brk_heap(tid)),
+            End::Replaced | End::Unannounced => (None, None),
         };
         self.seen.images.push(ProcessRecord {
             pid,
@@ -409,6 +411,7 @@ impl<'run> Tracer<'run> {
             library_mapped,
             probe: image.probe,
             anonymous_kib,
+            brk_heap,
         });
     }
 

@@ -312,6 +312,51 @@ fn a_program_that_does_not_end_is_stopped_at_the_time_limit() {
     assert!(text.contains("sleep: malloc is hakmem's"), "{text}");
 }
 
+/// Opens a library with RTLD_DEEPBIND, and frees a block of the library's.
+const MIXED: &str = "
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <stdlib.h>
+    int main(int count, char **arguments) {
+        void *library = dlopen(arguments[1], RTLD_NOW | RTLD_DEEPBIND);
+        void *(*make)(void) = (void *(*)(void))dlsym(library, \"make\");
+        free(make());
+        return 0;
+    }";
+
+#[test]
+fn the_other_malloc_of_a_program_is_found() {
+    let directory = scratch();
+    let path = directory.path().join("mixed");
+    let library = directory.path().join("library.so");
+    compile("cc", MIXED, &["-fno-builtin"], &path).unwrap();
+    let source = "#include <stdlib.h>\nvoid *make(void) { return malloc(100); }";
+    compile("cc", source, &["-shared", "-fPIC"], &library).unwrap();
+    for (name, value) in [
+        ("HAKMEM_DEEPBIND", "1"),
+        ("HAKMEM_OPTIONS", "stats=0,deepbind=1"),
+        ("HAKMEM_DEEPBIND", "0"),
+    ] {
+        let mut command = hakmem();
+        command.env(name, value).args(["doctor", "--"]);
+        let output = command.args([&path, &library]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (found, mixed) = (text.contains("RTLD_DEEPBIND: leave it out"), value != "0");
+        assert_eq!(found, mixed, "{text}");
+        assert_eq!(
+            text.contains("mixed: the C library's malloc has a heap"),
+            mixed,
+            "{text}"
+        );
+        assert_eq!(text.contains("ended by signal 6"), mixed, "{text}");
+        assert_eq!(
+            text.contains("hakmem serves this program"),
+            !mixed,
+            "{text}"
+        );
+    }
+}
+
 /// A server: it ends in order when it is asked to.
 const SERVER: &str = "
     #include <signal.h>

@@ -114,6 +114,7 @@ pub fn record(arm: &Arm) -> ProcessRecord {
             statistics_at_end: is_hakmem.then(|| statistics(554, 548, 0)),
         }),
         anonymous_kib: Some(1024),
+        brk_heap: Some(false),
     }
 }
 
