@@ -1,8 +1,8 @@
-/* memcpy, memset, strcpy and their kin, which see before they write whether that fits the block
- * they write to: no free has to come, and nothing is written over.
+/* memcpy, memset, strcpy, sprintf and their kin, which see before they write whether that fits the
+ * block they write to: no free has to come, and nothing is written over.
  *
- *     to -> entry of the page map: none -> the C library's copy              stack, variables,
- * files slab -> the block's word: live? so many bytes left? -> the same
+ *     to -> entry of the page map: none -> the C library's copy (stack, variables, files)
+ *                                  slab -> the block's word: live? so many bytes left? -> the same
  *
  * They take the place of the C library's for the program and its libraries, in the shared library
  * alone. The C library's own calls do not pass here, nor what compilers make of short copies, nor
@@ -14,10 +14,18 @@
  * atomic or owned by who owns the block, so any thread may call them, signal handlers too, and no
  * lock is taken.
  */
+
+/* The definitions below are no calls to be fortified. */
+#undef _FORTIFY_SOURCE
+
 #include <dlfcn.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <wchar.h>
 
+#include "api/alloc.h"
 #include "api/block.h"
 #include "hardened/front.h"
 #include "os/os.h"
@@ -34,11 +42,13 @@
 /* The C library's, NULL until the constructor has found them. Atomic relaxed, any thread. */
 static void *(*libc_move)(void *to, const void *from, size_t size);
 static void *(*libc_set)(void *to, int byte, size_t size);
+static int (*libc_print)(char *to, size_t size, const char *format, va_list arguments);
 
 __attribute__((constructor)) static void find_copies(void)
 {
     symbol_find(RTLD_NEXT, &libc_move, "memmove");
     symbol_find(RTLD_NEXT, &libc_set, "memset");
+    symbol_find(RTLD_NEXT, &libc_print, "vsnprintf");
 }
 
 /* The compiler must not see that these two copy and set: it would call those that call them. */
@@ -324,6 +334,50 @@ EXPORT wchar_t *wmemset(wchar_t *to, wchar_t value, size_t count)
     for (size_t i = 0; i < count; i++)
         to[i] = value;
     return to;
+}
+
+/* ---- Formatted text -------------------------------------------------------------------------- */
+
+/* Writes as far as there is room: how long the text is shows then. */
+static int print(char *to, size_t size, const char *format, va_list arguments, const char *call)
+{
+    bool all = LIKELY(fits(to, size));
+    if (!all)
+        check(to, size_min(size, 1), call);
+    size_t room = all ? size : size_min(size, alloc_object_size(to));
+    if (UNLIKELY(!ATOMIC_LOAD_RELAXED(&libc_print)))
+        find_copies();
+    int length = libc_print(to, room, format, arguments);
+    if (UNLIKELY(room < size) && length >= 0 && (size_t)length >= room)
+        look_closely(to, size_min((size_t)length + 1, size), call);
+    return length;
+}
+
+EXPORT int vsnprintf(char *to, size_t size, const char *format, va_list arguments)
+{
+    return print(to, size, format, arguments, "vsnprintf");
+}
+
+EXPORT int vsprintf(char *to, const char *format, va_list arguments)
+{
+    return print(to, INT_MAX, format, arguments, "vsprintf");
+}
+
+#define PRINT(size, call)                                                                          \
+    va_list arguments;                                                                             \
+    va_start(arguments, format);                                                                   \
+    int length = print(to, size, format, arguments, call);                                         \
+    va_end(arguments);                                                                             \
+    return length
+
+EXPORT int snprintf(char *to, size_t size, const char *format, ...)
+{
+    PRINT(size, "snprintf");
+}
+
+EXPORT int sprintf(char *to, const char *format, ...)
+{
+    PRINT(INT_MAX, "sprintf");
 }
 
 /* ---- Second names of glibc ------------------------------------------------------------------- */

@@ -138,7 +138,9 @@ void page_map_prepare_by_spare(struct page_map_spare *spare, const void *address
 void page_map_register(struct region *region);
 void page_map_unregister(const struct region *region);
 
-extern struct leaf *page_map_root[1 << ROOT_BITS]; /* atomic: release on install, acquire on load */
+/* Atomic: release on install, acquire on load. Hidden, so that it is found before anything is
+ * relocated (hardened/copies.c). */
+extern struct leaf *page_map_root[1 << ROOT_BITS] __attribute__((visibility("hidden")));
 
 ALWAYS_INLINE uintptr_t page_map_entry(const struct leaf *leaf, const void *address)
 {

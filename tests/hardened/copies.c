@@ -8,6 +8,7 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,6 +38,17 @@ static int failures;
         __VA_ARGS__;                                                                               \
     }
 
+static void print_string(void *to, size_t size, ...)
+{
+    va_list arguments;
+    va_start(arguments, size);
+    if (size)
+        vsnprintf(to, size, "%.*s", arguments);
+    else
+        vsprintf(to, "%.*s", arguments);
+    va_end(arguments);
+}
+
 /* The last `size` characters of the source, with its zero. */
 #define STRING(size) (source + LONGEST + 1 - (size))
 #define WIDE_STRING(size) (wide_source + LONGEST + 1 - (size))
@@ -55,6 +67,10 @@ COPY(strncpy, strncpy(to, "a", size))
 COPY(stpncpy, stpncpy(to, source, size))
 COPY(strcat, *(char *)to = 0; strcat(to, STRING(size)))
 COPY(strncat, *(char *)to = 0; strncat(to, source, size - 1))
+COPY(sprintf, sprintf(to, "%s", STRING(size)))
+COPY(snprintf, snprintf(to, size, "%.*s", (int)size, source))
+COPY(vsprintf, print_string(to, 0, (int)size - 1, source))
+COPY(vsnprintf, print_string(to, size, (int)size, source))
 COPY(wmemcpy, wmemcpy(to, wide_source, size))
 COPY(wmemmove, wmemmove(to, wide_source, size))
 COPY(wmempcpy, wmempcpy(to, wide_source, size))
@@ -77,17 +93,18 @@ static const struct function {
     size_t width;
     size_t least; /* how many characters it writes at least */
 } functions[] = {
-    ROW(memcpy, 1, 0),   ROW(memmove, 1, 0), ROW(mempcpy, 1, 0), ROW(memset, 1, 0),
-    ROW(memccpy, 1, 0),  ROW(bcopy, 1, 0),   ROW(bzero, 1, 0),   ROW(explicit_bzero, 1, 0),
-    ROW(strcpy, 1, 1),   ROW(stpcpy, 1, 1),  ROW(strncpy, 1, 0), ROW(stpncpy, 1, 0),
-    ROW(strcat, 1, 1),   ROW(strncat, 1, 1), ROW(wmemcpy, 4, 0), ROW(wmemmove, 4, 0),
-    ROW(wmempcpy, 4, 0), ROW(wmemset, 4, 0), ROW(wcscpy, 4, 1),  ROW(wcpcpy, 4, 1),
-    ROW(wcsncpy, 4, 0),  ROW(wcpncpy, 4, 0), ROW(wcscat, 4, 1),  ROW(wcsncat, 4, 1),
+    ROW(memcpy, 1, 0),   ROW(memmove, 1, 0),  ROW(mempcpy, 1, 0),  ROW(memset, 1, 0),
+    ROW(memccpy, 1, 0),  ROW(bcopy, 1, 0),    ROW(bzero, 1, 0),    ROW(explicit_bzero, 1, 0),
+    ROW(strcpy, 1, 1),   ROW(stpcpy, 1, 1),   ROW(strncpy, 1, 0),  ROW(stpncpy, 1, 0),
+    ROW(strcat, 1, 1),   ROW(strncat, 1, 1),  ROW(wmemcpy, 4, 0),  ROW(wmemmove, 4, 0),
+    ROW(wmempcpy, 4, 0), ROW(wmemset, 4, 0),  ROW(wcscpy, 4, 1),   ROW(wcpcpy, 4, 1),
+    ROW(wcsncpy, 4, 0),  ROW(wcpncpy, 4, 0),  ROW(wcscat, 4, 1),   ROW(wcsncat, 4, 1),
+    ROW(sprintf, 1, 1),  ROW(snprintf, 1, 1), ROW(vsprintf, 1, 1), ROW(vsnprintf, 1, 1),
 };
 
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-static const size_t sizes[] = {1, 4, 8, 24, 40, 1000, 1016, 5000, 32760, 50000, 131072, 300000};
+static const size_t sizes[] = {4, 24, 1016, 5000, 50000, 131072};
 
 /* ---- Children -------------------------------------------------------------------------------- */
 
@@ -282,6 +299,11 @@ static void results(void)
     SAME("wmemcpy", wmemcpy(wide, L"xyz", 4) == wide && !wcscmp(wide, L"xyz"));
     SAME("wmemmove", wmemmove(wide + 1, wide, 3) == wide + 1 && !wmemcmp(wide, L"xxyz", 4));
     SAME("wmempcpy", wmempcpy(wide, L"ab", 2) == wide + 2 && !wmemcmp(wide, L"abyz", 4));
+    SAME("sprintf", sprintf(block, "%d-%s", 7, "x") == 3 && !strcmp(block, "7-x"));
+    SAME("snprintf", snprintf(block, 32, "%040d", 1) == 40 && strlen(block) == 31);
+    SAME("snprintf, much room", snprintf(block, 1 << 20, "%5.2f", 2.5) == 5);
+    SAME("snprintf, none", snprintf(NULL, 0, "%d", 12345) == 5);
+    SAME("snprintf, end", snprintf(block + 32, 0, "%d", 12345) == 5);
     free(block);
     free(wide);
 }
