@@ -7,7 +7,7 @@ seconds, by root only, and only when the machine has memory to spare. A process 
 back, even if this one is killed.
 memory: a peak of memory in use below 64 to 256 MiB, by the program's own account.
 soft-limit: the same program under the option limit_mib of 64 MiB, ten times.
-cgroup: 64 MiB to 1 GiB, in a control group that kills who takes more (control_group.py).
+cgroup: 64 to 512 MiB, in a control group that kills who takes more (control_group.py).
 """
 
 import argparse
@@ -29,7 +29,7 @@ PROGRAMS_NEED_MIB = 256
 PEAKS_MIB = (64, 128, 256)
 SOFT_LIMIT_MIB = 64
 SOFT_LIMIT_RUNS = 10
-GROUPS_MIB = (64, 128, 256, 512, 1024)
+GROUPS_MIB = (64, 128, 256, 512)
 OVERCOMMIT = "/proc/sys/vm/overcommit_memory"
 OVERCOMMIT_RULES = {"0": "guessing", "1": "always", "2": "never"}
 
