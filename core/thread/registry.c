@@ -9,6 +9,7 @@
 #include "hardened.h"
 #include "map/metadata.h"
 #include "os/os.h"
+#include "span/huge.h"
 #include "thread/idle.h"
 
 /* The first heap is part of the library: a small program maps none. It touches the front and the
@@ -429,7 +430,7 @@ void *registry_new_area(void)
     if (!area)
         return os_map(HEAP_BYTES, CACHE_LINE, NULL);
     if (bytes >= REGION_SIZE)
-        os_advise_huge_pages(area, bytes, false);
+        huge_refuse(area, bytes);
     if (bytes > HEAP_BYTES)
         keep_areas(area + HEAP_BYTES, bytes - HEAP_BYTES);
     return area;
