@@ -323,10 +323,7 @@ mod tests {
         pages[24] = PageState::Cached;
         pages[32] = PageState::Free;
         pages[40] = PageState::Untouched;
-        let superslab = PageMap {
-            base: 0,
-            pages,
-        };
+        let superslab = PageMap { base: 0, pages };
         let style = Style {
             colour: false,
             superslabs: 1,
