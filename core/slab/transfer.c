@@ -96,7 +96,8 @@ static SLOW_PATH void grow_slots(struct transfer *transfer, unsigned wanted)
         ATOMIC_STORE_RELAXED(&transfer->capacity, capacity);
     }
     lock_release(&transfer->lock);
-    if (left)
+    /* 0 with slots: a child of a fork between the two stores, which does not know how many. */
+    if (left_capacity)
         metadata_free(left, left_capacity * sizeof *left);
 }
 

@@ -69,6 +69,8 @@ STEPS = (
      "        set_count(transfer, held + count);\n"
      "    memcpy(transfer->slots + held, blocks, count * sizeof *blocks);\n",
      "the child finds blocks in the transfer cache that are not there yet"),
+    ("slab/transfer.c", "    if (left_capacity)\n", "    if (left)\n",
+     "the child gives back a record whose size it does not know"),
     ("map/metadata.c", "    freed->next = *list;\n    KEEP_STORE_ORDER();\n    *list = freed;\n",
      "    struct free_record *next = *list;\n    *list = freed;\n    freed->next = next;\n",
      "the child finds a record in a list that ends with it"),
