@@ -1,6 +1,7 @@
 /* See checks.h. */
 #include "base/assert.h"
 #include "checks/checks.h"
+#include "os/identity.h"
 #include "slab/slab.h"
 #include "thread/registry.h"
 
@@ -35,9 +36,18 @@ static void check_magazine(const struct heap *heap, unsigned size_class)
     }
 }
 
+/* False for a heap of the parent process that nobody has entered or taken over yet: any change of
+ * its magazines may have stopped in the middle. Nor is a heap that a thread has claimed looked at.
+ */
+static bool can_be_checked(const struct heap *heap)
+{
+    uint64_t owner = ATOMIC_LOAD_RELAXED(&heap->owner);
+    return !owner || identity_is_local(owner);
+}
+
 void heap_check(struct heap *heap)
 {
-    if (heap->bare)
+    if (heap->bare || !can_be_checked(heap))
         return;
     const struct heap_front *front = &heap->area->front;
     ASSERT(front->null_slots[0] == NULL && front->null_slots[1] == NULL);
