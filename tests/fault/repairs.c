@@ -91,7 +91,7 @@ int main(void)
     free(malloc(1));
     /* There are many more calls then, and regions lie far apart, so that a repair takes long. */
     if (HARDENED)
-        one_of = 64;
+        one_of = 48;
     fault_hook = repair_all;
     use(STEPS);
     fault_hook = NULL;
