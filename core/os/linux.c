@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -67,18 +66,26 @@ static const uintptr_t watched_code[WATCHED_COUNT] = {
 /* The first bytes of each at the start; const after os_start. */
 static uint64_t watched_start[WATCHED_COUNT][2];
 
+/* Calls no memcpy: at the start it may be one of a library that was not relocated yet. */
+static uint64_t watched_word(enum watched call, unsigned index)
+{
+    struct __attribute__((packed, may_alias)) word {
+        uint64_t value;
+    };
+    return ((const struct word *)watched_code[call])[index].value;
+}
+
 void os_start(void)
 {
-    for (unsigned i = 0; i < WATCHED_COUNT && !watched_start[i][0]; i++)
-        memcpy(watched_start[i], (const void *)watched_code[i], sizeof watched_start[i]);
+    for (unsigned i = 0; i < WATCHED_COUNT * 2u && !watched_start[i / 2][i % 2]; i++)
+        watched_start[i / 2][i % 2] = watched_word(i / 2, i % 2);
 }
 
 static bool is_watched(enum watched call)
 {
-    uint64_t now[2];
     const uint64_t *start = watched_start[call];
-    memcpy(now, (const void *)watched_code[call], sizeof now);
-    return UNLIKELY(now[0] != start[0] || now[1] != start[1]) && start[0];
+    bool changed = watched_word(call, 0) != start[0] || watched_word(call, 1) != start[1];
+    return UNLIKELY(changed) && start[0];
 }
 
 bool os_is_watched(void)
