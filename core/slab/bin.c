@@ -168,10 +168,10 @@ static void populate(struct bin *bin, struct slab *slab)
 
 /* How many empty slabs a bin may keep: as many bytes as KEPT_MAGAZINES of the longest magazines.
  * None with one block: these wait in transfer caches, and the page heap can make others of the
- * rest. */
+ * rest. The hardened library has no such caches, and slabs know how much of them is open. */
 static unsigned keep_max(unsigned size_class)
 {
-    if (size_class_is_single(size_class))
+    if (size_class_is_single(size_class) && !HARDENED)
         return 0;
     size_t bytes = (size_t)POLICY(magazine_kib) * KIB * KEPT_MAGAZINES;
     return (unsigned)(bytes / (size_classes[size_class].units * UNIT_SIZE));
