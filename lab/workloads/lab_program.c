@@ -18,6 +18,11 @@ void lab_fail(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    /* One line is printed: of threads that fail at once, the others wait for the first to exit. */
+    static int failed;
+    while (__atomic_exchange_n(&failed, 1, __ATOMIC_RELAXED)) {
+        pause();
+    }
     fprintf(stderr, "%s: %s\n", lab_program.workload, text);
     /* Other threads may be at work: their exit handlers and buffers are left alone. */
     _exit(1);
