@@ -57,10 +57,11 @@ static SLOW_PATH void set_blocks_of(
     bin_lower_bounds(bin);
 }
 
-/* Purges the first run of purgeable grains of the slab. Called and returns with the bin's lock
+/* Purges the first run of purgeable grains of the slab; if one was purged just before, without
+ * asking again whether the program observes the superslab. Called and returns with the bin's lock
  * held, releases it in between. Sets `*bytes` to the purged bytes, 0 if the system refuses; false:
  * there is no such run. */
-static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t *bytes)
+static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, bool asked, size_t *bytes)
 {
     uint64_t grains = purgeable_grains(slab);
     if (!grains)
@@ -72,7 +73,7 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, size_t 
     ATOMIC_STORE_RELAXED(&slab->purged_once, true);
     set_blocks_of(bin, slab, start, length, false);
     lock_release(&bin->lock);
-    bool purged = page_heap_purge_pages(slab->superslab, slab->base + start, length, false);
+    bool purged = page_heap_purge_pages(slab->superslab, slab->base + start, length, asked);
     lock_acquire(&bin->lock);
     set_blocks_of(bin, slab, start, length, true);
     if (purged)
@@ -119,8 +120,8 @@ sweep_slabs(struct bin *bin, unsigned most, unsigned fullness_min, struct list *
     size_t total = 0, bytes = 1;
     struct slab *slab;
     while ((slab = next_to_sweep(bin, fullness_min)) != NULL && bytes && most-- > 0) {
-        for (int runs = 0; runs < SWEEP_RUNS_MAX && bytes && purge_slab_run(bin, slab, &bytes);
-             runs++)
+        for (int runs = 0;
+             runs < SWEEP_RUNS_MAX && bytes && purge_slab_run(bin, slab, runs > 0, &bytes); runs++)
             total += bytes;
         if (slab->free_blocks == slab->blocks) {
             bin_detach(bin, slab, gone);
