@@ -370,15 +370,6 @@ static size_t unmap_superslab(struct superslab *superslab, bool everything)
     return 0;
 }
 
-/* True if unmapping the superslab would leave a hole between others, which costs the process a
- * mapping, of which it may have 65,530: then its memory goes, and the addresses stay. Lock held,
- * but neighbours may be of other parts. */
-static bool is_between(const struct superslab *superslab)
-{
-    const char *base = superslab->region.base;
-    return page_map_lookup(base - 1) && page_map_lookup(base + REGION_SIZE);
-}
-
 /* The system refuses to purge locked memory: a purge gives up after REFUSALS_MAX such superslabs,
  * and leaves them alone for REFUSED_ROUNDS rounds, or each purge would look at all of them again. A
  * purge of everything tries all again. */
@@ -397,8 +388,7 @@ static size_t purge_part(struct page_heap_part *part, size_t bytes)
         if (!superslab)
             break;
         superslab->purge_round = round;
-        bool unmaps = everything || pressure_is_near() || !is_between(superslab);
-        if (unmaps && superslab->free_units == UINT32_MAX && page_heap_stats().superslabs > 1) {
+        if (superslab->free_units == UINT32_MAX && page_heap_stats().superslabs > 1) {
             purged += unmap_superslab(superslab, everything);
             continue;
         }

@@ -126,12 +126,10 @@ endforeach()
 set_tests_properties(runtime_watched_wrapped PROPERTIES
     ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:runtime_watched_lib>")
 
-# behaviours 46, 59 and 60
+# behaviours 59 and 60
 hakmem_test(NAME runtime_advised SOURCES runtime_advised.c)
 hakmem_test(NAME runtime_observed SOURCES runtime_observed.c)
 set_tests_properties(runtime_observed PROPERTIES SKIP_RETURN_CODE 77)
-hakmem_test(NAME runtime_holes SOURCES runtime_holes.c)
-set_tests_properties(runtime_holes PROPERTIES ENVIRONMENT HAKMEM_HUGE_PAGES=0)
 
 # behaviours 26 and 27
 runtime_script(runtime_elf runtime_elf.py 30 $<TARGET_FILE:hakmem>)
