@@ -260,6 +260,10 @@
  * [2026-11-27-huge-pages-by-the-systems-word; none: rows run where nothing is given unasked] */
 #define HUGE_ALONE_MIN (16 * MIB)
 
+/* bytes. From here on a block with huge pages moves to whatever addresses the system likes.
+ * [2026-11-27-huge-pages-by-the-systems-word; none: hostile test address_limit] */
+#define HUGE_MOVED_MAX GIB
+
 /* blocks. How many live ones may be mappings of their own, moved or cut off by the system: a
  * quarter of the mappings that a process may have.
  * [2026-11-22-big-blocks-at-any-page; none: hostile test count_of_shortened] */

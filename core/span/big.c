@@ -60,12 +60,13 @@ static void give_up_own_mapping(struct big *big)
 }
 
 /* Moves the mapping to `size` free bytes; NULL: it is as before. Huge pages stay whole if their
- * addresses are aligned, so for them the target is mapped first. */
+ * addresses are aligned, so for them the target is mapped first. For the system these are twice as
+ * many addresses: a long block might not fit below a limit. */
 static char *move_mapping(struct big *big, size_t size)
 {
     if (!take_own_mapping(big))
         return NULL;
-    char *target = big->huge ? os_map(size, REGION_SIZE, NULL) : NULL;
+    char *target = big->huge && size < HUGE_MOVED_MAX ? os_map(size, REGION_SIZE, NULL) : NULL;
     if (!target)
         return os_relocate(big->region.base, big->mapped, size);
     enum os_move_result moved = os_move(big->region.base, big->mapped, target, size);
