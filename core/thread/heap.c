@@ -240,6 +240,7 @@ struct heap *heap_enter(void)
     bool outermost = heap->depth++ == 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     idle_enter(heap);
+    bool closed = heap->state == HEAP_CLOSED;
     idle_take_back(heap);
     if (heap == own_heap)
         thread_heap = &heap->area->front;
@@ -248,13 +249,12 @@ struct heap *heap_enter(void)
         enter_process(heap);
         if (UNLIKELY(heap->area->front.classes != class_map_newest()->classes))
             idle_open_front(heap);
-        bool periodic = ++heap->slow_calls >= MAINTENANCE_PERIOD;
+        /* A heap that was closed since a limit is near has to give up its long blocks. */
+        bool periodic = ++heap->slow_calls >= MAINTENANCE_PERIOD || (closed && pressure_is_near());
         if (periodic) {
             heap->slow_calls = 0;
             heap_maintain(heap);
         }
-        if (UNLIKELY(pressure_is_near()) && heap->allowed_bytes)
-            heap_flush_singles(heap);
         if (periodic || idle_matters())
             idle_look_after_purge(heap);
     }

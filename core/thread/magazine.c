@@ -653,7 +653,8 @@ bool heap_flush_singles(struct heap *heap)
             count_flush(magazine_of(heap, size_class), held);
             any = true;
         }
-        if (near && was_used(heap, size_class))
+        /* One that is empty may be about to be filled. */
+        if (held && near)
             magazine_set_capacity(heap, size_class, 0);
     }
     return any;

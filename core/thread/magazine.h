@@ -300,7 +300,7 @@ void heap_flush(struct heap *heap);
 bool heap_make_room(struct heap *heap, unsigned shard, unsigned step);
 
 /* In a slow path of the heap's thread, before memory grows: returns the single blocks in its
- * magazines to their bins; near a limit all long ones, and its magazines hold none from now on.
+ * magazines to their bins; near a limit all long ones, and those magazines hold none from now on.
  * True: there were some. Does nothing in a signal handler that interrupts such a path. */
 bool heap_flush_singles(struct heap *heap);
 
