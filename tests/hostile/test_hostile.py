@@ -99,9 +99,9 @@ class Runs(unittest.TestCase):
             runner(case(arguments=[])).go()
 
     def test_a_group_that_kills(self):
-        """Where one can be made."""
+        """Where one can be made; one block alone is more than it may have."""
         greedy = case(program="memory/handed_over", memory_mib=8,
-                      arguments=["none", "0", "1", "4000000", "4000000", "4", "20"])
+                      arguments=["none", "0", "1", "40000000", "40000000", "1", "1"])
         status = run_hostile.run_case(greedy, ARGUMENTS.programs, ARGUMENTS.library)
         self.assertIn(status, (1, run_hostile.SKIPPED))
 
