@@ -455,10 +455,14 @@ void os_advise_huge_pages(void *address, size_t size, bool wanted)
 
 bool os_is_one_mapping(void *address, size_t size)
 {
-    /* Up to the first thread's stack there is no room to become longer, and so the system refuses
-     * for another reason, unless it finds several mappings before. */
-    size_t longer = round_up(getauxval(AT_RANDOM) - (uintptr_t)address, os_page_size());
-    return system_call(SYS_mremap, (long)address, (long)size, (long)longer, 0, 0, 0) != -EFAULT;
+    /* All addresses but a page: there is no room for that, and so the system refuses, for another
+     * reason than that it finds several mappings before. As realloc asks, since filters of system
+     * calls may know no other form; and not if even that may be unknown to them. */
+    size_t all = (size_t)2 << (63 - __builtin_clzl(getauxval(AT_RANDOM)));
+    return !POLICY(huge_pages) ||
+           system_call(
+               SYS_mremap, (long)address, (long)size, (long)(all - os_page_size()), MREMAP_MAYMOVE,
+               0, 0) != -EFAULT;
 }
 
 enum os_move_result os_resize(void *address, size_t old_size, size_t new_size)
