@@ -43,12 +43,14 @@
 static void *(*libc_move)(void *to, const void *from, size_t size);
 static void *(*libc_set)(void *to, int byte, size_t size);
 static int (*libc_print)(char *to, size_t size, const char *format, va_list arguments);
+static int (*libc_print_all)(char *to, const char *format, va_list arguments);
 
 __attribute__((constructor)) static void find_copies(void)
 {
     symbol_find(RTLD_NEXT, &libc_move, "memmove");
     symbol_find(RTLD_NEXT, &libc_set, "memset");
-    symbol_find(RTLD_NEXT, &libc_print, "vsnprintf");
+    symbol_find(RTLD_NEXT, &libc_print_all, "vsprintf");
+    symbol_find(RTLD_NEXT, &libc_print, "vsnprintf"); /* last: who sees it sees the other */
 }
 
 /* The compiler must not see that these two copy and set: it would call those that call them. */
@@ -358,26 +360,43 @@ EXPORT int vsnprintf(char *to, size_t size, const char *format, va_list argument
     return print(to, size, format, arguments, "vsnprintf");
 }
 
-EXPORT int vsprintf(char *to, const char *format, va_list arguments)
+/* Writes all. Into a block only if it fits: how long the text is has to be known before, since old
+ * programs append to what they print ("%s..." of the same block), which nothing may begin to write
+ * over. */
+static int print_all(char *to, const char *format, va_list arguments, const char *call)
 {
-    return print(to, INT_MAX, format, arguments, "vsprintf");
+    if (UNLIKELY(!ATOMIC_LOAD_RELAXED(&libc_print)))
+        find_copies();
+    if (UNLIKELY(!fits(to, INT_MAX))) {
+        va_list twice;
+        va_copy(twice, arguments);
+        int length = libc_print(NULL, 0, format, twice);
+        va_end(twice);
+        check(to, length < 0 ? 1 : (size_t)length + 1, call);
+    }
+    return libc_print_all(to, format, arguments);
 }
 
-#define PRINT(size, call)                                                                          \
+EXPORT int vsprintf(char *to, const char *format, va_list arguments)
+{
+    return print_all(to, format, arguments, "vsprintf");
+}
+
+#define PRINT(...)                                                                                 \
     va_list arguments;                                                                             \
     va_start(arguments, format);                                                                   \
-    int length = print(to, size, format, arguments, call);                                         \
+    int length = __VA_ARGS__;                                                                      \
     va_end(arguments);                                                                             \
     return length
 
 EXPORT int snprintf(char *to, size_t size, const char *format, ...)
 {
-    PRINT(size, "snprintf");
+    PRINT(print(to, size, format, arguments, "snprintf"));
 }
 
 EXPORT int sprintf(char *to, const char *format, ...)
 {
-    PRINT(INT_MAX, "sprintf");
+    PRINT(print_all(to, format, arguments, "sprintf"));
 }
 
 /* ---- Second names of glibc ------------------------------------------------------------------- */
