@@ -72,6 +72,9 @@ bool fence_close(enum fence fence, void *address, size_t size)
 {
     if (fence == FENCE_MARKS && os_guard(address, size))
         return true;
+    /* The system has guarded what lies before a locked page. */
+    if (fence == FENCE_MARKS)
+        os_unguard(address, size);
     if (!os_purge(address, size)) {
         /* It is locked, or a filter refuses: another mapping in its place has none. */
         if (fence == FENCE_RIGHTS && os_make_untouchable(address, size))
