@@ -46,7 +46,8 @@ size_t pressure_kept_bytes(void);
 
 extern size_t pressure_used_bytes; /* atomic relaxed, any thread */
 
-/* The memory in use, when it was last added up: at a tick, and before memory grew. */
+/* The memory in slabs, when it was last added up: at a tick, and before memory grew. Big blocks do
+ * not count: caches hold none, and a program may touch little of them. */
 ALWAYS_INLINE size_t pressure_used(void)
 {
     return ATOMIC_LOAD_RELAXED(&pressure_used_bytes);

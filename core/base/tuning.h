@@ -67,7 +67,8 @@
 #define CACHED_BLOCKS_MAX 63
 
 /* part, longest magazines. Of blocks above 1 KiB, all classes together, magazines may hold this
- * part of the memory in use; those of the threads of a CPU at least so many times magazine_kib.
+ * part of the memory in use, where blocks come and go; those of the threads of a CPU at least so
+ * many times magazine_kib.
  * [2026-11-27-one-allowance-for-long-blocks; slots-1m-first] */
 #define CACHED_PART 4
 #define CACHED_MAGAZINES 64
@@ -110,6 +111,11 @@
 /* nanoseconds. By then, the owner of a closed heap has seen that it is closed.
  * [2026-11-22-idle-threads; none: a bound of correctness, far above what processors need] */
 #define SETTLE_NS 1000000
+
+/* milliseconds. After a purge that waited for heaps and got nothing from them, others do not wait:
+ * a program that asks for too much again and again would wait each time.
+ * [2026-11-27-one-allowance-for-long-blocks; none: hostile test left_waiting] */
+#define VAIN_MS 100
 
 /* heaps, blocks. A step of draining ends after this many.
  * [2026-11-22-idle-threads; none: bounds the time of one call, not the sum] */

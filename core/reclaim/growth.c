@@ -29,7 +29,7 @@ void reclaim_before_growth(size_t bytes, bool big)
 {
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
-    ATOMIC_STORE_RELAXED(&pressure_used_bytes, used + big_live_bytes());
+    ATOMIC_STORE_RELAXED(&pressure_used_bytes, used);
     if (pressure_is_armed())
         ATOMIC_STORE_RELAXED(&grew_while_armed, true);
     size_t grown = ATOMIC_ADD_RELAXED(&grown_bytes, bytes) + bytes;

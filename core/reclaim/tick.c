@@ -54,8 +54,9 @@ static void begin_in_pages(void)
     size_t unused_cached = big_cache_unused(IDLE_SINCE_TICK);
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE;
-    size_t used = stats.used_pages * PAGE_SIZE + big_live_bytes();
+    size_t used = stats.used_pages * PAGE_SIZE;
     ATOMIC_STORE_RELAXED(&pressure_used_bytes, used);
+    used += big_live_bytes();
     /* One budget: the BigCache gives first, since that costs the least, and the page heap the rest.
      */
     size_t wanted = share(unused + unused_cached, used);

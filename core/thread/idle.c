@@ -12,6 +12,7 @@
 #include "thread/registry.h"
 
 static struct heap *next_heap; /* atomic: release on store, acquire on load; NULL: all were seen */
+static uint64_t vain_ms;       /* atomic relaxed, any thread: when idle_purge last waited in vain */
 
 /* False for a heap of the parent process: until it is entered by its owner, if that forked, or
  * taken over (registry.c), no other thread touches it. */
@@ -264,11 +265,15 @@ void idle_purge(void)
     bool waits = false;
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
         waits |= close_heap(heap);
-    uint64_t settled_ns = os_clock_ns() + SETTLE_NS;
+    uint64_t now_ms = os_clock_ms(), settled_ns = os_clock_ns() + SETTLE_NS;
+    waits &= os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&vain_ms)) >= VAIN_MS;
     while (waits && os_clock_ns() < settled_ns)
         os_sleep_ms(1);
+    unsigned drained = 0;
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
-        drain_heap(heap);
+        drained += drain_heap(heap);
+    if (waits && !drained)
+        ATOMIC_STORE_RELAXED(&vain_ms, now_ms);
 }
 
 /* ---- Fork ------------------------------------------------------------------------------------ */

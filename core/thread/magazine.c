@@ -176,11 +176,13 @@ ALWAYS_INLINE bool is_allowed(unsigned size_class)
 }
 
 /* How many bytes of all blocks above 1 KiB together the thread may cache: its share of a part of
- * the memory in use. What is cached counts as used, too, so this cannot grow by itself. */
-static size_t allowance(void)
+ * the memory in use. What is cached counts as used, too, so this cannot grow by itself. Where
+ * blocks only come or only go, little is enough. */
+static size_t allowance(bool two_way)
 {
-    size_t least = (size_t)POLICY(magazine_kib) * KIB * CACHED_MAGAZINES;
-    return size_max(pressure_used() / CACHED_PART / heap_working(), least / heap_crowd());
+    size_t least = (size_t)POLICY(magazine_kib) * KIB * CACHED_MAGAZINES / heap_crowd();
+    size_t part = two_way ? pressure_used() / CACHED_PART / heap_working() : 0;
+    return size_max(part, least);
 }
 
 /* Most tiny blocks of the class that a magazine may hold. */
@@ -205,8 +207,9 @@ static unsigned capacity_limit(const struct heap *heap, unsigned size_class)
         return tiny_limit(size_class);
     if (size_class_is_long(size_class) && pressure_is_near())
         return 0;
-    size_t size = size_classes[size_class].size, most = allowance();
-    size_t own = magazine_of(heap, size_class)->capacity * size;
+    const struct magazine *magazine = magazine_of(heap, size_class);
+    size_t size = size_classes[size_class].size, most = allowance(magazine->two_way);
+    size_t own = magazine->capacity * size;
     size_t others = heap->allowed_bytes - size_min(heap->allowed_bytes, own);
     size_t left = most - size_min(most, others);
     return left >= CACHED_BLOCKS_MAX * size ? CACHED_BLOCKS_MAX : (uint32_t)left / (uint32_t)size;
