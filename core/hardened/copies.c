@@ -9,8 +9,8 @@
  * those of this library, whose linker leads them to the __wrap_ names below: free clears blocks
  * that are free already.
  *
- * Resolvers of indirect functions call them before anything of this library is relocated, and
- * before the C library's are known: the way to a copy of bytes needs neither. They read what is
+ * Resolvers of indirect functions call them before anything of this library is relocated, and so
+ * before it reaches the C library's: the way to a copy of bytes needs neither. They read what is
  * atomic or owned by who owns the block, so any thread may call them, signal handlers too, and no
  * lock is taken.
  */
@@ -18,7 +18,6 @@
 /* The definitions below are no calls to be fortified. */
 #undef _FORTIFY_SOURCE
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +28,6 @@
 #include "api/block.h"
 #include "hardened/front.h"
 #include "os/os.h"
-#include "os/symbol.h"
 
 /* Callers have the C library's declarations; some names have none. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -39,19 +37,19 @@
 
 /* ---- The copies themselves ------------------------------------------------------------------- */
 
-/* The C library's, NULL until the constructor has found them. Atomic relaxed, any thread. */
-static void *(*libc_move)(void *to, const void *from, size_t size);
-static void *(*libc_set)(void *to, int byte, size_t size);
-static int (*libc_print)(char *to, size_t size, const char *format, va_list arguments);
-static int (*libc_print_all)(char *to, const char *format, va_list arguments);
-
-__attribute__((constructor)) static void find_copies(void)
-{
-    symbol_find(RTLD_NEXT, &libc_move, "memmove");
-    symbol_find(RTLD_NEXT, &libc_set, "memset");
-    symbol_find(RTLD_NEXT, &libc_print_all, "vsprintf");
-    symbol_find(RTLD_NEXT, &libc_print, "vsnprintf"); /* last: who sees it sees the other */
-}
+/* The C library's own, by names that nobody else has: the first of them fortified programs call. A
+ * memmove of another library may be made of memcpy, and lead back here. NULL until this library is
+ * relocated, before any constructor runs. */
+#define LIBC(name) __asm__(#name) __attribute__((weak))
+extern void *libc_move(void *to, const void *from, size_t size, size_t room) LIBC(__memmove_chk);
+extern void *libc_set(void *to, int byte, size_t size, size_t room) LIBC(__memset_chk);
+extern wchar_t *libc_set_wide(wchar_t *to, wchar_t value, size_t count, size_t room)
+    LIBC(__wmemset_chk);
+extern int libc_print(
+    char *to, size_t size, int flag, size_t room, const char *format, va_list arguments)
+    LIBC(__vsnprintf_chk);
+/* The fortified one ends the text first. */
+extern int libc_print_all(char *to, const char *format, va_list arguments) LIBC(_IO_vsprintf);
 
 /* The compiler must not see that these two copy and set: it would call those that call them. */
 static SLOW_PATH void *move_bytes(void *to, const void *from, size_t size)
@@ -79,14 +77,12 @@ static SLOW_PATH void *set_bytes(void *to, int byte, size_t size)
 
 ALWAYS_INLINE void *move(void *to, const void *from, size_t size)
 {
-    void *(*found)(void *, const void *, size_t) = ATOMIC_LOAD_RELAXED(&libc_move);
-    return LIKELY(found != NULL) ? found(to, from, size) : move_bytes(to, from, size);
+    return LIKELY(libc_move) ? libc_move(to, from, size, SIZE_MAX) : move_bytes(to, from, size);
 }
 
 ALWAYS_INLINE void *set_to(void *to, int byte, size_t size)
 {
-    void *(*found)(void *, int, size_t) = ATOMIC_LOAD_RELAXED(&libc_set);
-    return LIKELY(found != NULL) ? found(to, byte, size) : set_bytes(to, byte, size);
+    return LIKELY(libc_set) ? libc_set(to, byte, size, SIZE_MAX) : set_bytes(to, byte, size);
 }
 
 /* This library's own. */
@@ -333,9 +329,7 @@ EXPORT wchar_t *wmempcpy(wchar_t *to, const wchar_t *from, size_t count)
 EXPORT wchar_t *wmemset(wchar_t *to, wchar_t value, size_t count)
 {
     check(to, bytes_of(count, sizeof *to), "wmemset");
-    for (size_t i = 0; i < count; i++)
-        to[i] = value;
-    return to;
+    return libc_set_wide(to, value, count, SIZE_MAX);
 }
 
 /* ---- Formatted text -------------------------------------------------------------------------- */
@@ -347,9 +341,7 @@ static int print(char *to, size_t size, const char *format, va_list arguments, c
     if (!all)
         check(to, size_min(size, 1), call);
     size_t room = all ? size : size_min(size, alloc_object_size(to));
-    if (UNLIKELY(!ATOMIC_LOAD_RELAXED(&libc_print)))
-        find_copies();
-    int length = libc_print(to, room, format, arguments);
+    int length = libc_print(to, room, 0, SIZE_MAX, format, arguments);
     if (UNLIKELY(room < size) && length >= 0 && (size_t)length >= room)
         look_closely(to, size_min((size_t)length + 1, size), call);
     return length;
@@ -365,12 +357,10 @@ EXPORT int vsnprintf(char *to, size_t size, const char *format, va_list argument
  * over. */
 static int print_all(char *to, const char *format, va_list arguments, const char *call)
 {
-    if (UNLIKELY(!ATOMIC_LOAD_RELAXED(&libc_print)))
-        find_copies();
     if (UNLIKELY(!fits(to, INT_MAX))) {
         va_list twice;
         va_copy(twice, arguments);
-        int length = libc_print(NULL, 0, format, twice);
+        int length = libc_print(NULL, 0, 0, SIZE_MAX, format, twice);
         va_end(twice);
         check(to, length < 0 ? 1 : (size_t)length + 1, call);
     }

@@ -2,7 +2,8 @@
  * program at the call, with one line, whatever the block's size, though nobody frees it; what fits,
  * is of no length, or goes to memory that is no block, is written as the C library would.
  *
- * Each mistake is made in a child.
+ * Each mistake is made in a child. The program is linked with a library that copies before main and
+ * has a memmove of its own (copies_lib.c).
  *
  * usage: hardened_copies
  */
@@ -263,9 +264,23 @@ static void elsewhere(const struct function *function)
         }                                                                                          \
     } while (0)
 
+/* Old programs print behind their own text, which glibc allows: to blocks and elsewhere. */
+static void print_behind(char *text)
+{
+    const char *from = text;
+    strcpy(text, "abc");
+    SAME("sprintf, behind itself", sprintf(text, "%sdef", from) == 6 && !strcmp(text, "abcdef"));
+}
+
+extern bool early_copies_are_libc, early_sets_are_libc;
+
 /* Results and contents are those of the C library. */
 static void results(void)
 {
+    char local[32];
+    print_behind(local);
+    SAME("memcpy in a constructor", early_copies_are_libc);
+    SAME("memset in a constructor", early_sets_are_libc);
     char *block = malloc(32);
     wchar_t *wide = malloc(32 * sizeof *wide);
     memset(block, '#', 32);
@@ -304,6 +319,7 @@ static void results(void)
     SAME("snprintf, much room", snprintf(block, 1 << 20, "%5.2f", 2.5) == 5);
     SAME("snprintf, none", snprintf(NULL, 0, "%d", 12345) == 5);
     SAME("snprintf, end", snprintf(block + 32, 0, "%d", 12345) == 5);
+    print_behind(block);
     free(block);
     free(wide);
 }
