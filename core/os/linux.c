@@ -340,7 +340,7 @@ void *os_reserve_scattered(size_t size, const void *near)
         char *start = map_at(wanted, size, PROT_READ, MAP_NORESERVE);
         if (!start || start == wanted)
             return start;
-        os_unmap(start, size);
+        unmap(start, size, true);
     }
     return os_reserve(size);
 }
@@ -404,7 +404,6 @@ bool os_purge(void *address, size_t size)
 
 bool os_guard(void *address, size_t size)
 {
-    tell_watchers(address, size);
     return advise_range(address, size, MADV_GUARD_INSTALL);
 }
 
