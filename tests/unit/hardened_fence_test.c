@@ -108,6 +108,23 @@ static void is_locked_later(void **state)
     os_discard(start, PAGES * page);
 }
 
+/* The system guards what lies before the locked page, and then refuses. */
+static void is_locked_in_part(void **state)
+{
+    (void)state;
+    size_t page = os_page_size(), length = 3 * page;
+    char *start = map_pages();
+    if (fence_start(start, PAGES * page, 2) != FENCE_MARKS)
+        skip();
+    assert_true(fence_open(FENCE_MARKS, start, length));
+    memset(start, 0x55, length);
+    if (!unit_lock(start + page, page))
+        skip();
+    assert_false(fence_close(FENCE_MARKS, start, length));
+    assert_true(unit_all_bytes(start, length, 0));
+    os_discard(start, PAGES * page);
+}
+
 static void rights_are_bounded(void **state)
 {
     (void)state;
@@ -150,9 +167,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         /* First, before others have taken rights where there are no marks. */
-        cmocka_unit_test(rights_are_bounded),     cmocka_unit_test(closes_and_opens),
-        cmocka_unit_test(marks_take_no_mappings), cmocka_unit_test(locked_memory_loses_its_rights),
-        cmocka_unit_test(is_locked_later),        cmocka_unit_test(without_a_fence_all_is_zero),
+        cmocka_unit_test(rights_are_bounded),
+        cmocka_unit_test(closes_and_opens),
+        cmocka_unit_test(marks_take_no_mappings),
+        cmocka_unit_test(locked_memory_loses_its_rights),
+        cmocka_unit_test(is_locked_later),
+        cmocka_unit_test(is_locked_in_part),
+        cmocka_unit_test(without_a_fence_all_is_zero),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
