@@ -1,13 +1,16 @@
 /* A filter lets through the system calls that the allocator is promised to do with, and no others:
  * behaviour 42. The first call that is not in the list ends the process, which says its number.
  *
- * usage: fault_seccomp running|first|advice|control
+ * usage: fault_seccomp running|first|advice|moving|unmoved|control
  *
  * running: threads that have allocated before go on under the filter, through all tiers and their
  * slow paths: mmap, munmap, mremap, madvise, mprotect, futex, getrandom.
  * first: threads make their first call of all under the filter. That takes gettid besides, and
  * where no heap lies ready, getpid and tgkill: is the owner of another heap still alive?
  * advice: as running, but no advice of madvise passes than the one that gives memory back.
+ * moving: as running, but without realloc, and mremap passes only as the C library's realloc calls
+ * it: the filter of Tor. unmoved: no mremap passes. Cached blocks, which malloc makes longer by
+ * mremap, have to be switched off.
  * control: a call outside the list, by which the filter has to show that it works.
  *
  * exit_group and write are allowed for the test's own end. Prints "done".
@@ -15,6 +18,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/mman.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -68,27 +72,32 @@ static void call_refused(int number, siginfo_t *info, void *context)
     _exit(REFUSED);
 }
 
-static void allow_to_give_back(void)
+/* Lets the call pass with that argument, and not with others. */
+static void allow_only(int call, unsigned argument, uint32_t value)
 {
-    emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, SYS_madvise);
-    emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, args[2]));
-    emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, MADV_DONTNEED);
+    emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (uint32_t)call);
+    emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offsetof(struct seccomp_data, args[argument]));
+    emit(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value);
     emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
     emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_TRAP);
 }
 
 /* For all threads of the process. False: the kernel has no such filters. */
-static bool install_filter(bool with_first_calls, bool with_advice)
+static bool install_filter(const char *mode)
 {
     emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
     emit(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, ARCHITECTURE);
     emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
     emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
-    if (!with_advice)
-        allow_to_give_back();
+    if (strcmp(mode, "advice") == 0)
+        allow_only(SYS_madvise, 2, MADV_DONTNEED);
+    if (strcmp(mode, "moving") == 0)
+        allow_only(SYS_mremap, 3, MREMAP_MAYMOVE);
+    if (strcmp(mode, "unmoved") == 0)
+        allow_only(SYS_mremap, 3, UINT32_MAX);
     allow(promised, sizeof promised / sizeof *promised);
     allow(for_the_test, sizeof for_the_test / sizeof *for_the_test);
-    if (with_first_calls)
+    if (strcmp(mode, "first") == 0)
         allow(for_first_calls, sizeof for_first_calls / sizeof *for_first_calls);
     emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_TRAP);
     const struct sock_fprog program = {length, code};
@@ -101,13 +110,29 @@ static bool install_filter(bool with_first_calls, bool with_advice)
            syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
 }
 
+static bool resizes;
+
+static void work(
+    struct blocks *blocks, unsigned operations, unsigned slots, size_t least, size_t most)
+{
+    if (resizes)
+        blocks_work(blocks, operations, slots, least, most);
+    for (unsigned i = 0; !resizes && i < operations; i++) {
+        unsigned slot = random_next(&blocks->seed) % slots;
+        if (blocks->slot[slot].start)
+            block_free(blocks, slot);
+        else
+            block_alloc(blocks, slot, blocks_size(blocks, least, most));
+    }
+}
+
 /* All tiers, sizes up and down, growing in place and by moving, purge by request and by clock. */
 static void use_everything(struct blocks *blocks)
 {
     for (unsigned round = 0; round < 4; round++) {
-        blocks_work(blocks, 4000, BLOCKS_MAX, 8, 32 * KIB);
-        blocks_work(blocks, 150, 40, 32 * KIB, 2 * MIB);
-        blocks_work(blocks, 20, 4, 2 * MIB, 8 * MIB);
+        work(blocks, 4000, BLOCKS_MAX, 8, 32 * KIB);
+        work(blocks, 150, 40, 32 * KIB, 2 * MIB);
+        work(blocks, 20, 4, 2 * MIB, 8 * MIB);
         blocks_check_all(blocks);
         blocks_free_all(blocks, 7);
         hakmem_purge();
@@ -152,17 +177,18 @@ static void start_threads(void)
 int main(int argc, char **argv)
 {
     if (argc != 2) {
-        say("usage: fault_seccomp running|first|advice|control\n");
+        say("usage: fault_seccomp running|first|advice|moving|unmoved|control\n");
         return 2;
     }
-    bool first = strcmp(argv[1], "first") == 0, advice = strcmp(argv[1], "advice") != 0;
+    const char *mode = argv[1];
+    resizes = strcmp(mode, "moving") != 0 && strcmp(mode, "unmoved") != 0;
     /* Ticks by the clock, at every look. */
     REQUIRE(hakmem_option_set("purge_delay_ms", 1) == 0);
-    allocate_before = !first;
+    allocate_before = strcmp(mode, "first") != 0;
     tables[THREADS].seed = 99;
     watchdog(40, "seccomp");
     start_threads();
-    if (!install_filter(first, advice)) {
+    if (!install_filter(mode)) {
         say("skipped: this kernel does not filter system calls\n");
         return RUNTIME_SKIPPED;
     }
@@ -172,7 +198,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < THREADS; i++)
         while (sem_wait(&done) != 0)
             continue;
-    if (strcmp(argv[1], "control") == 0)
+    if (strcmp(mode, "control") == 0)
         syscall(SYS_getppid);
     ssize_t written = write(STDOUT_FILENO, "done\n", 5);
     _exit(written == 5 ? 0 : 1);
