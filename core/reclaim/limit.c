@@ -87,6 +87,7 @@ static size_t give_free(size_t bytes)
 /* The same, with free memory in caches and inside slabs. */
 static size_t give_deep(size_t wanted)
 {
+    idle_purge();
     heap_flush_pooled(0);
     transfer_drain(SIZE_MAX);
     size_t gone = sweep_purge(wanted);

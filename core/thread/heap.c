@@ -240,7 +240,7 @@ struct heap *heap_enter(void)
     bool outermost = heap->depth++ == 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     idle_enter(heap);
-    bool closed = heap->state == HEAP_CLOSED;
+    bool taken = heap->state == HEAP_CLOSED || heap->drained;
     idle_take_back(heap);
     if (heap == own_heap)
         thread_heap = &heap->area->front;
@@ -249,8 +249,8 @@ struct heap *heap_enter(void)
         enter_process(heap);
         if (UNLIKELY(heap->area->front.classes != class_map_newest()->classes))
             idle_open_front(heap);
-        /* A heap that was closed since a limit is near has to give up its long blocks. */
-        bool periodic = ++heap->slow_calls >= MAINTENANCE_PERIOD || (closed && pressure_is_near());
+        /* Others were at the heap, since a limit is near: no magazine may hold long blocks. */
+        bool periodic = ++heap->slow_calls >= MAINTENANCE_PERIOD || (taken && pressure_is_near());
         if (periodic) {
             heap->slow_calls = 0;
             heap_maintain(heap);
