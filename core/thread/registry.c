@@ -163,7 +163,7 @@ static struct pool *emptiest(void)
     for (struct pool *pool = registry.pools; pool < registry.pools + pools; pool++)
         if ((pool->warm || pool->empty || pool->bare) && (!best || pool->owned < best->owned))
             best = pool;
-    bool rather = registry.left > 1 && liked->warm && liked->owned == best->owned;
+    bool rather = best && registry.left > 1 && liked->warm && liked->owned == best->owned;
     return rather ? liked : best;
 }
 
