@@ -112,10 +112,11 @@
  * [2026-11-22-idle-threads; none: a bound of correctness, far above what processors need] */
 #define SETTLE_NS 1000000
 
-/* milliseconds. After a purge that waited for heaps and got nothing from them, others do not wait:
- * a program that asks for too much again and again would wait each time.
+/* milliseconds. For so long after a purge that waited for heaps and got nothing from them, others
+ * do not wait: a program that asks for too much again and again would wait each time. What threads
+ * cache meanwhile is not reached.
  * [2026-11-27-one-allowance-for-long-blocks; none: hostile test left_waiting] */
-#define VAIN_MS 100
+#define VAIN_MS 10
 
 /* heaps, blocks. A step of draining ends after this many.
  * [2026-11-22-idle-threads; none: bounds the time of one call, not the sum] */

@@ -73,7 +73,8 @@ void idle_tick(void);
 /* Does that for some heaps; true: there are more. */
 bool idle_step(void);
 
-/* Drains all heaps whose owners make no call meanwhile; waits a millisecond or two. */
+/* Drains all heaps whose owners make no call meanwhile; waits a millisecond or two for those that
+ * it closes, unless that was in vain just before. */
 void idle_purge(void);
 
 /* In a child of fork: prepares the heap of a parent's thread to restart with empty magazines. */
