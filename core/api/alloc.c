@@ -12,7 +12,7 @@
 #include "base/probe.h"
 #include "base/tuning.h"
 #include "os/os.h"
-#include "reclaim/everything.h"
+#include "reclaim/engine.h"
 #include "slab/shard.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
@@ -144,8 +144,9 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
         look_for_observers();
     if (UNLIKELY(heap->sample_class))
         return trace_now()->replace(block, size, alignment, zero, &start);
-    /* Looks after the purge if slow paths matter, and the clock has moved since the last look. */
-    if (idle_matters() && os_clock_ms() != heap->parked_ms)
+    /* Looks after the purge if slow paths matter, and the clock has moved since the last look, or
+     * the engine waits for somebody to go on. */
+    if (idle_matters() && (os_clock_ms() != heap->parked_ms || pressure_waits()))
         heap_leave(heap_enter());
     return block;
 }

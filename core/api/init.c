@@ -81,9 +81,9 @@ static void flush_at_exit(void)
         hardened_stop();
     /* Other threads may still work, and drain the heap. */
     heap_enter();
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     heap_leave(heap);
-    heap_flush_pooled(0);
+    registry_flush_pool();
     transfer_drain(SIZE_MAX);
 }
 

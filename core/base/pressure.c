@@ -7,6 +7,7 @@
 static size_t kept_bytes = KEPT_BY_POLICY;
 
 bool pressure_armed_flag;
+uint8_t pressure_engine;
 bool pressure_limited_flag;
 bool pressure_near_flag;
 size_t pressure_used_bytes;
@@ -23,6 +24,12 @@ void pressure_arm(void)
 void pressure_disarm(void)
 {
     ATOMIC_STORE_RELAXED(&pressure_armed_flag, false);
+}
+
+void pressure_begin_process(void)
+{
+    if (ATOMIC_LOAD_RELAXED(&pressure_engine) == ENGINE_WORKS)
+        ATOMIC_STORE_RELAXED(&pressure_engine, ENGINE_WAITS);
 }
 
 size_t pressure_bound(size_t share_bytes)

@@ -28,6 +28,20 @@ ALWAYS_INLINE bool pressure_is_armed(void)
 void pressure_arm(void);
 void pressure_disarm(void);
 
+/* What the engine does (reclaim/engine.h): nothing; it waits for a slow path to go on with its
+ * round; one of a thread does, and no other. */
+enum engine { ENGINE_RESTS, ENGINE_WAITS, ENGINE_WORKS };
+extern uint8_t
+    pressure_engine; /* atomic: acquire when a thread begins to work, release at its end */
+
+ALWAYS_INLINE bool pressure_waits(void)
+{
+    return ATOMIC_LOAD_RELAXED(&pressure_engine) == ENGINE_WAITS;
+}
+
+/* In a child of fork, where the thread that worked may not exist. */
+void pressure_begin_process(void);
+
 /* ---- Bounds ---------------------------------------------------------------------------------- */
 
 /* How many bytes may stay free beside `used_bytes` in use, by `retain_percent`. */
@@ -85,10 +99,6 @@ ALWAYS_INLINE bool pressure_is_near(void)
 
 /* ---- Calls up, defined in reclaim/ ----------------------------------------------------------- */
 
-/* The purpose of a tick: memory that lay unused since the last one; or, if memory was mapped while
- * much lay free, all free pages inside the slabs of classes with an excess; NONE: it is no time. */
-enum pressure_tick { PRESSURE_TICK_NONE, PRESSURE_TICK_IDLE, PRESSURE_TICK_GROWTH };
-
 /* Called once, with the first heap of the process: reads the limits of the system. Returns how many
  * CPUs they grant; SIZE_MAX: as many as there are. */
 size_t reclaim_read_limits(void);
@@ -109,8 +119,7 @@ ALWAYS_INLINE void pressure_taken(size_t bytes)
         reclaim_for_taken(bytes);
 }
 
-/* Called in slow paths, without locks: begins a tick if it is time, and does some of the work that
- * ticks left. */
+/* Called in slow paths, without locks: does a little of what the engine has to do. */
 void reclaim_tick(uint64_t now_ms);
 
 /* Called without locks, on request or when memory runs out: gives back all free memory, but for the

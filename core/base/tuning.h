@@ -118,10 +118,12 @@
  * [2026-11-27-one-allowance-for-long-blocks; none: hostile test left_waiting] */
 #define VAIN_MS 10
 
-/* heaps, blocks. A step of draining ends after this many.
- * [2026-11-22-idle-threads; none: bounds the time of one call, not the sum] */
-#define STEP_HEAPS 64
-#define STEP_BLOCKS 2048
+/* heaps, blocks. A step of draining ends after this many, also within a heap, which goes on in the
+ * next round; a batch counts as BATCH_COST at least.
+ * [2026-11-28-one-hand; none: unit test reclaim_engine] */
+#define STEP_HEAPS 16
+#define STEP_BLOCKS 512
+#define BATCH_COST 4
 
 /* parks. How often a heap may be parked in a tick of the clock: enough to see a busy thread become
  * one that allocates now and then, and little beside what a busy thread does in a tick.
@@ -149,6 +151,10 @@
 /* heaps. How many in the pool keep their pages.
  * [2026-11-22-pages-of-thread-heaps; churn-threads] */
 #define EMPTY_HEAPS_MAX 16
+
+/* looks. How often the hand comes by a heap in the pool, with its blocks, before these go.
+ * [2026-11-22-pages-of-thread-heaps; churn-threads] */
+#define WARM_TICKS 2
 
 /* part. Areas are mapped for this part of the heaps at once, and lie unused until then.
  * [2026-11-27-areas-side-by-side; none: hostile test threads_many] */
@@ -209,13 +215,13 @@
 
 /* blocks. How many are drained at a time before memory grows.
  * [2026-11-22-reuse-before-fresh-pages; fragment] */
-#define TRANSFER_DRAIN_MAX (1 << 14)
+#define TRANSFER_DRAIN_MAX (1 << 12)
 
 /* ---- Sweeps: slab/sweep.c -------------------------------------------------------------------- */
 
 /* slabs. How many a step looks at, at a time.
  * [2026-11-21-purge-when-unused; phase-change-512] */
-#define SWEEP_SLABS 64
+#define SWEEP_SLABS 8
 
 /* runs. A slab has more runs of pages to purge only if other threads use it meanwhile.
  * [2026-11-21-purge-when-unused; none: bounds the time in one slab] */
@@ -227,7 +233,7 @@
 
 /* slabs. How many go back to their lists at a time.
  * [2026-11-21-purge-when-unused; none: bounds how long a lock is held] */
-#define SWEPT_SLABS 512
+#define SWEPT_SLABS 256
 
 /* ---- Locks: os/lock.c ------------------------------------------------------------------------ */
 
@@ -324,21 +330,34 @@
  * [2026-11-26-growth-is-paid; medium-blocks] */
 #define PAID_A_MS (64 * KIB)
 
-/* part. A call works for this part of the time since the last one that did.
- * [2026-11-22-a-room-for-memory-going-back; near-idle] */
-#define PAUSE_SHARE 4
+/* times, parts, nanoseconds, milliseconds. Work is followed by WORK_PART times as much rest. A call
+ * works no longer than a PAUSE_PART of the time since the last slow path of any thread: WORK_MIN at
+ * least, WORK_SHORT at most, or WORK_LONG after a LONG_PAUSE, when the program hardly calls malloc.
+ * And not for less than a step takes. [2026-11-28-one-hand; near-idle] */
+#define WORK_PART 4
+#define PAUSE_PART 40
+#define WORK_MIN_NS 20000
+#define WORK_SHORT_NS 1000000
+#define WORK_LONG_NS 5000000
+#define LONG_PAUSE_MS 150
+#define STEP_NS 8000
 
-/* milliseconds. But never longer than this: the program waits.
- * [2026-11-22-a-room-for-memory-going-back; near-idle] */
-#define PURGE_MAX_MS 50
+/* places. A step passes so many that have nothing.
+ * [2026-11-28-one-hand; none: bounds a step] */
+#define LOOKS_MAX 64
 
-/* pieces. A call ends after this many in a row that gave nothing back.
- * [2026-11-22-a-room-for-memory-going-back; near-idle] */
-#define VAIN_MAX 4
+/* steps. What a place has to give after so many has to wait for the next round: threads that use it
+ * may give it as much meanwhile.
+ * [2026-11-28-one-hand; none: bounds a round] */
+#define STEPS_MAX 4096
 
-/* bytes. A piece purges no more in the page heap.
- * [2026-11-22-a-room-for-memory-going-back; near-idle] */
-#define PURGE_STEP (4 * MIB)
+/* bytes. A step purges about as much: a call may be one step longer.
+ * [2026-11-28-one-hand; none: unit test reclaim_engine] */
+#define PURGE_STEP (64 * KIB)
+
+/* bytes. A call of the system for a few pages counts as so many in a step.
+ * [2026-11-28-one-hand; none: unit test reclaim_engine] */
+#define PURGE_CALL (16 * KIB)
 
 /* milliseconds. With limit_mib, a tick reads the limits and what is resident no more often.
  * [2026-11-22-a-room-for-memory-going-back; none: no row has a limit] */

@@ -12,7 +12,7 @@
 #include "hardened/big.h"
 #include "hardened/hold.h"
 #include "os/os.h"
-#include "reclaim/everything.h"
+#include "reclaim/engine.h"
 #include "slab/shard.h"
 #include "thread/idle.h"
 #include "trace/trace.h"

@@ -36,7 +36,7 @@ void hakmem_thread_flush(void)
         return;
     if (HARDENED)
         hardened_flush();
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     heap_leave(heap);
 }
 
@@ -47,7 +47,7 @@ size_t hakmem_purge(void)
         return 0;
     if (HARDENED)
         hardened_flush();
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     size_t purged = reclaim_everything();
     heap_leave(heap);
     return purged;

@@ -13,7 +13,6 @@
 static size_t grown_bytes;    /* atomic relaxed, any thread: since the last purge for growth */
 static size_t owed_bytes;     /* atomic relaxed, any thread: taken since memory last went for it */
 static uint64_t paid_ms;      /* atomic relaxed, any thread: when that was */
-static size_t paid_ahead;     /* atomic relaxed, any thread: more than was due, as runs go whole */
 static bool grew_while_armed; /* atomic relaxed, any thread: since the last growth_has_come */
 
 /* Returns cached blocks to the page heap; returns the bytes that lie free and dirty there then. */
@@ -70,21 +69,21 @@ static void pay(size_t bytes)
         return;
     uint64_t now_ms = os_clock_ms();
     size_t most = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&paid_ms)) * PAID_A_MS;
-    size_t ahead = ATOMIC_LOAD_RELAXED(&paid_ahead);
-    if (most < ahead + UNIT_SIZE)
+    if (most < UNIT_SIZE)
         return;
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     size_t keep = pressure_keep(used / 16);
-    most = size_min(size_min(most - ahead, owed), PURGE_STEP);
+    most = size_min(size_min(most, owed), PURGE_STEP);
     if (dirty < keep + most)
         dirty = empty_caches();
     most = size_min(most, dirty - size_min(keep, dirty));
     size_t gone = most ? page_heap_purge(most) : 0;
     pressure_account(gone);
-    ATOMIC_STORE_RELAXED(&owed_bytes, 0);
+    /* What could not be paid is forgiven. */
+    size_t left = gone ? owed - size_min(owed, gone) : 0;
+    ATOMIC_STORE_RELAXED(&owed_bytes, left);
     ATOMIC_STORE_RELAXED(&paid_ms, now_ms);
-    ATOMIC_STORE_RELAXED(&paid_ahead, gone - size_min(gone, most));
 }
 
 void reclaim_for_taken(size_t bytes)
@@ -96,8 +95,10 @@ void reclaim_for_taken(size_t bytes)
         pay(bytes);
 }
 
-bool growth_has_come(void)
+bool growth_has_come(bool take)
 {
-    return ATOMIC_LOAD_RELAXED(&grew_while_armed) &&
-           __atomic_exchange_n(&grew_while_armed, false, __ATOMIC_RELAXED);
+    bool grew = ATOMIC_LOAD_RELAXED(&grew_while_armed);
+    if (grew && take)
+        ATOMIC_STORE_RELAXED(&grew_while_armed, false);
+    return grew;
 }

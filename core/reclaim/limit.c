@@ -5,6 +5,7 @@
 #include "base/tuning.h"
 #include "os/limits.h"
 #include "os/os.h"
+#include "reclaim/engine.h"
 #include "slab/slab.h"
 #include "slab/sweep.h"
 #include "slab/transfer.h"
@@ -27,18 +28,14 @@ static uint64_t measured_ms;
 
 const char *limit_root = "";
 
-struct counted {
-    size_t used, free, mapped;
-};
-
-static struct counted counted_now(void)
+/* Bytes in use, free ones with memory, and mapped ones, as the layers count them. */
+static void count(size_t *used, size_t *free, size_t *mapped)
 {
     struct page_heap_stats stats = page_heap_stats();
     size_t live = big_live_bytes();
-    return (struct counted){
-        .used = stats.used_pages * PAGE_SIZE - slab_clean_bytes() + live,
-        .free = stats.dirty_free_pages * PAGE_SIZE + big_cache_bytes(),
-        .mapped = stats.superslabs * REGION_SIZE + live + big_cache_mapped()};
+    *used = stats.used_pages * PAGE_SIZE - slab_clean_bytes() + live;
+    *free = stats.dirty_free_pages * PAGE_SIZE + big_cache_bytes();
+    *mapped = stats.superslabs * REGION_SIZE + live + big_cache_mapped();
 }
 
 static size_t resident_limit(void)
@@ -72,68 +69,46 @@ static bool is_near(size_t limit, size_t held)
     return limit - size_min(held, limit) < limit / NEAR_PART * 3;
 }
 
-/* ---- Giving back ----------------------------------------------------------------------------- */
-
-/* Gives back `bytes` of the free memory in page heap and BigCache; returns bytes. */
-static size_t give_free(size_t bytes)
-{
-    size_t gone = page_heap_purge(bytes);
-    if (gone < bytes)
-        gone += big_cache_evict(bytes - gone);
-    pressure_account(gone);
-    return gone;
-}
-
-/* The same, with free memory in caches and inside slabs. */
-static size_t give_deep(size_t wanted)
-{
-    idle_purge();
-    heap_flush_pooled(0);
-    transfer_drain(SIZE_MAX);
-    size_t gone = sweep_purge(wanted);
-    pressure_account(gone);
-    return gone < wanted ? gone + give_free(wanted - gone) : gone;
-}
-
 /* ---- Looking --------------------------------------------------------------------------------- */
 
 static void purge(size_t wanted, size_t free_bytes, size_t ahead)
 {
-    size_t shallow = size_min(wanted, free_bytes), gone = shallow ? give_free(shallow) : 0;
+    size_t shallow = size_min(wanted, free_bytes), gone = 0;
+    if (shallow)
+        gone = engine_give(GIVER_PAGES, shallow);
     if (gone < wanted)
-        gone += wanted == SIZE_MAX ? reclaim_everything() : give_deep(wanted - gone + ahead);
+        gone += wanted == SIZE_MAX ? reclaim_everything()
+                                   : engine_give(GIVER_HEAPS, wanted - gone + ahead);
     if (gone)
         ATOMIC_ADD_RELAXED(&purges, 1);
 }
 
 static void look_at_sum(void)
 {
-    struct counted held = counted_now();
+    size_t used, free, mapped;
+    count(&used, &free, &mapped);
     size_t limit = resident_limit(), addresses = ATOMIC_LOAD_RELAXED(&address_bytes);
     size_t excess, excess_mapped, taken = __atomic_exchange_n(&taken_bytes, 0, __ATOMIC_RELAXED);
-    size_t sum = held.used + held.free + ATOMIC_LOAD_RELAXED(&other_bytes);
+    size_t sum = used + free + ATOMIC_LOAD_RELAXED(&other_bytes);
     size_t left = room(limit, sum, &excess);
     /* Much of what was handed out may never be touched: caching ends only if it may have been. */
     size_t resident = sum > limit / 2 ? size_min(sum, os_resident_peak() + taken) : sum;
-    size_t mapped = held.mapped + ATOMIC_LOAD_RELAXED(&other_addresses);
-    size_t left_mapped = room(addresses, mapped, &excess_mapped);
-    bool near = is_near(limit, resident) || is_near(addresses, mapped);
-    bool was_near = ATOMIC_LOAD_RELAXED(&pressure_near_flag);
+    size_t all_mapped = mapped + ATOMIC_LOAD_RELAXED(&other_addresses);
+    size_t left_mapped = room(addresses, all_mapped, &excess_mapped);
+    bool near = is_near(limit, resident) || is_near(addresses, all_mapped);
     ATOMIC_STORE_RELAXED(&pressure_near_flag, near);
-    /* From now on threads cache no long blocks, once they have come by. */
-    if (near && !was_near)
-        idle_purge();
     /* A little may be taken beyond the bound, so that the next look does not follow at once. */
     size_t slack = size_max(size_min(limit, addresses) / 64, UNIT_SIZE);
     ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(left, left_mapped), slack));
-    if (near && excess > held.free && heap_of_thread() && heap_flush_singles(heap_of_thread()))
-        held = counted_now();
+    if (near && excess > free && heap_of_thread() && heap_flush_singles(heap_of_thread()))
+        count(&used, &free, &mapped);
     if (excess)
-        purge(near ? excess : size_min(excess, held.free), held.free, slack);
+        purge(near ? excess : size_min(excess, free), free, slack);
     /* Addresses go only if all blocks in them are free, and not again before more are taken. */
-    if (excess_mapped && held.mapped > ATOMIC_LOAD_RELAXED(&mapped_left)) {
+    if (excess_mapped && mapped > ATOMIC_LOAD_RELAXED(&mapped_left)) {
         purge(SIZE_MAX, 0, 0);
-        ATOMIC_STORE_RELAXED(&mapped_left, counted_now().mapped);
+        count(&used, &free, &mapped);
+        ATOMIC_STORE_RELAXED(&mapped_left, mapped);
     }
 }
 
@@ -148,12 +123,13 @@ void limit_taken(size_t bytes)
 static void measure(void)
 {
     struct os_footprint footprint = os_footprint_read("");
-    struct counted held = counted_now();
-    size_t counted = held.used + held.free;
+    size_t used, free, mapped;
+    count(&used, &free, &mapped);
+    size_t counted = used + free;
     ATOMIC_STORE_RELAXED(
         &other_bytes, footprint.resident_bytes - size_min(footprint.resident_bytes, counted));
     ATOMIC_STORE_RELAXED(
-        &other_addresses, footprint.address_bytes - size_min(footprint.address_bytes, held.mapped));
+        &other_addresses, footprint.address_bytes - size_min(footprint.address_bytes, mapped));
 }
 
 void limit_changed(void)

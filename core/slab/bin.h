@@ -39,12 +39,11 @@ struct bin {
     uint32_t slab_count;  /* written under lock, read by any thread: on lists or full */
     uint32_t kept;        /* written under lock, read by any thread: slabs on the last list */
     uint32_t kept_unused; /* lock: least of `kept` since the last tick */
-    uint32_t unneeded; /* written under lock, read by any thread: kept ones that a tick gave up */
-    uint16_t keep;     /* lock: how many slabs may be kept */
-    uint16_t missed;   /* lock: slabs given away beyond `keep`, since the last tick; saturates */
-    uint16_t slab_blocks;   /* lock: blocks in each slab, once there was one */
-    uint8_t loans;          /* atomic relaxed, any thread: see bin_may_borrow */
-    uint8_t sweeping;       /* written under lock, read by any thread: an enum sweep */
+    uint16_t keep;        /* lock: how many slabs may be kept */
+    uint16_t missed;      /* lock: slabs given away beyond `keep`, since the last tick; saturates */
+    uint16_t slab_blocks; /* lock: blocks in each slab, once there was one */
+    uint8_t loans;        /* atomic relaxed, any thread: see bin_may_borrow */
+    uint8_t sweeping;     /* written under lock, read by any thread: an enum sweep */
     uint64_t remote_blocks; /* atomic relaxed, any thread: returned by other shards */
     uint64_t direct_blocks; /* atomic relaxed, any thread: freed without a magazine */
 };

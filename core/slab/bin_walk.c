@@ -51,7 +51,6 @@ void bin_repair(unsigned shard, unsigned size_class)
     ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_NONE);
     ATOMIC_STORE_RELAXED(&bin->slab_count, 0);
     ATOMIC_STORE_RELAXED(&bin->kept, 0);
-    ATOMIC_STORE_RELAXED(&bin->unneeded, 0);
     bin->free_blocks = 0;
     bin_for_each_slab(shard, size_class, reattach);
     bin->free_swept = bin->free_unused = bin_listed_blocks(bin);

@@ -62,7 +62,13 @@ ALWAYS_INLINE struct transfer *transfer_of(unsigned shard, unsigned size_class)
     return &shard_table[shard]->transfers[size_class];
 }
 
-/* The same by a number that counts through shards and classes. */
+/* How many numbers count through shards and classes. */
+ALWAYS_INLINE unsigned shard_places(void)
+{
+    return shard_count() * CLASS_COUNT;
+}
+
+/* The same by such a number. */
 ALWAYS_INLINE struct bin *bin_at(unsigned number)
 {
     return bin_of(number / CLASS_COUNT, number % CLASS_COUNT);

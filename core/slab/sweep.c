@@ -8,10 +8,6 @@
 #include "slab/shard.h"
 #include "span/page_heap.h"
 
-/* A tick left work in some bin; atomic, any thread: release on store in tick_bin pairs with acquire
- * on the exchange in sweep_step. */
-static bool work_is_left;
-
 /* ---- Pages inside slabs ---------------------------------------------------------------------- */
 
 /* Grains of the slab (slab_grain) with memory and without a used block, not purged yet: a bit a
@@ -68,8 +64,10 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, bool as
         return false;
     unsigned first = bits_lowest(grains);
     uint64_t rest = ~(grains >> first);
+    size_t grain = slab_grain(slab), start = first * grain;
     unsigned count = rest ? bits_lowest(rest) : 64 - first;
-    size_t grain = slab_grain(slab), start = first * grain, length = count * grain;
+    count = (unsigned)size_min(count, size_max(PURGE_STEP / grain, 1));
+    size_t length = count * grain;
     ATOMIC_STORE_RELAXED(&slab->purged_once, true);
     set_blocks_of(bin, slab, start, length, false);
     lock_release(&bin->lock);
@@ -110,28 +108,34 @@ static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
     return NULL;
 }
 
-/* Purges all purgeable grains in up to `most` slabs, the emptiest first, down to those of the list
- * `fullness_min`, until the system refuses; returns bytes. Slabs that were looked at wait on a list
- * of their own until the sweep ends, unless a thread that takes or frees a block moves them back.
- * Lock held, but released now and then; slabs that became empty are pushed on `*gone`. */
+/* Purges purgeable grains in up to `slabs` slabs, the emptiest first, down to those of the list
+ * `fullness_min`, until these are about `most` bytes, counted as in PURGE_CALL, or the system
+ * refuses; returns bytes. Slabs
+ * that were looked at wait on a list of their own until the sweep ends, unless a thread that takes
+ * or frees a block moves them back. Lock held, but released now and then; slabs that became empty
+ * are pushed on `*gone`. */
 static SLOW_PATH size_t
-sweep_slabs(struct bin *bin, unsigned most, unsigned fullness_min, struct list *gone)
+sweep_slabs(struct bin *bin, unsigned slabs, size_t most, unsigned fullness_min, struct list *gone)
 {
-    size_t total = 0, bytes = 1;
+    size_t total = 0, spent = 0, bytes = 1;
     struct slab *slab;
-    while ((slab = next_to_sweep(bin, fullness_min)) != NULL && bytes && most-- > 0) {
-        for (int runs = 0;
-             runs < SWEEP_RUNS_MAX && bytes && purge_slab_run(bin, slab, runs > 0, &bytes); runs++)
-            total += bytes;
+    while (spent < most && bytes && slabs-- > 0 &&
+           (slab = next_to_sweep(bin, fullness_min)) != NULL) {
+        unsigned runs = 0;
+        for (; spent < most && bytes && runs < SWEEP_RUNS_MAX; runs++, total += bytes) {
+            if (!purge_slab_run(bin, slab, runs > 0, &bytes))
+                break;
+            spent += size_max(bytes, PURGE_CALL);
+        }
         if (slab->free_blocks == slab->blocks) {
             bin_detach(bin, slab, gone);
-        } else if (list_contains(&slab->by_fullness)) {
+        } else if (spent < most && list_contains(&slab->by_fullness)) {
             list_remove(&slab->by_fullness);
             list_push(&bin->swept, &slab->by_fullness);
         }
     }
     /* Another thread may have ended it while the lock was open. */
-    if (!slab || !bytes || bin->sweeping != SWEEP_LOOKS)
+    if (!bytes || bin->sweeping != SWEEP_LOOKS || !next_to_sweep(bin, fullness_min))
         end_sweep(bin);
     return total;
 }
@@ -166,7 +170,7 @@ static size_t release_empties(struct bin *bin, unsigned size_class)
 
 bool sweep_empties(unsigned shard)
 {
-    unsigned bins = shard_count() * CLASS_COUNT, number = shard * CLASS_COUNT;
+    unsigned bins = shard_places(), number = shard * CLASS_COUNT;
     size_t bytes = 0;
     for (unsigned i = 0; i < bins && bytes < REGION_SIZE; i++) {
         bytes += release_empties(bin_at(number), number % CLASS_COUNT);
@@ -177,85 +181,58 @@ bool sweep_empties(unsigned shard)
 
 /* ---- Ticks ----------------------------------------------------------------------------------- */
 
-/* The next bin that has slabs, from the number on; false: there is none. */
-static bool find_bin(unsigned *number)
+bool sweep_may(unsigned number)
 {
-    for (; *number < shard_count() * CLASS_COUNT; ++*number)
-        if (ATOMIC_LOAD_RELAXED(&bin_at(*number)->slab_count))
-            return true;
-    return false;
+    return ATOMIC_LOAD_RELAXED(&bin_at(number)->slab_count) != 0;
 }
 
-/* Decides how many of the unneeded empty slabs are released. Lock held. */
-static void judge_empties(struct bin *bin, unsigned size_class)
+/* Takes empty slabs away from the bin that it did not need since the hand last came by. Lock held.
+ */
+static void detach_unneeded(struct bin *bin, unsigned size_class, struct list *gone)
 {
     size_t bytes = (size_t)bin->kept_unused * size_classes[size_class].units * UNIT_SIZE;
-    uint32_t unneeded = bytes > pressure_kept_bytes() ? bin->kept_unused : 0;
-    ATOMIC_STORE_RELAXED(&bin->unneeded, unneeded);
+    detach_empties(bin, bytes > pressure_kept_bytes() ? bin->kept_unused : 0, gone);
     bin->kept_unused = bin->kept;
     bin->missed = 0;
 }
 
-static SLOW_PATH void tick_bin(struct bin *bin, unsigned size_class, enum pressure_tick tick)
+void sweep_look(unsigned number, bool grown)
 {
-    size_t size = size_classes[size_class].size;
+    struct bin *bin = bin_at(number);
+    unsigned size_class = number % CLASS_COUNT;
+    struct list gone = {NULL};
     lock_acquire(&bin->lock);
     size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
-    bool idle = unused * size > size_max(SWEEP_IDLE_MIN, pressure_kept_bytes());
+    size_t bytes = unused * size_classes[size_class].size;
+    bool idle = bytes > size_max(SWEEP_IDLE_MIN, pressure_kept_bytes());
     bool excess = bin_has_excess(bin, size_class);
-    if (!bin->sweeping && (tick == PRESSURE_TICK_GROWTH ? excess : idle))
+    if (!bin->sweeping && (grown ? excess : idle))
         ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);
-    if (tick == PRESSURE_TICK_IDLE) {
+    if (!grown) {
         bin->free_unused = bin_listed_blocks(bin);
-        judge_empties(bin, size_class);
+        detach_unneeded(bin, size_class, &gone);
     }
-    if (bin->sweeping || bin->unneeded)
-        ATOMIC_STORE_RELEASE(&work_is_left, true);
-    /* Empty slabs may stay unneeded: another tick has to come. */
+    /* Empty slabs may stay unneeded: the hand has to come again. */
     bool arm = excess || bin->kept;
     lock_release(&bin->lock);
+    bin_destroy(&gone);
     if (arm)
         pressure_arm();
 }
 
-void sweep_tick(enum pressure_tick tick)
+bool sweep_step(unsigned number, size_t bytes)
 {
-    for (unsigned number = 0; find_bin(&number); number++)
-        tick_bin(bin_at(number), number % CLASS_COUNT, tick);
-}
-
-/* Does a piece of the bin's work; false: it has none. */
-static bool step_bin(struct bin *bin)
-{
+    struct bin *bin = bin_at(number);
     struct list gone = {NULL};
-    if (!ATOMIC_LOAD_RELAXED(&bin->sweeping) && !ATOMIC_LOAD_RELAXED(&bin->unneeded))
-        return false;
     lock_acquire(&bin->lock);
-    detach_empties(bin, bin->unneeded, &gone);
-    ATOMIC_STORE_RELAXED(&bin->unneeded, 0);
     if (bin->sweeping == SWEEP_ENDS)
         end_sweep(bin);
     else if (bin->sweeping)
-        pressure_account(sweep_slabs(bin, SWEEP_SLABS, 0, &gone));
+        pressure_account(sweep_slabs(bin, SWEEP_SLABS, bytes, 0, &gone));
+    bool more = bin->sweeping != SWEEP_NONE;
     lock_release(&bin->lock);
     bin_destroy(&gone);
-    return true;
-}
-
-bool sweep_step(void)
-{
-    if (LIKELY(!ATOMIC_LOAD_RELAXED(&work_is_left)))
-        return false;
-    /* Before the walk, so that the work of a tick that comes meanwhile is not forgotten. */
-    if (!__atomic_exchange_n(&work_is_left, false, __ATOMIC_ACQ_REL))
-        return false;
-    for (unsigned number = 0; find_bin(&number); number++) {
-        if (step_bin(bin_at(number))) {
-            ATOMIC_STORE_RELAXED(&work_is_left, true);
-            return true;
-        }
-    }
-    return false;
+    return more;
 }
 
 static size_t sweep_bin(unsigned number, unsigned fullness_min)
@@ -264,7 +241,7 @@ static size_t sweep_bin(unsigned number, unsigned fullness_min)
     struct list gone = {NULL};
     release_empties(bin, number % CLASS_COUNT);
     lock_acquire(&bin->lock);
-    size_t purged = sweep_slabs(bin, bin->slab_count, fullness_min, &gone);
+    size_t purged = sweep_slabs(bin, bin->slab_count, SIZE_MAX, fullness_min, &gone);
     for (end_sweep(bin); bin->sweeping; end_sweep(bin)) {
         lock_release(&bin->lock);
         lock_acquire(&bin->lock);
@@ -279,7 +256,7 @@ size_t sweep_purge(size_t bytes)
     size_t total = 0;
     unsigned fullness = bytes == SIZE_MAX ? 1 : FULLNESS_LEVELS;
     while (fullness-- > 0)
-        for (unsigned number = 0; total < bytes && find_bin(&number); number++)
-            total += sweep_bin(number, fullness);
+        for (unsigned number = 0; number < shard_places() && total < bytes; number++)
+            total += sweep_may(number) ? sweep_bin(number, fullness) : 0;
     return total;
 }

@@ -13,12 +13,17 @@
 
 #include "base/pressure.h"
 
-/* A tick: decides which bins have memory to give back. Arms the purge if one has much more free
- * than after its last sweep, or keeps empty slabs. */
-void sweep_tick(enum pressure_tick tick);
+/* True if the bin has slabs. */
+bool sweep_may(unsigned bin);
 
-/* Goes on with the work that ticks left; true: there was some. */
-bool sweep_step(void);
+/* The hand comes by the bin (reclaim/engine.h): empty slabs that it did not need since go to the
+ * page heap, and it is decided whether free pages inside others go. `grown`: memory was mapped
+ * while much lay free, and all free pages go if the bin has an excess. Arms the purge if it has
+ * much more free than after its last sweep, or keeps empty slabs. */
+void sweep_look(unsigned bin, bool grown);
+
+/* Gives a part of that back, about `bytes` of pages at most; true: there is more. */
+bool sweep_step(unsigned bin, size_t bytes);
 
 /* Gives empty slabs of all bins to the page heap, the shard's first, until they add up to a
  * superslab. True: there were some. */

@@ -17,20 +17,14 @@
  * relaxed, any thread; a race costs a search in vain, or one that is not made. */
 static uint64_t stocked[CLASS_COUNT];
 
-/* The number of the cache where the last tick's work goes on, and where draining does, in the order
- * of shards and classes. Atomic relaxed, any thread. */
-static unsigned next_step, next_to_drain;
+/* The number of the cache where draining goes on, in the order of shards and classes; atomic
+ * relaxed, any thread. */
+static unsigned next_to_drain;
 
 static bool closed; /* atomic relaxed, any thread */
 
 /* How many are drained at a time: half a flush, as these nest, and stacks may be short. */
 enum { DRAIN_MAX = FLUSH_MAX / 2 };
-
-/* The number of caches in use. */
-static unsigned cache_count(void)
-{
-    return shard_count() * CLASS_COUNT;
-}
 
 static unsigned factor(unsigned size_class)
 {
@@ -109,6 +103,16 @@ static void stock(unsigned shard, unsigned size_class)
         __atomic_fetch_or(&stocked[size_class], bit, __ATOMIC_RELAXED);
 }
 
+/* Takes the last `count` blocks, or fewer; returns how many. Lock held. */
+static unsigned take(struct transfer *transfer, void **blocks, unsigned count)
+{
+    count = (unsigned)size_min(count, transfer->count);
+    set_count(transfer, transfer->count - count);
+    if (count)
+        memcpy(blocks, transfer->slots + transfer->count, count * sizeof *blocks);
+    return count;
+}
+
 unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     struct transfer *transfer = transfer_of(shard, size_class);
@@ -117,10 +121,7 @@ unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsig
     if (!blocks_in(transfer))
         return 0;
     lock_acquire(&transfer->lock);
-    count = (unsigned)size_min(count, transfer->count);
-    set_count(transfer, transfer->count - count);
-    if (count)
-        memcpy(blocks, transfer->slots + transfer->count, count * sizeof *blocks);
+    count = take(transfer, blocks, count);
     lock_release(&transfer->lock);
     unpoison_blocks(blocks, count, size_classes[size_class].size);
     return count;
@@ -283,48 +284,40 @@ static unsigned drain_all(unsigned cache)
     return total;
 }
 
-void transfer_tick(void)
+bool transfer_may(unsigned cache)
 {
-    for (unsigned cache = 0; cache < cache_count(); cache++) {
-        struct transfer *transfer = transfer_at(cache);
-        if (!blocks_in(transfer))
-            continue;
-        lock_acquire(&transfer->lock);
-        ATOMIC_STORE_RELAXED(&transfer->to_drain, transfer->unused);
-        transfer->unused = transfer->count;
-        /* Without `factor`: if a cache has more room, the same memory counts as much. */
-        unsigned size_class = cache % CLASS_COUNT;
-        bool much = transfer->count > blocks_max(size_class) / (2 * factor(size_class));
-        lock_release(&transfer->lock);
-        if (much)
-            pressure_arm();
-    }
-    ATOMIC_STORE_RELAXED(&next_step, 0);
+    return blocks_in(transfer_at(cache)) != 0;
 }
 
-bool transfer_step(void)
+void transfer_look(unsigned cache)
 {
-    for (unsigned cache = ATOMIC_LOAD_RELAXED(&next_step); cache < cache_count(); cache++) {
-        unsigned shard = cache / CLASS_COUNT, size_class = cache % CLASS_COUNT;
-        struct transfer *transfer = transfer_of(shard, size_class);
-        uint32_t left = ATOMIC_LOAD_RELAXED(&transfer->to_drain);
-        if (!left)
-            continue;
-        /* A race with the step of another thread drains too much or too little. */
-        ATOMIC_STORE_RELAXED(&transfer->to_drain, left - (uint32_t)size_min(left, DRAIN_MAX));
-        ATOMIC_STORE_RELAXED(&next_step, cache);
-        if (drain_cache(shard, size_class, left))
-            return true;
-    }
-    ATOMIC_STORE_RELAXED(&next_step, cache_count());
-    return false;
+    unsigned size_class = cache % CLASS_COUNT;
+    /* Without `factor`: if a cache has more room, the same memory counts as much. */
+    if (blocks_in(transfer_at(cache)) > blocks_max(size_class) / (2 * factor(size_class)))
+        pressure_arm();
+}
+
+bool transfer_step(unsigned cache)
+{
+    struct transfer *transfer = transfer_at(cache);
+    void *blocks[DRAIN_MAX];
+    lock_acquire(&transfer->lock);
+    /* After a fork in the middle of a change, there may be fewer. */
+    unsigned unused = (unsigned)size_min(transfer->unused, transfer->count);
+    unsigned count = take(transfer, blocks, (unsigned)size_min(unused, DRAIN_MAX));
+    /* What is left of them; with none, the next round's begin to count. */
+    transfer->unused = unused > count ? unused - count : transfer->count;
+    lock_release(&transfer->lock);
+    unpoison_blocks(blocks, count, size_classes[cache % CLASS_COUNT].size);
+    bin_flush(cache / CLASS_COUNT, cache % CLASS_COUNT, blocks, count);
+    return unused > count;
 }
 
 bool transfer_drain(size_t most)
 {
     unsigned cache = ATOMIC_LOAD_RELAXED(&next_to_drain), total = 0;
-    for (unsigned looks = cache_count(); looks > 0 && total < most; looks--) {
-        cache = cache + 1 < cache_count() ? cache + 1 : 0;
+    for (unsigned looks = shard_places(); looks > 0 && total < most; looks--) {
+        cache = cache + 1 < shard_places() ? cache + 1 : 0;
         total += drain_all(cache);
     }
     ATOMIC_STORE_RELAXED(&next_to_drain, cache);

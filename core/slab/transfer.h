@@ -37,7 +37,6 @@ struct transfer {
     uint32_t count;    /* written under lock, read by any thread */
     uint32_t capacity; /* written under lock, read by any thread: slots */
     uint32_t unused;   /* lock: least of `count` since the last tick */
-    uint32_t to_drain; /* atomic relaxed, any thread: blocks left to drain for the last tick */
     uint32_t freed;    /* atomic relaxed, any thread: blocks that came since any were taken */
     void **slots;      /* lock: the latest at the end; a record of metadata that grows */
 };
@@ -69,11 +68,15 @@ SLOW_PATH bool transfer_holds(unsigned size_class, const void *block);
 /* Blocks in the transfer caches of the class, of all shards. Any thread. */
 unsigned transfer_blocks(unsigned size_class);
 
-/* A tick of the purge: steps will drain the blocks that nobody took since the last one. */
-void transfer_tick(void);
+/* True if the cache holds blocks. */
+bool transfer_may(unsigned cache);
 
-/* Drains some of these; true: there were some. */
-bool transfer_step(void);
+/* The hand comes by (reclaim/engine.h): steps will drain the blocks that nobody took since it last
+ * did. Arms the purge if many are left. */
+void transfer_look(unsigned cache);
+
+/* Drains a few of these; true: there are more. */
+bool transfer_step(unsigned cache);
 
 /* Returns blocks to the bins, cache after cache, until these are `most` or a few more; true: there
  * were some. */

@@ -273,7 +273,20 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
 
 /* ---- Purging --------------------------------------------------------------------------------- */
 
-/* The superslab with the most free dirty pages that neither this round nor a later one has seen,
+static bool is_wholly_free(const struct superslab *superslab)
+{
+    return superslab->free_units == UINT32_MAX;
+}
+
+/* How early a superslab is purged: those that can be unmapped then come first, and of these the one
+ * that is nearly clean; then the dirtiest. */
+static unsigned urgency(const struct superslab *superslab)
+{
+    unsigned dirty = superslab->dirty_free_pages;
+    return is_wholly_free(superslab) ? 2 * SUPERSLAB_PAGES - dirty : dirty;
+}
+
+/* The most urgent superslab with free dirty pages that neither this round nor a later one has seen,
  * among the first DIRTY_CANDIDATES, or the first one behind these; NULL: none. Lock held. */
 static struct superslab *dirtiest(const struct page_heap_part *part, uint64_t round)
 {
@@ -281,8 +294,7 @@ static struct superslab *dirtiest(const struct page_heap_part *part, uint64_t ro
     struct list_node *node = part->by_dirt.first;
     for (int left = DIRTY_CANDIDATES; node && (left > 0 || !best); left--, node = node->next) {
         struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_dirt);
-        if (superslab->purge_round < round &&
-            (!best || superslab->dirty_free_pages > best->dirty_free_pages))
+        if (superslab->purge_round < round && (!best || urgency(superslab) > urgency(best)))
             best = superslab;
     }
     return best;
@@ -298,7 +310,8 @@ static struct superslab *wholly_free(const struct page_heap_part *part, uint64_t
 
 /* True if memory of the superslab may go. Unless it is needed, it stays while the program observes
  * a part of it (userfaultfd): whoever gives that back waits for the observer, which may be the
- * calling thread. Lock not held. */
+ * calling thread. A question for less would miss the borders of what is observed beside it. Lock
+ * not held. */
 static bool may_go(const struct superslab *superslab, bool everything)
 {
     return HARDENED || everything || pressure_is_near() ||
@@ -321,10 +334,11 @@ static size_t purge_superslab(struct superslab *superslab, size_t bytes, bool ev
     size_t purged = 0;
     struct run run;
     for (unsigned unit = 0; purged < bytes && superslab_next_dirty(superslab, unit, &run);) {
+        char *start = superslab_address(superslab, run.first);
+        run.units = (unsigned)size_min(run.units, (bytes - purged - 1) / UNIT_SIZE + 1);
         unit = run.first + run.units;
         unsigned dirty = take_run(superslab, run);
         lock_release(&part->lock);
-        char *start = superslab_address(superslab, run.first);
         bool clean = page_heap_purge_pages(superslab, start, run.units * UNIT_SIZE, everything);
         lock_acquire(&part->lock);
         if (clean)
@@ -352,7 +366,8 @@ static size_t unmap_superslab(struct superslab *superslab, bool everything)
     extract(superslab);
     lock_release(&part->lock);
     page_map_unregister(&superslab->region);
-    bool unmapped = may_go(superslab, everything) && os_unmap(superslab->region.base, REGION_SIZE);
+    char *base = superslab->region.base;
+    bool unmapped = may_go(superslab, everything) && os_unmap(base, REGION_SIZE);
     if (unmapped) {
         if (HARDENED)
             hardened_end_superslab(superslab);
@@ -388,13 +403,16 @@ static size_t purge_part(struct page_heap_part *part, size_t bytes)
         if (!superslab)
             break;
         superslab->purge_round = round;
-        if (superslab->free_units == UINT32_MAX && page_heap_stats().superslabs > 1) {
-            purged += unmap_superslab(superslab, everything);
-            continue;
-        }
-        size_t clean = purge_superslab(superslab, bytes - purged, everything);
+        /* A step, of few bytes, purges it piece by piece first. */
+        bool last = page_heap_stats().superslabs == 1;
+        bool at_once = !last && is_wholly_free(superslab) && bytes >= REGION_SIZE;
+        size_t clean = at_once ? 0 : purge_superslab(superslab, bytes - purged, everything);
         purged += clean;
-        if (!clean && superslab->dirty_free_pages) {
+        /* Also if the system refuses to purge it. */
+        bool done = !clean || !superslab->dirty_free_pages;
+        if (!last && is_wholly_free(superslab) && done) {
+            purged += unmap_superslab(superslab, everything);
+        } else if (!clean && superslab->dirty_free_pages) {
             superslab->purge_round = round + REFUSED_ROUNDS;
             refusals++;
         }

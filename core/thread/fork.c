@@ -25,6 +25,7 @@
 
 #include <pthread.h>
 
+#include "base/pressure.h"
 #include "hardened.h"
 #include "map/metadata.h"
 #include "os/identity.h"
@@ -73,6 +74,7 @@ static void repair_child(uint32_t before, uint32_t now)
         hardened_begin_process();
     own_ids.before = before;
     own_ids.now = now;
+    pressure_begin_process();
     heap_begin_process(before, now);
     inherit(&registry.lock, heap_repair_registry);
     for (unsigned part = 0; part < big_cache_parts(); part++)

@@ -11,7 +11,7 @@
 #include "slab/shard.h"
 #include "thread/registry.h"
 
-static struct heap *next_heap; /* atomic: release on store, acquire on load; NULL: all were seen */
+static struct heap *next_heap; /* for idle_step, in the thread that the engine works in */
 static uint64_t vain_ms;       /* atomic relaxed, any thread: when idle_purge last waited in vain */
 
 /* False for a heap of the parent process: until it is entered by its owner, if that forked, or
@@ -127,7 +127,7 @@ void idle_stay_parked(bool stay)
 
 bool idle_matters(void)
 {
-    return pressure_is_armed() || !heap_is_only_one();
+    return pressure_is_armed() || ATOMIC_LOAD_RELAXED(&pressure_engine) || !heap_is_only_one();
 }
 
 bool idle_park(struct heap *heap)
@@ -199,16 +199,16 @@ static unsigned take_some(struct heap *heap, unsigned *size_class, void **blocks
     return 0;
 }
 
-/* Drains until nothing is left or the owner has come, even if it has gone again: it may have filled
- * empty magazines. Returns the number of blocks. The gate is held while they are taken out, not
- * while they are sent on. */
-static unsigned drain_heap(struct heap *heap)
+/* Drains until nothing is left, `most` blocks have gone, counted as in BATCH_COST, or the owner has
+ * come, even if it has gone again: it may have filled empty magazines. Returns the blocks, counted
+ * so. The gate is held while they are taken out, not while they are sent on. */
+static size_t drain_heap(struct heap *heap, size_t most)
 {
     void *blocks[FLUSH_MAX];
-    unsigned total = 0;
+    size_t total = 0;
     uint16_t visits = 0;
     for (unsigned size_class = 1;
-         size_class < CLASS_COUNT && is_of_this_process(heap) && try_gate(heap);) {
+         size_class < CLASS_COUNT && total < most && is_of_this_process(heap) && try_gate(heap);) {
         /* At the first class no magazine has been passed yet, so the owner's visits do not matter.
          */
         visits = size_class == 1 ? heap->owner_visits : visits;
@@ -221,7 +221,7 @@ static unsigned drain_heap(struct heap *heap)
             break;
         }
         magazine_send(heap->shard, size_class, blocks, count);
-        total += count;
+        total += size_max(count, BATCH_COST);
     }
     return total;
 }
@@ -238,25 +238,23 @@ static bool close_heap(struct heap *heap)
     return waits;
 }
 
-void idle_tick(void)
+void idle_look(void)
 {
-    /* Only after a whole walk: else, among many heaps, the oldest ones, which come last, would
-     * never have their turn. A race with the last step leaves the next walk to the next tick. */
-    if (!ATOMIC_LOAD_RELAXED(&next_heap))
-        ATOMIC_STORE_RELEASE(&next_heap, heap_first());
+    next_heap = heap_first();
 }
 
 bool idle_step(void)
 {
-    struct heap *heap = ATOMIC_LOAD_ACQUIRE(&next_heap);
-    if (!heap)
-        return false;
-    unsigned drained = 0;
-    for (int i = 0; heap && i < STEP_HEAPS && drained < STEP_BLOCKS; i++, heap = heap->next) {
-        drained += drain_heap(heap);
+    struct heap *heap = next_heap;
+    size_t left = STEP_BLOCKS;
+    for (int i = 0; heap && i < STEP_HEAPS && left; i++, heap = heap->next) {
+        left -= size_min(left, drain_heap(heap, left));
+        /* The next step goes on with it, unless its owner has come meanwhile. */
+        if (!left && ATOMIC_LOAD_RELAXED(&heap->drained))
+            break;
         close_heap(heap);
     }
-    ATOMIC_STORE_RELEASE(&next_heap, heap);
+    next_heap = heap;
     return heap != NULL;
 }
 
@@ -269,9 +267,9 @@ void idle_purge(void)
     waits &= os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&vain_ms)) >= VAIN_MS;
     while (waits && os_clock_ns() < settled_ns)
         os_sleep_ms(1);
-    unsigned drained = 0;
+    size_t drained = 0;
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
-        drained += drain_heap(heap);
+        drained += drain_heap(heap, SIZE_MAX);
     if (waits && !drained)
         ATOMIC_STORE_RELAXED(&vain_ms, now_ms);
 }

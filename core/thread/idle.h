@@ -66,9 +66,9 @@ void idle_look_after_purge(struct heap *heap);
 /* Does that where a library watches what goes, and the other does not: see os_is_watched. */
 void idle_look_in_free(struct heap *heap);
 
-/* A tick: steps will close all heaps, and drain those that were closed by the last one. If steps of
- * the last tick are left, they come first, and the next tick begins anew. */
-void idle_tick(void);
+/* The hand comes by (reclaim/engine.h): steps will close all heaps, and drain those that were
+ * closed when it last did. */
+void idle_look(void);
 
 /* Does that for some heaps; true: there are more. */
 bool idle_step(void);

@@ -607,17 +607,23 @@ void heap_put(struct heap *heap, unsigned size_class, void **block)
     count_flush(magazine_of(heap, size_class), 1);
 }
 
-void heap_flush(struct heap *heap)
+bool heap_flush(struct heap *heap, size_t most)
 {
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
         struct magazine *magazine = magazine_of(heap, size_class);
         if (!was_used(heap, size_class))
             continue;
-        flush_top(heap, size_class, heap_cached_blocks(heap, size_class));
+        unsigned held = heap_cached_blocks(heap, size_class);
+        unsigned count = (unsigned)size_min(held, most);
+        flush_top(heap, size_class, count);
+        if (count < held)
+            return false;
+        most -= size_min(most, size_max(count, held ? BATCH_COST : 0));
         magazine->batches = 0;
         /* The next owner of the heap, or the next phase of the program, may need less. */
         shorten(heap, size_class, magazine->capacity / 2u);
     }
+    return true;
 }
 
 void heap_put_back(struct heap *heap, unsigned size_class, void **block)

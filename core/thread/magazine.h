@@ -291,8 +291,9 @@ bool heap_caches(struct heap *heap, unsigned size_class, const void *block);
 /* Blocks in the magazine of the class. */
 unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class);
 
-/* Returns all cached blocks, as magazine_send does, and shortens the magazines. */
-void heap_flush(struct heap *heap);
+/* Returns cached blocks, as magazine_send does, and shortens the magazines. False: `most` were too
+ * few, counted as in BATCH_COST. */
+bool heap_flush(struct heap *heap, size_t most);
 
 /* Before memory grows: a step of returning cached blocks to the page heap; true: there were some.
  * The single blocks of `heap`, if it is not NULL, go first, since each keeps the pages around it

@@ -125,13 +125,13 @@ static void pool_put(struct heap *heap)
 
 /* Puts a heap into the pool as it is: the next thread goes on with its blocks. False: the pool has
  * as many such heaps as shards in use. */
-static bool pool_warm(struct heap *heap)
+static bool pool_warm(struct heap *heap, unsigned ticks)
 {
     lock_acquire(&registry.lock);
     bool room = registry.warm_count < shards_in_use();
     if (room) {
         registry.warm_count++;
-        heap->warm_ticks = 0;
+        heap->warm_ticks = (uint8_t)ticks;
         push(&pool_of(heap)->warm, heap);
     }
     lock_release(&registry.lock);
@@ -275,7 +275,7 @@ static void make_bare(struct heap *heap)
 
 static void pool_empty(struct heap *heap)
 {
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     if (ATOMIC_LOAD_RELAXED(&registry.empty_count) >= EMPTY_HEAPS_MAX)
         make_bare(heap);
     lock_acquire(&registry.lock);
@@ -283,16 +283,40 @@ static void pool_empty(struct heap *heap)
     lock_release(&registry.lock);
 }
 
-void heap_flush_pooled(unsigned ticks)
+/* A heap that has waited for `ticks` ticks, which is no longer in the pool; NULL: there is none. */
+static struct heap *withdraw_warm(unsigned ticks)
 {
-    for (;;) {
-        lock_acquire(&registry.lock);
-        struct heap *heap = take_warm(ticks);
-        lock_release(&registry.lock);
-        if (!heap)
-            return;
+    lock_acquire(&registry.lock);
+    struct heap *heap = take_warm(ticks);
+    lock_release(&registry.lock);
+    return heap;
+}
+
+void registry_flush_pool(void)
+{
+    struct heap *heap;
+    while ((heap = withdraw_warm(0)) != NULL)
         pool_empty(heap);
-    }
+}
+
+void registry_look_at_pool(void)
+{
+    lock_acquire(&registry.lock);
+    for (unsigned shard = 0; shard < SHARD_MAX && registry.warm_count; shard++)
+        for (struct heap *heap = registry.pools[shard].warm; heap; heap = heap->next_free)
+            heap->warm_ticks++;
+    lock_release(&registry.lock);
+}
+
+bool registry_step_in_pool(void)
+{
+    struct heap *heap = withdraw_warm(WARM_TICKS);
+    if (!heap)
+        return false;
+    if (!heap_flush(heap, STEP_BLOCKS) && pool_warm(heap, WARM_TICKS))
+        return true;
+    pool_empty(heap);
+    return true;
 }
 
 bool heap_pool_caches(unsigned size_class, const void *block)
@@ -304,16 +328,6 @@ bool heap_pool_caches(unsigned size_class, const void *block)
             found = heap_caches(heap, size_class, block);
     lock_release(&registry.lock);
     return found;
-}
-
-void heap_tick_pool(void)
-{
-    lock_acquire(&registry.lock);
-    for (unsigned shard = 0; shard < SHARD_MAX; shard++)
-        for (struct heap *heap = registry.pools[shard].warm; heap; heap = heap->next_free)
-            heap->warm_ticks++;
-    lock_release(&registry.lock);
-    heap_flush_pooled(2);
 }
 
 /* ---- Heaps that were left behind ------------------------------------------------------------- */
@@ -479,7 +493,7 @@ struct heap *registry_adopt(void)
 
 void registry_give_back(struct heap *heap)
 {
-    if (!pool_warm(heap))
+    if (!pool_warm(heap, 0))
         pool_empty(heap);
 }
 

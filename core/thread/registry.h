@@ -75,11 +75,15 @@ void registry_enter_process(struct heap *heap);
 /* In a new process: counts no heap as owned. */
 void registry_begin_process(void);
 
-/* Flushes the heaps that have been in the pool for `ticks` ticks of the purge. */
-void heap_flush_pooled(unsigned ticks);
+/* Flushes the heaps in the pool. */
+void registry_flush_pool(void);
 
-/* A tick of the purge: flushes the heaps that have been in the pool since the last one. */
-void heap_tick_pool(void);
+/* The hand comes by (reclaim/engine.h): steps will flush the heaps that have been in the pool since
+ * it last did. */
+void registry_look_at_pool(void);
+
+/* Flushes a few blocks of these; true: there may be more. */
+bool registry_step_in_pool(void);
 
 /* True if a heap in the pool caches the block. */
 bool heap_pool_caches(unsigned size_class, const void *block);

@@ -177,7 +177,7 @@ static void perturb_ends(void)
     free(block);
 }
 
-/* 64 MiB come and go; then half a second with some calls, in which ticks of the purge happen. What
+/* 64 MiB come and go; then more than a second with some calls, which give memory back. What
  * is left of them. */
 static size_t left_after_peak(size_t size)
 {
@@ -194,7 +194,7 @@ static size_t left_after_peak(size_t size)
     for (size_t i = 0; i < count; i++) {
         free(blocks[i]);
     }
-    for (int i = 0; i < 75; i++) {
+    for (int i = 0; i < 150; i++) {
         const struct timespec nap = {.tv_nsec = 10000000};
         nanosleep(&nap, NULL);
         for (size_t k = 0; k < 20; k++) {

@@ -101,7 +101,7 @@ STEPS = (
      "a mapping that came between two looks is made longer, by less"),
     ("thread/registry.c", "    *list = heap->next_free;\n    count_owned(heap, 1);\n",
      "    count_owned(heap, 1);\n", "two threads take the same heap"),
-    ("thread/registry.c", "    heap_flush(heap);\n    if (ATOMIC", "    if (ATOMIC",
+    ("thread/registry.c", "    heap_flush(heap, SIZE_MAX);\n    if (ATOMIC", "    if (ATOMIC",
      "a heap is pooled with blocks"),
     ("thread/idle.c",
      "os_time_between(os_clock_ns(), heap->closed_ns) >= SETTLE_NS",
@@ -110,6 +110,7 @@ STEPS = (
      "the block on top is taken from under a hit"),
     ("thread/idle.c", "    heap_find_sentinels(heap);\n", "",
      "a child goes on where another thread had just drained"),
+    ("reclaim/engine.c", "state == ENGINE_WORKS)", "false)", "two threads move the hand"),
     ("thread/heap.c", "        idle_disown(heap);\n    }\n    return heap;",
      "    }\n    return heap;", "a heap is pooled and still drained"),
 )
@@ -141,8 +142,6 @@ SURVIVORS = {
     ("thread/heap.c", "heap_begin_process",
      "the child waits for an initialisation that nobody goes on with"):
         "not modelled: a child without fork handlers, which would have waited for the first call",
-    ("slab/sweep.c", "sweep_step", "acq_rel to acquire"):
-        "stronger than needed: nobody learns from the flag what the sweeper wrote",
     ("thread/registry.c", "take_over", "acquire to relaxed"):
         "stronger than needed: who learns from the kernel that the owner is gone comes after it",
     ("thread/registry.c", "make_owned", "atomic_store_release to atomic_store_relaxed"): _SHARED,
@@ -160,9 +159,6 @@ SURVIVORS = {
     ("thread/registry.c", "find_abandoned", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
     ("thread/registry.c", "find_abandoned", "atomic_store_release to atomic_store_relaxed"):
         _SUSPECT,
-    ("thread/idle.c", "idle_tick", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,
-    ("thread/idle.c", "idle_step", "atomic_load_acquire to atomic_load_relaxed"): _SUSPECT,
-    ("thread/idle.c", "idle_step", "atomic_store_release to atomic_store_relaxed"): _SUSPECT,
     ("thread/magazine.c", "magazine_take_bottom", "atomic_load_acquire to atomic_load_relaxed"):
         "stronger than needed: what lies below the top was there when the heap was closed, which "
         "ThreadSanitizer cannot know",

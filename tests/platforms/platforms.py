@@ -140,7 +140,7 @@ def large_pages(kib):
         skipped=(("platforms_stress_static", "nothing can be preloaded into a static program"),))
 
 
-WRAPPED = (("platforms_high_addresses|unit_reclaim_tick|unit_trace_guard|unit_cycles_report",
+WRAPPED = (("platforms_high_addresses|unit_reclaim_engine|unit_trace_guard|unit_cycles_report",
             "the linker cannot replace functions that are optimised together with their callers"),)
 OWN_MALLOC = (("unit_report_stats|unit_api_options|unit_stats_file|unit_cycles_report",
                "malloc is the sanitizer's in programs that are linked with the library"),)

@@ -47,7 +47,7 @@ LONG_FILES = {
     "tests/model/engine/system.c",
     "tests/model/mutate.py",
     "tests/stress/faults.c",
-    "tests/unit/reclaim_tick_test.c",
+    "tests/unit/reclaim_engine_test.c",
     "tests/unit/report_stats_test.c",
     "tests/unit/trace_log_test.c",
     "tests/unit/slab_bin_test.c",
@@ -61,7 +61,7 @@ LONG_FILES = {
 # A budget falls: whoever adds a mechanism takes another out, or says in the commit what it is
 # worth. What moves to another room takes its part of the budget along.
 BUDGETS = (
-    ("allocator", ALLOCATOR, (128, 667, 106)),
+    ("allocator", ALLOCATOR, (126, 665, 108)),
     ("hardened", ("hardened",), (17, 105, 26)),
     ("trace and report", ("trace", "report"), (83, 475, 50)),
     ("checks", ("checks",), (1, 1, 0)),

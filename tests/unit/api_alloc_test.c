@@ -275,7 +275,7 @@ static void what_a_larger_class_lends_saves_nothing(void **state)
 {
     (void)state;
     forget_shrinks();
-    heap_flush(heap_of_thread());
+    heap_flush(heap_of_thread(), SIZE_MAX);
     transfer_drain(SIZE_MAX);
     char *block = alloc(9216), *cached = alloc(9216);
     release(cached);

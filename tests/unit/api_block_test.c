@@ -56,7 +56,7 @@ static void freed_memory_is_gone(void **state)
     char *base = (char *)((uintptr_t)block & ~(uintptr_t)(REGION_SIZE - 1));
     release(block);
     struct heap *heap = heap_enter();
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     heap_leave(heap);
     reclaim_everything();
     bool mapped = page_map_lookup(base) != NULL;

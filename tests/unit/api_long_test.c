@@ -26,7 +26,7 @@ static unsigned state_of(const void *block)
 static void give_all_back(void)
 {
     struct heap *heap = heap_enter();
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     heap_leave(heap);
     reclaim_everything();
 }
@@ -119,7 +119,7 @@ static void calloc_of_units_that_others_had(void **state)
         for (size_t i = 0; i < ARRAY_LENGTH(tiny); i++)
             release(tiny[i]);
         struct heap *heap = heap_enter();
-        heap_flush(heap);
+        heap_flush(heap, SIZE_MAX);
         transfer_drain(SIZE_MAX);
         heap_leave(heap);
         char *block = alloc_zeroed(1, size);

@@ -134,7 +134,7 @@ static void have_crowd(void)
     for (int i = 0; i < CROWD; i++)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&barrier);
-    heap_flush_pooled(0);
+    registry_flush_pool();
 }
 
 /* The pages of their holds, too; what these counted counts on. */

@@ -7,7 +7,7 @@
 #include "base/policy.h"
 #include "checks/walk.h"
 #include "os/os.h"
-#include "reclaim/everything.h"
+#include "reclaim/engine.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
@@ -49,7 +49,7 @@ static unsigned in_transfer(void)
 static void flush_own(void)
 {
     struct heap *heap = heap_enter();
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     heap_leave(heap);
 }
 

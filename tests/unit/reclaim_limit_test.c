@@ -7,8 +7,8 @@
 #include "api/options.h"
 #include "checks/walk.h"
 #include "os/limits.h"
+#include "reclaim/engine.h"
 #include "reclaim/limit.h"
-#include "reclaim/tick.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 

@@ -138,7 +138,7 @@ static void regions_are_those_of_the_tiers(void **state)
     struct page_heap_stats pages = page_heap_stats();
     struct big_stats bigs = big_stats();
     size_t slabs = 0, free_blocks = 0;
-    for (unsigned i = 0; i < shard_count() * CLASS_COUNT; i++) {
+    for (unsigned i = 0; i < shard_places(); i++) {
         slabs += bin_at(i)->slab_count;
         free_blocks += bin_at(i)->free_blocks;
     }

@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "checks/checks.h"
+#include "hand.h"
 #include "os/os.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
@@ -394,31 +395,31 @@ static void ticks_purge_what_lay_unused(void **state)
     }
     held_count = kept;
     assert_int_equal(pressure_is_armed(), freed * (size_t)2048 > 256 * KIB);
-    sweep_tick(PRESSURE_TICK_IDLE);
-    assert_false(sweep_step());
+    look_at_bins(false);
+    assert_false(step_in_bins());
     uint64_t purged = pressure_total();
-    sweep_tick(PRESSURE_TICK_IDLE);
+    look_at_bins(false);
     assert_true(bin->sweeping);
-    while (sweep_step()) {
+    while (step_in_bins()) {
     }
     assert_false(bin->sweeping);
     purged = pressure_total() - purged;
     assert_true(purged >= freed * (size_t)2048 / 2 || os_page_size() >= UNIT_SIZE);
     bin_check_all();
     /* The same memory is not looked at again. */
-    sweep_tick(PRESSURE_TICK_IDLE);
+    look_at_bins(false);
     assert_false(bin->sweeping);
     for (unsigned i = 0; i < held_count; i++)
         check_stamp(held[i], 2048);
     /* All of it is taken and freed again: at the next tick it was not unused. */
     for (unsigned i = 0; i < freed / 16; i++)
         refill(0, class, 16);
-    sweep_tick(PRESSURE_TICK_IDLE);
+    look_at_bins(false);
     for (unsigned i = 0; i < freed / 16; i++)
         flush(0, class, 16);
-    sweep_tick(PRESSURE_TICK_IDLE);
+    look_at_bins(false);
     assert_false(bin->sweeping);
-    sweep_tick(PRESSURE_TICK_GROWTH);
+    look_at_bins(true);
     assert_int_equal(bin->sweeping, freed / 16 * 16 * (size_t)2048 > 256 * KIB);
     while (held_count)
         flush(0, class, BATCH);
@@ -476,10 +477,10 @@ static void a_sweep_ends_in_steps(void **state)
             bin_flush(0, class, &held[i], 1);
     }
     assert_int_equal(bin->slab_count, SLABS);
-    sweep_tick(PRESSURE_TICK_GROWTH);
+    look_at_bins(true);
     assert_true(bin->sweeping);
     unsigned before = 0, most = 0, now;
-    while (sweep_step()) {
+    while (step_in_bins()) {
         now = swept_slabs(bin);
         assert_true(now + MOST >= before);
         most = now > most ? now : most;
@@ -523,26 +524,26 @@ static void slabs_are_kept_for_bursts(void **state)
     assert_int_equal(bin->kept, SLABS);
     assert_int_equal(burst(size_class, SLABS), 0);
     /* A smaller one leaves some untouched, which go with the second tick. */
-    sweep_tick(PRESSURE_TICK_IDLE);
-    assert_int_equal(bin->unneeded, 0);
+    look_at_bins(false);
+    assert_int_equal(bin->kept, SLABS);
     for (unsigned i = 0; i < FEWER; i++)
         refill(0, size_class, size_classes[size_class].blocks);
     while (held_count)
         flush(0, size_class, BATCH);
-    sweep_tick(PRESSURE_TICK_IDLE);
-    while (sweep_step())
+    look_at_bins(false);
+    while (step_in_bins())
         continue;
     assert_int_equal(bin->kept, FEWER);
     bin_check_all();
     /* Nothing happens any more. */
-    sweep_tick(PRESSURE_TICK_IDLE);
-    while (sweep_step())
+    look_at_bins(false);
+    while (step_in_bins())
         continue;
     assert_int_equal(bin->slab_count, 0);
     assert_int_equal(bin->keep, 0);
     assert_int_equal(burst(size_class, FEWER), FEWER);
     assert_int_equal(bin->slab_count, 0);
-    sweep_tick(PRESSURE_TICK_IDLE);
+    look_at_bins(false);
 }
 
 /* 32 times the longest magazine, and no more. */
@@ -613,9 +614,9 @@ static void *purge_all_the_time(void *argument)
 {
     while (!__atomic_load_n(&stop_purging, __ATOMIC_RELAXED)) {
         sweep_purge(SIZE_MAX);
-        sweep_tick(PRESSURE_TICK_GROWTH);
-        sweep_tick(PRESSURE_TICK_IDLE);
-        sweep_step();
+        look_at_bins(true);
+        look_at_bins(false);
+        step_in_bins();
     }
     return argument;
 }

@@ -104,7 +104,7 @@ static void use_units_again(void *unused)
     grow();
     for (unsigned i = 0; i < ARRAY_LENGTH(old); i++)
         release(old[i]);
-    heap_flush(heap());
+    heap_flush(heap(), SIZE_MAX);
     reclaim_everything();
     for (unsigned i = 0; i < ARRAY_LENGTH(old); i++) {
         if (slab_lookup(old[i]))

@@ -38,7 +38,7 @@ static void run_thread(void *(*function)(void *), void *argument)
 /* Empties what threads that exited left in their heaps, and the transfer caches. */
 static void return_everything(void)
 {
-    heap_flush_pooled(0);
+    registry_flush_pool();
     transfer_drain(SIZE_MAX);
     sweep_purge(SIZE_MAX);
 }

@@ -57,7 +57,7 @@ static void use_some(void)
 /* Empties what threads that exited left in their heaps, and the transfer caches. */
 static void return_everything(void)
 {
-    heap_flush_pooled(0);
+    registry_flush_pool();
     transfer_drain(SIZE_MAX);
     sweep_purge(SIZE_MAX);
 }
@@ -100,9 +100,12 @@ static void pooled_heaps_keep_their_blocks_for_a_while(void **state)
     unsigned size_class = size_class_of(151);
     run_thread(use_and_tell, &kept);
     assert_true(heap_cached_blocks(kept, size_class) > 0);
-    heap_flush_pooled(1);
+    registry_look_at_pool();
+    assert_false(registry_step_in_pool());
     assert_true(heap_cached_blocks(kept, size_class) > 0);
-    heap_flush_pooled(0);
+    registry_look_at_pool();
+    while (registry_step_in_pool())
+        continue;
     assert_int_equal(heap_cached_blocks(kept, size_class), 0);
     transfer_drain(SIZE_MAX);
 }
@@ -209,7 +212,7 @@ static void *only_free(void *argument)
 {
     free_crossing(argument);
     CHECK(heap_cached_blocks(heap_of_thread(), size_class_of(200)) <= 4 * 64 * KIB / 208);
-    heap_flush(heap_of_thread());
+    heap_flush(heap_of_thread(), SIZE_MAX);
     CHECK(heap_cached_blocks(heap_of_thread(), size_class_of(200)) == 0);
     return argument;
 }

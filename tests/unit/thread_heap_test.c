@@ -104,7 +104,7 @@ static void a_refill_is_handed_out_in_rising_order(void **state)
         release(last - i * 224);
     assert_true(heap_caches(mine, size_class, last - count * 224));
     heap_check(mine);
-    heap_flush(mine);
+    heap_flush(mine, SIZE_MAX);
     assert_int_equal(heap_cached_blocks(mine, size_class), 0);
     transfer_drain(SIZE_MAX);
     assert_int_equal(bin_of(mine->shard, size_class)->slab_count, 0);
@@ -171,7 +171,7 @@ static void bounded_together(struct heap *mine, size_t live, size_t step)
     CHECK(most > least / 2);
     if (kept)
         release(kept);
-    heap_flush(mine);
+    heap_flush(mine, SIZE_MAX);
     pass_maintenance(8);
     CHECK(mine->allowed_bytes < least / 8);
 }
@@ -229,14 +229,14 @@ static void end_others(void)
     for (unsigned i = 0; i < others.count; i++)
         assert_int_equal(pthread_join(others.threads[i], NULL), 0);
     pthread_barrier_destroy(&others.barrier);
-    heap_flush_pooled(0);
+    registry_flush_pool();
 }
 
 /* What the calling thread comes to cache of a size beside `count` threads that have a heap. */
 static unsigned capacity_beside(unsigned count, struct heap *mine, size_t size)
 {
     start_others(count);
-    heap_flush(mine);
+    heap_flush(mine, SIZE_MAX);
     unsigned capacity = capacity_after_load(mine, size);
     wake_others();
     end_others();
@@ -255,7 +255,7 @@ static void many_threads_make_magazines_shorter(void **state)
     assert_in_range(capacity_after_load(mine, 256), limit / 2 + 1, limit);
     assert_in_range(capacity_beside(4 * cpus - 1, mine, 256), limit / 2 + 1, limit);
     assert_in_range(capacity_beside(6 * cpus, mine, 256), 1, limit / 2);
-    heap_flush(mine);
+    heap_flush(mine, SIZE_MAX);
     unsigned alone = capacity_after_load(mine, 40000);
     assert_in_range(capacity_beside(8 * cpus, mine, 40000), 1, alone - 1);
     policy.purge_delay_ms = delay_ms;
@@ -461,7 +461,7 @@ static void contents_are_whole_in_a_mixture(void **state)
     for (unsigned i = 0; i < HELD; i++)
         if (held[i])
             release(held[i]);
-    heap_flush(heap());
+    heap_flush(heap(), SIZE_MAX);
     transfer_check_all();
     transfer_drain(SIZE_MAX);
     bin_check_all();
@@ -553,7 +553,7 @@ static void free_twice(void *block)
 static void free_twice_with_a_flush(void *block)
 {
     release(block);
-    heap_flush(heap());
+    heap_flush(heap(), SIZE_MAX);
     for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
         magazine_of(heap(), size_class)->debt = 0;
     release(block);

@@ -240,7 +240,7 @@ static void what_came_back_meanwhile_is_drained_later(void **state)
     long delay_ms = policy.purge_delay_ms;
     pthread_t purger;
     struct heap *mine = heap_enter();
-    heap_flush(mine);
+    heap_flush(mine, SIZE_MAX);
     heap_leave(mine);
     policy.purge_delay_ms = INT32_MAX; /* nobody else waits for that lock */
     transfer_drain(SIZE_MAX);
@@ -367,20 +367,28 @@ static void a_stalled_push_brings_its_block(void **state)
     }
 }
 
-/* Two ticks a while apart do what a purge on request does. */
+/* The hand comes by the heaps, and takes so many blocks of each at a time. */
+enum { ROUNDS = 8 };
+
+static void go_round(unsigned times)
+{
+    while (times--) {
+        idle_look();
+        while (idle_step())
+            continue;
+    }
+}
+
+/* Rounds a while apart do what a purge on request does. */
 static void ticks_reach_idle_heaps(void **state)
 {
     (void)state;
     let(use_all_sizes);
-    idle_tick();
-    while (idle_step()) {
-    }
+    go_round(1);
     assert_int_equal(worker.heap->state, HEAP_CLOSED);
     assert_true(cached_blocks(worker.heap) > 1);
     os_sleep_ms(2);
-    idle_tick();
-    while (idle_step()) {
-    }
+    go_round(ROUNDS);
     assert_int_equal(cached_blocks(worker.heap), 1);
     let(check_heap);
     assert_int_not_equal(worker.heap->state, HEAP_CLOSED);
@@ -391,14 +399,10 @@ static void a_clock_that_was_set_back_does_not_stop_drains(void **state)
 {
     (void)state;
     let(use_all_sizes);
-    idle_tick();
-    while (idle_step()) {
-    }
+    go_round(1);
     assert_true(worker.heap->state == HEAP_CLOSED && cached_blocks(worker.heap) > 1);
     worker.heap->closed_ns = os_clock_ns() + 3600 * (uint64_t)1000000000;
-    idle_tick();
-    while (idle_step()) {
-    }
+    go_round(ROUNDS);
     assert_int_equal(cached_blocks(worker.heap), 1);
     let(check_heap);
 }
@@ -427,16 +431,14 @@ static void steps_are_short(void **state)
     while (ready != THREADS)
         sched_yield();
     unsigned steps = 1;
-    idle_tick();
+    idle_look();
     while (idle_step())
         steps++;
     assert_in_range(steps, THREADS / 64, THREADS);
-    /* Nor does a tick keep them from those that come last. */
     let(use_all_sizes);
-    for (unsigned step = 0; step < 2 * steps; step++) {
-        idle_tick();
-        idle_step();
-    }
+    idle_look();
+    while (idle_step())
+        continue;
     assert_int_equal(worker.heap->state, HEAP_CLOSED);
     over = 1;
     for (int i = 0; i < THREADS; i++)

@@ -137,7 +137,7 @@ static void threads_are_spread_over_shards(void **state)
     for (int round = 0; round < 50; round++) {
         have_crowd(&random);
         if (round % 8 == 0)
-            heap_flush_pooled(0);
+            registry_flush_pool();
         meet_nobody();
     }
 }

@@ -7,7 +7,7 @@
 #include "api/alloc.h"
 #include "api/block.h"
 #include "checks/walk.h"
-#include "reclaim/everything.h"
+#include "reclaim/engine.h"
 #include "report/stats.h"
 #include "slab/shard.h"
 #include "thread/registry.h"

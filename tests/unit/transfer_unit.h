@@ -29,9 +29,13 @@ static inline void flush(unsigned class, void **blocks, unsigned count)
 static inline bool tick(void)
 {
     bool any = false;
-    transfer_tick();
-    while (transfer_step())
-        any = true;
+    for (unsigned cache = 0; cache < shard_places(); cache++) {
+        unsigned before = transfer_at(cache)->count;
+        if (transfer_may(cache))
+            while (transfer_step(cache))
+                continue;
+        any |= transfer_at(cache)->count < before;
+    }
     return any;
 }
 

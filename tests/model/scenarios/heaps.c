@@ -34,7 +34,7 @@ static void use_one(void)
 /* All structures are sound, and heaps that nobody owns hold no blocks. */
 static void consistent(void)
 {
-    heap_flush_pooled(0);
+    registry_flush_pool();
     bin_check_all();
     transfer_check_all();
     page_heap_check();
@@ -140,7 +140,7 @@ static void use_exit_and_look(void)
 
 static void flush_pool(void)
 {
-    heap_flush_pooled(0);
+    registry_flush_pool();
 }
 
 SCENARIO(heaps_flush_pooled) = {

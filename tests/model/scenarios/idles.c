@@ -26,7 +26,7 @@ static void pool_a_heap(void)
     for (int i = 0; i < HELD; i++)
         touch(blocks[i] = alloc_slow(SIZE));
     touch(spare = alloc_slow(SIZE));
-    heap_flush(heap_of_thread());
+    heap_flush(heap_of_thread(), SIZE_MAX);
     transfer_drain(SIZE_MAX);
     for (int i = 0; i < HELD; i++)
         free_slow(blocks[i]);
@@ -72,7 +72,7 @@ static void purge(void)
 
 static void consistent(void)
 {
-    heap_flush_pooled(0);
+    registry_flush_pool();
     bin_check_all();
     transfer_check_all();
     for (struct heap *heap = heap_first(); heap; heap = heap->next) {
@@ -148,7 +148,7 @@ IDLE_SCENARIO(exit, "a heap is drained while its owner exits", 2, push_and_exit,
 
 static void flush_pool(void)
 {
-    heap_flush_pooled(0);
+    registry_flush_pool();
 }
 
 /* What is flushed is not drained any more, though it was closed when its owner left it. */
@@ -181,7 +181,7 @@ SCENARIO(idles_two) = {
 /* Ticks that come too soon after each other leave a heap alone. */
 static void tick(void)
 {
-    idle_tick();
+    idle_look();
     while (idle_step())
         continue;
 }
@@ -226,7 +226,7 @@ static void close_and_fork(void)
     model_fork();
     fork_handlers.in_child();
     struct heap *heap = heap_enter();
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     heap_leave(heap);
 }
 

@@ -1,5 +1,6 @@
 /* Bins: frees, refills, sweeps and kept slabs at the same time. The class is one with eight blocks
  * a slab, of two pages each. */
+#include "../../unit/hand.h"
 #include "api/block.h"
 #include "base/atomic.h"
 #include "checks/checks.h"
@@ -243,9 +244,9 @@ static void make_room(void)
 
 static void two_ticks_of_sweep(void)
 {
-    sweep_tick(PRESSURE_TICK_IDLE);
-    sweep_tick(PRESSURE_TICK_IDLE);
-    sweep_step();
+    look_at_bins(false);
+    look_at_bins(false);
+    step_in_bins();
 }
 
 SCENARIO(slabs_keep) = {

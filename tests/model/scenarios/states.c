@@ -49,7 +49,7 @@ static void begin(void)
 /* No block that is free is live: the walkers of slabs and magazines look. */
 static void consistent(void)
 {
-    heap_flush_pooled(0);
+    registry_flush_pool();
     bin_check_all();
     transfer_check_all();
     page_heap_check();
@@ -105,7 +105,7 @@ SCENARIO(states_sent) = {
 static void pool_a_heap(void)
 {
     begin_and_take();
-    heap_flush(heap_of_thread());
+    heap_flush(heap_of_thread(), SIZE_MAX);
     transfer_drain(SIZE_MAX);
     for (unsigned i = 0; i + 1 < SLAB_BLOCKS; i++)
         give(blocks[i]);
@@ -153,7 +153,7 @@ static void one_in_use(void)
     begin_and_take();
     for (unsigned i = 1; i < SLAB_BLOCKS; i++)
         give(blocks[i]);
-    heap_flush(heap_of_thread());
+    heap_flush(heap_of_thread(), SIZE_MAX);
     reclaim_everything();
     heap_forget();
 }
@@ -164,7 +164,7 @@ static void end_and_take_other(void)
     begin();
     give(blocks[0]);
     struct heap *heap = heap_enter();
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     transfer_drain(SIZE_MAX);
     heap_leave(heap);
     void *other = alloc(OTHER_SIZE);
@@ -209,7 +209,7 @@ static void fork_and_use_all(void)
     for (unsigned i = 0; i < ARRAY_LENGTH(taken); i++)
         give(taken[i]);
     struct heap *heap = heap_enter();
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     heap_leave(heap);
     reclaim_everything();
 }
@@ -240,7 +240,7 @@ static void resize(void)
     heap_leave(heap);
     release(block);
     heap = heap_enter();
-    heap_flush(heap);
+    heap_flush(heap, SIZE_MAX);
     heap_leave(heap);
 }
 

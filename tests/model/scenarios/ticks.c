@@ -1,9 +1,10 @@
 /* Ticks of the purge: one thread begins a tick, and others may go on with its work. */
+#include "../../unit/hand.h"
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "checks/checks.h"
 #include "engine/model.h"
-#include "reclaim/tick.h"
+#include "reclaim/engine.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
 #include "span/page_heap.h"
@@ -13,8 +14,7 @@
 
 enum { FIRST_MS = 1000 };
 
-/* More than a step of the work purges: most of four superslabs, of which a step takes three.
- * Ticks come so close together that a thread has no time for a second step. */
+/* More than a step purges: most of four superslabs. */
 static void much_is_free(void)
 {
     enum { UNITS = 30 };
@@ -47,7 +47,7 @@ static void purged(void)
 
 SCENARIO(ticks_pages) = {
     .name = "ticks_pages",
-    .about = "two threads come by a tick that is to purge pages, and share its work",
+    .about = "two threads come by a round that is to purge pages, and one works",
     .prepare = much_is_free,
     .thread = {come_by, come_by},
     .finish = purged,
@@ -73,12 +73,12 @@ static void much_is_free_in_slabs(void)
 
 static void tick(void)
 {
-    sweep_tick(PRESSURE_TICK_GROWTH);
+    look_at_bins(true);
 }
 
 static void sweep(void)
 {
-    sweep_step();
+    step_in_bins();
 }
 
 /* A sweep that a tick has begun is not forgotten. */
@@ -86,7 +86,7 @@ static void no_sweep_left(void)
 {
     bin_check_all();
     page_heap_check();
-    while (sweep_step())
+    while (step_in_bins())
         continue;
     CHECK(!bin_of(0, size_class_of(MID_MAX))->sweeping);
 }

@@ -99,17 +99,31 @@ SCENARIO(transfers_drain) = {
     .thread = {put_3, take_2, drain},
     .finish = consistent};
 
+static void look(void)
+{
+    for (unsigned cache = 0; cache < shard_places(); cache++)
+        if (transfer_may(cache))
+            transfer_look(cache);
+}
+
+static void step(void)
+{
+    for (unsigned cache = 0; cache < shard_places(); cache++)
+        if (transfer_may(cache))
+            transfer_step(cache);
+}
+
 static void tick_and_step(void)
 {
-    transfer_tick();
-    transfer_step();
+    look();
+    step();
 }
 
 static void two_ticks(void)
 {
-    transfer_tick();
-    transfer_tick();
-    transfer_step();
+    look();
+    look();
+    step();
 }
 
 SCENARIO(transfers_tick) = {

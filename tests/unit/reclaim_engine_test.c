@@ -5,8 +5,9 @@
 #include "api/alloc.h"
 #include "base/policy.h"
 #include "base/tuning.h"
+#include "os/limits.h"
 #include "os/os.h"
-#include "reclaim/tick.h"
+#include "reclaim/engine.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -73,15 +74,23 @@ static void check_left(size_t expected)
     CHECK(dirty_bytes() <= expected && dirty_bytes() + SUPERSLAB_PAGES * PAGE_SIZE > expected);
 }
 
-/* A tick, and all of what it left to do; true when there was one. */
+/* Ends the round that may be under way, and begins one if there is a reason to. */
+static enum round begin(uint64_t now_ms)
+{
+    while (engine_step(MIB))
+        continue;
+    return engine_begin(now_ms);
+}
+
+/* A whole round, if it is time: true. One of growth from before comes first. */
 static bool tick(uint64_t now_ms)
 {
-    enum pressure_tick kind = tick_begin(now_ms);
-    if (kind == PRESSURE_TICK_GROWTH) /* from before: it comes first */
-        kind = tick_begin(now_ms);
-    while (tick_step()) {
-    }
-    return kind == PRESSURE_TICK_IDLE;
+    enum round round = begin(now_ms);
+    if (round == ROUND_GROWTH)
+        round = begin(now_ms);
+    while (engine_step(MIB))
+        continue;
+    return round == ROUND_IDLE;
 }
 
 /* Nothing goes at the moment it is freed; the purge is armed when more lies free than the policy
@@ -204,19 +213,16 @@ static void pages_that_are_taken_are_paid_for(void **state)
     for (unsigned i = 0; i < TAKEN; i += 2)
         put_runs(i, i + 1);
     stands_at_ms = os_clock_ms() + 1000;
-    pressure_taken(UNIT_SIZE); /* pays for all the time until now, by a run */
-    size_t dirty = dirty_bytes(), calls = os_counts[OS_MADVISE];
-    assert_int_equal(dirty, (TAKEN / 2 - 1) * RUN_PAGES * PAGE_SIZE);
+    size_t dirty = dirty_bytes() - UNIT_SIZE;
+    pressure_taken(UNIT_SIZE); /* pays for all the time until now, by a step */
+    size_t calls = os_counts[OS_MADVISE];
     for (int i = 0; i < 100; i++)
         pressure_taken(UNIT_SIZE);
     assert_int_equal(dirty_bytes(), dirty);
-    /* The run was more than was taken. */
-    stands_at_ms += RUN_UNITS * UNIT_SIZE / PAID_A_MS - 1;
-    pressure_taken(UNIT_SIZE);
     assert_int_equal(os_counts[OS_MADVISE], calls);
-    stands_at_ms++;
+    stands_at_ms += UNIT_SIZE / PAID_A_MS;
     pressure_taken(UNIT_SIZE);
-    assert_int_equal(dirty - dirty_bytes(), RUN_PAGES * PAGE_SIZE);
+    assert_int_equal(dirty - dirty_bytes(), UNIT_SIZE);
     for (int i = 0; i < 1000; i++) {
         stands_at_ms++;
         pressure_taken(UNIT_SIZE);
@@ -368,19 +374,57 @@ static void big_blocks_count_as_used(void **state)
     reclaim_everything();
 }
 
+/* How much memory of the process is resident; bytes. */
+static size_t resident(void)
+{
+    return os_footprint_read("").resident_bytes;
+}
+
+/* No step gives much at once, wherever the memory lies, and all of it goes in the end. */
+static void steps_are_short(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 60000, MOST = 3 };
+    static const size_t sizes[] = {40, 700, 3000, 20000, 300000, 5 * MIB};
+    static void *blocks[BLOCKS];
+    uint64_t now_ms = os_clock_ms() + 8 * 3600000;
+    policy.retain_percent = 0;
+    policy.purge_delay_ms = 100;
+    policy.big_cache_mib = 64;
+    reclaim_everything();
+    size_t before = resident();
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        size_t count = size_min(40 * MIB / sizes[i], BLOCKS);
+        for (size_t block = 0; block < count; block++)
+            memset(blocks[block] = alloc(sizes[i]), 1, sizes[i]);
+        for (size_t block = 0; block < count; block++)
+            if (block % 100 || sizes[i] > 700)
+                release(blocks[block]);
+    }
+    CHECK(resident() - before > 30 * MIB);
+    for (int round = 0; round < 5; round++) {
+        begin(now_ms += 100);
+        for (size_t held = resident(), now; engine_step(PURGE_STEP); held = now) {
+            now = resident();
+            CHECK(now + MOST * PURGE_STEP >= held);
+        }
+    }
+    CHECK(resident() - before < 16 * MIB);
+}
+
 /* Growth while much lies free is told to the bins. */
 static void growth_ticks_while_armed(void **state)
 {
     (void)state;
     uint64_t now_ms = os_clock_ms() + 6 * 3600000;
     tick(now_ms);
-    tick_begin(now_ms); /* growth of before */
+    begin(now_ms); /* growth from before */
     reclaim_before_growth(1, false);
-    assert_int_equal(tick_begin(now_ms), PRESSURE_TICK_NONE);
+    assert_int_equal(begin(now_ms), ROUND_NONE);
     pressure_arm();
     reclaim_before_growth(1, false);
-    assert_int_equal(tick_begin(now_ms), PRESSURE_TICK_GROWTH);
-    assert_int_equal(tick_begin(now_ms), PRESSURE_TICK_NONE);
+    assert_int_equal(begin(now_ms), ROUND_GROWTH);
+    assert_int_equal(begin(now_ms), ROUND_NONE);
 }
 
 /* A child of fork may have a clock that stands earlier. */
@@ -389,11 +433,11 @@ static void a_clock_that_was_set_back_does_not_stop_ticks(void **state)
     (void)state;
     policy.purge_delay_ms = 1000;
     uint64_t now_ms = os_clock_ms() + 7 * 3600000, before_ms = now_ms - 3 * 3600000;
-    assert_int_equal(tick_begin(now_ms), PRESSURE_TICK_IDLE);
-    assert_int_equal(tick_begin(now_ms - 1), PRESSURE_TICK_NONE);
-    assert_int_equal(tick_begin(before_ms), PRESSURE_TICK_IDLE);
-    assert_int_equal(tick_begin(before_ms + 999), PRESSURE_TICK_NONE);
-    assert_int_equal(tick_begin(before_ms + 1000), PRESSURE_TICK_IDLE);
+    assert_int_equal(begin(now_ms), ROUND_IDLE);
+    assert_int_equal(begin(now_ms - 1), ROUND_NONE);
+    assert_int_equal(begin(before_ms), ROUND_IDLE);
+    assert_int_equal(begin(before_ms + 999), ROUND_NONE);
+    assert_int_equal(begin(before_ms + 1000), ROUND_IDLE);
 }
 
 static int start(void **state)
@@ -417,6 +461,7 @@ int main(void)
         cmocka_unit_test(growth_leaves_what_is_in_use),
         cmocka_unit_test(idle_memory_goes_by_halves),
         cmocka_unit_test(big_blocks_count_as_used),
+        cmocka_unit_test(steps_are_short),
         cmocka_unit_test(growth_ticks_while_armed),
         cmocka_unit_test(a_clock_that_was_set_back_does_not_stop_ticks),
     };
