@@ -14,6 +14,7 @@
 #include "os/os.h"
 #include "reclaim/engine.h"
 #include "slab/shard.h"
+#include "span/huge.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
 
@@ -82,7 +83,7 @@ static void *hand_out(void *block, size_t size, bool zero)
 static void *take_any(
     struct heap *heap, size_t size, size_t alignment, unsigned size_class, bool zero)
 {
-    if (!size_class && (size > LARGE_MAX || alignment > LARGE_MAX))
+    if (!size_class && (alloc_aligned_size(size, alignment) > LARGE_MAX || alignment > LARGE_MAX))
         return big_alloc(heap->shard, size, alignment, zero);
     void *block = size_class ? take_classed(heap, size_class, alignment)
                              : heap_take_aligned(heap, size_class_single(size), alignment);
@@ -99,7 +100,7 @@ static void *sampled(
         return block;
     if (heap->sample_class)
         return trace_now()->replace(block, size, alignment, zero, start);
-    if (size > LARGE_MAX || alignment > LARGE_MAX)
+    if (alloc_aligned_size(size, alignment) > LARGE_MAX || alignment > LARGE_MAX)
         trace_now()->big(block_find(block).big, size, start);
     return block;
 }
@@ -189,6 +190,14 @@ static void free_to_slab(struct heap *heap, const struct slab *slab, void **bloc
     heap_put(heap, size_class, block);
 }
 
+/* Ends what the program gave to the block's pages, if it did, by fresh ones in their place. If the
+ * system refuses these, it stays. */
+static SLOW_PATH void end_advice(void *block, size_t size)
+{
+    if (!os_is_one_mapping(block, size) && os_map_anew(block, size))
+        huge_refuse(block, size);
+}
+
 /* There is no memory for a heap: the block goes straight to its slab. */
 static void free_without_heap(const struct slab *slab, void *block)
 {
@@ -221,6 +230,9 @@ void free_slow(void *block)
         trace_now()->free(block, &start);
         return;
     }
+    bool single = info.kind == BLOCK_SLAB && size_class_is_single(info.slab->size_class);
+    if (single && superslab_is_advisable(block))
+        end_advice(block, usable);
     struct sample *sample = NULL;
     struct heap *heap = heap_enter();
     if (info.kind == BLOCK_BIG) {

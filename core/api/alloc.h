@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "hardened.h"
+#include "os/os.h"
 #include "thread/heap.h"
 
 /* Sizes above this are refused with ENOMEM: no address space holds them. */
@@ -44,6 +45,16 @@ void *alloc_out_of_memory(size_t size);
 
 /* A block at a multiple of `alignment`, a power of two. NULL and ENOMEM: there is no memory. */
 void *alloc_aligned(size_t size, size_t alignment);
+
+/* Bytes to take for such a block. Programs that ask for pages, of whatever system, may advise all
+ * of them, and one more shows that when the block is freed (os_is_one_mapping); big_alloc adds it
+ * by itself. Shorter blocks share a slab: advice for their pages stays, as under the C library. */
+ALWAYS_INLINE size_t alloc_aligned_size(size_t size, size_t alignment)
+{
+    bool asks_for_pages = alignment >= PAGE_SIZE && alignment <= UNIT_SIZE;
+    bool single = size <= LARGE_MAX && size_class_is_single(size_class_of(size));
+    return asks_for_pages && single ? size + os_page_size() : size;
+}
 
 /* Changes the size of a block as C's realloc does; size 0 frees it and returns NULL. NULL and
  * ENOMEM: there is no memory, and the block is as before. */

@@ -70,8 +70,8 @@ size_t block_usable_size(
     case BLOCK_SLAB:
         slab_index(info.slab, block, call);
         if (size_class_is_long(info.slab->size_class)) {
-            const uint8_t *state = superslab_state_of(block);
-            if (superslab_live_class(state, block) != info.slab->size_class)
+            unsigned state = ATOMIC_LOAD_RELAXED(superslab_state_of(block));
+            if (!superslab_is_live(state, block, info.slab->size_class))
                 fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
         } else if (class_map_is_mark(*(const mark *)block))
             check_marked(info.slab, block, call, may_search);

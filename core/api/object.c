@@ -7,9 +7,11 @@
  * no state, and may be free all the same. */
 static size_t size_in_slab(const struct slab *slab, const char *start)
 {
-    if (!size_class_is_long(slab->size_class))
-        return size_classes[slab->size_class].size;
-    return size_classes[superslab_live_class(superslab_state_of(start), start)].size;
+    unsigned size_class = slab->size_class;
+    bool is_live =
+        !size_class_is_long(size_class) ||
+        superslab_is_live(ATOMIC_LOAD_RELAXED(superslab_state_of(start)), start, size_class);
+    return is_live ? size_classes[size_class].size : 0;
 }
 
 static size_t object_in_slab(const struct slab *slab, const char *address)

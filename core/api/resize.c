@@ -5,13 +5,13 @@
 #include "api/block.h"
 #include "api/fallback.h"
 #include "base/policy.h"
+#include "os/os.h"
 #include "trace/trace.h"
 
-void *alloc_aligned(size_t size, size_t alignment)
+/* A block of `length` bytes for a request of `size`. */
+ALWAYS_INLINE void *take_aligned(size_t size, size_t length, size_t alignment)
 {
-    if (alignment <= MIN_ALIGNMENT)
-        return alloc(size);
-    unsigned size_class = size_class_aligned(size, alignment);
+    unsigned size_class = size_class_aligned(length, alignment);
     struct heap_front *heap = thread_heap;
     /* Of two twins, the thread's own. The static heap, of a thread without one, has no magazine but
      * that of class 0. */
@@ -27,11 +27,32 @@ void *alloc_aligned(size_t size, size_t alignment)
     return LIKELY(block != NULL) ? block : alloc_any(size, alignment, size_class, false);
 }
 
+/* Lets free look whether the program has advised the block's pages. A big one is always looked at.
+ */
+static void *let_advise(void *block)
+{
+    uint8_t *state = block ? superslab_find_state(block) : NULL;
+    if (state && superslab_live_class(state, block))
+        ATOMIC_STORE_RELAXED(state, BLOCK_ADVISABLE);
+    return block;
+}
+
+void *alloc_aligned(size_t size, size_t alignment)
+{
+    if (alignment <= MIN_ALIGNMENT)
+        return alloc(size);
+    size_t length = alloc_aligned_size(size, alignment);
+    void *block = take_aligned(size, length, alignment);
+    return LIKELY(length == size) ? block : let_advise(block);
+}
+
 void *alloc_aligned_zeroed(size_t size, size_t alignment)
 {
     if (alignment <= MIN_ALIGNMENT)
         return alloc_zeroed(1, size);
-    return alloc_any(size, alignment, size_class_aligned(size, alignment), true);
+    size_t length = alloc_aligned_size(size, alignment);
+    void *block = alloc_any(size, alignment, size_class_aligned(length, alignment), true);
+    return length == size ? block : let_advise(block);
 }
 
 /* Usable bytes that a block of `size` bytes has in its tier. */
@@ -47,6 +68,7 @@ size_t alloc_good_size(size_t size, size_t alignment)
     /* Guarded blocks end at the requested size. */
     if (POLICY(sample_guards) || POLICY(fallback) || size > SIZE_LIMIT - PAGE_SIZE)
         return size;
+    size = alloc_aligned_size(size, alignment);
     unsigned size_class = size_class_aligned(size, alignment);
     return size_class ? size_classes[size_class].size : tier_size(size);
 }
@@ -158,21 +180,34 @@ static unsigned class_in_place(size_t usable, size_t size)
     return size_class_is_single(size_class) ? size_class : CLASS_NONE;
 }
 
+/* True if the program may have advised the pages of the block. */
+static bool is_advisable(struct block_info info, const void *block)
+{
+    bool long_block =
+        info.kind == BLOCK_SLAB && info.slab && size_class_is_long(info.slab->size_class);
+    return info.kind == BLOCK_BIG || (long_block && superslab_is_advisable(block));
+}
+
 /* Changes the size without copying; NULL: that is not possible. */
 static void *resize_in_tier(struct block_info info, void *block, size_t usable, size_t size)
 {
     void *result = NULL;
+    /* A big block that crosses the border back and forth stays big: else it is copied each time. */
+    bool stays_big = info.kind == BLOCK_BIG && size > LARGE_MAX / 2;
+    bool advisable = !stays_big && is_advisable(info, block);
+    /* Parts may not be readable, and the end may be all that shows the advice. */
+    if (advisable && size <= usable && !os_is_one_mapping(block, usable))
+        return block;
     bool has_slab = info.kind == BLOCK_SLAB || (info.kind == BLOCK_WATCHED && info.slab);
-    unsigned size_class = has_slab ? class_in_place(usable, size) : CLASS_NONE;
-    if (info.kind != BLOCK_BIG && !size_class)
+    unsigned size_class = has_slab && !advisable ? class_in_place(usable, size) : CLASS_NONE;
+    if (!stays_big && !size_class)
         return NULL;
     struct heap *heap = heap_enter();
     if (!heap)
         return NULL;
     if (size_class && heap_resize(heap, slab_lookup(block), size_class))
         result = block;
-    /* A big block that crosses the border back and forth stays big: else it is copied each time. */
-    if (info.kind == BLOCK_BIG && size > LARGE_MAX / 2)
+    if (stays_big)
         result = big_resize(info.big, size_max(size, BIG_MIN));
     heap_leave(heap);
     return result;

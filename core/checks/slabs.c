@@ -27,8 +27,7 @@ void slab_check(const struct slab *slab)
         ASSERT(
             state == BLOCK_UNUSED || state == BLOCK_FREED ||
             (state == BLOCK_SAMPLED && slab_is_sampled(slab)) ||
-            (state == superslab_live_state(block, slab->size_class) &&
-             !bitmap_test(slab->free, i)));
+            (superslab_is_live(state, block, slab->size_class) && !bitmap_test(slab->free, i)));
         ASSERT(i < slab->watermark || state == BLOCK_UNUSED);
         (void)state; /* only asserted on */
     }

@@ -68,10 +68,13 @@ struct superslab {
 };
 
 /* BLOCK_UNUSED: not handed out since its slab was made. BLOCK_FREED: handed out, and free.
- * BLOCK_SAMPLED: live, and known to its slab. The state of any other live block is the number of
- * its class among the long ones, from 1 on, above two bits for the place where it starts. */
+ * BLOCK_SAMPLED: live, and known to its slab. BLOCK_ADVISABLE: live, and the program may have
+ * advised its pages; its slab tells the class. Both keep it off the hit paths. The state of any
+ * other live block is the number of its class among the long ones, from 1 on, above two bits for
+ * the place where it starts. */
 enum {
     BLOCK_UNUSED = 0,
+    BLOCK_ADVISABLE = 0xf4,
     BLOCK_SAMPLED = 0xf8,
     BLOCK_FREED = 0xfc,
     BLOCK_PLACE_BITS = 2,
@@ -82,8 +85,8 @@ enum {
 enum { BLOCK_CLASS_BIAS = LONG_CLASS_FIRST - 1 };
 
 _Static_assert(
-    (SIZE_COUNT - BLOCK_CLASS_BIAS) << BLOCK_PLACE_BITS < BLOCK_SAMPLED,
-    "no class is like freed or sampled");
+    (SIZE_COUNT - BLOCK_CLASS_BIAS + 1) << BLOCK_PLACE_BITS <= BLOCK_ADVISABLE,
+    "no class is like freed, sampled or advisable");
 
 struct run {
     unsigned first; /* unit */
@@ -187,6 +190,12 @@ ALWAYS_INLINE size_t superslab_live_class(const uint8_t *state, const void *poin
     return LIKELY(live) ? number + BLOCK_CLASS_BIAS : CLASS_NONE;
 }
 
+/* True for the state of a live block of the class that starts there, advisable or not. */
+ALWAYS_INLINE bool superslab_is_live(unsigned state, const void *block, unsigned size_class)
+{
+    return state == superslab_live_state(block, size_class) || state == BLOCK_ADVISABLE;
+}
+
 /* Makes a long block of ours live. */
 ALWAYS_INLINE void superslab_start_block(const void *block, unsigned size_class)
 {
@@ -201,6 +210,12 @@ ALWAYS_INLINE unsigned superslab_sample_block(const void *block)
     unsigned before = ATOMIC_LOAD_RELAXED(state);
     ATOMIC_STORE_RELAXED(state, BLOCK_SAMPLED);
     return before;
+}
+
+/* True for a long block of ours that the program may have advised. */
+ALWAYS_INLINE bool superslab_is_advisable(const void *block)
+{
+    return ATOMIC_LOAD_RELAXED(superslab_state_of(block)) == BLOCK_ADVISABLE;
 }
 
 /* Makes a long block of ours free. */

@@ -15,7 +15,8 @@ static bool is_free(const struct slab *slab, unsigned index, const void *block)
     if (slab_is_sampled(slab))
         return !ATOMIC_LOAD_ACQUIRE(slab_sample((struct slab *)slab, index));
     if (size_class_is_long(slab->size_class))
-        return superslab_live_class(superslab_state_of(block), block) != slab->size_class;
+        return !superslab_is_live(
+            ATOMIC_LOAD_RELAXED(superslab_state_of(block)), block, slab->size_class);
     if (ATOMIC_LOAD_RELAXED(&slab->free[index / 64]) >> index % 64 & 1)
         return true;
     return os_is_readable(block, sizeof(mark)) && class_map_is_mark(*(const mark *)block);

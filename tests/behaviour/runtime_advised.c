@@ -1,5 +1,5 @@
-/* What a program gives to the pages of its block ends with the block, above 2 MiB (behaviour 59):
- * later blocks are in a child of fork what they are in the parent, and may be written.
+/* What a program gives to the pages of its block, from 128 KiB on, ends with the block (behaviour
+ * 59): later blocks are in a child of fork what they are in the parent, and may be written.
  */
 #include "runtime_support.h"
 
@@ -66,13 +66,19 @@ static void check(enum way way, size_t size, bool shrink)
 {
     char *blocks[LATER];
     for (int round = 0; round < ROUNDS; round++) {
-        void *block;
-        REQUIRE(posix_memalign(&block, 4 * KIB, size) == 0);
-        memset(block, 7, size);
-        give(way, block, size);
-        if (shrink && way != READ_ONLY)
-            REQUIRE((block = realloc(block, size / 2)) != NULL);
-        free(block);
+        /* Side by side: all their pages may be one mapping. */
+        for (int i = 0; i < LATER; i++) {
+            void *block;
+            REQUIRE(posix_memalign(&block, 4 * KIB, size) == 0);
+            memset(block, 7, size);
+            give(way, block, size);
+            blocks[i] = block;
+        }
+        for (int i = 0; i < LATER; i++) {
+            if (shrink && way != READ_ONLY)
+                REQUIRE((blocks[i] = realloc(blocks[i], size / 2)) != NULL);
+            free(blocks[i]);
+        }
     }
     for (int i = 0; i < LATER; i++) {
         REQUIRE((blocks[i] = malloc(size)) != NULL);
@@ -91,12 +97,13 @@ static void check(enum way way, size_t size, bool shrink)
 
 int main(void)
 {
-    static const size_t sizes[] = {2 * MIB + 1, 4000000, 4 * MIB, 9 * MIB + 4 * KIB};
+    static const size_t sizes[] = {128 * KIB, 200000,  512 * KIB,        MIB, 2 * MIB, 2 * MIB + 1,
+                                   4000000,   4 * MIB, 9 * MIB + 4 * KIB};
     watchdog(100, "advised");
     for (enum way way = WIPE; way < WAYS; way++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             check(way, sizes[i], false);
-            if (sizes[i] / 2 > 2 * MIB)
+            if (sizes[i] / 2 >= 128 * KIB)
                 check(way, sizes[i], true);
         }
     return 0;

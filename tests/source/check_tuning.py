@@ -55,7 +55,7 @@ STRUCTURAL = {
     "slab/shard.h": "SHARD_MAX SHARD_ROOM_STEPS",
     "span/parts.h": "SHARD_PARTS_MAX",
     "span/superslab.h": "PAGE_SHIFT PAGE_SIZE SUPERSLAB_ALIGNMENTS SLAB_RECORD_SIZE"
-                        " BLOCK_UNUSED BLOCK_SAMPLED BLOCK_FREED"
+                        " BLOCK_UNUSED BLOCK_ADVISABLE BLOCK_SAMPLED BLOCK_FREED"
                         " BLOCK_PLACE_BITS BLOCK_PLACE_SHIFT",
     "thread/heap.c": "FRESH",
     "thread/own.c": "STACK",

@@ -172,10 +172,16 @@ static void aligned_blocks_are_live(void **state)
         for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
             char *block = alloc_aligned(sizes[i], alignment);
             CHECK(block && (uintptr_t)block % alignment == 0);
-            CHECK(size_classes[live_class(block)].size >= sizes[i]);
-            check_inside(block, size_classes[live_class(block)].size);
+            size_t usable = alloc_usable_size(block, "test"), class = live_class(block);
+            CHECK(usable >= sizes[i]);
+            check_inside(block, usable);
+            /* A page is left that shows advice for all others. */
+            bool advisable =
+                alignment >= PAGE_SIZE && alignment <= UNIT_SIZE && sizes[i] > 112 * KIB;
+            CHECK(advisable ? usable > sizes[i] + PAGE_SIZE : size_classes[class].size == usable);
+            CHECK(!advisable || (!class && state_of(block) == BLOCK_ADVISABLE));
             release(block);
-            CHECK(!live_class(block));
+            CHECK(!live_class(block) && state_of(block) != BLOCK_ADVISABLE);
         }
     }
     bin_check_all();
