@@ -158,7 +158,7 @@
 
 /* part. Areas are mapped for this part of the heaps at once, and lie unused until then.
  * [2026-11-27-areas-side-by-side; none: hostile test threads_many] */
-#define AREAS_PART 8
+#define AREAS_PART 32
 
 /* heaps. How many are checked at a time for one that its thread has left.
  * [2026-11-22-fork-without-locks; none: bounds the time of one call] */

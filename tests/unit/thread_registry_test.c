@@ -217,7 +217,7 @@ static void a_forking_thread_counts_until_it_ends(void **state)
 /* ---- Areas ------------------------------------------------------------------------------------
  */
 
-enum { HEAPS = 500, MAPPINGS_MAX = 60 };
+enum { HEAPS = 500, MAPPINGS_MAX = 200, UNUSED_PART = 25 };
 
 static void check_fresh(const struct heap *heap)
 {
@@ -229,7 +229,8 @@ static void check_fresh(const struct heap *heap)
     }
 }
 
-/* Many heaps are few mappings, and each has its own area. */
+/* Many heaps are few mappings, and each has its own area. Few addresses are unused, since there may
+ * be a limit on them. */
 static void areas_lie_side_by_side(void **state)
 {
     (void)state;
@@ -239,6 +240,8 @@ static void areas_lie_side_by_side(void **state)
         heaps[i] = registry_adopt();
         CHECK(heaps[i]);
         check_fresh(heaps[i]);
+        size_t unused = (size_t)(registry.areas_end - registry.areas);
+        CHECK(unused <= registry.count * HEAP_BYTES / UNUSED_PART);
     }
     CHECK(os_counts[OS_MMAP] - maps < MAPPINGS_MAX);
     for (unsigned i = 0; i < HEAPS; i++)
