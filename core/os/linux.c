@@ -484,8 +484,11 @@ void *os_relocate(void *address, size_t old_size, size_t new_size)
     long result = call_mremap(address, old_size, new_size, MREMAP_MAYMOVE, NULL);
     if (result < 0 && result > -4096)
         return NULL;
-    tell_unmapped(address, old_size);
-    return tell_mapped((void *)result, new_size);
+    size_t kept = result == (long)address ? old_size : 0;
+    if (!kept)
+        tell_unmapped(address, old_size);
+    tell_mapped((char *)result + kept, new_size - kept);
+    return (void *)result;
 }
 
 enum os_move_result os_move(void *address, size_t old_size, void *target, size_t new_size)

@@ -141,7 +141,8 @@ enum os_move_result { OS_MOVED, OS_MOVE_REFUSED, OS_MOVE_FAILED };
  * for the system these are several mappings, and a move would fail, too. */
 enum os_move_result os_resize(void *address, size_t old_size, size_t new_size);
 
-/* Makes a whole mapping longer at whatever address has room; NULL: it is as before. */
+/* Makes a whole mapping longer in place or, if there is no room, elsewhere; NULL: it is as before.
+ */
 void *os_relocate(void *address, size_t old_size, size_t new_size);
 
 /* Moves a whole mapping to `target`, mapped before by os_map with `new_size` bytes, which it

@@ -59,14 +59,18 @@ static void give_up_own_mapping(struct big *big)
     big->own_mapping = false;
 }
 
-/* Moves the mapping to `size` free bytes; NULL: it is as before. Huge pages stay whole if their
- * addresses are aligned, so for them the target is mapped first. For the system these are twice as
- * many addresses: a long block might not fit below a limit. */
+/* True if the mapping is to stay at a multiple of the huge page, so that its huge pages stay whole:
+ * then the target of a move is mapped first. For the system these are twice as many addresses: a
+ * long block might not fit below a limit. */
+static bool keeps_huge(const struct big *big, size_t size)
+{
+    return big->huge && size < HUGE_MOVED_MAX;
+}
+
+/* Makes the mapping longer where it is or, mostly, elsewhere; NULL: it is as before. */
 static char *move_mapping(struct big *big, size_t size)
 {
-    if (!take_own_mapping(big))
-        return NULL;
-    char *target = big->huge && size < HUGE_MOVED_MAX ? os_map(size, REGION_SIZE, NULL) : NULL;
+    char *target = keeps_huge(big, size) ? os_map(size, REGION_SIZE, NULL) : NULL;
     if (!target)
         return os_relocate(big->region.base, big->mapped, size);
     enum os_move_result moved = os_move(big->region.base, big->mapped, target, size);
@@ -79,24 +83,39 @@ static char *move_mapping(struct big *big, size_t size)
     return NULL;
 }
 
+/* The page map knows the block all the time but while it moves: the old addresses may be another
+ * thread's before the call returns. */
+static bool move_big(struct big *big, size_t size)
+{
+    struct page_map_spare spare;
+    if (!page_map_take_spare(&spare))
+        return false;
+    page_map_unregister(&big->region);
+    char *target = move_mapping(big, size);
+    if (target)
+        big->region.base = target;
+    page_map_prepare_by_spare(&spare, big->region.base);
+    page_map_register(&big->region);
+    return target;
+}
+
 /* Makes the mapping `size` bytes long, in place or at another address; false: it is as before. */
 static bool extend(struct big *big, size_t size)
 {
-    enum os_move_result resized = os_resize(big->region.base, big->mapped, size);
-    if (resized != OS_MOVED) {
-        struct page_map_spare spare;
-        /* Joined mappings may be several for the system, which moves none of them. */
-        if (resized == OS_MOVE_FAILED || !page_map_take_spare(&spare))
-            return false;
-        page_map_unregister(&big->region);
-        char *target = move_mapping(big, size);
-        if (target)
-            big->region.base = target;
-        page_map_prepare_by_spare(&spare, big->region.base);
-        page_map_register(&big->region);
-        if (!target)
-            return false;
-    }
+    const char *base = big->region.base;
+    bool own = big->own_mapping, may_move = take_own_mapping(big);
+    enum os_move_result resized = OS_MOVE_REFUSED;
+    /* Else the system prefers to stay by itself when it is asked to move: filters of system calls
+     * know no other form. */
+    if (!may_move || keeps_huge(big, size))
+        resized = os_resize(big->region.base, big->mapped, size);
+    /* Joined mappings may be several for the system, which moves none of them. */
+    bool done =
+        resized == OS_MOVED || (resized == OS_MOVE_REFUSED && may_move && move_big(big, size));
+    if (!own && big->region.base == base)
+        give_up_own_mapping(big);
+    if (!done)
+        return false;
     reclaim_before_growth(size - big->mapped, false);
     big->mapped = size;
     return true;
@@ -123,7 +142,6 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
         big_cache_return(big, 0);
         return big;
     }
-    give_up_own_mapping(big);
     big_cache_put(big);
     return NULL;
 }

@@ -1,7 +1,7 @@
 /* A filter lets through the system calls that the allocator is promised to do with, and no others:
  * behaviour 42. The first call that is not in the list ends the process, which says its number.
  *
- * usage: fault_seccomp running|first|advice|moving|unmoved|control
+ * usage: fault_seccomp running|first|advice|moving|growing|unmoved|control
  *
  * running: threads that have allocated before go on under the filter, through all tiers and their
  * slow paths: mmap, munmap, mremap, madvise, mprotect, futex, getrandom.
@@ -9,8 +9,8 @@
  * where no heap lies ready, getpid and tgkill: is the owner of another heap still alive?
  * advice: as running, but no advice of madvise passes than the one that gives memory back.
  * moving: as running, but without realloc, and mremap passes only as the C library's realloc calls
- * it: the filter of Tor. unmoved: no mremap passes. Cached blocks, which malloc makes longer by
- * mremap, have to be switched off.
+ * it: the filter of Tor. growing: the same with realloc. unmoved: no mremap passes. For moving and
+ * unmoved cached blocks, which malloc makes longer by mremap, have to be switched off.
  * control: a call outside the list, by which the filter has to show that it works.
  *
  * exit_group and write are allowed for the test's own end. Prints "done".
@@ -91,7 +91,7 @@ static bool install_filter(const char *mode)
     emit(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
     if (strcmp(mode, "advice") == 0)
         allow_only(SYS_madvise, 2, MADV_DONTNEED);
-    if (strcmp(mode, "moving") == 0)
+    if (strcmp(mode, "moving") == 0 || strcmp(mode, "growing") == 0)
         allow_only(SYS_mremap, 3, MREMAP_MAYMOVE);
     if (strcmp(mode, "unmoved") == 0)
         allow_only(SYS_mremap, 3, UINT32_MAX);
@@ -177,7 +177,7 @@ static void start_threads(void)
 int main(int argc, char **argv)
 {
     if (argc != 2) {
-        say("usage: fault_seccomp running|first|advice|moving|unmoved|control\n");
+        say("usage: fault_seccomp running|first|advice|moving|growing|unmoved|control\n");
         return 2;
     }
     const char *mode = argv[1];
