@@ -113,7 +113,7 @@ impl Account {
 
     fn add(&mut self, part: Part, residency: &Residency, range: Range<u64>) {
         let amount = self.at(part);
-        amount.bytes += range.end - range.start;
+        amount.bytes = amount.bytes.saturating_add(range.end - range.start);
         amount.resident += residency.bytes(range);
     }
 

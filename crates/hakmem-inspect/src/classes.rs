@@ -17,6 +17,9 @@ pub struct SizeClass {
     pub tier: usize,
 }
 
+/// No block is shorter.
+const SIZE_LEAST: u64 = 16;
+
 /// The size classes of the library.
 ///
 /// # Errors
@@ -35,7 +38,11 @@ pub fn size_classes(
     let mid_last = layout.constant("MID_CLASS_LAST", 255)?;
     let sizes = layout.constant("SIZE_COUNT", 255)?;
     let class = |(number, class): (usize, &[u8])| SizeClass {
-        size: size.of(class),
+        // Shorter blocks would be more than anybody can have.
+        size: match size.of(class) {
+            ..SIZE_LEAST => 0,
+            size => size,
+        },
         blocks: blocks.of(class),
         units: units.of(class),
         // Twins have a number behind all others, and are tiny.

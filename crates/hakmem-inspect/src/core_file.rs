@@ -1,10 +1,13 @@
 //! A core file, as the kernel writes it when a program dies, or gcore of one that runs.
 
+mod notes;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use crate::error::Error;
 use crate::layout::number;
@@ -22,7 +25,8 @@ pub struct Core {
     segments: Vec<Segment>,
     /// Mappings of the program, in order; of anonymous ones it is not known what they were.
     pub mappings: Vec<Mapping>,
-    files: Vec<(Mapping, Option<File>)>,
+    /// In order.
+    files: Vec<(Mapping, Option<Rc<File>>)>,
     /// The file that the program was.
     pub executable: PathBuf,
     /// Its command line, as far as the core file has it.
@@ -53,12 +57,7 @@ const FLAG_WRITE: u64 = 2;
 const FLAG_READ: u64 = 4;
 /// With more segments than these their number is elsewhere (PN_XNUM).
 const MANY_SEGMENTS: u64 = 0xffff;
-const SEGMENTS_MAX: u64 = 1 << 22;
-const NOTES_MAX: u64 = 256 << 20;
-
-const NT_PRSTATUS: u64 = 1;
-const NT_PRPSINFO: u64 = 3;
-const NT_FILE: u64 = 0x4649_4c45;
+const SEGMENTS_MAX: u64 = 1 << 20;
 
 impl Core {
     /// Opens a core file.
@@ -98,6 +97,9 @@ impl Core {
         };
         if !core.read_headers(&head) {
             return Err(not("it is cut off: its table of segments is missing"));
+        }
+        if core.bytes() > core.length() {
+            return Err(not("it is damaged: its segments overlap"));
         }
         core.open_files();
         Ok(core)
@@ -155,74 +157,6 @@ impl Core {
         });
     }
 
-    fn add_notes(&mut self, offset: u64, bytes: u64) {
-        let Some(notes) = piece(&self.file, offset, bytes.min(NOTES_MAX)) else {
-            return;
-        };
-        let mut at = 0;
-        while at + 12 <= notes.len() {
-            let name = number(&notes, at, 4) as usize;
-            let length = number(&notes, at + 4, 4) as usize;
-            let kind = number(&notes, at + 8, 4);
-            let start = at + 12 + name.next_multiple_of(4);
-            let Some(note) = notes.get(start..start.saturating_add(length)) else {
-                return;
-            };
-            match kind {
-                NT_PRSTATUS => self.threads.extend_from_slice(note),
-                NT_PRPSINFO => self.add_program(note),
-                NT_FILE => self.add_files(note),
-                _ => {}
-            }
-            at = start + length.next_multiple_of(4);
-        }
-    }
-
-    /// `struct elf_prpsinfo` of 64-bit Linux.
-    fn add_program(&mut self, note: &[u8]) {
-        let text = |range: Range<usize>| {
-            let bytes = note.get(range).unwrap_or(&[]);
-            let end = bytes.iter().position(|&byte| byte == 0);
-            String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
-        };
-        self.pid = Some(number(note, 24, 4) as i32);
-        self.short_name = text(40..56);
-        self.program = text(56..136).trim().into();
-        if self.program.is_empty() {
-            self.program = self.short_name.clone();
-        }
-    }
-
-    /// Which files were mapped where: a count, the size of a page, three words each, the names.
-    fn add_files(&mut self, note: &[u8]) {
-        let (count, page) = (number(note, 0, 8) as usize, number(note, 8, 8));
-        let Some(names) = count
-            .checked_mul(24)
-            .and_then(|table| note.get(16 + table..))
-        else {
-            return;
-        };
-        let names = names.split(|&byte| byte == 0).map(String::from_utf8_lossy);
-        for (index, name) in names.take(count).enumerate() {
-            let word = |place: usize| number(note, 16 + index * 24 + place * 8, 8);
-            let addresses = word(0)..word(1);
-            if addresses.is_empty() {
-                continue;
-            }
-            self.files.push((
-                Mapping {
-                    addresses,
-                    readable: true,
-                    writable: false,
-                    shared: false,
-                    offset: word(2).saturating_mul(page),
-                    name: name.into_owned(),
-                },
-                None,
-            ));
-        }
-    }
-
     /// Names the mappings of files. The first file is the program.
     fn open_files(&mut self) {
         self.executable = self
@@ -230,19 +164,24 @@ impl Core {
             .first()
             .map(|(file, _)| file.name.clone().into())
             .unwrap_or_default();
-        let mut opened: HashMap<String, Option<File>> = HashMap::new();
+        let mut opened: HashMap<String, Option<Rc<File>>> = HashMap::new();
+        self.files.sort_by_key(|(file, _)| file.addresses.start);
+        // They do not overlap, and neither do the mappings: each of these is named once.
+        let mut rest = &mut self.mappings[..];
         for (file, handle) in &mut self.files {
             let known = opened.entry(file.name.clone());
-            let known = known.or_insert_with_key(|name| File::open(name).ok());
-            *handle = known.as_ref().and_then(|file| file.try_clone().ok());
-            let within = |mapping: &&mut Mapping| {
-                file.addresses.start <= mapping.addresses.start
-                    && mapping.addresses.end <= file.addresses.end
-            };
-            for mapping in self.mappings.iter_mut().filter(within) {
+            let known = known.or_insert_with_key(|name| File::open(name).ok().map(Rc::new));
+            handle.clone_from(known);
+            let first = rest.partition_point(|it| it.addresses.start < file.addresses.start);
+            rest = &mut rest[first..];
+            let behind = rest.partition_point(|it| it.addresses.end <= file.addresses.end);
+            let (within, others) = rest.split_at_mut(behind);
+            for mapping in within {
                 mapping.name.clone_from(&file.name);
-                mapping.offset = file.offset + mapping.addresses.start - file.addresses.start;
+                let offset = mapping.addresses.start - file.addresses.start;
+                mapping.offset = file.offset.saturating_add(offset);
             }
+            rest = others;
         }
         if self.program.is_empty() {
             self.program = self.executable.display().to_string();
@@ -256,9 +195,21 @@ impl Core {
 
     /// Whether the end of the file is missing.
     pub fn is_cut_off(&self) -> bool {
-        let length = self.file.metadata().map_or(0, |metadata| metadata.len());
+        let length = self.length();
         let mut segments = self.segments.iter();
         segments.any(|segment| segment.offset.saturating_add(segment.bytes) > length)
+    }
+
+    fn length(&self) -> u64 {
+        self.file.metadata().map_or(0, |metadata| metadata.len())
+    }
+
+    /// Bytes of memory that are in the file.
+    fn bytes(&self) -> u64 {
+        let length = self.length();
+        let segments = self.segments.iter();
+        let bytes = segments.map(|it| it.bytes.min(length.saturating_sub(it.offset)));
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// The pages that are not all zero. The file is read from beginning to end.
@@ -275,7 +226,7 @@ impl Core {
                 let length = (segment.bytes - done).min(buffer.len() as u64) as usize;
                 let read = self
                     .file
-                    .read_at(&mut buffer[..length], segment.offset + done);
+                    .read_at(&mut buffer[..length], segment.offset.saturating_add(done));
                 let read = read.map_err(|error| Error::Read {
                     what: self.path.display().to_string(),
                     error,
@@ -286,7 +237,7 @@ impl Core {
                 for (index, piece) in buffer[..read].chunks(page as usize).enumerate() {
                     if piece.iter().any(|&byte| byte != 0) {
                         let at = segment.addresses.start + done + index as u64 * page;
-                        residency.push(at..(at + page).min(segment.addresses.end));
+                        residency.push(at..at.saturating_add(page).min(segment.addresses.end));
                     }
                 }
                 done += (read as u64).next_multiple_of(page);
@@ -318,12 +269,18 @@ impl Core {
 
     /// What the core file leaves out, from the mapped file.
     fn read_file(&self, address: u64, buffer: &mut [u8]) -> usize {
-        let holds = |(file, _): &&(Mapping, Option<File>)| file.addresses.contains(&address);
-        let Some((mapping, Some(file))) = self.files.iter().find(holds) else {
+        let before = |(file, _): &(Mapping, _)| file.addresses.end <= address;
+        let place = self.files.partition_point(before);
+        let Some((mapping, Some(file))) = self.files.get(place) else {
             return 0;
         };
+        if mapping.addresses.start > address {
+            return 0;
+        }
         let length = (mapping.addresses.end - address).min(buffer.len() as u64) as usize;
-        let offset = mapping.offset + (address - mapping.addresses.start);
+        let offset = mapping
+            .offset
+            .saturating_add(address - mapping.addresses.start);
         let buffer = &mut buffer[..length];
         buffer.fill(0);
         // Behind its end the last page is zero.
@@ -337,6 +294,10 @@ impl Core {
 }
 
 impl Memory for Core {
+    fn private_bytes(&self) -> u64 {
+        self.bytes()
+    }
+
     fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
         let mut done = 0;
         while done < buffer.len() {

@@ -42,6 +42,8 @@ const KIND_NAME: usize = 16;
 /// More than any library has, of each.
 const COPIES_MAX: u32 = 64;
 const KINDS_MAX: u32 = 64;
+/// Ticks have no more bits, or none.
+const BUCKETS_MAX: usize = 65;
 
 impl Cycles {
     /// Reads them; `None`: nothing was counted.
@@ -111,7 +113,7 @@ fn spans(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Span>, Error> {
             let mut span = Span {
                 side: side_names[side].clone(),
                 kind: name.clone(),
-                histogram: vec![0; buckets.bytes / 8],
+                histogram: vec![0; (buckets.bytes / 8).min(BUCKETS_MAX)],
                 ..Span::default()
             };
             for copy in table.chunks_exact(stride) {

@@ -81,6 +81,15 @@ pub enum Error {
         /// The row of the descriptor.
         what: String,
     },
+    /// The library says what no library can.
+    #[error(
+        "what {file} says of its memory cannot be so: it would have more records than the program \
+         has memory; it is damaged, or no hakmem"
+    )]
+    Unbelievable {
+        /// The library.
+        file: String,
+    },
     /// A core file leaves out what can be read from the library's file.
     #[error(
         "the size classes of {file} cannot be read: a core file leaves them out, and the file is \

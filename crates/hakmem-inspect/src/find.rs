@@ -10,7 +10,7 @@ use memchr::memmem;
 
 use crate::layout::{number, Layout, MAGIC};
 use crate::maps::Mapping;
-use crate::memory::Memory;
+use crate::memory::{Budget, Memory};
 
 /// The library, or the program that it is linked into.
 #[derive(Clone, Debug)]
@@ -103,6 +103,10 @@ struct Object {
 
 /// A file's data of which more has to be searched is nobody's who links hakmem.
 const SEARCH_MAX: u64 = 64 << 20;
+/// Nor is there more of all files of a program, but for what it has for itself alone.
+const SEARCH_ALL: u64 = 4 * SEARCH_MAX;
+/// More descriptors than anybody has in a file.
+const DESCRIPTORS_MAX: usize = 16;
 const HEADERS_MAX: usize = 128;
 const PAGE: u64 = 4096;
 const NOTES_MAX: u64 = 64 << 10;
@@ -117,6 +121,7 @@ const WRITABLE: u32 = 2;
 
 /// All that are there, the most likely first: normally one.
 pub fn find(memory: &dyn Memory, mappings: &[Mapping], executable: &Path) -> Vec<Found> {
+    let memory = &Budget::with(memory, SEARCH_ALL);
     let mut files: Vec<&Mapping> = starts(mappings).collect();
     let executable = executable.to_string_lossy();
     let is_executable = |mapping: &Mapping| mapping.name == executable;
@@ -124,7 +129,7 @@ pub fn find(memory: &dyn Memory, mappings: &[Mapping], executable: &Path) -> Vec
     files.sort_by_key(|mapping| !is_likely(mapping));
     let mut all = Vec::new();
     for mapping in files {
-        if !is_likely(mapping) && !all.is_empty() {
+        if memory.is_spent() || (!is_likely(mapping) && !all.is_empty()) {
             break;
         }
         let Some(object) = object(memory, mapping.addresses.start) else {
@@ -156,7 +161,7 @@ fn layouts(memory: &dyn Memory, place: &Range<u64>, mappings: &[Mapping]) -> Vec
     for mapping in &mappings[first..] {
         let start = mapping.addresses.start.max(place.start);
         let end = mapping.addresses.end.min(place.end);
-        if start >= end {
+        if start >= end || memory.is_spent() {
             break;
         }
         let length = (end - start).min(SEARCH_MAX) as usize;
@@ -164,7 +169,8 @@ fn layouts(memory: &dyn Memory, place: &Range<u64>, mappings: &[Mapping]) -> Vec
             continue;
         };
         let places = memmem::find_iter(&bytes, &MAGIC);
-        found.extend(places.filter_map(|offset| Layout::read(memory, start + offset as u64)));
+        let layouts = places.filter_map(|offset| Layout::read(memory, start + offset as u64));
+        found.extend(layouts.take(DESCRIPTORS_MAX));
     }
     found
 }

@@ -141,11 +141,12 @@ fn read_area(memory: &dyn Memory, shape: &Shape, address: u64, length: usize) ->
             .map(|magazine| shape.pops_at_due.of(magazine))
             .collect()
     };
-    let mut area = memory.bytes(address, length)?;
+    let end = (start + bytes * (shape.classes - 1)).min(length);
+    let mut area = Vec::new();
     for _ in 0..TRIES {
-        let before = dues(area.get(start..)?);
         area = memory.bytes(address, length)?;
-        if dues(area.get(start..)?) == before {
+        let after = memory.bytes(address.wrapping_add(start as u64), end.checked_sub(start)?)?;
+        if dues(&after) == dues(area.get(start..)?) {
             break;
         }
     }
@@ -252,12 +253,15 @@ impl Heaps {
             return;
         }
         let slots = heap.next_slot.of(record) as usize;
-        let length = (slots * 8 + 8).max(shape.magazines).min(heap.area_bytes);
+        let length = slots.saturating_add(1).saturating_mul(8);
+        let length = length.max(shape.magazines).min(heap.area_bytes);
         let Some(area) = read_area(memory, shape, address, length) else {
             self.torn += 1;
             return;
         };
         let shard = heap.shard.of(record);
+        // All magazines together have no more slots than the area.
+        let mut left = length / 8;
         for class in 1..shape.classes {
             let place = shape.place(shard, class);
             let start = shape.magazines + place * shape.magazine_bytes;
@@ -268,11 +272,12 @@ impl Heaps {
             let top = shape.top.element(&area, class, 8);
             let begin = shape.begin.of(magazine);
             match blocks(&area, address, top, begin) {
-                Some(blocks) => {
+                Some(blocks) if blocks.len() / 8 <= left => {
+                    left -= blocks.len() / 8;
                     counts.in_magazines += blocks.len() as u64 / 8;
                     self.magazine_blocks.extend(words(blocks));
                 }
-                None => self.torn += 1,
+                _ => self.torn += 1,
             }
         }
     }
@@ -306,8 +311,8 @@ impl Heaps {
             for class in 1..shape.classes {
                 let bin = shard.get(bins.offset + class * bin_bytes..).unwrap_or(&[]);
                 let counts = &mut self.classes[class];
-                counts.slabs += slabs.of(bin);
-                counts.empty_slabs += kept.of(bin);
+                counts.slabs = counts.slabs.saturating_add(slabs.of(bin));
+                counts.empty_slabs = counts.empty_slabs.saturating_add(kept.of(bin));
                 counts.remote = counts.remote.wrapping_add(remote.of(bin));
                 counts.direct = counts.direct.wrapping_add(direct.of(bin));
                 let transfer = shard.get(transfers.offset + class * transfer_bytes..);
@@ -339,6 +344,6 @@ fn blocks(area: &[u8], address: u64, top: u64, begin: u64) -> Option<&[u8]> {
     }
     let top = top.checked_sub(address).filter(|offset| offset % 8 == 0)? / 8;
     let held = top.checked_sub(begin)?;
-    area.get((begin as usize + 1) * 8..)?
-        .get(..held as usize * 8)
+    area.get((begin as usize).checked_add(1)?.checked_mul(8)?..)?
+        .get(..(held as usize).checked_mul(8)?)
 }

@@ -18,6 +18,10 @@ pub const MAGIC: [u8; 16] = *b"hakmem-layout\r\n\0";
 /// `struct descriptor` up to its first address.
 const HEAD: usize = 48;
 
+/// More of anything than a program can have counted, so that sums of a few such counts are none
+/// that a number could not hold.
+pub const COUNT_MAX: u64 = 1 << 56;
+
 /// More rows than any library has.
 const ROWS_MAX: usize = 4096;
 
@@ -145,7 +149,7 @@ impl Layout {
         };
         let (addresses, items) = (number(&head, 28, 2) as usize, number(&head, 30, 2) as usize);
         if layout == KNOWN && addresses <= ROWS_MAX && items <= ROWS_MAX {
-            let body = memory.bytes(address + HEAD as u64, (addresses + items) * 8)?;
+            let body = memory.bytes(address.checked_add(HEAD as u64)?, (addresses + items) * 8)?;
             found.addresses = (0..addresses).map(|i| number(&body, i * 8, 8)).collect();
             let items = &body[addresses * 8..];
             found.items = items

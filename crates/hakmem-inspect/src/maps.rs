@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::ranges::merged;
+
 /// A line of /proc/PID/maps, or what a core file says of the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
@@ -60,17 +62,31 @@ fn range(text: &str) -> Option<Range<u64>> {
     (range.start < range.end).then_some(range)
 }
 
-/// Whether all of the range is mapped. The mappings are in order.
-pub fn covers(mappings: &[Mapping], range: &Range<u64>) -> bool {
-    let mut from = range.start;
-    let first = mappings.partition_point(|mapping| mapping.addresses.end <= from);
-    for mapping in &mappings[first..] {
-        if from >= range.end || mapping.addresses.start > from {
-            break;
-        }
-        from = mapping.addresses.end;
+/// Where anything is mapped.
+#[derive(Clone, Debug)]
+pub struct Mapped(Vec<Range<u64>>);
+
+impl Mapped {
+    /// By these mappings.
+    pub fn of(mappings: &[Mapping]) -> Mapped {
+        let addresses = mappings.iter().map(|mapping| mapping.addresses.clone());
+        Mapped(merged(addresses.collect()))
     }
-    from >= range.end && range.start < range.end
+
+    /// Whether some of the range is mapped.
+    pub fn touches(&self, range: &Range<u64>) -> bool {
+        let place = self.0.partition_point(|mapped| mapped.end <= range.start);
+        let mapped = self.0.get(place);
+        mapped.is_some_and(|mapped| mapped.start < range.end)
+    }
+
+    /// Whether all of the range is mapped.
+    pub fn covers(&self, range: &Range<u64>) -> bool {
+        let place = self.0.partition_point(|mapped| mapped.end <= range.start);
+        let mapped = self.0.get(place);
+        let covers = |mapped: &Range<u64>| mapped.start <= range.start && range.end <= mapped.end;
+        range.start < range.end && mapped.is_some_and(covers)
+    }
 }
 
 #[cfg(test)]
@@ -99,11 +115,11 @@ nonsense
 
     #[test]
     fn a_range_may_lie_in_two_mappings() {
-        let maps = parse(TEXT);
-        assert!(covers(&maps, &(0x7f1e_2240_0000..0x7f1e_2260_0000)));
-        assert!(!covers(&maps, &(0x7f1e_2240_0000..0x7f1e_2260_0001)));
-        assert!(!covers(&maps, &(0x7f1e_223f_ffff..0x7f1e_2250_0000)));
-        assert!(!covers(&maps, &(5..5)));
-        assert!(!covers(&maps, &(u64::MAX - 1..u64::MAX)));
+        let maps = Mapped::of(&parse(TEXT));
+        assert!(maps.covers(&(0x7f1e_2240_0000..0x7f1e_2260_0000)));
+        assert!(!maps.covers(&(0x7f1e_2240_0000..0x7f1e_2260_0001)));
+        assert!(!maps.covers(&(0x7f1e_223f_ffff..0x7f1e_2250_0000)));
+        assert!(!maps.covers(&(5..5)));
+        assert!(!maps.covers(&(u64::MAX - 1..u64::MAX)));
     }
 }

@@ -1,10 +1,13 @@
 //! Memory that is read from outside.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::IoSliceMut;
 
 use nix::sys::uio::{process_vm_readv, RemoteIoVec};
 use nix::unistd::Pid;
+
+use crate::process::private_bytes;
 
 /// Memory of a program: of a process, of a core file, or a made-up one for a test.
 pub trait Memory {
@@ -42,6 +45,16 @@ pub trait Memory {
         self.read(address, &mut buffer).then_some(buffer)
     }
 
+    /// Bytes of memory that the program has for itself alone, as somebody says who does not lie.
+    fn private_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Whether nothing is read any more: see [`Budget`].
+    fn is_spent(&self) -> bool {
+        false
+    }
+
     /// A word.
     fn word(&self, address: u64) -> Option<u64> {
         let mut buffer = [0; 8];
@@ -52,6 +65,76 @@ pub trait Memory {
 
 /// Nothing that is read at once is longer.
 pub const READ_MAX: usize = 256 << 20;
+
+/// What a look may read, so that no program keeps it busy or makes it large, whatever it says of
+/// itself: the records of an allocator are less than the memory that they are of. That bounds time
+/// and memory as well, since each piece costs [`PIECE_COST`] at least. Then nothing can be read.
+pub struct Budget<'a> {
+    memory: &'a dyn Memory,
+    left: Cell<u64>,
+    is_spent: Cell<bool>,
+}
+
+/// The smallest programs have so much.
+const BUDGET_LEAST: u64 = 32 << 20;
+
+/// What a short piece costs: a call of the system, and a place in some list.
+const PIECE_COST: u64 = 256;
+
+impl Budget<'_> {
+    /// For this memory.
+    pub fn of(memory: &dyn Memory) -> Budget<'_> {
+        Budget::with(memory, BUDGET_LEAST)
+    }
+
+    /// For this memory, where also the smallest programs have so much.
+    pub fn with(memory: &dyn Memory, least: u64) -> Budget<'_> {
+        Budget {
+            left: Cell::new(memory.private_bytes().saturating_add(least)),
+            is_spent: Cell::new(false),
+            memory,
+        }
+    }
+
+    fn affords(&self, pieces: usize, length: usize) -> bool {
+        let cost = (length as u64)
+            .max(PIECE_COST)
+            .saturating_mul(pieces as u64);
+        match self.left.get().checked_sub(cost) {
+            Some(left) if !self.is_spent.get() => self.left.set(left),
+            _ => self.is_spent.set(true),
+        }
+        !self.is_spent.get()
+    }
+}
+
+impl Memory for Budget<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+        self.affords(1, buffer.len()) && self.memory.read(address, buffer)
+    }
+
+    fn read_each(&self, addresses: &[u64], length: usize) -> Vec<Option<Vec<u8>>> {
+        match self.affords(addresses.len(), length) {
+            true => self.memory.read_each(addresses, length),
+            false => vec![None; addresses.len()],
+        }
+    }
+
+    fn bytes(&self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let affords = self.affords(1, length);
+        affords
+            .then(|| self.memory.bytes(address, length))
+            .flatten()
+    }
+
+    fn private_bytes(&self) -> u64 {
+        self.memory.private_bytes()
+    }
+
+    fn is_spent(&self) -> bool {
+        self.is_spent.get()
+    }
+}
 
 /// The kernel takes so many pieces in one call.
 const PIECES_MAX: usize = 512;
@@ -81,6 +164,10 @@ impl ProcessMemory {
 }
 
 impl Memory for ProcessMemory {
+    fn private_bytes(&self) -> u64 {
+        private_bytes(self.pid.as_raw()).unwrap_or(0)
+    }
+
     fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
         let mut done = 0;
         while done < buffer.len() {

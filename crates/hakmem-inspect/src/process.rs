@@ -1,7 +1,7 @@
 //! A process that runs: what the kernel tells of it, and whether it lets us look.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -39,6 +39,21 @@ pub struct Usage {
     pub start: u64,
 }
 
+/// Half a million mappings, which is more than the kernel allows by default.
+const MAPS_MAX: u64 = 64 << 20;
+
+/// The whole file, if it is no longer than that: what is in those of /proc others may decide.
+fn bounded(path: &str, most: u64) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    fs::File::open(path)?
+        .take(most + 1)
+        .read_to_end(&mut text)?;
+    match text.len() as u64 <= most {
+        true => Ok(text),
+        false => Err(io::Error::other("it is longer than any true one")),
+    }
+}
+
 impl Process {
     /// Opens a process.
     ///
@@ -60,7 +75,7 @@ impl Process {
                 error,
             },
         };
-        let text = fs::read(format!("/proc/{pid}/maps")).map_err(denied)?;
+        let text = bounded(&format!("/proc/{pid}/maps"), MAPS_MAX).map_err(denied)?;
         let mappings = maps::parse(&String::from_utf8_lossy(&text));
         let memory = ProcessMemory::new(pid);
         let readable = mappings.iter().find(|m| m.readable && m.is_file());
@@ -194,6 +209,15 @@ pub fn resident_bytes(pid: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
     Some(pages * page_size())
+}
+
+/// Those of them that are no file's and nobody else's. A program may map one page many times, but
+/// only where it is shared.
+pub(crate) fn private_bytes(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let mut pages = text.split(' ').skip(1).map_while(|word| word.parse().ok());
+    let (resident, shared): (u64, u64) = (pages.next()?, pages.next()?);
+    Some(resident.saturating_sub(shared) * page_size())
 }
 
 /// The same, added up page by page: for small processes, since those who map memory wait meanwhile.

@@ -119,12 +119,19 @@ struct Block {
     reached: bool,
 }
 
+/// So many live blocks, and one for so many bytes that have memory, are the most that there can be.
+const LIVE_LEAST: u64 = 1 << 20;
+const LIVE_BYTES: u64 = 16;
+
 /// So much is read at once.
 const STEP: u64 = 1 << 20;
 
 fn search(place: &Place, found: &Found) -> Result<Reach, Error> {
     let snapshot = Snapshot::read(place.memory, place.mappings, found)?;
-    let mut blocks = Blocks::of(&snapshot);
+    let most = LIVE_LEAST + place.residency.total() / LIVE_BYTES;
+    let mut blocks = Blocks::of(&snapshot, most).ok_or_else(|| Error::Unbelievable {
+        file: found.file.clone(),
+    })?;
     let region = 1 << found.layout.shifts()?.0;
     for roots in roots(place, &snapshot, region) {
         for part in place.residency.within(roots) {
@@ -211,8 +218,10 @@ fn roots(place: &Place, snapshot: &Snapshot, region: u64) -> Vec<Range<u64>> {
 /// The live blocks, by address.
 struct Blocks {
     all: Vec<Block>,
-    /// Which of them begin in the same 64 KiB, or reach into them: the first one.
+    /// Which of those in slabs begin in the same 64 KiB, or reach into them: the first one.
     first: HashMap<u64, usize>,
+    /// Those that are a mapping each.
+    bigs: Vec<usize>,
     /// Addresses of any of them.
     span: Range<u64>,
     /// Those that were reached and not yet searched.
@@ -222,10 +231,14 @@ struct Blocks {
 const UNIT_SHIFT: u32 = 16;
 
 impl Blocks {
-    fn of(snapshot: &Snapshot) -> Blocks {
+    /// `None`: there are more than that.
+    fn of(snapshot: &Snapshot, most: u64) -> Option<Blocks> {
         let mut all = Vec::new();
         for slab in &snapshot.regions.slabs {
             let bits = Bits::of(slab);
+            if all.len() as u64 + bits.counts(0, slab.blocks)[3] > most {
+                return None;
+            }
             for block in 0..slab.blocks {
                 let start = slab.base + block * slab.size;
                 if bits.counts(block, block + 1)[3] == 1 {
@@ -246,8 +259,13 @@ impl Blocks {
             reached: false,
         }));
         all.sort_by_key(|block| block.start);
-        let mut first = HashMap::new();
+        let starts: HashSet<u64> = snapshot.regions.bigs.iter().map(|big| big.base).collect();
+        let (mut first, mut bigs) = (HashMap::new(), Vec::new());
         for (number, block) in all.iter().enumerate() {
+            if starts.contains(&block.start) {
+                bigs.push(number);
+                continue;
+            }
             let units = block.start >> UNIT_SHIFT..=(block.end - 1) >> UNIT_SHIFT;
             for unit in units {
                 first.entry(unit).or_insert(number);
@@ -255,12 +273,25 @@ impl Blocks {
         }
         let start = all.first().map_or(0, |block| block.start);
         let end = all.last().map_or(0, |block| block.end);
-        Blocks {
+        Some(Blocks {
             all,
             first,
+            bigs,
             span: start..end,
             found: Vec::new(),
+        })
+    }
+
+    /// The block in which the address may lie: the last one that starts before it.
+    fn at(&self, address: u64) -> Option<usize> {
+        if let Some(&first) = self.first.get(&(address >> UNIT_SHIFT)) {
+            let behind = self.all[first..].partition_point(|block| block.start <= address);
+            return (first + behind).checked_sub(1);
         }
+        let behind = self
+            .bigs
+            .partition_point(|&big| self.all[big].start <= address);
+        Some(self.bigs[behind.checked_sub(1)?])
     }
 
     fn read(&mut self, memory: &dyn Memory, range: Range<u64>) {
@@ -280,11 +311,7 @@ impl Blocks {
             if !self.span.contains(&word) {
                 continue;
             }
-            let Some(&first) = self.first.get(&(word >> UNIT_SHIFT)) else {
-                continue;
-            };
-            let behind = self.all[first..].partition_point(|block| block.start <= word);
-            let Some(number) = (first + behind).checked_sub(1) else {
+            let Some(number) = self.at(word) else {
                 continue;
             };
             let block = &mut self.all[number];

@@ -6,7 +6,7 @@ use crate::apart::{mark_free_samples, WordShape};
 use crate::classes::SizeClass;
 use crate::error::Error;
 use crate::layout::{words, Field, Layout};
-use crate::maps::{covers, Mapping};
+use crate::maps::{Mapped, Mapping};
 use crate::memory::Memory;
 use crate::slab::Slab;
 
@@ -138,29 +138,8 @@ impl Regions {
     ) -> Result<Regions, Error> {
         let shape = Shape::of(memory, layout)?;
         let mut regions = Regions::default();
-        let records = regions.read_page_map(memory, layout, mappings, &shape)?;
-        // The record of a superslab is the longer one; its beginning tells which it is.
-        let addresses: Vec<u64> = records.iter().map(|&(_, record)| record).collect();
-        let head = shape
-            .superslab_bytes
-            .min(shape.slab_of_unit.offset + shape.slab_of_unit.bytes);
-        let length = head.max(shape.big_bytes);
-        let mut slabs = Vec::new();
-        for ((unit, _), record) in records.iter().zip(memory.read_each(&addresses, length)) {
-            let Some(record) = record else {
-                regions.torn += 1;
-                continue;
-            };
-            let base = shape.region_base.of(&record);
-            // A region starts in the 2 MiB whose entry led to it.
-            if base >> shape.region_shift != *unit {
-                regions.torn += 1;
-            } else if shape.region_kind.of(&record) == shape.big_kind {
-                regions.add_big(&shape, mappings, &record);
-            } else {
-                regions.add_superslab(&shape, &record, &mut slabs);
-            }
-        }
+        let mapped = Mapped::of(mappings);
+        let slabs = regions.read_page_map(memory, layout, &mapped, &shape)?;
         regions.read_slabs(memory, &shape, classes, &slabs);
         regions.by_base = regions
             .superslabs
@@ -171,28 +150,25 @@ impl Regions {
         Ok(regions)
     }
 
-    /// The entries of the page map: which 2 MiB, and the record.
+    /// The page map, leaf by leaf, and the regions that it leads to. Returns the slabs of these:
+    /// the records, and where the slabs begin.
     fn read_page_map(
         &mut self,
         memory: &dyn Memory,
         layout: &Layout,
-        mappings: &[Mapping],
+        mapped: &Mapped,
         shape: &Shape,
     ) -> Result<Vec<(u64, u64)>, Error> {
         let root_bits = layout.constant("ROOT_BITS", 24)?;
         let address = layout.address_of("page_map_root")?;
         let root = memory.bytes(address, 8 << root_bits).unwrap_or_default();
         let leaf_units = 1u64 << shape.leaf_bits;
-        let mut records = Vec::new();
+        let mut slabs = Vec::new();
         for (place, leaf) in words(&root).enumerate() {
             let first = place as u64 * leaf_units;
             let span = (first << shape.region_shift)..((first + leaf_units) << shape.region_shift);
             // Where nothing is mapped there is no region, whatever is written there.
-            let from = mappings.partition_point(|mapping| mapping.addresses.end <= span.start);
-            let is_used = mappings
-                .get(from)
-                .is_some_and(|m| m.addresses.start < span.end);
-            if leaf == 0 || !is_used {
+            if leaf == 0 || !mapped.touches(&span) {
                 continue;
             }
             let Some(entries) = memory.bytes(leaf, leaf_units as usize * 8) else {
@@ -202,12 +178,47 @@ impl Regions {
             self.leaves.push(leaf);
             let entries = words(&entries).map(|entry| entry & !shape.entry_bit);
             let entries = entries.enumerate().filter(|&(_, record)| record != 0);
-            records.extend(entries.map(|(unit, record)| (first + unit as u64, record)));
+            let records: Vec<_> = entries
+                .map(|(unit, it)| (first + unit as u64, it))
+                .collect();
+            self.read_regions(memory, mapped, shape, &records, &mut slabs);
         }
-        Ok(records)
+        Ok(slabs)
     }
 
-    fn add_big(&mut self, shape: &Shape, mappings: &[Mapping], record: &[u8]) {
+    /// The regions of these records, of each of which it is known in which 2 MiB it starts.
+    fn read_regions(
+        &mut self,
+        memory: &dyn Memory,
+        mapped: &Mapped,
+        shape: &Shape,
+        records: &[(u64, u64)],
+        slabs: &mut Vec<(u64, u64)>,
+    ) {
+        // The record of a superslab is the longer one; its beginning tells which it is.
+        let head = shape
+            .superslab_bytes
+            .min(shape.slab_of_unit.offset + shape.slab_of_unit.bytes);
+        let length = head.max(shape.big_bytes);
+        let addresses: Vec<u64> = records.iter().map(|&(_, record)| record).collect();
+        for ((unit, _), record) in records.iter().zip(memory.read_each(&addresses, length)) {
+            let Some(record) = record else {
+                self.torn += 1;
+                continue;
+            };
+            let base = shape.region_base.of(&record);
+            // A region starts in the 2 MiB whose entry led to it.
+            if base >> shape.region_shift != *unit {
+                self.torn += 1;
+            } else if shape.region_kind.of(&record) == shape.big_kind {
+                self.add_big(shape, mapped, &record);
+            } else {
+                self.add_superslab(shape, mapped, &record, slabs);
+            }
+        }
+    }
+
+    fn add_big(&mut self, shape: &Shape, mapped: &Mapped, record: &[u8]) {
         let big = Big {
             base: shape.region_base.of(record),
             bytes: shape.big_mapped.of(record),
@@ -218,18 +229,25 @@ impl Regions {
         };
         let before = self.bigs.last().map_or(0, |big| big.base + big.bytes);
         match big.base.checked_add(big.bytes) {
-            Some(end) if big.base >= before && covers(mappings, &(big.base..end)) => {
+            Some(end) if big.base >= before && mapped.covers(&(big.base..end)) => {
                 self.bigs.push(big);
             }
             _ => self.torn += 1,
         }
     }
 
-    fn add_superslab(&mut self, shape: &Shape, record: &[u8], slabs: &mut Vec<(u64, u64)>) {
+    fn add_superslab(
+        &mut self,
+        shape: &Shape,
+        mapped: &Mapped,
+        record: &[u8],
+        slabs: &mut Vec<(u64, u64)>,
+    ) {
         let base = shape.region_base.of(record);
         let free_units = shape.free_units.of(record) as u32;
-        let end = base.checked_add(1 << shape.region_shift);
-        if base & ((1 << shape.region_shift) - 1) != 0 || end.is_none() {
+        let bytes = 1 << shape.region_shift;
+        let end = base.checked_add(bytes);
+        if base % bytes != 0 || !end.is_some_and(|end| mapped.covers(&(base..end))) {
             self.torn += 1;
             return;
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::error::Error;
-use crate::layout::{words, Field, Layout};
+use crate::layout::{words, Field, Layout, COUNT_MAX};
 use crate::memory::Memory;
 
 /// A call site: estimates from the samples that were taken there.
@@ -95,8 +95,9 @@ impl Figures {
 
     /// Deaths may have been counted later than births: nothing is below 0.
     fn site(&self, record: &[u8]) -> Site {
-        let [samples, bytes, parts] = self.born.map(|field| field.of(record));
-        let [dead_samples, dead_bytes, dead_parts] = self.dead.map(|field| field.of(record));
+        let count = |field: Field| field.of(record).min(COUNT_MAX);
+        let [samples, bytes, parts] = self.born.map(count);
+        let [dead_samples, dead_bytes, dead_parts] = self.dead.map(count);
         let blocks = |parts: u64| parts.div_ceil(self.parts);
         Site {
             live_bytes: bytes.saturating_sub(dead_bytes),

@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::find::{find, Found};
 use crate::heaps::Heaps;
 use crate::layout::{length_to, number, Layout, KNOWN};
-use crate::maps::{covers, Mapping};
-use crate::memory::Memory;
+use crate::maps::{Mapped, Mapping};
+use crate::memory::{Budget, Memory};
 use crate::ranges::merged;
 use crate::regions::Regions;
 use crate::sites::{sites, Site};
@@ -62,6 +62,9 @@ pub struct Settings {
     /// KiB between two samples; 0: none are taken.
     pub sample_kib: i64,
 }
+
+/// More than any option can be.
+const OPTION_MAX: i64 = 1 << 40;
 
 /// More chunks of records than any address space holds.
 const CHUNKS_MAX: usize = 1 << 20;
@@ -119,6 +122,7 @@ impl Snapshot {
         mappings: &[Mapping],
         found: &Found,
     ) -> Result<Snapshot, Error> {
+        let memory = &Budget::of(memory);
         let layout = &found.layout;
         let classes = size_classes(memory, layout, &found.file)?;
         let mut regions = Regions::read(memory, layout, mappings, &classes)?;
@@ -132,7 +136,7 @@ impl Snapshot {
         });
         let statistics = Statistics::read(memory, layout, &heaps, &classes)?;
         let records = records(memory, layout, mappings, &regions, &heaps)?;
-        Ok(Snapshot {
+        let snapshot = Snapshot {
             found: found.clone(),
             settings: Settings::read(memory, layout)?,
             // Older libraries do not tell these.
@@ -143,7 +147,13 @@ impl Snapshot {
             heaps,
             statistics,
             records,
-        })
+        };
+        match memory.is_spent() {
+            false => Ok(snapshot),
+            true => Err(Error::Unbelievable {
+                file: found.file.clone(),
+            }),
+        }
     }
 
     /// What made no sense when it was read, since it was being changed.
@@ -196,7 +206,8 @@ fn records(
     for range in &mut records {
         *range = (range.start & !(page - 1))..range.end.saturating_add(page - 1) & !(page - 1);
     }
-    records.retain(|range| covers(mappings, range));
+    let mapped = Mapped::of(mappings);
+    records.retain(|range| mapped.covers(range));
     // Objects of the library's own data may share pages.
     Ok(merged(records))
 }
@@ -254,7 +265,8 @@ impl Settings {
         let option = |name: &str| -> Result<i64, Error> {
             let field = layout.field(&format!("policy.{name}"))?;
             let value = memory.bytes(field.at(address), field.bytes);
-            Ok(value.map_or(0, |value| number(&value, 0, field.bytes) as i64))
+            let value = value.map_or(0, |value| number(&value, 0, field.bytes) as i64);
+            Ok(value.clamp(-OPTION_MAX, OPTION_MAX))
         };
         Ok(Settings {
             preset: option("preset")?,

@@ -6,7 +6,7 @@ use crate::classes::SizeClass;
 use crate::counts::ClassCounts;
 use crate::error::Error;
 use crate::heaps::Heaps;
-use crate::layout::{length_to, number, words, Layout};
+use crate::layout::{length_to, number, words, Layout, COUNT_MAX};
 use crate::memory::Memory;
 
 /// Calls and memory of a tier.
@@ -110,7 +110,7 @@ impl Statistics {
     ) -> Result<Statistics, Error> {
         let mut statistics = Statistics {
             threads: heaps.owned,
-            reallocs_in_place: heaps.reallocs_in_place,
+            reallocs_in_place: heaps.reallocs_in_place.min(COUNT_MAX),
             ..Statistics::default()
         };
         for (tier, name) in statistics.tiers.iter_mut().zip(NAMES) {
@@ -122,11 +122,11 @@ impl Statistics {
         }
         statistics.add_bigs(memory, layout)?;
         let purged = layout.address_of("pressure_given_back")?;
-        statistics.purged_bytes = memory.word(purged).unwrap_or(0);
+        statistics.purged_bytes = memory.word(purged).unwrap_or(0).min(COUNT_MAX);
         let count = layout.constant("OS_CALL_COUNT", 64)?;
         let calls = memory.bytes(layout.address_of("os_counts")?, count * 8);
         let calls = calls.unwrap_or_default();
-        let call = |place: usize| number(&calls, place * 8, 8);
+        let call = |place: usize| number(&calls, place * 8, 8).min(COUNT_MAX);
         statistics.system_calls = SystemCalls {
             mmap: call(0),
             munmap: call(1),
@@ -150,6 +150,13 @@ impl Statistics {
             tier.malloc_calls = tier.malloc_calls.saturating_add(allocated.of(&part));
             tier.free_calls = tier.free_calls.saturating_add(freed.of(&part));
             tier.live_bytes = tier.live_bytes.saturating_add(live.of(&part));
+        }
+        for sum in [
+            &mut tier.malloc_calls,
+            &mut tier.free_calls,
+            &mut tier.live_bytes,
+        ] {
+            *sum = (*sum).min(COUNT_MAX);
         }
         tier.live_blocks = tier.malloc_calls.saturating_sub(tier.free_calls);
         tier.slabs = tier.live_blocks;
@@ -191,7 +198,7 @@ impl Tier {
             .wrapping_add(counts.returned);
         let pushes = if (pushes as i64) < 0 { 0 } else { pushes };
         let frees = pushes.saturating_add(counts.direct);
-        let cached = counts.in_magazines + counts.in_transfer;
+        let cached = counts.in_magazines.saturating_add(counts.in_transfer);
         let live = counts.pops.saturating_sub(frees);
         let slab_bytes = class.units.saturating_mul(unit);
         for (sum, more) in [
@@ -215,7 +222,7 @@ impl Tier {
                 counts.slabs.saturating_mul(slab_bytes),
             ),
         ] {
-            *sum = sum.saturating_add(more);
+            *sum = sum.saturating_add(more).min(COUNT_MAX);
         }
     }
 }

@@ -123,7 +123,7 @@ impl Figures {
             processes: gauge("hakmem_processes", "Processes that hakmem serves.")?,
             unreadable: gauge(
                 "hakmem_unreadable_processes",
-                "Processes whose memory may not be read: of these nothing is known.",
+                "Processes whose memory may not be read, or that lie: of these nothing is known.",
             )?,
             unknown: gauge(
                 "hakmem_unknown_layout_processes",

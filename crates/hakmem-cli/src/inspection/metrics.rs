@@ -5,13 +5,12 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::ExitCode;
-use std::thread::sleep;
-use std::time::Instant;
+use std::sync::mpsc::{sync_channel, RecvTimeoutError};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, Context, Result};
-use hakmem_inspect::find::Found;
-use hakmem_inspect::report::{find_library, inspect_process};
-use hakmem_inspect::{process, Error, Process, Report};
+use hakmem_inspect::{process, Error, Report};
 use prometheus::TEXT_FORMAT;
 use tiny_http::{Header, Method, Request, Response, Server};
 
@@ -110,8 +109,16 @@ const YOUNG_NS: u64 = 10_000_000_000;
 #[derive(Debug)]
 struct Collector {
     only: Option<i32>,
-    /// By number and start: the library, or that there is none.
-    known: HashMap<(i32, u64), Option<Found>>,
+    /// Those that are left out, by number and start.
+    known: HashMap<(i32, u64), Known>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// It has no hakmem.
+    NotServed,
+    /// A look at it did not come back.
+    Endless,
 }
 
 impl Collector {
@@ -127,7 +134,11 @@ impl Collector {
         let began = Instant::now();
         let figures = Figures::new()?;
         match self.only {
-            Some(pid) => figures.add(&hakmem_inspect::inspect(pid)?),
+            Some(pid) => {
+                let report = apart(move || hakmem_inspect::inspect(pid));
+                let report = report.ok_or_else(|| anyhow!("nothing can be read of {pid}"))?;
+                figures.add(&report?);
+            }
             None => self.collect_all(&figures),
         }
         figures.duration.set(began.elapsed().as_secs_f64());
@@ -143,42 +154,71 @@ impl Collector {
                 continue;
             };
             let key = (pid, start);
-            let process = match self.known.remove(&key) {
-                // An exec may have changed it; it is found out when that is asked for next.
-                Some(None) if process::age_ns(start) >= YOUNG_NS => {
-                    known.insert(key, None);
-                    continue;
-                }
-                _ => Process::open(pid),
+            // An exec may have changed a young one; it is found out when that is asked for next.
+            let young = process::age_ns(start) < YOUNG_NS;
+            let left_out = match self.known.get(&key) {
+                Some(&it) if it == Known::Endless || !young => Some(it),
+                _ => match apart(move || hakmem_inspect::inspect(pid)) {
+                    Some(result) => figures.add_result(result),
+                    None => Some(Known::Endless),
+                },
             };
-            match process.and_then(look) {
-                Ok((found, report)) => {
-                    figures.add(&report);
-                    known.insert(key, Some(found));
-                }
-                Err(Error::NotServed { .. } | Error::Unused { .. }) => {
-                    known.insert(key, None);
-                }
-                Err(Error::Denied { .. }) => figures.unreadable.inc(),
-                Err(Error::OtherLayout { .. } | Error::Missing { .. } | Error::TooOld { .. }) => {
-                    figures.unknown.inc();
-                }
-                Err(_) => {}
+            if left_out == Some(Known::Endless) {
+                figures.unreadable.inc();
             }
+            known.extend(left_out.map(|it| (key, it)));
         }
         self.known = known;
     }
 }
 
-fn look(process: Process) -> Result<(Found, Report), Error> {
-    let found = find_library(&process)?;
-    let report = inspect_process(process, &found)?;
-    Ok((found, report))
+impl Figures {
+    /// Adds a process, or counts why it is not there.
+    fn add_result(&self, result: Result<Report, Error>) -> Option<Known> {
+        match result {
+            Ok(report) => self.add(&report),
+            Err(Error::NotServed { .. } | Error::Unused { .. }) => return Some(Known::NotServed),
+            Err(Error::OtherLayout { .. } | Error::Missing { .. } | Error::TooOld { .. }) => {
+                self.unknown.inc();
+            }
+            Err(Error::NoSuchProcess(_) | Error::Gone(_)) => {}
+            Err(_) => self.unreadable.inc(),
+        }
+        None
+    }
+}
+
+/// How long a look may take: so many times so long, since a machine that stood still meanwhile
+/// lets only one of these pass.
+const WAITS: u32 = 50;
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Looks in a thread of its own; `None`: that panicked, or does not come back. Memory may be that
+/// of a file whose server never answers, and a defect found by one process is to end no service.
+fn apart<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (done, result) = sync_channel(1);
+    let thread = thread::Builder::new().spawn(move || done.send(look()));
+    thread.ok()?;
+    for _ in 0..WAITS {
+        match result.recv_timeout(WAIT) {
+            Ok(result) => return Some(result),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_panics_or_hangs_stops_nobody() {
+        assert_eq!(apart(|| 1), Some(1));
+        assert_eq!(apart(|| -> u32 { panic!("as a test") }), None);
+        assert_eq!(apart(|| sleep(WAIT * WAITS * 4)), None);
+    }
 
     #[test]
     fn where_to_listen() {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use crate::fixtures::{hakmem, library, scratch, skip};
+use crate::fixtures::{compile, hakmem, library, scratch, skip};
 
 /// A process that ends with this.
 struct Running(Child);
@@ -192,4 +193,69 @@ fn prometheus_collects_it() {
     assert!(answer.contains("\"status\":\"success\""), "{answer}");
     let up = get(own, "/api/v1/query?query=up").unwrap();
     assert!(up.contains(",\"1\"]"), "{up}");
+}
+
+const LIES: [&str; 7] = [
+    "product",
+    "sums",
+    "leaves",
+    "heaps",
+    "magazines",
+    "histograms",
+    "big",
+];
+
+/// A program that tells a lie.
+fn liar(directory: &Path, lie: &str) -> Option<Running> {
+    let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core");
+    let include = format!("-I{}", core.display());
+    let program = directory.join("liar");
+    if !program.exists() {
+        compile("cc", include_str!("liar.c"), &["-O1", &include], &program)?;
+    }
+    let mut child = Command::new(&program)
+        .arg(lie)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let output = child.stdout.take().unwrap();
+    BufReader::new(output).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    Some(Running(child))
+}
+
+#[test]
+fn a_process_that_lies_stops_nobody() {
+    let directory = scratch();
+    let program = sleeper();
+    let mut liars = Vec::new();
+    for lie in LIES {
+        let Some(liar) = liar(directory.path(), lie) else {
+            return skip("C compiler");
+        };
+        // As much memory as it may take, with its own code.
+        for option in ["--json", "--leaks"] {
+            let limited = Command::new("sh")
+                .args(["-c", "ulimit -v 500000; exec \"$@\"", "sh"])
+                .arg(hakmem().get_program())
+                .args(["inspect", &liar.0.id().to_string(), option])
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&limited.stderr);
+            let refused = said.contains("cannot be so") && said.lines().count() == 1;
+            assert!(limited.status.success() || refused, "{lie}: {said}");
+        }
+        liars.push(liar);
+    }
+    let printed = hakmem().arg("metrics").output().unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let pid = program.0.id();
+    let shown = format!("hakmem_process_info{{pid=\"{pid}\"");
+    assert!(printed.contains(&shown), "{printed}");
+    let unreadable = printed
+        .lines()
+        .find_map(|line| line.strip_prefix("hakmem_unreadable_processes "));
+    let unreadable: f64 = unreadable.unwrap().parse().unwrap();
+    assert!(unreadable >= 2.0, "{printed}");
 }
