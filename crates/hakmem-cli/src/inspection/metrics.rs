@@ -1,23 +1,20 @@
 //! `hakmem metrics`: what Prometheus and its kin collect, in their text format.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{sync_channel, RecvTimeoutError};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, Context, Result};
+use anyhow::{anyhow, Result};
 use hakmem_inspect::{process, Error, Report};
-use prometheus::TEXT_FORMAT;
-use tiny_http::{Header, Method, Request, Response, Server};
 
 use super::figures::Figures;
+use super::serve::serve;
 use super::target::process_of;
 use crate::cli::MetricsArguments;
-use crate::output::{print, say, Document};
+use crate::output::{print, Document};
 
 /// Writes the figures once, to a file again and again, or to who asks for them.
 ///
@@ -27,7 +24,7 @@ pub fn metrics(arguments: &MetricsArguments) -> Result<ExitCode> {
     let only = arguments.target.as_deref().map(process_of).transpose()?;
     let mut collector = Collector::new(only);
     if let Some(address) = &arguments.listen {
-        serve(&mut collector, address)?;
+        serve(move || collector.collect(), address)?;
     } else if let Some(file) = &arguments.textfile {
         write_file(&mut collector, file, arguments)?;
     } else {
@@ -45,61 +42,6 @@ fn write_file(collector: &mut Collector, path: &Path, arguments: &MetricsArgumen
             None => return Ok(()),
         }
     }
-}
-
-/// Where to listen: `HOST:PORT`, `[ADDRESS]:PORT`, `:PORT` for every address of this machine.
-fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
-    let full = match text.strip_prefix(':') {
-        Some(port) => format!("[::]:{port}"),
-        None => text.to_string(),
-    };
-    let addresses = full.to_socket_addrs();
-    let addresses = addresses
-        .with_context(|| format!("{text} is no address to listen at: give HOST:PORT or :PORT"))?;
-    Ok(addresses.collect())
-}
-
-fn serve(collector: &mut Collector, address: &str) -> Result<()> {
-    let addresses = addresses(address)?;
-    let server = Server::http(&addresses[..]);
-    let server = server.map_err(|error| anyhow!("cannot listen at {address}: {error}"))?;
-    say(format_args!(
-        "hakmem: metrics at http://{}/metrics",
-        server.server_addr()
-    ));
-    loop {
-        match server.recv() {
-            Ok(request) => answer(collector, request),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error).context("cannot listen any more"),
-        }
-    }
-}
-
-const INDEX: &str = "<!DOCTYPE html><title>hakmem</title><a href=\"/metrics\">Metrics</a>\n";
-
-/// That somebody asked and does not wait for the answer is no error.
-fn answer(collector: &mut Collector, request: Request) {
-    let path = request
-        .url()
-        .split('?')
-        .next()
-        .unwrap_or_default()
-        .to_string();
-    let (status, kind, text) = match (request.method(), path.as_str()) {
-        (Method::Get | Method::Head, "/metrics") => match collector.collect() {
-            Ok(text) => (200, TEXT_FORMAT, text),
-            Err(error) => (503, "text/plain", format!("{error:#}\n")),
-        },
-        (Method::Get | Method::Head, "/") => (200, "text/html", INDEX.into()),
-        (Method::Get | Method::Head, _) => (404, "text/plain", "/metrics is here\n".into()),
-        _ => (405, "text/plain", "GET alone is served\n".into()),
-    };
-    let header = Header::from_bytes("Content-Type", kind).expect("a header");
-    let response = Response::from_string(text)
-        .with_status_code(status)
-        .with_header(header);
-    let _ = request.respond(response);
 }
 
 /// A process may become another program in its first moments.
@@ -218,17 +160,5 @@ mod tests {
         assert_eq!(apart(|| 1), Some(1));
         assert_eq!(apart(|| -> u32 { panic!("as a test") }), None);
         assert_eq!(apart(|| sleep(WAIT * WAITS * 4)), None);
-    }
-
-    #[test]
-    fn where_to_listen() {
-        let first = |text: &str| addresses(text).unwrap()[0].to_string();
-        assert_eq!(first("127.0.0.1:9101"), "127.0.0.1:9101");
-        assert_eq!(first(":9101"), "[::]:9101");
-        assert_eq!(first("[::1]:9101"), "[::1]:9101");
-        for text in ["", "9101", "nonsense:port", "::::"] {
-            let error = addresses(text).unwrap_err().to_string();
-            assert!(error.ends_with("give HOST:PORT or :PORT"), "{error}");
-        }
     }
 }

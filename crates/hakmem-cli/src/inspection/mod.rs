@@ -11,6 +11,7 @@ pub mod leaks;
 pub mod live;
 pub mod metrics;
 pub mod screen;
+mod serve;
 pub mod slow;
 pub mod target;
 pub mod text;

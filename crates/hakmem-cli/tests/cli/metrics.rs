@@ -96,7 +96,7 @@ fn get(port: u16, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     )
     .ok()?;
     let mut text = String::new();
@@ -109,11 +109,12 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// The command, listening at the port.
+/// The command, listening at the port, with few descriptors.
 fn listen(port: u16) -> Running {
     let address = format!("127.0.0.1:{port}");
-    let program = hakmem().get_program().to_owned();
-    let child = Command::new(program)
+    let child = Command::new("sh")
+        .args(["-c", "ulimit -n 40; exec \"$@\"", "sh"])
+        .arg(hakmem().get_program())
         .args(["metrics", "--listen", &address])
         .stderr(Stdio::null())
         .spawn()
@@ -193,6 +194,71 @@ fn prometheus_collects_it() {
     assert!(answer.contains("\"status\":\"success\""), "{answer}");
     let up = get(own, "/api/v1/query?query=up").unwrap();
     assert!(up.contains(",\"1\"]"), "{up}");
+}
+
+/// The beginning of what is answered; empty: nothing in time.
+fn answer(stream: &mut TcpStream) -> String {
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut text = [0; 100];
+    let length = stream.read(&mut text).unwrap_or(0);
+    String::from_utf8_lossy(&text[..length]).into()
+}
+
+#[test]
+fn a_server_survives_who_attacks_it() {
+    let port = free_port();
+    let server = listen(port);
+    let connect = || TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let serves = || get(port, "/metrics").is_some_and(|text| text.contains("hakmem_processes"));
+    // Bodies that never come.
+    for body in [
+        "Content-Length: 2000",
+        "Content-Length: 4611686018427387904",
+        "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff",
+    ] {
+        for method in ["GET", "POST"] {
+            let mut stream = connect();
+            let head = format!("{method} /metrics HTTP/1.1\r\nHost: localhost\r\n{body}\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            let text = answer(&mut stream);
+            assert!(text.starts_with("HTTP/1.1 4"), "{method} {body}: {text}");
+            assert!(serves());
+        }
+    }
+    // A name that leads here.
+    let mut stream = connect();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        .unwrap();
+    assert!(answer(&mut stream).contains("421"));
+    // A header without end.
+    let mut stream = connect();
+    let line = vec![b'a'; 1 << 20];
+    let mut sent = stream.write_all(b"GET / HTTP/1.1\r\nX: ").is_ok();
+    for _ in 0..64 {
+        sent = sent && stream.write_all(&line).is_ok();
+    }
+    assert!(!sent);
+    // Answers that nobody reads.
+    let mut pipeline = connect();
+    pipeline
+        .set_write_timeout(Some(Duration::from_secs(2)))
+        .unwrap();
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
+    for _ in 0..200 {
+        if pipeline.write_all(&request).is_err() {
+            break;
+        }
+    }
+    assert!(serves());
+    // More connections than there are descriptors.
+    let silent: Vec<TcpStream> = (0..200).map(|_| connect()).collect();
+    until(|| serves().then_some(()));
+    drop(silent);
+    until(|| serves().then_some(()));
+    drop(server);
 }
 
 const LIES: [&str; 7] = [
