@@ -353,8 +353,11 @@ fn figures(
 /// The file has exact sums of sites, of which thinned samples are an estimate.
 fn correct_for_thinning(recording: &Recording, sites: &[usize], figures: &mut SiteFigures) {
     let exact = sites.iter().filter_map(|site| recording.sites.get(*site));
-    let (bytes, samples) = exact.fold((0, 0), |(bytes, samples), site| {
-        (bytes + site.born_bytes, samples + site.born_samples)
+    let (bytes, samples) = exact.fold((0u64, 0u64), |(bytes, samples), site| {
+        (
+            bytes.saturating_add(site.born_bytes),
+            samples.saturating_add(site.born_samples),
+        )
     });
     let thinned = recording.header.thinned_samples > 0 && bytes > 0;
     if thinned && figures.allocated.bytes > 0.0 {

@@ -294,6 +294,14 @@ impl Recording {
     }
 }
 
+/// More ns than any recording has, since 1970 or the machine began; sums and differences of a few
+/// are none that a number could not hold.
+pub(crate) const TIME_MAX: u64 = 1 << 62;
+/// More of anything than is counted in a process.
+pub(crate) const COUNT_MAX: u64 = 1 << 52;
+/// More samples than a site has.
+pub(crate) const SAMPLES_MAX: u64 = 1 << 32;
+
 /// Numbers at places of a slice; behind its end they are 0.
 struct Fields<'a>(&'a [u8]);
 
@@ -310,6 +318,16 @@ impl Fields<'_> {
     fn u64(&self, at: usize) -> u64 {
         let bytes = self.0.get(at..at + 8).and_then(|b| b.try_into().ok());
         u64::from_le_bytes(bytes.unwrap_or_default())
+    }
+
+    /// A time, ns: no later than two centuries.
+    fn time(&self, at: usize) -> u64 {
+        self.u64(at).min(TIME_MAX)
+    }
+
+    /// A number of anything: sums of all in a file are numbers as well.
+    fn count(&self, at: usize) -> u64 {
+        self.u64(at).min(COUNT_MAX)
     }
 
     /// Text up to a NUL, `length` or the end.
@@ -373,7 +391,7 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, FileError> {
                 Some(_) => site.dead_samples,
                 None => site.born_samples.saturating_sub(site.dead_samples),
             });
-            sample.count = count.max(1);
+            sample.count = count.clamp(1, SAMPLES_MAX);
         }
     }
     recording.snapshots.sort_by_key(|snapshot| snapshot.time_ns);
@@ -416,26 +434,26 @@ fn layout(bytes: &[u8]) -> Result<Layout, FileError> {
 
 fn header(bytes: &[u8]) -> Header {
     let fields = Fields(bytes);
-    let start_ns = fields.u64(40);
+    let start_ns = fields.time(40);
     let command_bytes = (fields.u32(8416) as usize).min(TEXT_BYTES);
     let command = bytes.get(4320..4320 + command_bytes).unwrap_or_default();
     let command = command.strip_suffix(b"\0").unwrap_or(command);
     let arguments = command.split(|byte| *byte == 0);
     Header {
         start_ns,
-        start_unix_ns: fields.u64(48),
-        last_ns: fields.u64(56).max(start_ns),
+        start_unix_ns: fields.time(48),
+        last_ns: fields.time(56).max(start_ns),
         process: fields.u32(64),
         parent: fields.u32(68),
         ended: fields.u32(72) != 0,
         attached: fields.u32(76) == ATTACHED,
         is_look: fields.u32(76) == LOOK,
-        sample_mean_bytes: fields.u64(80),
-        lost_samples: fields.u64(88),
-        lost_bytes: fields.u64(96),
-        lost_sites: fields.u64(104),
-        lost_modules: fields.u64(112),
-        thinned_samples: fields.u64(120),
+        sample_mean_bytes: fields.count(80),
+        lost_samples: fields.count(88),
+        lost_bytes: fields.count(96),
+        lost_sites: fields.count(104),
+        lost_modules: fields.count(112),
+        thinned_samples: fields.count(120),
         writer: fields.text(160, 64),
         program: fields.text(224, TEXT_BYTES),
         command: match command {
@@ -493,14 +511,14 @@ fn read_site(number: usize, record: &Fields, recording: &mut Recording) {
     }
     let site = &mut recording.sites[number];
     for (index, number) in site.numbers().into_iter().enumerate() {
-        *number = record.u64(8 + 8 * index);
+        *number = record.count(8 + 8 * index);
     }
     site.frames = (0..frames).map(|i| record.u64(64 + 8 * i)).collect();
 }
 
 /// `None`: what it says cannot be.
 fn read_sample(record: &Fields) -> Option<Sample> {
-    let (birth_ns, death_ns) = (record.u64(8), record.u64(16));
+    let (birth_ns, death_ns) = (record.time(8), record.time(16));
     let is_dead = record.u32(0) == 3;
     let (weight, thinned) = (record.u64(40), record.u8(59));
     let usable_bytes = record.u64(32);
@@ -529,11 +547,11 @@ fn read_sample(record: &Fields) -> Option<Sample> {
 
 fn read_snapshot(record: &Fields) -> Snapshot {
     let mut snapshot = Snapshot {
-        time_ns: record.u64(8),
+        time_ns: record.time(8),
         ..Snapshot::default()
     };
     for (index, field) in snapshot.amounts().into_iter().enumerate() {
-        *field = record.u64(16 + 8 * index);
+        *field = record.count(16 + 8 * index);
     }
     snapshot
 }
@@ -541,7 +559,7 @@ fn read_snapshot(record: &Fields) -> Snapshot {
 fn read_module(record: &Fields) -> Module {
     let id_bytes = (record.u32(4) as usize).min(32);
     Module {
-        time_ns: record.u64(8),
+        time_ns: record.time(8),
         start: record.u64(16),
         end: record.u64(24),
         bias: record.u64(32),

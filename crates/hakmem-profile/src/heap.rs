@@ -14,7 +14,7 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 
-use crate::file::{Header, Module, Recording, Sample, Site};
+use crate::file::{Header, Module, Recording, Sample, Site, SAMPLES_MAX, TIME_MAX};
 
 /// With which such a file begins.
 pub const MAGIC: &[u8] = b"heap profile: ";
@@ -27,7 +27,7 @@ pub fn parse(text: &str, written_ns: u64, root: &Path) -> Recording {
     let program = program.map_or(String::new(), |module| module.path.clone());
     let mut recording = Recording {
         header: Header {
-            start_unix_ns: written_ns,
+            start_unix_ns: written_ns.min(TIME_MAX),
             // There is no other moment.
             last_ns: 1,
             ended: true,
@@ -91,7 +91,7 @@ fn add(recording: &mut Recording, stack: Stack) {
                 birth_ns: 1,
                 death_ns,
                 // How many samples these were the profile does not say.
-                count: blocks,
+                count: blocks.min(SAMPLES_MAX),
                 requested_bytes: bytes / blocks,
                 usable_bytes: bytes / blocks,
                 weight_bytes: bytes as f64,

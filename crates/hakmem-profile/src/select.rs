@@ -92,7 +92,8 @@ pub fn merge(parts: Vec<(Recording, Symbols)>) -> (Recording, Symbols) {
         whole.processes.push((name, process));
         whole.is_partial |= part.is_partial;
         whole.header.ended &= part.header.ended;
-        whole.header.thinned_samples += part.header.thinned_samples;
+        let thinned = &mut whole.header.thinned_samples;
+        *thinned = thinned.saturating_add(part.header.thinned_samples);
         let ended_ns = end_unix_ns(&part);
         let ended_ns = (ended_ns < last_ns).then_some(ended_ns);
         append(
@@ -228,7 +229,7 @@ pub fn join_equal_sites(recording: &mut Recording, symbols: &mut Symbols) {
             let first = &mut recording.sites[place as usize];
             // The time stays that of the first.
             for (sum, more) in first.numbers().into_iter().zip(site.numbers()).skip(1) {
-                *sum += *more;
+                *sum = sum.saturating_add(*more);
             }
         }
     }

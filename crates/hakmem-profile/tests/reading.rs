@@ -151,3 +151,47 @@ proptest! {
         }
     }
 }
+
+/// Numbers as large as can be, each place of the header and of records for itself and all at once.
+#[test]
+fn numbers_that_are_too_large_do_no_harm() {
+    let whole = toy().bytes(1000 * MS);
+    let records = |extent: usize| 65536 + extent * 65536 + 64..65536 + extent * 65536 + 704;
+    let places = (40..64).chain(72..160).chain(records(0)).chain(records(1));
+    let places: Vec<usize> = places.step_by(8).collect();
+    for value in [u64::MAX, 1 << 63] {
+        for place in places.iter().map(Some).chain([None]) {
+            let mut bytes = whole.clone();
+            for &at in place.map_or(&places[..], std::slice::from_ref) {
+                let kind = bytes[at];
+                put(&mut bytes, at, value, 8);
+                // It is still a record.
+                if at >= 65536 && kind == 2 {
+                    bytes[at] = kind;
+                }
+            }
+            let Ok(mut recording) = parse(&bytes) else {
+                continue;
+            };
+            hakmem_profile::select::window(&mut recording, 1, u64::MAX);
+            let part = (recording.clone(), Symbols::resolve(&recording));
+            let (merged, symbols) = hakmem_profile::select::merge(vec![part.clone(), part]);
+            let analysis = Analysis::new(merged, symbols);
+            hakmem_profile::text::render(&analysis, &Default::default());
+            hakmem_profile::html::render(&analysis);
+            hakmem_profile::json::render(&analysis);
+            hakmem_profile::pprof::render(&analysis);
+        }
+    }
+}
+
+#[test]
+fn profiles_as_text_with_large_numbers_do_no_harm() {
+    let most = u64::MAX;
+    let line = format!("  {most}: {most} [{most}: {most}] @ 0x1010\n");
+    let text = format!("heap profile: 3: 300 [5: 700] @ heapprofile\n{line}{line}{line}");
+    let recording = hakmem_profile::heap::parse(&text, most, std::path::Path::new("/"));
+    let symbols = Symbols::resolve(&recording);
+    let analysis = Analysis::new(recording, symbols);
+    assert!(!hakmem_profile::text::render(&analysis, &Default::default()).is_empty());
+}
