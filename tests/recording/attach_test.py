@@ -4,10 +4,12 @@ tells of is the kernel's.
 
 usage: attach_test.py FOLDER LIBRARY HAKMEM [TEST...]"""
 
+import ctypes
 import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,18 @@ class Case(unittest.TestCase):
         return json.loads(done.stdout)
 
 
+def filtered():
+    """Gives this process a filter of system calls, which lets all through."""
+
+    class Filter(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("rules", ctypes.c_void_p)]
+
+    allow = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0x7fff0000))
+    libc = ctypes.CDLL(None)
+    libc.prctl(38, 1, 0, 0, 0)
+    libc.prctl(22, 2, ctypes.byref(Filter(1, ctypes.addressof(allow))), 0, 0)
+
+
 class Attach(Case):
     def setUp(self):
         super().setUp()
@@ -49,11 +63,12 @@ class Attach(Case):
         self.end()
         super().tearDown()
 
-    def start(self, title="", **more):
+    def start(self, title="", preexec_fn=None, **more):
         program = str(FOLDER / "attached")
         self.program = subprocess.Popen([title or program], executable=program, text=True,
                                         env=environment(**more), stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, cwd=self.output)
+                                        stderr=subprocess.PIPE, cwd=self.output,
+                                        preexec_fn=preexec_fn)
         self.assertEqual(self.program.stdout.readline(), "runs\n")
 
     def end(self):
@@ -87,9 +102,9 @@ class Attach(Case):
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stderr
 
-    def begin(self):
+    def begin(self, *arguments):
         """A recorder that has begun."""
-        recorder = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True)
+        recorder = subprocess.Popen(self.command(*arguments), stderr=subprocess.PIPE, text=True)
         said = recorder.stderr.readline()
         if "allocates nothing" in said: # on a busy machine
             said = recorder.stderr.readline()
@@ -238,6 +253,14 @@ class Attach(Case):
         self.assertIn("no permission", self.attach("--for", "60s", status=125))
         os.chmod(self.output, 0o1777)
         self.finish(self.begin())
+        self.check_sites(*self.logs())
+
+    def test_filter(self):
+        """A filter of system calls may end the process for what a recording needs."""
+        self.start(preexec_fn=filtered)
+        self.assertIn("seccomp", self.attach("--for", "300ms", status=125))
+        self.assertEqual(self.logs(), [])
+        self.finish(self.begin("--force"))
         self.check_sites(*self.logs())
 
     def test_not_served(self):

@@ -41,6 +41,12 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
     let pid = process_of(target)?;
     let process = Process::open(pid)?;
     let name = format!("process {pid} ({})", one_line(&process.name()));
+    if process::has_filter(pid) && !arguments.force {
+        bail!(
+            "{name} has a filter of system calls (seccomp), which may end it for what a recording \
+             needs: a thread, files; --force attaches all the same"
+        );
+    }
     let attachment = match Attachment::open(&process, &find_library(&process)?) {
         Err(Error::Missing { version, .. }) => bail!(
             "{name} runs on a hakmem {version} that is too old to be asked: start the program by \

@@ -463,6 +463,9 @@ pub struct RecordArguments {
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     #[arg(requires = "attach", conflicts_with = "command")]
     pub time: Option<Duration>,
+    /// Attach also where a filter of system calls may end the process for what a recording needs
+    #[arg(long, requires = "attach")]
+    pub force: bool,
     /// The program and its arguments
     #[arg(
         trailing_var_arg = true,

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::error::Error;
 use crate::find::Found;
-use crate::layout::{number, Field, Layout};
+use crate::layout::{number, Field, Layout, MAGIC};
 use crate::process::Process;
 
 /// The place in a process where requests go. It stays that of the program that runs now: after an
@@ -45,7 +45,7 @@ impl Attachment {
         let layout: &Layout = &found.layout;
         let memory = format!("/proc/{}/mem", process.pid);
         let number = |name| Ok(layout.constant(name, 16)? as u32);
-        Ok(Attachment {
+        let attachment = Attachment {
             address: layout.address_of("attachment")?,
             requests: [number("ATTACH_BEGIN")?, number("ATTACH_END")?],
             request: layout.field("attach.request")?,
@@ -62,14 +62,28 @@ impl Attachment {
                     what: memory,
                     error,
                 })?,
-        })
+        };
+        // It was found in the program that ran then: what is written goes to the one of now.
+        let magic = Field {
+            offset: 0,
+            bytes: MAGIC.len(),
+        };
+        match attachment.read_at(magic, layout.address).as_deref() == Some(&MAGIC) {
+            true => Ok(attachment),
+            false => Err(Error::Gone(process.pid)),
+        }
+    }
+
+    fn read_at(&self, field: Field, address: u64) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; field.bytes];
+        self.memory
+            .read_exact_at(&mut bytes, field.at(address))
+            .ok()?;
+        Some(bytes)
     }
 
     fn read(&self, field: Field) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; field.bytes];
-        let address = field.at(self.address);
-        self.memory.read_exact_at(&mut bytes, address).ok()?;
-        Some(bytes)
+        self.read_at(field, self.address)
     }
 
     fn number(&self, field: Field) -> Option<u64> {

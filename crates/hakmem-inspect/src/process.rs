@@ -232,6 +232,13 @@ pub fn swapped_bytes(pid: i32) -> Option<u64> {
     Some(number_in(&text, "VmSwap:")? * 1024)
 }
 
+/// Whether the kernel asks a filter about the system calls of a process.
+pub fn has_filter(pid: i32) -> bool {
+    const FILTER: u64 = 2;
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    number_in(&text, "Seccomp:") == Some(FILTER)
+}
+
 fn number_in(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
