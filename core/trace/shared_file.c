@@ -43,7 +43,7 @@ const char *shared_file_reason(int failure)
 static long open_path(const char *path, int flags)
 {
     return system_call(
-        SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | flags, 0644,
+        SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | flags, 0600,
         0, 0);
 }
 
