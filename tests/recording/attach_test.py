@@ -63,9 +63,10 @@ class Attach(Case):
         self.end()
         super().tearDown()
 
-    def start(self, title="", preexec_fn=None, **more):
+    def start(self, title="", prefix=(), preexec_fn=None, **more):
         program = str(FOLDER / "attached")
-        self.program = subprocess.Popen([title or program], executable=program, text=True,
+        words = [*prefix, title or program]
+        self.program = subprocess.Popen(words, executable=None if prefix else program, text=True,
                                         env=environment(**more), stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, cwd=self.output,
                                         preexec_fn=preexec_fn)
@@ -262,6 +263,41 @@ class Attach(Case):
         self.assertEqual(self.logs(), [])
         self.finish(self.begin("--force"))
         self.check_sites(*self.logs())
+
+    @unittest.skipUnless(os.geteuid() == 0, "takes root")
+    def test_container(self):
+        """What lies where a container writes its files is brought only if it is one of them."""
+        self.start(prefix=["unshare", "--mount", "--"])
+        recorder = self.begin()
+        secret = self.output / "secret"
+        secret.write_text("secret")
+        stem = f"/tmp/attach-test-{os.getpid()}"
+        names = ("link", "fifo", "long", "other")
+        evil = [pathlib.Path(f"{stem}-{name}.hakprof") for name in names]
+        own = self.output / evil[2].name
+        own.write_text("own")
+        try:
+            evil[0].symlink_to(secret)
+            os.mkfifo(evil[1])
+            with open(evil[2], "wb") as file:
+                file.write(b"hakprof\n")
+                file.truncate(8 << 30)
+            evil[3].write_text("hakprof\n")
+            os.chown(evil[3], NOBODY, NOBODY)
+            self.tell(signal.SIGHUP, "served")
+            recorder.send_signal(signal.SIGTERM)
+            _, said = recorder.communicate(timeout=60)
+        finally:
+            for path in evil:
+                path.unlink()
+        self.assertEqual(recorder.returncode, 0, said)
+        for path in evil:
+            self.assertIn(f"cannot copy {path.name}", said)
+        self.assertEqual(own.read_text(), "own")
+        own.unlink()
+        self.wait_for_end()
+        self.check_sites(*self.logs())
+        self.assertEqual(self.logs()[0].stat().st_mode & 0o777, 0o600)
 
     def test_not_served(self):
         sleeper = subprocess.Popen(["sleep", "60"])

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,7 +17,6 @@ use hakmem_inspect::attach::{Attachment, Request};
 use hakmem_inspect::process;
 use hakmem_inspect::report::find_library;
 use hakmem_inspect::{Error, Process};
-use hakmem_profile::file::parse;
 use hakmem_report::format::one_line;
 
 use crate::cli::RecordArguments;
@@ -23,6 +24,7 @@ use crate::inspection::target::process_of;
 use crate::interrupt::Interrupt;
 use crate::output::say;
 use crate::record::{self, recordings_in};
+use crate::report::{check_length, RECORDING_MAX};
 
 /// Between two looks at the process.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -66,8 +68,8 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
     let program = process.name().replace('/', "_").replace('%', "%%");
     session.begin(arguments, &record::pattern(&places.written, &program))?;
     let end = session.watch();
-    places.end_children(&before, pid)?;
     session.end(end);
+    places.end_children(&before, pid)?;
     let kept = places.fetch(&before)?;
     let recorded = match record::summary_of(&kept, &before)? {
         Some(text) => text,
@@ -82,6 +84,8 @@ struct Places {
     written: PathBuf,
     seen: PathBuf,
     output: PathBuf,
+    /// The user whose process it is.
+    user: u32,
     /// Keeps the directory of another container in reach.
     _open: Option<File>,
 }
@@ -90,21 +94,26 @@ impl Places {
     /// A process that has another root writes to its own /tmp.
     fn of(pid: i32, arguments: &RecordArguments) -> Result<Places> {
         let output = record::directory(arguments)?;
+        let process = format!("/proc/{pid}");
+        let user = fs::metadata(&process).context(process)?.uid();
         let mut places = ["ns/mnt", "root"].into_iter();
         if places.all(|place| process::shares(pid, place) == Some(true)) {
             return Ok(Places {
                 written: output.clone(),
                 seen: output.clone(),
                 output,
+                user,
                 _open: None,
             });
         }
-        let path = format!("/proc/{pid}/root/tmp");
-        let open = File::open(&path).with_context(|| format!("cannot read {path}"))?;
+        let root = PathBuf::from(format!("/proc/{pid}/root"));
+        let open = hakmem_files::directory_below(&root, Path::new("/tmp"))
+            .with_context(|| format!("cannot read {}/tmp", root.display()))?;
         Ok(Places {
             written: PathBuf::from("/tmp"),
             seen: PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd())),
             output,
+            user,
             _open: Some(open),
         })
     }
@@ -112,8 +121,8 @@ impl Places {
     /// The processes that were forked meanwhile go on recording unless they are told.
     fn end_children(&self, before: &BTreeSet<PathBuf>, pid: i32) -> Result<()> {
         for path in recordings_in(&self.seen)?.difference(before) {
-            let header = fs::read(path).ok().and_then(|file| parse(&file).ok());
-            let Some(child) = header.map(|recording| recording.header.process as i32) else {
+            let recording = record::read_new(path);
+            let Ok(child) = recording.map(|recording| recording.header.process as i32) else {
                 continue;
             };
             if child == pid || !record::maps_file(child, path) {
@@ -134,13 +143,34 @@ impl Places {
             if self.seen == self.output {
                 break;
             }
-            let name = path.file_name().unwrap_or_default();
-            fs::copy(path, self.output.join(name))
-                .with_context(|| format!("cannot copy {}", path.display()))?;
-            let _ = fs::remove_file(path);
+            match copy(path, &self.output, self.user) {
+                Ok(()) => drop(fs::remove_file(path)),
+                Err(error) => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    say(format_args!("hakmem: cannot copy {name}: {error}"));
+                }
+            }
         }
         Ok(self.output.clone())
     }
+}
+
+/// Brings a file of that user, whose others may do there what they like, to a new one.
+fn copy(path: &Path, directory: &Path, user: u32) -> io::Result<()> {
+    let mut file = hakmem_files::unlinked(path)?;
+    let bytes = check_length(&file, RECORDING_MAX)?;
+    if file.metadata()?.uid() != user {
+        return Err(io::Error::other("it is of another user than the process"));
+    }
+    let name = path.file_name().unwrap_or_default();
+    let mut new = File::options();
+    let mut new = new
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(directory.join(name))?;
+    io::copy(&mut (&mut file).take(bytes), &mut new)?;
+    Ok(())
 }
 
 /// Why a recording ends.

@@ -145,8 +145,16 @@ impl Image {
 
     /// Reads a file. `None`: it is no ELF file.
     pub fn read(path: &Path) -> Result<Option<Image>> {
+        let file = File::open(path);
+        Image::of(
+            file.with_context(|| format!("cannot read {}", path.display()))?,
+            path,
+        )
+    }
+
+    /// Reads a file of this name that is open.
+    pub fn of(file: File, path: &Path) -> Result<Option<Image>> {
         let describe = || format!("cannot read {}", path.display());
-        let file = File::open(path).with_context(describe)?;
         let data = ReadCache::new(file);
         let magic = match (&data).read_bytes_at(0, 4) {
             Ok(magic) => magic,

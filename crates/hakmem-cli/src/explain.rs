@@ -8,6 +8,7 @@ mod report;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, stdin, BufRead, BufReader, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
@@ -228,10 +229,12 @@ impl Explainer {
 
     /// None, where the file has none: that is said once.
     fn name(&mut self, place: &Place) -> Vec<Frame> {
-        match self
-            .namer
-            .name(&place.file, &place.build_id, &[place.offset])
-        {
+        match self.namer.name(
+            Path::new("/"),
+            &place.file,
+            &place.build_id,
+            &[place.offset],
+        ) {
             Ok(found) => found.into_iter().next().unwrap_or_default(),
             Err(problem) => {
                 if self.said.insert(problem.clone()) {

@@ -4,13 +4,14 @@
 use std::fmt::Display;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
 use hakmem_report::table::{self, TableOptions};
 use hakmem_report::{brief, csv, html, json, markdown};
 use hakmem_results::ResultFile;
+use rustix::process::geteuid;
 use tempfile::NamedTempFile;
 
 use crate::cli::{OutputOptions, RecordingOptions};
@@ -210,30 +211,28 @@ fn cannot_write(path: &Path) -> String {
 
 /// Finds out whether and how a file can be written, and leaves everything as it was.
 fn how_to_write(path: &Path) -> io::Result<How> {
-    let destination = match path.canonicalize() {
-        Ok(existing) => {
-            let metadata = existing.metadata()?;
-            if metadata.is_dir() {
-                return Err(io::Error::other("it is a directory"));
-            }
-            if !metadata.is_file() {
-                return Ok(How::InPlace);
-            }
-            // Not even by a new file of its name, if it must not be written.
-            fs::OpenOptions::new().append(true).open(&existing)?;
-            existing
+    let destination = hakmem_files::resolved(path)?;
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => return Err(io::Error::other("it is a directory")),
+        Ok(metadata) if metadata.file_type().is_fifo() && !is_trusted(metadata.uid()) => {
+            return Err(io::Error::other("it is a pipe of another user"));
         }
+        Ok(metadata) if !metadata.is_file() => return Ok(How::InPlace),
+        // Not even by a new file of its name, if it must not be written.
+        Ok(_) => drop(fs::OpenOptions::new().append(true).open(&destination)?),
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Err(_) => {
-            let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
-            directory_of(path).canonicalize()?.join(name)
-        }
-    };
+        Err(_) if path.file_name().is_none() => return Err(ErrorKind::InvalidInput.into()),
+        Err(_) => {}
+    }
     match new_file_beside(&destination) {
         Ok(_) => Ok(How::Replace(destination)),
         Err(_) if destination.exists() => Ok(How::InPlace),
         Err(error) => Err(error),
     }
+}
+
+fn is_trusted(user: u32) -> bool {
+    user == 0 || user == geteuid().as_raw()
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -297,7 +296,7 @@ pub fn print_if_read(bytes: &[u8]) -> Result<bool> {
 mod tests {
     use super::*;
     use std::io::Read;
-    use std::os::unix::fs::{symlink, MetadataExt};
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn one_format_on_standard_output() {

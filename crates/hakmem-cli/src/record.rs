@@ -21,6 +21,7 @@ use crate::attach::attach;
 use crate::cli::RecordArguments;
 use crate::inspect::warn;
 use crate::output::say;
+use crate::report::read_recording;
 use crate::run::{self, cannot_run};
 use crate::settings::path_option;
 use crate::summary::count;
@@ -137,16 +138,21 @@ pub(crate) fn maps_file(pid: i32, path: &Path) -> bool {
     }
 }
 
+/// Longer ones are shown by `hakmem report` alone.
+const SUMMARY_MAX: u64 = 128 << 20;
+
+/// One that the program may have written, or anybody else who may write there.
+pub(crate) fn read_new(path: &Path) -> Result<Recording> {
+    Ok(parse(&read_recording(path, SUMMARY_MAX)?)?)
+}
+
 /// What the new files are; `None`: there are none. Those of processes that allocated too little for
 /// a sample are removed.
 pub(crate) fn summary_of(directory: &Path, before: &BTreeSet<PathBuf>) -> Result<Option<String>> {
     let mut shown: Vec<(PathBuf, Recording)> = Vec::new();
     let (mut empty, mut damaged) = (0, Vec::new());
     for path in recordings_in(directory)?.difference(before) {
-        match fs::read(path)
-            .map_err(anyhow::Error::from)
-            .and_then(|file| Ok(parse(&file)?))
-        {
+        match read_new(path) {
             Ok(recording) if recording.samples.is_empty() && !is_in_use(path, &recording) => {
                 let _ = fs::remove_file(path);
                 empty += 1;
@@ -209,12 +215,12 @@ fn describe(shown: &[(PathBuf, Recording)], empty: usize, damaged: &[String]) ->
     let mut lines = vec![format!("hakmem: recorded {}", count(shown.len()))];
     for (path, recording) in shown.iter().take(NAMED) {
         let header = &recording.header;
-        let born: u64 = recording.sites.iter().map(|site| site.born_bytes).sum();
+        let born = recording.sites.iter().map(|site| site.born_bytes as f64);
         lines.push(format!(
             "  {}: {}, {} allocated, {} samples",
             path.display(),
             duration(header.last_ns.saturating_sub(header.start_ns) as f64),
-            bytes(born as f64),
+            bytes(born.sum()),
             recording.samples.len()
         ));
     }

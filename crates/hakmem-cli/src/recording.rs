@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::iter;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
@@ -165,10 +166,11 @@ impl Chosen<'_> {
         if !is_recording(&bytes) {
             return Err(no_recording(&bytes, path));
         }
-        let recording = match bytes.starts_with(heap::MAGIC) {
+        let mut recording = match bytes.starts_with(heap::MAGIC) {
             true => self.profile(&bytes, path),
             false => parse(&bytes).with_context(|| path.display().to_string())?,
         };
+        recording.user = fs::metadata(path).ok().map(|metadata| metadata.uid());
         let mut symbols = Symbols::resolve_below(&recording, &self.selection.root);
         symbols
             .problems
@@ -194,8 +196,8 @@ impl Chosen<'_> {
     /// callers are found.
     fn why_stacks_are_short(&self, recording: &Recording) -> Option<String> {
         let program = Path::new(&recording.header.program);
-        let below = program.strip_prefix("/").unwrap_or(program);
-        let image = Image::read(&self.selection.root.join(below)).ok().flatten();
+        let file = hakmem_files::below(&self.selection.root, program).ok()?;
+        let image = Image::of(file, program).ok().flatten();
         image.filter(Image::is_static).map(|_| {
             format!(
                 "{} is statically linked, so that callers are found by frame pointers alone: \

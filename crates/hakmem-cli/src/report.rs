@@ -1,6 +1,8 @@
 //! `hakmem report`: shows a recording, several of them, or a result file, in any format.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,6 +13,7 @@ use hakmem_report::json;
 
 use crate::cli::ReportArguments;
 use crate::output::{print, Format, Outputs};
+use crate::record::has_suffix;
 use crate::recording;
 
 /// Renders a file.
@@ -68,8 +71,51 @@ pub fn print_written(outputs: &Outputs) -> Result<()> {
 /// # Errors
 /// It cannot be read.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    let bytes = match has_suffix(path) {
+        // It may lie where others put files, too.
+        true => read_recording(path, RECORDING_MAX),
+        false => fs::read(path),
+    };
+    bytes.with_context(|| format!("cannot read {}", path.display()))
 }
+
+/// What is called as recordings are; what begins like none is not read on.
+///
+/// # Errors
+/// It is longer than that, no ordinary file, or cannot be read.
+pub fn read_recording(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = hakmem_files::ordinary(path)?;
+    let mut bytes = Vec::new();
+    (&file).take(HEAD).read_to_end(&mut bytes)?;
+    if is_recording(&bytes) {
+        let length = check_length(&file, most)?;
+        file.take(length).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// As long as the option record_mib lets a recording become.
+pub const RECORDING_MAX: u64 = 65536 << 20;
+/// A file that takes up less than one of so many bytes is nothing but holes.
+const HOLES: u64 = 64;
+/// The length of a file of others.
+///
+/// # Errors
+/// It is more than that, or than what it takes up makes likely.
+pub fn check_length(file: &File, most: u64) -> io::Result<u64> {
+    let metadata = file.metadata()?;
+    let likely = metadata.blocks().saturating_mul(512 * HOLES);
+    match metadata.len() <= most.min(likely.saturating_add(HEAD)) {
+        true => Ok(metadata.len()),
+        false => Err(io::Error::other(format!(
+            "{} MiB are too much",
+            metadata.len() >> 20
+        ))),
+    }
+}
+
+/// With which it is found out what a file is.
+const HEAD: u64 = 4096;
 
 /// Whether it is one, or the beginning of one, or a profile that becomes one.
 pub fn is_recording(bytes: &[u8]) -> bool {

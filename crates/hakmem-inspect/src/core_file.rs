@@ -170,7 +170,10 @@ impl Core {
         let mut rest = &mut self.mappings[..];
         for (file, handle) in &mut self.files {
             let known = opened.entry(file.name.clone());
-            let known = known.or_insert_with_key(|name| File::open(name).ok().map(Rc::new));
+            let known = known.or_insert_with_key(|name| {
+                let file = hakmem_files::ordinary(Path::new(name));
+                file.ok().map(Rc::new)
+            });
             handle.clone_from(known);
             let first = rest.partition_point(|it| it.addresses.start < file.addresses.start);
             rest = &mut rest[first..];

@@ -277,6 +277,8 @@ pub struct Recording {
     pub snapshots: Vec<Snapshot>,
     /// In the order in which they were seen.
     pub modules: Vec<Module>,
+    /// The user who owns the file, or whose process it is.
+    pub user: Option<u32>,
     /// Names and numbers of the processes that are shown as one; none: it is of one process.
     pub processes: Vec<(String, u32)>,
     /// Samples of blocks that live may be missing.

@@ -8,7 +8,6 @@
 //! 5631c474c000-5631c474d000 r-xp 00001000 fe:00 1234  /usr/bin/program
 //! ```
 
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -145,7 +144,7 @@ fn modules(mappings: &str, root: &Path) -> Vec<Module> {
 /// Whether a program lies where its file says (ET_EXEC).
 fn is_fixed(path: &str, root: &Path) -> bool {
     let mut kind = [0; 2];
-    let file = File::open(root.join(path.trim_start_matches('/')));
+    let file = hakmem_files::below(root, Path::new(path));
     file.and_then(|file| file.read_exact_at(&mut kind, 16))
         .is_ok()
         && u16::from_le_bytes(kind) == 2

@@ -1,7 +1,7 @@
 //! The maps that run-time compilers leave in `/tmp/perf-PID.map`.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -9,23 +9,30 @@ use crate::file::Recording;
 use crate::frame::Frame;
 use crate::units::one_line;
 
+/// Half a million functions.
+const MAP_MAX: u64 = 48 << 20;
+
 /// What a run-time compiler says of its code.
 #[derive(Default)]
 pub(crate) struct PerfMap(BTreeMap<u64, (u64, String)>);
 
 impl PerfMap {
-    /// That of the process of a recording; an empty one, if there is none.
+    /// That of the process of a recording; an empty one, if there is none. Everybody may put one
+    /// there: it has to be root's, or of the user whose recording it is.
     pub fn read(recording: &Recording, root: &Path) -> PerfMap {
-        let path = root.join(format!("tmp/perf-{}.map", recording.header.process));
+        let path = format!("/tmp/perf-{}.map", recording.header.process);
         let start = UNIX_EPOCH + Duration::from_nanos(recording.header.start_unix_ns);
-        let written = fs::metadata(&path).and_then(|metadata| metadata.modified());
-        // An older one is that of another process of this number.
-        match (written, fs::read(&path)) {
-            (Ok(written), Ok(text)) if written >= start => {
-                PerfMap::parse(&String::from_utf8_lossy(&text))
+        let text = hakmem_files::below(root, Path::new(&path)).and_then(|file| {
+            let metadata = file.metadata()?;
+            let user = Some(metadata.uid());
+            let is_theirs = user == Some(0) || user == recording.user;
+            // An older one is that of another process of this number.
+            match is_theirs && metadata.modified()? >= start {
+                true => hakmem_files::bytes(&file, MAP_MAX),
+                false => Ok(Vec::new()),
             }
-            _ => PerfMap::default(),
-        }
+        });
+        PerfMap::parse(&String::from_utf8_lossy(&text.unwrap_or_default()))
     }
 
     fn parse(text: &str) -> PerfMap {

@@ -4,7 +4,6 @@
 //! debug files, and from the maps that run-time compilers leave in `/tmp/perf-PID.map`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
@@ -200,20 +199,16 @@ impl Resolver {
         addresses: &[u64],
     ) -> Vec<Vec<Frame>> {
         let name = file_name(&module.path);
-        let path = match module.path.strip_prefix('/') {
-            Some(path) => self.root.join(path).to_string_lossy().into_owned(),
-            None => module.path.clone(),
-        };
         let offsets: Vec<u64> = addresses
             .iter()
             .map(|address| address.wrapping_sub(module.bias))
             .collect();
-        let found = match module.build_id.is_empty() && is_newer(&path, header) {
+        let found = match module.build_id.is_empty() && is_newer(&self.root, &module.path, header) {
             true => Err(format!(
                 "{} has no build id, and was changed since: its functions have no names.",
-                one_line(&path)
+                one_line(&module.path)
             )),
-            false => namer.name(&path, &module.build_id, &offsets),
+            false => namer.name(&self.root, &module.path, &module.build_id, &offsets),
         };
         let mut found = found
             .unwrap_or_else(|problem| {
@@ -251,19 +246,20 @@ impl Default for Namer {
 }
 
 impl Namer {
-    /// For each offset in the file the function with what was inlined there, the innermost first;
-    /// none where the file has no name. An error is a sentence about the whole file. A file with
-    /// another build id is not believed, and an empty one is that of no file.
+    /// For each offset in the file, which is below `root`, the function with what was inlined,
+    /// the innermost first; none where the file has no name. An error is a sentence about the whole
+    /// file. A file with another build id is not believed, and an empty one is that of no file.
     pub fn name(
         &self,
+        root: &Path,
         path: &str,
         build_id: &[u8],
         offsets: &[u64],
     ) -> Result<Vec<Vec<Frame>>, String> {
         let name = file_name(path);
-        let file = file_of(path, build_id)?;
+        let file = file_of(root, path, build_id)?;
         let symbolize = |debug_syms| {
-            let mut elf = Elf::new(&file);
+            let mut elf = Elf::new(file.path());
             elf.debug_syms = debug_syms;
             self.0
                 .symbolize(&Source::Elf(elf), Input::VirtOffset(offsets))
@@ -292,10 +288,11 @@ fn file_name(path: &str) -> String {
 }
 
 /// Whether the file is of a later time than the recording.
-fn is_newer(path: &str, header: &Header) -> bool {
+fn is_newer(root: &Path, path: &str, header: &Header) -> bool {
     let lasted = header.last_ns.saturating_sub(header.start_ns);
     let end = Duration::from_nanos(header.start_unix_ns.saturating_add(lasted));
-    let changed = fs::metadata(path).and_then(|metadata| metadata.modified());
+    let file = hakmem_files::below(root, Path::new(path));
+    let changed = file.and_then(|file| file.metadata()?.modified());
     changed.is_ok_and(|changed| changed > UNIX_EPOCH + end)
 }
 

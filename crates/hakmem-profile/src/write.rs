@@ -231,9 +231,7 @@ mod tests {
                 build_id: vec![1, 2, 3],
                 path: "/bin/a".into(),
             }],
-            processes: Vec::new(),
-            is_partial: false,
-            problems: Vec::new(),
+            ..Recording::default()
         };
         let read = parse(&write(&recording)).unwrap();
         assert_eq!(read.problems, Vec::<String>::new());

@@ -1,6 +1,7 @@
 //! The live profile: call sites of samples, by name, and as a recording that `hakmem report` shows.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -139,8 +140,16 @@ pub fn recording_of(report: &Report, sites: &[Site]) -> Recording {
         },
         sites: sites.iter().map(site_of).collect(),
         modules: report.files.iter().map(module).collect(),
+        user: user(&report.source),
         ..Recording::default()
     }
+}
+
+/// Whose process it is.
+fn user(source: &Source) -> Option<u32> {
+    let pid = source.pid.filter(|_| source.core.is_none())?;
+    let metadata = std::fs::metadata(format!("/proc/{pid}"));
+    metadata.ok().map(|metadata| metadata.uid())
 }
 
 fn site_of(site: &Site) -> file::Site {

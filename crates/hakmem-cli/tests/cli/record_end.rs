@@ -99,3 +99,60 @@ fn a_full_disk_is_named_before_the_program_runs() {
     );
     assert!(!said.contains("doctor"), "{said}");
 }
+
+/// Whoever may write to the directory may put there what he likes.
+#[test]
+fn what_others_put_beside_recordings_stops_nothing() {
+    let directory = scratch();
+    let script = "cd \"$0\"; mkfifo fifo.1.hakprof; ln -s /dev/zero zero.1.hakprof; \
+                  printf 'hakprof\\n' > long.1.hakprof; truncate -s 8G long.1.hakprof; \
+                  truncate -s 8G empty.1.hakprof; exec ls / > /dev/null";
+    hakmem()
+        .args(["record", "--output"])
+        .arg(directory.path())
+        .args(["--", "sh", "-c", script])
+        .arg(directory.path())
+        .timeout(std::time::Duration::from_secs(60))
+        .assert()
+        .code(0)
+        .stderr(
+            contains("fifo.1.hakprof: it is no ordinary file")
+                .and(contains("zero.1.hakprof: it is no ordinary file"))
+                .and(contains("long.1.hakprof: 8192 MiB are too much")),
+        );
+    for name in ["fifo.1.hakprof", "zero.1.hakprof", "long.1.hakprof"] {
+        hakmem()
+            .arg("report")
+            .arg(directory.path().join(name))
+            .timeout(std::time::Duration::from_secs(60))
+            .assert()
+            .code(2)
+            .stderr(contains("cannot read"));
+    }
+}
+
+/// A file of results goes where its path says, not where somebody else lets it lead.
+#[test]
+fn links_of_others_are_not_written_through() {
+    use std::os::unix::fs::{lchown, symlink, PermissionsExt};
+    let directory = scratch();
+    let (victim, all) = (
+        directory.path().join("victim"),
+        directory.path().join("all"),
+    );
+    std::fs::write(&victim, "as it was").unwrap();
+    std::fs::create_dir(&all).unwrap();
+    std::fs::set_permissions(&all, std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let page = all.join("page.prom");
+    symlink(&victim, &page).unwrap();
+    if lchown(&page, Some(65534), Some(65534)).is_err() {
+        return skip("right to give files away");
+    }
+    hakmem()
+        .args(["metrics", "--textfile"])
+        .arg(&page)
+        .assert()
+        .code(2)
+        .stderr(contains("is a link of another user"));
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "as it was");
+}

@@ -1,0 +1,224 @@
+//! Opens files that others could have put where they are: what a recording, a core file or a
+//! process names, and what lies in directories that others may write to.
+//!
+//! A path is opened without its file first (O_PATH), so that nobody waits for the other end of a
+//! FIFO, and no device is set going; what is no ordinary file is refused. Names of a container are
+//! found below its root, whatever links lie in it.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{open, openat, openat2, Mode, OFlags, ResolveFlags, CWD};
+use rustix::process::geteuid;
+
+/// Opens an ordinary file.
+///
+/// # Errors
+/// There is none, or it is something else.
+pub fn ordinary(path: &Path) -> io::Result<File> {
+    reopened(open(path, FIND, Mode::empty())?)
+}
+
+/// Opens an ordinary file that may be anybody's: its last name is no link.
+///
+/// # Errors
+/// There is none, or it is something else.
+pub fn unlinked(path: &Path) -> io::Result<File> {
+    reopened(openat(
+        CWD,
+        path,
+        FIND.union(OFlags::NOFOLLOW),
+        Mode::empty(),
+    )?)
+}
+
+/// Opens an ordinary file of a container, or of this machine, whose root is `/`. Links are followed
+/// as those see them who live there.
+///
+/// # Errors
+/// There is none, or it is something else.
+pub fn below(root: &Path, path: &Path) -> io::Result<File> {
+    match root == Path::new("/") {
+        true => ordinary(&root.join(path)),
+        false => reopened(within(root, path, FIND)?),
+    }
+}
+
+/// Opens a directory likewise.
+///
+/// # Errors
+/// There is none, or it is something else.
+pub fn directory_below(root: &Path, path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+    Ok(within(root, path, flags)?.into())
+}
+
+/// All that is in the file.
+///
+/// # Errors
+/// It is longer than that, or cannot be read.
+pub fn bytes(file: &File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 <= most {
+        true => Ok(bytes),
+        false => Err(io::Error::other(format!(
+            "it is longer than {} MiB",
+            most >> 20
+        ))),
+    }
+}
+
+/// The path without the links in it, of which the last name need not exist; for files that are to
+/// be written. In a directory in which everybody may make names (`/tmp`) a link is followed only if
+/// it is that of this user or of the owner of the directory, as the kernel has it
+/// (fs.protected_symlinks), which does so only where it is told to.
+///
+/// # Errors
+/// There is such a link, or a directory is missing.
+pub fn resolved(path: &Path) -> io::Result<PathBuf> {
+    const LINKS_MAX: usize = 40;
+    let whole = std::path::absolute(path)?;
+    let mut rest: Vec<PathBuf> = names(&whole);
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(name) = rest.pop() {
+        if name == Path::new("..") {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&name);
+        match next.symlink_metadata() {
+            Ok(metadata) if metadata.is_symlink() => {
+                let place = at.metadata()?;
+                let everybodys = place.mode() & 0o1002 == 0o1002;
+                let user = metadata.uid();
+                if everybodys && user != geteuid().as_raw() && user != place.uid() {
+                    return Err(io::Error::other(format!(
+                        "{} is a link of another user in a directory of all",
+                        next.display()
+                    )));
+                }
+                links += 1;
+                if links > LINKS_MAX {
+                    return Err(rustix::io::Errno::LOOP.into());
+                }
+                let target = next.read_link()?;
+                if target.is_absolute() {
+                    at = PathBuf::from("/");
+                }
+                rest.extend(names(&target));
+            }
+            Ok(_) => at = next,
+            Err(error) if error.kind() == ErrorKind::NotFound && rest.is_empty() => at = next,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(at)
+}
+
+/// The names of a path, the last one first.
+fn names(path: &Path) -> Vec<PathBuf> {
+    let names = path.components().rev();
+    let names = names.filter(|it| matches!(it, Component::Normal(_) | Component::ParentDir));
+    names.map(|it| PathBuf::from(it.as_os_str())).collect()
+}
+
+const FIND: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+fn within(root: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let root = open(root, FIND | OFlags::DIRECTORY, Mode::empty())?;
+    let resolve = ResolveFlags::IN_ROOT;
+    Ok(openat2(root, path, flags, Mode::empty(), resolve)?)
+}
+
+/// Opens what was found, to read it.
+fn reopened(found: OwnedFd) -> io::Result<File> {
+    let found = File::from(found);
+    if !found.metadata()?.is_file() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
+    let path = format!("/proc/self/fd/{}", found.as_fd().as_raw_fd());
+    Ok(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{symlink, PermissionsExt};
+
+    #[test]
+    fn only_ordinary_files_are_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "text").unwrap();
+        symlink("file", at("link")).unwrap();
+        rustix::fs::mknodat(CWD, at("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert_eq!(bytes(&ordinary(&at("link")).unwrap(), 4).unwrap(), b"text");
+        assert_eq!(bytes(&unlinked(&at("file")).unwrap(), 4).unwrap(), b"text");
+        let long = bytes(&ordinary(&at("file")).unwrap(), 3).unwrap_err();
+        assert_eq!(long.to_string(), "it is longer than 0 MiB");
+        for refused in [
+            ordinary(&at("fifo")),
+            unlinked(&at("fifo")),
+            unlinked(&at("link")),
+            ordinary(directory.path()),
+            ordinary(Path::new("/dev/zero")),
+        ] {
+            assert_eq!(refused.unwrap_err().to_string(), "it is no ordinary file");
+        }
+    }
+
+    #[test]
+    fn links_of_a_container_lead_nowhere_outside() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::create_dir(root.join("etc")).unwrap();
+        fs::write(root.join("etc/passwd"), "inside").unwrap();
+        symlink("/etc/passwd", root.join("absolute")).unwrap();
+        symlink("../../../../../../etc/passwd", root.join("relative")).unwrap();
+        symlink("/etc", root.join("tmp")).unwrap();
+        for name in ["absolute", "/absolute", "relative", "/tmp/passwd"] {
+            let file = below(root, Path::new(name)).unwrap();
+            assert_eq!(bytes(&file, 100).unwrap(), b"inside", "{name}");
+        }
+        let tmp = directory_below(root, Path::new("/tmp")).unwrap();
+        let inside = root.join("etc").metadata().unwrap().ino();
+        assert_eq!(tmp.metadata().unwrap().ino(), inside);
+    }
+
+    #[test]
+    fn links_of_others_are_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        fs::create_dir(at("all")).unwrap();
+        let mode = fs::Permissions::from_mode(0o1777);
+        fs::set_permissions(at("all"), mode).unwrap();
+        fs::write(at("victim"), "").unwrap();
+        symlink("../victim", at("all/own")).unwrap();
+        symlink(at("all"), at("link")).unwrap();
+        assert_eq!(resolved(&at("all/own")).unwrap(), at("victim"));
+        assert_eq!(resolved(&at("link/./../all/new")).unwrap(), at("all/new"));
+        assert!(resolved(&at("none/new")).is_err());
+        symlink("loop", at("loop")).unwrap();
+        assert!(resolved(&at("loop")).is_err());
+        if !geteuid().is_root() {
+            return;
+        }
+        let other = Some(rustix::fs::Uid::from_raw(65534));
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::chownat(CWD, at("all/own"), other, None, flags).unwrap();
+        let error = resolved(&at("all/own")).unwrap_err().to_string();
+        assert!(error.contains("is a link of another user"), "{error}");
+        assert!(resolved(&at("all/own/x")).is_err());
+        // Where not everybody may make names it is the owner's business.
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(at("all"), mode).unwrap();
+        assert_eq!(resolved(&at("all/own")).unwrap(), at("victim"));
+    }
+}

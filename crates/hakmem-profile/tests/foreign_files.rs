@@ -1,0 +1,135 @@
+//! Files that a recording names, or that others put there, are opened with care.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use flate2::write::ZlibEncoder;
+use flate2::Compression;
+use hakmem_profile::file::{Header, Module, Recording, Site};
+use hakmem_profile::symbols::{Namer, Symbols};
+
+/// A recording of a call in that file, and one of code that was made at run time.
+fn recording(path: &str) -> Recording {
+    let site = |address| Site {
+        frames: vec![address],
+        ..Site::default()
+    };
+    Recording {
+        header: Header {
+            process: 17,
+            ..Header::default()
+        },
+        sites: vec![Site::default(), site(0x1010), site(0x9008)],
+        modules: vec![Module {
+            start: 0x1000,
+            end: 0x2000,
+            path: path.into(),
+            ..Module::default()
+        }],
+        user: Some(4242),
+        ..Recording::default()
+    }
+}
+
+fn fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn what_is_no_ordinary_file_is_not_opened() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("tmp")).unwrap();
+    fifo(&root.path().join("fifo"));
+    fifo(&root.path().join("tmp/perf-17.map"));
+    symlink("/dev/zero", root.path().join("zero")).unwrap();
+    for name in ["/fifo", "/tmp"] {
+        let symbols = Symbols::resolve_below(&recording(name), root.path());
+        let problem = &symbols.problems[0];
+        assert!(problem.contains("no ordinary file"), "{problem}");
+    }
+    // A link of a container leads nowhere outside of it.
+    let symbols = Symbols::resolve_below(&recording("/zero"), root.path());
+    let problem = &symbols.problems[0];
+    assert!(problem.contains("not there any more"), "{problem}");
+}
+
+#[test]
+fn maps_of_strangers_name_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("tmp")).unwrap();
+    let map = root.path().join("tmp/perf-17.map");
+    let name = || {
+        let symbols = Symbols::resolve_below(&recording("/none"), root.path());
+        let named = symbols.frames_of(2).next().unwrap().function.clone();
+        named
+    };
+    fs::write(&map, "9000 10 compiled\n").unwrap();
+    let own = std::os::unix::fs::MetadataExt::uid(&map.metadata().unwrap());
+    if own != 0 {
+        return;
+    }
+    assert_eq!(name(), "compiled");
+    std::os::unix::fs::chown(&map, Some(4242), None).unwrap();
+    assert_eq!(name(), "compiled");
+    std::os::unix::fs::chown(&map, Some(4243), None).unwrap();
+    assert_eq!(name(), "0x9007");
+    std::os::unix::fs::chown(&map, Some(0), None).unwrap();
+    let file = fs::File::options().write(true).open(&map).unwrap();
+    file.set_len(3 << 30).unwrap();
+    assert_eq!(name(), "0x9007");
+}
+
+/// An ELF file of one compressed section, whose header says that it is short.
+fn compressed(packed: &[u8]) -> Vec<u8> {
+    let names = b"\0.debug_info\0.shstrtab\0";
+    let mut section = [1u64.to_le_bytes(), 100u64.to_le_bytes(), 1u64.to_le_bytes()].concat();
+    section.extend(packed);
+    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    let table = 64 + section.len() as u64 + names.len() as u64;
+    file.extend([3u16, 62].map(u16::to_le_bytes).concat());
+    file.extend(1u32.to_le_bytes());
+    file.extend([0, 0, table].map(u64::to_le_bytes).concat());
+    file.extend(0u32.to_le_bytes());
+    file.extend([64u16, 56, 0, 64, 3, 2].map(u16::to_le_bytes).concat());
+    file.extend(&section);
+    file.extend(names);
+    for (name, kind, flags, offset, length) in [
+        (0u32, 0u32, 0u64, 0, 0),
+        (1, 1, 0x800, 64, section.len()),
+        (13, 3, 0, 64 + section.len(), names.len()),
+    ] {
+        file.extend([name, kind].map(u32::to_le_bytes).concat());
+        file.extend(
+            [flags, 0, offset as u64, length as u64]
+                .map(u64::to_le_bytes)
+                .concat(),
+        );
+        file.extend([0u8; 8]);
+        file.extend([1u64, 0].map(u64::to_le_bytes).concat());
+    }
+    file
+}
+
+#[test]
+fn sections_that_unpack_to_gigabytes_are_not_unpacked() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bomb");
+    let problem = |mib: usize| {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+        for _ in 0..mib {
+            encoder.write_all(&[0; 1 << 20]).unwrap();
+        }
+        fs::write(&path, compressed(&encoder.finish().unwrap())).unwrap();
+        let named = Namer::default().name(Path::new("/"), path.to_str().unwrap(), &[], &[1]);
+        named.err().unwrap_or_default()
+    };
+    assert!(!problem(8).contains("unpack"), "{}", problem(8));
+    assert!(
+        problem(200).contains("unpack to far more"),
+        "{}",
+        problem(200)
+    );
+}
