@@ -242,14 +242,23 @@ impl Account {
                 name if name.starts_with('/') || name == "[vdso]" => Part::Files,
                 // A stack of a thread lies above a guard that nobody may touch.
                 "" if stack_guard == Some(mapping.addresses.start) => Part::Stacks,
-                "" if follows_file(mappings, mapping) => Part::Files,
                 _ => Part::OtherMappings,
             };
             let is_guard = !mapping.readable && !mapping.writable && mapping.name.is_empty();
             let short = mapping.bytes() <= GUARD_MAX;
             stack_guard = (is_guard && short).then_some(mapping.addresses.end);
             for range in without(mapping.addresses.clone(), ours) {
-                self.add(part, residency, range);
+                let others = match part {
+                    // Zeroed data of a file has no name, and may be in one with what lies beside.
+                    Part::OtherMappings => without(range.clone(), &snapshot.data),
+                    _ => vec![range.clone()],
+                };
+                for file in without(range, &others) {
+                    self.add(Part::Files, residency, file);
+                }
+                for range in others {
+                    self.add(part, residency, range);
+                }
             }
         }
     }
@@ -257,15 +266,6 @@ impl Account {
 
 /// Guards of stacks are a page, or a few.
 const GUARD_MAX: u64 = 1 << 20;
-
-/// Whether a mapping without a name is the zeroed data at the end of a file's.
-fn follows_file(mappings: &[Mapping], mapping: &Mapping) -> bool {
-    let place = mappings.partition_point(|other| other.addresses.end <= mapping.addresses.start);
-    place.checked_sub(1).is_some_and(|before| {
-        let before = &mappings[before];
-        before.addresses.end == mapping.addresses.start && before.is_file() && before.writable
-    })
-}
 
 /// The part of the live blocks of a slab.
 fn tier_part(snapshot: &Snapshot, slab: &Slab) -> Part {

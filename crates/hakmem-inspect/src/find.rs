@@ -11,6 +11,7 @@ use memchr::memmem;
 use crate::layout::{number, Layout, MAGIC};
 use crate::maps::Mapping;
 use crate::memory::{Budget, Memory};
+use crate::ranges::merged;
 
 /// The library, or the program that it is linked into.
 #[derive(Clone, Debug)]
@@ -60,6 +61,14 @@ pub fn loaded_files(memory: &dyn Memory, mappings: &[Mapping]) -> Vec<LoadedFile
         })
     };
     starts(mappings).filter_map(file).collect()
+}
+
+/// The data of all ELF files of a program, what is zero at their ends included, in order and apart.
+pub fn data(memory: &dyn Memory, mappings: &[Mapping]) -> Vec<Range<u64>> {
+    let objects = starts(mappings).filter_map(|it| object(memory, it.addresses.start));
+    let segments = objects.flat_map(|object| object.segments);
+    let written = segments.filter(|segment| segment.writable);
+    merged(written.map(|segment| segment.addresses).collect())
 }
 
 /// Where files begin in memory.

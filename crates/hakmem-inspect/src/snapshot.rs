@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::classes::{size_classes, SizeClass};
 use crate::cycles::Cycles;
 use crate::error::Error;
-use crate::find::{find, Found};
+use crate::find::{data, find, Found};
 use crate::heaps::Heaps;
 use crate::layout::{length_to, number, Layout, KNOWN};
 use crate::maps::{Mapped, Mapping};
@@ -36,6 +36,8 @@ pub struct Snapshot {
     pub cycles: Option<Cycles>,
     /// Call sites of samples, those that hold most first.
     pub sites: Vec<Site>,
+    /// Data of the program and its libraries, in order and apart.
+    pub data: Vec<Range<u64>>,
     /// Memory of its records, in order and apart.
     pub records: Vec<Range<u64>>,
 }
@@ -140,6 +142,7 @@ impl Snapshot {
             found: found.clone(),
             settings: Settings::read(memory, layout)?,
             // Older libraries do not tell these.
+            data: data(memory, mappings),
             cycles: Cycles::read(memory, layout).unwrap_or_default(),
             sites: sites(memory, layout).unwrap_or_default(),
             classes,

@@ -13,6 +13,7 @@ use hakmem_inspect::find::Found;
 use hakmem_inspect::layout::{Layout, KNOWN, MAGIC};
 use hakmem_inspect::maps::Mapping;
 use hakmem_inspect::memory::Memory;
+use hakmem_inspect::part::Part;
 use hakmem_inspect::report::{find_library, report, Source};
 use hakmem_inspect::residency::Residency;
 use hakmem_inspect::snapshot::Snapshot;
@@ -310,6 +311,32 @@ impl Memory for Liar {
         }
         true
     }
+}
+
+/// It lies right above a mapped file that is written to, as zeroed data of a library does.
+#[test]
+fn memory_of_the_program_is_not_a_file() {
+    let script = "
+import ctypes, mmap, sys, tempfile
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+file = tempfile.TemporaryFile()
+file.truncate(4096)
+block = libc.mmap(None, 64 << 20, 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+libc.mmap(block, 4096, 3, mmap.MAP_SHARED | 0x10, file.fileno(), 0)
+ctypes.memset(block, 1, 64 << 20)
+print('ready', flush=True)
+sys.stdin.read()
+";
+    let program = Program::start(script);
+    let report = inspect(program.0.id() as i32).unwrap();
+    let (files, other) = (
+        report.resident(Part::Files),
+        report.resident(Part::OtherMappings),
+    );
+    assert!((1 << 20..40 << 20).contains(&files), "{files}");
+    assert!((63 << 20..80 << 20).contains(&other), "{other}");
 }
 
 #[test]
