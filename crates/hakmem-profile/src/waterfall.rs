@@ -37,19 +37,26 @@ pub fn at_peak(analysis: &Analysis) -> Option<Waterfall> {
 /// one of the two with more live memory comes closest.
 fn highest(recording: &Recording) -> Option<(&Snapshot, u64)> {
     let snapshots = &recording.snapshots;
-    let seen = snapshots.iter().max_by_key(|snapshot| snapshot.rss)?;
+    let seen_rss = snapshots.iter().map(|snapshot| snapshot.rss).max()?;
+    // What a block leaves behind stays resident for a while: of looks that are as high, the one
+    // with most live memory says why.
+    let near = |snapshot: &&Snapshot| snapshot.rss as f64 > CLOSE * seen_rss as f64;
+    let near = snapshots.iter().filter(near);
+    let seen = near
+        .max_by_key(|snapshot| snapshot.live)
+        .unwrap_or(&snapshots[0]);
     // What was before the recording is not of it.
     let start = snapshots.first().filter(|_| recording.header.attached);
     let rose = |last: usize, known: u64| snapshots[last].rss_highest > known;
     let last = (0..snapshots.len()).rfind(|&at| match at {
-        0 => start.is_none() && rose(at, seen.rss),
+        0 => start.is_none() && rose(at, seen_rss),
         _ => rose(at, snapshots[at - 1].rss_highest),
     });
-    let Some(last) = last.filter(|&last| rose(last, seen.rss)) else {
-        return Some((seen, seen.rss));
+    let Some(last) = last.filter(|&last| rose(last, seen_rss)) else {
+        return Some((seen, seen_rss));
     };
     let most = snapshots[last].rss_highest;
-    let fuller = match seen.rss as f64 > CLOSE * most as f64 {
+    let fuller = match seen_rss as f64 > CLOSE * most as f64 {
         true => seen,
         false => snapshots[last.saturating_sub(1)..=last]
             .iter()
@@ -182,6 +189,13 @@ mod tests {
     fn what_was_seen_is_told_of_where_it_comes_close() {
         assert_eq!(of(&[(2, 2, 1), (400, 401, 7), (3, 402, 9)]), Some((7, 402)));
         assert_eq!(of(&[(2, 2, 1), (402, 402, 7), (3, 402, 9)]), Some((7, 402)));
+    }
+
+    /// After a free the block is kept, and the RSS is as high as before.
+    #[test]
+    fn of_looks_that_are_as_high_the_fullest_tells() {
+        assert_eq!(of(&[(61, 61, 60), (62, 62, 1)]), Some((60, 62)));
+        assert_eq!(of(&[(50, 50, 49), (62, 62, 1)]), Some((1, 62)));
     }
 
     #[test]
