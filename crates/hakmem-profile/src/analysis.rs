@@ -303,7 +303,7 @@ fn figures(
         ..SiteFigures::default()
     };
     let middle_ns = start_ns + (end_ns - start_ns) / 2;
-    let (mut middle, mut held) = (0.0, 0.0);
+    let (mut middle, mut last, mut held) = (0.0, 0.0, 0.0);
     let (mut dead, mut remote, mut realloc) = (0.0, 0.0, 0.0);
     let mut lifetimes: Vec<(u64, f64)> = Vec::new();
     for sample in samples {
@@ -317,6 +317,10 @@ fn figures(
         }
         if sample.lives_at(middle_ns) {
             middle += weight;
+        }
+        // What died with its process grows no more.
+        if sample.left_ns().is_none() {
+            last += weight;
         }
         let lifetime = sample
             .death_ns
@@ -345,7 +349,7 @@ fn figures(
     [figures.median, figures.p99] = [0.5, 0.99].map(|share| quantile(&lifetimes, share));
     if !is_look {
         let half_s = (end_ns - middle_ns).max(1) as f64 / 1e9;
-        figures.growth_per_second = (figures.end.bytes - middle) / half_s;
+        figures.growth_per_second = (last - middle) / half_s;
     }
     figures
 }

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use indexmap::IndexMap;
 
 use crate::analysis::{Analysis, Measure};
+use crate::file::Recording;
 use crate::findings;
 use crate::symbols::Frame;
 use crate::units::{blocks, bytes, duration, many, one_line, percent, signed_bytes};
@@ -71,6 +72,14 @@ pub fn summary(analysis: &Analysis, options: &Options) -> String {
     page.text
 }
 
+/// When it was that what is called live at the end lived.
+pub(crate) fn end_of(recording: &Recording) -> &'static str {
+    match recording.processes.len() {
+        0 | 1 => "end",
+        _ => "ends of all processes, added up",
+    }
+}
+
 fn head(page: &mut Page, analysis: &Analysis) {
     let header = &analysis.recording.header;
     let command: Vec<String> = header.command.iter().map(|word| one_line(word)).collect();
@@ -107,10 +116,11 @@ fn head(page: &mut Page, analysis: &Analysis) {
     say(&match header.is_look {
         true => format!("live: {}; {all}", bytes(end.bytes)),
         false => format!(
-            "live: {} at the peak (after {}), {} at the end; {all}",
+            "live: {} at the peak (after {}), {} at the {}; {all}",
             bytes(peak.bytes),
             duration(analysis.since_start(analysis.peak_ns) as f64),
             bytes(end.bytes),
+            end_of(&analysis.recording),
         ),
     });
     if let Some(before) = before(analysis) {

@@ -8,10 +8,11 @@ use hakmem_profile::file::{parse, Header, Recording, Sample, Site};
 use hakmem_profile::leaks::{self, Suppressions};
 use hakmem_profile::patterns::Patterns;
 use hakmem_profile::select::{self, Filter};
+use hakmem_profile::symbols::Symbols;
 use hakmem_profile::timeline::{Layers, Timeline};
 use hakmem_profile::{html, sarif, text, tree};
 
-use support::{later, toy, toy_analysis, toy_symbols, Birth, MEAN, MS};
+use support::{later, toy, toy_analysis, toy_symbols, Birth, File, MEAN, MS};
 
 const MIB: f64 = 1048576.0;
 
@@ -295,4 +296,32 @@ fn leaks_are_told_to_programs() {
     let place = &result["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], "file:///src/cache.cpp");
     assert_eq!(place["region"]["startLine"], 12);
+}
+
+/// Processes that ended one after the other, each with a block: no moment had them all.
+#[test]
+fn what_died_with_its_process_does_not_grow() {
+    let parts = (0..20u64).map(|number| {
+        let mut file = File::default();
+        let site = file.site(&[0x1010]);
+        for _ in 0..100 {
+            file.sample(Birth::new(site, MS, None));
+        }
+        let mut recording = parse(&file.bytes(10 * MS)).unwrap();
+        recording.header.start_unix_ns += number * 1000 * MS;
+        recording.header.process = number as u32 + 1;
+        let symbols = Symbols::resolve(&recording);
+        (recording, symbols)
+    });
+    let (recording, symbols) = select::merge(parts.collect());
+    let analysis = Analysis::new(recording, symbols);
+    let site = &analysis.sites[0];
+    // The last one is all that there is then.
+    assert!(site.growth_per_second * 10.0 < 0.1 * site.end.bytes);
+    let text = text::render(&analysis, &text::Options::default());
+    assert!(!text.contains("grew to the end"), "{text}");
+    assert!(
+        text.contains("at the ends of all processes, added up"),
+        "{text}"
+    );
 }

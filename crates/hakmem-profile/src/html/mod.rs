@@ -12,6 +12,7 @@ use crate::analysis::{Analysis, Measure};
 use crate::difference::Difference;
 use crate::findings;
 use crate::flame::{self, Colours};
+use crate::text::end_of;
 use crate::tree::{self, Node};
 use crate::units::{blocks, bytes, duration, one_line, shortened, signed_bytes};
 use crate::waterfall;
@@ -182,7 +183,7 @@ fn summary(analysis: &Analysis) -> Markup {
             div.tiles {
                 (tile("Live at the peak", &bytes(peak.bytes),
                     &format!("{}, after {after}", blocks(peak.blocks))))
-                (tile("Live at the end", &bytes(end.bytes),
+                (tile(&format!("Live at the {}", end_of(&analysis.recording)), &bytes(end.bytes),
                     &blocks(end.blocks)))
                 (tile("Allocated in all", &bytes(all.bytes),
                     &format!("{}, {} a second", blocks(all.blocks), bytes(all.bytes / seconds))))
