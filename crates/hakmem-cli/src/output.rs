@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
+use hakmem_report::format::steers;
 use hakmem_report::table::{self, TableOptions};
 use hakmem_report::{brief, csv, html, json, markdown};
 use hakmem_results::ResultFile;
@@ -267,7 +268,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// is one for `eprintln!`. Names of files may be in them, and these may hold what would steer a
 /// terminal.
 pub fn say(lines: impl Display) {
-    let steers = |c: char| c.is_control() && c != '\n';
+    let steers = |c: char| steers(c) && c != '\n';
     let _ = writeln!(io::stderr(), "{}", lines.to_string().replace(steers, " "));
 }
 

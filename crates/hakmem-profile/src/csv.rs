@@ -75,12 +75,32 @@ impl Table {
         Table(::csv::Writer::from_writer(header.into()))
     }
 
+    /// What spreadsheets take for a formula, as a module called `=cmd|...`, becomes text.
     fn row(&mut self, cells: &[String]) {
+        let is_formula =
+            |cell: &str| cell.starts_with(['=', '+', '-', '@']) && cell.parse::<f64>().is_err();
+        let cells = cells.iter().map(|cell| match is_formula(cell) {
+            true => format!("'{cell}"),
+            false => cell.clone(),
+        });
         let _ = self.0.write_record(cells);
     }
 
     fn finish(self) -> String {
         let bytes = self.0.into_inner().unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_no_formulas() {
+        let mut table = Table::new("a,b\n");
+        let cells = ["=cmd|x", "-17", "-x", "@sum", "a=b", "+1.5"].map(str::to_owned);
+        table.row(&cells);
+        assert_eq!(table.finish(), "a,b\n'=cmd|x,-17,'-x,'@sum,a=b,+1.5\n");
     }
 }

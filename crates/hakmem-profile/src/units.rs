@@ -92,7 +92,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Text of others on one line, without what would steer a terminal.
 pub fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    text.replace(hakmem_report::format::steers, " ")
 }
 
 /// The text, or as much of it as so many letters have room for; at least one.

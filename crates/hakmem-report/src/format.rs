@@ -254,9 +254,16 @@ pub fn marked(ratio: &Ratio) -> String {
     format!("{} {}", short_ratio(ratio.ratio), mark(ratio.verdict))
 }
 
+/// Whether a letter steers a terminal, or the order in which others are shown.
+pub fn steers(letter: char) -> bool {
+    let turns = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}');
+    letter.is_control() || turns
+}
+
 /// Text from outside on one line and without control characters, which could steer a terminal.
 pub fn one_line(text: &str) -> String {
-    let plain = text.replace(|c: char| c.is_control(), " ");
+    let plain = text.replace(steers, " ");
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
