@@ -36,7 +36,12 @@ pub fn metrics(arguments: &MetricsArguments) -> Result<ExitCode> {
 fn write_file(collector: &mut Collector, path: &Path, arguments: &MetricsArguments) -> Result<()> {
     let file = Document::new(path)?;
     loop {
-        file.write(&collector.collect()?)?;
+        let figures = collector.collect();
+        if figures.is_err() && arguments.interval.is_some() {
+            // Those of a process that has ended are not to stay.
+            file.write(Figures::new()?.text()?)?;
+        }
+        file.write(figures?)?;
         match arguments.interval {
             Some(interval) => sleep(interval),
             None => return Ok(()),

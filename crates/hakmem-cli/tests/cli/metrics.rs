@@ -261,6 +261,26 @@ fn a_server_survives_who_attacks_it() {
     drop(server);
 }
 
+#[test]
+fn figures_of_a_process_that_has_ended_do_not_stay() {
+    let program = sleeper();
+    let directory = scratch();
+    let file = directory.path().join("hakmem.prom");
+    let pid = program.0.id().to_string();
+    let mut writer = Command::new(hakmem().get_program())
+        .args(["metrics", &pid, "--interval", "50ms", "--textfile"])
+        .arg(&file)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let text = || std::fs::read_to_string(&file).unwrap_or_default();
+    until(|| text().contains("hakmem_processes 1").then_some(()));
+    drop(program);
+    assert_eq!(writer.wait().unwrap().code(), Some(2));
+    assert!(text().contains("hakmem_processes 0"), "{}", text());
+    assert!(!text().contains(&pid), "{}", text());
+}
+
 const LIES: [&str; 7] = [
     "product",
     "sums",
