@@ -1,9 +1,13 @@
 /* See watch.h. */
 #include "api/watch.h"
 
-#include <errno.h>
+#include <pthread.h>
 
-#include "thread/own.h"
+#include "os/os.h"
+
+/* A statically linked program may lack threads, and has no dynamic linker to wait for. */
+#pragma weak pthread_create
+#pragma weak pthread_detach
 
 bool watch_is_observed;
 
@@ -18,16 +22,20 @@ static void *answer(void *request)
 
 static void take_request(void)
 {
+    pthread_t thread;
     uint32_t request = __atomic_exchange_n(&attachment.request, ATTACH_NOTHING, __ATOMIC_ACQUIRE);
     if (!request)
         return;
     void *argument = (void *)(uintptr_t)request; /* NOLINT(performance-no-int-to-ptr) */
-    int error = own_thread_start(answer, argument);
-    /* A program without threads has no dynamic linker to wait for. */
-    if (error == ENOSYS)
+    /* The program's signal handlers must not run in the new thread. */
+    uint64_t blocked = os_block_signals();
+    if (!pthread_create || !pthread_detach)
         answer(argument);
-    else if (error)
+    else if (pthread_create(&thread, NULL, answer, argument) == 0)
+        pthread_detach(thread);
+    else
         __atomic_fetch_add(&attachment.answers, 1, __ATOMIC_RELEASE);
+    os_restore_signals(blocked);
 }
 
 void watch_look(struct heap *heap)

@@ -34,16 +34,12 @@ enum engine { ENGINE_RESTS, ENGINE_WAITS, ENGINE_WORKS };
 extern uint8_t
     pressure_engine; /* atomic: acquire when a thread begins to work, release at its end */
 
-/* The helper (reclaim/background.h): there is none; it exists; the system refuses to start one. */
-enum helper { HELPER_NONE, HELPER_WORKS, HELPER_REFUSED };
-extern uint8_t pressure_helper; /* atomic relaxed, any thread */
-
 ALWAYS_INLINE bool pressure_waits(void)
 {
     return ATOMIC_LOAD_RELAXED(&pressure_engine) == ENGINE_WAITS;
 }
 
-/* In a child of fork, where neither the thread that worked nor the helper may exist. */
+/* In a child of fork, where the thread that worked may not exist. */
 void pressure_begin_process(void);
 
 /* ---- Bounds ---------------------------------------------------------------------------------- */

@@ -351,10 +351,6 @@
  * [2026-11-28-one-hand; none: bounds a round] */
 #define STEPS_MAX 4096
 
-/* milliseconds. The helper looks as often whether the program's threads have ended.
- * [2026-11-28-a-helper-on-request; none: behaviour test helper] */
-#define HELPER_WAIT_MS 20
-
 /* bytes. A step purges about as much: a call may be one step longer.
  * [2026-11-28-one-hand; none: unit test reclaim_engine] */
 #define PURGE_STEP (64 * KIB)

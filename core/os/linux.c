@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -735,19 +734,6 @@ uint32_t os_thread_id(void)
 bool os_thread_exists(int process, uint32_t id)
 {
     return system_call(SYS_tgkill, process, id, 0, 0, 0, 0) != -ESRCH;
-}
-
-bool os_is_only_thread(void)
-{
-    struct stat tasks;
-    long stated =
-        system_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&tasks, 0, 0, 0);
-    return stated == 0 && tasks.st_nlink == 3; /* ".", ".." and the thread */
-}
-
-bool os_is_filtered(void)
-{
-    return system_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != 0;
 }
 
 uint64_t os_block_signals(void)

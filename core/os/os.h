@@ -93,12 +93,6 @@ bool os_unguard(void *address, size_t size);
  * system refuses. */
 bool os_make_inaccessible(void *address, size_t size);
 
-/* True if the calling thread is the only one of the process; false also if that cannot be told. */
-bool os_is_only_thread(void);
-
-/* True if a filter of system calls may end the process, as a sandbox has it. */
-bool os_is_filtered(void);
-
 /* How many mappings a process may have. */
 size_t os_mapping_limit(void);
 

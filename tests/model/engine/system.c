@@ -449,16 +449,6 @@ int os_process_id(void)
     return 1;
 }
 
-bool os_is_only_thread(void)
-{
-    return false;
-}
-
-bool os_is_filtered(void)
-{
-    return true;
-}
-
 bool os_thread_exists(int process, uint32_t id)
 {
     (void)process;
