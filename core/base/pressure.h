@@ -31,8 +31,9 @@ void pressure_disarm(void);
 /* What the engine does (reclaim/engine.h): nothing; it waits for a slow path to go on with its
  * round; one of a thread does, and no other. */
 enum engine { ENGINE_RESTS, ENGINE_WAITS, ENGINE_WORKS };
-extern uint8_t
-    pressure_engine; /* atomic: acquire when a thread begins to work, release at its end */
+
+/* An enum engine; atomic: acquire when a thread begins to work, release at its end. */
+extern uint8_t pressure_engine;
 
 ALWAYS_INLINE bool pressure_waits(void)
 {

@@ -110,10 +110,9 @@ static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
 
 /* Purges purgeable grains in up to `slabs` slabs, the emptiest first, down to those of the list
  * `fullness_min`, until these are about `most` bytes, counted as in PURGE_CALL, or the system
- * refuses; returns bytes. Slabs
- * that were looked at wait on a list of their own until the sweep ends, unless a thread that takes
- * or frees a block moves them back. Lock held, but released now and then; slabs that became empty
- * are pushed on `*gone`. */
+ * refuses; returns bytes. Slabs that were looked at wait on a list of their own until the sweep
+ * ends, unless a thread that takes or frees a block moves them back. Lock held, but released now
+ * and then; slabs that became empty are pushed on `*gone`. */
 static SLOW_PATH size_t
 sweep_slabs(struct bin *bin, unsigned slabs, size_t most, unsigned fullness_min, struct list *gone)
 {
