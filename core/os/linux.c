@@ -243,6 +243,10 @@ struct leftover {
 
 static struct leftover *leftovers; /* atomic, any thread: release on push, acquire on taking all */
 
+/* Calls of os_discard_leftovers to be let pass, since as many mappings were refused in vain.
+ * Atomic relaxed, any thread. */
+static size_t vain_calls;
+
 static void leave(struct leftover *leftover)
 {
     leftover->next = ATOMIC_LOAD_RELAXED(&leftovers);
@@ -261,6 +265,8 @@ static bool unmap(void *address, size_t size, bool fresh)
     if (result != 0)
         return false;
     tell_unmapped(address, size);
+    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&vain_calls)))
+        ATOMIC_STORE_RELAXED(&vain_calls, 0);
     return true;
 }
 
@@ -275,13 +281,21 @@ void os_discard(void *address, size_t size)
 
 void os_discard_leftovers(void)
 {
-    struct leftover *leftover = __atomic_exchange_n(&leftovers, NULL, __ATOMIC_ACQUIRE);
-    while (leftover) {
-        struct leftover *next = leftover->next;
-        if (!unmap(leftover, leftover->size, true))
-            leave(leftover);
-        leftover = next;
+    size_t vain = ATOMIC_LOAD_RELAXED(&vain_calls), tried = 0, refused = 0;
+    if (vain) {
+        ATOMIC_STORE_RELAXED(&vain_calls, vain - 1);
+        return;
     }
+    struct leftover *leftover = __atomic_exchange_n(&leftovers, NULL, __ATOMIC_ACQUIRE);
+    for (struct leftover *next; leftover; leftover = next, tried++) {
+        next = leftover->next;
+        if (!unmap(leftover, leftover->size, true)) {
+            leave(leftover);
+            refused++;
+        }
+    }
+    if (refused == tried)
+        ATOMIC_STORE_RELAXED(&vain_calls, refused);
 }
 
 /* Maps more than the request and cuts the ends off. */
