@@ -15,12 +15,15 @@
 static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
 {
     unsigned size = size_classes[slab->size_class].size, grain = (unsigned)slab_grain(slab);
-    unsigned end = slab->watermark * size / grain;
+    /* Behind the last block there may be a part of a page. */
+    bool whole = slab->watermark == slab->blocks;
+    unsigned bytes = size_classes[slab->size_class].units * (unsigned)UNIT_SIZE;
+    unsigned end = (whole ? bytes : slab->watermark * size) / grain;
     uint64_t grains = 0;
     for (unsigned i = 0; i < end;) {
         unsigned first = size_class_index(slab->size_class, i * (size_t)grain);
         unsigned used = (unsigned)bitmap_find(slab->free, first, slab->watermark, false);
-        unsigned free_end = used * size / grain;
+        unsigned free_end = used == slab->watermark ? end : used * size / grain;
         if (free_end > i)
             grains |= bitmap_word_mask(0, i, free_end - i);
         i = ((used + 1) * size + grain - 1) / grain;
@@ -36,6 +39,7 @@ static SLOW_PATH void set_blocks_of(
 {
     unsigned first = size_class_index(slab->size_class, start);
     unsigned last = size_class_index(slab->size_class, start + length - 1);
+    last = last < slab->blocks ? last : slab->blocks - 1u;
     for (unsigned i = first; i <= last; i++) {
         if (UNLIKELY(bitmap_test(slab->free, i) == free)) {
             /* Not with the lock held: the program may catch the signal and go on to free. */
@@ -152,6 +156,11 @@ static unsigned detach_empties(struct bin *bin, unsigned most, struct list *gone
     return count;
 }
 
+static size_t bytes_of_slabs(uint32_t count, unsigned size_class)
+{
+    return (size_t)count * size_classes[size_class].units * UNIT_SIZE;
+}
+
 /* Gives all empty slabs of the bin to the page heap; returns bytes. If the bin makes them anew, it
  * will keep as many again. */
 static size_t release_empties(struct bin *bin, unsigned size_class)
@@ -164,7 +173,7 @@ static size_t release_empties(struct bin *bin, unsigned size_class)
     bin_miss(bin, count);
     lock_release(&bin->lock);
     bin_destroy(&gone);
-    return (size_t)count * size_classes[size_class].units * UNIT_SIZE;
+    return bytes_of_slabs(count, size_class);
 }
 
 bool sweep_empties(unsigned shard)
@@ -189,7 +198,7 @@ bool sweep_may(unsigned number)
  */
 static void detach_unneeded(struct bin *bin, unsigned size_class, struct list *gone)
 {
-    size_t bytes = (size_t)bin->kept_unused * size_classes[size_class].units * UNIT_SIZE;
+    size_t bytes = bytes_of_slabs(bin->kept_unused, size_class);
     detach_empties(bin, bytes > pressure_kept_bytes() ? bin->kept_unused : 0, gone);
     bin->kept_unused = bin->kept;
     bin->missed = 0;
@@ -211,8 +220,8 @@ void sweep_look(unsigned number, bool grown)
         bin->free_unused = bin_listed_blocks(bin);
         detach_unneeded(bin, size_class, &gone);
     }
-    /* Empty slabs may stay unneeded: the hand has to come again. */
-    bool arm = excess || bin->kept;
+    /* Empty slabs may stay unneeded: the hand has to come again, if it would take them. */
+    bool arm = excess || bytes_of_slabs(bin->kept, size_class) > pressure_kept_bytes();
     lock_release(&bin->lock);
     bin_destroy(&gone);
     if (arm)
