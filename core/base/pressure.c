@@ -8,6 +8,7 @@ static size_t kept_bytes = KEPT_BY_POLICY;
 
 bool pressure_armed_flag;
 uint8_t pressure_engine;
+uint8_t pressure_helper;
 bool pressure_limited_flag;
 bool pressure_near_flag;
 size_t pressure_used_bytes;
@@ -30,6 +31,7 @@ void pressure_begin_process(void)
 {
     if (ATOMIC_LOAD_RELAXED(&pressure_engine) == ENGINE_WORKS)
         ATOMIC_STORE_RELAXED(&pressure_engine, ENGINE_WAITS);
+    ATOMIC_STORE_RELAXED(&pressure_helper, HELPER_NONE);
 }
 
 size_t pressure_bound(size_t share_bytes)

@@ -35,12 +35,19 @@ enum engine { ENGINE_RESTS, ENGINE_WAITS, ENGINE_WORKS };
 /* An enum engine; atomic: acquire when a thread begins to work, release at its end. */
 extern uint8_t pressure_engine;
 
+/* The helper (reclaim/background.h): there is none; it exists; the system refused one lately. */
+enum helper { HELPER_NONE, HELPER_WORKS, HELPER_REFUSED };
+
+/* An enum helper; atomic: sequentially consistent when it ends, so that it sees what was armed, or
+ * a slow path sees that it is gone. */
+extern uint8_t pressure_helper;
+
 ALWAYS_INLINE bool pressure_waits(void)
 {
     return ATOMIC_LOAD_RELAXED(&pressure_engine) == ENGINE_WAITS;
 }
 
-/* In a child of fork, where the thread that worked may not exist. */
+/* In a child of fork, where neither the thread that worked nor the helper may exist. */
 void pressure_begin_process(void);
 
 /* ---- Bounds ---------------------------------------------------------------------------------- */

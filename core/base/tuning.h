@@ -351,6 +351,14 @@
  * [2026-11-28-one-hand; none: bounds a round] */
 #define STEPS_MAX 4096
 
+/* milliseconds. So long the helper waits at most before it looks whether memory has grown.
+ * [2026-11-28-a-helper-on-request; none: behaviour test helper] */
+#define HELPER_WAIT_MS 20
+
+/* rounds. A helper ends after so many, and the next call starts another one: halves are used up
+ * then. [2026-11-28-a-helper-on-request; none: behaviour test helper] */
+#define HELPER_ROUNDS_MAX 16
+
 /* bytes. A step purges about as much: a call may be one step longer.
  * [2026-11-28-one-hand; none: unit test reclaim_engine] */
 #define PURGE_STEP (64 * KIB)

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "api/environment.h"
+#include "api/options.h"
 #include "base/policy.h"
 #include "compat/figures.h"
 #include "compat/names.h"
@@ -53,7 +54,6 @@ static const char version[] = "5.3.0-0-hakmem-" HAKMEM_VERSION;
 /* Atomic relaxed, any thread. */
 static struct {
     uint64_t epoch;
-    bool background; /* the value that the program wrote last; there is no such thread */
     long sample_kib; /* the mean distance when sampling begins again */
 } state = {.epoch = 1, .sample_kib = 512 /* jemalloc's lg_prof_sample */};
 
@@ -113,7 +113,7 @@ static int act(enum control control, uint64_t value)
         ATOMIC_ADD_RELAXED(&state.epoch, 1);
         return 0;
     case CONTROL_background_thread:
-        ATOMIC_STORE_RELAXED(&state.background, value != 0);
+        options_set("background", value != 0);
         return 0;
     case CONTROL_thread_arena:
         return value < ARENAS ? 0 : EFAULT;

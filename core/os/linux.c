@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -748,6 +749,14 @@ uint32_t os_thread_id(void)
 bool os_thread_exists(int process, uint32_t id)
 {
     return system_call(SYS_tgkill, process, id, 0, 0, 0, 0) != -ESRCH;
+}
+
+bool os_is_filtered(void)
+{
+    char status[4096];
+    size_t length = os_read_file("/proc/thread-self/status", status, sizeof status - 1);
+    status[length] = 0;
+    return !strstr(status, "\nSeccomp:\t0\n");
 }
 
 uint64_t os_block_signals(void)

@@ -6,6 +6,8 @@
 #ifndef OS_SYSCALL_X86_64_H
 #define OS_SYSCALL_X86_64_H
 
+#include <sys/syscall.h>
+
 #include "base/macros.h"
 
 ALWAYS_INLINE long system_call(long number, long a, long b, long c, long d, long e, long f)
@@ -17,6 +19,39 @@ ALWAYS_INLINE long system_call(long number, long a, long b, long c, long d, long
     __asm__ volatile("syscall"
                      : "=a"(result)
                      : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* From which the calling thread's variables are reached. */
+ALWAYS_INLINE void *thread_pointer(void)
+{
+    void *pointer;
+    __asm__("mov %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+}
+
+/* Starts a thread that runs the function on the stack, whose end is given, and then ends. `lives`
+ * is zeroed when it is gone. Returns its id, or a negative errno. */
+ALWAYS_INLINE long system_clone(
+    long flags, void *stack, void (*run)(void), void *pointer, uint32_t *lives)
+{
+    long result;
+    register uint32_t *r10 __asm__("r10") = lives;
+    register void *r8 __asm__("r8") = pointer;
+    register void (*r9)(void) __asm__("r9") = run;
+    __asm__ volatile("syscall\n\t"
+                     "test %%rax, %%rax\n\t"
+                     "jnz 1f\n\t"
+                     "xor %%ebp, %%ebp\n\t"
+                     "call *%%r9\n\t"
+                     "xor %%edi, %%edi\n\t"
+                     "mov %[exit], %%eax\n\t"
+                     "syscall\n"
+                     "1:"
+                     : "=a"(result)
+                     : "a"(SYS_clone), "D"(flags), "S"(stack), "d"(0), "r"(r10), "r"(r8),
+                       "r"(r9), [exit] "i"(SYS_exit)
                      : "rcx", "r11", "memory");
     return result;
 }

@@ -5,6 +5,7 @@
 #include "base/tuning.h"
 #include "hardened.h"
 #include "os/os.h"
+#include "reclaim/background.h"
 #include "reclaim/growth.h"
 #include "reclaim/limit.h"
 #include "slab/shard.h"
@@ -184,10 +185,14 @@ static bool grown;
 
 static uint64_t round_ms; /* atomic relaxed, any thread: when the last round began */
 
+static uint64_t delay_ms(void)
+{
+    return size_max((size_t)POLICY(purge_delay_ms), 1);
+}
+
 static bool is_time(uint64_t now_ms)
 {
-    uint64_t delay_ms = size_max((size_t)POLICY(purge_delay_ms), 1);
-    return os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&round_ms)) >= delay_ms;
+    return os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&round_ms)) >= delay_ms();
 }
 
 static void go_to(enum giver to)
@@ -205,6 +210,7 @@ enum round engine_begin(uint64_t now_ms)
         ATOMIC_STORE_RELAXED(&round_ms, now_ms);
         /* Before the looks at free memory: later frees arm anew. */
         pressure_disarm();
+        background_try_again();
         limit_tick(now_ms);
         grown = false;
         go_to(GIVER_HEAPS);
@@ -261,7 +267,7 @@ static uint64_t budget_ns(uint64_t pause_ms)
 }
 
 /* With the engine taken. */
-static void work(uint64_t now_ms, uint64_t begin_ns, uint64_t budget)
+static uint64_t work(uint64_t now_ms, uint64_t begin_ns, uint64_t budget)
 {
     uint64_t now_ns = begin_ns;
     engine_begin(now_ms);
@@ -269,7 +275,29 @@ static void work(uint64_t now_ms, uint64_t begin_ns, uint64_t budget)
         engine_step(size_max((budget - (now_ns - begin_ns)) / STEP_NS / 4, 1) * PURGE_STEP);
         now_ns = os_clock_ns();
     }
-    ATOMIC_STORE_RELAXED(&rest_ns, now_ns + (now_ns - begin_ns) * WORK_PART);
+    uint64_t rest = (now_ns - begin_ns) * WORK_PART;
+    ATOMIC_STORE_RELAXED(&rest_ns, now_ns + rest);
+    return rest;
+}
+
+uint64_t engine_work(uint64_t now_ms, uint64_t budget)
+{
+    uint8_t state = ATOMIC_LOAD_RELAXED(&pressure_engine);
+    if (state == ENGINE_WORKS ||
+        !__atomic_compare_exchange_n(
+            &pressure_engine, &state, ENGINE_WORKS, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return 0;
+    uint64_t rest = work(now_ms, os_clock_ns(), budget);
+    ATOMIC_STORE_RELEASE(&pressure_engine, row < GIVERS ? ENGINE_WAITS : ENGINE_RESTS);
+    return rest;
+}
+
+uint64_t engine_wait_ms(uint64_t now_ms)
+{
+    if (ATOMIC_LOAD_RELAXED(&pressure_engine) != ENGINE_RESTS || growth_has_come(false))
+        return 0;
+    uint64_t passed = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&round_ms));
+    return delay_ms() - size_min(delay_ms(), passed);
 }
 
 void reclaim_tick(uint64_t now_ms)
@@ -277,17 +305,15 @@ void reclaim_tick(uint64_t now_ms)
     uint64_t pause_ms = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&looked_ms));
     if (pause_ms)
         ATOMIC_STORE_RELAXED(&looked_ms, now_ms);
-    uint8_t state = ATOMIC_LOAD_RELAXED(&pressure_engine);
-    if (state == ENGINE_RESTS ? !is_time(now_ms) && !growth_has_come(false) : state == ENGINE_WORKS)
+    if (UNLIKELY(POLICY(background)) && background_works())
+        return;
+    bool rests = ATOMIC_LOAD_RELAXED(&pressure_engine) == ENGINE_RESTS;
+    if (rests && !is_time(now_ms) && !growth_has_come(false))
         return;
     /* Not for ever where the clock was set back. */
-    uint64_t now_ns = os_clock_ns(), rest = ATOMIC_LOAD_RELAXED(&rest_ns) - now_ns;
-    if (rest - 1 < 2 * WORK_LONG_NS * WORK_PART ||
-        !__atomic_compare_exchange_n(
-            &pressure_engine, &state, ENGINE_WORKS, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        return;
-    work(now_ms, now_ns, budget_ns(pause_ms));
-    ATOMIC_STORE_RELEASE(&pressure_engine, row < GIVERS ? ENGINE_WAITS : ENGINE_RESTS);
+    uint64_t rest = ATOMIC_LOAD_RELAXED(&rest_ns) - os_clock_ns();
+    if (rest - 1 >= 2 * WORK_LONG_NS * WORK_PART)
+        engine_work(now_ms, budget_ns(pause_ms));
 }
 
 /* ---- For a thread that found no memory ------------------------------------------------------- */

@@ -51,6 +51,13 @@ enum round engine_begin(uint64_t now_ms);
  * For the same thread. */
 bool engine_step(size_t bytes);
 
+/* Begins a round if there is a reason to, or goes on with one, for so long, unless another thread
+ * does. Returns for how long nobody should work then, nanoseconds. */
+uint64_t engine_work(uint64_t now_ms, uint64_t budget_ns);
+
+/* How long until there is a reason to work, milliseconds. */
+uint64_t engine_wait_ms(uint64_t now_ms);
+
 /* False if the system would refuse `bytes` even after everything is given back: then trying again
  * is in vain. */
 bool reclaim_may_make_room(size_t bytes);

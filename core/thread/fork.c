@@ -29,6 +29,7 @@
 #include "hardened.h"
 #include "map/metadata.h"
 #include "os/identity.h"
+#include "os/thread.h"
 #include "slab/shard.h"
 #include "span/big_part.h"
 #include "span/page_heap.h"
@@ -75,6 +76,7 @@ static void repair_child(uint32_t before, uint32_t now)
     own_ids.before = before;
     own_ids.now = now;
     pressure_begin_process();
+    os_thread_begin_process();
     heap_begin_process(before, now);
     inherit(&registry.lock, heap_repair_registry);
     for (unsigned part = 0; part < big_cache_parts(); part++)

@@ -58,6 +58,11 @@ struct heap *heap_of_thread(void)
     return own_heap;
 }
 
+void heap_begin_bare_thread(void)
+{
+    thread_heap = (struct heap_front *)&no_heap;
+}
+
 /* Makes the heap the thread's own. */
 static void keep_heap(struct heap *heap)
 {

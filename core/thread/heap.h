@@ -98,6 +98,9 @@ ALWAYS_INLINE struct magazine *magazine_of(const struct heap *heap, unsigned siz
  * one load by a constant offset. */
 extern __thread struct heap_front *thread_heap __attribute__((tls_model("initial-exec")));
 
+/* To be called first in a thread of os/thread.h, whose variables are zero: it has no heap. */
+void heap_begin_bare_thread(void);
+
 /* The calling thread's heap; NULL: it has none. */
 struct heap *heap_of_thread(void);
 

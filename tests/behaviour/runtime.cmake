@@ -75,6 +75,8 @@ hakmem_test(NAME runtime_exhaust SOURCES runtime_exhaust.c)
 hakmem_test(NAME runtime_crash_handler SOURCES runtime_crash_handler.c)
 # behaviours 51 and 52: resident memory, which sanitizers need for themselves
 hakmem_test(NAME runtime_idle SOURCES runtime_idle.c)
+hakmem_test(NAME runtime_helper SOURCES runtime_helper.c)
+set_tests_properties(runtime_helper PROPERTIES ENVIRONMENT HAKMEM_BACKGROUND=1)
 
 add_test(NAME runtime_load_audited COMMAND runtime_load
     $<TARGET_FILE:runtime_tls_lib> $<TARGET_FILE:hakmem> 1000)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include <hakmem/hakmem.h>
 
@@ -43,6 +44,28 @@ static void check_libc_uses_it(void)
     free(copy);
 }
 
+/* The helper needs nothing of the C library's threads. */
+static void check_helper(void)
+{
+    enum { BLOCKS = 50000, BLOCK = 700 };
+    static void *blocks[BLOCKS];
+    REQUIRE(hakmem_option_set("background", 1) == 0);
+    REQUIRE(hakmem_option_set("purge_delay_ms", 10) == 0);
+    long before = resident_kib();
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        REQUIRE((blocks[i] = malloc(BLOCK)) != NULL);
+        memset(blocks[i], 1, BLOCK);
+    }
+    long peak = resident_kib() - before;
+    for (unsigned i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+    const struct timespec nap = {0, 10000000};
+    for (unsigned i = 0; i < 2000 && resident_kib() - before > peak / 4; i++)
+        nanosleep(&nap, NULL);
+    REQUIRE(resident_kib() - before <= peak / 4);
+    REQUIRE(hakmem_option_set("background", 0) == 0);
+}
+
 int main(void)
 {
     REQUIRE(strcmp(hakmem_version(), HAKMEM_VERSION) == 0);
@@ -63,6 +86,7 @@ int main(void)
     }
     int status;
     REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+    check_helper();
     struct hakmem_stats stats;
     hakmem_get_stats(&stats, sizeof stats);
     REQUIRE(stats.malloc_calls >= 4 * CALLS);

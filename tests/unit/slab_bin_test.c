@@ -460,34 +460,6 @@ static void clean_pages_are_counted(void **state)
     assert_int_equal(slab_clean_bytes(), before);
 }
 
-/* Of a slab in which one block is used: all pages but its own, whatever the size, and also the last
- * one, of which a part lies behind the last block. */
-static void all_free_pages_of_a_slab_go(void **state)
-{
-    (void)state;
-    sweep_purge(SIZE_MAX);
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        size_t size = size_classes[class].size, bytes = size_classes[class].units * UNIT_SIZE;
-        unsigned blocks = size_classes[class].blocks, taken = 0;
-        if (blocks < 2 || blocks > HELD_MAX)
-            continue;
-        while (taken < blocks)
-            taken += bin_refill(0, class, held + taken, 1, 1, REFILL_MAP);
-        struct slab *slab = slab_lookup(held[0]);
-        size_t grain = slab_grain(slab);
-        unsigned kept = 0;
-        for (unsigned i = 0; i < blocks; i++)
-            kept = held[i] == slab->base ? i : kept;
-        assert_ptr_equal(held[kept], slab->base);
-        held[kept] = held[blocks - 1];
-        bin_flush(0, class, held, blocks - 1);
-        assert_int_equal(sweep_purge(SIZE_MAX), bytes - round_up(size, grain));
-        void *last = slab->base;
-        bin_flush(0, class, &last, 1);
-        sweep_purge(SIZE_MAX);
-    }
-}
-
 /* Those that were looked at go back to their lists by so many at a time, since others wait. */
 static void a_sweep_ends_in_steps(void **state)
 {
@@ -823,7 +795,6 @@ int main(void)
         cmocka_unit_test(scattered_blocks_come_home),
         cmocka_unit_test(free_blocks_of_a_large_machine_are_counted),
         cmocka_unit_test(a_repaired_bin_knows_its_slabs),
-        cmocka_unit_test(all_free_pages_of_a_slab_go),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

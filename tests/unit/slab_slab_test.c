@@ -5,7 +5,9 @@
 #include "checks/checks.h"
 #include "map/metadata.h"
 #include "os/limits.h"
+#include "slab/shard.h"
 #include "slab/slab.h"
+#include "slab/sweep.h"
 #include "span/page_heap.h"
 
 enum { BLOCKS_MAX = 4096 };
@@ -317,6 +319,35 @@ static void misuse_is_named(void **state)
     slab_destroy(misused);
 }
 
+/* Of a slab in which one block is used: all pages but its own, whatever the size, and also the last
+ * one, of which a part lies behind the last block. */
+static void all_free_pages_of_a_slab_go(void **state)
+{
+    static void *held[BLOCKS_MAX];
+    (void)state;
+    shard_init(1);
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        size_t size = size_classes[class].size, bytes = size_classes[class].units * UNIT_SIZE;
+        unsigned blocks = size_classes[class].blocks, taken = 0;
+        if (blocks < 2 || blocks > BLOCKS_MAX)
+            continue;
+        while (taken < blocks)
+            taken += bin_refill(0, class, held + taken, 1, 1, REFILL_MAP);
+        struct slab *slab = slab_lookup(held[0]);
+        size_t grain = slab_grain(slab);
+        unsigned kept = 0;
+        for (unsigned i = 0; i < blocks; i++)
+            kept = held[i] == slab->base ? i : kept;
+        assert_ptr_equal(held[kept], slab->base);
+        held[kept] = held[blocks - 1];
+        bin_flush(0, class, held, blocks - 1);
+        assert_int_equal(sweep_purge(SIZE_MAX), bytes - round_up(size, grain));
+        void *last = slab->base;
+        bin_flush(0, class, &last, 1);
+        sweep_purge(SIZE_MAX);
+    }
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -333,6 +364,7 @@ int main(void)
         cmocka_unit_test(single_slabs_start_where_they_are_asked_to),
         cmocka_unit_test(blocks_are_cleared),
         cmocka_unit_test(what_nobody_wrote_to_stays_so),
+        cmocka_unit_test(all_free_pages_of_a_slab_go),
         cmocka_unit_test(misuse_is_named),
     };
     return cmocka_run_group_tests(tests, start, NULL);

@@ -30,7 +30,8 @@
 //! - Threads may allocate and free until their very end, destructors of thread-local variables
 //!   included; any thread may free what another allocated.
 //! - After `fork` a child may allocate at once, whatever the threads of its parent did.
-//! - There is no background thread. Free memory goes back in the course of calls, and by [`purge`].
+//! - There is no background thread, unless `HAKMEM_BACKGROUND=1` asks for one. Free memory goes
+//!   back in the course of calls, and by [`purge`].
 //! - A double free, or a pointer that is no block, ends the process with one line that names it.
 //! - Not for signal handlers, as any `malloc`.
 //!
