@@ -270,7 +270,7 @@ static __attribute__((noinline)) void *resize_block(void *block, size_t usable, 
     bool sampled = is_sample(info);
     if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
-        if (size <= usable && size > usable - usable / 8)
+        if (size <= usable && size > usable - usable / HEADROOM_PART)
             return in_place(sampled, block, block, size);
         void *resized = resize_in_tier(info, block, usable, size);
         if (resized)

@@ -51,6 +51,10 @@
  * [2026-11-22-magazines-for-bursts; bursts-64-5000] */
 #define TINY_FACTOR 4
 
+/* part. So much of its capacity stays in a magazine that is flushed twice in a row, else a half.
+ * [2026-11-22-magazines-for-bursts; bursts-64-5000] */
+#define FLUSHED_PART 4
+
 /* threads a CPU. From here on, TINY_FACTOR does not count.
  * [2026-11-22-magazines-for-bursts; random-mixed-64-threads] */
 #define CROWD_MANY 8
@@ -290,9 +294,22 @@
  * [2026-11-22-bounded-searches; none: bounds a search] */
 #define FIT_TRIES 16
 
+/* part. The map of classes takes at most so much of a limit of addresses.
+ * [2026-11-22-wide-class-map; none: unit test map_class_map] */
+#define WINDOW_PART 256
+
 /* entries of the page map, 2 MiB each. How far below a mapping its neighbour's start is looked for.
  * [2026-11-25-what-earns-its-lines; slots-25m-first] */
 #define NEIGHBOUR_ENTRIES 64
+
+/* part. What blocks took since the last tick is cached to this part, since it may be taken again.
+ * [2026-11-27-what-big-blocks-took-lately; big-blocks] */
+#define LATELY_PART 4
+
+/* part. A block that grows by less gets so much more, in the hope that it goes on growing; one that
+ * shrinks by less stays as it is.
+ * [2026-11-25-what-earns-its-lines; realloc-grow] */
+#define HEADROOM_PART 8
 
 /* steps. How many lists of cached mappings there are a doubling of their length.
  * [2026-11-22-big-blocks-at-any-page; slots-25m-pages] */
@@ -304,6 +321,10 @@
 #define USE_PLACES 64
 #define USE_DENSE 48
 #define USE_SPARSE 16
+
+/* part. Trust in blocks that are used whole falls to so much with each that is hardly used.
+ * [2026-11-27-what-was-touched-is-cleared; big-blocks] */
+#define DISTRUST_PART 4
 
 /* pages, bytes. If so many places were written to, calloc sweeps the memory: it looks at all pages,
  * and clears those that are not zero. A fault costs as much as clearing 25 pages that have memory,
@@ -325,6 +346,14 @@
  * [2026-11-26-less-stays-free; phase-change-64] */
 #define KEPT_MIN (256 * KIB)
 
+/* parts. Memory that lies free counts as not needed when a GROWN_PART of it was mapped anew; all of
+ * what is mapped at once goes for it, unless only an AT_ONCE_PART lies free. Beside that a
+ * STAYING_PART of the memory in use stays.
+ * [2026-11-26-growth-is-paid; phase-change-64] */
+#define GROWN_PART 16
+#define AT_ONCE_PART 4
+#define STAYING_PART 16
+
 /* bytes a millisecond. At most as much free memory goes for memory that is taken: some percent of
  * the time, if all of it is wanted again at once.
  * [2026-11-26-growth-is-paid; medium-blocks] */
@@ -341,6 +370,10 @@
 #define WORK_LONG_NS 5000000
 #define LONG_PAUSE_MS 150
 #define STEP_NS 8000
+
+/* part. A step is as long as this part of the time that is left, but for the shortest.
+ * [2026-11-28-one-hand; near-idle] */
+#define STEP_PART 4
 
 /* places. A step passes so many that have nothing.
  * [2026-11-28-one-hand; none: bounds a step] */

@@ -109,8 +109,8 @@ unsigned size_class_single(size_t size);
  * block, the room costs addresses but no memory. */
 ALWAYS_INLINE size_t size_with_headroom(size_t before, size_t size)
 {
-    bool by_little = size > before && size - before <= before / 8 && size <= LARGE_MAX;
-    return by_little ? size_min(size + size / 8, LARGE_MAX) : size;
+    bool by_little = size > before && size - before <= before / HEADROOM_PART && size <= LARGE_MAX;
+    return by_little ? size_min(size + size / HEADROOM_PART, LARGE_MAX) : size;
 }
 
 /* Index of the block that holds byte `offset` of a slab of the class. */

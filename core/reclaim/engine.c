@@ -272,7 +272,7 @@ static uint64_t work(uint64_t now_ms, uint64_t begin_ns, uint64_t budget)
     uint64_t now_ns = begin_ns;
     engine_begin(now_ms);
     while (row < GIVERS && now_ns - begin_ns + STEP_NS <= budget) {
-        engine_step(size_max((budget - (now_ns - begin_ns)) / STEP_NS / 4, 1) * PURGE_STEP);
+        engine_step(size_max((budget - (now_ns - begin_ns)) / STEP_NS / STEP_PART, 1) * PURGE_STEP);
         now_ns = os_clock_ns();
     }
     uint64_t rest = (now_ns - begin_ns) * WORK_PART;

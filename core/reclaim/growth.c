@@ -34,7 +34,8 @@ void reclaim_before_growth(size_t bytes, bool big)
     size_t grown = ATOMIC_ADD_RELAXED(&grown_bytes, bytes) + bytes;
     /* From then on, memory that still lies free counts as not needed: a small part of it, so that
      * resident memory grows little. */
-    size_t cached = big_cache_bytes(), grown_min = size_max(REGION_SIZE, (dirty + cached) / 16);
+    size_t cached = big_cache_bytes(),
+           grown_min = size_max(REGION_SIZE, (dirty + cached) / GROWN_PART);
     if (grown < grown_min || os_is_watched())
         return;
     ATOMIC_STORE_RELAXED(&grown_bytes, 0);
@@ -42,7 +43,8 @@ void reclaim_before_growth(size_t bytes, bool big)
     dirty = empty_caches();
     /* If much is mapped at once, free memory goes for it even if it may be wanted again soon, but
      * not if very little is free. Else what was cached until now stays for the growth itself. */
-    size_t at_once = dirty + cached >= grown / 4 ? bytes - size_min(bytes, grown_min) : 0;
+    size_t at_once =
+        dirty + cached >= grown / AT_ONCE_PART ? bytes - size_min(bytes, grown_min) : 0;
     /* Asking takes the locks of all parts, which few free pages do not repay. */
     size_t idle = dirty > pressure_bound(0) ? page_heap_unused_pages(IDLE_SINCE_GROWTH) : 0;
     size_t idle_cached = big_cache_unused(IDLE_SINCE_GROWTH);
@@ -50,7 +52,7 @@ void reclaim_before_growth(size_t bytes, bool big)
     idle_cached = size_max(idle_cached, size_min(at_once - size_min(at_once, idle), cached));
     if (big)
         idle_cached = 0;
-    size_t keep = size_min(pressure_bound(used / 16), idle + idle_cached);
+    size_t keep = size_min(pressure_bound(used / STAYING_PART), idle + idle_cached);
     size_t wanted = size_min(grown, idle + idle_cached - keep);
     size_t gone = wanted && idle_cached ? big_cache_evict(size_min(wanted, idle_cached)) : 0;
     if (wanted > gone && idle)
@@ -73,7 +75,7 @@ static void pay(size_t bytes)
         return;
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
-    size_t keep = pressure_keep(used / 16);
+    size_t keep = pressure_keep(used / STAYING_PART);
     most = size_min(size_min(most, owed), PURGE_STEP);
     if (dirty < keep + most)
         dirty = empty_caches();

@@ -301,7 +301,7 @@ static void cut(struct big *big, size_t size)
 static bool keeps_mapping(const struct big *big, size_t size)
 {
     size_t rest = big->mapped - size;
-    return size <= big->mapped && rest < REGION_SIZE && rest < big->mapped / 8;
+    return size <= big->mapped && rest < REGION_SIZE && rest < big->mapped / HEADROOM_PART;
 }
 
 static bool resize_mapping(struct big *big, size_t size)

@@ -53,7 +53,8 @@ static size_t bytes_max(void)
 {
     size_t least = (size_t)POLICY(big_cache_mib) * MIB;
     size_t share = big_live_bytes() / 100 * (size_t)POLICY(retain_percent);
-    size_t lately = pressure_is_limited() ? 0 : sum(offsetof(struct big_part, taken_bytes)) / 4;
+    size_t lately =
+        pressure_is_limited() ? 0 : sum(offsetof(struct big_part, taken_bytes)) / LATELY_PART;
     return least ? least + size_max(share, size_min(lately, least * 2)) : 0;
 }
 

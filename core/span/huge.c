@@ -72,6 +72,6 @@ void huge_learn(unsigned written, size_t size)
     size_t trusted = ATOMIC_LOAD_RELAXED(&trusted_bytes), now;
     do {
         now = written >= USE_DENSE ? size_max(trusted, 2 * size) : trusted;
-        now = written < USE_SPARSE ? trusted / 4 : now;
+        now = written < USE_SPARSE ? trusted / DISTRUST_PART : now;
     } while (now != trusted && !change(&trusted, now));
 }

@@ -584,7 +584,7 @@ static void make_room(struct heap *heap, unsigned size_class)
     unsigned capacity = magazine->capacity, held = heap_cached_blocks(heap, size_class);
     if (held < capacity)
         return;
-    unsigned keep = magazine->flushed_last ? capacity / 4 : capacity / 2;
+    unsigned keep = magazine->flushed_last ? capacity / FLUSHED_PART : capacity / 2;
     keep = (unsigned)size_min(keep, limit);
     flush_top(heap, size_class, (unsigned)size_min(held - keep, batch_max(capacity)));
     magazine->flushed_last = true;

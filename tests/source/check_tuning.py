@@ -8,7 +8,8 @@ unit and ends with [record; row]: a record of docs/decisions/, without .md, and 
 lab/*.toml; each may be "none: reason" instead. Each constant is used in core/.
 
 Elsewhere in the rooms of the allocator, a constant that is a number (in an enum, a #define or a
-static const) is either structural and named in STRUCTURAL, or it belongs into tuning.h. What
+static const) is either structural and named in STRUCTURAL, or it belongs into tuning.h; and so is a
+number by which an expression divides, "/16", unless that is a half, a percent or a unit. What
 STRUCTURAL names has to exist.
 """
 
@@ -35,14 +36,14 @@ STRUCTURAL = {
     "compat/mallctl.c": "ARENAS",
     "map/metadata.c": "FIRST_CHUNK",
     "map/metadata.h": "METADATA_GRAIN METADATA_SIZES",
-    "map/page_map.c": "PROGRAM_BITS program_end PIECE window_max MAP_OFFSET LEAF_ENTRIES",
+    "map/page_map.c": "/4 PROGRAM_BITS program_end PIECE window_max MAP_OFFSET LEAF_ENTRIES",
     "map/page_map.h": "ADDRESS_BITS REGION_SHIFT REGION_SIZE LEAF_BITS ENTRY_SUPERSLAB",
-    "map/size_class.h": "UNIT_SHIFT UNIT_SIZE TINY_MAX SHORT_MAX MID_MAX LARGE_MAX"
+    "map/size_class.h": "/16 UNIT_SHIFT UNIT_SIZE TINY_MAX SHORT_MAX MID_MAX LARGE_MAX"
                         " MID_STEP LARGE_STEP MIN_ALIGNMENT CLASS_NONE SIZE_COUNT TWINS CLASS_COUNT"
                         " TINY_CLASS_LAST LONG_CLASS_FIRST MID_CLASS_LAST SINGLE_CLASS_FIRST"
                         " RECIPROCAL_SHIFT",
     "os/limits.c": "no_limit LIST_BYTES PATH_BYTES VALUE_BYTES",
-    "os/linux.c": "MADV_POPULATE_WRITE MADV_WIPEONFORK MADV_GUARD_INSTALL MADV_GUARD_REMOVE"
+    "os/linux.c": "/8 MADV_POPULATE_WRITE MADV_WIPEONFORK MADV_GUARD_INSTALL MADV_GUARD_REMOVE"
                   " FUTEX_WAIT_PRIVATE FUTEX_WAKE_PRIVATE CPUS_MAX NOT_BLOCKING SUPERUSER NOBODY"
                   " USUAL NULL_DEVICE NO_ACTION PAGE_BYTES TRIES PART",
     "os/lock.h": "LOCK_WAITERS",
@@ -54,7 +55,7 @@ STRUCTURAL = {
     "slab/bin.h": "FULLNESS_LEVELS",
     "slab/shard.h": "SHARD_MAX SHARD_ROOM_STEPS",
     "span/parts.h": "SHARD_PARTS_MAX",
-    "span/superslab.h": "PAGE_SHIFT PAGE_SIZE SUPERSLAB_ALIGNMENTS SLAB_RECORD_SIZE"
+    "span/superslab.h": "/8 PAGE_SHIFT PAGE_SIZE SUPERSLAB_ALIGNMENTS SLAB_RECORD_SIZE"
                         " BLOCK_UNUSED BLOCK_ADVISABLE BLOCK_SAMPLED BLOCK_FREED"
                         " BLOCK_PLACE_BITS BLOCK_PLACE_SHIFT",
     "thread/heap.c": "FRESH",
@@ -75,6 +76,8 @@ CONSTANT = re.compile(r"\bstatic const (?:unsigned |long )*\w+ ([^;{}\[\]()*]*=[
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 ENTRY = re.compile(r"(/\*(?:(?!\*/).)*\*/)\n((?:#define \w+ [^\n]+\n)+)", re.DOTALL)
 REASONS = re.compile(r"\[([^;\[\]]+); ([^\[\]]+)\] \*/$")
+DIVISOR = re.compile(r"/ (\d+)[uUlL]*\b")
+UNITS = ("2", "64", "100", "1000", "1000000", "1000000000")
 ROW = re.compile(r'^name = "([^"]+)"', re.MULTILINE)
 
 
@@ -94,6 +97,13 @@ def constants(text):
             found = MEMBER.match(part)
             if found and VALUE.match(found.group(2)):
                 yield found.group(1)
+
+
+def divisors(text):
+    """Numbers by which expressions divide."""
+    for value in DIVISOR.findall(COMMENT.sub("", text)):
+        if value not in UNITS:
+            yield "/" + value
 
 
 def check_reason(reason, names, what):
@@ -146,7 +156,8 @@ def check_rooms(top, structural):
                 continue
             name = str(path.relative_to(top / "core"))
             allowed = structural.get(name, "").split()
-            found = set(constants(path.read_text(encoding="utf-8")))
+            text = path.read_text(encoding="utf-8")
+            found = {*constants(text), *divisors(text)}
             for constant in sorted(found.difference(allowed)):
                 yield "core/%s: %s belongs into %s, or into STRUCTURAL" % (name, constant, TUNING)
             for constant in sorted(set(allowed).difference(found)):
@@ -182,6 +193,9 @@ SELF_TEST_CASES = [
     (GOOD, dict(USE, **{"core/os/b.h": "#define BYTES ((size_t)8 << 10)\n"}), {},
      "BYTES belongs into"),
     (GOOD, dict(USE, **{"core/os/b.h": "#define WORDS(bits) ((bits) / 64)\n"}), {}, None),
+    (GOOD, dict(USE, **{"core/os/b.c": "a = b / 16;\n"}), {}, "/16 belongs into"),
+    (GOOD, dict(USE, **{"core/os/b.c": "a = b / 16;\n"}), {"os/b.c": "/16"}, None),
+    (GOOD, dict(USE, **{"core/os/b.c": "a = b / 2 + c / 100;\n"}), {}, None),
     (GOOD, dict(USE, **{"core/os/b.h": "enum kind { ONE, TWO, LAST = TWO };\n"}), {}, None),
     (GOOD, dict(USE, **{"core/os/b.h": "/* enum { LOOKS = 3 }; */\n"}), {}, None),
     (GOOD, dict(USE, **{"core/os/b.c": "\n"}), {"os/b.c": "LOOKS"},
