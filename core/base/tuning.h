@@ -294,10 +294,6 @@
  * [2026-11-22-bounded-searches; none: bounds a search] */
 #define FIT_TRIES 16
 
-/* part. The map of classes takes at most so much of a limit of addresses.
- * [2026-11-22-wide-class-map; none: unit test map_class_map] */
-#define WINDOW_PART 256
-
 /* entries of the page map, 2 MiB each. How far below a mapping its neighbour's start is looked for.
  * [2026-11-25-what-earns-its-lines; slots-25m-first] */
 #define NEIGHBOUR_ENTRIES 64
@@ -316,14 +312,11 @@
 #define BIG_LENGTH_STEPS 8
 
 /* pages. How many places of a freed block may be looked at when it is used again. If USE_DENSE were
- * written to, it counts as used whole, if fewer than USE_SPARSE as hardly used: for huge pages.
- * [2026-11-27-what-was-touched-is-cleared; big-blocks] */
+ * written to, it counts as used whole, if fewer than USE_SPARSE as hardly used, and trust falls to
+ * a part: for huge pages. [2026-11-27-what-was-touched-is-cleared; big-blocks] */
 #define USE_PLACES 64
 #define USE_DENSE 48
 #define USE_SPARSE 16
-
-/* part. Trust in blocks that are used whole falls to so much with each that is hardly used.
- * [2026-11-27-what-was-touched-is-cleared; big-blocks] */
 #define DISTRUST_PART 4
 
 /* pages, bytes. If so many places were written to, calloc sweeps the memory: it looks at all pages,
@@ -362,7 +355,7 @@
 /* times, parts, nanoseconds, milliseconds. Work is followed by WORK_PART times as much rest. A call
  * works no longer than a PAUSE_PART of the time since the last slow path of any thread: WORK_MIN at
  * least, WORK_SHORT at most, or WORK_LONG after a LONG_PAUSE, when the program hardly calls malloc.
- * And not for less than a step takes. [2026-11-28-one-hand; near-idle] */
+ * Steps take a STEP_PART of the time left, and STEP at least. [2026-11-28-one-hand; near-idle] */
 #define WORK_PART 4
 #define PAUSE_PART 40
 #define WORK_MIN_NS 20000
@@ -370,9 +363,6 @@
 #define WORK_LONG_NS 5000000
 #define LONG_PAUSE_MS 150
 #define STEP_NS 8000
-
-/* part. A step is as long as this part of the time that is left, but for the shortest.
- * [2026-11-28-one-hand; near-idle] */
 #define STEP_PART 4
 
 /* places. A step passes so many that have nothing.
@@ -384,12 +374,10 @@
  * [2026-11-28-one-hand; none: bounds a round] */
 #define STEPS_MAX 4096
 
-/* milliseconds. So long the helper waits at most before it looks whether memory has grown.
+/* milliseconds, rounds. So long the helper waits at most before it looks whether memory has grown.
+ * It ends after so many rounds: halves are used up then, and the next call starts another one.
  * [2026-11-28-a-helper-on-request; none: behaviour test helper] */
 #define HELPER_WAIT_MS 20
-
-/* rounds. A helper ends after so many, and the next call starts another one: halves are used up
- * then. [2026-11-28-a-helper-on-request; none: behaviour test helper] */
 #define HELPER_ROUNDS_MAX 16
 
 /* bytes. A step purges about as much: a call may be one step longer.

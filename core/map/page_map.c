@@ -56,7 +56,7 @@ bool class_map_init(const void *address)
 {
     size_t window = window_max;
     size_t limit = os_address_space_limit();
-    while (window > GIB && window / UNIT_SIZE > limit / WINDOW_PART)
+    while (window > GIB && window / UNIT_SIZE > limit / 256)
         window /= 2;
     class_map.classes = reserve_map(window / UNIT_SIZE, address);
     if (!class_map.classes)

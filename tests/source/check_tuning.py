@@ -36,7 +36,7 @@ STRUCTURAL = {
     "compat/mallctl.c": "ARENAS",
     "map/metadata.c": "FIRST_CHUNK",
     "map/metadata.h": "METADATA_GRAIN METADATA_SIZES",
-    "map/page_map.c": "/4 PROGRAM_BITS program_end PIECE window_max MAP_OFFSET LEAF_ENTRIES",
+    "map/page_map.c": "/4 /256 PROGRAM_BITS program_end PIECE window_max MAP_OFFSET LEAF_ENTRIES",
     "map/page_map.h": "ADDRESS_BITS REGION_SHIFT REGION_SIZE LEAF_BITS ENTRY_SUPERSLAB",
     "map/size_class.h": "/16 UNIT_SHIFT UNIT_SIZE TINY_MAX SHORT_MAX MID_MAX LARGE_MAX"
                         " MID_STEP LARGE_STEP MIN_ALIGNMENT CLASS_NONE SIZE_COUNT TWINS CLASS_COUNT"
