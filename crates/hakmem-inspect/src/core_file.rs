@@ -36,6 +36,10 @@ pub struct Core {
     pub pid: Option<i32>,
     /// What it says of threads, their registers among it.
     pub(crate) threads: Vec<u8>,
+    /// Theirs.
+    pub(crate) stack_pointers: Vec<u64>,
+    /// An address in the stack that the kernel made.
+    stack: u64,
 }
 
 /// Memory in the file.
@@ -93,6 +97,8 @@ impl Core {
             program: String::new(),
             short_name: String::new(),
             threads: Vec::new(),
+            stack_pointers: Vec::new(),
+            stack: 0,
             pid: None,
         };
         if !core.read_headers(&head) {
@@ -157,7 +163,7 @@ impl Core {
         });
     }
 
-    /// Names the mappings of files. The first file is the program.
+    /// Names the mappings of files and the stack. The first file is the program.
     fn open_files(&mut self) {
         self.executable = self
             .files
@@ -185,6 +191,10 @@ impl Core {
                 mapping.offset = file.offset.saturating_add(offset);
             }
             rest = others;
+        }
+        let stack = |mapping: &&mut Mapping| mapping.addresses.contains(&self.stack);
+        if let Some(mapping) = self.mappings.iter_mut().find(stack) {
+            mapping.name = "[stack]".into();
         }
         if self.program.is_empty() {
             self.program = self.executable.display().to_string();

@@ -35,6 +35,7 @@ pub mod residency;
 pub mod sites;
 pub mod slab;
 pub mod snapshot;
+mod stacks;
 pub mod statistics;
 mod ticks;
 

@@ -20,6 +20,7 @@ use crate::ranges::{merged, without};
 use crate::report::{find_library, library_of_core};
 use crate::residency::Residency;
 use crate::snapshot::Snapshot;
+use crate::stacks;
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +73,7 @@ pub fn search_process(pid: i32) -> Result<Reach, Error> {
             mappings: &process.mappings,
             residency: &residency,
             registers: &[],
+            pointers: &|| stacks::pointers(pid),
         };
         let mut reach = search(&place, &found)?;
         if process.is_gone() {
@@ -98,6 +100,7 @@ pub fn search_core(core: &Core) -> Result<Reach, Error> {
         mappings: &core.mappings,
         residency: &core.residency()?,
         registers: &core.threads,
+        pointers: &|| core.stack_pointers.clone(),
     };
     search(&place, &found)
 }
@@ -108,6 +111,8 @@ struct Place<'a> {
     mappings: &'a [Mapping],
     residency: &'a Residency,
     registers: &'a [u8],
+    /// Where threads are in their stacks: asked last, since threads go on.
+    pointers: &'a dyn Fn() -> Vec<u64>,
 }
 
 /// A live block.
@@ -126,6 +131,9 @@ const LIVE_BYTES: u64 = 16;
 /// So much is read at once.
 const STEP: u64 = 1 << 20;
 
+/// Blocks that lie in one such unit are read together.
+const TOGETHER: u64 = 4096;
+
 fn search(place: &Place, found: &Found) -> Result<Reach, Error> {
     let snapshot = Snapshot::read(place.memory, place.mappings, found)?;
     let most = LIVE_LEAST + place.residency.total() / LIVE_BYTES;
@@ -139,14 +147,7 @@ fn search(place: &Place, found: &Found) -> Result<Reach, Error> {
         }
     }
     blocks.follow(place.registers);
-    while let Some(block) = blocks.found.pop() {
-        let range = blocks.all[block].start..blocks.all[block].end;
-        // What was never touched leads nowhere, and looking at it would touch it.
-        let parts: Vec<Range<u64>> = place.residency.within(range).collect();
-        for part in parts {
-            blocks.read(place.memory, part);
-        }
-    }
+    blocks.follow_found(place);
     let samples = Samples::of(&found.layout);
     let lost = blocks
         .all
@@ -191,7 +192,7 @@ fn notes(place: &Place, snapshot: &Snapshot) -> Vec<String> {
     notes
 }
 
-/// All that may be written to and is neither hakmem's nor shared with others.
+/// All that may be written to and is neither hakmem's nor shared with others nor unused stack.
 fn roots(place: &Place, snapshot: &Snapshot, region: u64) -> Vec<Range<u64>> {
     let regions = &snapshot.regions;
     let superslabs = regions.superslabs.iter();
@@ -205,6 +206,7 @@ fn roots(place: &Place, snapshot: &Snapshot, region: u64) -> Vec<Range<u64>> {
             .map(|big| big.base..big.base + big.bytes),
     );
     own.extend(snapshot.records.iter().cloned());
+    own.extend(stacks::unused(place.mappings, &(place.pointers)()));
     let own = merged(own);
     let is_root = |mapping: &&Mapping| {
         mapping.readable && mapping.writable && !(mapping.shared && mapping.is_file())
@@ -229,6 +231,8 @@ struct Blocks {
 }
 
 const UNIT_SHIFT: u32 = 16;
+/// No more blocks lie in a unit, or reach into it.
+const UNIT_BLOCKS: usize = (1 << UNIT_SHIFT) / 8 + 1;
 
 impl Blocks {
     /// `None`: there are more than that.
@@ -285,7 +289,8 @@ impl Blocks {
     /// The block in which the address may lie: the last one that starts before it.
     fn at(&self, address: u64) -> Option<usize> {
         if let Some(&first) = self.first.get(&(address >> UNIT_SHIFT)) {
-            let behind = self.all[first..].partition_point(|block| block.start <= address);
+            let last = self.all.len().min(first + UNIT_BLOCKS);
+            let behind = self.all[first..last].partition_point(|block| block.start <= address);
             return (first + behind).checked_sub(1);
         }
         let behind = self
@@ -302,6 +307,47 @@ impl Blocks {
             let bytes = memory.bytes(start, (end - start) as usize);
             self.follow(&bytes.unwrap_or_default());
             start = end;
+        }
+    }
+
+    /// Searches the blocks that were found, and those that they lead to: in turns, each by address.
+    fn follow_found(&mut self, place: &Place) {
+        let mut turn = Vec::new();
+        let (mut start, mut bytes) = (0, Vec::new());
+        while !self.found.is_empty() {
+            std::mem::swap(&mut turn, &mut self.found);
+            turn.sort_unstable();
+            for number in turn.drain(..) {
+                let block = self.all[number].start..self.all[number].end;
+                // What was never touched leads nowhere, and looking at it would touch it.
+                for part in place.residency.within(block) {
+                    let unit = part.start - part.start % TOGETHER;
+                    let unit = unit..unit + TOGETHER;
+                    if part.end > unit.end {
+                        self.read(place.memory, part);
+                        continue;
+                    }
+                    let range = |start| {
+                        let first = part.start.checked_sub(start)? as usize;
+                        Some(first..first + (part.end - part.start) as usize)
+                    };
+                    let known = |bytes: &Vec<u8>, start| {
+                        range(start).filter(|range| range.end <= bytes.len())
+                    };
+                    if known(&bytes, start).is_none() {
+                        let around = place.residency.within(unit);
+                        let around = around.filter(|it| it.contains(&part.start)).last();
+                        let around = around.unwrap_or(part.clone());
+                        start = around.start;
+                        let length = (around.end - start) as usize;
+                        bytes = place.memory.bytes(start, length).unwrap_or_default();
+                    }
+                    match known(&bytes, start) {
+                        Some(range) => self.follow(&bytes[range]),
+                        None => self.read(place.memory, part),
+                    }
+                }
+            }
         }
     }
 

@@ -10,6 +10,9 @@ const NOTES_MAX: u64 = 64 << 20;
 
 const NT_PRSTATUS: u64 = 1;
 const NT_PRPSINFO: u64 = 3;
+const NT_AUXV: u64 = 6;
+/// In NT_AUXV: where the kernel put the name of the program, in the stack.
+const AT_EXECFN: u64 = 31;
 const NT_FILE: u64 = 0x4649_4c45;
 
 impl Core {
@@ -27,13 +30,29 @@ impl Core {
                 return;
             };
             match kind {
-                NT_PRSTATUS => self.threads.extend_from_slice(note),
+                NT_PRSTATUS => self.add_thread(note),
                 NT_PRPSINFO => self.add_program(note),
                 NT_FILE => self.add_files(note),
+                NT_AUXV => {
+                    let mut pairs = note.chunks_exact(16);
+                    let pair = pairs.find(|pair| number(pair, 0, 8) == AT_EXECFN);
+                    self.stack = pair.map_or(self.stack, |pair| number(pair, 8, 8));
+                }
                 _ => {}
             }
             at = start + length.next_multiple_of(4);
         }
+    }
+
+    /// `struct elf_prstatus` of 64-bit Linux, whose length tells the processor.
+    fn add_thread(&mut self, note: &[u8]) {
+        const X86_64: (usize, usize) = (336, 112 + 19 * 8);
+        const AARCH64: (usize, usize) = (392, 112 + 31 * 8);
+        let known = [X86_64, AARCH64];
+        let known = known.iter().find(|(length, _)| *length == note.len());
+        let pointer = known.map(|(_, place)| number(note, *place, 8));
+        self.stack_pointers.extend(pointer);
+        self.threads.extend_from_slice(note);
     }
 
     /// `struct elf_prpsinfo` of 64-bit Linux.
