@@ -8,7 +8,8 @@ pub fn render(analysis: &Analysis) -> String {
     let mut table = Table::new(
         "site,function,place,peak_bytes,peak_blocks,end_bytes,end_blocks,allocated_bytes,\
          allocated_blocks,short_bytes,samples,median_lifetime_s,p99_lifetime_s,remote_share,\
-         realloc_share,growth_bytes_per_s,requested_share,stack\n",
+         realloc_share,growth_bytes_per_s,requested_share,stack,peak_error_bytes,end_error_bytes,\
+         allocated_error_bytes,short_error_bytes\n",
     );
     for site in &analysis.sites {
         table.row(&cells(analysis, site));
@@ -26,7 +27,10 @@ fn cells(analysis: &Analysis, site: &SiteFigures) -> Vec<String> {
         .frames_of(site.site)
         .map(|frame| frame.function.as_str())
         .collect();
-    vec![
+    let errors = Measure::ALL
+        .iter()
+        .map(|it| number(site.amount(*it).error()));
+    let cells = [
         site.site.to_string(),
         analysis.owner(site.site),
         owner.and_then(|frame| frame.place()).unwrap_or_default(),
@@ -45,7 +49,8 @@ fn cells(analysis: &Analysis, site: &SiteFigures) -> Vec<String> {
         number(site.growth_per_second),
         share(site.requested_share),
         stack.join(" < "),
-    ]
+    ];
+    cells.into_iter().chain(errors).collect()
 }
 
 /// One line a call site and measure that differ.

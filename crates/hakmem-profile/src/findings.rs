@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use crate::analysis::{Analysis, Lifetime, Measure, SiteFigures, SHORT_NS};
-use crate::units::{blocks, bytes, duration, percent, share};
+use crate::units::{bytes, duration, percent, share};
 use crate::waterfall;
 
 /// Estimates of fewer samples say little.
@@ -87,10 +87,9 @@ fn churn(analysis: &Analysis) -> Option<Finding> {
     let share = share(short.bytes, all.bytes, 0.0);
     (share >= 0.2 && site.samples >= ENOUGH_SAMPLES).then(|| Finding {
         what: format!(
-            "{} of all allocated bytes, {} in {}, live under {}; {} of these come from {}.",
+            "{} of all allocated bytes, {}, live under {}; {} of these come from {}.",
             percent(share),
-            bytes(short.bytes),
-            blocks(short.blocks),
+            short.text_with_blocks(),
             duration(SHORT_NS as f64),
             percent(most / short.bytes),
             analysis.owner_with_place(site.site)
@@ -119,11 +118,10 @@ fn growth(analysis: &Analysis) -> Vec<Finding> {
     let sites = owners.into_iter().map(|(_, site)| site);
     let finding = |site: &SiteFigures| Finding {
         what: format!(
-            "{} grew to the end, by {} a second, to {} in {}, and hardly any of it was freed.",
+            "{} grew to the end, by {} a second, to {}, and hardly any of it was freed.",
             analysis.owner_with_place(site.site),
             bytes(site.growth_per_second),
-            bytes(site.end.bytes),
-            blocks(site.end.blocks)
+            site.end.text_with_blocks()
         ),
         advice: "If it is not meant to be kept, it leaks.",
         bytes: site.end.bytes,

@@ -48,12 +48,13 @@ pub fn render(analysis: &Analysis) -> String {
     format!("{value:#}\n")
 }
 
-/// Bytes and blocks by measure.
+/// Bytes, by how many they may be off at 95%, and blocks by measure.
 fn amounts(amount: impl Fn(Measure) -> Amount) -> Map<String, Value> {
     let mut amounts = Map::new();
     for measure in Measure::ALL {
         let (name, amount) = (measure.name(), amount(*measure));
         amounts.insert(format!("{name}_bytes"), json!(amount.bytes.round()));
+        amounts.insert(format!("{name}_error_bytes"), json!(amount.error().round()));
         amounts.insert(format!("{name}_blocks"), json!(amount.blocks.round()));
     }
     amounts

@@ -77,8 +77,7 @@ pub fn check(analysis: &Analysis, suppressions: &Suppressions) -> Leaks {
 impl Leaks {
     /// What is wrong with an amount, for people.
     fn verdict(&self, amount: &Amount) -> String {
-        // As samples tell.
-        let amount = format!("about {} in {}", bytes(amount.bytes), blocks(amount.blocks));
+        let amount = amount.text_with_blocks();
         match self.search {
             None => format!("{amount} were never freed"),
             Some(_) => format!("{amount} are lost"),
@@ -108,7 +107,7 @@ pub fn render(analysis: &Analysis, leaks: &Leaks) -> String {
     let suppressed = bytes(leaks.suppressed.bytes);
     let sites = many(leaks.sites.len() as f64, "call site");
     let Some(search) = leaks.search else {
-        let total = bytes(leaks.total.bytes);
+        let total = leaks.total.text();
         let _ = writeln!(
             out,
             "{name}: {total} never freed at {sites}; {suppressed} suppressed."
@@ -163,6 +162,7 @@ pub fn value(analysis: &Analysis, leaks: &Leaks) -> Value {
         json!({
             "bytes": amount.bytes.round(),
             "blocks": amount.blocks.round(),
+            "error_bytes": amount.error().round(),
             "stack": stack,
         })
     });
@@ -173,6 +173,7 @@ pub fn value(analysis: &Analysis, leaks: &Leaks) -> Value {
         "ended": header.ended,
         "reachability": leaks.reachability(),
         "total_bytes": leaks.total.bytes.round(),
+        "total_error_bytes": leaks.total.error().round(),
         "suppressed_bytes": leaks.suppressed.bytes.round(),
         "lost_bytes": leaks.search.map(|search| search.lost_bytes),
         "lost_blocks": leaks.search.map(|search| search.lost_blocks),

@@ -100,7 +100,10 @@ fn head(page: &mut Page, analysis: &Analysis) {
     };
     let sampled = match mean {
         0 => String::new(),
-        mean => format!("; {samples}, one in {}", bytes(mean as f64)),
+        mean => format!(
+            "; {samples}, one in {}, of which ± is the error at 95%",
+            bytes(mean as f64)
+        ),
     };
     say(&format!("{what}{sampled}; by {}", one_line(&header.writer)));
     let (peak, end, all) = (
@@ -234,12 +237,19 @@ fn sites(page: &mut Page, analysis: &Analysis, measure: Measure, known: &mut Has
             }
         }
         let samples = many(figures.samples as f64, "sample");
-        let number = blocks(figures.amount(measure).blocks);
+        let amount = figures.amount(measure);
+        let number = match amount.error() {
+            error if error < 0.5 => blocks(amount.blocks),
+            error => format!("± {} in {}", bytes(error), blocks(amount.blocks)),
+        };
         page.below(
             INDENT,
             &match &analysis.recording.header {
                 header if header.sample_mean_bytes == 0 => number,
-                header if header.is_look => format!("{number}; {samples}"),
+                // Lifetimes are those of all blocks of the site.
+                header if header.is_look || measure == Measure::Short => {
+                    format!("{number}; {samples}")
+                }
                 _ => format!(
                     "{number}; lifetimes: median {}, p99 {}; {samples}",
                     figures.median.text(),

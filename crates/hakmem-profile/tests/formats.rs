@@ -157,7 +157,7 @@ fn leaks_are_what_is_left_and_not_suppressed() {
     let shown = leaks::render(&toy, &all);
     assert!(shown.contains("    Cache::insert cache.cpp:12\n"));
     // It is what samples tell.
-    assert!(shown.starts_with("about 6.25 MiB in "), "{shown}");
+    assert!(shown.starts_with("6.25 MiB ± 1.29 MiB in "), "{shown}");
     for pattern in ["Cache::*", "serve", "*/cache.cpp", "toy"] {
         let none = leaks::check(&toy, &Suppressions::parse(pattern));
         assert!(none.sites.is_empty(), "{pattern}");

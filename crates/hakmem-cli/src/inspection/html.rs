@@ -195,7 +195,7 @@ fn holders(report: &Report, sites: &[NamedSite]) -> Markup {
         @if living.clone().next().is_some() {
             section {
                 h2 { "Who holds it" }
-                p.lead { "As samples of every " (report.settings.sample_kib) " KiB tell." }
+                p.lead { "As samples of every " (report.settings.sample_kib) " KiB tell; ± is their error, at 95%." }
                 div.scroll { table {
                     thead { tr {
                         th { "Call site" } th.n { "Live" } th.n.wide { "Blocks" }
@@ -205,7 +205,9 @@ fn holders(report: &Report, sites: &[NamedSite]) -> Markup {
                         @for site in living {
                             tr title=(site.frames.join("\n")) {
                                 td.name { (site.owner) }
-                                td.n { (bytes(site.live_bytes)) }
+                                td.n {
+                                    (bytes(site.live_bytes)) " ± " (bytes(site.live_error_bytes))
+                                }
                                 td.n.wide { (number(site.live_blocks)) }
                                 td.n { (bytes(site.allocated_bytes)) }
                             }

@@ -10,6 +10,7 @@ use hakmem_inspect::process;
 use hakmem_inspect::report::Source;
 use hakmem_inspect::sites::Site;
 use hakmem_inspect::Report;
+use hakmem_profile::analysis::Amount;
 use hakmem_profile::file::{self, Header, Module, Recording, Sample};
 use hakmem_profile::symbols::Symbols;
 use hakmem_profile::write::write;
@@ -24,7 +25,9 @@ pub struct NamedSite {
     pub owner: String,
     /// Estimate of the bytes that live.
     pub live_bytes: u64,
-    /// And of the blocks.
+    /// By how many it may be off, since it is an estimate, at 95%.
+    pub live_error_bytes: u64,
+    /// Estimate of the blocks that live.
     pub live_blocks: u64,
     /// Estimate of all that was allocated.
     pub allocated_bytes: u64,
@@ -64,12 +67,34 @@ impl Names {
         NamedSite {
             owner,
             live_bytes: site.live_bytes,
+            live_error_bytes: error_of(site),
             live_blocks: site.live_blocks,
             allocated_bytes: site.allocated_bytes,
             allocated_blocks: site.allocated_blocks,
             samples: site.samples,
             frames,
         }
+    }
+}
+
+fn error_of(site: &Site) -> u64 {
+    let mut amount = Amount::default();
+    amount.add(&sample(
+        site.live_bytes,
+        site.live_blocks,
+        site.live_samples,
+    ));
+    amount.error() as u64
+}
+
+/// The sum of so many samples, of which the size is the mean.
+fn sample(bytes: u64, blocks: u64, count: u64) -> Sample {
+    Sample {
+        count: count.max(1),
+        requested_bytes: bytes / blocks.max(1),
+        usable_bytes: bytes / blocks.max(1),
+        weight_bytes: bytes as f64,
+        ..Sample::default()
     }
 }
 
@@ -86,19 +111,15 @@ fn stack(symbols: &Symbols, site: usize) -> Stack {
 }
 
 /// Sites of a process as a recording of what lives at this moment: of each site a sample that is
-/// the sum of all that live, of which the size is the mean, and one of those that died.
+/// the sum of all that live, and one of those that died.
 fn recording(report: &Report, sites: &[Site]) -> Recording {
     let age_ns = report.source.age_ns.max(1);
     let samples = sites.iter().zip(0..).flat_map(|(site, number)| {
-        let sample = |death_ns, bytes: u64, blocks: u64, count: u64| Sample {
+        let sample = |death_ns, bytes, blocks, count| Sample {
             site: number,
             birth_ns: age_ns,
             death_ns,
-            count: count.max(1),
-            requested_bytes: bytes / blocks.max(1),
-            usable_bytes: bytes / blocks.max(1),
-            weight_bytes: bytes as f64,
-            ..Sample::default()
+            ..sample(bytes, blocks, count)
         };
         let dead = |all: u64, live: u64| all.saturating_sub(live);
         [

@@ -222,15 +222,17 @@ fn push_sites(text: &mut String, report: &Report, sites: &[NamedSite]) {
     }
     let _ = writeln!(
         text,
-        "\nWho holds it, as samples of every {} KiB tell      live      blocks   allocated",
+        "\nWho holds it, as samples of every {} KiB tell      live  ± at 95%      blocks   \
+         allocated",
         report.settings.sample_kib
     );
     for site in sites.iter().filter(living) {
         let _ = writeln!(
             text,
-            "  {:<44}{:>10}{:>12}{:>12}",
+            "  {:<44}{:>10}{:>10}{:>12}{:>12}",
             shortened(&site.owner, 43),
             bytes(site.live_bytes),
+            bytes(site.live_error_bytes),
             number(site.live_blocks),
             bytes(site.allocated_bytes)
         );

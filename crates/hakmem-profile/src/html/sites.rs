@@ -27,8 +27,8 @@ pub fn render(analysis: &Analysis) -> Markup {
         section #sites {
             h2 { "Call sites" }
             p.lead {
-                "A click on a heading sorts, one on a function shows its callers. Estimates of few "
-                "samples are rough: with 10, give or take 60%; with 100, 20%."
+                "A click on a heading sorts, one on a function shows its callers. ± is the error of "
+                "sampling, at 95%."
             }
             div.scroll {
                 table.sites {
@@ -95,11 +95,11 @@ fn row(analysis: &Analysis, site: &SiteFigures, apart: &str) -> Markup {
                 }
             }
             (number(site.peak.bytes, html! {
-                (bytes(site.peak.bytes)) " "
+                (site.peak.text()) " "
                 small { (percent(site.peak.bytes / peak)) }
             }))
-            (number(site.end.bytes, html! { (bytes(site.end.bytes)) }))
-            (number(site.allocated.bytes, html! { (bytes(site.allocated.bytes)) }))
+            (number(site.end.bytes, html! { (site.end.text()) }))
+            (number(site.allocated.bytes, html! { (site.allocated.text()) }))
             (number(site.samples as f64, html! { (site.samples) }))
             (number(order(site.median), html! { (site.median.text()) }))
             (number(order(site.p99), html! { (site.p99.text()) }))

@@ -17,7 +17,7 @@ pub fn render_callers(root: &Node, measure: Measure, options: &Options) -> Strin
         "{}, {}: {}",
         root.name,
         measure.title().to_lowercase(),
-        bytes(found)
+        root.now.text()
     ));
     if found <= 0.0 {
         page.line("  Nothing: no function, source file or module of that name holds any.");
