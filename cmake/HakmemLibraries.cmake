@@ -103,14 +103,16 @@ function(hakmem_add_products name file)
     # The compiler calls the linker, so that with link-time optimisation (-flto) the object holds
     # code and not what the optimiser keeps of it, which cannot stand `objcopy`.
     set(object ${PROJECT_BINARY_DIR}/${file}.o)
-    separate_arguments(relocatable UNIX_COMMAND "${CMAKE_EXE_LINKER_FLAGS} -r -nostdlib")
+    set(sections ${PROJECT_SOURCE_DIR}/core/hakmem.ld)
+    separate_arguments(relocatable UNIX_COMMAND
+        "${CMAKE_EXE_LINKER_FLAGS} -r -nostdlib -Wl,-T,${sections}")
     if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
         list(APPEND relocatable -flinker-output=nolto-rel)
     endif()
     add_custom_command(OUTPUT ${object}
         COMMAND ${CMAKE_C_COMPILER} ${relocatable} -o ${object} ${all_objects}
         COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${object}
-        DEPENDS ${all_objects} ${name}_core ${name}_override_names ${name}_compat
+        DEPENDS ${all_objects} ${sections} ${name}_core ${name}_override_names ${name}_compat
         COMMAND_EXPAND_LISTS VERBATIM
         COMMENT "Linking ${file}.o")
     add_custom_target(${name}_object DEPENDS ${object})

@@ -48,6 +48,9 @@ EXPORT void *realloc(void *block, size_t size)
 
 /* ---- Aligned allocation ---------------------------------------------------------------------- */
 
+/* Gives a function that does not end in a jump a frame pointer: see trace/unwind.c. */
+#define KEEP_FRAME() __asm__ volatile("" ::"r"(__builtin_frame_address(0)))
+
 EXPORT void *memalign(size_t alignment, size_t size)
 {
     if (alignment > SIZE_MAX / 2 + 1) {
@@ -73,6 +76,7 @@ EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
 {
     if (!is_power_of_two(alignment) || alignment % sizeof(void *))
         return EINVAL;
+    KEEP_FRAME();
     void *result = alloc_aligned(size, alignment);
     if (!result)
         return ENOMEM;

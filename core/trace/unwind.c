@@ -117,6 +117,18 @@ static bool is_inside(const struct unwind_stack *stack, uintptr_t address)
     return address >= stack->low && address < stack->high;
 }
 
+/* The library's own code where it is linked into a program: core/hakmem.ld. The linker makes these,
+ * if there is such a section. */
+#define OWN_CODE const char __attribute__((weak, visibility("hidden")))
+extern OWN_CODE __start_hakmem_text[], __stop_hakmem_text[];
+
+/* The library keeps frame pointers where it does not leave the program's call by a jump. */
+static bool is_own(uintptr_t pc)
+{
+    return pc - (uintptr_t)__start_hakmem_text <
+           (uintptr_t)__stop_hakmem_text - (uintptr_t)__start_hakmem_text;
+}
+
 /* Code without tables, as it is compiled at run time, mostly keeps frame pointers. They lead on to
  * code that has tables again. If they lead to none, they were no frame pointers: the walk ended
  * before. */
@@ -135,8 +147,9 @@ static void walk_up(
         walk->place[walk->count] = frame.registers[STACK_POINTER];
         walk->frame[walk->count] = frame.registers[FRAME_POINTER];
         walk->address[walk->count++] = frame.pc;
+        bool leads_on = by_pointers || is_own(frame.pc);
         goes_on = frame_up(&frame, &reader);
-        if (frame.had_table || by_pointers)
+        if (frame.had_table || leads_on)
             known = walk->count + goes_on;
     }
     /* A coroutine that never returns may have anything for its return address. */

@@ -90,7 +90,7 @@ fn build() -> Result<()> {
     objects.extend(compile(&root, &small, "s", &[])?);
 
     let object = out.join("hakmem.o");
-    link(&objects, &object)?;
+    link(&objects, &root.join("core/hakmem.ld"), &object)?;
     hide_inner_names(&object)?;
     Build::new()
         .object(&object)
@@ -184,10 +184,12 @@ fn compile(root: &Path, sources: &[String], level: &str, flags: &[&str]) -> Resu
 
 /// Makes one object of all: an archive of many would let a linker take malloc from here and realloc
 /// from the C library.
-fn link(objects: &[PathBuf], object: &Path) -> Result<()> {
+fn link(objects: &[PathBuf], sections: &Path, object: &Path) -> Result<()> {
     let mut command = compiler().get_compiler().to_command();
     command
-        .args(["-r", "-nostdlib", "-o"])
+        .args(["-r", "-nostdlib", "-Wl,-T"])
+        .arg(sections)
+        .arg("-o")
         .arg(object)
         .args(objects);
     // What the compiler calls by itself, as to ask for the processor, Rust's own libraries for musl

@@ -61,6 +61,8 @@ pub struct Image {
     pub machine: Machine,
     /// The dynamic linker that it asks for; `None`: statically linked.
     pub interpreter: Option<PathBuf>,
+    /// Whether it says where the tables are by which callers are found.
+    pub has_tables: bool,
     /// The libraries that it asks for.
     pub needed: Vec<String>,
     /// Whether it was made by the Go tool chain.
@@ -133,6 +135,7 @@ impl Image {
             bits,
             machine,
             interpreter: None,
+            has_tables: false,
             needed: Vec::new(),
             go: false,
             has_hakmem: false,
@@ -211,6 +214,7 @@ fn read_64<'data, R: ReadRef<'data>>(data: R) -> Result<Image> {
     let endian = file.endian();
     let mut image = Image::new(64, file.elf_header().e_machine(endian));
     for segment in file.elf_program_headers() {
+        image.has_tables |= segment.p_type(endian) == elf::PT_GNU_EH_FRAME;
         if let Some(path) = segment.interpreter(endian, data)? {
             image.interpreter = Some(PathBuf::from(String::from_utf8_lossy(path).into_owned()));
         }

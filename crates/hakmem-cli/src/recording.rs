@@ -16,7 +16,7 @@ use hakmem_profile::heap;
 use hakmem_profile::leaks::{self, Leaks, Suppressions};
 use hakmem_profile::patterns::Patterns;
 use hakmem_profile::select::{self, Filter};
-use hakmem_profile::symbols::Symbols;
+use hakmem_profile::symbols::{Namer, Symbols};
 use hakmem_profile::{collapsed, csv, html, json, pprof, sarif, text, tree};
 
 use crate::cli::{LeakOptions, RecordingOptions, ReportArguments, Selection, Show};
@@ -110,6 +110,7 @@ fn recordings_of(path: &Path) -> Result<Vec<PathBuf>> {
 struct Chosen<'a> {
     selection: &'a Selection,
     filter: Filter,
+    namer: Namer,
 }
 
 impl Chosen<'_> {
@@ -128,7 +129,11 @@ impl Chosen<'_> {
             skip: selection.skip.clone(),
             wrappers: Patterns::parse(&wrappers.unwrap_or_default()),
         };
-        Ok(Chosen { selection, filter })
+        Ok(Chosen {
+            selection,
+            filter,
+            namer: Namer::default(),
+        })
     }
 
     /// Several are shown as one. What cannot be read of these is left out, and said.
@@ -171,7 +176,7 @@ impl Chosen<'_> {
             false => parse(&bytes).with_context(|| path.display().to_string())?,
         };
         recording.user = fs::metadata(path).ok().map(|metadata| metadata.uid());
-        let mut symbols = Symbols::resolve_below(&recording, &self.selection.root);
+        let mut symbols = Symbols::resolve_by(&self.namer, &recording, &self.selection.root);
         symbols
             .problems
             .extend(self.why_stacks_are_short(&recording));
@@ -198,14 +203,16 @@ impl Chosen<'_> {
         let program = Path::new(&recording.header.program);
         let file = hakmem_files::below(&self.selection.root, program).ok()?;
         let image = Image::of(file, program).ok().flatten();
-        image.filter(Image::is_static).map(|_| {
-            format!(
-                "{} is statically linked, so that callers are found by frame pointers alone: \
+        image
+            .filter(|image| image.is_static() && !image.has_tables)
+            .map(|_| {
+                format!(
+                    "{} is statically linked, so that callers are found by frame pointers alone: \
                  stacks end early, or go astray, in code that was compiled without \
                  -fno-omit-frame-pointer, which the C library mostly is.",
-                recording.program()
-            )
-        })
+                    recording.program()
+                )
+            })
     }
 
     fn show(&self, mut recording: Recording, mut symbols: Symbols) -> Analysis {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,18 @@ impl Symbolic {
     /// By which they open it, as long as this lives.
     pub fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
+
+    /// Where in it the code of a linked hakmem is: core/hakmem.ld.
+    pub fn own_code(&self) -> Range<u64> {
+        let cache = ReadCache::new(&self.0);
+        let object = object::File::parse(&cache).ok();
+        let section = object
+            .as_ref()
+            .and_then(|it| it.section_by_name("hakmem_text"));
+        section.map_or(0..0, |it| {
+            it.address()..it.address().saturating_add(it.size())
+        })
     }
 }
 

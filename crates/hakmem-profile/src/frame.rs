@@ -22,6 +22,9 @@ pub struct Frame {
     /// It only passes on what others ask for: of no interest as the place that holds memory.
     #[serde(skip)]
     pub wrapper: bool,
+    /// It is the library's own, where that is linked into the program.
+    #[serde(skip)]
+    pub own: bool,
 }
 
 impl Frame {
@@ -61,8 +64,8 @@ impl Frame {
         self.module.starts_with("libhakmem") || is_own || NAMES.contains(&name)
     }
 
-    /// Whether it belongs to the allocator rather than to who called it. Where hakmem is linked
-    /// into the program its functions are known by their names alone.
+    /// Whether it belongs to the allocator rather than to who called it. Where a hakmem before 0.1
+    /// is linked into the program its functions are known by their names alone.
     pub fn is_allocator(&self) -> bool {
         const NAMES: [&str; 13] = [
             "alloc_aligned",
@@ -80,7 +83,7 @@ impl Frame {
             "sample_replace",
         ];
         let is_own = NAMES.contains(&self.plain_name());
-        self.is_entry() || self.function.starts_with("operator new") || is_own
+        self.own || self.is_entry() || self.function.starts_with("operator new") || is_own
     }
 
     /// Whether functions of the allocator call one of this name; programs may have one, too.

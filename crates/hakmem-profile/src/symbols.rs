@@ -3,7 +3,10 @@
 //! They come from the files that were loaded, if these are still the same (by build id), from their
 //! debug files, and from the maps that run-time compilers leave in `/tmp/perf-PID.map`.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
@@ -12,7 +15,7 @@ use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 use indexmap::IndexSet;
 
-use crate::debug_file::file_of;
+use crate::debug_file::{file_of, Symbolic};
 use crate::file::{Header, Module, Recording};
 pub use crate::frame::Frame;
 use crate::patterns::Patterns;
@@ -51,13 +54,18 @@ impl Symbols {
 
     /// The same where the program's files are below another directory: those of a container.
     pub fn resolve_below(recording: &Recording, root: &Path) -> Symbols {
+        Symbols::resolve_by(&Namer::default(), recording, root)
+    }
+
+    /// The same by one who may know most names already, of another recording.
+    pub fn resolve_by(namer: &Namer, recording: &Recording, root: &Path) -> Symbols {
         let mut resolver = Resolver {
             root: root.to_owned(),
             ..Resolver::default()
         };
         resolver.collect(recording);
         let map = PerfMap::read(recording, root);
-        resolver.name_all(recording, &map);
+        resolver.name_all(namer, recording, &map);
         let mut symbols = resolver.symbols;
         symbols.frames = resolver.frames.into_iter().collect();
         symbols.trim_allocator();
@@ -117,7 +125,9 @@ impl Symbols {
                 .take(DEEPEST)
                 .rposition(|location| all(*location, Frame::is_entry));
             let leading = first.max(entry.map_or(0, |place| place + 1));
-            if leading < stack.len() {
+            // Where a stack ends inside of a linked library, nobody knows who called it.
+            let is_own = |&location: &usize| all(location, |frame| frame.own);
+            if leading < stack.len() || stack.last().is_some_and(is_own) {
                 stack.drain(..leading);
             }
         }
@@ -163,8 +173,7 @@ impl Resolver {
         self.symbols.locations = locations.collect();
     }
 
-    fn name_all(&mut self, recording: &Recording, map: &PerfMap) {
-        let namer = Namer::default();
+    fn name_all(&mut self, namer: &Namer, recording: &Recording, map: &PerfMap) {
         let mut by_module: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
         for (number, location) in self.symbols.locations.iter().enumerate() {
             by_module.entry(location.module).or_default().push(number);
@@ -177,7 +186,7 @@ impl Resolver {
             let named: Vec<Vec<Frame>> = match module {
                 Some(module) => {
                     let module = &recording.modules[module];
-                    self.name_module(&namer, module, &recording.header, &addresses)
+                    self.name_module(namer, module, &recording.header, &addresses)
                 }
                 None => addresses
                     .iter()
@@ -220,34 +229,47 @@ impl Resolver {
             .iter()
             .map(|offset| match found.next() {
                 Some(frames) if !frames.is_empty() => frames,
-                _ => vec![Frame {
-                    function: format!("{name}+0x{offset:x}"),
-                    module: name.clone(),
-                    ..Frame::default()
-                }],
+                _ => vec![nameless_in(&name, *offset)],
             })
             .collect()
     }
 }
 
-/// Gives names to places in files.
-pub struct Namer(Symbolizer);
+/// Gives names to places in files, and remembers them.
+pub struct Namer {
+    symbolizer: Symbolizer,
+    files: RefCell<HashMap<FileKey, Named>>,
+}
+
+/// Root, path and build id.
+type FileKey = (PathBuf, String, Vec<u8>);
+
+/// A file that stays open, and the names of places in it.
+struct Named {
+    file: Symbolic,
+    own: Range<u64>,
+    frames: HashMap<u64, Vec<Frame>>,
+}
+
+/// So many files are open at once.
+const FILES_MAX: usize = 256;
 
 impl Default for Namer {
     fn default() -> Namer {
-        Namer(
-            Symbolizer::builder()
+        Namer {
+            symbolizer: Symbolizer::builder()
                 .enable_code_info(true)
                 .enable_inlined_fns(true)
                 .enable_demangling(true)
                 .build(),
-        )
+            files: RefCell::default(),
+        }
     }
 }
 
 impl Namer {
     /// For each offset in the file, which is below `root`, the function with what was inlined,
-    /// the innermost first; none where the file has no name. An error is a sentence about the whole
+    /// the innermost first; the place itself where the file has no name. An error is a sentence about the whole
     /// file. A file with another build id is not believed, and an empty one is that of no file.
     pub fn name(
         &self,
@@ -256,29 +278,69 @@ impl Namer {
         build_id: &[u8],
         offsets: &[u64],
     ) -> Result<Vec<Vec<Frame>>, String> {
-        let name = file_name(path);
-        let file = file_of(root, path, build_id)?;
+        let mut files = self.files.borrow_mut();
+        let key = (root.to_owned(), path.to_owned(), build_id.to_owned());
+        if files.len() >= FILES_MAX && !files.contains_key(&key) {
+            files.clear();
+        }
+        let named = match files.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Named::new(file_of(root, path, build_id)?)),
+        };
+        let mut new = offsets.to_vec();
+        new.retain(|offset| !named.frames.contains_key(offset));
+        if !new.is_empty() {
+            named.learn(&self.symbolizer, &file_name(path), &new)?;
+        }
+        let frames = |offset| named.frames.get(offset).cloned().unwrap_or_default();
+        Ok(offsets.iter().map(frames).collect())
+    }
+}
+
+impl Named {
+    fn new(file: Symbolic) -> Named {
+        Named {
+            own: file.own_code(),
+            file,
+            frames: HashMap::new(),
+        }
+    }
+
+    fn learn(&mut self, from: &Symbolizer, name: &str, offsets: &[u64]) -> Result<(), String> {
         let symbolize = |debug_syms| {
-            let mut elf = Elf::new(file.path());
+            let mut elf = Elf::new(self.file.path());
             elf.debug_syms = debug_syms;
-            self.0
-                .symbolize(&Source::Elf(elf), Input::VirtOffset(offsets))
+            from.symbolize(&Source::Elf(elf), Input::VirtOffset(offsets))
         };
         // Where debugging information cannot be read there may be a table of symbols.
         let found = symbolize(true)
             .or_else(|_| symbolize(false))
             .map_err(|error| format!("No symbols of {name}: {error}."))?;
-        let frames = found.into_iter().map(|symbolized| match symbolized {
-            Symbolized::Sym(symbol) => frames_of_symbol(&symbol, &name),
-            Symbolized::Unknown(_) => Vec::new(),
-        });
-        Ok(frames.collect())
+        for (symbolized, &offset) in found.into_iter().zip(offsets) {
+            let mut frames = match symbolized {
+                Symbolized::Sym(symbol) => frames_of_symbol(&symbol, name),
+                Symbolized::Unknown(_) => vec![nameless_in(name, offset)],
+            };
+            for frame in &mut frames {
+                frame.own = self.own.contains(&offset);
+            }
+            self.frames.insert(offset, frames);
+        }
+        Ok(())
     }
 }
 
 fn nameless(address: u64) -> Frame {
     Frame {
         function: format!("0x{address:x}"),
+        ..Frame::default()
+    }
+}
+
+fn nameless_in(module: &str, offset: u64) -> Frame {
+    Frame {
+        function: format!("{module}+0x{offset:x}"),
+        module: module.to_owned(),
         ..Frame::default()
     }
 }
@@ -305,6 +367,7 @@ fn frames_of_symbol(symbol: &Sym, module: &str) -> Vec<Frame> {
         module: module.to_owned(),
         inlined,
         wrapper: false,
+        own: false,
     };
     let mut frames = vec![frame(&symbol.name, symbol.code_info.as_deref(), false)];
     for inlined in &symbol.inlined {

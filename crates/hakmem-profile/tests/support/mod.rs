@@ -228,6 +228,7 @@ pub fn toy_symbols(recording: &Recording) -> Symbols {
                 module: "toy".to_owned(),
                 inlined: false,
                 wrapper: false,
+                own: false,
             });
             symbols.locations.push(Location {
                 address: *address,
