@@ -11,6 +11,9 @@ pub enum Error {
     /// Nobody has the number.
     #[error("there is no process {0}")]
     NoSuchProcess(i32),
+    /// It is there until its parent asks for its exit status.
+    #[error("process {0} has ended: it is a zombie, of which only its exit status is left")]
+    Zombie(i32),
     /// The kernel does not let this user look.
     #[error("may not read the memory of process {pid}: {reason}")]
     Denied {

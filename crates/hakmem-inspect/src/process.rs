@@ -63,6 +63,9 @@ impl Process {
         if pid <= 0 || fs::metadata(format!("/proc/{pid}")).is_err() {
             return Err(Error::NoSuchProcess(pid));
         }
+        if is_zombie(pid) {
+            return Err(Error::Zombie(pid));
+        }
         let denied = |error: io::Error| match error.kind() {
             io::ErrorKind::PermissionDenied => Error::Denied {
                 pid,
@@ -188,12 +191,21 @@ pub fn all() -> Vec<i32> {
     pids
 }
 
+/// What the kernel tells behind the name, which is in brackets, and may hold anything.
+fn state(pid: i32) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(text.rsplit_once(") ")?.1.to_owned())
+}
+
+/// Whether it has ended, all but its number.
+fn is_zombie(pid: i32) -> bool {
+    state(pid).is_some_and(|state| state.starts_with(['Z', 'X']))
+}
+
 /// What changes all the time; `None`: the process is gone.
 pub fn usage(pid: i32) -> Option<Usage> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in brackets, may hold anything.
-    let (_, rest) = text.rsplit_once(") ")?;
-    let words: Vec<&str> = rest.split(' ').collect();
+    let state = state(pid)?;
+    let words: Vec<&str> = state.split(' ').collect();
     let number = |place: usize| words.get(place - 3)?.parse().ok();
     Some(Usage {
         minor_faults: number(10)?,
@@ -349,6 +361,18 @@ mod tests {
             long
         );
         assert_eq!(name("/bin/x", "", ""), "x");
+    }
+
+    #[test]
+    fn a_zombie_has_ended() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id() as i32;
+        while !is_zombie(pid) {
+            std::thread::yield_now();
+        }
+        let error = Process::open(pid).unwrap_err();
+        assert!(error.to_string().contains("it is a zombie"), "{error}");
+        child.wait().unwrap();
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Figures {
             Err(Error::OtherLayout { .. } | Error::Missing { .. } | Error::TooOld { .. }) => {
                 self.unknown.inc();
             }
-            Err(Error::NoSuchProcess(_) | Error::Gone(_)) => {}
+            Err(Error::NoSuchProcess(_) | Error::Gone(_) | Error::Zombie(_)) => {}
             Err(_) => self.unreadable.inc(),
         }
         None

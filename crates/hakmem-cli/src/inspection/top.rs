@@ -125,7 +125,7 @@ fn line(look: &Look, rates: &Rates) -> String {
 fn is_end(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref::<Error>(),
-        Some(Error::Gone(_) | Error::NoSuchProcess(_))
+        Some(Error::Gone(_) | Error::NoSuchProcess(_) | Error::Zombie(_))
     )
 }
 
