@@ -57,7 +57,7 @@ def filtered():
 class Attach(Case):
     def setUp(self):
         super().setUp()
-        self.program = None
+        self.program = self.inner = None
 
     def tearDown(self):
         self.end()
@@ -94,8 +94,9 @@ class Attach(Case):
             time.sleep(0.02)
 
     def command(self, *arguments):
-        return [HAKMEM, "record", "--attach", str(self.program.pid), "--output", str(self.output),
-                *arguments]
+        pid = self.inner or self.program.pid
+        output = [] if "--output" in arguments else ["--output", str(self.output)]
+        return [HAKMEM, "record", "--attach", str(pid), *output, *arguments]
 
     def attach(self, *arguments, prefix=(), status=0):
         done = subprocess.run([*prefix, *self.command(*arguments)], capture_output=True, text=True,
@@ -189,6 +190,80 @@ class Attach(Case):
         self.assertIn("has ended", said)
         self.assertEqual(recorder.returncode, 0)
         self.check_sites(*self.logs())
+
+    def settings(self):
+        looked = subprocess.run([HAKMEM, "inspect", str(self.program.pid), "--json"], check=True,
+                                capture_output=True, timeout=60)
+        return json.loads(looked.stdout)["settings"]
+
+    def test_steady(self):
+        """All calls hit: the next one comes to a slow path all the same, and the counts stay."""
+        statistics = self.output / "statistics"
+        program = subprocess.Popen([str(FOLDER / "steady")], text=True, stdout=subprocess.PIPE,
+                                   env=environment(HAKMEM_STATS_FILE=str(statistics)))
+        self.assertEqual(program.stdout.readline(), "runs\n")
+        time.sleep(1)
+        for _ in range(2):
+            self.program = program
+            asked = time.monotonic()
+            recorder = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True)
+            self.program = None
+            self.assertIn("recording process", recorder.stderr.readline())
+            self.assertLess(time.monotonic() - asked, 1)
+            time.sleep(0.5)
+            recorder.send_signal(signal.SIGTERM)
+            _, said = recorder.communicate(timeout=60)
+            self.assertIn("recorded 1 process", said)
+            self.wait_for_end()
+        program.terminate()
+        calls = int(program.communicate(timeout=60)[0])
+        tiers = json.loads(statistics.read_text())["tiers"].values()
+        counted = sum(tier["malloc_calls"] for tier in tiers)
+        self.assertLess(abs(counted - calls), 200, calls)
+
+    def test_two(self):
+        """The second is refused, and does not end the first."""
+        self.start()
+        recorder = self.begin("--sample-kib", "32")
+        self.assertIn(f"already, by process {recorder.pid}",
+                      self.attach("--for", "300ms", status=125))
+        self.assertEqual([self.settings()[name] for name in ("is_attached", "sample_kib")],
+                         [True, 32])
+        looked = subprocess.run([HAKMEM, "inspect", str(self.program.pid)], check=True, text=True,
+                                capture_output=True, timeout=60).stdout
+        self.assertIn("it is being recorded", looked)
+        self.finish(recorder)
+        self.check_sites(*self.logs())
+        self.assertFalse(self.settings()["is_attached"])
+
+    def test_the_directory_vanishes(self):
+        self.start()
+        directory = self.output / "directory"
+        recorder = self.begin("--output", str(directory))
+        for log in directory.iterdir():
+            log.unlink()
+        directory.rmdir()
+        recorder.send_signal(signal.SIGTERM)
+        _, said = recorder.communicate(timeout=60)
+        self.assertEqual(recorder.returncode, 125)
+        self.assertIn(f"cannot read the directory {directory}", said)
+        self.assertFalse(self.settings()["is_attached"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "takes root")
+    def test_children_elsewhere(self):
+        """Their files have the numbers that they have in their container."""
+        self.start(prefix=["unshare", "--pid", "--fork", "--"])
+        outer = self.program.pid
+        children = pathlib.Path(f"/proc/{outer}/task/{outer}/children")
+        self.inner = int(children.read_text())
+        recorder = self.begin()
+        os.kill(self.inner, signal.SIGUSR2)
+        self.program.stdout.readline()
+        self.assertEqual(self.program.stdout.readline(), "served\n")
+        recorder.send_signal(signal.SIGTERM)
+        recorder.communicate(timeout=60)
+        self.wait_for_end()
+        self.assertEqual(len(self.logs()), 2)
 
     def test_children(self):
         """Children that are forked meanwhile have a file of their own, which ends as well."""

@@ -13,7 +13,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
-use hakmem_inspect::attach::{Attachment, Request};
+use hakmem_inspect::attach::{observer_of, Attachment, Request};
 use hakmem_inspect::process;
 use hakmem_inspect::report::find_library;
 use hakmem_inspect::{Error, Process};
@@ -28,6 +28,8 @@ use crate::report::{check_length, RECORDING_MAX};
 
 /// Between two looks at the process.
 const PAUSE: Duration = Duration::from_millis(10);
+/// So often it is hastened.
+const HASTE: u64 = 10;
 /// A process that has not answered until then is idle.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -56,6 +58,9 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
         ),
         opened => opened?,
     };
+    if let Some(other) = observer_of(pid) {
+        bail!("{name} is being recorded already, by process {other}, another hakmem");
+    }
     let places = Places::of(pid, arguments)?;
     let before = recordings_in(&places.seen)?;
     let mut session = Session {
@@ -66,10 +71,11 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
     };
     // The library knows the title, which a server may have changed.
     let program = process.name().replace('/', "_").replace('%', "%%");
-    session.begin(arguments, &record::pattern(&places.written, &program))?;
+    let pattern = record::pattern(&places.written, &program);
+    session.begin(arguments, &pattern)?;
     let end = session.watch();
     session.end(end);
-    places.end_children(&before, pid)?;
+    end_children(&pattern, pid);
     let kept = places.fetch(&before)?;
     let recorded = match record::summary_of(&kept, &before)? {
         Some(text) => text,
@@ -118,25 +124,6 @@ impl Places {
         })
     }
 
-    /// The processes that were forked meanwhile go on recording unless they are told.
-    fn end_children(&self, before: &BTreeSet<PathBuf>, pid: i32) -> Result<()> {
-        for path in recordings_in(&self.seen)?.difference(before) {
-            let recording = record::read_new(path);
-            let Ok(child) = recording.map(|recording| recording.header.process as i32) else {
-                continue;
-            };
-            if child == pid || !record::maps_file(child, path) {
-                continue;
-            }
-            let ended = Process::open(child)
-                .and_then(|process| Attachment::open(&process, &find_library(&process)?));
-            if let Ok(attachment) = ended {
-                let _ = attachment.ask(Request::End);
-            }
-        }
-        Ok(())
-    }
-
     /// Brings files of another root to where they are wanted.
     fn fetch(&self, before: &BTreeSet<PathBuf>) -> Result<PathBuf> {
         for path in recordings_in(&self.seen)?.difference(before) {
@@ -152,6 +139,27 @@ impl Places {
             }
         }
         Ok(self.output.clone())
+    }
+}
+
+/// The processes that were forked meanwhile go on recording unless they are told. What they have of
+/// their parent says that they are such, whatever has become of their files.
+fn end_children(pattern: &OsStr, parent: i32) {
+    let suffix = format!(".{}", record::SUFFIX);
+    for child in process::all() {
+        let maps = fs::read(format!("/proc/{child}/maps")).unwrap_or_default();
+        if child == parent || !String::from_utf8_lossy(&maps).contains(&suffix) {
+            continue;
+        }
+        let opened = Process::open(child)
+            .and_then(|process| Attachment::open(&process, &find_library(&process)?));
+        let Ok(attachment) = opened else {
+            continue;
+        };
+        if attachment.is_recording() && attachment.pattern() == pattern.as_bytes() {
+            let _ = attachment.ask(Request::End);
+            attachment.hasten();
+        }
     }
 }
 
@@ -195,7 +203,11 @@ impl Session {
 
     /// Waits until the request is answered; false: the time is over before that.
     fn wait(&self, answered: u64, is_over: impl Fn() -> bool) -> Result<bool> {
-        loop {
+        for pauses in 0u64.. {
+            // Busy programs come by themselves.
+            if pauses % HASTE == HASTE - 1 {
+                self.attachment.hasten();
+            }
             match self.attachment.answers() {
                 None => bail!("{} has ended, or become another program", self.name),
                 Some(answers) if answers != answered => return Ok(true),
@@ -203,6 +215,7 @@ impl Session {
                 Some(_) => sleep(PAUSE),
             }
         }
+        Ok(false)
     }
 
     fn begin(&mut self, arguments: &RecordArguments, pattern: &OsStr) -> Result<()> {
@@ -210,9 +223,6 @@ impl Session {
         let gone = || format!("{name} has ended");
         let attachment = &self.attachment;
         let answered = attachment.answers().with_context(gone)?;
-        if attachment.is_asked() == Some(true) {
-            bail!("{name} is asked to record by another hakmem, and has not answered yet");
-        }
         self.ends = arguments.time.map(|time| Instant::now() + time);
         let mean_bytes = u64::from(arguments.sample_kib) << 10;
         attachment

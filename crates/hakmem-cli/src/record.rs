@@ -28,7 +28,7 @@ use crate::summary::count;
 
 const FILE_VARIABLE: &str = "HAKMEM_RECORD_FILE";
 const DISTANCE_VARIABLE: &str = "HAKMEM_SAMPLE_KIB";
-const SUFFIX: &str = "hakprof";
+pub(crate) const SUFFIX: &str = "hakprof";
 
 /// Files that are named one by one.
 const NAMED: usize = 10;

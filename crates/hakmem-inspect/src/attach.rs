@@ -3,20 +3,24 @@
 //! What is wanted is written into its memory; nothing stops the process, and no code is put into
 //! it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use crate::error::Error;
 use crate::find::Found;
+use crate::heaps::Counting;
 use crate::layout::{number, Field, Layout, MAGIC};
-use crate::process::Process;
+use crate::memory::Memory;
+use crate::process::{all, short_name, Process};
 
 /// The place in a process where requests go. It stays that of the program that runs now: after an
 /// exec, or when the process is gone, nothing can be read or written.
-#[derive(Debug)]
 pub struct Attachment {
-    memory: File,
+    memory: Opened,
+    /// Older libraries do not tell it.
+    counting: Option<Counting>,
     address: u64,
     requests: [u32; 2],
     request: Field,
@@ -25,6 +29,15 @@ pub struct Attachment {
     mean_bytes: Field,
     path: Field,
     said: Field,
+}
+
+/// The memory of the program that ran when it was opened.
+struct Opened(File);
+
+impl Memory for Opened {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
+        self.0.read_exact_at(buffer, address).is_ok()
+    }
 }
 
 /// What is asked of the process.
@@ -43,7 +56,7 @@ impl Attachment {
     /// The library is older than this, or the memory may not be written.
     pub fn open(process: &Process, found: &Found) -> Result<Attachment, Error> {
         let layout: &Layout = &found.layout;
-        let memory = format!("/proc/{}/mem", process.pid);
+        let path = memory_of(process.pid);
         let number = |name| Ok(layout.constant(name, 16)? as u32);
         let attachment = Attachment {
             address: layout.address_of("attachment")?,
@@ -54,14 +67,13 @@ impl Attachment {
             mean_bytes: layout.field("attach.mean_bytes")?,
             path: layout.field("attach.path")?,
             said: layout.field("attach.said")?,
+            counting: Counting::of(&process.memory, layout).ok(),
             memory: File::options()
                 .read(true)
                 .write(true)
-                .open(&memory)
-                .map_err(|error| Error::Read {
-                    what: memory,
-                    error,
-                })?,
+                .open(&path)
+                .map(Opened)
+                .map_err(|error| Error::Read { what: path, error })?,
         };
         // It was found in the program that ran then: what is written goes to the one of now.
         let magic = Field {
@@ -75,11 +87,7 @@ impl Attachment {
     }
 
     fn read_at(&self, field: Field, address: u64) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; field.bytes];
-        self.memory
-            .read_exact_at(&mut bytes, field.at(address))
-            .ok()?;
-        Some(bytes)
+        self.memory.bytes(field.at(address), field.bytes)
     }
 
     fn read(&self, field: Field) -> Option<Vec<u8>> {
@@ -91,7 +99,7 @@ impl Attachment {
     }
 
     fn write(&self, field: Field, bytes: &[u8]) -> io::Result<()> {
-        self.memory.write_all_at(bytes, field.at(self.address))
+        self.memory.0.write_all_at(bytes, field.at(self.address))
     }
 
     /// Says to which files, as the variable HAKMEM_RECORD_FILE does, and at which mean distance of
@@ -120,6 +128,17 @@ impl Attachment {
         self.write(self.request, &self.requests[request as usize].to_le_bytes())
     }
 
+    /// Lets the next allocation of each thread be one that does not hit: of a program in its steady
+    /// state all do for a while. Its counts and samples stay right.
+    pub fn hasten(&self) {
+        if let Some(counting) = &self.counting {
+            // It fails when the program is gone.
+            counting.hasten(&self.memory, |address, bytes| {
+                let _ = self.memory.0.write_all_at(bytes, address);
+            });
+        }
+    }
+
     /// Whether a request has not been found yet; `None`: the process is gone.
     pub fn is_asked(&self) -> Option<bool> {
         Some(self.number(self.request)? != 0)
@@ -143,10 +162,37 @@ impl Attachment {
         self.number(self.is_recording) == Some(1)
     }
 
+    /// To which files: see [`Attachment::prepare`].
+    pub fn pattern(&self) -> Vec<u8> {
+        text(&self.read(self.path).unwrap_or_default()).into()
+    }
+
     /// What the recording complained of, a line; empty: nothing.
     pub fn said(&self) -> String {
         let bytes = self.read(self.said).unwrap_or_default();
-        let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-        String::from_utf8_lossy(text).trim_end().into()
+        String::from_utf8_lossy(text(&bytes)).trim_end().into()
     }
+}
+
+/// Up to the NUL.
+fn text(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+fn memory_of(pid: i32) -> String {
+    format!("/proc/{pid}/mem")
+}
+
+/// The other process that has opened the memory of this one, and runs this command: it records it.
+pub fn observer_of(pid: i32) -> Option<i32> {
+    let own = std::process::id() as i32;
+    let name = short_name(own);
+    let opens = |other: &i32| {
+        let files = fs::read_dir(format!("/proc/{other}/fd"));
+        let mut files = files.into_iter().flatten().flatten();
+        files
+            .any(|file| fs::read_link(file.path()).is_ok_and(|it| it == Path::new(&memory_of(pid))))
+    };
+    let mut others = all().into_iter().filter(|&other| other != own);
+    others.find(|other| short_name(*other) == name && opens(other))
 }

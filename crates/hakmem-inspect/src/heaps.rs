@@ -153,6 +153,69 @@ fn read_area(memory: &dyn Memory, shape: &Shape, address: u64, length: usize) ->
     Some(area)
 }
 
+/// Shows the records of all heaps; false: not of all, since the list is being changed.
+fn each_heap(memory: &dyn Memory, shape: &Shape, all: u64, mut show: impl FnMut(&[u8])) -> bool {
+    let mut heap = memory.word(all).unwrap_or(0);
+    let mut seen = HashSet::new();
+    while heap != 0 {
+        // A list that comes back to itself is being changed, or no list.
+        if seen.len() >= HEAPS_MAX || !seen.insert(heap) {
+            return false;
+        }
+        let Some(record) = memory.bytes(heap, shape.heap.bytes) else {
+            return false;
+        };
+        show(&record);
+        heap = shape.heap.next.of(&record);
+    }
+    true
+}
+
+/// Where heaps count what their magazines hand out, so that the next one may leave its hit path.
+pub(crate) struct Counting {
+    shape: Shape,
+    sample_round: Field,
+    heaps: u64,
+}
+
+impl Counting {
+    pub fn of(memory: &dyn Memory, layout: &Layout) -> Result<Counting, Error> {
+        let all = layout.field("registry.all")?;
+        Ok(Counting {
+            shape: Shape::of(memory, layout)?,
+            sample_round: layout.field("magazine.sample_round")?,
+            heaps: all.at(layout.address_of("registry")?),
+        })
+    }
+
+    /// Lets the next block that each magazine hands out be due, which is counted already. The thread
+    /// goes on: what it hands out between a look and the writes, a microsecond, is not counted. The
+    /// block is no sample.
+    pub fn hasten(&self, memory: &dyn Memory, write: impl Fn(u64, &[u8])) {
+        let (shape, heap) = (&self.shape, &self.shape.heap);
+        each_heap(memory, shape, self.heaps, |record| {
+            let (area, shard) = (heap.area.of(record), heap.shard.of(record));
+            if heap.bare.of(record) != 0 {
+                return;
+            }
+            for class in 1..shape.classes {
+                let magazine = shape.magazines + shape.place(shard, class) * shape.magazine_bytes;
+                let magazine = area.wrapping_add(magazine as u64);
+                let at_due = shape.pops_at_due.at(magazine);
+                let left = shape.pops_left.at(area).wrapping_add(class as u64 * 8);
+                let (Some(due), Some(pops)) = (memory.word(at_due), memory.word(left)) else {
+                    continue;
+                };
+                if due & POPS_CHANGE == 0 && pops > 1 && pops <= due {
+                    write(self.sample_round.at(magazine), &[0]);
+                    write(at_due, &((due - pops + 1) | POPS_CHANGE).to_ne_bytes());
+                    write(left, &1u64.to_ne_bytes());
+                }
+            }
+        });
+    }
+}
+
 impl ClassCounts {
     fn add_magazine(&mut self, shape: &Shape, counts: &[u8]) {
         let sums = [
@@ -191,24 +254,13 @@ impl Heaps {
         shape: &Shape,
     ) -> Result<(), Error> {
         let registry = layout.address_of("registry")?;
-        let all = layout.field("registry.all")?;
+        let all = layout.field("registry.all")?.at(registry);
         let gone = layout.field("registry.gone")?;
         self.add_gone(memory, layout, shape, gone.at(registry))?;
-        let mut heap = memory.word(all.at(registry)).unwrap_or(0);
-        let mut seen = HashSet::new();
-        while heap != 0 {
-            // A list that comes back to itself is being changed, or no list.
-            if seen.len() >= HEAPS_MAX || !seen.insert(heap) {
-                self.torn += 1;
-                break;
-            }
-            let Some(record) = memory.bytes(heap, shape.heap.bytes) else {
-                self.torn += 1;
-                break;
-            };
-            self.add_heap(memory, shape, &record);
-            heap = shape.heap.next.of(&record);
-        }
+        let is_whole = each_heap(memory, shape, all, |record| {
+            self.add_heap(memory, shape, record);
+        });
+        self.torn += u64::from(!is_whole);
         Ok(())
     }
 

@@ -321,6 +321,9 @@ fn notes(snapshot: &Snapshot, mappings: &[Mapping]) -> Vec<String> {
                 .into(),
         );
     }
+    if snapshot.settings.is_attached {
+        notes.push("it is being recorded, as `hakmem record --attach` has asked".into());
+    }
     let arenas = mappings.iter().any(|mapping| mapping.name == "[anon: go]");
     if arenas {
         notes.push("Go's own heap is among the other mappings".into());

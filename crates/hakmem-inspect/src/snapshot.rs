@@ -61,8 +61,10 @@ pub struct Settings {
     pub huge_pages: i64,
     /// Sets of bins; 0: one a CPU.
     pub shards: i64,
-    /// KiB between two samples; 0: none are taken.
+    /// KiB between two samples, perhaps of a recording that has ended; 0: none were taken.
     pub sample_kib: i64,
+    /// It is recorded, as an observer has asked.
+    pub is_attached: bool,
 }
 
 /// More than any option can be.
@@ -281,7 +283,32 @@ impl Settings {
             huge_pages: option("huge_pages")?,
             shards: option("shards")?,
             sample_kib: option("sample_kib").unwrap_or(0),
-        })
+            is_attached: false,
+        }
+        .with_attachment(memory, layout))
+    }
+
+    /// What an observer has asked for is in force until its recording ends, and says later what the
+    /// samples are that were taken.
+    fn with_attachment(self, memory: &dyn Memory, layout: &Layout) -> Settings {
+        let value = |name| -> Option<u64> {
+            let address = layout.address_of("attachment").ok()?;
+            let field = layout.field(name).ok()?;
+            let value = memory.bytes(field.at(address), field.bytes)?;
+            Some(number(&value, 0, field.bytes))
+        };
+        let value = |name| value(name).unwrap_or(0);
+        let is_attached = value("attach.is_recording") == 1;
+        let asked_kib = (value("attach.mean_bytes") >> 10).min(OPTION_MAX as u64) as i64;
+        Settings {
+            sample_kib: match self.sample_kib {
+                0 => asked_kib,
+                _ if is_attached => asked_kib,
+                own => own,
+            },
+            is_attached,
+            ..self
+        }
     }
 
     /// The word of the preset.
