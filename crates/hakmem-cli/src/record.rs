@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -15,6 +16,7 @@ use hakmem_lab::shell::{quoted, quoted_path};
 use hakmem_process::{end_like, run_foreground};
 use hakmem_profile::file::{parse, Recording};
 use hakmem_profile::units::{bytes, duration};
+use rustix::fs::{fallocate, FallocateFlags};
 use rustix::process::{getrlimit, Resource};
 
 use crate::attach::attach;
@@ -146,6 +148,25 @@ pub(crate) fn read_new(path: &Path) -> Result<Recording> {
     Ok(parse(&read_recording(path, SUMMARY_MAX)?)?)
 }
 
+/// Gives back what a file has in reserve. It stays as long.
+fn give_back(path: &Path) -> io::Result<()> {
+    const BLOCK: usize = 4096;
+    let file = hakmem_files::unlinked(path)?;
+    let bytes = hakmem_files::bytes(&file, SUMMARY_MAX)?;
+    let same = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let file = File::options().write(true).open(same)?;
+    let is_zero = |block: &&[u8]| block.iter().all(|&byte| byte == 0);
+    for (block, number) in bytes
+        .chunks(BLOCK)
+        .zip(0..)
+        .filter(|(block, _)| is_zero(block))
+    {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&file, flags, number * BLOCK as u64, block.len() as u64)?;
+    }
+    Ok(())
+}
+
 /// What the new files are; `None`: there are none. Those of processes that allocated too little for
 /// a sample are removed.
 pub(crate) fn summary_of(directory: &Path, before: &BTreeSet<PathBuf>) -> Result<Option<String>> {
@@ -157,7 +178,13 @@ pub(crate) fn summary_of(directory: &Path, before: &BTreeSet<PathBuf>) -> Result
                 let _ = fs::remove_file(path);
                 empty += 1;
             }
-            Ok(recording) => shown.push((path.clone(), recording)),
+            Ok(recording) => {
+                if recording.header.ended && !is_in_use(path, &recording) {
+                    // A longer file does no harm.
+                    let _ = give_back(path);
+                }
+                shown.push((path.clone(), recording));
+            }
             Err(error) => damaged.push(format!("{}: {error}", path.display())),
         }
     }
