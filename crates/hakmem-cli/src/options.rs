@@ -53,16 +53,39 @@ impl OptionSetting {
     }
 }
 
+const NO_SETTING: &str = "expected NAME=VALUE, e.g. purge_delay_ms=50";
+
 /// Parses `NAME=VALUE`. The option exists, and can have the value.
 pub fn option_setting(text: &str) -> Result<OptionSetting, String> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or("expected NAME=VALUE, e.g. purge_delay_ms=50")?;
-    check(name, value)?;
+    let (name, value) = text.split_once('=').ok_or(NO_SETTING)?;
+    let value = in_unit(name, value);
+    check(name, &value)?;
     Ok(OptionSetting {
         name: name.into(),
-        value: value.into(),
+        value,
     })
+}
+
+/// A value with a unit of its own, as `100M`, in that of the option, if it is a whole number of it.
+fn in_unit(name: &str, value: &str) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let option = TABLE.iter().find(|option| option.name == name);
+    let own = option.and_then(|option| UNITS.iter().position(|unit| **unit == option.unit));
+    let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = value.split_at(digits);
+    let spelt = |it: &&str| {
+        [&it[..1], *it]
+            .iter()
+            .any(|it| it.eq_ignore_ascii_case(unit))
+    };
+    let given = UNITS.iter().position(spelt);
+    let converted = || {
+        let number: u64 = number.parse().ok()?;
+        let bytes = number.checked_mul(1 << (10 * given?))?;
+        let own = 1 << (10 * own?);
+        (bytes % own == 0).then(|| (bytes / own).to_string())
+    };
+    converted().unwrap_or_else(|| value.into())
 }
 
 /// Finds variables of this process that the library would complain about: every program gets them.
@@ -112,12 +135,13 @@ pub fn check_variables<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str
 
 /// An entry of [`LIST`], in which a path cannot stand.
 fn check_entry(entry: &str) -> Result<(), String> {
-    let setting = option_setting(entry)?;
-    match is_file(&setting.name) {
+    // The library takes no units.
+    let (name, value) = entry.split_once('=').ok_or(NO_SETTING)?;
+    check(name, value)?;
+    match is_file(name) {
         true => Err(format!(
-            "{} has a variable of its own: {}=PATH",
-            setting.name,
-            setting.variable()
+            "{name} has a variable of its own: {PREFIX}{}=PATH",
+            name.to_ascii_uppercase()
         )),
         false => Ok(()),
     }
@@ -242,6 +266,23 @@ mod tests {
     }
 
     #[test]
+    fn values_may_have_units_of_their_own() {
+        for (text, value) in [
+            ("limit_mib=100M", "100"),
+            ("limit_mib=2GiB", "2048"),
+            ("limit_mib=2048k", "2"),
+            ("magazine_kib=1m", "1024"),
+        ] {
+            assert_eq!(option_setting(text).unwrap().value, value, "{text}");
+        }
+        for text in ["limit_mib=1025K", "limit_mib=100MB", "purge_delay_ms=1M"] {
+            assert!(option_setting(text).is_err(), "{text}");
+        }
+        check_variables([("HAKMEM_LIMIT_MIB", "100M")]).unwrap_err();
+        check_variables([("HAKMEM_OPTIONS", "limit_mib=100M")]).unwrap_err();
+    }
+
+    #[test]
     fn settings_that_it_does_not_take() {
         for (text, message) in [
             ("", "expected NAME=VALUE"),
@@ -257,8 +298,8 @@ mod tests {
             ("shards=65", "shards is a number from 0 to 64, not `65`"),
             ("shards=99999999999999999999", "from 0 to 64"),
             (
-                "big_cache_mib=100M",
-                "is a number from 0 to 65536, in MiB, not `100M`",
+                "big_cache_mib=100K",
+                "is a number from 0 to 65536, in MiB, not `100K`",
             ),
             ("fallback=lib", "the nearest is libc"),
             ("stats_file=", "the path of a file"),
