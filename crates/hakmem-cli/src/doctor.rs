@@ -25,7 +25,7 @@ use crate::inspect::{inspect, libc_of};
 use crate::interrupt::Interrupt;
 use crate::locate::Installation;
 use crate::options::check_environment;
-use crate::output::{print, say};
+use crate::output::{print, print_bytes, say};
 use crate::prose::{broken, columns};
 
 /// Exit statuses; 2 is that of every subcommand that could not do its work.
@@ -72,10 +72,10 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
         file,
         run,
     };
-    print(&match arguments.json {
-        true => serde_json::to_string_pretty(&report)? + "\n",
-        false => broken(&render(&report), columns()),
-    })?;
+    match arguments.json {
+        true => print_bytes((serde_json::to_string_pretty(&report)? + "\n").as_bytes())?,
+        false => print(&broken(&render(&report), columns()))?,
+    }
     Ok(match verdict {
         Verdict::Served => ExitCode::SUCCESS,
         Verdict::NotServed => ExitCode::from(NOT_SERVED),

@@ -18,7 +18,7 @@ use hakmem_profile::symbols::{Frame, Namer};
 use signal_hook::consts::SIGINT;
 
 use crate::cli::ExplainArguments;
-use crate::output::{print, say};
+use crate::output::{print_bytes, say};
 use report::{place, print_frames, Call, Document, Place, Report, Stack};
 
 /// Reads, explains and prints.
@@ -66,7 +66,7 @@ pub fn explain(arguments: &ExplainArguments) -> Result<ExitCode> {
             kind: "crash",
             reports: explainer.reports,
         };
-        print(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+        print_bytes((serde_json::to_string_pretty(&document)? + "\n").as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

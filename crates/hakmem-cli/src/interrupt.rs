@@ -40,7 +40,8 @@ impl Interrupt {
     }
 }
 
-fn is_ignored(signal: i32) -> bool {
+/// Whether somebody wants it to have no effect, as nohup does.
+pub fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

@@ -7,10 +7,11 @@
 //! [`input`] what a program reads, [`manual`] writes the library's man page, [`interface`] that of
 //! its functions, [`candidates`] are what shells complete. [`inspect`], [`elf`] and [`allocators`]
 //! look at programs' files, [`diagnosis`] at a run of one; what they find is a [`finding`].
-//! [`experiment`], [`progress`], [`interrupt`], [`output`] and [`next_step`] carry the two
+//! [`experiment`], [`progress`], [`interrupt`], [`output`] with [`locale`], and [`next_step`] carry the two
 //! subcommands that measure, [`summary`] the statistics of `run`; [`prose`] breaks lines.
 //! [`inspection`] has those that look at processes from outside.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -35,6 +36,7 @@ pub mod inspect;
 pub mod inspection;
 pub mod interface;
 pub mod interrupt;
+pub mod locale;
 pub mod locate;
 pub mod manual;
 pub mod next_step;
@@ -78,14 +80,15 @@ pub fn main() -> ExitCode {
 /// Says what is wrong with the command line, or what it asks to be told: help, or the version.
 fn answer(error: &clap::Error) -> ExitCode {
     // That nobody reads it is no failure.
-    let _ = error.print();
+    let printed = error.print();
+    let is_told = printed.map_or_else(|error| error.kind() == ErrorKind::BrokenPipe, |()| true);
     // Below 125, an exit status of `run` and `record` is that of the program.
     let word = std::env::args_os().nth(1);
     let runs = word.is_some_and(|word| word == "run" || word == "record");
     match (error.use_stderr(), runs) {
-        (false, _) => ExitCode::SUCCESS,
+        (false, _) if is_told => ExitCode::SUCCESS,
         (true, true) => ExitCode::from(run::FAILED),
-        (true, false) => ExitCode::from(FAILED),
+        _ => ExitCode::from(FAILED),
     }
 }
 

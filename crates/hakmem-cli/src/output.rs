@@ -16,6 +16,7 @@ use rustix::process::geteuid;
 use tempfile::NamedTempFile;
 
 use crate::cli::{OutputOptions, RecordingOptions};
+use crate::locale::spelt;
 
 /// What can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +154,10 @@ impl Outputs {
     /// A format cannot be made, or a file cannot be written. The others, and standard output, are
     /// written all the same.
     pub fn write_with(&self, render: impl Fn(Format) -> Result<Vec<u8>>) -> Result<()> {
-        let mut result = render(self.stdout).and_then(|bytes| print_bytes(&bytes));
+        let mut result = render(self.stdout).and_then(|bytes| match self.shows_table() {
+            true => print(&String::from_utf8_lossy(&bytes)),
+            false => print_bytes(&bytes),
+        });
         for (format, file) in &self.files {
             let written = render(*format).and_then(|bytes| file.write(bytes));
             result = result.and(written);
@@ -255,7 +259,8 @@ fn new_file_beside(path: &Path) -> io::Result<NamedTempFile> {
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = new_file_beside(path)?;
-    file.write_all(bytes)?;
+    // Its error does not name the new file.
+    file.as_file_mut().write_all(bytes)?;
     if let Ok(former) = path.metadata() {
         file.as_file().set_permissions(former.permissions())?;
     }
@@ -269,12 +274,13 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// terminal.
 pub fn say(lines: impl Display) {
     let steers = |c: char| steers(c) && c != '\n';
-    let _ = writeln!(io::stderr(), "{}", lines.to_string().replace(steers, " "));
+    let lines = lines.to_string().replace(steers, " ");
+    let _ = writeln!(io::stderr(), "{}", spelt(&lines));
 }
 
-/// Writes text to standard output. That nobody reads it any more, as with `| head`, is no error.
+/// Writes text for people to standard output. That nobody reads it any more, as with `| head`, is no error.
 pub fn print(text: &str) -> Result<()> {
-    print_bytes(text.as_bytes())
+    print_bytes(spelt(text).as_bytes())
 }
 
 /// Likewise, bytes.

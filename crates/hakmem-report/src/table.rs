@@ -24,14 +24,15 @@ pub struct TableOptions {
 }
 
 impl TableOptions {
-    /// What suits the standard output: its width, and colour if it is a terminal and `NO_COLOR`
-    /// is not set.
+    /// What suits the standard output: its width, and colour if it is a terminal that has some and
+    /// `NO_COLOR` is not set.
     pub fn for_stdout() -> TableOptions {
         let table = Table::new();
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
         TableOptions {
             width: table.width(),
-            colour: table.is_tty() && !no_colour,
+            colour: table.is_tty() && !no_colour && !is_dumb,
         }
     }
 }

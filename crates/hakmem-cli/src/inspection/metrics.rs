@@ -14,7 +14,7 @@ use super::figures::Figures;
 use super::serve::serve;
 use super::target::process_of;
 use crate::cli::MetricsArguments;
-use crate::output::{print, Document};
+use crate::output::{print_bytes, Document};
 
 /// Writes the figures once, to a file again and again, or to who asks for them.
 ///
@@ -28,7 +28,7 @@ pub fn metrics(arguments: &MetricsArguments) -> Result<ExitCode> {
     } else if let Some(file) = &arguments.textfile {
         write_file(&mut collector, file, arguments)?;
     } else {
-        print(&collector.collect()?)?;
+        print_bytes(collector.collect()?.as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

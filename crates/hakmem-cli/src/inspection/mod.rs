@@ -28,7 +28,7 @@ use hakmem_inspect::{Core, Report};
 use serde::Serialize;
 
 use crate::cli::InspectArguments;
-use crate::output::{print, Document};
+use crate::output::{print, print_bytes, Document};
 use target::Target;
 
 /// Call sites that are told.
@@ -79,7 +79,7 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
             report: &report,
             sites: &sites,
         };
-        print(&(serde_json::to_string_pretty(&whole)? + "\n"))?;
+        print_bytes((serde_json::to_string_pretty(&whole)? + "\n").as_bytes())?;
     } else if others == 0 {
         let style = text::Style::for_output(arguments.map);
         print(&text::render(&report, &sites, &style))?;

@@ -13,6 +13,7 @@ use hakmem_report::format::one_line;
 use super::live::NamedSite;
 use super::slow;
 use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
+use crate::locale::has_colours;
 use crate::prose::{broken, columns};
 
 /// How it is shown.
@@ -30,7 +31,7 @@ impl Style {
     /// For standard output, with so many superslabs.
     pub fn for_output(superslabs: usize) -> Style {
         Style {
-            colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            colour: stdout().is_terminal() && has_colours(),
             superslabs,
             columns: columns(),
         }

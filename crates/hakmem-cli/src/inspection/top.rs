@@ -2,15 +2,19 @@
 
 use std::io::{stdout, IsTerminal};
 use std::process::ExitCode;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use hakmem_inspect::part::Part;
 use hakmem_inspect::Error;
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::DefaultTerminal;
 use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use super::live::{write_beside, NamedSite};
 use super::screen::{draw, Below, Order, View};
@@ -19,7 +23,9 @@ use super::text;
 use super::watch::{Look, Rates, Watch};
 use super::words::{bytes, rate, share};
 use crate::cli::TopArguments;
-use crate::output::{print, print_if_read};
+use crate::interrupt::is_ignored;
+use crate::locale::{ascii, is_plain, spelt};
+use crate::output::{print, print_bytes, print_if_read};
 
 /// One look, for programs.
 #[derive(Debug, Serialize)]
@@ -39,11 +45,16 @@ pub fn top(arguments: &TopArguments) -> Result<ExitCode> {
     let mut watch = Watch::new(process_of(&arguments.target)?)?;
     if arguments.once {
         let (look, rates) = watch.look_twice(arguments.interval)?;
-        print(&whole(&look, rates, arguments.json)?)?;
+        let text = whole(&look, rates, arguments.json)?;
+        match arguments.json {
+            true => print_bytes(text.as_bytes())?,
+            false => print(&text)?,
+        }
     } else if arguments.json || !stdout().is_terminal() {
         lines(&mut watch, arguments)?;
     } else {
         let look = watch.look()?;
+        restore_when_ended().context("cannot catch signals")?;
         let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
         let result = interact(&mut terminal, &mut watch, look, arguments.interval);
         ratatui::restore();
@@ -98,7 +109,7 @@ fn lines(watch: &mut Watch, arguments: &TopArguments) -> Result<()> {
         let rates = Rates::between(&before, &look);
         let line = match arguments.json {
             true => json(&look, rates)?,
-            false => line(&look, &rates),
+            false => spelt(&line(&look, &rates)).into_owned(),
         };
         if !print_if_read(line.as_bytes())? {
             return Ok(());
@@ -171,6 +182,30 @@ fn wish(view: &mut View, interval: &mut Duration, key: KeyEvent) -> Wish {
     Wish::Draw
 }
 
+/// Lets a signal that ends the command leave the terminal as it was. The thread that draws may wait
+/// for a terminal that is gone.
+fn restore_when_ended() -> Result<()> {
+    let ends = [SIGINT, SIGTERM, SIGHUP].into_iter();
+    let mut signals = Signals::new(ends.filter(|signal| !is_ignored(*signal)))?;
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            ratatui::restore();
+            let _ = emulate_default_handler(signal);
+        }
+    });
+    Ok(())
+}
+
+/// Puts letters of ASCII in the place of others.
+fn spell(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if let Some(letter) = cell.symbol().chars().next().filter(|it| !it.is_ascii()) {
+            let letters = ascii(letter);
+            cell.set_symbol(&letters[..letters.chars().next().map_or(0, char::len_utf8)]);
+        }
+    }
+}
+
 /// Shows the process until it ends, which is said, or a key asks for the end.
 fn interact(
     terminal: &mut DefaultTerminal,
@@ -181,7 +216,12 @@ fn interact(
     let mut view = View::new(look);
     loop {
         view.interval = interval;
-        terminal.draw(|frame| draw(frame, &view))?;
+        terminal.draw(|frame| {
+            draw(frame, &view);
+            if is_plain() {
+                spell(frame.buffer_mut());
+            }
+        })?;
         let next = view.look.at + interval;
         let pause = next.saturating_duration_since(Instant::now());
         let wish = match event::poll(pause)? {
