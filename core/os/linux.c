@@ -687,10 +687,10 @@ size_t os_read_link(const char *path, char *buffer, size_t capacity)
 enum { NULL_DEVICE = 1 << 8 | 3 }; /* major and minor number of /dev/null */
 
 /* Opens a file to write to. Neither this nor a write to it waits for a reader. */
-static long open_to_write(const char *path, int flags)
+static long open_to_write(const char *path, int flags, int mode)
 {
     const int always = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    return system_call(SYS_openat, AT_FDCWD, (long)path, flags | always, 0644, 0, 0);
+    return system_call(SYS_openat, AT_FDCWD, (long)path, flags | always, mode, 0, 0);
 }
 
 /* Whether a link belongs to the user: another user may have put one at our path. */
@@ -715,15 +715,15 @@ static bool may_overwrite(int fd, uid_t user)
            system_call(SYS_ftruncate, fd, 0, 0, 0, 0, 0) == 0;
 }
 
-int os_create_file(const char *path)
+int os_create_file(const char *path, int mode)
 {
     uid_t user = (uid_t)system_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
-    long fd = open_to_write(path, O_CREAT | O_EXCL);
+    long fd = open_to_write(path, O_CREAT | O_EXCL, mode);
     if (fd != -EEXIST)
         return fd < 0 ? -1 : (int)fd;
-    fd = open_to_write(path, O_NOFOLLOW);
+    fd = open_to_write(path, O_NOFOLLOW, mode);
     if (fd == -ELOOP && is_own_link(path, user))
-        fd = open_to_write(path, O_CREAT);
+        fd = open_to_write(path, O_CREAT, mode);
     if (fd >= 0 && !may_overwrite((int)fd, user)) {
         os_close((int)fd);
         return -1;

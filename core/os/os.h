@@ -192,7 +192,7 @@ size_t os_read_piece(const char *path, size_t from, char *buffer, size_t capacit
 /* Opens a file to write to it from its beginning, and returns a descriptor, or -1. Another user may
  * have prepared the path: an existing file has to be a regular file of the user's own, under this
  * name alone, or his link to one. */
-int os_create_file(const char *path);
+int os_create_file(const char *path, int mode);
 void os_close(int fd);
 int os_process_id(void);
 

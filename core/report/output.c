@@ -177,7 +177,7 @@ static int still_open(int fd)
     return os_file_of(fd).number ? fd : -1;
 }
 
-static int open_in(char *buffer, const char *option, const char *path, bool *is_standing)
+static int open_in(char *buffer, const char *option, const char *path, int mode, bool *is_standing)
 {
     struct text text;
     text_init(&text, buffer, PATH_BYTES);
@@ -186,14 +186,14 @@ static int open_in(char *buffer, const char *option, const char *path, bool *is_
         return -1;
     }
     int standing = descriptor_of(buffer);
-    int fd = standing < 0 ? os_create_file(buffer) : still_open(standing);
+    int fd = standing < 0 ? os_create_file(buffer, mode) : still_open(standing);
     *is_standing = standing >= 0;
     if (fd < 0)
         complain_unwritable(option, buffer, "");
     return fd;
 }
 
-int report_open(const char *option, const char *path, bool *is_standing)
+int report_open(const char *option, const char *path, int mode, bool *is_standing)
 {
     size_t bytes = round_up(PATH_BYTES, os_page_size());
     char *buffer = os_map(bytes, os_page_size(), NULL);
@@ -201,7 +201,7 @@ int report_open(const char *option, const char *path, bool *is_standing)
         complain_unwritable(option, path, ": there is no memory");
         return -1;
     }
-    int fd = open_in(buffer, option, path, is_standing);
+    int fd = open_in(buffer, option, path, mode, is_standing);
     os_unmap(buffer, bytes);
     return fd;
 }
@@ -210,7 +210,7 @@ void report_write_file(const char *path)
 {
     static const char option[] = "stats_file";
     bool is_standing;
-    int fd = report_open(option, path, &is_standing);
+    int fd = report_open(option, path, 0644, &is_standing);
     if (fd < 0)
         return;
     if (!report_make(report_json, write_to, &fd))

@@ -40,10 +40,10 @@ void report_write_file(const char *path);
 /* Writes a line to the standard error of the start, if that is still open. */
 void report_say(const char *line, size_t length);
 
-/* Opens a path, resolved as above: a new file, or, if `*is_standing`, a descriptor that the caller
- * must not close. -1, with a complaint that names the option: it cannot. Neither allocates nor
- * waits. */
-int report_open(const char *option, const char *path, bool *is_standing);
+/* Opens a path, resolved as above: a new file with these rights, or, if `*is_standing`, a
+ * descriptor that the caller must not close. -1, with a complaint that names the option: it cannot.
+ * Neither allocates nor waits. */
+int report_open(const char *option, const char *path, int mode, bool *is_standing);
 
 /* For the library's constructor: keeps the standard error for a report at exit. */
 void report_start(void);

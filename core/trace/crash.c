@@ -332,7 +332,7 @@ static bool open_output(void)
 {
     const char *path = environment_file(CRASH_FILE);
     bool is_standing = true;
-    out.fd = path ? report_open("crash_file", path, &is_standing) : STDERR;
+    out.fd = path ? report_open("crash_file", path, 0644, &is_standing) : STDERR;
     if (out.fd < 0)
         out.fd = STDERR;
     return !is_standing && out.fd != STDERR;

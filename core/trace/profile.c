@@ -106,7 +106,7 @@ int profile_write(const char *path)
     bool is_standing, written = true;
     if (!site_newest())
         return ENODATA;
-    int fd = report_open("profile_file", path, &is_standing);
+    int fd = report_open("profile_file", path, 0600, &is_standing);
     if (fd < 0)
         return EIO;
     written = write_head(fd);

@@ -44,6 +44,8 @@ class Profile(unittest.TestCase):
     def test_by_the_function(self):
         done = run("0", self.path, HAKMEM_SAMPLE_KIB="4")
         self.assertEqual((done.stdout, done.stderr), ("status 0\n", ""))
+        # It tells where code lies.
+        self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o600)
         born = self.check(self.path)
         self.assertLess(abs(born - BLOCKS * (KEPT + FREED)), 0.1 * BLOCKS * KEPT)
 

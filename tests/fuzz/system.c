@@ -372,8 +372,9 @@ WRAPPED(bool, os_write_quietly, int fd, const char *text, size_t length)
 }
 
 /* No input may write files. */
-WRAPPED(int, os_create_file, const char *path)
+WRAPPED(int, os_create_file, const char *path, int mode)
 {
+    (void)mode;
     snprintf(fuzz_system.created_path, sizeof fuzz_system.created_path, "%s", path);
     return -1;
 }

@@ -296,7 +296,7 @@ static void files_are_created_and_written_whole(void **state)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "longer text that was there", 26), 26);
     close(fd);
-    fd = os_create_file(path);
+    fd = os_create_file(path, 0600);
     assert_true(fd >= 0);
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     os_write(fd, "short", 5);
@@ -308,7 +308,7 @@ static void files_are_created_and_written_whole(void **state)
     assert_memory_equal(read_back, "short text", 10);
     close(fd);
     unlink(path);
-    assert_int_equal(os_create_file("/nonexistent/file"), -1);
+    assert_int_equal(os_create_file("/nonexistent/file", 0600), -1);
 }
 
 static void open_files_are_told_apart(void **state)

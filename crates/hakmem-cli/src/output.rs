@@ -173,7 +173,13 @@ pub struct Document {
     path: PathBuf,
     /// `None`: standard output.
     how: Option<How>,
+    /// What a new file may be; the umask takes of that.
+    mode: u32,
 }
+
+/// What tells where the code of a process lies is for its user alone.
+const PRIVATE: u32 = 0o600;
+const ORDINARY: u32 = 0o666;
 
 impl Document {
     /// What an option asks for; `-` is standard output.
@@ -188,6 +194,18 @@ impl Document {
         Ok(Document {
             path: path.into(),
             how,
+            mode: ORDINARY,
+        })
+    }
+
+    /// The same for this user alone, whatever was there before.
+    ///
+    /// # Errors
+    /// As for [`Document::new`].
+    pub fn private(path: &Path) -> Result<Document> {
+        Ok(Document {
+            mode: PRIVATE,
+            ..Document::new(path)?
         })
     }
 
@@ -203,7 +221,7 @@ impl Document {
     pub fn write(&self, content: impl AsRef<[u8]>) -> Result<()> {
         let written = match &self.how {
             None => return print_bytes(content.as_ref()),
-            Some(How::Replace(path)) => replace(path, content.as_ref()),
+            Some(How::Replace(path)) => replace(path, content.as_ref(), self.mode),
             Some(How::InPlace) => fs::write(&self.path, content),
         };
         written.with_context(|| cannot_write(&self.path))
@@ -229,7 +247,7 @@ fn how_to_write(path: &Path) -> io::Result<How> {
         Err(_) if path.file_name().is_none() => return Err(ErrorKind::InvalidInput.into()),
         Err(_) => {}
     }
-    match new_file_beside(&destination) {
+    match new_file_beside(&destination, ORDINARY) {
         Ok(_) => Ok(How::Replace(destination)),
         Err(_) if destination.exists() => Ok(How::InPlace),
         Err(error) => Err(error),
@@ -247,21 +265,22 @@ fn directory_of(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-fn new_file_beside(path: &Path) -> io::Result<NamedTempFile> {
+fn new_file_beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(".hakmem-")
         // What the umask takes away is taken away.
-        .permissions(Permissions::from_mode(0o666))
+        .permissions(Permissions::from_mode(mode))
         .tempfile_in(directory_of(path))
         // The error names the new file, of which nobody knows.
         .map_err(|error| error.kind().into())
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = new_file_beside(path)?;
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = new_file_beside(path, mode)?;
     // Its error does not name the new file.
     file.as_file_mut().write_all(bytes)?;
-    if let Ok(former) = path.metadata() {
+    let former = path.metadata().ok().filter(|_| mode != PRIVATE);
+    if let Some(former) = former {
         file.as_file().set_permissions(former.permissions())?;
     }
     file.as_file().sync_all()?;
@@ -374,7 +393,7 @@ mod tests {
         let How::Replace(destination) = how_to_write(&link).unwrap() else {
             panic!("in place")
         };
-        replace(&destination, b"results").unwrap();
+        replace(&destination, b"results", ORDINARY).unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read_to_string(&file).unwrap(), "results");
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o604);
@@ -382,11 +401,13 @@ mod tests {
         let mut text = String::new();
         former.read_to_string(&mut text).unwrap();
         assert_eq!(text, "earlier results");
-        replace(&new, b"results").unwrap();
+        replace(&new, b"results", ORDINARY).unwrap();
         fs::write(directory.path().join("ordinary"), "").unwrap();
         let mode = |name: &str| directory.path().join(name).metadata().unwrap().mode();
         assert_eq!(mode("new"), mode("ordinary"));
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 4);
+        Document::private(&file).unwrap().write("secret").unwrap();
+        assert_eq!(mode("file") & 0o777, 0o600);
     }
 
     #[test]

@@ -226,6 +226,6 @@ pub fn write_profile(report: &Report, document: &Document) -> Result<()> {
 pub fn write_beside(report: &Report) -> Result<String> {
     let name = report.source.name.replace('/', "_");
     let path = format!("{name}.{}.live.hakprof", report.source.pid.unwrap_or(0));
-    write_profile(report, &Document::new(Path::new(&path))?)?;
+    write_profile(report, &Document::private(Path::new(&path))?)?;
     Ok(path)
 }

@@ -55,7 +55,7 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
     let profile = arguments
         .profile
         .as_deref()
-        .map(Document::new)
+        .map(Document::private)
         .transpose()?;
     let report = match Target::of(&arguments.target)? {
         Target::Process(pid) => hakmem_inspect::inspect(pid)?,
