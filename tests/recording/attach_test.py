@@ -201,6 +201,7 @@ class Attach(Case):
         statistics = self.output / "statistics"
         program = subprocess.Popen([str(FOLDER / "steady")], text=True, stdout=subprocess.PIPE,
                                    env=environment(HAKMEM_STATS_FILE=str(statistics)))
+        self.addCleanup(program.kill)
         self.assertEqual(program.stdout.readline(), "runs\n")
         time.sleep(1)
         for _ in range(2):
@@ -209,7 +210,8 @@ class Attach(Case):
             recorder = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True)
             self.program = None
             self.assertIn("recording process", recorder.stderr.readline())
-            self.assertLess(time.monotonic() - asked, 1)
+            # On a busy machine; by itself it would be due after 50 s.
+            self.assertLess(time.monotonic() - asked, 10)
             time.sleep(0.5)
             recorder.send_signal(signal.SIGTERM)
             _, said = recorder.communicate(timeout=60)
