@@ -17,8 +17,8 @@ FOLDER = pathlib.Path()
 class Linked(unittest.TestCase):
     def sites(self, program):
         with tempfile.TemporaryDirectory() as place:
-            subprocess.run([HAKMEM, "record", "--sample-kib", "1", "--output", place, "--", program],
-                           check=True, timeout=60, stderr=subprocess.DEVNULL)
+            record = [HAKMEM, "record", "--sample-kib", "1", "--output", place, "--", program]
+            subprocess.run(record, check=True, timeout=60, stderr=subprocess.DEVNULL)
             [log] = pathlib.Path(place).glob("linked*.hakprof")
             text = subprocess.run([HAKMEM, "report", log, "--json"], check=True, timeout=60,
                                   stdout=subprocess.PIPE).stdout

@@ -7,8 +7,9 @@
 //! [`input`] what a program reads, [`manual`] writes the library's man page, [`interface`] that of
 //! its functions, [`candidates`] are what shells complete. [`inspect`], [`elf`] and [`allocators`]
 //! look at programs' files, [`diagnosis`] at a run of one; what they find is a [`finding`].
-//! [`experiment`], [`progress`], [`interrupt`], [`output`] with [`locale`], and [`next_step`] carry the two
-//! subcommands that measure, [`summary`] the statistics of `run`; [`prose`] breaks lines.
+//! [`experiment`], [`progress`], [`interrupt`], [`output`] with [`printing`] and [`locale`], and
+//! [`next_step`] carry the two subcommands that measure, [`summary`] the statistics of `run`;
+//! [`prose`] breaks lines.
 //! [`inspection`] has those that look at processes from outside.
 
 use std::io::ErrorKind;
@@ -43,6 +44,7 @@ pub mod next_step;
 pub mod option_table;
 pub mod options;
 pub mod output;
+pub mod printing;
 pub mod progress;
 pub mod prose;
 pub mod record;

@@ -1,14 +1,12 @@
 //! Where the results go: files, and standard output, which shows the table unless another format
 //! was asked for there.
 
-use std::fmt::Display;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
-use hakmem_report::format::steers;
 use hakmem_report::table::{self, TableOptions};
 use hakmem_report::{brief, csv, html, json, markdown};
 use hakmem_results::ResultFile;
@@ -16,7 +14,7 @@ use rustix::process::geteuid;
 use tempfile::NamedTempFile;
 
 use crate::cli::{OutputOptions, RecordingOptions};
-use crate::locale::spelt;
+pub use crate::printing::{print, print_bytes, print_if_read, say};
 
 /// What can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,36 +284,6 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())
-}
-
-/// Writes lines to standard error. That nobody reads them any more is no reason to stop, though it
-/// is one for `eprintln!`. Names of files may be in them, and these may hold what would steer a
-/// terminal.
-pub fn say(lines: impl Display) {
-    let steers = |c: char| steers(c) && c != '\n';
-    let lines = lines.to_string().replace(steers, " ");
-    let _ = writeln!(io::stderr(), "{}", spelt(&lines));
-}
-
-/// Writes text for people to standard output. That nobody reads it any more, as with `| head`, is no error.
-pub fn print(text: &str) -> Result<()> {
-    print_bytes(spelt(text).as_bytes())
-}
-
-/// Likewise, bytes.
-pub fn print_bytes(bytes: &[u8]) -> Result<()> {
-    print_if_read(bytes).map(drop)
-}
-
-/// Likewise; false when nobody reads it any more.
-pub fn print_if_read(bytes: &[u8]) -> Result<bool> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        result => result
-            .map(|()| true)
-            .context("cannot write to standard output"),
-    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub mod heap;
 pub mod html;
 pub mod json;
 pub mod leaks;
+mod namer;
 pub mod patterns;
 mod perf_map;
 pub mod pprof;

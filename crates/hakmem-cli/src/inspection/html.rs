@@ -195,7 +195,10 @@ fn holders(report: &Report, sites: &[NamedSite]) -> Markup {
         @if living.clone().next().is_some() {
             section {
                 h2 { "Who holds it" }
-                p.lead { "As samples of every " (report.settings.sample_kib) " KiB tell; ± is their error, at 95%." }
+                p.lead {
+                    "As samples of every " (report.settings.sample_kib)
+                    " KiB tell; ± is their error, at 95%."
+                }
                 div.scroll { table {
                     thead { tr {
                         th { "Call site" } th.n { "Live" } th.n.wide { "Blocks" }

@@ -14,6 +14,7 @@ mod musl;
 mod options;
 mod record;
 mod record_end;
+mod record_output;
 mod record_parts;
 mod record_symbols;
 mod report;

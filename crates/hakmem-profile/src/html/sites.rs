@@ -27,8 +27,8 @@ pub fn render(analysis: &Analysis) -> Markup {
         section #sites {
             h2 { "Call sites" }
             p.lead {
-                "A click on a heading sorts, one on a function shows its callers. ± is the error of "
-                "sampling, at 95%."
+                "A click on a heading sorts, one on a function shows its callers. ± is the error "
+                "of sampling, at 95%."
             }
             div.scroll {
                 table.sites {
