@@ -1,9 +1,12 @@
 /* See watch.h. */
 #include "api/watch.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "os/os.h"
+#include "reclaim/engine.h"
+#include "thread/fork.h"
 
 /* A statically linked program may lack threads, and has no dynamic linker to wait for. */
 #pragma weak pthread_create
@@ -14,8 +17,15 @@ bool watch_is_observed;
 static void *answer(void *request)
 {
     const struct trace *now = trace_now();
-    if (now)
-        now->answer((uint32_t)(uintptr_t)request);
+    size_t bytes = attachment.bytes;
+    if ((uintptr_t)request != ATTACH_TRIM) {
+        if (now)
+            now->answer((uint32_t)(uintptr_t)request);
+    } else if (bytes == SIZE_MAX) {
+        reclaim_everything();
+    } else {
+        engine_give(GIVER_HEAPS, bytes);
+    }
     __atomic_fetch_add(&attachment.answers, 1, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -53,4 +63,15 @@ void watch_look(struct heap *heap)
     if (heap->drawn_round != round)
         heap_draw_due(heap, false);
     heap->drawn_round = round;
+}
+
+bool watch_answer_asleep(void)
+{
+    const struct heap *heap = heap_of_thread();
+    int error = errno;
+    if ((heap && heap->depth) || fork_holds_lock())
+        return false;
+    heap_set_aside(take_request);
+    errno = error;
+    return true;
 }

@@ -1,5 +1,5 @@
 /* Observers that come while the program runs: profilers that attach to the probe
- * `otel_memory:alloc`, and outside processes that ask for a recording.
+ * `otel_memory:alloc`, and outside processes that ask for a recording, or for free memory.
  *
  * An observer with write access to the memory of the process fills in its request in `attachment`,
  * and `request` last. The next slow path of malloc, in any thread, sees that. The answer may wait
@@ -7,9 +7,12 @@
  * that the holder of the linker's lock waits for. So a new thread, which holds no lock, gives it,
  * and ends. Nothing is stopped, and no thread waits.
  *
- *     observer         path, mean_bytes, request
+ *     observer         path, bytes, request
  *     a slow path                                  takes the request, starts the thread
  *     that thread                                  is_recording, said, answers
+ *
+ * If all threads sleep, nobody comes by. Then the observer may stop one of them in a system call
+ * and let it call watch_answer_asleep, on a stack that it has mapped for that.
  */
 #ifndef API_WATCH_H
 #define API_WATCH_H
@@ -30,5 +33,10 @@ ALWAYS_INLINE bool watch_is_called(const struct heap *heap)
 
 /* Acts on that. With the heap entered. */
 SLOW_PATH void watch_look(struct heap *heap);
+
+/* Takes the request as a slow path does, but in a thread that an observer has taken out of a system
+ * call, and without the heap that the thread may be in the middle of a hit in. False: the thread
+ * has entered its heap, or holds a lock, and nothing has happened. */
+bool watch_answer_asleep(void);
 
 #endif

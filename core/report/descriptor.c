@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "api/watch.h"
 #include "base/policy.h"
 #include "base/pressure.h"
 #include "hakmem/hakmem.h"
@@ -33,6 +34,7 @@ const struct descriptor descriptor = {
         {
 #define ADDRESS(object) &(object),
 #define MEASURED(object) HAKMEM_MEASURING ? &(object) : NULL,
+#define CALL(function) (const void *)(uintptr_t)(function),
 #define NUMBER(constant)
 #define SIZE(type)
 #define FIELD(type, member)
@@ -43,6 +45,7 @@ const struct descriptor descriptor = {
         {
 #define ADDRESS(object)
 #define MEASURED(object)
+#define CALL(function)
 #define NUMBER(constant) {(constant), 0},
 #define SIZE(type) {0, sizeof(struct type)},
 #define FIELD(type, member) {offsetof(struct type, member), sizeof(((struct type *)0)->member)},

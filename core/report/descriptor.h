@@ -25,6 +25,7 @@ enum { DESCRIPTOR_LAYOUT = 3 };
 enum {
 #define ADDRESS(object) +1
 #define MEASURED(object) +1
+#define CALL(function) +1
 #define NUMBER(constant)
 #define SIZE(type)
 #define FIELD(type, member)
@@ -34,6 +35,7 @@ enum {
     ,
 #define ADDRESS(object)
 #define MEASURED(object)
+#define CALL(function)
 #define NUMBER(constant) +1
 #define SIZE(type) +1
 #define FIELD(type, member) +1

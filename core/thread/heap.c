@@ -165,6 +165,24 @@ void heap_forget(void)
         registry_give_back(heap);
 }
 
+void heap_set_aside(void (*call)(void))
+{
+    struct heap_front *front = thread_heap;
+    struct heap *own = own_heap;
+    uint8_t before = exits;
+    thread_heap = (struct heap_front *)&no_heap;
+    own_heap = NULL;
+    exits = EXIT_ROUNDS;
+    call();
+    /* After many allocations, the thread has got one. */
+    struct heap *other = lose_heap();
+    if (other)
+        registry_give_back(other);
+    thread_heap = front;
+    own_heap = own;
+    exits = before;
+}
+
 void heap_prepare_fork(void)
 {
     /* A signal handler may fork inside the initialisation: both processes then go on with it. */

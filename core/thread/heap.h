@@ -114,6 +114,10 @@ void heap_leave(struct heap *heap);
 /* Releases the calling thread's heap as its exit would, and lets it start afresh. */
 void heap_forget(void);
 
+/* Calls `call`, with the calling thread's heap out of its sight: the thread may have been stopped
+ * in the middle of a hit. Allocations borrow a heap. */
+void heap_set_aside(void (*call)(void));
+
 /* Called while the dynamic linker still relocates, by the resolver in override/early.c: then the
  * thread-local variables are zero, and get their first values later. The heap that the thread takes
  * before that is kept for it until heap_end_early, in the constructor. */

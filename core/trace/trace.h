@@ -85,15 +85,15 @@ struct sample {
 };
 
 /* A request from outside, while the program runs: see api/watch.h. */
-enum attach_request { ATTACH_NOTHING, ATTACH_BEGIN, ATTACH_END };
+enum attach_request { ATTACH_NOTHING, ATTACH_BEGIN, ATTACH_END, ATTACH_TRIM };
 
 enum { ATTACH_PATH_BYTES = 4096, ATTACH_SAID_BYTES = 640 };
 
 extern struct attach {
-    uint32_t request;             /* atomic, any thread: an enum attach_request */
-    uint32_t answers;             /* atomic: counts the requests that were answered; release */
-    uint32_t is_recording;        /* by the answering thread: the recording began */
-    uint64_t mean_bytes;          /* by the observer: mean distance of two samples */
+    uint32_t request;      /* atomic, any thread: an enum attach_request */
+    uint32_t answers;      /* atomic: counts the requests that were answered; release */
+    uint32_t is_recording; /* by the answering thread: the recording began */
+    uint64_t bytes; /* by the observer: mean distance of two samples; how much to give back */
     char path[ATTACH_PATH_BYTES]; /* by the observer: as HAKMEM_RECORD_FILE */
     char said[ATTACH_SAID_BYTES]; /* the log's last complaint; ends with a NUL */
 } attachment;

@@ -13,6 +13,7 @@
 enum {
 #define ADDRESS(object) AT_##object,
 #define MEASURED(object) AT_##object,
+#define CALL(function) AT_##function,
 #define NUMBER(constant)
 #define SIZE(type)
 #define FIELD(type, member)
@@ -26,6 +27,7 @@ enum {
 enum {
 #define ADDRESS(object)
 #define MEASURED(object)
+#define CALL(function)
 #define NUMBER(constant) NUMBER_##constant,
 #define SIZE(type) SIZE_##type,
 #define FIELD(type, member) type##_##member,

@@ -29,6 +29,7 @@ Examples:
   hakmem doctor -- git status     is hakmem the malloc of this program?
   hakmem record -- ./server       which code holds its memory?
   hakmem report FILE              what was recorded
+  hakmem trim 1234                give free memory back now
   hakmem compare -- sort big.txt  which allocator is best for this program?
   hakmem bench --quick            the same for the built-in list of programs";
 
@@ -45,6 +46,8 @@ pub enum Command {
     Top(TopArguments),
     /// Write figures of running programs for Prometheus
     Metrics(MetricsArguments),
+    /// Let running programs give free memory back now, also while they sleep
+    Trim(TrimArguments),
     /// Measure a program on hakmem, the system's malloc and other allocators
     Compare(CompareArguments),
     /// Measure the built-in workloads and the listed real programs
@@ -227,6 +230,36 @@ pub struct MetricsArguments {
     /// Write the file again and again, at this interval
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "textfile")]
     pub interval: Option<Duration>,
+}
+
+/// `hakmem trim`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+What malloc_trim(0) does in a program is asked for from outside, which takes the right to trace it \
+(its user, and kernel.yama.ptrace_scope 0, or CAP_SYS_PTRACE). A thread that is made for that in \
+the program does the work. If no thread calls malloc, one that sleeps in a system call is stopped \
+for about a millisecond, and sleeps on; only a timeout of epoll_wait or sigtimedwait begins anew. \
+A program in which less than 1 MiB lies free is left alone.
+
+Exit status: 0; 1 when one of all was not trimmed; 2 when the process could not be.
+
+Examples:
+  hakmem trim 1234
+  hakmem trim redis-server --keep 64
+  hakmem trim all --json")]
+pub struct TrimArguments {
+    /// Number or name of a process, or all that hakmem serves
+    #[arg(value_name = "PID|NAME|all", add = candidates::processes())]
+    pub target: String,
+    /// Leave so many MiB of free memory with each process
+    #[arg(long, value_name = "MIB", value_parser = number, default_value = "0")]
+    pub keep: usize,
+    /// Print what has come of it as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Trim also where a filter of system calls may end the process for what this needs
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// What a program reads.

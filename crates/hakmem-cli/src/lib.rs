@@ -1,8 +1,8 @@
 //! The `hakmem` command: one module per subcommand, and what they share.
 //!
 //! [`cli`] defines the command line. [`run`], [`doctor`], [`compare`], [`bench`], [`record`],
-//! [`report`], [`explain`] and [`generate`] are the subcommands; [`recording`] is the part of
-//! [`report`] for what [`record`] makes, [`attach`] that of `record` for processes that run.
+//! [`report`], [`explain`], [`trim`] and [`generate`] are the subcommands; [`recording`] is the
+//! part of [`report`] for what [`record`] makes, [`attach`] that of `record` for running processes.
 //! [`locate`] finds the parts of the installation, [`options`] knows those of the library,
 //! [`input`] what a program reads, [`manual`] writes the library's man page, [`interface`] that of
 //! its functions, [`candidates`] are what shells complete. [`inspect`], [`elf`] and [`allocators`]
@@ -54,6 +54,7 @@ pub mod revision;
 pub mod run;
 pub mod settings;
 pub mod summary;
+pub mod trim;
 pub mod values;
 
 use cli::{Cli, Command};
@@ -101,6 +102,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Inspect(arguments) => inspection::inspect(&arguments),
         Command::Top(arguments) => inspection::top::top(&arguments),
         Command::Metrics(arguments) => inspection::metrics::metrics(&arguments),
+        Command::Trim(arguments) => trim::trim(&arguments),
         Command::Compare(arguments) => compare::compare(arguments),
         Command::Bench(arguments) => bench::bench(arguments),
         Command::Record(arguments) => Ok(record::record(&arguments)),

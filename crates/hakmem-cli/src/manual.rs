@@ -110,7 +110,7 @@ fn more(page: &mut Roff) {
     paragraphs(page, &[
         "There is no background thread. Memory that lies idle goes back to the system while some \
          thread of the program still calls malloc or free now and then; malloc_trim(3) gives back \
-         all that is free, at once.",
+         all that is free, at once, and hakmem-trim(1) does so from outside.",
     ]);
     see_also(
         page,
@@ -119,6 +119,7 @@ fn more(page: &mut Roff) {
             ("hakmem-run", "1"),
             ("hakmem-doctor", "1"),
             ("hakmem-inspect", "1"),
+            ("hakmem-trim", "1"),
             ("hakmem", "3"),
             ("malloc", "3"),
             ("ld.so", "8"),

@@ -1,4 +1,5 @@
-//! Asks the library in a process that runs to record, and to end it: core/trace/trace.h.
+//! Asks the library in a process that runs to record, to end it, or to give free memory back:
+//! core/trace/trace.h.
 //!
 //! What is wanted is written into its memory; nothing stops the process, and no code is put into
 //! it.
@@ -22,11 +23,11 @@ pub struct Attachment {
     /// Older libraries do not tell it.
     counting: Option<Counting>,
     address: u64,
-    requests: [u32; 2],
+    requests: [u32; 3],
     request: Field,
     answers: Field,
     is_recording: Field,
-    mean_bytes: Field,
+    bytes: Field,
     path: Field,
     said: Field,
 }
@@ -47,6 +48,18 @@ pub enum Request {
     Begin,
     /// To end it.
     End,
+    /// To give free memory back: [`Attachment::limit`].
+    Trim,
+}
+
+/// The function by which a thread that was stopped in a system call takes a request: false if it
+/// cannot.
+///
+/// # Errors
+/// The library is older than that, and than [`Request::Trim`].
+pub fn asleep(found: &Found) -> Result<u64, Error> {
+    found.layout.constant("ATTACH_TRIM", 16)?;
+    found.layout.address_of("watch_answer_asleep")
 }
 
 impl Attachment {
@@ -60,11 +73,16 @@ impl Attachment {
         let number = |name| Ok(layout.constant(name, 16)? as u32);
         let attachment = Attachment {
             address: layout.address_of("attachment")?,
-            requests: [number("ATTACH_BEGIN")?, number("ATTACH_END")?],
+            // A library that is older than the last one is never asked for it: see `asleep`.
+            requests: [
+                number("ATTACH_BEGIN")?,
+                number("ATTACH_END")?,
+                number("ATTACH_TRIM").unwrap_or(0),
+            ],
             request: layout.field("attach.request")?,
             answers: layout.field("attach.answers")?,
             is_recording: layout.field("attach.is_recording")?,
-            mean_bytes: layout.field("attach.mean_bytes")?,
+            bytes: layout.field("attach.bytes")?,
             path: layout.field("attach.path")?,
             said: layout.field("attach.said")?,
             counting: Counting::of(&process.memory, layout).ok(),
@@ -117,7 +135,15 @@ impl Attachment {
         let mut path = pattern.to_vec();
         path.resize(self.path.bytes, 0);
         self.write(self.path, &path)?;
-        self.write(self.mean_bytes, &mean_bytes.to_le_bytes())
+        self.write(self.bytes, &mean_bytes.to_le_bytes())
+    }
+
+    /// Says how much to give back, `u64::MAX`: all; for the request that follows.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn limit(&self, bytes: u64) -> io::Result<()> {
+        self.write(self.bytes, &bytes.to_le_bytes())
     }
 
     /// Asks. The next allocation in the process that does not hit finds that.

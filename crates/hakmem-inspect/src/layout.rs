@@ -47,7 +47,7 @@ fn parse(text: &str) -> Table {
         };
         let name = rest.trim_end().trim_end_matches(')').replace(", ", ".");
         let rows = match kind {
-            "ADDRESS" | "MEASURED" => &mut table.addresses,
+            "ADDRESS" | "MEASURED" | "CALL" => &mut table.addresses,
             "NUMBER" | "SIZE" | "FIELD" | "TAIL" => &mut table.items,
             _ => continue,
         };

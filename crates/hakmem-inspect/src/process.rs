@@ -244,11 +244,10 @@ pub fn swapped_bytes(pid: i32) -> Option<u64> {
     Some(number_in(&text, "VmSwap:")? * 1024)
 }
 
-/// Whether the kernel asks a filter about the system calls of a process.
+/// Whether the kernel asks a filter about the system calls of a process, or forbids nearly all.
 pub fn has_filter(pid: i32) -> bool {
-    const FILTER: u64 = 2;
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    number_in(&text, "Seccomp:") == Some(FILTER)
+    number_in(&text, "Seccomp:").is_some_and(|mode| mode != 0)
 }
 
 fn number_in(text: &str, name: &str) -> Option<u64> {

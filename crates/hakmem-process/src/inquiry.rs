@@ -363,7 +363,7 @@ impl Tracer<'_> {
 }
 
 /// Signals that a thread gets because of what it does.
-const FAULTS: [i32; 6] = [
+pub(crate) const FAULTS: [i32; 6] = [
     libc::SIGSEGV,
     libc::SIGBUS,
     libc::SIGILL,

@@ -9,7 +9,10 @@
 //! Either way the program reads a file or from `/dev/null`, runs in a session of its own, and
 //! nothing of it is left when the run is over: not after an error, the time limit or SIGINT, and no
 //! daemon that it started.
+//!
+//! And lets a process that sleeps call a function ([`call_asleep`]).
 
+mod asleep;
 mod elf;
 mod foreground;
 mod inquiry;
@@ -23,10 +26,12 @@ mod places;
 mod proc;
 mod ptrace;
 mod remote;
+mod sleepers;
 mod timed;
 mod tracer;
 mod witness;
 
+pub use asleep::{call_asleep, NotCalled};
 pub use foreground::{end_like, run_foreground};
 pub use launch::{preload_value, Exit, Launch, LaunchError, Tools};
 pub use objects::is_libc;

@@ -4,6 +4,7 @@
 //! the C library use.
 
 use std::ptr;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -44,6 +45,46 @@ pub(crate) fn seize(pid: i32) -> Result<(), Errno> {
         | Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_EXITKILL;
     ptrace::seize(Pid::from_raw(pid), options)
+}
+
+/// Begins to trace a thread alone, which lives on when the tracer ends.
+pub(crate) fn seize_thread(tid: i32) -> Result<(), Errno> {
+    ptrace::seize(Pid::from_raw(tid), Options::PTRACE_O_TRACESYSGOOD)
+}
+
+/// Lets a thread stop as soon as it can, before it runs any more of its program.
+pub(crate) fn interrupt(tid: i32) -> Result<(), Errno> {
+    ptrace::interrupt(Pid::from_raw(tid))
+}
+
+/// The next event of a thread that this one traces; `None`: none yet.
+pub(crate) fn next(tid: i32) -> Option<Event> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the status.
+    #[allow(unsafe_code)]
+    let found = unsafe { libc::waitpid(tid, &mut status, libc::__WALL | libc::WNOHANG) };
+    match found {
+        0 => None,
+        // Another thread's exec has ended it.
+        -1 => Some(Event::Gone),
+        tid => Some(decode(tid, status)),
+    }
+}
+
+/// Waits until a signal has come that this thread blocks, for so long at most.
+pub(crate) fn wait_for_signal(signal: i32, most: Duration) {
+    let most = libc::timespec {
+        tv_sec: most.as_secs() as libc::time_t,
+        tv_nsec: most.subsec_nanos().into(),
+    };
+    // SAFETY: the set is made empty before it is used, and all places are valid.
+    #[allow(unsafe_code)]
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::sigtimedwait(&set, ptr::null_mut(), &most);
+    }
 }
 
 /// Waits for the next event of what this thread traces; `None`: nothing is left.
@@ -104,6 +145,53 @@ pub(crate) fn entered_system_call(tid: i32) -> Option<u64> {
     // SAFETY: `op` says that this member of the union was filled in.
     #[allow(unsafe_code)]
     Some(unsafe { call.u.entry.nr })
+}
+
+/// A set of registers of a stopped thread, of the kernel's name for it.
+pub(crate) fn registers(tid: i32, set: i32) -> Result<Vec<u8>, Errno> {
+    const LONGEST: usize = 64 << 10;
+    let mut bytes = vec![0u8; LONGEST];
+    let mut place = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    request(libc::PTRACE_GETREGSET, tid, set as usize, &raw mut place)?;
+    bytes.truncate(place.iov_len);
+    Ok(bytes)
+}
+
+/// Sets them.
+pub(crate) fn set_registers(tid: i32, set: i32, bytes: &[u8]) -> Result<(), Errno> {
+    let mut place = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
+    request(libc::PTRACE_SETREGSET, tid, set as usize, &raw mut place)
+}
+
+/// The signals that a stopped thread blocks, a bit each.
+pub(crate) fn blocked_signals(tid: i32) -> Result<u64, Errno> {
+    let mut signals = 0u64;
+    request(PTRACE_GETSIGMASK, tid, size_of::<u64>(), &raw mut signals)?;
+    Ok(signals)
+}
+
+/// Sets them.
+pub(crate) fn block_signals(tid: i32, mut signals: u64) -> Result<(), Errno> {
+    request(PTRACE_SETSIGMASK, tid, size_of::<u64>(), &raw mut signals)
+}
+
+const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
+const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+
+/// A request with a number, and a place to which, or from which, the kernel copies what belongs to
+/// it.
+fn request<T>(request: libc::c_uint, tid: i32, number: usize, place: *mut T) -> Result<(), Errno> {
+    let number = ptr::without_provenance_mut::<libc::c_void>(number);
+    // SAFETY: the callers pass a place of the kind and length that the request takes.
+    #[allow(unsafe_code)]
+    let result = unsafe { libc::ptrace(request, tid, number, place) };
+    Errno::result(result).map(drop)
 }
 
 /// How a stopped thread goes on.

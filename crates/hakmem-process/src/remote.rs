@@ -94,6 +94,20 @@ impl Breakpoint {
     }
 }
 
+/// What a thread sleeps in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sleep {
+    /// The number of the system call.
+    pub number: u64,
+    /// Its first argument.
+    pub first: u64,
+    /// The kernel goes on with it by another call, which knows how long is left.
+    pub knows_rest: bool,
+}
+
+/// What calls return that a signal has interrupted.
+const INTERRUPTED: u64 = -(Errno::EINTR as i64) as u64;
+
 /// The registers of a stopped thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Registers {
@@ -137,19 +151,65 @@ impl Registers {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::TRAP;
+pub(crate) use x86_64::{FLOATING_POINT, TRAP};
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
-    use super::{Memory, Registers};
+    use super::{Memory, Registers, Sleep, INTERRUPTED};
 
     /// The instruction `int3`.
     pub(crate) const TRAP: [u8; 1] = [0xcc];
 
+    /// The kernel's name of the set of registers that functions need not preserve:
+    /// `NT_X86_XSTATE`.
+    pub(crate) const FLOATING_POINT: i32 = 0x202;
+
+    /// The instruction `syscall`.
+    const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
+    const NO_CALL: u64 = u64::MAX;
+
     impl Registers {
+        /// Of a thread that was stopped in that system call: where the instruction is. `None`: it
+        /// was not stopped in it.
+        pub fn place_of_call(&self, memory: &Memory, sleep: Sleep) -> Option<u64> {
+            let place = self.values.rip.wrapping_sub(SYSTEM_CALL.len() as u64);
+            let is_in_it = self.values.orig_rax == sleep.number;
+            (is_in_it && memory.read(place) == Some(SYSTEM_CALL)).then_some(place)
+        }
+
+        /// How the thread goes on with that call, which is at this place. Nearly all are made again
+        /// by the kernel; those that it ends instead are made again here.
+        pub fn going_on(mut self, sleep: Sleep, place: u64, is_interrupted: bool) -> Registers {
+            if self.values.rax == INTERRUPTED && !is_interrupted {
+                self.values.rip = place;
+                self.values.rax = sleep.number;
+                self.values.orig_rax = NO_CALL;
+            }
+            self
+        }
+
+        /// The thread will make this system call by the instruction at that place.
+        pub fn set_call(&mut self, place: u64, number: u64, arguments: [u64; 6]) {
+            self.values.rip = place;
+            self.values.rax = number;
+            self.set_arguments(&arguments);
+            self.values.r10 = arguments[3];
+            self.leave_call();
+        }
+
+        /// It is in no system call.
+        pub fn leave_call(&mut self) {
+            self.values.orig_rax = NO_CALL;
+        }
+
         /// The address of the breakpoint that stopped the thread, if one did.
         pub fn trapped_at(&self) -> u64 {
             self.values.rip.wrapping_sub(1)
+        }
+
+        /// Where the thread is.
+        pub fn place(&self) -> u64 {
+            self.values.rip
         }
 
         pub fn go_to(&mut self, address: u64) {
@@ -208,18 +268,61 @@ mod x86_64 {
 }
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::TRAP;
+pub(crate) use aarch64::{FLOATING_POINT, TRAP};
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64 {
-    use super::{Memory, Registers};
+    use super::{Memory, Registers, Sleep, INTERRUPTED};
 
     /// The instruction `brk #0`.
     pub(crate) const TRAP: [u8; 4] = 0xd420_0000u32.to_le_bytes();
 
+    /// The kernel's name of the set of registers that functions need not preserve: `NT_PRFPREG`.
+    /// What else the vector units have does not survive a system call anyway.
+    pub(crate) const FLOATING_POINT: i32 = 2;
+
+    /// The instruction `svc #0`.
+    const SYSTEM_CALL: [u8; 4] = 0xd400_0001u32.to_le_bytes();
+
     impl Registers {
+        /// Of a thread that was stopped in that system call: where the instruction is. `None`: it
+        /// was not stopped in it. If the kernel will make the call again, the thread is there.
+        pub fn place_of_call(&self, memory: &Memory, sleep: Sleep) -> Option<u64> {
+            let behind = self.values.pc.wrapping_sub(SYSTEM_CALL.len() as u64);
+            let mut places = [self.values.pc, behind].into_iter();
+            let place = places.find(|&place| memory.read(place) == Some(SYSTEM_CALL));
+            place.filter(|_| self.values.regs[8] == sleep.number)
+        }
+
+        /// How the thread goes on with that call, which is at this place. Nearly all are made again
+        /// by the kernel; those that it ends instead are made again here.
+        pub fn going_on(mut self, sleep: Sleep, place: u64, is_interrupted: bool) -> Registers {
+            if self.values.pc == place && sleep.knows_rest {
+                self.values.regs[8] = nix::libc::SYS_restart_syscall as u64;
+            } else if self.values.regs[0] == INTERRUPTED && !is_interrupted {
+                self.values.pc = place;
+                self.values.regs[0] = sleep.first;
+            }
+            self
+        }
+
+        /// The thread will make this system call by the instruction at that place.
+        pub fn set_call(&mut self, place: u64, number: u64, arguments: [u64; 6]) {
+            self.values.pc = place;
+            self.values.regs[8] = number;
+            self.set_arguments(&arguments);
+        }
+
+        /// It is in no system call.
+        pub fn leave_call(&mut self) {}
+
         /// The address of the breakpoint that stopped the thread, if one did.
         pub fn trapped_at(&self) -> u64 {
+            self.values.pc
+        }
+
+        /// Where the thread is.
+        pub fn place(&self) -> u64 {
             self.values.pc
         }
 

@@ -142,7 +142,7 @@ const WAIT: Duration = Duration::from_millis(100);
 
 /// Looks in a thread of its own; `None`: that panicked, or does not come back. Memory may be that
 /// of a file whose server never answers, and a defect found by one process is to end no service.
-fn apart<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub fn apart<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (done, result) = sync_channel(1);
     let thread = thread::Builder::new().spawn(move || done.send(look()));
     thread.ok()?;

@@ -9,6 +9,7 @@
 
 #define ADDRESS(object) A_##object,
 #define MEASURED(object) A_##object,
+#define CALL(function) A_##function,
 #define NUMBER(constant)
 #define SIZE(type)
 #define FIELD(type, member)
@@ -20,6 +21,7 @@ enum {
 
 #define ADDRESS(object)
 #define MEASURED(object)
+#define CALL(function)
 #define NUMBER(constant) N_##constant,
 #define SIZE(type) S_##type,
 #define FIELD(type, member) F_##type##_##member,

@@ -20,3 +20,4 @@ mod record_symbols;
 mod report;
 mod run;
 mod run_stats;
+mod trim;
