@@ -13,6 +13,7 @@
 #include "hardened.h"
 #include "os/os.h"
 #include "os/symbol.h"
+#include "os/thread.h"
 #include "report/descriptor.h"
 #include "report/report.h"
 #include "slab/bin.h"
@@ -65,6 +66,7 @@ __attribute__((constructor)) static void library_start(void)
     if (options_fallback_wanted())
         start_fallback();
     fork_init();
+    os_thread_begin_process();
     init_heap();
     report_start_dumps();
 }

@@ -374,8 +374,8 @@
  * [2026-11-28-one-hand; none: bounds a round] */
 #define STEPS_MAX 4096
 
-/* milliseconds, rounds. So long the helper waits at most before it looks whether memory has grown.
- * It ends after so many rounds: halves are used up then, and the next call starts another one.
+/* milliseconds, rounds. The helper waits for half of the time until a round, at least so long, and
+ * ends after so many rounds: halves are used up then, and the next call starts another one.
  * [2026-11-28-a-helper-on-request; none: behaviour test helper] */
 #define HELPER_WAIT_MS 20
 #define HELPER_ROUNDS_MAX 16

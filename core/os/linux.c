@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -20,6 +19,7 @@
 #include "base/probe.h"
 #include "os/fault.h"
 #include "os/syscall.h"
+#include "os/thread.h"
 
 #ifndef MADV_POPULATE_WRITE /* glibc 2.35 */
 #define MADV_POPULATE_WRITE 23
@@ -50,6 +50,12 @@ ALWAYS_INLINE bool refused(enum os_call call)
 {
     count_system_call(call);
     return HAKMEM_FAULTS && fault_hook && fault_hook(call);
+}
+
+/* The calling thread is that of os/thread.h. */
+static bool is_bare(void)
+{
+    return UNLIKELY(thread_pointer() == ATOMIC_LOAD_RELAXED(&os_thread_pointer));
 }
 
 /* ---- Calls by which memory goes -------------------------------------------------------------- */
@@ -106,8 +112,9 @@ static long library_answer(long result, int kept_errno)
 static long call_munmap(void *address, size_t size)
 {
     int kept = errno;
-    return is_watched(MUNMAP) ? library_answer(munmap(address, size), kept)
-                              : system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
+    if (is_watched(MUNMAP))
+        return is_bare() ? -EPERM : library_answer(munmap(address, size), kept);
+    return system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
 }
 
 static long call_mremap(void *address, size_t old_size, size_t new_size, int flags, void *target)
@@ -122,9 +129,9 @@ static long call_mremap(void *address, size_t old_size, size_t new_size, int fla
 static long call_madvise(void *address, size_t size, int advice)
 {
     int kept = errno;
-    return is_watched(MADVISE)
-               ? library_answer(madvise(address, size, advice), kept)
-               : system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0);
+    if (is_watched(MADVISE))
+        return is_bare() ? -EPERM : library_answer(madvise(address, size, advice), kept);
+    return system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0);
 }
 
 /* ---- Mappings -------------------------------------------------------------------------------- */
@@ -206,7 +213,10 @@ static struct timespec clock_now(clockid_t clock)
 {
     struct timespec now = {0};
     int kept = errno;
-    clock_gettime(clock, &now);
+    if (is_bare())
+        system_call(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0);
+    else
+        clock_gettime(clock, &now);
     errno = kept;
     return now;
 }
@@ -749,14 +759,6 @@ uint32_t os_thread_id(void)
 bool os_thread_exists(int process, uint32_t id)
 {
     return system_call(SYS_tgkill, process, id, 0, 0, 0, 0) != -ESRCH;
-}
-
-bool os_is_filtered(void)
-{
-    char status[4096];
-    size_t length = os_read_file("/proc/thread-self/status", status, sizeof status - 1);
-    status[length] = 0;
-    return !strstr(status, "\nSeccomp:\t0\n");
 }
 
 uint64_t os_block_signals(void)

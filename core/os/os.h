@@ -93,10 +93,6 @@ bool os_unguard(void *address, size_t size);
  * system refuses. */
 bool os_make_inaccessible(void *address, size_t size);
 
-/* False if no filter of system calls may end the calling thread for what it does. Reads a file,
- * which fewer filters kill for than for other questions. */
-bool os_is_filtered(void);
-
 /* How many mappings a process may have. */
 size_t os_mapping_limit(void);
 

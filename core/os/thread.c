@@ -3,55 +3,67 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 
 #include "base/atomic.h"
 #include "base/bits.h"
-#include "os/identity.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
 /* Bytes. MARGIN: of thread-local variables around one whose address is known, and of what the C
  * library keeps at the thread pointer. SPAN_MAX: a program has variables of its own between ours.
- */
-enum { STACK = 64 * KIB, MARGIN = 8 * KIB, SPAN_MAX = MIB, WAITS_MAX = 10 };
+ * STATUS: of the file that tells of filters. */
+enum { STACK = 64 * KIB, MARGIN = 8 * KIB, SPAN_MAX = 256 * KIB, STATUS = 8 * KIB, WAITS_MAX = 10 };
 
 /* The first words of what the C library keeps at the thread pointer, on x86-64: the address of
  * itself, twice, and the value that functions compare at their end. */
 enum { SELF, SELF_AGAIN = 2, GUARD = 5 };
 
+void *os_thread_pointer;
+
 static uint32_t
-    lives; /* atomic relaxed, any thread; the system makes it 0 when the thread is gone */
-
-static char *memory; /* the starting thread: stack, and variables above; kept for the next one */
-
-bool os_thread_lives(void)
-{
-    return ATOMIC_LOAD_RELAXED(&lives) != 0;
-}
+    lives;          /* atomic relaxed, any thread; the system zeroes it when the thread is gone */
+static int process; /* const after initialisation and after fork: that which may have the thread */
 
 void os_thread_begin_process(void)
 {
     ATOMIC_STORE_RELAXED(&lives, 0);
+    process = os_process_id();
 }
 
-/* The thread pointer, above the stack; NULL: there is no memory, or variables are too far from each
- * other. */
-static uintptr_t *prepare(const void *const variables[2])
+/* False if no filter of system calls may end the calling thread for what it does. Reads a file,
+ * which fewer filters kill for than for other questions. */
+static bool is_filtered(char *buffer)
+{
+    size_t length = os_read_file("/proc/thread-self/status", buffer, STATUS - 1);
+    buffer[length] = 0;
+    return !strstr(buffer, "\nSeccomp:\t0\n");
+}
+
+/* Makes variables of the thread's own, all zero, at the distances from the thread pointer that they
+ * have in the caller. Returns the end of the stack, which is below; NULL: there is no memory, or
+ * variables are too far from each other. */
+static char *prepare(const void *const variables[2])
 {
     uintptr_t here = (uintptr_t)thread_pointer();
-    uintptr_t known[] = {(uintptr_t)variables[0], (uintptr_t)variables[1], (uintptr_t)&errno, here};
+    uintptr_t known[] = {(uintptr_t)variables[0], (uintptr_t)variables[1], (uintptr_t)&errno};
     uintptr_t lowest = here, highest = here;
     for (unsigned i = 0; i < ARRAY_LENGTH(known); i++) {
         lowest = size_min(lowest, known[i]);
         highest = size_max(highest, known[i]);
     }
     size_t page = os_page_size(), below = round_up(here - lowest + MARGIN, page);
-    size_t size = page + STACK + below + round_up(highest - here + MARGIN, page);
-    if (size > SPAN_MAX)
+    size_t bytes = below + round_up(highest - here + MARGIN, page), stack = page + STACK;
+    if (bytes > SPAN_MAX)
         return NULL;
-    if (!memory && (memory = os_map(size, page, NULL)) != NULL)
+    if (!os_thread_pointer) {
+        char *memory = os_map(stack + bytes, page, NULL);
+        if (!memory)
+            return NULL;
         (void)os_make_inaccessible(memory, page);
-    return memory ? (uintptr_t *)(memory + page + STACK + below) : NULL;
+        ATOMIC_STORE_RELAXED(&os_thread_pointer, memory + stack + below);
+    }
+    return memset((char *)os_thread_pointer - below, 0, bytes);
 }
 
 bool os_thread_start(void (*run)(void), const void *const variables[2])
@@ -61,19 +73,20 @@ bool os_thread_start(void (*run)(void), const void *const variables[2])
                 CLONE_SETTLS | CLONE_CHILD_CLEARTID
     };
     /* The last one may not have ended quite. */
-    for (unsigned waits = 0; os_thread_lives() && waits < WAITS_MAX; waits++)
+    for (unsigned waits = 0; ATOMIC_LOAD_RELAXED(&lives) && waits < WAITS_MAX; waits++)
         os_sleep_ms(1);
-    if (HAKMEM_SANITIZE_ADDRESS || HAKMEM_SANITIZE_THREAD || os_thread_lives() ||
-        os_thread_id() != identity_thread(identity_self()))
+    if (HAKMEM_SANITIZE_ADDRESS || HAKMEM_SANITIZE_THREAD || ATOMIC_LOAD_RELAXED(&lives) ||
+        os_process_id() != process)
         return false;
-    uintptr_t *pointer = prepare(variables);
-    if (!pointer)
+    char *stack = prepare(variables);
+    if (!stack || is_filtered(stack - STATUS))
         return false;
-    pointer[SELF] = pointer[SELF_AGAIN] = (uintptr_t)pointer;
-    pointer[GUARD] = ((const uintptr_t *)thread_pointer())[GUARD];
+    uintptr_t *words = os_thread_pointer;
+    words[SELF] = words[SELF_AGAIN] = (uintptr_t)words;
+    words[GUARD] = ((const uintptr_t *)thread_pointer())[GUARD];
     ATOMIC_STORE_RELAXED(&lives, 1);
     uint64_t blocked = os_block_signals();
-    bool started = system_clone(FLAGS, memory + os_page_size() + STACK, run, pointer, &lives) > 0;
+    bool started = system_clone(FLAGS, stack, run, words, &lives) > 0;
     os_restore_signals(blocked);
     if (!started)
         ATOMIC_STORE_RELAXED(&lives, 0);

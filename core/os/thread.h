@@ -4,24 +4,26 @@
  * start one: its caller may hold these locks. And a process would not end with its own last thread,
  * but wait for ours. So this one is made by the system alone. Its thread-local variables lie in
  * pages of their own, at the same distances from the thread pointer as everybody's; there are this
- * library's and errno, and no others. It runs no function of the C library that needs more.
+ * library's and errno, and no others. So it calls no function of the C library that another library
+ * may have replaced or patched: os/linux.c asks the system in its place, or refuses.
  */
 #ifndef OS_THREAD_H
 #define OS_THREAD_H
 
 #include "base/macros.h"
 
-/* The process has such a thread, or one that has not quite ended. */
-bool os_thread_lives(void);
+/* Its thread pointer; NULL: there was none yet. Atomic relaxed; written once, by a starting thread.
+ */
+extern void *os_thread_pointer;
 
 /* Starts it in `run`, which returns at its end. `variables` are thread-local ones of the caller: of
  * the library's, one with an initial value and one without. All signals are blocked in it. False:
- * there is one; or the system refuses; or the calling thread is one of another process, which
- * shares the memory (vfork): the thread would end with that. For one thread at a time, without
- * locks. */
+ * there is one; or the system refuses; or a filter of system calls may kill the process for it; or
+ * the calling thread is one of another process, which shares the memory (vfork): the thread would
+ * end with that. For one thread at a time, without locks. */
 SLOW_PATH bool os_thread_start(void (*run)(void), const void *const variables[2]);
 
-/* In a child of fork, which has none. */
+/* In the constructor, and in a child of fork, which has none. */
 void os_thread_begin_process(void);
 
 #endif

@@ -27,7 +27,7 @@ static void help_in_round(void)
 {
     uint64_t wait_ms;
     while ((wait_ms = engine_wait_ms(os_clock_ms())) != 0)
-        os_sleep_ms((unsigned)size_min(wait_ms, HELPER_WAIT_MS));
+        os_sleep_ms((unsigned)size_min(wait_ms, size_max(wait_ms / 2, HELPER_WAIT_MS)));
     do
         os_sleep_ms((unsigned)(engine_work(os_clock_ms(), WORK_SHORT_NS) / 1000000 + 1));
     while (pressure_waits());
@@ -41,7 +41,7 @@ static bool help_in_rounds(void)
     for (unsigned rounds = 0; has_work(); rounds++) {
         /* The program may have given up rights, which this thread still has: the next one has not.
          */
-        if (rounds == HELPER_ROUNDS_MAX)
+        if (rounds == HELPER_ROUNDS_MAX || os_is_watched())
             return false;
         uint64_t given = pressure_total();
         help_in_round();
@@ -74,7 +74,7 @@ bool background_works(void)
         return state == HELPER_WORKS;
     if (!has_work() || os_is_watched() || !become(HELPER_NONE, HELPER_WORKS))
         return false;
-    if (!os_is_filtered() && os_thread_start(help, variables))
+    if (os_thread_start(help, variables))
         return true;
     become(HELPER_WORKS, HELPER_REFUSED);
     return false;

@@ -191,15 +191,24 @@ static int use_and_exit(void *argument)
     _exit(thread_count() == 1 ? 0 : 1);
 }
 
-static void lend_memory_to_a_child(void)
+/* The thread has not called malloc itself. */
+static void *lend_memory(void *argument)
 {
     static char stack[256 * 1024];
+    int status, flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+    pid_t child = clone(use_and_exit, stack + sizeof stack, flags, NULL);
+    REQUIRE(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    return argument;
+}
+
+static void lend_memory_to_a_child(void)
+{
     free(malloc(1)); /* from here on the library knows who its process is */
     for (int i = 0; i < 20; i++) {
-        int status;
-        pid_t child =
-            clone(use_and_exit, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
-        REQUIRE(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+        pthread_t thread;
+        lend_memory(NULL);
+        REQUIRE(pthread_create(&thread, NULL, lend_memory, NULL) == 0);
+        REQUIRE(pthread_join(thread, NULL) == 0);
     }
     nap_ms(1100); /* one was refused */
     start_helper();

@@ -459,11 +459,6 @@ void os_thread_begin_process(void)
 {
 }
 
-bool os_is_filtered(void)
-{
-    return true;
-}
-
 bool os_thread_exists(int process, uint32_t id)
 {
     (void)process;
