@@ -374,11 +374,9 @@
  * [2026-11-28-one-hand; none: bounds a round] */
 #define STEPS_MAX 4096
 
-/* milliseconds, rounds. The helper waits for half of the time until a round, at least so long, and
- * ends after so many rounds: halves are used up then, and the next call starts another one.
+/* milliseconds. The helper waits for half of the time until a round, and at least so long.
  * [2026-11-28-a-helper-on-request; none: behaviour test helper] */
 #define HELPER_WAIT_MS 20
-#define HELPER_ROUNDS_MAX 16
 
 /* bytes. A step purges about as much: a call may be one step longer.
  * [2026-11-28-one-hand; none: unit test reclaim_engine] */

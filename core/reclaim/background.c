@@ -34,15 +34,11 @@ static void help_in_round(void)
 }
 
 /* A round that gave something is followed by another one, for what goes by halves and what became
- * free in it. What two rounds could not give may stay. False: there is more to give. */
-static bool help_in_rounds(void)
+ * free in it. What two rounds could not give may stay. */
+static void help_in_rounds(void)
 {
     unsigned vain = 0;
-    for (unsigned rounds = 0; has_work(); rounds++) {
-        /* The program may have given up rights, which this thread still has: the next one has not.
-         */
-        if (rounds == HELPER_ROUNDS_MAX || os_is_watched())
-            return false;
+    while (has_work() && !os_is_watched()) {
         uint64_t given = pressure_total();
         help_in_round();
         if (pressure_total() != given) {
@@ -52,17 +48,15 @@ static bool help_in_rounds(void)
             pressure_disarm();
         }
     }
-    return true;
 }
 
 static void help(void)
 {
-    bool all;
     heap_begin_bare_thread();
     do
-        all = help_in_rounds();
+        help_in_rounds();
     /* What comes now belongs to the next slow path, and what came just before, to nobody. */
-    while (become(HELPER_WORKS, HELPER_NONE) && all && has_work() &&
+    while (become(HELPER_WORKS, HELPER_NONE) && has_work() && !os_is_watched() &&
            become(HELPER_NONE, HELPER_WORKS));
 }
 

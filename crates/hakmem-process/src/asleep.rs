@@ -6,7 +6,9 @@
 //! not notice: its stack, all of its registers and its blocked signals are as before, signals wait
 //! until it is back, and the kernel makes the system call again, for as long as was left of it.
 //!
-//!     in a call | stop | mmap | the function, to its return | munmap | stop | in the call again
+//! ```text
+//! in a call | stop | mmap | the function, to its return | munmap | stop | in the call again
+//! ```
 //!
 //! It returns to the new stack, where nothing can run: a SIGSEGV that never reaches the program.
 //! Some calls the kernel would end, with the error EINTR: epoll_wait above all. They are made again
