@@ -17,7 +17,7 @@ bool watch_is_observed;
 static void *answer(void *request)
 {
     const struct trace *now = trace_now();
-    size_t bytes = attachment.bytes;
+    size_t bytes = attachment.give_bytes;
     if ((uintptr_t)request != ATTACH_TRIM) {
         if (now)
             now->answer((uint32_t)(uintptr_t)request);

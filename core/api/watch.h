@@ -7,7 +7,7 @@
  * that the holder of the linker's lock waits for. So a new thread, which holds no lock, gives it,
  * and ends. Nothing is stopped, and no thread waits.
  *
- *     observer         path, bytes, request
+ *     observer         path, mean_bytes, request
  *     a slow path                                  takes the request, starts the thread
  *     that thread                                  is_recording, said, answers
  *

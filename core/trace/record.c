@@ -79,8 +79,8 @@ void record_answer(uint32_t request)
     if (request != ATTACH_BEGIN)
         return;
     attachment.said[0] = attachment.path[ATTACH_PATH_BYTES - 1] = '\0';
-    start_log(attachment.path, attachment.bytes, true);
-    attachment.is_recording = log_is_on() && sample_set_mean(attachment.bytes);
+    start_log(attachment.path, attachment.mean_bytes, true);
+    attachment.is_recording = log_is_on() && sample_set_mean(attachment.mean_bytes);
     if (log_is_on() && !attachment.is_recording)
         log_detach();
 }

@@ -90,10 +90,11 @@ enum attach_request { ATTACH_NOTHING, ATTACH_BEGIN, ATTACH_END, ATTACH_TRIM };
 enum { ATTACH_PATH_BYTES = 4096, ATTACH_SAID_BYTES = 640 };
 
 extern struct attach {
-    uint32_t request;      /* atomic, any thread: an enum attach_request */
-    uint32_t answers;      /* atomic: counts the requests that were answered; release */
-    uint32_t is_recording; /* by the answering thread: the recording began */
-    uint64_t bytes; /* by the observer: mean distance of two samples; how much to give back */
+    uint32_t request;             /* atomic, any thread: an enum attach_request */
+    uint32_t answers;             /* atomic: counts the requests that were answered; release */
+    uint32_t is_recording;        /* by the answering thread: the recording began */
+    uint64_t mean_bytes;          /* by the observer: mean distance of two samples */
+    uint64_t give_bytes;          /* by the observer: how much is to go back; UINT64_MAX: all */
     char path[ATTACH_PATH_BYTES]; /* by the observer: as HAKMEM_RECORD_FILE */
     char said[ATTACH_SAID_BYTES]; /* the log's last complaint; ends with a NUL */
 } attachment;

@@ -27,7 +27,8 @@ pub struct Attachment {
     request: Field,
     answers: Field,
     is_recording: Field,
-    bytes: Field,
+    mean_bytes: Field,
+    give_bytes: Field,
     path: Field,
     said: Field,
 }
@@ -82,7 +83,8 @@ impl Attachment {
             request: layout.field("attach.request")?,
             answers: layout.field("attach.answers")?,
             is_recording: layout.field("attach.is_recording")?,
-            bytes: layout.field("attach.bytes")?,
+            mean_bytes: layout.field("attach.mean_bytes")?,
+            give_bytes: layout.field("attach.give_bytes")?,
             path: layout.field("attach.path")?,
             said: layout.field("attach.said")?,
             counting: Counting::of(&process.memory, layout).ok(),
@@ -135,7 +137,7 @@ impl Attachment {
         let mut path = pattern.to_vec();
         path.resize(self.path.bytes, 0);
         self.write(self.path, &path)?;
-        self.write(self.bytes, &mean_bytes.to_le_bytes())
+        self.write(self.mean_bytes, &mean_bytes.to_le_bytes())
     }
 
     /// Says how much to give back, `u64::MAX`: all; for the request that follows.
@@ -143,7 +145,7 @@ impl Attachment {
     /// # Errors
     /// The process is gone.
     pub fn limit(&self, bytes: u64) -> io::Result<()> {
-        self.write(self.bytes, &bytes.to_le_bytes())
+        self.write(self.give_bytes, &bytes.to_le_bytes())
     }
 
     /// Asks. The next allocation in the process that does not hit finds that.
