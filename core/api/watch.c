@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "os/os.h"
+#include "os/thread.h"
 #include "reclaim/engine.h"
 #include "thread/fork.h"
 
@@ -69,7 +70,7 @@ bool watch_answer_asleep(void)
 {
     const struct heap *heap = heap_of_thread();
     int error = errno;
-    if ((heap && heap->depth) || fork_holds_lock())
+    if ((heap && heap->depth) || fork_holds_lock() || os_thread_is_bare())
         return false;
     heap_set_aside(take_request);
     errno = error;

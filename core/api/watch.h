@@ -36,7 +36,8 @@ SLOW_PATH void watch_look(struct heap *heap);
 
 /* Takes the request as a slow path does, but in a thread that an observer has taken out of a system
  * call, and without the heap that the thread may be in the middle of a hit in. False: the thread
- * has entered its heap, or holds a lock, and nothing has happened. */
+ * has entered its heap, or holds a lock, or is none that the C library knows and could start
+ * another one from, and nothing has happened. */
 bool watch_answer_asleep(void);
 
 #endif

@@ -52,12 +52,6 @@ ALWAYS_INLINE bool refused(enum os_call call)
     return HAKMEM_FAULTS && fault_hook && fault_hook(call);
 }
 
-/* The calling thread is that of os/thread.h. */
-static bool is_bare(void)
-{
-    return UNLIKELY(thread_pointer() == ATOMIC_LOAD_RELAXED(&os_thread_pointer));
-}
-
 /* ---- Calls by which memory goes -------------------------------------------------------------- */
 
 /* Libraries that register memory with a device (MPI, RDMA, GPUs) learn that it goes from jumps that
@@ -113,7 +107,7 @@ static long call_munmap(void *address, size_t size)
 {
     int kept = errno;
     if (is_watched(MUNMAP))
-        return is_bare() ? -EPERM : library_answer(munmap(address, size), kept);
+        return os_thread_is_bare() ? -EPERM : library_answer(munmap(address, size), kept);
     return system_call(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
 }
 
@@ -130,7 +124,7 @@ static long call_madvise(void *address, size_t size, int advice)
 {
     int kept = errno;
     if (is_watched(MADVISE))
-        return is_bare() ? -EPERM : library_answer(madvise(address, size, advice), kept);
+        return os_thread_is_bare() ? -EPERM : library_answer(madvise(address, size, advice), kept);
     return system_call(SYS_madvise, (long)address, (long)size, advice, 0, 0, 0);
 }
 
@@ -213,7 +207,7 @@ static struct timespec clock_now(clockid_t clock)
 {
     struct timespec now = {0};
     int kept = errno;
-    if (is_bare())
+    if (UNLIKELY(os_thread_is_bare()))
         system_call(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0);
     else
         clock_gettime(clock, &now);

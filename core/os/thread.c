@@ -19,11 +19,18 @@ enum { STACK = 64 * KIB, MARGIN = 8 * KIB, SPAN_MAX = 256 * KIB, STATUS = 8 * KI
  * itself, twice, and the value that functions compare at their end. */
 enum { SELF, SELF_AGAIN = 2, GUARD = 5 };
 
-void *os_thread_pointer;
+/* That of the thread; NULL: there was none yet. Atomic relaxed; written once, by a starting thread.
+ */
+static void *pointer;
 
 static uint32_t
     lives;          /* atomic relaxed, any thread; the system zeroes it when the thread is gone */
 static int process; /* const after initialisation and after fork: that which may have the thread */
+
+bool os_thread_is_bare(void)
+{
+    return thread_pointer() == ATOMIC_LOAD_RELAXED(&pointer);
+}
 
 void os_thread_begin_process(void)
 {
@@ -56,14 +63,14 @@ static char *prepare(const void *const variables[2])
     size_t bytes = below + round_up(highest - here + MARGIN, page), stack = page + STACK;
     if (bytes > SPAN_MAX)
         return NULL;
-    if (!os_thread_pointer) {
+    if (!pointer) {
         char *memory = os_map(stack + bytes, page, NULL);
         if (!memory)
             return NULL;
         (void)os_make_inaccessible(memory, page);
-        ATOMIC_STORE_RELAXED(&os_thread_pointer, memory + stack + below);
+        ATOMIC_STORE_RELAXED(&pointer, memory + stack + below);
     }
-    return memset((char *)os_thread_pointer - below, 0, bytes);
+    return memset((char *)pointer - below, 0, bytes);
 }
 
 bool os_thread_start(void (*run)(void), const void *const variables[2])
@@ -81,7 +88,7 @@ bool os_thread_start(void (*run)(void), const void *const variables[2])
     char *stack = prepare(variables);
     if (!stack || is_filtered(stack - STATUS))
         return false;
-    uintptr_t *words = os_thread_pointer;
+    uintptr_t *words = pointer;
     words[SELF] = words[SELF_AGAIN] = (uintptr_t)words;
     words[GUARD] = ((const uintptr_t *)thread_pointer())[GUARD];
     ATOMIC_STORE_RELAXED(&lives, 1);

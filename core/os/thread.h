@@ -12,9 +12,8 @@
 
 #include "base/macros.h"
 
-/* Its thread pointer; NULL: there was none yet. Atomic relaxed; written once, by a starting thread.
- */
-extern void *os_thread_pointer;
+/* The calling thread is this one. */
+bool os_thread_is_bare(void);
 
 /* Starts it in `run`, which returns at its end. `variables` are thread-local ones of the caller: of
  * the library's, one with an initial value and one without. All signals are blocked in it. False:

@@ -39,7 +39,7 @@ static SLOW_PATH void set_blocks_of(
 {
     unsigned first = size_class_index(slab->size_class, start);
     unsigned last = size_class_index(slab->size_class, start + length - 1);
-    last = last < slab->blocks ? last : slab->blocks - 1u;
+    last = (unsigned)size_min(last, slab->blocks - 1u);
     for (unsigned i = first; i <= last; i++) {
         if (UNLIKELY(bitmap_test(slab->free, i) == free)) {
             /* Not with the lock held: the program may catch the signal and go on to free. */

@@ -455,6 +455,11 @@ bool os_thread_start(void (*run)(void), const void *const variables[2])
     return false;
 }
 
+bool os_thread_is_bare(void)
+{
+    return false;
+}
+
 void os_thread_begin_process(void)
 {
 }
