@@ -43,7 +43,7 @@ pub enum NotCalled {
     #[error("none of its threads sleeps in a system call that goes on after a stop")]
     NoSleeper,
     /// The function has found the threads in the middle of something.
-    #[error("all of its threads that sleep are in the middle of a malloc or free, or the library's own")]
+    #[error("all of its threads that sleep are in the middle of a malloc or free, or hakmem's")]
     InTheMiddle,
     /// It has a shadow stack, or ignores the signal by which the function returns.
     #[error("no function can be called in it from outside: {0}")]
