@@ -86,7 +86,8 @@ int main(void)
     }
     int status;
     REQUIRE(waitpid(child, &status, 0) == child && status == 0);
-    check_helper();
+    if (prctl(PR_GET_SECCOMP) == 0) /* else there is none */
+        check_helper();
     struct hakmem_stats stats;
     hakmem_get_stats(&stats, sizeof stats);
     REQUIRE(stats.malloc_calls >= 4 * CALLS);
