@@ -68,6 +68,8 @@ __attribute__((constructor)) static void library_start(void)
     fork_init();
     os_thread_begin_process();
     init_heap();
+    if (POLICY(background))
+        os_thread_begin_program();
     report_start_dumps();
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "os/identity.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -27,6 +28,10 @@ static uint32_t
     lives;          /* atomic relaxed, any thread; the system zeroes it when the thread is gone */
 static int process; /* const after initialisation and after fork: that which may have the thread */
 
+/* Const after initialisation. The line of the status file that counts the filters which the program
+ * was started under; empty: not known. */
+static char filters[32];
+
 bool os_thread_is_bare(void)
 {
     return thread_pointer() == ATOMIC_LOAD_RELAXED(&pointer);
@@ -38,13 +43,31 @@ void os_thread_begin_process(void)
     process = os_process_id();
 }
 
-/* False if no filter of system calls may end the calling thread for what it does. Reads a file,
- * which fewer filters kill for than for other questions. */
-static bool is_filtered(char *buffer)
+/* Of the calling thread. A file, which fewer filters kill for than for other questions. */
+static void read_status(char buffer[static STATUS])
 {
-    size_t length = os_read_file("/proc/thread-self/status", buffer, STATUS - 1);
-    buffer[length] = 0;
-    return !strstr(buffer, "\nSeccomp:\t0\n");
+    buffer[os_read_file("/proc/thread-self/status", buffer, STATUS - 1)] = 0;
+}
+
+void os_thread_begin_program(void)
+{
+    char status[STATUS];
+    read_status(status);
+    const char *line = strstr(status, "\nSeccomp_filters:"),
+               *end = line ? strchr(line + 1, '\n') : NULL;
+    if (end && end - line + 2 <= (ptrdiff_t)sizeof filters)
+        memcpy(filters, line, (size_t)(end - line) + 1);
+}
+
+/* A filter of system calls may end the calling thread for starting another one: it has one that the
+ * program set itself; or, under those of its start, no thread or child was made yet. */
+static bool is_filtered(char buffer[static STATUS])
+{
+    read_status(buffer);
+    if (strstr(buffer, "\nSeccomp:\t0\n"))
+        return false;
+    return !filters[0] || !strstr(buffer, filters) ||
+           (identity_process_number() == 1 && strstr(buffer, "\nThreads:\t1\n"));
 }
 
 /* Makes variables of the thread's own, all zero, at the distances from the thread pointer that they

@@ -25,4 +25,8 @@ SLOW_PATH bool os_thread_start(void (*run)(void), const void *const variables[2]
 /* In the constructor, and in a child of fork, which has none. */
 void os_thread_begin_process(void);
 
+/* In the constructor, if the thread may be wanted: notes the filters that are in force, as those of
+ * a container are. 30 microseconds. Without it, each filter is one that the program set. */
+SLOW_PATH void os_thread_begin_program(void);
+
 #endif

@@ -32,9 +32,10 @@ static __thread struct heap *own_heap;
  * heap since it has released its own. */
 static __thread uint8_t exits;
 
-/* Calls thread_exits; const after initialisation. */
-static pthread_key_t exit_key;
-static bool has_exit_key;
+/* Calls thread_exits; const after initialisation. Without a key (a program may use them up) the
+ * registry finds heaps of exited threads. */
+#define NO_KEY ((pthread_key_t)-1)
+static pthread_key_t exit_key = NO_KEY;
 
 /* See heap_start_early. */
 static struct {
@@ -120,8 +121,7 @@ static bool initialise(void)
         return false;
     fork_start();
     registry_start();
-    /* Without a key (a program may use them up) the registry finds heaps of exited threads. */
-    has_exit_key = pthread_key_create(&exit_key, thread_exits) == 0;
+    (void)pthread_key_create(&exit_key, thread_exits);
     return true;
 }
 
@@ -242,7 +242,7 @@ static struct heap *enter_first(void)
         heap = UNLIKELY(is_early && keep) ? adopt_early() : registry_adopt();
     if (heap && keep) {
         keep_heap(heap);
-        if (has_exit_key)
+        if (exit_key != NO_KEY)
             pthread_setspecific(exit_key, heap);
     }
     return heap;

@@ -139,26 +139,74 @@ static void unshare_after_it(void)
     REQUIRE(syscall(SYS_unshare, CLONE_THREAD) == 0);
 }
 
-/* A sandbox that kills for a new thread. */
-static void be_sandboxed(void)
+/* From now on a new thread ends the process, if so `killed`. */
+static void set_filter(bool killed)
 {
     struct sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, killed ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ALLOW),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     const struct sock_fprog filter = {sizeof program / sizeof *program, program};
-    start_helper();
     REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+}
+
+/* A sandbox that kills for a new thread. */
+static void be_sandboxed(void)
+{
+    start_helper();
+    set_filter(true);
     REQUIRE(become_threads(1));
     free_a_peak(NULL);
     REQUIRE(thread_count() == 1);
     nap_ms(500);
     for (int i = 0; i < 100; i++)
         free_a_peak(NULL);
+}
+
+/* In a container, whose filter is older than the program. */
+static void be_contained(void)
+{
+    set_filter(false);
+    execl("/proc/self/exe", "contained", NULL);
+}
+
+/* Threads: seen to be allowed, or not. */
+static void *sleep_until(void *gate)
+{
+    pthread_barrier_wait(gate);
+    return gate;
+}
+
+static int run_contained(void)
+{
+    pthread_t thread;
+    pthread_barrier_t gate;
+    pthread_barrier_init(&gate, NULL, 2);
+    free_a_peak(NULL);
+    REQUIRE(thread_count() == 1);
+    REQUIRE(pthread_create(&thread, NULL, sleep_until, &gate) == 0);
+    nap_ms(1100); /* one was refused */
+    free_a_peak(NULL);
+    REQUIRE(thread_count() == 3);
+    pthread_barrier_wait(&gate);
+    pthread_join(thread, NULL);
+    REQUIRE(become_threads(1));
+    pid_t child = fork();
+    if (child == 0) {
+        start_helper();
+        set_filter(true);
+        REQUIRE(become_threads(1));
+        free_a_peak(NULL);
+        REQUIRE(thread_count() == 1);
+        _exit(0);
+    }
+    int status;
+    REQUIRE(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    return 0;
 }
 
 static int handled;
@@ -243,9 +291,9 @@ static void set_while_running(void)
 static void test_each_in_a_process_of_its_own(void **state)
 {
     static void (*const bodies[])(void) = {
-        sleep_after_a_peak, fork_beside_it, end_main_thread,   exit_beside_it,
-        exit_at_once,       exec_beside_it, unshare_after_it,  be_sandboxed,
-        block_signals,      start_often,    set_while_running, lend_memory_to_a_child,
+        sleep_after_a_peak, fork_beside_it,         end_main_thread, exit_beside_it, exit_at_once,
+        exec_beside_it,     unshare_after_it,       be_sandboxed,    block_signals,  start_often,
+        set_while_running,  lend_memory_to_a_child, be_contained,
     };
     (void)state;
     if (prctl(PR_GET_SECCOMP) != 0)
@@ -263,8 +311,11 @@ static void test_each_in_a_process_of_its_own(void **state)
     }
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    (void)count;
+    if (strcmp(arguments[0], "contained") == 0)
+        return run_contained();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_in_a_process_of_its_own)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
