@@ -50,7 +50,8 @@ void init_heap(void)
         trace_now()->start();
 }
 
-__attribute__((constructor)) static void library_start(void)
+/* Before constructors without a number, such as that of override/libc.c. */
+__attribute__((constructor(65534))) static void library_start(void)
 {
     keep_descriptor();
     os_start();

@@ -29,7 +29,7 @@ static uint32_t
 static int process; /* const after initialisation and after fork: that which may have the thread */
 
 /* Const after initialisation. The line of the status file that counts the filters which the program
- * was started under; empty: not known. */
+ * was started under, and the beginning of the next line; empty: not known. */
 static char filters[32];
 
 bool os_thread_is_bare(void)
@@ -51,12 +51,11 @@ static void read_status(char buffer[static STATUS])
 
 void os_thread_begin_program(void)
 {
-    char status[STATUS];
+    char status[STATUS + sizeof filters];
     read_status(status);
-    const char *line = strstr(status, "\nSeccomp_filters:"),
-               *end = line ? strchr(line + 1, '\n') : NULL;
-    if (end && end - line + 2 <= (ptrdiff_t)sizeof filters)
-        memcpy(filters, line, (size_t)(end - line) + 1);
+    const char *line = strstr(status, "\nSeccomp_filters:");
+    if (line)
+        memcpy(filters, line, sizeof filters - 1);
 }
 
 /* A filter of system calls may end the calling thread for starting another one: it has one that the

@@ -14,6 +14,7 @@
 #include "override/override.h"
 #include "report/report.h"
 #include "report/stats.h"
+#include "thread/heap.h"
 
 /* ---- Allocation ------------------------------------------------------------------------------ */
 
@@ -29,6 +30,14 @@ bool override_serves(void)
 {
     static void *(*const volatile of_program)(size_t) = malloc;
     return of_program == own_malloc;
+}
+
+/* Asks the system all that the first call needs: a program may forbid questions before that. */
+__attribute__((constructor)) static void start(void)
+{
+    struct heap *heap = override_serves() ? heap_enter() : NULL;
+    if (heap)
+        heap_leave(heap);
 }
 
 EXPORT HOT_ENTRY void free(void *block)

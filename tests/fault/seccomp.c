@@ -1,12 +1,13 @@
 /* A filter lets through the system calls that the allocator is promised to do with, and no others:
  * behaviour 42. The first call that is not in the list ends the process, which says its number.
  *
- * usage: fault_seccomp running|first|advice|moving|growing|unmoved|control
+ * usage: fault_seccomp running|first|fresh|advice|moving|growing|unmoved|control
  *
  * running: threads that have allocated before go on under the filter, through all tiers and their
  * slow paths: mmap, munmap, mremap, madvise, mprotect, futex, getrandom.
  * first: threads make their first call of all under the filter. That takes gettid besides, and
  * where no heap lies ready, getpid and tgkill: is the owner of another heap still alive?
+ * fresh: the first call of the whole process comes under the filter; there is one thread.
  * advice: as running, but no advice of madvise passes than the one that gives memory back.
  * moving: as running, but without realloc, and mremap passes only as the C library's realloc calls
  * it: the filter of Tor. growing: the same with realloc. unmoved: no mremap passes. For moving and
@@ -177,25 +178,28 @@ static void start_threads(void)
 int main(int argc, char **argv)
 {
     if (argc != 2) {
-        say("usage: fault_seccomp running|first|advice|moving|growing|unmoved|control\n");
+        say("usage: fault_seccomp running|first|fresh|advice|moving|growing|unmoved|control\n");
         return 2;
     }
     const char *mode = argv[1];
+    unsigned threads = strcmp(mode, "fresh") == 0 ? 0 : THREADS;
     resizes = strcmp(mode, "moving") != 0 && strcmp(mode, "unmoved") != 0;
-    /* Ticks by the clock, at every look. */
-    REQUIRE(hakmem_option_set("purge_delay_ms", 1) == 0);
     allocate_before = strcmp(mode, "first") != 0;
     tables[THREADS].seed = 99;
-    watchdog(40, "seccomp");
-    start_threads();
+    if (threads) {
+        /* Ticks by the clock, at every look. */
+        REQUIRE(hakmem_option_set("purge_delay_ms", 1) == 0);
+        watchdog(40, "seccomp");
+        start_threads();
+    }
     if (!install_filter(mode)) {
         say("skipped: this kernel does not filter system calls\n");
         return RUNTIME_SKIPPED;
     }
-    for (unsigned i = 0; i < THREADS; i++)
+    for (unsigned i = 0; i < threads; i++)
         sem_post(&go);
     use_everything(&tables[THREADS]);
-    for (unsigned i = 0; i < THREADS; i++)
+    for (unsigned i = 0; i < threads; i++)
         while (sem_wait(&done) != 0)
             continue;
     if (strcmp(mode, "control") == 0)
