@@ -6,7 +6,7 @@
 #define KEPT_BY_POLICY (SIZE_MAX - 1)
 static size_t kept_bytes = KEPT_BY_POLICY;
 
-bool pressure_armed_flag;
+uint8_t pressure_armed;
 uint8_t pressure_engine;
 uint8_t pressure_helper;
 bool pressure_limited_flag;
@@ -18,13 +18,32 @@ uint64_t pressure_given_back;
 void pressure_arm(void)
 {
     /* Every slow path reads the flag: writes only a change. */
-    if (!pressure_is_armed())
-        ATOMIC_STORE_RELAXED(&pressure_armed_flag, true);
+    if (!pressure_is_armed_anew())
+        ATOMIC_STORE_RELAXED(&pressure_armed, ARMED | ARMED_ANEW);
 }
 
-void pressure_disarm(void)
+void pressure_arm_still(void)
 {
-    ATOMIC_STORE_RELAXED(&pressure_armed_flag, false);
+    if (!pressure_is_armed())
+        __atomic_fetch_or(&pressure_armed, ARMED, __ATOMIC_RELAXED);
+}
+
+/* Unless memory comes free meanwhile. */
+static void change_armed(uint8_t before, unsigned now)
+{
+    __atomic_compare_exchange_n(
+        &pressure_armed, &before, (uint8_t)now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void pressure_begin_round(void)
+{
+    uint8_t before = ATOMIC_LOAD_RELAXED(&pressure_armed);
+    change_armed(before, before & ARMED_ANEW ? ARMED_BEFORE : 0);
+}
+
+void pressure_settle(void)
+{
+    change_armed(ARMED, 0);
 }
 
 void pressure_begin_process(void)

@@ -18,15 +18,28 @@
 
 /* ---- Armed ----------------------------------------------------------------------------------- */
 
-extern bool pressure_armed_flag; /* atomic relaxed, any thread */
+/* ARMED: slow paths look after free memory, since there is much. ARMED_ANEW: some came free since
+ * the last round of the engine began; ARMED_BEFORE: or since the one before, so that it may have
+ * been too young for this round. */
+enum armed { ARMED = 1, ARMED_ANEW = 2, ARMED_BEFORE = 4 };
+
+/* Of enum armed; atomic relaxed, any thread. */
+extern uint8_t pressure_armed;
 
 ALWAYS_INLINE bool pressure_is_armed(void)
 {
-    return ATOMIC_LOAD_RELAXED(&pressure_armed_flag);
+    return ATOMIC_LOAD_RELAXED(&pressure_armed) & ARMED;
 }
 
-void pressure_arm(void);
-void pressure_disarm(void);
+ALWAYS_INLINE bool pressure_is_armed_anew(void)
+{
+    return ATOMIC_LOAD_RELAXED(&pressure_armed) & ARMED_ANEW;
+}
+
+void pressure_arm(void);       /* memory came free */
+void pressure_arm_still(void); /* a look finds much free */
+void pressure_begin_round(void);
+void pressure_settle(void); /* what the rounds since it came free have left may stay */
 
 /* What the engine does (reclaim/engine.h): nothing; it waits for a slow path to go on with its
  * round; one of a thread does, and no other. */
@@ -35,11 +48,11 @@ enum engine { ENGINE_RESTS, ENGINE_WAITS, ENGINE_WORKS };
 /* An enum engine; atomic: acquire when a thread begins to work, release at its end. */
 extern uint8_t pressure_engine;
 
-/* The helper (reclaim/background.h): there is none; it exists; the system refused one lately. */
-enum helper { HELPER_NONE, HELPER_WORKS, HELPER_REFUSED };
+/* The helper (reclaim/background.h): there is none; it exists; it is about to end, unless a slow
+ * path finds more to do; the system refused one lately. */
+enum helper { HELPER_NONE, HELPER_WORKS, HELPER_ENDS, HELPER_REFUSED };
 
-/* An enum helper; atomic: sequentially consistent when it ends, so that it sees what was armed, or
- * a slow path sees that it is gone. */
+/* An enum helper; atomic relaxed, any thread. */
 extern uint8_t pressure_helper;
 
 ALWAYS_INLINE bool pressure_waits(void)

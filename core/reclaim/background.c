@@ -12,14 +12,16 @@
 
 static bool has_work(void)
 {
-    return pressure_is_armed() || ATOMIC_LOAD_RELAXED(&pressure_engine) != ENGINE_RESTS;
+    return (ATOMIC_LOAD_RELAXED(&pressure_armed) ||
+            ATOMIC_LOAD_RELAXED(&pressure_engine) != ENGINE_RESTS) &&
+           !os_is_watched();
 }
 
 static bool become(enum helper before, enum helper now)
 {
     uint8_t seen = before;
     return __atomic_compare_exchange_n(
-        &pressure_helper, &seen, now, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+        &pressure_helper, &seen, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Works and rests in turns, from when a round is due until it is over. */
@@ -33,21 +35,28 @@ static void help_in_round(void)
     while (pressure_waits());
 }
 
-/* A round that gave something is followed by another one, for what goes by halves and what became
- * free in it. What two rounds could not give may stay. */
+/* What came free, and what a round gave, is followed by two rounds more: memory has to be unneeded
+ * from one to the next, and some goes by halves. */
 static void help_in_rounds(void)
 {
-    unsigned vain = 0;
-    while (has_work() && !os_is_watched()) {
+    while (has_work()) {
         uint64_t given = pressure_total();
         help_in_round();
-        if (pressure_total() != given) {
-            vain = 0;
+        if (pressure_total() != given)
             pressure_arm();
-        } else if (++vain > 1) {
-            pressure_disarm();
-        }
+        else
+            pressure_settle();
     }
+}
+
+/* No call that found the helper at work may be the last one that knows of any: after a sleep the
+ * helper sees what came before it was about to end, and who comes later keeps it. */
+static bool goes_on(void)
+{
+    become(HELPER_WORKS, HELPER_ENDS);
+    os_sleep_ms(1);
+    bool more = has_work();
+    return !become(HELPER_ENDS, more ? HELPER_WORKS : HELPER_NONE) || more;
 }
 
 static void help(void)
@@ -55,20 +64,18 @@ static void help(void)
     heap_begin_bare_thread();
     do
         help_in_rounds();
-    /* What comes now belongs to the next slow path, and what came just before, to nobody. */
-    while (become(HELPER_WORKS, HELPER_NONE) && has_work() && !os_is_watched() &&
-           become(HELPER_NONE, HELPER_WORKS));
+    while (goes_on());
 }
 
 bool background_works(void)
 {
     const void *const variables[2] = {(void *)&thread_heap, &own_identity};
     uint8_t state = ATOMIC_LOAD_RELAXED(&pressure_helper);
-    if (state != HELPER_NONE)
-        return state == HELPER_WORKS;
-    if (!has_work() || os_is_watched() || !become(HELPER_NONE, HELPER_WORKS))
+    if (state == HELPER_WORKS)
+        return true;
+    if (state == HELPER_REFUSED || !has_work() || !become(state, HELPER_WORKS))
         return false;
-    if (os_thread_start(help, variables))
+    if (state == HELPER_ENDS || os_thread_start(help, variables))
         return true;
     become(HELPER_WORKS, HELPER_REFUSED);
     return false;

@@ -15,7 +15,7 @@
 #include "base/macros.h"
 
 /* For slow paths: true if the helper does the work of the engine; it may start now. */
-bool background_works(void);
+SLOW_PATH bool background_works(void);
 
 /* After a round of the engine: a helper that the system refused may be tried again. */
 void background_try_again(void);

@@ -45,7 +45,7 @@ static void look_at_pages(unsigned at, bool growth)
     left_in_big = cached;
     left_in_pages = size_min(wanted - cached, unused);
     if (dirty > pressure_keep(used) || big_cache_bytes() > pressure_bound(0))
-        pressure_arm();
+        pressure_arm_still();
 }
 
 /* A step of what is left to give; a vain one ends it. */
@@ -209,7 +209,7 @@ enum round engine_begin(uint64_t now_ms)
     if (is_time(now_ms)) {
         ATOMIC_STORE_RELAXED(&round_ms, now_ms);
         /* Before the looks at free memory: later frees arm anew. */
-        pressure_disarm();
+        pressure_begin_round();
         background_try_again();
         limit_tick(now_ms);
         grown = false;
@@ -314,6 +314,9 @@ void reclaim_tick(uint64_t now_ms)
     uint64_t rest = ATOMIC_LOAD_RELAXED(&rest_ns) - os_clock_ns();
     if (rest - 1 >= 2 * WORK_LONG_NS * WORK_PART)
         engine_work(now_ms, budget_ns(pause_ms));
+    /* The look may have found something, and no other call may come. */
+    if (UNLIKELY(POLICY(background)))
+        background_works();
 }
 
 /* ---- For a thread that found no memory ------------------------------------------------------- */

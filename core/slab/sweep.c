@@ -225,7 +225,7 @@ void sweep_look(unsigned number, bool grown)
     lock_release(&bin->lock);
     bin_destroy(&gone);
     if (arm)
-        pressure_arm();
+        pressure_arm_still();
 }
 
 bool sweep_step(unsigned number, size_t bytes)

@@ -294,7 +294,7 @@ void transfer_look(unsigned cache)
     unsigned size_class = cache % CLASS_COUNT;
     /* Without `factor`: if a cache has more room, the same memory counts as much. */
     if (blocks_in(transfer_at(cache)) > blocks_max(size_class) / (2 * factor(size_class)))
-        pressure_arm();
+        pressure_arm_still();
 }
 
 bool transfer_step(unsigned cache)

@@ -267,7 +267,7 @@ void page_heap_put(struct superslab *superslab, struct run run, unsigned dirty_p
     put_run(superslab, run, dirty_pages);
     size_t dirty = part->stats.dirty_free_pages, used = part->stats.used_pages;
     lock_release(&part->lock);
-    if (!pressure_is_armed() && has_excess(dirty, used))
+    if (!pressure_is_armed_anew() && has_excess(dirty, used))
         pressure_arm();
 }
 

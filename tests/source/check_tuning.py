@@ -30,6 +30,7 @@ STRUCTURAL = {
     "api/options.c": "PRESETS NAME_SIZE",
     "api/options.h": "OPTION_NONE OPTION_FILE",
     "base/atomic.h": "__SANITIZE_THREAD__",
+    "base/pressure.h": "ARMED ARMED_ANEW ARMED_BEFORE",
     "base/macros.h": "CACHE_LINE KIB MIB GIB TIB",
     "compat/gperftools.c": "OWNED NOT_OWNED",
     "compat/jemalloc.c": "FLAGS_ALIGNMENT FLAGS_ZERO",
@@ -58,7 +59,7 @@ STRUCTURAL = {
     "span/superslab.h": "/8 PAGE_SHIFT PAGE_SIZE SUPERSLAB_ALIGNMENTS SLAB_RECORD_SIZE"
                         " BLOCK_UNUSED BLOCK_ADVISABLE BLOCK_SAMPLED BLOCK_FREED"
                         " BLOCK_PLACE_BITS BLOCK_PLACE_SHIFT",
-    "thread/heap.c": "FRESH",
+    "thread/heap.c": "FRESH NO_KEY",
     "os/thread.c": "STACK MARGIN SPAN_MAX STATUS WAITS_MAX SELF_AGAIN GUARD",
     "thread/magazine.h": "HEAP_BYTES RANGE_KINDS RANGE_BLOCKS_MIN POPS_CHANGE",
     "thread/registry.c": "NOBODY CLAIMED",

@@ -383,7 +383,7 @@ static void ticks_purge_what_lay_unused(void **state)
     policy.retain_percent = 25;
     while (held_count + 64 <= HELD_MAX)
         refill(0, class, 64);
-    pressure_disarm();
+    pressure_begin_round();
     unsigned kept = 0, freed = 0;
     for (unsigned i = 0; i < held_count; i++) {
         if (i % 20 == 0) {

@@ -37,6 +37,9 @@ _Noreturn void model_fail(const char *format, ...) __attribute__((format(printf,
  * loop. */
 void model_yield(void);
 
+/* The number of the running thread in its scenario. */
+int model_thread(void);
+
 /* What fork leaves in the child: the calling thread alone, under a new id. */
 void model_fork(void);
 

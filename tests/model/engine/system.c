@@ -438,6 +438,11 @@ void os_futex_wake(uint32_t *word)
     search_wake_one(word);
 }
 
+int model_thread(void)
+{
+    return current;
+}
+
 uint32_t os_thread_id(void)
 {
     return threads[current].id;
@@ -447,17 +452,6 @@ uint32_t os_thread_id(void)
 int os_process_id(void)
 {
     return 1;
-}
-
-bool os_thread_start(void (*run)(void), const void *const variables[2])
-{
-    (void)run, (void)variables;
-    return false;
-}
-
-bool os_thread_is_bare(void)
-{
-    return false;
 }
 
 void os_thread_begin_process(void)

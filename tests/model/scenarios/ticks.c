@@ -4,6 +4,8 @@
 #include "base/pressure.h"
 #include "checks/checks.h"
 #include "engine/model.h"
+#include "os/os.h"
+#include "os/thread.h"
 #include "reclaim/engine.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
@@ -110,3 +112,85 @@ SCENARIO(ticks_sweep_again) = {
     .prepare = much_is_free_in_slabs,
     .thread = {tick, sweep_twice, tick},
     .finish = no_sweep_left};
+
+/* ---- The helper -------------------------------------------------------------------------------
+ */
+
+/* The thread that os_thread_start starts waits for that in the scenario, and ends when the program
+ * has. */
+enum { HELPER = 1, WANTED = 1, OVER = 2 };
+static uint32_t asked; /* atomic: WANTED, OVER */
+static bool offered;
+static void (*body)(void);
+
+bool os_thread_start(void (*run)(void), const void *const variables[2])
+{
+    (void)variables;
+    /* The last one may not have ended quite. */
+    while (offered && __atomic_load_n(&asked, __ATOMIC_ACQUIRE) & WANTED)
+        model_yield();
+    if (!offered)
+        return false;
+    body = run;
+    __atomic_fetch_or(&asked, WANTED, __ATOMIC_RELEASE);
+    os_futex_wake(&asked);
+    return true;
+}
+
+bool os_thread_is_bare(void)
+{
+    return offered && model_thread() == HELPER;
+}
+
+static void be_helper(void)
+{
+    uint32_t now;
+    while ((now = __atomic_load_n(&asked, __ATOMIC_ACQUIRE)) != OVER) {
+        if (now & WANTED) {
+            body();
+            __atomic_fetch_and(&asked, ~(uint32_t)WANTED, __ATOMIC_RELEASE);
+        } else {
+            os_futex_wait(&asked, 0);
+        }
+    }
+}
+
+static struct unit_run held;
+
+static void much_is_free_and_helped(void)
+{
+    CHECK(page_heap_init());
+    shard_init(1);
+    CHECK(page_heap_take(0, 30, 1, true, &held));
+    much_is_free();
+    policy.background = 1;
+    offered = true;
+}
+
+/* The second call finds a helper, or none, or one that is about to end. */
+static void free_and_sleep(void)
+{
+    come_by();
+    page_heap_put(held.superslab, held.run, 30 * UNIT_PAGES);
+    model_set_time(FIRST_MS + 2);
+    reclaim_tick(FIRST_MS + 2);
+    __atomic_fetch_or(&asked, OVER, __ATOMIC_RELEASE);
+    os_futex_wake(&asked);
+}
+
+/* Nobody comes by any more, and all was given. */
+static void given(void)
+{
+    page_heap_check();
+    CHECK(ATOMIC_LOAD_RELAXED(&pressure_helper) == HELPER_NONE);
+    CHECK(ATOMIC_LOAD_RELAXED(&pressure_engine) != ENGINE_WORKS);
+    CHECK(page_heap_stats().dirty_free_pages * PAGE_SIZE <= pressure_bound(0));
+}
+
+SCENARIO(ticks_helper) = {
+    .name = "ticks_helper",
+    .about = "a thread frees, calls a helper, frees more, and sleeps",
+    .prepare = much_is_free_and_helped,
+    .thread = {free_and_sleep, be_helper},
+    .finish = given,
+    .preemptions_max = 2};
