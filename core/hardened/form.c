@@ -67,7 +67,7 @@ void hardened_expect(
     /* The alignment of a request for no bytes is not kept. */
     if (zero_size)
         return;
-    alignment = alignment ? kept_alignment(alignment) : word_alignment(word);
-    if (alignment != word_alignment(word))
+    size_t kept = alignment ? kept_alignment(alignment) : word_alignment(word);
+    if (kept != word_alignment(word) || (alignment & (alignment - 1)))
         fatal_told(call, "wrong alignment for pointer", alignment, block, word_alignment(word));
 }

@@ -80,7 +80,10 @@ size_t alloc_object_size(const void *address)
     } else {
         return SIZE_MAX;
     }
-    return bytes_left(start, alloc_usable_size(start, call), address);
+    size_t size = alloc_usable_size(start, call);
+    if ((uintptr_t)tags_strip(address) - (uintptr_t)tags_strip(start) > size)
+        fatal_pointer(call, DEFECT_FOREIGN, address, NULL, 0);
+    return bytes_left(start, size, address);
 }
 
 size_t alloc_object_size_fast(const void *address)

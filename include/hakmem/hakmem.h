@@ -61,8 +61,9 @@ HAKMEM_API size_t hakmem_good_size(size_t size);
  * meaning are hardened_malloc's. It is never less than may be used. SIZE_MAX where hakmem cannot
  * tell: what it did not hand out, and addresses deep in a block above 2 MiB. 0 for NULL, for a
  * block of no bytes in the hardened library, and for what is seen to be free, which ends the
- * program there. The second asks no record of the block, and gives the length of all blocks that
- * lie there. Neither takes a lock. */
+ * program there, as an address does that is seen to lie behind the end of its block. The second
+ * asks no record of the block, and gives the length of all blocks that lie there. Neither takes a
+ * lock. */
 HAKMEM_API size_t malloc_object_size(const void *address);
 HAKMEM_API size_t malloc_object_size_fast(const void *address);
 

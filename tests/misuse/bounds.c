@@ -308,3 +308,16 @@ SURROUNDED(bounds, write_zero_past_end, *(volatile char *)hide(block + size) = 0
  * hardened tiny, mid, large: at once | memset(): write beyond the end of BAD
  * hardened big: at once or ends by SIGSEGV | memset(): write beyond the end of BAD */
 SURROUNDED(bounds, write_zero_past_end_by_memset, memset(hide(block + size), 0, 1))
+
+/* How many bytes there are from behind the end of a block is asked for.
+ * all: not caught
+ * hardened all: at once or not caught | malloc_object_size(): invalid pointer BAD: not allocated by
+ *     hakmem */
+CASE(bounds, object_size_behind_end)
+{
+    char *block = need(malloc(size));
+    announce(block + size + 1, block);
+    malloc_object_size(hide(block + size + 1));
+    survived();
+    free(block);
+}

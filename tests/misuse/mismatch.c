@@ -59,6 +59,13 @@ FREED(
     mismatch, free_aligned_sized_alignment, new_victim(size),
     free_aligned_sized(hide(block), 65536, size))
 
+/* free_aligned_sized is told what is no alignment. The block is freed.
+ * all: not caught
+ * hardened all: at once | free_aligned_sized(): wrong alignment for pointer BAD: 3, not 16 */
+FREED(
+    mismatch, free_aligned_sized_no_alignment, new_victim(size),
+    free_aligned_sized(hide(block), 3, size))
+
 /* free_aligned_sized is told the right alignment, and half of the size. The block is freed.
  * all: not caught
  * hardened all: at once | free_aligned_sized(): wrong size for pointer BAD: N, not N */

@@ -14,7 +14,7 @@ static const size_t sizes[] = {1,    8,     16,    100,    1000,    1024,    102
 static void check_block(char *block)
 {
     size_t usable = alloc_usable_size(block, "test");
-    const size_t offsets[] = {0, 1, 7, usable / 2, usable - 1};
+    const size_t offsets[] = {0, 1, size_min(7, usable), usable / 2, usable - 1};
     for (size_t i = 0; i < ARRAY_LENGTH(offsets); i++) {
         size_t size = alloc_object_size(block + offsets[i]);
         /* Beyond the 2 MiB that a big block starts in, the page map knows nothing. */
