@@ -33,7 +33,7 @@ LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
 
 .DEFAULT_GOAL := build
-.PHONY: build library library-musl all peers try scale check check-hardened \
+.PHONY: build library library-musl deps all peers try scale check check-hardened \
 	test-crates fuzz coverage programs guides platforms results pictures install uninstall dist packages \
 	files format format-check lint clean help
 
@@ -54,6 +54,11 @@ library-musl:
 	@sh cmake/install-tools.sh musl
 	@$(CONFIGURE_MUSL)
 	@cmake --build $(BUILD)/musl --target library
+
+# Installs what the three above need, which install nothing themselves: on Debian and Ubuntu, as root.
+# Elsewhere it says what the packages are called.
+deps:
+	@sh cmake/install-tools.sh deps
 
 # Builds everything but the peers, with warnings as errors.
 all:
@@ -99,7 +104,9 @@ test-crates: all
 	@RUSTFLAGS='--cfg miri' cargo test $(CARGO_ALLOC_FLAGS) --tests --target-dir $(BUILD)/cargo/miri
 
 # Runs the test suite on the hardened library, in a build of its own.
-check-hardened: build
+check-hardened:
+	@sh cmake/install-tools.sh check
+	@$(MAKE) --no-print-directory build
 	@$(CONFIGURE_HARDENED)
 	@cmake --build $(BUILD)/hardened
 	@$(call RUN_TESTS,$(BUILD)/hardened,HAKMEM_PRESET=hardened,)
@@ -116,14 +123,16 @@ fuzz:
 	@python3 tests/fuzz/fuzz.py $(BUILD)/fuzz --afl $(BUILD)/fuzz-afl --seconds $(FUZZ_SECONDS)
 
 # Runs real programs under the C library's malloc, under hakmem in each preset, and recorded.
-programs: build
+programs:
 	@sh cmake/install-tools.sh programs
+	@$(MAKE) --no-print-directory build
 	@python3 tests/programs/run_programs.py --library $(BUILD)/libhakmem.so --install \
 		$(PROGRAMS_FLAGS)
 
 # Runs the commands of the guides and compares what they print.
-guides: build
+guides:
 	@sh cmake/install-tools.sh guides
+	@$(MAKE) --no-print-directory build
 	@python3 tests/guides/run_guides.py --build $(BUILD) --install $(GUIDES_FLAGS)
 
 # Builds and tests hakmem for each platform, or for PLATFORMS=NAME,... alone.
@@ -135,14 +144,16 @@ platforms:
 
 # Puts what `hakmem bench` has written into RESULTS into docs/benchmarks.md and the README: tables and
 # picture.
-results: build
+results:
 	@sh cmake/install-tools.sh pictures
+	@$(MAKE) --no-print-directory build
 	@python3 tests/source/readme_results.py --write . $(RESULTS)
 	@sh docs/screenshots.sh $(BUILD) comparison $(RESULTS)
 
 # Takes the pictures of docs/ anew.
-pictures: build
+pictures:
 	@sh cmake/install-tools.sh pictures
+	@$(MAKE) --no-print-directory build
 	@sh docs/screenshots.sh $(BUILD)
 
 # Says which lines of the core the tests run, and which ways to abort they reach.
@@ -196,6 +207,7 @@ help:
 	@echo 'make            build the libraries and the command hakmem in $(BUILD)/'
 	@echo 'make library    build libhakmem.so, libhakmem.a and hakmem.o alone, without Rust'
 	@echo 'make library-musl   build them for programs that are linked with musl'
+	@echo 'make deps       install what these need (Debian and Ubuntu, as root), or name it'
 	@echo 'make all        build everything with warnings as errors, tests included'
 	@echo 'make peers      build other allocators to compare with'
 	@echo 'make try        some workloads and programs under hakmem and other allocators: a verdict'

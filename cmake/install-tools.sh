@@ -1,9 +1,11 @@
 #!/bin/sh
-# install-tools.sh library|musl|build|peers|try|check|fuzz|coverage|programs|guides|
+# install-tools.sh library|musl|build|deps|peers|try|check|fuzz|coverage|programs|guides|
 # platforms|pictures|dist|packages: makes sure that what is needed is installed.
 #
-# Silent and quick when everything is there. Otherwise installs Debian packages when it may (root
-# with apt-get), and else says what to install and fails.
+# Silent and quick when everything is there. Otherwise `library`, `musl` and `build` say what is
+# missing, and fail: who builds, as packages do, gets nothing installed. The others install Debian
+# packages when they may (root with apt-get), and else say what to install and fail. `deps` does so
+# for all that the three need.
 set -eu
 
 goal=${1:-}
@@ -67,6 +69,12 @@ need_musl() {
 need_build() {
     need_library
     need_rust
+}
+
+# Where musl is the C library, its compiler is gcc.
+need_deps() {
+    need_build
+    [ -e /etc/alpine-release ] || need_musl
 }
 
 scudo=/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.scudo_standalone-$(uname -m).so
@@ -206,22 +214,31 @@ case $goal in
 library) need_library ;;
 musl) need_musl ;;
 build) need_build ;;
+deps) need_deps ;;
 peers) need_peers ;;
 try) need_build; want_try ;;
 check) need_check ;;
 fuzz) need_fuzz ;;
 coverage) need_coverage ;;
-programs | guides) need_library; need /usr/bin/python3 python3 ;;
+programs | guides) need_build; need /usr/bin/python3 python3 ;;
 platforms) need_platforms ;;
 pictures) need_pictures ;;
 dist) need_dist ;;
 packages) need_packages ;;
 *)
-    echo "usage: $0 library|musl|build|peers|try|check|fuzz|coverage|programs|guides|" \
+    echo "usage: $0 library|musl|build|deps|peers|try|check|fuzz|coverage|programs|guides|" \
         "platforms|pictures|dist|packages" >&2
     exit 2
     ;;
 esac
+
+# Only building, which installs nothing.
+builds() {
+    case $goal in
+    library | musl | build) return 0 ;;
+    *) return 1 ;;
+    esac
+}
 
 may_install() {
     command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" -eq 0 ]
@@ -233,15 +250,59 @@ install() {
         { apt-get update >/dev/null && apt-get install -y --no-install-recommends "$@" >/dev/null; }
 }
 
+# named_here SYSTEM PACKAGE...: what other systems call the packages that building needs.
+named_here() {
+    system=$1
+    shift
+    for package in "$@"; do
+        case $system:$package in
+        pacman:cargo* | apk:libc6-dev | pacman:libc6-dev) ;;
+        *:cargo*) echo cargo ;;
+        *:rustc*) echo rust ;;
+        dnf:libc6-dev) echo glibc-devel ;;
+        dnf:musl-tools) echo musl-gcc ;;
+        pacman:musl-tools) echo musl ;;
+        apk:gcc) echo build-base ;;
+        apk:ninja-build) echo samurai ;;
+        pacman:ninja-build) echo ninja ;;
+        *) echo "$package" ;;
+        esac
+    done | paste -s -d ' '
+}
+
+# How to install the missing packages where this script does not.
+say_how() {
+    if command -v apt-get >/dev/null 2>&1; then
+        echo "Please install the missing packages: sudo apt-get install$missing"
+        return
+    fi
+    for how in 'dnf install' 'apk add' 'pacman -S'; do
+        if [ "$goal" = deps ] && command -v "${how%% *}" >/dev/null 2>&1; then
+            # shellcheck disable=SC2086
+            echo "Please install the missing packages: $how $(named_here "${how%% *}" $missing)"
+            return
+        fi
+    done
+    echo "Please install what these Debian packages hold:$missing"
+}
+
 export DEBIAN_FRONTEND=noninteractive
 
-if [ -n "$missing" ]; then
-    if ! command -v apt-get >/dev/null 2>&1; then
-        echo "Please install what these Debian packages hold:$missing" >&2
-        exit 1
+if [ -n "$missing" ] && builds; then
+    echo "Missing, by the names of Debian's packages:$missing" >&2
+    if may_install; then
+        echo 'This command installs them: make deps' >&2
+    elif command -v apt-get >/dev/null 2>&1; then
+        echo 'This command installs them: sudo make deps' >&2
+    else
+        echo 'This command says how they are called here: make deps' >&2
     fi
+    exit 1
+fi
+
+if [ -n "$missing" ]; then
     if ! may_install; then
-        echo "Please install the missing packages: sudo apt-get install$missing" >&2
+        say_how >&2
         exit 1
     fi
     echo "Installing:$missing" >&2
@@ -263,9 +324,12 @@ if [ -n "$wanted" ] && may_install; then
 fi
 [ -z "$absent" ] || echo "Measured would be, too, what these Debian packages hold:$absent" >&2
 
-[ -n "$missing" ] || exit 0
+if [ -z "$missing" ]; then
+    [ "$goal" != deps ] || echo 'Nothing is missing.'
+    exit 0
+fi
 
-if [ "$goal" != library ] && [ "$goal" != musl ] && ! has_rust; then
+if ! has_rust; then
     echo "The command needs Rust $RUST or newer, and the system's packages have an older one:" \
         "please install it with rustup." >&2
     exit 1

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 # Of each target the longest input in bytes. `hardened` is `heap` on the hardened library.
+# packaging/oss-fuzz/build.sh has the same.
 TARGETS = {"heap": 2048, "hardened": 2048, "options": 600, "text": 600}
 HERE = Path(__file__).resolve().parent
 

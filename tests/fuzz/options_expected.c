@@ -144,7 +144,7 @@ static bool is_mistaken(const char *entry)
         *c = (char)tolower((unsigned char)*c);
     known = option_row_find(name, strlen(name)) >= 0 || strcmp(name, "options") == 0 ||
             strcmp(name, "stats_file") == 0 || strcmp(name, "record_file") == 0 ||
-            strcmp(name, "crash_file") == 0;
+            strcmp(name, "crash_file") == 0 || strcmp(name, "profile_file") == 0;
     free(name);
     return !known && equals && equals[1] != '\0';
 }

@@ -9,7 +9,8 @@
 Both have the results between <!-- results:begin --> and <!-- results:end -->: the README the means
 by allocator and the worst rows, docs/benchmarks.md each row. `make results` does what is to be done
 after `hakmem bench`. The note is a text of the PNG file, the SHA-256 of workloads.json, which
-docs/benchmarks.md names as well.
+docs/benchmarks.md names as well. The figures of the README's first paragraph are written by hand,
+and have to be some of those results.
 """
 
 import hashlib
@@ -18,9 +19,11 @@ import pathlib
 import re
 import struct
 import sys
+import textwrap
 import zlib
 
 MOST_NAMED = 3
+COLUMNS = 80
 NAMES = {
     "best peer": "the best other allocator of each row",
     "system": "the C library's malloc",
@@ -28,6 +31,13 @@ NAMES = {
     "mimalloc3": "mimalloc 3",
     "gperftools-minimal": "tcmalloc of gperftools",
     "tcmalloc": "Google's tcmalloc",
+}
+# What rows with drawn arguments do, by their workload and the flags that they have.
+DRAWN = {
+    "lifetimes": "{size-min}-{size-max} bytes for drawn times, {working-set} blocks {threads}",
+    "bursts": "{size-min}-{size-max} bytes, {count} blocks allocated, then all freed, {threads}",
+    "tree": "ordered maps with {entries} entries of {size-min}-{size-max} bytes {threads}",
+    "handoff": "{size-min}-{size-max} bytes, from {producers} threads to {consumers} others",
 }
 KINDS = {"workloads": "workloads", "programs": "real programs"}
 PAGE, PICTURE = "docs/benchmarks.md", "docs/comparison.png"
@@ -79,12 +89,23 @@ def row_lines(page, file):
 TIME_TO_BEST, TIME_TO_SYSTEM, MEMORY_TO_BEST, MEMORY_TO_SYSTEM = range(2, 6)
 
 
+def in_words(what):
+    """What a row does, without the arguments that were drawn for it."""
+    if not what.startswith("drawn: "):
+        return what
+    _, workload, *words = what.split()
+    flags = dict(zip((word.lstrip("-") for word in words[::2]), words[1::2]))
+    threads = flags.get("threads", "1")
+    flags["threads"] = "in one thread" if threads == "1" else "in each of %s threads" % threads
+    return "drawn: " + DRAWN[workload].format(**flags)
+
+
 def losses(page, kind, place):
     """The rows of docs/benchmarks.md in which hakmem needs more, the worst first."""
     _, rows = table(page, kind.capitalize())
     found = [(number(row[place]), row[1]) for row in rows if "\u25b2" in row[place]]
     found.sort(key=lambda row: -row[0])
-    named = ["%s (%.2f)" % (what, ratio) for ratio, what in found[:MOST_NAMED]]
+    named = ["%s (%.2f)" % (in_words(what), ratio) for ratio, what in found[:MOST_NAMED]]
     rest = len(found) - len(named)
     return ("; ".join(named) if named else "nowhere") + ("; and %d more" % rest if rest else "")
 
@@ -122,45 +143,48 @@ def page_block(results, sums):
     return "\n".join(lines) + "\n"
 
 
-def rows_and_day(page, kind):
-    """132 workloads, measured on 2026-01-02"""
-    day = re.search(r"^%s: measured on (\S+)" % kind.capitalize(), page, re.MULTILINE)[1]
-    return "%d %s, measured on %s" % (len(table(page, kind.capitalize())[1]), KINDS[kind], day)
+def wrapped(text, indent=""):
+    """A paragraph or an item of a list, in lines of the README."""
+    return "\n".join(textwrap.wrap(text, COLUMNS, subsequent_indent=indent,
+                                   break_long_words=False, break_on_hyphens=False))
 
 
-def parts_of_page(page):
-    """The lines of the README that follow from docs/benchmarks.md."""
-    return [
-        "less. Of %s, and" % rows_and_day(page, "workloads"),
-        "%s." % rows_and_day(page, "programs"),
-        "- time of workloads, against the best other allocator of the row: %s."
+def heads(page):
+    """What stands above the table of each kind of rows."""
+    for kind, words in KINDS.items():
+        day = re.search(r"^%s: measured on (\S+)" % kind.capitalize(), page, re.MULTILINE)[1]
+        noise = page[page.index("\n%s: measured" % kind.capitalize()):]
+        noise = re.findall(r"against itself: within (\S+) ", noise)[:2]
+        yield kind, wrapped(
+            "**%d %s**, measured on %s. Noise, which is how far hakmem differs from itself (A/A) "
+            "in the median row: %s in time, %s in memory."
+            % (len(table(page, kind.capitalize())[1]), words, day, *noise))
+
+
+def worst(page):
+    """The lists of rows in which hakmem needs more."""
+    return [wrapped("- " + item, "  ") for item in (
+        "time of workloads, against the best other allocator of the row: %s."
         % losses(page, "workloads", TIME_TO_BEST),
-        "- peak memory of workloads, against the C library's malloc: %s."
+        "peak memory of workloads, against the C library's malloc: %s."
         % losses(page, "workloads", MEMORY_TO_SYSTEM),
-        "- peak memory of programs, against the C library's malloc: %s."
-        % losses(page, "programs", MEMORY_TO_SYSTEM),
-    ]
+        "peak memory of programs, against the C library's malloc: %s."
+        % losses(page, "programs", MEMORY_TO_SYSTEM))]
 
 
 def readme_block(page, workloads, programs):
     """The results of the README: of docs/benchmarks.md, and of the two reports."""
-    workloads_line, programs_line, *worst = parts_of_page(page)
-    lines = [
-        "What hakmem needs, divided by what the other allocator needs, as a mean: 0.80 is 20%",
-        workloads_line, programs_line, "",
-        "| compared with | workloads: time | faster in | slower in | peak memory | programs: time "
-        "| faster in | slower in | peak memory |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    of_programs = summary(programs)
-    for name, cells in summary(workloads).items():
-        row = [NAMES.get(name, name)]
-        for page_cells in (cells, of_programs.get(name)):
-            row += ["**%.2f**" % number(page_cells["time"]), page_cells["faster"],
-                    page_cells["slower"], "**%.2f**" % number(page_cells["peak RSS"]),
-                    ] if page_cells else ["\u2013"] * 4
-        lines.append("| %s |" % " | ".join(row))
-    return "\n".join(lines + ["", "Where hakmem needs more, the worst first:", "", *worst]) + "\n"
+    lines = [wrapped("What hakmem needs, divided by what the other allocator needs, as a mean of "
+                     "the rows: 0.80 is 20% less. *Faster* and *slower* count rows."), ""]
+    for (_, head), report in zip(heads(page), (workloads, programs)):
+        lines += [head, "", "| compared with | time | faster | slower | peak memory |",
+                  "|---|---:|---:|---:|---:|"]
+        lines += ["| %s | **%.2f** | %s | %s | **%.2f** |" % (
+            NAMES.get(name, name), number(cells["time"]), cells["faster"], cells["slower"],
+            number(cells["peak RSS"])) for name, cells in summary(report).items()]
+        lines.append("")
+    lines += ["Where hakmem needs more, the worst first:", "", *worst(page)]
+    return "\n".join(lines) + "\n"
 
 
 def filled(text, block):
@@ -212,18 +236,32 @@ def write(top, directory):
     (top / "README.md").write_text(readme, encoding="utf-8")
 
 
+def strangers(readme):
+    """Ratios and percentages of the first paragraph that are none of the results."""
+    first = re.search(r"^# .*\n\n((?:.+\n)*)", readme)
+    results = BLOCK.search(readme)
+    if first and results:
+        known = re.findall(r"\*\*(\d\.\d\d)\*\*|(\S+%) in (?:time|memory)", results[0])
+        known = {"".join(figure) for figure in known}
+        yield from (figure for figure in re.findall(r"\d+\.\d\d\b(?!\.)|[\d.]+%", first[1])
+                    if figure not in known)
+
+
 def defects(readme, page, picture):
     """Yields a line for each part of the README that does not follow from docs/benchmarks.md."""
-    for part in parts_of_page(page):
-        if part not in readme.split("\n"):
+    for part in [head for _, head in heads(page)] + worst(page):
+        if "\n%s\n" % part not in readme:
             yield "README.md lacks: %s" % part
+    for figure in strangers(readme):
+        yield "README.md begins with a figure that is not among its results: %s" % figure
     if note_of(picture) != SUM.search(page)[1]:
         yield "%s is not made of the workloads.json that %s names" % (PICTURE, PAGE)
 
 
 def self_test():
-    report = ("Made by `x` on 2026-01-02, with y.\n\nNoise of time, hakmem against itself: A.\n\n"
-              "Noise of peak RSS, hakmem against itself: B.\n\n## Summary\n\n"
+    report = ("Made by `x` on 2026-01-02, with y.\n\n"
+              "Noise of time, hakmem against itself: within 12% (a).\n\n"
+              "Noise of peak RSS, hakmem against itself: within 5.2% (b).\n\n## Summary\n\n"
               "| hakmem \u00f7 | time | faster | neither | slower | peak RSS | smaller | neither "
               "| larger | rows |\n|---|\n"
               "| best peer | **1.10** (1.0\u20131.2) | 1 | 0 | 2 | **0.9** | 3 | 0 | 0 | 3 of 4 |\n"
@@ -242,21 +280,29 @@ def self_test():
     page = filled(empty, page_block(both, {"workloads": "0" * 64, "programs": "1" * 64}))
     row = "| a | does A, 2 threads | 1.25 \u25b2 | 0.5 \u25bc | 1.25 \u25b2 | 0.5 \u25bc |"
     assert row in page, page
-    assert "itself: A.\nNoise of peak RSS, hakmem against itself: B.\n\n" in page, page
+    noise = "12% (a).\nNoise of peak RSS, hakmem against itself: within 5.2% (b).\n\n"
+    assert noise in page, page
     assert "%s`.\n`programs.json` has the SHA-256 `%s`.\n" % ("0" * 64, "1" * 64) in page, page
     programs = report.replace("| best peer | **1.10**", "| system | **1.30**")
-    text = filled(empty, readme_block(page, report, programs))
-    best = "| the best other allocator of each row | **1.10** | 1 | 2 | **0.90** | \u2013 |"
-    assert best in text and "A/A" not in text, text
-    assert "row: does B (1.33); does A, 2 threads (1.25).\n" in text, text
+    text = filled("# x\n\n1.10 and 12%, not 0.1.0.\n\n" + empty,
+                  readme_block(page, report, programs))
+    best = "| the best other allocator of each row | **1.10** | 1 | 2 | **0.90** |"
+    assert best in text and text.count(" | **1.10** |") == 1 and "(A/A) |" not in text, text
+    assert "row: does B (1.33);\n  does A, 2 threads (1.25).\n" in text, text
     assert "malloc: nowhere." in text, text
-    assert "3 workloads, measured on 2026-01-02, and\n3 real programs, " in text, text
+    assert "\n**3 workloads**, measured on 2026-01-02. Noise" in text, text
+    assert "12% in time, 5.2% in memory.\n" in text, text
+    assert max(map(len, text.split("\n"))) <= COLUMNS, text
+    drawn = "drawn: bursts --threads 3 --size-min 8 --size-max 9 --count 2 --order forward"
+    assert in_words(drawn).endswith("8-9 bytes, 2 blocks allocated, then all freed, "
+                                    "in each of 3 threads"), in_words(drawn)
     end = struct.pack(">I", 0) + b"IEND" + struct.pack(">I", zlib.crc32(b"IEND"))
     assert note_of(PNG_HEAD + end) is None
     picture = noted(noted(PNG_HEAD + end, "old"), "0" * 64)
     assert b"old" not in picture and picture.endswith(end)
     assert not list(defects(text, page, picture))
     assert len(list(defects(text.replace("1.33", "1.32"), page, noted(picture, "1")))) == 2
+    assert len(list(defects(text.replace("and 12%", "and 13%"), page, picture))) == 1
     print("ok")
 
 
