@@ -50,10 +50,9 @@
 /* ---- Flags (lab_flags.c) --------------------------------------------------------------------- */
 
 enum lab_flag_kind {
-    LAB_COUNT,  /* a whole number; the suffixes K, M, G mean powers of 1000 */
-    LAB_BYTES,  /* a size; the suffixes K, M, G mean powers of 1024 */
-    LAB_CHOICE, /* one of `choices`; the variable holds its index */
-    LAB_SWITCH  /* takes no value; the variable becomes 1 */
+    LAB_COUNT, /* a whole number; the suffixes K, M, G mean powers of 1000 */
+    LAB_BYTES, /* a size; the suffixes K, M, G mean powers of 1024 */
+    LAB_CHOICE /* one of `choices`; the variable holds its index */
 };
 
 /* One row of a table of flags. */

@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <stdarg.h>
 
+static const char *const clocks[] = {"none", "wall", "processor", NULL};
+
 const struct lab_flag lab_common_flags[] = {
     {.name = "seed",
      .kind = LAB_COUNT,
@@ -11,9 +13,11 @@ const struct lab_flag lab_common_flags[] = {
      .most = UINT32_MAX,
      .help = "start of all random sequences"},
     {.name = "latency",
-     .kind = LAB_SWITCH,
+     .kind = LAB_CHOICE,
      .variable = &lab_program.latency,
-     .help = "time every call and report percentiles; the run itself gets slower"},
+     .standard = LAB_UNTIMED,
+     .choices = clocks,
+     .help = "the clock by which every call is timed, for percentiles; the run itself gets slower"},
 };
 const size_t lab_common_flag_count = LAB_LENGTH(lab_common_flags);
 
@@ -148,13 +152,10 @@ static const struct lab_flag *find_flag(const char *name)
 
 static void help_row(const struct lab_flag *flag)
 {
-    printf("  --%s", flag->name);
-    if (flag->kind == LAB_SWITCH) {
-        printf("\n        %s\n", flag->help);
-        return;
-    }
     char standard[24];
-    printf(" %s\n        %s\n        ", flag->kind == LAB_CHOICE ? "WORD" : "N", flag->help);
+    printf(
+        "  --%s %s\n        %s\n        ", flag->name, flag->kind == LAB_CHOICE ? "WORD" : "N",
+        flag->help);
     write_range(stdout, flag);
     if (flag->kind == LAB_CHOICE) {
         printf("; default %s\n", flag->choices[flag->standard]);
@@ -218,9 +219,7 @@ void lab_begin(
             fprintf(stderr, "%s: %s: no such flag; --help lists the flags\n", workload, argv[i]);
             exit(2);
         }
-        if (flag->kind == LAB_SWITCH) {
-            *flag->variable = 1;
-        } else if (i + 1 < argc) {
+        if (i + 1 < argc) {
             set_value(flag, argv[++i]);
         } else {
             lab_reject(flag->name, "needs a value; --help lists the flags");

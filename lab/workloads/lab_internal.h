@@ -5,13 +5,21 @@
 #include "lab.h"
 #include <stdio.h>
 
+/* The clock by which calls are timed. */
+enum lab_clock {
+    LAB_UNTIMED,
+    LAB_WALL,     /* to the nanosecond, but time without a processor counts */
+    LAB_PROCESSOR /* of the calling thread: a system call, but what the scheduler does is left out
+                   */
+};
+
 /* The program and its command line: written by lab_begin(), constant afterwards. */
 struct lab_program {
     const char *workload;
     const struct lab_flag *flags;
     size_t flag_count;
     uint64_t seed;
-    uint64_t latency; /* 1: --latency was given */
+    uint64_t latency; /* enum lab_clock */
 };
 
 extern struct lab_program lab_program;
@@ -45,7 +53,8 @@ void lab_latency_begin(void);
 /* Writes the histograms as the JSON value of latency_ns. `latency` may be NULL. */
 void lab_latency_write(FILE *out, const struct lab_latency *latency);
 
-/* The number of calls that were timed. */
-uint64_t lab_latency_calls(const struct lab_latency *latency);
+/* Reports the longest call and the 99.99th percentile as figures where they are processor time,
+ * and fails if calls were timed that are no operations. */
+void lab_latency_figures(const struct lab_recorder *total);
 
 #endif

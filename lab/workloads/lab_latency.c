@@ -1,11 +1,14 @@
 /* What a thread has done, and how long its calls took.
  *
  * A histogram of latencies has buckets that grow with the value: 32 for every doubling, so that a
- * percentile is right to about 3% whatever its size. They count ticks of the processor's time
- * stamp counter where that runs at a constant rate, else nanoseconds. Both are turned into
- * nanoseconds in the report alone, less the smallest time that an empty measurement took. */
+ * percentile is right to about 3% whatever its size. By the wall clock they count ticks of the
+ * processor's time stamp counter where that runs at a constant rate, else nanoseconds. Both are
+ * turned into nanoseconds in the report alone, less the smallest time that an empty measurement
+ * took. The longest of many calls by that clock is one that another program interrupted, so there
+ * is the processor time of the calling thread as well. */
 #include "lab_internal.h"
 #include <errno.h>
+#include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -57,12 +60,15 @@ static inline uint64_t ticks_now(void)
         return ticks;
     }
 #endif
-    return lab_now_ns();
+    struct timespec now;
+    bool wall = lab_program.latency == LAB_WALL;
+    clock_gettime(wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 void lab_latency_begin(void)
 {
-    timer.counter = counter_is_constant();
+    timer.counter = lab_program.latency == LAB_WALL && counter_is_constant();
     timer.ns_begin = lab_now_ns();
     timer.ticks_begin = ticks_now();
     timer.cost = UINT64_MAX;
@@ -175,9 +181,20 @@ void lab_latency_write(FILE *out, const struct lab_latency *latency)
     fputc('}', out);
 }
 
-uint64_t lab_latency_calls(const struct lab_latency *latency)
+void lab_latency_figures(const struct lab_recorder *total)
 {
-    return histogram_total(&latency->allocate) + histogram_total(&latency->release);
+    struct histogram both = total->latency->allocate;
+    histogram_merge(&both, &total->latency->release);
+    uint64_t timed = histogram_total(&both);
+    if (timed > total->operations) {
+        lab_fail(
+            "counted %llu operations but timed %llu calls", (unsigned long long)total->operations,
+            (unsigned long long)timed);
+    }
+    if (lab_program.latency == LAB_PROCESSOR) {
+        lab_figure((double)both.largest, "longest_call_ns");
+        lab_figure(histogram_percentile(&both, 0.9999), "p9999_call_ns");
+    }
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------- */

@@ -26,25 +26,20 @@ struct child_command {
 
 static void add_flag(struct child_command *command, const struct lab_flag *flag, uint64_t value)
 {
-    if (flag->kind == LAB_SWITCH && !value) {
-        return;
-    }
     if (command->flags == FLAGS_MOST) {
         lab_fail("a child takes no more than %d flags", FLAGS_MOST);
     }
     size_t index = command->flags++;
     snprintf(command->names[index], sizeof command->names[index], "--%s", flag->name);
     command->arguments[command->count++] = command->names[index];
-    if (flag->kind != LAB_SWITCH) {
-        const char *word = flag->kind == LAB_CHOICE ? flag->choices[value] : NULL;
-        char *text = command->texts[index];
-        if (word) {
-            snprintf(text, sizeof command->texts[index], "%s", word);
-        } else {
-            snprintf(text, sizeof command->texts[index], "%llu", (unsigned long long)value);
-        }
-        command->arguments[command->count++] = text;
+    const char *word = flag->kind == LAB_CHOICE ? flag->choices[value] : NULL;
+    char *text = command->texts[index];
+    if (word) {
+        snprintf(text, sizeof command->texts[index], "%s", word);
+    } else {
+        snprintf(text, sizeof command->texts[index], "%llu", (unsigned long long)value);
     }
+    command->arguments[command->count++] = text;
 }
 
 static void add_flags(

@@ -1,8 +1,9 @@
 /* phase-change: a program that has passed its peak and goes on with little.
  *
- * It builds a peak of equal blocks, frees all but a few percent of them at random places, and from
- * then on only a trickle of calls is left, as in a server after the rush. Whose memory is it now?
- * The program looks at its resident set when it has freed, and 0.1, 1, 2 and 5 seconds later.
+ * Its threads build a peak of blocks and free all but a few percent of them at random places. From
+ * then on one thread makes a trickle of calls, as a server after the rush, while the others sleep,
+ * or all sleep. Whose memory is it now? The program looks at its resident set when it has freed,
+ * and at moments up to 10 seconds later.
  *
  *     rss_peak_kib, rss_after_<t>_ms_kib   the resident set at the peak, and t after the freeing
  *     live_kib                             what the survivors were requested with
@@ -12,14 +13,17 @@
  *
  * An allocator gives back by pages, so that the survivors decide what can be returned at all: with
  * blocks of 64 bytes and 5% survivors, only one page in 27 has none. The clock covers the building
- * and the freeing, not the trickle. */
+ * and the freeing, not the trickle; --latency times the calls of the trickle alone, as it is there
+ * that an allocator may catch up with the peak. */
 #include "chain.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <time.h>
 
 static struct {
-    uint64_t peak, size, survivors_percent, wait_ms, trickle;
+    uint64_t peak, threads, size_min, size_max, sizes, survivors_percent, wait_ms, trickle,
+        period_ms;
 } settings;
 
 static const struct lab_flag flags[] = {
@@ -30,13 +34,22 @@ static const struct lab_flag flags[] = {
      .least = 1 << 20,
      .most = UINT64_C(1) << 40,
      .help = "sum of the sizes of the blocks at the peak"},
-    {.name = "size",
+    LAB_THREADS(&settings.threads, 1),
+    {.name = "size-min",
      .kind = LAB_BYTES,
-     .variable = &settings.size,
+     .variable = &settings.size_min,
      .standard = 512,
      .least = CHAIN_SIZE_LEAST,
      .most = LAB_SIZE_MOST,
-     .help = "size of every block"},
+     .help = "smallest block of the peak"},
+    {.name = "size-max",
+     .kind = LAB_BYTES,
+     .variable = &settings.size_max,
+     .standard = 512,
+     .least = CHAIN_SIZE_LEAST,
+     .most = LAB_SIZE_MOST,
+     .help = "largest block of the peak"},
+    LAB_DISTRIBUTION(&settings.sizes, LAB_UNIFORM),
     {.name = "survivors",
      .kind = LAB_COUNT,
      .variable = &settings.survivors_percent,
@@ -58,16 +71,21 @@ static const struct lab_flag flags[] = {
      .variable = &settings.trickle,
      .standard = 1000,
      .least = 0,
-     .most = 1000000,
+     .most = 100000000,
      .unit = "calls/s",
      .help = "calls of malloc and free meanwhile; 0: none at all"},
+    {.name = "period-ms",
+     .kind = LAB_COUNT,
+     .variable = &settings.period_ms,
+     .standard = 10,
+     .least = 1,
+     .most = 3600000,
+     .unit = "ms",
+     .help = "the trickle comes in lots, as requests do: how far apart these are"},
 };
 
 /* When the resident set is looked at. */
-static const uint64_t moments_ms[] = {0, 100, 1000, 2000, 5000};
-
-/* The trickle comes in small lots, as requests do. */
-#define TRICKLE_PERIOD_MS 10
+static const uint64_t moments_ms[] = {0, 100, 1000, 2000, 3000, 5000, 10000};
 
 /* Blocks that the trickle holds at a time, and their sizes. */
 #define TRICKLE_BLOCKS 16
@@ -127,7 +145,7 @@ static void look_on(struct lab_worker *worker, uint64_t rss_peak_kib, double fre
     uint64_t settled_rss_kib = 0;
     for (size_t i = 0; i < LAB_LENGTH(moments_ms) && moments_ms[i] <= settings.wait_ms; i++) {
         while (passed_ms < moments_ms[i]) {
-            passed_ms += TRICKLE_PERIOD_MS;
+            passed_ms += settings.period_ms;
             sleep_until(start_ns + passed_ms * 1000000);
             serve_until(worker, &trickle, passed_ms);
         }
@@ -145,33 +163,60 @@ static void look_on(struct lab_worker *worker, uint64_t rss_peak_kib, double fre
     trickle_end(&worker->recorder, &trickle);
 }
 
+/* ---- The peak -------------------------------------------------------------------------------- */
+
+/* Written before lab_run(). */
+static const struct lab_sizes *sizes;
+
+/* What the chains of all threads hold; each adds its own, and the clock orders that before the
+ * reading. */
+static _Atomic uint64_t peak_bytes, live_bytes;
+
+static void build(struct lab_worker *worker, struct chain *chain)
+{
+    uint64_t share = lab_share(worker, settings.peak);
+    while (chain->bytes < share) {
+        uint64_t draw = lab_random_next(&worker->random);
+        uint32_t size = lab_sizes_at(sizes, draw >> 32);
+        chain_append(&worker->recorder, chain, size, (uint32_t)draw);
+        lab_count_size(&worker->recorder, size, 1);
+    }
+    atomic_fetch_add(&peak_bytes, chain->bytes);
+}
+
+static void thin(struct lab_worker *worker, struct chain *chain)
+{
+    chain_thin(&worker->recorder, chain, settings.survivors_percent, &worker->random);
+    atomic_fetch_add(&live_bytes, chain->bytes);
+}
+
 static void work(struct lab_worker *worker)
 {
-    struct lab_recorder *recorder = &worker->recorder;
+    struct lab_latency *latency = worker->recorder.latency;
     struct chain chain = {0};
-    uint64_t blocks = settings.peak / settings.size;
     uint64_t rss_start_kib = lab_rss_kib();
 
+    worker->recorder.latency = NULL;
     lab_clock_start(worker);
-    for (uint64_t i = 0; i < blocks; i++) {
-        uint32_t tag = (uint32_t)lab_random_next(&worker->random);
-        chain_append(recorder, &chain, (uint32_t)settings.size, tag);
-    }
+    build(worker, &chain);
     lab_clock_stop(worker);
     uint64_t rss_peak_kib = lab_rss_kib();
-    uint64_t peak_bytes = chain.bytes;
     lab_clock_start(worker);
-    chain_thin(recorder, &chain, settings.survivors_percent, &worker->random);
+    thin(worker, &chain);
     lab_clock_stop(worker);
-
-    lab_figure((double)rss_peak_kib, "rss_peak_kib");
-    lab_figure((double)chain.bytes / 1024, "live_kib");
-    double freed_share = 1 - (double)chain.bytes / (double)peak_bytes;
-    look_on(worker, rss_peak_kib, freed_share * (double)(rss_peak_kib - rss_start_kib));
+    if (worker->index == 0) {
+        double freed_share = 1 - (double)live_bytes / (double)peak_bytes;
+        lab_figure((double)rss_peak_kib, "rss_peak_kib");
+        lab_figure((double)live_bytes / 1024, "live_kib");
+        worker->recorder.latency = latency;
+        look_on(worker, rss_peak_kib, freed_share * (double)(rss_peak_kib - rss_start_kib));
+        worker->recorder.latency = NULL;
+    }
+    /* The other threads sleep here until the first one has looked on. */
     lab_clock_start(worker);
-    chain_thin(recorder, &chain, 0, &worker->random);
+    chain_thin(&worker->recorder, &chain, 0, &worker->random);
     lab_clock_stop(worker);
-    lab_count_size(recorder, settings.size, blocks);
+    worker->recorder.latency = latency;
 }
 
 int main(int argc, char **argv)
@@ -179,9 +224,12 @@ int main(int argc, char **argv)
     lab_begin(
         "phase-change", "A peak of blocks, few survivors: what becomes of the memory?", flags,
         LAB_LENGTH(flags), argc, argv);
-    if (settings.size > settings.peak) {
-        lab_reject("size", "%llu: must not be above --peak", (unsigned long long)settings.size);
+    if (settings.size_max > settings.peak) {
+        lab_reject(
+            "size-max", "%llu: must not be above --peak", (unsigned long long)settings.size_max);
     }
-    lab_run(1, work);
+    struct lab_random random = lab_random_stream(settings.threads);
+    sizes = lab_sizes_create(settings.sizes, settings.size_min, settings.size_max, &random);
+    lab_run(settings.threads, work);
     return lab_report();
 }

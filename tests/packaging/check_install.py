@@ -28,7 +28,7 @@ INSTALLED = [
     "include/hakmem/hakmem.h", "include/hakmem/hakmem.hpp", "share/doc/hakmem/LICENSE",
     "bin/hakmem", "libexec/hakmem/measure", "libexec/hakmem/libhakmem-profile.so",
     "libexec/hakmem/workloads/larson", "share/hakmem/workloads.toml", "share/hakmem/mixes.toml",
-    "share/hakmem/programs.toml",
+    "share/hakmem/latency.toml", "share/hakmem/programs.toml",
     "share/man/man1/hakmem.1", "share/man/man1/hakmem-compare.1",
     "share/man/man7/hakmem.7", "share/man/man3/hakmem.3", "share/man/man3/hakmem_purge.3",
     "share/bash-completion/completions/hakmem", "share/zsh/site-functions/_hakmem",

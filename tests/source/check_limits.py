@@ -43,6 +43,7 @@ LONG_FILES = {
     "crates/hakmem-report/src/table.rs",
     "lab/measure/measure.c",
     "tests/behaviour/differential/differential_calls.c",
+    "tests/lab/test_workloads.py",
     "tests/model/engine/search.c",
     "tests/model/engine/system.c",
     "tests/model/mutate.py",

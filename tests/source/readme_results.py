@@ -39,6 +39,7 @@ DRAWN = {
     "tree": "ordered maps with {entries} entries of {size-min}-{size-max} bytes {threads}",
     "handoff": "{size-min}-{size-max} bytes, from {producers} threads to {consumers} others",
 }
+LATENCY = "Latency and sleep"
 KINDS = {"workloads": "workloads", "programs": "real programs"}
 PAGE, PICTURE = "docs/benchmarks.md", "docs/comparison.png"
 PNG_HEAD = b"\x89PNG\r\n\x1a\n"
@@ -78,11 +79,24 @@ def row_lines(page, file):
     cells = [column(page, "%s: ratios" % metric, arm)
              for metric in ("Time", "Peak RSS") for arm in ("best peer", "system")]
     for row in file["rows"]:
+        if row.get("metrics"):
+            continue
         series = row.get("series")
         threads = ", %d thread%s" % (series["threads"], "s"[:series["threads"] > 1]) \
             if series else ""
         ratios = [of_row.get(row["name"], "") for of_row in cells]
         yield "| %s |" % " | ".join([row["name"], row["summary"] + threads, *ratios])
+
+
+def latency_lines(page):
+    """The table of latency and sleep, if the result has one, as lines of docs/benchmarks.md."""
+    if "\n## %s\n" % LATENCY not in page:
+        return
+    heads, rows = table(page, LATENCY)
+    yield from ["", "## %s" % LATENCY, "", "Medians, not ratios; [the lab](lab.md#%s) says of what."
+                % LATENCY.lower().replace(" ", "-"), ""]
+    for row in [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]:
+        yield "| %s |" % " | ".join(cell.strip() for cell in row)
 
 
 # Where the ratios stand in a row of docs/benchmarks.md.
@@ -140,6 +154,7 @@ def page_block(results, sums):
     for kind, (page, file) in results.items():
         lines += ["", "## %s" % kind.capitalize(), "", ROW_HEAD, "|---|---|---:|---:|---:|---:|"]
         lines += row_lines(page, file)
+        lines += latency_lines(page)
     return "\n".join(lines) + "\n"
 
 
@@ -270,11 +285,14 @@ def self_test():
               "| a | 1.25 \u25b2 | 0.5 \u25bc |\n| b | \\*1.33 \u25b2 | 1 = |\n"
               "| c | error | error |\n"
               "\n## Peak RSS: ratios\n\n| hakmem \u00f7 | best peer | system |\n|---|\n"
-              "| a | 1.25 \u25b2 | 0.5 \u25bc |\n")
+              "| a | 1.25 \u25b2 | 0.5 \u25bc |\n"
+              "\n## Latency and sleep\n\nMedians.\n\n| row | hakmem | system |\n|---|---:|---:|\n"
+              "| d, longest call | 1.00 ms | 2.00 ms \u25bc |\n")
     file = {"started": "2026-01-02T00:00:00Z", "version": "9", "commit": "abc",
             "machine": {"cpu": "C", "cpus": 2, "distribution": "D", "kernel": "6.1-x", "libc": "g"},
             "rows": [{"name": "a", "summary": "does A", "series": {"threads": 2}},
-                     {"name": "b", "summary": "does B"}, {"name": "c", "summary": "does C"}]}
+                     {"name": "b", "summary": "does B"}, {"name": "c", "summary": "does C"},
+                     {"name": "d", "summary": "does D", "metrics": ["longest_call"]}]}
     empty = "x\n<!-- results:begin -->\nold\n<!-- results:end -->\ny\n"
     both = {kind: (report, file) for kind in KINDS}
     page = filled(empty, page_block(both, {"workloads": "0" * 64, "programs": "1" * 64}))
@@ -283,6 +301,8 @@ def self_test():
     noise = "12% (a).\nNoise of peak RSS, hakmem against itself: within 5.2% (b).\n\n"
     assert noise in page, page
     assert "%s`.\n`programs.json` has the SHA-256 `%s`.\n" % ("0" * 64, "1" * 64) in page, page
+    latency = "| row | hakmem | system |\n| --- | ---: | ---: |\n| d, longest call | 1.00 ms | 2.00"
+    assert page.count(latency) == 2 and "does D" not in page, page
     programs = report.replace("| best peer | **1.10**", "| system | **1.30**")
     text = filled("# x\n\n1.10 and 12%, not 0.1.0.\n\n" + empty,
                   readme_block(page, report, programs))

@@ -141,8 +141,10 @@ impl Catalogue {
                 continue;
             }
             let mut task = row.task(&self.workload_programs, self.quick);
-            if self.latency {
-                task.command.push("--latency".into());
+            // A row that has a clock of its own keeps it.
+            let flag = "--latency".to_string();
+            if self.latency && !task.command.contains(&flag) {
+                task.command.extend([flag, "wall".into()]);
             }
             tasks.push(task);
         }

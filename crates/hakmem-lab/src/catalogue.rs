@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hakmem_process::find_program;
-use hakmem_results::{RowKind, Series};
+use hakmem_results::{Metric, RowKind, Series};
 use serde::Deserialize;
 
 use crate::nearest::nearest;
@@ -58,6 +58,12 @@ pub struct WorkloadRow {
     /// Arguments that follow those in a quick run; the last occurrence of a flag wins. Without
     /// them the row is no part of a quick run.
     pub quick: Option<Vec<String>>,
+    /// Environment of the program.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// What the row is about, if it is not time and peak RSS.
+    #[serde(default)]
+    pub metrics: Vec<Metric>,
     /// Numbers of threads, to be added to the arguments; empty: the arguments say what matters.
     #[serde(default)]
     pub threads: Vec<u32>,
@@ -164,7 +170,7 @@ pub enum CatalogueError {
 }
 
 /// The files that list workloads.
-pub const WORKLOAD_LISTS: [&str; 2] = ["workloads.toml", "mixes.toml"];
+pub const WORKLOAD_LISTS: [&str; 3] = ["workloads.toml", "mixes.toml", "latency.toml"];
 
 /// Reads the lists of workloads in this directory.
 pub fn read_workloads(directory: &Path) -> Result<Vec<WorkloadRow>, CatalogueError> {
@@ -285,7 +291,9 @@ impl WorkloadRow {
             group: self.group.clone(),
             summary: self.summary.clone(),
             series: self.series.clone(),
+            metrics: self.metrics.clone(),
             command,
+            environment: self.environment.clone(),
             output: Output::Report,
             time_limit: WORKLOAD_TIME_LIMIT,
             skipped,

@@ -1,21 +1,30 @@
 //! From what a run cost to its sample.
 
+use std::collections::BTreeMap;
+
 use hakmem_process::Cost;
 use hakmem_results::{Metric, Sample};
 
-/// What a program tells of a run itself.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OwnFigures {
-    /// The time that counts.
-    pub seconds: Option<f64>,
-    /// The resident set after the work.
-    pub settled_rss_kib: Option<f64>,
+/// The figures by which programs tell metrics, each with its unit in that of the metric.
+const OWN_METRICS: [(&str, Metric, f64); 6] = [
+    ("seconds", Metric::Time, 1.0),
+    ("settled_rss_kib", Metric::SettledRss, 1.0),
+    ("rss_after_1000_ms_kib", Metric::RssAfter1S, 1.0),
+    ("rss_after_3000_ms_kib", Metric::RssAfter3S, 1.0),
+    ("longest_call_ns", Metric::LongestCall, 1e-9),
+    ("p9999_call_ns", Metric::P9999Call, 1e-9),
+];
+
+/// The metrics among the figures that a program tells of a run.
+pub(crate) fn own_metrics(figures: &BTreeMap<String, f64>) -> Sample {
+    let metric = |(name, metric, unit)| Some((metric, figures.get(name)? * unit));
+    OWN_METRICS.into_iter().filter_map(metric).collect()
 }
 
-/// The metrics of a run.
-pub(crate) fn sample(cost: &Cost, own: OwnFigures) -> Sample {
+/// The metrics of a run; what the program tells itself holds.
+pub(crate) fn sample(cost: &Cost, own: &Sample) -> Sample {
     let mut sample = Sample::from([
-        (Metric::Time, own.seconds.unwrap_or(cost.wall_s)),
+        (Metric::Time, cost.wall_s),
         (Metric::Wall, cost.wall_s),
         (Metric::User, cost.user_s),
         (Metric::System, cost.system_s),
@@ -28,8 +37,7 @@ pub(crate) fn sample(cost: &Cost, own: OwnFigures) -> Sample {
             cost.involuntary_switches as f64,
         ),
     ]);
-    let settled = own.settled_rss_kib.map(|kib| (Metric::SettledRss, kib));
-    sample.extend(settled);
+    sample.extend(own);
     let counters = [
         (Metric::Instructions, cost.instructions),
         (Metric::Cycles, cost.cycles),

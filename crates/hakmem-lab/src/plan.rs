@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hakmem_process::Exit;
-use hakmem_results::{Arm, ArmKind, RowKind, Series, Settings};
+use hakmem_results::{Arm, ArmKind, Metric, RowKind, Series, Settings};
 
 /// A program that runs under every arm: a row to be.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Task {
     pub summary: String,
     /// The rows that do the same in other numbers of threads, if it has any.
     pub series: Option<Series>,
+    /// What the row is about, if it is not time and peak RSS.
+    pub metrics: Vec<Metric>,
     /// Program and arguments; the program is searched in PATH.
     pub command: Vec<String>,
     /// Environment of the program and of `prepare`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hakmem_process::{Exit, LaunchError};
-use hakmem_results::{Arm, ArmKind, Cell, Outcome, Row, RowKind};
+use hakmem_results::{Arm, ArmKind, Cell, Metric, Outcome, Row, RowKind, Sample};
 use hakmem_statistics::assess::assess;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 
 use crate::executor::{describe_end, digest, Executor, RunError};
-use crate::figures::{sample, OwnFigures};
+use crate::figures::{own_metrics, sample};
 use crate::lane::Lane;
 use crate::observer::{Observer, Phase, Step};
 use crate::plan::{Budget, Output, Plan, Task, FEWEST_ROUNDS_OF_A_BUDGET};
@@ -36,12 +36,6 @@ struct Report {
     #[serde(default)]
     figures: BTreeMap<String, f64>,
 }
-
-/// The figure that says how large the program is when its work is over.
-const SETTLED_RSS: &str = "settled_rss_kib";
-
-/// The figure of a program that says which time counts.
-const SECONDS: &str = "seconds";
 
 /// Why a cell has no figures.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +67,7 @@ struct Accepted {
     /// The operations that a workload counted.
     operations: Option<u64>,
     /// What the program told of itself as far as it is measured, and all of it.
-    own: OwnFigures,
+    own: Sample,
     report: Option<serde_json::Value>,
 }
 
@@ -247,7 +241,7 @@ impl RowRun<'_> {
         let accepted = self.accept(run.exit, &run.stdout, &run.stderr)?;
         require_same(&accepted.output, "its own earlier run", &lane.output)?;
         if let Phase::Round(_) = phase {
-            lane.samples.push(sample(&run.cost, accepted.own));
+            lane.samples.push(sample(&run.cost, &accepted.own));
             lane.exits.push(run.exit);
             lane.report = accepted.report;
         }
@@ -273,10 +267,8 @@ impl RowRun<'_> {
                     serde_json::from_slice(stdout).map_err(CellError::Report)?;
                 let read = Report::deserialize(&complete).map_err(CellError::Report)?;
                 accepted.operations = Some(read.operations);
-                accepted.own = OwnFigures {
-                    seconds: Some(read.seconds),
-                    settled_rss_kib: read.figures.get(SETTLED_RSS).copied(),
-                };
+                accepted.own = own_metrics(&read.figures);
+                accepted.own.insert(Metric::Time, read.seconds);
                 accepted.report = Some(complete);
                 Some(format!(
                     "checksum {}, {} operations",
@@ -303,12 +295,8 @@ impl RowRun<'_> {
             return Ok(Accepted::default());
         };
         let figures = self.executor.figures(self.task, file)?;
-        let own = OwnFigures {
-            seconds: figures.get(SECONDS).copied(),
-            settled_rss_kib: figures.get(SETTLED_RSS).copied(),
-        };
         Ok(Accepted {
-            own,
+            own: own_metrics(&figures),
             report: Some(serde_json::json!({ "figures": figures })),
             ..Accepted::default()
         })
@@ -365,6 +353,7 @@ pub(crate) fn row(task: &Task, skipped: Option<String>, cells: Vec<Cell>) -> Row
         command: task.command.clone(),
         environment: task.environment.clone(),
         series: task.series.clone(),
+        metrics: task.metrics.clone(),
         skipped,
         cells,
     }

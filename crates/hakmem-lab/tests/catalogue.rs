@@ -9,7 +9,7 @@ use hakmem_lab::catalogue::{
     select, OutputRule, Places, ProgramRow, WorkloadRow,
 };
 use hakmem_lab::plan::{Output, Task};
-use hakmem_results::Series;
+use hakmem_results::{Metric, Series};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use toml::{Table, Value};
@@ -309,6 +309,9 @@ fn the_list_of_workloads_is_valid() {
         let source = file.with_file_name(format!("workloads/{}.c", row.workload));
         assert!(source.exists(), "{}: {source:?} is missing", row.name);
         assert!(!row.group.is_empty(), "{}: of which group?", row.name);
+        // Whoever runs that group alone has one table, and whoever leaves it out the other.
+        let is_apart = !row.metrics.is_empty();
+        assert_eq!(is_apart, row.group == "latency", "{}", row.name);
     }
     // Whoever asks what a second thread gains needs one thread, and two, in quick runs as well.
     let with_threads = |wanted: u32, quick: bool| {
@@ -329,7 +332,10 @@ const SERIES: &str = "[[row]]\nname = 'w'\nworkload = 'w'\nsummary = 's'\nargs =
 
 #[test]
 fn a_row_with_several_numbers_of_threads_is_several_rows() {
-    let text = format!("{SERIES}quick = ['--b']\nthreads = [1, 2, 8]\nquick_threads = [2]");
+    let text = format!(
+        "{SERIES}quick = ['--b']\nthreads = [1, 2, 8]\nquick_threads = [2]\n\
+         metrics = ['longest_call']\nenvironment = {{ X = 'y' }}"
+    );
     let rows = parse_workloads(&text, Path::new("f.toml")).unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, ["w-1-thread", "w-2-threads", "w-8-threads"]);
@@ -337,6 +343,8 @@ fn a_row_with_several_numbers_of_threads_is_several_rows() {
     assert_eq!(quick, [false, true, false]);
     let task = rows[1].task(Path::new("/no"), true);
     assert_eq!(task.command, ["/no/w", "--a", "1", "--threads", "2", "--b"]);
+    assert_eq!(task.metrics, [Metric::LongestCall]);
+    assert_eq!(task.environment["X"], "y");
     let series = Series {
         name: "w".to_string(),
         threads: 2,
@@ -350,7 +358,7 @@ fn a_row_with_several_numbers_of_threads_is_several_rows() {
 }
 
 #[test]
-fn numbers_of_threads_that_make_no_sense_are_refused() {
+fn workloads_that_make_no_sense_are_refused() {
     let cases = [
         ("threads = [0, 1]", "rise from 1 on"),
         ("threads = [2, 1]", "rise from 1 on"),
@@ -364,6 +372,7 @@ fn numbers_of_threads_that_make_no_sense_are_refused() {
             "'quick_threads' needs 'quick'",
         ),
         ("group = 'a b'", "group 'a b' must be letters"),
+        ("environment = { LD_PRELOAD = 'x' }", "sets LD_PRELOAD"),
     ];
     for (body, expected) in cases {
         let error = parse_workloads(&format!("{SERIES}{body}"), Path::new("f.toml"));
@@ -371,6 +380,13 @@ fn numbers_of_threads_that_make_no_sense_are_refused() {
         assert!(message.starts_with("f.toml:1: row 'w': "), "{message}");
         assert!(message.contains(expected), "{body}\n  gave: {message}");
     }
+    let text = format!("{SERIES}metrics = ['longest']");
+    let error = parse_workloads(&text, Path::new("f.toml")).unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.contains("f.toml:6: unknown variant `longest`"),
+        "{message}"
+    );
     let text = "[[row]]\nname = 'w'\nworkload = 'w'\nsummary = 's'\nthreads = [1]\n\
                 args = ['--threads', '1']";
     let error = parse_workloads(text, Path::new("f.toml")).unwrap_err();
@@ -551,9 +567,12 @@ proptest! {
         name in "[a-z][a-z0-9-]{0,12}", workload in "[a-z][a-z0-9-]{0,12}",
         summary in "[ -~]{0,20}x", args in vec(any_text(), 0..4),
         quick in proptest::option::of(vec(any_text(), 0..4)), group in "([a-z][a-z0-9]{0,8})?",
+        environment in btree_map("[A-KM-Z_]{1,8}", any_text(), 0..3),
+        metrics in proptest::sample::subsequence(Metric::ALL.to_vec(), 0..3),
     ) {
         let row = WorkloadRow {
-            name, workload, group, summary, args, quick,
+            name, workload, group, summary, args, quick, metrics,
+            environment: environment.clone(),
             threads: Vec::new(), quick_threads: None, series: None, shares: false,
         };
         let mut table = Table::from_iter([
@@ -564,6 +583,8 @@ proptest! {
             ("group".to_owned(), row.group.clone().into()),
         ]);
         table.extend(row.quick.iter().map(|quick| ("quick".to_owned(), strings(quick))));
+        table.insert("environment".to_owned(), Value::try_from(environment).unwrap());
+        table.insert("metrics".to_owned(), Value::try_from(&row.metrics).unwrap());
         let text = file_of(table);
         prop_assert_eq!(parse_workloads(&text, Path::new("f.toml")), Ok(vec![row]), "{}", text);
     }

@@ -75,12 +75,18 @@ fn a_workload_has_a_rate_and_may_tell_what_it_settles_at() {
     mock.edit_timed = Box::new(|_, _, run| {
         let report = serde_json::json!({
             "operations": 1000, "seconds": 0.5, "checksum": "0f",
-            "figures": {"settled_rss_kib": 320, "other": 1},
+            "figures": {"settled_rss_kib": 320, "rss_after_1000_ms_kib": 340,
+                        "longest_call_ns": 1500, "other": 1},
         });
         run.stdout = report.to_string().into_bytes();
     });
-    let file = results(&plan(10), &mut mock);
+    let mut plan_of_calls = plan(10);
+    plan_of_calls.tasks[0].metrics = vec![Metric::LongestCall];
+    let file = results(&plan_of_calls, &mut mock);
+    assert_eq!(file.rows[0].metrics, [Metric::LongestCall]);
     let peer = measured(&file, "peer");
+    assert!((peer.figures[&Metric::LongestCall].median - 1.5e-6).abs() < 1e-12);
+    assert_eq!(peer.figures[&Metric::RssAfter1S].median, 340.0);
     assert_eq!(peer.operations_per_s.unwrap().median, 2000.0);
     assert_eq!(peer.figures[&Metric::SettledRss].median, 320.0);
     assert!(!measured(&results(&plan(10), &mut Mock::new()), "peer")

@@ -62,10 +62,13 @@ fn every_workload_runs() {
         let rows = rows.iter().filter(move |row| row.is_quick() || !quick);
         rows.map(|row| {
             let mut task = row.task(&workloads, quick);
-            // Not every machine has gigabytes to spare for a test.
-            if task.command[0].ends_with("key-value") {
-                task.command.extend(["--live".into(), "16M".into()]);
-            }
+            // Not every machine has gigabytes to spare for a test, or a test the time to sleep.
+            let less: &[&str] = match row.workload.as_str() {
+                "key-value" | "fragment" => &["--live", "16M"],
+                "phase-change" => &["--peak", "16M", "--wait-ms", "100"],
+                _ => &[],
+            };
+            task.command.extend(less.iter().map(|it| it.to_string()));
             task
         })
         .collect::<Vec<_>>()

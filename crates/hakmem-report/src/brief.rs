@@ -20,7 +20,11 @@ pub fn render(file: &ResultFile, options: &TableOptions) -> String {
     if summary::has_blocks(file) {
         return table::render(file, options);
     }
-    let mut sections = vec![rows(file, options)];
+    let mut sections = Vec::new();
+    if summary::rows_compared(file).next().is_some() {
+        sections.push(rows(file, options));
+    }
+    sections.extend(table::render_latency(file, options));
     sections.extend(table::render_errors(file));
     let skipped = summary::skipped(file).into_iter();
     let skipped: Vec<String> = skipped

@@ -14,6 +14,10 @@ pub fn metric_name(metric: Metric) -> &'static str {
         Metric::System => "system CPU time",
         Metric::PeakRss => "peak RSS",
         Metric::SettledRss => "settled RSS",
+        Metric::RssAfter1S => "RSS after 1 s",
+        Metric::RssAfter3S => "RSS after 3 s",
+        Metric::LongestCall => "longest call",
+        Metric::P9999Call => "p99.99 of calls",
         Metric::MinorFaults => "page faults",
         Metric::MajorFaults => "page faults with I/O",
         Metric::VoluntarySwitches => "context switches by waiting",
@@ -29,7 +33,9 @@ pub fn metric_name(metric: Metric) -> &'static str {
 pub fn base_unit(metric: Metric) -> &'static str {
     match metric {
         Metric::Time | Metric::Wall | Metric::User | Metric::System => "s",
+        Metric::LongestCall | Metric::P9999Call => "s",
         Metric::PeakRss | Metric::SettledRss => "KiB",
+        Metric::RssAfter1S | Metric::RssAfter3S => "KiB",
         _ => "count",
     }
 }
@@ -188,6 +194,10 @@ pub fn need(metric: Metric) -> &'static str {
     match metric {
         Metric::PeakRss => "memory",
         Metric::SettledRss => "memory in the end",
+        Metric::RssAfter1S => "memory after 1 s",
+        Metric::RssAfter3S => "memory after 3 s",
+        Metric::LongestCall => "time in the longest call",
+        Metric::P9999Call => "time in 99.99% of calls",
         _ => metric_name(metric),
     }
 }

@@ -11,6 +11,7 @@ pub mod facts;
 pub mod format;
 pub mod html;
 pub mod json;
+pub mod latency;
 mod legend;
 pub mod markdown;
 pub mod matrix;

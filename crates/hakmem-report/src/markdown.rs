@@ -8,6 +8,7 @@ use hakmem_statistics::verdict::MARGIN;
 
 use crate::facts;
 use crate::format;
+use crate::latency;
 use crate::matrix::{self, Entry, Matrix, Mean};
 use crate::scaling;
 use crate::summary;
@@ -19,7 +20,8 @@ pub fn render(file: &ResultFile) -> String {
     let settled = settled.then(|| matrix::matrix(file, Metric::SettledRss));
     let of_settled =
         |section: &dyn Fn(&Matrix) -> String| settled.as_ref().map(section).unwrap_or_default();
-    let compared = |section: &dyn Fn() -> String| match summary::has_ratios(file) {
+    let has_some = summary::rows_compared(file).next().is_some();
+    let compared = |section: &dyn Fn() -> String| match has_some && summary::has_ratios(file) {
         true => section(),
         false => String::new(),
     };
@@ -31,6 +33,7 @@ pub fn render(file: &ResultFile) -> String {
         compared(&|| ratios(file, &matrices[1], "Peak RSS: ratios")),
         compared(&|| of_settled(&|matrix| ratios(file, matrix, "Settled RSS: ratios"))),
         scaling(file),
+        latency(file),
         medians(file, Metric::Time, "Time: medians, and calls per second"),
         medians(file, Metric::PeakRss, "Peak RSS: medians"),
         of_settled(&|_| medians(file, Metric::SettledRss, "Settled RSS: medians")),
@@ -221,6 +224,28 @@ fn scaling(file: &ResultFile) -> String {
     )
 }
 
+/// What calls take and what a sleeping process keeps, where rows tell.
+fn latency(file: &ResultFile) -> String {
+    let arms: Vec<&Arm> = summary::without_control(&file.arms).collect();
+    let names = arms.iter().map(|arm| text(&arm.name));
+    let header: Vec<String> = std::iter::once("row".to_string()).chain(names).collect();
+    let lines = latency::lines(file);
+    let line = |line: &latency::Line| {
+        let cells = arms.iter().map(|arm| line.cell(arm).trim_end().to_string());
+        std::iter::once(text(&line.title())).chain(cells).collect()
+    };
+    let cells: Vec<Vec<String>> = lines.iter().map(line).collect();
+    match cells.is_empty() {
+        true => String::new(),
+        false => format!(
+            "## {}\n\n{}\n\n{}",
+            latency::TITLE,
+            latency::EXPLANATION,
+            table(Columns::Figures, &header, &cells)
+        ),
+    }
+}
+
 fn medians(file: &ResultFile, metric: Metric, title: &str) -> String {
     let arms: Vec<&Arm> = summary::without_control(&file.arms).collect();
     let header: Vec<String> = std::iter::once("row".to_string())
@@ -235,7 +260,7 @@ fn medians(file: &ResultFile, metric: Metric, title: &str) -> String {
         None if row.error(&arm.name).is_some() => "error".to_string(),
         None => format::NOTHING.to_string(),
     };
-    let rows = summary::rows_run(file);
+    let rows = summary::rows_compared(file);
     let rows = rows.filter(|row| metric != Metric::SettledRss || summary::has_figure(row, metric));
     let lines: Vec<Vec<String>> = rows
         .map(|row| {
@@ -243,7 +268,10 @@ fn medians(file: &ResultFile, metric: Metric, title: &str) -> String {
             std::iter::once(text(&row.name)).chain(cells).collect()
         })
         .collect();
-    format!("## {title}\n\n{}", table(Columns::Figures, &header, &lines))
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("## {title}\n\n{}", table(Columns::Figures, &header, &lines)),
+    }
 }
 
 fn gaps(file: &ResultFile) -> String {

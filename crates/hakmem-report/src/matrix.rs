@@ -11,7 +11,7 @@ use hakmem_statistics::signed_rank;
 use hakmem_statistics::verdict::judge;
 
 use crate::format;
-use crate::summary::{control, has_figure, peers, ratio, rows_run};
+use crate::summary::{control, has_figure, peers, ratio, rows_compared};
 
 /// Title of the column of the best peers.
 pub const BEST_PEER: &str = "best peer";
@@ -178,9 +178,9 @@ pub fn matrix(file: &ResultFile, metric: Metric) -> Matrix<'_> {
     }
 }
 
-/// The rows that a matrix is of: all that were run, or those that tell their settled RSS.
+/// The rows that a matrix is of: all that are compared, or those that tell their settled RSS.
 fn rows_with(file: &ResultFile, metric: Metric) -> impl Iterator<Item = &Row> {
-    rows_run(file).filter(move |row| metric != Metric::SettledRss || has_figure(row, metric))
+    rows_compared(file).filter(move |row| metric != Metric::SettledRss || has_figure(row, metric))
 }
 
 fn column<'a>(file: &'a ResultFile, versus: Versus<'a>, metric: Metric) -> Vec<Part<'a>> {

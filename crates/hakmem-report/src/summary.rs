@@ -27,7 +27,7 @@ pub fn has_figure(row: &Row, metric: Metric) -> bool {
 
 /// The metrics that every format compares: time and memory, and what some rows have besides.
 pub fn compared_metrics(file: &ResultFile) -> Vec<Metric> {
-    let settles = rows_run(file).any(|row| has_figure(row, Metric::SettledRss));
+    let settles = rows_compared(file).any(|row| has_figure(row, Metric::SettledRss));
     let settled = settles.then_some(Metric::SettledRss);
     [Metric::Time, Metric::PeakRss]
         .into_iter()
@@ -65,6 +65,19 @@ pub fn first_name(arms: &[Arm]) -> String {
 /// The rows that were run, in the order of the file.
 pub fn rows_run(file: &ResultFile) -> impl Iterator<Item = &Row> {
     file.rows.iter().filter(|row| row.skipped.is_none())
+}
+
+/// Those of them that time and memory are compared in: the others are about other metrics.
+pub fn rows_compared(file: &ResultFile) -> impl Iterator<Item = &Row> {
+    rows_run(file).filter(|row| row.metrics.is_empty())
+}
+
+/// What a row is about.
+pub fn metrics(row: &Row) -> &[Metric] {
+    match row.metrics.as_slice() {
+        [] => &[Metric::Time, Metric::PeakRss],
+        own => own,
+    }
 }
 
 /// Up to this many rows, each is shown as a block with all its figures.
@@ -123,7 +136,7 @@ pub fn noise(file: &ResultFile, metric: Metric) -> Option<Noise> {
         let noise = deviation(ratio.low).max(deviation(ratio.high));
         noise.is_finite().then_some(noise)
     };
-    let distances: Vec<f64> = rows_run(file).filter_map(of_row).collect();
+    let distances: Vec<f64> = rows_compared(file).filter_map(of_row).collect();
     Some(Noise {
         median: median(&distances)?,
         largest: distances.iter().copied().fold(0.0, f64::max),
@@ -155,7 +168,7 @@ pub fn alarms(file: &ResultFile) -> Vec<Alarm<'_>> {
             differs.then_some(Alarm { row, metric, ratio })
         })
     };
-    rows_run(file).flat_map(of_row).flatten().collect()
+    rows_compared(file).flat_map(of_row).flatten().collect()
 }
 
 impl Alarm<'_> {
@@ -180,13 +193,12 @@ pub fn has_ratios(file: &ResultFile) -> bool {
     })
 }
 
-/// Whether a verdict is among those of time and peak RSS.
+/// Whether a verdict is among those that are shown of every row.
 pub fn has_verdict(file: &ResultFile, verdict: Verdict) -> bool {
     let is_one = |row: &Row, arm: &Arm| {
-        let mut metrics = [Metric::Time, Metric::PeakRss].into_iter();
-        metrics.any(|metric| {
-            ratio(row, &arm.name, metric).is_some_and(|ratio| ratio.verdict == verdict)
-        })
+        let mut ratios = metrics(row).iter();
+        let mut ratios = ratios.by_ref().filter_map(|&it| ratio(row, &arm.name, it));
+        ratios.any(|ratio| ratio.verdict == verdict)
     };
     rows_run(file).any(|row| peers(&file.arms).any(|arm| is_one(row, arm)))
 }

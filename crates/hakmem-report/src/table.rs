@@ -8,6 +8,7 @@ use comfy_table::{presets, Attribute, Cell, CellAlignment, Color, Table, TableCo
 use hakmem_results::{Arm, Metric, Ratio, ResultFile, Row, Verdict};
 
 use crate::format;
+use crate::latency;
 use crate::legend::{self, GAP};
 use crate::matrix::{self, Entry, Matrix, Mean};
 use crate::scaling;
@@ -45,9 +46,11 @@ pub fn render(file: &ResultFile, options: &TableOptions) -> String {
         let block = |row| render_row(&file.arms, row, options);
         sections.extend(summary::rows_run(file).map(block));
     } else {
-        for metric in summary::compared_metrics(file) {
-            sections.push(render_matrix(file, metric, options));
+        if summary::rows_compared(file).next().is_some() {
+            let metrics = summary::compared_metrics(file).into_iter();
+            sections.extend(metrics.map(|metric| render_matrix(file, metric, options)));
         }
+        sections.extend(render_latency(file, options));
         sections.extend(render_errors(file));
     }
     sections.extend(render_scaling(file, options));
@@ -97,7 +100,18 @@ pub fn render_row(arms: &[Arm], row: &Row, options: &TableOptions) -> String {
 
 /// Renders with all columns, or with as few left out as make the lines fit.
 fn fitting(row: &Row, options: &TableOptions, render: impl Fn(&[Column]) -> Table) -> String {
-    let mut columns = ALL_COLUMNS.to_vec();
+    let own = |&metric| {
+        [
+            Column::Median(metric),
+            Column::Ratio(metric),
+            Column::Verdict(metric),
+        ]
+    };
+    let mut columns = match row.metrics.as_slice() {
+        [] => ALL_COLUMNS.to_vec(),
+        _ => vec![Column::Allocator],
+    };
+    columns.extend(row.metrics.iter().flat_map(own));
     columns.retain(|column| column.is_in(row));
     let mut table = render(&columns);
     for (column, shorter) in LESS_DETAIL {
@@ -154,7 +168,7 @@ const ALL_COLUMNS: [Column; 12] = [
 ];
 
 /// What is left out first when there is no room, and what takes its place.
-const LESS_DETAIL: [(Column, Option<Column>); 6] = [
+const LESS_DETAIL: [(Column, Option<Column>); 8] = [
     (Column::Median(Metric::MinorFaults), None),
     (
         Column::MedianAndInterval(Metric::Time),
@@ -165,6 +179,8 @@ const LESS_DETAIL: [(Column, Option<Column>); 6] = [
         Some(Column::Ratio(Metric::Time)),
     ),
     (Column::Verdict(Metric::SettledRss), None),
+    (Column::Verdict(Metric::RssAfter3S), None),
+    (Column::Verdict(Metric::RssAfter1S), None),
     (Column::Verdict(Metric::PeakRss), None),
     (Column::Rate, None),
 ];
@@ -177,9 +193,10 @@ impl Column {
                 let mut cells = row.cells.iter();
                 cells.any(|cell| summary::rate(row, &cell.arm).is_some())
             }
-            Column::Median(Metric::SettledRss)
-            | Column::Ratio(Metric::SettledRss)
-            | Column::Verdict(Metric::SettledRss) => summary::has_figure(row, Metric::SettledRss),
+            Column::Median(metric) | Column::Ratio(metric) | Column::Verdict(metric) => {
+                let is_of_all = [Metric::Time, Metric::PeakRss, Metric::MinorFaults];
+                is_of_all.contains(&metric) || summary::has_figure(row, metric)
+            }
             _ => true,
         }
     }
@@ -273,11 +290,22 @@ fn ratio_text(row: &Row, arm: &Arm, metric: Metric, with_interval: bool) -> Stri
 /// The matrix of a metric, in as many parts one below the other as the width asks for.
 fn render_matrix(file: &ResultFile, metric: Metric, options: &TableOptions) -> String {
     let matrix = matrix::matrix(file, metric);
+    let first = summary::first_name(&file.arms);
+    let title = format!(
+        "{first} / other allocator, {}\n",
+        format::metric_name(metric)
+    );
+    let part = |columns: &[usize]| matrix_part(file, &matrix, columns, options);
+    title + &in_parts(matrix.columns.len(), options, part)
+}
+
+/// A table of so many columns, in as many parts as the width asks for; `part` renders one.
+fn in_parts(count: usize, options: &TableOptions, part: impl Fn(&[usize]) -> Table) -> String {
     let mut parts: Vec<Table> = Vec::new();
     let mut columns: Vec<usize> = Vec::new();
-    for column in 0..matrix.columns.len() {
+    for column in 0..count {
         columns.push(column);
-        let wider = matrix_part(file, &matrix, &columns, options);
+        let wider = part(&columns);
         if columns.len() == 1 {
             parts.push(wider);
         } else if fits(&wider, options) {
@@ -285,16 +313,39 @@ fn render_matrix(file: &ResultFile, metric: Metric, options: &TableOptions) -> S
             parts.push(wider);
         } else {
             columns = vec![column];
-            parts.push(matrix_part(file, &matrix, &columns, options));
+            parts.push(part(&columns));
         }
     }
-    let first = summary::first_name(&file.arms);
-    let title = format!(
-        "{first} / other allocator, {}\n",
-        format::metric_name(metric)
-    );
     let parts: Vec<String> = parts.iter().map(|part| part.trim_fmt() + "\n").collect();
-    title + &parts.join("\n")
+    parts.join("\n")
+}
+
+/// What calls take and what a sleeping process keeps, where rows tell.
+pub(crate) fn render_latency(file: &ResultFile, options: &TableOptions) -> Option<String> {
+    let lines = latency::lines(file);
+    let arms: Vec<&Arm> = summary::without_control(&file.arms).collect();
+    let part = |columns: &[usize]| {
+        let mut table = plain_table(options);
+        let names = columns.iter().map(|&it| format::one_line(&arms[it].name));
+        let names = std::iter::once(String::new()).chain(names);
+        table.set_header(names.map(|name| bold(&name)));
+        for line in &lines {
+            let cell = |&column: &usize| {
+                let cell = Cell::new(line.cell(arms[column]));
+                match summary::ratio(line.row, &arms[column].name, line.metric) {
+                    Some(ratio) => coloured(cell, ratio.verdict),
+                    None => cell,
+                }
+            };
+            let title = std::iter::once(Cell::new(line.title()));
+            table.add_row(title.chain(columns.iter().map(cell)));
+        }
+        align_right(&mut table, 1..=columns.len());
+        table
+    };
+    let table = || in_parts(arms.len(), options, part);
+    let (title, explanation) = (latency::TITLE, latency::EXPLANATION);
+    (!lines.is_empty()).then(|| format!("{title}\n{}{explanation}\n", table()))
 }
 
 fn matrix_part(

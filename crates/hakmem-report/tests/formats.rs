@@ -1,8 +1,9 @@
 //! The formats for reading, against what they looked like when a person last looked at them.
 
 use hakmem_report::json::ParseError;
+use hakmem_report::matrix::matrix;
 use hakmem_report::table::TableOptions;
-use hakmem_report::{brief, csv, html, json, markdown, table};
+use hakmem_report::{brief, csv, html, json, markdown, summary, table, verdict};
 use hakmem_results::{Cell, Metric, Outcome, ResultFile, Verdict};
 use hakmem_statistics::assess::assess_file;
 
@@ -101,6 +102,61 @@ fn what_more_threads_gain_is_in_every_format() {
         "{lines}"
     );
     assert!(lines.contains("peak,system,settled_rss,KiB,"), "{lines}");
+}
+
+#[test]
+fn rows_about_other_metrics_have_a_table_of_their_own() {
+    insta::assert_snapshot!(brief::render(&support::with_latency(), &PLAIN));
+    let narrow = TableOptions {
+        width: Some(50),
+        colour: false,
+    };
+    let text = table::render(&support::with_latency(), &narrow);
+    assert_eq!(text.matches("calls, p99.99 of calls").count(), 2, "{text}");
+    let page = html::render(&support::with_latency());
+    let lines = csv::render(&support::with_latency());
+    assert!(lines.contains("\ncalls,system,longest_call,s,"), "{lines}");
+    for text in [markdown::render(&support::with_latency()), page] {
+        assert!(text.contains("Latency and sleep"), "{text}");
+        assert!(text.contains("sleep, RSS after 1 s"), "{text}");
+        assert!(!text.contains("sleep, RSS after 3 s"), "{text}");
+        assert!(text.contains("5.00 ms ▼"), "{text}");
+        assert!(text.contains("1.00 ms ▲"), "{text}");
+    }
+}
+
+#[test]
+fn rows_about_other_metrics_are_in_no_mean() {
+    let (with, without) = (support::with_latency(), support::small());
+    for metric in [Metric::Time, Metric::PeakRss] {
+        assert_eq!(matrix(&with, metric), matrix(&without, metric));
+    }
+    assert_eq!(verdict::render(&with), verdict::render(&without));
+    assert_eq!(summary::alarms(&with), summary::alarms(&without));
+}
+
+#[test]
+fn a_file_without_other_rows_has_no_means() {
+    let mut file = support::with_latency();
+    file.rows.retain(|row| !row.metrics.is_empty());
+    let blocks = table::render(&file, &PLAIN);
+    for text in ["longest call", "hakmem is", "slower", "larger"] {
+        assert_eq!(blocks.contains(text), text != "larger", "{blocks}");
+    }
+    file.rows
+        .extend([file.rows[0].clone(), file.rows[1].clone()]);
+    let page = html::render(&file);
+    for text in [
+        table::render(&file, &PLAIN),
+        brief::render(&file, &PLAIN),
+        markdown::render(&file),
+        page,
+    ] {
+        assert!(text.contains("Latency and sleep"), "{text}");
+        assert!(!text.contains("geometric mean"), "{text}");
+        assert!(!text.contains("mean of all"), "{text}");
+    }
+    assert_eq!(json::parse(&json::render(&file)).unwrap(), file);
 }
 
 #[test]
@@ -220,10 +276,10 @@ fn a_newer_format_is_refused_with_its_number() {
     file.format = hakmem_results::FORMAT + 1;
     let error = json::parse(&json::render(&file)).unwrap_err();
     assert!(
-        matches!(error, ParseError::NewerFormat { found: 4 }),
+        matches!(error, ParseError::NewerFormat { found: 5 }),
         "{error}"
     );
-    assert!(error.to_string().contains("format 4"), "{error}");
+    assert!(error.to_string().contains("format 5"), "{error}");
 }
 
 /// Its verdicts were made by other statistics: they are made anew from the samples.

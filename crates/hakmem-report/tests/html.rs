@@ -14,6 +14,7 @@ fn it_is_well_formed() {
     for file in [
         support::small(),
         support::compared(),
+        support::with_latency(),
         support::synthetic::large(),
     ] {
         let page = Html::parse_document(&html::render(&file));

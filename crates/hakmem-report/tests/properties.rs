@@ -134,17 +134,19 @@ fn row() -> impl Strategy<Value = Row> {
         text(),
         vec(text(), 0..3),
         option::of(("[ab]", 1..4u32)),
+        prop::sample::subsequence(Metric::ALL.to_vec(), 0..3),
         option::weighted(0.1, text()),
         vec(cell, 0..4),
     )
         .prop_map(
-            |(name, kind, summary, command, series, skipped, cells)| Row {
+            |(name, kind, summary, command, series, metrics, skipped, cells)| Row {
                 name,
                 kind,
                 summary,
                 command,
                 environment: BTreeMap::new(),
                 series: series.map(|(name, threads)| Series { name, threads }),
+                metrics,
                 skipped,
                 cells,
             },

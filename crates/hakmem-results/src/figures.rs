@@ -23,6 +23,17 @@ pub enum Metric {
     PeakRss,
     /// Resident set when the work is over and some time has passed, KiB, as the program told.
     SettledRss,
+    /// Resident set 1 second after the work, KiB, likewise.
+    #[serde(rename = "rss_after_1_s")]
+    RssAfter1S,
+    /// Resident set 3 seconds after the work, KiB, likewise.
+    #[serde(rename = "rss_after_3_s")]
+    RssAfter3S,
+    /// The longest call of the allocator, seconds of the calling thread's processor time, as the
+    /// program told.
+    LongestCall,
+    /// What 99.99% of the calls do not exceed, likewise.
+    P9999Call,
     /// Page faults without I/O.
     MinorFaults,
     /// Page faults with I/O.

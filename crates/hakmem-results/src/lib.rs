@@ -19,7 +19,8 @@ pub use figures::{Metric, Ratio, RssSample, Sample, Summary, Verdict};
 /// number of comparisons, and may be unclear. A file of format 1 has the same samples.
 /// 3: operations a second, what more threads gain, and the metric `settled_rss`, which a reader of
 /// format 2 does not know.
-pub const FORMAT: u32 = 3;
+/// 4: rows that are about metrics of their own, and such metrics: calls, and memory after a while.
+pub const FORMAT: u32 = 4;
 
 /// One experiment, complete.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -178,6 +179,9 @@ pub struct Row {
     /// The series that it belongs to, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
+    /// What the row is about, if it is not time and peak RSS. Such a row is in no mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<Metric>,
     /// Why the whole row was not run (e.g. the program is not installed); then `cells` is empty.
     pub skipped: Option<String>,
     /// One per arm, in the order of [`ResultFile::arms`].

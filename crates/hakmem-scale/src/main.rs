@@ -145,6 +145,8 @@ fn measure(arguments: &Arguments) -> Result<Measurement> {
     // As in `hakmem bench`: a quick run leaves rows without a quick form out, unless named.
     let is_wanted = |quick: bool| quick || !arguments.quick || !arguments.names.is_empty();
     let wanted = rows.iter().filter(|row| is_wanted(row.is_quick()));
+    // Rows about other metrics than time hardly use a lock, or sleep.
+    let wanted = wanted.filter(|row| row.metrics.is_empty());
     let tasks = wanted.map(|row| row.task(&programs, arguments.quick));
     let tasks = select(tasks.collect(), &arguments.names)?;
     let shares = |name: &str| rows.iter().any(|row| row.name == name && row.shares);

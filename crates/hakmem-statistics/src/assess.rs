@@ -44,13 +44,18 @@ pub fn assess(arms: &[Arm], row: &mut Row, confidence: f64) {
     judge_rows(arms, std::slice::from_mut(row));
 }
 
-/// Sets the verdicts of all rows, as those of one table per metric. The control is not in it: it
+/// Sets the verdicts of all rows, as those of one table per metric; rows that are about metrics of
+/// their own have tables of their own. The control is not in it: it
 /// shall give the alarm rather once too often.
 pub fn judge_rows(arms: &[Arm], rows: &mut [Row]) {
     let kinds: BTreeMap<&str, ArmKind> = arms.iter().map(|arm| (&*arm.name, arm.kind)).collect();
     let is_control = |cell: &Cell| kinds.get(&*cell.arm) == Some(&ArmKind::Control);
-    let mut tables: BTreeMap<Metric, Vec<&mut Ratio>> = BTreeMap::new();
-    for cell in rows.iter_mut().flat_map(|row| &mut row.cells) {
+    let mut tables: BTreeMap<(bool, Metric), Vec<&mut Ratio>> = BTreeMap::new();
+    let cells = rows.iter_mut().flat_map(|row| {
+        let stands_apart = !row.metrics.is_empty();
+        row.cells.iter_mut().map(move |cell| (stands_apart, cell))
+    });
+    for (stands_apart, cell) in cells {
         let is_control = is_control(cell);
         let Outcome::Measured(measured) = &mut cell.outcome else {
             continue;
@@ -58,7 +63,10 @@ pub fn judge_rows(arms: &[Arm], rows: &mut [Row]) {
         for (&metric, ratio) in &mut measured.ratios {
             match is_control {
                 true => judge(&mut [ratio]),
-                false => tables.entry(metric).or_default().push(ratio),
+                false => tables
+                    .entry((stands_apart, metric))
+                    .or_default()
+                    .push(ratio),
             }
         }
     }

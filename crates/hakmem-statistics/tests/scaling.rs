@@ -70,6 +70,7 @@ fn row(name: &str, threads: u32, times: [f64; 4], mut noise: impl FnMut() -> f64
             name: name.into(),
             threads,
         }),
+        metrics: Vec::new(),
         skipped: None,
         cells: arms().into_iter().zip(times).map(cell).collect(),
     }

@@ -4,6 +4,8 @@
 //! whose key holds both, and are scaled here, so that neither the machine nor a version of a crate
 //! can change what a seed draws.
 
+use std::collections::BTreeMap;
+
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -101,6 +103,8 @@ impl Draw {
             summary,
             args: self.args,
             quick: (number <= QUICK_ROWS).then(|| operations(QUICK_RUN_NS).to_vec()),
+            environment: BTreeMap::new(),
+            metrics: Vec::new(),
             threads: Vec::new(),
             quick_threads: None,
             series: None,

@@ -1,6 +1,6 @@
 //! Reads the files: syntax, unknown keys, and what types cannot express.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -39,7 +39,7 @@ impl Row for WorkloadRow {
         if self.quick_threads.is_some() && self.quick.is_none() {
             return Err("'quick_threads' needs 'quick'".into());
         }
-        Ok(())
+        check_environment(&self.environment)
     }
 }
 
@@ -55,16 +55,7 @@ impl Row for ProgramRow {
         if self.time_limit_s == 0 {
             return Err("'time_limit_s' is 0: a run may take that many seconds".into());
         }
-        for name in self.environment.keys() {
-            if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(format!(
-                    "'{name}' in 'environment' is no name of a variable"
-                ));
-            }
-            if name == "LD_PRELOAD" {
-                return Err("'environment' sets LD_PRELOAD, which brings in the allocator".into());
-            }
-        }
+        check_environment(&self.environment)?;
         let mut uses_size = false;
         for name in self.templates().flat_map(|text| template::names(text)) {
             if !template::NAMES.contains(&name) {
@@ -148,6 +139,20 @@ fn check_name(name: &str, key: &str) -> Result<(), String> {
         "{key} '{}' must be letters, digits, '.', '_', '+', '-', and begin with a letter or digit",
         name.escape_debug()
     ))
+}
+
+fn check_environment(environment: &BTreeMap<String, String>) -> Result<(), String> {
+    for name in environment.keys() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(format!(
+                "'{name}' in 'environment' is no name of a variable"
+            ));
+        }
+        if name == "LD_PRELOAD" {
+            return Err("'environment' sets LD_PRELOAD, which brings in the allocator".into());
+        }
+    }
+    Ok(())
 }
 
 /// A hint for a message of the form "unknown field `a`, expected one of `b`, `c`".

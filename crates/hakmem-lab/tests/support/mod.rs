@@ -56,6 +56,7 @@ pub fn task(name: &str) -> Task {
         group: String::new(),
         summary: String::new(),
         series: None,
+        metrics: Vec::new(),
         command: vec!["/bin/work".to_string()],
         environment: BTreeMap::new(),
         directory: None,

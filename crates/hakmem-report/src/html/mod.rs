@@ -4,6 +4,7 @@
 //! inline SVG or bars of CSS; their colours are classes of `style.css`.
 
 mod heat_map;
+mod latency;
 mod memory_plot;
 mod overview;
 mod row_card;
@@ -15,6 +16,7 @@ use hakmem_results::{Metric, Ratio, ResultFile, Verdict};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
 use crate::format;
+use crate::latency::{lines, Line};
 use crate::matrix::{self, Matrix};
 use crate::summary;
 
@@ -33,6 +35,8 @@ struct Page<'a> {
     memory: Matrix<'a>,
     /// Where some rows tell it.
     settled: Option<Matrix<'a>>,
+    /// Of the rows that are about other metrics.
+    latency: Vec<Line<'a>>,
 }
 
 /// The page.
@@ -45,8 +49,9 @@ pub fn render(file: &ResultFile) -> String {
         settled: summary::compared_metrics(file)
             .contains(&Metric::SettledRss)
             .then(|| matrix::matrix(file, Metric::SettledRss)),
+        latency: lines(file),
     };
-    let rows = summary::rows_run(file).count();
+    let rows = summary::rows_compared(file).count();
     let title = page.title();
     let style = format!("{STYLE}{}", highlights(file.arms.len()));
     let body = html! {
@@ -62,6 +67,7 @@ pub fn render(file: &ResultFile) -> String {
                 }
             }
             @if !file.scaling.is_empty() { (scaling::render(&page)) }
+            @if !page.latency.is_empty() { (latency::render(&page)) }
             (row_card::render_all(&page))
             (setup::render(&page))
         }
@@ -125,13 +131,14 @@ impl Page<'_> {
                     }
                     nav {
                         a href="#summary" { "Summary" }
-                        @if rows.len() > 1 {
+                        @if summary::rows_compared(file).count() > 1 {
                             a href="#distribution" { "Allocators" }
                             a href="#time" { "Time" }
                             a href="#memory" { "Memory" }
                             @if self.settled.is_some() { a href="#settled" { "Settled memory" } }
                         }
                         @if !file.scaling.is_empty() { a href="#scaling" { "Threads" } }
+                        @if !self.latency.is_empty() { a href="#latency" { "Latency and sleep" } }
                         a href="#rows" { "Details" }
                         @if problems > 0 { a href="#problems" { "Errors and gaps" } }
                         a href="#setup" { "Setup" }

@@ -30,7 +30,7 @@ pub fn render(page: &Page) -> Markup {
                 }
             }
             @if summary::has_ratios(page.file) {
-                (noise(page))
+                @if !page.time.groups.is_empty() { (noise(page)) }
                 (how_to_read(page))
             }
         }

@@ -55,14 +55,17 @@ fn card(page: &Page, row: &Row) -> Markup {
 
 fn figures(page: &Page, row: &Row) -> Markup {
     let arms = &page.file.arms;
-    let scales =
-        [Metric::Time, Metric::PeakRss].map(|metric| (metric, longest_bar(arms, row, metric)));
+    let metrics = summary::metrics(row);
+    let scales: Vec<(Metric, f64)> = metrics
+        .iter()
+        .map(|&metric| (metric, longest_bar(arms, row, metric)))
+        .collect();
     html! {
         table.figures {
             thead {
                 tr {
                     th { "allocator" }
-                    @for what in ["time", "peak RSS"] {
+                    @for what in metrics.iter().map(|&metric| format::metric_name(metric)) {
                         // On a narrow screen there are no bars, and the figures have the heading.
                         th.plot { (what) } th.value { span.narrow { (what) } }
                         th.ratio { "ratio: " (page.first) " is" }
@@ -74,9 +77,11 @@ fn figures(page: &Page, row: &Row) -> Markup {
                     tr class={ (arm_class(index)) @if index == 0 { " first" } } {
                         th scope="row" { i.swatch {} (arm.name) }
                         @match row.error(&arm.name) {
-                            Some(reason) => td.error colspan="6" { b { "error: " } (reason) },
-                            None => @for (metric, longest) in scales {
-                                (figure(page, row, arm, metric, longest))
+                            Some(reason) => td.error colspan=(3 * metrics.len()) {
+                                b { "error: " } (reason)
+                            },
+                            None => @for (metric, longest) in &scales {
+                                (figure(page, row, arm, *metric, *longest))
                             },
                         }
                     }
@@ -162,8 +167,7 @@ fn details(page: &Page, row: &Row) -> Markup {
         .map(|arm| summary::ignored_exits(row, &arm.name))
         .collect();
     let metrics = Metric::ALL.iter().copied().filter(|metric| {
-        *metric != Metric::Time
-            && *metric != Metric::PeakRss
+        !summary::metrics(row).contains(metric)
             && cells
                 .iter()
                 .flatten()

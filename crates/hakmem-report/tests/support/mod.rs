@@ -91,6 +91,7 @@ pub fn row(name: &str, kind: RowKind, cells: Vec<Cell>) -> Row {
         command: vec![name.into(), "--flag".into()],
         environment: BTreeMap::new(),
         series: None,
+        metrics: Vec::new(),
         skipped: None,
         cells,
     }
@@ -217,21 +218,58 @@ pub fn threaded() -> ResultFile {
         }
     };
     let mut peak = cells(0.1, 0.2, 0.2);
-    for (cell, settled) in peak.iter_mut().zip([512.0, 512.0, 1024.0, 400.0]) {
-        let Outcome::Measured(measured) = &mut cell.outcome else {
-            continue;
-        };
-        for sample in &mut measured.samples {
-            let factor = sample[&Metric::PeakRss] / 2048.0;
-            sample.insert(Metric::SettledRss, settled * factor);
-        }
-    }
+    tell(&mut peak, Metric::SettledRss, [512.0, 512.0, 1024.0, 400.0]);
     let rows = vec![
         in_threads(1, cells(0.1, 0.4, 0.2)),
         in_threads(2, cells(0.1, 0.2, 0.1)),
         in_threads(8, cells(0.1, 0.2, 0.1)),
         row("peak", RowKind::Workload, peak),
     ];
+    file(small().arms, rows)
+}
+
+/// Gives cells with a peak of 2048 KiB another metric, with the same noise.
+fn tell(cells: &mut [Cell], metric: Metric, values: [f64; 4]) {
+    for (cell, value) in cells.iter_mut().zip(values) {
+        let Outcome::Measured(measured) = &mut cell.outcome else {
+            continue;
+        };
+        for sample in &mut measured.samples {
+            let factor = sample[&Metric::PeakRss] / 2048.0;
+            sample.insert(metric, value * factor);
+        }
+    }
+}
+
+/// The rows of [`small`], and some that are about other metrics than time and peak RSS.
+pub fn with_latency() -> ResultFile {
+    let cells =
+        || ["hakmem", "hakmem (A/A)", "system", "mimalloc3"].map(|it| measured(it, [9.0, 2048.0]));
+    let mut calls = cells();
+    tell(&mut calls, Metric::LongestCall, [2e-3, 2e-3, 5e-3, 1e-3]);
+    tell(&mut calls, Metric::P9999Call, [3e-6, 3e-6, 3e-6, 4e-6]);
+    let mut sleep = cells();
+    tell(
+        &mut sleep,
+        Metric::RssAfter1S,
+        [900.0, 900.0, 2000.0, 2000.0],
+    );
+    sleep[3] = failed("mimalloc3", "killed by signal 11 (SIGSEGV)");
+    let about = |name: &str, cells: [Cell; 4], metrics: &[Metric]| Row {
+        metrics: metrics.to_vec(),
+        ..row(name, RowKind::Workload, cells.into())
+    };
+    let mut rows = small().rows;
+    rows.push(about(
+        "calls",
+        calls,
+        &[Metric::LongestCall, Metric::P9999Call],
+    ));
+    rows.push(about(
+        "sleep",
+        sleep,
+        &[Metric::RssAfter1S, Metric::RssAfter3S],
+    ));
     file(small().arms, rows)
 }
 
