@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::candidates;
 use crate::settings::LibraryOptions;
-use crate::values::{duration, exit_codes, number};
+use crate::values::{duration, exit_codes, mib, number, sample_kib};
 
 /// Run programs on hakmem, a malloc for Linux, and measure what it brings.
 #[derive(Debug, Parser)]
@@ -251,8 +251,8 @@ pub struct TrimArguments {
     /// Number or name of a process, or all that hakmem serves
     #[arg(value_name = "PID|NAME|all", add = candidates::processes())]
     pub target: String,
-    /// Leave so many MiB of free memory with each process
-    #[arg(long, value_name = "MIB", value_parser = number, default_value = "0")]
+    /// Leave so many MiB of free memory with each process, or as 64M, 1G
+    #[arg(long, value_name = "MIB", value_parser = mib, default_value = "0")]
     pub keep: usize,
     /// Print what has come of it as JSON
     #[arg(long)]
@@ -477,14 +477,14 @@ pub struct RecordArguments {
     /// The library's settings.
     #[command(flatten)]
     pub library: LibraryOptions,
-    /// One sample in so many KiB that are allocated, on average
+    /// One sample in so many KiB that are allocated, on average, or as 64K, 1M
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 64,
+        default_value = "64",
         allow_negative_numbers = true
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    #[arg(value_parser = sample_kib)]
     pub sample_kib: u32,
     /// Directory that the files are written to; it is made if needed [default: the current one]
     #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
