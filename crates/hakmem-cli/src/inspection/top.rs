@@ -10,6 +10,7 @@ use hakmem_inspect::part::Part;
 use hakmem_inspect::Error;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::style::Color;
 use ratatui::DefaultTerminal;
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -24,7 +25,7 @@ use super::watch::{Look, Rates, Watch};
 use super::words::{bytes, rate, share};
 use crate::cli::TopArguments;
 use crate::interrupt::is_ignored;
-use crate::locale::{ascii, is_plain, spelt};
+use crate::locale::{ascii, has_colours, is_plain, spelt};
 use crate::output::{print, print_bytes, print_if_read};
 
 /// One look, for programs.
@@ -224,6 +225,10 @@ fn interact(
         })?;
         let next = view.look.at + interval;
         let pause = next.saturating_duration_since(Instant::now());
+            if !has_colours() {
+                let cells = &mut frame.buffer_mut().content;
+                cells.iter_mut().for_each(|cell| cell.fg = Color::Reset);
+            }
         let wish = match event::poll(pause)? {
             false => Wish::Look,
             true => match event::read()? {
