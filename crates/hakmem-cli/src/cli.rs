@@ -462,7 +462,8 @@ pub struct ExplainArguments {
 #[command(after_help = "\
 Each process of the program writes a file PROGRAM.PID.hakprof, which stays even if the process is \
 killed. The program prints what it always prints and keeps its exit code, signals and standard \
-streams; at its end the files are named on standard error. Exit status: as for hakmem run.
+streams; at its end the files are named on standard error. Exit status: as for hakmem run; with \
+--limit 1 if the program succeeded, and needed more.
 
 With --attach a process that hakmem serves already is recorded from now on, until the time is \
 over, Ctrl-C, or its end. It is not stopped, and goes on. Exit status: 0, or 125 when it could not \
@@ -481,6 +482,7 @@ pub struct RecordArguments {
     #[arg(
         long,
         value_name = "N",
+  hakmem record --limit 100M -- pytest
         default_value = "64",
         allow_negative_numbers = true
     )]
@@ -499,6 +501,10 @@ pub struct RecordArguments {
     /// Attach also where a filter of system calls may end the process for what a recording needs
     #[arg(long, requires = "attach")]
     pub force: bool,
+    /// Exit with 1 if a process of the program had more than so many MiB live at its peak, or as
+    /// 100M, 2G
+    #[arg(long, value_name = "MIB", value_parser = mib, conflicts_with = "attach")]
+    pub limit: Option<usize>,
     /// The program and its arguments
     #[arg(
         trailing_var_arg = true,
