@@ -141,6 +141,7 @@ Exit status: 0; with --leaks 1 if something is lost; 2 when it cannot be looked 
 Examples:
   hakmem inspect 1234
   hakmem inspect 1234 --leaks
+  hakmem inspect 1234 --pinned
   hakmem inspect redis-server --html redis.html
   hakmem inspect core.1234 --json
   hakmem inspect 1234 --profile live.hakprof && hakmem report live.hakprof")]
@@ -159,6 +160,10 @@ pub struct InspectArguments {
     /// output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub profile: Option<PathBuf>,
+    /// Show which live blocks keep free memory from going back, by size and by call site, and by
+    /// how much the resident memory falls if they are freed
+    #[arg(long, conflicts_with_all = ["leaks", "html", "profile"])]
+    pub pinned: bool,
     /// Search all memory for pointers, show the blocks to which none leads, and exit with 1 if
     /// there are any
     #[arg(long, conflicts_with_all = ["html", "profile"])]
@@ -472,6 +477,7 @@ be recorded.
 Examples:
   hakmem record -- ./server --port 7000
   hakmem record --sample-kib 16 --output /tmp/recordings -- python3 script.py
+  hakmem record --limit 100M -- pytest
   hakmem record --attach redis-server --for 30s
   hakmem report server.4711.hakprof --html server.html")]
 pub struct RecordArguments {
@@ -482,7 +488,6 @@ pub struct RecordArguments {
     #[arg(
         long,
         value_name = "N",
-  hakmem record --limit 100M -- pytest
         default_value = "64",
         allow_negative_numbers = true
     )]
@@ -491,6 +496,10 @@ pub struct RecordArguments {
     /// Directory that the files are written to; it is made if needed [default: the current one]
     #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,
+    /// Exit with 1 if a process of the program had more than so many MiB live at its peak, or as
+    /// 100M, 2G
+    #[arg(long, value_name = "MIB", value_parser = mib, conflicts_with = "attach")]
+    pub limit: Option<usize>,
     /// Record a process that runs already, by its number or name
     #[arg(long, value_name = "PID|NAME", conflicts_with = "command")]
     pub attach: Option<String>,
@@ -501,10 +510,6 @@ pub struct RecordArguments {
     /// Attach also where a filter of system calls may end the process for what a recording needs
     #[arg(long, requires = "attach")]
     pub force: bool,
-    /// Exit with 1 if a process of the program had more than so many MiB live at its peak, or as
-    /// 100M, 2G
-    #[arg(long, value_name = "MIB", value_parser = mib, conflicts_with = "attach")]
-    pub limit: Option<usize>,
     /// The program and its arguments
     #[arg(
         trailing_var_arg = true,

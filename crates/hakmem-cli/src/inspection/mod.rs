@@ -2,7 +2,8 @@
 //!
 //! [`hakmem_inspect`] reads; here is what is shown. [`text`] and [`html`] are the forms of
 //! `inspect`, [`screen`] draws for `top` what [`watch`] sees, as far as it [`fit`]s, [`live`] names
-//! call sites, [`slow`] prints what slow paths cost, [`words`] is what all have in common.
+//! call sites, [`pinned`] says what live blocks pin, [`slow`] prints what slow paths cost,
+//! [`words`] is what all have in common.
 
 pub mod figures;
 pub mod fit;
@@ -10,6 +11,7 @@ pub mod html;
 pub mod leaks;
 pub mod live;
 pub mod metrics;
+pub mod pinned;
 pub mod screen;
 mod serve;
 pub mod slow;
@@ -29,6 +31,7 @@ use serde::Serialize;
 
 use crate::cli::InspectArguments;
 use crate::output::{print, print_bytes, Document};
+use pinned::Pinned;
 use target::Target;
 
 /// Call sites that are told.
@@ -41,6 +44,8 @@ struct Whole<'a> {
     report: &'a Report,
     /// Those that hold most.
     sites: &'a [live::NamedSite],
+    /// What live blocks pin.
+    pinned: &'a Pinned,
 }
 
 /// Looks at a process or a core file once.
@@ -61,7 +66,9 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         Target::Process(pid) => hakmem_inspect::inspect(pid)?,
         Target::Core(path) => inspect_core(&Core::open(&path)?)?,
     };
-    let sites = live::Names::default().largest(&report, SITES);
+    let mut names = live::Names::default();
+    let sites = names.largest(&report, SITES);
+    let pinned = Pinned::of(&report, &mut names, SITES);
     let outputs = [&arguments.html, &arguments.profile];
     let on_stdout = |path: &&Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     let others = outputs.into_iter().filter(on_stdout).count();
@@ -69,7 +76,7 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         bail!("only one format can go to standard output: give the others a file");
     }
     if let Some(page) = page {
-        page.write(html::render(&report, &sites))?;
+        page.write(html::render(&report, &sites, &pinned))?;
     }
     if let Some(profile) = profile {
         live::write_profile(&report, &profile)?;
@@ -78,11 +85,15 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         let whole = Whole {
             report: &report,
             sites: &sites,
+            pinned: &pinned,
         };
         print_bytes((serde_json::to_string_pretty(&whole)? + "\n").as_bytes())?;
     } else if others == 0 {
         let style = text::Style::for_output(arguments.map);
-        print(&text::render(&report, &sites, &style))?;
+        print(&match arguments.pinned {
+            true => text::render_pinned(&report, &pinned, &style),
+            false => text::render(&report, &sites, &pinned, &style),
+        })?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -17,12 +17,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use super::live::{write_beside, NamedSite};
+use super::live::{write_beside, NamedSite, Names};
+use super::pinned::Pinned;
 use super::screen::{draw, Below, Order, View};
 use super::target::process_of;
 use super::text;
 use super::watch::{Look, Rates, Watch};
 use super::words::{bytes, rate, share};
+use super::SITES;
 use crate::cli::TopArguments;
 use crate::interrupt::is_ignored;
 use crate::locale::{ascii, has_colours, is_plain, spelt};
@@ -80,7 +82,8 @@ fn whole(look: &Look, rates: Rates, as_json: bool) -> Result<String> {
         return json(look, rates);
     }
     let style = text::Style::for_output(0);
-    Ok(text::render(&look.report, &look.sites, &style) + "\n" + &rates_in_words(&rates))
+    let pinned = Pinned::of(&look.report, &mut Names::default(), SITES);
+    Ok(text::render(&look.report, &look.sites, &pinned, &style) + "\n" + &rates_in_words(&rates))
 }
 
 fn rates_in_words(rates: &Rates) -> String {
@@ -222,13 +225,13 @@ fn interact(
             if is_plain() {
                 spell(frame.buffer_mut());
             }
-        })?;
-        let next = view.look.at + interval;
-        let pause = next.saturating_duration_since(Instant::now());
             if !has_colours() {
                 let cells = &mut frame.buffer_mut().content;
                 cells.iter_mut().for_each(|cell| cell.fg = Color::Reset);
             }
+        })?;
+        let next = view.look.at + interval;
+        let pause = next.saturating_duration_since(Instant::now());
         let wish = match event::poll(pause)? {
             false => Wish::Look,
             true => match event::read()? {
