@@ -164,6 +164,11 @@ pub struct InspectArguments {
     /// how much the resident memory falls if they are freed
     #[arg(long, conflicts_with_all = ["leaks", "html", "profile"])]
     pub pinned: bool,
+    /// Show only call sites whose blocks live longer than this, by samples: a number with ms, s, m
+    /// or h; seconds without
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(conflicts_with_all = ["leaks", "pinned"])]
+    pub older_than: Option<Duration>,
     /// Search all memory for pointers, show the blocks to which none leads, and exit with 1 if
     /// there are any
     #[arg(long, conflicts_with_all = ["html", "profile"])]

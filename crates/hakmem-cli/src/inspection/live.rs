@@ -210,17 +210,22 @@ pub fn root(source: &Source) -> PathBuf {
     }
 }
 
+/// Why it is not known which code holds the memory.
+pub fn no_samples(report: &Report) -> String {
+    format!(
+        "{} takes no samples, so that nobody knows which code holds its memory: start it with \
+         HAKMEM_SAMPLE_KIB=512, or let it call hakmem_option_set(\"sample_kib\", 512)",
+        report.source.name
+    )
+}
+
 /// Writes what lives now as a recording.
 ///
 /// # Errors
 /// No samples are taken in the process, or the file cannot be written.
 pub fn write_profile(report: &Report, document: &Document) -> Result<()> {
     if report.sites.is_empty() {
-        bail!(
-            "{} takes no samples, so that nobody knows which code holds its memory: start it with \
-             HAKMEM_SAMPLE_KIB=512, or let it call hakmem_option_set(\"sample_kib\", 512)",
-            report.source.name
-        );
+        bail!(no_samples(report));
     }
     document.write(write(&recording(report, &report.sites)))
 }

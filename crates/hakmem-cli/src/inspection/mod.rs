@@ -23,10 +23,12 @@ pub mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{bail, Result};
 use hakmem_inspect::report::inspect_core;
 use hakmem_inspect::{Core, Report};
+use hakmem_profile::units;
 use serde::Serialize;
 
 use crate::cli::InspectArguments;
@@ -62,10 +64,13 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         .as_deref()
         .map(Document::private)
         .transpose()?;
-    let report = match Target::of(&arguments.target)? {
+    let mut report = match Target::of(&arguments.target)? {
         Target::Process(pid) => hakmem_inspect::inspect(pid)?,
         Target::Core(path) => inspect_core(&Core::open(&path)?)?,
     };
+    if let Some(age) = arguments.older_than {
+        keep_older(&mut report, age)?;
+    }
     let mut names = live::Names::default();
     let sites = names.largest(&report, SITES);
     let pinned = Pinned::of(&report, &mut names, SITES);
@@ -96,4 +101,21 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Leaves the call sites of old blocks.
+fn keep_older(report: &mut Report, age: Duration) -> Result<()> {
+    if report.sites.is_empty() {
+        bail!(live::no_samples(report));
+    }
+    if !report.keep_older(age) {
+        bail!(
+            "how old blocks are is known of a process alone, and of one on a library that tells it"
+        );
+    }
+    let age = units::duration(age.as_nanos() as f64);
+    report.notes.push(format!(
+        "\"Who holds it\" and the profile are of blocks that are older than {age} alone"
+    ));
+    Ok(())
 }

@@ -276,3 +276,33 @@ fn dense_blocks_pin_nothing_that_is_worth_a_word() {
         .code(0)
         .stdout(contains("Pinned by live blocks").not());
 }
+
+#[test]
+fn old_blocks_are_told_apart() {
+    let directory = scratch();
+    let Some(program) = build(directory.path()) else {
+        return skip("C compiler");
+    };
+    let keeper = Keeper::start(&program, [512, 1, 16, 0], "16");
+    let sites = |age: &str| {
+        let target = keeper.pid();
+        let words = ["inspect", &target, "--json", "--older-than", age];
+        let output = hakmem().args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        value["sites"].clone()
+    };
+    assert_eq!(sites("10h"), Value::Array(Vec::new()));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let old = sites("50ms");
+    let owner = old[0]["owner"].as_str().unwrap();
+    assert!(owner.starts_with("keep_first"), "{owner}");
+    let live = number(&old[0], "live_bytes") / f64::from(16 << 20);
+    assert!((0.7..1.4).contains(&live), "{live}");
+    let silent = Keeper::start(&program, [512, 1, 16, 0], "0");
+    hakmem()
+        .args(["inspect", &silent.pid(), "--older-than", "1s"])
+        .assert()
+        .code(2)
+        .stderr(contains("HAKMEM_SAMPLE_KIB"));
+}
