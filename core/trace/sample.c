@@ -149,6 +149,7 @@ static void *replace(
     struct sample *sample = site ? make_sample(site, size, parts, size_class) : NULL;
     if (!sample)
         return block;
+    sample->place = (uintptr_t)block;
     void *taken = NULL;
     if (UNLIKELY(is_guarded_turn()))
         taken = guard_take(sample, site, size, alignment, sample->thread);

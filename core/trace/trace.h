@@ -79,6 +79,7 @@ struct sample {
     uint64_t parts;     /* how many blocks it stands for, times SITE_PARTS */
     uint64_t birth_ns;  /* of os_clock_ns */
     uint64_t log;       /* its log_handle */
+    uintptr_t place;    /* the block that it took the place of, among its kind; 0: a big one */
     uint32_t thread;    /* the system's id of the thread that allocated it */
     uint8_t size_class; /* that the block counts as; CLASS_NONE: a big one */
     bool moves;         /* realloc has copied its contents, and is about to free it */

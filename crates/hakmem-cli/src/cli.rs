@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::candidates;
 use crate::settings::LibraryOptions;
-use crate::values::{duration, exit_codes, number};
+use crate::values::{duration, exit_codes, mib, number, sample_kib};
 
 /// Run programs on hakmem, a malloc for Linux, and measure what it brings.
 #[derive(Debug, Parser)]
@@ -141,6 +141,7 @@ Exit status: 0; with --leaks 1 if something is lost; 2 when it cannot be looked 
 Examples:
   hakmem inspect 1234
   hakmem inspect 1234 --leaks
+  hakmem inspect 1234 --pinned
   hakmem inspect redis-server --html redis.html
   hakmem inspect core.1234 --json
   hakmem inspect 1234 --profile live.hakprof && hakmem report live.hakprof")]
@@ -159,6 +160,15 @@ pub struct InspectArguments {
     /// output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub profile: Option<PathBuf>,
+    /// Show which live blocks keep free memory from going back, by size and by call site, and by
+    /// how much the resident memory falls if they are freed
+    #[arg(long, conflicts_with_all = ["leaks", "html", "profile"])]
+    pub pinned: bool,
+    /// Show only call sites whose blocks live longer than this, by samples: a number with ms, s, m
+    /// or h; seconds without
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(conflicts_with_all = ["leaks", "pinned"])]
+    pub older_than: Option<Duration>,
     /// Search all memory for pointers, show the blocks to which none leads, and exit with 1 if
     /// there are any
     #[arg(long, conflicts_with_all = ["html", "profile"])]
@@ -251,8 +261,8 @@ pub struct TrimArguments {
     /// Number or name of a process, or all that hakmem serves
     #[arg(value_name = "PID|NAME|all", add = candidates::processes())]
     pub target: String,
-    /// Leave so many MiB of free memory with each process
-    #[arg(long, value_name = "MIB", value_parser = number, default_value = "0")]
+    /// Leave so many MiB of free memory with each process, or as 64M, 1G
+    #[arg(long, value_name = "MIB", value_parser = mib, default_value = "0")]
     pub keep: usize,
     /// Print what has come of it as JSON
     #[arg(long)]
@@ -462,7 +472,8 @@ pub struct ExplainArguments {
 #[command(after_help = "\
 Each process of the program writes a file PROGRAM.PID.hakprof, which stays even if the process is \
 killed. The program prints what it always prints and keeps its exit code, signals and standard \
-streams; at its end the files are named on standard error. Exit status: as for hakmem run.
+streams; at its end the files are named on standard error. Exit status: as for hakmem run; with \
+--limit 1 if the program succeeded, and needed more.
 
 With --attach a process that hakmem serves already is recorded from now on, until the time is \
 over, Ctrl-C, or its end. It is not stopped, and goes on. Exit status: 0, or 125 when it could not \
@@ -471,24 +482,29 @@ be recorded.
 Examples:
   hakmem record -- ./server --port 7000
   hakmem record --sample-kib 16 --output /tmp/recordings -- python3 script.py
+  hakmem record --limit 100M -- pytest
   hakmem record --attach redis-server --for 30s
   hakmem report server.4711.hakprof --html server.html")]
 pub struct RecordArguments {
     /// The library's settings.
     #[command(flatten)]
     pub library: LibraryOptions,
-    /// One sample in so many KiB that are allocated, on average
+    /// One sample in so many KiB that are allocated, on average, or as 64K, 1M
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 64,
+        default_value = "64",
         allow_negative_numbers = true
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    #[arg(value_parser = sample_kib)]
     pub sample_kib: u32,
     /// Directory that the files are written to; it is made if needed [default: the current one]
     #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,
+    /// Exit with 1 if a process of the program had more than so many MiB live at its peak, or as
+    /// 100M, 2G
+    #[arg(long, value_name = "MIB", value_parser = mib, conflicts_with = "attach")]
+    pub limit: Option<usize>,
     /// Record a process that runs already, by its number or name
     #[arg(long, value_name = "PID|NAME", conflicts_with = "command")]
     pub attach: Option<String>,

@@ -37,6 +37,7 @@ pub mod inspect;
 pub mod inspection;
 pub mod interface;
 pub mod interrupt;
+mod limit;
 pub mod locale;
 pub mod locate;
 pub mod manual;

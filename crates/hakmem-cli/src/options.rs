@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use anyhow::{anyhow, Context, Result};
 
 use crate::option_table::{LibraryOption, TABLE};
+use crate::values::in_unit;
 
 /// Paths, so the table of the library does not have them, and what is written there.
 pub const FILES: [(&str, &str); 4] = [
@@ -58,34 +59,13 @@ const NO_SETTING: &str = "expected NAME=VALUE, e.g. purge_delay_ms=50";
 /// Parses `NAME=VALUE`. The option exists, and can have the value.
 pub fn option_setting(text: &str) -> Result<OptionSetting, String> {
     let (name, value) = text.split_once('=').ok_or(NO_SETTING)?;
-    let value = in_unit(name, value);
+    let option = TABLE.iter().find(|option| option.name == name);
+    let value = in_unit(value, option.map_or("", |option| &option.unit));
     check(name, &value)?;
     Ok(OptionSetting {
         name: name.into(),
         value,
     })
-}
-
-/// A value with a unit of its own, as `100M`, in that of the option, if it is a whole number of it.
-fn in_unit(name: &str, value: &str) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    let option = TABLE.iter().find(|option| option.name == name);
-    let own = option.and_then(|option| UNITS.iter().position(|unit| **unit == option.unit));
-    let digits = value.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = value.split_at(digits);
-    let spelt = |it: &&str| {
-        [&it[..1], *it]
-            .iter()
-            .any(|it| it.eq_ignore_ascii_case(unit))
-    };
-    let given = UNITS.iter().position(spelt);
-    let converted = || {
-        let number: u64 = number.parse().ok()?;
-        let bytes = number.checked_mul(1 << (10 * given?))?;
-        let own = 1 << (10 * own?);
-        (bytes % own == 0).then(|| (bytes / own).to_string())
-    };
-    converted().unwrap_or_else(|| value.into())
 }
 
 /// Finds variables of this process that the library would complain about: every program gets them.

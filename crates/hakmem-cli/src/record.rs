@@ -22,6 +22,7 @@ use rustix::process::{getrlimit, Resource};
 use crate::attach::attach;
 use crate::cli::RecordArguments;
 use crate::inspect::warn;
+use crate::limit::beyond;
 use crate::output::say;
 use crate::report::read_recording;
 use crate::run::{self, cannot_run};
@@ -31,6 +32,9 @@ use crate::summary::count;
 const FILE_VARIABLE: &str = "HAKMEM_RECORD_FILE";
 const DISTANCE_VARIABLE: &str = "HAKMEM_SAMPLE_KIB";
 pub(crate) const SUFFIX: &str = "hakprof";
+
+/// Exit status where a process had more than the limit.
+const BEYOND: u8 = 1;
 
 /// Files that are named one by one.
 const NAMED: usize = 10;
@@ -71,6 +75,15 @@ fn supervise(arguments: &RecordArguments) -> Result<ExitCode> {
             say(format_args!("hakmem: {error:#}"));
         }
         Err(error) => say(format_args!("hakmem: {error:#}")),
+    }
+    if let Some(limit) = arguments.limit {
+        let text = beyond(&directory, &before, limit)?;
+        if !text.is_empty() {
+            say(text.trim_end());
+            if status.success() {
+                return Ok(ExitCode::from(BEYOND));
+            }
+        }
     }
     end_like(status)
 }

@@ -40,6 +40,43 @@ pub fn number(text: &str) -> Result<usize, String> {
         .map_err(|_| "expected a number, 0 or more".into())
 }
 
+/// A value with a unit of its own, as `100M`, in that unit, if it is a whole number of it; else as
+/// it is.
+pub fn in_unit(value: &str, own: &str) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = value.split_at(digits);
+    let spelt = |it: &&str| {
+        let spellings = [&it[..1], *it];
+        spellings.iter().any(|it| it.eq_ignore_ascii_case(unit))
+    };
+    let given = UNITS.iter().position(spelt);
+    let own = UNITS.iter().position(|unit| *unit == own);
+    let converted = || {
+        let number: u64 = number.parse().ok()?;
+        let bytes = number.checked_mul(1 << (10 * given?))?;
+        let own = 1 << (10 * own?);
+        (bytes % own == 0).then(|| (bytes / own).to_string())
+    };
+    converted().unwrap_or_else(|| value.into())
+}
+
+/// Parses a number of KiB, or of a unit that is told, of which the library takes so many between
+/// two samples.
+pub fn sample_kib(text: &str) -> Result<u32, String> {
+    const MOST: u32 = 1 << 20;
+    let number = in_unit(text, "KiB").parse().ok();
+    number
+        .filter(|number| (1..=MOST).contains(number))
+        .ok_or_else(|| format!("expected a number of KiB from 1 to {MOST}, or as 64K, 1M"))
+}
+
+/// Parses a number of MiB, or of a unit that is told.
+pub fn mib(text: &str) -> Result<usize, String> {
+    let number = in_unit(text, "MiB").parse();
+    number.map_err(|_| "expected a number of MiB, or as 100M, 2G".into())
+}
+
 /// Parses exit codes separated by commas, or `any`.
 pub fn exit_codes(text: &str) -> Result<ExitCodes, String> {
     if text == "any" {
@@ -57,6 +94,18 @@ pub fn exit_codes(text: &str) -> Result<ExitCodes, String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn sizes_may_have_units() {
+        for (text, kib) in [("64", 64), ("64K", 64), ("1m", 1024), ("1GiB", 1 << 20)] {
+            assert_eq!(sample_kib(text), Ok(kib), "{text}");
+        }
+        assert_eq!((mib("0"), mib("2G")), (Ok(0), Ok(2048)));
+        for text in ["", "0", "-1", "2G", "1.5M", "64KB"] {
+            assert!(sample_kib(text).is_err(), "{text}");
+        }
+        assert!(mib("100K").is_err());
+    }
 
     #[test]
     fn durations_of_every_unit() {

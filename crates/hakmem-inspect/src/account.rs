@@ -8,6 +8,7 @@ use std::ops::Range;
 use crate::blocks::{Bits, PAGE};
 use crate::maps::Mapping;
 use crate::part::{Part, PARTS};
+use crate::pins::Pins;
 use crate::ranges::{merged, without};
 use crate::regions::{Big, Superslab};
 use crate::residency::Residency;
@@ -62,6 +63,8 @@ pub struct Account {
     pub without_memory: u64,
     /// The superslabs, by address.
     pub map: Vec<PageMap>,
+    /// What live blocks pin.
+    pub pins: Pins,
 }
 
 impl Account {
@@ -93,6 +96,10 @@ impl Account {
             }
         }
         let ours = merged([&ours[..], &snapshot.records].concat());
+        let shifts = [region_bytes, unit_bytes].map(u64::trailing_zeros);
+        account
+            .pins
+            .add_samples(snapshot, residency, shifts[0], shifts[1]);
         account.add_rest(snapshot, mappings, residency, &ours);
         account
     }
@@ -196,6 +203,7 @@ impl Account {
             amount.bytes += count * slab.size;
         }
         self.at(Part::FreeBlocks).bytes += slab.bytes - slab.blocks * slab.size;
+        let mut lives = vec![None; states.len()];
         for (page, state) in states.iter_mut().enumerate() {
             if !resident[page] {
                 *state = PageState::Untouched;
@@ -203,6 +211,7 @@ impl Account {
                 continue;
             }
             let bytes = bits.page(slab, page as u64 * PAGE);
+            lives[page] = Some(bytes[3]);
             for (part, bytes) in parts.into_iter().zip(bytes) {
                 self.at(part).resident += bytes;
             }
@@ -215,6 +224,7 @@ impl Account {
                 _ => PageState::FreeBlocks,
             };
         }
+        self.pins.add(slab, &bits, &lives);
     }
 
     /// What is not in superslabs, big blocks and records.

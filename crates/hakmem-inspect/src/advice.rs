@@ -66,8 +66,8 @@ pub fn advice(part: Part, settings: &Settings) -> Option<String> {
             settings.magazine_kib
         ),
         Part::FreeBlocks => {
-            "live blocks beside them keep these pages: hakmem_purge() gives back whole free pages; \
-             memory of one lifetime is better allocated together"
+            "live blocks beside them keep these pages, and `hakmem inspect --pinned` says which; \
+             hakmem_purge() gives back whole free pages"
                 .into()
         }
         Part::FreeRuns => format!(

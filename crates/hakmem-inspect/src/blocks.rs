@@ -103,12 +103,8 @@ mod tests {
             size_class: 1,
             size,
             blocks,
-            sampled: false,
-            samples: Vec::new(),
-            hardened: false,
             free: vec![0; blocks.div_ceil(64) as usize],
-            in_magazines: Vec::new(),
-            in_transfer: Vec::new(),
+            ..Slab::default()
         }
     }
 

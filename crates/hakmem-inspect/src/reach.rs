@@ -12,13 +12,14 @@ use crate::blocks::Bits;
 use crate::core_file::Core;
 use crate::error::Error;
 use crate::find::Found;
-use crate::layout::{length_to, words, Field, Layout};
+use crate::layout::words;
 use crate::maps::Mapping;
 use crate::memory::Memory;
 use crate::process::Process;
 use crate::ranges::{merged, without};
 use crate::report::{find_library, library_of_core};
 use crate::residency::Residency;
+use crate::samples::{Sample, SampleShape};
 use crate::snapshot::Snapshot;
 use crate::stacks;
 
@@ -44,17 +45,6 @@ pub struct Lost {
     pub bytes: u64,
     /// If it is one.
     pub sample: Option<Sample>,
-}
-
-/// What a sample stands for.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sample {
-    /// Where the record of its call site lies: [`crate::sites::Site::address`].
-    pub site: u64,
-    /// Bytes that the program asked for.
-    pub requested_bytes: u64,
-    /// Estimate of the blocks that it stands for.
-    pub blocks: f64,
 }
 
 /// Searches a process. It goes on meanwhile, and pointers in registers are not seen, so that it is
@@ -148,18 +138,17 @@ fn search(place: &Place, found: &Found) -> Result<Reach, Error> {
     }
     blocks.follow(place.registers);
     blocks.follow_found(place);
-    let samples = Samples::of(&found.layout);
-    let lost = blocks
-        .all
-        .iter()
-        .filter(|block| !block.reached)
-        .map(|block| Lost {
-            address: block.start,
-            bytes: block.end - block.start,
-            sample: samples
-                .as_ref()
-                .and_then(|samples| samples.read(place.memory, block.sample)),
-        });
+    let lost: Vec<&Block> = blocks.all.iter().filter(|block| !block.reached).collect();
+    let records: Vec<u64> = lost.iter().map(|block| block.sample).collect();
+    let samples = match SampleShape::of(&found.layout) {
+        Some(shape) => shape.read_each(place.memory, &records),
+        None => vec![None; records.len()],
+    };
+    let lost = lost.iter().zip(samples).map(|(block, sample)| Lost {
+        address: block.start,
+        bytes: block.end - block.start,
+        sample,
+    });
     Ok(Reach {
         live_bytes: blocks.all.iter().map(|block| block.end - block.start).sum(),
         live_blocks: blocks.all.len() as u64,
@@ -366,35 +355,5 @@ impl Blocks {
                 self.found.push(number);
             }
         }
-    }
-}
-
-/// How to read the record of a sample.
-struct Samples {
-    site: Field,
-    requested: Field,
-    parts: Field,
-    parts_of_block: f64,
-}
-
-impl Samples {
-    /// `None`: the library is of before it told that.
-    fn of(layout: &Layout) -> Option<Samples> {
-        Some(Samples {
-            site: layout.field("sample.site").ok()?,
-            requested: layout.field("sample.requested_bytes").ok()?,
-            parts: layout.field("sample.parts").ok()?,
-            parts_of_block: layout.constant("SITE_PARTS", 1 << 16).ok()?.max(1) as f64,
-        })
-    }
-
-    fn read(&self, memory: &dyn Memory, address: u64) -> Option<Sample> {
-        let length = length_to(&[self.site, self.requested, self.parts]);
-        let record = memory.bytes(address, length).filter(|_| address != 0)?;
-        Some(Sample {
-            site: self.site.of(&record),
-            requested_bytes: self.requested.of(&record),
-            blocks: self.parts.of(&record) as f64 / self.parts_of_block,
-        })
     }
 }

@@ -1,6 +1,7 @@
 //! What is said of a program: types that can be written as JSON.
 
-use std::time::Instant;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -15,6 +16,7 @@ use crate::memory::Memory;
 use crate::part::{Part, PARTS};
 use crate::process::{age_ns, resident_bytes, resident_bytes_exact, Process};
 use crate::residency::Residency;
+use crate::samples::LiveSample;
 use crate::sites::Site;
 use crate::snapshot::{library, Settings, Snapshot};
 use crate::statistics::Statistics;
@@ -61,6 +63,9 @@ pub struct Report {
     /// Call sites of samples, those that hold most first.
     #[serde(skip)]
     pub sites: Vec<Site>,
+    /// Samples that live.
+    #[serde(skip)]
+    pub samples: Vec<LiveSample>,
     /// The files that the code of these is from.
     #[serde(skip)]
     pub files: Vec<LoadedFile>,
@@ -300,6 +305,7 @@ pub fn report(
         seconds: 0.0,
         cycles: snapshot.cycles.clone(),
         sites: snapshot.sites.clone(),
+        samples: snapshot.samples.clone(),
         files: Vec::new(),
         account,
     })
@@ -337,6 +343,37 @@ impl Report {
         if !self.sites.is_empty() {
             self.files = loaded_files(memory, mappings);
         }
+    }
+
+    /// Lets only those live that are that old, of a process that runs, by its samples. `false`:
+    /// of these nothing is known.
+    pub fn keep_older(&mut self, age: Duration) -> bool {
+        let clock = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
+        let Some(now) = clock.ok().filter(|_| self.source.core.is_none()) else {
+            return false;
+        };
+        let Some(before) = Duration::from(now).checked_sub(age) else {
+            self.sites.clear();
+            return true;
+        };
+        let is_old = |it: &&LiveSample| u128::from(it.sample.birth_ns) <= before.as_nanos();
+        let mut live: HashMap<u64, (f64, f64, u64)> = HashMap::new();
+        for it in self.samples.iter().filter(is_old).map(|it| &it.sample) {
+            let (bytes, blocks, samples) = live.entry(it.site).or_default();
+            *bytes += it.requested_bytes.max(1) as f64 * it.blocks;
+            *blocks += it.blocks;
+            *samples += 1;
+        }
+        self.sites.retain_mut(|site| {
+            let (bytes, blocks, samples) = live.remove(&site.address).unwrap_or_default();
+            site.live_bytes = bytes as u64;
+            site.live_blocks = blocks.ceil() as u64;
+            site.live_samples = samples;
+            samples > 0
+        });
+        self.sites
+            .sort_by_key(|site| std::cmp::Reverse(site.live_bytes));
+        self.samples.iter().all(|it| it.sample.birth_ns != 0)
     }
 
     /// Resident bytes of a part.

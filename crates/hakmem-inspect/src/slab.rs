@@ -1,7 +1,7 @@
 //! A slab, and what is known of each of its blocks.
 
 /// A slab.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slab {
     /// Its address.
     pub base: u64,

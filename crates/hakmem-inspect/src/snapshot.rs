@@ -13,6 +13,7 @@ use crate::maps::{Mapped, Mapping};
 use crate::memory::{Budget, Memory};
 use crate::ranges::merged;
 use crate::regions::Regions;
+use crate::samples::{live_samples, LiveSample};
 use crate::sites::{sites, Site};
 use crate::slab::Slab;
 use crate::statistics::{big_parts, Statistics};
@@ -36,6 +37,8 @@ pub struct Snapshot {
     pub cycles: Option<Cycles>,
     /// Call sites of samples, those that hold most first.
     pub sites: Vec<Site>,
+    /// Samples that live.
+    pub samples: Vec<LiveSample>,
     /// Data of the program and its libraries, in order and apart.
     pub data: Vec<Range<u64>>,
     /// Memory of its records, in order and apart.
@@ -126,7 +129,8 @@ impl Snapshot {
         mappings: &[Mapping],
         found: &Found,
     ) -> Result<Snapshot, Error> {
-        let memory = &Budget::of(memory);
+        let whole = memory;
+        let memory = &Budget::of(whole);
         let layout = &found.layout;
         let classes = size_classes(memory, layout, &found.file)?;
         let mut regions = Regions::read(memory, layout, mappings, &classes)?;
@@ -147,6 +151,7 @@ impl Snapshot {
             data: data(memory, mappings),
             cycles: Cycles::read(memory, layout).unwrap_or_default(),
             sites: sites(memory, layout).unwrap_or_default(),
+            samples: live_samples(whole, layout, &regions),
             classes,
             regions,
             heaps,

@@ -72,6 +72,17 @@ impl Amount {
         self.coarsest = self.coarsest.max(other.coarsest);
     }
 
+    /// The same as a part of a whole that is known, and of which it is this share as the samples
+    /// tell: the larger the share, the less it can be off.
+    pub fn within(self, share: f64) -> Amount {
+        let rest = 1.0 - share.clamp(0.0, 1.0);
+        Amount {
+            variance: self.variance * rest,
+            coarsest: self.coarsest * rest,
+            ..self
+        }
+    }
+
     /// Bytes by which the difference of the two may be off by the choice of samples, at 99%.
     pub fn error_of_difference(&self, other: &Amount) -> f64 {
         let coarsest = self.coarsest.max(other.coarsest);

@@ -10,13 +10,14 @@ use hakmem_report::html::document;
 use maud::{html, Markup};
 
 use super::live::NamedSite;
+use super::pinned::{self, Pinned};
 use super::text::count;
 use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
 
 const STYLE: &str = include_str!("inspect.css");
 
 /// The page.
-pub fn render(report: &Report, sites: &[NamedSite]) -> String {
+pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned) -> String {
     let program = report.source.name.as_str();
     let title = match report.source.pid {
         Some(pid) => format!("{program} ({pid})"),
@@ -28,6 +29,7 @@ pub fn render(report: &Report, sites: &[NamedSite]) -> String {
             (split(report))
             (advice(report))
             (holders(report, sites))
+            (pinned::page(report, pinned))
             (map(report))
             (calls(report))
             @for note in &report.notes { p.lead { (note) "." } }

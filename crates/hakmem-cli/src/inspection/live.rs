@@ -49,9 +49,15 @@ pub struct Names(HashMap<Vec<u64>, Stack>);
 impl Names {
     /// The sites that hold most, so many of them.
     pub fn largest(&mut self, report: &Report, count: usize) -> Vec<NamedSite> {
-        let sites = &report.sites[..report.sites.len().min(count)];
-        let new = |site: &&Site| !self.0.contains_key(&site.frames);
-        let new: Vec<Site> = sites.iter().filter(new).cloned().collect();
+        let sites: Vec<&Site> = report.sites.iter().take(count).collect();
+        self.of(report, &sites)
+    }
+
+    /// These sites.
+    pub fn of(&mut self, report: &Report, sites: &[&Site]) -> Vec<NamedSite> {
+        let new = |site: &&&Site| !self.0.contains_key(&site.frames);
+        let new = sites.iter().filter(new);
+        let new: Vec<Site> = new.map(|&site| site.clone()).collect();
         if !new.is_empty() {
             let recording = recording(report, &new);
             let symbols = Symbols::resolve_below(&recording, &root(&report.source));
@@ -204,17 +210,22 @@ pub fn root(source: &Source) -> PathBuf {
     }
 }
 
+/// Why it is not known which code holds the memory.
+pub fn no_samples(report: &Report) -> String {
+    format!(
+        "{} takes no samples, so that nobody knows which code holds its memory: start it with \
+         HAKMEM_SAMPLE_KIB=512, or let it call hakmem_option_set(\"sample_kib\", 512)",
+        report.source.name
+    )
+}
+
 /// Writes what lives now as a recording.
 ///
 /// # Errors
 /// No samples are taken in the process, or the file cannot be written.
 pub fn write_profile(report: &Report, document: &Document) -> Result<()> {
     if report.sites.is_empty() {
-        bail!(
-            "{} takes no samples, so that nobody knows which code holds its memory: start it with \
-             HAKMEM_SAMPLE_KIB=512, or let it call hakmem_option_set(\"sample_kib\", 512)",
-            report.source.name
-        );
+        bail!(no_samples(report));
     }
     document.write(write(&recording(report, &report.sites)))
 }

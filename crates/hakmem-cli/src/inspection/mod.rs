@@ -2,7 +2,8 @@
 //!
 //! [`hakmem_inspect`] reads; here is what is shown. [`text`] and [`html`] are the forms of
 //! `inspect`, [`screen`] draws for `top` what [`watch`] sees, as far as it [`fit`]s, [`live`] names
-//! call sites, [`slow`] prints what slow paths cost, [`words`] is what all have in common.
+//! call sites, [`pinned`] says what live blocks pin, [`slow`] prints what slow paths cost,
+//! [`words`] is what all have in common.
 
 pub mod figures;
 pub mod fit;
@@ -10,6 +11,7 @@ pub mod html;
 pub mod leaks;
 pub mod live;
 pub mod metrics;
+pub mod pinned;
 pub mod screen;
 mod serve;
 pub mod slow;
@@ -21,14 +23,17 @@ pub mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{bail, Result};
 use hakmem_inspect::report::inspect_core;
 use hakmem_inspect::{Core, Report};
+use hakmem_profile::units;
 use serde::Serialize;
 
 use crate::cli::InspectArguments;
 use crate::output::{print, print_bytes, Document};
+use pinned::Pinned;
 use target::Target;
 
 /// Call sites that are told.
@@ -41,6 +46,8 @@ struct Whole<'a> {
     report: &'a Report,
     /// Those that hold most.
     sites: &'a [live::NamedSite],
+    /// What live blocks pin.
+    pinned: &'a Pinned,
 }
 
 /// Looks at a process or a core file once.
@@ -57,11 +64,16 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         .as_deref()
         .map(Document::private)
         .transpose()?;
-    let report = match Target::of(&arguments.target)? {
+    let mut report = match Target::of(&arguments.target)? {
         Target::Process(pid) => hakmem_inspect::inspect(pid)?,
         Target::Core(path) => inspect_core(&Core::open(&path)?)?,
     };
-    let sites = live::Names::default().largest(&report, SITES);
+    if let Some(age) = arguments.older_than {
+        keep_older(&mut report, age)?;
+    }
+    let mut names = live::Names::default();
+    let sites = names.largest(&report, SITES);
+    let pinned = Pinned::of(&report, &mut names, SITES);
     let outputs = [&arguments.html, &arguments.profile];
     let on_stdout = |path: &&Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     let others = outputs.into_iter().filter(on_stdout).count();
@@ -69,7 +81,7 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         bail!("only one format can go to standard output: give the others a file");
     }
     if let Some(page) = page {
-        page.write(html::render(&report, &sites))?;
+        page.write(html::render(&report, &sites, &pinned))?;
     }
     if let Some(profile) = profile {
         live::write_profile(&report, &profile)?;
@@ -78,11 +90,32 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         let whole = Whole {
             report: &report,
             sites: &sites,
+            pinned: &pinned,
         };
         print_bytes((serde_json::to_string_pretty(&whole)? + "\n").as_bytes())?;
     } else if others == 0 {
         let style = text::Style::for_output(arguments.map);
-        print(&text::render(&report, &sites, &style))?;
+        print(&match arguments.pinned {
+            true => text::render_pinned(&report, &pinned, &style),
+            false => text::render(&report, &sites, &pinned, &style),
+        })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Leaves the call sites of old blocks.
+fn keep_older(report: &mut Report, age: Duration) -> Result<()> {
+    if report.sites.is_empty() {
+        bail!(live::no_samples(report));
+    }
+    if !report.keep_older(age) {
+        bail!(
+            "how old blocks are is known of a process alone, and of one on a library that tells it"
+        );
+    }
+    let age = units::duration(age.as_nanos() as f64);
+    report.notes.push(format!(
+        "\"Who holds it\" and the profile are of blocks that are older than {age} alone"
+    ));
+    Ok(())
 }

@@ -11,6 +11,7 @@ use hakmem_profile::units::shortened;
 use hakmem_report::format::one_line;
 
 use super::live::NamedSite;
+use super::pinned::Pinned;
 use super::slow;
 use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
 use crate::locale::has_colours;
@@ -59,13 +60,16 @@ const CELL: usize = 8;
 const MAP_COLUMNS: usize = 79;
 
 /// The whole text.
-pub fn render(report: &Report, sites: &[NamedSite], style: &Style) -> String {
+pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned, style: &Style) -> String {
     let mut text = head(report);
     text.push_str(&bar(report, style));
     push_parts(&mut text, report, style);
     push_advice(&mut text, report);
     push_calls(&mut text, report);
     push_sites(&mut text, report, sites);
+    if pinned.matters(report) {
+        text.push_str(&pinned.render(report, PINNED));
+    }
     if let Some(cycles) = &report.cycles {
         text.push_str(&slow::render(cycles));
     }
@@ -73,6 +77,12 @@ pub fn render(report: &Report, sites: &[NamedSite], style: &Style) -> String {
     for note in &report.notes {
         let _ = writeln!(text, "\nNote: {note}.");
     }
+    broken(&text, style.columns)
+}
+
+/// What live blocks pin, and nothing else.
+pub fn render_pinned(report: &Report, pinned: &Pinned, style: &Style) -> String {
+    let text = head(report) + &pinned.render(report, super::SITES);
     broken(&text, style.columns)
 }
 
@@ -183,7 +193,9 @@ fn push_part(text: &mut String, report: &Report, part: &PartReport, style: &Styl
 }
 
 /// A part that is smaller than this share of all is not worth a word.
-const WORTH: u64 = 50;
+pub const WORTH: u64 = 50;
+/// Rows of what live blocks pin that are shown unasked.
+const PINNED: usize = 3;
 
 fn push_advice(text: &mut String, report: &Report) {
     let mut parts: Vec<&PartReport> = report.parts.iter().collect();

@@ -10,21 +10,24 @@ use hakmem_inspect::part::Part;
 use hakmem_inspect::Error;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::style::Color;
 use ratatui::DefaultTerminal;
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use super::live::{write_beside, NamedSite};
+use super::live::{write_beside, NamedSite, Names};
+use super::pinned::Pinned;
 use super::screen::{draw, Below, Order, View};
 use super::target::process_of;
 use super::text;
 use super::watch::{Look, Rates, Watch};
 use super::words::{bytes, rate, share};
+use super::SITES;
 use crate::cli::TopArguments;
 use crate::interrupt::is_ignored;
-use crate::locale::{ascii, is_plain, spelt};
+use crate::locale::{ascii, has_colours, is_plain, spelt};
 use crate::output::{print, print_bytes, print_if_read};
 
 /// One look, for programs.
@@ -79,7 +82,8 @@ fn whole(look: &Look, rates: Rates, as_json: bool) -> Result<String> {
         return json(look, rates);
     }
     let style = text::Style::for_output(0);
-    Ok(text::render(&look.report, &look.sites, &style) + "\n" + &rates_in_words(&rates))
+    let pinned = Pinned::of(&look.report, &mut Names::default(), SITES);
+    Ok(text::render(&look.report, &look.sites, &pinned, &style) + "\n" + &rates_in_words(&rates))
 }
 
 fn rates_in_words(rates: &Rates) -> String {
@@ -220,6 +224,10 @@ fn interact(
             draw(frame, &view);
             if is_plain() {
                 spell(frame.buffer_mut());
+            }
+            if !has_colours() {
+                let cells = &mut frame.buffer_mut().content;
+                cells.iter_mut().for_each(|cell| cell.fg = Color::Reset);
             }
         })?;
         let next = view.look.at + interval;

@@ -9,6 +9,7 @@ mod fixtures;
 mod generate;
 mod inspect;
 mod inspect_live;
+mod inspect_pinned;
 mod metrics;
 mod musl;
 mod options;

@@ -156,3 +156,29 @@ fn links_of_others_are_not_written_through() {
         .stderr(contains("is a link of another user"));
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "as it was");
 }
+
+/// The program keeps 31 MiB.
+#[test]
+fn a_peak_beyond_the_limit_is_told() {
+    let directory = scratch();
+    let program = compiled(directory.path());
+    for (limit, words, code, told) in [
+        ("40M", None, 0, false),
+        ("20M", None, 1, true),
+        // It keeps its own status.
+        ("20M", Some("fork"), 7, true),
+    ] {
+        let output = hakmem()
+            .args(["record", "--limit", limit, "--output"])
+            .arg(directory.path())
+            .arg("--")
+            .arg(&program)
+            .args(words)
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{error}");
+        let line = "live at the peak, more than 20.0 MiB";
+        assert_eq!(error.contains(line), told, "{error}");
+    }
+}

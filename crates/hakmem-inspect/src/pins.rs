@@ -1,0 +1,400 @@
+//! What live blocks pin: the free memory of the pages that they lie on, which cannot go back.
+//!
+//! Slabs give memory back in *grains*, of a page or a few. A grain in which a block lives stays,
+//! and the blocks that live there share it by their bytes:
+//!
+//!     | live | free               |    the block holds the whole grain, and is *alone*
+//!     | live | free | live | free |    each holds a half; less than half is in use: *sparse*
+//!
+//! Cached blocks are free here, grains without a live block do not count, and blocks with a slab or
+//! a mapping of their own pin nothing. For each size class this is exact. The site of a block is
+//! known if that is a sample, but then it does not lie among the others of its kind: its record
+//! tells the block in whose place it came, and the others that it stands for are taken to lie as
+//! if it did lie there.
+
+use std::collections::BTreeMap;
+
+use crate::blocks::{Bits, PAGE};
+use crate::classes::SizeClass;
+use crate::regions::Regions;
+use crate::residency::{page_size, Residency};
+use crate::samples::LiveSample;
+use crate::slab::Slab;
+use crate::snapshot::Snapshot;
+
+/// Of blocks in grains of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Held {
+    /// Resident bytes of the blocks.
+    pub live: f64,
+    /// Bytes that are free in these grains, as far as they are theirs.
+    pub pinned: f64,
+}
+
+/// By kind of the grain: [`ALONE`], [`SPARSE`], both or none.
+pub type Hold = [Held; 4];
+/// No other block lives there.
+pub const ALONE: usize = 1;
+/// Less than half of its memory is in use.
+pub const SPARSE: usize = 2;
+
+/// The live blocks of a size class.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ClassPins {
+    /// Bytes of a block.
+    pub size: u64,
+    /// How many there are.
+    pub blocks: u64,
+    /// What they hold.
+    pub hold: Hold,
+}
+
+/// What a sample tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SamplePins {
+    /// Where the record of its call site lies.
+    pub site: u64,
+    /// Its class.
+    pub size_class: usize,
+    /// What it holds itself.
+    pub own: Hold,
+    /// How many others it stands for.
+    pub others: f64,
+    /// What each of these holds.
+    pub other: Hold,
+}
+
+/// What live blocks pin.
+#[derive(Clone, Debug, Default)]
+pub struct Pins {
+    /// By size class.
+    pub classes: BTreeMap<usize, ClassPins>,
+    /// The samples' own slabs, which are of a few classes.
+    pub of_samples: BTreeMap<usize, ClassPins>,
+    /// The samples, as far as their places are known.
+    pub samples: Vec<SamplePins>,
+}
+
+/// The live blocks in a grain.
+#[derive(Clone, Copy, Debug, Default)]
+struct Grain {
+    bytes: u64,
+    resident: u64,
+    live: u64,
+    blocks: u64,
+}
+
+impl Grain {
+    /// The one at the offset, of whose pages with memory it is known how many bytes live.
+    fn of(slab: &Slab, bits: &Bits, offset: u64, live: impl Fn(u64) -> Option<u64>) -> Grain {
+        let bytes = grain_bytes(slab.bytes);
+        let end = (offset + bytes).min(slab.bytes);
+        let last = end.div_ceil(slab.size).min(slab.blocks);
+        let mut grain = Grain {
+            bytes,
+            blocks: bits.counts(offset / slab.size, last)[3],
+            ..Grain::default()
+        };
+        for page in (offset..end).step_by(PAGE as usize) {
+            if let Some(live) = live(page) {
+                grain.resident += PAGE;
+                grain.live += live;
+            }
+        }
+        grain
+    }
+
+    /// The same with so many bytes of one block more, which then keeps it from going back.
+    fn with(self, bytes: u64) -> Grain {
+        let resident = if self.blocks == 0 {
+            self.bytes
+        } else {
+            self.resident
+        };
+        Grain {
+            resident: resident.max(self.live + bytes),
+            live: self.live + bytes,
+            blocks: self.blocks + 1,
+            ..self
+        }
+    }
+
+    /// Adds what so many of the live bytes hold.
+    fn add_to(&self, hold: &mut Hold, bytes: u64) {
+        if self.live == 0 {
+            return;
+        }
+        let alone = if self.blocks == 1 { ALONE } else { 0 };
+        let sparse = if self.live * 2 < self.resident {
+            SPARSE
+        } else {
+            0
+        };
+        let free = self.resident.saturating_sub(self.live);
+        let held = &mut hold[alone + sparse];
+        held.live += bytes as f64;
+        held.pinned += free as f64 * bytes as f64 / self.live as f64;
+    }
+}
+
+/// As the library has it: `slab_grain`.
+fn grain_bytes(slab_bytes: u64) -> u64 {
+    (slab_bytes / 64).max(PAGE).max(page_size())
+}
+
+impl Pins {
+    /// Adds a slab, of whose pages it is known how many bytes live; `None`: a page has no memory.
+    pub(crate) fn add(&mut self, slab: &Slab, bits: &Bits, pages: &[Option<u64>]) {
+        let live = bits.counts(0, slab.blocks)[3];
+        if slab.blocks < 2 || live == 0 {
+            return;
+        }
+        let classes = match slab.sampled {
+            true => &mut self.of_samples,
+            false => &mut self.classes,
+        };
+        let class = classes.entry(slab.size_class).or_default();
+        class.size = slab.size;
+        class.blocks += live;
+        for offset in (0..slab.bytes).step_by(grain_bytes(slab.bytes) as usize) {
+            let grain = Grain::of(slab, bits, offset, |page| pages[(page / PAGE) as usize]);
+            grain.add_to(&mut class.hold, grain.live);
+        }
+    }
+
+    /// Adds the samples.
+    pub(crate) fn add_samples(
+        &mut self,
+        snapshot: &Snapshot,
+        residency: &Residency,
+        region_shift: u32,
+        unit_shift: u32,
+    ) {
+        let regions = &snapshot.regions;
+        let mut look = Look::new(regions, residency);
+        // By slab they come already, and now by that of their place.
+        let known = snapshot.samples.iter().filter(|it| it.sample.place != 0);
+        let mut known: Vec<(&LiveSample, Option<(usize, u64)>, Hold)> = known
+            .map(|it| {
+                let own = it.slab.map_or(Hold::default(), |block| look.hold(block));
+                (it, regions.block_at(it.sample.place, region_shift), own)
+            })
+            .collect();
+        known.sort_by_key(|(_, place, _)| *place);
+        for (it, place, own) in known {
+            let Some(class) = snapshot.classes.get(it.sample.size_class) else {
+                continue;
+            };
+            if class.blocks < 2 || class.size == 0 || class.units == 0 {
+                continue;
+            }
+            let place = place.filter(|&(slab, _)| {
+                let slab = &regions.slabs[slab];
+                slab.size_class == it.sample.size_class && !slab.sampled && slab.blocks > 1
+            });
+            self.samples.push(SamplePins {
+                site: it.sample.site,
+                size_class: it.sample.size_class,
+                own,
+                others: (it.sample.blocks - 1.0).max(0.0),
+                other: match place {
+                    Some(block) => look.hold(block),
+                    // It would have kept the slab that has gone.
+                    None => deserted(class, unit_shift),
+                },
+            });
+        }
+    }
+}
+
+/// What a block holds if nothing else lives in its slab.
+fn deserted(class: &SizeClass, unit_shift: u32) -> Hold {
+    let bytes = grain_bytes(class.units.min(32) << unit_shift);
+    let mut hold = Hold::default();
+    let mut left = class.size.min(32 << unit_shift);
+    while left > 0 {
+        let piece = left.min(bytes);
+        let empty = Grain {
+            bytes,
+            ..Grain::default()
+        };
+        empty.with(piece).add_to(&mut hold, piece);
+        left -= piece;
+    }
+    hold
+}
+
+/// Looks at blocks, those of one slab one after the other.
+struct Look<'a> {
+    regions: &'a Regions,
+    residency: &'a Residency,
+    slab: usize,
+    bits: Option<Bits>,
+}
+
+impl<'a> Look<'a> {
+    fn new(regions: &'a Regions, residency: &'a Residency) -> Look<'a> {
+        Look {
+            regions,
+            residency,
+            slab: 0,
+            bits: None,
+        }
+    }
+
+    /// What the block of that number in the slab holds, or would hold if it lived.
+    fn hold(&mut self, (place, block): (usize, u64)) -> Hold {
+        let slab = &self.regions.slabs[place];
+        if self.bits.is_none() || self.slab != place {
+            self.bits = Some(Bits::of(slab));
+            self.slab = place;
+        }
+        let mut hold = Hold::default();
+        let Some(bits) = self.bits.as_ref().filter(|_| slab.blocks > 1) else {
+            let block = slab.base..slab.base + slab.bytes;
+            hold[ALONE].live = self.residency.bytes(block) as f64;
+            return hold;
+        };
+        let resident = |page: u64| {
+            let page = slab.base + page..slab.base + page + PAGE;
+            self.residency.bytes(page) > 0
+        };
+        let lives = bits.counts(block, block + 1)[3] == 1;
+        let (start, end) = (block * slab.size, (block + 1) * slab.size);
+        let grain = grain_bytes(slab.bytes);
+        for offset in (start - start % grain..end).step_by(grain as usize) {
+            let live = |page| resident(page).then(|| bits.page(slab, page)[3]);
+            let there = Grain::of(slab, bits, offset, live);
+            let piece = start.max(offset)..end.min(offset + grain);
+            let pages = (piece.start - piece.start % PAGE..piece.end).step_by(PAGE as usize);
+            let pages = pages.filter(|&page| !lives || resident(page));
+            let bytes = |page: u64| piece.end.min(page + PAGE) - piece.start.max(page);
+            let bytes = pages.map(bytes).sum();
+            let there = if lives { there } else { there.with(bytes) };
+            there.add_to(&mut hold, bytes);
+        }
+        hold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slab(size: u64, live: &[u64]) -> Slab {
+        let blocks = 65536 / size;
+        let mut free = vec![u64::MAX; blocks.div_ceil(64) as usize];
+        for &block in live {
+            free[block as usize / 64] &= !(1 << (block % 64));
+        }
+        Slab {
+            base: 1 << 21,
+            bytes: 65536,
+            size_class: 1,
+            size,
+            blocks,
+            free,
+            ..Slab::default()
+        }
+    }
+
+    fn regions(slab: Slab) -> Regions {
+        Regions {
+            slabs: vec![slab],
+            ..Regions::default()
+        }
+    }
+
+    fn pins(slab: &Slab) -> Hold {
+        let mut pins = Pins::default();
+        let bits = Bits::of(slab);
+        let pages: Vec<_> = (0..16)
+            .map(|page| Some(bits.page(slab, page * PAGE)[3]))
+            .collect();
+        pins.add(slab, &bits, &pages);
+        pins.classes[&1].hold
+    }
+
+    #[test]
+    fn a_grain_is_shared_by_those_that_live_there() {
+        // Of 16 grains of 64 blocks three have live ones: one, two, and 33.
+        let live: Vec<u64> = [0, 64, 65].into_iter().chain(128..161).collect();
+        let hold = pins(&slab(64, &live));
+        let held = |live: u64, all: u64| Held {
+            live: live as f64,
+            pinned: (all - live) as f64,
+        };
+        assert_eq!(hold[ALONE + SPARSE], held(64, 4096));
+        assert_eq!(hold[SPARSE], held(128, 4096));
+        assert_eq!(hold[0], held(33 * 64, 4096));
+        assert_eq!(hold[ALONE], Held::default());
+    }
+
+    #[test]
+    fn a_long_block_fills_some_grains_and_shares_others() {
+        // 5120 bytes: a page and a quarter.
+        let hold = pins(&slab(5120, &[0]));
+        assert_eq!(
+            hold[ALONE],
+            Held {
+                live: 4096.0,
+                pinned: 0.0
+            }
+        );
+        assert_eq!(
+            hold[ALONE + SPARSE],
+            Held {
+                live: 1024.0,
+                pinned: 3072.0
+            }
+        );
+    }
+
+    #[test]
+    fn what_blocks_hold_adds_up_to_what_all_hold() {
+        for size in [48, 64, 1008, 5120, 20480] {
+            let live: Vec<u64> = (0..65536 / size).filter(|block| block % 7 < 2).collect();
+            let slab = slab(size, &live);
+            let residency = Residency::of([slab.base..slab.base + 65536]);
+            let regions = regions(slab.clone());
+            let mut look = Look::new(&regions, &residency);
+            let mut sum = Hold::default();
+            for &block in &live {
+                for (sum, held) in sum.iter_mut().zip(look.hold((0, block))) {
+                    sum.live += held.live;
+                    sum.pinned += held.pinned;
+                }
+            }
+            for (sum, all) in sum.iter().zip(pins(&slab)) {
+                assert_eq!(sum.live, all.live, "{size}");
+                assert!((sum.pinned - all.pinned).abs() < 1e-6, "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_place_of_a_sample_counts_as_if_it_lived_there() {
+        let regions = regions(slab(64, &[64]));
+        let residency = Residency::of([(1 << 21) + 4096..(1 << 21) + 8192]);
+        let mut look = Look::new(&regions, &residency);
+        // Nothing lives in the first page, which has no memory: it would have.
+        let alone = Held {
+            live: 64.0,
+            pinned: 4032.0,
+        };
+        assert_eq!(look.hold((0, 0))[ALONE + SPARSE], alone);
+        assert_eq!(look.hold((0, 64))[ALONE + SPARSE], alone);
+        let half = Held {
+            live: 64.0,
+            pinned: 1984.0,
+        };
+        assert_eq!(look.hold((0, 65))[SPARSE], half);
+        let class = SizeClass {
+            size: 64,
+            blocks: 1024,
+            units: 1,
+            tier: 0,
+        };
+        assert_eq!(deserted(&class, 16)[ALONE + SPARSE], alone);
+    }
+}
