@@ -20,4 +20,5 @@ mod record_symbols;
 mod report;
 mod run;
 mod run_stats;
+mod serve;
 mod trim;
