@@ -44,8 +44,9 @@ const FRESH: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(8);
 /// And then gets one that is no older than this.
 const KEPT: Duration = Duration::from_secs(60);
-/// So many answers are kept.
-const KEPT_MAX: usize = 256;
+/// So many bytes of answers are kept, of which each counts as so many at least.
+const KEPT_BYTES: usize = 64 << 20;
+const KEPT_BYTES_EACH: usize = 16 << 10;
 
 /// Where to listen: `HOST:PORT`, `[ADDRESS]:PORT`, `:PORT` for every address of this machine.
 fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
@@ -257,7 +258,9 @@ impl Answers {
     fn keep(&self, ask: Ask, answer: &Answer) {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given.retain(|_, (at, _)| at.elapsed() < KEPT);
-        if given.len() >= KEPT_MAX {
+        let kept = given.values().map(|(_, it)| it.body.len());
+        let kept: usize = kept.map(|length| length.max(KEPT_BYTES_EACH)).sum();
+        if kept >= KEPT_BYTES {
             given.clear();
         }
         given.insert(ask, (Instant::now(), answer.clone()));
