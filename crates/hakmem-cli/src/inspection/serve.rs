@@ -3,8 +3,8 @@
 //! Whoever reaches the port is a stranger. A connection carries one request without a body, and has
 //! some seconds; where too many are open, or descriptors run out, the oldest gives way. One thread
 //! looks at processes, for each question at most once a second, for all that ask meanwhile; who
-//! asks while that takes long gets the last answer. A page in a browser cannot read them by a name that leads here
-//! (DNS rebinding): only names that are known are answered to.
+//! asks while that takes long gets the last answer. A page in a browser cannot read them by a name
+//! that leads here (DNS rebinding): only names that are known are answered to.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
