@@ -46,6 +46,8 @@ pub enum Command {
     Top(TopArguments),
     /// Write figures of running programs for Prometheus
     Metrics(MetricsArguments),
+    /// Serve Prometheus, pprof and its kin, and browsers
+    Serve(ServeArguments),
     /// Let running programs give free memory back now, also while they sleep
     Trim(TrimArguments),
     /// Measure a program on hakmem, the system's malloc and other allocators
@@ -228,7 +230,7 @@ pub struct MetricsArguments {
     /// Number or name of a process [default: all that hakmem serves]
     #[arg(value_name = "PID|NAME", add = candidates::processes())]
     pub target: Option<String>,
-    /// Answer at this address, HOST:PORT or :PORT, under /metrics, until it is stopped
+    /// Answer at this address, HOST:PORT or :PORT, as hakmem serve does, until it is stopped
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["textfile", "once", "interval"])]
     pub listen: Option<String>,
     /// Print the figures once; the default
@@ -240,6 +242,30 @@ pub struct MetricsArguments {
     /// Write the file again and again, at this interval
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "textfile")]
     pub interval: Option<Duration>,
+}
+
+/// `hakmem serve`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Under /metrics there is what `hakmem metrics` prints, under /debug/pprof/heap and \
+/debug/pprof/allocs a profile for `go tool pprof` and continuous profilers, if the program takes \
+samples (HAKMEM_SAMPLE_KIB=512), and under / a page to look at. Where several processes are \
+served, ?pid=1234 says which one. Whoever reaches the address may read all that: names of programs \
+and functions, and what they hold.
+
+Exit status: 2 when the process cannot be looked at, or the address not be used.
+
+Examples:
+  hakmem serve redis-server
+  go tool pprof -http=: http://127.0.0.1:6060/debug/pprof/heap
+  hakmem serve all --listen 127.0.0.1:9427")]
+pub struct ServeArguments {
+    /// Number or name of a process, or all that hakmem serves
+    #[arg(value_name = "PID|NAME|all", add = candidates::processes())]
+    pub target: String,
+    /// Answer at this address, HOST:PORT or :PORT
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6060")]
+    pub listen: String,
 }
 
 /// `hakmem trim`

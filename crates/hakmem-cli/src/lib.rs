@@ -103,6 +103,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Inspect(arguments) => inspection::inspect(&arguments),
         Command::Top(arguments) => inspection::top::top(&arguments),
         Command::Metrics(arguments) => inspection::metrics::metrics(&arguments),
+        Command::Serve(arguments) => inspection::serve::serve(&arguments),
         Command::Trim(arguments) => trim::trim(&arguments),
         Command::Compare(arguments) => compare::compare(arguments),
         Command::Bench(arguments) => bench::bench(arguments),

@@ -38,6 +38,7 @@ pub mod sites;
 pub mod slab;
 pub mod snapshot;
 mod stacks;
+pub mod standing;
 pub mod statistics;
 mod ticks;
 

@@ -132,7 +132,7 @@ impl Process {
 }
 
 /// In which /proc tells times, on every Linux.
-const TICKS_PER_SECOND: f64 = 100.0;
+pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Nanoseconds since the process began that has this [`Process::start`].
 pub fn age_ns(start: u64) -> u64 {

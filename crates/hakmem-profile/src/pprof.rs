@@ -1,5 +1,6 @@
 //! A recording as a gzipped `profile.proto`, which `go tool pprof` and most continuous profilers
-//! read. Sample types are those of Go's heap profiles, and what lived at the peak besides.
+//! read. Sample types are those of Go's heap profiles, and of a recording what lived at the peak
+//! besides.
 
 use std::io::Write;
 
@@ -118,9 +119,14 @@ mod proto {
 
 use proto::{Function, Line, Location, Mapping, Profile, ValueType};
 
-/// The bytes of the file.
+/// The bytes of the file, which shows first what lived at the end.
 pub fn render(analysis: &Analysis) -> Vec<u8> {
-    let bytes = profile(analysis).encode_to_vec();
+    render_first(analysis, Measure::End)
+}
+
+/// The same with another measure that is shown first.
+pub fn render_first(analysis: &Analysis, first: Measure) -> Vec<u8> {
+    let bytes = profile(analysis, first).encode_to_vec();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail.
     let _ = encoder.write_all(&bytes);
@@ -134,22 +140,28 @@ const TYPES: [(Measure, &str, &str); 3] = [
     (Measure::Peak, "peak_objects", "peak_space"),
 ];
 
-fn profile(analysis: &Analysis) -> Profile {
+fn profile(analysis: &Analysis, first: Measure) -> Profile {
+    let types: Vec<_> = TYPES
+        .into_iter()
+        .filter(|(measure, ..)| analysis.measures().any(|it| it == *measure))
+        .collect();
     let mut builder = Builder::default();
     // The first one is empty.
     builder.string("");
     let header = &analysis.recording.header;
-    for (_, objects, space) in TYPES {
+    for &(_, objects, space) in &types {
         for (kind, unit) in [(objects, "count"), (space, "bytes")] {
             let value = builder.value_type(kind, unit);
             builder.profile.sample_type.push(value);
         }
     }
+    let shown = types.iter().find(|(measure, ..)| *measure == first);
+    builder.profile.default_sample_type = shown.map_or(0, |(.., space)| builder.string(space));
     // The first mapping is taken for the program.
     let modules = &analysis.recording.modules;
     let is_program = |number: &usize| modules[*number].path == header.program;
-    let (first, others): (Vec<usize>, Vec<usize>) = (0..modules.len()).partition(is_program);
-    for number in first.into_iter().chain(others) {
+    let (own, others): (Vec<usize>, Vec<usize>) = (0..modules.len()).partition(is_program);
+    for number in own.into_iter().chain(others) {
         builder.add_mapping(number as u64 + 1, &modules[number]);
     }
     for location in 0..analysis.symbols.locations.len() {
@@ -158,8 +170,8 @@ fn profile(analysis: &Analysis) -> Profile {
     for site in &analysis.sites {
         let stack = analysis.symbols.stacks.get(site.site);
         let locations = stack.map_or(&[][..], Vec::as_slice);
-        let values = TYPES.into_iter().flat_map(|(measure, _, _)| {
-            let amount = site.amount(measure);
+        let values = types.iter().flat_map(|(measure, ..)| {
+            let amount = site.amount(*measure);
             [amount.blocks.round() as i64, amount.bytes.round() as i64]
         });
         builder.profile.sample.push(proto::Sample {
@@ -173,7 +185,6 @@ fn profile(analysis: &Analysis) -> Profile {
     builder.profile.duration_nanos = analysis.duration_ns() as i64;
     builder.profile.period = header.sample_mean_bytes as i64;
     builder.profile.period_type = Some(builder.value_type("space", "bytes"));
-    builder.profile.default_sample_type = builder.string("inuse_space");
     let comment = builder.string(&header.writer);
     builder.profile.comment.push(comment);
     builder.finish()

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
+use hakmem_inspect::standing::Standing;
 use hakmem_inspect::Report;
+use hakmem_report::format::one_line;
 use prometheus::{Encoder, Gauge, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 
 /// A metric: its name, what it is, and its labels besides those of the process.
@@ -15,8 +17,9 @@ const PROCESS: [&str; 2] = ["pid", "program"];
 const GAUGES: [Metric; 8] = [
     (
         "hakmem_process_info",
-        "A process that hakmem serves, with the version and the preset of the library.",
-        &["version", "preset"],
+        "A process that hakmem serves: version and preset of the library; control group, start in \
+         seconds since 1970, and state of the process.",
+        &["version", "preset", "cgroup", "start_time", "state"],
     ),
     (
         "hakmem_process_resident_bytes",
@@ -158,8 +161,15 @@ impl Figures {
             let labels = [&labels, more].concat();
             self.counters[name].with_label_values(&labels).inc_by(value);
         };
+        let standing = report.source.pid.map(Standing::of).unwrap_or_default();
+        let (group, start) = (
+            one_line(&standing.control_group),
+            standing.start_unix_s.to_string(),
+        );
+        let standing = [group.as_str(), &start, &standing.state];
         self.processes.inc();
-        set("hakmem_process_info", &[version, preset], 1);
+        let more = [&[version, preset][..], &standing].concat();
+        set("hakmem_process_info", &more, 1);
         set("hakmem_process_resident_bytes", &[], report.rss_bytes);
         set(
             "hakmem_without_memory_bytes",

@@ -14,7 +14,7 @@ use super::pinned::{self, Pinned};
 use super::text::count;
 use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
 
-const STYLE: &str = include_str!("inspect.css");
+pub(super) const STYLE: &str = include_str!("inspect.css");
 
 /// The page.
 pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned) -> String {
@@ -40,7 +40,7 @@ pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned) -> String {
 }
 
 /// The colour of each part, as a class of its own.
-fn colours() -> String {
+pub(super) fn colours() -> String {
     let mut style = String::new();
     for &part in PARTS {
         let value = colour(part).1;
@@ -53,7 +53,7 @@ fn class(part: Part) -> String {
     format!("p{}", part as usize)
 }
 
-fn header(report: &Report, title: &str) -> Markup {
+pub(super) fn header(report: &Report, title: &str) -> Markup {
     let library = &report.library;
     let source = &report.source;
     html! {
@@ -99,7 +99,7 @@ fn tiles(report: &Report) -> Markup {
     }
 }
 
-fn split(report: &Report) -> Markup {
+pub(super) fn split(report: &Report) -> Markup {
     let shown = |part: &&PartReport| part.resident_bytes > 0 || part.blocks > 0;
     html! {
         section {
@@ -191,7 +191,7 @@ fn sentence(text: &str) -> String {
 }
 
 /// Call sites, if there are samples.
-fn holders(report: &Report, sites: &[NamedSite]) -> Markup {
+pub(super) fn holders(report: &Report, sites: &[NamedSite]) -> Markup {
     let living = sites.iter().filter(|site| site.live_bytes > 0);
     html! {
         @if living.clone().next().is_some() {

@@ -10,8 +10,9 @@ use hakmem_inspect::process;
 use hakmem_inspect::report::Source;
 use hakmem_inspect::sites::Site;
 use hakmem_inspect::Report;
-use hakmem_profile::analysis::Amount;
+use hakmem_profile::analysis::{Amount, Analysis, Measure};
 use hakmem_profile::file::{self, Header, Module, Recording, Sample};
+use hakmem_profile::pprof;
 use hakmem_profile::symbols::Symbols;
 use hakmem_profile::write::write;
 use serde::Serialize;
@@ -42,6 +43,9 @@ pub struct NamedSite {
 /// The owner of a stack, and all of its functions.
 type Stack = (String, Vec<String>);
 
+/// So many stacks are remembered.
+const STACKS_MAX: usize = 10_000;
+
 /// Names of stacks that were found already: a program is looked at again and again.
 #[derive(Clone, Debug, Default)]
 pub struct Names(HashMap<Vec<u64>, Stack>);
@@ -55,6 +59,9 @@ impl Names {
 
     /// These sites.
     pub fn of(&mut self, report: &Report, sites: &[&Site]) -> Vec<NamedSite> {
+        if self.0.len() > STACKS_MAX {
+            self.0.clear();
+        }
         let new = |site: &&&Site| !self.0.contains_key(&site.frames);
         let new = sites.iter().filter(new);
         let new: Vec<Site> = new.map(|&site| site.clone()).collect();
@@ -228,6 +235,49 @@ pub fn write_profile(report: &Report, document: &Document) -> Result<()> {
         bail!(no_samples(report));
     }
     document.write(write(&recording(report, &report.sites)))
+}
+
+/// What lives and what was allocated as a profile for pprof, one of which is shown first. Addresses
+/// are those in the files: where these lie in the process nobody has to know to read the names.
+pub fn pprof(report: &Report, first: Measure) -> Vec<u8> {
+    let mut recording = recording(report, &report.sites);
+    let mut symbols = Symbols::resolve_below(&recording, &root(&report.source));
+    move_files(&mut recording.modules, &mut symbols);
+    pprof::render_first(&Analysis::new(recording, symbols), first)
+}
+
+/// What code without a file is called, whose address says where it lies.
+pub const NAMELESS: &str = "code without a name";
+
+/// Whether a function is called by its address.
+pub fn is_address(function: &str) -> bool {
+    function.starts_with("0x")
+}
+
+/// Each file to a terabyte of its own; those that lie where the file says are no secret.
+fn move_files(modules: &mut [Module], symbols: &mut Symbols) {
+    const APART: u64 = 1 << 40;
+    let shift = |number: usize, module: &Module| match module.bias {
+        0 => 0,
+        bias => APART.wrapping_mul(number as u64 + 1).wrapping_sub(bias),
+    };
+    for location in &mut symbols.locations {
+        let module = location.module.and_then(|it| Some((it, modules.get(it)?)));
+        location.address = module.map_or(0, |(number, module)| {
+            location.address.wrapping_add(shift(number, module))
+        });
+    }
+    for frame in &mut symbols.frames {
+        if is_address(&frame.function) {
+            NAMELESS.clone_into(&mut frame.function);
+        }
+    }
+    for (number, module) in modules.iter_mut().enumerate() {
+        let shift = shift(number, module);
+        module.start = module.start.wrapping_add(shift);
+        module.end = module.end.wrapping_add(shift);
+        module.bias = module.bias.wrapping_add(shift);
+    }
 }
 
 /// The file that `top` writes to, in the directory that it was started in.

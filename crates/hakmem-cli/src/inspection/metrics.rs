@@ -7,11 +7,11 @@ use std::sync::mpsc::{sync_channel, RecvTimeoutError};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, Result};
+use anyhow::{anyhow, bail, Result};
 use hakmem_inspect::{process, Error, Report};
 
 use super::figures::Figures;
-use super::serve::serve;
+use super::serve::serve_at;
 use super::target::process_of;
 use crate::cli::MetricsArguments;
 use crate::output::{print_bytes, Document};
@@ -21,14 +21,13 @@ use crate::output::{print_bytes, Document};
 /// # Errors
 /// The process that is asked for cannot be looked at, the file not written, the address not used.
 pub fn metrics(arguments: &MetricsArguments) -> Result<ExitCode> {
-    let only = arguments.target.as_deref().map(process_of).transpose()?;
-    let mut collector = Collector::new(only);
+    let mut collector = Collector::of(arguments.target.as_deref().unwrap_or(ALL))?;
     if let Some(address) = &arguments.listen {
-        serve(move || collector.collect(), address)?;
+        serve_at(address, collector)?;
     } else if let Some(file) = &arguments.textfile {
         write_file(&mut collector, file, arguments)?;
     } else {
-        print_bytes(collector.collect()?.as_bytes())?;
+        print_bytes(collector.collect(|_, _| ())?.as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -36,7 +35,7 @@ pub fn metrics(arguments: &MetricsArguments) -> Result<ExitCode> {
 fn write_file(collector: &mut Collector, path: &Path, arguments: &MetricsArguments) -> Result<()> {
     let file = Document::new(path)?;
     loop {
-        let figures = collector.collect();
+        let figures = collector.collect(|_, _| ());
         if figures.is_err() && arguments.interval.is_some() {
             // Those of a process that has ended are not to stay.
             file.write(Figures::new()?.text()?)?;
@@ -49,15 +48,31 @@ fn write_file(collector: &mut Collector, path: &Path, arguments: &MetricsArgumen
     }
 }
 
+/// The processes that hakmem serves.
+pub const ALL: &str = "all";
+
 /// A process may become another program in its first moments.
 const YOUNG_NS: u64 = 10_000_000_000;
 
+/// The number of a process, and its start, which a later one of that number does not have.
+pub type Instance = (i32, u64);
+
+/// That of a process that runs now.
+///
+/// # Errors
+/// There is none of that number.
+pub fn instance_of(pid: i32) -> Result<Instance, Error> {
+    let usage = process::usage(pid).ok_or(Error::NoSuchProcess(pid))?;
+    Ok((pid, usage.start))
+}
+
 /// Which processes are looked at, and what is known of them already.
 #[derive(Debug)]
-struct Collector {
-    only: Option<i32>,
-    /// Those that are left out, by number and start.
-    known: HashMap<(i32, u64), Known>,
+pub struct Collector {
+    /// The only one, if not all.
+    pub only: Option<Instance>,
+    /// Those that are left out.
+    known: HashMap<Instance, Known>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,44 +84,77 @@ enum Known {
 }
 
 impl Collector {
-    fn new(only: Option<i32>) -> Collector {
-        Collector {
+    /// The process of the name or number, or [`ALL`].
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn of(target: &str) -> Result<Collector> {
+        let only = match target {
+            ALL => None,
+            one => Some(instance_of(process_of(one)?)?),
+        };
+        Ok(Collector {
             only,
             known: HashMap::new(),
-        }
+        })
     }
 
-    /// The figures of all processes now.
-    fn collect(&mut self) -> Result<String> {
+    /// The figures of all processes now. Each of these is shown to `see`.
+    ///
+    /// # Errors
+    /// The only process cannot be looked at.
+    pub fn collect(&mut self, mut see: impl FnMut(Instance, &Report)) -> Result<String> {
         let began = Instant::now();
         let figures = Figures::new()?;
         match self.only {
-            Some(pid) => {
-                let report = apart(move || hakmem_inspect::inspect(pid));
-                let report = report.ok_or_else(|| anyhow!("nothing can be read of {pid}"))?;
-                figures.add(&report?);
+            Some(only) => {
+                let report = self.look(only)?;
+                figures.add(&report);
+                see(only, &report);
             }
-            None => self.collect_all(&figures),
+            None => self.collect_all(&figures, see),
         }
         figures.duration.set(began.elapsed().as_secs_f64());
         figures.text()
     }
 
-    fn collect_all(&mut self, figures: &Figures) {
+    /// Looks at a process, unless a look at it never came back.
+    ///
+    /// # Errors
+    /// It cannot be looked at, or is none of those that are meant.
+    pub fn look(&mut self, instance: Instance) -> Result<Report> {
+        let pid = instance.0;
+        let unread = || anyhow!("nothing can be read of {pid}");
+        if self.only.is_some_and(|only| only != instance) || instance_of(pid)? != instance {
+            bail!(Error::NoSuchProcess(pid));
+        }
+        if self.known.get(&instance) == Some(&Known::Endless) {
+            return Err(unread());
+        }
+        let Some(report) = apart(move || hakmem_inspect::inspect(pid)) else {
+            self.known.insert(instance, Known::Endless);
+            return Err(unread());
+        };
+        Ok(report?)
+    }
+
+    fn collect_all(&mut self, figures: &Figures, mut see: impl FnMut(Instance, &Report)) {
         let own = std::process::id() as i32;
         let mut known = HashMap::new();
         for pid in process::all().into_iter().filter(|&pid| pid != own) {
             // The kernel's own threads have no memory.
-            let Some(start) = process::usage(pid).map(|usage| usage.start) else {
+            let Ok(key) = instance_of(pid) else {
                 continue;
             };
-            let key = (pid, start);
             // An exec may have changed a young one; it is found out when that is asked for next.
-            let young = process::age_ns(start) < YOUNG_NS;
+            let young = process::age_ns(key.1) < YOUNG_NS;
             let left_out = match self.known.get(&key) {
                 Some(&it) if it == Known::Endless || !young => Some(it),
                 _ => match apart(move || hakmem_inspect::inspect(pid)) {
-                    Some(result) => figures.add_result(result),
+                    Some(result) => {
+                        result.as_ref().into_iter().for_each(|it| see(key, it));
+                        figures.add_result(result)
+                    }
                     None => Some(Known::Endless),
                 },
             };
@@ -135,7 +183,7 @@ impl Figures {
     }
 }
 
-/// How long a look may take: so many times so long, since a machine that stood still meanwhile
+/// How long a look may take: so many times [`WAIT`], since a machine that stood still meanwhile
 /// lets only one of these pass.
 const WAITS: u32 = 50;
 const WAIT: Duration = Duration::from_millis(100);
@@ -143,10 +191,18 @@ const WAIT: Duration = Duration::from_millis(100);
 /// Looks in a thread of its own; `None`: that panicked, or does not come back. Memory may be that
 /// of a file whose server never answers, and a defect found by one process is to end no service.
 pub fn apart<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    apart_for(WAITS, look)
+}
+
+/// The same with another patience.
+pub fn apart_for<T: Send + 'static>(
+    waits: u32,
+    look: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     let (done, result) = sync_channel(1);
     let thread = thread::Builder::new().spawn(move || done.send(look()));
     thread.ok()?;
-    for _ in 0..WAITS {
+    for _ in 0..waits {
         match result.recv_timeout(WAIT) {
             Ok(result) => return Some(result),
             Err(RecvTimeoutError::Timeout) => {}

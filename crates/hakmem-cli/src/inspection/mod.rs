@@ -1,9 +1,11 @@
-//! The subcommands that look at processes from outside: `hakmem inspect`, `top` and `metrics`.
+//! The subcommands that look at processes from outside: `hakmem inspect`, `top`, `metrics` and
+//! `serve`.
 //!
 //! [`hakmem_inspect`] reads; here is what is shown. [`text`] and [`html`] are the forms of
-//! `inspect`, [`screen`] draws for `top` what [`watch`] sees, as far as it [`fit`]s, [`live`] names
-//! call sites, [`pinned`] says what live blocks pin, [`slow`] prints what slow paths cost,
-//! [`words`] is what all have in common.
+//! `inspect`, [`serve`] is the server, [`served`] what it answers and [`page`] how that looks in a
+//! browser, [`screen`] draws for `top` what [`watch`] sees, as far as it [`fit`]s, [`live`] names
+//! call sites, [`pinned`] says what live blocks pin, [`slow`] prints what slow paths cost, [`words`]
+//! is what all have in common.
 
 pub mod figures;
 pub mod fit;
@@ -11,9 +13,11 @@ pub mod html;
 pub mod leaks;
 pub mod live;
 pub mod metrics;
+mod page;
 pub mod pinned;
 pub mod screen;
-mod serve;
+pub mod serve;
+mod served;
 pub mod slow;
 pub mod target;
 pub mod text;

@@ -1,32 +1,33 @@
-//! The server of `hakmem metrics --listen`.
+//! The server: `hakmem serve`, and `hakmem metrics --listen`.
 //!
 //! Whoever reaches the port is a stranger. A connection carries one request without a body, and has
-//! some seconds; where too many are open, or descriptors run out, the oldest gives way. Figures are
-//! collected by one thread, at most once a second, for all that ask meanwhile; who asks while that
-//! takes long gets the last ones. A page in a browser cannot read them by a name that leads here
-//! (DNS rebinding): only names that are known are answered to.
+//! some seconds; where too many are open, or descriptors run out, the oldest gives way. One thread
+//! looks at processes, for each question at most once a second, for all that ask meanwhile; who
+//! asks while that takes long gets the last answer. A page in a browser cannot read them by a name
+//! that leads here (DNS rebinding): only names that are known are answered to.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::mpsc::{sync_channel, SyncSender};
-use std::sync::Arc;
-use std::thread;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_TYPE, HOST};
+use http_body_util::Full;
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{HeaderValue, CONTENT_TYPE, HOST};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use prometheus::TEXT_FORMAT;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::{spawn_blocking, AbortHandle};
 use tokio::time::{sleep, timeout};
 
+use super::metrics::Collector;
+use super::served::{Answer, Ask, Served};
+use crate::cli::ServeArguments;
 use crate::output::say;
 
 /// Connections at one time.
@@ -37,10 +38,15 @@ const HEADER_TIME: Duration = Duration::from_secs(5);
 const HEADER_BYTES: usize = 16 << 10;
 /// While descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Figures are as good as new for so long.
+/// An answer is as good as new for so long.
 const FRESH: Duration = Duration::from_secs(1);
-/// Who asks waits so long for new ones.
+/// Who asks waits so long for a new one.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// And then gets one that is no older than this.
+const KEPT: Duration = Duration::from_secs(60);
+/// So many bytes of answers are kept, of which each counts as so many at least.
+const KEPT_BYTES: usize = 64 << 20;
+const KEPT_BYTES_EACH: usize = 16 << 10;
 
 /// Where to listen: `HOST:PORT`, `[ADDRESS]:PORT`, `:PORT` for every address of this machine.
 fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
@@ -57,30 +63,36 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
 /// Answers until it is stopped.
 ///
 /// # Errors
-/// The address cannot be used.
-pub fn serve(
-    collect: impl FnMut() -> Result<String> + Send + 'static,
-    address: &str,
-) -> Result<()> {
+/// The process cannot be looked at, or the address not be used.
+pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
+    serve_at(&arguments.listen, Collector::of(&arguments.target)?)
+}
+
+/// The same of processes that are known.
+///
+/// # Errors
+/// The process cannot be looked at, or the address not be used.
+pub fn serve_at(address: &str, collector: Collector) -> Result<ExitCode> {
+    let served = Served::new(collector)?;
     let addresses = addresses(address)?;
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(&addresses[..]).await;
         let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
-        let served = Arc::new(Served {
+        let server = Arc::new(Server {
             names: names(address),
-            figures: Figures::collected_by(collect),
+            answers: Answers::from(served),
         });
         say(format_args!(
-            "hakmem: metrics at http://{}/metrics",
+            "hakmem: listening at http://{}",
             listener.local_addr()?
         ));
-        accept(&listener, &served).await
+        accept(&listener, &server).await
     })
 }
 
-async fn accept(listener: &TcpListener, served: &Arc<Served>) -> ! {
+async fn accept(listener: &TcpListener, server: &Arc<Server>) -> ! {
     let mut connections: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         let accepted = listener.accept().await;
@@ -92,7 +104,7 @@ async fn accept(listener: &TcpListener, served: &Arc<Served>) -> ! {
         }
         match accepted {
             Ok((stream, _)) => {
-                let connection = timeout(CONNECTION_TIME, converse(stream, served.clone()));
+                let connection = timeout(CONNECTION_TIME, converse(stream, server.clone()));
                 connections.push_back(tokio::spawn(connection).abort_handle());
             }
             Err(_) => sleep(PAUSE).await,
@@ -101,13 +113,10 @@ async fn accept(listener: &TcpListener, served: &Arc<Served>) -> ! {
 }
 
 /// That somebody asks in a wrong way, or does not wait for the answer, is no error.
-async fn converse(stream: TcpStream, served: Arc<Served>) {
-    let served = &served;
+async fn converse(stream: TcpStream, server: Arc<Server>) {
+    let server = &server;
     let answer = service_fn(|request| async move {
-        let (status, kind, text) = served.answer(&request).await;
-        let response = Response::builder().status(status);
-        let response = response.header(CONTENT_TYPE, kind).body(text);
-        Ok::<_, Infallible>(response.expect("a header"))
+        Ok::<_, Infallible>(response(server.answer(&request).await))
     });
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -118,39 +127,60 @@ async fn converse(stream: TcpStream, served: Arc<Served>) {
         .await;
 }
 
-const INDEX: &str = "<!DOCTYPE html><title>hakmem</title><a href=\"/metrics\">Metrics</a>\n";
-const PLAIN: &str = "text/plain";
+/// All answers are of this moment, and a page of them has no scripts and is part of no other one.
+const HEADERS: [(&str, &str); 5] = [
+    ("cache-control", "no-store"),
+    (
+        "content-security-policy",
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'",
+    ),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("x-content-type-options", "nosniff"),
+    // By which pprof shows people what an error says.
+    ("x-go-pprof", "1"),
+];
+/// A page asks again after so many seconds.
+const REFRESH: &str = "5";
 
-/// What is answered, and to which names.
-struct Served {
-    names: Vec<String>,
-    figures: Figures,
+fn response(answer: Answer) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(answer.body));
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if answer.content_type.starts_with("text/html") {
+        headers.insert("refresh", HeaderValue::from_static(REFRESH));
+    }
+    response
 }
 
-impl Served {
-    async fn answer(&self, request: &Request<Incoming>) -> (StatusCode, &'static str, String) {
+/// Who answers, and to which names.
+struct Server {
+    names: Vec<String>,
+    answers: Arc<Answers>,
+}
+
+impl Server {
+    async fn answer(&self, request: &Request<Incoming>) -> Answer {
+        let refusal = |status, text| Answer::refusal(status, text);
         let host = request.headers().get(HOST).map(|host| host.to_str());
         if !host.is_none_or(|host| host.is_ok_and(|host| is_known(&self.names, host))) {
             let text = "this server has another name: --listen NAME:PORT gives it one\n";
-            return (StatusCode::MISDIRECTED_REQUEST, PLAIN, text.into());
+            return refusal(StatusCode::MISDIRECTED_REQUEST, text);
         }
         if !request.body().is_end_stream() {
-            let text = "no body is wanted\n";
-            return (StatusCode::PAYLOAD_TOO_LARGE, PLAIN, text.into());
+            return refusal(StatusCode::PAYLOAD_TOO_LARGE, "no body is wanted\n");
         }
-        match (request.method(), request.uri().path()) {
-            (&Method::GET | &Method::HEAD, "/metrics") => match self.figures.latest().await {
-                Ok(text) => (StatusCode::OK, TEXT_FORMAT, text),
-                Err(error) => (StatusCode::SERVICE_UNAVAILABLE, PLAIN, error + "\n"),
-            },
-            (&Method::GET | &Method::HEAD, "/") => (StatusCode::OK, "text/html", INDEX.into()),
-            (&Method::GET | &Method::HEAD, _) => {
-                (StatusCode::NOT_FOUND, PLAIN, "/metrics is here\n".into())
-            }
-            _ => {
-                let text = "GET alone is served\n".into();
-                (StatusCode::METHOD_NOT_ALLOWED, PLAIN, text)
-            }
+        if ![Method::GET, Method::HEAD].contains(request.method()) {
+            return refusal(StatusCode::METHOD_NOT_ALLOWED, "GET alone is served\n");
+        }
+        let uri = request.uri();
+        match Ask::parse(uri.path(), uri.query().unwrap_or_default()) {
+            Ok(ask) => self.answers.to(ask).await,
+            Err(refusal) => refusal,
         }
     }
 }
@@ -176,42 +206,64 @@ fn is_known(names: &[String], host: &str) -> bool {
         || names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// When they were collected, and what they are, or why there are none.
-type Collected = Option<(Instant, Result<String, String>)>;
-
-/// The figures that were collected last.
-struct Figures {
-    latest: watch::Receiver<Collected>,
-    wanted: SyncSender<()>,
+/// Answers that were given, and who finds new ones, one at a time.
+struct Answers {
+    given: Mutex<HashMap<Ask, (Instant, Answer)>>,
+    served: Arc<tokio::sync::Mutex<Served>>,
 }
 
-impl Figures {
-    fn collected_by(mut collect: impl FnMut() -> Result<String> + Send + 'static) -> Figures {
-        let (collected, latest) = watch::channel(None);
-        let (wanted, asked) = sync_channel(1);
-        thread::spawn(move || {
-            while asked.recv().is_ok() {
-                let figures = collect().map_err(|error| format!("{error:#}"));
-                collected.send_replace(Some((Instant::now(), figures)));
-            }
-        });
-        Figures { latest, wanted }
+impl Answers {
+    fn from(served: Served) -> Arc<Answers> {
+        Arc::new(Answers {
+            given: Mutex::default(),
+            served: Arc::new(tokio::sync::Mutex::new(served)),
+        })
     }
 
-    async fn latest(&self) -> Result<String, String> {
-        let mut latest = self.latest.clone();
-        let known = latest.borrow_and_update().clone();
-        let known = known.filter(|(at, _)| at.elapsed() < FRESH);
-        let known = match known {
-            Some(known) => Some(known),
-            None => {
-                // That somebody else asked already is as good.
-                let _ = self.wanted.try_send(());
-                let _ = timeout(PATIENCE, latest.changed()).await;
-                latest.borrow().clone()
-            }
-        };
-        known.map_or(Err("nothing was collected yet".into()), |(_, text)| text)
+    /// A new answer, or the last one if that takes long.
+    async fn to(self: &Arc<Self>, ask: Ask) -> Answer {
+        if let Ok(answer) = timeout(PATIENCE, self.new_one(ask)).await {
+            return answer;
+        }
+        let late = "this takes long: ask again in some seconds\n";
+        let late = || Answer::refusal(StatusCode::SERVICE_UNAVAILABLE, late);
+        self.given(ask, KEPT).unwrap_or_else(late)
+    }
+
+    async fn new_one(self: &Arc<Self>, ask: Ask) -> Answer {
+        // That somebody else asked just now is as good.
+        if let Some(answer) = self.given(ask, FRESH) {
+            return answer;
+        }
+        let mut served = self.served.clone().lock_owned().await;
+        if let Some(answer) = self.given(ask, FRESH) {
+            return answer;
+        }
+        let answers = self.clone();
+        let found = spawn_blocking(move || {
+            let answer = served.answer(ask);
+            answers.keep(ask, &answer);
+            answer
+        });
+        let failed = |_| Answer::refusal(StatusCode::INTERNAL_SERVER_ERROR, "a defect of hakmem\n");
+        found.await.unwrap_or_else(failed)
+    }
+
+    fn given(&self, ask: Ask, age: Duration) -> Option<Answer> {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, answer) = given.get(&ask)?;
+        (at.elapsed() < age).then(|| answer.clone())
+    }
+
+    fn keep(&self, ask: Ask, answer: &Answer) {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.retain(|_, (at, _)| at.elapsed() < KEPT);
+        let kept = given.values().map(|(_, it)| it.body.len());
+        let kept: usize = kept.map(|length| length.max(KEPT_BYTES_EACH)).sum();
+        if kept >= KEPT_BYTES {
+            given.clear();
+        }
+        given.insert(ask, (Instant::now(), answer.clone()));
     }
 }
 

@@ -77,7 +77,7 @@ fn processes_are_those_that_hakmem_serves() {
     let Some(running) = running(scratch().path()) else {
         return skip("C compiler");
     };
-    for command in ["inspect", "top", "metrics", "trim"] {
+    for command in ["inspect", "top", "metrics", "serve", "trim"] {
         let offered = offered(&[command, &running.pid()]);
         assert_eq!(offered, [running.pid()], "{command}");
     }

@@ -21,4 +21,5 @@ mod record_symbols;
 mod report;
 mod run;
 mod run_stats;
+mod serve;
 mod trim;
