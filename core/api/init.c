@@ -50,8 +50,8 @@ void init_heap(void)
         trace_now()->start();
 }
 
-/* Before constructors without a number, such as that of override/libc.c. */
-__attribute__((constructor(65534))) static void library_start(void)
+/* Before the constructor of override/libc.c. */
+__attribute__((constructor(65533))) static void library_start(void)
 {
     keep_descriptor();
     os_start();

@@ -35,7 +35,7 @@ ALWAYS_INLINE long system_clone(
     register long x8 __asm__("x8") = SYS_clone;
     register long x0 __asm__("x0") = flags;
     register void *x1 __asm__("x1") = stack;
-    register long x2 __asm__("x2") = 0;
+    register uint32_t *x2 __asm__("x2") = lives;
     register void *x3 __asm__("x3") = pointer;
     register uint32_t *x4 __asm__("x4") = lives;
     register void (*x16)(void) __asm__("x16") = run;

@@ -32,7 +32,7 @@ ALWAYS_INLINE void *thread_pointer(void)
 }
 
 /* Starts a thread that runs the function on the stack, whose end is given, and then ends. `lives`
- * is zeroed when it is gone. Returns its id, or a negative errno. */
+ * is its id, and zero when it is gone. Returns its id, or a negative errno. */
 ALWAYS_INLINE long system_clone(
     long flags, void *stack, void (*run)(void), void *pointer, uint32_t *lives)
 {
@@ -50,7 +50,7 @@ ALWAYS_INLINE long system_clone(
                      "syscall\n"
                      "1:"
                      : "=a"(result)
-                     : "a"(SYS_clone), "D"(flags), "S"(stack), "d"(0), "r"(r10), "r"(r8),
+                     : "a"(SYS_clone), "D"(flags), "S"(stack), "d"(lives), "r"(r10), "r"(r8),
                        "r"(r9), [exit] "i"(SYS_exit)
                      : "rcx", "r11", "memory");
     return result;

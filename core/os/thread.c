@@ -7,7 +7,6 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
-#include "os/identity.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -24,8 +23,7 @@ enum { SELF, SELF_AGAIN = 2, GUARD = 5 };
  */
 static void *pointer;
 
-static uint32_t
-    lives;          /* atomic relaxed, any thread; the system zeroes it when the thread is gone */
+static uint32_t lives; /* its id; atomic relaxed, any thread; 0 when it is gone, by the system */
 static int process; /* const after initialisation and after fork: that which may have the thread */
 
 /* Const after initialisation. The line of the status file that counts the filters which the program
@@ -49,24 +47,28 @@ static void read_status(char buffer[static STATUS])
     buffer[os_read_file("/proc/thread-self/status", buffer, STATUS - 1)] = 0;
 }
 
+static bool is_alone(const char *status)
+{
+    return strstr(status, "\nThreads:\t1\n") != NULL;
+}
+
 void os_thread_begin_program(void)
 {
     char status[STATUS + sizeof filters];
     read_status(status);
     const char *line = strstr(status, "\nSeccomp_filters:");
-    if (line)
+    if (line && is_alone(status))
         memcpy(filters, line, sizeof filters - 1);
 }
 
-/* A filter of system calls may end the calling thread for starting another one: it has one that the
- * program set itself; or, under those of its start, no thread or child was made yet. */
+/* A filter of system calls may end the calling thread for starting another one: it is not one of
+ * those of the start, or there is no thread that was made since. */
 static bool is_filtered(char buffer[static STATUS])
 {
     read_status(buffer);
     if (strstr(buffer, "\nSeccomp:\t0\n"))
         return false;
-    return !filters[0] || !strstr(buffer, filters) ||
-           (identity_process_number() == 1 && strstr(buffer, "\nThreads:\t1\n"));
+    return !filters[0] || !strstr(buffer, filters) || is_alone(buffer);
 }
 
 /* Makes variables of the thread's own, all zero, at the distances from the thread pointer that they
@@ -97,9 +99,10 @@ static char *prepare(const void *const variables[2])
 
 bool os_thread_start(void (*run)(void), const void *const variables[2])
 {
+    /* The C library's, for filters that let pass nothing else. */
     enum {
         FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-                CLONE_SETTLS | CLONE_CHILD_CLEARTID
+                CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID
     };
     /* The last one may not have ended quite. */
     for (unsigned waits = 0; ATOMIC_LOAD_RELAXED(&lives) && waits < WAITS_MAX; waits++)
@@ -113,11 +116,8 @@ bool os_thread_start(void (*run)(void), const void *const variables[2])
     uintptr_t *words = pointer;
     words[SELF] = words[SELF_AGAIN] = (uintptr_t)words;
     words[GUARD] = ((const uintptr_t *)thread_pointer())[GUARD];
-    ATOMIC_STORE_RELAXED(&lives, 1);
     uint64_t blocked = os_block_signals();
     bool started = system_clone(FLAGS, stack, run, words, &lives) > 0;
     os_restore_signals(blocked);
-    if (!started)
-        ATOMIC_STORE_RELAXED(&lives, 0);
     return started;
 }

@@ -26,7 +26,8 @@ SLOW_PATH bool os_thread_start(void (*run)(void), const void *const variables[2]
 void os_thread_begin_process(void);
 
 /* In the constructor, if the thread may be wanted: notes the filters that are in force, as those of
- * a container are. 30 microseconds. Without it, each filter is one that the program set. */
+ * a container are, unless other threads may be older. 30 microseconds. Without it, each filter is
+ * one that the program set. */
 SLOW_PATH void os_thread_begin_program(void);
 
 #endif

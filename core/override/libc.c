@@ -32,8 +32,9 @@ bool override_serves(void)
     return of_program == own_malloc;
 }
 
-/* Asks the system all that the first call needs: a program may forbid questions before that. */
-__attribute__((constructor)) static void start(void)
+/* Asks the system all that the first call needs: a program may forbid questions before that, also
+ * in a constructor without a number. */
+__attribute__((constructor(65534))) static void start(void)
 {
     struct heap *heap = override_serves() ? heap_enter() : NULL;
     if (heap)

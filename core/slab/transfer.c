@@ -164,7 +164,7 @@ static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, un
     set_count(transfer, held + count);
     lock_release(&transfer->lock);
     stock(shard, size_class);
-    if (held + count > most / 2)
+    if (held + count > most / 2 || POLICY(background))
         pressure_arm();
     return count;
 }

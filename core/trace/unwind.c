@@ -19,7 +19,7 @@ static bool is_by_pointers;
 /* 0: the library has not been started yet. */
 static pthread_t first_thread;
 
-__attribute__((constructor(65534))) static void note_first_thread(void)
+__attribute__((constructor(65533))) static void note_first_thread(void)
 {
     first_thread = pthread_self();
 }

@@ -2,6 +2,7 @@
  * `background`; behaviours 26 to 31, 51 and 52). */
 #include "runtime_support.h"
 
+#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -139,15 +140,23 @@ static void unshare_after_it(void)
     REQUIRE(syscall(SYS_unshare, CLONE_THREAD) == 0);
 }
 
-/* From now on a new thread ends the process, if so `killed`. */
+enum { FORK = 0x1200011, THREAD = 0x3d0f00, MUSL_THREAD = 0x7d0f00 };
+
+/* From now on a new thread ends the process, if so `killed`; else where it is not made as the C
+ * library makes threads. */
 static void set_filter(bool killed)
 {
     struct sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, killed ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ALLOW),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 5, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, killed ? 0 : FORK, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, killed ? 0 : THREAD, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, killed ? 0 : MUSL_THREAD, 1, 2),
+        BPF_STMT(BPF_RET | BPF_K, killed ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
     const struct sock_fprog filter = {sizeof program / sizeof *program, program};
     REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
@@ -174,7 +183,7 @@ static void be_contained(void)
     execl("/proc/self/exe", "contained", NULL);
 }
 
-/* Threads: seen to be allowed, or not. */
+/* A thread shows that they are allowed. */
 static void *sleep_until(void *gate)
 {
     pthread_barrier_wait(gate);
@@ -197,9 +206,6 @@ static int run_contained(void)
     REQUIRE(become_threads(1));
     pid_t child = fork();
     if (child == 0) {
-        start_helper();
-        set_filter(true);
-        REQUIRE(become_threads(1));
         free_a_peak(NULL);
         REQUIRE(thread_count() == 1);
         _exit(0);

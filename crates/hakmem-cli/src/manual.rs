@@ -107,12 +107,15 @@ fn files(page: &mut Roff) {
 
 fn more(page: &mut Roff) {
     page.control("SH", ["NOTES"]);
-    paragraphs(page, &[
-        "Memory that lies idle goes back to the system while some thread of the program still \
+    paragraphs(
+        page,
+        &[
+            "Memory that lies idle goes back to the system while some thread of the program still \
          calls malloc or free now and then, or by a thread of the library's own if \
          HAKMEM_BACKGROUND=1 asks for one; malloc_trim(3) gives back all that is free, at once, \
          and hakmem-trim(1) does so from outside.",
-    ]);
+        ],
+    );
     see_also(
         page,
         &[

@@ -4,8 +4,8 @@
 //! [`hakmem_inspect`] reads; here is what is shown. [`text`] and [`html`] are the forms of
 //! `inspect`, [`serve`] is the server, [`served`] what it answers and [`page`] how that looks in a
 //! browser, [`screen`] draws for `top` what [`watch`] sees, as far as it [`fit`]s, [`live`] names
-//! call sites, [`pinned`] says what live blocks pin, [`slow`] prints what slow paths cost, [`words`]
-//! is what all have in common.
+//! call sites, [`pinned`] says what live blocks pin, [`slow`] prints what slow paths cost,
+//! [`words`] is what all have in common.
 
 pub mod figures;
 pub mod fit;
