@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hakmem_lab::plan::ExitCodes;
+use hakmem_profile::condition::Condition;
 use regex::Regex;
 
 use crate::candidates;
@@ -573,6 +574,10 @@ pub struct RecordingOptions {
     /// standard output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub pprof: Option<PathBuf>,
+    /// Write each sample as CSV, to standard output or to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "-", value_hint = ValueHint::FilePath)]
+    pub samples: Option<PathBuf>,
     /// Write collapsed stacks, to standard output or to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "-", value_hint = ValueHint::FilePath)]
@@ -588,11 +593,13 @@ pub struct RecordingOptions {
     pub frames: usize,
     /// Show who calls the functions that match, in place of the report
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
-    #[arg(conflicts_with_all = ["leaks", "json", "csv", "markdown", "html", "pprof", "collapsed"])]
+    #[arg(conflicts_with_all = [
+        "leaks", "json", "csv", "markdown", "html", "pprof", "samples", "collapsed",
+    ])]
     pub callers: Option<Regex>,
     /// Show what was never freed, of each recording by itself, and exit with 1 if there is any
     #[arg(long, conflicts_with_all = [
-        "csv", "markdown", "html", "pprof", "collapsed", "flamegraph",
+        "csv", "markdown", "html", "pprof", "samples", "collapsed", "flamegraph",
     ])]
     pub leaks: bool,
     /// How leaks are shown.
@@ -633,6 +640,10 @@ pub struct Selection {
     /// No call sites with a function, source file or module that matches
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
     pub ignore: Option<Regex>,
+    /// Only blocks for which this holds: size, lifetime or thread, one of < <= > >= = !=, and a
+    /// value, such as `lifetime>10s`; given several times, all have to hold
+    #[arg(long = "where", value_name = "CONDITION", value_parser = str::parse::<Condition>)]
+    pub conditions: Vec<Condition>,
     /// Functions that match hold no memory: their callers do, as with malloc
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
     pub skip: Option<Regex>,
@@ -656,6 +667,7 @@ Examples:
   hakmem report before.hakprof after.hakprof
   hakmem report out                all processes that were recorded to this directory, as one
   hakmem report server.4711.hakprof --from 10s --to 20s --focus parse
+  hakmem report server.4711.hakprof --where 'lifetime>10s' --where 'size<256' --samples
   hakmem report out --leaks --suppressions kept.txt
   hakmem report server.4711.hakprof --pprof heap.pb.gz && go tool pprof -http=: heap.pb.gz")]
 pub struct ReportArguments {

@@ -31,6 +31,8 @@ pub enum Format {
     Html,
     /// A profile of pprof; this and those that follow are of recordings alone.
     Pprof,
+    /// Samples, for spreadsheets.
+    Samples,
     /// Collapsed stacks.
     Collapsed,
     /// A flame graph.
@@ -47,9 +49,14 @@ impl Format {
             Format::Csv => csv::render(file),
             Format::Markdown => markdown::render(file),
             Format::Html => html::render(file),
-            Format::Pprof | Format::Collapsed | Format::Flamegraph | Format::Sarif => {
-                bail!("--pprof, --collapsed, --flamegraph and --sarif show recordings, not results")
-            }
+            Format::Pprof
+            | Format::Samples
+            | Format::Collapsed
+            | Format::Flamegraph
+            | Format::Sarif => bail!(
+                "--pprof, --samples, --collapsed, --flamegraph and --sarif show recordings, not \
+                 results"
+            ),
         }
         .into_bytes())
     }
@@ -96,6 +103,7 @@ impl Outputs {
             (Format::Markdown, &options.markdown),
             (Format::Html, &options.html),
             (Format::Pprof, &recording.pprof),
+            (Format::Samples, &recording.samples),
             (Format::Collapsed, &recording.collapsed),
             (Format::Flamegraph, &recording.flamegraph),
             (Format::Sarif, &recording.leak_options.sarif),

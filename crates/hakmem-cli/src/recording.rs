@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::{bail, Context, Result};
 use hakmem_profile::analysis::{Analysis, Measure};
+use hakmem_profile::condition::keep;
 use hakmem_profile::difference::Difference;
 use hakmem_profile::file::{parse, Recording};
 use hakmem_profile::flame::{self, Colours};
@@ -49,6 +50,9 @@ pub fn report(arguments: &ReportArguments, outputs: &Outputs) -> Result<()> {
             let analysis = chosen.analyse(&found?.concat())?;
             if analysis.sites.is_empty() && selection.focus.is_some() {
                 bail!("no call site matches --focus");
+            }
+            if analysis.sites.is_empty() && !selection.conditions.is_empty() {
+                bail!("there is no block for which --where holds");
             }
             outputs.write_with(|format| render(&analysis, format, options, has_files))?;
         }
@@ -175,6 +179,12 @@ impl Chosen<'_> {
             true => self.profile(&bytes, path),
             false => parse(&bytes).with_context(|| path.display().to_string())?,
         };
+        if recording.header.is_look && !self.selection.conditions.is_empty() {
+            bail!(
+                "{} is of one moment: it has no blocks for --where to ask about",
+                path.display()
+            );
+        }
         recording.user = fs::metadata(path).ok().map(|metadata| metadata.uid());
         let mut symbols = Symbols::resolve_by(&self.namer, &recording, &self.selection.root);
         symbols
@@ -222,6 +232,7 @@ impl Chosen<'_> {
             let (from_ns, to_ns) = (from.map_or(0, ns), to.map_or(u64::MAX, ns));
             select::window(&mut recording, from_ns, to_ns);
         }
+        keep(&mut recording, &self.selection.conditions);
         self.filter.apply(&mut recording, &mut symbols);
         Analysis::new(recording, symbols)
     }
@@ -349,6 +360,7 @@ fn render(
         Format::Csv => csv::render(analysis),
         Format::Html => html::render(analysis),
         Format::Pprof => return Ok(pprof::render(analysis)),
+        Format::Samples => csv::render_samples(analysis),
         Format::Collapsed => collapsed::render(analysis, measure),
         Format::Flamegraph => {
             let title = format!("{}: {}", analysis.program(), measure.title());
@@ -379,6 +391,7 @@ fn render_difference(
             let title = format!("{}: {}", difference.after.program(), measure.title());
             flame::file(&root, Colours::Difference, &title)
         }
+        Format::Samples => bail!("samples are those of one recording"),
         Format::Pprof => bail!("pprof compares itself: write both and use -diff_base"),
         Format::Markdown => bail!("recordings have no Markdown: --html shows them whole"),
         Format::Sarif => bail!("--sarif shows leaks: give --leaks, too"),

@@ -1,4 +1,4 @@
-//! The table of call sites as CSV: bytes, blocks, seconds and shares, without units in the cells.
+//! Call sites, or samples, as CSV: bytes, blocks, seconds and shares, without units in the cells.
 
 use crate::analysis::{Analysis, Measure, SiteFigures};
 use crate::difference::Difference;
@@ -22,11 +22,6 @@ fn cells(analysis: &Analysis, site: &SiteFigures) -> Vec<String> {
     let share = |value: f64| format!("{value:.4}");
     let seconds = |ns: Option<f64>| ns.map_or(String::new(), |ns| format!("{:.9}", ns / 1e9));
     let owner = analysis.symbols.owner(site.site);
-    let stack: Vec<&str> = analysis
-        .symbols
-        .frames_of(site.site)
-        .map(|frame| frame.function.as_str())
-        .collect();
     let errors = Measure::ALL
         .iter()
         .map(|it| number(site.amount(*it).error()));
@@ -48,9 +43,47 @@ fn cells(analysis: &Analysis, site: &SiteFigures) -> Vec<String> {
         share(site.realloc_share),
         number(site.growth_per_second),
         share(site.requested_share),
-        stack.join(" < "),
+        stack(analysis, site.site),
     ];
     cells.into_iter().chain(errors).collect()
+}
+
+/// One line a sample, in the order of their births.
+pub fn render_samples(analysis: &Analysis) -> String {
+    let mut table = Table::new(
+        "site,function,born_s,lifetime_s,requested_bytes,usable_bytes,estimated_bytes,\
+         estimated_blocks,samples,thread,freed_by_thread,by_realloc,stack\n",
+    );
+    let mut samples: Vec<_> = analysis.recording.samples.iter().collect();
+    samples.sort_by_key(|sample| sample.birth_ns);
+    let seconds = |ns: u64| format!("{:.9}", ns as f64 / 1e9);
+    for sample in samples {
+        let site = sample.site as usize;
+        let freed = |cell: String| sample.death_ns.map_or(String::new(), |_| cell);
+        let lived_ns = sample.death_ns.unwrap_or(0).saturating_sub(sample.birth_ns);
+        table.row(&[
+            site.to_string(),
+            analysis.owner(site),
+            seconds(analysis.since_start(sample.birth_ns)),
+            freed(seconds(lived_ns)),
+            sample.requested_bytes.to_string(),
+            sample.usable_bytes.to_string(),
+            format!("{:.0}", sample.weight_bytes),
+            format!("{:.2}", sample.blocks()),
+            sample.count.to_string(),
+            sample.birth_thread.to_string(),
+            freed(sample.death_thread.to_string()),
+            freed(u8::from(sample.realloc).to_string()),
+            stack(analysis, site),
+        ]);
+    }
+    table.finish()
+}
+
+fn stack(analysis: &Analysis, site: usize) -> String {
+    let frames = analysis.symbols.frames_of(site);
+    let names: Vec<&str> = frames.map(|frame| frame.function.as_str()).collect();
+    names.join(" < ")
 }
 
 /// One line a call site and measure that differ.

@@ -8,6 +8,7 @@
 mod amount;
 pub mod analysis;
 pub mod collapsed;
+pub mod condition;
 pub mod csv;
 mod debug_file;
 pub mod difference;

@@ -31,18 +31,18 @@ pub fn window(recording: &mut Recording, from_ns: u64, to_ns: u64) {
     recording
         .snapshots
         .retain(|now| shown.contains(&now.time_ns));
-    for site in &mut recording.sites {
-        forget_sums(site);
-    }
+    forget_sums(recording);
 }
 
-/// They are of all that happened.
-fn forget_sums(site: &mut Site) {
-    *site = Site {
-        time_ns: site.time_ns,
-        frames: std::mem::take(&mut site.frames),
-        ..Site::default()
-    };
+/// Those of sites are of all that happened.
+pub(crate) fn forget_sums(recording: &mut Recording) {
+    for site in &mut recording.sites {
+        *site = Site {
+            time_ns: site.time_ns,
+            frames: std::mem::take(&mut site.frames),
+            ..Site::default()
+        };
+    }
 }
 
 /// Several recordings as one, by the time of day: of processes of one program, or of several runs.

@@ -140,18 +140,4 @@ mod tests {
         assert_eq!(path(&single, 10, |now| now.resident), "M0.0 0.0");
         assert_eq!(path(&VecDeque::new(), 1, |now| now.live), "");
     }
-
-    #[test]
-    fn names_are_no_tags() {
-        let watched = Watched {
-            name: "<script>\u{1b}[31m".into(),
-            ..Watched::default()
-        };
-        let text = index(&BTreeMap::from([(7, watched)]));
-        assert!(
-            !text.contains("<script") && !text.contains('\u{1b}'),
-            "{text}"
-        );
-        assert!(text.contains("&lt;script&gt;"), "{text}");
-    }
 }

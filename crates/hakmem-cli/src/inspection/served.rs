@@ -302,4 +302,18 @@ mod tests {
             assert_eq!(refused.status, StatusCode::NOT_FOUND, "{path}");
         }
     }
+
+    #[test]
+    fn names_are_no_tags() {
+        let watched = Watched {
+            name: "<script>\u{1b}[31m".into(),
+            ..Watched::default()
+        };
+        let text = page::index(&AllWatched::from([(7, watched)]));
+        assert!(
+            !text.contains("<script") && !text.contains('\u{1b}'),
+            "{text}"
+        );
+        assert!(text.contains("&lt;script&gt;"), "{text}");
+    }
 }

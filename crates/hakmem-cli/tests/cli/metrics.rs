@@ -60,7 +60,7 @@ fn promtool_has_nothing_to_say() {
     let text = std::fs::read_to_string(&file).unwrap();
     let info = text
         .lines()
-        .find(|line| line.starts_with(&format!("hakmem_process_info{{cgroup=")));
+        .find(|line| line.starts_with("hakmem_process_info{cgroup="));
     let info = info.unwrap_or_else(|| panic!("{text}"));
     for label in [
         "cgroup=\"/",

@@ -26,11 +26,29 @@ fn parts_of_a_recording_are_shown() {
     assert!(!text.contains("keeper"), "{text}");
     let text = report(path, &["--skip=keeper"]);
     assert!(text.contains("%  main toy.c"), "{text}");
+    let text = report(path, &["--where=lifetime>1000h", "--where=size > 0"]);
+    assert!(
+        text.contains("keeper") && !text.contains("passer"),
+        "{text}"
+    );
+    let samples = report(path, &["--samples", "--where=lifetime>1000h"]);
+    assert!(
+        samples.starts_with("site,function,born_s,lifetime_s,"),
+        "{samples}"
+    );
+    let mut lines = samples.lines().skip(1);
+    assert!(lines.all(|line| line.contains(",,")), "{samples}");
+    assert!(
+        samples.contains("keeper") && !samples.contains("passer"),
+        "{samples}"
+    );
     for (options, message) in [
         (&["--from=2h"][..], "ends after"),
         (&["--from=2s", "--to=1s"], "--from has to be before --to"),
         (&["--focus=("], "invalid value"),
         (&["--focus=nosuch"], "no call site matches --focus"),
+        (&["--where=size<0"], "no block for which --where holds"),
+        (&["--where=age>3"], "expected size, lifetime or thread"),
         (&["--sarif"], "--leaks"),
     ] {
         hakmem()

@@ -211,7 +211,7 @@ fn profiles_are_what_continuous_profilers_collect() {
         // Where the files lie in the process is told to nobody.
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", program.pid())).unwrap();
         for (_, _, mapping) in profile.all(3) {
-            let start = fields(&mapping).into_iter().find(|it| it.0 == 2).unwrap().1;
+            let start = fields(mapping).into_iter().find(|it| it.0 == 2).unwrap().1;
             assert!(!maps.contains(&format!("{start:x}-")), "{start:x}");
         }
     }
