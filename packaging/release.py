@@ -15,6 +15,14 @@ import project
 HEADER = "include/hakmem/hakmem.h"
 BENCHMARKS = "docs/benchmarks.md"
 
+# Recipes of distributions that cannot read Cargo.toml, each with its line.
+RECIPES = {
+    "packaging/recipes/alpine/APKBUILD": "pkgver=%s",
+    "packaging/recipes/arch/PKGBUILD": "pkgver=%s",
+    "packaging/recipes/fedora/hakmem.spec": "Version:        %s",
+    "packaging/recipes/vcpkg/vcpkg.json": '  "version": "%s",',
+}
+
 
 def replace(path, pattern, text):
     """Replaces what the pattern finds in a file of the project, which has to be one place."""
@@ -26,8 +34,8 @@ def replace(path, pattern, text):
 
 
 def set_version(version, top=project.TOP):
-    """Cargo.toml is the place; the header is read by compilers that know neither it nor CMake, and
-    Cargo.lock follows."""
+    """Cargo.toml is the place; the header is read by compilers that know neither it nor CMake;
+    Cargo.lock and the recipes follow."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise project.Failure("%r is no version of the form 1.2.3" % version)
     replace(top / "Cargo.toml", r'^version = ".*"$', 'version = "%s"' % version)
@@ -38,6 +46,9 @@ def set_version(version, top=project.TOP):
         replace(top / HEADER, r"^#define HAKMEM_VERSION_%s .*$" % part,
                 "#define HAKMEM_VERSION_%s %s" % (part, number))
     replace(top / HEADER, r"^#define HAKMEM_VERSION .*$", '#define HAKMEM_VERSION "%s"' % version)
+    for name, line in RECIPES.items():
+        pattern = "^%s$" % re.escape(line).replace("%s", r"\d+\.\d+\.\d+")
+        replace(top / name, pattern, line % version)
     project.run("cargo", "update", "--workspace", "--offline", cwd=top)
 
 

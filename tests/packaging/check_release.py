@@ -21,6 +21,8 @@ import release  # noqa: E402
 ELSEWHERE = re.compile(r"^(docs/|tests/|Cargo\.lock|crates/.*/tests/|crates/peers/|"
                        r"crates/hakmem-cli/src/summary\.rs|.*\.md$)")
 PLACES = {"Cargo.toml", release.HEADER}
+# In quotes, of those that have it without.
+QUOTED = {"packaging/recipes/vcpkg/vcpkg.json"}
 
 
 def expect(condition, text):
@@ -29,11 +31,14 @@ def expect(condition, text):
 
 
 def check_places(work):
-    """No third file states the version."""
+    """No third file states the version, but for the recipes, which state this one."""
     version = project.version()
     tracked = project.run("git", "-C", ROOT, "grep", "-lIF", '"%s"' % version).split()
-    expect(set(name for name in tracked if not ELSEWHERE.match(name)) == PLACES,
+    expect(set(name for name in tracked if not ELSEWHERE.match(name)) == PLACES | QUOTED,
            "the version stands in %s" % tracked)
+    for name, line in release.RECIPES.items():
+        expect(line % version in (ROOT / name).read_text().split("\n"),
+               "%s has another version" % name)
     return "the version has one place"
 
 
@@ -51,7 +56,8 @@ def check_products(work):
 
 def copy_of_places(work):
     top = work / "top"
-    for name in ("Cargo.toml", "CMakeLists.txt", release.HEADER, "cmake/HakmemVersion.cmake"):
+    for name in ("Cargo.toml", "CMakeLists.txt", release.HEADER, "cmake/HakmemVersion.cmake",
+                 *release.RECIPES):
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, top / name)
     return top
@@ -76,6 +82,8 @@ def check_change(work):
     project.run(*read)
     header = (top / release.HEADER).read_text()
     expect('VERSION_MAJOR 9\n' in header and 'VERSION "9.8.7"' in header, "the header is not 9.8.7")
+    expect(all("9.8.7" in (top / name).read_text() for name in release.RECIPES),
+           "a recipe is not 9.8.7")
     return "the version is changed by one command"
 
 
