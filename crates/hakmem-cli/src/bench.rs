@@ -81,6 +81,8 @@ struct Catalogue {
     quick: bool,
     /// Whether the user names the rows.
     named: bool,
+    /// Whether rows that mostly sleep take part: the user names rows or their group, or lists all.
+    asked: bool,
     latency: bool,
     /// Each program has a directory of its own in it.
     scratch: TempDir,
@@ -124,6 +126,7 @@ impl Catalogue {
             programs,
             quick: arguments.quick,
             named: !arguments.names.is_empty(),
+            asked: !arguments.names.is_empty() || arguments.group.is_some() || arguments.list,
             latency: arguments.latency,
             scratch,
         })
@@ -137,7 +140,8 @@ impl Catalogue {
     fn tasks(&self) -> Result<Vec<Task>> {
         let mut tasks = Vec::new();
         for row in &self.workloads {
-            if self.is_left_out(row.is_quick()) {
+            let sleeps = !row.metrics.is_empty() && !self.quick && !self.asked;
+            if sleeps || self.is_left_out(row.is_quick()) {
                 continue;
             }
             let mut task = row.task(&self.workload_programs, self.quick);
