@@ -18,7 +18,6 @@ use crate::blocks::{Bits, PAGE};
 use crate::classes::SizeClass;
 use crate::regions::Regions;
 use crate::residency::{page_size, Residency};
-use crate::samples::LiveSample;
 use crate::slab::Slab;
 use crate::snapshot::Snapshot;
 
@@ -174,7 +173,7 @@ impl Pins {
         let mut look = Look::new(regions, residency);
         // By slab they come already, and now by that of their place.
         let known = snapshot.samples.iter().filter(|it| it.sample.place != 0);
-        let mut known: Vec<(&LiveSample, Option<(usize, u64)>, Hold)> = known
+        let mut known: Vec<_> = known
             .map(|it| {
                 let own = it.slab.map_or(Hold::default(), |block| look.hold(block));
                 (it, regions.block_at(it.sample.place, region_shift), own)
@@ -299,10 +298,9 @@ mod tests {
     }
 
     fn regions(slab: Slab) -> Regions {
-        Regions {
-            slabs: vec![slab],
-            ..Regions::default()
-        }
+        let mut regions = Regions::default();
+        regions.slabs.push(slab);
+        regions
     }
 
     fn pins(slab: &Slab) -> Hold {
