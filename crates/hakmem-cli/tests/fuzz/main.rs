@@ -2,8 +2,8 @@
 //! a processor and 200 MiB, without a panic.
 //!
 //! Each input is read by a child process with these limits. FUZZ_SECONDS says how long each format
-//! is tried (without it: 300 inputs), FUZZ_SEED where the random numbers begin. After `--`: FORMAT
-//! FILE... run those inputs again.
+//! is tried (without it: 300 inputs, or 5 s), FUZZ_SEED where the random numbers begin. After `--`:
+//! FORMAT FILE... run those inputs again.
 #![allow(unsafe_code)] // Processes and their limits.
 
 mod mutate;
@@ -21,6 +21,8 @@ use hakmem_cli::cli::Cli;
 use mutate::{Random, Seed};
 
 const INPUTS: u32 = 300;
+/// For these, at most.
+const SHORT: Duration = Duration::from_secs(5);
 const SECONDS: u64 = 2;
 /// Status of a child whose input makes no sense.
 const REFUSED: i32 = 3;
@@ -70,7 +72,10 @@ const FORMATS: [(&str, fn() -> Vec<Seed>, Ways); 7] = [
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let time = number("FUZZ_SECONDS").map(Duration::from_secs);
+    let seconds = number("FUZZ_SECONDS");
+    let (most, time) = seconds.map_or((INPUTS, SHORT), |seconds| {
+        (u32::MAX, Duration::from_secs(seconds))
+    });
     let seed = number("FUZZ_SEED").unwrap_or(1);
     let given = |name: &str| words.first().is_some_and(|word| word == name);
     let again = FORMATS.iter().any(|(name, ..)| given(name));
@@ -98,7 +103,7 @@ fn main() {
             assert!(is_good, "{name}: a seed is refused: {ends:?}");
         }
         let (began, mut inputs, mut read) = (Instant::now(), 0, 0);
-        while !seeds.is_empty() && time.map_or(inputs < INPUTS, |time| began.elapsed() < time) {
+        while !seeds.is_empty() && inputs < most && began.elapsed() < time {
             let input = seeds[random.below(seeds.len())].changed(&mut random);
             match target.is_read(&input, ways[random.below(ways.len())]) {
                 Some(is_read) => read += u32::from(is_read),
