@@ -111,7 +111,7 @@ check-hardened:
 	@cmake --build $(BUILD)/hardened
 	@$(call RUN_TESTS,$(BUILD)/hardened,HAKMEM_PRESET=hardened,)
 
-# Fuzzes the calls, the options and the text, with libFuzzer and AFL++.
+# Fuzzes the calls, the options and the text, with libFuzzer and AFL++, and what the command reads.
 fuzz:
 	@sh cmake/install-tools.sh fuzz
 	@$(CONFIGURE_FUZZ) -B $(BUILD)/fuzz -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
@@ -121,6 +121,9 @@ fuzz:
 	@cmake --build $(BUILD)/fuzz --target fuzz
 	@AFL_QUIET=1 cmake --build $(BUILD)/fuzz-afl --target fuzz
 	@python3 tests/fuzz/fuzz.py $(BUILD)/fuzz --afl $(BUILD)/fuzz-afl --seconds $(FUZZ_SECONDS)
+	@$(MAKE) --no-print-directory library
+	@LAB_TEST_BUILD=$(CURDIR)/$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$$(date +%s) \
+		cargo test $(filter-out --workspace,$(CARGO_FLAGS)) --package hakmem-cli --test fuzz
 
 # Runs real programs under the C library's malloc, under hakmem in each preset, and recorded.
 programs:

@@ -96,7 +96,11 @@ fn answer(error: &clap::Error) -> ExitCode {
     }
 }
 
-fn dispatch(command: Command) -> Result<ExitCode> {
+/// Runs a subcommand.
+///
+/// # Errors
+/// It could not do its work.
+pub fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(arguments) => Ok(run::run(&arguments)),
         Command::Doctor(arguments) => doctor::doctor(&arguments),

@@ -144,6 +144,8 @@ impl Core {
         let start = number(header, 16, 8);
         let (bytes, length) = (number(header, 32, 8), number(header, 40, 8));
         let addresses = start..start.saturating_add(length);
+        // Not more than up to the last address.
+        let bytes = bytes.min(addresses.end - start);
         let flags = number(header, 4, 4);
         if addresses.is_empty() {
             return;
@@ -151,7 +153,7 @@ impl Core {
         self.segments.push(Segment {
             addresses: addresses.clone(),
             offset: number(header, 8, 8),
-            bytes: bytes.min(length),
+            bytes,
         });
         self.mappings.push(Mapping {
             addresses,

@@ -291,7 +291,7 @@ impl Blocks {
     fn read(&mut self, memory: &dyn Memory, range: Range<u64>) {
         let mut start = range.start;
         while start < range.end {
-            let end = range.end.min(start + STEP);
+            let end = range.end.min(start.saturating_add(STEP));
             // What cannot be read any more was just given back.
             let bytes = memory.bytes(start, (end - start) as usize);
             self.follow(&bytes.unwrap_or_default());
@@ -311,7 +311,7 @@ impl Blocks {
                 // What was never touched leads nowhere, and looking at it would touch it.
                 for part in place.residency.within(block) {
                     let unit = part.start - part.start % TOGETHER;
-                    let unit = unit..unit + TOGETHER;
+                    let unit = unit..unit.saturating_add(TOGETHER);
                     if part.end > unit.end {
                         self.read(place.memory, part);
                         continue;
