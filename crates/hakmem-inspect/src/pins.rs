@@ -3,8 +3,10 @@
 //! Slabs give memory back in *grains*, of a page or a few. A grain in which a block lives stays,
 //! and the blocks that live there share it by their bytes:
 //!
-//!     | live | free               |    the block holds the whole grain, and is *alone*
-//!     | live | free | live | free |    each holds a half; less than half is in use: *sparse*
+//! ```text
+//! | live | free               |    the block holds the whole grain, and is *alone*
+//! | live | free | live | free |    each holds a half; less than half is in use: *sparse*
+//! ```
 //!
 //! Cached blocks are free here, grains without a live block do not count, and blocks with a slab or
 //! a mapping of their own pin nothing. For each size class this is exact. The site of a block is
