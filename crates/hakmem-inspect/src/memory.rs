@@ -96,6 +96,12 @@ impl Budget<'_> {
         }
     }
 
+    /// Whether so many short pieces can be read.
+    pub fn can_afford(&self, pieces: usize) -> bool {
+        let cost = PIECE_COST.saturating_mul(pieces as u64);
+        !self.is_spent.get() && cost <= self.left.get()
+    }
+
     fn affords(&self, pieces: usize, length: usize) -> bool {
         let cost = (length as u64)
             .max(PIECE_COST)

@@ -4,8 +4,8 @@
 //! and the blocks that live there share it by their bytes:
 //!
 //! ```text
-//! | live | free               |    the block holds the whole grain, and is *alone*
-//! | live | free | live | free |    each holds a half; less than half is in use: *sparse*
+//!     | live | free               |    the block holds the whole grain, and is *alone*
+//!     | live | free | live | free |    each holds a half; less than half is in use: *sparse*
 //! ```
 //!
 //! Cached blocks are free here, grains without a live block do not count, and blocks with a slab or
@@ -14,14 +14,15 @@
 //! tells the block in whose place it came, and the others that it stands for are taken to lie as
 //! if it did lie there.
 
+mod look;
+
 use std::collections::BTreeMap;
 
 use crate::blocks::{Bits, PAGE};
-use crate::classes::SizeClass;
-use crate::regions::Regions;
 use crate::residency::{page_size, Residency};
 use crate::slab::Slab;
 use crate::snapshot::Snapshot;
+use look::{deserted, Look};
 
 /// Of blocks in grains of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -177,110 +178,44 @@ impl Pins {
         let known = snapshot.samples.iter().filter(|it| it.sample.place != 0);
         let mut known: Vec<_> = known
             .map(|it| {
-                let own = it.slab.map_or(Hold::default(), |block| look.hold(block));
+                let own = it.slab.and_then(|block| look.hold(block));
                 (it, regions.block_at(it.sample.place, region_shift), own)
             })
             .collect();
         known.sort_by_key(|(_, place, _)| *place);
         for (it, place, own) in known {
-            let Some(class) = snapshot.classes.get(it.sample.size_class) else {
+            let class = snapshot.classes.get(it.sample.size_class);
+            let Some(class) = class.filter(|it| it.blocks > 1 && it.size > 0 && it.units > 0)
+            else {
                 continue;
             };
-            if class.blocks < 2 || class.size == 0 || class.units == 0 {
-                continue;
-            }
             let place = place.filter(|&(slab, _)| {
                 let slab = &regions.slabs[slab];
                 slab.size_class == it.sample.size_class && !slab.sampled && slab.blocks > 1
             });
-            self.samples.push(SamplePins {
-                site: it.sample.site,
-                size_class: it.sample.size_class,
-                own,
-                others: (it.sample.blocks - 1.0).max(0.0),
-                other: match place {
-                    Some(block) => look.hold(block),
-                    // It would have kept the slab that has gone.
-                    None => deserted(class, unit_shift),
-                },
-            });
+            let other = match place {
+                Some(block) => look.hold(block),
+                // It would have kept the slab that has gone.
+                None => look.affords(64).then(|| deserted(class, unit_shift)),
+            };
+            if let (Some(own), Some(other)) = (own, other) {
+                self.samples.push(SamplePins {
+                    site: it.sample.site,
+                    size_class: it.sample.size_class,
+                    own,
+                    others: (it.sample.blocks - 1.0).max(0.0),
+                    other,
+                });
+            }
         }
-    }
-}
-
-/// What a block holds if nothing else lives in its slab.
-fn deserted(class: &SizeClass, unit_shift: u32) -> Hold {
-    let bytes = grain_bytes(class.units.min(32) << unit_shift);
-    let mut hold = Hold::default();
-    let mut left = class.size.min(32 << unit_shift);
-    while left > 0 {
-        let piece = left.min(bytes);
-        let empty = Grain {
-            bytes,
-            ..Grain::default()
-        };
-        empty.with(piece).add_to(&mut hold, piece);
-        left -= piece;
-    }
-    hold
-}
-
-/// Looks at blocks, those of one slab one after the other.
-struct Look<'a> {
-    regions: &'a Regions,
-    residency: &'a Residency,
-    slab: usize,
-    bits: Option<Bits>,
-}
-
-impl<'a> Look<'a> {
-    fn new(regions: &'a Regions, residency: &'a Residency) -> Look<'a> {
-        Look {
-            regions,
-            residency,
-            slab: 0,
-            bits: None,
-        }
-    }
-
-    /// What the block of that number in the slab holds, or would hold if it lived.
-    fn hold(&mut self, (place, block): (usize, u64)) -> Hold {
-        let slab = &self.regions.slabs[place];
-        if self.bits.is_none() || self.slab != place {
-            self.bits = Some(Bits::of(slab));
-            self.slab = place;
-        }
-        let mut hold = Hold::default();
-        let Some(bits) = self.bits.as_ref().filter(|_| slab.blocks > 1) else {
-            let block = slab.base..slab.base + slab.bytes;
-            hold[ALONE].live = self.residency.bytes(block) as f64;
-            return hold;
-        };
-        let resident = |page: u64| {
-            let page = slab.base + page..slab.base + page + PAGE;
-            self.residency.bytes(page) > 0
-        };
-        let lives = bits.counts(block, block + 1)[3] == 1;
-        let (start, end) = (block * slab.size, (block + 1) * slab.size);
-        let grain = grain_bytes(slab.bytes);
-        for offset in (start - start % grain..end).step_by(grain as usize) {
-            let live = |page| resident(page).then(|| bits.page(slab, page)[3]);
-            let there = Grain::of(slab, bits, offset, live);
-            let piece = start.max(offset)..end.min(offset + grain);
-            let pages = (piece.start - piece.start % PAGE..piece.end).step_by(PAGE as usize);
-            let pages = pages.filter(|&page| !lives || resident(page));
-            let bytes = |page: u64| piece.end.min(page + PAGE) - piece.start.max(page);
-            let bytes = pages.map(bytes).sum();
-            let there = if lives { there } else { there.with(bytes) };
-            there.add_to(&mut hold, bytes);
-        }
-        hold
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::SizeClass;
+    use crate::regions::Regions;
 
     fn slab(size: u64, live: &[u64]) -> Slab {
         let blocks = 65536 / size;
@@ -355,12 +290,12 @@ mod tests {
         for size in [48, 64, 1008, 5120, 20480] {
             let live: Vec<u64> = (0..65536 / size).filter(|block| block % 7 < 2).collect();
             let slab = slab(size, &live);
-            let residency = Residency::of([slab.base..slab.base + 65536]);
+            let residency = Residency::of(Some(slab.base..slab.base + 65536));
             let regions = regions(slab.clone());
             let mut look = Look::new(&regions, &residency);
             let mut sum = Hold::default();
             for &block in &live {
-                for (sum, held) in sum.iter_mut().zip(look.hold((0, block))) {
+                for (sum, held) in sum.iter_mut().zip(look.hold((0, block)).unwrap()) {
                     sum.live += held.live;
                     sum.pinned += held.pinned;
                 }
@@ -375,20 +310,20 @@ mod tests {
     #[test]
     fn the_place_of_a_sample_counts_as_if_it_lived_there() {
         let regions = regions(slab(64, &[64]));
-        let residency = Residency::of([(1 << 21) + 4096..(1 << 21) + 8192]);
+        let residency = Residency::of(Some((1 << 21) + 4096..(1 << 21) + 8192));
         let mut look = Look::new(&regions, &residency);
         // Nothing lives in the first page, which has no memory: it would have.
         let alone = Held {
             live: 64.0,
             pinned: 4032.0,
         };
-        assert_eq!(look.hold((0, 0))[ALONE + SPARSE], alone);
-        assert_eq!(look.hold((0, 64))[ALONE + SPARSE], alone);
+        assert_eq!(look.hold((0, 0)).unwrap()[ALONE + SPARSE], alone);
+        assert_eq!(look.hold((0, 64)).unwrap()[ALONE + SPARSE], alone);
         let half = Held {
             live: 64.0,
             pinned: 1984.0,
         };
-        assert_eq!(look.hold((0, 65))[SPARSE], half);
+        assert_eq!(look.hold((0, 65)).unwrap()[SPARSE], half);
         let class = SizeClass {
             size: 64,
             blocks: 1024,

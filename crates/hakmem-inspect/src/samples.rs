@@ -73,13 +73,9 @@ impl SampleShape {
     }
 }
 
-/// All live samples, but those in pages of their own. They have a budget for themselves, since one
-/// can be short, and without them all else is still shown.
-pub(crate) fn live_samples(
-    memory: &dyn Memory,
-    layout: &Layout,
-    regions: &Regions,
-) -> Vec<LiveSample> {
+/// All live samples, but those in pages of their own; none if the budget is too short: without them
+/// all else can be shown.
+pub(crate) fn live_samples(memory: &Budget, layout: &Layout, regions: &Regions) -> Vec<LiveSample> {
     let Some(shape) = SampleShape::of(layout) else {
         return Vec::new();
     };
@@ -98,8 +94,10 @@ pub(crate) fn live_samples(
             addresses.push(big.sample);
         }
     }
-    let budget = Budget::of(memory);
-    let samples = shape.read_each(&budget, &addresses).into_iter();
+    if !memory.can_afford(addresses.len()) {
+        return Vec::new();
+    }
+    let samples = shape.read_each(memory, &addresses).into_iter();
     samples
         .zip(places)
         .filter_map(|(sample, slab)| sample.map(|sample| LiveSample { sample, slab }))

@@ -129,8 +129,7 @@ impl Snapshot {
         mappings: &[Mapping],
         found: &Found,
     ) -> Result<Snapshot, Error> {
-        let whole = memory;
-        let memory = &Budget::of(whole);
+        let memory = &Budget::of(memory);
         let layout = &found.layout;
         let classes = size_classes(memory, layout, &found.file)?;
         let mut regions = Regions::read(memory, layout, mappings, &classes)?;
@@ -151,7 +150,7 @@ impl Snapshot {
             data: data(memory, mappings),
             cycles: Cycles::read(memory, layout).unwrap_or_default(),
             sites: sites(memory, layout).unwrap_or_default(),
-            samples: live_samples(whole, layout, &regions),
+            samples: live_samples(memory, layout, &regions),
             classes,
             regions,
             heaps,
