@@ -34,6 +34,9 @@ const PATIENCE_SECONDS: u32 = 60;
 /// writes.
 type Ways = &'static [&'static str];
 
+/// Its name, its seeds, and the command lines that read it.
+type Format = (&'static str, fn() -> Vec<Seed>, Ways);
+
 const RECORDING: Ways = &[
     "report @ --root=%",
     "report @ @ --root=%",
@@ -52,7 +55,7 @@ const CORE: Ways = &[
     "inspect @ --profile=%/profile.hakprof",
 ];
 /// Name, seeds, and what is done with inputs. Another file than `@` is what is put there.
-const FORMATS: [(&str, fn() -> Vec<Seed>, Ways); 7] = [
+const FORMATS: [Format; 7] = [
     ("recording", seeds::recordings, RECORDING),
     ("profile", seeds::profiles, RECORDING),
     ("perf-map", seeds::perf_maps, &["report %/seed --root=%"]),
