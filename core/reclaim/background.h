@@ -1,9 +1,9 @@
 /* The helper: a thread that gives memory back in the program's place, also while all of its own
  * threads sleep. On request only (option `background`).
  *
- *     none  --a slow path finds work-->  waits, works, rests, works ..  --all is given-->  none
- *       ^                                                                                  |
- *       +----------------------------------------------------------------------------------+
+ *     none  --a slow path finds work-->  works and rests  --all is given-->  ends  --1 ms-->  none
+ *                                               ^                            |
+ *                                               +--- more is found meanwhile +
  *
  * It exists only while there is something to give back. It waits without any lock and runs no
  * signal handler. The C library does not know it (os/thread.h), so the process ends without it. A
