@@ -83,7 +83,7 @@ function(hakmem_add_products name file)
         set(shared_only_objects $<TARGET_OBJECTS:${name}_shared_only>)
     endif()
     # The hit paths first, so that they do not move with every change of the slow ones: their place
-    # counts (docs/decisions, magazine tops).
+    # counts (docs/decisions/thread.md).
     set(all_objects $<TARGET_OBJECTS:${name}_override_names> $<TARGET_OBJECTS:${name}_core>
         $<TARGET_OBJECTS:${name}_compat>)
 

@@ -12,8 +12,8 @@
 #define ATOMIC_ADD_RELAXED(p, v) __atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
 
 /* Keeps the order of the writes before and after, as a child of fork sees them in its copy of the
- * memory: the copy is made between two instructions of each thread (docs/decisions), so only the
- * compiler has to keep it. */
+ * memory: the copy is made between two instructions of each thread (docs/decisions/process.md),
+ * so only the compiler has to keep it. */
 #define KEEP_STORE_ORDER() __atomic_signal_fence(__ATOMIC_ACQ_REL)
 
 /* Orders the reads before this and those after it, as a signal handler sees them. */

@@ -16,7 +16,7 @@
 #define SLOW_PATH __attribute__((noinline, cold))
 
 /* For a hit path: starts at four cache lines, so that its speed depends less on the size of
- * the code before it (docs/decisions). */
+ * the code before it (docs/decisions/thread.md). */
 #define HOT_ENTRY __attribute__((aligned(256)))
 
 /* Written by different threads: such objects get cache lines of their own (128: the adjacent-line

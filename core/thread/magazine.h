@@ -23,9 +23,9 @@
  *     page 0                     by class, small ones first
  *
  * Pops count down to the next one that is *due*, by an instruction and a jump without a measurable
- * cost (docs/decisions): with a due pop the thread takes a slow path, however often it hits. The
- * number of pops follows from the count left; that of pushes from the blocks that came out and
- * those still there.
+ * cost (docs/decisions/thread.md): with a due pop the thread takes a slow path, however often it
+ * hits. The number of pops follows from the count left; that of pushes from the blocks that came
+ * out and those still there.
  *
  * Short blocks in a magazine carry the mark (map/page_map.h), by which free notices a double free.
  * Only the program clears it, by writing to its block: a block that is freed with the mark was
@@ -162,7 +162,7 @@ ALWAYS_INLINE void magazine_put(
 
 /* Whether the block carries the mark of a freed one. Reads its lowest byte first: if the program
  * has just written less than four bytes there, a load of four would wait, since it can be served by
- * one store under way or by none (docs/decisions). */
+ * one store under way or by none. */
 ALWAYS_INLINE bool magazine_has_mark(const struct heap_front *front, void *const *block)
 {
     return UNLIKELY(*(const uint8_t *)block == (uint8_t)magazine_mark_of(front)) &&

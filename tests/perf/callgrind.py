@@ -16,7 +16,7 @@ from perf_support import Failure, parse_figures, run
 PAIRS = 200_000
 
 # Instructions for one malloc and one free, per workload, or for one free of NULL. One of a pair is
-# the jump of a pop that is due, which is not taken (docs/decisions).
+# the jump of a pop that is due, which is not taken (docs/decisions/thread.md).
 LIMITS = {"fixed": 33.1, "mixed": 35, "null": 10.01}
 
 # The same where the mark of a freed block is in the way, by what the test counts: a pair, or a step

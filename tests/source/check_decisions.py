@@ -1,11 +1,11 @@
-"""check_decisions.py: each record of docs/decisions/ is in its index, with a status.
+"""check_decisions.py: each record of docs/decisions/ is in its index, and has its three parts.
 
     check_decisions.py TOP             checks the tree at TOP
     check_decisions.py --self-test     checks that each kind of defect is found
 
-A row of the index is `| MM-DD [title](file) | status |`. The status begins with "in force", "in
-part" or "replaced"; the last two name the record that came later, and the record says so itself, in
-a line that begins with **Status.** right below its title.
+A row of the index is `| [room](file) | what it is about |`. The parts of a record are its headings
+of the second level: those of PARTS, in this order, and no other. Headings of the third level are
+decisions, and stand in the first part alone.
 """
 
 import pathlib
@@ -14,60 +14,56 @@ import sys
 import tempfile
 
 FOLDER = pathlib.Path("docs", "decisions")
-ROW = re.compile(r"^\| \d\d-\d\d \[[^]]+\]\((\S+?)\) \| (.*) \|$", re.MULTILINE)
-STATUS = re.compile(r"(in force|in part|replaced)\b")
-LINK = re.compile(r"\]\((\d{4}-\d\d-\d\d-[\w-]+\.md)\)")
+INDEX = "README.md"
+PARTS = ["In force", "Measured", "Rejected"]
+ROW = re.compile(r"^\| \[[^]]+\]\((\S+?)\) \| .* \|$", re.MULTILINE)
+HEADING = re.compile(r"^(##|###) (.*)$", re.MULTILINE)
 
 
-def defects_of(name, status, text):
-    """Yields the defects of one row and its record."""
-    found = STATUS.match(status)
-    if not found:
-        yield "%s: has no status" % name
-    elif found[1] != "in force":
-        if not LINK.search(status):
-            yield "%s: is %s by nothing that is named" % (name, found[1])
-        if not any(line.startswith("**Status.** " + found[1].capitalize())
-                   for line in text.split("\n")[:4]):
-            yield "%s: does not say below its title that it is %s" % (name, found[1])
+def defects_of(text):
+    """Yields the defects of one record."""
+    parts = []
+    for level, heading in HEADING.findall(text):
+        if level == "##":
+            parts.append(heading)
+        elif parts != PARTS[:1]:
+            yield "%s is a decision outside of %s" % (heading, PARTS[0])
+    if parts != PARTS:
+        yield "has not the parts %s" % ", ".join(PARTS)
 
 
 def check(top):
-    """All defects, as lines for the reader."""
+    """All defects, as lines for the reader, and the number of records."""
     folder = top / FOLDER
-    records = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("[0-9]*.md")}
-    rows = ROW.findall((folder / "README.md").read_text(encoding="utf-8"))
-    names = [name for name, _ in rows]
+    records = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    names = ROW.findall(records.pop(INDEX))
     defects = ["%s: stands %d times in the index" % (name, names.count(name))
                for name in sorted(records) if names.count(name) != 1]
-    for name, status in rows:
-        if name not in records:
-            defects.append("%s: is in the index, and no record" % name)
-        else:
-            defects += defects_of(name, status, records[name])
+    defects += ["%s: is in the index, and no record" % name
+                for name in names if name not in records]
+    defects += ["%s: %s" % (name, defect)
+                for name in sorted(records) for defect in defects_of(records[name])]
     return defects, len(records)
 
 
 def self_test():
-    record = "2026-01-02-a.md"
-    row = "| 01-02 [A](%s) | %%s |\n" % record
-    later = "replaced by [B](2026-01-03-b.md)"
+    row = "| [slab](slab.md) | slabs |\n"
+    good = "# Slabs\n## In force\n### Twins\n## Measured\n## Rejected\n"
     cases = [
-        (row % "in force", "# A\n", 0),
-        ("", "# A\n", 1),
-        (row % "in force" * 2, "# A\n", 1),
-        (row % "fine", "# A\n", 1),
-        (row % later, "# A\n\n**Status.** Replaced by [B](2026-01-03-b.md).\n", 0),
-        (row % later, "# A\n", 1),
-        (row % "replaced", "# A\n\n**Status.** Replaced.\n", 1),
-        (row % "in force" + "| 01-03 [B](2026-01-03-b.md) | in force |\n", "# A\n", 1),
+        (row, good, 0),
+        ("", good, 1),
+        (row * 2, good, 1),
+        (row + row.replace("slab", "span"), good, 1),
+        (row, good.replace("## Measured\n", ""), 1),
+        (row, good + "## Left\n", 1),
+        (row, good.replace("## In force\n### Twins\n", "## In force\n") + "### Twins\n", 1),
     ]
     for index, text, expected in cases:
         with tempfile.TemporaryDirectory() as top:
             folder = pathlib.Path(top) / FOLDER
             folder.mkdir(parents=True)
-            (folder / "README.md").write_text(index)
-            (folder / record).write_text(text)
+            (folder / INDEX).write_text(index)
+            (folder / "slab.md").write_text(text)
             defects, _ = check(pathlib.Path(top))
             assert len(defects) == expected, (index, text, defects)
     print("ok")
@@ -78,7 +74,7 @@ def main():
         self_test()
         return 0
     defects, count = check(pathlib.Path(sys.argv[1]))
-    print("\n".join(defects) if defects else "%d records, each with a status" % count)
+    print("\n".join(defects) if defects else "%d records, each with its parts" % count)
     return 1 if defects else 0
 
 

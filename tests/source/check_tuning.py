@@ -4,8 +4,8 @@
     check_tuning.py --self-test     checks that each kind of defect is found
 
 An entry of core/base/tuning.h is a comment and the #defines under it. The comment begins with the
-unit and ends with [record; row]: a record of docs/decisions/, without .md, and a row of
-lab/*.toml; each may be "none: reason" instead. Each constant is used in core/.
+unit and ends with [record#decision; row]: a heading of a record in docs/decisions/, and a row of
+lab/*.toml; the row may be "none: reason" instead. Each constant is used in core/.
 
 Elsewhere in the rooms of the allocator, a constant that is a number (in an enum, a #define or a
 static const) is either structural and named in STRUCTURAL, or it belongs into tuning.h; and so is a
@@ -17,6 +17,8 @@ import pathlib
 import re
 import sys
 import tempfile
+
+from check_links import anchors
 
 TUNING = "core/base/tuning.h"
 ROOMS = ["api", "override", "compat", "thread", "slab", "span", "map", "reclaim", "os", "base"]
@@ -107,12 +109,6 @@ def divisors(text):
             yield "/" + value
 
 
-def check_reason(reason, names, what):
-    if reason.strip() in names or re.match(r"none: .", reason.strip()):
-        return None
-    return "%s %s does not exist" % (what, reason.strip())
-
-
 def entries(text):
     """(comment, names) of each entry."""
     for comment, defines in ENTRY.findall(text):
@@ -125,7 +121,9 @@ def check_tuning(top):
     if not path.is_file():
         return
     text = path.read_text(encoding="utf-8")
-    records = {record.stem for record in (top / "docs" / "decisions").glob("*.md")}
+    decisions = {"%s#%s" % (record.stem, anchor)
+                 for record in (top / "docs" / "decisions").glob("*.md")
+                 for anchor in anchors(record)}
     lists = (top / "lab").glob("*.toml")
     rows = {row for path in lists for row in ROW.findall(path.read_text(encoding="utf-8"))}
     used = "".join(COMMENT.sub("", other.read_text(encoding="utf-8"))
@@ -135,12 +133,13 @@ def check_tuning(top):
         known.update(names)
         found = REASONS.search(comment)
         if not found:
-            yield "%s: %s: no [record; row] at the end of its comment" % (TUNING, names[0])
+            yield "%s: %s: no [record#decision; row] at the end of its comment" % (TUNING, names[0])
             continue
-        for defect in (check_reason(found.group(1), records, "record"),
-                       check_reason(found.group(2), rows, "row")):
-            if defect:
-                yield "%s: %s: %s" % (TUNING, names[0], defect)
+        decision, row = found.group(1), found.group(2)
+        if decision not in decisions:
+            yield "%s: %s: decision %s does not exist" % (TUNING, names[0], decision)
+        if row not in rows and not re.match(r"none: .", row):
+            yield "%s: %s: row %s does not exist" % (TUNING, names[0], row)
         for name in names:
             if not re.search(r"\b%s\b" % name, used):
                 yield "%s: %s: nobody uses it" % (TUNING, name)
@@ -172,7 +171,7 @@ def check_tree(top, structural):
     return list(check_tuning(top)) + list(check_rooms(top, structural))
 
 
-GOOD = "/* blocks. Why.\n * [2026-01-01-a; startup] */\n#define BATCH 8\n"
+GOOD = "/* blocks. Why.\n * [slab#batches; startup] */\n#define BATCH 8\n"
 USE = {"core/slab/a.c": "int a = BATCH;\n"}
 
 # Each case: tuning.h, other files, the structural ones, and what the one defect says (None: none).
@@ -181,8 +180,9 @@ SELF_TEST_CASES = [
     (GOOD.replace("startup", "none: a bound of time"), USE, {}, None),
     (GOOD.replace("startup", "none:"), USE, {}, "row none: does not exist"),
     (GOOD.replace("startup", "gone"), USE, {}, "row gone does not exist"),
-    (GOOD.replace("01-a", "01-b"), USE, {}, "record 2026-01-01-b does not exist"),
-    (GOOD.replace("[2026-01-01-a; startup]", "by hand"), USE, {}, "no [record; row]"),
+    (GOOD.replace("slab", "span"), USE, {}, "decision span#batches does not exist"),
+    (GOOD.replace("batches", "gone"), USE, {}, "decision slab#gone does not exist"),
+    (GOOD.replace("[slab#batches; startup]", "by hand"), USE, {}, "no [record#decision; row]"),
     (GOOD, {"core/slab/a.c": "/* BATCH */\n"}, {}, "nobody uses it"),
     (GOOD + "\n#define OTHER (4 * KIB)\n", USE, {}, "OTHER: has no comment"),
     (GOOD, dict(USE, **{"core/os/b.c": "enum { LOOKS = 3 };\n"}), {}, "LOOKS belongs into"),
@@ -211,7 +211,7 @@ def self_test():
     for tuning, files, structural, expected in SELF_TEST_CASES:
         with tempfile.TemporaryDirectory() as folder:
             top = pathlib.Path(folder)
-            written = {TUNING: tuning, "docs/decisions/2026-01-01-a.md": "",
+            written = {TUNING: tuning, "docs/decisions/slab.md": "### Batches\n",
                        "lab/workloads.toml": '[[row]]\nname = "startup"\n'}
             for name, text in dict(written, **files).items():
                 path = top / name
