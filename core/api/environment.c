@@ -52,8 +52,7 @@ static const char *variable_name(char *full, const char *name)
     return text_terminate(&text);
 }
 
-/* The variable of that name; NULL: it is not set, or empty, as a shell sets it to take it back for
- * one command. */
+/* The variable of that name; NULL if unset or empty: `NAME= command` unsets it for one command. */
 static const char *variable(const char *name)
 {
     char full[VARIABLE_SIZE];

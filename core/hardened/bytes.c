@@ -8,7 +8,7 @@
 
 typedef uint64_t bytes_32 __attribute__((vector_size(32), may_alias, aligned(16)));
 
-/* Bytes that are cleared, or left alone, together. */
+/* Granularity of clearing. */
 enum { PIECE = 1024 };
 
 /* By four independent sums. */

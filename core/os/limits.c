@@ -13,7 +13,8 @@ static const size_t no_limit = (size_t)1 << 60;
  * path of a group is longer, only the groups around it are read. */
 enum { LIST_BYTES = 768, PATH_BYTES = 768, VALUE_BYTES = 128 };
 
-/* A group: `root`, the mount of its kind, and its path by the kernel. */
+/* A control group: prefix for tests, mount point of its controller, path as /proc/self/cgroup gives
+ * it. */
 struct group {
     const char *root, *mount, *path;
     size_t length;

@@ -43,7 +43,7 @@ bool os_is_privileged(void);
 /* Milliseconds of a monotonic clock, cheap and coarse (a few ms). */
 uint64_t os_clock_ms(void);
 
-/* Nanoseconds of the same, exact. */
+/* Nanoseconds of that clock, exact. */
 uint64_t os_clock_ns(void);
 
 /* The distance of two times of the same clock. To be asked instead of a difference: in a child of
@@ -114,7 +114,7 @@ void os_discard_leftovers(void);
 bool os_purge(void *address, size_t size);
 
 /* Gives the pages memory before they are touched, which costs less than a page fault each; a hint,
- * as the next, and with the option huge_pages=0 neither is made. */
+ * as os_advise_huge_pages is. With the option huge_pages=0 neither is made. */
 void os_populate(void *address, size_t size);
 
 /* False if the range is several mappings to the system, as it is while a part has advice, rights, a

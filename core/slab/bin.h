@@ -35,7 +35,7 @@ struct bin {
     struct list swept;    /* lock: slabs with free blocks that a sweep has looked at */
     uint64_t free_blocks; /* lock: in all its slabs */
     uint64_t free_swept;  /* lock: least of bin_listed_blocks since the last sweep's end */
-    uint64_t free_unused; /* lock: the same since the last tick */
+    uint64_t free_unused; /* lock: least of bin_listed_blocks since the last tick */
     uint32_t slab_count;  /* written under lock, read by any thread: on lists or full */
     uint32_t kept;        /* written under lock, read by any thread: slabs on the last list */
     uint32_t kept_unused; /* lock: least of `kept` since the last tick */

@@ -72,8 +72,8 @@ void big_part_extract(struct big_part *part, struct big *big);
  * then count as dirty. */
 void big_part_take_in(struct big_part *part, struct big *big);
 
-/* Lowers `unused` to the dirty bytes. To be called when these are fewer, but not while a mapping is
- * only taken out to be put in again. */
+/* Lowers `unused` to the dirty bytes. Call it after dirty bytes have really gone, not when a
+ * mapping is only relisted. */
 void big_part_note_unused(struct big_part *part);
 
 /* The cached mapping of the part that starts at the address, or NULL. */

@@ -55,7 +55,7 @@ struct heap {
     uint64_t owner;         /* atomic, any thread: identity of the owner, 0 in the pool */
     int owner_process;      /* atomic relaxed, any thread: its process id, when it took the heap */
     uint32_t gate;          /* atomic, any thread: see thread/idle.h */
-    uint8_t state;          /* gate: an enum heap_state; atomic for fork, as the next */
+    uint8_t state;          /* gate: an enum heap_state; atomic for fork, as `drained` */
     uint8_t drained;        /* gate: an enum heap_drained */
     uint16_t owner_visits;  /* gate: slow paths of the owner that found blocks taken out; wraps */
     uint64_t closed_ns;     /* gate: when it was closed */

@@ -2,8 +2,8 @@
  *
  * A refill or flush moves a batch between the magazine and the transfer cache or the bins. A
  * magazine is just long enough for batches to cost little, since others cannot use its blocks: one
- * that needs a second batch before its maintenance moves to a slot range of twice the size, but
- * beyond a batch only if blocks come and go; an unused one gives half of its blocks back and
+ * that needs a second batch before its maintenance doubles; it outgrows one batch only if the
+ * thread both takes and frees blocks of the class. An unused one gives half of its blocks back and
  * shrinks, and each one shrinks when the heap is flushed.
  */
 #include <string.h>

@@ -100,7 +100,7 @@ struct heap_front {
     uint64_t pops_left[CLASS_COUNT];       /* until one is due; one writer, read by any thread */
     uint8_t tiny_class[TINY_MAX + 1];      /* class by size, without a shift; as classes_limit */
     uint8_t mid_class[MID_MAX / MID_STEP]; /* by (size - 1) / MID_STEP; as classes_limit */
-    uint8_t large_class[LARGE_MAX / LARGE_STEP]; /* by (size - 1) / LARGE_STEP; the same */
+    uint8_t large_class[LARGE_MAX / LARGE_STEP]; /* by (size - 1) / LARGE_STEP; as classes_limit */
 };
 
 /* Hit path of malloc: the top block; NULL: the magazine is empty. Sets `*due` if the caller has to

@@ -21,7 +21,7 @@ struct heap_counts {
 struct pool {
     struct heap *warm;  /* lock: with blocks in magazines */
     struct heap *empty; /* lock: with empty magazines */
-    struct heap *bare;  /* lock: the same, and their areas are all zero */
+    struct heap *bare;  /* lock: with empty magazines, in areas that are all zero */
     unsigned owned;     /* lock: how many other heaps of the shard have an owner */
 };
 
@@ -30,7 +30,7 @@ struct registry {
     struct lock lock CACHE_ALIGNED;
     struct heap *all;     /* atomic: release on store pairs with acquire on load */
     unsigned warm_count;  /* lock: of all pools */
-    unsigned empty_count; /* the same; read by any thread */
+    unsigned empty_count; /* written under lock, read by any thread: of all pools */
     unsigned count;       /* lock */
     char *areas;          /* lock: see registry_new_area; those that are left */
     char *areas_end;      /* lock */

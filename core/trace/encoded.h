@@ -6,7 +6,7 @@
 
 #include "base/macros.h"
 
-/* A piece of a table, which can be read. */
+/* The part of a table not yet read; all of it is readable memory. */
 struct bytes {
     const uint8_t *at, *end;
     bool is_bad; /* a read went past the end, or the form is unknown */

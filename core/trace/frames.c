@@ -130,7 +130,8 @@ bool frame_up(struct frame *frame, struct reader *reader)
     struct rules rules;
     bool was_exact = frame->is_exact, found;
     uintptr_t pc = frame->pc, sp = frame->registers[STACK_POINTER];
-    uintptr_t place = pc - !was_exact; /* another function may begin behind a last call */
+    /* A call may be a function's last instruction; then the return address belongs to the next. */
+    uintptr_t place = pc - !was_exact;
     reader_find(reader, place);
     frame->is_exact = false;
     frame->had_table = unwind_table_find(reader, place, &rules);

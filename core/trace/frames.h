@@ -12,7 +12,7 @@
 
 struct frame {
     uintptr_t pc;
-    uintptr_t registers[FRAME_REGISTERS]; /* by their numbers in the tables */
+    uintptr_t registers[FRAME_REGISTERS]; /* indexed by DWARF number */
     bool is_exact;  /* `pc` is the interrupted instruction, not a return address */
     bool had_table; /* of the code where the last step began */
 };

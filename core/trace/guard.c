@@ -13,7 +13,7 @@ enum { SLOT_PAGES = 16 };
 uintptr_t guard_start;
 size_t guard_bytes;
 
-static struct guard *slots; /* GUARD_SLOTS; const once there is a range */
+static struct guard *slots; /* GUARD_SLOTS of them; const once there is a range */
 static uint32_t turn;       /* atomic relaxed, any thread: counts up over the slots */
 
 static size_t slot_bytes(void)

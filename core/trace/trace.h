@@ -50,12 +50,12 @@ enum {
 /* A stack that samples were allocated from: see site.h. */
 struct site {
     struct site *next_in_chain; /* const once linked */
-    struct site *next;          /* the same: the site made before */
+    struct site *next;          /* const once linked: the next older site */
     uint64_t hash;              /* const, as the two below and the frames */
     uint64_t modules;           /* const: of modules_of_stack, when it was made */
     uint32_t number;            /* from 1; 0: of samples without a site */
     uint32_t frames;
-    uint64_t born_samples; /* these are atomic relaxed, any thread */
+    uint64_t born_samples; /* atomic relaxed, any thread, as all counts that follow */
     uint64_t born_bytes;
     uint64_t born_parts;
     uint64_t dead_samples; /* dead: freed, or moved by realloc */
