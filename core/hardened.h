@@ -42,8 +42,8 @@ SLOW_PATH void hardened_expect(
 /* To be called once, before the first memory is mapped. */
 void hardened_start(void);
 
-/* The same in a child of fork, before any thread of it takes a lock: it shall not choose the places
- * that its parent and the parent's other children choose. */
+/* To be called in a child of fork, before any thread of it takes a lock: it shall not choose the
+ * places that its parent and the parent's other children choose. */
 void hardened_begin_process(void);
 
 /* To be called at the end of the program: checks free blocks. */
@@ -52,8 +52,8 @@ void hardened_stop(void);
 /* Checks the blocks in the calling thread's hold, and sends them home. */
 void hardened_flush(void);
 
-/* The same, and ends all waiting of freed blocks, for a caller without memory. To be called without
- * locks. */
+/* hardened_flush, and the end of all waiting of freed blocks, for a caller without memory. To be
+ * called without locks. */
 void hardened_release(void);
 
 /* The calling thread leaves its heap. To be called without locks. */

@@ -60,8 +60,9 @@ ALWAYS_INLINE size_t alloc_aligned_size(size_t size, size_t alignment)
  * ENOMEM: there is no memory, and the block is as before. */
 void *alloc_resize(void *block, size_t size);
 
-/* The same, at a multiple of `alignment`, a power of two. The block stays in place only if it fits
- * as it is: programs seldom need this call, which C lacks. `size` is not 0. */
+/* Changes the size of a block at a multiple of `alignment`, a power of two. The block stays in
+ * place only if it fits as it is: programs seldom need this call, which C lacks. `size` is not 0.
+ */
 void *alloc_resize_aligned(void *block, size_t size, size_t alignment);
 
 /* Makes a block longer or shorter in place, if that is possible. Returns its usable bytes, which
@@ -85,7 +86,7 @@ size_t alloc_object_size_fast(const void *address);
 /* Zeroed memory; NULL and ENOMEM also if count * size overflows. */
 void *alloc_zeroed(size_t count, size_t size);
 
-/* The same at a multiple of `alignment`, a power of two. */
+/* Zeroed memory at a multiple of `alignment`, a power of two. */
 void *alloc_aligned_zeroed(size_t size, size_t alignment);
 
 /* The class of a size above the tiny ones, by the front of the heap; CLASS_NONE for big ones, and

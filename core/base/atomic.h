@@ -23,9 +23,9 @@
  */
 #define COUNTER_ADD(p, v) ATOMIC_STORE_RELAXED((p), ATOMIC_LOAD_RELAXED(p) + (v))
 
-/* The same on the hit paths, where it has to be one instruction: a plain access, which the compiler
- * turns into one. ThreadSanitizer is told that the access is atomic. A store releases: not at once,
- * but before anybody relies on it (thread/idle.h). */
+/* A store or load of the hit paths, which has to be one instruction: a plain access, which the
+ * compiler turns into one. ThreadSanitizer is told that the access is atomic. A store releases: not
+ * at once, but before anybody relies on it (thread/idle.h). */
 #if defined(__has_feature) && !defined(__SANITIZE_THREAD__)
 #if __has_feature(thread_sanitizer)
 #define __SANITIZE_THREAD__ 1 /* as gcc does */

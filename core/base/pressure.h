@@ -68,8 +68,8 @@ void pressure_begin_process(void);
 /* How many bytes may stay free beside `used_bytes` in use, by `retain_percent`. */
 size_t pressure_keep(size_t used_bytes);
 
-/* The same for a layer with a share of its own: `share_bytes`, but never so few that giving them
- * back would not repay a system call. */
+/* How many bytes may stay free in a layer with a share of its own: `share_bytes`, but never so few
+ * that giving them back would not repay a system call. */
 size_t pressure_bound(size_t share_bytes);
 
 /* In place of both: `bytes` may stay free in page heap and BigCache together, and in each class of
@@ -133,7 +133,7 @@ void reclaim_before_growth(size_t bytes, bool big);
  * touched: gives free memory back in their place. */
 void reclaim_for_taken(size_t bytes);
 
-/* The same, to be called if there may be none to take. */
+/* reclaim_for_taken, unless nothing was taken. */
 ALWAYS_INLINE void pressure_taken(size_t bytes)
 {
     if (bytes)

@@ -37,8 +37,7 @@ bool fence_open(enum fence fence, void *address, size_t size);
 /* Closes pages; their memory goes back. False: they are still open, and zero. */
 bool fence_close(enum fence fence, void *address, size_t size);
 
-/* The same for a range of which some pages may be closed already. False: the others are unchanged.
- */
+/* Closes a range of which some pages may be closed already. False: the others are unchanged. */
 bool fence_close_again(enum fence fence, void *address, size_t size);
 
 #endif

@@ -107,7 +107,8 @@ ALWAYS_INLINE struct held hold_take(struct hold *hold, unsigned size_class)
     return held;
 }
 
-/* The same after that: gets blocks from the bins, and looks after the purge if it is time. */
+/* Takes a block where hold_take gave none: gets blocks from the bins, and looks after the purge if
+ * it is time. */
 SLOW_PATH struct held hold_take_slowly(struct hold *hold, unsigned size_class);
 
 /* The block takes a random place, the block there one of the queue; returns the block that has

@@ -53,7 +53,7 @@ bool large_close(const struct slab *slab);
 /* Ends the waiting of all blocks. To be called without locks. */
 void large_release(void);
 
-/* The same for all cleared blocks; aborts if one was written to. */
+/* Ends the waiting of all cleared blocks; aborts if one was written to. */
 void large_look(void);
 
 /* Debug walker over the blocks that wait; returns how many. */

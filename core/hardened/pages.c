@@ -21,7 +21,7 @@ static char *random_place(char *start, size_t bytes, size_t alignment)
     return start + random % (bytes / alignment) * alignment;
 }
 
-/* The same in 32 TiB that neither programs nor the system begin to use. */
+/* A random address in 32 TiB that neither programs nor the system begin to use. */
 static char *random_address(size_t alignment)
 {
     return random_place((char *)((uintptr_t)1 << 44), (size_t)1 << 45, alignment);

@@ -68,7 +68,7 @@ ALWAYS_INLINE void tags_store(char *start, const char *end)
         __asm__ volatile(TAGS_INSTRUCTION(0xd9a02400, "%0", "%0") : "+r"(start)::"memory");
 }
 
-/* The same, and clears it: stzg and stz2g. */
+/* Sets the tags of the range and clears it: stzg and stz2g. */
 ALWAYS_INLINE void tags_store_clear(char *start, const char *end)
 {
     if ((end - start) / TAGS_GRANULE % 2)

@@ -71,7 +71,7 @@ void *os_map(size_t size, size_t alignment, void *hint);
 void *os_reserve(size_t size);
 bool os_make_writable(void *address, size_t size);
 
-/* The same, at a random distance below `near`, up to a part of it, so that neither the lower half
+/* Reserves at a random distance below `near`, up to a part of it, so that neither the lower half
  * of the address nor `near` reveals the other half. */
 void *os_reserve_scattered(size_t size, const void *near);
 
@@ -154,8 +154,8 @@ enum { STDERR = 2 };
 /* Writes the text to a file descriptor, as far as possible. */
 void os_write(int fd, const char *text, size_t length);
 
-/* The same; false: not all was written. A pipe without a reader and the limit on the size of files
- * are such failures, and not signals that end the program. */
+/* Writes the text; false: not all was written. A pipe without a reader and the limit on the size of
+ * files are such failures, and not signals that end the program. */
 bool os_write_quietly(int fd, const char *text, size_t length);
 
 /* The identity of an open file; all 0 for a closed descriptor. */

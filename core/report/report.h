@@ -48,8 +48,8 @@ int report_open(const char *option, const char *path, int mode, bool *is_standin
 /* For the library's constructor: keeps the standard error for a report at exit. */
 void report_start(void);
 
-/* The same for lines written while the program runs, without a second descriptor: a program that
- * lists its descriptors must not see one more because it is recorded. */
+/* Keeps the standard error for lines written while the program runs, without a second descriptor: a
+ * program that lists its descriptors must not see one more because it is recorded. */
 void report_look(void);
 
 /* For the constructor: handles the signal of the option `dump_signal`, which writes statistics and

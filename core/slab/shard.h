@@ -68,7 +68,7 @@ ALWAYS_INLINE unsigned shard_places(void)
     return shard_count() * CLASS_COUNT;
 }
 
-/* The same by such a number. */
+/* The bin of such a number. */
 ALWAYS_INLINE struct bin *bin_at(unsigned number)
 {
     return bin_of(number / CLASS_COUNT, number % CLASS_COUNT);

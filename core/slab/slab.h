@@ -95,7 +95,7 @@ ALWAYS_INLINE struct slab *slab_find(const void *address)
     return ATOMIC_LOAD_ACQUIRE(&superslab->slab_of_unit[superslab_unit_of(address)]);
 }
 
-/* The same as a call, for paths where that costs little. */
+/* slab_find as a call, for paths where that costs little. */
 struct slab *slab_lookup(const void *address);
 
 /* Zeroes a block that its caller just got: all of it, unless `state`, that of a long block until

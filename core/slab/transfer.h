@@ -58,7 +58,7 @@ unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, 
 /* Takes up to `count` blocks out, the latest ones; returns how many. */
 unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count);
 
-/* The same, from a shard other than this one. */
+/* Takes up to `count` blocks out of the cache of a shard other than this one. */
 unsigned transfer_take_from_others(
     unsigned shard, unsigned size_class, void **blocks, unsigned count);
 

@@ -25,7 +25,7 @@ static size_t sum(size_t offset)
     return total;
 }
 
-/* The same for the bytes that the parts have on a shelf. */
+/* The sum of the bytes that the parts have on a shelf. */
 static size_t sum_of_shelf(unsigned shelf)
 {
     return sum(offsetof(struct big_part, bytes) + shelf * sizeof(size_t));

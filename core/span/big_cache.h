@@ -72,7 +72,7 @@ struct big *big_cache_add(unsigned part, char *base, size_t size, size_t used);
  * NULL: none fits. Looks into the part, then into the others. */
 struct big *big_cache_take(unsigned part, size_t size, size_t alignment);
 
-/* The same for a shorter mapping of at least half the size, which the caller makes longer. It is
+/* Takes out a shorter mapping of at least half the size, which the caller makes longer. It is
  * not counted until big_cache_return. */
 struct big *big_cache_take_shorter(unsigned part, size_t size);
 

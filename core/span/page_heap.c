@@ -192,7 +192,7 @@ static bool take_from_part(
     return true;
 }
 
-/* The same from any other part with at least `dirty_min` free dirty pages. */
+/* Takes a run from any other part with at least `dirty_min` free dirty pages. */
 static bool take_from_others(
     unsigned part, unsigned units, unsigned alignment, size_t dirty_min, struct unit_run *taken)
 {

@@ -162,7 +162,7 @@ ALWAYS_INLINE uint8_t *superslab_state(struct superslab *superslab, const void *
     return &superslab->block_state[((uintptr_t)block & (REGION_SIZE - 1)) / (2 * KIB)];
 }
 
-/* The same for any long block of ours. */
+/* The place of the state of any long block of ours. */
 ALWAYS_INLINE uint8_t *superslab_state_of(const void *block)
 {
     return superslab_state((struct superslab *)page_map_superslab_of(block), block);
@@ -202,8 +202,8 @@ ALWAYS_INLINE void superslab_start_block(const void *block, unsigned size_class)
     ATOMIC_STORE_RELAXED(superslab_state_of(block), superslab_live_state(block, size_class));
 }
 
-/* The same for a block in a slab of samples, which then has no class for hit paths. Returns the
- * former state. */
+/* Makes a block in a slab of samples live, without a class for hit paths. Returns the former state.
+ */
 ALWAYS_INLINE unsigned superslab_sample_block(const void *block)
 {
     uint8_t *state = superslab_state_of(block);

@@ -63,14 +63,14 @@ void idle_stay_parked(bool stay);
 /* Begins ticks of the purge, and does part of their work, by the clock. */
 void idle_look_after_purge(struct heap *heap);
 
-/* Does that where a library watches what goes, and the other does not: see os_is_watched. */
+/* Looks after the purge in free, where a library watches what goes: see os_is_watched. */
 void idle_look_in_free(struct heap *heap);
 
 /* The hand comes by (reclaim/engine.h): steps will close all heaps, and drain those that were
  * closed when it last did. */
 void idle_look(void);
 
-/* Does that for some heaps; true: there are more. */
+/* Closes or drains some heaps; true: there are more. */
 bool idle_step(void);
 
 /* Drains all heaps whose owners make no call meanwhile; waits a millisecond or two for those that

@@ -120,8 +120,8 @@ ALWAYS_INLINE void *magazine_pop(struct heap_front *front, size_t size_class, bo
     return block;
 }
 
-/* The same for a class of long blocks, or CLASS_NONE. The state is written last: a signal handler
- * may get the block before it is out of the magazine, and give it back. */
+/* Pops a block of a class of long blocks, or CLASS_NONE. The state is written last: a signal
+ * handler may get the block before it is out of the magazine, and give it back. */
 ALWAYS_INLINE void *magazine_pop_long(struct heap_front *front, size_t size_class, bool *due)
 {
     void *block = magazine_pop(front, size_class, due);
@@ -193,7 +193,7 @@ ALWAYS_INLINE enum push magazine_push(struct heap_front *front, size_t size_clas
     return PUSH_DONE;
 }
 
-/* The same for long blocks. False: the magazine is full, or the pointer is no such block, or a free
+/* Pushes a long block. False: the magazine is full, or the pointer is no such block, or a free
  * one; then nothing has happened. The state is written first, since another thread may take the
  * block out of the magazine. */
 ALWAYS_INLINE bool magazine_push_long(struct heap_front *front, void **block)

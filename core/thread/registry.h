@@ -100,8 +100,8 @@ struct heap *heap_first(void);
  * made no call for a tick or two. */
 unsigned heap_working(void);
 
-/* The same for each CPU, 1 at least; rounded down, so that a thread that waits for two others, on
- * two CPUs, does not shorten their magazines. */
+/* How many threads work for each CPU, 1 at least; rounded down, so that a thread that waits for two
+ * others, on two CPUs, does not shorten their magazines. */
 unsigned heap_crowd(void);
 
 /* Counts heaps that are drained and wait for their owners' next call: one more, or less. The caller

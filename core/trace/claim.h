@@ -18,7 +18,7 @@ static inline bool claim_take(uint64_t *claim)
         claim, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* The same after some naps; without, if a signal handler has interrupted the holder. */
+/* Takes the claim after some naps; without, if a signal handler has interrupted the holder. */
 static inline bool claim_wait(uint64_t *claim)
 {
     bool taken = claim_take(claim);

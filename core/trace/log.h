@@ -106,7 +106,7 @@ void log_start(const struct log_settings *settings);
 /* Takes a last snapshot, unless the thread holds a lock, and marks the log as ended. */
 void log_stop(void);
 
-/* The same for a process that goes on without a log. Records that other threads are about to write
+/* Ends the log of a process that goes on without one. Records that other threads are about to write
  * are lost, or go to the next log. */
 void log_detach(void);
 

@@ -163,7 +163,7 @@ static void grow_file(enum log_kind kind, uint32_t capacity_wanted)
     claim_release(&store.claim);
 }
 
-/* The same, but if another thread is growing the file, waits a little for it: a disk may be slow. A
+/* Grows the file; if another thread is growing it, waits a little for that: a disk may be slow. A
  * signal handler that interrupted the claim's holder does not wait. */
 static bool grow_to(enum log_kind kind, uint32_t capacity_wanted)
 {

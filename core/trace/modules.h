@@ -38,7 +38,7 @@ void modules_close(void);
 /* The module that the address lies in; NULL: none is known. Valid until the close. */
 const struct module *modules_find(uintptr_t address);
 
-/* The same for a `struct reader`. */
+/* Finds the code at the address for a `struct reader`; false: no module is known there. */
 bool modules_code(uintptr_t address, struct code *code);
 
 /* Copies bytes of the process; false: not all of them can be read. */

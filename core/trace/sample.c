@@ -56,7 +56,7 @@ static struct site *find_site(const struct trace_start *start)
     return site;
 }
 
-/* The same for a guarded block that is freed; NULL: it cannot be found now. */
+/* The site where a guarded block is freed; NULL: it cannot be found now. */
 static struct site *site_of_free(const struct trace_start *start)
 {
     int type = cancel_put_off();

@@ -51,7 +51,7 @@ enum {
 struct site {
     struct site *next_in_chain; /* const once linked */
     struct site *next;          /* const once linked: the next older site */
-    uint64_t hash;              /* const, as the two below and the frames */
+    uint64_t hash;              /* const, as `modules`, `number`, `frames` and `frame` */
     uint64_t modules;           /* const: of modules_of_stack, when it was made */
     uint32_t number;            /* from 1; 0: of samples without a site */
     uint32_t frames;
