@@ -213,10 +213,6 @@
  * [slab#how-much-stays; startup] */
 #define TRANSFER_SLOTS_MIN 64
 
-/* blocks. How many of a batch are checked for whether it is all from one shard.
- * [slab#where-a-block-goes; slots-steps-first] */
-#define TRANSFER_LOOKS 3
-
 /* blocks. How many are drained at a time before memory grows.
  * [slab#where-a-block-comes-from; fragment] */
 #define TRANSFER_DRAIN_MAX (1 << 12)

@@ -176,43 +176,6 @@ static unsigned home_shard(const void *block, unsigned shard)
     return slab ? slab->shard : shard;
 }
 
-/* If a few blocks of a batch are all from one shard, most others are. */
-bool transfer_goes_together(
-    unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
-{
-    if (!size_class_is_long(size_class))
-        return true;
-    unsigned home = home_shard(blocks[0], shard);
-    bool all = true;
-    for (unsigned look = 1; look <= TRANSFER_LOOKS; look++)
-        all &= home_shard(blocks[(count - 1) * look / TRANSFER_LOOKS], shard) == home;
-    return all;
-}
-
-/* A counting sort: each step finds a block in its place, or brings one there. */
-void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *lengths)
-{
-    uint8_t homes[FLUSH_MAX] = {0};
-    uint16_t next[ALL_SHARDS_MAX] = {0}, end = 0;
-    unsigned shards = shard_count();
-    memset(lengths, 0, ALL_SHARDS_MAX * sizeof *lengths);
-    for (unsigned i = 0; i < count; i++)
-        lengths[homes[i] = (uint8_t)home_shard(blocks[i], shard)]++;
-    for (unsigned home = 1; home < shards; home++)
-        next[home] = (uint16_t)(next[home - 1] + lengths[home - 1]);
-    for (unsigned home = 0; home < shards; home++) {
-        end = (uint16_t)(end + lengths[home]);
-        while (next[home] < end) {
-            unsigned from = next[home], owner = homes[from], to = next[owner]++;
-            void *block = blocks[to];
-            blocks[to] = blocks[from];
-            blocks[from] = block;
-            homes[from] = homes[to];
-            homes[to] = (uint8_t)owner;
-        }
-    }
-}
-
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
     /* One block stands for the batch; a wrong guess is harmless, since any shard can serve any
@@ -220,8 +183,7 @@ unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, 
     unsigned home = home_shard(blocks[0], shard), kept = 0;
     /* No other shard would take a twin: they are for the even shards and for the odd ones. */
     unsigned size = size_class > SIZE_COUNT ? size_class - SIZE_COUNT : size_class;
-    if (home == shard ||
-        (!size_class_is_long(size_class) && size_class_for_shard(size, shard) == size_class))
+    if (home == shard || size_class_for_shard(size, shard) == size_class)
         kept = put(shard, size_class, blocks, count);
     if (home != shard && kept < count)
         kept += put(home, size_class, blocks + kept, count - kept);

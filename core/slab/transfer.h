@@ -5,15 +5,13 @@
  * magazine, and blocks that one thread allocates and another frees, cost little more than hits.
  *
  *     magazines  <->  transfer cache of the shard, a stack  <->  bins
- *                       | full, or long blocks: to that of the shard of their slab
+ *                       | full: to that of the shard of their slab
  *                       | empty, and the shard's bin too: from that of another shard
  *
  * So threads that share nothing do not meet, and blocks that one thread allocates and another frees
- * come back to the first. Long blocks go to the shard of their slab: their states lie side by side
- * (span/superslab.h), and threads with mixed blocks would write to the same cache lines at each
- * call, for ever. A few may pass in a batch of others. A cache is bounded in bytes. It is drained
- * to the bins when memory has to grow, when the process exits, and, as far as it lay unused since
- * the last one, at a tick of the purge.
+ * come back to the first. A cache is bounded in bytes. It is drained to the bins when memory has to
+ * grow, when the process exits, and, as far as it lay unused since the last one, at a tick of the
+ * purge.
  *
  * If more than TRANSFER_FREED_MAX tiny blocks came since anybody asked a cache for some, it takes
  * nothing in until then, and is drained batch by batch: the program frees more than it uses again
@@ -41,18 +39,9 @@ struct transfer {
     void **slots;      /* lock: the latest at the end; a record of metadata that grows */
 };
 
-/* Whether the blocks are put together: short blocks always, long ones if a few of them are all from
- * one shard. `shard`: the thread's. */
-bool transfer_goes_together(
-    unsigned shard, unsigned size_class, void *const *blocks, unsigned count);
-
-/* Orders up to FLUSH_MAX blocks by the shard of their slabs, and stores how many each of
- * ALL_SHARDS_MAX shards has. */
-void transfer_sort(unsigned shard, void **blocks, unsigned count, uint16_t *lengths);
-
 /* Takes in the first blocks, as many as there is room for, and returns how many: into the cache of
- * the thread's shard; if they are of another shard, and that cache is full or they are long, into
- * that of theirs. Aborts if one of them is not the start of a block of the class. */
+ * the thread's shard, or, if that is full, of theirs. Aborts if one of them is not the start of a
+ * block of the class. */
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count);
 
 /* Takes up to `count` blocks out, the latest ones; returns how many. */

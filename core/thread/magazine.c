@@ -339,14 +339,11 @@ unsigned heap_take(
     struct heap *heap, unsigned shard, unsigned size_class, void **blocks, unsigned count,
     unsigned alignment)
 {
-    bool by_shard = size_class_is_long(size_class);
     unsigned got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_USED);
-    if (!got && !by_shard)
+    if (!got && alignment <= 1)
         got = transfer_take_from_others(shard, size_class, blocks, count);
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
-    if (!got && by_shard && alignment <= 1)
-        got = transfer_take_from_others(shard, size_class, blocks, count);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
         if (heap_make_room(heap, shard, step))
             got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
@@ -479,34 +476,13 @@ bool heap_resize(struct heap *heap, struct slab *slab, unsigned size_class)
     return true;
 }
 
-/* Returns blocks that all go to the same shard. */
-static void send_together(unsigned shard, unsigned size_class, void **blocks, unsigned count)
+void magazine_send(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     unsigned kept = transfer_put(shard, size_class, blocks, count);
     for (unsigned batch; kept < count; kept += batch) {
         batch = (unsigned)size_min(count - kept, FLUSH_MAX);
         bin_flush(shard, size_class, blocks + kept, batch);
     }
-}
-
-static void send_sorted(unsigned shard, unsigned size_class, void **blocks, unsigned count)
-{
-    uint16_t lengths[ALL_SHARDS_MAX];
-    transfer_sort(shard, blocks, count, lengths);
-    for (unsigned home = 0; home < ALL_SHARDS_MAX; blocks += lengths[home++])
-        if (lengths[home])
-            send_together(shard, size_class, blocks, lengths[home]);
-}
-
-void magazine_send(unsigned shard, unsigned size_class, void **blocks, unsigned count)
-{
-    if (LIKELY(transfer_goes_together(shard, size_class, blocks, count)))
-        send_together(shard, size_class, blocks, count);
-    else
-        for (unsigned batch; count; blocks += batch, count -= batch) {
-            batch = (unsigned)size_min(count, FLUSH_MAX);
-            send_sorted(shard, size_class, blocks, batch);
-        }
 }
 
 static void count_flush(struct magazine *magazine, unsigned count)

@@ -73,108 +73,20 @@ static void blocks_past_a_full_cache_go_home(void **state)
     assert_int_equal(bin_of(0, size_class)->slab_count, 0);
 }
 
-/* They are sorted by the shard that they are from, and go to that one, whoever asks for such. */
-static void long_blocks_go_home(void **state)
+/* Blocks of several shards in one batch lie together; a drain brings each to its own bin. */
+static void a_drain_brings_all_home(void **state)
 {
     (void)state;
-    unsigned size_class = size_class_of(10000), tiny = size_class_of(112);
-    uint16_t lengths[ALL_SHARDS_MAX];
-    void *got[8];
-    unsigned homes[] = {2, 1, 1, 0, 1}, expected[ALL_SHARDS_MAX] = {1, 3, 1};
-    for (unsigned i = 0; i < ARRAY_LENGTH(homes); i++)
-        assert_int_equal(bin_refill(homes[i], size_class, &held[i], 1, 1, REFILL_MAP), 1);
-    memcpy(got, held, sizeof got);
-    assert_true(transfer_goes_together(1, tiny, held, 5));
-    assert_false(transfer_goes_together(1, size_class, held, 5));
-    assert_true(transfer_goes_together(1, size_class, held + 1, 2));
-    transfer_sort(1, held, 5, lengths);
-    for (unsigned shard = 0; shard < ALL_SHARDS_MAX; shard++)
-        assert_int_equal(lengths[shard], expected[shard]);
-    assert_ptr_equal(held[0], got[3]);
-    assert_ptr_equal(held[4], got[0]);
-    for (unsigned shard = 0; shard < SHARDS; shard++)
-        assert_int_equal(transfer_take(shard, size_class, got, 8), 0);
-    assert_int_equal(transfer_put(1, size_class, held, 1), 1);
-    assert_int_equal(transfer_put(0, size_class, held + 1, 3), 3);
-    assert_int_equal(transfer_put(0, size_class, held + 4, 1), 1);
-    for (unsigned shard = 0; shard < SHARDS; shard++)
-        assert_int_equal(transfer_of(shard, size_class)->count, lengths[shard]);
-    transfer_check_all();
-    transfer_drain(SIZE_MAX);
-}
-
-/* A batch as long as there may be, from all shards in no order. */
-static void a_long_batch_is_sorted(void **state)
-{
-    (void)state;
-    unsigned size_class = size_class_of(5000), expected[SHARDS] = {0};
-    uint16_t lengths[ALL_SHARDS_MAX];
-    uint64_t random = 5;
-    void *sorted[FLUSH_MAX];
-    for (unsigned i = 0; i < FLUSH_MAX; i++) {
-        unsigned shard = unit_below(&random, SHARDS);
-        expected[shard]++;
-        assert_int_equal(bin_refill(shard, size_class, &held[i], 1, 1, REFILL_MAP), 1);
-    }
-    memcpy(sorted, held, sizeof sorted);
-    transfer_sort(0, sorted, FLUSH_MAX, lengths);
-    void **block = sorted;
-    for (unsigned shard = 0; shard < SHARDS; shard++) {
-        assert_int_equal(lengths[shard], expected[shard]);
-        for (unsigned i = 0; i < expected[shard]; i++, block++)
-            assert_int_equal(slab_lookup(*block)->shard, shard);
-    }
-    for (unsigned i = 0; i < FLUSH_MAX; i++) {
-        unsigned at = 0;
-        while (at < FLUSH_MAX && sorted[at] != held[i])
-            at++;
-        assert_true(at < FLUSH_MAX);
-        bin_flush(slab_lookup(held[i])->shard, size_class, &held[i], 1);
-    }
-}
-
-static void sort_among_all_shards(void *unused)
-{
-    (void)unused;
-    enum { COUNT = 2 * SHARD_MAX };
-    unsigned size_class = size_class_of(5000);
-    uint16_t lengths[ALL_SHARDS_MAX];
-    shard_init(SHARD_MAX);
-    CHECK(shard_of_heap(SHARD_MAX - 1) == SHARD_MAX - 1);
-    CHECK(shard_prepare_samples());
-    CHECK(shard_count() == ALL_SHARDS_MAX);
-    for (unsigned i = 0; i < COUNT; i++)
-        CHECK(bin_refill((i * 7) % SHARD_MAX, size_class, &held[i], 1, 1, REFILL_MAP) == 1);
-    memset(lengths, 0xff, sizeof lengths);
-    transfer_sort(0, held, COUNT, lengths);
-    for (unsigned shard = 0; shard < ALL_SHARDS_MAX; shard++)
-        CHECK(lengths[shard] == (shard < SHARD_MAX ? 2 : 0));
-    for (unsigned i = 0; i < COUNT; i++)
-        CHECK(slab_lookup(held[i])->shard == i / 2);
-}
-
-/* Also those of which no heap has blocks. */
-static void a_batch_is_sorted_among_all_shards(void **state)
-{
-    (void)state;
-    unit_in_child(sort_among_all_shards, NULL);
-}
-
-/* One that no look meets goes along with the others; a drain brings it to its own bin. */
-static void a_long_block_among_others_goes_along(void **state)
-{
-    (void)state;
-    enum { COUNT = 8, OTHER = 1 };
+    enum { COUNT = 9 };
     unsigned size_class = size_class_of(10000);
     for (unsigned i = 0; i < COUNT; i++)
-        assert_int_equal(bin_refill(i == OTHER, size_class, &held[i], 1, 1, REFILL_MAP), 1);
-    assert_true(transfer_goes_together(0, size_class, held, COUNT));
+        assert_int_equal(bin_refill(i % SHARDS, size_class, &held[i], 1, 1, REFILL_MAP), 1);
     assert_int_equal(transfer_put(0, size_class, held, COUNT), COUNT);
     assert_int_equal(transfer_of(0, size_class)->count, COUNT);
     transfer_check_all();
     transfer_drain(SIZE_MAX);
     sweep_purge(SIZE_MAX);
-    for (unsigned shard = 0; shard < 2; shard++)
+    for (unsigned shard = 0; shard < SHARDS; shard++)
         assert_int_equal(bin_of(shard, size_class)->slab_count, 0);
 }
 
@@ -246,10 +158,7 @@ int main(void)
         cmocka_unit_test(shards_have_caches_of_their_own),
         cmocka_unit_test(short_blocks_stay),
         cmocka_unit_test(blocks_past_a_full_cache_go_home),
-        cmocka_unit_test(long_blocks_go_home),
-        cmocka_unit_test(a_long_batch_is_sorted),
-        cmocka_unit_test(a_batch_is_sorted_among_all_shards),
-        cmocka_unit_test(a_long_block_among_others_goes_along),
+        cmocka_unit_test(a_drain_brings_all_home),
         cmocka_unit_test(twins_do_not_meet),
         cmocka_unit_test(threads_share_a_cache),
     };
