@@ -87,7 +87,7 @@ void bin_detach(struct bin *bin, struct slab *slab, struct list *gone)
     if (bin->newest == slab)
         bin->newest = NULL;
     COUNTER_ADD(&bin->slab_count, -1u);
-    bin->free_blocks -= slab->blocks;
+    COUNTER_ADD(&bin->free_blocks, -(uint64_t)slab->blocks);
     bin_lower_bounds(bin);
     list_push(gone, &slab->by_fullness);
 }
@@ -186,7 +186,7 @@ static void attach(struct bin *bin, struct slab *slab)
     slab->attached = true;
     bin->slab_blocks = slab->blocks;
     bin->newest = slab;
-    bin->free_blocks += slab->free_blocks;
+    COUNTER_ADD(&bin->free_blocks, slab->free_blocks);
     bin_relist(bin, slab);
     /* Samples come one by one, and slabs kept for them would arm the purge. */
     if (bin->missed && !slab_is_sampled(slab)) {
@@ -216,7 +216,7 @@ static unsigned take_listed(struct bin *bin, void **blocks, unsigned count, bool
         uint64_t clean = slab->clean_grains;
         taken += slab_take(slab, blocks + count - taken - got, got);
         touched += bytes_touched(slab, clean);
-        bin->free_blocks -= got;
+        COUNTER_ADD(&bin->free_blocks, -(uint64_t)got);
         bin_relist(bin, slab);
     }
     bin_lower_bounds(bin);
@@ -232,7 +232,8 @@ unsigned bin_refill(
     enum refill cost)
 {
     struct bin *bin = bin_of(shard, size_class);
-    unsigned taken = alignment > 1 ? 0 : take_listed(bin, blocks, count, cost != REFILL_USED);
+    bool listed = alignment <= 1 && ATOMIC_LOAD_RELAXED(&bin->free_blocks);
+    unsigned taken = listed ? take_listed(bin, blocks, count, cost != REFILL_USED) : 0;
     if (taken || cost == REFILL_USED)
         return taken;
     struct slab *slab = slab_create(size_class, shard, alignment, cost == REFILL_MAP);
@@ -338,7 +339,7 @@ static unsigned flush_to_shard(unsigned shard, unsigned size_class, void **block
             refused = blocks[i];
             break;
         }
-        bin->free_blocks += put;
+        COUNTER_ADD(&bin->free_blocks, put);
         if (UNLIKELY(slab->free_blocks == slab->blocks))
             settle_empty(bin, slab, &gone);
         else

@@ -33,7 +33,7 @@ struct bin {
     struct list slabs[FULLNESS_LEVELS + 1]; /* lock: with free blocks, fullest list first */
     struct slab *newest;                    /* lock: the slab made last, unless it is gone */
     struct list swept;    /* lock: slabs with free blocks that a sweep has looked at */
-    uint64_t free_blocks; /* lock: in all its slabs */
+    uint64_t free_blocks; /* written under lock, read by any thread: in all its slabs */
     uint64_t free_swept;  /* lock: least of bin_listed_blocks since the last sweep's end */
     uint64_t free_unused; /* lock: least of bin_listed_blocks since the last tick */
     uint32_t slab_count;  /* written under lock, read by any thread: on lists or full */

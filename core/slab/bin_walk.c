@@ -39,7 +39,7 @@ static void reattach(struct bin *bin, struct slab *slab)
     bin_relist(bin, slab);
     COUNTER_ADD(&bin->slab_count, 1);
     bin->slab_blocks = slab->blocks;
-    bin->free_blocks += slab->free_blocks;
+    COUNTER_ADD(&bin->free_blocks, slab->free_blocks);
 }
 
 void bin_repair(unsigned shard, unsigned size_class)
@@ -51,7 +51,7 @@ void bin_repair(unsigned shard, unsigned size_class)
     ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_NONE);
     ATOMIC_STORE_RELAXED(&bin->slab_count, 0);
     ATOMIC_STORE_RELAXED(&bin->kept, 0);
-    bin->free_blocks = 0;
+    ATOMIC_STORE_RELAXED(&bin->free_blocks, 0);
     bin_for_each_slab(shard, size_class, reattach);
     bin->free_swept = bin->free_unused = bin_listed_blocks(bin);
 }

@@ -50,7 +50,7 @@ static SLOW_PATH void set_blocks_of(
     }
     unsigned count = last - first + 1;
     slab->free_blocks = (uint16_t)(free ? slab->free_blocks + count : slab->free_blocks - count);
-    bin->free_blocks = free ? bin->free_blocks + count : bin->free_blocks - count;
+    COUNTER_ADD(&bin->free_blocks, free ? count : -(uint64_t)count);
     if (free && first / 64 < slab->first_word)
         slab->first_word = (uint16_t)(first / 64);
     bin_relist(bin, slab);
