@@ -25,7 +25,13 @@ if(HAKMEM_WERROR)
     list(APPEND HAKMEM_TEST_WARNINGS -Werror)
 endif()
 
+# Debugging information names files from the top of the tree, so that the library is the same
+# wherever that lies; a debugger that is started there finds them.
+set(HAKMEM_PREFIX_FLAGS -fdebug-prefix-map=${PROJECT_SOURCE_DIR}=.
+    -fdebug-prefix-map=${PROJECT_BINARY_DIR}=.)
+
 set(HAKMEM_CORE_FLAGS
+    ${HAKMEM_PREFIX_FLAGS}
     -fPIC
     -fvisibility=hidden
     -fno-semantic-interposition
@@ -40,7 +46,9 @@ set(HAKMEM_CORE_FLAGS
     -ffunction-sections
     -fdata-sections)
 
-set(HAKMEM_LINK_FLAGS -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--gc-sections -Wl,-O1
+# The linker compiles, too, where it optimises.
+set(HAKMEM_LINK_FLAGS ${HAKMEM_PREFIX_FLAGS}
+    -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--gc-sections -Wl,-O1
     # Small variables lie together, also those of link-time optimization, so that a process touches
     # few pages.
     -fdata-sections -Wl,--sort-section=alignment

@@ -107,7 +107,7 @@ function(hakmem_add_products name file)
     separate_arguments(relocatable UNIX_COMMAND
         "${CMAKE_EXE_LINKER_FLAGS} -r -nostdlib -Wl,-T,${sections}")
     if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-        list(APPEND relocatable -flinker-output=nolto-rel)
+        list(APPEND relocatable -flinker-output=nolto-rel ${HAKMEM_PREFIX_FLAGS})
     endif()
     add_custom_command(OUTPUT ${object}
         COMMAND ${CMAKE_C_COMPILER} ${relocatable} -o ${object} ${all_objects}
