@@ -123,6 +123,7 @@ need_check() {
     need rustfmt "$(rust_package rustfmt rustfmt-web)"
     need clang-format clang-format
     need clang-tidy clang-tidy
+    need doxygen doxygen
     need pkg-config pkg-config
     need prlimit util-linux
     need abidiff abigail-tools
@@ -202,6 +203,12 @@ need_dist() {
     python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 }
 
+need_docs() {
+    need_build
+    need doxygen doxygen
+    need /usr/bin/python3 python3
+}
+
 need_packages() {
     need_dist
     need mmdebstrap mmdebstrap
@@ -224,10 +231,11 @@ programs | guides) need_build; need /usr/bin/python3 python3 ;;
 platforms) need_platforms ;;
 pictures) need_pictures ;;
 dist) need_dist ;;
+docs) need_docs ;;
 packages) need_packages ;;
 *)
     echo "usage: $0 library|musl|build|deps|peers|try|check|fuzz|coverage|programs|guides|" \
-        "platforms|pictures|dist|packages" >&2
+        "platforms|pictures|dist|docs|packages" >&2
     exit 2
     ;;
 esac

@@ -99,6 +99,7 @@ class memory_resource : public std::pmr::memory_resource {
  * above malloc's get it. */
 template <class T> class allocator {
   public:
+    /* What containers ask of an allocator. */
     using value_type = T;
     using size_type = std::size_t;
     using difference_type = std::ptrdiff_t;
@@ -107,6 +108,7 @@ template <class T> class allocator {
 
     constexpr allocator() noexcept = default;
 
+    /* From one for other objects. */
     template <class U> constexpr allocator(const allocator<U> &) noexcept
     {
     }
@@ -130,12 +132,14 @@ template <class T> class allocator {
     }
 };
 
+/* All are equal, whatever they are for. */
 template <class T, class U>
 constexpr bool operator==(const allocator<T> &, const allocator<U> &) noexcept
 {
     return true;
 }
 
+/* None differ. */
 template <class T, class U>
 constexpr bool operator!=(const allocator<T> &, const allocator<U> &) noexcept
 {

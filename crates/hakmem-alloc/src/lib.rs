@@ -35,7 +35,7 @@
 //! - A double free, or a pointer that is no block, ends the process with one line that names it.
 //! - Not for signal handlers, as any `malloc`.
 //!
-//! Under [Miri], which cannot run C code, [`Hakmem`] is [`std::alloc::System`], and all figures are
+//! Under [Miri], which cannot run C code, [`Hakmem`] is `std::alloc::System`, and all figures are
 //! 0.
 //!
 //! [hakmem]: https://crates.io/crates/hakmem-sys
