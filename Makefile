@@ -35,7 +35,7 @@ SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src
 .DEFAULT_GOAL := build
 .PHONY: build library library-musl deps all peers try scale check check-hardened \
 	test-crates fuzz coverage programs guides platforms results pictures install uninstall dist packages \
-	docs files format format-check lint clean help
+	debian-source docs files format format-check lint clean help
 
 # Builds the libraries and the command.
 build:
@@ -181,6 +181,12 @@ packages:
 	@sh cmake/install-tools.sh packages
 	@python3 -B packaging/packages.py $(BUILD)/packages
 
+# Makes Debian's source package of that commit, builds the library of it without a network, and runs
+# lintian and autopkgtest.
+debian-source:
+	@sh cmake/install-tools.sh packages
+	@python3 -B packaging/source_package.py $(BUILD)/packages
+
 # Makes the pages of the interfaces for C, C++ and Rust.
 docs:
 	@sh cmake/install-tools.sh docs
@@ -235,6 +241,7 @@ help:
 	@echo 'make uninstall  remove what make install has put there'
 	@echo 'make dist       the sources of a release, with bill of materials and checksums'
 	@echo 'make packages   Debian packages, RPMs, tarballs and wheels, each tried in a bare system'
+	@echo 'make debian-source  the source package for Debian, built and tried in a bare one'
 	@echo 'make docs       pages of the interfaces for C, C++ and Rust, in $(BUILD)/docs/'
 	@echo 'make files      the first sentence of each file of the core, or of FOLDERS'
 	@echo 'make format     format the sources'

@@ -24,38 +24,35 @@ set(libc "libc6 (>= 2.35)")
 set(version ${PROJECT_VERSION})
 set(soname ${HAKMEM_SONAME_NUMBER})
 
-# The first line is a package's summary. CPack takes it from elsewhere for Debian than for RPM.
-function(hakmem_describe component summary)
-    set(text "hakmem replaces the C library's malloc in programs as they are, by
-LD_PRELOAD or by linking. It is built to be fast and small, and ends a
-program that frees wrongly with a line that says what was wrong.")
-    if(ARGN)
-        string(APPEND text "\n.\n${ARGN}")
-    endif()
+# What packages are called and say of themselves stands in debian/control, once for all kinds.
+set(control ${CMAKE_CURRENT_LIST_DIR}/debian/control)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${control})
+function(hakmem_describe component package)
+    file(READ ${control} text)
+    string(FIND "${text}" "\nPackage: ${package}\n" begin)
+    string(SUBSTRING "${text}" ${begin} -1 text)
+    string(REGEX MATCH "\nDescription: ([^\n]*)((\n [^\n]*)+)" text "${text}")
+    set(summary "${CMAKE_MATCH_1}")
+    string(REPLACE "\n " "\n" text "${CMAKE_MATCH_2}")
+    string(STRIP "${text}" text)
     string(REPLACE "\n.\n" "\n\n" plain "${text}")
+    set(CPACK_DEBIAN_${component}_PACKAGE_NAME ${package} PARENT_SCOPE)
     set(CPACK_DEBIAN_${component}_DESCRIPTION "${summary}\n${text}" PARENT_SCOPE)
     set(CPACK_RPM_${component}_PACKAGE_SUMMARY "${summary}" PARENT_SCOPE)
     set(CPACK_RPM_${component}_PACKAGE_DESCRIPTION "${plain}" PARENT_SCOPE)
 endfunction()
-hakmem_describe(LIBRARY "fast and small replacement for malloc")
-hakmem_describe(DEVELOPMENT "fast and small replacement for malloc (development files)"
-    "This package has the headers, the static library, the object that
-overrides malloc for certain, and the files for CMake and pkg-config.")
-hakmem_describe(COMMAND "run and measure programs on a fast and small malloc"
-    "This package has the command hakmem, which runs programs on it, finds
-out whether it serves them, and measures them under it and others.")
+hakmem_describe(LIBRARY libhakmem${soname})
+hakmem_describe(DEVELOPMENT libhakmem-dev)
+hakmem_describe(COMMAND hakmem)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libhakmem${soname})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "${libc}")
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libhakmem-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libhakmem${soname} (= ${version})")
-set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME hakmem)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS
     "${libc}, libgcc-s1, libhakmem${soname} (= ${version})")
