@@ -2,25 +2,43 @@
 
     hakmem-VERSION.tar.gz      the sources
     hakmem-VERSION.spdx.json   the bill of materials: the sources, and the crates that are linked in
-    SHA256SUMS                 the checksums of both, for `sha256sum --check`
+    hakmem-VERSION.md          the notes: what the changelog says of this version
+    SHA256SUMS                 the checksums of all, for `sha256sum --check`
 
-Two runs on one commit make the same bytes: nothing depends on the time, the user, the language, the
-umask or the directory. What is not committed is not in it.
+VERSION is as in 0.1.0, and as in 0.1.0-rc1 where the commit has the tag of a candidate. Two runs on
+one commit make the same bytes: nothing depends on the time, the user, the language, the umask or
+the directory. What is not committed is not in it.
 """
 
 import gzip
 import hashlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import project
 
 
+def name_of_release(top=project.TOP):
+    version = project.version(top)
+    tags = project.run("git", "-C", top, "tag", "--points-at", "HEAD").split()
+    candidates = [tag for tag in tags if re.fullmatch(r"v%s-rc\d+" % re.escape(version), tag)]
+    # The release has the commit of its last candidate, and then both tags.
+    return "hakmem-" + (version if "v" + version in tags or not candidates
+                        else sorted(candidates)[-1][1:])
+
+
+def notes(top=project.TOP):
+    """The changelog's topmost section, without its heading."""
+    section = re.split(r"^## .*$", (top / "CHANGELOG.md").read_text(), flags=re.M)[1]
+    return section.strip() + "\n"
+
+
 def make_tarball(directory, top=project.TOP):
     """Writes the tarball of the sources, and returns its path."""
-    name = "hakmem-" + project.version(top)
+    name = name_of_release(top)
     made = subprocess.run(
         ["git", "-C", str(top), "-c", "tar.umask=0022", "-c", "core.autocrlf=false", "archive",
          "--format=tar", "--prefix=%s/" % name, "HEAD"], capture_output=True, check=False)
@@ -46,7 +64,7 @@ def write_checksums(directory):
 
 
 def make_dist(directory, build):
-    """Makes all three below `directory`, and returns the path of the tarball."""
+    """Makes all four below `directory`, and returns the path of the tarball."""
     directory.mkdir(parents=True, exist_ok=True)
     for old in directory.glob("hakmem-*"):
         old.unlink()
@@ -56,6 +74,7 @@ def make_dist(directory, build):
     bill = directory / (tarball.name[:-len(".tar.gz")] + ".spdx.json")
     project.run(project.python_tools(build), project.TOP / "packaging/bill.py", tarball, bill,
                 env={**os.environ, "SOURCE_DATE_EPOCH": str(project.commit_time())})
+    (directory / (name_of_release() + ".md")).write_text(notes())
     write_checksums(directory)
     return tarball
 

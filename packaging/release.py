@@ -2,6 +2,7 @@
 release.py date-changelog            gives the topmost heading of the changelog the date of today
 release.py check TAG                 fails unless the commit can be released under this tag
 
+A candidate, as v0.1.0-rc1, may have a changelog without a date, and old benchmarks.
 packaging/README.md has the steps of a release.
 """
 
@@ -21,6 +22,26 @@ RECIPES = {
     "packaging/recipes/arch/PKGBUILD": "pkgver=%s",
     "packaging/recipes/fedora/hakmem.spec": "Version:        %s",
     "packaging/recipes/vcpkg/vcpkg.json": '  "version": "%s",',
+    "packaging/debian/changelog": "hakmem (%s-1) unstable; urgency=medium",
+}
+
+# What nobody can know before the repository is published. No release and no candidate has one of
+# these left. What else is in capitals in packaging/recipes and packaging/oss-fuzz, CONTACT and
+# COMMIT, is for whoever submits them elsewhere.
+ADDRESS = "ADDRESS"
+NO_MAIL = "hakmem@localhost.invalid"
+PLACEHOLDERS = {
+    "docs/install.md": ADDRESS,
+    "packaging/debian/changelog": NO_MAIL,
+    "packaging/debian/control": NO_MAIL,
+    "packaging/debian/watch": ADDRESS,
+    "packaging/oss-fuzz/Dockerfile": ADDRESS,
+    "packaging/oss-fuzz/project.yaml": ADDRESS,
+    "packaging/packages.cmake": NO_MAIL,
+    "packaging/recipes/alpine/APKBUILD": ADDRESS,
+    "packaging/recipes/arch/PKGBUILD": ADDRESS,
+    "packaging/recipes/fedora/hakmem.spec": ADDRESS,
+    "packaging/recipes/vcpkg/portfile.cmake": ADDRESS,
 }
 
 
@@ -59,11 +80,15 @@ def date_changelog(top=project.TOP):
             "## %s (%s)" % (version, datetime.date.today()))
 
 
-def defects(tag, top=project.TOP):
-    """What keeps the commit from being released under this tag."""
-    version = project.version(top)
-    if tag != "v" + version:
-        yield "the tag is %s, and Cargo.toml has version %s" % (tag, version)
+def left_open(top=project.TOP):
+    """What stands in for what nobody knew, and where."""
+    for name, word in PLACEHOLDERS.items():
+        if re.search(r"\b%s\b" % re.escape(word), (top / name).read_text()):
+            yield "%s has %s" % (name, word)
+
+
+def defects_of_texts(version, top):
+    """What in the changelog and the benchmarks does not belong to this version."""
     heading = re.search(r"^## (.*)$", (top / "CHANGELOG.md").read_text(), re.M)
     found = re.fullmatch(r"(\S+) \((\d{4}-\d{2}-\d{2})\)", heading.group(1)) if heading else None
     if not found or found.group(1) != version:
@@ -73,6 +98,16 @@ def defects(tag, top=project.TOP):
                              (top / BENCHMARKS).read_text(), re.M)
         if not measured or measured.group(1) != version:
             yield "%s: %s are of another version" % (BENCHMARKS, kind.lower())
+
+
+def defects(tag, top=project.TOP):
+    """What keeps the commit from being released under this tag."""
+    version = project.version(top)
+    if not re.fullmatch(r"v%s(-rc\d+)?" % re.escape(version), tag):
+        yield "the tag is %s, and Cargo.toml has version %s" % (tag, version)
+    if "-rc" not in tag:
+        yield from defects_of_texts(version, top)
+    yield from left_open(top)
     kind = subprocess.run(["git", "-C", str(top), "cat-file", "-t", "refs/tags/" + tag],
                           capture_output=True, text=True, check=False).stdout.strip()
     text = project.run("git", "-C", top, "cat-file", "tag", tag) if kind == "tag" else ""

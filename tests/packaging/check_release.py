@@ -111,6 +111,28 @@ def check_release_rules(work):
     return "a wrong tag is refused"
 
 
+def check_placeholders(work):
+    """No file has one that the release would not look for, and a candidate is refused for them."""
+    words = "|".join(map(re.escape, (release.ADDRESS, release.NO_MAIL)))
+    found = project.run("git", "-C", ROOT, "grep", "-lwE", words, "--", "docs", "packaging",
+                        "*.md").split()
+    about = {"packaging/release.py", "packaging/README.md", "packaging/recipes/README.md"}
+    expect(set(found) - about <= set(release.PLACEHOLDERS),
+           "release.py does not know of these: %s" % (set(found) - about))
+    open_ones = list(release.left_open())
+    refused = list(release.defects("v%s-rc1" % project.version()))
+    expect(all(defect in refused for defect in open_ones), "a candidate may have %s" % open_ones)
+    expect(not any("benchmarks" in defect or "CHANGELOG" in defect for defect in refused),
+           "a candidate needs a date or new benchmarks: %s" % refused)
+    return "%d placeholders are known" % len(open_ones)
+
+
+def check_notes(work):
+    text = dist.notes()
+    expect(len(text) > 500 and "\n## " not in text, "the notes of the release: " + text[:500])
+    return "the changelog gives the notes"
+
+
 def check_reproducible(work):
     """Other times, umasks, languages and directories make no difference."""
     made = []
@@ -129,7 +151,7 @@ def check_reproducible(work):
     expect(made[0].read_bytes() == made[1].read_bytes(), "two runs made different tarballs")
     with tarfile.open(made[0]) as archive:
         names = archive.getnames()
-    top = "hakmem-%s/" % project.version()
+    top = dist.name_of_release() + "/"
     for name in ("LICENSE", "Makefile", "Cargo.lock", release.HEADER):
         expect(top + name in names, "the tarball lacks " + name)
     expect(all((name + "/").startswith(top) for name in names), "files outside of " + top)
@@ -144,7 +166,8 @@ def main():
     work.mkdir(parents=True)
     checks = [check_products, check_change, check_changelog]
     if (ROOT / ".git").exists():
-        checks += [check_places, check_release_rules, check_reproducible]
+        checks += [check_places, check_release_rules, check_placeholders, check_notes,
+                   check_reproducible]
     for check in checks:
         print("ok: " + check(work))
     shutil.rmtree(work)
