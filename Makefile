@@ -205,7 +205,7 @@ format-check:
 	@clang-format --dry-run -Werror --ferror-limit=1 $(SOURCES) && cargo fmt --all --check || \
 		{ echo 'The format differs: run make format.' >&2; exit 1; }
 
-# The analyzers; .clang-tidy says what is left out.
+# The analyzers; .clang-tidy says what is left out. And whether the interfaces are documented.
 lint:
 	@sh cmake/install-tools.sh check
 	@cargo clippy --quiet $(CARGO_FLAGS) --all-targets -- -D warnings
@@ -213,6 +213,7 @@ lint:
 		-DHAKMEM_FAULTS=0 -DHAKMEM_MEASURING=0 -DHAKMEM_SANITIZE_ADDRESS=0 \
 		-DHAKMEM_SANITIZE_THREAD=0 -DHAKMEM_DEFAULT_PRESET=1 '-DHAKMEM_CONF="/etc/hakmem.conf"' -Icore -Iinclude \
 		2>/dev/null
+	@$(MAKE) --no-print-directory docs
 
 clean:
 	@rm -rf $(BUILD)
@@ -228,7 +229,7 @@ help:
 	@echo 'make scale      what each lock does, and on how many cores it stops them'
 	@echo 'make check      build everything, check the format, run the tests'
 	@echo 'make test-crates   run the tests of the crates'
-	@echo 'make lint       run clippy and clang-tidy'
+	@echo 'make lint       run clippy and clang-tidy, and make the docs'
 	@echo 'make check-hardened   run the tests on the hardened library'
 	@echo 'make fuzz       look for inputs that break it, FUZZ_SECONDS ($(FUZZ_SECONDS)) a target'
 	@echo 'make programs   real programs under the C library and under hakmem'
