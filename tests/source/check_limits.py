@@ -62,9 +62,9 @@ LONG_FILES = {
 # A budget falls: whoever adds a mechanism takes another out, or says in the commit what it is
 # worth. What moves to another room takes its part of the budget along.
 BUDGETS = (
-    ("allocator", ALLOCATOR, (126, 665, 113)),
-    ("hardened", ("hardened",), (17, 105, 26)),
-    ("trace and report", ("trace", "report"), (83, 477, 50)),
+    ("allocator", ALLOCATOR, (61, 291, 113)),
+    ("hardened", ("hardened",), (7, 36, 26)),
+    ("trace and report", ("trace", "report"), (50, 295, 50)),
     ("checks", ("checks",), (1, 1, 0)),
 )
 
@@ -161,7 +161,7 @@ def mechanisms(text):
     for head, body in declarations(text):
         plain = re.sub(r"__attribute__ ?\(\(.*?\)\)\)?|_Alignas\(.*?\)", "", head)
         structure = re.match(r"(?:typedef |static |const |extern )*(?:struct|union)\b", plain)
-        declares = structure and body and "=" not in plain
+        declares = structure and body and "=" not in plain and "(" not in plain
         if declares:
             structures += 1 + len(re.findall(r"\b(?:struct|union)\b[^;{]*\{", body))
             fields += body.count(";")
@@ -255,6 +255,11 @@ static int eight(struct one *nine)
     return ten;
 }
 static int eleven(void);
+struct one *twelve(void)
+{
+    int thirteen = 1;
+    return NULL;
+}
 '''
 
 
