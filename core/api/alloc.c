@@ -112,8 +112,9 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
         return alloc_out_of_memory(size);
     if (UNLIKELY(POLICY(fallback)))
         return libc_alloc(size, alignment, zero);
-    struct heap *heap = heap_enter();
-    void *block = NULL;
+    bool scoped = scope_is_entered();
+    struct heap *heap = scoped ? NULL : heap_enter();
+    void *block = scoped ? scope_alloc(size, alignment, size_class, zero) : NULL;
     if (LIKELY(heap != NULL)) {
         if (UNLIKELY(watch_is_called(heap)))
             watch_look(heap);
@@ -122,7 +123,7 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
             block = take_any(heap, size, alignment, size_class, zero);
         heap_leave(heap);
     }
-    if (trace_samples())
+    if (trace_samples() && !scoped)
         block = sampled(heap, block, size, alignment, zero, &start);
     if (UNLIKELY(perturb_is_on()) && block && !zero)
         perturb_allocated(block, size);
@@ -217,6 +218,10 @@ void free_slow(void *block)
     struct block_info info = block_find(block);
     if (UNLIKELY(info.kind == BLOCK_FOREIGN && POLICY(fallback))) {
         libc_free(block);
+        return;
+    }
+    if (SCOPES && UNLIKELY(info.kind == BLOCK_SCOPED)) {
+        scope_free(block);
         return;
     }
     if (info.kind == BLOCK_SLAB)

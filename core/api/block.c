@@ -80,6 +80,8 @@ size_t block_usable_size(
         return big_size(info.big, block, call);
     case BLOCK_WATCHED:
         return trace_now()->size(block, call);
+    case BLOCK_SCOPED:
+        return SCOPES ? scope_size(block, call) : 0;
     case BLOCK_GONE:
     case BLOCK_FOREIGN:
         break;

@@ -2,14 +2,15 @@
 #ifndef API_BLOCK_H
 #define API_BLOCK_H
 
+#include "scope/scope.h"
 #include "slab/slab.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "trace/trace.h"
 
 /* BLOCK_GONE: an address in a superslab, but in no slab. BLOCK_WATCHED: a sample of the default
- * library, which trace/ knows; `slab` is its slab, or NULL. */
-enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG, BLOCK_WATCHED };
+ * library, which trace/ knows; `slab` is its slab, or NULL. BLOCK_SCOPED: in a region of scope/. */
+enum block_kind { BLOCK_FOREIGN, BLOCK_GONE, BLOCK_SLAB, BLOCK_BIG, BLOCK_WATCHED, BLOCK_SCOPED };
 
 struct block_info {
     enum block_kind kind;
@@ -30,6 +31,8 @@ ALWAYS_INLINE struct block_info block_find(const void *block)
         return (struct block_info){
             .kind = big_covers((struct big *)region, block) ? BLOCK_BIG : BLOCK_FOREIGN,
             .big = (struct big *)region};
+    if (SCOPES && region->kind == REGION_SCOPE)
+        return (struct block_info){.kind = BLOCK_SCOPED};
     struct slab *slab = slab_lookup(block);
     enum block_kind kind = !slab ? BLOCK_GONE : slab_is_sampled(slab) ? BLOCK_WATCHED : BLOCK_SLAB;
     return (struct block_info){.kind = kind, .slab = slab};

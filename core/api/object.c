@@ -39,6 +39,8 @@ size_t alloc_object_size(const void *address)
         return object_big(info.big, address);
     case BLOCK_WATCHED:
         return trace_now()->object(address);
+    case BLOCK_SCOPED:
+        return SCOPES ? scope_object(address) : 0;
     case BLOCK_GONE:
         return 0;
     case BLOCK_FOREIGN:

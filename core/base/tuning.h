@@ -391,4 +391,16 @@
  * [reclaim#limits; none: hostile tests below_a_limit] */
 #define NEAR_PART 16
 
+/* ---- Scopes: scope/ -------------------------------------------------------------------------- */
+
+/* spans. From so many on, a scope asks for huge pages where its small blocks lie: they go back ten
+ * times faster, and a scope that is smaller shall cost the pages that it touches.
+ * [scope#huge-pages-for-a-scope-that-has-grown; none: test scope_phase] */
+#define SCOPE_SMALL_SPANS 8
+
+/* records. So many scopes end before the record of one serves again: until then a stale pointer to
+ * it leads to a message.
+ * [scope#what-is-known-of-the-dead; none: misuse tests of scopes] */
+#define SCOPE_RECORDS_KEPT 256
+
 #endif

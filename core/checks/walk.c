@@ -48,6 +48,8 @@ static void check_regions(void)
     const char *end = NULL;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
         bool big = region->kind == REGION_BIG;
+        if (region->kind == REGION_SCOPE)
+            continue;
         ASSERT(region->base >= end);
         end = region->base + (big ? ((const struct big *)region)->mapped : REGION_SIZE);
         if (!big)

@@ -36,9 +36,9 @@
 #define REGION_SHIFT 21
 #define REGION_SIZE ((size_t)1 << REGION_SHIFT)
 
-enum region_kind { REGION_SUPERSLAB, REGION_BIG };
+enum region_kind { REGION_SUPERSLAB, REGION_BIG, REGION_SCOPE };
 
-/* First member of `struct superslab` and `struct big`. */
+/* First member of `struct superslab`, `struct big` and, in scope/, of `struct span`. */
 struct region {
     enum region_kind kind; /* const while registered */
     char *base;            /* const while registered */

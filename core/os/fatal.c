@@ -98,6 +98,18 @@ void fatal_told(
     print_and_abort(text, pointer);
 }
 
+void fatal_scope(
+    const char *call, const char *what, const void *pointer, const char *in_what, const char *name)
+{
+    struct message message;
+    struct text *text = begin_misuse(&message, call, what, pointer);
+    text_string(text, in_what);
+    text_string(text, "scope '");
+    text_string(text, name);
+    text_char(text, '\'');
+    print_and_abort(text, pointer);
+}
+
 void fatal(const char *message)
 {
     struct message whole;

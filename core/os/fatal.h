@@ -29,6 +29,11 @@ _Noreturn SLOW_PATH void fatal_maker(const char *call, const void *pointer, cons
 _Noreturn SLOW_PATH void fatal_told(
     const char *call, const char *mistake, size_t told, const void *pointer, size_t made);
 
+/* The pointer is a scope, or is wrong `in_what` of a scope, as ": in ", which has that name; `what`
+ * says how, as "double free of". */
+_Noreturn SLOW_PATH void fatal_scope(
+    const char *call, const char *what, const void *pointer, const char *in_what, const char *name);
+
 /* The line that is printed; `pointer` is the misused pointer, or NULL. */
 struct fatal_line {
     const char *text;

@@ -471,6 +471,22 @@ void os_advise_huge_pages(void *address, size_t size, bool wanted)
     hint(address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
+size_t os_resident_bytes(void *address, size_t size)
+{
+    unsigned char state[512];
+    size_t page = os_page_size(), resident = 0;
+    for (size_t done = 0, piece; done < size; done += piece) {
+        piece = size_min(size - done, sizeof state * page);
+        long result =
+            system_call(SYS_mincore, (long)address + (long)done, (long)piece, (long)state, 0, 0, 0);
+        if (result == -ENOMEM) /* not mapped any more */
+            continue;
+        for (size_t i = 0; i < piece / page; i++)
+            resident += result < 0 || (state[i] & 1) ? page : 0;
+    }
+    return resident;
+}
+
 bool os_is_one_mapping(void *address, size_t size)
 {
     /* All addresses but a page: there is no room for that, and so the system refuses, for another

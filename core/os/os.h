@@ -117,6 +117,9 @@ bool os_purge(void *address, size_t size);
  * as os_advise_huge_pages is. With the option huge_pages=0 neither is made. */
 void os_populate(void *address, size_t size);
 
+/* How many of the bytes of whole pages are in memory; all, if the system does not tell. */
+size_t os_resident_bytes(void *address, size_t size);
+
 /* False if the range is several mappings to the system, as it is while a part has advice, rights, a
  * lock or an observer that the program gave it. Changes nothing. */
 bool os_is_one_mapping(void *address, size_t size);

@@ -7,6 +7,7 @@
 #include "base/poison.h"
 #include "base/tuning.h"
 #include "map/metadata.h"
+#include "scope/scope.h"
 
 static struct big_part first_part;
 
@@ -108,7 +109,8 @@ void big_part_note_unused(struct big_part *part)
 static struct big *cached_by(const struct big_part *part, uintptr_t entry)
 {
     struct big *big = (struct big *)entry;
-    bool ours = entry && !(entry & ENTRY_SUPERSLAB) && big_part_of(big) == part;
+    bool ours = entry && !(entry & ENTRY_SUPERSLAB) &&
+                (!SCOPES || big->region.kind == REGION_BIG) && big_part_of(big) == part;
     return ours && big->cached ? big : NULL;
 }
 

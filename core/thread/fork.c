@@ -30,6 +30,7 @@
 #include "map/metadata.h"
 #include "os/identity.h"
 #include "os/thread.h"
+#include "scope/scope.h"
 #include "slab/shard.h"
 #include "span/big_part.h"
 #include "span/page_heap.h"
@@ -90,11 +91,15 @@ static void repair_child(uint32_t before, uint32_t now)
             inherit_transfer(shard, size_class);
         }
     }
+    if (SCOPES)
+        scope_begin_process(before, now);
 }
 
 bool fork_holds_lock(void)
 {
     bool mine = lock_is_mine(&registry.lock) || lock_is_mine(&metadata.lock);
+    if (SCOPES)
+        mine |= scope_holds_lock();
     for (unsigned part = 0; part < big_cache_parts(); part++)
         mine |= lock_is_mine(&big_part_at(part)->lock);
     for (unsigned part = 0; part < page_heap_parts(); part++)

@@ -12,6 +12,7 @@
 #include "os/cancel.h"
 #include "os/os.h"
 #include "os/syscall.h"
+#include "scope/scope.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
 #include "thread/idle.h"
@@ -107,6 +108,8 @@ static struct heap *lose_heap(void)
  * thread keeps one again, which it may leave behind. */
 static void thread_exits(void *heap)
 {
+    if (SCOPES)
+        scope_thread_ends();
     bool again = exits + 1 < EXIT_ROUNDS && pthread_setspecific(exit_key, heap) == 0;
     exits = again ? exits + 1 : EXIT_ROUNDS;
     if (!again)

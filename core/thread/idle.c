@@ -8,6 +8,7 @@
 #include "os/identity.h"
 #include "os/os.h"
 #include "os/syscall.h"
+#include "scope/scope.h"
 #include "slab/shard.h"
 #include "thread/registry.h"
 
@@ -135,7 +136,8 @@ bool idle_park(struct heap *heap)
     /* Since it entered the slow path, memory may have become free, or the clock moved. */
     if (!heap->parks_left && idle_matters())
         idle_look_after_purge(heap);
-    if (!ATOMIC_LOAD_RELAXED(&parked_for_good) && !(heap->parks_left && idle_matters()))
+    bool stays = ATOMIC_LOAD_RELAXED(&parked_for_good) || scope_is_entered();
+    if (!stays && !(heap->parks_left && idle_matters()))
         return false;
     if (heap->parks_left && --heap->parks_left == 0)
         heap_draw_due(heap, true);

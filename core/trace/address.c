@@ -3,6 +3,7 @@
 
 #include "hardened.h"
 #include "os/os.h"
+#include "scope/scope.h"
 #include "span/big.h"
 #include "trace/guard.h"
 
@@ -115,6 +116,11 @@ bool address_describe(struct text *text, const void *address, size_t near_bytes)
     if (region->kind == REGION_BIG)
         return describe_big(text, (const struct big *)region, address, near_bytes);
     size_t offset = (size_t)((const char *)address - region->base);
+    if (SCOPES && region->kind == REGION_SCOPE) {
+        if (offset < REGION_SIZE)
+            scope_describe(text, address);
+        return offset < REGION_SIZE;
+    }
     if (offset >= REGION_SIZE) {
         if (offset >= REGION_SIZE + near_bytes)
             return false;

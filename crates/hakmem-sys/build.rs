@@ -118,6 +118,10 @@ fn sources(lists: &str) -> Result<Vec<String>> {
             sources.push(name);
         }
     }
+    sources.push("core/override/scope.c".to_owned());
+    if !is_hardened() {
+        sources.extend(listed(lists, "HAKMEM_SCOPE_SOURCES")?);
+    }
     Ok(sources)
 }
 
@@ -163,12 +167,13 @@ fn compile(root: &Path, sources: &[String], level: &str, flags: &[&str]) -> Resu
         build.define(name, value);
     }
     // The presets `hardened` and `balanced`, by their places in options.def.
-    let (hardened, preset) = match is_hardened() {
-        true => ("1", "3"),
-        false => ("0", "1"),
+    let (hardened, scopes, preset) = match is_hardened() {
+        true => ("1", "0", "3"),
+        false => ("0", "1", "1"),
     };
     build
         .define("HAKMEM_HARDENED", hardened)
+        .define("HAKMEM_SCOPES", scopes)
         .define("HAKMEM_DEFAULT_PRESET", preset);
     for flag in FLAGS.iter().chain(flags) {
         build.flag(flag);

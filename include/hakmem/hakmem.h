@@ -200,6 +200,75 @@ HAKMEM_API int hakmem_option_get(const char *name, long *value);
  * memory for what it asks, and it stays as it was. */
 HAKMEM_API int hakmem_option_set(const char *name, long value);
 
+/* ---- Scopes: memory by part of a program -----------------------------------------------------
+ *
+ * A scope is a named set of blocks that lie apart from all others: a program knows what a part of
+ * it holds, bounds it, and ends it at once. While a thread is in a scope, all that it allocates by
+ * malloc and its family, by operator new, or inside of libraries, comes from there; a realloc that
+ * moves a block, too. Any thread frees a block of any scope, by free.
+ *
+ * A scope that is made while the thread is in another one lies inside that: what it holds counts
+ * there as well, and it ends with that.
+ *
+ * A mistake ends the program, with a line that names the scope: a call with a scope that was
+ * destroyed, a malloc in one, a second free, and the free of a block after its scope was reset. Of
+ * a scope that was destroyed long ago, and of its blocks, nothing is known any more.
+ *
+ * None of these may be called in a signal handler. The hardened library has no scopes. */
+struct hakmem_scope;
+
+/* Called in a thread whose allocation of `bytes` usable bytes finds the scope at its limit. It may
+ * free blocks of the scope, or raise the limit, and then returns 1: the allocation tries again. 0:
+ * the allocation fails. What it allocates comes from no scope. It must not end the scope, nor
+ * be left but by return. */
+typedef int hakmem_scope_callback(struct hakmem_scope *scope, size_t bytes, void *argument);
+
+/* Makes a scope; `name`: for messages and statistics, which know its first 47 bytes. `limit`: how
+ * many bytes its blocks may have together, by their usable sizes; 0: no limit. At the limit
+ * `callback` is called with `argument`, unless it is NULL, and if that does not help, the
+ * allocation fails with ENOMEM. Returns NULL and sets errno: ENOMEM: there is no memory; ENOSYS:
+ * the library has no scopes. */
+HAKMEM_API struct hakmem_scope *hakmem_scope_create(
+    const char *name, size_t limit, hakmem_scope_callback *callback, void *argument);
+
+/* The calling thread enters the scope, or, with NULL, none: then it allocates as outside of all.
+ * It may be in several, as in one twice; the last one serves. Returns 0, or ENOMEM: it has not
+ * entered. */
+HAKMEM_API int hakmem_scope_enter(struct hakmem_scope *scope);
+
+/* Leaves what was entered last, which has to be `scope`. A thread that ends leaves all. */
+HAKMEM_API void hakmem_scope_leave(struct hakmem_scope *scope);
+
+/* Allocates from the scope, wherever the thread is. `alignment` is a power of two. NULL and ENOMEM
+ * as malloc. */
+HAKMEM_API void *hakmem_scope_malloc(struct hakmem_scope *scope, size_t size);
+HAKMEM_API void *hakmem_scope_aligned_alloc(
+    struct hakmem_scope *scope, size_t alignment, size_t size);
+
+/* What a scope holds, with those inside it. */
+struct hakmem_scope_figures {
+    uint64_t live_blocks;    /* handed out and not freed */
+    uint64_t live_bytes;     /* usable bytes of those */
+    uint64_t resident_bytes; /* of its pages, those in memory, as the system says */
+    uint64_t limit_bytes;    /* 0: none */
+};
+
+/* Fills `*usage`, which is `size` bytes long, as hakmem_get_stats does. Blocks and bytes are exact.
+ * Asks the system, for 2 MiB a call. */
+HAKMEM_API size_t
+hakmem_scope_usage(struct hakmem_scope *scope, struct hakmem_scope_figures *usage, size_t size);
+
+/* Sets the limit. A scope that holds more gets nothing more until it holds less. */
+HAKMEM_API void hakmem_scope_limit(struct hakmem_scope *scope, size_t limit);
+
+/* Ends all blocks of the scope and of those inside it, and gives their pages back at once. Nobody
+ * may use these blocks any more. */
+HAKMEM_API void hakmem_scope_reset(struct hakmem_scope *scope);
+
+/* The same, and ends the scope and those inside it. A thread that is still in one of them has to
+ * leave it, but may not allocate before. */
+HAKMEM_API void hakmem_scope_destroy(struct hakmem_scope *scope);
+
 #ifdef __cplusplus
 }
 #endif

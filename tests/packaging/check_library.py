@@ -1,5 +1,7 @@
 """check_library.py LIBRARY [NAMES]: the shape of libhakmem.so, read from its ELF tables; with a
 file of names, whether the library exports these besides, and nothing else is looked at.
+check_library.py LIBRARY --without OTHER: the lengths of its text, and of that of the same library
+without scopes: the allocator has one bound, and what scopes add has another.
 
 Behaviours 1 to 5 and 7 (exported names), 26 (imported names), 27 (thread-local storage), and the
 limits on size and dependencies. The lists are exports.txt and imports.txt beside this file. Needs
@@ -14,6 +16,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 MAX_TEXT_BYTES = 168 * 1024
+MAX_SCOPE_TEXT_BYTES = 10 * 1024
 MAX_TLS_BYTES = 64
 # glibc; musl as its own build calls itself, and as Alpine's does.
 LIBC = re.compile(r"libc\.so(\.6)?$|libc\.musl-\w+\.so\.1$")
@@ -137,15 +140,34 @@ def check_segments(library):
         yield "the TLS model is not initial-exec: %s" % sorted(dynamic_tls)
 
 
+def text_bytes(library):
+    return int(tool("size", str(library)).splitlines()[1].split()[0])
+
+
 def check_size(library):
-    text = int(tool("size", str(library)).splitlines()[1].split()[0])
+    text = text_bytes(library)
+    if text >= MAX_TEXT_BYTES + MAX_SCOPE_TEXT_BYTES:
+        yield "the text has %d bytes, not below %d with scopes" % (
+            text, MAX_TEXT_BYTES + MAX_SCOPE_TEXT_BYTES)
+
+
+def check_parts(library, without):
+    text = text_bytes(without)
+    more = text_bytes(library) - text
+    print("the text has %d bytes without scopes, which add %d" % (text, more))
     if text >= MAX_TEXT_BYTES:
-        yield "the text has %d bytes, not below %d" % (text, MAX_TEXT_BYTES)
+        yield "without scopes the text has %d bytes, not below %d" % (text, MAX_TEXT_BYTES)
+    if more >= MAX_SCOPE_TEXT_BYTES:
+        yield "scopes add %d bytes of text, not below %d" % (more, MAX_SCOPE_TEXT_BYTES)
 
 
 def main():
     library = pathlib.Path(sys.argv[1])
     failures = 0
+    if sys.argv[2:3] == ["--without"]:
+        defects = list(check_parts(library, pathlib.Path(sys.argv[3])))
+        print(*defects, sep="\n")
+        return 1 if defects else 0
     if sys.argv[2:]:
         defects = list(check_exports(library, *map(os.path.abspath, sys.argv[2:])))
         print(*defects, sep="\n")

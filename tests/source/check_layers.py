@@ -5,11 +5,12 @@
 
 A file in core/ includes only from its own folder and from the folders before it in LAYERS.
 core/report/ stands beside the line: it may look into everything up to api/, and only override/,
-compat/ and the files of api/ that start the library may include it. core/trace/ and core/hardened/
-stand behind walls: trace/ may look into everything up to api/ and into report/, hardened/ into
-everything up to api/, and nobody includes what is in them, but all may include the walls,
-core/trace/trace.h and core/hardened.h, which include base/ alone. core/checks/ has
-walkers, for tests: nobody else in core/ includes it. No .c file is included by another. Nor does a
+compat/ and the files of api/ that start the library may include it. core/trace/, core/scope/ and
+core/hardened/ stand behind walls: trace/ may look into everything up to api/ and into report/, the
+other two into everything up to api/, and nobody includes what is in them, but all may include the
+walls, core/trace/trace.h, core/scope/scope.h and core/hardened.h, which include base/ alone.
+core/checks/ has walkers, for tests, which look into scope/ as well: nobody else in core/ includes
+it. No .c file is included by another. Nor does a
 header declare what a folder above it defines, but for those of UP_CALLS.
 """
 
@@ -22,8 +23,9 @@ LAYERS = ["base", "os", "map", "span", "slab", "thread", "reclaim", "api", "over
 REPORT = "report"
 TRACE = "trace"
 HARDENED = "hardened"
+SCOPE = "scope"
 CHECKS = "checks"
-WALLS = ["core/hardened.h", "core/trace/trace.h"]
+WALLS = ["core/hardened.h", "core/scope/scope.h", "core/trace/trace.h"]
 # Files of api/ that may include report/: they start it.
 REPORT_USERS_IN_API = re.compile(r"^init\.c$")
 
@@ -47,8 +49,10 @@ FUNCTION = re.compile(
 def visible_folders(folder):
     """The folders of core/ that a file in `folder` may include from."""
     seen = set(LAYERS[: LAYERS.index("api") + 1])
-    if folder in (REPORT, HARDENED, CHECKS):
+    if folder in (REPORT, HARDENED, SCOPE):
         return seen | {folder}
+    if folder == CHECKS:
+        return seen | {SCOPE, CHECKS}
     if folder == TRACE:
         return seen | {REPORT, TRACE}
     seen = set(LAYERS[: LAYERS.index(folder) + 1])
@@ -86,7 +90,7 @@ def check_include(top, path, kind, name):
     if is_wall(top, path):
         return None if other == "base" else "must not include %s" % name
     own = path.relative_to(core).parts[0]
-    if own not in LAYERS + [REPORT, TRACE, HARDENED, CHECKS]:
+    if own not in LAYERS + [REPORT, TRACE, HARDENED, SCOPE, CHECKS]:
         return "lies in core/%s, which is no layer" % own
     if other in visible_folders(own):
         return None
@@ -180,6 +184,12 @@ SELF_TEST_CASES = [
      "must not include trace/b.h"),
     ({"core/trace/a.c": '#include "report/b.h"\n#include "trace/c.h"\n', "core/report/b.h": "\n",
       "core/trace/c.h": "\n"}, None),
+    ({"core/slab/a.c": '#include "scope/scope.h"\n', "core/scope/scope.h": '#include "base/b.h"\n',
+      "core/base/b.h": "\n"}, None),
+    ({"core/api/a.c": '#include "scope/b.h"\n', "core/scope/b.h": "\n"},
+     "must not include scope/b.h"),
+    ({"core/scope/a.c": '#include "api/b.h"\n#include "scope/c.h"\n', "core/api/b.h": "\n",
+      "core/scope/c.h": "\n"}, None),
     ({"core/trace/trace.h": '#include "api/b.h"\n', "core/api/b.h": "\n"}, "must not include"),
     ({"core/hardened.h": '#include "slab/b.h"\n', "core/slab/b.h": "\n"}, "must not include"),
     ({"core/extra/a.c": '#include "base/b.h"\n', "core/base/b.h": "\n"}, "which is no layer"),

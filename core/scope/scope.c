@@ -1,0 +1,197 @@
+/* Whole scopes: see hakmem.h. They are ended, looked at, and repaired in children of fork. */
+#include "scope/scope.h"
+
+#include <string.h>
+
+#include "base/poison.h"
+#include "base/text.h"
+#include "os/cancel.h"
+#include "os/os.h"
+#include "scope/span.h"
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+/* Takes what the scope itself holds. The lock. */
+static void detach(struct hakmem_scope *scope, struct list *gone)
+{
+    struct list_node *node;
+    while ((node = scope->full.first ? scope->full.first : scope->open.first) != NULL) {
+        span_unlist(span_by_node(node));
+        list_push(gone, node);
+    }
+    memset(scope->slabs, 0, sizeof scope->slabs);
+    scope->was_reset = true;
+    scope->live_bytes = scope->live_blocks = 0;
+}
+
+/* The same of the scopes inside it, too. If `ended` is not NULL, they end, and are pushed there. */
+static void detach_all(struct hakmem_scope *scope, struct list *gone, struct list *ended)
+{
+    bool alone = !scope->inside;
+    scope_count(scope->parent, -scope->live_bytes, -scope->live_blocks);
+    if (ended && scope->parent)
+        scope->parent->inside--;
+    struct hakmem_scope *other = alone ? scope : scope_first();
+    for (; other; other = alone ? NULL : other->next) {
+        if (!scope_lives(other) || !scope_is_inside(other, scope))
+            continue;
+        detach(other, gone);
+        if (!ended)
+            continue;
+        ATOMIC_STORE_RELEASE(&other->number, other->number + 1);
+        list_push(ended, &other->by_end);
+    }
+}
+
+/* Ends the slabs of a detached span, and makes it as new, but for its mapping. False: it has to be
+ * unmapped, since it is not needed, or the system does not take its memory alone. */
+static bool renew(struct span *span)
+{
+    for (unsigned unit = 0; unit < SPAN_UNITS; unit++) {
+        struct slab *slab = span->slab_of_unit[unit];
+        if (slab && (unit == SPAN_UNITS - 1 || span->slab_of_unit[unit + 1] != slab))
+            span_free_record(slab);
+    }
+    memset(span->slab_of_unit, 0, sizeof span->slab_of_unit);
+    if (span->is_block || !scope_lives(span->scope) || !os_purge(span->region.base, REGION_SIZE))
+        return false;
+    poison(span->region.base, REGION_SIZE);
+    span->free_units = span->clean_units = UINT32_MAX;
+    return true;
+}
+
+/* Gives back what was detached. A scope that stays keeps its addresses, so that a later free of one
+ * of its blocks is known; its spans with huge pages serve last. */
+static void give_back(struct hakmem_scope *scope, struct list *gone)
+{
+    struct list kept[2] = {{NULL}, {NULL}};
+    struct list_node *node;
+    while ((node = gone->first) != NULL) {
+        struct span *span = span_by_node(node);
+        list_remove(node);
+        if (renew(span))
+            list_push(&kept[span->huge], node);
+        else
+            span_unmap(span);
+    }
+    lock_acquire(&scope->root->lock);
+    while ((node = kept[true].first ? kept[true].first : kept[false].first) != NULL) {
+        list_remove(node);
+        span_list(span_by_node(node));
+    }
+    lock_release(&scope->root->lock);
+}
+
+void scope_reset(struct hakmem_scope *scope)
+{
+    struct list gone = {NULL};
+    int type = cancel_put_off();
+    scope_lock(scope, "hakmem_scope_reset");
+    detach_all(scope, &gone, NULL);
+    scope_unlock(scope);
+    give_back(scope, &gone);
+    cancel_restore(type);
+}
+
+void scope_destroy(struct hakmem_scope *scope)
+{
+    struct list gone = {NULL}, ended = {NULL};
+    int type = cancel_put_off();
+    scope_lock(scope, "hakmem_scope_destroy");
+    detach_all(scope, &gone, &ended);
+    scope_unlock(scope);
+    give_back(scope, &gone);
+    while (ended.first) {
+        struct list_node *node = ended.first;
+        list_remove(node);
+        scope_retire(CONTAINER_OF(node, struct hakmem_scope, by_end));
+    }
+    cancel_restore(type);
+}
+
+/* ---- Figures --------------------------------------------------------------------------------- */
+
+void scope_usage(struct hakmem_scope *scope, struct hakmem_scope_figures *usage)
+{
+    int type = cancel_put_off();
+    scope_lock(scope, "hakmem_scope_usage");
+    usage->live_blocks = scope->live_blocks;
+    usage->live_bytes = scope->live_bytes;
+    usage->limit_bytes = scope->limit == SIZE_MAX ? 0 : scope->limit;
+    scope_unlock(scope);
+    /* The system is asked without the lock: spans may come and go. */
+    usage->resident_bytes = 0;
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;)
+        if (region->kind == REGION_SCOPE && scope_is_inside(((struct span *)region)->scope, scope))
+            usage->resident_bytes +=
+                os_resident_bytes(region->base, ((struct span *)region)->bytes);
+    cancel_restore(type);
+}
+
+void scope_describe(struct text *text, const void *address)
+{
+    text_string(text, "in scope '");
+    text_string(text, span_of(address)->scope->name);
+    text_char(text, '\'');
+}
+
+/* ---- Fork ------------------------------------------------------------------------------------ */
+
+bool scope_holds_lock(void)
+{
+    bool mine = lock_is_mine(&scope_records_lock);
+    for (const struct hakmem_scope *scope = scope_first(); scope; scope = scope->next)
+        mine |= lock_is_mine(&scope->lock);
+    return mine;
+}
+
+/* The places of slabs and their bitmaps are right whenever a process forks; all else follows.
+ * Blocks that the lost thread was about to hand out, or had just got back, stay live. */
+static void repair_slabs(struct span *span)
+{
+    span->free_units = UINT32_MAX;
+    for (unsigned unit = 0; unit < SPAN_UNITS; unit++) {
+        struct slab *slab = span->slab_of_unit[unit];
+        if (!slab || superslab_unit_of(slab->base) != unit)
+            continue;
+        slab_repair(slab);
+        span_own_units(span, unit, slab);
+        if (slab->free_blocks)
+            list_push(&span->scope->slabs[slab->size_class], &slab->by_fullness);
+        size_t live = slab->blocks - slab->free_blocks;
+        scope_count(span->scope, live * size_classes[slab->size_class].size, live);
+    }
+}
+
+static void repair_tree(const struct hakmem_scope *root)
+{
+    struct list none = {NULL};
+    for (struct hakmem_scope *scope = scope_first(); scope; scope = scope->next)
+        if (scope->root == root) {
+            scope->open = scope->full = none;
+            memset(scope->slabs, 0, sizeof scope->slabs);
+            scope->live_bytes = scope->live_blocks = scope->spans = 0;
+        }
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
+        struct span *span = (struct span *)region;
+        if (region->kind != REGION_SCOPE || span->scope->root != root || !span->listed)
+            continue;
+        if (span->is_block)
+            scope_count(span->scope, span->bytes, 1);
+        else
+            repair_slabs(span);
+        span_list(span);
+    }
+}
+
+void scope_begin_process(uint32_t before, uint32_t now)
+{
+    if (lock_is_lost(&scope_records_lock, before))
+        scope_repair_records();
+    lock_inherit(&scope_records_lock, before, now);
+    for (struct hakmem_scope *scope = scope_first(); scope; scope = scope->next) {
+        if (lock_is_lost(&scope->lock, before))
+            repair_tree(scope);
+        lock_inherit(&scope->lock, before, now);
+    }
+}

@@ -1,0 +1,86 @@
+/* The wall to scope/: memory by part of a program.
+ *
+ * A *scope* is a named set of blocks that lie apart from all others, in 2 MiB pieces of their own,
+ * so that the program knows what a part of it holds, can bound it, and can end it at once. A thread
+ * *enters* a scope, and from then on its calls of malloc are served from there; a block goes back
+ * by plain free, in any thread.
+ *
+ *     the allocator    a thread that entered a scope        a region of kind REGION_SCOPE
+ *                        | misses, since its heap is            | is freed, or asked for
+ *                        v parked all the time                  v
+ *     scope/           scope_alloc                          scope_free, scope_size
+ *
+ * No class map knows these blocks, and no page map entry is a superslab's, so they leave the hit
+ * paths by tests that these make anyway, and no list of slabs or superslabs has them. Without the
+ * folder SCOPES is 0, and the questions below are gone. The hardened library is built without.
+ */
+#ifndef SCOPE_SCOPE_H
+#define SCOPE_SCOPE_H
+
+#include "base/macros.h"
+
+enum { SCOPES = HAKMEM_SCOPES };
+
+struct hakmem_scope;
+struct hakmem_scope_figures;
+struct text;
+
+/* What a thread has entered, the last scope first. Owner thread only. */
+struct scope_entry {
+    struct hakmem_scope *scope; /* NULL: allocations are served from no scope */
+    uint64_t number;            /* of the scope when it was entered: see scope/tree.h */
+    struct scope_entry *below;  /* entered before */
+    struct hakmem_scope *asked; /* the entry hides scopes while the callback of this one runs */
+};
+
+extern __thread struct scope_entry *scope_entered __attribute__((tls_model("initial-exec")));
+
+/* True: allocations of the calling thread come from a scope. */
+ALWAYS_INLINE bool scope_is_entered(void)
+{
+    return SCOPES && UNLIKELY(scope_entered != NULL) && scope_entered->scope;
+}
+
+/* ---- For the allocator ----------------------------------------------------------------------- */
+
+/* A block of the scope that the calling thread has entered; the arguments are those of alloc_any.
+ * NULL: there is no memory, or the scope is at its limit. */
+void *scope_alloc(size_t size, size_t alignment, unsigned size_class, bool zero);
+
+/* Frees a block in a region of a scope. Aborts if it is not the start of a live one. */
+void scope_free(void *block);
+
+/* Usable bytes of such a block. Aborts, naming `call`, if it is not the start of a live one. */
+size_t scope_size(const void *block, const char *call);
+
+/* Bytes from the address, anywhere in such a region, to the end of the block there; 0: there is
+ * none. */
+size_t scope_object(const void *address);
+
+/* Says of which scope the address in such a region is. */
+void scope_describe(struct text *text, const void *address);
+
+/* The calling thread ends, and leaves what it has entered. */
+void scope_thread_ends(void);
+
+/* Whether the calling thread, interrupted by a signal handler, holds a lock of a scope. */
+bool scope_holds_lock(void);
+
+/* In a child of fork: repairs scopes whose locks were held by threads that do not exist here. The
+ * arguments are those of lock_inherit. */
+void scope_begin_process(uint32_t before, uint32_t now);
+
+/* ---- For the exported names: see hakmem.h ---------------------------------------------------- */
+
+struct hakmem_scope *scope_create(
+    const char *name, size_t limit, int (*callback)(struct hakmem_scope *, size_t, void *),
+    void *argument);
+int scope_enter(struct hakmem_scope *scope);
+void scope_leave(struct hakmem_scope *scope);
+void *scope_take(struct hakmem_scope *scope, size_t size, size_t alignment);
+void scope_usage(struct hakmem_scope *scope, struct hakmem_scope_figures *usage);
+void scope_limit(struct hakmem_scope *scope, size_t limit);
+void scope_reset(struct hakmem_scope *scope);
+void scope_destroy(struct hakmem_scope *scope);
+
+#endif

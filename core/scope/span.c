@@ -1,0 +1,186 @@
+/* See span.h. */
+#include "scope/span.h"
+
+#include "base/bits.h"
+#include "base/poison.h"
+#include "base/policy.h"
+#include "base/tuning.h"
+#include "map/metadata.h"
+#include "os/os.h"
+#include "span/huge.h"
+
+static struct list_node *unused; /* lock of the records: records of unmapped spans */
+
+static uint32_t units_mask(unsigned first, unsigned units)
+{
+    return (uint32_t)bitmap_word_mask(0, first, units);
+}
+
+/* ---- Mappings -------------------------------------------------------------------------------- */
+
+static struct span *take_span(void)
+{
+    lock_acquire(&scope_records_lock);
+    struct span *span = span_by_node(unused);
+    if (span)
+        unused = unused->next;
+    lock_release(&scope_records_lock);
+    return span ? span : metadata_alloc(sizeof *span);
+}
+
+static void put_span(struct span *span)
+{
+    lock_acquire(&scope_records_lock);
+    span->by_fullness.next = unused;
+    KEEP_STORE_ORDER();
+    unused = &span->by_fullness;
+    lock_release(&scope_records_lock);
+}
+
+struct span *span_map(struct hakmem_scope *scope, size_t bytes, size_t alignment, bool huge)
+{
+    struct span *span = take_span();
+    if (!span)
+        return NULL;
+    char *base = os_map(bytes, size_max(alignment, REGION_SIZE), NULL);
+    if (!base || !page_map_prepare(base)) {
+        if (base)
+            os_discard(base, bytes);
+        put_span(span);
+        return NULL;
+    }
+    span->region = (struct region){REGION_SCOPE, base};
+    span->scope = scope;
+    span->bytes = bytes;
+    span->is_block = bytes > REGION_SIZE || alignment > REGION_SIZE;
+    span->huge = huge;
+    span->listed = false;
+    span->free_units = span->clean_units = span->is_block ? 0 : UINT32_MAX;
+    if (!span->is_block)
+        poison(base, bytes);
+    if (huge && POLICY(huge_pages))
+        os_advise_huge_pages(base, bytes, true);
+    else
+        huge_refuse(base, bytes);
+    page_map_register(&span->region);
+    return span;
+}
+
+void span_unmap(struct span *span)
+{
+    page_map_unregister(&span->region);
+    os_discard(span->region.base, span->bytes);
+    put_span(span);
+}
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+static void push_span(struct span *span)
+{
+    struct hakmem_scope *scope = span->scope;
+    list_push(span->free_units ? &scope->open : &scope->full, &span->by_fullness);
+}
+
+void span_list(struct span *span)
+{
+    span->listed = true;
+    span->scope->spans += !span->is_block;
+    push_span(span);
+}
+
+void span_unlist(struct span *span)
+{
+    span->listed = false;
+    span->scope->spans -= !span->is_block;
+    list_remove(&span->by_fullness);
+}
+
+/* ---- Slabs ----------------------------------------------------------------------------------- */
+
+static size_t record_bytes(unsigned size_class)
+{
+    return sizeof(struct slab) + (slab_blocks_of(size_class) + 63u) / 64 * sizeof(uint64_t);
+}
+
+struct slab *span_make_record(unsigned size_class)
+{
+    struct slab *slab = metadata_alloc(record_bytes(size_class));
+    if (!slab)
+        return NULL;
+    slab->size_class = (uint8_t)size_class;
+    slab->blocks = slab->free_blocks = (uint16_t)slab_blocks_of(size_class);
+    bitmap_set_range(slab->free, 0, slab->blocks);
+    return slab;
+}
+
+void span_free_record(struct slab *slab)
+{
+    metadata_free(slab, record_bytes(slab->size_class));
+}
+
+/* The first unit of so many free ones; SPAN_UNITS: there are none. */
+static unsigned find_units(uint32_t free, unsigned units, unsigned alignment)
+{
+    for (unsigned unit = 0; unit + units <= SPAN_UNITS; unit += alignment) {
+        uint32_t mask = units_mask(unit, units);
+        if ((free & mask) == mask)
+            return unit;
+    }
+    return SPAN_UNITS;
+}
+
+void span_own_units(struct span *span, unsigned unit, struct slab *slab)
+{
+    unsigned units = size_classes[slab->size_class].units;
+    for (unsigned i = 0; i < units; i++)
+        span->slab_of_unit[unit + i] = slab;
+    span->free_units &= ~units_mask(unit, units);
+    span->clean_units &= span->free_units;
+}
+
+/* Lets the slab begin at the unit. In a child of fork the first unit counts. */
+static void start_slab_at(struct span *span, unsigned unit, struct slab *slab)
+{
+    uint32_t mask = units_mask(unit, size_classes[slab->size_class].units);
+    slab->base = span->region.base + unit * UNIT_SIZE;
+    slab->clean = (span->clean_units & mask) == mask;
+    KEEP_STORE_ORDER();
+    span_own_units(span, unit, slab);
+    list_push(&span->scope->slabs[slab->size_class], &slab->by_fullness);
+    if (!span->free_units) {
+        list_remove(&span->by_fullness);
+        push_span(span);
+    }
+}
+
+bool span_start_slab(
+    struct hakmem_scope *scope, struct slab *slab, unsigned size_class, unsigned alignment)
+{
+    const struct size_class *layout = &size_classes[size_class];
+    alignment = (unsigned)size_max(alignment, layout->alignment);
+    for (struct list_node *node = scope->open.first; node; node = node->next) {
+        struct span *span = span_by_node(node);
+        unsigned unit = find_units(span->free_units, layout->units, alignment);
+        if (unit < SPAN_UNITS) {
+            start_slab_at(span, unit, slab);
+            return true;
+        }
+    }
+    return false;
+}
+
+struct span *span_end_slab(struct slab *slab)
+{
+    struct span *span = span_of(slab->base);
+    unsigned unit = superslab_unit_of(slab->base), units = size_classes[slab->size_class].units;
+    list_remove(&slab->by_fullness);
+    for (unsigned i = units; i-- > 0;)
+        span->slab_of_unit[unit + i] = NULL;
+    list_remove(&span->by_fullness);
+    span->free_units |= units_mask(unit, units);
+    push_span(span);
+    if (span->free_units != UINT32_MAX || span->scope->spans == 1)
+        return NULL;
+    span_unlist(span);
+    return span;
+}

@@ -1,0 +1,160 @@
+/* See tree.h. */
+#include "scope/tree.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "base/tuning.h"
+#include "map/metadata.h"
+#include "os/cancel.h"
+#include "os/fatal.h"
+#include "thread/heap.h"
+
+struct lock scope_records_lock;
+
+static struct hakmem_scope *records; /* atomic: release on store pairs with acquire on load */
+static struct queue ended_records;   /* lock of the records: the next to serve again first */
+static unsigned ended_count;         /* the same */
+
+struct hakmem_scope *scope_first(void)
+{
+    return ATOMIC_LOAD_ACQUIRE(&records);
+}
+
+/* ---- Records --------------------------------------------------------------------------------- */
+
+static struct hakmem_scope *reuse_scope(void)
+{
+    struct hakmem_scope *scope = NULL;
+    lock_acquire(&scope_records_lock);
+    if (ended_count > SCOPE_RECORDS_KEPT) {
+        scope = CONTAINER_OF(ended_records.first, struct hakmem_scope, by_end);
+        queue_remove(&ended_records, &scope->by_end);
+        ended_count--;
+    }
+    lock_release(&scope_records_lock);
+    return scope;
+}
+
+static struct hakmem_scope *make_scope(void)
+{
+    struct hakmem_scope *scope = metadata_alloc(sizeof *scope);
+    if (!scope)
+        return NULL;
+    scope->next = scope_first();
+    while (!__atomic_compare_exchange_n(
+        &records, &scope->next, scope, true, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        continue;
+    return scope;
+}
+
+/* Makes the record a live scope. */
+static void start_scope(struct hakmem_scope *scope)
+{
+    struct hakmem_scope *parent = scope->parent;
+    if (parent)
+        scope_lock(parent, "hakmem_scope_create");
+    ATOMIC_STORE_RELEASE(&scope->number, scope->number + 1);
+    if (!parent)
+        return;
+    parent->inside++;
+    scope_unlock(parent);
+}
+
+struct hakmem_scope *scope_create(
+    const char *name, size_t limit, hakmem_scope_callback *callback, void *argument)
+{
+    struct heap *heap = heap_enter(); /* the first call of all initialises the allocator */
+    if (!heap)
+        return NULL;
+    struct text text;
+    struct hakmem_scope *scope = reuse_scope();
+    if (!scope)
+        scope = make_scope();
+    if (scope) {
+        text_init(&text, scope->name, sizeof scope->name);
+        text_foreign(&text, name, strlen(name));
+        text_terminate(&text);
+        scope->callback = callback;
+        scope->argument = argument;
+        scope->limit = limit ? limit : SIZE_MAX;
+        scope->was_reset = false;
+        scope->inside = 0;
+        scope->parent = scope_is_entered() ? scope_entered->scope : NULL;
+        scope->root = scope->parent ? scope->parent->root : scope;
+        start_scope(scope);
+    }
+    heap_leave(heap);
+    return scope;
+}
+
+void scope_retire(struct hakmem_scope *scope)
+{
+    lock_acquire(&scope_records_lock);
+    queue_push(&ended_records, &scope->by_end);
+    ended_count++;
+    lock_release(&scope_records_lock);
+}
+
+void scope_repair_records(void)
+{
+    ended_records.first = NULL;
+    ended_count = 0;
+}
+
+/* ---- Figures --------------------------------------------------------------------------------- */
+
+void scope_end_used(const struct hakmem_scope *scope, const char *call)
+{
+    fatal_scope(call, "use after the end of", scope, ": ", scope->name);
+}
+
+void scope_lock(struct hakmem_scope *scope, const char *call)
+{
+    bool lives = scope_lives(scope);
+    if (LIKELY(lives)) {
+        lock_acquire(&scope->root->lock);
+        lives = scope_lives(scope);
+        if (UNLIKELY(!lives))
+            lock_release(&scope->root->lock);
+    }
+    if (UNLIKELY(!lives))
+        scope_end_used(scope, call);
+}
+
+void scope_unlock(struct hakmem_scope *scope)
+{
+    lock_release(&scope->root->lock);
+}
+
+bool scope_is_inside(const struct hakmem_scope *scope, const struct hakmem_scope *outer)
+{
+    while (scope && scope != outer)
+        scope = scope->parent;
+    return scope;
+}
+
+void scope_limit(struct hakmem_scope *scope, size_t limit)
+{
+    int type = cancel_put_off();
+    scope_lock(scope, "hakmem_scope_limit");
+    scope->limit = limit ? limit : SIZE_MAX;
+    scope_unlock(scope);
+    cancel_restore(type);
+}
+
+struct hakmem_scope *scope_at_limit(struct hakmem_scope *scope, size_t bytes)
+{
+    for (; scope; scope = scope->parent)
+        if (bytes > scope->limit || scope->live_bytes > scope->limit - bytes)
+            return scope;
+    return NULL;
+}
+
+void scope_count(struct hakmem_scope *scope, size_t bytes, size_t blocks)
+{
+    for (; scope; scope = scope->parent) {
+        scope->live_bytes += bytes;
+        scope->live_blocks += blocks;
+    }
+}
