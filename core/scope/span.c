@@ -69,7 +69,9 @@ struct span *span_map(struct hakmem_scope *scope, size_t bytes, size_t alignment
 void span_unmap(struct span *span)
 {
     page_map_unregister(&span->region);
-    os_discard(span->region.base, span->bytes);
+    /* What the system refuses to unmap it is asked for again later. */
+    if (!os_unmap(span->region.base, span->bytes))
+        os_discard(span->region.base, span->bytes);
     put_span(span);
 }
 

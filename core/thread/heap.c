@@ -173,10 +173,15 @@ void heap_set_aside(void (*call)(void))
     struct heap_front *front = thread_heap;
     struct heap *own = own_heap;
     uint8_t before = exits;
+    struct scope_entry *entered = SCOPES ? scope_entered : NULL;
     thread_heap = (struct heap_front *)&no_heap;
     own_heap = NULL;
     exits = EXIT_ROUNDS;
+    if (SCOPES)
+        scope_entered = NULL;
     call();
+    if (SCOPES)
+        scope_entered = entered;
     /* After many allocations, the thread has got one. */
     struct heap *other = lose_heap();
     if (other)

@@ -114,7 +114,7 @@ void heap_leave(struct heap *heap);
 /* Releases the calling thread's heap as its exit would, and lets it start afresh. */
 void heap_forget(void);
 
-/* Calls `call`, with the calling thread's heap out of its sight: the thread may have been stopped
+/* Calls `call`, with the calling thread's heap and scopes out of its sight: the thread may have been stopped
  * in the middle of a hit. Allocations borrow a heap. */
 void heap_set_aside(void (*call)(void));
 

@@ -96,6 +96,7 @@ CHAPTERS = {
     "bounds": "Access out of bounds or after free",
     "stale": "What somebody else has left",
     "mismatch": "Freed by the wrong function, or with the wrong size",
+    "scope": "Scopes, and blocks of scopes",
     "valid": "No mistake",
 }
 TABLE_HEAD = """# Misuse, case by case

@@ -1,0 +1,182 @@
+/* Mistakes with scopes, and with blocks of scopes. The hardened library has none. */
+#include "misuse.h"
+
+static struct hakmem_scope *new_scope(void)
+{
+    struct hakmem_scope *scope = hakmem_scope_create("victim", 0, NULL, NULL);
+    if (!scope)
+        not_applicable();
+    return scope;
+}
+
+/* A block of the scope, which is the bad one. */
+static char *scoped(struct hakmem_scope *scope, size_t size)
+{
+    return announced(need(hakmem_scope_malloc(scope, size)));
+}
+
+/* A scope that has ended. */
+static struct hakmem_scope *ended_scope(void)
+{
+    struct hakmem_scope *scope = new_scope();
+    announce(scope, NULL);
+    hakmem_scope_destroy(scope);
+    return scope;
+}
+
+/* A block of a scope is freed twice.
+ * tiny, mid, large: at once | free(): double free of BAD: in scope 'victim'
+ * big: at once | free(): invalid pointer BAD: not allocated by hakmem
+ * hardened all: not applicable */
+CASE(scope, double)
+{
+    char *block = scoped(new_scope(), size);
+    free(block);
+    free(hide(block));
+    survived();
+}
+
+/* A pointer into a block of a scope is freed.
+ * all: at once | free(): invalid pointer BAD: in scope 'victim'
+ * hardened all: not applicable */
+CASE(scope, interior)
+{
+    char *block = need(hakmem_scope_malloc(new_scope(), size));
+    announce(block + 16, block);
+    free(hide(block + 16));
+    survived();
+}
+
+/* A block is freed after its scope was reset.
+ * tiny, mid, large: at once | free(): double free of BAD: in the reset scope 'victim'
+ * big: at once | free(): invalid pointer BAD: not allocated by hakmem
+ * hardened all: not applicable */
+CASE(scope, free_after_reset)
+{
+    struct hakmem_scope *scope = new_scope();
+    char *block = scoped(scope, size);
+    hakmem_scope_reset(scope);
+    free(hide(block));
+    survived();
+}
+
+/* A block is freed after its scope was destroyed.
+ * all: at once | free(): invalid pointer BAD: not allocated by hakmem
+ * hardened all: not applicable */
+CASE(scope, free_after_destroy)
+{
+    struct hakmem_scope *scope = new_scope();
+    char *block = scoped(scope, size);
+    hakmem_scope_destroy(scope);
+    free(hide(block));
+    survived();
+}
+
+/* A block is made longer after its scope was reset.
+ * tiny, mid, large: at once | realloc(): double free of BAD: in the reset scope 'victim'
+ * big: at once | realloc(): invalid pointer BAD: not allocated by hakmem
+ * hardened all: not applicable */
+CASE(scope, realloc_after_reset)
+{
+    struct hakmem_scope *scope = new_scope();
+    char *block = scoped(scope, size);
+    hakmem_scope_reset(scope);
+    need(realloc(hide(block), 2 * size));
+    survived();
+}
+
+/* A block is read after its scope was reset.
+ * tiny, mid, large: reads zero
+ * big: ends by SIGSEGV
+ * hardened all: not applicable */
+CASE(scope, read_after_reset)
+{
+    struct hakmem_scope *scope = new_scope();
+    char *block = scoped(scope, size);
+    write_bytes(block, size);
+    hakmem_scope_reset(scope);
+    read_bytes(block, size);
+    survived();
+}
+
+/* A block is read after its scope was destroyed.
+ * all: ends by SIGSEGV
+ * hardened all: not applicable */
+CASE(scope, read_after_destroy)
+{
+    struct hakmem_scope *scope = new_scope();
+    char *block = scoped(scope, size);
+    write_bytes(block, size);
+    hakmem_scope_destroy(scope);
+    read_bytes(block, size);
+    survived();
+}
+
+/* A scope is destroyed twice.
+ * any: at once | hakmem_scope_destroy(): use after the end of BAD: scope 'victim'
+ * hardened any: not applicable */
+CASE(scope, destroy_twice)
+{
+    hakmem_scope_destroy(ended_scope());
+    survived();
+}
+
+/* A scope is reset after it was destroyed.
+ * any: at once | hakmem_scope_reset(): use after the end of BAD: scope 'victim'
+ * hardened any: not applicable */
+CASE(scope, reset_after_destroy)
+{
+    hakmem_scope_reset(ended_scope());
+    survived();
+}
+
+/* A scope is entered after it was destroyed.
+ * any: at once | hakmem_scope_enter(): use after the end of BAD: scope 'victim'
+ * hardened any: not applicable */
+CASE(scope, enter_after_destroy)
+{
+    (void)hakmem_scope_enter(ended_scope());
+    survived();
+}
+
+/* A scope is destroyed together with the one around it, and asked what it holds.
+ * any: at once | hakmem_scope_usage(): use after the end of BAD: scope 'victim'
+ * hardened any: not applicable */
+CASE(scope, usage_after_end_of_outer)
+{
+    struct hakmem_scope *outer = new_scope();
+    (void)hakmem_scope_enter(outer);
+    struct hakmem_scope *inner = new_scope();
+    announce(inner, NULL);
+    hakmem_scope_leave(outer);
+    hakmem_scope_destroy(outer);
+    struct hakmem_scope_figures usage;
+    hakmem_scope_usage(inner, &usage, sizeof usage);
+    survived();
+}
+
+/* A thread allocates in a scope that was destroyed after it had entered it.
+ * any: at once | malloc(): use after the end of BAD: scope 'victim'
+ * hardened any: not applicable */
+CASE(scope, malloc_after_destroy)
+{
+    struct hakmem_scope *scope = new_scope();
+    announce(scope, NULL);
+    (void)hakmem_scope_enter(scope);
+    hakmem_scope_destroy(scope);
+    need(malloc(size));
+    survived();
+}
+
+/* A thread leaves another scope than it has entered last.
+ * any: at once | hakmem_scope_leave(): wrong order of BAD: scope 'victim'
+ * hardened any: not applicable */
+CASE(scope, leave_out_of_order)
+{
+    struct hakmem_scope *scope = new_scope(), *other = new_scope();
+    announce(scope, NULL);
+    (void)hakmem_scope_enter(scope);
+    (void)hakmem_scope_enter(other);
+    hakmem_scope_leave(scope);
+    survived();
+}
