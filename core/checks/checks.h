@@ -22,6 +22,9 @@ void slab_check(const struct slab *slab);
 void bin_check_all(void);
 void transfer_check_all(void);
 
+/* All scopes. */
+void scope_check_all(void);
+
 /* The heap's magazines and slot ranges; the heaps without an owner. */
 void heap_check(struct heap *heap);
 void heap_check_pool(void);

@@ -6,6 +6,7 @@
 #include "hardened.h"
 #include "map/metadata.h"
 #include "map/page_map.h"
+#include "scope/scope.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
@@ -66,6 +67,8 @@ void walk_all(void)
     check_regions();
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
         heap_check(heap);
+    if (SCOPES)
+        scope_check_all();
     if (HARDENED)
         hardened_check();
 }

@@ -14,6 +14,10 @@
 
 #include <hakmem/hakmem.h>
 
+#ifdef SCOPE_INSIDE
+#include "scope_inside.h"
+#endif
+
 /* Also in children and other threads, from where cmocka cannot be reached. */
 #define CHECK(x)                                                                                   \
     do {                                                                                           \
@@ -23,8 +27,9 @@
         }                                                                                          \
     } while (0)
 
-#define KIB ((size_t)1 << 10)
+#ifndef MIB
 #define MIB ((size_t)1 << 20)
+#endif
 
 static inline struct hakmem_scope_figures usage_of(struct hakmem_scope *scope)
 {

@@ -358,6 +358,12 @@ bool os_gives_huge_pages(void)
     return false;
 }
 
+size_t os_resident_bytes(void *address, size_t size)
+{
+    (void)address;
+    return size;
+}
+
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
     (void)address, (void)size, (void)wanted;
@@ -563,6 +569,12 @@ void fatal_maker(const char *call, const void *pointer, const char *maker)
 void fatal_told(const char *call, const char *what, size_t told, const void *pointer, size_t made)
 {
     model_fail("hakmem: %s: %s of %p: %zu, not %zu", call, what, pointer, told, made);
+}
+
+void fatal_scope(
+    const char *call, const char *what, const void *pointer, const char *in_what, const char *name)
+{
+    model_fail("hakmem: %s: %s %p%sscope '%s'", call, what, pointer, in_what, name);
 }
 
 void assert_failed(const char *expression, const char *file, int line)

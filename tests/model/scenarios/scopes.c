@@ -1,0 +1,112 @@
+/* Scopes while others work in them, reset them, or fork: what each holds is right, in the child
+ * too. By core/scope/. */
+#include "api/alloc.h"
+#include "checks/checks.h"
+#include "engine/model.h"
+#include "scope/tree.h"
+#include "thread/fork.h"
+
+enum { SIZE = 8192, LARGE = 1200 * 1024, BIG = LARGE_MAX + 1 };
+
+static struct hakmem_scope *outer, *inner;
+static void *block;
+
+static void *take(struct hakmem_scope *scope, size_t size)
+{
+    void *taken = scope_take(scope, size, MIN_ALIGNMENT);
+    CHECK(taken);
+    *(volatile char *)taken = 1;
+    return taken;
+}
+
+static void initialise(void)
+{
+    outer = scope_create("outer", 0, NULL, NULL);
+    scope_enter(outer);
+    inner = scope_create("inner", 0, NULL, NULL);
+    scope_leave(outer);
+    block = take(inner, SIZE);
+    free_slow(take(outer, 64));
+    fork_init();
+}
+
+/* Slabs and spans begin and end. */
+static void use_inner(void)
+{
+    void *taken = take(inner, LARGE), *other = take(inner, LARGE);
+    free_slow(taken);
+    free_slow(other);
+}
+
+static void use_block(void)
+{
+    free_slow(take(inner, SIZE));
+}
+
+static void use_big(void)
+{
+    free_slow(take(outer, BIG));
+}
+
+static void free_the_block(void)
+{
+    free_slow(block);
+}
+
+static void reset_inner(void)
+{
+    scope_reset(inner);
+}
+
+static void end_all(void)
+{
+    scope_destroy(outer);
+    CHECK(!scope_lives(outer) && !scope_lives(inner));
+}
+
+static void finish(void)
+{
+    scope_check_all();
+    if (scope_lives(outer)) {
+        free_slow(take(outer, SIZE));
+        scope_reset(outer);
+        CHECK(outer->live_bytes == 0);
+        scope_check_all();
+    }
+}
+
+/* Blocks may stay live that nobody has. */
+static void clone_child(void)
+{
+    model_fork();
+    if (scope_lives(outer)) {
+        void *taken = take(outer, SIZE), *other = take(scope_lives(inner) ? inner : outer, LARGE);
+        scope_check_all();
+        free_slow(taken);
+        free_slow(other);
+    }
+    struct hakmem_scope *fresh = scope_create("fresh", 0, NULL, NULL);
+    CHECK(fresh && fresh != outer && fresh != inner);
+    free_slow(take(fresh, SIZE));
+    scope_check_all();
+    scope_destroy(fresh);
+    finish();
+}
+
+#define SCOPE_SCENARIO(id, text, first, second)                                                    \
+    SCENARIO(scopes_##id) = {                                                                      \
+        .name = "scopes_" #id,                                                                     \
+        .about = text,                                                                             \
+        .prepare = initialise,                                                                     \
+        .thread = {first, second},                                                                 \
+        .finish = finish}
+
+SCOPE_SCENARIO(share, "two threads use one scope", use_inner, use_block);
+SCOPE_SCENARIO(nest, "a scope and the one around it are used", use_inner, use_big);
+SCOPE_SCENARIO(free, "a block is freed while others come and go", free_the_block, use_inner);
+SCOPE_SCENARIO(reset, "a scope is reset while the one around it is used", reset_inner, use_big);
+SCOPE_SCENARIO(fork, "fork while slabs come and go", clone_child, use_inner);
+SCOPE_SCENARIO(fork_big, "fork while a big block comes and goes", clone_child, use_big);
+SCOPE_SCENARIO(fork_free, "fork while a block is freed", clone_child, free_the_block);
+SCOPE_SCENARIO(fork_reset, "fork while a scope is reset", clone_child, reset_inner);
+SCOPE_SCENARIO(fork_end, "fork while scopes end", clone_child, end_all);
