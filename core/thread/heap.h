@@ -114,8 +114,8 @@ void heap_leave(struct heap *heap);
 /* Releases the calling thread's heap as its exit would, and lets it start afresh. */
 void heap_forget(void);
 
-/* Calls `call`, with the calling thread's heap and scopes out of its sight: the thread may have been stopped
- * in the middle of a hit. Allocations borrow a heap. */
+/* Calls `call`, with the calling thread's heap and scopes out of its sight: the thread may have
+ * been stopped in the middle of a hit. Allocations borrow a heap. */
 void heap_set_aside(void (*call)(void));
 
 /* Called while the dynamic linker still relocates, by the resolver in override/early.c: then the

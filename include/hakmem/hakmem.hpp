@@ -146,6 +146,74 @@ constexpr bool operator!=(const allocator<T> &, const allocator<U> &) noexcept
     return false;
 }
 
+/* Enters a scope, or with nullptr none, and leaves it at the end of the block: what the thread
+ * allocates meanwhile, by operator new and malloc, comes from there. */
+class scope_guard {
+  public:
+    explicit scope_guard(::hakmem_scope *scope) : scope_(scope)
+    {
+        if (::hakmem_scope_enter(scope) != 0) {
+            detail::fail<std::bad_alloc>();
+        }
+    }
+
+    ~scope_guard()
+    {
+        ::hakmem_scope_leave(scope_);
+    }
+
+    scope_guard(const scope_guard &) = delete;
+    scope_guard &operator=(const scope_guard &) = delete;
+
+  private:
+    ::hakmem_scope *scope_;
+};
+
+/* A `std::pmr::memory_resource` on a scope, wherever the thread is. It does not own the scope,
+ * which has to live as long as blocks of it do. What one resource on a scope handed out, any other
+ * on any scope takes back, but only those on the same scope are equal: so containers keep their
+ * memory where they were told. */
+class scope_resource : public std::pmr::memory_resource {
+  public:
+    explicit scope_resource(::hakmem_scope *scope) noexcept : scope_(scope)
+    {
+    }
+
+    [[nodiscard]] ::hakmem_scope *scope() const noexcept
+    {
+        return scope_;
+    }
+
+  private:
+    void *do_allocate(std::size_t size, std::size_t alignment) override
+    {
+        void *block = ::hakmem_scope_aligned_alloc(
+            scope_, alignment > detail::malloc_alignment ? alignment : detail::malloc_alignment,
+            size);
+        if (block == nullptr) {
+            detail::fail<std::bad_alloc>();
+        }
+        return block;
+    }
+
+    void do_deallocate(void *block, std::size_t size, std::size_t alignment) override
+    {
+        detail::deallocate(block, size, alignment);
+    }
+
+    bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
+    {
+#if defined(__cpp_rtti)
+        const auto *same = dynamic_cast<const scope_resource *>(&other);
+        return same != nullptr && same->scope_ == scope_;
+#else
+        return this == &other;
+#endif
+    }
+
+    ::hakmem_scope *scope_;
+};
+
 /* Where the memory is; hakmem.h says what each figure means. */
 [[nodiscard]] inline ::hakmem_stats stats() noexcept
 {
