@@ -53,8 +53,7 @@ void scope_leave(struct hakmem_scope *scope)
 {
     const struct scope_entry *entry = scope_entered;
     if (!entry || entry->scope != scope || entry->asked)
-        fatal_scope(
-            "hakmem_scope_leave", "wrong order of", scope, ": ", scope ? scope->name : "");
+        fatal_scope("hakmem_scope_leave", "wrong order of", scope, ": ", scope ? scope->name : "");
     leave_last();
 }
 
