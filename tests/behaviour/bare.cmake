@@ -6,7 +6,11 @@ if(HAKMEM_HARDENED OR HAKMEM_SANITIZE)
     return()
 endif()
 
-hakmem_add_objects(bare_core ${HAKMEM_COMMON_SOURCES} ${HAKMEM_FRONT_SOURCES})
+set(bare_sources ${HAKMEM_COMMON_SOURCES} ${HAKMEM_FRONT_SOURCES})
+if(HAKMEM_SCOPES)
+    list(APPEND bare_sources ${HAKMEM_SCOPE_SOURCES})
+endif()
+hakmem_add_objects(bare_core ${bare_sources})
 add_library(bare SHARED $<TARGET_OBJECTS:bare_core> $<TARGET_OBJECTS:hakmem_override_names>
     $<TARGET_OBJECTS:hakmem_compat>)
 # It takes the place of libhakmem.so in programs that are linked with that, by its file name: musl
