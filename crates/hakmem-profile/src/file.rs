@@ -438,8 +438,8 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, FileError> {
     Ok(recording)
 }
 
-/// Of the first bytes of a recording that has not ended: the process that writes to it, and the mean
-/// distance of its samples.
+/// Of the first bytes of a recording that has not ended: the process that writes to it, and the
+/// mean distance of its samples.
 pub fn writer_of(header: &[u8; HEADER_NUMBERS]) -> Option<(i32, u64)> {
     let fields = Fields(header);
     let is_open = header.starts_with(MAGIC) && fields.u32(8) == VERSION && fields.u32(72) == 0;
