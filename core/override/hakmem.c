@@ -142,7 +142,7 @@ int hakmem_option_set(const char *name, long value)
     (void)options_get(name, &before);
     int result = options_set(name, value);
     if (!result && options_find(name, strlen(name)) == OPTION_sample_kib &&
-        !set_mean((size_t)value * KIB)) {
+        !set_mean(trace_mean(value))) {
         (void)options_set(name, before);
         result = ENOMEM;
     }

@@ -30,7 +30,7 @@ static uint64_t draw(uint64_t *random, size_t mean)
 {
     if (UNLIKELY(*random == 0))
         *random = os_clock_ns() ^ (uintptr_t)random << 20;
-    for (uint64_t means = 0;; means++) {
+    for (uint64_t means = 0; mean > TRACE_EVERY; means++) {
         uint64_t first = random_next(random), last = first, next;
         bool odd = true;
         for (; (next = random_next(random)) < last; last = next)
@@ -38,6 +38,7 @@ static uint64_t draw(uint64_t *random, size_t mean)
         if (odd)
             return means * mean + (uint64_t)((unsigned __int128)first * mean >> 64);
     }
+    return 0;
 }
 
 bool due_decide(uint64_t *random, size_t bytes)

@@ -72,7 +72,7 @@ void record_answer(uint32_t request)
         return;
     }
     if (attachment.is_recording) {
-        sample_set_mean((size_t)POLICY(sample_kib) * KIB);
+        sample_set_mean(trace_mean(POLICY(sample_kib)));
         log_detach();
     }
     attachment.is_recording = false;

@@ -17,7 +17,7 @@
 static void start_tracing(void)
 {
     static const size_t recorded_mean = 512 * KIB;
-    size_t mean = (size_t)POLICY(sample_kib) * KIB;
+    size_t mean = trace_mean(POLICY(sample_kib));
     crash_start();
     if (!mean && environment_file(RECORD_FILE))
         mean = recorded_mean;

@@ -38,6 +38,9 @@ struct trace_start {
         (uintptr_t)__builtin_dwarf_cfa(), *(uintptr_t *)__builtin_frame_address(0),                \
         (uintptr_t)__builtin_return_address(0)})
 
+/* As a mean distance of samples: every block is one. */
+enum { TRACE_EVERY = 1 };
+
 /* ---- Records --------------------------------------------------------------------------------- */
 
 enum {
@@ -194,6 +197,12 @@ ALWAYS_INLINE const struct trace *trace_now(void)
 ALWAYS_INLINE bool trace_samples(void)
 {
     return UNLIKELY(ATOMIC_LOAD_ACQUIRE(&trace_round) != 0);
+}
+
+/* The mean distance of samples in bytes, by the option sample_kib. */
+ALWAYS_INLINE size_t trace_mean(long sample_kib)
+{
+    return sample_kib < 0 ? TRACE_EVERY : (size_t)sample_kib * KIB;
 }
 
 ALWAYS_INLINE void trace_give_back(void)

@@ -18,7 +18,7 @@ static void check_share(double found, double chance)
 
 static void each_byte_has_the_same_chance(void **state)
 {
-    static const size_t means[] = {1, 1000, 524288, (size_t)1 << 40};
+    static const size_t means[] = {2, 1000, 524288, (size_t)1 << 40};
     uint64_t random = 1;
     (void)state;
     for (size_t m = 0; m < ARRAY_LENGTH(means); m++) {
@@ -33,6 +33,19 @@ static void each_byte_has_the_same_chance(void **state)
             check_share(found, -expm1(-(double)bytes / (double)means[m]));
         }
     }
+}
+
+static void every_block_may_be_one(void **state)
+{
+    uint64_t random = 3;
+    (void)state;
+    CHECK(sample_set_mean(TRACE_EVERY));
+    for (unsigned i = 0; i < COUNT; i++) {
+        uint8_t round;
+        CHECK(
+            due_decide(&random, 1) && due_next(&random, 16, POPS_UNTIL_DUE, &round) == 1 && round);
+    }
+    CHECK(due_stands_for(16) == SITE_PARTS);
 }
 
 static void gaps_are_geometric(void **state)
@@ -85,6 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_byte_has_the_same_chance),
+        cmocka_unit_test(every_block_may_be_one),
         cmocka_unit_test(gaps_are_geometric),
         cmocka_unit_test(samples_stand_for_one_to_their_chance),
     };

@@ -22,6 +22,7 @@ use hakmem_report::format::one_line;
 use crate::cli::RecordArguments;
 use crate::inspection::target::process_of;
 use crate::interrupt::Interrupt;
+use crate::lookout::Lookout;
 use crate::output::say;
 use crate::record::{self, recordings_in};
 use crate::report::{check_length, RECORDING_MAX};
@@ -73,7 +74,9 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
     let program = process.name().replace('/', "_").replace('%', "%%");
     let pattern = record::pattern(&places.written, &program);
     session.begin(arguments, &pattern)?;
+    let lookout = Lookout::begin(&places.seen, &before);
     let end = session.watch();
+    drop(lookout);
     session.end(end);
     end_children(&pattern, pid);
     let kept = places.fetch(&before)?;
@@ -224,7 +227,10 @@ impl Session {
         let attachment = &self.attachment;
         let answered = attachment.answers().with_context(gone)?;
         self.ends = arguments.time.map(|time| Instant::now() + time);
-        let mean_bytes = u64::from(arguments.sample_kib) << 10;
+        let mean_bytes = match arguments.every {
+            true => 1,
+            false => u64::from(arguments.sample_kib) << 10,
+        };
         attachment
             .prepare(pattern.as_bytes(), mean_bytes)
             .with_context(gone)?;

@@ -525,6 +525,9 @@ pub struct RecordArguments {
     )]
     #[arg(value_parser = sample_kib)]
     pub sample_kib: u32,
+    /// Follow every allocation: exact counts and sums, for 0.6 us each
+    #[arg(long, conflicts_with = "sample_kib")]
+    pub every: bool,
     /// Directory that the files are written to; it is made if needed [default: the current one]
     #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,

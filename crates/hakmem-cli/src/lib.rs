@@ -40,6 +40,7 @@ pub mod interrupt;
 mod limit;
 pub mod locale;
 pub mod locate;
+mod lookout;
 pub mod manual;
 pub mod next_step;
 pub mod option_table;

@@ -23,6 +23,7 @@ use crate::attach::attach;
 use crate::cli::RecordArguments;
 use crate::inspect::warn;
 use crate::limit::beyond;
+use crate::lookout::Lookout;
 use crate::output::say;
 use crate::report::read_recording;
 use crate::run::{self, cannot_run};
@@ -31,6 +32,9 @@ use crate::summary::count;
 
 const FILE_VARIABLE: &str = "HAKMEM_RECORD_FILE";
 const DISTANCE_VARIABLE: &str = "HAKMEM_SAMPLE_KIB";
+const LENGTH_VARIABLE: &str = "HAKMEM_RECORD_MIB";
+/// What a recording of every block may have, unless an option says it: two million blocks.
+const EVERY_MIB: &str = "127";
 pub(crate) const SUFFIX: &str = "hakprof";
 
 /// Exit status where a process had more than the limit.
@@ -61,13 +65,19 @@ fn supervise(arguments: &RecordArguments) -> Result<ExitCode> {
     let mut command = run::command(&arguments.library, &arguments.command)?;
     command
         .env(FILE_VARIABLE, pattern(&directory, "%e"))
-        .env(DISTANCE_VARIABLE, arguments.sample_kib.to_string());
+        .env(DISTANCE_VARIABLE, distance(arguments));
+    let mut options = arguments.library.options.iter();
+    if arguments.every && !options.any(|option| option.variable() == LENGTH_VARIABLE) {
+        command.env(LENGTH_VARIABLE, EVERY_MIB);
+    }
     warn(Path::new(command.get_program()));
     let before = recordings_in(&directory)?;
+    let lookout = Lookout::begin(&directory, &before);
     let status = match run_foreground(&mut command) {
         Ok(status) => status,
         Err(error) => return Ok(cannot_run(&command, &error)),
     };
+    drop(lookout);
     match summary_of(&directory, &before) {
         Ok(Some(text)) => say(text.trim_end()),
         Ok(None) => {
@@ -86,6 +96,14 @@ fn supervise(arguments: &RecordArguments) -> Result<ExitCode> {
         }
     }
     end_like(status)
+}
+
+/// The option sample_kib.
+fn distance(arguments: &RecordArguments) -> String {
+    match arguments.every {
+        true => "-1".into(),
+        false => arguments.sample_kib.to_string(),
+    }
 }
 
 /// The directory for the files, with its whole path: the program may change to another one. That

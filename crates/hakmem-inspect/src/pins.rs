@@ -16,7 +16,7 @@
 
 mod look;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::blocks::{Bits, PAGE};
 use crate::residency::{page_size, Residency};
@@ -35,7 +35,7 @@ pub struct Held {
 
 /// By kind of the grain: [`ALONE`], [`SPARSE`], both or none.
 pub type Hold = [Held; 4];
-/// No other block lives there.
+/// No other block lives there; of samples, none of another call site.
 pub const ALONE: usize = 1;
 /// Less than half of its memory is in use.
 pub const SPARSE: usize = 2;
@@ -121,12 +121,12 @@ impl Grain {
         }
     }
 
-    /// Adds what so many of the live bytes hold.
-    fn add_to(&self, hold: &mut Hold, bytes: u64) {
+    /// Adds what so many of the live bytes hold, of a block that may be alone.
+    fn add_to(&self, hold: &mut Hold, bytes: u64, is_alone: bool) {
         if self.live == 0 {
             return;
         }
-        let alone = if self.blocks == 1 { ALONE } else { 0 };
+        let alone = if is_alone { ALONE } else { 0 };
         let sparse = if self.live * 2 < self.resident {
             SPARSE
         } else {
@@ -160,7 +160,7 @@ impl Pins {
         class.blocks += live;
         for offset in (0..slab.bytes).step_by(grain_bytes(slab.bytes) as usize) {
             let grain = Grain::of(slab, bits, offset, |page| pages[(page / PAGE) as usize]);
-            grain.add_to(&mut class.hold, grain.live);
+            grain.add_to(&mut class.hold, grain.live, grain.blocks == 1);
         }
     }
 
@@ -174,11 +174,12 @@ impl Pins {
     ) {
         let regions = &snapshot.regions;
         let mut look = Look::new(regions, residency);
+        let owners = owners(snapshot);
         // By slab they come already, and now by that of their place.
         let known = snapshot.samples.iter().filter(|it| it.sample.place != 0);
         let mut known: Vec<_> = known
             .map(|it| {
-                let own = it.slab.and_then(|block| look.hold(block));
+                let own = it.slab.and_then(|block| look.own(block, &owners));
                 (it, regions.block_at(it.sample.place, region_shift), own)
             })
             .collect();
@@ -209,6 +210,36 @@ impl Pins {
             }
         }
     }
+}
+
+/// By the address of a grain: the one call site of the samples that live there; `None`: they are of
+/// several. Slabs of samples have no other blocks.
+type Owners = HashMap<u64, Option<u64>>;
+
+fn owners(snapshot: &Snapshot) -> Owners {
+    let mut owners = Owners::new();
+    for it in &snapshot.samples {
+        let Some((slab, block)) = it.slab else {
+            continue;
+        };
+        let slab = &snapshot.regions.slabs[slab];
+        for grain in grains_of(slab, block) {
+            let owner = owners
+                .entry(slab.base + grain)
+                .or_insert(Some(it.sample.site));
+            *owner = owner.filter(|&site| site == it.sample.site);
+        }
+    }
+    owners
+}
+
+/// Where in the slab the grains begin in which a block lies: of its first 64 alone.
+fn grains_of(slab: &Slab, block: u64) -> impl Iterator<Item = u64> {
+    let grain = grain_bytes(slab.bytes);
+    let (start, end) = (block * slab.size, (block + 1) * slab.size);
+    (start - start % grain..end)
+        .step_by(grain as usize)
+        .take(64)
 }
 
 #[cfg(test)]

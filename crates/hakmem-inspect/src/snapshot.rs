@@ -303,7 +303,10 @@ impl Settings {
         };
         let value = |name| value(name).unwrap_or(0);
         let is_attached = value("attach.is_recording") == 1;
-        let asked_kib = (value("attach.mean_bytes") >> 10).min(OPTION_MAX as u64) as i64;
+        let asked_kib = match value("attach.mean_bytes") {
+            1 => -1,
+            bytes => (bytes >> 10).min(OPTION_MAX as u64) as i64,
+        };
         Settings {
             sample_kib: match self.sample_kib {
                 0 => asked_kib,
@@ -312,6 +315,14 @@ impl Settings {
             },
             is_attached,
             ..self
+        }
+    }
+
+    /// Mean distance of samples in bytes; 0: none are taken.
+    pub fn sample_mean_bytes(&self) -> u64 {
+        match self.sample_kib {
+            ..=-1 => 1,
+            kib => (kib as u64) << 10,
         }
     }
 

@@ -55,6 +55,9 @@ pub struct SiteFigures {
     pub allocated: Amount,
     /// Of that, what lived shorter than [`SHORT_NS`].
     pub short: Amount,
+    /// Of that, what its thread freed before it allocated anything else; `None`: only a recording
+    /// of every block knows it.
+    pub temporary: Option<Amount>,
     /// Number of samples.
     pub samples: u64,
     /// By bytes.
@@ -113,6 +116,9 @@ pub struct Analysis {
 impl Analysis {
     /// Computes everything.
     pub fn new(mut recording: Recording, mut symbols: Symbols) -> Analysis {
+        if let Some(pinned) = &mut recording.pinned {
+            pinned.name(&recording.sites, &symbols);
+        }
         select::join_equal_sites(&mut recording, &mut symbols);
         let end_ns = recording
             .header
@@ -300,6 +306,7 @@ fn figures(
     let mut figures = SiteFigures {
         site: sites.first().copied().unwrap_or(0),
         samples: samples.iter().map(|sample| sample.count).sum(),
+        temporary: recording.has_every_block().then(Amount::default),
         ..SiteFigures::default()
     };
     let middle_ns = start_ns + (end_ns - start_ns) / 2;
@@ -312,6 +319,9 @@ fn figures(
             figures.allocated.add(sample);
         }
         held += sample.held_bytes();
+        if let Some(temporary) = figures.temporary.as_mut().filter(|_| sample.temporary) {
+            temporary.add(sample);
+        }
         if sample.lives_at(peak_ns) {
             figures.peak.add(sample);
         }

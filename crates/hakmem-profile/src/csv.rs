@@ -9,7 +9,7 @@ pub fn render(analysis: &Analysis) -> String {
         "site,function,place,peak_bytes,peak_blocks,end_bytes,end_blocks,allocated_bytes,\
          allocated_blocks,short_bytes,samples,median_lifetime_s,p99_lifetime_s,remote_share,\
          realloc_share,growth_bytes_per_s,requested_share,stack,peak_error_bytes,end_error_bytes,\
-         allocated_error_bytes,short_error_bytes\n",
+         allocated_error_bytes,short_error_bytes,temporary_blocks\n",
     );
     for site in &analysis.sites {
         table.row(&cells(analysis, site));
@@ -45,7 +45,9 @@ fn cells(analysis: &Analysis, site: &SiteFigures) -> Vec<String> {
         share(site.requested_share),
         stack(analysis, site.site),
     ];
-    cells.into_iter().chain(errors).collect()
+    let temporary = site.temporary.map(|it| number(it.blocks));
+    let temporary = std::iter::once(temporary.unwrap_or_default());
+    cells.into_iter().chain(errors).chain(temporary).collect()
 }
 
 /// One line a sample, in the order of their births.

@@ -5,6 +5,8 @@
 
 use thiserror::Error;
 
+use crate::pins::Pinned;
+
 /// The first bytes of a recording.
 pub const MAGIC: &[u8; 8] = b"hakprof\n";
 /// The newest version that is understood.
@@ -15,8 +17,8 @@ pub(crate) const LOOK: u32 = 2;
 pub(crate) const ATTACHED: u32 = 1;
 pub(crate) const EXTENT_MAGIC: u32 = 0x7478_6568;
 pub(crate) const EXTENT_HEAD: usize = 64;
-/// The header up to its texts.
-const HEADER_NUMBERS: usize = 160;
+/// The length of the header up to its texts.
+pub const HEADER_NUMBERS: usize = 160;
 pub(crate) const TEXT_BYTES: usize = 4096;
 /// Frames that a site has at most: a stack of so many was cut off at its outer end.
 pub const FRAMES_MAX: usize = 32;
@@ -161,6 +163,8 @@ pub struct Sample {
     pub remote: bool,
     /// Ended by realloc.
     pub realloc: bool,
+    /// Freed by its thread before that allocated anything else, where that is known.
+    pub temporary: bool,
 }
 
 impl Sample {
@@ -277,6 +281,8 @@ pub struct Recording {
     pub snapshots: Vec<Snapshot>,
     /// In the order in which they were seen.
     pub modules: Vec<Module>,
+    /// What live blocks pinned when they pinned most, if somebody has looked.
+    pub pinned: Option<Pinned>,
     /// The user who owns the file, or whose process it is.
     pub user: Option<u32>,
     /// Names and numbers of the processes that are shown as one; none: it is of one process.
@@ -288,6 +294,28 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Whether every allocation is in it, since every one was a sample, and found room.
+    pub fn has_every_block(&self) -> bool {
+        let header = &self.header;
+        header.sample_mean_bytes == 1 && header.thinned_samples == 0 && header.lost_samples == 0
+    }
+
+    /// Finds out which blocks were freed before their thread's next allocation.
+    fn find_temporary(&mut self) {
+        self.samples
+            .sort_by_key(|sample| (sample.birth_thread, sample.birth_ns));
+        let mut next: Option<(u32, u64)> = None;
+        for sample in self.samples.iter_mut().rev() {
+            let thread = sample.birth_thread;
+            let next_ns = next.filter(|it| it.0 == thread).map_or(u64::MAX, |it| it.1);
+            next = Some((thread, sample.birth_ns));
+            let freed = sample
+                .death_ns
+                .filter(|_| !sample.remote && !sample.realloc);
+            sample.temporary = freed.is_some_and(|death| death < next_ns);
+        }
+    }
+
     /// The name that the program was called by.
     pub fn program(&self) -> String {
         let program = &self.header.program;
@@ -305,30 +333,30 @@ pub(crate) const COUNT_MAX: u64 = 1 << 52;
 pub(crate) const SAMPLES_MAX: u64 = 1 << 32;
 
 /// Numbers at places of a slice; behind its end they are 0.
-struct Fields<'a>(&'a [u8]);
+pub(crate) struct Fields<'a>(pub &'a [u8]);
 
 impl Fields<'_> {
     fn u8(&self, at: usize) -> u8 {
         self.0.get(at).copied().unwrap_or(0)
     }
 
-    fn u32(&self, at: usize) -> u32 {
+    pub fn u32(&self, at: usize) -> u32 {
         let bytes = self.0.get(at..at + 4).and_then(|b| b.try_into().ok());
         u32::from_le_bytes(bytes.unwrap_or_default())
     }
 
-    fn u64(&self, at: usize) -> u64 {
+    pub fn u64(&self, at: usize) -> u64 {
         let bytes = self.0.get(at..at + 8).and_then(|b| b.try_into().ok());
         u64::from_le_bytes(bytes.unwrap_or_default())
     }
 
     /// A time, ns: no later than two centuries.
-    fn time(&self, at: usize) -> u64 {
+    pub fn time(&self, at: usize) -> u64 {
         self.u64(at).min(TIME_MAX)
     }
 
     /// A number of anything: sums of all in a file are numbers as well.
-    fn count(&self, at: usize) -> u64 {
+    pub fn count(&self, at: usize) -> u64 {
         self.u64(at).min(COUNT_MAX)
     }
 
@@ -377,6 +405,8 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, FileError> {
         header: header(bytes),
         ..Recording::default()
     };
+    let header = &bytes[..bytes.len().min(layout.header_bytes)];
+    recording.pinned = Pinned::of_file(header, recording.header.sample_mean_bytes);
     let mut damage = Damage::default();
     read_extents(bytes, &layout, &mut recording, &mut damage);
     let sites = recording.sites.len();
@@ -385,6 +415,9 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, FileError> {
             sample.site = 0;
             damage.strangers += 1;
         }
+    }
+    if recording.has_every_block() {
+        recording.find_temporary();
     }
     if recording.header.is_look {
         for sample in &mut recording.samples {
@@ -403,6 +436,15 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, FileError> {
     say_damage(bytes, &layout, &damage, &mut recording);
     say_losses(&mut recording);
     Ok(recording)
+}
+
+/// Of the first bytes of a recording that has not ended: the process that writes to it, and the
+/// mean distance of its samples.
+pub fn writer_of(header: &[u8; HEADER_NUMBERS]) -> Option<(i32, u64)> {
+    let fields = Fields(header);
+    let is_open = header.starts_with(MAGIC) && fields.u32(8) == VERSION && fields.u32(72) == 0;
+    let process = i32::try_from(fields.u32(64)).ok()?;
+    is_open.then_some((process, fields.count(80)))
 }
 
 fn layout(bytes: &[u8]) -> Result<Layout, FileError> {
@@ -544,6 +586,7 @@ fn read_sample(record: &Fields) -> Option<Sample> {
         inherited: record.u8(57) & 2 != 0,
         remote: record.u8(58) & 1 != 0,
         realloc: record.u8(58) & 2 != 0,
+        temporary: false,
     })
 }
 

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use crate::analysis::{Analysis, Lifetime, Measure, SiteFigures, SHORT_NS};
-use crate::units::{bytes, duration, percent, share};
+use crate::units::{bytes, duration, many, percent, share};
 use crate::waterfall;
 
 /// Estimates of fewer samples say little.
@@ -25,6 +25,7 @@ pub fn find(analysis: &Analysis) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(holder(analysis));
     findings.extend(churn(analysis));
+    findings.extend(temporary(analysis));
     findings.extend(growth(analysis));
     findings.extend(remote(analysis));
     findings.extend(realloc(analysis));
@@ -96,6 +97,29 @@ fn churn(analysis: &Analysis) -> Option<Finding> {
         ),
         advice: "A buffer that is kept, or on the stack, would save the calls.",
         bytes: short.bytes * 0.1,
+    })
+}
+
+/// What a recording of every block tells.
+fn temporary(analysis: &Analysis) -> Option<Finding> {
+    let blocks = |site: &SiteFigures| site.temporary.map_or(0.0, |it| it.blocks);
+    let all = analysis.total(Measure::Allocated).blocks;
+    let owners = by_owner(analysis, blocks);
+    let (most, site) = owners.first()?;
+    let temporary: f64 = owners.iter().map(|(blocks, _)| blocks).sum();
+    let share = share(temporary, all, 0.0);
+    (share >= 0.2).then(|| Finding {
+        what: format!(
+            "{} of all {}, {}, are temporary: their thread frees them before it allocates \
+             another; {} of these come from {}.",
+            percent(share),
+            many(all, "block"),
+            many(temporary, "block"),
+            percent(most / temporary),
+            analysis.owner_with_place(site.site)
+        ),
+        advice: "A buffer that is kept, or on the stack, would save the calls.",
+        bytes: analysis.total(Measure::Short).bytes * 0.1,
     })
 }
 

@@ -26,6 +26,7 @@
   const graphs = [...document.querySelectorAll("svg.flame")];
   for (const graph of graphs) {
     const fit = () => zoom(graph, ...(graph.zoomed || [0, WIDTH]));
+    graph.fit = () => zoom(graph, 0, WIDTH);
     if (window.ResizeObserver) new ResizeObserver(fit).observe(graph); else fit();
     graph.addEventListener("click", (event) => {
       const frame = event.target.closest(".frame");

@@ -42,6 +42,14 @@ impl Frame {
         brief(&self.function)
     }
 
+    /// The same with its place in the source, if that is known.
+    pub fn named(&self) -> String {
+        match self.place() {
+            Some(place) => format!("{} ({place})", self.brief()),
+            None => self.brief(),
+        }
+    }
+
     /// Whether it is a function by which programs call the allocator.
     pub fn is_entry(&self) -> bool {
         const NAMES: [&str; 13] = [

@@ -43,6 +43,7 @@ pub fn render(analysis: &Analysis) -> String {
         "snapshots": snapshots(analysis),
         "waterfall_at_peak": waterfall::at_peak(analysis).map(|fall| steps(&fall)),
         "waterfall_at_end": waterfall::at_end(analysis).map(|fall| steps(&fall)),
+        "pinned": analysis.recording.pinned,
         "problems": analysis.problems().collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
@@ -77,6 +78,10 @@ fn site_value(analysis: &Analysis, site: &SiteFigures) -> Value {
         ("realloc_share", json!(site.realloc_share)),
         ("growth_bytes_per_s", json!(site.growth_per_second)),
         ("requested_share", json!(site.requested_share)),
+        (
+            "temporary_blocks",
+            json!(site.temporary.map(|it| it.blocks.round())),
+        ),
         ("stack", json!(stack)),
     ] {
         value.insert(name.into(), member);

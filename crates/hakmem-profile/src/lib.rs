@@ -23,6 +23,7 @@ pub mod leaks;
 mod namer;
 pub mod patterns;
 mod perf_map;
+pub mod pins;
 pub mod pprof;
 pub mod sarif;
 pub mod select;

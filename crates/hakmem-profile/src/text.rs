@@ -8,11 +8,11 @@ use std::collections::HashSet;
 
 use indexmap::IndexMap;
 
-use crate::analysis::{Analysis, Measure};
+use crate::analysis::{Amount, Analysis, Measure, SiteFigures};
 use crate::file::Recording;
 use crate::findings;
 use crate::symbols::Frame;
-use crate::units::{blocks, bytes, duration, many, one_line, percent, signed_bytes};
+use crate::units::{blocks, bytes, duration, many, one_line, percent, share, signed_bytes};
 use crate::waterfall::{self, Waterfall};
 pub use callers::render_callers;
 pub use difference::render_difference;
@@ -61,6 +61,7 @@ pub fn render(analysis: &Analysis, options: &Options) -> String {
             steps(&mut page, title, &fall);
         }
     }
+    pinned(&mut page, analysis);
     problems(&mut page, analysis.problems());
     page.text
 }
@@ -100,6 +101,7 @@ fn head(page: &mut Page, analysis: &Analysis) {
     };
     let sampled = match mean {
         0 => String::new(),
+        1 => "; every block".into(),
         mean => format!(
             "; {samples}, one in {}, of which ± is the error at 95%",
             bytes(mean as f64)
@@ -251,9 +253,12 @@ fn sites(page: &mut Page, analysis: &Analysis, measure: Measure, known: &mut Has
                     format!("{number}; {samples}")
                 }
                 _ => format!(
-                    "{number}; lifetimes: median {}, p99 {}; {samples}",
+                    "{number}; lifetimes: median {}, p99 {}; {}",
                     figures.median.text(),
                     figures.p99.text(),
+                    figures
+                        .temporary
+                        .map_or(samples, |it| temporary(it, &figures)),
                 ),
             },
         );
@@ -264,6 +269,11 @@ fn sites(page: &mut Page, analysis: &Analysis, measure: Measure, known: &mut Has
         let share = percent(rest / total);
         page.row(&format!("{:>10} {share:>5}", bytes(rest)), INDENT, &others);
     }
+}
+
+fn temporary(temporary: Amount, figures: &SiteFigures) -> String {
+    let share = share(temporary.blocks, figures.allocated.blocks, 0.0);
+    format!("{} temporary", percent(share))
 }
 
 fn name(frame: &Frame) -> String {
@@ -285,6 +295,23 @@ fn steps(page: &mut Page, title: &str, fall: &Waterfall) {
             INDENT,
             &format!("{} ({})", step.name, step.meaning),
         );
+    }
+}
+
+/// Rows of what live blocks pinned.
+const PINNED: usize = 5;
+
+fn pinned(page: &mut Page, analysis: &Analysis) {
+    let Some(pinned) = analysis.recording.pinned.as_ref().filter(|it| it.matters()) else {
+        return;
+    };
+    let after = duration(analysis.since_start(pinned.time_ns) as f64);
+    page.line(&format!("\n{}, after {after}", pinned.title()));
+    for line in pinned.render(PINNED).lines() {
+        match line.chars().count() {
+            ..=80 => page.line(line),
+            _ => page.paragraph("  ", "  ", line.trim_start()),
+        }
     }
 }
 

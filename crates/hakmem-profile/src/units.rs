@@ -22,6 +22,19 @@ pub fn signed_bytes(difference: f64) -> String {
     format!("{sign}{}", bytes(difference.abs()))
 }
 
+/// A number in groups of three digits: `1 234 567`.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A number of things, estimated.
 pub fn count(count: f64) -> String {
     match count {

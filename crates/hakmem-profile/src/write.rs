@@ -9,10 +9,10 @@ const HEADER_BYTES: usize = 65536;
 const EXTENT_BYTES: usize = 65536;
 
 /// Numbers and texts at places of a record.
-struct Record(Vec<u8>);
+pub(crate) struct Record(pub Vec<u8>);
 
 impl Record {
-    fn new(bytes: usize) -> Record {
+    pub fn new(bytes: usize) -> Record {
         Record(vec![0; bytes])
     }
 
@@ -20,11 +20,11 @@ impl Record {
         self.0[at] = value;
     }
 
-    fn u32(&mut self, at: usize, value: u32) {
+    pub fn u32(&mut self, at: usize, value: u32) {
         self.0[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    fn u64(&mut self, at: usize, value: u64) {
+    pub fn u64(&mut self, at: usize, value: u64) {
         self.0[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
 
@@ -193,6 +193,7 @@ mod tests {
             inherited: false,
             remote: death_ns.is_some(),
             realloc: false,
+            temporary: false,
         };
         let recording = Recording {
             header: Header {

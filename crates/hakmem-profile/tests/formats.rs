@@ -221,7 +221,9 @@ fn the_page_is_whole_and_needs_nothing_else() {
     let document = Html::parse_document(&page);
     assert!(document.errors.is_empty(), "{:?}", document.errors);
     let count = |selector: &str| document.select(&Selector::parse(selector).unwrap()).count();
-    assert_eq!(count("svg.flame"), 4);
+    assert_eq!(count("#flames svg.flame"), 4);
+    assert_eq!(count("#between[hidden] svg.flame"), 1);
+    assert_eq!(count("#between input[type=range]"), 2);
     assert_eq!(count("table.sites tbody tr"), 3);
     assert_eq!(count("path.area.c0"), 2);
     assert_eq!(count(".fall"), 2);

@@ -6,11 +6,12 @@ use hakmem_inspect::account::{PageMap, PageState};
 use hakmem_inspect::part::{Part, PARTS};
 use hakmem_inspect::report::PartReport;
 use hakmem_inspect::Report;
+use hakmem_profile::pins::Pinned;
 use hakmem_report::html::document;
 use maud::{html, Markup};
 
 use super::live::NamedSite;
-use super::pinned::{self, Pinned};
+use super::pinned;
 use super::text::count;
 use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
 
@@ -29,7 +30,7 @@ pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned) -> String {
             (split(report))
             (advice(report))
             (holders(report, sites))
-            (pinned::page(report, pinned))
+            (pinned::page(pinned))
             (map(report))
             (calls(report))
             @for note in &report.notes { p.lead { (note) "." } }
@@ -198,8 +199,7 @@ pub(super) fn holders(report: &Report, sites: &[NamedSite]) -> Markup {
             section {
                 h2 { "Who holds it" }
                 p.lead {
-                    "As samples of every " (report.settings.sample_kib)
-                    " KiB tell; ± is their error, at 95%."
+                    (super::words::sampled(report)) "; ± is the error, at 95%."
                 }
                 div.scroll { table {
                     thead { tr {

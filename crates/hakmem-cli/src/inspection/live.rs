@@ -13,7 +13,7 @@ use hakmem_inspect::Report;
 use hakmem_profile::analysis::{Amount, Analysis, Measure};
 use hakmem_profile::file::{self, Header, Module, Recording, Sample};
 use hakmem_profile::pprof;
-use hakmem_profile::symbols::Symbols;
+use hakmem_profile::symbols::{Frame, Symbols};
 use hakmem_profile::write::write;
 use serde::Serialize;
 
@@ -112,13 +112,8 @@ fn sample(bytes: u64, blocks: u64, count: u64) -> Sample {
 }
 
 fn stack(symbols: &Symbols, site: usize) -> Stack {
-    let owner = match symbols.owner(site) {
-        None => "unknown call site".to_owned(),
-        Some(frame) => match frame.place() {
-            Some(place) => format!("{} ({place})", frame.brief()),
-            None => frame.brief(),
-        },
-    };
+    let owner = symbols.owner(site);
+    let owner = owner.map_or("unknown call site".into(), Frame::named);
     let frames = symbols.frames_of(site).map(|frame| frame.function.clone());
     (owner, frames.collect())
 }
@@ -164,7 +159,7 @@ pub fn recording_of(report: &Report, sites: &[Site]) -> Recording {
             process: report.source.pid.unwrap_or(0) as u32,
             ended: true,
             is_look: true,
-            sample_mean_bytes: report.settings.sample_kib.max(0) as u64 * 1024,
+            sample_mean_bytes: report.settings.sample_mean_bytes(),
             writer: format!("hakmem {}", report.library.version),
             program: report.source.program.clone(),
             command: std::iter::once(report.source.name.clone())

@@ -32,12 +32,12 @@ use std::time::Duration;
 use anyhow::{bail, Result};
 use hakmem_inspect::report::inspect_core;
 use hakmem_inspect::{Core, Report};
+use hakmem_profile::pins::Pinned;
 use hakmem_profile::units;
 use serde::Serialize;
 
 use crate::cli::InspectArguments;
 use crate::output::{print, print_bytes, Document};
-use pinned::Pinned;
 use target::Target;
 
 /// Call sites that are told.
@@ -77,7 +77,7 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
     }
     let mut names = live::Names::default();
     let sites = names.largest(&report, SITES);
-    let pinned = Pinned::of(&report, &mut names, SITES);
+    let pinned = pinned::named(&report, &mut names, SITES);
     let outputs = [&arguments.html, &arguments.profile];
     let on_stdout = |path: &&Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     let others = outputs.into_iter().filter(on_stdout).count();

@@ -6,73 +6,17 @@
 //! samples were taken, they stand for what they stand for, and the rest is nobody's.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 
 use hakmem_inspect::pins::{ClassPins, Hold, SamplePins, ALONE, SPARSE};
+use hakmem_inspect::sites::Site;
 use hakmem_inspect::Report;
 use hakmem_profile::analysis::Amount;
 use hakmem_profile::file::Sample;
-use hakmem_profile::units::shortened;
+use hakmem_profile::pins::{stack_hash, Pinned, PinnedClass, PinnedSite};
 use maud::{html, Markup};
-use serde::Serialize;
 
 use super::live::Names;
-use super::words::{bytes, number, share};
-
-/// What live blocks pin, for people and programs.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Pinned {
-    /// Free bytes on pages where blocks live.
-    pub pinned_bytes: u64,
-    /// Of these, those of which no sample tells whose they are.
-    pub unknown_bytes: u64,
-    /// By size, those that pin most first.
-    pub classes: Vec<PinnedClass>,
-    /// By call site, likewise.
-    pub sites: Vec<PinnedSite>,
-}
-
-/// The live blocks of a size.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct PinnedClass {
-    /// Bytes of a block.
-    pub size: u64,
-    /// They are samples, which lie apart.
-    pub are_samples: bool,
-    /// Live blocks.
-    pub blocks: u64,
-    /// Their resident bytes.
-    pub live_bytes: u64,
-    /// Free bytes on their pages.
-    pub pinned_bytes: u64,
-    /// Blocks on pages of which they use less than half.
-    pub sparse_blocks: u64,
-    /// So much less is resident if these are freed.
-    pub sparse_freed_bytes: u64,
-}
-
-/// The live blocks of a call site.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct PinnedSite {
-    /// The function that holds the memory, with its place in the source if that is known.
-    pub owner: String,
-    /// Estimate of the live blocks.
-    pub blocks: u64,
-    /// Of their resident bytes.
-    pub live_bytes: u64,
-    /// Of the free bytes on their pages, each page divided among those that live there.
-    pub pinned_bytes: u64,
-    /// By how many these may be off, at 95%.
-    pub pinned_error_bytes: u64,
-    /// So much less is resident if they are freed, by the pages where nothing else lives.
-    pub freed_at_least_bytes: u64,
-    /// The same if those that live beside them are theirs as well.
-    pub freed_at_most_bytes: u64,
-    /// Samples that this is estimated from.
-    pub samples: u64,
-    /// Functions, the innermost first.
-    pub frames: Vec<String>,
-}
+use super::words::bytes;
 
 /// Of a call site.
 #[derive(Clone, Copy, Debug, Default)]
@@ -189,169 +133,69 @@ fn class_of(pins: &ClassPins, are_samples: bool) -> PinnedClass {
     }
 }
 
-impl Pinned {
-    /// Of a program, with so many call sites.
-    pub fn of(report: &Report, names: &mut Names, count: usize) -> Pinned {
-        let pins = &report.account.pins;
-        let ordinary = pins.classes.values().map(|pins| class_of(pins, false));
-        let samples = pins.of_samples.values().map(|pins| class_of(pins, true));
-        let mut classes: Vec<PinnedClass> = ordinary.chain(samples).collect();
-        classes.sort_by_key(|class| std::cmp::Reverse(class.pinned_bytes));
-        let pinned_bytes = classes.iter().map(|class| class.pinned_bytes).sum();
-        let mut sites = estimates(report);
-        let of_sites: f64 = sites.values().map(|site| site.pinned.bytes).sum();
-        let known = |site: &&hakmem_inspect::sites::Site| sites.contains_key(&site.address);
-        let mut named: Vec<_> = report.sites.iter().filter(known).collect();
-        let pins_of = |address| sites.get(&address).map_or(0.0, |site| site.pinned.bytes);
-        named.sort_by(|a, b| pins_of(b.address).total_cmp(&pins_of(a.address)));
-        named.truncate(count);
-        let stacks = names.of(report, &named).into_iter().zip(&named);
-        Pinned {
-            pinned_bytes,
-            unknown_bytes: pinned_bytes.saturating_sub(of_sites as u64),
-            classes,
-            sites: stacks
-                .map(|(stack, site)| {
-                    let it = sites.remove(&site.address).unwrap_or_default();
-                    PinnedSite {
-                        owner: stack.owner,
-                        blocks: it.blocks.round() as u64,
-                        live_bytes: it.live as u64,
-                        pinned_bytes: it.pinned.bytes as u64,
-                        pinned_error_bytes: it.pinned.error() as u64,
-                        freed_at_least_bytes: it.at_least as u64,
-                        freed_at_most_bytes: (it.live + it.pinned.bytes) as u64,
-                        samples: it.samples,
-                        frames: stack.frames,
-                    }
-                })
-                .collect(),
-        }
-    }
-
-    /// Whether it is worth a word: a share of all memory.
-    pub fn matters(&self, report: &Report) -> bool {
-        self.pinned_bytes * super::text::WORTH >= report.accounted_bytes.max(1)
-    }
-
-    /// As text, with so many rows of each kind.
-    pub fn render(&self, report: &Report, rows: usize) -> String {
-        let mut text = format!(
-            "\nPinned by live blocks: {} ({}) are free, on pages where blocks live\n",
-            bytes(self.pinned_bytes),
-            share(self.pinned_bytes, report.accounted_bytes)
-        );
-        let classes = self.classes.iter().filter(|class| class.pinned_bytes > 0);
-        let classes = classes.take(rows).map(|class| {
-            let what = if class.are_samples { " samples" } else { "" };
-            let cells = [
-                number(class.blocks),
-                bytes(class.live_bytes),
-                bytes(class.pinned_bytes),
-                number(class.sparse_blocks),
-                bytes(class.sparse_freed_bytes),
-            ];
-            row(&format!("{}{what}", bytes(class.size)), cells)
-        });
-        let sites = self.sites.iter().filter(|site| site.pinned_bytes > 0);
-        let sites = sites.take(rows).map(|site| {
-            let cells = [
-                number(site.blocks),
-                bytes(site.pinned_bytes),
-                bytes(site.pinned_error_bytes),
-                bytes(site.freed_at_least_bytes),
-                bytes(site.freed_at_most_bytes),
-            ];
-            row(&site.owner, cells)
-        });
-        let (classes, sites) = (classes.collect::<String>(), sites.collect::<String>());
-        if !classes.is_empty() {
-            let titles = ["blocks", "live", "pinned", "few", "RSS falls"];
-            text += &(row("By size", titles.map(str::to_owned)) + &classes);
-            text += "  few: those on pages that live blocks fill to less than half; if they are \
-                     freed, RSS falls by so much\n";
-        }
-        if !sites.is_empty() {
-            let title = format!("By call site, every {} KiB", report.settings.sample_kib);
-            let titles = ["blocks", "pinned", "± at 95%", "at least", "at most"];
-            text += &(row(&title, titles.map(str::to_owned)) + &sites);
-            text += "  if they are freed, RSS falls by so much at least, since nothing else lives \
-                     on these pages, and by so much at most\n";
-        }
-        if !sites.is_empty() && self.unknown_bytes * 20 > self.pinned_bytes {
-            let _ = writeln!(
-                text,
-                "  No sample tells whose {} are: of blocks from before samples were taken, or few",
-                bytes(self.unknown_bytes)
-            );
-        }
-        text
+/// Of a program, without names.
+pub fn look(report: &Report) -> Pinned {
+    let pins = &report.account.pins;
+    let ordinary = pins.classes.values().map(|pins| class_of(pins, false));
+    let samples = pins.of_samples.values().map(|pins| class_of(pins, true));
+    let mut classes: Vec<PinnedClass> = ordinary.chain(samples).collect();
+    classes.sort_by_key(|class| std::cmp::Reverse(class.pinned_bytes));
+    let pinned_bytes = classes.iter().map(|class| class.pinned_bytes).sum();
+    let estimates = estimates(report);
+    let of_sites: f64 = estimates.values().map(|it| it.pinned.bytes).sum();
+    let known = |site: &Site| Some(site_of(site, estimates.get(&site.address)?));
+    let mut sites: Vec<PinnedSite> = report.sites.iter().filter_map(known).collect();
+    sites.sort_by_key(|site| std::cmp::Reverse(site.pinned_bytes));
+    Pinned {
+        time_ns: 0,
+        resident_bytes: report.accounted_bytes,
+        pinned_bytes,
+        unknown_bytes: pinned_bytes.saturating_sub(of_sites as u64),
+        sample_mean_bytes: report.settings.sample_mean_bytes(),
+        classes,
+        sites,
     }
 }
 
-/// A line of 80 columns.
-fn row(title: &str, cells: [String; 5]) -> String {
-    let cells = cells.map(|cell| format!("{cell:>10}")).concat();
-    format!("  {:<28}{cells}\n", shortened(title, 28))
+/// Of a program, with so many call sites by name.
+pub fn named(report: &Report, names: &mut Names, count: usize) -> Pinned {
+    let mut pinned = look(report);
+    pinned.sites.truncate(count);
+    let stacks = report.sites.iter().map(|it| (stack_hash(&it.frames), it));
+    let stacks: HashMap<u64, &Site> = stacks.collect();
+    let sites: Vec<&Site> = pinned.sites.iter().map(|it| stacks[&it.stack]).collect();
+    for (site, named) in pinned.sites.iter_mut().zip(names.of(report, &sites)) {
+        (site.owner, site.frames) = (named.owner, named.frames);
+    }
+    pinned
 }
 
-/// Rows of a page.
-const ROWS: usize = 10;
+fn site_of(site: &Site, estimate: &Estimate) -> PinnedSite {
+    PinnedSite {
+        stack: stack_hash(&site.frames),
+        blocks: estimate.blocks.round() as u64,
+        live_bytes: estimate.live as u64,
+        pinned_bytes: estimate.pinned.bytes as u64,
+        pinned_error_bytes: estimate.pinned.error() as u64,
+        freed_at_least_bytes: estimate.at_least as u64,
+        freed_at_most_bytes: (estimate.live + estimate.pinned.bytes) as u64,
+        samples: estimate.samples,
+        ..PinnedSite::default()
+    }
+}
 
 /// A section of the page, if it is worth one.
-pub fn page(report: &Report, pinned: &Pinned) -> Markup {
-    let sites = pinned.sites.iter().filter(|site| site.pinned_bytes > 0);
+pub fn page(pinned: &Pinned) -> Markup {
     html! {
-        @if pinned.matters(report) {
+        @if pinned.matters() {
             section {
                 h2 { "Pinned by live blocks" }
                 p.lead {
                     (bytes(pinned.pinned_bytes)) " are free, on pages where blocks live. Few: less \
                     than half of a page."
                 }
-                div.scroll { table {
-                    thead { tr {
-                        th { "Size" } th.n { "Blocks" } th.n.wide { "Live" } th.n { "Pinned" }
-                        th.n { "Few on a page" } th.n { "If freed: RSS" }
-                    } }
-                    tbody {
-                        @for class in pinned.classes.iter().take(ROWS) {
-                            tr {
-                                td { (bytes(class.size)) @if class.are_samples { " samples" } }
-                                td.n { (number(class.blocks)) }
-                                td.n.wide { (bytes(class.live_bytes)) }
-                                td.n { (bytes(class.pinned_bytes)) }
-                                td.n { (number(class.sparse_blocks)) }
-                                td.n { "−" (bytes(class.sparse_freed_bytes)) }
-                            }
-                        }
-                    }
-                } }
-                @if sites.clone().next().is_some() { (sites_of_page(report, sites)) }
+                (pinned.tables())
             }
         }
-    }
-}
-
-fn sites_of_page<'a>(report: &Report, sites: impl Iterator<Item = &'a PinnedSite>) -> Markup {
-    html! {
-        p.lead { "As samples of every " (report.settings.sample_kib) " KiB tell:" }
-        div.scroll { table {
-            thead { tr {
-                th { "Call site" } th.n.wide { "Blocks" } th.n { "Pinned" }
-                th.n { "If freed: RSS, at least" } th.n { "at most" }
-            } }
-            tbody {
-                @for site in sites.take(ROWS) {
-                    tr title=(site.frames.join("\n")) {
-                        td.name { (site.owner) }
-                        td.n.wide { (number(site.blocks)) }
-                        td.n { (bytes(site.pinned_bytes)) " ± " (bytes(site.pinned_error_bytes)) }
-                        td.n { "−" (bytes(site.freed_at_least_bytes)) }
-                        td.n { "−" (bytes(site.freed_at_most_bytes)) }
-                    }
-                }
-            }
-        } }
     }
 }

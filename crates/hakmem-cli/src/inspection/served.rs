@@ -256,7 +256,7 @@ impl Served {
         };
         let report = self.look(pid)?;
         // Where the first sample is still to come, nothing is true as well.
-        if report.sites.is_empty() && report.settings.sample_kib <= 0 {
+        if report.sites.is_empty() && report.settings.sample_kib == 0 {
             let text = no_samples(&report) + "\n";
             return Ok(Answer::refusal(StatusCode::SERVICE_UNAVAILABLE, &text));
         }

@@ -7,13 +7,13 @@ use hakmem_inspect::account::{PageMap, PageState};
 use hakmem_inspect::part::Part;
 use hakmem_inspect::report::PartReport;
 use hakmem_inspect::Report;
+use hakmem_profile::pins::Pinned;
 use hakmem_profile::units::shortened;
 use hakmem_report::format::one_line;
 
 use super::live::NamedSite;
-use super::pinned::Pinned;
 use super::slow;
-use super::words::{bytes, colour, number, share, GROUPS, PAGE_STATES};
+use super::words::{bytes, colour, number, sampled, share, GROUPS, PAGE_STATES};
 use crate::locale::has_colours;
 use crate::prose::{broken, columns};
 
@@ -67,8 +67,8 @@ pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned, style: &Sty
     push_advice(&mut text, report);
     push_calls(&mut text, report);
     push_sites(&mut text, report, sites);
-    if pinned.matters(report) {
-        text.push_str(&pinned.render(report, PINNED));
+    if pinned.matters() {
+        push_pinned(&mut text, pinned, PINNED);
     }
     if let Some(cycles) = &report.cycles {
         text.push_str(&slow::render(cycles));
@@ -82,8 +82,13 @@ pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned, style: &Sty
 
 /// What live blocks pin, and nothing else.
 pub fn render_pinned(report: &Report, pinned: &Pinned, style: &Style) -> String {
-    let text = head(report) + &pinned.render(report, super::SITES);
+    let mut text = head(report);
+    push_pinned(&mut text, pinned, super::SITES);
     broken(&text, style.columns)
+}
+
+fn push_pinned(text: &mut String, pinned: &Pinned, rows: usize) {
+    let _ = write!(text, "\n{}\n{}", pinned.title(), pinned.render(rows));
 }
 
 /// Who it is and how much memory that is.
@@ -193,7 +198,7 @@ fn push_part(text: &mut String, report: &Report, part: &PartReport, style: &Styl
 }
 
 /// A part that is smaller than this share of all is not worth a word.
-pub const WORTH: u64 = 50;
+const WORTH: u64 = 50;
 /// Rows of what live blocks pin that are shown unasked.
 const PINNED: usize = 3;
 
@@ -235,9 +240,12 @@ fn push_sites(text: &mut String, report: &Report, sites: &[NamedSite]) {
     }
     let _ = writeln!(
         text,
-        "\nWho holds it, as samples of every {} KiB tell      live  ± at 95%      blocks   \
-         allocated",
-        report.settings.sample_kib
+        "\n{:<46}{:>10}{:>10}{:>12}{:>12}",
+        format!("Who holds it, {}", sampled(report)),
+        "live",
+        "± at 95%",
+        "blocks",
+        "allocated"
     );
     for site in sites.iter().filter(living) {
         let _ = writeln!(

@@ -18,7 +18,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use super::live::{write_beside, NamedSite, Names};
-use super::pinned::Pinned;
+use super::pinned;
 use super::screen::{draw, Below, Order, View};
 use super::target::process_of;
 use super::text;
@@ -82,7 +82,7 @@ fn whole(look: &Look, rates: Rates, as_json: bool) -> Result<String> {
         return json(look, rates);
     }
     let style = text::Style::for_output(0);
-    let pinned = Pinned::of(&look.report, &mut Names::default(), SITES);
+    let pinned = pinned::named(&look.report, &mut Names::default(), SITES);
     Ok(text::render(&look.report, &look.sites, &pinned, &style) + "\n" + &rates_in_words(&rates))
 }
 

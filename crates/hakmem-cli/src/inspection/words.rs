@@ -2,6 +2,7 @@
 
 use hakmem_inspect::account::PageState;
 use hakmem_inspect::part::Part;
+use hakmem_inspect::Report;
 use hakmem_profile::units;
 
 /// Bytes for people, three digits: `12.3 MiB`.
@@ -10,16 +11,14 @@ pub fn bytes(bytes: u64) -> String {
 }
 
 /// A number in groups of three digits: `1 234 567`.
-pub fn number(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
-            text.push('\u{202f}');
-        }
-        text.push(digit);
+pub use units::grouped as number;
+
+/// How much of what is allocated is known by call site.
+pub fn sampled(report: &Report) -> String {
+    match report.settings.sample_kib {
+        ..=-1 => "as all blocks tell".into(),
+        kib => format!("as samples of every {kib} KiB tell"),
     }
-    text
 }
 
 /// A change of bytes for people: `+1.50 MiB`.

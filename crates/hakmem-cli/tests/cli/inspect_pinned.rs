@@ -68,7 +68,7 @@ const PROGRAM: &str = r#"
         }
     }"#;
 
-struct Keeper {
+pub struct Keeper {
     child: Child,
     output: BufReader<ChildStdout>,
 }
@@ -76,10 +76,17 @@ struct Keeper {
 impl Keeper {
     /// Its blocks, of how many one is kept, MiB of all, how the functions are mixed.
     fn start(program: &Path, numbers: [u64; 4], sample_kib: &str) -> Keeper {
-        let mut child = Command::new(program)
-            .args(numbers.map(|number| number.to_string()))
+        let mut command = Command::new(program);
+        command
             .env("LD_PRELOAD", library())
-            .env("HAKMEM_SAMPLE_KIB", sample_kib)
+            .env("HAKMEM_SAMPLE_KIB", sample_kib);
+        Keeper::of(command, numbers)
+    }
+
+    /// The same by another command, that has all but the numbers.
+    pub fn of(mut command: Command, numbers: [u64; 4]) -> Keeper {
+        let mut child = command
+            .args(numbers.map(|number| number.to_string()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -97,7 +104,7 @@ impl Keeper {
     }
 
     /// Frees what the next function has kept: the fall.
-    fn free(&mut self) -> f64 {
+    pub fn free(&mut self) -> f64 {
         self.child.stdin.as_ref().unwrap().write_all(b"\n").unwrap();
         self.answer()
     }
@@ -114,28 +121,29 @@ impl Drop for Keeper {
     }
 }
 
-fn build(directory: &Path) -> Option<PathBuf> {
+pub fn build(directory: &Path) -> Option<PathBuf> {
     let program = directory.join("keeper");
     compile("cc", PROGRAM, &["-g", "-O1", "-fno-builtin"], &program)?;
     Some(program)
 }
 
 fn pinned(target: &str) -> Value {
-    let output = hakmem()
-        .args(["inspect", "--pinned", "--json", target])
-        .output()
-        .unwrap();
+    pinned_by(&["inspect", "--pinned", "--json", target])
+}
+
+pub fn pinned_by(words: &[&str]) -> Value {
+    let output = hakmem().args(words).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     value["pinned"].clone()
 }
 
-fn number(value: &Value, name: &str) -> f64 {
+pub fn number(value: &Value, name: &str) -> f64 {
     value[name].as_f64().unwrap()
 }
 
 /// What is forecast for a function: the least, the most, and by how much that may be off.
-fn forecast(pinned: &Value, owner: &str) -> [f64; 3] {
+pub fn forecast(pinned: &Value, owner: &str) -> [f64; 3] {
     let sites = pinned["sites"].as_array().unwrap().iter();
     let mut sites = sites.filter(|site| site["owner"].as_str().unwrap().starts_with(owner));
     let site = sites
@@ -162,7 +170,7 @@ fn freed(pinned: &Value, sizes: std::ops::Range<u64>) -> f64 {
 }
 
 /// What happened is within a tenth of what was forecast.
-fn assert_near(fall: f64, forecast: f64, error: f64, what: &str) {
+pub fn assert_near(fall: f64, forecast: f64, error: f64, what: &str) {
     eprintln!("{what}: forecast {forecast:.0} ± {error:.0}, fall {fall:.0}");
     let off = (fall - forecast).abs();
     assert!(

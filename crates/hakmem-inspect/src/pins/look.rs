@@ -1,6 +1,6 @@
 //! Looks at blocks one by one: what each of them holds.
 
-use super::{grain_bytes, Grain, Hold, ALONE};
+use super::{grain_bytes, Grain, Hold, Owners, ALONE};
 use crate::blocks::{Bits, PAGE};
 use crate::classes::SizeClass;
 use crate::regions::Regions;
@@ -17,7 +17,7 @@ pub(super) fn deserted(class: &SizeClass, unit_shift: u32) -> Hold {
             bytes,
             ..Grain::default()
         };
-        empty.with(piece).add_to(&mut hold, piece);
+        empty.with(piece).add_to(&mut hold, piece, true);
         left -= piece;
     }
     hold
@@ -55,7 +55,21 @@ impl<'a> Look<'a> {
 
     /// What the block of that number in the slab holds, or would hold if it lived. `None`: nobody
     /// looks any more.
-    pub fn hold(&mut self, (place, block): (usize, u64)) -> Option<Hold> {
+    pub fn hold(&mut self, block: (usize, u64)) -> Option<Hold> {
+        self.hold_if(block, |_, grain| grain.blocks == 1)
+    }
+
+    /// The same of a sample, whose neighbours are samples: those of its call site are as itself.
+    pub fn own(&mut self, block: (usize, u64), owners: &Owners) -> Option<Hold> {
+        let is_sites = |address| owners.get(&address).is_some_and(Option::is_some);
+        self.hold_if(block, |address, _| is_sites(address))
+    }
+
+    fn hold_if(
+        &mut self,
+        (place, block): (usize, u64),
+        is_alone: impl Fn(u64, &Grain) -> bool,
+    ) -> Option<Hold> {
         let slab = &self.regions.slabs[place];
         let grain = grain_bytes(slab.bytes);
         if !self.affords((slab.size.div_ceil(grain) + 1) * (grain / PAGE)) {
@@ -86,7 +100,8 @@ impl<'a> Look<'a> {
             let bytes = |page: u64| piece.end.min(page + PAGE) - piece.start.max(page);
             let bytes = pages.map(bytes).sum();
             let there = if lives { there } else { there.with(bytes) };
-            there.add_to(&mut hold, bytes);
+            let is_alone = is_alone(slab.base + offset, &there);
+            there.add_to(&mut hold, bytes, is_alone);
         }
         Some(hold)
     }

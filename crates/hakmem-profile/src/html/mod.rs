@@ -1,6 +1,7 @@
 //! One self-contained page: no network, light and dark. Everything is there without scripts, too;
 //! they search, sort and let flame graphs show a part.
 
+mod between;
 mod fall;
 mod sites;
 mod timeline;
@@ -12,6 +13,7 @@ use crate::analysis::{Analysis, Measure};
 use crate::difference::Difference;
 use crate::findings;
 use crate::flame::{self, Colours};
+use crate::pins::Pinned;
 use crate::text::end_of;
 use crate::tree::{self, Node};
 use crate::units::{blocks, bytes, duration, one_line, shortened, signed_bytes};
@@ -19,7 +21,7 @@ use crate::waterfall;
 
 const PAGE_STYLE: &str = include_str!("page.css");
 const FLAME_STYLE: &str = include_str!("../flame.css");
-const PAGE_SCRIPT: &str = include_str!("page.js");
+const PAGE_SCRIPT: &str = concat!(include_str!("page.js"), include_str!("between.js"));
 
 /// The page of a recording.
 pub fn render(analysis: &Analysis) -> String {
@@ -39,6 +41,7 @@ pub fn render(analysis: &Analysis) -> String {
             }))
             (sites::render(analysis))
             (fall::render(analysis))
+            (pinned(analysis))
             (problems(analysis.problems()))
         }
     };
@@ -138,7 +141,10 @@ fn header(analysis: &Analysis) -> Markup {
                             (duration(analysis.duration_ns() as f64))
                         }
                         span {
-                            (samples) " samples, one in " (bytes(header.sample_mean_bytes as f64))
+                            @match header.sample_mean_bytes {
+                                1 => { "every block" }
+                                mean => { (samples) " samples, one in " (bytes(mean as f64)) }
+                            }
                         }
                     }
                     @if !header.ended { span.quick { "no orderly end" } }
@@ -151,6 +157,7 @@ fn header(analysis: &Analysis) -> Markup {
                     a href="#flames" { "Flame graphs" }
                     a href="#sites" { "Call sites" }
                     a href="#rss" { "RSS" }
+                    @if pinned_of(analysis).is_some() { a href="#pinned" { "Pinned" } }
                     @if analysis.problems().next().is_some() {
                         a href="#problems" { "What is missing" }
                     }
@@ -238,6 +245,28 @@ fn flames(title: &str, graph: impl Fn(Measure) -> Option<Graph>) -> Markup {
                         div.flamebox { (flame::graph(&graph.root, graph.colours, measure.title())) }
                     }
                 }
+            }
+        }
+    }
+}
+
+fn pinned_of(analysis: &Analysis) -> Option<&Pinned> {
+    let pinned = analysis.recording.pinned.as_ref();
+    pinned.filter(|pinned| pinned.matters())
+}
+
+/// What live blocks pinned when they pinned most.
+fn pinned(analysis: &Analysis) -> Markup {
+    html! {
+        @if let Some(pinned) = pinned_of(analysis) {
+            section #pinned {
+                h2 { "Pinned by live blocks" }
+                p.lead {
+                    (bytes(pinned.pinned_bytes as f64)) " were free after "
+                    (duration(analysis.since_start(pinned.time_ns) as f64))
+                    ", on pages where blocks lived. Few: less than half of a page."
+                }
+                (pinned.tables())
             }
         }
     }

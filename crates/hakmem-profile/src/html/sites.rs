@@ -6,7 +6,7 @@ use super::heads;
 use crate::analysis::{Analysis, Lifetime, Measure, SiteFigures};
 use crate::difference::{Difference, Row};
 use crate::symbols::Frame;
-use crate::units::{bytes, percent, signed_bytes};
+use crate::units::{bytes, grouped, percent, signed_bytes};
 
 /// Rows of a table.
 const ROWS: usize = 150;
@@ -22,6 +22,12 @@ pub fn render(analysis: &Analysis) -> Markup {
         })
         .collect();
     let apart = apart(&stacks);
+    let mut heads = vec!["Peak", "End", "Allocated", "Samples", "Median life", "p99"];
+    heads.extend(["Other thread", "Growth"]);
+    let tells_temporary = shown.iter().any(|site| site.temporary.is_some());
+    if tells_temporary {
+        heads.push("Temporary");
+    }
     let left_out = analysis.sites.len().saturating_sub(ROWS);
     html! {
         section #sites {
@@ -29,13 +35,16 @@ pub fn render(analysis: &Analysis) -> Markup {
             p.lead {
                 "A click on a heading sorts, one on a function shows its callers. ± is the error "
                 "of sampling, at 95%."
+                @if tells_temporary {
+                    " Temporary blocks are those that their thread freed before it allocated "
+                    "another one."
+                }
             }
             div.scroll {
                 table.sites {
                     thead { tr {
                         th { "Function" }
-                        @for name in ["Peak", "End", "Allocated", "Samples", "Median life",
-                                      "p99", "Other thread", "Growth"] {
+                        @for name in heads {
                             th { button type="button" { (name) } }
                         }
                     } }
@@ -105,6 +114,9 @@ fn row(analysis: &Analysis, site: &SiteFigures, apart: &str) -> Markup {
             (number(order(site.p99), html! { (site.p99.text()) }))
             (number(site.remote_share, html! { (percent(site.remote_share)) }))
             (number(site.growth_per_second, html! { (growth) }))
+            @if let Some(temporary) = site.temporary {
+                (number(temporary.blocks, html! { (grouped(temporary.blocks as u64)) }))
+            }
         }
     }
 }

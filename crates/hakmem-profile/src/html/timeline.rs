@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use maud::{html, Markup};
 
-use super::heads;
+use super::{between, heads};
 use crate::analysis::Analysis;
 use crate::file::Snapshot;
 use crate::timeline::{Layers, Timeline};
@@ -52,6 +52,7 @@ pub fn render(analysis: &Analysis) -> Markup {
                     div.tab { (chart(analysis, &Timeline::new(analysis, kind, MOMENTS))) }
                 }
             }
+            @if !analysis.recording.header.is_look { (between::render(analysis)) }
         }
     }
 }
