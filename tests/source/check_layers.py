@@ -9,8 +9,8 @@ compat/ and the files of api/ that start the library may include it. core/trace/
 core/hardened/ stand behind walls: trace/ may look into everything up to api/ and into report/, the
 other two into everything up to api/, and nobody includes what is in them, but all may include the
 walls, core/trace/trace.h, core/scope/scope.h and core/hardened.h, which include base/ alone.
-core/checks/ has walkers, for tests, which look into scope/ as well: nobody else in core/ includes
-it. No .c file is included by another. Nor does a
+core/report/, whose descriptor names records, looks into scope/ as well, and so does core/checks/,
+which has walkers, for tests: nobody else in core/ includes these. No .c file is included by another. Nor does a
 header declare what a folder above it defines, but for those of UP_CALLS.
 """
 
@@ -49,7 +49,9 @@ FUNCTION = re.compile(
 def visible_folders(folder):
     """The folders of core/ that a file in `folder` may include from."""
     seen = set(LAYERS[: LAYERS.index("api") + 1])
-    if folder in (REPORT, HARDENED, SCOPE):
+    if folder == REPORT:
+        return seen | {REPORT, SCOPE}
+    if folder in (HARDENED, SCOPE):
         return seen | {folder}
     if folder == CHECKS:
         return seen | {SCOPE, CHECKS}

@@ -90,6 +90,12 @@ impl Account {
             bigs.extend(account.add_big(big, residency, &ours));
         }
         let ours = merged([ours, bigs].concat());
+        for range in &snapshot.regions.scoped {
+            for range in without(range.clone(), &ours) {
+                account.add(Part::Scoped, residency, range);
+            }
+        }
+        let ours = merged([&ours[..], &snapshot.regions.scoped].concat());
         for range in &snapshot.records {
             for range in without(range.clone(), &ours) {
                 account.add(Part::Records, residency, range);

@@ -10,6 +10,7 @@ pub fn title(part: Part) -> &'static str {
         Part::LiveMid => "live blocks to 32 KiB",
         Part::LiveLarge => "live blocks to 2 MiB",
         Part::LiveBig => "live blocks above 2 MiB",
+        Part::Scoped => "scopes",
         Part::Magazines => "magazines of threads",
         Part::TransferCaches => "transfer caches",
         Part::FreeBlocks => "free blocks in slabs",
@@ -35,6 +36,7 @@ pub fn meaning(part: Part) -> &'static str {
         Part::LiveLarge | Part::LiveBig => {
             "blocks that the program has, as far as their pages were touched"
         }
+        Part::Scoped => "blocks that the program has in scopes, and what lies free beside them",
         Part::Magazines => "free blocks that threads keep for their next calls",
         Part::TransferCaches => "free blocks on their way between threads",
         Part::FreeBlocks => "free blocks, and rests, of slabs in which other blocks are live",
@@ -55,6 +57,9 @@ pub fn advice(part: Part, settings: &Settings) -> Option<String> {
     let number = |name: &str, value: i64| format!("HAKMEM_{}={value}", name.to_uppercase());
     Some(match part {
         Part::LiveTiny | Part::LiveMid | Part::LiveLarge | Part::LiveBig => return None,
+        Part::Scoped => {
+            "hakmem_scope_reset() or hakmem_scope_destroy(), or a limit of the scope".into()
+        }
         Part::Magazines => format!(
             "{} (now {}), hakmem_thread_flush() before a thread sleeps, or malloc_trim(0)",
             number("magazine_kib", (settings.magazine_kib / 4).max(1)),

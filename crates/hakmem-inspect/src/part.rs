@@ -17,6 +17,8 @@ pub enum Part {
     LiveLarge,
     /// Above.
     LiveBig,
+    /// What scopes hold: blocks, and what lies free beside them.
+    Scoped,
     /// Free blocks in magazines of threads.
     Magazines,
     /// Free blocks in transfer caches.
@@ -59,7 +61,7 @@ impl Part {
 
     /// Whether the program has it: live blocks.
     pub fn is_live(self) -> bool {
-        self <= Part::LiveBig
+        self <= Part::Scoped
     }
 
     /// Whether hakmem keeps it for itself, or for calls to come.

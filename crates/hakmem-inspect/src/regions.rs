@@ -1,6 +1,7 @@
 //! Superslabs, their slabs, and big blocks: all that the page map knows.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::apart::{mark_free_samples, WordShape};
 use crate::classes::SizeClass;
@@ -49,6 +50,8 @@ pub struct Regions {
     pub slabs: Vec<Slab>,
     /// By address.
     pub bigs: Vec<Big>,
+    /// Mappings of scopes, by address.
+    pub scoped: Vec<Range<u64>>,
     /// The second level of the page map: addresses of its leaves.
     pub leaves: Vec<u64>,
     /// Records that made no sense when they were read: somebody was changing them.
@@ -89,6 +92,8 @@ struct Shape {
     big_cached: Field,
     /// Older libraries do not tell it.
     big_sample: Option<Field>,
+    /// The kind of regions of scopes, and where their length is; none: the library has no scopes.
+    scope: Option<(u64, Field)>,
 }
 
 impl Shape {
@@ -121,6 +126,11 @@ impl Shape {
             big_live: layout.field("big.live")?,
             big_cached: layout.field("big.cached")?,
             big_sample: layout.field("big.sample").ok(),
+            scope: layout
+                .constant("REGION_SCOPE", 255)
+                .ok()
+                .zip(layout.field("span.bytes").ok())
+                .map(|(kind, bytes)| (kind as u64, bytes)),
         })
     }
 }
@@ -210,11 +220,24 @@ impl Regions {
             // A region starts in the 2 MiB whose entry led to it.
             if base >> shape.region_shift != *unit {
                 self.torn += 1;
-            } else if shape.region_kind.of(&record) == shape.big_kind {
+                continue;
+            }
+            let kind = shape.region_kind.of(&record);
+            if kind == shape.big_kind {
                 self.add_big(shape, mapped, &record);
+            } else if let Some((_, bytes)) = shape.scope.filter(|&(scope, _)| scope == kind) {
+                self.add_scoped(mapped, base, bytes.of(&record));
             } else {
                 self.add_superslab(shape, mapped, &record, slabs);
             }
+        }
+    }
+
+    /// A mapping of a scope, where the records say that it is.
+    fn add_scoped(&mut self, mapped: &Mapped, base: u64, bytes: u64) {
+        match base.checked_add(bytes) {
+            Some(end) if mapped.covers(&(base..end)) => self.scoped.push(base..end),
+            _ => self.torn += 1,
         }
     }
 

@@ -54,6 +54,7 @@ pub fn colour(part: Part) -> (u8, &'static str) {
         Part::LiveMid => (39, "#4f95e6"),
         Part::LiveLarge => (75, "#7fb0ee"),
         Part::LiveBig => (110, "#a9c8ef"),
+        Part::Scoped => (67, "#5a7fa8"),
         Part::Magazines => (72, "#2e9e6b"),
         Part::TransferCaches => (108, "#7cc4a0"),
         Part::FreeBlocks => (178, "#e0a01a"),
