@@ -8,9 +8,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
-use std::thread::{spawn, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hakmem_process::spawn_deaf;
 use hakmem_profile::file::{writer_of, HEADER_NUMBERS};
 use rustix::time::{clock_gettime, ClockId};
 
@@ -33,7 +34,7 @@ impl Lookout {
     pub fn begin(directory: &Path, before: &BTreeSet<PathBuf>) -> Lookout {
         let (end, ended) = channel();
         let (directory, before) = (directory.to_owned(), before.clone());
-        let thread = spawn(move || {
+        let thread = spawn_deaf(move || {
             let mut most = HashMap::new();
             let mut pause = PAUSE;
             let mut is_over = false;
@@ -49,7 +50,7 @@ impl Lookout {
         });
         Lookout {
             end: Some(end),
-            thread: Some(thread),
+            thread: thread.ok(),
         }
     }
 }

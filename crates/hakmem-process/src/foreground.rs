@@ -9,6 +9,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
+use std::thread::{spawn, JoinHandle};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -47,6 +48,18 @@ pub fn run_foreground(command: &mut Command) -> io::Result<ExitStatus> {
     let _ = set_action(Signal::SIGCHLD, former_child.handler());
     former_mask.thread_set_mask()?;
     result
+}
+
+/// Starts a thread that takes no signal: [`run_foreground`] waits for those of the process, and one
+/// that another thread took would be lost.
+///
+/// # Errors
+/// The mask of signals cannot be set.
+pub fn spawn_deaf(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    let former_mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let thread = spawn(work);
+    former_mask.thread_set_mask()?;
+    Ok(thread)
 }
 
 /// Ends this process as the program has ended.

@@ -32,7 +32,7 @@ mod tracer;
 mod witness;
 
 pub use asleep::{call_asleep, NotCalled};
-pub use foreground::{end_like, run_foreground};
+pub use foreground::{end_like, run_foreground, spawn_deaf};
 pub use launch::{preload_value, Exit, Launch, LaunchError, Tools};
 pub use objects::is_libc;
 pub use parent::CAPTURE_LIMIT;
