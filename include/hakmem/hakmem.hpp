@@ -150,6 +150,8 @@ constexpr bool operator!=(const allocator<T> &, const allocator<U> &) noexcept
  * allocates meanwhile, by operator new and malloc, comes from there. */
 class scope_guard {
   public:
+    /* The calling thread enters the scope. Throws bad_alloc, or ends the program where there are no
+     * exceptions, if there is no memory for that. */
     explicit scope_guard(::hakmem_scope *scope) : scope_(scope)
     {
         if (::hakmem_scope_enter(scope) != 0) {
@@ -175,10 +177,12 @@ class scope_guard {
  * memory where they were told. */
 class scope_resource : public std::pmr::memory_resource {
   public:
+    /* Of this scope, which is not nullptr. */
     explicit scope_resource(::hakmem_scope *scope) noexcept : scope_(scope)
     {
     }
 
+    /* The scope that it is of. */
     [[nodiscard]] ::hakmem_scope *scope() const noexcept
     {
         return scope_;

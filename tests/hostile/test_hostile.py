@@ -92,7 +92,7 @@ class Runs(unittest.TestCase):
 
     def test_a_hang(self):
         with self.assertRaisesRegex(run_hostile.Failed, "hangs"):
-            runner(case(seconds=0.001)).go()
+            runner(case(seconds=0.001, arguments=["1", "0", "100000"])).go()
 
     def test_a_bad_status(self):
         with self.assertRaisesRegex(run_hostile.Failed, "status 1"):
