@@ -86,19 +86,18 @@ static bool is_ready(const struct class_map *map, size_t piece)
     return ATOMIC_LOAD_RELAXED(&map->ready[piece / 64]) >> piece % 64 & 1;
 }
 
-/* Makes the wide map, unless another thread does so at the same time. If that fails, the next
- * superslab outside of the window tries again. */
+/* Makes the wide map, unless another thread has. If that fails, the next superslab outside of the
+ * window tries again. Under a lock: of two maps one would have to go, which may be refused. */
 static void make_wide(void)
 {
-    uint8_t *none = NULL;
     /* The program needs its few addresses itself. */
     if (os_address_space_limit() != SIZE_MAX)
         return;
-    uint8_t *fresh = reserve_map(wide_class_map.limit, class_map.classes);
-    if (fresh &&
-        !__atomic_compare_exchange_n(
-            &wide_class_map.classes, &none, fresh, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        os_unmap(fresh - MAP_OFFSET, wide_class_map.limit + PIECE);
+    lock_acquire(&metadata.lock);
+    if (!ATOMIC_LOAD_RELAXED(&wide_class_map.classes))
+        ATOMIC_STORE_RELEASE(
+            &wide_class_map.classes, reserve_map(wide_class_map.limit, class_map.classes));
+    lock_release(&metadata.lock);
 }
 
 /* Makes the part of the map for a superslab writable. */

@@ -357,9 +357,8 @@ void *os_reserve_scattered(size_t size, const void *near)
             random = os_clock_ns() * 0x9e3779b97f4a7c15u >> 16;
         char *wanted = (char *)round_down((uintptr_t)near, page) - random % pages * page;
         char *start = map_at(wanted, size, PROT_READ, MAP_NORESERVE);
-        if (!start || start == wanted)
+        if (!start || start == wanted || !unmap(start, size, true))
             return start;
-        unmap(start, size, true);
     }
     return os_reserve(size);
 }
