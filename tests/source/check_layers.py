@@ -10,8 +10,8 @@ core/hardened/ stand behind walls: trace/ may look into everything up to api/ an
 other two into everything up to api/, and nobody includes what is in them, but all may include the
 walls, core/trace/trace.h, core/scope/scope.h and core/hardened.h, which include base/ alone.
 core/report/, whose descriptor names records, looks into scope/ as well, and so does core/checks/,
-which has walkers, for tests: nobody else in core/ includes these. No .c file is included by another. Nor does a
-header declare what a folder above it defines, but for those of UP_CALLS.
+which has walkers, for tests: nobody else in core/ includes these. No .c file is included by
+another. Nor does a header declare what a folder above it defines, but for those of UP_CALLS.
 """
 
 import pathlib

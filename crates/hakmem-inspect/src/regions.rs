@@ -233,7 +233,6 @@ impl Regions {
         }
     }
 
-    /// A mapping of a scope, where the records say that it is.
     fn add_scoped(&mut self, mapped: &Mapped, base: u64, bytes: u64) {
         match base.checked_add(bytes) {
             Some(end) if mapped.covers(&(base..end)) => self.scoped.push(base..end),

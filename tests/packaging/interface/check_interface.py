@@ -31,7 +31,8 @@ WORD_BYTES = 8
 DEFINITIONS = ["-D_GNU_SOURCE"] + ["-DHAKMEM_%s=0" % name for name in (
     "DEBUG", "FAULTS", "HARDENED", "MEASURING", "SANITIZE_ADDRESS", "SANITIZE_THREAD",
     "SANITIZE_UNDEFINED")]
-DEFINITIONS += ["-DHAKMEM_SCOPES=1", "-DHAKMEM_DEFAULT_PRESET=1", '-DHAKMEM_CONF="/etc/hakmem.conf"']
+DEFINITIONS += ["-DHAKMEM_SCOPES=1", "-DHAKMEM_DEFAULT_PRESET=1",
+                '-DHAKMEM_CONF="/etc/hakmem.conf"']
 LIBRARY_FLAGS = ["-std=gnu17", "-shared", "-fPIC", "-ftls-model=initial-exec", "-fno-builtin",
                  "-Wl,-soname,libhakmem.so.0", "-Wl,-z,now"]
 

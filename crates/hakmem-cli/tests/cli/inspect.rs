@@ -122,53 +122,7 @@ pub fn inspect(target: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A program that holds 40 blocks of 1 MiB less 100 bytes, one of 5 MiB, and 10,000 small ones in a
-/// scope.
-const SCOPED: &str = r#"
-    #include <stdio.h>
-    #include <stdlib.h>
-    #include <string.h>
-    #include <unistd.h>
-    struct hakmem_scope;
-    struct hakmem_scope *hakmem_scope_create(const char *, size_t, void *, void *);
-    int hakmem_scope_enter(struct hakmem_scope *);
-    static void take(size_t size) { memset(malloc(size), 1, size); }
-    int main(void) {
-        hakmem_scope_enter(hakmem_scope_create("part", 0, NULL, NULL));
-        for (int i = 0; i < 40; i++)
-            take((1 << 20) - 100);
-        take(5 << 20);
-        for (int i = 0; i < 10000; i++)
-            take(100);
-        write(1, "{}\n", 3);
-        char c;
-        return (int)read(0, &c, 1);
-    }"#;
-
-#[test]
-fn what_scopes_hold_is_a_part() {
-    let directory = scratch();
-    let program = directory.path().join("scoped");
-    let library = library();
-    let flags = ["-O1", "-fno-builtin", library.to_str().unwrap()];
-    let Some(()) = compile("cc", SCOPED, &flags, &program) else {
-        return skip("C compiler");
-    };
-    let running = Running::start(&program, &[], &[]);
-    let report = inspect(&running.pid());
-    let held = 46 << 20; // 45 MiB and 10,000 times 112 bytes
-    let scoped = resident(&report, "scoped");
-    assert!(
-        (held - (1 << 20)..held + (2 << 20)).contains(&scoped),
-        "{scoped}"
-    );
-    assert_eq!(report["torn"], 0);
-    let (all, rss) = (&report["accounted_bytes"], &report["rss_bytes"]);
-    let share = all.as_f64().unwrap() / rss.as_f64().unwrap();
-    assert!((0.98..1.02).contains(&share), "{share}");
-}
-
-fn resident(report: &Value, part: &str) -> u64 {
+pub fn resident(report: &Value, part: &str) -> u64 {
     let parts = report["parts"].as_array().unwrap();
     let part = parts.iter().find(|entry| entry["part"] == part).unwrap();
     part["resident_bytes"].as_u64().unwrap()
