@@ -120,17 +120,6 @@ void span_free_record(struct slab *slab)
     metadata_free(slab, record_bytes(slab->size_class));
 }
 
-/* The first unit of so many free ones; SPAN_UNITS: there are none. */
-static unsigned find_units(uint32_t free, unsigned units, unsigned alignment)
-{
-    for (unsigned unit = 0; unit + units <= SPAN_UNITS; unit += alignment) {
-        uint32_t mask = units_mask(unit, units);
-        if ((free & mask) == mask)
-            return unit;
-    }
-    return SPAN_UNITS;
-}
-
 void span_own_units(struct span *span, unsigned unit, struct slab *slab)
 {
     unsigned units = size_classes[slab->size_class].units;
@@ -162,9 +151,9 @@ bool span_start_slab(
     alignment = (unsigned)size_max(alignment, layout->alignment);
     for (struct list_node *node = scope->open.first; node; node = node->next) {
         struct span *span = span_by_node(node);
-        unsigned unit = find_units(span->free_units, layout->units, alignment);
-        if (unit < SPAN_UNITS) {
-            start_slab_at(span, unit, slab);
+        uint32_t starts = superslab_starts(span->free_units, layout->units, alignment);
+        if (starts) {
+            start_slab_at(span, bits_lowest(starts), slab);
             return true;
         }
     }

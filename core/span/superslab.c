@@ -26,17 +26,17 @@ static uint32_t starts_of_runs(uint32_t units, unsigned length)
     return units;
 }
 
-static uint32_t starts_of(const struct superslab *superslab, unsigned units, unsigned alignment)
+uint32_t superslab_starts(uint32_t free_units, unsigned units, unsigned alignment)
 {
     uint32_t every = (uint32_t)(UINT32_MAX / (((uint64_t)1 << alignment) - 1));
-    return starts_of_runs(superslab->free_units, units) & every;
+    return starts_of_runs(free_units, units) & every;
 }
 
 bool superslab_find(
     const struct superslab *superslab, unsigned units, unsigned alignment, unsigned first,
     struct run *found)
 {
-    uint32_t starts = starts_of(superslab, units, alignment);
+    uint32_t starts = superslab_starts(superslab->free_units, units, alignment);
     if (!starts)
         return false;
     uint32_t above = starts & UINT32_MAX << first;

@@ -96,6 +96,10 @@ struct run {
 /* Makes an all-zero record one of a superslab of clean free units at `base`. */
 void superslab_init(struct superslab *superslab, char *base);
 
+/* The units, a bit each, at which `units` of the free ones in a row begin, at a multiple of
+ * `alignment` units, a power of two. */
+uint32_t superslab_starts(uint32_t free_units, unsigned units, unsigned alignment);
+
 /* Finds the lowest `units` free units in a row that start at a multiple of `alignment` units, a
  * power of two, and at unit `first` or above; else the lowest of all. False: there are none. Takes
  * nothing. */
