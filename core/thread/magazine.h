@@ -237,10 +237,9 @@ void heap_count_free(struct heap *heap, unsigned size_class);
 void *heap_pop(struct heap *heap, unsigned size_class);
 
 /* A batch from the bins of that shard; its lowest address is handed out first. Before fresh pages
- * are touched, the transfer caches of other shards serve, except for long blocks, which stay apart
- * by shard; before memory grows, they serve for these as well, and blocks cached for other classes
- * go. `alignment`: as in bin_refill. `heap`: an entered one, which may have to give up its single
- * blocks, or NULL. Returns how many; 0: no memory is left. */
+ * are touched, the transfer caches of other shards serve; before memory grows, blocks cached for
+ * other classes go. `alignment`: as in bin_refill. `heap`: an entered one, which may have to give
+ * up its single blocks, or NULL. Returns how many; 0: no memory is left. */
 unsigned heap_take(
     struct heap *heap, unsigned shard, unsigned size_class, void **blocks, unsigned count,
     unsigned alignment);

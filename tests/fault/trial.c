@@ -37,7 +37,7 @@ static struct footprint footprint_now(void)
     uint64_t grown = ((uint64_t)mapped_kib() - first_address_space_kib) * KIB;
     uint64_t explained = stats.mapped_bytes + stats.metadata_bytes;
     /* Where a refusal led to addresses far from the others. */
-    explained += wide_class_map.classes ? wide_class_map.limit + MIB : 0;
+    explained += wide_class_map.classes ? wide_class_map.limit : 0;
     now.unaccounted_bytes = grown > explained ? grown - explained : 0;
     now.resident_bytes = (uint64_t)resident_kib() * KIB;
     return now;
