@@ -100,18 +100,18 @@ void bin_check_all(void)
 void transfer_check_all(void)
 {
     for (unsigned cache = 0; cache < shard_count() * CLASS_COUNT; cache++) {
-        struct transfer *transfer = transfer_at(cache);
-        lock_acquire(&transfer->lock);
-        ASSERT(transfer->count <= transfer->capacity && transfer->capacity <= TRANSFER_BLOCKS);
-        ASSERT(transfer->unused <= transfer->count);
-        for (unsigned i = 0; i < transfer->count; i++) {
-            const struct slab *slab = slab_lookup(transfer->slots[i]);
+        struct bin *bin = bin_at(cache);
+        lock_acquire(&bin->lock);
+        ASSERT(bin->stacked <= bin->stack_slots && bin->stack_slots <= TRANSFER_BLOCKS);
+        ASSERT(bin->stack_unused <= bin->stacked);
+        for (unsigned i = 0; i < bin->stacked; i++) {
+            const struct slab *slab = slab_lookup(bin->stack[i]);
             ASSERT(slab && slab->size_class == cache % CLASS_COUNT);
             /* Twins are for the even shards and for the odd ones. */
             unsigned twin = slab->size_class - (slab->size_class > SIZE_COUNT ? SIZE_COUNT : 0u);
             ASSERT(size_class_for_shard(twin, cache / CLASS_COUNT) == slab->size_class);
             (void)twin; /* only asserted on */
         }
-        lock_release(&transfer->lock);
+        lock_release(&bin->lock);
     }
 }

@@ -10,6 +10,7 @@
 #include "reclaim/limit.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
+#include "slab/transfer.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"

@@ -29,9 +29,9 @@
 struct cycles_copy cycles_copies[CYCLES_COPIES];
 
 const char cycles_side_names[CYCLES_SIDES][8] = {"other", "malloc", "free"};
-const char cycles_kind_names[CYCLES_KINDS][16] = {
-    "call",  "first_call", "refill_transfer", "refill_bins", "fresh_slab", "flush",
-    "drain", "big",        "purge",           "sample",      "lock_wait"};
+const char cycles_kind_names[CYCLES_KINDS][16] = {"call",   "first_call", "refill", "fresh_slab",
+                                                  "flush",  "drain",      "big",    "purge",
+                                                  "sample", "lock_wait"};
 
 static __thread struct {
     uint64_t ended_ticks;

@@ -19,8 +19,7 @@
 enum cycles_kind {
     CYCLES_CALL,       /* a whole call of malloc or free that no magazine served at once */
     CYCLES_FIRST_CALL, /* a thread takes a heap */
-    CYCLES_REFILL_TRANSFER,
-    CYCLES_REFILL_BINS,
+    CYCLES_REFILL,
     CYCLES_FRESH_SLAB,
     CYCLES_FLUSH,  /* a batch from a magazine into transfer caches or bins */
     CYCLES_DRAIN,  /* blocks from magazines of idle threads, or transfer caches, to bins */

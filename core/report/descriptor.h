@@ -17,7 +17,7 @@
 
 /* Counts up when a reader of the former layout would misread this one, but not when rows are added
  * at an end: such a reader reads the rows that it knows. */
-enum { DESCRIPTOR_LAYOUT = 3 };
+enum { DESCRIPTOR_LAYOUT = 4 };
 
 #define DESCRIPTOR_MAGIC "hakmem-layout\r\n"
 

@@ -20,8 +20,8 @@
 #include "thread/registry.h"
 
 const char lock_kind_names[LOCK_KINDS][12] = {
-    [LOCK_BIN] = "bin", [LOCK_TRANSFER] = "transfer", [LOCK_PAGE_HEAP] = "page_heap",
-    [LOCK_BIG] = "big", [LOCK_METADATA] = "metadata", [LOCK_REGISTRY] = "registry",
+    [LOCK_BIN] = "bin",           [LOCK_PAGE_HEAP] = "page_heap", [LOCK_BIG] = "big",
+    [LOCK_METADATA] = "metadata", [LOCK_REGISTRY] = "registry",
 };
 
 /* ---- Counting -------------------------------------------------------------------------------- */
@@ -126,24 +126,15 @@ static void add_lock(struct lock_kind_usage *kind, const struct lock *lock)
         kind->met = usage;
 }
 
-static void add_classes(enum lock_kind kind, unsigned shard, struct lock_kind_usage *usage)
-{
-    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-        add_lock(
-            usage, kind == LOCK_BIN ? &bin_of(shard, size_class)->lock
-                                    : &transfer_of(shard, size_class)->lock);
-}
-
 void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage)
 {
     memset(usage, 0, sizeof *usage);
     usage->parts = 1;
     switch (kind) {
     case LOCK_BIN:
-    case LOCK_TRANSFER:
         usage->parts = SHARD_MAX;
-        for (unsigned shard = 0; shard < shard_count(); shard++)
-            add_classes(kind, shard, usage);
+        for (unsigned bin = 0; bin < shard_places(); bin++)
+            add_lock(usage, &bin_at(bin)->lock);
         break;
     case LOCK_BIG:
         usage->parts = SHARD_PARTS_MAX;

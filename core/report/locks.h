@@ -9,15 +9,7 @@
 
 #include "base/macros.h"
 
-enum lock_kind {
-    LOCK_BIN,
-    LOCK_TRANSFER,
-    LOCK_PAGE_HEAP,
-    LOCK_BIG,
-    LOCK_METADATA,
-    LOCK_REGISTRY,
-    LOCK_KINDS
-};
+enum lock_kind { LOCK_BIN, LOCK_PAGE_HEAP, LOCK_BIG, LOCK_METADATA, LOCK_REGISTRY, LOCK_KINDS };
 
 extern const char lock_kind_names[LOCK_KINDS][12];
 

@@ -13,6 +13,7 @@
 #include "report/cycles_report.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "thread/registry.h"

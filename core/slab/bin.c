@@ -9,6 +9,7 @@
 #include "os/fatal.h"
 #include "os/os.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
@@ -144,26 +145,21 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
     return written >= POPULATE_WRITTEN;
 }
 
-/* Gives the first pages of a fresh slab memory in one call, instead of by a page fault each, if the
- * slab before seems to be written to: one page for each slab of the bin. Only for blocks shorter
- * than a page: of longer ones a program may use a part, and may have made whole pages unreadable. A
- * system that refuses may have given some of the pages. */
-static void populate(struct bin *bin, struct slab *slab)
+/* How many bytes of a fresh slab are to get memory in one call, instead of by a page fault each: if
+ * the slab before seems to be written to, one page for each slab of the bin. Only for blocks
+ * shorter than a page: of longer ones a program may use a part, and may have made whole pages
+ * unreadable. Their blocks count as handed out. Lock held: so the newest slab is the bin's, and its
+ * pages can be read. */
+static size_t start_populated(const struct bin *bin, struct slab *slab)
 {
     size_t size = size_classes[slab->size_class].size;
-    if (!slab->clean || size >= PAGE_SIZE || !ATOMIC_LOAD_RELAXED(&bin->slab_count))
-        return;
-    /* The newest slab is the bin's while the lock is held, so its pages can be read. */
-    lock_acquire(&bin->lock);
-    size_t slabs = bin->newest && is_written(bin->newest) ? bin->slab_count : 0;
-    lock_release(&bin->lock);
-    if (!slabs)
-        return;
-    size_t bytes = size_min(slabs, slab->blocks * size / PAGE_SIZE) * PAGE_SIZE;
+    if (!slab->clean || size >= PAGE_SIZE || !bin->newest || !is_written(bin->newest))
+        return 0;
+    size_t bytes = size_min(bin->slab_count, slab->blocks * size / PAGE_SIZE) * PAGE_SIZE;
     slab->watermark =
         (uint16_t)size_min(size_class_index(slab->size_class, bytes - 1) + 1, slab->blocks);
     slab_touch(slab, 0, slab->watermark);
-    os_populate(slab->base, bytes);
+    return bytes;
 }
 
 /* How many empty slabs a bin may keep: as many bytes as KEPT_MAGAZINES of the longest magazines.
@@ -178,10 +174,9 @@ static unsigned keep_max(unsigned size_class)
 }
 
 /* Adds the slab to the bin. If the bin gave one away since the last tick, it should have kept that
- * one, and may keep one more from now on. */
+ * one, and may keep one more from now on. Lock held. */
 static void attach(struct bin *bin, struct slab *slab)
 {
-    lock_acquire(&bin->lock);
     COUNTER_ADD(&bin->slab_count, 1);
     slab->attached = true;
     bin->slab_blocks = slab->blocks;
@@ -193,7 +188,6 @@ static void attach(struct bin *bin, struct slab *slab)
         bin->missed--;
         bin->keep += bin->keep < keep_max(slab->size_class);
     }
-    lock_release(&bin->lock);
 }
 
 /* Bytes of the grains in `clean` that are no longer clean. */
@@ -203,27 +197,41 @@ static size_t bytes_touched(const struct slab *slab, uint64_t clean)
     return clean ? bits_count(clean) * slab_grain(slab) : 0;
 }
 
-/* Takes blocks from existing slabs. */
-static unsigned take_listed(struct bin *bin, void **blocks, unsigned count, bool allow_fresh)
+/* Takes blocks from existing slabs, and counts the bytes that are no longer clean. Lock held. */
+static unsigned take_listed(
+    struct bin *bin, void **blocks, unsigned count, bool allow_fresh, size_t *touched)
 {
     struct slab *slab;
     unsigned taken = 0;
-    size_t touched = 0;
-    lock_acquire(&bin->lock);
     while (taken < count && (slab = fullest(bin, allow_fresh)) != NULL) {
         unsigned there = allow_fresh ? slab->free_blocks : slab_used_blocks(slab);
         unsigned got = (unsigned)size_min(count - taken, there);
         uint64_t clean = slab->clean_grains;
         taken += slab_take(slab, blocks + count - taken - got, got);
-        touched += bytes_touched(slab, clean);
+        *touched += bytes_touched(slab, clean);
         COUNTER_ADD(&bin->free_blocks, -(uint64_t)got);
         bin_relist(bin, slab);
     }
     bin_lower_bounds(bin);
-    lock_release(&bin->lock);
-    pressure_taken(touched);
     if (taken && taken < count)
         memmove(blocks, blocks + count - taken, taken * sizeof *blocks);
+    return taken;
+}
+
+/* Takes blocks that are there: off the stack, or else from slabs. */
+static unsigned take_there(
+    struct bin *bin, unsigned size_class, void **blocks, unsigned count, bool allow_fresh)
+{
+    size_t touched = 0;
+    transfer_ask(bin);
+    if (!ATOMIC_LOAD_RELAXED(&bin->stacked) && !ATOMIC_LOAD_RELAXED(&bin->free_blocks))
+        return 0;
+    lock_acquire(&bin->lock);
+    unsigned taken = transfer_take(bin, size_class, blocks, count);
+    if (!taken)
+        taken = take_listed(bin, blocks, count, allow_fresh, &touched);
+    lock_release(&bin->lock);
+    pressure_taken(touched);
     return taken;
 }
 
@@ -232,18 +240,25 @@ unsigned bin_refill(
     enum refill cost)
 {
     struct bin *bin = bin_of(shard, size_class);
-    bool listed = alignment <= 1 && ATOMIC_LOAD_RELAXED(&bin->free_blocks);
-    unsigned taken = listed ? take_listed(bin, blocks, count, cost != REFILL_USED) : 0;
+    unsigned taken = 0;
+    if (alignment <= 1)
+        taken = take_there(bin, size_class, blocks, count, cost != REFILL_USED);
     if (taken || cost == REFILL_USED)
         return taken;
     struct slab *slab = slab_create(size_class, shard, alignment, cost == REFILL_MAP);
     if (!slab)
         return 0;
     uint64_t clean = slab->clean_grains;
-    populate(bin, slab);
+    lock_acquire(&bin->lock);
+    size_t populated = start_populated(bin, slab);
     taken = slab_take(slab, blocks, count);
     size_t touched = bytes_touched(slab, clean);
     attach(bin, slab);
+    lock_release(&bin->lock);
+    /* The slab stays while the caller has its blocks. If the system refuses, it may have given some
+     * of the pages. */
+    if (populated)
+        os_populate(slab->base, populated);
     pressure_taken(touched);
     return taken;
 }

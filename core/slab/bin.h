@@ -1,9 +1,9 @@
-/* Bins: the slabs of a class. Transfer caches are drained to them; magazines refill from them if
- * the transfer caches are empty.
+/* Bins: the slabs of a class, and the stack of free blocks on top of them.
  *
  * A bin is one size class in one shard (shard.h). It owns slabs of its class and holds those with
  * free blocks on lists by fullness; the fullest are used first, so that the others can become
- * empty. A block freed by any thread returns to the bin of its slab.
+ * empty. A block freed by any thread returns to the bin of its slab, unless the stack of the bin
+ * where it was freed takes it in (transfer.h).
  *
  * A slab that becomes empty goes to the page heap and serves any class again. But a recurring burst
  * would make it anew each time: so a bin keeps as many empty slabs as it gave away and then made
@@ -13,7 +13,8 @@
  *     slab is made:     were any missed?         yes: keep + 1, missed - 1
  *     tick: kept ones that were not needed since the last go, and keep falls by as many
  *
- * One short lock a bin, held for a batch. Slabs are created and destroyed outside it.
+ * One short lock a bin, held for a batch, whether that is of the stack or of slabs. Slabs are
+ * created and destroyed outside it.
  */
 #ifndef SLAB_BIN_H
 #define SLAB_BIN_H
@@ -29,7 +30,13 @@ enum { FULLNESS_LEVELS = 4, FULLNESS_EMPTY = FULLNESS_LEVELS };
 enum sweep { SWEEP_NONE, SWEEP_LOOKS, SWEEP_ENDS };
 
 struct bin {
-    struct lock lock CACHE_ALIGNED;
+    struct lock lock;
+    /* The transfer cache (transfer.h); the counts are written under lock, read by any thread. */
+    uint32_t stacked;      /* blocks */
+    uint32_t stack_slots;  /* capacity */
+    uint32_t stack_unused; /* lock: least of `stacked` since the last tick */
+    uint32_t stack_freed;  /* atomic relaxed, any thread: blocks that came since any were taken */
+    void **stack;          /* lock: the latest at the end; a record of metadata that grows */
     struct list slabs[FULLNESS_LEVELS + 1]; /* lock: with free blocks, fullest list first */
     struct slab *newest;                    /* lock: the slab made last, unless it is gone */
     struct list swept;    /* lock: slabs with free blocks that a sweep has looked at */
@@ -48,13 +55,14 @@ struct bin {
     uint64_t direct_blocks; /* atomic relaxed, any thread: freed without a magazine */
 };
 
-/* The cost that a refill may have: blocks below the watermarks only, fresh pages too, or more
+/* The cost that a refill may have: blocks that were handed out before, fresh pages too, or more
  * memory from the system. */
 enum refill { REFILL_USED, REFILL_FRESH, REFILL_MAP };
 
-/* Takes up to `count` blocks of the class from the fullest slabs, the lowest address of the fullest
- * one last; returns how many; 0: no memory is left, or none at that cost. An alignment above 1 unit
- * is for one single block, in a slab that is made for it. */
+/* Takes up to `count` blocks of the class: the latest of the stack, or, if that is empty, those of
+ * the fullest slabs, the lowest address of the fullest one last. Returns how many; 0: no memory is
+ * left, or none at that cost. An alignment above 1 unit is for one single block, in a slab that is
+ * made for it. */
 unsigned bin_refill(
     unsigned shard, unsigned size_class, void **blocks, unsigned count, unsigned alignment,
     enum refill cost);
@@ -73,8 +81,9 @@ void bin_flush(unsigned shard, unsigned size_class, void **blocks, unsigned coun
 /* True if the block is free in its slab's bitmap. */
 bool bin_block_is_free(const void *block, const char *call);
 
-/* In a fork child: repairs a bin whose lock was held by a thread that does not exist here. */
-void bin_repair(unsigned shard, unsigned size_class);
+/* In a fork child: repairs a bin, by its number among all (shard.h), whose lock was held by a
+ * thread that does not exist here. Its stack is sound after each write. */
+void bin_repair(unsigned number);
 
 /* Calls `act` for each slab of the bin. Lock held, or lost. */
 void bin_for_each_slab(

@@ -42,9 +42,9 @@ static void reattach(struct bin *bin, struct slab *slab)
     COUNTER_ADD(&bin->free_blocks, slab->free_blocks);
 }
 
-void bin_repair(unsigned shard, unsigned size_class)
+void bin_repair(unsigned number)
 {
-    struct bin *bin = bin_of(shard, size_class);
+    struct bin *bin = bin_at(number);
     memset(bin->slabs, 0, sizeof bin->slabs);
     bin->swept.first = NULL;
     bin->newest = NULL;
@@ -52,6 +52,6 @@ void bin_repair(unsigned shard, unsigned size_class)
     ATOMIC_STORE_RELAXED(&bin->slab_count, 0);
     ATOMIC_STORE_RELAXED(&bin->kept, 0);
     ATOMIC_STORE_RELAXED(&bin->free_blocks, 0);
-    bin_for_each_slab(shard, size_class, reattach);
+    bin_for_each_slab(number / CLASS_COUNT, number % CLASS_COUNT, reattach);
     bin->free_swept = bin->free_unused = bin_listed_blocks(bin);
 }

@@ -3,6 +3,7 @@
 
 #include "os/os.h"
 #include "slab/sweep.h"
+#include "slab/transfer.h"
 
 static CACHE_ALIGNED struct shard first_shard;
 

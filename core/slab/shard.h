@@ -1,7 +1,7 @@
-/* Shards: separate bins and transfer caches for threads on different CPUs.
+/* Shards: separate bins for threads on different CPUs.
  *
- * A shard is a set of bins and one of transfer caches, one of each a size class. Each thread heap
- * is assigned a shard, which serves it; other shards serve it only if that has nothing.
+ * A shard is a set of bins, one a size class. Each thread heap is assigned a shard, which serves
+ * it; other shards serve it only if that has nothing.
  *
  *     shards:  | 0 | 1 | 2 |   ...   | 63 |
  *                |   |   |  not prepared: NULL
@@ -16,7 +16,6 @@
 
 #include "base/atomic.h"
 #include "slab/bin.h"
-#include "slab/transfer.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "span/parts.h"
@@ -28,7 +27,6 @@ _Static_assert((int)SHARD_MAX == SHARD_PARTS_MAX, "a part a shard");
 
 struct shard {
     struct bin bins[CLASS_COUNT];
-    struct transfer transfers[CLASS_COUNT];
 };
 
 /* Prepared shards come first. Atomic: release on store pairs with acquire on load of shard_count; a
@@ -57,11 +55,6 @@ ALWAYS_INLINE struct bin *bin_of(unsigned shard, unsigned size_class)
     return &shard_table[shard]->bins[size_class];
 }
 
-ALWAYS_INLINE struct transfer *transfer_of(unsigned shard, unsigned size_class)
-{
-    return &shard_table[shard]->transfers[size_class];
-}
-
 /* How many numbers count through shards and classes. */
 ALWAYS_INLINE unsigned shard_places(void)
 {
@@ -72,11 +65,6 @@ ALWAYS_INLINE unsigned shard_places(void)
 ALWAYS_INLINE struct bin *bin_at(unsigned number)
 {
     return bin_of(number / CLASS_COUNT, number % CLASS_COUNT);
-}
-
-ALWAYS_INLINE struct transfer *transfer_at(unsigned number)
-{
-    return transfer_of(number / CLASS_COUNT, number % CLASS_COUNT);
 }
 
 /* Before memory is mapped or taken anew for one class of the shard, each step gives the page heap

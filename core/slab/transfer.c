@@ -44,16 +44,16 @@ static unsigned blocks_max(unsigned size_class)
 }
 
 /* Lock held. */
-static void set_count(struct transfer *transfer, uint32_t count)
+static void set_count(struct bin *bin, uint32_t count)
 {
-    ATOMIC_STORE_RELAXED(&transfer->count, count);
-    if (transfer->unused > count)
-        transfer->unused = count;
+    ATOMIC_STORE_RELAXED(&bin->stacked, count);
+    if (bin->stack_unused > count)
+        bin->stack_unused = count;
 }
 
-static unsigned blocks_in(const struct transfer *transfer)
+static unsigned blocks_in(const struct bin *bin)
 {
-    return ATOMIC_LOAD_RELAXED(&transfer->count);
+    return ATOMIC_LOAD_RELAXED(&bin->stacked);
 }
 
 /* Aborts at the first bad block, with the reason. */
@@ -67,32 +67,32 @@ static SLOW_PATH void fatal_starts(unsigned size_class, void *const *blocks, uns
     }
 }
 
-/* Gives the cache room for `wanted` blocks, if there is memory. Outside the lock, a new record is
+/* Gives the stack room for `wanted` blocks, if there is memory. Outside the lock, a new record is
  * made before, and the superfluous one freed after. */
-static SLOW_PATH void grow_slots(struct transfer *transfer, unsigned wanted)
+static SLOW_PATH void grow_stack(struct bin *bin, unsigned wanted)
 {
-    uint32_t capacity = TRANSFER_SLOTS_MIN;
-    while (capacity < wanted)
-        capacity *= 2;
-    void **slots = metadata_alloc(capacity * sizeof *slots), **left = slots;
-    if (!slots)
+    uint32_t slots = TRANSFER_SLOTS_MIN;
+    while (slots < wanted)
+        slots *= 2;
+    void **stack = metadata_alloc(slots * sizeof *stack), **left = stack;
+    if (!stack)
         return;
-    uint32_t left_capacity = capacity;
-    lock_acquire(&transfer->lock);
-    if (transfer->capacity < capacity) {
-        left = transfer->slots;
-        left_capacity = transfer->capacity;
+    uint32_t left_slots = slots;
+    lock_acquire(&bin->lock);
+    if (bin->stack_slots < slots) {
+        left = bin->stack;
+        left_slots = bin->stack_slots;
         if (left)
-            memcpy(slots, left, transfer->count * sizeof *slots);
+            memcpy(stack, left, bin->stacked * sizeof *stack);
         KEEP_STORE_ORDER();
-        transfer->slots = slots;
+        bin->stack = stack;
         KEEP_STORE_ORDER();
-        ATOMIC_STORE_RELAXED(&transfer->capacity, capacity);
+        ATOMIC_STORE_RELAXED(&bin->stack_slots, slots);
     }
-    lock_release(&transfer->lock);
-    /* 0 with slots: a child of a fork between the two stores, which does not know how many. */
-    if (left_capacity)
-        metadata_free(left, left_capacity * sizeof *left);
+    lock_release(&bin->lock);
+    /* 0 with a stack: a child of a fork between the two stores, which does not know how many. */
+    if (left_slots)
+        metadata_free(left, left_slots * sizeof *left);
 }
 
 /* Notes that the shard has blocks of the class. */
@@ -103,66 +103,66 @@ static void stock(unsigned shard, unsigned size_class)
         __atomic_fetch_or(&stocked[size_class], bit, __ATOMIC_RELAXED);
 }
 
-/* Takes the last `count` blocks, or fewer; returns how many. Lock held. */
-static unsigned take(struct transfer *transfer, void **blocks, unsigned count)
+unsigned transfer_take(struct bin *bin, unsigned size_class, void **blocks, unsigned count)
 {
-    count = (unsigned)size_min(count, transfer->count);
-    set_count(transfer, transfer->count - count);
-    if (count)
-        memcpy(blocks, transfer->slots + transfer->count, count * sizeof *blocks);
-    return count;
-}
-
-unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count)
-{
-    struct transfer *transfer = transfer_of(shard, size_class);
-    if (ATOMIC_LOAD_RELAXED(&transfer->freed))
-        ATOMIC_STORE_RELAXED(&transfer->freed, 0);
-    if (!blocks_in(transfer))
+    count = (unsigned)size_min(count, bin->stacked);
+    if (!count)
         return 0;
-    lock_acquire(&transfer->lock);
-    count = take(transfer, blocks, count);
-    lock_release(&transfer->lock);
+    set_count(bin, bin->stacked - count);
+    memcpy(blocks, bin->stack + bin->stacked, count * sizeof *blocks);
     unpoison_blocks(blocks, count, size_classes[size_class].size);
     return count;
 }
 
-/* Returns up to `count` blocks, the last ones, to the bins; returns how many. */
-static SLOW_PATH unsigned drain_cache(unsigned shard, unsigned size_class, unsigned count)
+/* The same, without the lock. */
+static unsigned take_stacked(struct bin *bin, unsigned size_class, void **blocks, unsigned count)
+{
+    if (!blocks_in(bin))
+        return 0;
+    lock_acquire(&bin->lock);
+    count = transfer_take(bin, size_class, blocks, count);
+    lock_release(&bin->lock);
+    return count;
+}
+
+/* Takes up to `count` blocks off the stack and returns them to the slabs; returns how many. */
+static SLOW_PATH unsigned drain(unsigned shard, unsigned size_class, unsigned count)
 {
     void *blocks[DRAIN_MAX];
-    count = transfer_take(shard, size_class, blocks, (unsigned)size_min(count, DRAIN_MAX));
+    count = (unsigned)size_min(count, DRAIN_MAX);
+    count = take_stacked(bin_of(shard, size_class), size_class, blocks, count);
     bin_flush(shard, size_class, blocks, count);
     return count;
 }
 
-/* Puts as many of the blocks as fit into the cache; returns how many. */
+/* Puts as many of the blocks as fit onto the stack; returns how many. */
 static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count)
 {
-    struct transfer *transfer = transfer_of(shard, size_class);
-    unsigned most = blocks_max(size_class), held = blocks_in(transfer);
-    uint32_t freed = ATOMIC_LOAD_RELAXED(&transfer->freed) + count;
-    bool spilled = size_classes[size_class].size <= TINY_MAX && freed > TRANSFER_FREED_MAX;
-    if (spilled)
-        drain_cache(shard, size_class, DRAIN_MAX);
-    ATOMIC_STORE_RELAXED(&transfer->freed, freed); /* after the drain, which resets it */
-    if (spilled || held >= most)
+    struct bin *bin = bin_of(shard, size_class);
+    unsigned most = blocks_max(size_class), held = blocks_in(bin);
+    uint32_t freed = ATOMIC_LOAD_RELAXED(&bin->stack_freed) + count;
+    ATOMIC_STORE_RELAXED(&bin->stack_freed, freed);
+    if (size_classes[size_class].size <= TINY_MAX && freed > TRANSFER_FREED_MAX) {
+        drain(shard, size_class, DRAIN_MAX);
+        return 0;
+    }
+    if (held >= most)
         return 0;
     count = (unsigned)size_min(count, most - held);
     if (UNLIKELY(!slab_are_starts(size_class, blocks, count)))
         fatal_starts(size_class, blocks, count);
-    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&transfer->capacity) < held + count))
-        grow_slots(transfer, held + count);
-    lock_acquire(&transfer->lock);
-    held = transfer->count;
-    most = (unsigned)size_min(most, transfer->capacity);
+    if (UNLIKELY(ATOMIC_LOAD_RELAXED(&bin->stack_slots) < held + count))
+        grow_stack(bin, held + count);
+    lock_acquire(&bin->lock);
+    held = bin->stacked;
+    most = (unsigned)size_min(most, bin->stack_slots);
     count = (unsigned)size_min(count, most > held ? most - held : 0);
     poison_blocks(blocks, count, size_classes[size_class].size);
     if (count)
-        memcpy(transfer->slots + held, blocks, count * sizeof *blocks);
+        memcpy(bin->stack + held, blocks, count * sizeof *blocks);
     KEEP_STORE_ORDER();
-    set_count(transfer, held + count);
-    lock_release(&transfer->lock);
+    set_count(bin, held + count);
+    lock_release(&bin->lock);
     stock(shard, size_class);
     if (held + count > most / 2 || POLICY(background))
         pressure_arm();
@@ -198,7 +198,8 @@ unsigned transfer_take_from_others(
         /* The next shard behind this one, so that not all ask the same. */
         uint64_t behind = others & ~(((uint64_t)2 << shard) - 1);
         unsigned other = bits_lowest(behind ? behind : others);
-        unsigned got = transfer_take(other, size_class, blocks, count);
+        transfer_ask(bin_of(other, size_class));
+        unsigned got = take_stacked(bin_of(other, size_class), size_class, blocks, count);
         if (got)
             return got;
         __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << other), __ATOMIC_RELAXED);
@@ -211,13 +212,13 @@ SLOW_PATH bool transfer_holds(unsigned size_class, const void *block)
 {
     bool found = false;
     for (unsigned shard = 0; shard < shard_count() && !found; shard++) {
-        struct transfer *transfer = transfer_of(shard, size_class);
-        if (!blocks_in(transfer))
+        struct bin *bin = bin_of(shard, size_class);
+        if (!blocks_in(bin))
             continue;
-        lock_acquire(&transfer->lock);
-        for (unsigned i = 0; i < transfer->count && !found; i++)
-            found = transfer->slots[i] == block;
-        lock_release(&transfer->lock);
+        lock_acquire(&bin->lock);
+        for (unsigned i = 0; i < bin->stacked && !found; i++)
+            found = bin->stack[i] == block;
+        lock_release(&bin->lock);
     }
     return found;
 }
@@ -226,7 +227,7 @@ unsigned transfer_blocks(unsigned size_class)
 {
     unsigned total = 0;
     for (unsigned shard = 0; shard < shard_count(); shard++)
-        total += blocks_in(transfer_of(shard, size_class));
+        total += blocks_in(bin_of(shard, size_class));
     return total;
 }
 
@@ -237,8 +238,8 @@ static unsigned drain_all(unsigned cache)
 {
     unsigned shard = cache / CLASS_COUNT, size_class = cache % CLASS_COUNT, total = 0, got;
     /* Other threads may go on to put blocks in meanwhile. */
-    for (unsigned left = blocks_in(transfer_of(shard, size_class)); left; left -= got) {
-        got = drain_cache(shard, size_class, left);
+    for (unsigned left = blocks_in(bin_of(shard, size_class)); left; left -= got) {
+        got = drain(shard, size_class, left);
         if (!got)
             break;
         total += got;
@@ -248,30 +249,30 @@ static unsigned drain_all(unsigned cache)
 
 bool transfer_may(unsigned cache)
 {
-    return blocks_in(transfer_at(cache)) != 0;
+    return blocks_in(bin_at(cache)) != 0;
 }
 
 void transfer_look(unsigned cache)
 {
     unsigned size_class = cache % CLASS_COUNT;
     /* Without `factor`: if a cache has more room, the same memory counts as much. */
-    if (blocks_in(transfer_at(cache)) > blocks_max(size_class) / (2 * factor(size_class)))
+    if (blocks_in(bin_at(cache)) > blocks_max(size_class) / (2 * factor(size_class)))
         pressure_arm_still();
 }
 
 bool transfer_step(unsigned cache)
 {
-    struct transfer *transfer = transfer_at(cache);
+    struct bin *bin = bin_at(cache);
+    unsigned size_class = cache % CLASS_COUNT;
     void *blocks[DRAIN_MAX];
-    lock_acquire(&transfer->lock);
+    lock_acquire(&bin->lock);
     /* After a fork in the middle of a change, there may be fewer. */
-    unsigned unused = (unsigned)size_min(transfer->unused, transfer->count);
-    unsigned count = take(transfer, blocks, (unsigned)size_min(unused, DRAIN_MAX));
+    unsigned unused = (unsigned)size_min(bin->stack_unused, bin->stacked);
+    unsigned count = transfer_take(bin, size_class, blocks, (unsigned)size_min(unused, DRAIN_MAX));
     /* What is left of them; with none, the next round's begin to count. */
-    transfer->unused = unused > count ? unused - count : transfer->count;
-    lock_release(&transfer->lock);
-    unpoison_blocks(blocks, count, size_classes[cache % CLASS_COUNT].size);
-    bin_flush(cache / CLASS_COUNT, cache % CLASS_COUNT, blocks, count);
+    bin->stack_unused = unused > count ? unused - count : bin->stacked;
+    lock_release(&bin->lock);
+    bin_flush(cache / CLASS_COUNT, size_class, blocks, count);
     return unused > count;
 }
 

@@ -1,51 +1,48 @@
-/* Transfer caches: free blocks on their way from one magazine to another, one a shard and class.
+/* Transfer caches: free blocks on their way from one magazine to another, a stack on top of each
+ * bin.
  *
- * A magazine flushes blocks to the transfer cache of its shard, and refills from there first, by
+ * A magazine flushes blocks to the stack of its shard's bin, and refills from there first, by
  * copying pointers: slabs and their bitmaps are not touched. So a burst that is longer than a
  * magazine, and blocks that one thread allocates and another frees, cost little more than hits.
  *
- *     magazines  <->  transfer cache of the shard, a stack  <->  bins
- *                       | full: to that of the shard of their slab
- *                       | empty, and the shard's bin too: from that of another shard
+ *     magazines  <->  stack on top of the shard's bin  <->  slabs of all bins
+ *                       | full: to that of the bin of their slab
+ *                       | empty, and the shard's slabs too: from that of another shard
  *
  * So threads that share nothing do not meet, and blocks that one thread allocates and another frees
- * come back to the first. A cache is bounded in bytes. It is drained to the bins when memory has to
- * grow, when the process exits, and, as far as it lay unused since the last one, at a tick of the
- * purge.
+ * come back to the first. A stack is bounded in bytes. It is drained to the slabs when memory has
+ * to grow, when the process exits, and, as far as it lay unused since the last one, at a tick of
+ * the purge.
  *
- * If more than TRANSFER_FREED_MAX tiny blocks came since anybody asked a cache for some, it takes
- * nothing in until then, and is drained batch by batch: the program frees more than it uses again
- * soon, and then blocks should come back in the order of addresses, from the fullest slabs, not in
- * the order of their frees. Of longer blocks few share a page, and bins take and give them less
- * cheaply.
+ * If more than TRANSFER_FREED_MAX tiny blocks came since anybody asked a bin for some, it stacks
+ * none until then, and the stack is drained batch by batch: the program frees more than it uses
+ * again soon, and then blocks should come back in the order of addresses, from the fullest slabs,
+ * not in the order of their frees. Of longer blocks few share a page, and slabs take and give them
+ * less cheaply.
  *
  * In the bitmaps its blocks count as handed out; those that a program freed carry the mark. Each is
  * checked to be the start of a block of the class when it comes in.
- *
- * One lock a cache, held while pointers are copied.
  */
 #ifndef SLAB_TRANSFER_H
 #define SLAB_TRANSFER_H
 
-#include "map/size_class.h"
-#include "os/lock.h"
-
-struct transfer {
-    struct lock lock;
-    uint32_t count;    /* written under lock, read by any thread */
-    uint32_t capacity; /* written under lock, read by any thread: slots */
-    uint32_t unused;   /* lock: least of `count` since the last tick */
-    uint32_t freed;    /* atomic relaxed, any thread: blocks that came since any were taken */
-    void **slots;      /* lock: the latest at the end; a record of metadata that grows */
-};
+#include "slab/bin.h"
 
 /* Takes in the first blocks, as many as there is room for, and returns how many: into the cache of
  * the thread's shard, or, if that is full, of theirs. Aborts if one of them is not the start of a
  * block of the class. */
 unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, unsigned count);
 
-/* Takes up to `count` blocks out, the latest ones; returns how many. */
-unsigned transfer_take(unsigned shard, unsigned size_class, void **blocks, unsigned count);
+/* Somebody asks the bin for blocks: those that come are stacked again. */
+ALWAYS_INLINE void transfer_ask(struct bin *bin)
+{
+    if (ATOMIC_LOAD_RELAXED(&bin->stack_freed))
+        ATOMIC_STORE_RELAXED(&bin->stack_freed, 0);
+}
+
+/* Takes up to `count` blocks off the bin's stack, the latest ones; returns how many. Lock of the
+ * bin held. */
+unsigned transfer_take(struct bin *bin, unsigned size_class, void **blocks, unsigned count);
 
 /* Takes up to `count` blocks out of the cache of a shard other than this one. */
 unsigned transfer_take_from_others(

@@ -49,25 +49,11 @@ static void inherit(struct lock *lock, void (*repair)(void))
     lock_inherit(lock, own_ids.before, own_ids.now);
 }
 
-static void inherit_bin(unsigned shard, unsigned size_class)
-{
-    struct lock *lock = &bin_of(shard, size_class)->lock;
-    if (lock_is_lost(lock, own_ids.before))
-        bin_repair(shard, size_class);
-    lock_inherit(lock, own_ids.before, own_ids.now);
-}
-
 static void inherit_part(struct lock *lock, void (*repair)(unsigned part), unsigned part)
 {
     if (lock_is_lost(lock, own_ids.before))
         repair(part);
     lock_inherit(lock, own_ids.before, own_ids.now);
-}
-
-/* A transfer cache is sound after each of its writes. */
-static void inherit_transfer(unsigned shard, unsigned size_class)
-{
-    lock_inherit(&transfer_of(shard, size_class)->lock, own_ids.before, own_ids.now);
 }
 
 static void repair_child(uint32_t before, uint32_t now)
@@ -85,12 +71,8 @@ static void repair_child(uint32_t before, uint32_t now)
     for (unsigned part = 0; part < page_heap_parts(); part++)
         inherit_part(&page_heap_part[part].lock, page_heap_repair, part);
     inherit(&metadata.lock, metadata_repair);
-    for (unsigned shard = 0; shard < shard_count(); shard++) {
-        for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
-            inherit_bin(shard, size_class);
-            inherit_transfer(shard, size_class);
-        }
-    }
+    for (unsigned bin = 0; bin < shard_places(); bin++)
+        inherit_part(&bin_at(bin)->lock, bin_repair, bin);
     if (SCOPES)
         scope_begin_process(before, now);
 }
@@ -104,10 +86,8 @@ bool fork_holds_lock(void)
         mine |= lock_is_mine(&big_part_at(part)->lock);
     for (unsigned part = 0; part < page_heap_parts(); part++)
         mine |= lock_is_mine(&page_heap_part[part].lock);
-    for (unsigned shard = 0; shard < shard_count(); shard++)
-        for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-            mine |= lock_is_mine(&bin_of(shard, size_class)->lock) ||
-                    lock_is_mine(&transfer_of(shard, size_class)->lock);
+    for (unsigned bin = 0; bin < shard_places(); bin++)
+        mine |= lock_is_mine(&bin_at(bin)->lock);
     return mine;
 }
 

@@ -15,6 +15,7 @@
 #include "base/probe.h"
 #include "base/tuning.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 #include "thread/heap.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
@@ -356,8 +357,8 @@ unsigned heap_take(
     return got;
 }
 
-/* Blocks from a transfer cache mostly lie in the processor's cache of the thread that freed them.
- * The last ones are popped first. */
+/* Blocks that others freed mostly lie in the cache of another processor. The last ones are popped
+ * first. */
 static void prefetch_batch(void *const *blocks, unsigned count)
 {
     for (unsigned i = 0; i < count && i < PREFETCH_MAX; i++)
@@ -368,12 +369,10 @@ static void prefetch_batch(void *const *blocks, unsigned count)
 static unsigned refill(
     struct heap *heap, unsigned size_class, void **slots, unsigned count, bool allow_fresh)
 {
-    unsigned got = transfer_take(heap->shard, size_class, slots, count);
+    unsigned got = allow_fresh ? heap_take(heap, heap->shard, size_class, slots, count, 1)
+                               : bin_refill(heap->shard, size_class, slots, count, 1, REFILL_USED);
     prefetch_batch(slots, got);
-    if (got)
-        return got;
-    return allow_fresh ? heap_take(heap, heap->shard, size_class, slots, count, 1)
-                       : bin_refill(heap->shard, size_class, slots, count, 1, REFILL_USED);
+    return got;
 }
 
 /* A block for a thread that may cache none of the class. */

@@ -38,10 +38,9 @@ static bool repair_all(enum os_call call)
     for (unsigned part = 0; part < page_heap_parts(); part++)
         page_heap_repair(part);
     metadata_repair();
-    for (unsigned shard = 0; shard < shard_count(); shard++)
-        for (unsigned class = 1; class < CLASS_COUNT; class ++)
-            if (bin_of(shard, class)->slab_count)
-                bin_repair(shard, class);
+    for (unsigned bin = 0; bin < shard_places(); bin++)
+        if (bin_at(bin)->slab_count)
+            bin_repair(bin);
     repairs++;
     return false;
 }

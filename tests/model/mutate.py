@@ -52,7 +52,7 @@ STEPS = (
      "the child puts back a superslab that its thread is about to unmap"),
     ("span/big_part.c", "        if (big->live) {", "        if (!big->cached) {",
      "the child takes a mapping that its thread is about to unmap for a live one"),
-    ("thread/fork.c", "        bin_repair(shard, size_class);", "        ;",
+    ("thread/fork.c", "->lock, bin_repair, bin);", "->lock, page_heap_repair, 0);",
      "the child does not put bins right"),
     ("thread/heap.c", "        ATOMIC_STORE_RELAXED(&init_state, FRESH);\n", "        ;\n",
      "the child waits for an initialisation that nobody goes on with"),
@@ -64,12 +64,12 @@ STEPS = (
      "the child uses what a thread of the parent cached"),
     ("slab/slab.c", "(uint16_t)bitmap_count_range(slab->free, 0, slab->blocks);",
      "slab->free_blocks;", "the child does not count the free blocks of a slab"),
-    ("slab/transfer.c", "        memcpy(transfer->slots + held, blocks, count * sizeof *blocks);\n"
-     "    KEEP_STORE_ORDER();\n    set_count(transfer, held + count);\n",
-     "        set_count(transfer, held + count);\n"
-     "    memcpy(transfer->slots + held, blocks, count * sizeof *blocks);\n",
+    ("slab/transfer.c", "        memcpy(bin->stack + held, blocks, count * sizeof *blocks);\n"
+     "    KEEP_STORE_ORDER();\n    set_count(bin, held + count);\n",
+     "        set_count(bin, held + count);\n"
+     "    memcpy(bin->stack + held, blocks, count * sizeof *blocks);\n",
      "the child finds blocks in the transfer cache that are not there yet"),
-    ("slab/transfer.c", "    if (left_capacity)\n", "    if (left)\n",
+    ("slab/transfer.c", "    if (left_slots)\n", "    if (left)\n",
      "the child gives back a record whose size it does not know"),
     ("map/metadata.c", "    freed->next = *list;\n    KEEP_STORE_ORDER();\n    *list = freed;\n",
      "    struct free_record *next = *list;\n    *list = freed;\n    freed->next = next;\n",

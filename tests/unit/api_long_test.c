@@ -9,6 +9,7 @@
 #include "checks/checks.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 
 /* The class of the live long block that starts there; CLASS_NONE: none does. */
 static size_t live_class(const void *pointer)

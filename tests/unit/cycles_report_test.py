@@ -65,7 +65,7 @@ class Cycles(unittest.TestCase):
                 self.assertLessEqual(kind["own_ticks"], kind["ticks"])
                 self.assertLessEqual(kind["max_ticks"], kind["ticks"])
                 self.assertEqual(kind["count"] == 0, kind["ticks"] == 0)
-            self.assertGreater(len(cycles[side]), 10)
+            self.assertEqual(len(cycles[side]), 10)
 
     def test_own_times_add_up_to_the_calls(self):
         report = run()[0]
@@ -90,7 +90,7 @@ class Cycles(unittest.TestCase):
         self.assertGreater(malloc["fresh_slab"]["count"], 0)
         locks = report["locks"]
         self.assertEqual(list(locks),
-                         ["bin", "transfer", "page_heap", "big", "metadata", "registry"])
+                         ["bin", "page_heap", "big", "metadata", "registry"])
         for lock in locks.values():
             self.assertGreater(lock["all"]["acquisitions"], 0)
             self.assertGreaterEqual(lock["all"]["acquisitions"], lock["all"]["waits"])

@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "reclaim/engine.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 

@@ -136,7 +136,7 @@ static void locks_of_a_kind_are_summed_up(void **state)
     assert_int_equal(usage.busy.acquisitions, 100);
     assert_int_equal(usage.met.acquisitions, 2);
     assert_true(usage.all.held_ns >= usage.busy.held_ns + usage.met.held_ns);
-    locks_collect(LOCK_TRANSFER, &usage);
+    locks_collect(LOCK_BIG, &usage);
     assert_int_equal(usage.locks, 0);
     assert_int_equal(usage.all.acquisitions, 0);
     locks_collect(LOCK_PAGE_HEAP, &usage);

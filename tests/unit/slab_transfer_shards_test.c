@@ -26,9 +26,9 @@ static void shards_have_caches_of_their_own(void **state)
     void *got[64];
     refill(size_class, 60);
     for (unsigned shard = 0; shard < SHARDS; shard++)
-        assert_int_equal(transfer_take(shard, size_class, got, 64), 0);
+        assert_int_equal(take_stacked(shard, size_class, got, 64), 0);
     assert_int_equal(transfer_put(1, size_class, held, 20), 20);
-    assert_int_equal(transfer_take(0, size_class, got, 64), 0);
+    assert_int_equal(take_stacked(0, size_class, got, 64), 0);
     assert_int_equal(transfer_take_from_others(1, size_class, got, 64), 0);
     assert_int_equal(transfer_take_from_others(0, size_class, got, 15), 15);
     assert_memory_equal(got, held + 5, 15 * sizeof *got);
@@ -50,8 +50,8 @@ static void short_blocks_stay(void **state)
     unsigned size_class = size_class_of(96);
     refill(size_class, 8);
     assert_int_equal(transfer_put(1, size_class, held, 2), 2);
-    assert_int_equal(transfer_of(1, size_class)->count, 2);
-    assert_int_equal(transfer_of(0, size_class)->count, 0);
+    assert_int_equal(bin_of(1, size_class)->stacked, 2);
+    assert_int_equal(bin_of(0, size_class)->stacked, 0);
     transfer_drain(SIZE_MAX);
     flush(size_class, held + 2, 6);
 }
@@ -63,10 +63,10 @@ static void blocks_past_a_full_cache_go_home(void **state)
     unsigned size_class = size_class_of(640), home = 30;
     unsigned most = (unsigned)(16 * 64 * KIB / 640 / SHARDS);
     refill(size_class, most + home);
-    assert_int_equal(transfer_take(1, size_class, NULL, 0), 0);
+    assert_int_equal(take_stacked(1, size_class, NULL, 0), 0);
     assert_int_equal(transfer_put(1, size_class, held, most + home), most + home);
-    assert_int_equal(transfer_of(1, size_class)->count, most);
-    assert_int_equal(transfer_of(0, size_class)->count, home);
+    assert_int_equal(bin_of(1, size_class)->stacked, most);
+    assert_int_equal(bin_of(0, size_class)->stacked, home);
     transfer_check_all();
     transfer_drain(SIZE_MAX);
     sweep_purge(SIZE_MAX);
@@ -82,7 +82,7 @@ static void a_drain_brings_all_home(void **state)
     for (unsigned i = 0; i < COUNT; i++)
         assert_int_equal(bin_refill(i % SHARDS, size_class, &held[i], 1, 1, REFILL_MAP), 1);
     assert_int_equal(transfer_put(0, size_class, held, COUNT), COUNT);
-    assert_int_equal(transfer_of(0, size_class)->count, COUNT);
+    assert_int_equal(bin_of(0, size_class)->stacked, COUNT);
     transfer_check_all();
     transfer_drain(SIZE_MAX);
     sweep_purge(SIZE_MAX);
@@ -98,8 +98,8 @@ static void twins_do_not_meet(void **state)
     assert_int_not_equal(even, odd);
     refill(even, 10);
     assert_int_equal(transfer_put(1, even, held, 10), 10);
-    assert_int_equal(transfer_of(1, even)->count, 0);
-    assert_int_equal(transfer_of(0, even)->count, 10);
+    assert_int_equal(bin_of(1, even)->stacked, 0);
+    assert_int_equal(bin_of(0, even)->stacked, 10);
     assert_int_equal(transfer_put(2, even, held, 0), 0);
     transfer_check_all();
     transfer_drain(SIZE_MAX);
@@ -114,7 +114,7 @@ static void *exchange(void *argument)
     for (int step = 0; step < STEPS; step++) {
         unsigned batch = 1 + unit_below(&random, 64);
         if (unit_below(&random, 2) && count + batch <= 256) {
-            unsigned got = transfer_take(0, class, mine + count, batch);
+            unsigned got = take_stacked(0, class, mine + count, batch);
             if (!got)
                 got = bin_refill(
                     (unsigned)(uintptr_t)argument, class, mine + count, batch, 1, REFILL_MAP);

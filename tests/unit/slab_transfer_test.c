@@ -13,16 +13,16 @@ static void the_last_in_are_the_first_out(void **state)
     unsigned class = size_class_of(100);
     void *got[64];
     refill(class, 100);
-    assert_int_equal(transfer_take(0, class, got, 64), 0);
+    assert_int_equal(take_stacked(0, class, got, 64), 0);
     assert_int_equal(transfer_put(0, class, held, 60), 60);
     assert_int_equal(transfer_put(0, class, held + 60, 40), 40);
     assert_int_equal(transfer_blocks(class), 100);
     transfer_check_all();
     assert_true(transfer_holds(class, held[17]));
-    assert_int_equal(transfer_take(0, class, got, 64), 64);
+    assert_int_equal(take_stacked(0, class, got, 64), 64);
     assert_memory_equal(got, held + 36, sizeof got);
     assert_false(transfer_holds(class, held[36]));
-    assert_int_equal(transfer_take(0, class, got, 64), 36);
+    assert_int_equal(take_stacked(0, class, got, 64), 36);
     assert_memory_equal(got, held, 36 * sizeof *got);
     assert_int_equal(transfer_blocks(class), 0);
     flush(class, held, 100);
@@ -60,7 +60,7 @@ static void a_cache_is_bounded(void **state)
     assert_int_equal(transfer_put(0, class, held, 900), 900);
     policy.magazine_kib = 16;
     assert_int_equal(transfer_put(0, class, held + 900, 100), 0);
-    assert_int_equal(transfer_take(0, class, held, 900), 900);
+    assert_int_equal(take_stacked(0, class, held, 900), 900);
     policy.magazine_kib = 64;
     flush(class, held, 1000);
 }
@@ -83,14 +83,15 @@ static void goes_to_the_bins(unsigned class)
     }
     flush(class, mixed + FIRST, MORE / 2);
     assert_int_equal(transfer_put(0, class, mixed + ALL - MORE / 2, MORE / 2), 0);
-    assert_int_equal(transfer_take(0, class, got, ALL), 0);
+    assert_int_equal(take_stacked(0, class, got, ALL), 0);
     assert_int_equal(transfer_put(0, class, mixed + ALL - MORE / 2, MORE / 2), MORE / 2);
+    assert_int_equal(take_stacked(0, class, mixed, ALL), MORE / 2);
     unsigned taken = bin_refill(0, class, got, ALL - MORE / 2, 1, REFILL_USED);
     assert_int_equal(taken, ALL - MORE / 2);
     for (unsigned i = 1; i < taken; i++)
         assert_true(got[i] < got[i - 1] || slab_lookup(got[i]) != slab_lookup(got[i - 1]));
-    assert_true(transfer_drain(SIZE_MAX));
     flush(class, got, taken);
+    flush(class, mixed, MORE / 2);
     sweep_purge(SIZE_MAX);
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
@@ -117,7 +118,7 @@ static void single_blocks_have_room_where_much_is_in_use(void **state)
     pressure_used_bytes = 0;
     assert_int_equal(transfer_put(0, single, held + 8, 2), 0);
     transfer_check_all();
-    assert_int_equal(transfer_take(0, single, held, 10), 8);
+    assert_int_equal(take_stacked(0, single, held, 10), 8);
     flush(single, held, 20);
     refill(tiny, 2100);
     policy.magazine_kib = 64;
@@ -138,7 +139,7 @@ static void ticks_drain_what_lay_unused(void **state)
     assert_int_equal(transfer_put(0, class, held, 1000), 1000);
     assert_false(tick());
     assert_int_equal(transfer_blocks(class), 1000);
-    assert_int_equal(transfer_take(0, class, got, 300), 300);
+    assert_int_equal(take_stacked(0, class, got, 300), 300);
     assert_int_equal(transfer_put(0, class, got, 300), 300);
     assert_true(tick());
     /* No more than 300 were needed. */
@@ -179,7 +180,7 @@ static void a_block_without_a_slab_is_named(void **state)
     assert_null(slab_lookup(held[0]));
     snprintf(line, sizeof line, "hakmem: free(): double free of %p", held[0]);
     unit_expect_abort(drain_again, NULL, line);
-    assert_int_equal(transfer_take(0, class, held, 1), 1);
+    assert_int_equal(take_stacked(0, class, held, 1), 1);
     char *inside = (char *)held[0] + 16;
     snprintf(line, sizeof line, "hakmem: free(): double free of %p", (void *)inside);
     unit_expect_abort(put_288, inside, line);

@@ -10,6 +10,7 @@
 #include "report/stats.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
+#include "slab/transfer.h"
 #include "thread/registry.h"
 
 static unsigned heaps_made(void)

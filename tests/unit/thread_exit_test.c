@@ -9,6 +9,7 @@
 #include "report/stats.h"
 #include "slab/shard.h"
 #include "slab/sweep.h"
+#include "slab/transfer.h"
 #include "span/page_heap.h"
 #include "thread/registry.h"
 

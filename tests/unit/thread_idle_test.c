@@ -14,6 +14,7 @@
 #include "os/os.h"
 #include "report/stats.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
 
@@ -247,7 +248,7 @@ static void what_came_back_meanwhile_is_drained_later(void **state)
     let(use_and_park);
     struct heap *heap = worker.heap;
     unsigned size_class = size_class_of(5000);
-    struct lock *lock = &transfer_of(heap->shard, size_class)->lock;
+    struct lock *lock = &bin_of(heap->shard, size_class)->lock;
     assert_true(heap_cached_blocks(heap, size_class) > 0);
     lock_acquire(lock);
     assert_int_equal(pthread_create(&purger, NULL, purge_idle, NULL), 0);

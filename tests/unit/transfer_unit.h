@@ -6,13 +6,26 @@
 
 #include "slab/shard.h"
 #include "slab/sweep.h"
+#include "slab/transfer.h"
 #include "span/page_heap.h"
 
 enum { MOST = 20000 };
 
 static void *held[MOST];
 
-/* Takes blocks of the class from the bins, past all caches. */
+/* Takes blocks off the stack of a bin. */
+static inline unsigned take_stacked(
+    unsigned shard, unsigned size_class, void **blocks, unsigned count)
+{
+    struct bin *bin = bin_of(shard, size_class);
+    transfer_ask(bin);
+    lock_acquire(&bin->lock);
+    unsigned taken = transfer_take(bin, size_class, blocks, count);
+    lock_release(&bin->lock);
+    return taken;
+}
+
+/* Takes blocks of the class from the bins. */
 static inline void refill(unsigned class, unsigned count)
 {
     for (unsigned got = 0; got < count;)
@@ -30,11 +43,11 @@ static inline bool tick(void)
 {
     bool any = false;
     for (unsigned cache = 0; cache < shard_places(); cache++) {
-        unsigned before = transfer_at(cache)->count;
+        unsigned before = bin_at(cache)->stacked;
         if (transfer_may(cache))
             while (transfer_step(cache))
                 continue;
-        any |= transfer_at(cache)->count < before;
+        any |= bin_at(cache)->stacked < before;
     }
     return any;
 }

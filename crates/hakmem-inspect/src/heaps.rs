@@ -299,11 +299,17 @@ impl Heaps {
         shape: &Shape,
     ) -> Result<(), Error> {
         let bytes = layout.size("shard")?;
-        let [bins, transfers] = layout.fields("shard", ["bins", "transfers"])?;
-        let (bin_bytes, transfer_bytes) = (layout.size("bin")?, layout.size("transfer")?);
-        let of_bin = ["slab_count", "kept", "remote_blocks", "direct_blocks"];
-        let [slabs, kept, remote, direct] = layout.fields("bin", of_bin)?;
-        let [count, slots] = layout.fields("transfer", ["count", "slots"])?;
+        let [bins] = layout.fields("shard", ["bins"])?;
+        let bin_bytes = layout.size("bin")?;
+        let of_bin = [
+            "slab_count",
+            "kept",
+            "remote_blocks",
+            "direct_blocks",
+            "stacked",
+            "stack",
+        ];
+        let [slabs, kept, remote, direct, stacked, stack] = layout.fields("bin", of_bin)?;
         let table = layout.address_of("shard_table")?;
         // One more has the slabs of samples.
         let shards = layout.constant("SHARD_MAX", 4096)? + 1;
@@ -325,14 +331,12 @@ impl Heaps {
                 counts.empty_slabs = counts.empty_slabs.saturating_add(kept.of(bin));
                 counts.remote = counts.remote.wrapping_add(remote.of(bin));
                 counts.direct = counts.direct.wrapping_add(direct.of(bin));
-                let transfer = shard.get(transfers.offset + class * transfer_bytes..);
-                let transfer = transfer.unwrap_or(&[]);
-                let held = count.of(transfer);
+                let held = stacked.of(bin);
                 if held == 0 {
                     continue;
                 }
                 let read = (held <= SLOTS_MAX)
-                    .then(|| memory.bytes(slots.of(transfer), held as usize * 8))
+                    .then(|| memory.bytes(stack.of(bin), held as usize * 8))
                     .flatten();
                 let Some(read) = read else {
                     self.torn += 1;

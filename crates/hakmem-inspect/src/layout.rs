@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::memory::Memory;
 
 /// The layout that is understood here: DESCRIPTOR_LAYOUT.
-pub const KNOWN: u32 = 3;
+pub const KNOWN: u32 = 4;
 
 /// DESCRIPTOR_MAGIC, with the zeros behind it.
 pub const MAGIC: [u8; 16] = *b"hakmem-layout\r\n\0";

@@ -6,6 +6,7 @@
 #include "engine/model.h"
 #include "map/metadata.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 #include "span/big.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
@@ -132,7 +133,7 @@ static void use_transfer(void)
     void *taken[2];
     unsigned class = size_class_of(SIZE), got = bin_refill(0, class, taken, 2, 1, REFILL_MAP);
     transfer_put(0, class, taken, got);
-    hold(taken, transfer_take(0, class, taken, got));
+    hold(taken, bin_refill(0, class, taken, got, 1, REFILL_USED));
 }
 
 static void use_pages(void)
@@ -274,7 +275,7 @@ static void repair_all(void)
     for (unsigned part = 0; part < page_heap_parts(); part++)
         page_heap_repair(part);
     metadata_repair();
-    bin_repair(0, size_class_of(SIZE));
+    bin_repair(size_class_of(SIZE));
 }
 
 /* All blocks of a slab, so that it begins and ends. */

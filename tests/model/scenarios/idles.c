@@ -7,6 +7,7 @@
 #include "engine/model.h"
 #include "os/os.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 #include "thread/fork.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
@@ -58,7 +59,7 @@ static void use_transfer(void)
 {
     void *taken[HELD];
     unsigned size_class = size_class_for_shard(size_class_of(SIZE), 0);
-    unsigned got = transfer_take(0, size_class, taken, HELD);
+    unsigned got = bin_refill(0, size_class, taken, HELD, 1, REFILL_USED);
     for (unsigned i = 0; i < got; i++)
         touch(taken[i]);
     transfer_put(0, size_class, taken, got);

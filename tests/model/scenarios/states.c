@@ -7,6 +7,7 @@
 #include "checks/checks.h"
 #include "engine/model.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
 #include "thread/idle.h"
@@ -125,7 +126,7 @@ static void purge_and_use(void)
     void *taken[SLAB_BLOCKS];
     unsigned size_class = size_class_of(SIZE);
     idle_purge();
-    unsigned got = transfer_take(0, size_class, taken, SLAB_BLOCKS);
+    unsigned got = bin_refill(0, size_class, taken, SLAB_BLOCKS, 1, REFILL_USED);
     for (unsigned i = 0; i < got; i++) {
         *(volatile char *)taken[i] = 1;
         CHECK(!is_live(taken[i]));

@@ -3,6 +3,7 @@
 #include "checks/checks.h"
 #include "engine/model.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 #include "span/page_heap.h"
 
 enum { SIZE = 8192, SLAB_BLOCKS = 8 };
@@ -70,7 +71,7 @@ static void put_3(void)
 static void take_2(void)
 {
     void *taken[2];
-    unsigned got = transfer_take(0, size_class(), taken, 2);
+    unsigned got = bin_refill(0, size_class(), taken, 2, 1, REFILL_USED);
     for (unsigned i = 0; i < got; i++)
         use(taken[i]);
 }
