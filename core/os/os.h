@@ -1,4 +1,4 @@
-/* The interface to the operating system; one file per system implements it.
+/* The interface to the operating system: memory.c, files.c and process.c implement it for Linux.
  *
  * No function here changes errno, is a cancellation point or calls malloc. All may be called from
  * any thread. Each system call is counted by kind (os_counts).

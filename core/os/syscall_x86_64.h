@@ -1,7 +1,8 @@
 /* A system call on x86-64: six arguments in registers, the result or a negative errno in rax.
  *
  * The C library's wrappers are not used because they set errno, may be cancellation points, and
- * are interposed by other preloaded libraries, which then call malloc; os/linux.c has an exception.
+ * are interposed by other preloaded libraries, which then call malloc; os/watched.h has an
+ * exception.
  */
 #ifndef OS_SYSCALL_X86_64_H
 #define OS_SYSCALL_X86_64_H

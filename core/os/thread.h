@@ -5,7 +5,7 @@
  * but wait for ours. So this one is made by the system alone. Its thread-local variables lie in
  * pages of their own, at the same distances from the thread pointer as everybody's; there are this
  * library's and errno, and no others. So it calls no function of the C library that another library
- * may have replaced or patched: os/linux.c asks the system in its place, or refuses.
+ * may have replaced or patched: os/ asks the system in its place, or refuses.
  */
 #ifndef OS_THREAD_H
 #define OS_THREAD_H

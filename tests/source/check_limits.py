@@ -29,7 +29,6 @@ SUFFIXES = CODE | {".cmake", ".in", ".map", ".toml"}
 # One subject each, that would not be easier to read in two files.
 LONG_FILES = {
     "core/base/tuning.h",
-    "core/os/linux.c",
     "core/span/page_heap.c",
     "core/thread/magazine.c",
     "core/thread/registry.c",
