@@ -4,8 +4,8 @@ check_library.py LIBRARY --without OTHER: the lengths of its text, and of that o
 without scopes: the allocator has one bound, and what scopes add has another.
 
 Behaviours 1 to 5 and 7 (exported names), 26 (imported names), 27 (thread-local storage), and the
-limits on size and dependencies. The lists are exports.txt and imports.txt beside this file. Needs
-nm, readelf and size of binutils.
+limits on size and dependencies; and Debian's list of exported names. The lists are exports.txt and
+imports.txt beside this file. Needs nm, readelf and size of binutils.
 """
 
 import os
@@ -15,6 +15,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SYMBOLS = ROOT / "packaging/debian/libhakmem0.symbols"
+COPIES = ROOT / "core/hardened/copies.map"
 MAX_TEXT_BYTES = 168 * 1024
 MAX_SCOPE_TEXT_BYTES = 10 * 1024
 MAX_TLS_BYTES = 64
@@ -71,6 +74,23 @@ def check_exports(library, *more):
         yield "%s is not exported" % name
     for name in sorted(actual - expected):
         yield "%s is exported but not in exports.txt" % name
+
+
+def check_symbols(_):
+    """Debian promises its packages the same names, and those of the hardened library's copies."""
+    promised = {}
+    for line in SYMBOLS.read_text().splitlines():
+        if line[0] not in " *":
+            names = promised.setdefault(line.split()[0], set())
+        elif line[0] == " ":
+            names.add(line.split()[0].removesuffix("@Base"))
+    exports = set(read_list("exports.txt"))
+    expected = {"libhakmem.so.0": exports,
+                "libhakmem-hardened.so.0": exports | set(read_list(COPIES))}
+    for library in sorted(set(promised) | set(expected)):
+        names = promised.get(library, set()) ^ expected.get(library, set())
+        for name in sorted(names):
+            yield "%s: %s is in one list alone" % (library, name)
 
 
 def check_imports(library):
@@ -172,8 +192,8 @@ def main():
         defects = list(check_exports(library, *map(os.path.abspath, sys.argv[2:])))
         print(*defects, sep="\n")
         return 1 if defects else 0
-    for check in (check_exports, check_imports, check_dependencies, check_start, check_segments,
-                  check_size):
+    for check in (check_exports, check_symbols, check_imports, check_dependencies, check_start,
+                  check_segments, check_size):
         defects = list(check(library))
         print("%-20s %s" % (check.__name__, "FAILED" if defects else "ok"))
         for defect in defects:
