@@ -16,7 +16,7 @@ CONFIGURE := cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 CONFIGURE_MUSL := cmake -S . -B $(BUILD)/musl -G Ninja --log-level=WARNING \
 	-DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_LIBDIR=lib/$(shell uname -m)-linux-musl
 CONFIGURE_HARDENED := cmake -S . -B $(BUILD)/hardened -G Ninja --log-level=WARNING \
-	-DHAKMEM_HARDENED=1 -DHAKMEM_WERROR=1 -DHAKMEM_COMMAND=$(abspath $(BUILD))/bin/hakmem
+	-DHAKMEM_HARDENED=1 -DHAKMEM_WERROR=1 -DHAKMEM_COMMAND="$(CURDIR)/$(BUILD)/bin/hakmem"
 CONFIGURE_FUZZ := cmake -S . -G Ninja --log-level=WARNING
 # The profile of the command, so that its dependencies are compiled once.
 CARGO_FLAGS := --release --locked --workspace --target-dir $(BUILD)/cargo
@@ -27,7 +27,7 @@ SIGNALS := $(shell env --default-signal true 2>/dev/null && echo env --default-s
 define RUN_TESTS
 cd $(1) && { rm -f skips.xml; $(2) ctest -LE 'long|scale' $(CTEST_FLAGS) --output-junit skips.xml \
 	--test-output-size-passed 1000000; status=$$?; \
-	python3 -B $(CURDIR)/tests/source/list_skipped.py skips.xml $(3) || status=1; exit $$status; }
+	python3 -B "$(CURDIR)/tests/source/list_skipped.py" skips.xml $(3) || status=1; exit $$status; }
 endef
 LINTED = $(wildcard core/*/*.c)
 SOURCES = $(shell find core include tests lab crates/peers crates/hakmem-sys/src -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp')
@@ -99,7 +99,7 @@ check: all format-check test-crates
 # for Rust also with malloc replaced, and in the form that it has under Miri.
 test-crates: all
 	@rm -f $(BUILD)/skipped-by-crates
-	@LAB_TEST_BUILD=$(CURDIR)/$(BUILD) $(SIGNALS) cargo test $(CARGO_FLAGS)
+	@LAB_TEST_BUILD="$(CURDIR)/$(BUILD)" $(SIGNALS) cargo test $(CARGO_FLAGS)
 	@cargo test $(CARGO_ALLOC_FLAGS) --target-dir $(BUILD)/cargo --features override
 	@RUSTFLAGS='--cfg miri' cargo test $(CARGO_ALLOC_FLAGS) --tests --target-dir $(BUILD)/cargo/miri
 
@@ -122,7 +122,7 @@ fuzz:
 	@AFL_QUIET=1 cmake --build $(BUILD)/fuzz-afl --target fuzz
 	@python3 tests/fuzz/fuzz.py $(BUILD)/fuzz --afl $(BUILD)/fuzz-afl --seconds $(FUZZ_SECONDS)
 	@$(MAKE) --no-print-directory library
-	@LAB_TEST_BUILD=$(CURDIR)/$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$$(date +%s) \
+	@LAB_TEST_BUILD="$(CURDIR)/$(BUILD)" FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$$(date +%s) \
 		cargo test $(filter-out --workspace,$(CARGO_FLAGS)) --package hakmem-cli --test fuzz
 
 # Runs real programs under the C library's malloc, under hakmem in each preset, and recorded.

@@ -105,8 +105,8 @@ function(hakmem_add_products name file)
     # code and not what the optimiser keeps of it, which cannot stand `objcopy`.
     set(object ${PROJECT_BINARY_DIR}/${file}.o)
     set(sections ${PROJECT_SOURCE_DIR}/core/hakmem.ld)
-    separate_arguments(relocatable UNIX_COMMAND
-        "${CMAKE_EXE_LINKER_FLAGS} -r -nostdlib -Wl,-T,${sections}")
+    separate_arguments(relocatable UNIX_COMMAND "${CMAKE_EXE_LINKER_FLAGS} -r -nostdlib")
+    list(APPEND relocatable -Wl,-T,${sections})
     if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
         list(APPEND relocatable -flinker-output=nolto-rel ${HAKMEM_PREFIX_FLAGS})
     endif()

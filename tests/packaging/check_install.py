@@ -114,7 +114,7 @@ def check_subdirectory(work):
     (source / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(parent LANGUAGES C)\n"
         "set(CMAKE_EXPORT_COMPILE_COMMANDS ON)\n"
-        "add_subdirectory(%s hakmem)\nadd_custom_target(library)\n"
+        "add_subdirectory(\"%s\" hakmem)\nadd_custom_target(library)\n"
         "add_executable(program program.c)\n"
         "target_link_libraries(program PRIVATE hakmem::override)\n" % HERE.parents[1])
     for given, in_cache in (None, ""), ("Debug", "Debug"):

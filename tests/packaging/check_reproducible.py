@@ -1,6 +1,7 @@
 """check_reproducible.py BUILD: the library is the same whoever builds it, wherever and whenever.
 
-Copies the tree to another folder, with other times, builds the library there as BUILD was built,
+Copies the tree to another folder, with other times and with spaces in its name, builds the library
+there as BUILD was built,
 and installs both: each file of the one has to have the bytes of the other. The tarball of the
 sources is looked at by check_release.py. Works below BUILD/tests/packaging/reproducible.
 """
@@ -61,7 +62,7 @@ def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     work = build / "tests/packaging/reproducible"
     shutil.rmtree(work, ignore_errors=True)
-    copy = work / "elsewhere/and-deeper"
+    copy = work / "else where/and deeper"
     copy_tree(copy)
     settings = CHOSEN.findall((build / "CMakeCache.txt").read_text())
     other = copy / "objects"
