@@ -178,7 +178,8 @@ need_platforms() {
     need clang clang
     need ld.lld lld
     need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
-    need qemu-aarch64 qemu-user
+    need riscv64-linux-gnu-g++ g++-riscv64-linux-gnu
+    need qemu-riscv64 qemu-user
     need /usr/src/googletest/googletest/CMakeLists.txt googletest
     need dpkg-source dpkg-dev
     has_clang_runtime ubsan_standalone || missing="$missing $(clang_runtime_package)"

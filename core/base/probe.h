@@ -30,6 +30,11 @@ extern uint16_t otel_memory_alloc_semaphore, otel_memory_free_semaphore, otel_me
 #define PROBE_REGISTER_2 "rsi"
 #define PROBE_REGISTER_3 "rdx"
 #define PROBE_PREFIX "%%"
+#elif defined(__riscv)
+#define PROBE_REGISTER_1 "a0"
+#define PROBE_REGISTER_2 "a1"
+#define PROBE_REGISTER_3 "a2"
+#define PROBE_PREFIX ""
 #else
 #define PROBE_REGISTER_1 "x0"
 #define PROBE_REGISTER_2 "x1"

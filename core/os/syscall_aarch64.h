@@ -29,6 +29,11 @@ ALWAYS_INLINE void *thread_pointer(void)
     return pointer;
 }
 
+ALWAYS_INLINE void thread_pointer_prepare(void *pointer)
+{
+    (void)pointer; /* the thread's variables lie right behind it */
+}
+
 ALWAYS_INLINE long system_clone(
     long flags, void *stack, void (*run)(void), void *pointer, uint32_t *lives)
 {

@@ -32,6 +32,16 @@ ALWAYS_INLINE void *thread_pointer(void)
     return pointer;
 }
 
+/* Fills in what the C library keeps at the thread pointer of a new thread, as far as functions read
+ * it: the address of itself, twice, and the value that they compare at their end. */
+ALWAYS_INLINE void thread_pointer_prepare(void *pointer)
+{
+    enum { SELF, SELF_AGAIN = 2, GUARD = 5 };
+    uintptr_t *words = pointer;
+    words[SELF] = words[SELF_AGAIN] = (uintptr_t)words;
+    words[GUARD] = ((const uintptr_t *)thread_pointer())[GUARD];
+}
+
 /* Starts a thread that runs the function on the stack, whose end is given, and then ends. `lives`
  * is its id, and zero when it is gone. Returns its id, or a negative errno. */
 ALWAYS_INLINE long system_clone(

@@ -15,10 +15,6 @@
  * STATUS: of the file that tells of filters. */
 enum { STACK = 64 * KIB, MARGIN = 8 * KIB, SPAN_MAX = 256 * KIB, STATUS = 8 * KIB, WAITS_MAX = 10 };
 
-/* The first words of what the C library keeps at the thread pointer, on x86-64: the address of
- * itself, twice, and the value that functions compare at their end. */
-enum { SELF, SELF_AGAIN = 2, GUARD = 5 };
-
 /* That of the thread; NULL: there was none yet. Atomic relaxed; written once, by a starting thread.
  */
 static void *pointer;
@@ -113,11 +109,9 @@ bool os_thread_start(void (*run)(void), const void *const variables[2])
     char *stack = prepare(variables);
     if (!stack || is_filtered(stack - STATUS))
         return false;
-    uintptr_t *words = pointer;
-    words[SELF] = words[SELF_AGAIN] = (uintptr_t)words;
-    words[GUARD] = ((const uintptr_t *)thread_pointer())[GUARD];
+    thread_pointer_prepare(pointer);
     uint64_t blocked = os_block_signals();
-    bool started = system_clone(FLAGS, stack, run, words, &lives) > 0;
+    bool started = system_clone(FLAGS, stack, run, pointer, &lives) > 0;
     os_restore_signals(blocked);
     return started;
 }

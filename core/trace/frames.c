@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include "trace/encoded.h"
+#include "trace/trace.h"
 
 /* Addresses may carry signatures in their upper bits. */
 static uintptr_t plain_address(uintptr_t address)
@@ -77,7 +78,7 @@ static bool up_by_rules(struct frame *frame, struct reader *reader, const struct
 
 static bool up_by_pointer(struct frame *frame, struct reader *reader)
 {
-    uintptr_t pc, at = frame->registers[FRAME_POINTER];
+    uintptr_t pc, at = frame->registers[FRAME_POINTER] + TRACE_FRAME_SAVED * sizeof pc;
     if (reader->is_sampling && !in_stack(reader, at, 2 * sizeof at))
         return false; /* it was no frame pointer */
     if (at < frame->registers[STACK_POINTER] || !read_word(reader, at + sizeof at, &pc) ||
@@ -109,8 +110,10 @@ static bool is_trampoline(uintptr_t pc, struct reader *reader)
 {
 #if defined(__x86_64__)
     static const uint8_t trampoline[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-#else
+#elif defined(__aarch64__)
     static const uint8_t trampoline[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
+#else
+    static const uint8_t trampoline[] = {0x93, 0x08, 0xb0, 0x08, 0x73, 0, 0, 0};
 #endif
     return can_read(reader, pc, sizeof trampoline) &&
            memcmp((const void *)pc, trampoline, sizeof trampoline) == 0;
@@ -153,9 +156,9 @@ bool frame_up(struct frame *frame, struct reader *reader)
 
 #if defined(__x86_64__)
 
-const char *const frame_register_names[FRAME_REGISTERS] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
-                                                           "rbp", "rsp", "r8",  "r9",  "r10", "r11",
-                                                           "r12", "r13", "r14", "r15"};
+#define REGISTER_NAMES                                                                             \
+    "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12",       \
+        "r13", "r14", "r15"
 
 void frame_from_signal(struct frame *frame, const void *context)
 {
@@ -185,12 +188,12 @@ __attribute__((noinline)) void frame_from_here(struct frame *frame, struct reade
     __asm__ volatile(""); /* a tail call would overwrite the stack that it reads */
 }
 
-#else
+#elif defined(__aarch64__)
 
-const char *const frame_register_names[FRAME_REGISTERS] = {
-    "x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",  "x9",  "x10",
-    "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
-    "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30", "sp"};
+#define REGISTER_NAMES                                                                             \
+    "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", \
+        "x15", "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", \
+        "x28", "x29", "x30", "sp"
 
 void frame_from_signal(struct frame *frame, const void *context)
 {
@@ -217,4 +220,40 @@ __attribute__((noinline)) void frame_from_here(struct frame *frame, struct reade
     __asm__ volatile(""); /* a tail call would overwrite the stack that it reads */
 }
 
+#else
+
+#define REGISTER_NAMES                                                                             \
+    "zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3", "a4",    \
+        "a5", "a6", "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "t3",      \
+        "t4", "t5", "t6"
+
+void frame_from_signal(struct frame *frame, const void *context)
+{
+    const mcontext_t *machine = &((const ucontext_t *)context)->uc_mcontext;
+    for (unsigned i = 1; i < FRAME_REGISTERS; i++)
+        frame->registers[i] = machine->__gregs[i];
+    frame->registers[0] = 0;
+    frame->pc = machine->__gregs[REG_PC];
+    frame->is_exact = true;
+}
+
+#define STORE(name, number) "sd " name ", 8 * " #number "(%1)\n"
+
+__attribute__((noinline)) void frame_from_here(struct frame *frame, struct reader *reader)
+{
+    uintptr_t *registers = frame->registers;
+    *frame = (struct frame){.is_exact = true};
+    __asm__ volatile(STORE("ra", 1) STORE("sp", 2) STORE("s0", 8) STORE("s1", 9) STORE("s2", 18)
+                         STORE("s3", 19) STORE("s4", 20) STORE("s5", 21) STORE("s6", 22)
+                             STORE("s7", 23) STORE("s8", 24) STORE("s9", 25) STORE("s10", 26)
+                                 STORE("s11", 27) "1: auipc t0, 0\nsd t0, %0\n"
+                     : "=m"(frame->pc)
+                     : "r"(registers)
+                     : "t0", "memory");
+    frame_up(frame, reader);
+    __asm__ volatile(""); /* a tail call would overwrite the stack that it reads */
+}
+
 #endif
+
+const char *const frame_register_names[FRAME_REGISTERS] = {REGISTER_NAMES};

@@ -32,10 +32,18 @@ struct trace_start {
     uintptr_t caller; /* the return address */
 };
 
+/* Where a function saves its caller's frame pointer, in words from its own. */
+#if defined(__riscv)
+enum { TRACE_FRAME_SAVED = -2 };
+#else
+enum { TRACE_FRAME_SAVED = 0 };
+#endif
+
 /* For a function that the program's call reaches by jumps alone. */
 #define TRACE_START()                                                                              \
     ((struct trace_start){                                                                         \
-        (uintptr_t)__builtin_dwarf_cfa(), *(uintptr_t *)__builtin_frame_address(0),                \
+        (uintptr_t)__builtin_dwarf_cfa(),                                                          \
+        ((uintptr_t *)__builtin_frame_address(0))[TRACE_FRAME_SAVED],                              \
         (uintptr_t)__builtin_return_address(0)})
 
 /* As a mean distance of samples: every block is one. */

@@ -7,11 +7,17 @@
 #include "trace/encoded.h"
 #include "trace/reader.h"
 
-/* The numbers of registers. */
+/* The numbers of registers, and of what has a rule: on x86-64 the return address has no register.
+ */
 #if defined(__x86_64__)
 enum { FRAME_REGISTERS = 16, FRAME_POINTER = 6, STACK_POINTER = 7 };
-#else
+enum { RETURN_COLUMN = 16, COLUMNS = 17 };
+#elif defined(__aarch64__)
 enum { FRAME_REGISTERS = 32, FRAME_POINTER = 29, STACK_POINTER = 31 };
+enum { RETURN_COLUMN = 30, COLUMNS = 32 };
+#else
+enum { FRAME_REGISTERS = 32, FRAME_POINTER = 8, STACK_POINTER = 2 };
+enum { RETURN_COLUMN = 1, COLUMNS = 32 };
 #endif
 
 /* How a register of the caller, or the frame's address, is found. */
@@ -29,12 +35,6 @@ struct rule {
     long
         value : 56; /* an offset from the frame's address, a register, or where the expression is */
 };
-
-#if defined(__x86_64__)
-enum { RETURN_COLUMN = 16, COLUMNS = 17 };
-#else
-enum { RETURN_COLUMN = 30, COLUMNS = 32 };
-#endif
 
 struct rules {
     unsigned cfa_register;

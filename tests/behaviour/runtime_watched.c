@@ -97,6 +97,10 @@ static void jump(const char *name, uintptr_t target)
     /* mov target, %rax; jmp *%rax */
     unsigned char code[12] = {0x48, 0xb8, [10] = 0xff, 0xe0};
     memcpy(code + 2, &target, sizeof target);
+#elif defined(__riscv)
+    /* auipc t0, 0; ld t0, 16(t0); jr t0; nop; target */
+    uint32_t code[6] = {0x00000297, 0x0102b283, 0x00028067, 0x00000013};
+    memcpy(code + 4, &target, sizeof target);
 #else
     /* ldr x17, target; br x17; target */
     uint32_t code[4] = {0x58000051, 0xd61f0220};

@@ -34,6 +34,8 @@
 
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__riscv)
+#define ARCHITECTURE AUDIT_ARCH_RISCV64
 #else
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif

@@ -35,6 +35,8 @@ static void fault(int number, siginfo_t *info, void *context)
     (void)info;
 #if defined(__x86_64__)
     writer = (uintptr_t)at->uc_mcontext.gregs[REG_RIP];
+#elif defined(__riscv)
+    writer = (uintptr_t)at->uc_mcontext.__gregs[REG_PC];
 #else
     writer = (uintptr_t)at->uc_mcontext.pc;
 #endif

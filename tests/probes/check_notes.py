@@ -27,8 +27,9 @@ CONTRACT = {
 }
 if os.environ.get("HAKMEM_PRESET") == "hardened":
     del CONTRACT["hakmem", "refill"]  # it has no magazines
-REGISTERS = {"x86_64": ("%rdi", "%rsi", "%rdx"), "aarch64": ("x0", "x1", "x2")}
-NOPS = {"x86_64": b"\x90", "aarch64": b"\x1f\x20\x03\xd5"}
+REGISTERS = {"x86_64": ("%rdi", "%rsi", "%rdx"), "aarch64": ("x0", "x1", "x2"),
+             "riscv64": ("a0", "a1", "a2")}
+NOPS = {"x86_64": b"\x90", "aarch64": b"\x1f\x20\x03\xd5", "riscv64": b"\x01\x00"}
 
 
 def problems(library):

@@ -64,7 +64,8 @@ STRUCTURAL = {
                         " BLOCK_UNUSED BLOCK_ADVISABLE BLOCK_SAMPLED BLOCK_FREED"
                         " BLOCK_PLACE_BITS BLOCK_PLACE_SHIFT",
     "thread/heap.c": "FRESH NO_KEY",
-    "os/thread.c": "STACK MARGIN SPAN_MAX STATUS WAITS_MAX SELF_AGAIN GUARD",
+    "os/syscall_x86_64.h": "SELF_AGAIN GUARD",
+    "os/thread.c": "STACK MARGIN SPAN_MAX STATUS WAITS_MAX",
     "thread/magazine.h": "HEAP_BYTES RANGE_KINDS RANGE_BLOCKS_MIN POPS_CHANGE",
     "thread/registry.c": "NOBODY CLAIMED",
     "base/sparse.h": "SPARSE_STEP",
