@@ -16,7 +16,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 MAX_TEXT_BYTES = 168 * 1024
-MAX_SCOPE_TEXT_BYTES = 10 * 1024
+MAX_SCOPE_TEXT_BYTES = 11 * 1024
 MAX_TLS_BYTES = 64
 # glibc; musl as its own build calls itself, and as Alpine's does.
 LIBC = re.compile(r"libc\.so(\.6)?$|libc\.musl-\w+\.so\.1$")
