@@ -100,7 +100,7 @@ check: all format-check test-crates
 test-crates: all
 	@rm -f $(BUILD)/skipped-by-crates
 	@LAB_TEST_BUILD="$(CURDIR)/$(BUILD)" $(SIGNALS) cargo test $(CARGO_FLAGS)
-	@cargo test $(CARGO_ALLOC_FLAGS) --target-dir $(BUILD)/cargo --features override
+	@cargo test $(CARGO_ALLOC_FLAGS) --target-dir $(BUILD)/cargo --features override,allocator-api2
 	@RUSTFLAGS='--cfg miri' cargo test $(CARGO_ALLOC_FLAGS) --tests --target-dir $(BUILD)/cargo/miri
 
 # Runs the test suite on the hardened library, in a build of its own.

@@ -12,6 +12,12 @@ static inline uint64_t figures_resident(const struct hakmem_stats *total)
     return total->committed_bytes + total->retained_bytes + total->metadata_bytes;
 }
 
+/* Addresses that are held for blocks and records. */
+static inline uint64_t figures_mapped(const struct hakmem_stats *total)
+{
+    return total->mapped_bytes + total->metadata_bytes;
+}
+
 /* Addresses that are held for blocks and cost no memory. */
 static inline uint64_t figures_unused_addresses(const struct hakmem_stats *total)
 {

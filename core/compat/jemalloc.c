@@ -2,8 +2,8 @@
  * mallctl.c, sdallocx in override/libc.c.
  *
  * Without them, a program that is preloaded with hakmem and linked with jemalloc would get blocks
- * from jemalloc and give them to hakmem's free. In `flags`, alignment and zeroing count; the bits
- * of arenas and thread caches are ignored, since hakmem has neither.
+ * from jemalloc and give them to hakmem's free. In `flags`, alignment, zeroing and, in a library
+ * with scopes, arenas count: an arena is a scope. The bits of thread caches are ignored.
  *
  * A size of 0, undefined in jemalloc, counts as 1.
  */
@@ -14,8 +14,10 @@
 #include "os/os.h"
 #include "override/override.h"
 #include "report/report.h"
+#include "scope/scope.h"
 
-enum { FLAGS_ALIGNMENT = 0x3f, FLAGS_ZERO = 0x40 };
+enum { FLAGS_ALIGNMENT = 0x3f, FLAGS_ZERO = 0x40, FLAGS_ARENA_SHIFT = 20 };
+#define FLAGS_ARENA (SCOPES ? ~0U << FLAGS_ARENA_SHIFT : 0)
 
 static size_t alignment_of(int flags)
 {
@@ -48,8 +50,17 @@ static void *clear_beyond(void *block, size_t from)
     return block;
 }
 
+/* Serves from the arena of the flags, which may be that outside of scopes. */
+static void *take_from_arena(void *block, size_t size, int flags)
+{
+    size_t arena = ((unsigned)flags >> FLAGS_ARENA_SHIFT) - 1;
+    return scope_take(scope_of_arena(arena), block, size, alignment_of(flags));
+}
+
 static SLOW_PATH void *alloc_with_flags(size_t size, int flags)
 {
+    if ((unsigned)flags & FLAGS_ARENA)
+        return clear_beyond(take_from_arena(NULL, size, flags), flags & FLAGS_ZERO ? 0 : SIZE_MAX);
     if (!(flags & FLAGS_ZERO))
         return alloc_aligned(size, alignment_of(flags));
     size = size_max(size, nallocx(size, flags));
@@ -58,7 +69,7 @@ static SLOW_PATH void *alloc_with_flags(size_t size, int flags)
 
 EXPORT void *mallocx(size_t size, int flags)
 {
-    if (UNLIKELY(flags & (FLAGS_ALIGNMENT | FLAGS_ZERO)))
+    if (UNLIKELY((unsigned)flags & (FLAGS_ALIGNMENT | FLAGS_ZERO | FLAGS_ARENA)))
         return alloc_with_flags(size, flags);
     return alloc(size);
 }
@@ -66,8 +77,11 @@ EXPORT void *mallocx(size_t size, int flags)
 EXPORT void *rallocx(void *block, size_t size, int flags)
 {
     size_t before = flags & FLAGS_ZERO ? alloc_usable_size(block, "rallocx") : SIZE_MAX;
-    return clear_beyond(
-        alloc_resize_aligned(block, size_max(size, 1), alignment_of(flags)), before);
+    size = size_max(size, 1);
+    void *moved = (unsigned)flags & FLAGS_ARENA
+                      ? take_from_arena(block, size, flags)
+                      : alloc_resize_aligned(block, size, alignment_of(flags));
+    return clear_beyond(moved, before);
 }
 
 EXPORT size_t xallocx(void *block, size_t size, size_t extra, int flags)

@@ -19,20 +19,33 @@
 #include "base/policy.h"
 #include "compat/figures.h"
 #include "compat/names.h"
+#include "hakmem/hakmem.h"
 #include "override/override.h"
 #include "report/stats.h"
+#include "scope/scope.h"
 #include "thread/heap.h"
 
 enum control {
 #define CONTROL(id, ...) CONTROL_##id,
 #include "compat/mallctl.def"
 #undef CONTROL
-    CONTROL_COUNT
+#define CONTROL(id, ...) CONTROL_##id,
+#include "compat/arenas.def"
+#undef CONTROL
+    CONTROL_FIRST_OF_ARENAS = CONTROL_arena_small,
+    CONTROL_COUNT = CONTROL_arenas_create + 1
 };
 
 static const char names[] =
 #define CONTROL(id, name, ...) name "\0"
 #include "compat/mallctl.def"
+#undef CONTROL
+    ;
+
+/* Those of a library with scopes. */
+static const char names_of_arenas[] =
+#define CONTROL(id, name, ...) name "\0"
+#include "compat/arenas.def"
 #undef CONTROL
     ;
 
@@ -43,13 +56,16 @@ static const struct {
 } forms[CONTROL_COUNT] = {
 #define CONTROL(id, name, type, access, value) {sizeof(type), access},
 #include "compat/mallctl.def"
+/* in the order of the enum */
+#include "compat/arenas.def"
 #undef CONTROL
 };
 
-enum { ARENAS = 1 };
+/* Arenas without scopes, and the number that stands for all. */
+enum { ARENAS = 1, ARENAS_ALL = 4096 };
 
 /* The version of jemalloc that this file follows, in jemalloc's form. */
-static const char version[] = "5.3.0-0-hakmem-" HAKMEM_VERSION;
+#define VERSION_FOLLOWED "5.3.0-0-hakmem-" HAKMEM_VERSION
 
 /* Atomic relaxed, any thread. */
 static struct {
@@ -57,18 +73,48 @@ static struct {
     long sample_kib; /* the mean distance when sampling begins again */
 } state = {.epoch = 1, .sample_kib = 512 /* jemalloc's lg_prof_sample */};
 
+/* The number of a new arena; 0: there is no memory. */
+static unsigned create_arena(void)
+{
+    struct hakmem_scope *scope = hakmem_scope_create(NULL, 0, NULL, NULL);
+    return scope ? scope_arena(scope) : 0;
+}
+
+/* The statistics of the arena, as far as names ask for them. */
+static void collect(struct snapshot *now, size_t arena)
+{
+    struct hakmem_scope_figures scoped = {0};
+    struct hakmem_scope *scope = SCOPES ? scope_of_arena(arena) : NULL;
+    if (scope)
+        *now = (struct snapshot){0};
+    else
+        stats_collect(now);
+    if (scope)
+        scope_look(scope, &scoped);
+    else if (SCOPES && arena == ARENAS_ALL)
+        scope_sum(&scoped);
+    now->total.live_bytes += scoped.live_bytes;
+    now->total.committed_bytes += scoped.resident_bytes;
+    now->total.mapped_bytes += scoped.resident_bytes;
+}
+
 /* The value of a control, as the bits of its type. */
-static uint64_t control_value(enum control control)
+static uint64_t control_value(enum control control, size_t arena)
 {
     struct snapshot now;
     const struct hakmem_stats *total = &now.total;
     if (control >= CONTROL_stats_allocated)
-        stats_collect(&now);
+        collect(&now, control < CONTROL_FIRST_OF_ARENAS ? ARENAS_ALL : arena);
     switch (control) {
 #define CONTROL(id, name, type, access, value)                                                     \
     case CONTROL_##id:                                                                             \
         return (uint64_t)(value);
 #include "compat/mallctl.def"
+#undef CONTROL
+#define CONTROL(id, name, type, access, value)                                                     \
+    case CONTROL_##id:                                                                             \
+        return SCOPES ? (uint64_t)(value) : 0;
+#include "compat/arenas.def"
 #undef CONTROL
     default:
         return 0;
@@ -105,7 +151,16 @@ static int dump(const char *path)
     return hakmem_profile_write(path ? path : "jeprof.%p.heap") ? EFAULT : 0;
 }
 
-/* Acts on a control; `value` is the written value. */
+/* Lets the calling thread allocate from the arena. */
+static int change_arena(size_t arena)
+{
+    struct hakmem_scope *scope = SCOPES ? scope_of_arena(arena) : NULL;
+    if (arena && !scope)
+        return EFAULT;
+    return SCOPES ? scope_change(scope) : 0;
+}
+
+/* Acts on a control; `value` is the written value, or else the arena of the name. */
 static int act(enum control control, uint64_t value)
 {
     switch (control) {
@@ -116,7 +171,7 @@ static int act(enum control control, uint64_t value)
         options_set("background", value != 0);
         return 0;
     case CONTROL_thread_arena:
-        return value < ARENAS ? 0 : EFAULT;
+        return change_arena(value);
     case CONTROL_thread_idle:
     case CONTROL_thread_tcache_flush:
         hakmem_thread_flush();
@@ -128,6 +183,14 @@ static int act(enum control control, uint64_t value)
     case CONTROL_arena_dirty_decay_ms:
     case CONTROL_arenas_dirty_decay_ms:
         return set_delay((ssize_t)value);
+    case CONTROL_arena_reset:
+        if (SCOPES)
+            hakmem_scope_reset(scope_of_arena(value));
+        return 0;
+    case CONTROL_arena_destroy:
+        if (SCOPES)
+            hakmem_scope_destroy(scope_of_arena(value));
+        return 0;
     case CONTROL_prof_active:
         return set_active(value != 0);
     case CONTROL_prof_dump:
@@ -146,15 +209,30 @@ static bool copy_value(uint64_t value, size_t bytes, void *old, size_t *old_leng
     return fits;
 }
 
+/* Why the name cannot be used with that arena; 0: it can. */
+static int arena_error(enum control control, size_t arena)
+{
+    if (!SCOPES || control < CONTROL_FIRST_OF_ARENAS || control == CONTROL_arenas_create ||
+        scope_of_arena(arena))
+        return 0;
+    if (forms[control].access == ACTS)
+        return EFAULT;
+    return arena && arena != ARENAS_ALL ? ENOENT : 0;
+}
+
 /* All calls come here: reads and then writes, if the pointers for it are given. */
 static int exchange(
-    enum control control, void *old, size_t *old_length, const void *new, size_t new_length)
+    enum control control, size_t arena, void *old, size_t *old_length, const void *new,
+    size_t new_length)
 {
     size_t bytes = forms[control].bytes;
+    int error = arena_error(control, arena);
+    if (error)
+        return error;
     bool reads = old || old_length, writes = new || new_length;
     uint64_t value = 0;
     if (forms[control].access == ACTS)
-        return reads || writes ? EPERM : act(control, 0);
+        return reads || writes ? EPERM : act(control, arena);
     if ((forms[control].access == READ && writes) || (forms[control].access == TAKES && reads))
         return EPERM;
     if (new &&new_length != bytes)
@@ -164,8 +242,10 @@ static int exchange(
     /* A call that writes the epoch reads the new one. */
     if (new &&control == CONTROL_epoch)
         act(control, value);
-    if (old && old_length && !copy_value(control_value(control), bytes, old, old_length))
+    if (old && old_length && !copy_value(control_value(control, arena), bytes, old, old_length))
         return EINVAL;
+    if (control == CONTROL_arenas_create && old && !*(const unsigned *)old)
+        return EAGAIN;
     bool acts = (new &&control != CONTROL_epoch) || forms[control].access == TAKES;
     return acts ? act(control, value) : 0;
 }
@@ -177,19 +257,32 @@ static void look_after_idle_memory(void)
         heap_leave(heap);
 }
 
+/* The control of that name, and the number in it; negative: there is none. */
+static int find_control(const char *name, size_t *number)
+{
+    int control = names_find(names, name, number);
+    if (!SCOPES || control >= 0)
+        return control;
+    control = names_find(names_of_arenas, name, number);
+    return control < 0 ? control : control + CONTROL_FIRST_OF_ARENAS;
+}
+
 EXPORT int mallctl(const char *name, void *old, size_t *old_length, void *new, size_t new_length)
 {
-    size_t number;
+    size_t number = 0;
     look_after_idle_memory();
-    int control = names_find(names, name, &number);
+    int control = find_control(name, &number);
     if (control < 0)
         return ENOENT;
-    return exchange((enum control)control, old, old_length, new, new_length);
+    return exchange((enum control)control, number, old, old_length, new, new_length);
 }
 
 /* Counts the parts of a name between dots. `*number_at`: which part is a number; 0: none. */
-static size_t count_parts(const char *name, size_t *number_at)
+static size_t count_parts(size_t control, size_t *number_at)
 {
+    const char *name = SCOPES && control >= CONTROL_FIRST_OF_ARENAS
+                           ? names_at(names_of_arenas, control - CONTROL_FIRST_OF_ARENAS)
+                           : names_at(names, control);
     size_t parts = 1;
     for (*number_at = 0; *name; name++) {
         parts += *name == '.';
@@ -202,10 +295,10 @@ static size_t count_parts(const char *name, size_t *number_at)
 EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *length)
 {
     size_t number = 0, number_at;
-    int control = names_find(names, name, &number);
+    int control = find_control(name, &number);
     if (control < 0)
         return ENOENT;
-    *length = size_min(*length, count_parts(names_at(names, (size_t)control), &number_at));
+    *length = size_min(*length, count_parts((size_t)control, &number_at));
     for (size_t i = 0; i < *length; i++)
         mib[i] = i == 0 ? (size_t)control : i == number_at ? number : 0;
     return 0;
@@ -216,8 +309,9 @@ EXPORT int mallctlbymib(
 {
     size_t number_at;
     look_after_idle_memory();
-    if (!length || mib[0] >= CONTROL_COUNT ||
-        length != count_parts(names_at(names, mib[0]), &number_at))
+    if (!length || mib[0] >= (SCOPES ? CONTROL_COUNT : CONTROL_FIRST_OF_ARENAS) ||
+        length != count_parts(mib[0], &number_at))
         return ENOENT;
-    return exchange((enum control)mib[0], old, old_length, new, new_length);
+    size_t number = number_at ? mib[number_at] : 0;
+    return exchange((enum control)mib[0], number, old, old_length, new, new_length);
 }

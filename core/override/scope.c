@@ -31,12 +31,12 @@ void hakmem_scope_leave(struct hakmem_scope *scope)
 
 void *hakmem_scope_malloc(struct hakmem_scope *scope, size_t size)
 {
-    return SCOPES ? scope_take(scope, size, MIN_ALIGNMENT) : NULL;
+    return SCOPES ? scope_take(scope, NULL, size, MIN_ALIGNMENT) : NULL;
 }
 
 void *hakmem_scope_aligned_alloc(struct hakmem_scope *scope, size_t alignment, size_t size)
 {
-    return SCOPES ? scope_take(scope, size, alignment) : NULL;
+    return SCOPES ? scope_take(scope, NULL, size, alignment) : NULL;
 }
 
 size_t hakmem_scope_usage(

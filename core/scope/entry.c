@@ -23,17 +23,21 @@ static void set_entered(struct scope_entry *entry)
         heap_leave(heap);
 }
 
+/* What a thread that is in the scope from now on has entered. */
+static struct scope_entry entry_into(struct hakmem_scope *scope)
+{
+    uint64_t number = scope ? ATOMIC_LOAD_RELAXED(&scope->number) : 0;
+    return (struct scope_entry){.scope = scope, .number = number, .below = scope_entered};
+}
+
 int scope_enter(struct hakmem_scope *scope)
 {
+    if (scope && !scope_lives(scope))
+        scope_end_used(scope, "hakmem_scope_enter");
     int type = cancel_put_off();
     struct scope_entry *entry = metadata_alloc(sizeof *entry);
     if (entry) {
-        *entry = (struct scope_entry){.scope = scope, .below = scope_entered};
-        if (scope) {
-            scope_lock(scope, "hakmem_scope_enter");
-            entry->number = scope->number;
-            scope_unlock(scope);
-        }
+        *entry = entry_into(scope);
         set_entered(entry);
     }
     cancel_restore(type);
@@ -64,15 +68,38 @@ void scope_thread_ends(void)
         leave_last();
 }
 
-void *scope_take(struct hakmem_scope *scope, size_t size, size_t alignment)
+void *scope_take(struct hakmem_scope *scope, void *block, size_t size, size_t alignment)
 {
     int type = cancel_put_off();
-    struct scope_entry entry = {scope, ATOMIC_LOAD_RELAXED(&scope->number), scope_entered, NULL};
+    struct scope_entry entry = entry_into(scope);
     scope_entered = &entry;
-    void *block = alloc_any(size, alignment, size_class_aligned(size, alignment), false);
+    if (block) {
+        set_entered(&entry);
+        block = alloc_resize_aligned(block, size, alignment);
+        set_entered(entry.below);
+    } else {
+        block = alloc_any(size, alignment, size_class_aligned(size, alignment), false);
+    }
     scope_entered = entry.below;
     cancel_restore(type);
     return block;
+}
+
+int scope_change(struct hakmem_scope *scope)
+{
+    if (!scope_entered)
+        return scope ? scope_enter(scope) : 0;
+    int type = cancel_put_off();
+    scope_entered->number = entry_into(scope).number;
+    scope_entered->scope = scope;
+    set_entered(scope_entered);
+    cancel_restore(type);
+    return 0;
+}
+
+unsigned scope_arena_entered(void)
+{
+    return scope_is_entered() ? scope_entered->scope->arena : 0;
 }
 
 bool scope_ask(struct hakmem_scope *full, size_t bytes)

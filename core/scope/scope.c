@@ -111,14 +111,16 @@ void scope_destroy(struct hakmem_scope *scope)
 
 /* ---- Figures --------------------------------------------------------------------------------- */
 
-void scope_usage(struct hakmem_scope *scope, struct hakmem_scope_figures *usage)
+bool scope_look(struct hakmem_scope *scope, struct hakmem_scope_figures *usage)
 {
     int type = cancel_put_off();
-    scope_lock(scope, "hakmem_scope_usage");
-    usage->live_blocks = scope->live_blocks;
-    usage->live_bytes = scope->live_bytes;
-    usage->limit_bytes = scope->limit == SIZE_MAX ? 0 : scope->limit;
-    scope_unlock(scope);
+    bool lives = scope_try_lock(scope);
+    if (lives) {
+        usage->live_blocks = scope->live_blocks;
+        usage->live_bytes = scope->live_bytes;
+        usage->limit_bytes = scope->limit == SIZE_MAX ? 0 : scope->limit;
+        scope_unlock(scope);
+    }
     /* The system is asked without the lock: spans may come and go. */
     usage->resident_bytes = 0;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;)
@@ -126,6 +128,26 @@ void scope_usage(struct hakmem_scope *scope, struct hakmem_scope_figures *usage)
             usage->resident_bytes +=
                 os_resident_bytes(region->base, ((struct span *)region)->bytes);
     cancel_restore(type);
+    return lives;
+}
+
+void scope_usage(struct hakmem_scope *scope, struct hakmem_scope_figures *usage)
+{
+    if (!scope_look(scope, usage))
+        scope_end_used(scope, "hakmem_scope_usage");
+}
+
+void scope_sum(struct hakmem_scope_figures *sum)
+{
+    *sum = (struct hakmem_scope_figures){0};
+    for (struct hakmem_scope *scope = scope_first(); scope; scope = scope->next) {
+        struct hakmem_scope_figures usage;
+        if (scope->parent || !scope_look(scope, &usage))
+            continue;
+        sum->live_blocks += usage.live_blocks;
+        sum->live_bytes += usage.live_bytes;
+        sum->resident_bytes += usage.resident_bytes;
+    }
 }
 
 void scope_describe(struct text *text, const void *address)

@@ -77,10 +77,35 @@ struct hakmem_scope *scope_create(
     void *argument);
 int scope_enter(struct hakmem_scope *scope);
 void scope_leave(struct hakmem_scope *scope);
-void *scope_take(struct hakmem_scope *scope, size_t size, size_t alignment);
+/* malloc or realloc as if the thread were in the scope. */
+void *scope_take(struct hakmem_scope *scope, void *block, size_t size, size_t alignment);
 void scope_usage(struct hakmem_scope *scope, struct hakmem_scope_figures *usage);
 void scope_limit(struct hakmem_scope *scope, size_t limit);
 void scope_reset(struct hakmem_scope *scope);
 void scope_destroy(struct hakmem_scope *scope);
+
+/* ---- For jemalloc's names, to which a scope is an arena: see compat/ ------------------------- */
+
+/* The figures of a scope, if it lives; else false. */
+bool scope_look(struct hakmem_scope *scope, struct hakmem_scope_figures *usage);
+
+/* The figures of all scopes together, but for limits. */
+void scope_sum(struct hakmem_scope_figures *sum);
+
+/* Highest number of an arena; 0: no scope was ever made. */
+unsigned scope_arenas(void);
+
+/* The number of a scope, which it keeps. */
+unsigned scope_arena(const struct hakmem_scope *scope);
+
+/* The scope of that number; NULL: none lives. */
+struct hakmem_scope *scope_of_arena(size_t arena);
+
+/* The number of the scope that the calling thread is in; 0: none. */
+unsigned scope_arena_entered(void);
+
+/* Leaves the last entry, if there is one, and enters this scope, or, with NULL, none. Returns 0, or
+ * ENOMEM. */
+int scope_change(struct hakmem_scope *scope);
 
 #endif

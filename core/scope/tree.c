@@ -21,6 +21,24 @@ struct hakmem_scope *scope_first(void)
     return ATOMIC_LOAD_ACQUIRE(&records);
 }
 
+unsigned scope_arenas(void)
+{
+    return scope_first() ? scope_first()->arena : 0;
+}
+
+unsigned scope_arena(const struct hakmem_scope *scope)
+{
+    return scope->arena;
+}
+
+struct hakmem_scope *scope_of_arena(size_t arena)
+{
+    struct hakmem_scope *scope = scope_first();
+    while (scope && scope->arena != arena)
+        scope = scope->next;
+    return scope && scope_lives(scope) ? scope : NULL;
+}
+
 /* ---- Records --------------------------------------------------------------------------------- */
 
 static struct hakmem_scope *reuse_scope(void)
@@ -42,9 +60,10 @@ static struct hakmem_scope *make_scope(void)
     if (!scope)
         return NULL;
     scope->next = scope_first();
+    do
+        scope->arena = scope->next ? scope->next->arena + 1 : 1;
     while (!__atomic_compare_exchange_n(
-        &records, &scope->next, scope, true, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
-        continue;
+        &records, &scope->next, scope, true, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE));
     return scope;
 }
 
@@ -73,14 +92,19 @@ struct hakmem_scope *scope_create(
         scope = make_scope();
     if (scope) {
         text_init(&text, scope->name, sizeof scope->name);
-        text_foreign(&text, name, strlen(name));
+        if (name) {
+            text_foreign(&text, name, strlen(name));
+        } else {
+            text_string(&text, "arena ");
+            text_unsigned(&text, scope->arena);
+        }
         text_terminate(&text);
         scope->callback = callback;
         scope->argument = argument;
         scope->limit = limit ? limit : SIZE_MAX;
         scope->was_reset = false;
         scope->inside = 0;
-        scope->parent = scope_is_entered() ? scope_entered->scope : NULL;
+        scope->parent = name && scope_is_entered() ? scope_entered->scope : NULL;
         scope->root = scope->parent ? scope->parent->root : scope;
         start_scope(scope);
     }
@@ -109,16 +133,20 @@ void scope_end_used(const struct hakmem_scope *scope, const char *call)
     fatal_scope(call, "use after the end of", scope, ": ", scope->name);
 }
 
+bool scope_try_lock(struct hakmem_scope *scope)
+{
+    if (UNLIKELY(!scope_lives(scope)))
+        return false;
+    lock_acquire(&scope->root->lock);
+    bool lives = scope_lives(scope);
+    if (UNLIKELY(!lives))
+        lock_release(&scope->root->lock);
+    return lives;
+}
+
 void scope_lock(struct hakmem_scope *scope, const char *call)
 {
-    bool lives = scope_lives(scope);
-    if (LIKELY(lives)) {
-        lock_acquire(&scope->root->lock);
-        lives = scope_lives(scope);
-        if (UNLIKELY(!lives))
-            lock_release(&scope->root->lock);
-    }
-    if (UNLIKELY(!lives))
+    if (UNLIKELY(!scope_try_lock(scope)))
         scope_end_used(scope, call);
 }
 

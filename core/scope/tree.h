@@ -27,6 +27,7 @@
 
 struct hakmem_scope {
     struct hakmem_scope *next;   /* const once linked: the record made before */
+    unsigned arena;              /* const once linked: its number for jemalloc's calls, from 1 on */
     struct list_node by_end;     /* lock of the records: the queue of ended ones */
     struct hakmem_scope *parent; /* const while live, as the next three and the name */
     struct hakmem_scope *root;   /* of its tree; its own in a root */
@@ -63,6 +64,9 @@ ALWAYS_INLINE bool scope_lives(const struct hakmem_scope *scope)
 {
     return ATOMIC_LOAD_ACQUIRE(&scope->number) % 2;
 }
+
+/* Locks the tree of a scope; false: it has ended. */
+bool scope_try_lock(struct hakmem_scope *scope);
 
 /* Locks the tree of a scope that a caller passed to `call`; aborts if it has ended. */
 void scope_lock(struct hakmem_scope *scope, const char *call);

@@ -62,7 +62,10 @@ use hakmem_sys as sys;
 #[path = "miri.rs"]
 mod sys;
 
-pub use hakmem_sys::{Stats, Usage};
+mod scope;
+
+pub use hakmem_sys::{ScopeFigures, Stats, Usage};
+pub use scope::{Entered, Scope, ScopeError};
 
 /// The allocator: see the [crate].
 ///

@@ -2,7 +2,9 @@
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
-use super::{Stats, Usage};
+pub use hakmem_sys::{Scope, ScopeCallback};
+
+use super::{ScopeFigures, Stats, Usage};
 
 const ENOENT: c_int = 2;
 
@@ -68,3 +70,44 @@ pub unsafe extern "C" fn hakmem_option_get(_: *const c_char, _: *mut c_long) -> 
 pub unsafe extern "C" fn hakmem_option_set(_: *const c_char, _: c_long) -> c_int {
     ENOENT
 }
+
+pub unsafe extern "C" fn hakmem_scope_create(
+    _: *const c_char,
+    _: usize,
+    _: Option<ScopeCallback>,
+    _: *mut c_void,
+) -> *mut Scope {
+    core::ptr::null_mut()
+}
+
+pub unsafe extern "C" fn hakmem_scope_enter(_: *mut Scope) -> c_int {
+    0
+}
+
+pub unsafe extern "C" fn hakmem_scope_leave(_: *mut Scope) {}
+
+pub unsafe extern "C" fn hakmem_scope_usage(
+    _: *mut Scope,
+    _: *mut ScopeFigures,
+    _: usize,
+) -> usize {
+    0
+}
+
+pub unsafe extern "C" fn hakmem_scope_limit(_: *mut Scope, _: usize) {}
+
+pub unsafe extern "C" fn hakmem_scope_reset(_: *mut Scope) {}
+
+pub unsafe extern "C" fn hakmem_scope_destroy(_: *mut Scope) {}
+
+#[cfg(feature = "allocator-api2")]
+pub unsafe extern "C" fn hakmem_scope_aligned_alloc(
+    _: *mut Scope,
+    _: usize,
+    _: usize,
+) -> *mut c_void {
+    core::ptr::null_mut()
+}
+
+#[cfg(feature = "allocator-api2")]
+pub unsafe extern "C" fn hakmem_free(_: *mut c_void) {}

@@ -89,6 +89,31 @@ pub struct Stats {
     pub limit_purges: u64,
 }
 
+/// A scope, of which only pointers are known: see [`hakmem_scope_create`].
+#[repr(C)]
+pub struct Scope {
+    _private: [u8; 0],
+}
+
+/// What a scope holds, with those inside it: what [`hakmem_scope_usage`] fills in.
+#[repr(C)]
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScopeFigures {
+    /// Blocks that were handed out and not freed.
+    pub live_blocks: u64,
+    /// Usable bytes of those.
+    pub live_bytes: u64,
+    /// Bytes of its pages that are in memory.
+    pub resident_bytes: u64,
+    /// Bytes that its blocks may have together; 0: no limit.
+    pub limit_bytes: u64,
+}
+
+/// Called in a thread whose allocation of so many bytes finds the scope at its limit; 1: it has
+/// made room, so the allocation tries again; 0: that fails.
+pub type ScopeCallback = unsafe extern "C" fn(*mut Scope, usize, *mut c_void) -> c_int;
+
 /// Calls and memory of blocks of one tier or one size class: see [`hakmem_get_tier`].
 #[repr(C)]
 #[non_exhaustive]
@@ -219,6 +244,76 @@ unsafe extern "C" {
     ///
     /// `path` is a string with a NUL at its end.
     pub fn hakmem_profile_write(path: *const c_char) -> c_int;
+
+    /// Makes a scope, whose blocks may have `limit` bytes together; 0: no limit. At the limit
+    /// `callback` is called with `argument`. Null: there is no memory, or the library has no
+    /// scopes.
+    ///
+    /// # Safety
+    ///
+    /// `name` is a string with a NUL at its end, and the callback may be called with its argument
+    /// in any thread that allocates in the scope. It does not unwind.
+    pub fn hakmem_scope_create(
+        name: *const c_char,
+        limit: usize,
+        callback: Option<ScopeCallback>,
+        argument: *mut c_void,
+    ) -> *mut Scope;
+
+    /// Lets the calling thread allocate from the scope, or, with null, from none, until it leaves.
+    /// Returns 0, or `ENOMEM`.
+    ///
+    /// # Safety
+    ///
+    /// The scope is null, or was not destroyed.
+    pub fn hakmem_scope_enter(scope: *mut Scope) -> c_int;
+
+    /// Leaves what was entered last, which has to be this scope.
+    ///
+    /// # Safety
+    ///
+    /// None is asked for: a mistake ends the process.
+    pub fn hakmem_scope_leave(scope: *mut Scope);
+
+    /// A block of the scope, at a multiple of `alignment`. Null: there is no memory, or no room
+    /// below the limit.
+    ///
+    /// # Safety
+    ///
+    /// The scope was not destroyed, and the alignment is a power of two.
+    pub fn hakmem_scope_aligned_alloc(
+        scope: *mut Scope,
+        alignment: usize,
+        size: usize,
+    ) -> *mut c_void;
+
+    /// Fills in `*usage`. Returns the bytes of it that the library knows.
+    ///
+    /// # Safety
+    ///
+    /// The scope was not destroyed, and `usage` points to `size` bytes that may be written.
+    pub fn hakmem_scope_usage(scope: *mut Scope, usage: *mut ScopeFigures, size: usize) -> usize;
+
+    /// Sets the limit of a scope; 0: none.
+    ///
+    /// # Safety
+    ///
+    /// The scope was not destroyed.
+    pub fn hakmem_scope_limit(scope: *mut Scope, limit: usize);
+
+    /// Ends all blocks of the scope and of those inside it.
+    ///
+    /// # Safety
+    ///
+    /// The scope was not destroyed, and nobody uses those blocks any more.
+    pub fn hakmem_scope_reset(scope: *mut Scope);
+
+    /// Ends the scope and those inside it, with all their blocks.
+    ///
+    /// # Safety
+    ///
+    /// The scope was not destroyed, and nobody uses it or those blocks any more.
+    pub fn hakmem_scope_destroy(scope: *mut Scope);
 
     /// Reads an option. Returns 0, or `ENOENT` when there is none of that name.
     ///

@@ -13,7 +13,7 @@ static void *block;
 
 static void *take(struct hakmem_scope *scope, size_t size)
 {
-    void *taken = scope_take(scope, size, MIN_ALIGNMENT);
+    void *taken = scope_take(scope, NULL, size, MIN_ALIGNMENT);
     CHECK(taken);
     *(volatile char *)taken = 1;
     return taken;
