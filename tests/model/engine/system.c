@@ -594,3 +594,14 @@ void libc_free(void *block)
 {
     libc_alloc((size_t)block, 0, false);
 }
+
+void *libc_realloc(void *block, size_t size)
+{
+    (void)block;
+    return libc_alloc(size, 0, false);
+}
+
+size_t libc_usable_size(const void *block)
+{
+    return (size_t)libc_alloc((size_t)block, 0, false);
+}
