@@ -2,7 +2,8 @@
 
 Packages them, which builds each package by itself from what is in it, and checks that the C sources
 are in there as files and that the library defines no global name but its own. Without the network,
-from what Cargo has. Works below BUILD/cargo-crates. Skipped (77) where Cargo is too old to package
+from what Cargo has. Works in a new folder of BUILD each time, by whose name Cargo keeps what it has
+unpacked. Skipped (77) where Cargo is too old to package
 crates that need each other (before 1.90).
 """
 
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77
@@ -65,8 +67,8 @@ def main():
     if version_of_cargo() < (1, 90):
         print("skipped: Cargo is too old to package crates that need each other")
         return SKIPPED
-    target = pathlib.Path(sys.argv[1]).resolve() / "cargo-crates"
-    shutil.rmtree(target, ignore_errors=True)
+    build = pathlib.Path(sys.argv[1]).resolve()
+    target = pathlib.Path(tempfile.mkdtemp(prefix="cargo-crates-", dir=build))
     selected = [word for crate in CRATES for word in ("--package", crate)]
     try:
         run("cargo", "package", "--offline", "--allow-dirty", "--quiet", "--target-dir",
