@@ -3,8 +3,7 @@
 Packages them, which builds each package by itself from what is in it, and checks that the C sources
 are in there as files and that the library defines no global name but its own. Without the network,
 from what Cargo has. Works in a new folder of BUILD each time, by whose name Cargo keeps what it has
-unpacked. Skipped (77) where Cargo is too old to package
-crates that need each other (before 1.90).
+unpacked. Skipped (77) where Cargo is too old to package crates that need each other (before 1.90).
 """
 
 import pathlib

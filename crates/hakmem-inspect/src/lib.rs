@@ -34,6 +34,7 @@ pub mod regions;
 pub mod report;
 pub mod residency;
 pub mod samples;
+pub mod scopes;
 pub mod sites;
 pub mod slab;
 pub mod snapshot;

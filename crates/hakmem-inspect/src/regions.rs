@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::layout::{words, Field, Layout};
 use crate::maps::{Mapped, Mapping};
 use crate::memory::Memory;
+use crate::scopes::SpanShape;
 use crate::slab::Slab;
 
 /// A superslab.
@@ -52,6 +53,8 @@ pub struct Regions {
     pub bigs: Vec<Big>,
     /// Mappings of scopes, by address.
     pub scoped: Vec<Range<u64>>,
+    /// The scopes of these.
+    pub scopes: Vec<u64>,
     /// The second level of the page map: addresses of its leaves.
     pub leaves: Vec<u64>,
     /// Records that made no sense when they were read: somebody was changing them.
@@ -90,10 +93,8 @@ struct Shape {
     big_dirty: Field,
     big_live: Field,
     big_cached: Field,
-    /// Older libraries do not tell it.
     big_sample: Option<Field>,
-    /// The kind of regions of scopes, and where their length is; none: the library has no scopes.
-    scope: Option<(u64, Field)>,
+    span: Option<SpanShape>,
 }
 
 impl Shape {
@@ -126,11 +127,7 @@ impl Shape {
             big_live: layout.field("big.live")?,
             big_cached: layout.field("big.cached")?,
             big_sample: layout.field("big.sample").ok(),
-            scope: layout
-                .constant("REGION_SCOPE", 255)
-                .ok()
-                .zip(layout.field("span.bytes").ok())
-                .map(|(kind, bytes)| (kind as u64, bytes)),
+            span: SpanShape::of(layout),
         })
     }
 }
@@ -225,18 +222,21 @@ impl Regions {
             let kind = shape.region_kind.of(&record);
             if kind == shape.big_kind {
                 self.add_big(shape, mapped, &record);
-            } else if let Some((_, bytes)) = shape.scope.filter(|&(scope, _)| scope == kind) {
-                self.add_scoped(mapped, base, bytes.of(&record));
+            } else if let Some(span) = shape.span.as_ref().filter(|span| span.kind == kind) {
+                self.add_scoped(mapped, base, &record, span);
             } else {
                 self.add_superslab(shape, mapped, &record, slabs);
             }
         }
     }
 
-    fn add_scoped(&mut self, mapped: &Mapped, base: u64, bytes: u64) {
-        match base.checked_add(bytes) {
-            Some(end) if mapped.covers(&(base..end)) => self.scoped.push(base..end),
-            _ => self.torn += 1,
+    fn add_scoped(&mut self, mapped: &Mapped, base: u64, record: &[u8], span: &SpanShape) {
+        let range = base..base.saturating_add(span.bytes.of(record));
+        if mapped.covers(&range) {
+            self.scoped.push(range);
+            self.scopes.push(span.scope.of(record));
+        } else {
+            self.torn += 1;
         }
     }
 

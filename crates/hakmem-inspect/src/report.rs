@@ -17,6 +17,7 @@ use crate::part::{Part, PARTS};
 use crate::process::{age_ns, resident_bytes, resident_bytes_exact, Process};
 use crate::residency::Residency;
 use crate::samples::LiveSample;
+use crate::scopes::{self, ScopeReport};
 use crate::sites::Site;
 use crate::snapshot::{library, Settings, Snapshot};
 use crate::statistics::Statistics;
@@ -45,6 +46,8 @@ pub struct Report {
     pub without_memory_bytes: u64,
     /// The parts of the resident memory.
     pub parts: Vec<PartReport>,
+    /// The scopes that have memory, those that have most first.
+    pub scopes: Vec<ScopeReport>,
     /// The library's statistics.
     pub statistics: Statistics,
     /// Superslabs.
@@ -297,6 +300,7 @@ pub fn report(
         swapped_bytes: residency.swapped,
         without_memory_bytes: account.without_memory,
         parts: PARTS.iter().map(|&it| part(it)).collect(),
+        scopes: scopes::reports(&snapshot.scopes, &snapshot.regions, residency),
         statistics: snapshot.statistics.clone(),
         superslabs: snapshot.regions.superslabs.len() as u64,
         heaps: snapshot.heaps.count,

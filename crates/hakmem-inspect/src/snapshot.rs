@@ -14,6 +14,7 @@ use crate::memory::{Budget, Memory};
 use crate::ranges::merged;
 use crate::regions::Regions;
 use crate::samples::{live_samples, LiveSample};
+use crate::scopes::{scopes, Scope};
 use crate::sites::{sites, Site};
 use crate::slab::Slab;
 use crate::statistics::{big_parts, Statistics};
@@ -39,6 +40,8 @@ pub struct Snapshot {
     pub sites: Vec<Site>,
     /// Samples that live.
     pub samples: Vec<LiveSample>,
+    /// Scopes that have memory.
+    pub scopes: Vec<Scope>,
     /// Data of the program and its libraries, in order and apart.
     pub data: Vec<Range<u64>>,
     /// Memory of its records, in order and apart.
@@ -151,6 +154,7 @@ impl Snapshot {
             cycles: Cycles::read(memory, layout).unwrap_or_default(),
             sites: sites(memory, layout).unwrap_or_default(),
             samples: live_samples(memory, layout, &regions),
+            scopes: scopes(memory, layout, &regions),
             classes,
             regions,
             heaps,

@@ -14,7 +14,7 @@ type Metric = (&'static str, &'static str, &'static [&'static str]);
 /// The labels of every process.
 const PROCESS: [&str; 2] = ["pid", "program"];
 
-const GAUGES: [Metric; 8] = [
+const GAUGES: [Metric; 12] = [
     (
         "hakmem_process_info",
         "A process that hakmem serves: version and preset of the library; control group, start in \
@@ -52,6 +52,26 @@ const GAUGES: [Metric; 8] = [
         &["tier"],
     ),
     ("hakmem_thread_heaps", "Heaps that threads have.", &[]),
+    (
+        "hakmem_scope_live_blocks",
+        "Blocks of a scope, with those inside it, handed out and not freed.",
+        &["scope"],
+    ),
+    (
+        "hakmem_scope_live_bytes",
+        "Usable bytes of the blocks of a scope, with those inside it.",
+        &["scope"],
+    ),
+    (
+        "hakmem_scope_resident_bytes",
+        "Resident memory of a scope, with those inside it.",
+        &["scope"],
+    ),
+    (
+        "hakmem_scope_limit_bytes",
+        "Bytes that the blocks of a scope may have, if it has a limit.",
+        &["scope"],
+    ),
 ];
 
 const COUNTERS: [Metric; 6] = [
@@ -182,6 +202,7 @@ impl Figures {
             let name = part.part.name();
             set("hakmem_resident_bytes", &[name], part.resident_bytes);
         }
+        self.add_scopes(&labels, report);
         for tier in &statistics.tiers {
             let more = [tier.name];
             set("hakmem_live_blocks", &more, tier.live_blocks);
@@ -196,6 +217,25 @@ impl Figures {
         }
         for (call, calls) in statistics.system_calls.by_name() {
             count("hakmem_system_calls_total", &[call], calls);
+        }
+    }
+
+    /// Scopes of one name count together: a program may have one for each request.
+    fn add_scopes(&self, labels: &[&str], report: &Report) {
+        for scope in &report.scopes {
+            let name = one_line(&scope.name);
+            let labels = [labels, &[&name]].concat();
+            let add = |metric: &str, value: u64| {
+                self.gauges[metric]
+                    .with_label_values(&labels)
+                    .add(value as f64);
+            };
+            add("hakmem_scope_live_blocks", scope.live_blocks);
+            add("hakmem_scope_live_bytes", scope.live_bytes);
+            add("hakmem_scope_resident_bytes", scope.resident_bytes);
+            if scope.limit_bytes != 0 {
+                add("hakmem_scope_limit_bytes", scope.limit_bytes);
+            }
         }
     }
 

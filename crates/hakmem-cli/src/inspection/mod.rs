@@ -14,6 +14,7 @@ pub mod leaks;
 pub mod live;
 pub mod metrics;
 mod page;
+mod parts;
 pub mod pinned;
 pub mod screen;
 pub mod serve;

@@ -12,6 +12,7 @@ use ratatui::widgets::{Paragraph, Sparkline};
 use ratatui::Frame;
 
 use super::fit::{draw_table, figure, whole_words, wrapped};
+use super::parts::{draw_parts, scopes};
 use super::slow;
 use super::text::{self, count};
 use super::watch::{Look, Rates};
@@ -132,7 +133,7 @@ impl View {
     }
 
     /// Resident bytes of a part now and at the beginning.
-    fn growth(&self, part: &PartReport) -> (u64, u64) {
+    pub(super) fn growth(&self, part: &PartReport) -> (u64, u64) {
         (self.begin.report.resident(part.part), part.resident_bytes)
     }
 
@@ -159,7 +160,8 @@ pub fn draw(frame: &mut Frame, view: &View) {
     let area = frame.area();
     let parts = view.parts();
     let (head, foot) = (head(view, area.width), foot(view, area.width));
-    let fixed = [head.len() as u16, parts.len() as u16 + 2, foot.len() as u16];
+    let rows = parts.len() + scopes(&view.look.report).len();
+    let fixed = [head.len() as u16, rows as u16 + 2, foot.len() as u16];
     let mut room = area.height.saturating_sub(fixed.iter().sum());
     let mut take = |rows: u16| {
         let taken = if rows <= room { rows } else { 0 };
@@ -194,7 +196,7 @@ pub fn draw(frame: &mut Frame, view: &View) {
     frame.render_widget(Paragraph::new(foot), foot_area);
 }
 
-fn colour_of(part: &PartReport) -> Color {
+pub(super) fn colour_of(part: &PartReport) -> Color {
     Color::Indexed(colour(part.part).0)
 }
 
@@ -253,30 +255,6 @@ fn draw_bar(frame: &mut Frame, area: Rect, view: &View) {
     });
     let line = Line::from(spans.collect::<Vec<_>>());
     frame.render_widget(Paragraph::new(vec![Line::default(), line]), area);
-}
-
-fn draw_parts(frame: &mut Frame, area: Rect, view: &View, parts: &[&PartReport]) {
-    let rows = parts.iter().map(|part| {
-        let (before, now) = view.growth(part);
-        let unless = |is_empty: bool, text: String| if is_empty { String::new() } else { text };
-        let all = view.look.report.accounted_bytes;
-        [
-            Span::styled("■", Style::new().fg(colour_of(part))).into(),
-            Line::from(part.title),
-            figure(bytes(part.resident_bytes)),
-            figure(share(part.resident_bytes, all)),
-            figure(unless(before == now, change(before, now))),
-            figure(unless(part.blocks == 0, part.blocks.to_string())),
-        ]
-    });
-    let area = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(1),
-        ..area
-    };
-    let titles = ["", "Part", "Resident", "Share", "Growth", "Blocks"];
-    let columns = [(1, 0), (23, 0), (10, 0), (8, 2), (11, 1), (12, 3)];
-    draw_table(frame, area, titles, columns, rows.collect());
 }
 
 fn draw_calls(frame: &mut Frame, area: Rect, view: &View) {

@@ -64,6 +64,7 @@ pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned, style: &Sty
     let mut text = head(report);
     text.push_str(&bar(report, style));
     push_parts(&mut text, report, style);
+    push_scopes(&mut text, report);
     push_advice(&mut text, report);
     push_calls(&mut text, report);
     push_sites(&mut text, report, sites);
@@ -195,6 +196,34 @@ fn push_part(text: &mut String, report: &Report, part: &PartReport, style: &Styl
         bytes(part.resident_bytes),
         share(part.resident_bytes, report.accounted_bytes),
     );
+}
+
+/// Rows of scopes.
+const SCOPES: usize = 10;
+
+fn push_scopes(text: &mut String, report: &Report) {
+    if report.scopes.is_empty() {
+        return;
+    }
+    text.push_str("\nScopes, with those inside them     resident       live  of at most  blocks\n");
+    for scope in report.scopes.iter().take(SCOPES) {
+        let limit = match scope.limit_bytes {
+            0 => String::new(),
+            limit => bytes(limit),
+        };
+        let _ = writeln!(
+            text,
+            "  {:<32}{:>10} {:>10}  {limit:>10}  {}",
+            one_line(&scope.name),
+            bytes(scope.resident_bytes),
+            bytes(scope.live_bytes),
+            number(scope.live_blocks),
+        );
+    }
+    if report.scopes.len() > SCOPES {
+        let more = report.scopes.len() - SCOPES;
+        let _ = writeln!(text, "  and {} more", number(more as u64));
+    }
 }
 
 /// A part that is smaller than this share of all is not worth a word.

@@ -1,6 +1,6 @@
 //! What `hakmem inspect` says of scopes.
 
-use crate::fixtures::{compile, library, scratch, skip};
+use crate::fixtures::{compile, hakmem, library, scratch, skip};
 use crate::inspect::{inspect, resident, Running};
 
 /// A program that holds 40 blocks of 1 MiB less 100 bytes, one of 5 MiB, and 10,000 small ones in a
@@ -15,7 +15,7 @@ const SCOPED: &str = r#"
     int hakmem_scope_enter(struct hakmem_scope *);
     static void take(size_t size) { memset(malloc(size), 1, size); }
     int main(void) {
-        hakmem_scope_enter(hakmem_scope_create("part", 0, NULL, NULL));
+        hakmem_scope_enter(hakmem_scope_create("part", 64 << 20, NULL, NULL));
         for (int i = 0; i < 40; i++)
             take((1 << 20) - 100);
         take(5 << 20);
@@ -25,6 +25,12 @@ const SCOPED: &str = r#"
         char c;
         return (int)read(0, &c, 1);
     }"#;
+
+fn printed_by(arguments: &[&str]) -> String {
+    let output = hakmem().args(arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
 
 #[test]
 fn what_scopes_hold_is_a_part() {
@@ -44,6 +50,17 @@ fn what_scopes_hold_is_a_part() {
         "{scoped}"
     );
     assert_eq!(report["torn"], 0);
+    let scope = &report["scopes"][0];
+    assert_eq!(scope["name"], "part");
+    assert_eq!(scope["live_blocks"], 10041);
+    assert_eq!(scope["live_bytes"], (45 << 20) + 10000 * 112);
+    assert_eq!(scope["resident_bytes"], scoped);
+    assert_eq!(scope["limit_bytes"], 64 << 20);
+    let metrics = printed_by(&["metrics", &running.pid()]);
+    let label = "program=\"scoped\",scope=\"part\"} 10041\n";
+    assert!(metrics.contains(label), "{metrics}");
+    let text = printed_by(&["inspect", &running.pid()]);
+    assert!(text.contains("\n  part "), "{text}");
     let (all, rss) = (&report["accounted_bytes"], &report["rss_bytes"]);
     let share = all.as_f64().unwrap() / rss.as_f64().unwrap();
     assert!((0.98..1.02).contains(&share), "{share}");
