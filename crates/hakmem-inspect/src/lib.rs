@@ -21,6 +21,7 @@ pub mod counts;
 pub mod cycles;
 pub mod error;
 pub mod find;
+pub mod group;
 pub mod heaps;
 pub mod layout;
 pub mod maps;

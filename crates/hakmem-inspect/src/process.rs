@@ -197,6 +197,11 @@ fn state(pid: i32) -> Option<String> {
     Some(text.rsplit_once(") ")?.1.to_owned())
 }
 
+/// Whether there is such a process, and it has not ended.
+pub fn runs(pid: i32) -> bool {
+    state(pid).is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
 /// Whether it has ended, all but its number.
 fn is_zombie(pid: i32) -> bool {
     state(pid).is_some_and(|state| state.starts_with(['Z', 'X']))

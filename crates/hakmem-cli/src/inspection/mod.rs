@@ -1,12 +1,14 @@
 //! The subcommands that look at processes from outside: `hakmem inspect`, `top`, `metrics` and
 //! `serve`.
 //!
-//! [`hakmem_inspect`] reads; here is what is shown. [`text`] and [`html`] are the forms of
-//! `inspect`, [`serve`] is the server, [`served`] what it answers and [`page`] how that looks in a
-//! browser, [`screen`] draws for `top` what [`watch`] sees, as far as it [`fit`]s, [`live`] names
-//! call sites, [`pinned`] says what live blocks pin, [`slow`] prints what slow paths cost,
-//! [`words`] is what all have in common.
+//! [`hakmem_inspect`] reads, mostly in a thread [`apart`]; here is what is shown. [`text`] and
+//! [`html`] are the forms of `inspect`, [`serve`] is the server, [`served`] what it answers and
+//! [`page`] how that looks in a browser, [`screen`] draws for `top` what [`watch`] sees, as far as
+//! it [`fit`]s, [`live`] names call sites, [`pinned`] says what live blocks pin, [`peaks`] keeps
+//! profiles of high moments, [`slow`] prints what slow paths cost, [`words`] is what all have in
+//! common.
 
+pub mod apart;
 pub mod figures;
 pub mod fit;
 pub mod html;
@@ -14,6 +16,7 @@ pub mod leaks;
 pub mod live;
 pub mod metrics;
 mod page;
+mod peaks;
 pub mod pinned;
 pub mod screen;
 pub mod serve;
@@ -38,6 +41,7 @@ use serde::Serialize;
 
 use crate::cli::InspectArguments;
 use crate::output::{print, print_bytes, Document};
+use apart::unless_stuck;
 use target::Target;
 
 /// Call sites that are told.
@@ -69,7 +73,7 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         .map(Document::private)
         .transpose()?;
     let mut report = match Target::of(&arguments.target)? {
-        Target::Process(pid) => hakmem_inspect::inspect(pid)?,
+        Target::Process(pid) => unless_stuck(pid, move || Ok(hakmem_inspect::inspect(pid)?))?,
         Target::Core(path) => inspect_core(&Core::open(&path)?)?,
     };
     if let Some(age) = arguments.older_than {
