@@ -5,8 +5,8 @@
 //! [`html`] are the forms of `inspect`, [`serve`] is the server, [`served`] what it answers and
 //! [`page`] how that looks in a browser, [`screen`] draws for `top` what [`watch`] sees, as far as
 //! it [`fit`]s, [`live`] names call sites, [`pinned`] says what live blocks pin, [`peaks`] keeps
-//! profiles of high moments, [`slow`] prints what slow paths cost, [`words`] is what all have in
-//! common.
+//! profiles of high moments, [`python`] says what Python functions do, [`slow`] prints what slow
+//! paths cost, [`words`] is what all have in common.
 
 pub mod apart;
 pub mod figures;
@@ -18,6 +18,7 @@ pub mod metrics;
 mod page;
 mod peaks;
 pub mod pinned;
+mod python;
 pub mod screen;
 pub mod serve;
 mod served;
@@ -33,8 +34,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{bail, Result};
+use hakmem_inspect::maps::Mapping;
+use hakmem_inspect::memory::Memory;
 use hakmem_inspect::report::inspect_core;
-use hakmem_inspect::{Core, Report};
+use hakmem_inspect::{Core, Process, Report};
 use hakmem_profile::pins::Pinned;
 use hakmem_profile::units;
 use serde::Serialize;
@@ -73,8 +76,18 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         .map(Document::private)
         .transpose()?;
     let mut report = match Target::of(&arguments.target)? {
-        Target::Process(pid) => unless_stuck(pid, move || Ok(hakmem_inspect::inspect(pid)?))?,
-        Target::Core(path) => inspect_core(&Core::open(&path)?)?,
+        Target::Process(pid) => {
+            let look = move || {
+                let report = hakmem_inspect::inspect(pid)?;
+                let process = Process::open(pid)?;
+                Ok(with_python(report, &process.memory, &process.mappings))
+            };
+            unless_stuck(pid, look)?
+        }
+        Target::Core(path) => {
+            let core = Core::open(&path)?;
+            with_python(inspect_core(&core)?, &core, &core.mappings)
+        }
     };
     if let Some(age) = arguments.older_than {
         keep_older(&mut report, age)?;
@@ -109,6 +122,13 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn with_python(report: Report, memory: &dyn Memory, mappings: &[Mapping]) -> Report {
+    Report {
+        python: hakmem_inspect::python::look(memory, mappings),
+        ..report
+    }
 }
 
 /// Leaves the call sites of old blocks.

@@ -12,8 +12,8 @@ use hakmem_profile::units::shortened;
 use hakmem_report::format::one_line;
 
 use super::live::NamedSite;
-use super::slow;
 use super::words::{bytes, colour, number, sampled, share, GROUPS, PAGE_STATES};
+use super::{python, slow};
 use crate::locale::has_colours;
 use crate::prose::{broken, columns};
 
@@ -69,6 +69,9 @@ pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned, style: &Sty
     push_sites(&mut text, report, sites);
     if pinned.matters() {
         push_pinned(&mut text, pinned, PINNED);
+    }
+    if let Some(python) = &report.python {
+        text.push_str(&python::render(python));
     }
     if let Some(cycles) = &report.cycles {
         text.push_str(&slow::render(cycles));

@@ -10,6 +10,7 @@ mod generate;
 mod inspect;
 mod inspect_live;
 mod inspect_pinned;
+mod inspect_python;
 mod inspect_scopes;
 mod metrics;
 mod musl;
