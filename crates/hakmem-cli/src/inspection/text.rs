@@ -66,7 +66,7 @@ pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned, style: &Sty
     push_parts(&mut text, report, style);
     push_advice(&mut text, report);
     push_calls(&mut text, report);
-    push_sites(&mut text, report, sites);
+    push_sites(&mut text, report, sites, style);
     if pinned.matters() {
         push_pinned(&mut text, pinned, PINNED);
     }
@@ -236,25 +236,37 @@ fn push_calls(text: &mut String, report: &Report) {
     }
 }
 
-fn push_sites(text: &mut String, report: &Report, sites: &[NamedSite]) {
+/// Columns of the name of a call site, where there is room for them, and those of its figures.
+const NAME: usize = 44;
+const NAME_LEAST: usize = 20;
+const FIGURES: usize = 46;
+
+fn push_sites(text: &mut String, report: &Report, sites: &[NamedSite], style: &Style) {
     let living = |site: &&NamedSite| site.live_bytes > 0;
     if !sites.iter().any(|site| living(&site)) {
         return;
     }
+    let room = style.columns.map_or(NAME, |it| it.saturating_sub(FIGURES));
+    let name = room.clamp(NAME_LEAST, NAME);
+    let mut title = format!("\nWho holds it, {}", sampled(report));
+    if title.chars().count() > name + 3 {
+        text.push_str(&title);
+        title = "\n".into();
+    }
     let _ = writeln!(
         text,
-        "\n{:<46}{:>10}{:>10}{:>12}{:>12}",
-        format!("Who holds it, {}", sampled(report)),
+        "{title:<width$}{:>10}{:>10}{:>12}{:>12}",
         "live",
         "± at 95%",
         "blocks",
-        "allocated"
+        "allocated",
+        width = name + 3 // With the line feed.
     );
     for site in sites.iter().filter(living) {
         let _ = writeln!(
             text,
-            "  {:<44}{:>10}{:>10}{:>12}{:>12}",
-            shortened(&site.owner, 43),
+            "  {:<name$}{:>10}{:>10}{:>12}{:>12}",
+            shortened(&site.owner, name - 1),
             bytes(site.live_bytes),
             bytes(site.live_error_bytes),
             number(site.live_blocks),
