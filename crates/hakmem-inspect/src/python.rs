@@ -1,4 +1,4 @@
-//! What the threads of a Python program are doing, as its interpreter knows it: CPython 3.11 to 3.13.
+//! What the threads of a Python program are doing, as its interpreter (CPython 3.11 to 3.13) knows.
 //!
 //! The interpreter is neither stopped nor asked. Its objects are read as they are, and a stack may
 //! be of two moments, or cut off where it was being changed.

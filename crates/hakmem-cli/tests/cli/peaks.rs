@@ -11,7 +11,7 @@ use crate::fixtures::{compile, hakmem, scratch, skip};
 use crate::inspect::Running;
 use crate::metrics::{free_port, start, until};
 
-/// Holds 20 MB more with each of three steps, gives all back, and waits; each step waits for a file.
+/// Holds 20 MB more with each of three steps, gives all back, and waits; steps wait for files.
 const GROWER: &str = "
     #include <stdio.h>
     #include <stdlib.h>
