@@ -1,4 +1,4 @@
-//! Looks in a thread of its own: at the memory of who may be hostile, which may be that of a file or
+//! Looks in a thread of its own: at the memory of who may be hostile, that of a file perhaps, or of
 //! a page whose server never answers. A defect that is found by one process is to end no service.
 
 use std::fs::{self, read_link};
