@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -20,6 +20,7 @@ use hakmem_inspect::{Error, Process};
 use hakmem_report::format::one_line;
 
 use crate::cli::RecordArguments;
+use crate::inspection::apart::{apart, unless_stuck};
 use crate::inspection::target::process_of;
 use crate::interrupt::Interrupt;
 use crate::lookout::Lookout;
@@ -44,15 +45,17 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
         bail!("a process that runs keeps its options: --attach goes without --option and --preset");
     }
     let pid = process_of(target)?;
-    let process = Process::open(pid)?;
-    let name = format!("process {pid} ({})", one_line(&process.name()));
+    let process = unless_stuck(pid, move || Ok(Process::open(pid)?))?;
+    let title = process.name();
+    let name = format!("process {pid} ({})", one_line(&title));
     if process::has_filter(pid) && !arguments.force {
         bail!(
             "{name} has a filter of system calls (seccomp), which may end it for what a recording \
              needs: a thread, files; --force attaches all the same"
         );
     }
-    let attachment = match Attachment::open(&process, &find_library(&process)?) {
+    let open = move || Ok(Attachment::open(&process, &find_library(&process)?));
+    let attachment = match unless_stuck(pid, open)? {
         Err(Error::Missing { version, .. }) => bail!(
             "{name} runs on a hakmem {version} that is too old to be asked: start the program by \
              `hakmem record -- PROGRAM`, or on the hakmem of this command"
@@ -71,7 +74,7 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
         name,
     };
     // The library knows the title, which a server may have changed.
-    let program = process.name().replace('/', "_").replace('%', "%%");
+    let program = title.replace('/', "_").replace('%', "%%");
     let pattern = record::pattern(&places.written, &program);
     session.begin(arguments, &pattern)?;
     let lookout = Lookout::begin(&places.seen, &before);
@@ -154,9 +157,11 @@ fn end_children(pattern: &OsStr, parent: i32) {
         if child == parent || !String::from_utf8_lossy(&maps).contains(&suffix) {
             continue;
         }
-        let opened = Process::open(child)
-            .and_then(|process| Attachment::open(&process, &find_library(&process)?));
-        let Ok(attachment) = opened else {
+        let opened = apart(move || {
+            Process::open(child)
+                .and_then(|process| Attachment::open(&process, &find_library(&process)?))
+        });
+        let Some(Ok(attachment)) = opened else {
             continue;
         };
         if attachment.is_recording() && attachment.pattern() == pattern.as_bytes() {
@@ -231,9 +236,12 @@ impl Session {
             true => 1,
             false => u64::from(arguments.sample_kib) << 10,
         };
-        attachment
-            .prepare(pattern.as_bytes(), mean_bytes)
-            .with_context(gone)?;
+        match attachment.prepare(pattern.as_bytes(), mean_bytes) {
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                bail!("cannot record to {}: {error}", pattern.to_string_lossy())
+            }
+            prepared => prepared.with_context(gone)?,
+        }
         attachment.ask(Request::Begin).with_context(gone)?;
         let asked = Instant::now();
         if !self.wait(answered, || self.is_over() || asked.elapsed() >= PATIENCE)? {

@@ -254,10 +254,13 @@ samples (HAKMEM_SAMPLE_KIB=512), and under / a page to look at. Where several pr
 served, ?pid=1234 says which one. Whoever reaches the address may read all that: names of programs \
 and functions, and what they hold.
 
+A name leads to the next process of that name when the first has ended.
+
 Exit status: 2 when the process cannot be looked at, or the address not be used.
 
 Examples:
   hakmem serve redis-server
+  hakmem serve redis-server --peaks /var/lib/hakmem
   go tool pprof -http=: http://127.0.0.1:6060/debug/pprof/heap
   hakmem serve all --listen 127.0.0.1:9427")]
 pub struct ServeArguments {
@@ -267,6 +270,9 @@ pub struct ServeArguments {
     /// Answer at this address, HOST:PORT or :PORT
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6060")]
     pub listen: String,
+    /// Keep profiles of the moments of most memory, and of those near a control group's limit
+    #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
+    pub peaks: Option<PathBuf>,
 }
 
 /// `hakmem trim`

@@ -4,6 +4,8 @@
 //! through it.
 
 mod report;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -82,6 +84,11 @@ fn wait_for_the_writer() -> Result<()> {
     Ok(())
 }
 
+/// A longer line is no frame: paths and names have some thousand bytes.
+const LONGEST: usize = 64 << 10;
+/// Bytes of frames and words of crash reports, which are all kept: thousands of reports.
+const MOST: usize = 32 << 20;
+
 /// Reads to the end. What cannot become a frame is passed on before its line ends.
 fn pass(mut input: impl BufRead, explainer: &mut Explainer, out: &mut dyn Write) -> io::Result<()> {
     let (mut line, mut passed) = (Vec::new(), 0);
@@ -106,9 +113,11 @@ fn pass(mut input: impl BufRead, explainer: &mut Explainer, out: &mut dyn Write)
             explainer.end_stack(out)?;
             return out.flush();
         }
-        if !line.trim_ascii_start().starts_with(b"#") && !line.trim_ascii_start().is_empty() {
+        let start = line.trim_ascii_start();
+        if line.len() > LONGEST || !start.is_empty() && !start.starts_with(b"#") {
             explainer.end_stack(out)?;
             out.write_all(&line[passed..])?;
+            line.truncate(LONGEST);
             passed = line.len();
         }
         out.flush()?;
@@ -121,6 +130,8 @@ struct Explainer {
     namer: Namer,
     said: BTreeSet<String>,
     frames: u64,
+    /// Bytes of what is kept.
+    kept: usize,
     /// The line before the stack that is being read.
     title: String,
     /// The first calls of it: those inside of hakmem say nothing.
@@ -134,13 +145,14 @@ struct Explainer {
 const DEEPEST: usize = 16;
 
 impl Explainer {
-    /// A line, of which so many bytes were passed on already.
+    /// A line, of which so many bytes were passed on already: then it is no frame.
     fn line(&mut self, line: &[u8], passed: usize, out: &mut dyn Write) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
-        let Some((number, mut place)) = place(&text) else {
+        let Some((number, mut place)) = place(&text).filter(|_| passed == 0) else {
             self.end_stack(out)?;
             let text = text.trim();
             if text.starts_with("hakmem: ") {
+                self.keep(size_of::<Report>() + text.len())?;
                 if self
                     .reports
                     .last()
@@ -159,6 +171,7 @@ impl Explainer {
         let is_exact = number == 0 && self.title == "backtrace";
         place.offset = place.offset.saturating_sub(u64::from(!is_exact));
         self.frames += 1;
+        self.keep(size_of::<Call>() + line.len())?;
         let call = Call {
             line: line.to_owned(),
             number,
@@ -176,6 +189,17 @@ impl Explainer {
         }
     }
 
+    fn keep(&mut self, bytes: usize) -> io::Result<()> {
+        self.kept += bytes;
+        match self.kept > MOST {
+            true => Err(io::Error::other(format!(
+                "it has more than {} MiB of crash reports",
+                MOST >> 20
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// Shows the first calls, from the one that called hakmem on: or all, where hakmem itself got
     /// the signal.
     fn open_stack(&mut self, out: &mut dyn Write) -> io::Result<()> {
@@ -188,6 +212,7 @@ impl Explainer {
         };
         let first = inside.map_or(0, |last| (last + 1).min(self.held.len() - 1));
         self.is_open = true;
+        self.keep(size_of::<Stack>() + self.title.len())?;
         if let Some(report) = self.reports.last_mut() {
             report.stacks.push(Stack {
                 title: self.title.clone(),
@@ -243,129 +268,5 @@ impl Explainer {
                 Vec::new()
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What becomes of pieces of input, and what was explained.
-    fn passed(pieces: &[&str]) -> (Vec<String>, Explainer) {
-        /// Remembers what was there when it was flushed.
-        #[derive(Default)]
-        struct Flushed(Vec<u8>, Vec<String>);
-        impl Write for Flushed {
-            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                self.0.write(bytes)
-            }
-            fn flush(&mut self) -> io::Result<()> {
-                let text = String::from_utf8(std::mem::take(&mut self.0)).unwrap();
-                self.1.push(text);
-                Ok(())
-            }
-        }
-        /// Gives a piece at a time, as a pipe does.
-        struct Pieces<'a>(Vec<&'a [u8]>);
-        impl io::Read for Pieces<'_> {
-            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-                unreachable!("it is read by pieces")
-            }
-        }
-        impl BufRead for Pieces<'_> {
-            fn fill_buf(&mut self) -> io::Result<&[u8]> {
-                Ok(self.0.first().copied().unwrap_or_default())
-            }
-            fn consume(&mut self, _: usize) {
-                if !self.0.is_empty() {
-                    self.0.remove(0);
-                }
-            }
-        }
-        let (mut explainer, mut out) = (Explainer::default(), Flushed::default());
-        let pieces = Pieces(pieces.iter().map(|piece| piece.as_bytes()).collect());
-        pass(pieces, &mut explainer, &mut out).unwrap();
-        (out.1, explainer)
-    }
-
-    #[test]
-    fn calls_are_before_the_address_behind_them() {
-        let (_, explainer) = passed(&[
-            "hakmem: words\nbacktrace:\n  #0 0x1 (/a+0x10)\n  #1 0x1 (/a+0x20)\nfreed by thread \
-             7:\n  #0 0x1 (/a+0x30)\n",
-        ]);
-        let report = &explainer.reports[0];
-        assert_eq!(report.what, ["hakmem: words"]);
-        let offsets =
-            |stack: &Stack| -> Vec<u64> { stack.calls.iter().map(|call| call.offset).collect() };
-        assert_eq!(offsets(&report.stacks[0]), [0x10, 0x1f]);
-        assert_eq!(offsets(&report.stacks[1]), [0x2f]);
-        assert_eq!(report.stacks[1].title, "freed by thread 7");
-    }
-
-    #[test]
-    fn what_is_no_frame_is_passed_on_as_it_comes() {
-        let pieces = [
-            "ready> ",
-            "yes\n  #0 0x1 (/nowh",
-            "ere+0x10)\n",
-            "more\n",
-            "end",
-        ];
-        let (flushed, explainer) = passed(&pieces);
-        // The frame is held until it is known that no call inside of hakmem follows.
-        let expected = [
-            "ready> ",
-            "yes\n",
-            "",
-            "  #0 0x1 (/nowhere+0x10)\nmore\n",
-            "end",
-            "",
-        ];
-        assert_eq!(flushed, expected);
-        assert_eq!(explainer.said.len(), 1);
-    }
-
-    /// What is shown of these calls, each a file and a function, or none.
-    fn shown(what: &str, calls: &[(&str, &str)]) -> String {
-        let calls = calls.iter().zip(0..).map(|((module, function), number)| {
-            let frame = Frame {
-                function: (*function).to_owned(),
-                ..Frame::default()
-            };
-            let is_named = !function.is_empty();
-            Call {
-                line: format!("#{number} {module}\n").into_bytes(),
-                number,
-                module: (*module).to_owned(),
-                offset: 1,
-                functions: is_named.then_some(frame).into_iter().collect(),
-            }
-        });
-        let (_, mut explainer) = passed(&[what, "backtrace:\n"]);
-        explainer.held = calls.collect();
-        let mut out = Vec::new();
-        explainer.end_stack(&mut out).unwrap();
-        String::from_utf8(out).unwrap().replace(" in \n", "\n")
-    }
-
-    #[test]
-    fn calls_inside_of_hakmem_are_left_out() {
-        let misuse = "hakmem: free(): double free of 0x7f1e22400000\n";
-        let aborted = format!("hakmem: SIGABRT in /a, process 7, thread 7\n{misuse}");
-        let linked = |last| [("/a", "fatal_print"), ("/a", last), ("/a", "main")];
-        for last in ["free", "free_slow", "resize_block", "hakmem_free"] {
-            for what in [misuse, &aborted] {
-                assert_eq!(shown(what, &linked(last)), "#2 main\n", "{last}");
-            }
-        }
-        let library = ("/lib/libhakmem.so.0", "");
-        let calls = [library, library, ("/a", "main"), ("/a", "")];
-        assert_eq!(shown(misuse, &calls), "#2 main\n#3 /a\n");
-        assert_eq!(shown(misuse, &calls[..2]), "#1 /lib/libhakmem.so.0\n");
-        // Where hakmem itself got the signal, its calls are what there is to see.
-        let crash = "hakmem: SIGSEGV at 0x10, where nothing is mapped\n";
-        let all = "#0 /lib/libhakmem.so.0\n#1 /lib/libhakmem.so.0\n#2 main\n#3 /a\n";
-        assert_eq!(shown(crash, &calls), all);
     }
 }

@@ -15,6 +15,7 @@ use hakmem_process::spawn_deaf;
 use hakmem_profile::file::{writer_of, HEADER_NUMBERS};
 use rustix::time::{clock_gettime, ClockId};
 
+use crate::inspection::apart::apart;
 use crate::inspection::pinned;
 use crate::record::{maps_file, recordings_in};
 
@@ -73,7 +74,7 @@ fn look(path: &Path, most: &mut u64) -> Option<()> {
     if file.metadata().ok()?.uid() != owner || !maps_file(pid, Path::new(path.file_name()?)) {
         return None;
     }
-    let report = hakmem_inspect::inspect(pid).ok()?;
+    let report = apart(move || hakmem_inspect::inspect(pid))?.ok()?;
     let mut pinned = pinned::look(&report);
     if pinned.pinned_bytes <= *most {
         return None;

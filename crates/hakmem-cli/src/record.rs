@@ -176,7 +176,8 @@ const SUMMARY_MAX: u64 = 128 << 20;
 
 /// One that the program may have written, or anybody else who may write there.
 pub(crate) fn read_new(path: &Path) -> Result<Recording> {
-    Ok(parse(&read_recording(path, SUMMARY_MAX)?)?)
+    let file = hakmem_files::unlinked(path)?;
+    Ok(parse(&read_recording(file, SUMMARY_MAX)?)?)
 }
 
 /// Gives back what a file has in reserve. It stays as long.

@@ -73,7 +73,7 @@ pub fn print_written(outputs: &Outputs) -> Result<()> {
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let bytes = match has_suffix(path) {
         // It may lie where others put files, too.
-        true => read_recording(path, RECORDING_MAX),
+        true => hakmem_files::ordinary(path).and_then(|file| read_recording(file, RECORDING_MAX)),
         false => fs::read(path),
     };
     bytes.with_context(|| format!("cannot read {}", path.display()))
@@ -83,8 +83,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// It is longer than that, no ordinary file, or cannot be read.
-pub fn read_recording(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = hakmem_files::ordinary(path)?;
+pub fn read_recording(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     (&file).take(HEAD).read_to_end(&mut bytes)?;
     if is_recording(&bytes) {

@@ -20,7 +20,7 @@ use hakmem_report::format::one_line;
 use serde::Serialize;
 
 use crate::cli::TrimArguments;
-use crate::inspection::metrics::apart;
+use crate::inspection::apart::{apart, unless_stuck};
 use crate::inspection::target::process_of;
 use crate::inspection::words::bytes;
 use crate::output::print;
@@ -84,7 +84,7 @@ pub fn trim(arguments: &TrimArguments) -> Result<ExitCode> {
         }
     } else {
         let pid = process_of(&arguments.target)?;
-        let process = Process::open(pid)?;
+        let process = unless_stuck(pid, move || Ok(Process::open(pid)?))?;
         outcome.processes.push(trim_process(&process, arguments)?);
     }
     match arguments.json {
@@ -99,11 +99,11 @@ impl Outcome {
     /// Trims one of all processes. Those without hakmem are none of ours, and others may be gone
     /// by now.
     fn add(&mut self, pid: i32, arguments: &TrimArguments) {
-        let process = match Process::open(pid) {
-            Ok(process) => process,
-            Err(Error::NoSuchProcess(_)) => return,
+        let process = match apart(move || Process::open(pid)) {
+            Some(Ok(process)) => process,
+            Some(Err(Error::NoSuchProcess(_))) => return,
             // The kernel's own threads have no memory.
-            Err(_) => {
+            _ => {
                 self.unreadable += usize::from(process::usage(pid).is_some());
                 return;
             }
@@ -162,7 +162,8 @@ fn trim_process(process: &Process, arguments: &TrimArguments) -> Result<Trimmed>
     let pid = process.pid;
     let name = process.name();
     let told = format!("process {pid} ({})", one_line(&name));
-    let found = find_library(process)?;
+    let looked_at = process.clone();
+    let found = unless_stuck(pid, move || Ok(find_library(&looked_at)?))?;
     let function = match asleep(&found) {
         Err(Error::Missing { version, .. }) => bail!(
             "{told} runs on a hakmem {version} that is too old to be asked: start the program on \
@@ -196,8 +197,10 @@ fn trim_process(process: &Process, arguments: &TrimArguments) -> Result<Trimmed>
     let began = Instant::now();
     if free >= kept + LEAST {
         let amount = if kept == 0 { u64::MAX } else { free - kept };
+        let looked_at = process.clone();
+        let open = move || Ok(Attachment::open(&looked_at, &found)?);
         let session = Session {
-            attachment: Attachment::open(process, &found)?,
+            attachment: unless_stuck(pid, open)?,
             process,
             told,
         };

@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use crate::find::Found;
 use crate::heaps::Counting;
 use crate::layout::{number, Field, Layout, MAGIC};
 use crate::memory::Memory;
-use crate::process::{all, short_name, Process};
+use crate::process::{all, private_bytes, short_name, Process};
 
 /// The place in a process where requests go. It stays that of the program that runs now: after an
 /// exec, or when the process is gone, nothing can be read or written.
@@ -34,13 +35,24 @@ pub struct Attachment {
 }
 
 /// The memory of the program that ran when it was opened.
-struct Opened(File);
+struct Opened {
+    file: File,
+    pid: i32,
+}
 
 impl Memory for Opened {
     fn read(&self, address: u64, buffer: &mut [u8]) -> bool {
-        self.0.read_exact_at(buffer, address).is_ok()
+        self.file.read_exact_at(buffer, address).is_ok()
+    }
+
+    fn private_bytes(&self) -> u64 {
+        private_bytes(self.pid).unwrap_or(0)
     }
 }
+
+/// What no text of a library is longer than, and no path that it takes is shorter.
+const SAID_MAX: usize = 4096;
+const PATH_BYTES: RangeInclusive<usize> = 256..=65536;
 
 /// What is asked of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +104,16 @@ impl Attachment {
                 .read(true)
                 .write(true)
                 .open(&path)
-                .map(Opened)
+                .map(|file| Opened {
+                    file,
+                    pid: process.pid,
+                })
                 .map_err(|error| Error::Read { what: path, error })?,
         };
+        let (path, said) = (attachment.path.bytes, attachment.said.bytes);
+        if !PATH_BYTES.contains(&path) || said > SAID_MAX {
+            return Err(layout.missing("attach.path"));
+        }
         // It was found in the program that ran then: what is written goes to the one of now.
         let magic = Field {
             offset: 0,
@@ -119,7 +138,7 @@ impl Attachment {
     }
 
     fn write(&self, field: Field, bytes: &[u8]) -> io::Result<()> {
-        self.memory.0.write_all_at(bytes, field.at(self.address))
+        self.memory.file.write_all_at(bytes, field.at(self.address))
     }
 
     /// Says to which files, as the variable HAKMEM_RECORD_FILE does, and at which mean distance of
@@ -162,7 +181,7 @@ impl Attachment {
         if let Some(counting) = &self.counting {
             // It fails when the program is gone.
             counting.hasten(&self.memory, |address, bytes| {
-                let _ = self.memory.0.write_all_at(bytes, address);
+                let _ = self.memory.file.write_all_at(bytes, address);
             });
         }
     }

@@ -72,7 +72,7 @@ pub fn data(memory: &dyn Memory, mappings: &[Mapping]) -> Vec<Range<u64>> {
 }
 
 /// Where files begin in memory.
-fn starts(mappings: &[Mapping]) -> impl Iterator<Item = &Mapping> {
+pub(crate) fn starts(mappings: &[Mapping]) -> impl Iterator<Item = &Mapping> {
     let is_start = |it: &&Mapping| it.offset == 0 && it.readable && it.is_file();
     mappings.iter().filter(is_start)
 }
@@ -102,9 +102,13 @@ fn find_build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// An ELF file in memory.
-struct Object {
-    bias: u64,
-    segments: Vec<Segment>,
+pub(crate) struct Object {
+    /// An address less this is the one in the file.
+    pub bias: u64,
+    /// What is loaded of it.
+    pub segments: Vec<Segment>,
+    /// Where the entries for the linker at run time lie.
+    pub dynamic: Option<Range<u64>>,
     notes: Vec<Range<u64>>,
     /// Where the descriptor may be, likely places first.
     places: Vec<Range<u64>>,
@@ -124,6 +128,7 @@ const GNU_BUILD_ID: u64 = 3;
 
 /// Program headers.
 const LOAD: u32 = 1;
+const DYNAMIC: u32 = 2;
 const NOTE: u32 = 4;
 const RELRO: u32 = 0x6474_e552;
 const WRITABLE: u32 = 2;
@@ -185,7 +190,7 @@ fn layouts(memory: &dyn Memory, place: &Range<u64>, mappings: &[Mapping]) -> Vec
 }
 
 /// The ELF file whose first page lies at the address.
-fn object(memory: &dyn Memory, start: u64) -> Option<Object> {
+pub(crate) fn object(memory: &dyn Memory, start: u64) -> Option<Object> {
     let head = memory.bytes(start, 64)?;
     // 64 bits, of this machine's byte order.
     if head[..4] != *b"\x7fELF" || head[4] != 2 {
@@ -212,14 +217,17 @@ fn object(memory: &dyn Memory, start: u64) -> Option<Object> {
     let places = relro
         .chain(data)
         .map(|header| header.pages(bias, header.file_bytes));
-    let notes = headers.iter().filter(|header| header.kind == NOTE);
-    let notes = notes.map(|header| {
-        let start = header.address.wrapping_add(bias);
-        start..start.saturating_add(header.file_bytes)
-    });
+    let of_kind = |kind| {
+        let headers = headers.iter().filter(move |header| header.kind == kind);
+        headers.map(|header| {
+            let start = header.address.wrapping_add(bias);
+            start..start.saturating_add(header.file_bytes)
+        })
+    };
     Some(Object {
         bias,
-        notes: notes.collect(),
+        dynamic: of_kind(DYNAMIC).next(),
+        notes: of_kind(NOTE).collect(),
         segments: segments.collect(),
         places: places.collect(),
     })

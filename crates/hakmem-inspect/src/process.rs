@@ -63,7 +63,7 @@ impl Process {
         if pid <= 0 || fs::metadata(format!("/proc/{pid}")).is_err() {
             return Err(Error::NoSuchProcess(pid));
         }
-        if is_zombie(pid) {
+        if !runs(pid) {
             return Err(Error::Zombie(pid));
         }
         let denied = |error: io::Error| match error.kind() {
@@ -197,9 +197,9 @@ fn state(pid: i32) -> Option<String> {
     Some(text.rsplit_once(") ")?.1.to_owned())
 }
 
-/// Whether it has ended, all but its number.
-fn is_zombie(pid: i32) -> bool {
-    state(pid).is_some_and(|state| state.starts_with(['Z', 'X']))
+/// Whether there is such a process, and it has not ended.
+pub fn runs(pid: i32) -> bool {
+    state(pid).is_some_and(|state| !state.starts_with(['Z', 'X']))
 }
 
 /// What changes all the time; `None`: the process is gone.
@@ -366,7 +366,7 @@ mod tests {
     fn a_zombie_has_ended() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id() as i32;
-        while !is_zombie(pid) {
+        while runs(pid) {
             std::thread::yield_now();
         }
         let error = Process::open(pid).unwrap_err();

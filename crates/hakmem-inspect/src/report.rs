@@ -15,6 +15,7 @@ use crate::maps::Mapping;
 use crate::memory::Memory;
 use crate::part::{Part, PARTS};
 use crate::process::{age_ns, resident_bytes, resident_bytes_exact, Process};
+use crate::python::Python;
 use crate::residency::Residency;
 use crate::samples::LiveSample;
 use crate::scopes::{self, ScopeReport};
@@ -63,6 +64,9 @@ pub struct Report {
     /// Of slow paths, of a process on the measuring library.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycles: Option<Cycles>,
+    /// What its Python functions do, where somebody has asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub python: Option<Python>,
     /// Call sites of samples, those that hold most first.
     #[serde(skip)]
     pub sites: Vec<Site>,
@@ -308,6 +312,7 @@ pub fn report(
         notes: notes(snapshot, mappings),
         seconds: 0.0,
         cycles: snapshot.cycles.clone(),
+        python: None,
         sites: snapshot.sites.clone(),
         samples: snapshot.samples.clone(),
         files: Vec::new(),

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use chacha20::ChaCha8Rng;
 use hakmem_process::{Exit, LaunchError};
 use hakmem_results::{Arm, ArmKind, Cell, Metric, Outcome, Row, RowKind, Sample};
 use hakmem_statistics::assess::assess;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 
 use crate::executor::{describe_end, digest, Executor, RunError};

@@ -19,11 +19,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
+use chacha20::ChaCha8Rng;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
-use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use syscalls::Sysno;
 

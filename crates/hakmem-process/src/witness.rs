@@ -8,10 +8,10 @@ use std::sync::{mpsc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use chacha20::rand_core::SeedableRng;
+use chacha20::ChaCha8Rng;
 use hakmem_results::RssSample;
 use nix::errno::Errno;
-use rand_chacha::rand_core::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 
 use crate::interrupt::Interrupt;
 use crate::launch::{Exit, Launch, LaunchError, Tools};

@@ -1,10 +1,10 @@
 //! How often tables, the best of several peers, and means over rows are wrong.
 
+use chacha20::ChaCha8Rng;
 use hakmem_results::{Ratio, Verdict};
 use hakmem_statistics::combine::{best_peer, confidence_of_best, mean};
 use hakmem_statistics::signed_rank::{estimate, ratio};
 use hakmem_statistics::verdict::{judge, WRONG_SHARE};
-use rand_chacha::ChaCha8Rng;
 
 mod support;
 

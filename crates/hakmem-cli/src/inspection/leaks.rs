@@ -14,6 +14,7 @@ use hakmem_profile::leaks::{self, Leaks, Search};
 use hakmem_profile::symbols::Symbols;
 
 use crate::cli::{InspectArguments, OutputOptions, RecordingOptions};
+use crate::inspection::apart::unless_stuck;
 use crate::inspection::live;
 use crate::inspection::target::Target;
 use crate::output::Outputs;
@@ -38,7 +39,10 @@ pub fn leaks(arguments: &InspectArguments) -> Result<ExitCode> {
     let outputs = Outputs::with_recording(&outputs, &formats)?;
     let suppressions = suppressions(&arguments.leak_options)?;
     let (report, reach) = match Target::of(&arguments.target)? {
-        Target::Process(pid) => (hakmem_inspect::inspect(pid)?, search_process(pid)?),
+        Target::Process(pid) => {
+            let look = move || Ok((hakmem_inspect::inspect(pid)?, search_process(pid)?));
+            unless_stuck(pid, look)?
+        }
         Target::Core(path) => {
             let core = Core::open(&path)?;
             (inspect_core(&core)?, search_core(&core)?)

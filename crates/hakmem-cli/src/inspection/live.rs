@@ -275,13 +275,14 @@ fn move_files(modules: &mut [Module], symbols: &mut Symbols) {
     }
 }
 
-/// The file that `top` writes to, in the directory that it was started in.
+/// Writes what lives now to a file of the directory, which is named for the process and the moment.
 ///
 /// # Errors
 /// As for [`write_profile`].
-pub fn write_beside(report: &Report) -> Result<String> {
+pub fn write_beside(report: &Report, directory: &Path, moment: &str) -> Result<PathBuf> {
     let name = report.source.name.replace('/', "_");
-    let path = format!("{name}.{}.live.hakprof", report.source.pid.unwrap_or(0));
-    write_profile(report, &Document::private(Path::new(&path))?)?;
+    let name = format!("{name}.{}.{moment}.hakprof", report.source.pid.unwrap_or(0));
+    let path = directory.join(name);
+    write_profile(report, &Document::private(&path)?)?;
     Ok(path)
 }

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::mpsc::{sync_channel, RecvTimeoutError};
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::thread::sleep;
+use std::time::Instant;
 
 use anyhow::{anyhow, bail, Result};
 use hakmem_inspect::{process, Error, Report};
 
+use super::apart::apart;
 use super::figures::Figures;
 use super::serve::serve_at;
-use super::target::process_of;
+use super::target::{name_in, process_named, process_of};
 use crate::cli::MetricsArguments;
 use crate::output::{print_bytes, Document};
 
@@ -40,7 +40,9 @@ fn write_file(collector: &mut Collector, path: &Path, arguments: &MetricsArgumen
             // Those of a process that has ended are not to stay.
             file.write(Figures::new()?.text()?)?;
         }
-        file.write(figures?)?;
+        if figures.is_ok() || !collector.follows() {
+            file.write(figures?)?;
+        }
         match arguments.interval {
             Some(interval) => sleep(interval),
             None => return Ok(()),
@@ -66,11 +68,23 @@ pub fn instance_of(pid: i32) -> Result<Instance, Error> {
     Ok((pid, usage.start))
 }
 
+/// Whether it has not ended.
+pub fn runs(instance: Instance) -> bool {
+    process::runs(instance.0) && instance_of(instance.0).is_ok_and(|it| it == instance)
+}
+
+/// Whether it is in its first moments.
+pub fn is_young(instance: Instance) -> bool {
+    process::age_ns(instance.1) < YOUNG_NS
+}
+
 /// Which processes are looked at, and what is known of them already.
 #[derive(Debug)]
 pub struct Collector {
     /// The only one, if not all.
-    pub only: Option<Instance>,
+    only: Option<Instance>,
+    /// Which leads to the next one when that has ended.
+    name: Option<String>,
     /// Those that are left out.
     known: HashMap<Instance, Known>,
 }
@@ -95,8 +109,33 @@ impl Collector {
         };
         Ok(Collector {
             only,
+            name: name_in(target).filter(|_| only.is_some()),
             known: HashMap::new(),
         })
+    }
+
+    /// Whether not all processes are meant.
+    pub fn is_of_one(&self) -> bool {
+        self.only.is_some()
+    }
+
+    /// Whether it goes on with another process when the only one has ended.
+    pub fn follows(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// The only process that is meant, if not all are. When one that was named has ended, it is the
+    /// next of that name.
+    ///
+    /// # Errors
+    /// There is none of that name now, or several.
+    pub fn only(&mut self) -> Result<Option<Instance>> {
+        if let (Some(name), Some(only)) = (&self.name, self.only) {
+            if !runs(only) {
+                self.only = Some(instance_of(process_named(name)?)?);
+            }
+        }
+        Ok(self.only)
     }
 
     /// The figures of all processes now. Each of these is shown to `see`.
@@ -106,7 +145,7 @@ impl Collector {
     pub fn collect(&mut self, mut see: impl FnMut(Instance, &Report)) -> Result<String> {
         let began = Instant::now();
         let figures = Figures::new()?;
-        match self.only {
+        match self.only()? {
             Some(only) => {
                 let report = self.look(only)?;
                 figures.add(&report);
@@ -147,7 +186,7 @@ impl Collector {
                 continue;
             };
             // An exec may have changed a young one; it is found out when that is asked for next.
-            let young = process::age_ns(key.1) < YOUNG_NS;
+            let young = is_young(key);
             let left_out = match self.known.get(&key) {
                 Some(&it) if it == Known::Endless || !young => Some(it),
                 _ => match apart(move || hakmem_inspect::inspect(pid)) {
@@ -180,46 +219,5 @@ impl Figures {
             Err(_) => self.unreadable.inc(),
         }
         None
-    }
-}
-
-/// How long a look may take: so many times [`WAIT`], since a machine that stood still meanwhile
-/// lets only one of these pass.
-const WAITS: u32 = 50;
-const WAIT: Duration = Duration::from_millis(100);
-
-/// Looks in a thread of its own; `None`: that panicked, or does not come back. Memory may be that
-/// of a file whose server never answers, and a defect found by one process is to end no service.
-pub fn apart<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    apart_for(WAITS, look)
-}
-
-/// The same with another patience.
-pub fn apart_for<T: Send + 'static>(
-    waits: u32,
-    look: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    let (done, result) = sync_channel(1);
-    let thread = thread::Builder::new().spawn(move || done.send(look()));
-    thread.ok()?;
-    for _ in 0..waits {
-        match result.recv_timeout(WAIT) {
-            Ok(result) => return Some(result),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return None,
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_panics_or_hangs_stops_nobody() {
-        assert_eq!(apart(|| 1), Some(1));
-        assert_eq!(apart(|| -> u32 { panic!("as a test") }), None);
-        assert_eq!(apart(|| sleep(WAIT * WAITS * 4)), None);
     }
 }

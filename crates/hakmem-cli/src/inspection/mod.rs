@@ -1,12 +1,14 @@
 //! The subcommands that look at processes from outside: `hakmem inspect`, `top`, `metrics` and
 //! `serve`.
 //!
-//! [`hakmem_inspect`] reads; here is what is shown. [`text`] and [`html`] are the forms of
-//! `inspect`, [`serve`] is the server, [`served`] what it answers and [`page`] how that looks in a
-//! browser, [`screen`] draws for `top` what [`watch`] sees, as far as it [`fit`]s, [`live`] names
-//! call sites, [`pinned`] says what live blocks pin, [`slow`] prints what slow paths cost,
-//! [`words`] is what all have in common.
+//! [`hakmem_inspect`] reads, mostly in a thread [`apart`]; here is what is shown. [`text`] and
+//! [`html`] are the forms of `inspect`, [`serve`] is the server, [`served`] what it answers and
+//! [`page`] how that looks in a browser, [`screen`] draws for `top` what [`watch`] sees, as far as
+//! it [`fit`]s, [`live`] names call sites, [`pinned`] says what live blocks pin, [`peaks`] keeps
+//! profiles of high moments, [`python`] says what Python functions do, [`slow`] prints what slow
+//! paths cost, [`words`] is what all have in common.
 
+pub mod apart;
 pub mod figures;
 pub mod fit;
 pub mod html;
@@ -15,7 +17,9 @@ pub mod live;
 pub mod metrics;
 mod page;
 mod parts;
+mod peaks;
 pub mod pinned;
+mod python;
 pub mod screen;
 pub mod serve;
 mod served;
@@ -31,14 +35,17 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{bail, Result};
+use hakmem_inspect::maps::Mapping;
+use hakmem_inspect::memory::Memory;
 use hakmem_inspect::report::inspect_core;
-use hakmem_inspect::{Core, Report};
+use hakmem_inspect::{Core, Process, Report};
 use hakmem_profile::pins::Pinned;
 use hakmem_profile::units;
 use serde::Serialize;
 
 use crate::cli::InspectArguments;
 use crate::output::{print, print_bytes, Document};
+use apart::unless_stuck;
 use target::Target;
 
 /// Call sites that are told.
@@ -70,8 +77,18 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         .map(Document::private)
         .transpose()?;
     let mut report = match Target::of(&arguments.target)? {
-        Target::Process(pid) => hakmem_inspect::inspect(pid)?,
-        Target::Core(path) => inspect_core(&Core::open(&path)?)?,
+        Target::Process(pid) => {
+            let look = move || {
+                let report = hakmem_inspect::inspect(pid)?;
+                let process = Process::open(pid)?;
+                Ok(with_python(report, &process.memory, &process.mappings))
+            };
+            unless_stuck(pid, look)?
+        }
+        Target::Core(path) => {
+            let core = Core::open(&path)?;
+            with_python(inspect_core(&core)?, &core, &core.mappings)
+        }
     };
     if let Some(age) = arguments.older_than {
         keep_older(&mut report, age)?;
@@ -106,6 +123,13 @@ pub fn inspect(arguments: &InspectArguments) -> Result<ExitCode> {
         })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn with_python(report: Report, memory: &dyn Memory, mappings: &[Mapping]) -> Report {
+    Report {
+        python: hakmem_inspect::python::look(memory, mappings),
+        ..report
+    }
 }
 
 /// Leaves the call sites of old blocks.

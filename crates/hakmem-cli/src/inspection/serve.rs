@@ -26,6 +26,7 @@ use tokio::task::{spawn_blocking, AbortHandle};
 use tokio::time::{sleep, timeout};
 
 use super::metrics::Collector;
+use super::peaks::Peaks;
 use super::served::{Answer, Ask, Served};
 use crate::cli::ServeArguments;
 use crate::output::say;
@@ -65,7 +66,11 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
 /// # Errors
 /// The process cannot be looked at, or the address not be used.
 pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
-    serve_at(&arguments.listen, Collector::of(&arguments.target)?)
+    let collector = Collector::of(&arguments.target)?;
+    if let Some(directory) = &arguments.peaks {
+        Peaks::begin(Collector::of(&arguments.target)?, directory)?;
+    }
+    serve_at(&arguments.listen, collector)
 }
 
 /// The same of processes that are known.

@@ -18,8 +18,9 @@ use hyper::body::Bytes;
 use hyper::StatusCode;
 use prometheus::TEXT_FORMAT;
 
+use super::apart::apart_for;
 use super::live::{no_samples, pprof, Names};
-use super::metrics::{apart_for, instance_of, Collector, Instance};
+use super::metrics::{instance_of, runs, Collector, Instance};
 use super::{page, SITES};
 
 /// What somebody wants to know, of which process if they say it.
@@ -171,7 +172,7 @@ impl Served {
     /// # Errors
     /// The only process that is meant cannot be looked at.
     pub fn new(mut collector: Collector) -> Result<Served> {
-        if let Some(only) = collector.only {
+        if let Some(only) = collector.only()? {
             collector.look(only)?;
         }
         Ok(Served {
@@ -194,14 +195,13 @@ impl Served {
     fn collect(&mut self) -> Result<String> {
         let watched = &mut self.watched;
         let figures = self.collector.collect(|at, it| see(watched, at, it));
-        let runs = |pid, start| instance_of(pid).is_ok_and(|it| it == (pid, start));
-        watched.retain(|&pid, watched| runs(pid, watched.start));
+        watched.retain(|&pid, watched| runs((pid, watched.start)));
         figures
     }
 
     /// The process that is meant; `None`: it may be any of several, or there is none.
     fn meant(&mut self, pid: Option<i32>) -> Result<Option<i32>> {
-        let only = self.collector.only.map(|(pid, _)| pid);
+        let only = self.collector.only()?.map(|(pid, _)| pid);
         if pid.is_none() && only.is_none() {
             self.collect()?;
             let mut all = self.watched.keys().copied();

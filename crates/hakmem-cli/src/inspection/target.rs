@@ -49,13 +49,18 @@ pub fn process_of(text: &str) -> Result<i32> {
     }
 }
 
+/// The name, by which the next process is found when this one has ended; `None`: it is a number.
+pub fn name_in(text: &str) -> Option<String> {
+    text.parse::<i32>().is_err().then(|| text.to_owned())
+}
+
 /// The only process of that name.
-fn process_named(name: &str) -> Result<i32> {
+pub fn process_named(name: &str) -> Result<i32> {
     let own = std::process::id() as i32;
     let pids = process::all();
     let named: Vec<i32> = pids
         .into_iter()
-        .filter(|&pid| pid != own && is_named(pid, name))
+        .filter(|&pid| pid != own && process::runs(pid) && is_named(pid, name))
         .collect();
     match named[..] {
         [] => bail!("there is no process called {}", one_line(name)),

@@ -12,8 +12,8 @@ use hakmem_profile::units::shortened;
 use hakmem_report::format::one_line;
 
 use super::live::NamedSite;
-use super::slow;
 use super::words::{bytes, colour, number, sampled, share, GROUPS, PAGE_STATES};
+use super::{python, slow};
 use crate::locale::has_colours;
 use crate::prose::{broken, columns};
 
@@ -67,9 +67,12 @@ pub fn render(report: &Report, sites: &[NamedSite], pinned: &Pinned, style: &Sty
     push_scopes(&mut text, report);
     push_advice(&mut text, report);
     push_calls(&mut text, report);
-    push_sites(&mut text, report, sites);
+    push_sites(&mut text, report, sites, style);
     if pinned.matters() {
         push_pinned(&mut text, pinned, PINNED);
+    }
+    if let Some(python) = &report.python {
+        text.push_str(&python::render(python));
     }
     if let Some(cycles) = &report.cycles {
         text.push_str(&slow::render(cycles));
@@ -262,25 +265,37 @@ fn push_calls(text: &mut String, report: &Report) {
     }
 }
 
-fn push_sites(text: &mut String, report: &Report, sites: &[NamedSite]) {
+/// Columns of the name of a call site, where there is room for them, and those of its figures.
+const NAME: usize = 44;
+const NAME_LEAST: usize = 20;
+const FIGURES: usize = 46;
+
+fn push_sites(text: &mut String, report: &Report, sites: &[NamedSite], style: &Style) {
     let living = |site: &&NamedSite| site.live_bytes > 0;
     if !sites.iter().any(|site| living(&site)) {
         return;
     }
+    let room = style.columns.map_or(NAME, |it| it.saturating_sub(FIGURES));
+    let name = room.clamp(NAME_LEAST, NAME);
+    let mut title = format!("\nWho holds it, {}", sampled(report));
+    if title.chars().count() > name + 3 {
+        text.push_str(&title);
+        title = "\n".into();
+    }
     let _ = writeln!(
         text,
-        "\n{:<46}{:>10}{:>10}{:>12}{:>12}",
-        format!("Who holds it, {}", sampled(report)),
+        "{title:<width$}{:>10}{:>10}{:>12}{:>12}",
         "live",
         "± at 95%",
         "blocks",
-        "allocated"
+        "allocated",
+        width = name + 3 // With the line feed.
     );
     for site in sites.iter().filter(living) {
         let _ = writeln!(
             text,
-            "  {:<44}{:>10}{:>10}{:>12}{:>12}",
-            shortened(&site.owner, 43),
+            "  {:<name$}{:>10}{:>10}{:>12}{:>12}",
+            shortened(&site.owner, name - 1),
             bytes(site.live_bytes),
             bytes(site.live_error_bytes),
             number(site.live_blocks),

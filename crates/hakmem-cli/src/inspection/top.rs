@@ -1,6 +1,7 @@
 //! `hakmem top`: a process, again and again.
 
 use std::io::{stdout, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -20,7 +21,6 @@ use signal_hook::low_level::emulate_default_handler;
 use super::live::{write_beside, NamedSite, Names};
 use super::pinned;
 use super::screen::{draw, Below, Order, View};
-use super::target::process_of;
 use super::text;
 use super::watch::{Look, Rates, Watch};
 use super::words::{bytes, rate, share};
@@ -40,12 +40,12 @@ struct Line<'a> {
     sites: &'a [NamedSite],
 }
 
-/// Watches a process until it ends or somebody has seen enough.
+/// Watches a process until it ends, unless it was named, or somebody has seen enough.
 ///
 /// # Errors
 /// It cannot be read, or hakmem does not serve it.
 pub fn top(arguments: &TopArguments) -> Result<ExitCode> {
-    let mut watch = Watch::new(process_of(&arguments.target)?)?;
+    let mut watch = Watch::of(&arguments.target)?;
     if arguments.once {
         let (look, rates) = watch.look_twice(arguments.interval)?;
         let text = whole(&look, rates, arguments.json)?;
@@ -100,13 +100,18 @@ fn rates_in_words(rates: &Rates) -> String {
     )
 }
 
-/// A line for each look, until the process ends or nobody reads.
+/// A line for each look, until the process ends or nobody reads. By its name the next one is
+/// waited for.
 fn lines(watch: &mut Watch, arguments: &TopArguments) -> Result<()> {
     let mut before = watch.look()?;
     loop {
         sleep(arguments.interval);
         let look = match watch.look() {
             Ok(look) => look,
+            Err(error) if is_end(&error) && watch.follows() => {
+                before = watch.follow().unwrap_or(before);
+                continue;
+            }
             Err(error) if is_end(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -171,10 +176,12 @@ fn wish(view: &mut View, interval: &mut Duration, key: KeyEvent) -> Wish {
         KeyCode::Char('l') => view.toggle(Below::Sites),
         KeyCode::Char('c') => view.toggle(Below::Cycles),
         KeyCode::Char('w') => {
-            view.message = Some(match write_beside(&view.look.report) {
-                Ok(path) => format!("Written: {path}; see it with hakmem report"),
-                Err(error) => format!("{error:#}"),
-            })
+            view.message = Some(
+                match write_beside(&view.look.report, Path::new(""), "live") {
+                    Ok(path) => format!("Written: {}; see it with hakmem report", path.display()),
+                    Err(error) => format!("{error:#}"),
+                },
+            )
         }
         KeyCode::Char('p') => view.message = Some(NO_PURGE.into()),
         KeyCode::Char('0') => view.begin = view.look.clone(),
@@ -209,6 +216,9 @@ fn spell(buffer: &mut Buffer) {
         }
     }
 }
+
+const ENDED: &str = "It has ended: the next one of its name is waited for";
+const RESTARTED: &str = "It was started anew";
 
 /// Shows the process until it ends, which is said, or a key asks for the end.
 fn interact(
@@ -247,6 +257,17 @@ fn interact(
             Wish::Nothing | Wish::Draw => {}
             Wish::Look => match watch.look() {
                 Ok(look) => view.push(look),
+                Err(error) if is_end(&error) && watch.follows() => {
+                    view.look.at = Instant::now();
+                    view.message = Some(match watch.follow() {
+                        Some(look) => {
+                            view.push(look);
+                            view.begin = view.look.clone();
+                            RESTARTED.into()
+                        }
+                        None => ENDED.into(),
+                    });
+                }
                 Err(error) if is_end(&error) => return Ok(Some("The process has ended.".into())),
                 Err(error) => return Err(error),
             },

@@ -9,7 +9,9 @@ use hakmem_inspect::report::{find_library, inspect_process};
 use hakmem_inspect::{Error, Process, Report};
 use serde::Serialize;
 
+use super::apart::unless_stuck;
 use super::live::{NamedSite, Names};
+use super::target::{name_in, process_named, process_of};
 use super::SITES;
 
 /// A process that is watched.
@@ -20,6 +22,8 @@ pub struct Watch {
     executable: std::path::PathBuf,
     found: Found,
     names: Names,
+    /// Which leads to the next one when it has ended.
+    name: Option<String>,
 }
 
 /// One look.
@@ -61,19 +65,43 @@ pub struct Rates {
 }
 
 impl Watch {
-    /// Begins to watch a process.
+    /// Begins to watch the process of the name or the number.
     ///
     /// # Errors
-    /// It cannot be read, or hakmem does not serve it.
-    pub fn new(pid: i32) -> Result<Watch> {
-        let process = Process::open(pid)?;
+    /// There is none, it cannot be read, or hakmem does not serve it.
+    pub fn of(target: &str) -> Result<Watch> {
+        Watch::new(process_of(target)?, name_in(target))
+    }
+
+    fn new(pid: i32, name: Option<String>) -> Result<Watch> {
+        let find = move || {
+            let process = Process::open(pid)?;
+            Ok((find_library(&process)?, process))
+        };
+        let (found, process) = unless_stuck(pid, find)?;
         Ok(Watch {
-            found: find_library(&process)?,
+            found,
             pid,
             start: process.start,
             executable: process.executable,
             names: Names::default(),
+            name,
         })
+    }
+
+    /// Whether it goes on with another process when this one has ended.
+    pub fn follows(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// Looks at the next process of the name, now that this one has ended; `None`: there is none as
+    /// yet.
+    pub fn follow(&mut self) -> Option<Look> {
+        let pid = process_named(self.name.as_deref()?).ok()?;
+        let mut next = Watch::new(pid, self.name.clone()).ok()?;
+        let look = next.look().ok()?;
+        *self = next;
+        Some(look)
     }
 
     /// Looks at it.
@@ -86,9 +114,11 @@ impl Watch {
             return Err(Error::Gone(self.pid).into());
         }
         if process.executable != self.executable {
-            *self = Watch::new(self.pid)?;
+            *self = Watch::new(self.pid, self.name.take())?;
         }
-        let report = match inspect_process(process, &self.found) {
+        let found = self.found.clone();
+        let look = move || Ok(inspect_process(process, &found)?);
+        let report = match unless_stuck(self.pid, look) {
             // In the middle of its end nothing of it makes sense any more.
             Err(_) if self.has_ended() => return Err(Error::Gone(self.pid).into()),
             report => report?,

@@ -226,7 +226,7 @@ fn top_shows_whole_figures_on_every_screen() {
         return skip("C compiler");
     };
     let running = Running::start(&program, &["4"], &[("HAKMEM_SAMPLE_KIB", "16")]);
-    let look = Watch::new(running.pid().parse().unwrap()).and_then(|mut watch| watch.look());
+    let look = Watch::of(&running.pid()).and_then(|mut watch| watch.look());
     let mut view = View::new(look.unwrap());
     for part in &mut view.look.report.parts {
         part.resident_bytes = 1000 << 20;

@@ -105,6 +105,7 @@ fn a_full_disk_is_named_before_the_program_runs() {
 fn what_others_put_beside_recordings_stops_nothing() {
     let directory = scratch();
     let script = "cd \"$0\"; mkfifo fifo.1.hakprof; ln -s /dev/zero zero.1.hakprof; \
+                  ln -s /etc/passwd link.1.hakprof; \
                   printf 'hakprof\\n' > long.1.hakprof; truncate -s 8G long.1.hakprof; \
                   truncate -s 8G empty.1.hakprof; exec ls / > /dev/null";
     hakmem()
@@ -118,6 +119,7 @@ fn what_others_put_beside_recordings_stops_nothing() {
         .stderr(
             contains("fifo.1.hakprof: it is no ordinary file")
                 .and(contains("zero.1.hakprof: it is no ordinary file"))
+                .and(contains("link.1.hakprof: it is no ordinary file"))
                 .and(contains("long.1.hakprof: 8192 MiB are too much")),
         );
     for name in ["fifo.1.hakprof", "zero.1.hakprof", "long.1.hakprof"] {

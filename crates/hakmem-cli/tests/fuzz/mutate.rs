@@ -1,5 +1,8 @@
 //! Seeds, and what becomes of them.
 
+/// Bytes of a changed text, whose lines would be repeated without end.
+const LONGEST: usize = 4 << 20;
+
 /// An input that is as it should be.
 pub struct Seed {
     pub bytes: Vec<u8>,
@@ -40,7 +43,10 @@ impl Seed {
         for _ in 0..=random.below(most) {
             let place = self.places[random.below(self.places.len())].min(bytes.len());
             match self.is_text {
-                true => change_text(&mut bytes, place, random),
+                true => {
+                    change_text(&mut bytes, place, random);
+                    bytes.truncate(LONGEST);
+                }
                 false => change_number(&mut bytes, place, random),
             }
         }
@@ -94,9 +100,11 @@ fn change_text(bytes: &mut Vec<u8>, place: usize, random: &mut Random) {
     let other = random.below(bytes.len() + 1);
     match random.below(8) {
         0 => {
-            let lines = bytes[line(bytes, other)].repeat(1 + random.below(2) * random.below(200));
+            let repeated = bytes[line(bytes, other)].to_vec();
+            let times = 1 + random.below(2) * random.below(200);
+            let length = (repeated.len() * times).min(LONGEST);
             let at = line(bytes, place).start;
-            bytes.splice(at..at, lines);
+            bytes.splice(at..at, repeated.into_iter().cycle().take(length));
         }
         1 => drop(bytes.drain(line(bytes, place))),
         2 => {

@@ -3,7 +3,10 @@
 use super::{each_heap, Shape, POPS_CHANGE};
 use crate::error::Error;
 use crate::layout::{Field, Layout};
-use crate::memory::Memory;
+use crate::memory::{Budget, Memory};
+
+/// The heaps of some hundred threads.
+const BUDGET_LEAST: u64 = 64 << 20;
 
 /// Where heaps count what their magazines hand out, so that the next one may leave its hit path.
 pub(crate) struct Counting {
@@ -27,6 +30,7 @@ impl Counting {
     /// counted. The block is no sample.
     pub fn hasten(&self, memory: &dyn Memory, write: impl Fn(u64, &[u8])) {
         let (shape, heap) = (&self.shape, &self.shape.heap);
+        let memory = &Budget::with(memory, BUDGET_LEAST);
         each_heap(memory, shape, self.heaps, |record| {
             let (area, shard) = (heap.area.of(record), heap.shard.of(record));
             if heap.bare.of(record) != 0 {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use chacha20::ChaCha8Rng;
 use hakmem_lab::executor::{Executor, RunError};
 use hakmem_lab::experiment::{run, Header};
 use hakmem_lab::observer::{Observer, Phase, Step};
@@ -19,7 +20,6 @@ use hakmem_lab::plan::{Budget, ExitCodes, Output, Plan, Task};
 use hakmem_process::{Cost, Exit, Probe, ProcessRecord, TimedRun, WitnessedRun};
 use hakmem_results::{Arm, ArmKind, Cell, Machine, Measured, Outcome, ResultFile, Row, RowKind};
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};
 use serde_json::json;
 

@@ -3,10 +3,10 @@
 // Every test file is a program of its own and uses a part of this.
 #![allow(dead_code)]
 
+use chacha20::ChaCha8Rng;
 use hakmem_statistics::signed_rank::log_ratios;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal, StudentT};
 
 /// The level that the command uses.

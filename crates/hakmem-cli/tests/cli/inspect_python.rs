@@ -1,0 +1,111 @@
+//! What Python functions do, as `hakmem inspect` reads it out of the interpreter.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+
+use crate::fixtures::{hakmem, library, scratch, skip};
+use crate::metrics::{until, Running};
+
+/// Two threads wait at known lines, in a method and in a function whose names are no ASCII.
+const SCRIPT: &str = "\
+import sys, threading, time
+class Größe:
+    def wait(self):
+        held = [bytes(1000) for _ in range(1000)]
+
+
+        time.sleep(1000)
+def тело():
+    Größe().wait()
+def outer(deep):
+    if deep:
+        return list(map(outer, [deep - 1]))
+    print('ready', flush=True)
+    time.sleep(
+        1000)
+threading.Thread(target=тело, daemon=True).start()
+outer(2)
+";
+
+/// Those that are installed, of the versions that are known.
+fn interpreters() -> Vec<PathBuf> {
+    let names = ["/usr/bin/python3", "python3.11", "python3.12", "python3.13"];
+    let is_known = |name: &&&str| {
+        let output = Command::new(name).arg("--version").output();
+        let version = output.map_or(String::new(), |it| String::from_utf8(it.stdout).unwrap());
+        ["3.11", "3.12", "3.13"]
+            .iter()
+            .any(|it| version.contains(it))
+    };
+    let known = names.iter().filter(is_known);
+    known.map(PathBuf::from).collect()
+}
+
+fn start(interpreter: &Path, script: &Path) -> Running {
+    let mut child = Command::new(interpreter)
+        .arg(script)
+        .env("LD_PRELOAD", library())
+        .env("PYTHONMALLOC", "malloc")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let output = child.stdout.take().unwrap();
+    BufReader::new(output).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    Running(child)
+}
+
+fn stacks(report: &Value) -> Vec<Vec<String>> {
+    let threads = report["python"]["threads"].as_array().cloned();
+    let stack = |thread: &Value| {
+        let frames = thread["frames"].as_array().unwrap().iter();
+        let frames = frames.map(|it| {
+            let function = it["function"].as_str().unwrap();
+            assert!(it["file"].as_str().unwrap().starts_with('/'), "{it}");
+            format!("{function}:{}", it["line"])
+        });
+        frames.collect()
+    };
+    threads.unwrap_or_default().iter().map(stack).collect()
+}
+
+#[test]
+fn threads_of_python_say_where_they_are() {
+    let interpreters = interpreters();
+    if interpreters.is_empty() {
+        return skip("Python 3.11 to 3.13");
+    }
+    let directory = scratch();
+    let script = directory.path().join("waiting.py");
+    std::fs::write(&script, SCRIPT).unwrap();
+    for interpreter in interpreters {
+        let running = start(&interpreter, &script);
+        let pid = running.0.id().to_string();
+        let main = ["outer:14", "outer:12", "outer:12", "<module>:17"].as_slice();
+        let other = ["Größe.wait:7", "тело:9", "Thread.run"].as_slice();
+        // A thread may still be on its way.
+        until(|| {
+            let output = hakmem().args(["inspect", &pid, "--json"]).output().unwrap();
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let stacks = stacks(&report);
+            let has = |wanted: &[&str]| {
+                stacks.iter().any(|stack| {
+                    let mut pairs = wanted.iter().zip(stack);
+                    stack.len() >= wanted.len() && pairs.all(|(it, shown)| shown.starts_with(it))
+                })
+            };
+            (stacks.len() == 2 && has(main) && has(other)).then_some(())
+        });
+        hakmem()
+            .args(["inspect", &pid])
+            .assert()
+            .code(0)
+            .stdout(contains("2 threads").and(contains("outer (waiting.py:14) ←")));
+    }
+}
