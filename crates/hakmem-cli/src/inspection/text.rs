@@ -205,26 +205,21 @@ fn push_part(text: &mut String, report: &Report, part: &PartReport, style: &Styl
 const SCOPES: usize = 10;
 
 fn push_scopes(text: &mut String, report: &Report) {
-    if report.scopes.is_empty() {
-        return;
-    }
-    text.push_str("\nScopes, with those inside them     resident       live  of at most  blocks\n");
+    let head = "\nScopes, with those inside them     resident       live  of at most  blocks\n";
+    text.push_str(if report.scopes.is_empty() { "" } else { head });
     for scope in report.scopes.iter().take(SCOPES) {
-        let limit = match scope.limit_bytes {
-            0 => String::new(),
-            limit => bytes(limit),
-        };
+        let limit = Some(scope.limit_bytes).filter(|&most| most > 0);
         let _ = writeln!(
             text,
-            "  {:<32}{:>10} {:>10}  {limit:>10}  {}",
+            "  {:<32}{:>10} {:>10}  {:>10}  {}",
             one_line(&scope.name),
             bytes(scope.resident_bytes),
             bytes(scope.live_bytes),
+            limit.map_or_else(String::new, bytes),
             number(scope.live_blocks),
         );
     }
-    if report.scopes.len() > SCOPES {
-        let more = report.scopes.len() - SCOPES;
+    if let more @ 1.. = report.scopes.len().saturating_sub(SCOPES) {
         let _ = writeln!(text, "  and {} more", number(more as u64));
     }
 }
