@@ -344,8 +344,8 @@
 #define STAYING_PART 16
 
 /* bytes a millisecond. At most as much free memory goes for memory that is taken: some percent of
- * the time, if all of it is wanted again at once. What was not used up serves later, for a
- * superslab at most: programs grow at once. [reclaim#growth-is-paid-for; medium-blocks] */
+ * the time, if all of it is wanted again at once.
+ * [reclaim#growth-is-paid-for; medium-blocks] */
 #define PAID_A_MS (64 * KIB)
 
 /* times, parts, nanoseconds, milliseconds. Work is followed by WORK_PART times as much rest. A call

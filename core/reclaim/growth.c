@@ -12,7 +12,7 @@
 
 static size_t grown_bytes;    /* atomic relaxed, any thread: since the last purge for growth */
 static size_t owed_bytes;     /* atomic relaxed, any thread: taken since memory last went for it */
-static uint64_t paid_ms;      /* atomic relaxed, any thread: the time until which that has paid */
+static uint64_t paid_ms;      /* atomic relaxed, any thread: when that was */
 static bool grew_while_armed; /* atomic relaxed, any thread: since the last growth_has_come */
 
 /* Returns cached blocks to the page heap; returns the bytes that lie free and dirty there then. */
@@ -70,9 +70,7 @@ static void pay(size_t bytes)
     if (owed < UNIT_SIZE)
         return;
     uint64_t now_ms = os_clock_ms();
-    size_t passed_ms = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&paid_ms));
-    size_t credit_ms = size_min(passed_ms, REGION_SIZE / PAID_A_MS);
-    size_t most = credit_ms * PAID_A_MS;
+    size_t most = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&paid_ms)) * PAID_A_MS;
     if (most < UNIT_SIZE)
         return;
     struct page_heap_stats stats = page_heap_stats();
@@ -87,9 +85,7 @@ static void pay(size_t bytes)
     /* What could not be paid is forgiven. */
     size_t left = gone ? owed - size_min(owed, gone) : 0;
     ATOMIC_STORE_RELAXED(&owed_bytes, left);
-    /* A look in vain uses up a millisecond. */
-    size_t used_ms = size_max((gone + PAID_A_MS - 1) / PAID_A_MS, 1);
-    ATOMIC_STORE_RELAXED(&paid_ms, now_ms - (credit_ms - size_min(used_ms, credit_ms)));
+    ATOMIC_STORE_RELAXED(&paid_ms, now_ms);
 }
 
 void reclaim_for_taken(size_t bytes)
