@@ -85,7 +85,10 @@ fn what_is_kept_is_bounded() {
     let pieces = [&frame, &*long, "more\n", "  #1 0x1 (/a+0x10)\n"];
     let (flushed, explainer) = passed(&pieces);
     assert_eq!(flushed.concat(), pieces.concat());
-    assert_eq!((explainer.frames, explainer.title.len()), (1, LONGEST));
+    assert_eq!(
+        (explainer.frames, explainer.title.len()),
+        (1, LONGEST + "more".len())
+    );
 
     let word = format!("hakmem: {}\n", &long[..1000]);
     let (mut explainer, mut out) = (Explainer::default(), io::sink());
