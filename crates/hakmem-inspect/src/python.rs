@@ -134,7 +134,8 @@ impl Shape {
         let word = |place: usize| number(bytes, place * 8, 8);
         let is_free_threaded = word(2) != 0;
         let is_small = (3..WORDS).all(|place| word(place) < OFFSET_MAX);
-        if !bytes.starts_with(COOKIE) || is_free_threaded || !is_small {
+        let is_whole = bytes.len() >= WORDS * 8 && bytes.starts_with(COOKIE);
+        if !is_whole || is_free_threaded || !is_small {
             return None;
         }
         Some(Shape {
