@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "report/descriptor.h"
+
 #define ADDRESS(object) A_##object,
 #define MEASURED(object) A_##object,
 #define CALL(function) A_##function,
@@ -41,7 +43,7 @@ static struct {
     struct {
         uint32_t number, bytes;
     } item[ITEMS];
-} d = {.layout = 3, .addresses = ADDRESSES, .items = ITEMS, .version = "6.6.6"};
+} d = {.layout = DESCRIPTOR_LAYOUT, .addresses = ADDRESSES, .items = ITEMS, .version = "6.6.6"};
 
 static uint64_t zeros[1 << 16];
 static uint64_t classes[256 * 3], registry[64], heap[512], root[1 << 16];
