@@ -71,7 +71,7 @@ fn rows_are_measured() {
         .assert();
     let status = done.get_output().status.code();
     assert!(matches!(status, Some(0 | 1)), "{done}");
-    done.stdout(contains("transfer").and(contains("128 cores")));
+    done.stdout(contains("bin").and(contains("128 cores")));
     let text = fs::read_to_string(&json).unwrap();
     let measurement: Measurement = serde_json::from_str(&text).unwrap();
     let runs: Vec<(&str, u32, bool)> = measurement
@@ -95,13 +95,13 @@ fn rows_are_measured() {
             // What goes on when the heap has grown may need none of them.
             assert!(taken(name) > 0 || run.steady, "{name}: {run:?}");
         }
-        let transfer = &run.locks["transfer"];
-        assert_eq!(transfer.parts, 64);
-        let (busiest, all) = (transfer.busiest.acquisitions, transfer.all.acquisitions);
+        let bin = &run.locks["bin"];
+        assert_eq!(bin.parts, 64);
+        let (busiest, all) = (bin.busiest.acquisitions, bin.all.acquisitions);
         assert!(busiest <= all || run.steady, "{run:?}");
     }
     let handoff = &measurement.runs[2];
-    assert!(handoff.locks["transfer"].all.handovers > 0, "{handoff:?}");
+    assert!(handoff.locks["bin"].all.handovers > 0, "{handoff:?}");
 }
 
 #[test]
