@@ -8,6 +8,7 @@
 #include "base/policy.h"
 #include "checks/checks.h"
 #include "os/os.h"
+#include "slab/transfer.h"
 #include "thread/idle.h"
 #include "thread/registry.h"
 
@@ -84,10 +85,11 @@ static void meet_nobody(void)
     heap_check_pool();
 }
 
-/* A block of that shard. */
+/* A block of that shard: its stack may hold those of others. */
 static void *make_block(unsigned shard)
 {
     void *block;
+    transfer_drain(SIZE_MAX);
     for (enum refill cost = REFILL_USED; cost <= REFILL_MAP; cost++)
         if (bin_refill(shard, size_class_of(100), &block, 1, 1, cost))
             return block;
