@@ -61,8 +61,9 @@ static const struct {
 #undef CONTROL
 };
 
-/* Arenas without scopes, and the number that stands for all. */
-enum { ARENAS = 1, ARENAS_ALL = 4096 };
+/* Arenas without scopes, the highest number that flags can name, and the one that stands for all.
+ */
+enum { ARENAS = 1, ARENAS_LAST = 4094, ARENAS_ALL = 4096 };
 
 /* The version of jemalloc that this file follows, in jemalloc's form. */
 #define VERSION_FOLLOWED "5.3.0-0-hakmem-" HAKMEM_VERSION
@@ -73,26 +74,36 @@ static struct {
     long sample_kib; /* the mean distance when sampling begins again */
 } state = {.epoch = 1, .sample_kib = 512 /* jemalloc's lg_prof_sample */};
 
-/* The number of a new arena; 0: there is no memory. */
+/* The scope that is the arena; NULL: none is. */
+static struct hakmem_scope *scope_of(size_t arena)
+{
+    return SCOPES && arena != ARENAS_ALL ? scope_of_arena(arena) : NULL;
+}
+
+/* The number of a new arena; 0: there is no memory, or no number. */
 static unsigned create_arena(void)
 {
     struct hakmem_scope *scope = hakmem_scope_create(NULL, 0, NULL, NULL);
-    return scope ? scope_arena(scope) : 0;
+    unsigned arena = scope ? scope_arena(scope) : 0;
+    if (arena <= ARENAS_LAST)
+        return arena;
+    hakmem_scope_destroy(scope);
+    return 0;
 }
 
 /* The statistics of the arena, as far as names ask for them. */
 static void collect(struct snapshot *now, size_t arena)
 {
     struct hakmem_scope_figures scoped = {0};
-    struct hakmem_scope *scope = SCOPES ? scope_of_arena(arena) : NULL;
-    if (scope)
+    struct hakmem_scope *scope = scope_of(arena);
+    if (scope) {
         *now = (struct snapshot){0};
-    else
-        stats_collect(now);
-    if (scope)
         scope_look(scope, &scoped);
-    else if (SCOPES && arena == ARENAS_ALL)
-        scope_sum(&scoped);
+    } else {
+        stats_collect(now);
+        if (SCOPES && arena == ARENAS_ALL)
+            scope_sum(&scoped);
+    }
     now->total.live_bytes += scoped.live_bytes;
     now->total.committed_bytes += scoped.resident_bytes;
     now->total.mapped_bytes += scoped.resident_bytes;
@@ -154,7 +165,7 @@ static int dump(const char *path)
 /* Lets the calling thread allocate from the arena. */
 static int change_arena(size_t arena)
 {
-    struct hakmem_scope *scope = SCOPES ? scope_of_arena(arena) : NULL;
+    struct hakmem_scope *scope = scope_of(arena);
     if (arena && !scope)
         return EFAULT;
     return SCOPES ? scope_change(scope) : 0;
@@ -185,11 +196,11 @@ static int act(enum control control, uint64_t value)
         return set_delay((ssize_t)value);
     case CONTROL_arena_reset:
         if (SCOPES)
-            hakmem_scope_reset(scope_of_arena(value));
+            hakmem_scope_reset(scope_of(value));
         return 0;
     case CONTROL_arena_destroy:
         if (SCOPES)
-            hakmem_scope_destroy(scope_of_arena(value));
+            hakmem_scope_destroy(scope_of(value));
         return 0;
     case CONTROL_prof_active:
         return set_active(value != 0);
@@ -213,7 +224,7 @@ static bool copy_value(uint64_t value, size_t bytes, void *old, size_t *old_leng
 static int arena_error(enum control control, size_t arena)
 {
     if (!SCOPES || control < CONTROL_FIRST_OF_ARENAS || control == CONTROL_arenas_create ||
-        scope_of_arena(arena))
+        scope_of(arena))
         return 0;
     if (forms[control].access == ACTS)
         return EFAULT;

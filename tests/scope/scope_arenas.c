@@ -180,6 +180,27 @@ static void numbers_serve_again(void **state)
     }
 }
 
+/* Neither is a scope taken for all arenas, nor do flags lead to another one than that of the
+ * number. */
+static void more_scopes_than_numbers(void **state)
+{
+    (void)state;
+    enum { SCOPES_MADE = 4300 };
+    struct hakmem_scope *scopes[SCOPES_MADE];
+    for (int i = 0; i < SCOPES_MADE; i++)
+        CHECK((scopes[i] = hakmem_scope_create("many", 0, NULL, NULL)) != NULL);
+    unsigned arena = 0;
+    size_t length = sizeof arena, before = figure("stats.allocated", 0);
+    CHECK(mallctl("arenas.create", &arena, &length, NULL, 0) == EAGAIN);
+    void *block = malloc(1 << 20);
+    memset(block, 1, 1 << 20);
+    CHECK(figure("stats.allocated", 0) >= before + (1 << 20));
+    CHECK(act("arena.%u.reset", ARENAS_ALL) == EFAULT);
+    free(block);
+    for (int i = 0; i < SCOPES_MADE; i++)
+        hakmem_scope_destroy(scopes[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +211,7 @@ int main(void)
         cmocka_unit_test(names_have_numbers),
         cmocka_unit_test(mistakes_are_errors),
         cmocka_unit_test(numbers_serve_again),
+        cmocka_unit_test(more_scopes_than_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
