@@ -108,7 +108,7 @@ impl Shape {
     }
 }
 
-/// The scopes that have spans, and those around them.
+/// The scopes that have spans, and those around them, by address.
 pub(crate) fn scopes(memory: &dyn Memory, layout: &Layout, regions: &Regions) -> Vec<Scope> {
     let Some(shape) = Shape::of(layout) else {
         return Vec::new();
@@ -130,20 +130,24 @@ pub(crate) fn scopes(memory: &dyn Memory, layout: &Layout, regions: &Regions) ->
     scopes.into_values().collect()
 }
 
-/// The same with their memory, those that have most first.
+/// The same, as they came from `scopes`, with their memory, those that have most first.
 pub(crate) fn reports(
     scopes: &[Scope],
     regions: &Regions,
     residency: &Residency,
 ) -> Vec<ScopeReport> {
-    let around = |address: u64| scopes.iter().find(|scope| scope.address == address);
+    let around = |address: u64| {
+        let place = scopes.binary_search_by_key(&address, |scope| scope.address);
+        place.ok().map(|place| &scopes[place])
+    };
     let line = |address: u64| {
         std::iter::successors(around(address), |scope| around(scope.parent)).take(DEPTH)
     };
     let mut resident: BTreeMap<u64, u64> = BTreeMap::new();
     for (range, &address) in regions.scoped.iter().zip(&regions.scopes) {
+        let bytes = residency.bytes(range.clone());
         for scope in line(address) {
-            *resident.entry(scope.address).or_default() += residency.bytes(range.clone());
+            *resident.entry(scope.address).or_default() += bytes;
         }
     }
     let mut reports: Vec<_> = scopes
