@@ -1,6 +1,5 @@
 //! What Python functions do, as `hakmem inspect` reads it out of the interpreter.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -47,18 +46,14 @@ fn interpreters() -> Vec<PathBuf> {
 }
 
 fn start(interpreter: &Path, script: &Path) -> Running {
-    let mut child = Command::new(interpreter)
+    let child = Command::new(interpreter)
         .arg(script)
         .env("LD_PRELOAD", library())
         .env("PYTHONMALLOC", "malloc")
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    let output = child.stdout.take().unwrap();
-    BufReader::new(output).read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
-    Running(child)
+    Running::ready(child)
 }
 
 fn stacks(report: &Value) -> Vec<Vec<String>> {

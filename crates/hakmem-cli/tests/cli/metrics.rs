@@ -15,6 +15,17 @@ use crate::fixtures::{compile, hakmem, library, scratch, skip};
 /// A process that ends with this.
 pub struct Running(pub Child);
 
+impl Running {
+    /// A program that has said that it is ready.
+    pub fn ready(mut child: Child) -> Running {
+        let mut line = String::new();
+        let output = child.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Running(child)
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -24,7 +35,7 @@ impl Drop for Running {
 
 /// A program on hakmem that waits.
 fn sleeper() -> Running {
-    let mut child = Command::new("/usr/bin/python3")
+    let child = Command::new("/usr/bin/python3")
         .args([
             "-c",
             "import sys; print('ready', flush=True); sys.stdin.read()",
@@ -34,12 +45,7 @@ fn sleeper() -> Running {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    assert_eq!(line, "ready\n");
-    Running(child)
+    Running::ready(child)
 }
 
 pub fn has(program: &str) -> bool {
@@ -248,16 +254,12 @@ pub fn liar(directory: &Path, lie: &str) -> Option<Running> {
     if !program.exists() {
         compile("cc", include_str!("liar.c"), &["-O1", &include], &program)?;
     }
-    let mut child = Command::new(&program)
+    let child = Command::new(&program)
         .arg(lie)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    let output = child.stdout.take().unwrap();
-    BufReader::new(output).read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
-    Some(Running(child))
+    Some(Running::ready(child))
 }
 
 #[test]
