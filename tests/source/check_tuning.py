@@ -36,7 +36,7 @@ STRUCTURAL = {
     "base/macros.h": "CACHE_LINE KIB MIB GIB TIB",
     "compat/gperftools.c": "OWNED NOT_OWNED",
     "compat/jemalloc.c": "FLAGS_ALIGNMENT FLAGS_ZERO FLAGS_ARENA_SHIFT",
-    "compat/mallctl.c": "ARENAS ARENAS_ALL",
+    "compat/mallctl.c": "ARENAS ARENAS_LAST ARENAS_ALL",
     "map/metadata.c": "FIRST_CHUNK",
     "map/metadata.h": "METADATA_GRAIN METADATA_SIZES",
     "map/page_map.c": "/4 /256 PROGRAM_BITS program_end PIECE window_max MAP_OFFSET LEAF_ENTRIES",
