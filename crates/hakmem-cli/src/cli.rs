@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use hakmem_lab::plan::ExitCodes;
 use hakmem_profile::condition::Condition;
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::candidates;
 use crate::settings::LibraryOptions;

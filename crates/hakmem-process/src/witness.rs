@@ -1,8 +1,7 @@
 //! Witnessed runs.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{mpsc, Mutex};
 use std::thread;
@@ -12,6 +11,8 @@ use chacha20::rand_core::SeedableRng;
 use chacha20::ChaCha8Rng;
 use hakmem_results::RssSample;
 use nix::errno::Errno;
+use rand::rngs::SysRng;
+use rand::TryRng;
 
 use crate::interrupt::Interrupt;
 use crate::launch::{Exit, Launch, LaunchError, Tools};
@@ -120,11 +121,10 @@ pub fn run_witnessed(
 
 /// A seed that no library can foresee, and that every reader of JSON can hold.
 fn fresh_seed() -> Result<u64, LaunchError> {
-    let mut bytes = [0; 8];
-    File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(|reason| LaunchError::Helper(format!("cannot read /dev/urandom: {reason}")))?;
-    Ok(u64::from_ne_bytes(bytes) >> 11)
+    let number = SysRng.try_next_u64();
+    number.map(|number| number >> 11).map_err(|reason| {
+        LaunchError::Helper(format!("the system gives no random numbers: {reason}"))
+    })
 }
 
 /// The path without links; one that leads nowhere stands for itself.

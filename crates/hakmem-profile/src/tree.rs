@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::analysis::{Amount, Analysis, Measure};
 use crate::file::FRAMES_MAX;

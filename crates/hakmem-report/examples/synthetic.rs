@@ -3,7 +3,7 @@
 
 use hakmem_report::{csv, html, json, markdown, table};
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/report/support/mod.rs"]
 mod support;
 
 fn main() {

@@ -8,6 +8,8 @@ use std::process::Command as Process;
 use std::sync::OnceLock;
 
 use assert_cmd::Command;
+use predicates::prelude::*;
+use regex_lite::Regex;
 
 /// The command under test, in an installation of its own, with a clean environment.
 pub fn hakmem() -> Command {
@@ -88,6 +90,12 @@ fn installation(name: &str, parts: &[&str]) -> PathBuf {
 pub fn build() -> PathBuf {
     let named = std::env::var_os("LAB_TEST_BUILD").map(PathBuf::from);
     named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build"))
+}
+
+/// Whether a text has a part of that pattern.
+pub fn is_match(pattern: &str) -> impl Predicate<str> {
+    let pattern = Regex::new(pattern).unwrap();
+    predicate::function(move |text: &str| pattern.is_match(text))
 }
 
 /// A directory that is removed in the end.

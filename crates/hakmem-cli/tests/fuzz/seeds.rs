@@ -13,7 +13,7 @@ use hakmem_report::json;
 
 use crate::mutate::Seed;
 
-#[path = "../../../hakmem-report/tests/support/mod.rs"]
+#[path = "../../../hakmem-report/tests/report/support/mod.rs"]
 mod results;
 
 /// Whose recordings these are.

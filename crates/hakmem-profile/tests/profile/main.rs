@@ -1,0 +1,9 @@
+//! Recordings and profiles, from reading to each format.
+
+mod foreign_files;
+mod formats;
+#[path = "../../../hakmem-report/tests/report/page.rs"]
+mod page;
+mod reading;
+mod selection;
+mod support;

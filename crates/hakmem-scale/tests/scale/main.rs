@@ -1,0 +1,4 @@
+//! Logs of locks, and what would become of them with more cores.
+
+mod scale;
+mod simulation;
