@@ -76,7 +76,7 @@ static void pay(size_t bytes)
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     size_t keep = pressure_keep(used / STAYING_PART);
-    most = size_min(size_min(most, owed), PURGE_STEP);
+    most = size_min(size_min(most, owed), PAID_MOST);
     if (dirty < keep + most)
         dirty = empty_caches();
     most = size_min(most, dirty - size_min(keep, dirty));
