@@ -8,6 +8,7 @@ the web are not looked at. Pages are those with the suffix .md but what was buil
 README fit into a terminal, but for rows of tables and pictures.
 """
 
+import os
 import pathlib
 import re
 import sys
@@ -60,9 +61,9 @@ def check_page(path):
 
 
 def pages(top):
-    for path in sorted(top.rglob("*.md")):
-        if not any(part.startswith(OTHERS) for part in path.relative_to(top).parts[:-1]):
-            yield path
+    for folder, below, files in os.walk(top):
+        below[:] = sorted(name for name in below if not name.startswith(OTHERS))
+        yield from (pathlib.Path(folder, name) for name in sorted(files) if name.endswith(".md"))
 
 
 def check_tree(top):
