@@ -30,7 +30,8 @@ static __attribute__((noinline)) void compare(void)
         assert_ptr_equal((void *)frame.pc, expected[i]);
     }
     assert_true(count >= 3);
-    assert_false(frame_up(&frame, &reader));
+    /* Where no table tells of the last one, the frame pointer may lead on. */
+    assert_true(!frame_up(&frame, &reader) || !frame.had_table);
     modules_close();
 }
 
