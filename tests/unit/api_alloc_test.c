@@ -178,7 +178,7 @@ static struct shrinks *forget_shrinks(void)
 {
     release(alloc(1));
     struct shrinks *shrinks = &heap_of_thread()->shrinks;
-    *shrinks = (struct shrinks){NULL};
+    *shrinks = (struct shrinks){0};
     return shrinks;
 }
 

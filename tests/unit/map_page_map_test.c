@@ -24,7 +24,7 @@ static void nothing_is_known_at_first(void **state)
 {
     (void)state;
     uint64_t random = 1;
-    int local;
+    int local = 0;
     assert_null(page_map_lookup(NULL));
     assert_null(page_map_lookup(&local));
     assert_null(page_map_lookup(&random));

@@ -176,7 +176,7 @@ static void nothing_is_found_where_no_slab_is(void **state)
 {
     (void)state;
     struct unit_run taken;
-    int local;
+    int local = 0;
     assert_true(page_heap_take(0, 7, 1, true, &taken));
     assert_null(slab_lookup(superslab_address(taken.superslab, taken.run.first)));
     assert_null(slab_lookup(&local));
