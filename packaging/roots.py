@@ -21,14 +21,15 @@ BUILD = ("gcc libc6-dev cmake ninja-build pkg-config cargo-web rustc-web "
          "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools rpm dpkg-dev "
          "lintian file xz-utils python3").split()
 
-# What Debian's builders have for the source package, and what tries its outcome.
-SOURCE = ("build-essential fakeroot debhelper cmake ninja-build python3 pkgconf lintian "
+# What Debian's builders have for the library's source package, and what tries its outcome.
+LIBRARY = ("build-essential fakeroot debhelper cmake ninja-build python3 pkgconf lintian "
           "autopkgtest").split()
 
 # Name: release, architectures (the first is its own), packages beside the essential ones.
 KINDS = {
     "build": ("bookworm", ("amd64", "arm64"), BUILD),
-    "source": ("bookworm", ("amd64",), SOURCE),
+    "library": ("bookworm", ("amd64",), LIBRARY),
+    "command": ("bookworm", ("amd64",), [*LIBRARY, "cargo-web", "rustc-web"]),
     "bookworm": ("bookworm", ("amd64",), []),
     "trixie": ("trixie", ("amd64",), ["python3-venv"]),
     "rpm": ("bookworm", ("amd64",), ["rpm", "binutils"]),

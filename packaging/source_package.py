@@ -8,9 +8,9 @@ tries it.
     library/                             the same without the crates, for the library alone
 
 The library is built of it twice in a Debian of its own (roots.py), in two folders, without a
-network and without Rust, and the packages have to come out the same; then lintian looks at them,
-and autopkgtest runs debian/tests. BUILD/debian has all of it in the end. Needs root, as it changes
-roots.
+network and without Rust, and the packages have to come out the same; the command once, in another
+one that has Debian's Rust. lintian looks at all of it, and autopkgtest runs debian/tests.
+BUILD/debian has the packages in the end. Needs root, as it changes roots.
 """
 
 import pathlib
@@ -26,37 +26,62 @@ import roots
 ARCHIVE = ("--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu", "--xz",
            "--exclude=*.a", "--exclude=*.lib", "--exclude=*.dll")
 
+# build PLACE DSC: the packages of that source, in a fresh directory.
 BUILD = r"""
-export DEB_BUILD_PROFILES=pkg.hakmem.nocommand
-rm -rf /tmp/one /tmp/another
-for place in /tmp/one /tmp/another/place; do
-    mkdir -p $place
-    cd $place
-    dpkg-source --no-check -x /debian/library/*.dsc source > /dev/null
+build() {
+    rm -rf $1
+    mkdir -p $1
+    cd $1
+    dpkg-source --no-check -x $2 source > /dev/null
     cd source
     dpkg-buildpackage --unsigned-source --unsigned-changes --build=binary --jobs=2 > ../log 2>&1 ||
         { tail -40 ../log; exit 1; }
-done
-cd /tmp/one
+    cd ..
+}
+"""
+
+BUILD_LIBRARY = BUILD + r"""
+export DEB_BUILD_PROFILES=pkg.hakmem.nocommand
+build /tmp/another/place /debian/library/*.dsc
+build /tmp/one /debian/library/*.dsc
 for package in *.deb; do
     cmp $package /tmp/another/place/$package
 done
+cp *.deb *.changes *.buildinfo log /debian/library/
+"""
+
+BUILD_COMMAND = BUILD + r"""
+build /tmp/one /debian/*.dsc
 cp *.deb *.changes *.buildinfo log /debian/
 """
 
-# Neither looks at the crates, which are others' sources and many. There is no bug of Debian's that
-# asks for the package.
+# It does not look at the source of the crates, which are others' and many. There is no bug of
+# Debian's that asks for the package.
 LINTIAN = r"""
 lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs \
-    --display-info /debian/library/*.dsc /debian/*.changes
+    --display-info %s
 """
 
 AUTOPKGTEST = r"""
-dpkg --install /debian/libhakmem0_*.deb /debian/libhakmem-dev_*.deb > /dev/null
-autopkgtest --no-built-binaries --test-name=preload --test-name=build \
-    /debian/library/*.dsc -- null 2>&1
-dpkg --purge libhakmem-dev libhakmem0 > /dev/null
+dpkg --install %s > /dev/null
+autopkgtest --no-built-binaries %s /debian/library/*.dsc -- null 2>&1
+dpkg --purge hakmem libhakmem-dev libhakmem0 > /dev/null
 """
+
+# Of each system: what is done there.
+LIBRARY = {
+    "built": BUILD_LIBRARY,
+    "lintian": LINTIAN % "/debian/library/*.dsc /debian/library/*.changes",
+    "autopkgtest": AUTOPKGTEST % (
+        "/debian/library/libhakmem0_*.deb /debian/library/libhakmem-dev_*.deb",
+        "--test-name=preload --test-name=build"),
+}
+COMMAND = {
+    "built with the command": BUILD_COMMAND,
+    "lintian of the command": LINTIAN % "/debian/*.changes",
+    "autopkgtest of the command": AUTOPKGTEST % (
+        "/debian/libhakmem0_*.deb /debian/hakmem_*.deb", "--test-name=command"),
+}
 
 
 def pack_crates(build):
@@ -65,9 +90,11 @@ def pack_crates(build):
     archive, stamp = build / "crates.tar.xz", build / "crates.lock"
     if not archive.exists() or archive.stat().st_mtime < stamp.stat().st_mtime:
         changed = project.run("git", "-C", project.TOP, "log", "-1", "--format=%ct", "Cargo.lock")
-        project.run("tar", "-cf", archive, *ARCHIVE, "--mtime=@" + changed.strip(),
+        part = build / "part-crates.tar.xz"
+        project.run("tar", "-cf", part, *ARCHIVE, "--mtime=@" + changed.strip(),
                     "--transform=s/^crates/vendor/", "-C", build, "crates",
                     env={"PATH": roots.PATH, "XZ_DEFAULTS": "-T2"})
+        part.rename(archive)
     return archive
 
 
@@ -92,10 +119,11 @@ def make(build, place):
 
 
 def attempt(build, place):
-    root = packages.step("a system to build in", roots.Root, "source", build, True)
-    for name, script in (("built", BUILD), ("lintian", LINTIAN), ("autopkgtest", AUTOPKGTEST)):
-        print(root.run(script, [(place, "/debian")]), end="")
-        print("ok: " + name, flush=True)
+    for kind, steps in (("library", LIBRARY), ("command", COMMAND)):
+        root = packages.step("a system for the " + kind, roots.Root, kind, build, True)
+        for name, script in steps.items():
+            print(root.run(script, [(place, "/debian")]), end="")
+            print("ok: " + name, flush=True)
 
 
 def main():
