@@ -66,9 +66,12 @@ need_musl() {
     need musl-gcc musl-tools
 }
 
+# Cargo fetches crates by TLS: a bare Debian has nothing to trust.
 need_build() {
     need_library
     need_rust
+    ! command -v apt-get >/dev/null 2>&1 ||
+        need /etc/ssl/certs/ca-certificates.crt ca-certificates
 }
 
 # Where musl is the C library, its compiler is gcc.
