@@ -3,7 +3,7 @@
 //!
 //! What cannot be found out has no candidates: a half-typed line is no place for an error.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
@@ -19,6 +19,7 @@ use hakmem_lab::catalogue::{read_programs, read_workloads};
 use hakmem_report::format::one_line;
 
 use crate::elf::Libc;
+use crate::inspection::apart::apart_each;
 use crate::locate::Installation;
 use crate::option_table::TABLE;
 
@@ -151,13 +152,21 @@ fn numbers(current: &OsStr) -> Vec<CompletionCandidate> {
     let text = current.to_string_lossy();
     let pids = process::all().into_iter();
     let pids = pids.filter(|pid| pid.to_string().starts_with(&*text));
-    let served = pids.filter_map(|pid| Process::open(pid).ok());
-    let served = served.filter(|process| find_library(process).is_ok());
-    let candidate = |process: Process| {
-        let command = one_line(&process.command());
-        CompletionCandidate::new(process.pid.to_string()).help(Some(command.into()))
+    let looks = pids.map(|pid| {
+        let command = move || {
+            let process = Process::open(pid).ok()?;
+            find_library(&process).ok().map(|_| process.command())
+        };
+        (pid, command)
+    });
+    let mut served = BTreeMap::new();
+    apart_each(looks, |pid, command| {
+        served.extend(command.flatten().map(|command| (pid, command)));
+    });
+    let candidate = |(pid, command): (i32, String)| {
+        CompletionCandidate::new(pid.to_string()).help(Some(one_line(&command).into()))
     };
-    served.map(candidate).collect()
+    served.into_iter().map(candidate).collect()
 }
 
 /// The names of the files in the directories of PATH.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{anyhow, bail, Result};
 use hakmem_inspect::{process, Error, Report};
 
-use super::apart::apart;
+use super::apart::{apart, apart_each};
 use super::figures::Figures;
 use super::serve::serve_at;
 use super::target::{name_in, process_named, process_of};
@@ -180,6 +180,7 @@ impl Collector {
     fn collect_all(&mut self, figures: &Figures, mut see: impl FnMut(Instance, &Report)) {
         let own = std::process::id() as i32;
         let mut known = HashMap::new();
+        let mut looks = Vec::new();
         for pid in process::all().into_iter().filter(|&pid| pid != own) {
             // The kernel's own threads have no memory.
             let Ok(key) = instance_of(pid) else {
@@ -187,21 +188,23 @@ impl Collector {
             };
             // An exec may have changed a young one; it is found out when that is asked for next.
             let young = is_young(key);
-            let left_out = match self.known.get(&key) {
-                Some(&it) if it == Known::Endless || !young => Some(it),
-                _ => match apart(move || hakmem_inspect::inspect(pid)) {
-                    Some(result) => {
-                        result.as_ref().into_iter().for_each(|it| see(key, it));
-                        figures.add_result(result)
-                    }
-                    None => Some(Known::Endless),
-                },
-            };
-            if left_out == Some(Known::Endless) {
-                figures.unreadable.inc();
+            match self.known.get(&key) {
+                Some(&it) if it == Known::Endless || !young => drop(known.insert(key, it)),
+                _ => looks.push((key, move || hakmem_inspect::inspect(pid))),
             }
-            known.extend(left_out.map(|it| (key, it)));
         }
+        apart_each(looks, |key, result| {
+            let left_out = match result {
+                Some(result) => {
+                    result.as_ref().into_iter().for_each(|it| see(key, it));
+                    figures.add_result(result)
+                }
+                None => Some(Known::Endless),
+            };
+            known.extend(left_out.map(|it| (key, it)));
+        });
+        let endless = known.values().filter(|&&it| it == Known::Endless);
+        figures.unreadable.add(endless.count() as f64);
         self.known = known;
     }
 }

@@ -6,6 +6,8 @@ use anyhow::{anyhow, bail, Result};
 use hakmem_inspect::{process, Core};
 use hakmem_report::format::one_line;
 
+use super::apart::apart_each;
+
 /// What is to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -57,11 +59,17 @@ pub fn name_in(text: &str) -> Option<String> {
 /// The only process of that name.
 pub fn process_named(name: &str) -> Result<i32> {
     let own = std::process::id() as i32;
-    let pids = process::all();
-    let named: Vec<i32> = pids
-        .into_iter()
-        .filter(|&pid| pid != own && process::runs(pid) && is_named(pid, name))
-        .collect();
+    let pids = process::all().into_iter();
+    let pids = pids.filter(|&pid| pid != own && process::runs(pid));
+    let looks = pids.map(|pid| {
+        let name = name.to_owned();
+        (pid, move || is_named(pid, &name))
+    });
+    let mut named: Vec<i32> = Vec::new();
+    apart_each(looks, |pid, is_named| {
+        named.extend((is_named == Some(true)).then_some(pid));
+    });
+    named.sort_unstable();
     match named[..] {
         [] => bail!("there is no process called {}", one_line(name)),
         [pid] => Ok(pid),
