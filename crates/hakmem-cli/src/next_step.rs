@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
 
+use hakmem_inspect::process;
 use hakmem_lab::plan::DEFAULT_ROUNDS;
 use hakmem_lab::shell::quoted;
 use hakmem_report::summary;
@@ -67,7 +67,7 @@ impl Asked {
 /// Empty where it may not be read.
 fn environment_of_parent() -> BTreeSet<String> {
     let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-    let environment = fs::read(format!("/proc/{parent}/environ")).unwrap_or_default();
+    let environment = process::environment(parent);
     let variables = environment.split(|&byte| byte == 0);
     variables
         .map(|variable| String::from_utf8_lossy(variable).into_owned())

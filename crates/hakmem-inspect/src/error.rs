@@ -14,6 +14,12 @@ pub enum Error {
     /// It is there until its parent asks for its exit status.
     #[error("process {0} has ended: it is a zombie, of which only its exit status is left")]
     Zombie(i32),
+    /// Its other threads go on.
+    #[error(
+        "the first thread of process {0} has ended, by whose number the kernel tells nothing of \
+         the others: give that of one of them, such as {1}"
+    )]
+    Headless(i32, i32),
     /// The kernel does not let this user look.
     #[error("may not read the memory of process {pid}: {reason}")]
     Denied {

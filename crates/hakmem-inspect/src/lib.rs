@@ -19,6 +19,7 @@ pub mod classes;
 pub mod core_file;
 pub mod counts;
 pub mod cycles;
+mod denial;
 pub mod error;
 mod exported;
 pub mod find;

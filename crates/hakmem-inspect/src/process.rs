@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
+use crate::denial::denial;
 use crate::error::Error;
 use crate::maps::{self, Mapping};
 use crate::memory::ProcessMemory;
@@ -41,17 +42,34 @@ pub struct Usage {
 
 /// Half a million mappings, which is more than the kernel allows by default.
 const MAPS_MAX: u64 = 64 << 20;
+/// What the kernel gives a program at its start is no longer than that.
+const ENVIRONMENT_MAX: u64 = 6 << 20;
+/// What is shown of a command line, of which a process may say that any of its memory is that.
+const COMMAND_MAX: u64 = 64 << 10;
 
-/// The whole file, if it is no longer than that: what is in those of /proc others may decide.
-fn bounded(path: &str, most: u64) -> io::Result<Vec<u8>> {
+/// The beginning of a file of /proc, which may be as long as others want, and take them as long.
+fn beginning(path: &str, most: u64) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    fs::File::open(path)?
-        .take(most + 1)
-        .read_to_end(&mut text)?;
-    match text.len() as u64 <= most {
+    fs::File::open(path)?.take(most).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The mappings of a process, as the kernel writes them down.
+///
+/// # Errors
+/// There is no such process, it may not be looked at, or has more than any true one.
+pub fn maps(pid: i32) -> io::Result<Vec<u8>> {
+    let text = beginning(&format!("/proc/{pid}/maps"), MAPS_MAX + 1)?;
+    match text.len() as u64 <= MAPS_MAX {
         true => Ok(text),
         false => Err(io::Error::other("it is longer than any true one")),
     }
+}
+
+/// The variables of a process when its program began, each with a zero behind it; empty where they
+/// may not be read.
+pub fn environment(pid: i32) -> Vec<u8> {
+    beginning(&format!("/proc/{pid}/environ"), ENVIRONMENT_MAX).unwrap_or_default()
 }
 
 impl Process {
@@ -64,7 +82,9 @@ impl Process {
             return Err(Error::NoSuchProcess(pid));
         }
         if !runs(pid) {
-            return Err(Error::Zombie(pid));
+            let other = numbers_in(&format!("/proc/{pid}/task"));
+            let other = other.into_iter().find(|&thread| runs(thread));
+            return Err(other.map_or(Error::Zombie(pid), |it| Error::Headless(pid, it)));
         }
         let denied = |error: io::Error| match error.kind() {
             io::ErrorKind::PermissionDenied => Error::Denied {
@@ -78,7 +98,7 @@ impl Process {
                 error,
             },
         };
-        let text = bounded(&format!("/proc/{pid}/maps"), MAPS_MAX).map_err(denied)?;
+        let text = maps(pid).map_err(denied)?;
         let mappings = maps::parse(&String::from_utf8_lossy(&text));
         let memory = ProcessMemory::new(pid);
         let readable = mappings.iter().find(|m| m.readable && m.is_file());
@@ -115,7 +135,7 @@ impl Process {
                 .is_ok_and(|executable| executable != self.executable)
     }
 
-    /// Its command line, in one.
+    /// Its command line, in one, or its beginning.
     pub fn command(&self) -> String {
         command(self.pid)
     }
@@ -162,9 +182,9 @@ pub fn name_of(executable: &Path, command: &str, short: &str) -> String {
     name.unwrap_or(short).into()
 }
 
-/// The command line of a process, in one.
+/// The command line of a process, in one, or its beginning.
 pub fn command(pid: i32) -> String {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = beginning(&format!("/proc/{pid}/cmdline"), COMMAND_MAX).unwrap_or_default();
     let words: Vec<_> = line
         .split(|&byte| byte == 0)
         .filter(|word| !word.is_empty())
@@ -181,7 +201,11 @@ pub fn short_name(pid: i32) -> Option<String> {
 
 /// All processes.
 pub fn all() -> Vec<i32> {
-    let Ok(entries) = fs::read_dir("/proc") else {
+    numbers_in("/proc")
+}
+
+fn numbers_in(directory: &str) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };
     let mut pids: Vec<i32> = entries
@@ -250,24 +274,9 @@ pub fn has_filter(pid: i32) -> bool {
     number_in(&text, "Seccomp:").is_some_and(|mode| mode != 0)
 }
 
-fn number_in(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn number_in(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
-}
-
-const CAP_SYS_PTRACE: u64 = 19;
-
-/// Which setting or capability keeps this process from reading the memory of that one.
-fn denial(pid: i32) -> String {
-    let own = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let other = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let capabilities = own.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let capabilities = capabilities.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
-    let may_trace = capabilities.unwrap_or(0) >> CAP_SYS_PTRACE & 1 == 1;
-    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
-    let scope = scope.and_then(|text| text.trim().parse::<u32>().ok());
-    let same_user = number_in(&own, "Uid:") == number_in(&other, "Uid:");
-    reason(may_trace, scope, same_user, shares(pid, "ns/user"))
 }
 
 /// Whether a link in the directory of a process, such as `ns/mnt`, leads where that of this process
@@ -275,49 +284,6 @@ fn denial(pid: i32) -> String {
 pub fn shares(pid: i32, link: &str) -> Option<bool> {
     let read = |pid: &str| fs::read_link(format!("/proc/{pid}/{link}")).ok();
     Some(Some(read(&pid.to_string())?) == read("self"))
-}
-
-fn reason(
-    may_trace: bool,
-    scope: Option<u32>,
-    same_user: bool,
-    same_namespace: Option<bool>,
-) -> String {
-    match (may_trace, scope) {
-        (_, Some(3)) => {
-            "kernel.yama.ptrace_scope is 3, which forbids it to everybody until the machine is \
-             started again"
-        }
-        (true, _) if same_namespace.is_none() => {
-            "although this user has CAP_SYS_PTRACE, the kernel does not even say in which \
-             namespaces it runs: a container (another user namespace), a security module \
-             (SELinux, AppArmor) or a filter of system calls forbids it"
-        }
-        (true, _) if same_namespace == Some(false) => {
-            "it runs in a container (another user namespace), in which this user has no \
-             CAP_SYS_PTRACE: run hakmem inside, or as root outside of all containers"
-        }
-        (true, _) => {
-            "a security module (SELinux, AppArmor) or a filter of system calls forbids it; a \
-             container's usual filter lets CAP_SYS_PTRACE through only if it was given to the \
-             container (docker run --cap-add SYS_PTRACE)"
-        }
-        (false, _) if !same_user => {
-            "it is another user's, which takes CAP_SYS_PTRACE: run hakmem as root, or as that user"
-        }
-        (false, Some(2)) => {
-            "kernel.yama.ptrace_scope is 2, which takes CAP_SYS_PTRACE: run hakmem as root"
-        }
-        (false, Some(1)) => {
-            "kernel.yama.ptrace_scope is 1, which allows it for one's own children only: run \
-             hakmem as root (CAP_SYS_PTRACE), or set it to 0 (sysctl kernel.yama.ptrace_scope=0)"
-        }
-        _ => {
-            "the program is not dumpable (it changed its user, or asked for that), which takes \
-             CAP_SYS_PTRACE: run hakmem as root"
-        }
-    }
-    .into()
 }
 
 #[cfg(test)]
@@ -375,24 +341,31 @@ mod tests {
     }
 
     #[test]
+    fn a_process_may_outlive_its_first_thread() {
+        let script = "import ctypes, threading, time; threading.Thread(target=time.sleep, \
+                      args=(60,)).start(); print(flush=True); ctypes.CDLL(None).pthread_exit(None)";
+        let mut child = std::process::Command::new("/usr/bin/python3")
+            .args(["-c", script])
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        while runs(pid) {
+            std::thread::yield_now();
+        }
+        let error = Process::open(pid).unwrap_err();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let Error::Headless(_, thread) = error else {
+            panic!("{error}");
+        };
+        assert_ne!(thread, pid);
+    }
+
+    #[test]
     fn there_is_no_process_of_every_number() {
         for pid in [-1, 0, i32::MAX] {
             let error = Process::open(pid).unwrap_err();
             assert!(matches!(error, Error::NoSuchProcess(_)), "{error}");
         }
-    }
-
-    #[test]
-    fn each_refusal_names_its_setting() {
-        let known = Some(true);
-        assert!(reason(false, Some(1), true, known).contains("ptrace_scope is 1"));
-        assert!(reason(false, Some(2), true, known).contains("ptrace_scope is 2"));
-        assert!(reason(true, Some(3), true, known).contains("ptrace_scope is 3"));
-        assert!(reason(false, None, false, known).contains("another user's"));
-        assert!(reason(false, Some(0), true, known).contains("not dumpable"));
-        assert!(reason(true, Some(0), true, Some(false)).contains("it runs in a container"));
-        assert!(reason(true, None, true, known).contains("filter of system calls"));
-        // What is not known is not claimed.
-        assert!(!reason(true, None, true, None).contains("it runs in a container"));
     }
 }

@@ -6,7 +6,7 @@
 //! are not the process's alone.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -219,9 +219,11 @@ fn entries(pagemap: &File, mapping: &Mapping, page: u64) -> io::Result<Vec<u64>>
 
 /// What each mapping is charged for, by its start, from /proc/PID/smaps.
 fn charged_bytes(pid: i32) -> io::Result<Vec<(u64, u64)>> {
-    let smaps = std::fs::read(format!("/proc/{pid}/smaps"))?;
+    let smaps = File::open(format!("/proc/{pid}/smaps"))?;
     let mut charged: Vec<(u64, u64)> = Vec::new();
-    for line in String::from_utf8_lossy(&smaps).lines() {
+    for line in BufReader::new(smaps).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
         if let Some(rss) = line.strip_prefix("Rss:") {
             let kib: u64 = rss.trim_end_matches("kB").trim().parse().unwrap_or(0);
             if let Some(last) = charged.last_mut() {

@@ -1,10 +1,12 @@
 /* A program without hakmem that has a descriptor of its own making, and lists that have no end. */
 #define _GNU_SOURCE
+#include <linux/prctl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "report/descriptor.h"
@@ -179,15 +181,48 @@ static void big(void)
     record[0] = 2, record[1] = unit << 21, record[2] = 63ull << 40, record[4] = 1;
 }
 
+static uint64_t stat_number(int place)
+{
+    static char text[4096];
+    FILE *file = fopen("/proc/self/stat", "r");
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    char *word = strrchr(text, ')');
+    for (int i = 2; i < place; i++)
+        word = strchr(word + 1, ' ');
+    return strtoull(word, NULL, 10);
+}
+
+/* The command line and the variables are 4 TiB of nothing. Some kernels let nobody say so. */
+static void words(void)
+{
+    enum { GIB = 1 << 30 };
+    uint64_t text = (uint64_t)map(4096ull * GIB, PROT_READ | PROT_WRITE);
+    struct prctl_mm_map parts = {
+        .start_code = stat_number(26),
+        .end_code = stat_number(27),
+        .start_stack = stat_number(28),
+        .start_data = stat_number(45),
+        .end_data = stat_number(46),
+        .start_brk = stat_number(47),
+        .brk = (uint64_t)sbrk(0),
+        .arg_start = text,
+        .arg_end = text + 4096ull * GIB,
+        .env_start = text,
+        .env_end = text + 4096ull * GIB,
+        .exe_fd = (uint32_t)-1,
+    };
+    prctl(PR_SET_MM, PR_SET_MM_MAP, &parts, sizeof parts, 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*lie)(void);
-    } lies[] = {{"product", product},       {"sums", sums},
-                {"leaves", leaves},         {"heaps", heaps},
-                {"magazines", magazines},   {"histograms", histograms},
-                {"big", big}};
+    } lies[] = {{"product", product}, {"sums", sums},           {"leaves", leaves},
+                {"heaps", heaps},     {"magazines", magazines}, {"histograms", histograms},
+                {"big", big},         {"words", words}};
     harmless();
     for (size_t i = 0; argc > 1 && i < sizeof lies / sizeof *lies; i++) {
         if (strcmp(lies[i].name, argv[1]) == 0)
