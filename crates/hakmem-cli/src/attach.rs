@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use hakmem_inspect::process;
 use hakmem_inspect::report::find_library;
 use hakmem_inspect::{Error, Process};
 use hakmem_report::format::one_line;
+use memchr::memmem;
 
 use crate::cli::RecordArguments;
 use crate::inspection::apart::{apart, unless_stuck};
@@ -45,8 +47,8 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
         bail!("a process that runs keeps its options: --attach goes without --option and --preset");
     }
     let pid = process_of(target)?;
-    let process = unless_stuck(pid, move || Ok(Process::open(pid)?))?;
-    let title = process.name();
+    let open = move || Ok(Process::open(pid).map(|process| (process.name(), process))?);
+    let (title, process) = unless_stuck(pid, open)?;
     let name = format!("process {pid} ({})", one_line(&title));
     if process::has_filter(pid) && !arguments.force {
         bail!(
@@ -67,26 +69,40 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
     }
     let places = Places::of(pid, arguments)?;
     let before = recordings_in(&places.seen)?;
-    let mut session = Session {
+    let interrupt = Arc::new(Interrupt::catch()?);
+    let session = Session {
         attachment,
-        interrupt: Interrupt::catch()?,
+        interrupt: interrupt.clone(),
+        time: arguments.time,
         ends: None,
-        name,
+        name: name.clone(),
     };
     // The library knows the title, which a server may have changed.
     let program = title.replace('/', "_").replace('%', "%%");
     let pattern = record::pattern(&places.written, &program);
-    session.begin(arguments, &pattern)?;
+    let mean_bytes = match arguments.every {
+        true => 1,
+        false => u64::from(arguments.sample_kib) << 10,
+    };
+    let files = pattern.clone();
+    let session = unless_stuck(pid, move || session.begin(&files, mean_bytes))?;
     let lookout = Lookout::begin(&places.seen, &before);
-    let end = session.watch();
-    drop(lookout);
-    session.end(end);
+    let watch = move || Ok((session.watch(), session));
+    let ended = unless_stuck(pid, watch).and_then(|(end, session)| {
+        drop(lookout);
+        unless_stuck(pid, move || Ok(session.end(end)))
+    });
+    // What was recorded until then is there all the same.
+    if let Err(error) = ended {
+        say(format_args!("hakmem: {error:#}"));
+    }
     end_children(&pattern, pid);
     let kept = places.fetch(&before)?;
     let recorded = match record::summary_of(&kept, &before)? {
         Some(text) => text,
-        None => bail!("{} has allocated nothing that was sampled", session.name),
+        None => bail!("{name} has allocated nothing that was sampled"),
     };
+    drop(interrupt);
     say(recorded);
     Ok(ExitCode::SUCCESS)
 }
@@ -153,21 +169,22 @@ impl Places {
 fn end_children(pattern: &OsStr, parent: i32) {
     let suffix = format!(".{}", record::SUFFIX);
     for child in process::all() {
-        let maps = fs::read(format!("/proc/{child}/maps")).unwrap_or_default();
-        if child == parent || !String::from_utf8_lossy(&maps).contains(&suffix) {
+        let maps = process::maps(child).unwrap_or_default();
+        if child == parent || memmem::find(&maps, suffix.as_bytes()).is_none() {
             continue;
         }
-        let opened = apart(move || {
-            Process::open(child)
-                .and_then(|process| Attachment::open(&process, &find_library(&process)?))
-        });
-        let Some(Ok(attachment)) = opened else {
-            continue;
+        let pattern = pattern.to_owned();
+        let end = move || -> Option<()> {
+            let process = Process::open(child).ok()?;
+            let library = find_library(&process).ok()?;
+            let attachment = Attachment::open(&process, &library).ok()?;
+            if attachment.is_recording() && attachment.pattern() == pattern.as_bytes() {
+                attachment.ask(Request::End).ok()?;
+                attachment.hasten();
+            }
+            Some(())
         };
-        if attachment.is_recording() && attachment.pattern() == pattern.as_bytes() {
-            let _ = attachment.ask(Request::End);
-            attachment.hasten();
-        }
+        apart(end);
     }
 }
 
@@ -198,7 +215,8 @@ enum End {
 
 struct Session {
     attachment: Attachment,
-    interrupt: Interrupt,
+    interrupt: Arc<Interrupt>,
+    time: Option<Duration>,
     ends: Option<Instant>,
     name: String,
 }
@@ -226,16 +244,12 @@ impl Session {
         Ok(false)
     }
 
-    fn begin(&mut self, arguments: &RecordArguments, pattern: &OsStr) -> Result<()> {
+    fn begin(mut self, pattern: &OsStr, mean_bytes: u64) -> Result<Session> {
         let name = self.name.clone();
         let gone = || format!("{name} has ended");
         let attachment = &self.attachment;
         let answered = attachment.answers().with_context(gone)?;
-        self.ends = arguments.time.map(|time| Instant::now() + time);
-        let mean_bytes = match arguments.every {
-            true => 1,
-            false => u64::from(arguments.sample_kib) << 10,
-        };
+        self.ends = self.time.map(|time| Instant::now() + time);
         match attachment.prepare(pattern.as_bytes(), mean_bytes) {
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 bail!("cannot record to {}: {error}", pattern.to_string_lossy())
@@ -264,8 +278,8 @@ impl Session {
             bail!("{name} cannot be recorded: {reason}{advice}");
         }
         say(format_args!("hakmem: recording {name}; Ctrl-C ends it"));
-        self.ends = arguments.time.map(|time| Instant::now() + time);
-        Ok(())
+        self.ends = self.time.map(|time| Instant::now() + time);
+        Ok(self)
     }
 
     /// Takes the request back, unless it has just been found.

@@ -84,8 +84,10 @@ pub fn trim(arguments: &TrimArguments) -> Result<ExitCode> {
         }
     } else {
         let pid = process_of(&arguments.target)?;
-        let process = unless_stuck(pid, move || Ok(Process::open(pid)?))?;
-        outcome.processes.push(trim_process(&process, arguments)?);
+        let open = move || Ok(Process::open(pid).map(|process| (process.name(), process))?);
+        let (name, process) = unless_stuck(pid, open)?;
+        let trimmed = trim_process(&process, &name, arguments)?;
+        outcome.processes.push(trimmed);
     }
     match arguments.json {
         true => print(&(serde_json::to_string_pretty(&outcome)? + "\n"))?,
@@ -99,8 +101,9 @@ impl Outcome {
     /// Trims one of all processes. Those without hakmem are none of ours, and others may be gone
     /// by now.
     fn add(&mut self, pid: i32, arguments: &TrimArguments) {
-        let process = match apart(move || Process::open(pid)) {
-            Some(Ok(process)) => process,
+        let open = move || Process::open(pid).map(|process| (process.name(), process));
+        let (name, process) = match apart(open) {
+            Some(Ok(opened)) => opened,
             Some(Err(Error::NoSuchProcess(_))) => return,
             // The kernel's own threads have no memory.
             _ => {
@@ -117,10 +120,10 @@ impl Outcome {
                 return;
             }
         }
-        let trimmed = trim_process(&process, arguments);
+        let trimmed = trim_process(&process, &name, arguments);
         self.processes.push(trimmed.unwrap_or_else(|error| Trimmed {
             pid,
-            name: process.name(),
+            name,
             error: Some(format!("{error:#}")),
             ..Trimmed::default()
         }));
@@ -158,10 +161,9 @@ impl Trimmed {
     }
 }
 
-fn trim_process(process: &Process, arguments: &TrimArguments) -> Result<Trimmed> {
+fn trim_process(process: &Process, name: &str, arguments: &TrimArguments) -> Result<Trimmed> {
     let pid = process.pid;
-    let name = process.name();
-    let told = format!("process {pid} ({})", one_line(&name));
+    let told = format!("process {pid} ({})", one_line(name));
     let looked_at = process.clone();
     let found = unless_stuck(pid, move || Ok(find_library(&looked_at)?))?;
     let function = match asleep(&found) {
@@ -189,7 +191,7 @@ fn trim_process(process: &Process, arguments: &TrimArguments) -> Result<Trimmed>
     let kept = (arguments.keep as u64).saturating_mul(1 << 20);
     let mut trimmed = Trimmed {
         pid,
-        name,
+        name: name.to_owned(),
         rss_before_bytes: rss(pid),
         free_before_bytes: free,
         ..Trimmed::default()
@@ -197,14 +199,16 @@ fn trim_process(process: &Process, arguments: &TrimArguments) -> Result<Trimmed>
     let began = Instant::now();
     if free >= kept + LEAST {
         let amount = if kept == 0 { u64::MAX } else { free - kept };
-        let looked_at = process.clone();
-        let open = move || Ok(Attachment::open(&looked_at, &found)?);
-        let session = Session {
-            attachment: unless_stuck(pid, open)?,
-            process,
-            told,
+        let process = process.clone();
+        let ask = move || {
+            let session = Session {
+                attachment: Attachment::open(&process, &found)?,
+                process,
+                told,
+            };
+            session.ask(amount, function)
         };
-        trimmed.longest_stop_seconds = session.ask(amount, function)?.map(|it| it.as_secs_f64());
+        trimmed.longest_stop_seconds = unless_stuck(pid, ask)?.map(|it| it.as_secs_f64());
     }
     trimmed.seconds = began.elapsed().as_secs_f64();
     trimmed.rss_after_bytes = rss(pid);
@@ -220,13 +224,13 @@ fn is_suspended(pid: i32) -> bool {
     status.lines().any(|line| line.starts_with("State:\tT"))
 }
 
-struct Session<'a> {
+struct Session {
     attachment: Attachment,
-    process: &'a Process,
+    process: Process,
     told: String,
 }
 
-impl Session<'_> {
+impl Session {
     /// Lets the process give so much back. How long a thread of it was stopped for that, if one
     /// was.
     fn ask(&self, amount: u64, function: u64) -> Result<Option<Duration>> {

@@ -63,6 +63,8 @@ pub enum NotCalled {
 const TO_STOP: Duration = Duration::from_millis(500);
 /// The function may have to wait for a processor.
 const TO_RETURN: Duration = Duration::from_secs(60);
+/// Between two looks at what is waited for.
+const STEP: Duration = Duration::from_millis(1);
 /// Threads that are tried.
 const TRIES: usize = 8;
 const STACK_BYTES: u64 = 256 << 10;
@@ -125,7 +127,14 @@ fn mask_in(status: &str, name: &str) -> u64 {
 fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let before = SigSet::thread_get_mask();
     let _ = SigSet::all().thread_block();
-    let done = thread::scope(|scope| scope.spawn(work).join());
+    let done = thread::scope(|scope| {
+        let thread = scope.spawn(work);
+        // Who watches this thread is to see that it goes on.
+        while !thread.is_finished() {
+            thread::sleep(STEP);
+        }
+        thread.join()
+    });
     if let Ok(before) = before {
         let _ = before.thread_set_mask();
     }
@@ -301,7 +310,7 @@ impl Call<'_> {
             if event.is_some() || began.elapsed() > most {
                 return event;
             }
-            ptrace::wait_for_signal(libc::SIGCHLD, Duration::from_millis(1));
+            ptrace::wait_for_signal(libc::SIGCHLD, STEP);
         }
     }
 }

@@ -109,7 +109,8 @@ impl Watch {
     /// # Errors
     /// It has ended, or became another program.
     pub fn look(&mut self) -> Result<Look> {
-        let process = Process::open(self.pid)?;
+        let pid = self.pid;
+        let process = unless_stuck(pid, move || Ok(Process::open(pid)?))?;
         if process.start != self.start || process.mappings.is_empty() {
             return Err(Error::Gone(self.pid).into());
         }
@@ -135,10 +136,12 @@ impl Watch {
 
     /// A process that has ended has no memory, until its parent takes note of it.
     fn has_ended(&self) -> bool {
-        let process = Process::open(self.pid);
-        process.map_or(true, |process| {
-            process.start != self.start || process.mappings.is_empty()
-        })
+        let pid = self.pid;
+        let process = unless_stuck(pid, move || Ok(Process::open(pid)?));
+        process.map_or_else(
+            |error| error.is::<Error>(),
+            |process| process.start != self.start || process.mappings.is_empty(),
+        )
     }
 
     /// Looks twice, so that there are rates.
