@@ -148,7 +148,7 @@ impl Image {
 
     /// Reads a file. `None`: it is no ELF file.
     pub fn read(path: &Path) -> Result<Option<Image>> {
-        let file = File::open(path);
+        let file = hakmem_files::ordinary(path);
         Image::of(
             file.with_context(|| format!("cannot read {}", path.display()))?,
             path,

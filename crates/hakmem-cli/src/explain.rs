@@ -8,7 +8,6 @@ mod report;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, stdin, BufRead, BufReader, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,6 +20,7 @@ use signal_hook::consts::SIGINT;
 
 use crate::cli::ExplainArguments;
 use crate::output::{print_bytes, say};
+use crate::report::check_length;
 use report::{place, print_frames, Call, Document, Place, Report, Stack};
 
 /// Reads, explains and prints.
@@ -45,7 +45,8 @@ pub fn explain(arguments: &ExplainArguments) -> Result<ExitCode> {
             pass(stdin().lock(), &mut explainer, &mut sink)
         }
         false => {
-            let file = File::open(&arguments.file).with_context(cannot_read)?;
+            let file = hakmem_files::given(&arguments.file).with_context(cannot_read)?;
+            check_length(&file, u64::MAX).with_context(cannot_read)?;
             pass(BufReader::new(file), &mut explainer, &mut sink)
         }
     };

@@ -1,7 +1,7 @@
 //! What a watched or measured program reads: a file, anew in every run, or nothing. Not what the
 //! command itself gets on standard input, for that can be read only once.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 
@@ -35,10 +35,13 @@ impl InputOptions {
             return Ok(None);
         };
         let name = path.display();
-        let metadata = File::open(path).and_then(|file| file.metadata());
-        let metadata = metadata.with_context(|| format!("cannot read the input {name}"))?;
+        let cannot_read = || format!("cannot read the input {name}");
+        let metadata = fs::metadata(path).with_context(cannot_read)?;
         match FileType::from_raw_mode(std::os::unix::fs::MetadataExt::mode(&metadata)) {
-            FileType::RegularFile | FileType::CharacterDevice => Ok(Some(path.clone())),
+            FileType::RegularFile | FileType::CharacterDevice => {
+                File::open(path).with_context(cannot_read)?;
+                Ok(Some(path.clone()))
+            }
             FileType::Directory => bail!("the input {name} is a directory"),
             _ => bail!(
                 "the input {name} can be read only once, but there are many runs: put it \

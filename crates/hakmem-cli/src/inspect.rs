@@ -1,6 +1,5 @@
 //! Looks at a program's file and says whether a malloc can be preloaded into it.
 
-use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -121,7 +120,7 @@ const SHELL: &str = "/bin/sh";
 /// The program that the first line of a script names; what `env` is told to run, not env itself.
 fn interpreter_of_script(path: &Path) -> Result<Option<PathBuf>> {
     let mut start = Vec::new();
-    fs::File::open(path)
+    hakmem_files::ordinary(path)
         .and_then(|file| file.take(4096).read_to_end(&mut start))
         .with_context(|| format!("cannot read {}", path.display()))?;
     let Some(line) = start.strip_prefix(b"#!") else {
@@ -256,6 +255,8 @@ fn has_capabilities(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn script(first_line: &str) -> Result<Option<PathBuf>> {

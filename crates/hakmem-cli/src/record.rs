@@ -22,10 +22,11 @@ use rustix::process::{getrlimit, Resource};
 use crate::attach::attach;
 use crate::cli::RecordArguments;
 use crate::inspect::warn;
+use crate::inspection::apart::apart_each;
 use crate::limit::beyond;
 use crate::lookout::Lookout;
 use crate::output::say;
-use crate::report::read_recording;
+use crate::report::read_file;
 use crate::run::{self, cannot_run};
 use crate::settings::path_option;
 use crate::summary::count;
@@ -163,7 +164,7 @@ fn is_in_use(path: &Path, recording: &Recording) -> bool {
 /// Whether the process has the file in its memory, as far as can be told.
 pub(crate) fn maps_file(pid: i32, path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
-    match fs::read(format!("/proc/{pid}/maps")) {
+    match process::maps(pid) {
         Ok(maps) => maps
             .split(|&byte| byte == b'\n')
             .any(|line| line.ends_with(path)),
@@ -177,7 +178,7 @@ const SUMMARY_MAX: u64 = 128 << 20;
 /// One that the program may have written, or anybody else who may write there.
 pub(crate) fn read_new(path: &Path) -> Result<Recording> {
     let file = hakmem_files::unlinked(path)?;
-    Ok(parse(&read_recording(file, SUMMARY_MAX)?)?)
+    Ok(parse(&read_file(&file, SUMMARY_MAX)?)?)
 }
 
 /// Gives back what a file has in reserve. It stays as long.
@@ -253,7 +254,7 @@ fn nothing_recorded(directory: &Path, command: &Command) -> anyhow::Error {
 }
 
 /// The processes that were started with this command's variable and have not ended, as daemons do
-/// not when the program that made them has.
+/// not when the program that made them has. All of them are younger than this command.
 fn going_on(directory: &Path) -> BTreeSet<u32> {
     let variable = [
         FILE_VARIABLE.as_bytes(),
@@ -261,13 +262,24 @@ fn going_on(directory: &Path) -> BTreeSet<u32> {
         pattern(directory, "%e").as_bytes(),
     ]
     .concat();
-    let is_set = |pid: &i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let mut variables = environment.split(|&byte| byte == 0);
-        variables.any(|other| other == variable)
-    };
-    let pids = process::all().into_iter().filter(is_set);
-    pids.filter_map(|pid| u32::try_from(pid).ok()).collect()
+    let start = |pid| process::usage(pid).map_or(0, |usage| usage.start);
+    let began = start(std::process::id() as i32);
+    let pids = process::all()
+        .into_iter()
+        .filter(|&pid| start(pid) >= began);
+    let looks = pids.map(|pid| {
+        let variable = variable.clone();
+        (pid, move || {
+            let environment = process::environment(pid);
+            let mut variables = environment.split(|&byte| byte == 0);
+            variables.any(|other| other == variable)
+        })
+    });
+    let mut set = BTreeSet::new();
+    apart_each(looks, |pid, is_set| {
+        set.extend(is_set.filter(|it| *it).map(|_| pid as u32));
+    });
+    set
 }
 
 fn describe(shown: &[(PathBuf, Recording)], empty: usize, damaged: &[String]) -> String {

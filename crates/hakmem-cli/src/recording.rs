@@ -239,7 +239,7 @@ impl Chosen<'_> {
 }
 
 fn read_text(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    Ok(String::from_utf8_lossy(&read(path)?).into_owned())
 }
 
 /// What is meant to stay.

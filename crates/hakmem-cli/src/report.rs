@@ -1,6 +1,6 @@
 //! `hakmem report`: shows a recording, several of them, or a result file, in any format.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,6 +10,8 @@ use anyhow::{anyhow, bail, Context, Error, Result};
 use hakmem_profile::file::MAGIC;
 use hakmem_profile::heap;
 use hakmem_report::json;
+use serde::de::IgnoredAny;
+use serde::Deserialize;
 
 use crate::cli::ReportArguments;
 use crate::output::{print, Format, Outputs};
@@ -25,11 +27,14 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
     if arguments.recording.leaks {
         return recording::leaks(arguments, &outputs);
     }
-    if arguments.file.is_dir() || is_recording(&read(&arguments.file)?) {
+    let bytes = match arguments.file.is_dir() {
+        true => None,
+        false => Some(read(&arguments.file)?),
+    };
+    let Some(bytes) = bytes.filter(|bytes| !is_recording(bytes)) else {
         recording::report(arguments, &outputs)?;
         return Ok(ExitCode::SUCCESS);
-    }
-    let bytes = read(&arguments.file)?;
+    };
     let name = arguments.file.display();
     if let Some(other) = what_else(&bytes, &arguments.file) {
         bail!("{name} {other}");
@@ -71,25 +76,29 @@ pub fn print_written(outputs: &Outputs) -> Result<()> {
 /// # Errors
 /// It cannot be read.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    let bytes = match has_suffix(path) {
+    let file = match has_suffix(path) {
         // It may lie where others put files, too.
-        true => hakmem_files::ordinary(path).and_then(|file| read_recording(file, RECORDING_MAX)),
-        false => fs::read(path),
+        true => hakmem_files::ordinary(path),
+        false => hakmem_files::given(path),
     };
+    let bytes = file.and_then(|file| read_file(&file, RECORDING_MAX));
     bytes.with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// What is called as recordings are; what begins like none is not read on.
+/// A result has some megabytes, as a profile of a hundred thousand call sites has.
+const TEXT_MAX: u64 = 16 << 20;
+
+/// A recording that is no longer than that, a profile, or whatever else.
 ///
 /// # Errors
-/// It is longer than that, no ordinary file, or cannot be read.
-pub fn read_recording(file: File, most: u64) -> io::Result<Vec<u8>> {
+/// It is longer than such a file can be, or cannot be read.
+pub fn read_file(file: &File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    (&file).take(HEAD).read_to_end(&mut bytes)?;
-    if is_recording(&bytes) {
-        let length = check_length(&file, most)?;
-        file.take(length).read_to_end(&mut bytes)?;
-    }
+    file.take(HEAD).read_to_end(&mut bytes)?;
+    let is_text = !is_recording(&bytes) || bytes.starts_with(heap::MAGIC);
+    let most = if is_text { TEXT_MAX } else { most };
+    check_length(file, most)?;
+    bytes.extend(hakmem_files::bytes(file, most)?);
     Ok(bytes)
 }
 
@@ -169,17 +178,27 @@ fn what_else(bytes: &[u8], path: &Path) -> Option<String> {
 }
 
 fn of_json(bytes: &[u8]) -> Option<&'static str> {
-    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-    let has = |field| value.get(field).is_some();
-    Some(match value["kind"].as_str() {
+    #[derive(Deserialize)]
+    struct Known<'a> {
+        #[serde(borrow)]
+        kind: Option<&'a str>,
+        accounted_bytes: Option<IgnoredAny>,
+        tiers: Option<IgnoredAny>,
+    }
+    let known: Known = serde_json::from_slice(bytes).ok()?;
+    Some(match known.kind {
         Some("recording") => {
             "is what --json wrote of a recording: give this command the .hakprof file itself"
         }
         Some("difference") => "is what --json wrote of two recordings: give this command those",
         Some("leaks") => "is what --leaks --json wrote: give this command the .hakprof file itself",
         Some("crash") => "is what hakmem explain --json wrote, which other programs read",
-        _ if has("accounted_bytes") => "is what hakmem inspect --json wrote for other programs",
-        _ if has("tiers") => "has the statistics of a process: hakmem run --stats prints them",
+        _ if known.accounted_bytes.is_some() => {
+            "is what hakmem inspect --json wrote for other programs"
+        }
+        _ if known.tiers.is_some() => {
+            "has the statistics of a process: hakmem run --stats prints them"
+        }
         _ => return None,
     })
 }

@@ -7,11 +7,12 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{open, openat, openat2, Mode, OFlags, ResolveFlags, CWD};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fs::{fcntl_setfl, open, openat, openat2, Mode, OFlags, ResolveFlags, CWD};
 use rustix::process::geteuid;
 
 /// Opens an ordinary file.
@@ -20,6 +21,29 @@ use rustix::process::geteuid;
 /// There is none, or it is something else.
 pub fn ordinary(path: &Path) -> io::Result<File> {
     reopened(open(path, FIND, Mode::empty())?)
+}
+
+/// Opens a file that the user has named: an ordinary one, or a pipe into which somebody writes.
+///
+/// # Errors
+/// There is none, or it is something else.
+pub fn given(path: &Path) -> io::Result<File> {
+    /// For who writes to begin.
+    const PATIENCE: Timespec = Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    };
+    let found = File::from(open(path, FIND, Mode::empty())?);
+    if !found.metadata()?.file_type().is_fifo() {
+        return reopened(found.into());
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let pipe = open(own_path(&found), flags, Mode::empty())?;
+    if poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&PATIENCE))? == 0 {
+        return Err(io::Error::other("nobody writes into this pipe"));
+    }
+    fcntl_setfl(&pipe, OFlags::empty())?;
+    Ok(pipe.into())
 }
 
 /// Opens an ordinary file that may be anybody's: its last name is no link.
@@ -141,8 +165,13 @@ fn reopened(found: OwnedFd) -> io::Result<File> {
     if !found.metadata()?.is_file() {
         return Err(io::Error::other("it is no ordinary file"));
     }
-    let path = format!("/proc/self/fd/{}", found.as_fd().as_raw_fd());
-    Ok(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into())
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(open(own_path(&found), flags, Mode::empty())?.into())
+}
+
+/// By which this process opens an open file once more.
+fn own_path(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 #[cfg(test)]
@@ -171,6 +200,24 @@ mod tests {
         ] {
             assert_eq!(refused.unwrap_err().to_string(), "it is no ordinary file");
         }
+    }
+
+    #[test]
+    fn pipes_are_read_where_somebody_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        rustix::fs::mknodat(CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let error = given(&fifo).unwrap_err();
+        assert_eq!(error.to_string(), "nobody writes into this pipe");
+        let path = fifo.clone();
+        let writer = std::thread::spawn(move || fs::write(path, "text"));
+        assert_eq!(bytes(&given(&fifo).unwrap(), 4).unwrap(), b"text");
+        writer.join().unwrap().unwrap();
+        let error = given(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(error.to_string(), "it is no ordinary file");
+        fs::write(directory.path().join("file"), "text").unwrap();
+        let file = given(&directory.path().join("file")).unwrap();
+        assert_eq!(bytes(&file, 4).unwrap(), b"text");
     }
 
     #[test]

@@ -14,9 +14,13 @@ use std::path::Path;
 use indexmap::IndexMap;
 
 use crate::file::{Header, Module, Recording, Sample, Site, SAMPLES_MAX, TIME_MAX};
+use crate::units::grouped;
 
 /// With which such a file begins.
 pub const MAGIC: &[u8] = b"heap profile: ";
+
+/// More call sites than anybody looks at.
+const SITES_MAX: usize = 100_000;
 
 /// Reads one that was written at this time, ns since 1970; the program's files are below `root`.
 pub fn parse(text: &str, written_ns: u64, root: &Path) -> Recording {
@@ -46,14 +50,17 @@ pub fn parse(text: &str, written_ns: u64, root: &Path) -> Recording {
         .skip(1)
         .filter(|line| !line.trim().is_empty())
     {
-        match stack(line) {
+        match stack(line).filter(|_| recording.sites.len() <= SITES_MAX) {
             Some(stack) => add(&mut recording, stack),
             None => unread += 1,
         }
     }
     if unread > 0 {
         recording.is_partial = true;
-        let problem = format!("{unread} lines of the profile make no sense and were left out.");
+        let problem = format!(
+            "{unread} lines of the profile make no sense, or are more than {}, and were left out.",
+            grouped(SITES_MAX as u64)
+        );
         recording.problems.push(problem);
     }
     recording

@@ -1,8 +1,9 @@
 //! The maps that run-time compilers leave in `/tmp/perf-PID.map`.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::string::FromUtf8Error;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::file::Recording;
@@ -14,7 +15,11 @@ const MAP_MAX: u64 = 48 << 20;
 
 /// What a run-time compiler says of its code.
 #[derive(Default)]
-pub(crate) struct PerfMap(BTreeMap<u64, (u64, String)>);
+pub(crate) struct PerfMap {
+    text: String,
+    /// Start and size of each, and where in the text its name is: by their starts.
+    functions: Vec<(u64, u64, Range<usize>)>,
+}
 
 impl PerfMap {
     /// That of the process of a recording; an empty one, if there is none. Everybody may put one
@@ -32,26 +37,34 @@ impl PerfMap {
                 false => Ok(Vec::new()),
             }
         });
-        PerfMap::parse(&String::from_utf8_lossy(&text.unwrap_or_default()))
+        let text = String::from_utf8(text.unwrap_or_default());
+        let lossy = |error: FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into_owned();
+        PerfMap::parse(text.unwrap_or_else(lossy))
     }
 
-    fn parse(text: &str) -> PerfMap {
+    fn parse(text: String) -> PerfMap {
+        let mut end = 0;
         let entry = |line: &str| {
+            end += line.len();
             let mut words = line.splitn(3, ' ');
             let mut number =
                 || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
             let (start, size) = (number()?, number()?);
-            Some((start, (size, one_line(words.next()?))))
+            Some((start, size, end - words.next()?.len()..end))
         };
-        PerfMap(text.lines().filter_map(entry).collect())
+        let mut functions: Vec<_> = text.split_inclusive('\n').filter_map(entry).collect();
+        functions.sort_by_key(|(start, ..)| *start);
+        PerfMap { text, functions }
     }
 
     /// The function at an address.
     pub fn find(&self, address: u64) -> Option<Frame> {
-        let (start, (size, name)) = self.0.range(..=address).next_back()?;
-        if address - start >= *size {
+        let behind = self.functions.partition_point(|it| it.0 <= address);
+        let (start, size, name) = self.functions.get(behind.checked_sub(1)?)?.clone();
+        if address - start >= size {
             return None;
         }
+        let name = one_line(self.text[name].trim_end());
         // Python writes py::FUNCTION:FILE.
         let python = name
             .strip_prefix("py::")
@@ -64,7 +77,7 @@ impl PerfMap {
                 ..Frame::default()
             },
             None => Frame {
-                function: name.clone(),
+                function: name,
                 ..Frame::default()
             },
         })
@@ -77,8 +90,9 @@ mod tests {
 
     #[test]
     fn maps_of_run_time_compilers_are_read() {
-        let map =
-            PerfMap::parse("7f00 10 jit_function with words\nnonsense\n7f20 8 py::f:/a/b.py\n");
+        let map = PerfMap::parse(
+            "7f20 8 g\n7f00 10 jit_function with words\nnonsense\n7f20 8 py::f:/a/b.py\n".into(),
+        );
         assert_eq!(
             map.find(0x7f0f).unwrap().function,
             "jit_function with words"

@@ -159,6 +159,33 @@ fn links_of_others_are_not_written_through() {
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "as it was");
 }
 
+/// Another process that says it has variables of terabytes is read as far as true ones are long.
+#[test]
+fn what_others_say_of_themselves_is_bounded() {
+    let directory = scratch();
+    let script = "\"$0\" words > \"$1/ready\" 2> /dev/null & \
+                  until [ -s \"$1/ready\" ]; do sleep 0.1; done; echo $!";
+    let Some(liar) = crate::metrics::liar(directory.path(), "words") else {
+        return skip("C compiler");
+    };
+    drop(liar);
+    let recorded = Command::new("sh")
+        .args(["-c", "ulimit -v 500000; exec \"$@\"", "sh"])
+        .arg(hakmem().get_program())
+        .args(["record", "--output"])
+        .arg(directory.path())
+        .args(["--", "sh", "-c", script])
+        .arg(directory.path().join("liar"))
+        .arg(directory.path())
+        .output()
+        .unwrap();
+    let pid = String::from_utf8(recorded.stdout).unwrap();
+    Command::new("kill").arg(pid.trim()).status().unwrap();
+    let said = String::from_utf8_lossy(&recorded.stderr);
+    assert!(recorded.status.success(), "{said}");
+    assert!(said.contains("recorded"), "{said}");
+}
+
 /// The program keeps 31 MiB.
 #[test]
 fn a_peak_beyond_the_limit_is_told() {

@@ -1,5 +1,7 @@
 //! `hakmem report`
 
+use std::path::Path;
+
 use predicates::prelude::*;
 use predicates::str::contains;
 
@@ -83,6 +85,34 @@ fn files_that_are_no_results() {
         let failed = hakmem().arg("report").arg(&path).assert().code(2);
         failed.stderr(contains(message).and(contains("result.json")));
     }
+    let endless = directory.path().join("endless.json");
+    let numbers = format!("{{\"a\": [{}0]}}", "0, ".repeat(8 << 20));
+    std::fs::write(&endless, numbers).unwrap();
+    let fifo = directory.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    for (command, file, message) in [
+        ("report", endless.as_path(), "24 MiB are too much"),
+        ("report", fifo.as_path(), "nobody writes into this pipe"),
+        ("explain", fifo.as_path(), "nobody writes into this pipe"),
+        ("report", Path::new("/dev/zero"), "no ordinary file"),
+        ("explain", Path::new("/dev/zero"), "no ordinary file"),
+    ] {
+        hakmem()
+            .arg(command)
+            .arg(file)
+            .timeout(std::time::Duration::from_secs(60))
+            .assert()
+            .code(2)
+            .stderr(contains(message));
+    }
+    // A pipe that is one is read as a file is, once.
+    hakmem()
+        .args(["report", "/dev/stdin"])
+        .write_stdin("{\"format\": 1000}")
+        .assert()
+        .code(2)
+        .stderr(contains("format 1000"));
     hakmem()
         .args(["report", "/no/such.json"])
         .assert()
