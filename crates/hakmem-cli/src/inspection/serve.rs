@@ -171,8 +171,11 @@ struct Server {
 impl Server {
     async fn answer(&self, request: &Request<Incoming>) -> Answer {
         let refusal = |status, text| Answer::refusal(status, text);
-        let host = request.headers().get(HOST).map(|host| host.to_str());
-        if !host.is_none_or(|host| host.is_ok_and(|host| is_known(&self.names, host))) {
+        let uri = request.uri();
+        let named = request.headers().get_all(HOST).into_iter();
+        let named = named.map(|host| host.to_str().ok());
+        let mut named = named.chain(uri.authority().map(|it| Some(it.as_str())));
+        if !named.all(|host| host.is_some_and(|host| is_known(&self.names, host))) {
             let text = "this server has another name: --listen NAME:PORT gives it one\n";
             return refusal(StatusCode::MISDIRECTED_REQUEST, text);
         }
@@ -182,7 +185,6 @@ impl Server {
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             return refusal(StatusCode::METHOD_NOT_ALLOWED, "GET alone is served\n");
         }
-        let uri = request.uri();
         match Ask::parse(uri.path(), uri.query().unwrap_or_default()) {
             Ok(ask) => self.answers.to(ask).await,
             Err(refusal) => refusal,

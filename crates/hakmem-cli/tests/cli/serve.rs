@@ -343,12 +343,17 @@ fn a_server_survives_who_attacks_it() {
             assert!(serves());
         }
     }
-    // A name that leads here.
-    let mut stream = connect();
-    stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n")
-        .unwrap();
-    assert!(answer(&mut stream).contains("421"));
+    // A name that leads here, wherever it stands.
+    for head in [
+        "GET /metrics HTTP/1.1\r\nHost: evil.example",
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example",
+        "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost",
+    ] {
+        let mut stream = connect();
+        let head = format!("{head}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        assert!(answer(&mut stream).contains("421"), "{head}");
+    }
     // A header without end.
     let mut stream = connect();
     let line = vec![b'a'; 1 << 20];
