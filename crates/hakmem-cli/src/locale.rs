@@ -23,9 +23,28 @@ pub fn has_colours() -> bool {
 /// The text as such a locale can show it. Names are of others, and stay.
 pub fn spelt(text: &str) -> Cow<'_, str> {
     match !text.is_ascii() && is_plain() {
-        true => text.chars().map(ascii).collect::<String>().into(),
+        true => in_ascii(text).into(),
         false => text.into(),
     }
+}
+
+/// Columns stay where they are: what becomes longer takes blanks away, those before it where a
+/// column begins, else those behind its column.
+fn in_ascii(text: &str) -> String {
+    let (mut spelt, mut longer) = (String::new(), 0);
+    for letter in text.chars() {
+        let ascii = ascii(letter);
+        longer += ascii.chars().count() - 1;
+        if letter == '\n' {
+            longer = 0;
+        }
+        while longer > 0 && letter != ' ' && spelt.ends_with("  ") {
+            spelt.pop();
+            longer -= 1;
+        }
+        spelt += &ascii;
+    }
+    spelt
 }
 
 /// Which letters of ASCII stand for one that this command writes.
@@ -63,9 +82,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn columns_stay_where_they_are() {
+        for (text, expected) in [
+            (
+                "live  ± 95%  at\n1 B    2 B  3",
+                "live +- 95%  at\n1 B    2 B  3",
+            ),
+            ("name…    1 B\nname     1 B", "name...  1 B\nname     1 B"),
+            ("…  1\n  two", "... 1\n  two"),
+        ] {
+            assert_eq!(in_ascii(text), expected);
+        }
+    }
+
+    #[test]
     fn letters_of_this_command_become_ascii() {
-        let text: String = "1\u{202f}000 ± 3 µs, … –".chars().map(ascii).collect();
-        assert_eq!(text, "1,000 +- 3 us, ... -");
+        assert_eq!(in_ascii("1\u{202f}000 ± 3 µs, … –"), "1,000 +- 3 us, ... -");
         let name: String = "/tmp/größe".chars().map(ascii).collect();
         assert_eq!(name, "/tmp/größe");
     }

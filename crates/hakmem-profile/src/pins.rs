@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::file::Site;
 use crate::symbols::{Frame, Symbols};
-use crate::units::{bytes, grouped, percent, shortened};
+use crate::units::{bytes, grouped, percent, shortened, signed_bytes};
 
 /// What live blocks pin, for people and programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -181,7 +181,7 @@ impl Pinned {
                             td.n.wide { (size(class.live_bytes)) }
                             td.n { (size(class.pinned_bytes)) }
                             td.n { (grouped(class.sparse_blocks)) }
-                            td.n { "−" (size(class.sparse_freed_bytes)) }
+                            td.n { (fall(class.sparse_freed_bytes)) }
                         }
                     }
                 }
@@ -201,8 +201,8 @@ impl Pinned {
                                 td.n {
                                     (size(site.pinned_bytes)) " ± " (size(site.pinned_error_bytes))
                                 }
-                                td.n { "−" (size(site.freed_at_least_bytes)) }
-                                td.n { "−" (size(site.freed_at_most_bytes)) }
+                                td.n { (fall(site.freed_at_least_bytes)) }
+                                td.n { (fall(site.freed_at_most_bytes)) }
                             }
                         }
                     }
@@ -230,6 +230,13 @@ impl Pinned {
 
 fn size(number: u64) -> String {
     bytes(number as f64)
+}
+
+fn fall(number: u64) -> String {
+    match number {
+        0 => size(0),
+        number => signed_bytes(-(number as f64)),
+    }
 }
 
 /// A line of 80 columns.

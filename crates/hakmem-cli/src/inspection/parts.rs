@@ -12,7 +12,7 @@ use ratatui::Frame;
 
 use super::fit::{draw_table, figure};
 use super::screen::{colour_of, View};
-use super::words::{bytes, change, share};
+use super::words::{bytes, change, number, share};
 
 /// Rows of scopes.
 const SCOPES: usize = 5;
@@ -34,7 +34,7 @@ pub fn draw_parts(frame: &mut Frame, area: Rect, view: &View, parts: &[&PartRepo
             figure(bytes(part.resident_bytes)),
             figure(share(part.resident_bytes, all)),
             figure(unless(before == now, change(before, now))),
-            figure(unless(part.blocks == 0, part.blocks.to_string())),
+            figure(unless(part.blocks == 0, number(part.blocks))),
         ]
     };
     let row_of_scope = |scope: &ScopeReport| {
@@ -47,7 +47,7 @@ pub fn draw_parts(frame: &mut Frame, area: Rect, view: &View, parts: &[&PartRepo
                 view.look.report.accounted_bytes,
             )),
             Line::default(),
-            figure(scope.live_blocks.to_string()),
+            figure(number(scope.live_blocks)),
         ]
     };
     let mut rows = Vec::new();
