@@ -1,9 +1,9 @@
 //! Damaged files of each format that the command reads: it reads or refuses each of them in 2 s of
 //! a processor and 200 MiB, without a panic.
 //!
-//! Each input is read by a child process with these limits. FUZZ_SECONDS says how long each format
-//! is tried (without it: 300 inputs, or 5 s), FUZZ_SEED where the random numbers begin. After `--`:
-//! FORMAT FILE... run those inputs again.
+//! A child process with these limits reads inputs, one after the other until one fails.
+//! FUZZ_SECONDS says how long each format is tried (without it: 300 inputs, or 5 s), FUZZ_SEED
+//! where the random numbers begin. After `--`: FORMAT FILE... run those inputs again.
 #![allow(unsafe_code)] // Processes and their limits.
 
 mod mutate;
@@ -11,7 +11,9 @@ mod seeds;
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,12 +22,14 @@ use clap::Parser;
 use hakmem_cli::cli::Cli;
 use mutate::{Random, Seed};
 
-const INPUTS: u32 = 300;
+const INPUTS: usize = 300;
 /// For these, at most.
 const SHORT: Duration = Duration::from_secs(5);
 const SECONDS: u64 = 2;
-/// Status of a child whose input makes no sense.
-const REFUSED: i32 = 3;
+/// Status of a child that panicked.
+const PANICKED: i32 = 101;
+/// One child reads so many inputs, lest what one leaves is counted with others for long.
+const FOR_ONE: usize = 200;
 const BYTES: u64 = 200 << 20;
 /// A child that only waits is ended, too.
 const PATIENCE_SECONDS: u32 = 60;
@@ -77,7 +81,7 @@ fn main() {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seconds = number("FUZZ_SECONDS");
     let (most, time) = seconds.map_or((INPUTS, SHORT), |seconds| {
-        (u32::MAX, Duration::from_secs(seconds))
+        (usize::MAX, Duration::from_secs(seconds))
     });
     let seed = number("FUZZ_SEED").unwrap_or(1);
     let given = |name: &str| words.first().is_some_and(|word| word == name);
@@ -91,33 +95,69 @@ fn main() {
         if again && words.len() > 1 {
             for file in &words[1..] {
                 let input = fs::read(file).unwrap();
-                let survived = ways.iter().all(|way| target.is_read(&input, way).is_some());
-                found += u32::from(!survived);
+                found += target.try_all(every_way(&input, ways), time).failed;
             }
             continue;
         }
-        let (seeds, mut random) = (seeds(), Random(seed));
+        let (seeds, random) = (seeds(), Random(seed));
         for seed in &seeds {
-            let ends: Vec<_> = ways
-                .iter()
-                .map(|way| target.is_read(&seed.bytes, way))
-                .collect();
-            let is_good = ends.contains(&Some(true)) && !ends.contains(&None);
-            assert!(is_good, "{name}: a seed is refused: {ends:?}");
+            let ends = target.try_all(every_way(&seed.bytes, ways), time);
+            let is_good = ends.read > 0 && ends.failed == 0;
+            assert!(is_good, "{name}: a seed is refused");
         }
-        let (began, mut inputs, mut read) = (Instant::now(), 0, 0);
-        while !seeds.is_empty() && inputs < most && began.elapsed() < time {
-            let input = seeds[random.below(seeds.len())].changed(&mut random);
-            match target.is_read(&input, ways[random.below(ways.len())]) {
-                Some(is_read) => read += u32::from(is_read),
-                None => found += 1,
-            }
-            inputs += 1;
+        if seeds.is_empty() {
+            continue;
         }
-        let seconds = began.elapsed().as_secs_f32();
-        println!("fuzz {name}: {inputs} inputs from seed {seed}, {read} read, {seconds:.1} s");
+        let began = Instant::now();
+        let inputs = Changed {
+            seeds: &seeds,
+            ways,
+            random,
+        };
+        let ends = target.try_all(inputs.take(most), time);
+        found += ends.failed;
+        println!(
+            "fuzz {name}: {} inputs from seed {seed}, {} read, {:.1} s",
+            ends.inputs,
+            ends.read,
+            began.elapsed().as_secs_f32()
+        );
     }
     assert!(found == 0, "{found} inputs were not read as they should be");
+}
+
+/// An input, and what is done with it.
+type Input = (Vec<u8>, &'static str);
+
+/// An input in every way.
+fn every_way(input: &[u8], ways: Ways) -> impl Iterator<Item = Input> + Clone + use<'_> {
+    ways.iter().map(|way| (input.to_vec(), *way))
+}
+
+/// Seeds that are changed, each in some way: the same for the same random numbers.
+#[derive(Clone)]
+struct Changed<'a> {
+    seeds: &'a [Seed],
+    ways: Ways,
+    random: Random,
+}
+
+impl Iterator for Changed<'_> {
+    type Item = Input;
+
+    fn next(&mut self) -> Option<Input> {
+        let seed = &self.seeds[self.random.below(self.seeds.len())];
+        let input = seed.changed(&mut self.random);
+        Some((input, self.ways[self.random.below(self.ways.len())]))
+    }
+}
+
+/// How many inputs there were, and what has come of them.
+#[derive(Default)]
+struct Ends {
+    inputs: usize,
+    read: u32,
+    failed: u32,
 }
 
 /// A format, and where its inputs lie.
@@ -137,8 +177,64 @@ impl Target {
         Target { name, directory }
     }
 
-    /// Whether the command reads it, or refuses it; `None`: neither.
-    fn is_read(&self, input: &[u8], way: &str) -> Option<bool> {
+    /// Has the command read inputs, until the time is over.
+    fn try_all(&self, mut inputs: impl Iterator<Item = Input> + Clone, time: Duration) -> Ends {
+        let (began, mut ends) = (Instant::now(), Ends::default());
+        loop {
+            let (mut told, tell) = UnixStream::pair().unwrap();
+            // SAFETY: there is one thread, so that the child may do anything.
+            let child = unsafe { libc::fork() };
+            assert!(child >= 0, "no process");
+            if child == 0 {
+                drop(told);
+                let inputs = inputs.take_while(|_| began.elapsed() < time);
+                self.read_each(inputs.take(FOR_ONE), tell);
+            }
+            drop(tell);
+            let (mut end, before) = ([0], ends.inputs);
+            while told.read(&mut end).unwrap() > 0 {
+                inputs.next();
+                ends.inputs += 1;
+                ends.read += u32::from(end[0] == 0);
+            }
+            let mut status = 0;
+            // SAFETY: it is our child, and the status ours.
+            while unsafe { libc::waitpid(child, &mut status, 0) } != child {}
+            if status != 0 {
+                let (input, way) = inputs.next().unwrap();
+                self.keep(&input, way, why(status));
+                ends.inputs += 1;
+                ends.failed += 1;
+            } else if ends.inputs == before {
+                return ends;
+            }
+        }
+    }
+
+    /// In a child: tells after each input whether it was refused, and ends where one fails.
+    fn read_each(&self, inputs: impl Iterator<Item = Input>, mut tell: UnixStream) -> ! {
+        let mut appended = File::options();
+        let appended = appended.append(true).create(true);
+        let said = appended.open(self.directory.join("said")).unwrap();
+        limit(&said);
+        for (input, way) in inputs {
+            said.set_len(0).unwrap();
+            let words = self.lay(&input, way);
+            limit_time();
+            let end = catch_unwind(|| {
+                let words = ["hakmem"].into_iter().chain(words.split(' '));
+                hakmem_cli::dispatch(Cli::parse_from(words).command).is_err()
+            });
+            let Ok(refused) = end else {
+                std::process::exit(PANICKED);
+            };
+            tell.write_all(&[u8::from(refused)]).unwrap();
+        }
+        std::process::exit(0)
+    }
+
+    /// Puts the input where it is read. The words of the command.
+    fn lay(&self, input: &[u8], way: &str) -> String {
         let directory = self.directory.to_str().unwrap();
         let file = match self.name {
             "recording" | "profile" => format!("{directory}/input.hakprof"),
@@ -147,84 +243,80 @@ impl Target {
         };
         fs::write(&file, input).unwrap();
         let words = way.replace('@', &file).replace("%/seed", "%/seed.hakprof");
-        let words = words.replace('%', directory);
-        let said = self.directory.join("said");
-        let why = match run(&words, &said) {
-            Ok(is_read) => return Some(is_read),
-            Err(why) => why,
-        };
+        words.replace('%', directory)
+    }
+
+    /// Keeps an input that was not read as it should be.
+    fn keep(&self, input: &[u8], way: &str, why: String) {
         let mut hash = DefaultHasher::new();
         input.hash(&mut hash);
         let found = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz-found");
         fs::create_dir_all(&found).unwrap();
         let kept = found.join(format!("{}-{:x}", self.name, hash.finish()));
-        fs::copy(&file, &kept).unwrap();
-        let kept = kept.display();
-        let said = fs::read(said).unwrap_or_default();
+        fs::write(&kept, input).unwrap();
+        let (kept, words) = (kept.display(), self.lay(input, way));
+        let said = fs::read(self.directory.join("said")).unwrap_or_default();
         let said = String::from_utf8_lossy(&said[said.len().saturating_sub(1500)..]).into_owned();
         println!(
             "fuzz {}: {why}: hakmem {words}\n{said}\nTo run it again:\n  cargo test --release -p \
              hakmem-cli --test fuzz -- {} {kept}",
             self.name, self.name
         );
-        None
     }
 }
 
-/// Runs the command in a child. Whether it did its work, or what is wrong about how it ended.
-fn run(words: &str, said: &Path) -> Result<bool, String> {
-    let said = File::create(said).unwrap();
-    // SAFETY: there is one thread, so that the child may do anything.
-    let child = unsafe { libc::fork() };
-    assert!(child >= 0, "no process");
-    if child == 0 {
-        limit(&said);
-        let end = catch_unwind(|| {
-            let words = ["hakmem"].into_iter().chain(words.split(' '));
-            hakmem_cli::dispatch(Cli::parse_from(words).command).map_or(REFUSED, |_| 0)
-        });
-        std::process::exit(end.unwrap_or(101));
-    }
-    let mut status = 0;
-    // SAFETY: it is our child, and the status ours.
-    while unsafe { libc::waitpid(child, &mut status, 0) } != child {}
+/// Why a child has ended.
+fn why(status: i32) -> String {
     if libc::WIFEXITED(status) {
         return match libc::WEXITSTATUS(status) {
-            0 => Ok(true),
-            REFUSED => Ok(false),
-            2 => Err("the harness gives a wrong command line".into()),
-            _ => Err("it panicked".into()),
+            PANICKED => "it panicked".into(),
+            status => format!("the harness is wrong: exit status {status}"),
         };
     }
-    Err(match libc::WTERMSIG(status) {
+    match libc::WTERMSIG(status) {
         libc::SIGXCPU | libc::SIGKILL => format!("it took more than {SECONDS} s"),
         libc::SIGALRM => format!("it waited for {PATIENCE_SECONDS} s"),
         libc::SIGABRT => "it aborted, or wanted more memory".into(),
         libc::SIGXFSZ => "it wrote too much".into(),
         signal => format!("signal {signal}"),
-    })
+    }
 }
 
 /// Bounds what this process takes, and what it prints goes to a file.
 fn limit(said: &File) {
-    let limits = [
-        (libc::RLIMIT_CPU, SECONDS),
-        (libc::RLIMIT_DATA, BYTES),
-        (libc::RLIMIT_FSIZE, BYTES),
-        (libc::RLIMIT_CORE, 0),
-    ];
-    for (what, most) in limits {
-        let limit = libc::rlimit {
-            rlim_cur: most,
-            rlim_max: most + 1,
-        };
-        // SAFETY: plain numbers.
-        assert!(unsafe { libc::setrlimit(what, &limit) } == 0);
-    }
+    bound(libc::RLIMIT_DATA, BYTES);
+    bound(libc::RLIMIT_FSIZE, BYTES);
+    bound(libc::RLIMIT_CORE, 0);
     // SAFETY: the numbers of open files.
     unsafe {
-        libc::alarm(PATIENCE_SECONDS);
         libc::dup2(said.as_raw_fd(), 1);
         libc::dup2(said.as_raw_fd(), 2);
     }
+}
+
+/// Bounds what this process takes from now on.
+fn limit_time() {
+    let mut used = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the time is ours.
+    unsafe {
+        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut used);
+        libc::alarm(PATIENCE_SECONDS);
+    }
+    // The kernel counts whole seconds.
+    bound(libc::RLIMIT_CPU, used.tv_sec as u64 + 1 + SECONDS);
+}
+
+fn bound(what: libc::__rlimit_resource_t, most: u64) {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the numbers are ours.
+    assert!(unsafe { libc::getrlimit(what, &mut limit) } == 0);
+    limit.rlim_cur = most.min(limit.rlim_max);
+    // SAFETY: plain numbers.
+    assert!(unsafe { libc::setrlimit(what, &limit) } == 0);
 }

@@ -134,6 +134,7 @@ fn change_text(bytes: &mut Vec<u8>, place: usize, random: &mut Random) {
 }
 
 /// Numbers that follow from the first (SplitMix64).
+#[derive(Clone)]
 pub struct Random(pub u64);
 
 impl Random {
