@@ -91,22 +91,24 @@ static unsigned create_arena(void)
     return 0;
 }
 
-/* The statistics of the arena, as far as names ask for them. */
-static void collect(struct snapshot *now, size_t arena)
+/* The statistics of the arena, as far as names ask for them: `live`, its live bytes alone. */
+static void collect(struct snapshot *now, size_t arena, bool live)
 {
     struct hakmem_scope_figures scoped = {0};
     struct hakmem_scope *scope = scope_of(arena);
-    if (scope) {
-        *now = (struct snapshot){0};
+    *now = (struct snapshot){0};
+    if (scope)
         scope_look(scope, &scoped);
-    } else {
+    else
         stats_collect(now);
-        if (SCOPES && arena == ARENAS_ALL)
-            scope_sum(&scoped);
-    }
-    now->total.live_bytes += scoped.live_bytes;
-    now->total.committed_bytes += scoped.resident_bytes;
-    now->total.mapped_bytes += scoped.resident_bytes;
+    if (!SCOPES || (!scope && arena != ARENAS_ALL))
+        return;
+    now->total.live_bytes += scope ? scoped.live_bytes : scope_live_of_all();
+    if (live)
+        return;
+    size_t resident = scope_resident(scope);
+    now->total.committed_bytes += resident;
+    now->total.mapped_bytes += resident;
 }
 
 /* The value of a control, as the bits of its type. */
@@ -114,8 +116,10 @@ static uint64_t control_value(enum control control, size_t arena)
 {
     struct snapshot now;
     const struct hakmem_stats *total = &now.total;
-    if (control >= CONTROL_stats_allocated)
-        collect(&now, control < CONTROL_FIRST_OF_ARENAS ? ARENAS_ALL : arena);
+    bool live = control == CONTROL_stats_allocated || control == CONTROL_arena_small ||
+                control == CONTROL_arena_large;
+    if (control >= CONTROL_stats_allocated && control != CONTROL_arenas_create)
+        collect(&now, control < CONTROL_FIRST_OF_ARENAS ? ARENAS_ALL : arena, live);
     switch (control) {
 #define CONTROL(id, name, type, access, value)                                                     \
     case CONTROL_##id:                                                                             \
@@ -253,9 +257,13 @@ static int exchange(
     /* A call that writes the epoch reads the new one. */
     if (new &&control == CONTROL_epoch)
         act(control, value);
+    /* Nobody would know the number of the new one. */
+    bool creates = control == CONTROL_arenas_create && old && old_length;
+    if (creates && *old_length != bytes)
+        return EINVAL;
     if (old && old_length && !copy_value(control_value(control, arena), bytes, old, old_length))
         return EINVAL;
-    if (control == CONTROL_arenas_create && old && !*(const unsigned *)old)
+    if (creates && !*(const unsigned *)old)
         return EAGAIN;
     bool acts = (new &&control != CONTROL_epoch) || forms[control].access == TAKES;
     return acts ? act(control, value) : 0;

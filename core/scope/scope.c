@@ -121,33 +121,37 @@ bool scope_look(struct hakmem_scope *scope, struct hakmem_scope_figures *usage)
         usage->limit_bytes = scope->limit == SIZE_MAX ? 0 : scope->limit;
         scope_unlock(scope);
     }
-    /* The system is asked without the lock: spans may come and go. */
-    usage->resident_bytes = 0;
-    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;)
-        if (region->kind == REGION_SCOPE && scope_is_inside(((struct span *)region)->scope, scope))
-            usage->resident_bytes +=
-                os_resident_bytes(region->base, ((struct span *)region)->bytes);
     cancel_restore(type);
     return lives;
+}
+
+/* The system is asked without a lock: spans may come and go. */
+size_t scope_resident(const struct hakmem_scope *scope)
+{
+    size_t bytes = 0;
+    for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
+        const struct span *span = (struct span *)region;
+        if (region->kind == REGION_SCOPE && (!scope || scope_is_inside(span->scope, scope)))
+            bytes += os_resident_bytes(region->base, span->bytes);
+    }
+    return bytes;
 }
 
 void scope_usage(struct hakmem_scope *scope, struct hakmem_scope_figures *usage)
 {
     if (!scope_look(scope, usage))
         scope_end_used(scope, "hakmem_scope_usage");
+    usage->resident_bytes = scope_resident(scope);
 }
 
-void scope_sum(struct hakmem_scope_figures *sum)
+size_t scope_live_of_all(void)
 {
-    *sum = (struct hakmem_scope_figures){0};
-    for (struct hakmem_scope *scope = scope_first(); scope; scope = scope->next) {
-        struct hakmem_scope_figures usage;
-        if (scope->parent || !scope_look(scope, &usage))
-            continue;
-        sum->live_blocks += usage.live_blocks;
-        sum->live_bytes += usage.live_bytes;
-        sum->resident_bytes += usage.resident_bytes;
-    }
+    size_t bytes = 0;
+    struct hakmem_scope_figures usage;
+    for (struct hakmem_scope *scope = scope_first(); scope; scope = scope->next)
+        if (!scope->parent && scope_look(scope, &usage))
+            bytes += usage.live_bytes;
+    return bytes;
 }
 
 void scope_describe(struct text *text, const void *address)

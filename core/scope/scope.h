@@ -86,11 +86,15 @@ void scope_destroy(struct hakmem_scope *scope);
 
 /* ---- For jemalloc's names, to which a scope is an arena: see compat/ ------------------------- */
 
-/* The figures of a scope, if it lives; else false. */
+/* The figures of a scope but for its resident bytes, if it lives; else false. */
 bool scope_look(struct hakmem_scope *scope, struct hakmem_scope_figures *usage);
 
-/* The figures of all scopes together, but for limits. */
-void scope_sum(struct hakmem_scope_figures *sum);
+/* Resident bytes of a scope with those inside it, or, with NULL, of all. Asks the system for each
+ * page. */
+size_t scope_resident(const struct hakmem_scope *scope);
+
+/* Live bytes of all scopes. */
+size_t scope_live_of_all(void);
 
 /* Highest number of an arena; 0: no scope was ever made. */
 unsigned scope_arenas(void);

@@ -54,6 +54,22 @@ static unsigned change(unsigned arena)
     return before;
 }
 
+/* Nothing is made whose number would not fit. */
+static void a_wrong_length_makes_nothing(void **state)
+{
+    (void)state;
+    unsigned before = create(), arena[2] = {0, 0};
+    for (size_t wrong = 0; wrong <= sizeof arena; wrong++) {
+        size_t length = wrong;
+        if (wrong != sizeof *arena)
+            CHECK(mallctl("arenas.create", arena, &length, NULL, 0) == EINVAL);
+    }
+    CHECK(!arena[0] && !arena[1]);
+    unsigned after = create();
+    CHECK(after == before + 1);
+    CHECK(act("arena.%u.destroy", before) == 0 && act("arena.%u.destroy", after) == 0);
+}
+
 static void a_thread_changes_its_arena(void **state)
 {
     (void)state;
@@ -204,6 +220,7 @@ static void more_scopes_than_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wrong_length_makes_nothing),
         cmocka_unit_test(a_thread_changes_its_arena),
         cmocka_unit_test(arenas_and_scopes_are_one),
         cmocka_unit_test(flags_name_an_arena),
