@@ -153,11 +153,6 @@ void *alloc_due(void *block, size_t size, size_t alignment, bool zero)
     return block;
 }
 
-void *alloc_slow(size_t size)
-{
-    return alloc_any(size, MIN_ALIGNMENT, size <= LARGE_MAX ? size_class_of(size) : 0, false);
-}
-
 void *alloc_zeroed(size_t count, size_t size)
 {
     size_t total;

@@ -1,5 +1,7 @@
-/* The hit paths of long blocks: see alloc.h. Compiled for speed, as those in override/. */
+/* The hit paths of long blocks, and the way to the slow ones: see alloc.h. Compiled for speed, as
+ * those in override/. */
 #include "api/alloc.h"
+#include "scope/scope.h"
 
 HOT_ENTRY void *alloc_long(size_t size, struct heap_front *heap)
 {
@@ -14,6 +16,15 @@ HOT_ENTRY void free_long(void *block, struct heap_front *heap)
 {
     if (UNLIKELY(!magazine_push_long(heap, block)))
         free_slow(block);
+}
+
+void *alloc_slow(size_t size)
+{
+    unsigned size_class = size <= LARGE_MAX ? size_class_of(size) : CLASS_NONE;
+    void *block = SCOPES && UNLIKELY(scope_entered != NULL) ? scope_pop(size_class) : NULL;
+    if (SCOPES && UNLIKELY(block != NULL))
+        return block;
+    return alloc_any(size, MIN_ALIGNMENT, size_class, false);
 }
 
 /* Looks at the magazine again: a signal handler may have filled it. */
@@ -32,6 +43,6 @@ void free_far(void *block, struct heap_front *heap)
     /* A closed heap, or the static one, may not be written to. */
     if (LIKELY(LOAD_HOT(&heap->classes_limit) != 0))
         free_long(block, heap);
-    else
+    else if (!SCOPES || LIKELY(scope_entered == NULL) || !scope_push(block))
         free_slow(block);
 }

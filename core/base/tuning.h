@@ -394,6 +394,14 @@
 
 /* ---- Scopes: scope/ -------------------------------------------------------------------------- */
 
+/* allocations. So many in a scope that a thread has entered pay for a cache of its own there.
+ * [scope#a-cache-for-a-thread-that-stays; none: test scope_stay] */
+#define SCOPE_PAYS 64
+
+/* blocks of a class. So many a cache holds, and half as many come or go under one lock.
+ * [scope#a-cache-for-a-thread-that-stays; none: test scope_stay] */
+#define SCOPE_CACHED 32
+
 /* spans. From so many on, a scope asks for huge pages where its small blocks lie: they go back ten
  * times faster, and a scope that is smaller shall cost the pages that it touches.
  * [scope#huge-pages-for-a-scope-that-has-grown; none: test scope_phase] */

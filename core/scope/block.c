@@ -1,4 +1,4 @@
-/* Blocks of scopes: takes and frees them, under the lock of the scope's tree.
+/* Blocks of scopes: takes and frees them, by the thread's cache or under the lock of the tree.
  *
  * A short or long block is a bit in its slab, as everywhere, so a second free of it is seen at
  * once. A span or the record of a slab is made before the lock is taken, for a try that found none.
@@ -12,15 +12,17 @@
 #include "os/fatal.h"
 #include "os/os.h"
 #include "reclaim/engine.h"
+#include "scope/cache.h"
 #include "scope/span.h"
 #include "thread/heap.h"
 
 /* What a request asks for. */
 struct request {
-    size_t bytes;        /* usable ones of the block */
-    size_t alignment;    /* of a block with a span or slab of its own */
-    unsigned size_class; /* CLASS_NONE: a block with a span */
-    struct slab *record; /* made for the request, if it is not NULL, as is the span */
+    size_t bytes;              /* usable ones of the block */
+    size_t alignment;          /* of a block with a span or slab of its own */
+    unsigned size_class;       /* CLASS_NONE: a block with a span */
+    struct scope_cache *cache; /* to be filled, or NULL */
+    struct slab *record;       /* made for the request, if it is not NULL, as is the span */
     struct span *span;
     bool huge;  /* the span shall have huge pages */
     bool clean; /* the block reads as zero */
@@ -28,12 +30,34 @@ struct request {
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
 
-static void *take_from(struct slab *slab, struct request *request)
+/* Opens a cache of which nothing is left, unless the scope is bounded, and puts a batch of the
+ * slab's blocks into it. The lock. */
+static void fill_cache(struct scope_cache *cache, struct hakmem_scope *scope, struct slab *slab)
+{
+    void *blocks[SCOPE_CACHED / 2];
+    unsigned size_class = slab->size_class;
+    size_t size = size_classes[size_class].size;
+    if (cache->state == CACHE_GONE && !scope_is_bounded(scope)) {
+        memset(cache->count, 0, sizeof cache->count);
+        ATOMIC_STORE_RELEASE(&cache->state, CACHE_OPEN);
+    }
+    if (cache->state != CACHE_OPEN || cache->count[size_class])
+        return;
+    unsigned count = slab_take(slab, blocks, SCOPE_CACHED / 2);
+    poison_blocks(blocks, count, size);
+    scope_count(scope, count * size, count);
+    memcpy(cache->blocks[size_class], blocks, sizeof blocks);
+    ATOMIC_STORE_RELAXED(&cache->count[size_class], (uint8_t)count);
+}
+
+static void *take_from(struct hakmem_scope *scope, struct slab *slab, struct request *request)
 {
     void *block = NULL;
     unsigned watermark = slab->watermark;
     slab_take(slab, &block, 1);
     request->clean = slab->clean && slab->watermark > watermark;
+    if (request->cache && !size_class_is_long(slab->size_class))
+        fill_cache(request->cache, scope, slab);
     if (!slab->free_blocks)
         list_remove(&slab->by_fullness);
     return block;
@@ -63,7 +87,7 @@ static void *take_block(struct hakmem_scope *scope, struct request *request)
         slab = request->record;
         request->record = NULL;
     }
-    return slab ? take_from(slab, request) : NULL;
+    return slab ? take_from(scope, slab, request) : NULL;
 }
 
 /* Makes what a try has lacked. False: no memory. */
@@ -95,16 +119,11 @@ static bool make_room_for(size_t bytes)
     return made;
 }
 
-static void *serve(struct scope_entry *entry, struct request *request)
+static void *serve(struct hakmem_scope *scope, struct request *request)
 {
-    struct hakmem_scope *scope = entry->scope;
     bool may_make_room = true;
     for (;;) {
         scope_lock(scope, "malloc");
-        if (UNLIKELY(scope->number != entry->number)) {
-            scope_unlock(scope);
-            scope_end_used(scope, "malloc");
-        }
         struct hakmem_scope *full = scope_at_limit(scope, request->bytes);
         void *block = full ? NULL : take_block(scope, request);
         if (block)
@@ -120,7 +139,19 @@ static void *serve(struct scope_entry *entry, struct request *request)
     }
 }
 
-void *scope_alloc(size_t size, size_t alignment, unsigned size_class, bool zero)
+/* The cache of the calling thread, made if it pays, with nothing in it that has to go back. */
+static struct scope_cache *prepare_cache(struct scope_entry *entry)
+{
+    if (!entry->cache && !scope_is_bounded(entry->scope) && ++entry->calls == SCOPE_PAYS)
+        entry->cache = cache_make(entry->scope);
+    struct scope_cache *cache = entry->cache;
+    if (cache && ATOMIC_LOAD_RELAXED(&cache->state) == CACHE_SHUT)
+        cache_empty(cache);
+    return cache;
+}
+
+/* A block without a cache; the arguments are those of scope_alloc. */
+static SLOW_PATH void *alloc_locked(size_t size, size_t alignment, unsigned size_class, bool zero)
 {
     struct request request = {.alignment = alignment, .size_class = size_class};
     if (!size_class && size <= LARGE_MAX && alignment <= REGION_SIZE)
@@ -128,7 +159,8 @@ void *scope_alloc(size_t size, size_t alignment, unsigned size_class, bool zero)
     request.bytes = request.size_class ? size_classes[request.size_class].size
                                        : round_up(size_max(size, REGION_SIZE), os_page_size());
     int type = cancel_put_off();
-    void *block = serve(scope_entered, &request);
+    request.cache = prepare_cache(scope_entered);
+    void *block = serve(scope_entered->scope, &request);
     end_request(&request);
     cancel_restore(type);
     if (!block || !zero || request.clean)
@@ -140,6 +172,14 @@ void *scope_alloc(size_t size, size_t alignment, unsigned size_class, bool zero)
     return block;
 }
 
+void *scope_alloc(size_t size, size_t alignment, unsigned size_class, bool zero)
+{
+    void *block = scope_pop(size_class);
+    if (!block)
+        return alloc_locked(size, alignment, size_class, zero);
+    return zero ? memset(block, 0, size) : block;
+}
+
 /* ---- Blocks by their address ----------------------------------------------------------------- */
 
 /* Where a block lies. */
@@ -148,23 +188,33 @@ struct found {
     struct slab *slab; /* NULL: the block has the span */
 };
 
+#define NO_START "invalid pointer"
+#define FREE_BLOCK "double free of"
+
+/* Aborts, since the pointer is wrong. Opens the lock. */
+static _Noreturn SLOW_PATH void refuse(
+    struct hakmem_scope *scope, const char *wrong, const void *block, const char *call)
+{
+    scope_unlock(scope);
+    fatal_scope(call, wrong, block, scope->was_reset ? ": in the reset " : ": in ", scope->name);
+}
+
 /* Finds the slab of the pointer. Returns how the pointer is wrong, or NULL. The lock. */
 static const char *is_wrong(struct found *found, const void *block)
 {
-    static const char no_start[] = "invalid pointer", free_block[] = "double free of";
     struct span *span = found->span;
     if (!span->listed)
-        return free_block;
+        return FREE_BLOCK;
     if (span->is_block)
-        return block == span->region.base ? NULL : no_start;
+        return block == span->region.base ? NULL : NO_START;
     const struct slab *slab = found->slab = span->slab_of_unit[superslab_unit_of(block)];
     if (!slab)
-        return free_block;
+        return FREE_BLOCK;
     size_t offset = (size_t)((const char *)block - slab->base);
     size_t index = size_class_exact_index(&size_classes[slab->size_class], offset);
     if (index >= slab->blocks)
-        return no_start;
-    return bitmap_test(slab->free, (unsigned)index) ? free_block : NULL;
+        return NO_START;
+    return bitmap_test(slab->free, (unsigned)index) ? FREE_BLOCK : NULL;
 }
 
 /* Finds a live block and locks the tree of its scope. Aborts, naming `call`, if none starts there.
@@ -175,10 +225,11 @@ static struct found find(const void *block, const char *call)
     struct hakmem_scope *scope = found.span->scope;
     scope_lock(scope, call);
     const char *wrong = is_wrong(&found, block);
+    if (!wrong && found.slab && cache_has(scope, found.slab->size_class, block))
+        wrong = FREE_BLOCK;
     if (LIKELY(!wrong))
         return found;
-    scope_unlock(scope);
-    fatal_scope(call, wrong, block, scope->was_reset ? ": in the reset " : ": in ", scope->name);
+    refuse(scope, wrong, block, call);
 }
 
 static size_t usable_of(struct found found)
@@ -210,43 +261,97 @@ size_t scope_object(const void *address)
 
 /* ---- Freeing --------------------------------------------------------------------------------- */
 
-/* Puts the block into its slab. Returns the slab if that has ended: it stays while it is the only
- * one of its class with free blocks. `*gone`: a span to unmap, if it is not NULL. */
-static struct slab *put_found(struct found found, void *block, struct span **gone)
+/* What frees leave for the time without the lock: lists of slabs and of spans. */
+enum { ENDED_SLABS, ENDED_SPANS, ENDED };
+
+/* Puts the block into its slab. That ends when it is empty, unless it is the only one of its class
+ * with free blocks. */
+static void put_in_slab(struct found found, void *block, struct list *ended)
 {
     struct slab *slab = found.slab;
     struct list *list = &found.span->scope->slabs[slab->size_class];
     slab_put(slab, &block, 1);
     if (slab->free_blocks == 1)
         list_push(list, &slab->by_fullness);
-    if (slab->free_blocks < slab->blocks)
-        return NULL;
-    if (!size_class_is_single(slab->size_class) && list->first == &slab->by_fullness &&
-        !slab->by_fullness.next)
-        return NULL;
-    *gone = span_end_slab(slab);
-    return slab;
+    if (slab->free_blocks < slab->blocks ||
+        (!size_class_is_single(slab->size_class) && list->first == &slab->by_fullness &&
+         !slab->by_fullness.next))
+        return;
+    struct span *gone = span_end_slab(slab);
+    list_push(&ended[ENDED_SLABS], &slab->by_fullness);
+    if (gone)
+        list_push(&ended[ENDED_SPANS], &gone->by_fullness);
+}
+
+/* Ends a live block. The lock. */
+static void end_block(struct found found, void *block, struct list *ended)
+{
+    scope_count(found.span->scope, -usable_of(found), (size_t)-1);
+    if (found.slab) {
+        put_in_slab(found, block, ended);
+    } else {
+        span_unlist(found.span);
+        list_push(&ended[ENDED_SPANS], &found.span->by_fullness);
+    }
+}
+
+static void end_all(struct list *ended)
+{
+    struct list_node *node;
+    while ((node = ended[ENDED_SLABS].first) != NULL) {
+        list_remove(node);
+        span_free_record(CONTAINER_OF(node, struct slab, by_fullness));
+    }
+    while ((node = ended[ENDED_SPANS].first) != NULL) {
+        list_remove(node);
+        span_unmap(span_by_node(node));
+    }
+}
+
+void cache_flush(struct scope_cache *cache, unsigned size_class, unsigned keep)
+{
+    struct list ended[ENDED] = {{NULL}, {NULL}};
+    struct hakmem_scope *scope = ATOMIC_LOAD_RELAXED(&cache->scope);
+    uint8_t *count = &cache->count[size_class];
+    if (!scope_try_lock(scope))
+        return;
+    while (*count > keep && cache->state != CACHE_GONE) {
+        /* First the count: in a child of fork, a block that was on its way stays live. */
+        ATOMIC_STORE_RELAXED(count, (uint8_t)(*count - 1));
+        KEEP_STORE_ORDER();
+        void *block = cache->blocks[size_class][*count];
+        struct found found = {.span = span_of(block)};
+        const char *wrong = is_wrong(&found, block);
+        if (UNLIKELY(wrong != NULL))
+            refuse(scope, wrong, block, "free");
+        end_block(found, block, ended);
+    }
+    scope_unlock(scope);
+    end_all(ended);
+}
+
+void cache_empty(struct scope_cache *cache)
+{
+    struct hakmem_scope *scope = ATOMIC_LOAD_RELAXED(&cache->scope);
+    for (unsigned size_class = 1; size_class < LONG_CLASS_FIRST; size_class++)
+        if (cache->count[size_class])
+            cache_flush(cache, size_class, 0);
+    if (scope_try_lock(scope)) {
+        ATOMIC_STORE_RELAXED(&cache->state, CACHE_GONE);
+        scope_unlock(scope);
+    }
 }
 
 void scope_free(void *block)
 {
+    struct list ended[ENDED] = {{NULL}, {NULL}};
     int type = cancel_put_off();
     struct found found = find(block, "free");
     struct hakmem_scope *scope = found.span->scope;
-    size_t bytes = usable_of(found);
-    struct slab *ended = NULL;
-    struct span *gone = NULL;
     if (UNLIKELY(perturb_is_on()) && found.slab)
-        perturb_freed(block, bytes);
-    if (found.slab)
-        ended = put_found(found, block, &gone);
-    else
-        span_unlist(gone = found.span);
-    scope_count(scope, -bytes, (size_t)-1);
+        perturb_freed(block, usable_of(found));
+    end_block(found, block, ended);
     scope_unlock(scope);
-    if (ended)
-        span_free_record(ended);
-    if (gone)
-        span_unmap(gone);
+    end_all(ended);
     cancel_restore(type);
 }

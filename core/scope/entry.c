@@ -9,7 +9,7 @@
 #include "map/metadata.h"
 #include "os/cancel.h"
 #include "os/fatal.h"
-#include "scope/tree.h"
+#include "scope/cache.h"
 #include "thread/heap.h"
 
 __thread struct scope_entry *scope_entered;
@@ -23,11 +23,16 @@ static void set_entered(struct scope_entry *entry)
         heap_leave(heap);
 }
 
-/* What a thread that is in the scope from now on has entered. */
-static struct scope_entry entry_into(struct hakmem_scope *scope)
+/* Ends the cache of the last entry, if it has one. With cancellation put off. */
+static void end_cache(void)
 {
-    uint64_t number = scope ? ATOMIC_LOAD_RELAXED(&scope->number) : 0;
-    return (struct scope_entry){.scope = scope, .number = number, .below = scope_entered};
+    struct scope_cache *cache = scope_entered->cache;
+    scope_entered->cache = NULL;
+    scope_entered->calls = 0;
+    if (!cache)
+        return;
+    cache_empty(cache);
+    cache_end(cache);
 }
 
 int scope_enter(struct hakmem_scope *scope)
@@ -37,7 +42,7 @@ int scope_enter(struct hakmem_scope *scope)
     int type = cancel_put_off();
     struct scope_entry *entry = metadata_alloc(sizeof *entry);
     if (entry) {
-        *entry = entry_into(scope);
+        *entry = (struct scope_entry){.scope = scope, .below = scope_entered};
         set_entered(entry);
     }
     cancel_restore(type);
@@ -48,6 +53,7 @@ static void leave_last(void)
 {
     struct scope_entry *entry = scope_entered;
     int type = cancel_put_off();
+    end_cache();
     set_entered(entry->below);
     metadata_free(entry, sizeof *entry);
     cancel_restore(type);
@@ -71,7 +77,7 @@ void scope_thread_ends(void)
 void *scope_take(struct hakmem_scope *scope, void *block, size_t size, size_t alignment)
 {
     int type = cancel_put_off();
-    struct scope_entry entry = entry_into(scope);
+    struct scope_entry entry = {.scope = scope, .below = scope_entered};
     scope_entered = &entry;
     if (block) {
         set_entered(&entry);
@@ -90,7 +96,7 @@ int scope_change(struct hakmem_scope *scope)
     if (!scope_entered)
         return scope ? scope_enter(scope) : 0;
     int type = cancel_put_off();
-    scope_entered->number = entry_into(scope).number;
+    end_cache();
     scope_entered->scope = scope;
     set_entered(scope_entered);
     cancel_restore(type);

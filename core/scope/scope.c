@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "os/cancel.h"
 #include "os/os.h"
+#include "scope/cache.h"
 #include "scope/span.h"
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
@@ -28,6 +29,7 @@ static void detach(struct hakmem_scope *scope, struct list *gone)
 static void detach_all(struct hakmem_scope *scope, struct list *gone, struct list *ended)
 {
     bool alone = !scope->inside;
+    cache_shut(scope, CACHE_GONE);
     scope_count(scope->parent, -scope->live_bytes, -scope->live_blocks);
     if (ended && scope->parent)
         scope->parent->inside--;
@@ -38,7 +40,7 @@ static void detach_all(struct hakmem_scope *scope, struct list *gone, struct lis
         detach(other, gone);
         if (!ended)
             continue;
-        ATOMIC_STORE_RELEASE(&other->number, other->number + 1);
+        ATOMIC_STORE_RELEASE(&other->lives, false);
         list_push(ended, &other->by_end);
     }
 }
@@ -51,8 +53,8 @@ static bool renew(struct span *span)
         struct slab *slab = span->slab_of_unit[unit];
         if (slab && (unit == SPAN_UNITS - 1 || span->slab_of_unit[unit + 1] != slab))
             span_free_record(slab);
+        ATOMIC_STORE_RELAXED(&span->slab_of_unit[unit], NULL);
     }
-    memset(span->slab_of_unit, 0, sizeof span->slab_of_unit);
     if (span->is_block || !scope_lives(span->scope) || !os_purge(span->region.base, REGION_SIZE))
         return false;
     poison(span->region.base, REGION_SIZE);
@@ -118,6 +120,7 @@ bool scope_look(struct hakmem_scope *scope, struct hakmem_scope_figures *usage)
     if (lives) {
         usage->live_blocks = scope->live_blocks;
         usage->live_bytes = scope->live_bytes;
+        cache_take_off(scope, usage);
         usage->limit_bytes = scope->limit == SIZE_MAX ? 0 : scope->limit;
         scope_unlock(scope);
     }

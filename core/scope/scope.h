@@ -23,14 +23,16 @@ enum { SCOPES = HAKMEM_SCOPES };
 
 struct hakmem_scope;
 struct hakmem_scope_figures;
+struct scope_cache;
 struct text;
 
 /* What a thread has entered, the last scope first. Owner thread only. */
 struct scope_entry {
     struct hakmem_scope *scope; /* NULL: allocations are served from no scope */
-    uint64_t number;            /* of the scope when it was entered: see scope/tree.h */
     struct scope_entry *below;  /* entered before */
     struct hakmem_scope *asked; /* the entry hides scopes while the callback of this one runs */
+    struct scope_cache *cache;  /* see scope/cache.h; NULL: not yet */
+    unsigned calls;             /* allocations until it has one */
 };
 
 extern __thread struct scope_entry *scope_entered __attribute__((tls_model("initial-exec")));
@@ -46,6 +48,14 @@ ALWAYS_INLINE bool scope_is_entered(void)
 /* A block of the scope that the calling thread has entered; the arguments are those of alloc_any.
  * NULL: there is no memory, or the scope is at its limit. */
 void *scope_alloc(size_t size, size_t alignment, unsigned size_class, bool zero);
+
+/* A block of the class that the calling thread, which has entered something, has at hand; NULL: it
+ * has none. */
+void *scope_pop(unsigned size_class);
+
+/* Keeps any block at hand for the calling thread, which has entered something; false: it does not
+ * belong there, and nothing has happened. */
+bool scope_push(void *block);
 
 /* Frees a block in a region of a scope. Aborts if it is not the start of a live one. */
 void scope_free(void *block);

@@ -124,7 +124,7 @@ void span_own_units(struct span *span, unsigned unit, struct slab *slab)
 {
     unsigned units = size_classes[slab->size_class].units;
     for (unsigned i = 0; i < units; i++)
-        span->slab_of_unit[unit + i] = slab;
+        ATOMIC_STORE_RELAXED(&span->slab_of_unit[unit + i], slab);
     span->free_units &= ~units_mask(unit, units);
     span->clean_units &= span->free_units;
 }
@@ -166,7 +166,7 @@ struct span *span_end_slab(struct slab *slab)
     unsigned unit = superslab_unit_of(slab->base), units = size_classes[slab->size_class].units;
     list_remove(&slab->by_fullness);
     for (unsigned i = units; i-- > 0;)
-        span->slab_of_unit[unit + i] = NULL;
+        ATOMIC_STORE_RELAXED(&span->slab_of_unit[unit + i], NULL);
     list_remove(&span->by_fullness);
     span->free_units |= units_mask(unit, units);
     push_span(span);

@@ -20,16 +20,16 @@
 enum { SPAN_UNITS = SUPERSLAB_UNITS };
 
 struct span {
-    struct region region;         /* const while registered */
-    struct hakmem_scope *scope;   /* const while registered */
-    size_t bytes;                 /* const while registered */
-    bool is_block;                /* const while registered: one big block */
-    bool huge;                    /* const while registered: it may have huge pages */
-    bool listed;                  /* false while a thread maps, resets or unmaps it */
-    uint32_t free_units;          /* bit per unit */
-    uint32_t clean_units;         /* of these: read as zero */
-    struct list_node by_fullness; /* on one of the scope's lists while it is listed */
-    struct slab *slab_of_unit[SPAN_UNITS];
+    struct region region;                  /* const while registered */
+    struct hakmem_scope *scope;            /* const while registered */
+    size_t bytes;                          /* const while registered */
+    bool is_block;                         /* const while registered: one big block */
+    bool huge;                             /* const while registered: it may have huge pages */
+    bool listed;                           /* false while a thread maps, resets or unmaps it */
+    uint32_t free_units;                   /* bit per unit */
+    uint32_t clean_units;                  /* of these: read as zero */
+    struct list_node by_fullness;          /* on one of the scope's lists while it is listed */
+    struct slab *slab_of_unit[SPAN_UNITS]; /* atomic relaxed, read by any thread */
 };
 
 /* The span of an address in a region of a scope. */

@@ -8,6 +8,7 @@
 #include "map/metadata.h"
 #include "os/cancel.h"
 #include "os/fatal.h"
+#include "scope/cache.h"
 #include "thread/heap.h"
 
 struct lock scope_records_lock;
@@ -73,7 +74,7 @@ static void start_scope(struct hakmem_scope *scope)
     struct hakmem_scope *parent = scope->parent;
     if (parent)
         scope_lock(parent, "hakmem_scope_create");
-    ATOMIC_STORE_RELEASE(&scope->number, scope->number + 1);
+    ATOMIC_STORE_RELEASE(&scope->lives, true);
     if (!parent)
         return;
     parent->inside++;
@@ -166,17 +167,32 @@ void scope_limit(struct hakmem_scope *scope, size_t limit)
 {
     int type = cancel_put_off();
     scope_lock(scope, "hakmem_scope_limit");
-    scope->limit = limit ? limit : SIZE_MAX;
+    ATOMIC_STORE_RELAXED(&scope->limit, limit ? limit : SIZE_MAX);
+    if (limit)
+        cache_shut(scope, CACHE_SHUT);
     scope_unlock(scope);
     cancel_restore(type);
 }
 
 struct hakmem_scope *scope_at_limit(struct hakmem_scope *scope, size_t bytes)
 {
-    for (; scope; scope = scope->parent)
-        if (bytes > scope->limit || scope->live_bytes > scope->limit - bytes)
+    for (; scope; scope = scope->parent) {
+        if (LIKELY(bytes <= scope->limit && scope->live_bytes <= scope->limit - bytes))
+            continue;
+        /* Threads that have not come by since it got its limit may have caches. */
+        struct hakmem_scope_figures usage = {.live_bytes = scope->live_bytes};
+        cache_take_off(scope, &usage);
+        if (bytes > scope->limit || usage.live_bytes > scope->limit - bytes)
             return scope;
+    }
     return NULL;
+}
+
+bool scope_is_bounded(const struct hakmem_scope *scope)
+{
+    while (scope && ATOMIC_LOAD_RELAXED(&scope->limit) == SIZE_MAX)
+        scope = scope->parent;
+    return scope;
 }
 
 void scope_count(struct hakmem_scope *scope, size_t bytes, size_t blocks)

@@ -34,9 +34,9 @@ struct hakmem_scope {
     hakmem_scope_callback *callback;
     void *argument;
     struct lock lock;   /* used in a root alone */
-    uint64_t number;    /* odd while the scope lives; counts starts and ends; atomic, any thread */
-    size_t limit;       /* of live_bytes */
-    size_t live_bytes;  /* with the scopes inside it */
+    bool lives;         /* atomic, any thread: release on store pairs with acquire on load */
+    size_t limit;       /* of live_bytes; atomic relaxed, read by any thread */
+    size_t live_bytes;  /* with the scopes inside it, and what their caches have (scope/cache.h) */
     size_t live_blocks; /* the same */
     struct list open;   /* spans with free units */
     struct list full;   /* spans without, and those of big blocks */
@@ -62,7 +62,7 @@ void scope_repair_records(void);
 
 ALWAYS_INLINE bool scope_lives(const struct hakmem_scope *scope)
 {
-    return ATOMIC_LOAD_ACQUIRE(&scope->number) % 2;
+    return ATOMIC_LOAD_ACQUIRE(&scope->lives);
 }
 
 /* Locks the tree of a scope; false: it has ended. */
@@ -78,6 +78,9 @@ bool scope_is_inside(const struct hakmem_scope *scope, const struct hakmem_scope
 /* The scope, of this one and those around it, whose limit has no room for so many bytes more; NULL:
  * all have. */
 struct hakmem_scope *scope_at_limit(struct hakmem_scope *scope, size_t bytes);
+
+/* Whether the scope or one around it has a limit. Any thread. */
+bool scope_is_bounded(const struct hakmem_scope *scope);
 
 /* Counts blocks that came, or, with negative numbers, went, in the scope and those around it. */
 void scope_count(struct hakmem_scope *scope, size_t bytes, size_t blocks);

@@ -36,6 +36,38 @@ CASE(scope, double)
     survived();
 }
 
+/* A block is freed twice by a thread that stays in the scope.
+ * tiny, mid, large: at once | free(): double free of BAD: in scope 'victim'
+ * big: at once | free(): invalid pointer BAD: not allocated by hakmem
+ * hardened all: not applicable */
+CASE(scope, double_inside)
+{
+    (void)hakmem_scope_enter(new_scope());
+    for (int i = 0; i < 200; i++)
+        free(hide(need(malloc(size))));
+    char *block = announced(need(malloc(size)));
+    free(block);
+    free(hide(block));
+    survived();
+}
+
+/* A block is freed by a thread that stays in the scope, and again outside of it.
+ * tiny, mid, large: at once | free(): double free of BAD: in scope 'victim'
+ * big: at once | free(): invalid pointer BAD: not allocated by hakmem
+ * hardened all: not applicable */
+CASE(scope, double_outside)
+{
+    struct hakmem_scope *scope = new_scope();
+    (void)hakmem_scope_enter(scope);
+    for (int i = 0; i < 200; i++)
+        free(hide(need(malloc(size))));
+    char *block = announced(need(malloc(size)));
+    free(block);
+    (void)hakmem_scope_enter(NULL);
+    free(hide(block));
+    survived();
+}
+
 /* A pointer into a block of a scope is freed.
  * all: at once | free(): invalid pointer BAD: in scope 'victim'
  * hardened all: not applicable */

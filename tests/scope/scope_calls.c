@@ -137,6 +137,8 @@ static void *ends_inside(void *unused)
     CHECK(hakmem_scope_enter(scope) == 0);
     CHECK(hakmem_scope_enter(NULL) == 0);
     CHECK(hakmem_scope_enter(scope) == 0);
+    for (int i = 0; i < 200; i++)
+        free(malloc(100));
     return unused;
 }
 

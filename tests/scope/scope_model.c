@@ -3,10 +3,11 @@
  * places where it ever had blocks.
  *
  * Threads allocate, resize and free blocks of 50 scopes, some of which lie inside others, by all
- * functions, entered or not; mostly another thread frees what one has made. Between rounds, when
- * all stand still, each scope is compared, some are reset, destroyed and made anew, and a child is
- * forked from a thread in the middle of the work, which compares what cannot have moved, and goes
- * on by itself.
+ * functions, entered or not; mostly another thread frees what one has made. Each stays in a scope
+ * for a round, from which it allocates most, and is still in it when, between rounds, all stand
+ * still, each scope is compared, some are reset, destroyed and made anew, and a child is forked
+ * from a thread in the middle of the work, which compares what cannot have moved, and goes on by
+ * itself.
  *
  *     scope_model [SEED [ROUNDS]] */
 #include "scope_support.h"
@@ -17,7 +18,15 @@
 #include <stdbool.h>
 #include <sys/wait.h>
 
-enum { SCOPES = 50, THREADS = 8, SLOTS = 4000, STEPS = 3000, PLACES = 4096, INNER = 20 };
+enum {
+    SCOPES = 50,
+    THREADS = 8,
+    SLOTS = 4000,
+    STEPS = 3000,
+    PLACES = 4096,
+    INNER = 20,
+    BATCH = 17
+};
 
 /* A scope of the model. The first INNER lie in the ones INNER places behind them. */
 struct shadow {
@@ -43,6 +52,8 @@ struct slot {
 };
 
 static struct shadow shadows[SCOPES];
+static __thread int stays = -1; /* in that scope of the model, which was `stayed` */
+static __thread struct hakmem_scope *stayed;
 static struct slot slots[SLOTS];
 static pthread_barrier_t barrier;
 static uint64_t seed = 1;
@@ -56,13 +67,11 @@ static int outer_of(int scope)
 static void make(int number)
 {
     char name[16];
-    int outer = outer_of(number);
+    struct hakmem_scope *outer = outer_of(number) < 0 ? NULL : shadows[outer_of(number)].scope;
     snprintf(name, sizeof name, "scope %d", number);
-    if (outer >= 0)
-        CHECK(hakmem_scope_enter(shadows[outer].scope) == 0);
+    CHECK(hakmem_scope_enter(outer) == 0);
     shadows[number].scope = make_scope(name, shadows[number].limit);
-    if (outer >= 0)
-        hakmem_scope_leave(shadows[outer].scope);
+    hakmem_scope_leave(outer);
 }
 
 static bool has_own_mapping(void *block)
@@ -105,7 +114,8 @@ static void *allocate(int number, size_t size, uint64_t *random)
         return hakmem_scope_malloc(scope, size);
     if (way == 1 && scope)
         return hakmem_scope_aligned_alloc(scope, (size_t)16 << scope_random(random) % 14, size);
-    CHECK(hakmem_scope_enter(scope) == 0);
+    bool enters = !scope || scope != stayed;
+    CHECK(!enters || hakmem_scope_enter(scope) == 0);
     switch (way) {
     case 2:
         block = calloc(1, size);
@@ -121,7 +131,8 @@ static void *allocate(int number, size_t size, uint64_t *random)
     default:
         block = malloc(size);
     }
-    hakmem_scope_leave(scope);
+    if (enters)
+        hakmem_scope_leave(scope);
     return block;
 }
 
@@ -143,7 +154,7 @@ static void use(struct slot *slot, uint64_t *random)
     unsigned what = (unsigned)(scope_random(random) % 8);
     size_t size = draw_size(random);
     int number = (int)(scope_random(random) % (SCOPES + 5));
-    number = number < SCOPES ? number : -1;
+    number = scope_random(random) % 2 ? stays : number < SCOPES ? number : -1;
     if (!slot->block) {
         slot->block = allocate(number, size, random);
         slot->size = size;
@@ -260,7 +271,7 @@ static void change(uint64_t *random)
 }
 
 /* In a child that was forked while other threads worked, all but what these were doing is as the
- * model says; and scopes serve. */
+ * model says: each may have been moving a batch of blocks. And scopes serve. */
 static void live_on(uint64_t *random)
 {
     size_t blocks[SCOPES] = {0}, moving = 0;
@@ -277,7 +288,7 @@ static void live_on(uint64_t *random)
     }
     for (int i = 0; i < SCOPES; i++) {
         size_t live = usage_of(shadows[i].scope).live_blocks;
-        CHECK(live >= blocks[i] && live <= blocks[i] + 2 * moving);
+        CHECK(live >= blocks[i] && live <= blocks[i] + BATCH * moving);
     }
     pthread_mutex_init(&places_lock, NULL);
     for (int i = 0; i < 2000; i++)
@@ -306,6 +317,11 @@ static void *work(void *number)
 {
     uint64_t random = seed * THREADS + (uintptr_t)number;
     for (int round = 0; round < rounds; round++) {
+        if (stayed)
+            hakmem_scope_leave(stayed);
+        stays = (int)(scope_random(&random) % SCOPES);
+        stayed = shadows[stays].scope;
+        CHECK(hakmem_scope_enter(stayed) == 0);
         for (int i = 0; i < STEPS; i++) {
             step(&random);
             if (number == NULL && i == STEPS / 2)

@@ -3,10 +3,11 @@
 #include "api/alloc.h"
 #include "checks/checks.h"
 #include "engine/model.h"
+#include "scope/cache.h"
 #include "scope/tree.h"
 #include "thread/fork.h"
 
-enum { SIZE = 8192, LARGE = 1200 * 1024, BIG = LARGE_MAX + 1 };
+enum { STAY = 4096, SIZE = 8192, LARGE = 1200 * 1024, BIG = LARGE_MAX + 1 };
 
 static struct hakmem_scope *outer, *inner;
 static void *block;
@@ -46,6 +47,32 @@ static void use_block(void)
 static void use_big(void)
 {
     free_slow(take(outer, BIG));
+}
+
+/* A thread stays: it takes a block, and others into its cache, uses these so many times, and leaves
+ * with what is there. */
+static void stay_for(int hits)
+{
+    struct scope_entry entry = {.scope = inner, .calls = SCOPE_PAYS - 1};
+    scope_entered = &entry;
+    CHECK(scope_alloc(STAY, MIN_ALIGNMENT, size_class_of(STAY), false));
+    while (hits-- > 0) {
+        void *taken = scope_pop(size_class_of(STAY));
+        CHECK(taken && scope_push(taken));
+    }
+    cache_empty(entry.cache);
+    cache_end(entry.cache);
+    scope_entered = NULL;
+}
+
+static void stay(void)
+{
+    stay_for(2);
+}
+
+static void stay_idle(void)
+{
+    stay_for(0);
 }
 
 static void free_the_block(void)
@@ -104,6 +131,10 @@ static void clone_child(void)
 SCOPE_SCENARIO(share, "two threads use one scope", use_inner, use_block);
 SCOPE_SCENARIO(nest, "a scope and the one around it are used", use_inner, use_big);
 SCOPE_SCENARIO(free, "a block is freed while others come and go", free_the_block, use_inner);
+SCOPE_SCENARIO(stay, "a thread stays in a scope that is reset", stay_idle, reset_inner);
+SCOPE_SCENARIO(stay_two, "two threads stay in a scope", stay, stay);
+SCOPE_SCENARIO(stay_free, "a block is freed while a thread stays", stay, free_the_block);
+SCOPE_SCENARIO(fork_stay, "fork while a thread stays in a scope", clone_child, stay);
 SCOPE_SCENARIO(reset, "a scope is reset while the one around it is used", reset_inner, use_big);
 SCOPE_SCENARIO(fork, "fork while slabs come and go", clone_child, use_inner);
 SCOPE_SCENARIO(fork_big, "fork while a big block comes and goes", clone_child, use_big);

@@ -1,0 +1,58 @@
+/* Caches: free blocks of a scope at hand for a thread that stays in it.
+ *
+ * A thread that has allocated SCOPE_PAYS times since it entered a scope gets a cache, if nothing
+ * bounds that scope: for each class of short blocks some free ones, which it takes and puts without
+ * a lock, and moves in batches under it.
+ *
+ *     scope_entered -> entry -> cache:  class 1 | block | block |    ... 48
+ *                                               count ^
+ *
+ * In the slabs, and in the counts of the scope, cached blocks are live ones; whoever asks for
+ * figures takes them off (cache_take_off). Nobody but the owner reaches into a cache: a thread that
+ * ends the blocks of a scope, or bounds it, *shuts* its caches by a store, under the lock of the
+ * tree. Each call of the owner looks at that word. If it is under way meanwhile, it counts as one
+ * before. A signal handler finds the cache as it finds magazines: each step moves one block.
+ *
+ * A cached block begins with the mark, so that a free which finds it looks for the block in the
+ * caches. The record of a cache serves again, and is never given back: walks need no lock.
+ */
+#ifndef SCOPE_CACHE_H
+#define SCOPE_CACHE_H
+
+#include "map/page_map.h"
+#include "scope/tree.h"
+
+/* CACHE_GONE: what it has is no block any more. CACHE_SHUT: its blocks have to go back. */
+enum cache_state { CACHE_GONE, CACHE_SHUT, CACHE_OPEN };
+
+struct scope_cache {
+    struct scope_cache *next;   /* const once linked: the record made before */
+    struct hakmem_scope *scope; /* atomic, any thread: NULL: the record is unused */
+    uint8_t state; /* an enum cache_state; lock of the tree, but for the owner's look; atomic:
+                      release when it opens pairs with acquire in walks */
+    uint8_t count[LONG_CLASS_FIRST]; /* by class; atomic relaxed, written by the owner */
+    void *blocks[LONG_CLASS_FIRST][SCOPE_CACHED]; /* the same; those below `count` count */
+};
+
+/* Gives the calling thread, which has entered the scope, a cache; NULL: there is no memory. */
+struct scope_cache *cache_make(struct hakmem_scope *scope);
+
+/* Gives blocks of the class back until so many are left; all, after which the cache is gone. With
+ * cancellation put off; in scope/block.c. */
+void cache_flush(struct scope_cache *cache, unsigned size_class, unsigned keep);
+void cache_empty(struct scope_cache *cache);
+
+/* Ends a cache that is gone. */
+void cache_end(struct scope_cache *cache);
+
+/* Changes the state of the open or shut caches of a scope and of those inside it. The lock. */
+void cache_shut(const struct hakmem_scope *scope, enum cache_state state);
+
+/* Takes what lies in the caches of a scope and of those inside it off its live blocks and bytes.
+ * The lock. */
+void cache_take_off(const struct hakmem_scope *scope, struct hakmem_scope_figures *usage);
+
+/* Whether a cache of the scope has the block. The lock. */
+bool cache_has(const struct hakmem_scope *scope, unsigned size_class, const void *block);
+
+#endif

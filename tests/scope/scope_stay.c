@@ -1,0 +1,114 @@
+/* A thread that stays in a scope keeps free blocks at hand, which nobody sees: each figure is
+ * exact, a limit holds at once, and after a reset by another thread none of them is handed out. */
+#include "scope_support.h"
+
+#include <malloc.h>
+#include <pthread.h>
+
+static void check_live(struct hakmem_scope *of, size_t blocks, size_t bytes)
+{
+    struct hakmem_scope_figures usage = usage_of(of);
+    CHECK(usage.live_blocks == blocks);
+    CHECK(usage.live_bytes == bytes);
+}
+
+static void *free_all(void *blocks)
+{
+    void **block = blocks;
+    for (int i = 0; i < 1000; i++)
+        free(block[i]);
+    return NULL;
+}
+
+enum { STAYS = 400 };
+
+static void *end_blocks(void *of)
+{
+    hakmem_scope_reset(of);
+    return NULL;
+}
+
+static void *bound(void *of)
+{
+    hakmem_scope_limit(of, 1000);
+    return NULL;
+}
+
+static void run_thread(void *(*call)(void *), void *argument)
+{
+    pthread_t thread;
+    CHECK(hakmem_scope_enter(NULL) == 0); /* what the C library keeps of threads */
+    CHECK(pthread_create(&thread, NULL, call, argument) == 0);
+    pthread_join(thread, NULL);
+    hakmem_scope_leave(NULL);
+}
+
+/* Blocks of the thread, which differ from each other and from those that live. */
+static void check_apart(char **blocks)
+{
+    for (int i = 0; i < STAYS; i++) {
+        CHECK((blocks[i] = malloc((size_t)i % 5 * 16 + 1)) != NULL);
+        memset(blocks[i], i % 100, malloc_usable_size(blocks[i]));
+        *(int *)blocks[i] = i;
+    }
+    for (int i = 0; i < STAYS; i++)
+        CHECK(*(int *)blocks[i] == i && blocks[i][malloc_usable_size(blocks[i]) - 1] == i % 100);
+}
+
+int main(void)
+{
+    static char *blocks[STAYS];
+    static void *freed[1000];
+    struct hakmem_scope *scope = make_scope("outer", 0);
+    CHECK(hakmem_scope_enter(scope) == 0);
+    struct hakmem_scope *inner = make_scope("inner", 0);
+    CHECK(hakmem_scope_enter(inner) == 0);
+    size_t bytes = 0;
+    for (size_t i = 0; i < STAYS; i++) {
+        blocks[i] = malloc(i);
+        bytes += malloc_usable_size(blocks[i]);
+        check_live(scope, i + 1, bytes);
+    }
+    for (size_t i = 0; i < STAYS; i++) {
+        bytes -= malloc_usable_size(blocks[i]);
+        free(blocks[i]);
+        check_live(inner, STAYS - i - 1, bytes);
+    }
+    for (int i = 0; i < 1000; i++)
+        freed[i] = malloc(100);
+    run_thread(free_all, freed);
+    check_live(scope, 0, 0);
+    check_apart(blocks);
+    run_thread(end_blocks, scope);
+    check_live(inner, 0, 0);
+    check_apart(blocks);
+    for (int i = 0; i < STAYS; i++)
+        free(blocks[i]);
+    check_live(scope, 0, 0);
+    run_thread(bound, scope);
+    for (int i = 0; i < 10; i++)
+        CHECK((blocks[i] = malloc(100)) == NULL ? i >= 8 : i < 8);
+    check_live(scope, 8, 896);
+    free(blocks[0]);
+    CHECK((blocks[0] = malloc(100)) != NULL && !malloc(100));
+    hakmem_scope_limit(scope, 0);
+    check_apart(blocks);
+    run_thread(end_blocks, inner);
+    for (int i = 0; i < 100; i++) {
+        CHECK(hakmem_scope_enter(NULL) == 0);
+        char *outside = malloc(32);
+        hakmem_scope_leave(NULL);
+        char *cleared = calloc(1, 32);
+        for (int at = 0; at < 32; at++)
+            CHECK(!cleared[at]);
+        memset(cleared, 1, 32);
+        free(outside);
+        free(cleared);
+    }
+    check_live(inner, 0, 0);
+    hakmem_scope_leave(inner);
+    hakmem_scope_leave(scope);
+    check_live(scope, 0, 0);
+    hakmem_scope_destroy(scope);
+    return 0;
+}
