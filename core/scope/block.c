@@ -8,6 +8,7 @@
 #include "api/perturb.h"
 #include "base/sparse.h"
 #include "base/tuning.h"
+#include "map/metadata.h"
 #include "os/cancel.h"
 #include "os/fatal.h"
 #include "os/os.h"
@@ -18,17 +19,29 @@
 
 /* What a request asks for. */
 struct request {
-    size_t bytes;              /* usable ones of the block */
-    size_t alignment;          /* of a block with a span or slab of its own */
-    unsigned size_class;       /* CLASS_NONE: a block with a span */
-    struct scope_cache *cache; /* to be filled, or NULL */
-    struct slab *record;       /* made for the request, if it is not NULL, as is the span */
+    size_t bytes;        /* usable ones of the block */
+    size_t alignment;    /* of a block with a span or slab of its own */
+    unsigned size_class; /* CLASS_NONE: a block with a span */
+    struct slab *record; /* made for the request, if it is not NULL, as is the span */
     struct span *span;
     bool huge;  /* the span shall have huge pages */
     bool clean; /* the block reads as zero */
 };
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
+
+/* The lock. */
+static void open_cache(struct scope_cache *cache)
+{
+    memset(cache->count, 0, sizeof cache->count);
+    struct list *list = &cache->scope->root->caches;
+    /* For children of fork: see repair_caches. */
+    cache->by_tree.next = list->first;
+    KEEP_STORE_ORDER();
+    list_push(list, &cache->by_tree);
+    KEEP_STORE_ORDER();
+    ATOMIC_STORE_RELAXED(&cache->state, CACHE_OPEN);
+}
 
 /* Opens a cache of which nothing is left, unless the scope is bounded, and puts a batch of the
  * slab's blocks into it. The lock. */
@@ -37,10 +50,8 @@ static void fill_cache(struct scope_cache *cache, struct hakmem_scope *scope, st
     void *blocks[SCOPE_CACHED / 2];
     unsigned size_class = slab->size_class;
     size_t size = size_classes[size_class].size;
-    if (cache->state == CACHE_GONE && !scope_is_bounded(scope)) {
-        memset(cache->count, 0, sizeof cache->count);
-        ATOMIC_STORE_RELEASE(&cache->state, CACHE_OPEN);
-    }
+    if (cache->state == CACHE_GONE && !scope_is_bounded(scope))
+        open_cache(cache);
     if (cache->state != CACHE_OPEN || cache->count[size_class])
         return;
     unsigned count = slab_take(slab, blocks, SCOPE_CACHED / 2);
@@ -55,9 +66,13 @@ static void *take_from(struct hakmem_scope *scope, struct slab *slab, struct req
     void *block = NULL;
     unsigned watermark = slab->watermark;
     slab_take(slab, &block, 1);
-    request->clean = slab->clean && slab->watermark > watermark;
-    if (request->cache && !size_class_is_long(slab->size_class))
-        fill_cache(request->cache, scope, slab);
+    bool fresh = slab->watermark > watermark;
+    request->clean = slab->clean && fresh;
+    if (!fresh && !size_class_is_long(slab->size_class))
+        cache_unmark(block, slab->size_class);
+    struct scope_cache *cache = scope_entered->cache;
+    if (cache && !size_class_is_long(slab->size_class))
+        fill_cache(cache, scope, slab);
     if (!slab->free_blocks)
         list_remove(&slab->by_fullness);
     return block;
@@ -139,15 +154,25 @@ static void *serve(struct hakmem_scope *scope, struct request *request)
     }
 }
 
-/* The cache of the calling thread, made if it pays, with nothing in it that has to go back. */
-static struct scope_cache *prepare_cache(struct scope_entry *entry)
+static struct scope_cache *make_cache(struct hakmem_scope *scope)
+{
+    struct scope_cache *cache = metadata_alloc(sizeof *cache);
+    if (!cache)
+        return NULL;
+    cache->scope = scope;
+    cache->state = CACHE_GONE;
+    memset(cache->count, 0, sizeof cache->count);
+    return cache;
+}
+
+/* Makes the calling thread a cache if that pays, and empties it of what has to go back. */
+static void prepare_cache(struct scope_entry *entry)
 {
     if (!entry->cache && !scope_is_bounded(entry->scope) && ++entry->calls == SCOPE_PAYS)
-        entry->cache = cache_make(entry->scope);
+        entry->cache = make_cache(entry->scope);
     struct scope_cache *cache = entry->cache;
     if (cache && ATOMIC_LOAD_RELAXED(&cache->state) == CACHE_SHUT)
         cache_empty(cache);
-    return cache;
 }
 
 /* A block without a cache; the arguments are those of scope_alloc. */
@@ -159,7 +184,7 @@ static SLOW_PATH void *alloc_locked(size_t size, size_t alignment, unsigned size
     request.bytes = request.size_class ? size_classes[request.size_class].size
                                        : round_up(size_max(size, REGION_SIZE), os_page_size());
     int type = cancel_put_off();
-    request.cache = prepare_cache(scope_entered);
+    prepare_cache(scope_entered);
     void *block = serve(scope_entered->scope, &request);
     end_request(&request);
     cancel_restore(type);
@@ -311,7 +336,7 @@ static void end_all(struct list *ended)
 void cache_flush(struct scope_cache *cache, unsigned size_class, unsigned keep)
 {
     struct list ended[ENDED] = {{NULL}, {NULL}};
-    struct hakmem_scope *scope = ATOMIC_LOAD_RELAXED(&cache->scope);
+    struct hakmem_scope *scope = cache->scope;
     uint8_t *count = &cache->count[size_class];
     if (!scope_try_lock(scope))
         return;
@@ -332,12 +357,13 @@ void cache_flush(struct scope_cache *cache, unsigned size_class, unsigned keep)
 
 void cache_empty(struct scope_cache *cache)
 {
-    struct hakmem_scope *scope = ATOMIC_LOAD_RELAXED(&cache->scope);
+    struct hakmem_scope *scope = cache->scope;
     for (unsigned size_class = 1; size_class < LONG_CLASS_FIRST; size_class++)
         if (cache->count[size_class])
             cache_flush(cache, size_class, 0);
     if (scope_try_lock(scope)) {
-        ATOMIC_STORE_RELAXED(&cache->state, CACHE_GONE);
+        if (cache->state != CACHE_GONE)
+            cache_change(cache, CACHE_GONE);
         scope_unlock(scope);
     }
 }

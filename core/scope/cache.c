@@ -3,25 +3,22 @@
 
 #include "api/perturb.h"
 #include "base/poison.h"
-#include "map/metadata.h"
 #include "os/cancel.h"
 #include "scope/span.h"
 
-static struct scope_cache *caches; /* atomic: release on store pairs with acquire on load */
-
-/* The next one that is open or shut, and of which scope that is. */
-static SLOW_PATH struct scope_cache *next_used(
-    struct scope_cache *cache, const struct hakmem_scope *scope)
+/* The first cache of the scope, or of one inside it, from that node of the tree's list on. */
+static SLOW_PATH struct scope_cache *cache_from(
+    struct list_node *node, const struct hakmem_scope *scope)
 {
-    while (cache && (ATOMIC_LOAD_ACQUIRE(&cache->state) == CACHE_GONE ||
-                     !scope_is_inside(ATOMIC_LOAD_RELAXED(&cache->scope), scope)))
-        cache = cache->next;
+    struct scope_cache *cache = LIST_ENTRY(node, struct scope_cache, by_tree);
+    while (cache && !scope_is_inside(cache->scope, scope))
+        cache = LIST_ENTRY(cache->by_tree.next, struct scope_cache, by_tree);
     return cache;
 }
 
 #define FOR_CACHES(cache, scope)                                                                   \
-    for (struct scope_cache * (cache) = next_used(ATOMIC_LOAD_ACQUIRE(&caches), scope); (cache);   \
-         (cache) = next_used((cache)->next, scope))
+    for (struct scope_cache * (cache) = cache_from((scope)->root->caches.first, scope); (cache);   \
+         (cache) = cache_from((cache)->by_tree.next, scope))
 
 /* Whether the block carries the mark of cached ones. */
 static bool is_mark(const void *block)
@@ -29,35 +26,14 @@ static bool is_mark(const void *block)
     return *(const mark *)block == class_map_mark(class_map.classes);
 }
 
-SLOW_PATH struct scope_cache *cache_make(struct hakmem_scope *scope)
-{
-    for (struct scope_cache *cache = ATOMIC_LOAD_ACQUIRE(&caches); cache; cache = cache->next) {
-        struct hakmem_scope *none = NULL;
-        if (!ATOMIC_LOAD_RELAXED(&cache->scope) &&
-            __atomic_compare_exchange_n(
-                &cache->scope, &none, scope, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return cache;
-    }
-    struct scope_cache *cache = metadata_alloc(sizeof *cache);
-    if (!cache)
-        return NULL;
-    cache->scope = scope;
-    cache->next = ATOMIC_LOAD_RELAXED(&caches);
-    while (!__atomic_compare_exchange_n(
-        &caches, &cache->next, cache, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        continue;
-    return cache;
-}
-
-SLOW_PATH void cache_end(struct scope_cache *cache)
-{
-    ATOMIC_STORE_RELEASE(&cache->scope, NULL);
-}
-
 SLOW_PATH void cache_shut(const struct hakmem_scope *scope, enum cache_state state)
 {
-    FOR_CACHES(cache, scope)
-    ATOMIC_STORE_RELAXED(&cache->state, state);
+    struct list_node *next = scope->root->caches.first;
+    struct scope_cache *cache;
+    while ((cache = cache_from(next, scope)) != NULL) {
+        next = cache->by_tree.next;
+        cache_change(cache, state);
+    }
 }
 
 SLOW_PATH void cache_take_off(const struct hakmem_scope *scope, struct hakmem_scope_figures *usage)
@@ -74,15 +50,13 @@ SLOW_PATH bool cache_has(const struct hakmem_scope *scope, unsigned size_class, 
 {
     if (size_class >= LONG_CLASS_FIRST)
         return false;
+    /* Read only where there are caches: the block may have no page. */
+    if (!scope->root->caches.first || !is_mark(block))
+        return false;
     FOR_CACHES(cache, scope)
-    {
-        /* Read only now: the block may have no page. */
-        if (!is_mark(block))
-            return false;
-        for (unsigned i = ATOMIC_LOAD_RELAXED(&cache->count[size_class]); i-- > 0;)
-            if (ATOMIC_LOAD_RELAXED(&cache->blocks[size_class][i]) == block)
-                return true;
-    }
+    for (unsigned i = ATOMIC_LOAD_RELAXED(&cache->count[size_class]); i-- > 0;)
+        if (ATOMIC_LOAD_RELAXED(&cache->blocks[size_class][i]) == block)
+            return true;
     return false;
 }
 
@@ -103,8 +77,7 @@ void *scope_pop(unsigned size_class)
         return NULL;
     void *block = cache->blocks[size_class][count - 1];
     ATOMIC_STORE_RELAXED(&cache->count[size_class], (uint8_t)(count - 1));
-    unpoison(block, size_classes[size_class].size);
-    *(mark *)block = 0;
+    cache_unmark(block, size_class);
     return block;
 }
 
@@ -138,8 +111,7 @@ bool scope_push(void *block)
 {
     struct scope_cache *cache = scope_entered->cache;
     const struct span *span = span_of(block);
-    if (!cache || !span || span->region.kind != REGION_SCOPE ||
-        span->scope != ATOMIC_LOAD_RELAXED(&cache->scope))
+    if (!cache || !span || span->region.kind != REGION_SCOPE || span->scope != cache->scope)
         return false;
     /* Who ends the blocks meanwhile shuts the cache first, and then the records of slabs: what is
      * read of one that serves again goes nowhere. */

@@ -32,7 +32,7 @@ static void end_cache(void)
     if (!cache)
         return;
     cache_empty(cache);
-    cache_end(cache);
+    metadata_free(cache, sizeof *cache);
 }
 
 int scope_enter(struct hakmem_scope *scope)

@@ -192,9 +192,23 @@ static void repair_slabs(struct span *span)
     }
 }
 
-static void repair_tree(const struct hakmem_scope *root)
+/* From node to next node the list is right at any moment. */
+static void repair_caches(struct hakmem_scope *root)
+{
+    struct list_node *node = root->caches.first;
+    root->caches.first = NULL;
+    while (node) {
+        struct list_node *next = node->next;
+        if (CONTAINER_OF(node, struct scope_cache, by_tree)->state != CACHE_GONE)
+            list_push(&root->caches, node);
+        node = next;
+    }
+}
+
+static void repair_tree(struct hakmem_scope *root)
 {
     struct list none = {NULL};
+    repair_caches(root);
     for (struct hakmem_scope *scope = scope_first(); scope; scope = scope->next)
         if (scope->root == root) {
             scope->open = scope->full = none;

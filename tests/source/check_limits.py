@@ -65,7 +65,7 @@ BUDGETS = (
     ("allocator", ALLOCATOR, (60, 289, 113)),
     ("hardened", ("hardened",), (7, 36, 26)),
     ("trace and report", ("trace", "report"), (50, 295, 50)),
-    ("scope", ("scope",), (6, 49, 7)),
+    ("scope", ("scope",), (6, 49, 6)),
     ("checks", ("checks",), (2, 2, 0)),
 )
 

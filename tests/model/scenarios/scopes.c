@@ -3,6 +3,7 @@
 #include "api/alloc.h"
 #include "checks/checks.h"
 #include "engine/model.h"
+#include "map/metadata.h"
 #include "scope/cache.h"
 #include "scope/tree.h"
 #include "thread/fork.h"
@@ -61,7 +62,7 @@ static void stay_for(int hits)
         CHECK(taken && scope_push(taken));
     }
     cache_empty(entry.cache);
-    cache_end(entry.cache);
+    metadata_free(entry.cache, sizeof *entry.cache);
     scope_entered = NULL;
 }
 
