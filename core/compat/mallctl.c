@@ -96,11 +96,12 @@ static void collect(struct snapshot *now, size_t arena, bool live)
 {
     struct hakmem_scope_figures scoped = {0};
     struct hakmem_scope *scope = scope_of(arena);
-    *now = (struct snapshot){0};
-    if (scope)
+    if (scope) {
+        *now = (struct snapshot){0};
         scope_look(scope, &scoped);
-    else
+    } else {
         stats_collect(now);
+    }
     if (!SCOPES || (!scope && arena != ARENAS_ALL))
         return;
     now->total.live_bytes += scope ? scoped.live_bytes : scope_live_of_all();
