@@ -9,7 +9,8 @@ use hakmem_statistics::assess::assess_file;
 
 use crate::support;
 
-const PLAIN: TableOptions = TableOptions {
+/// For a terminal without colours, of any width.
+pub const PLAIN: TableOptions = TableOptions {
     width: None,
     colour: false,
 };

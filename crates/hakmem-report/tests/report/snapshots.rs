@@ -6,12 +6,8 @@ use std::{env, fs};
 use hakmem_report::table::TableOptions;
 use hakmem_report::{brief, csv, html, markdown, table};
 
+use crate::formats::PLAIN;
 use crate::support;
-
-const PLAIN: TableOptions = TableOptions {
-    width: None,
-    colour: false,
-};
 
 /// Compares a text with the file of that name in snapshots/, or writes that where the variable
 /// RENEW is set: to be read before it is committed.
