@@ -130,14 +130,14 @@ size_t reclaim_read_limits(void);
 void reclaim_before_growth(size_t bytes, bool big);
 
 /* Called without locks after `bytes` of non-resident memory were taken, and before they are
- * touched: gives free memory back in their place. */
-void reclaim_for_taken(size_t bytes);
+ * touched: gives free memory back in their place, unless a `big` block takes them. */
+void reclaim_for_taken(size_t bytes, bool big);
 
 /* reclaim_for_taken, unless nothing was taken. */
-ALWAYS_INLINE void pressure_taken(size_t bytes)
+ALWAYS_INLINE void pressure_taken(size_t bytes, bool big)
 {
     if (bytes)
-        reclaim_for_taken(bytes);
+        reclaim_for_taken(bytes, big);
 }
 
 /* Called in slow paths, without locks: does a little of what the engine has to do. */

@@ -346,7 +346,7 @@
 /* bytes a millisecond, bytes. At most as much free memory goes for memory that is taken: some
  * percent of the time, if all of it is wanted again at once. A call waits for PAID_MOST at most.
  * [reclaim#growth-is-paid-for; medium-blocks] */
-#define PAID_A_MS (64 * KIB)
+#define PAID_A_MS (128 * KIB)
 #define PAID_MOST (1 * MIB)
 
 /* times, parts, nanoseconds, milliseconds. Work is followed by WORK_PART times as much rest. A call

@@ -150,7 +150,7 @@ static void *take_big(struct heap *heap, size_t size, size_t alignment, enum for
     if (!big)
         return NULL;
     unpoison(big->region.base, big->mapped);
-    pressure_taken(big->mapped);
+    pressure_taken(big->mapped, true);
     big->word = form_of_big(size, alignment, form);
     return big->region.base;
 }

@@ -61,9 +61,9 @@ void reclaim_before_growth(size_t bytes, bool big)
 }
 
 /* Free pages go for those that are taken, so that a program which uses memory in turns holds it
- * once; if too few lie free, caches are emptied first. Whether it is soon wanted again, nobody
- * knows: the time that this may cost is bounded instead. Purges are bounded by bytes a millisecond,
- * and so is how often caches are emptied, but not how much is in them. */
+ * once; if too few lie free, caches are emptied first, and then big ones pay. Whether it is soon
+ * wanted again, nobody knows: the time that this may cost is bounded instead. Purges are bounded by
+ * bytes a millisecond, and so is how often caches are emptied, but not how much is in them. */
 static void pay(size_t bytes)
 {
     size_t owed = ATOMIC_ADD_RELAXED(&owed_bytes, bytes) + bytes;
@@ -79,8 +79,12 @@ static void pay(size_t bytes)
     most = size_min(size_min(most, owed), PAID_MOST);
     if (dirty < keep + most)
         dirty = empty_caches();
-    most = size_min(most, dirty - size_min(keep, dirty));
-    size_t gone = most ? page_heap_purge(most) : 0;
+    size_t unused = dirty + big_cache_bytes();
+    most = size_min(most, unused - size_min(keep, unused));
+    size_t pages = size_min(most, dirty - size_min(keep, dirty));
+    size_t gone = pages ? page_heap_purge(pages) : 0;
+    if (gone < most)
+        gone += big_cache_evict(most - gone);
     pressure_account(gone);
     /* What could not be paid is forgiven. */
     size_t left = gone ? owed - size_min(owed, gone) : 0;
@@ -88,12 +92,11 @@ static void pay(size_t bytes)
     ATOMIC_STORE_RELAXED(&paid_ms, now_ms);
 }
 
-void reclaim_for_taken(size_t bytes)
+void reclaim_for_taken(size_t bytes, bool big)
 {
     if (UNLIKELY(pressure_is_limited()))
         limit_taken(bytes);
-    /* Others are mapped: see reclaim_before_growth. */
-    if (bytes < REGION_SIZE && !os_is_watched())
+    if (!big && !os_is_watched())
         pay(bytes);
 }
 

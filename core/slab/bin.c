@@ -231,7 +231,7 @@ static unsigned take_there(
     if (!taken)
         taken = take_listed(bin, blocks, count, allow_fresh, &touched);
     lock_release(&bin->lock);
-    pressure_taken(touched);
+    pressure_taken(touched, false);
     return taken;
 }
 
@@ -259,7 +259,7 @@ unsigned bin_refill(
      * of the pages. */
     if (populated)
         os_populate(slab->base, populated);
-    pressure_taken(touched);
+    pressure_taken(touched, false);
     return taken;
 }
 

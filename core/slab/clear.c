@@ -45,7 +45,7 @@ void slab_count_clean(struct slab *slab, const struct unit_run *taken)
     size_t size = taken->run.units * UNIT_SIZE, grain = slab_grain(slab);
     uint64_t grains = 0;
     if (slab->blocks == 1) {
-        pressure_taken(size - taken->dirty_pages * PAGE_SIZE);
+        pressure_taken(size - taken->dirty_pages * PAGE_SIZE, false);
         return;
     }
     for (size_t at = 0; at < size; at += PAGE_SIZE)

@@ -232,7 +232,7 @@ void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
     bool fresh = big->dirty < big->mapped / 2;
     if (big->dirty)
         use_again(big, zero);
-    pressure_taken(big->mapped - size_min(big->dirty, big->mapped));
+    pressure_taken(big->mapped - size_min(big->dirty, big->mapped), true);
     big->zeroed = big->dirty == 0;
     if (fresh && !big->huge && huge_is_wanted(big->mapped, big_live_bytes()))
         set_huge(big, true);
@@ -326,7 +326,7 @@ void *big_resize(struct big *big, size_t size)
 {
     size_t before = big->mapped;
     bool done = resize_mapping(big, mapping_size(size));
-    pressure_taken(big->mapped - size_min(big->mapped, before));
+    pressure_taken(big->mapped - size_min(big->mapped, before), true);
     if (!done)
         return NULL;
     unpoison(big->region.base, big->mapped);

@@ -244,7 +244,7 @@ bool page_heap_take_at(struct superslab *superslab, struct run run)
     if (!free)
         return false;
     unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
-    pressure_taken(run.units * UNIT_SIZE - dirty * PAGE_SIZE);
+    pressure_taken(run.units * UNIT_SIZE - dirty * PAGE_SIZE, false);
     return true;
 }
 

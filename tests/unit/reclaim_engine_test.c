@@ -214,18 +214,18 @@ static void pages_that_are_taken_are_paid_for(void **state)
         put_runs(i, i + 1);
     stands_at_ms = os_clock_ms() + 1000;
     size_t dirty = dirty_bytes() - UNIT_SIZE;
-    pressure_taken(UNIT_SIZE); /* pays for all the time until now, by a step */
+    pressure_taken(UNIT_SIZE, false); /* pays for all the time until now, by a step */
     size_t calls = os_counts[OS_MADVISE];
     for (int i = 0; i < 100; i++)
-        pressure_taken(UNIT_SIZE);
+        pressure_taken(UNIT_SIZE, false);
     assert_int_equal(dirty_bytes(), dirty);
     assert_int_equal(os_counts[OS_MADVISE], calls);
-    stands_at_ms += UNIT_SIZE / PAID_A_MS;
-    pressure_taken(UNIT_SIZE);
-    assert_int_equal(dirty - dirty_bytes(), UNIT_SIZE);
+    stands_at_ms++;
+    pressure_taken(UNIT_SIZE, false);
+    assert_int_equal(dirty - dirty_bytes(), PAID_A_MS);
     for (int i = 0; i < 1000; i++) {
         stands_at_ms++;
-        pressure_taken(UNIT_SIZE);
+        pressure_taken(UNIT_SIZE, false);
     }
     size_t used = page_heap_stats().used_pages * PAGE_SIZE;
     assert_true(dirty_bytes() <= pressure_keep(used / 16));
@@ -242,6 +242,34 @@ static void so_they_are_with_a_limit_far_away(void **state)
     policy.limit_mib = 0;
 }
 
+static struct big *big_of(const void *block)
+{
+    return (struct big *)page_map_lookup(block);
+}
+
+/* If too few pages lie free, cached big blocks pay, but not for others like them. */
+static void big_blocks_pay_for_pages(void **state)
+{
+    (void)state;
+    policy.retain_percent = 0;
+    policy.big_cache_mib = 64;
+    reclaim_everything();
+    void *block = big_alloc(0, 8 * MIB, 16, false);
+    big_free(big_of(block), block, "free");
+    stands_at_ms = os_clock_ms() + 3600000;
+    pressure_taken(8 * MIB, true);
+    assert_int_equal(big_cache_bytes(), 8 * MIB);
+    pressure_taken(8 * MIB, false);
+    assert_int_equal(big_cache_bytes(), 8 * MIB - PAID_MOST);
+    pressure_taken(UNIT_SIZE, false);
+    assert_int_equal(big_cache_bytes(), 8 * MIB - PAID_MOST);
+    stands_at_ms++;
+    pressure_taken(UNIT_SIZE, false);
+    assert_int_equal(big_cache_bytes(), 8 * MIB - PAID_MOST - PAID_A_MS);
+    stands_at_ms = 0;
+    reclaim_everything();
+}
+
 /* If too few pages lie free, those of cached blocks pay, and as seldom. */
 static void cached_blocks_pay_for_pages(void **state)
 {
@@ -250,21 +278,16 @@ static void cached_blocks_pay_for_pages(void **state)
     unsigned size_class = size_class_of(MIB);
     policy.retain_percent = 1000;
     stands_at_ms = os_clock_ms() + 3600000;
-    pressure_taken(UNIT_SIZE);
+    pressure_taken(UNIT_SIZE, false);
     release(alloc(MIB));
-    pressure_taken(UNIT_SIZE);
+    pressure_taken(UNIT_SIZE, false);
     assert_int_equal(heap_cached_blocks(heap, size_class), 1);
     stands_at_ms += 3600000;
-    pressure_taken(UNIT_SIZE);
+    pressure_taken(UNIT_SIZE, false);
     assert_int_equal(heap_cached_blocks(heap, size_class), 0);
     stands_at_ms = 0;
     heap_leave(heap);
     reclaim_everything();
-}
-
-static struct big *big_of(const void *block)
-{
-    return (struct big *)page_map_lookup(block);
 }
 
 /* Clean addresses that serve again are not paid for by what is cached: it serves the next block. */
@@ -456,6 +479,7 @@ int main(void)
         cmocka_unit_test(growth_is_paid_for),
         cmocka_unit_test(pages_that_are_taken_are_paid_for),
         cmocka_unit_test(so_they_are_with_a_limit_far_away),
+        cmocka_unit_test(big_blocks_pay_for_pages),
         cmocka_unit_test(cached_blocks_pay_for_pages),
         cmocka_unit_test(growth_of_big_blocks_leaves_the_cache),
         cmocka_unit_test(growth_leaves_what_is_in_use),
