@@ -282,10 +282,6 @@
  * [span#big-blocks; none: hostile test count_of_shortened] */
 #define OWN_MAPPINGS_MAX 16384
 
-/* part. A fresh mapping is longer by this part of the live bytes, so that blocks are neighbours.
- * [span#the-bigcache; slots-25m-pages] */
-#define ROOM_SHARE 4
-
 /* mappings. After how many that do not fit a search ends.
  * [span#the-bigcache; none: bounds a search] */
 #define FIT_TRIES 16

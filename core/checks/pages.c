@@ -117,26 +117,25 @@ void page_heap_check(void)
 
 /* ---- Big blocks ------------------------------------------------------------------------------ */
 
-static void check_shelf(struct big_part *part, unsigned index, size_t *bytes, size_t *mapped)
+static void check_cached(const struct big_part *part)
 {
-    const struct big_shelf *shelf = &part->shelf[index];
-    size_t count = 0;
+    size_t count = 0, dirty = 0, mapped = 0;
     for (unsigned length = 0; length < BIG_LENGTHS; length++) {
-        struct list_node *node = shelf->by_size[length].first;
-        ASSERT(bitmap_test(shelf->lengths, length) == (node != NULL));
+        struct list_node *node = part->by_size[length].first;
+        ASSERT(bitmap_test(part->lengths, length) == (node != NULL));
         for (; node; node = node->next, count++) {
             struct big *big = CONTAINER_OF(node, struct big, by_size);
             ASSERT(big->cached && !big->live && big_part_length_of(big->mapped) == length);
-            ASSERT(big_part_of(big) == part && big_part_shelf_of(big) == index);
+            ASSERT(big_part_of(big) == part);
             ASSERT(big->dirty <= big->mapped && list_contains(&big->by_age));
             ASSERT(page_map_lookup(big->region.base) == &big->region);
-            *bytes += big->dirty ? big->dirty : big->mapped;
-            *mapped += big->mapped;
+            dirty += big->dirty;
+            mapped += big->mapped;
         }
     }
-    for (struct list_node *node = shelf->by_age.first; node; node = node->next)
+    for (struct list_node *node = part->by_age.first; node; node = node->next)
         count--;
-    ASSERT(count == 0);
+    ASSERT(count == 0 && dirty == part->cached_bytes && mapped == part->mapped_bytes);
 }
 
 static void check_mappings(const struct big_part *part)
@@ -157,15 +156,9 @@ static void check_mappings(const struct big_part *part)
 void big_cache_check(void)
 {
     for (unsigned i = 0; i < big_cache_parts(); i++) {
-        size_t bytes[BIG_SHELVES] = {0}, mapped = 0;
         struct big_part *part = big_part_at(i);
         lock_acquire(&part->lock);
-        for (unsigned shelf = 0; shelf < BIG_SHELVES; shelf++)
-            check_shelf(part, shelf, &bytes[shelf], &mapped);
-        ASSERT(
-            bytes[BIG_DIRTY] == part->bytes[BIG_DIRTY] &&
-            bytes[BIG_CLEAN] == part->bytes[BIG_CLEAN]);
-        ASSERT(mapped == part->mapped_bytes);
+        check_cached(part);
         check_mappings(part);
         lock_release(&part->lock);
     }

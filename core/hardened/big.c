@@ -53,7 +53,7 @@ struct big *big_fenced_make(unsigned part, size_t size, size_t alignment)
         os_discard(memory, before - page);
     char *end = memory + before + length;
     char *block = (char *)round_down((uintptr_t)end - size_max(size, 1), alignment);
-    struct big *big = big_cache_add(part, block, size_max(size, 1), size_max(size, 1));
+    struct big *big = big_cache_add(part, block, size_max(size, 1));
     if (!big) {
         os_discard(memory + before - page, page + length + behind);
         return NULL;

@@ -69,7 +69,7 @@ static bool step_in_pages(unsigned at, size_t bytes)
 
 static size_t give_pages(size_t bytes)
 {
-    size_t gone = bytes == SIZE_MAX ? big_cache_empty() : big_cache_evict(bytes);
+    size_t gone = big_cache_evict(bytes);
     return gone < bytes ? gone + page_heap_purge(bytes == SIZE_MAX ? bytes : bytes - gone) : gone;
 }
 

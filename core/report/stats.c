@@ -155,8 +155,7 @@ void stats_collect(struct snapshot *snapshot)
     add_tiers(total, snapshot->tier);
     collect_heaps(total);
     total->libc_calls = fallback_calls();
-    total->mapped_bytes =
-        pages.superslabs * REGION_SIZE + bigs.live_bytes + bigs.cached_bytes + bigs.clean_bytes;
+    total->mapped_bytes = pages.superslabs * REGION_SIZE + bigs.live_bytes + big_cache_mapped();
     total->committed_bytes = pages.used_pages * PAGE_SIZE + bigs.live_bytes;
     total->retained_bytes = pages.dirty_free_pages * PAGE_SIZE + bigs.cached_bytes;
     total->purged_bytes = pressure_total();

@@ -146,28 +146,20 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
     return NULL;
 }
 
-/* Maps addresses for more than one block, so that blocks of one part are neighbours, and freed ones
- * can be joined. */
 static struct big *from_system(unsigned part, size_t size, size_t alignment)
 {
-    size_t live = big_live_bytes();
-    size_t room = size_min(live / ROOM_SHARE, (size_t)POLICY(big_cache_mib) * MIB);
-    size_t step = round_up(size, UNIT_SIZE), mapped = step + room / step * step;
-    bool huge = huge_is_wanted(size, live + size);
+    bool huge = huge_is_wanted(size, big_live_bytes() + size);
     /* Huge pages take aligned addresses. */
     alignment = size_max(alignment, huge ? REGION_SIZE : os_page_size());
-    char *base = os_map(mapped, alignment, NULL);
-    if (!base && mapped > size)
-        base = os_map(mapped = size, alignment, NULL);
+    char *base = os_map(size, alignment, NULL);
     if (!base)
         return NULL;
     reclaim_before_growth(size, false);
-    /* Only this block, and not those that come into the room. */
-    size_t own = huge ? size_min(step, mapped) : 0;
-    huge_refuse(base + own, mapped - own);
-    struct big *big = big_cache_add(part, base, mapped, size);
+    if (!huge)
+        huge_refuse(base, size);
+    struct big *big = big_cache_add(part, base, size);
     if (!big) {
-        os_discard(base, mapped);
+        os_discard(base, size);
         return NULL;
     }
     big->huge = huge;

@@ -25,12 +25,6 @@ static size_t sum(size_t offset)
     return total;
 }
 
-/* The sum of the bytes that the parts have on a shelf. */
-static size_t sum_of_shelf(unsigned shelf)
-{
-    return sum(offsetof(struct big_part, bytes) + shelf * sizeof(size_t));
-}
-
 size_t big_live_bytes(void)
 {
     return sum(offsetof(struct big_part, live_bytes));
@@ -38,7 +32,7 @@ size_t big_live_bytes(void)
 
 size_t big_cache_bytes(void)
 {
-    return sum_of_shelf(BIG_DIRTY);
+    return sum(offsetof(struct big_part, cached_bytes));
 }
 
 size_t big_cache_mapped(void)
@@ -46,9 +40,9 @@ size_t big_cache_mapped(void)
     return sum(offsetof(struct big_part, mapped_bytes));
 }
 
-/* Most dirty bytes that may be cached; and as many bytes of clean mappings. What blocks took lately
- * is what a program takes again and again: part of it serves the next round, unless the program or
- * its surroundings need the addresses. */
+/* Most dirty bytes that may be cached. What blocks took lately is what a program takes again and
+ * again: part of it serves the next round, unless the program or its surroundings need the
+ * addresses. */
 static size_t bytes_max(void)
 {
     size_t least = (size_t)POLICY(big_cache_mib) * MIB;
@@ -70,7 +64,7 @@ size_t big_cache_unused(enum idle_watcher watcher)
     for (unsigned i = 0; i < big_cache_parts(); i++) {
         struct big_part *part = big_part_at(i);
         lock_acquire(&part->lock);
-        unused += idle_ask(&part->unused, watcher, part->bytes[BIG_DIRTY]);
+        unused += idle_ask(&part->unused, watcher, part->cached_bytes);
         if (watcher == IDLE_SINCE_TICK)
             ATOMIC_STORE_RELAXED(&part->taken_bytes, 0); /* the program may go to sleep now */
         lock_release(&part->lock);
@@ -89,8 +83,7 @@ struct big_stats big_stats(void)
         stats.allocated += part->allocated;
         stats.freed += part->freed;
         stats.live_bytes += part->live_bytes;
-        stats.cached_bytes += part->bytes[BIG_DIRTY];
-        stats.clean_bytes += part->mapped_bytes - part->bytes[BIG_DIRTY];
+        stats.cached_bytes += part->cached_bytes;
         lock_release(&part->lock);
     }
     stats.live_blocks = stats.allocated - stats.freed;
@@ -99,7 +92,7 @@ struct big_stats big_stats(void)
 
 /* ---- Mappings come and go -------------------------------------------------------------------- */
 
-struct big *big_cache_add(unsigned number, char *base, size_t size, size_t used)
+struct big *big_cache_add(unsigned number, char *base, size_t size)
 {
     if (!page_map_prepare(base) || !page_map_prepare(base + size - 1))
         return NULL;
@@ -111,7 +104,6 @@ struct big *big_cache_add(unsigned number, char *base, size_t size, size_t used)
             part->newest_origin = ++part->origins;
         part->newest = base;
         big->origin = part->newest_origin;
-        big_part_split(part, big, used);
         big_part_hand_out(part, big);
     }
     lock_release(&part->lock);
@@ -145,82 +137,56 @@ static bool unmap_cached(struct big *big)
     return false;
 }
 
-/* Takes the oldest mapping off a shelf of the part that has most there. `to_unmap`: unregisters it.
- */
-static struct big *take_oldest(unsigned shelf, bool to_unmap)
+/* Takes the oldest mapping out of the part that has most. `bytes`: as evict_oldest. */
+static struct big *take_oldest(size_t bytes)
 {
-    size_t most = 0;
     struct big_part *part = big_part_at(0);
-    for (unsigned i = 0; i < big_cache_parts(); i++) {
-        size_t bytes = ATOMIC_LOAD_RELAXED(&big_part_at(i)->bytes[shelf]);
-        if (bytes > most) {
-            most = bytes;
+    for (unsigned i = 1; i < big_cache_parts(); i++)
+        if (ATOMIC_LOAD_RELAXED(&big_part_at(i)->mapped_bytes) >
+            ATOMIC_LOAD_RELAXED(&part->mapped_bytes))
             part = big_part_at(i);
-        }
-    }
     lock_acquire(&part->lock);
-    struct big *big = LIST_ENTRY(part->shelf[shelf].by_age.first, struct big, by_age);
-    if (big) {
+    struct big *big = LIST_ENTRY(part->by_age.first, struct big, by_age);
+    if (big)
         big_part_extract(part, big);
-        if (to_unmap) {
-            page_map_unregister(&big->region);
-            big_part_note_unused(part);
-        }
+    if (big && big->dirty <= bytes) {
+        page_map_unregister(&big->region);
+        big_part_note_unused(part);
     }
     lock_release(&part->lock);
     return big;
 }
 
-/* Unmaps mappings of a shelf, oldest first, until at most `left` bytes are there. Returns the dirty
- * bytes that went. */
-static size_t clear_shelf(unsigned shelf, size_t left)
+/* Gives at most `bytes` back of the mapping that was dirty for longest, and unmaps it if that is
+ * all; adds to `*evicted`. False: there is none, or the system refuses. */
+static bool evict_oldest(size_t bytes, size_t *evicted)
 {
-    size_t gone = 0;
-    struct big *big;
-    while (sum_of_shelf(shelf) > left && (big = take_oldest(shelf, true)) != NULL) {
-        size_t dirty = big->dirty;
-        if (!unmap_cached(big))
-            break;
-        gone += dirty;
-    }
-    return gone;
-}
-
-/* Gives at most `bytes` back of the mapping that was dirty for longest, or, if the system refuses,
- * unmaps it; returns bytes. 0: there is none, or the system refuses that, too. */
-static size_t evict_oldest(size_t bytes)
-{
-    struct big *big = take_oldest(BIG_DIRTY, false);
+    struct big *big = take_oldest(bytes);
     if (!big)
-        return 0;
-    struct big_part *part = big_part_of(big);
-    size_t evicted = round_up(size_min(bytes, big->dirty), os_page_size());
-    bool purged = os_purge(big->region.base + big->dirty - evicted, evicted);
-    lock_acquire(&part->lock);
-    if (purged) {
-        big->dirty -= evicted;
-        big_part_take_in(part, big);
-    } else {
-        evicted = big->dirty;
-        page_map_unregister(&big->region);
+        return false;
+    size_t dirty = big->dirty;
+    if (dirty <= bytes) {
+        *evicted += dirty;
+        return unmap_cached(big);
     }
+    struct big_part *part = big_part_of(big);
+    size_t size = round_up(bytes, os_page_size());
+    bool purged = os_purge(big->region.base + dirty - size, size);
+    lock_acquire(&part->lock);
+    big->dirty -= purged ? size : 0;
+    *evicted += purged ? size : 0;
+    big_part_take_in(part, big);
     big_part_note_unused(part);
     lock_release(&part->lock);
-    return purged || unmap_cached(big) ? evicted : 0;
+    return purged;
 }
 
 size_t big_cache_evict(size_t bytes)
 {
-    size_t evicted = 0, size;
-    while (evicted < bytes && (size = evict_oldest(bytes - evicted)) != 0)
-        evicted += size;
-    clear_shelf(BIG_CLEAN, bytes_max());
+    size_t evicted = 0;
+    while (evicted < bytes && evict_oldest(bytes - evicted, &evicted))
+        continue;
     return evicted;
-}
-
-size_t big_cache_empty(void)
-{
-    return clear_shelf(BIG_DIRTY, 0) + clear_shelf(BIG_CLEAN, 0);
 }
 
 static void keep_bound(void)
@@ -232,13 +198,11 @@ static void keep_bound(void)
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* A fitting mapping of the part; a clean one only if the part is the thread's `own`. */
-static struct big *take_fitting(unsigned number, size_t size, size_t alignment, bool own)
+/* A fitting mapping of the part. */
+static struct big *take_fitting(unsigned number, size_t size, size_t alignment)
 {
     struct big_part *part = big_part_lock_with_spares(number);
-    struct big *big = big_part_find(&part->shelf[BIG_DIRTY], size, alignment);
-    if (!big && own)
-        big = big_part_find(&part->shelf[BIG_CLEAN], size, alignment);
+    struct big *big = big_part_find(part, size, alignment);
     if (big) {
         big_part_extract(part, big);
         big_part_split(part, big, size);
@@ -252,10 +216,10 @@ static struct big *take_fitting(unsigned number, size_t size, size_t alignment, 
 struct big *big_cache_take(unsigned part, size_t size, size_t alignment)
 {
     part = parts_use(&big_parts, part);
-    struct big *big = take_fitting(part, size, alignment, true);
+    struct big *big = take_fitting(part, size, alignment);
     for (unsigned i = 0; !big && i < big_cache_parts(); i++)
-        if (i != part && ATOMIC_LOAD_RELAXED(&big_part_at(i)->bytes[BIG_DIRTY]) >= size)
-            big = take_fitting(i, size, alignment, false);
+        if (i != part && ATOMIC_LOAD_RELAXED(&big_part_at(i)->cached_bytes) >= size)
+            big = take_fitting(i, size, alignment);
     return big;
 }
 
@@ -263,7 +227,7 @@ struct big *big_cache_take_shorter(unsigned number, size_t size)
 {
     struct big_part *part = big_part_at(parts_use(&big_parts, number));
     lock_acquire(&part->lock);
-    struct big *big = big_part_find_shorter(&part->shelf[BIG_DIRTY], size);
+    struct big *big = big_part_find_shorter(part, size);
     if (big) {
         big_part_extract(part, big);
         big->origin = ++part->origins;

@@ -14,8 +14,7 @@
  * A mapping that is too long is split. Adjacent cached mappings of a part are joined, so that
  * lengths do not decay: the page map finds the mapping that begins or ends at an address. `dirty`
  * is how many bytes of a mapping, from its start, may have been touched: these are bounded, over
- * all parts, and go back to the system, the oldest first. Clean mappings keep their addresses while
- * these are few, since mapping anew costs more, and makes other threads wait.
+ * all parts, and go back to the system, the oldest first. What is wholly clean is unmapped.
  *
  * Any thread may call anything here; no search grows with the number of mappings.
  */
@@ -55,7 +54,6 @@ struct big_stats {
     uint64_t live_blocks;
     uint64_t live_bytes;
     uint64_t cached_bytes; /* dirty ones */
-    uint64_t clean_bytes;  /* kept mapped without memory */
 };
 
 /* A snapshot. */
@@ -64,9 +62,8 @@ struct big_stats big_stats(void);
 /* Bytes of all live mappings, read without locks. */
 size_t big_live_bytes(void);
 
-/* Enters a fresh mapping: its first `used` bytes are live, the rest is cached. NULL: no memory for
- * records. */
-struct big *big_cache_add(unsigned part, char *base, size_t size, size_t used);
+/* Enters a fresh mapping, a live one. NULL: no memory for records. */
+struct big *big_cache_add(unsigned part, char *base, size_t size);
 
 /* Takes out a mapping of at least `size` bytes, at a multiple of `alignment`, and makes it live;
  * NULL: none fits. Looks into the part, then into the others. */
@@ -96,11 +93,8 @@ void big_cache_return(struct big *big, size_t before);
 /* Frees the record of an unmapped, unregistered mapping. */
 void big_cache_drop(struct big *big);
 
-/* Gives `bytes` of dirty memory back, oldest first; returns bytes. */
+/* Gives `bytes` of dirty memory back, oldest first; SIZE_MAX: unmaps all. Returns bytes. */
 size_t big_cache_evict(size_t bytes);
-
-/* Unmaps all cached mappings; returns the dirty bytes. */
-size_t big_cache_empty(void);
 
 /* The least dirty bytes that were cached since the last call by the same watcher; for a tick, those
  * beyond the bound without what was taken lately, if that is more. */

@@ -56,11 +56,6 @@ unsigned big_part_length_of(size_t size)
         doublings * BIG_LENGTH_STEPS + (regions >> doublings), BIG_LENGTHS - 1);
 }
 
-unsigned big_part_shelf_of(const struct big *big)
-{
-    return big->dirty ? BIG_DIRTY : BIG_CLEAN;
-}
-
 void big_part_count(struct big_part *part, size_t before, size_t now)
 {
     COUNTER_ADD(&part->live_bytes, now - before);
@@ -69,39 +64,36 @@ void big_part_count(struct big_part *part, size_t before, size_t now)
 
 static void add_cached(struct big_part *part, const struct big *big, size_t sign)
 {
-    COUNTER_ADD(
-        &part->bytes[big_part_shelf_of(big)], sign * (big->dirty ? big->dirty : big->mapped));
+    COUNTER_ADD(&part->cached_bytes, sign * big->dirty);
     COUNTER_ADD(&part->mapped_bytes, sign * big->mapped);
 }
 
 void big_part_insert(struct big_part *part, struct big *big)
 {
-    struct big_shelf *shelf = &part->shelf[big_part_shelf_of(big)];
     unsigned length = big_part_length_of(big->mapped);
     big->cached = true;
     KEEP_STORE_ORDER();
-    list_push(&shelf->by_size[length], &big->by_size);
-    bitmap_set(shelf->lengths, length);
-    queue_push(&shelf->by_age, &big->by_age);
+    list_push(&part->by_size[length], &big->by_size);
+    bitmap_set(part->lengths, length);
+    queue_push(&part->by_age, &big->by_age);
     add_cached(part, big, 1);
 }
 
 void big_part_extract(struct big_part *part, struct big *big)
 {
-    struct big_shelf *shelf = &part->shelf[big_part_shelf_of(big)];
     unsigned length = big_part_length_of(big->mapped);
     big->cached = false;
     KEEP_STORE_ORDER();
     list_remove(&big->by_size);
-    if (!shelf->by_size[length].first)
-        bitmap_clear(shelf->lengths, length);
-    queue_remove(&shelf->by_age, &big->by_age);
+    if (!part->by_size[length].first)
+        bitmap_clear(part->lengths, length);
+    queue_remove(&part->by_age, &big->by_age);
     add_cached(part, big, (size_t)-1);
 }
 
 void big_part_note_unused(struct big_part *part)
 {
-    idle_lower(&part->unused, part->bytes[BIG_DIRTY]);
+    idle_lower(&part->unused, part->cached_bytes);
 }
 
 /* The mapping of a page map entry, if the part has it cached. Of another part's mapping, which may
@@ -185,13 +177,13 @@ bool big_part_split(struct big_part *part, struct big *big, size_t size)
     return true;
 }
 
-struct big *big_part_find(const struct big_shelf *shelf, size_t size, size_t alignment)
+struct big *big_part_find(const struct big_part *part, size_t size, size_t alignment)
 {
     for (unsigned length = big_part_length_of(size);; length++) {
-        length = bitmap_find(shelf->lengths, length, BIG_LENGTHS, true);
+        length = bitmap_find(part->lengths, length, BIG_LENGTHS, true);
         if (length == BIG_LENGTHS)
             return NULL;
-        struct list_node *node = shelf->by_size[length].first;
+        struct list_node *node = part->by_size[length].first;
         for (unsigned tries = 0; node && tries < FIT_TRIES; node = node->next, tries++) {
             struct big *big = CONTAINER_OF(node, struct big, by_size);
             if (big->mapped >= size && ((uintptr_t)big->region.base & (alignment - 1)) == 0)
@@ -200,10 +192,10 @@ struct big *big_part_find(const struct big_shelf *shelf, size_t size, size_t ali
     }
 }
 
-struct big *big_part_find_shorter(const struct big_shelf *shelf, size_t size)
+struct big *big_part_find_shorter(const struct big_part *part, size_t size)
 {
     for (unsigned length = big_part_length_of(size) + 1; length-- > big_part_length_of(size / 2);) {
-        struct big *big = LIST_ENTRY(shelf->by_size[length].first, struct big, by_size);
+        struct big *big = LIST_ENTRY(part->by_size[length].first, struct big, by_size);
         if (big && big->mapped < size && big->mapped >= size / 2)
             return big;
     }
@@ -222,8 +214,10 @@ void big_cache_repair(unsigned part_index)
 {
     struct big_part *part = big_part_at(part_index);
     uint64_t live_blocks = 0;
-    memset(part->shelf, 0, sizeof part->shelf);
-    part->live_bytes = part->bytes[BIG_DIRTY] = part->bytes[BIG_CLEAN] = part->mapped_bytes = 0;
+    memset(part->by_size, 0, sizeof part->by_size);
+    memset(part->lengths, 0, sizeof part->lengths);
+    part->by_age.first = NULL;
+    part->live_bytes = part->cached_bytes = part->mapped_bytes = 0;
     part->spares.first = NULL;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
         struct big *big = (struct big *)region;

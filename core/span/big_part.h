@@ -14,28 +14,22 @@
 /* Lists by length, which big_part_length_of numbers; the last has all mappings from 480 GiB on. */
 enum { BIG_LENGTHS = 128 };
 
-/* Cached mappings: either all with dirty bytes, or all without. */
-struct big_shelf {
-    struct list by_size[BIG_LENGTHS];   /* lock: youngest first */
-    uint64_t lengths[BIG_LENGTHS / 64]; /* lock: bit per non-empty list of by_size */
-    struct queue by_age;                /* lock: oldest first */
-};
-
-enum { BIG_DIRTY, BIG_CLEAN, BIG_SHELVES };
-
 struct big_part {
     struct lock lock CACHE_ALIGNED;
     size_t live_bytes;         /* lock; read as an atomic by any thread, as are the next three */
     size_t taken_bytes;        /* of blocks, and what they grew by, since the last tick */
-    size_t bytes[BIG_SHELVES]; /* dirty bytes of BIG_DIRTY, all bytes of BIG_CLEAN */
-    size_t mapped_bytes;       /* of both shelves */
+    size_t cached_bytes;       /* dirty ones */
+    size_t mapped_bytes;       /* of cached mappings */
     uint64_t allocated, freed; /* lock: blocks since the start */
     char *newest;              /* lock: start of the last mapping, */
     uint64_t newest_origin;    /* and its origin */
     uint64_t origins;          /* lock: the last number used as an origin */
     struct list spares;        /* lock: unused records */
-    struct idle unused;        /* lock: of the dirty bytes */
-    struct big_shelf shelf[BIG_SHELVES]; /* lock */
+    struct idle unused;        /* lock: of the cached bytes */
+    /* Cached mappings: */
+    struct list by_size[BIG_LENGTHS];   /* lock: youngest first */
+    uint64_t lengths[BIG_LENGTHS / 64]; /* lock: bit per non-empty list of by_size */
+    struct queue by_age;                /* lock: oldest first */
 };
 
 extern struct parts big_parts;
@@ -57,9 +51,8 @@ struct big_part *big_part_lock_with_spares(unsigned number);
 /* A record for a mapping, in no list; NULL: there is no spare one. */
 struct big *big_part_record(struct big_part *part, char *base, size_t mapped);
 
-/* The list that a mapping of `size` bytes belongs to; the shelf of a mapping. */
+/* The list that a mapping of `size` bytes belongs to. */
 unsigned big_part_length_of(size_t size);
-unsigned big_part_shelf_of(const struct big *big);
 
 /* Counts a live block that has changed from `before` to `now` bytes. */
 void big_part_count(struct big_part *part, size_t before, size_t now);
@@ -72,8 +65,8 @@ void big_part_extract(struct big_part *part, struct big *big);
  * then count as dirty. */
 void big_part_take_in(struct big_part *part, struct big *big);
 
-/* Lowers `unused` to the dirty bytes. Call it after dirty bytes have really gone, not when a
- * mapping is only relisted. */
+/* Lowers `unused` to the cached bytes. Call it after some have really gone, not when a mapping is
+ * only relisted. */
 void big_part_note_unused(struct big_part *part);
 
 /* The cached mapping of the part that starts at the address, or NULL. */
@@ -88,10 +81,10 @@ bool big_part_split(struct big_part *part, struct big *big, size_t size);
 
 /* A mapping of at least `size` bytes at a multiple of `alignment`, from the first list that has
  * one. */
-struct big *big_part_find(const struct big_shelf *shelf, size_t size, size_t alignment);
+struct big *big_part_find(const struct big_part *part, size_t size, size_t alignment);
 
 /* A mapping shorter than `size`, but at least half as long, from the list of the longest. */
-struct big *big_part_find_shorter(const struct big_shelf *shelf, size_t size);
+struct big *big_part_find_shorter(const struct big_part *part, size_t size);
 
 /* Makes a mapping that is in no list live. */
 void big_part_hand_out(struct big_part *part, struct big *big);

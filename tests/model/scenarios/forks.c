@@ -99,7 +99,7 @@ static void consistent(void)
     page_heap_check();
     heap_check_pool();
     big_cache_check();
-    big_cache_empty();
+    big_cache_evict(SIZE_MAX);
     CHECK(big_stats().cached_bytes == 0);
     metadata_check();
     for (struct heap *heap = heap_first(); heap; heap = heap->next)
@@ -155,7 +155,7 @@ static void use_big(void)
     hold(&block, 1);
     let_go();
     big_free((struct big *)page_map_lookup(block), block, "free");
-    big_cache_empty();
+    big_cache_evict(SIZE_MAX);
 }
 
 static void use_heap(void)
