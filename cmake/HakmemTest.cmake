@@ -10,6 +10,20 @@
 
 enable_testing()
 
+# The core and the exported names with the internal assertions on, in every build, for tests that
+# have them inside: NAME_core_checked, NAME_names_checked. They are compiled once.
+function(hakmem_add_checked name)
+    list(TRANSFORM HAKMEM_DEFINITIONS REPLACE "^HAKMEM_DEBUG=.*" "HAKMEM_DEBUG=1")
+    hakmem_add_objects(${name}_core_checked ${HAKMEM_CORE_SOURCES})
+    hakmem_add_objects(${name}_names_checked ${HAKMEM_OVERRIDE_SOURCES} ${HAKMEM_COMPAT_SOURCES})
+    set_target_properties(
+        ${name}_core_checked ${name}_names_checked PROPERTIES EXCLUDE_FROM_ALL TRUE)
+endfunction()
+hakmem_add_checked(hakmem)
+hakmem_begin_hardened()
+hakmem_add_checked(hakmem_hardened)
+hakmem_end_hardened()
+
 # hakmem_not_hardened(NAME...): tests that do not run on the hardened library; whoever calls it says
 # why.
 function(hakmem_not_hardened)
