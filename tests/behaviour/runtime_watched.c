@@ -166,7 +166,7 @@ static void check_told(size_t size, bool grow)
     end = high;
     for (size_t i = 0; i < count; i++)
         free(grow ? realloc(blocks[i], 2 * size) : blocks[i]);
-    be_busy(1);
+    be_busy(0.4); /* eight times the delay */
     malloc_trim(0);
     for (size_t i = 0; i < pages; i++) {
         bool lost = was_there[i] && is_gone(low + i * page_size);

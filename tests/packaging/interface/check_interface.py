@@ -2,7 +2,7 @@
 
 ages   Builds a library of the future, with another counter, tier and size class, and programs
        against the header of the first release (0.1/), today's and the future's, and runs each with
-       today's library and with that of the future.
+       the library in BUILD and with that of the future.
 dump   Compares the interface, as the debugging information of today's sources tells it, with
        interface.abi. What would break a program is an error; so is what has only grown, until the
        dump is renewed, so that it is protected from then on. abidw and abidiff of libabigail say
@@ -111,7 +111,7 @@ def build_library(sources, directory):
     directory.mkdir()
     files = sorted(path for path in (sources / "core").glob("*/*.c")
                    if path.parent.name != "hardened" and path.name not in MEASURING)
-    run("cc", *LIBRARY_FLAGS, "-O1", "-fvisibility=hidden", *DEFINITIONS,
+    run("cc", *LIBRARY_FLAGS, "-O0", "-fvisibility=hidden", *DEFINITIONS,
         "-I%s/include" % sources, "-I%s/core" % sources, *files,
         "-Wl,--version-script=%s/core/hakmem.map" % sources, "-pthread",
         "-o", directory / "libhakmem.so.0")
@@ -142,10 +142,9 @@ def expect(found, **wanted):
             raise CheckError("%s is %s, expected %s" % (name, found.get(name), value))
 
 
-def check_ages(work):
+def check_ages(work, build):
     future = make_future(work / "future_sources")
-    libraries = {"today": build_library(ROOT, work / "today"),
-                 "future": build_library(future, work / "future")}
+    libraries = {"today": build, "future": build_library(future, work / "future")}
     headers = {"first": HERE / "0.1", "today": ROOT / "include", "future": future / "include"}
     tiers = {}
     for age, directory in headers.items():
@@ -254,7 +253,7 @@ def check_that_breaks_are_found(work):
     print("ok: growth is seen, and is no break")
 
 
-def check_dump(work):
+def check_dump(work, _build):
     machine = re.search(r"architecture='elf-(\S+)'", DUMP.read_text()).group(1)
     ours = {"x86_64": "amd-x86_64", "aarch64": "arm-aarch64"}.get(platform.machine())
     if machine != ours:
@@ -277,7 +276,7 @@ def check_dump(work):
     return 0
 
 
-def renew_dump(work):
+def renew_dump(work, _build):
     dump(build_interface(ROOT, work / "interface.so"), ROOT / "include", DUMP)
 
 
@@ -290,7 +289,7 @@ def main():
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     try:
-        status = {"ages": check_ages, "dump": check_dump, "renew": renew_dump}[what](work)
+        status = {"ages": check_ages, "dump": check_dump, "renew": renew_dump}[what](work, build)
     except CheckError as error:
         print("FAILED: %s" % error)
         return 1
